@@ -13,7 +13,7 @@ from PIL import Image
 from anylayer import AnyLayerError
 from anylayer.cli.inputs import ImageOptions, Item, Loader, feed, items_of, read_mean
 from anylayer.cli.results import ShowOptions
-from anylayer.cli.targets import Target
+from anylayer.cli.targets import OutOption
 from anylayer.network import Network, Preprocess, TensorType
 
 
@@ -220,7 +220,7 @@ TWO = [*ONE, Item({}, "b", "x/b.png")]
 
 
 def write(text, outputs=MAP, item=ONE[0], show="auto"):
-    return Target(text).write(item, SimpleNamespace(image=None, place=None), outputs, ShowOptions(show))
+    return OutOption(text).write(item, SimpleNamespace(image=None, place=None), outputs, ShowOptions(show))
 
 
 def test_map_is_written_as_image(tmp_path):
@@ -237,7 +237,7 @@ def test_name_and_blob_in_path_are_replaced(tmp_path):
 def test_folder_gets_one_file_per_output(tmp_path):
     write(f"{tmp_path}/new/", {**MAP, "p": np.zeros((1, 4), np.float32)})
     assert sorted(p.name for p in (tmp_path / "new").iterdir()) == ["a_m.png", "a_p.npy"]
-    assert Target(f"{tmp_path}/without-suffix").is_folder
+    assert OutOption(f"{tmp_path}/without-suffix").is_folder
 
 
 @pytest.mark.parametrize(
@@ -274,11 +274,11 @@ def test_detections_without_image_are_refused(tmp_path):
 )
 def test_unwritable_target_is_refused_before_running(text, items, message):
     with pytest.raises(AnyLayerError, match=message):
-        Target(text).check(items)
+        OutOption(text).check(items)
 
 
 def test_one_file_of_arrays_holds_all_inputs(tmp_path):
-    target = Target(f"{tmp_path}/out.npz")
+    target = OutOption(f"{tmp_path}/out.npz")
     target.check(TWO)
     assert target.holds_all_inputs
     target.write_all([("a", MAP), ("b", MAP)])

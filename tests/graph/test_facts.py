@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from anylayer import ops
 from anylayer.graph import Dim, Graph, Op, Value
 from anylayer.graph.facts import (
-    Cut,
+    AxisCut,
     Padding,
     Window,
     gathered,
@@ -106,14 +106,14 @@ def test_cut_selects_what_numpy_selects(size: int, start: int, end: int, step: i
 
 
 def test_cuts_with_default_axes_and_steps() -> None:
-    assert slice_cuts(operator("Slice", (4, 5), [1, 0], [3, 9])) == [Cut(0, 1, 3, 1), Cut(1, 0, 5, 1)]
+    assert slice_cuts(operator("Slice", (4, 5), [1, 0], [3, 9])) == [AxisCut(0, 1, 3, 1), AxisCut(1, 0, 5, 1)]
 
 
 def test_cuts_are_not_known_for_computed_bounds_and_dynamic_sizes() -> None:
     assert slice_cuts(operator("Slice", (4, 5), computed(), [3], [0], [1])) is None
     assert slice_cuts(operator("Slice", (4, 5), [1], [3], computed(), [1])) is None
     assert slice_cuts(operator("Slice", (Dim("n", 9), 5), [1], [3], [0])) is None
-    assert slice_cuts(operator("Slice", (Dim("n", 9), 5), [1], [3], [1])) == [Cut(1, 1, 3, 1)]
+    assert slice_cuts(operator("Slice", (Dim("n", 9), 5), [1], [3], [1])) == [AxisCut(1, 1, 3, 1)]
 
 
 def test_gathered_indices_count_from_the_front() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.caffe.blob import Activation, Exposed, Fed, Weight
+from anylayer.caffe.blob import Exposed, Fed, LayerBlob, Weight
 from anylayer.caffe.fillers import draw
 from anylayer.caffe.net_parameter import LayerParameter
 from anylayer.caffe.python_layer import BlobVec, Layer, make_layer, take_weights, traceable
@@ -33,7 +33,7 @@ class LayerView:
 
 
 @dataclass(slots=True, eq=False)
-class Part:
+class NetPart:
     """A layer of the file in the network. `stage` is its own stage, None for a layer that an engine computes or
     that computes nothing. `traced` is the node that stands for a Python layer which can be traced."""
 
@@ -68,18 +68,18 @@ class Assembly:
     definitions: Definitions
     choice: Choice
     phase: int
-    parts: list[Part] = field(default_factory=list)
-    blobs: dict[str, Activation] = field(default_factory=dict)
-    blob_of: dict[str, Activation] = field(default_factory=dict)
+    parts: list[NetPart] = field(default_factory=list)
+    blobs: dict[str, LayerBlob] = field(default_factory=dict)
+    blob_of: dict[str, LayerBlob] = field(default_factory=dict)
     fed: dict[str, tuple[Fed, FileLayer]] = field(default_factory=dict)
-    unshaped: dict[str, Activation] = field(default_factory=dict)
+    unshaped: dict[str, LayerBlob] = field(default_factory=dict)
     unfilled: list[str] = field(default_factory=list)
     exposed: Exposed = field(default_factory=Exposed)
     _shared: dict[str, Weight] = field(default_factory=dict)
 
     def add_layers(self, layers: Sequence[FileLayer], classes: Mapping[str, type[Layer]]) -> None:
         """Make the blobs and the layers, in computing order. `classes` are those of the Python layers, by type."""
-        waiting: list[Part] = []
+        waiting: list[NetPart] = []
         for layer in layers:
             node = layer.node
             self._add_blobs(layer)
@@ -91,7 +91,7 @@ class Assembly:
                 continue
             if node.type not in self.definitions:
                 self.definitions[node.type] = Registry.of("caffe").find(node.type)
-            part = Part(layer, LayerView(node.type, BlobVec()), self._filled(node))
+            part = NetPart(layer, LayerView(node.type, BlobVec()), self._filled(node))
             self.parts.append(part)
             if part.node is not None:
                 waiting.append(part)
@@ -120,12 +120,12 @@ class Assembly:
                     self.fed[top] = fed, layer
                     self.blobs[top] = fed
                 else:
-                    self.blobs[top] = Activation(top, array)
+                    self.blobs[top] = LayerBlob(top, array)
                 if layer.role == "input" and kind is None:
                     self.unshaped[top] = self.blobs[top]
             self.blob_of[value] = self.blobs[top]
 
-    def _python(self, layer: FileLayer, cls: type[Layer]) -> Part:
+    def _python(self, layer: FileLayer, cls: type[Layer]) -> NetPart:
         """Make and set up a layer in Python, and trace it where that is possible."""
         node = layer.node
         unknown = [b for b, v in zip(layer.bottoms, node.inputs) if self.blob_of[v].shape == (0,)]
@@ -138,13 +138,13 @@ class Assembly:
         with at(node.place):
             take_weights(made, node.blobs)
         node.blobs = [weight.frozen() for weight in made.blobs]
-        part = Part(layer, made, stage)
+        part = NetPart(layer, made, stage)
         definition = traceable(made, f"{node.name} (Python)", len(node.outputs)) if node.inputs else None
         if definition is not None:
             self._try_trace(part, definition)
         return part
 
-    def _try_trace(self, part: Part, definition: Definition) -> None:
+    def _try_trace(self, part: NetPart, definition: Definition) -> None:
         """Let an engine compute a Python layer where it can be traced to the shapes that its reshape gave."""
         node = replace(part.layer.node, type=definition.type, blobs=[])
         definitions = {definition.type: [definition]}
@@ -155,7 +155,7 @@ class Assembly:
             part.traced = node
             self.definitions.update(definitions)
 
-    def _trace(self, parts: Sequence[Part], *, lenient: bool) -> None:
+    def _trace(self, parts: Sequence[NetPart], *, lenient: bool) -> None:
         """Give the blobs of consecutive layers their shapes, and their weights to layers that have none yet."""
         by_node = {id(part.node): part for part in parts}
         nodes = [part.node for part in parts if part.node is not None]
@@ -176,12 +176,12 @@ class Assembly:
         return None if shape == (0,) else TensorType.of(shape)
 
     @staticmethod
-    def _shape(blob: Activation, shape: Shape) -> None:
+    def _shape(blob: LayerBlob, shape: Shape) -> None:
         """Give a blob that is computed its shape, with zeros as values."""
         blob.producer = None
         blob.reshape(*shape)
 
-    def _fill(self, part: Part, bound: Bound | None) -> None:
+    def _fill(self, part: NetPart, bound: Bound | None) -> None:
         """Give a layer its weights: those of the file in the shapes that the layer asks for, or else those of its
         fillers."""
         node = part.layer.node
@@ -199,7 +199,7 @@ class Assembly:
             part.view.blobs.append(self._weight(array.reshape(shape) if fits else array, part, i))
         node.blobs = [weight.frozen() for weight in part.view.blobs]
 
-    def _weight(self, array: Array, part: Part, index: int) -> Weight:
+    def _weight(self, array: Array, part: NetPart, index: int) -> Weight:
         """Return the weight of these values, or the one of another layer that shares it."""
         name = part.layer.shared.get(index)
         shared = self._shared.get(name) if name is not None else None
@@ -212,7 +212,7 @@ class Assembly:
 
     def reshape(self) -> None:
         """Give every blob the shape that follows from the shapes of the inputs."""
-        waiting: list[Part] = []
+        waiting: list[NetPart] = []
         for part in self.parts:
             if part.node is not None:
                 waiting.append(part)
@@ -265,7 +265,7 @@ def fixed(shape: Sequence[Any]) -> Shape:
     return tuple(d if isinstance(d, int) else int(d.maximum) for d in shape)
 
 
-def outputs_of(parts: Sequence[Part]) -> list[str]:
+def outputs_of(parts: Sequence[NetPart]) -> list[str]:
     """Return the blobs that no layer reads, in alphabetical order (Caffe's net.cpp, Init)."""
     left: set[str] = set()
     for part in parts:

@@ -1,6 +1,6 @@
 """Blobs: the arrays of a pycaffe network, which scripts read and write in place.
 
-`Blob` holds an array. `Activation` is the result of a layer, which may be computed only when it is read. `Weight`
+`Blob` holds an array. `LayerBlob` is the result of a layer, which may be computed only when it is read. `Weight`
 is a weight: the compiled network has a frozen copy of it, and a write is noticed at the next call of forward.
 """
 
@@ -110,14 +110,14 @@ class Producer(Protocol):
 
     generation: int
 
-    def fill(self, blob: Activation) -> None:
+    def fill(self, blob: LayerBlob) -> None:
         """Compute the values of the last run, and store them in the blob."""
 
-    def handed_out(self, blob: Activation) -> None:
+    def handed_out(self, blob: LayerBlob) -> None:
         """Note that a script has read the values of the last run."""
 
 
-class Activation(Blob):
+class LayerBlob(Blob):
     """A blob that layers compute. `name` is its name in the file.
 
     `producer` is what computed it last; the values are computed when they are read for the first time after a run,
@@ -171,7 +171,7 @@ class Activation(Blob):
         return sys.getrefcount(self._array) > _OWN_REFERENCES
 
 
-class Fed(Activation):
+class Fed(LayerBlob):
     """A blob of a data layer, whose values a script must write. `given` says that the script has touched it."""
 
     def __init__(self, name: str, array: Array) -> None:

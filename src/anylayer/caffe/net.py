@@ -11,7 +11,7 @@ import numpy as np
 
 from anylayer import api
 from anylayer.caffe.assembly import Assembly, LayerView, Stage, need_versions, outputs_of, store_needed
-from anylayer.caffe.blob import Activation, Weight
+from anylayer.caffe.blob import LayerBlob, Weight
 from anylayer.caffe.files import load, save, save_hdf5
 from anylayer.caffe.python_layer import Layer
 from anylayer.caffe.reading import TEST, TRAIN, Given, read_given
@@ -92,7 +92,7 @@ class Net(api.Net):
         self.assembly = Assembly(given.network, dict(self.definitions), Choice(engine, threads), given.phase)
         self.assembly.add_layers(given.layers, given.classes)
         parts = self.assembly.parts
-        self.blobs: dict[str, Activation] = _ByName("blob", self.assembly.blobs)
+        self.blobs: dict[str, LayerBlob] = _ByName("blob", self.assembly.blobs)
         self.params: dict[str, list[Weight]] = _ByName(
             "layer with weights", {part.name: part.view.blobs for part in parts if part.view.blobs}
         )
@@ -273,7 +273,7 @@ class Net(api.Net):
             found.update({name: self.blobs[name].data for name in blobs})
         return found
 
-    def _range(self, start: str | None, end: str | None) -> tuple[list[Stage], list[tuple[str, Activation]]]:
+    def _range(self, start: str | None, end: str | None) -> tuple[list[Stage], list[tuple[str, LayerBlob]]]:
         """Return the stages of the layers from `start` to `end`, and the blobs that they return."""
         names = self._layer_names
         for name in (start, end):

@@ -172,13 +172,13 @@ class Traceable:
         """Call the layer's reshape and forward on blobs of these inputs."""
         traced = next((x for x in inputs if is_traced(x)), None)
         bottom = [Blob(x) for x in inputs]
-        top = [_Top(traced) for _ in range(self._tops)]
+        top = [_TracedTop(traced) for _ in range(self._tops)]
         call_user(self.layer.reshape, bottom, top)
         call_user(self.layer.forward, bottom, top)
         return [blob.data for blob in top]
 
 
-class _Top(Blob):
+class _TracedTop(Blob):
     """A top whose array is a traced one where an input is traced."""
 
     def __init__(self, like: Array | None) -> None:
@@ -242,6 +242,6 @@ class _SetUp(Traceable):
         if not self._done:
             self._done = True
             like = next((x for x in inputs if is_traced(x)), None)
-            call_user(self.layer.setup, [Blob(x) for x in inputs], [_Top(like) for _ in range(self._tops)])
+            call_user(self.layer.setup, [Blob(x) for x in inputs], [_TracedTop(like) for _ in range(self._tops)])
             take_weights(self.layer, self._weights)
         return super().forward(inputs)

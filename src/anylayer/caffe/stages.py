@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from anylayer.caffe.blob import Activation
+from anylayer.caffe.blob import LayerBlob
 from anylayer.caffe.fillers import Filler, draw, is_random
 from anylayer.caffe.python_layer import Layer
 from anylayer.compile.nodes import Definitions, needed_nodes, unknown_layers
@@ -53,7 +53,7 @@ class EngineStage:
     """
 
     def __init__(
-        self, network: Network, nodes: Sequence[Node], blob_of: Mapping[str, Activation], definitions: Definitions,
+        self, network: Network, nodes: Sequence[Node], blob_of: Mapping[str, LayerBlob], definitions: Definitions,
         choice: Choice,
     ) -> None:  # fmt: skip
         self.nodes = list(nodes)
@@ -68,7 +68,7 @@ class EngineStage:
         self._network = replace(network, nodes=self.nodes, outputs=self.values, blobs=self.values)
         self._models: dict[frozenset[str], Model] = {}
         self._given: dict[str, Array] = {}
-        self._handed: dict[str, Activation] = {}
+        self._handed: dict[str, LayerBlob] = {}
 
     def run(self, claim: bool) -> None:
         """Compute the stage from the current values of its inputs. Without `claim` it was the last to compute its
@@ -121,7 +121,7 @@ class EngineStage:
         """Drop the compiled models, because weights have changed."""
         self._models.clear()
 
-    def fill(self, blob: Activation) -> None:
+    def fill(self, blob: LayerBlob) -> None:
         """Compute every blob of the last run that is not computed yet."""
         pending = [b for b in self.blobs.values() if b.producer is self and b.pending]
         every = frozenset(self.values)
@@ -129,7 +129,7 @@ class EngineStage:
         for one in pending:
             one.store(results[one.name], self.generation)
 
-    def handed_out(self, blob: Activation) -> None:
+    def handed_out(self, blob: LayerBlob) -> None:
         """Note that a script has read the values of the last run."""
         if blob.name not in self.always:
             self._handed[blob.name] = blob
@@ -138,7 +138,7 @@ class EngineStage:
 class PythonStage:
     """A layer in Python, which runs as in pycaffe: it reads and writes the network's blobs."""
 
-    def __init__(self, layer: Layer, node: Node, blob_of: Mapping[str, Activation]) -> None:
+    def __init__(self, layer: Layer, node: Node, blob_of: Mapping[str, LayerBlob]) -> None:
         self.layer, self.place = layer, node.place
         self.inputs = [(value, blob_of[value]) for value in node.inputs]
         self.values = {blob_of[value].name: value for value in node.outputs}
@@ -183,9 +183,9 @@ class FilledStage:
     others."""
 
     def __init__(
-        self, fillers: Sequence[tuple[Filler, Shape]], node: Node, blob_of: Mapping[str, Activation]
+        self, fillers: Sequence[tuple[Filler, Shape]], node: Node, blob_of: Mapping[str, LayerBlob]
     ) -> None:
-        self.inputs: list[tuple[str, Activation]] = []
+        self.inputs: list[tuple[str, LayerBlob]] = []
         self.values = {blob_of[value].name: value for value in node.outputs}
         given = [(blob_of[value], filler, shape) for value, (filler, shape) in zip(node.outputs, fillers)]
         self._drawn = [one for one in given if is_random(one[1])]

@@ -20,7 +20,7 @@ _ARRAYS = (".npy", ".npz", ".json")
 
 
 @dataclass
-class Target:
+class OutOption:
     """An -o option. `{name}` in the path stands for the input's file, `{blob}` for the output."""
 
     text: str

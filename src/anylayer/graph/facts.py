@@ -97,7 +97,7 @@ def per_channel(value: Value | None, shape: Sequence[Any]) -> Array | None:
 # ---------------------------------------------------------------------- positions
 
 
-class Cut(NamedTuple):
+class AxisCut(NamedTuple):
     """What a Slice selects along one axis: `range(start, stop, step)`, as indices that count from the front.
 
     With a negative step, `stop` is -1 where the first element is selected.
@@ -114,7 +114,7 @@ class Cut(NamedTuple):
         return range(self.start, self.stop, self.step)
 
 
-def slice_cuts(op: Op) -> list[Cut] | None:
+def slice_cuts(op: Op) -> list[AxisCut] | None:
     """Return what a Slice selects, for each axis that it names, in its order.
 
     Returns None where the bounds are computed, or where the size of a named axis is dynamic.
@@ -133,7 +133,7 @@ def slice_cuts(op: Op) -> list[Cut] | None:
     named = [a % len(x.shape) for a in named]
     if not is_static([x.shape[a] for a in named]):
         return None
-    return [Cut(a, *slice(s, e, n).indices(x.shape[a])) for a, s, e, n in zip(named, first, last, by)]
+    return [AxisCut(a, *slice(s, e, n).indices(x.shape[a])) for a, s, e, n in zip(named, first, last, by)]
 
 
 def gathered(op: Op) -> tuple[int, Array] | None:

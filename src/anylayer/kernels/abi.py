@@ -54,7 +54,7 @@ class Text(Structure):
     _fields_ = (("struct_size", U32), ("capacity", U32), ("text", STR))
 
 
-class Tensor(Structure):
+class CTensor(Structure):
     _fields_ = (
         ("struct_size", U32),
         ("dtype", I32),
@@ -85,7 +85,7 @@ class Params(Structure):
     _fields_ = (("struct_size", U32), ("count", U32), ("entries", PTR))
 
 
-class Node(Structure):
+class CNode(Structure):
     _fields_ = (
         ("struct_size", U32),
         ("output_count", U32),
@@ -99,11 +99,11 @@ class Node(Structure):
     )
 
 
-class Edge(Structure):
+class CEdge(Structure):
     _fields_ = (("struct_size", U32), ("dtype", I32), ("layout", I32), ("in_place", I32))
 
 
-class Configuration(Structure):
+class CConfiguration(Structure):
     _fields_ = (
         ("struct_size", U32),
         ("flags", U32),
@@ -117,7 +117,7 @@ class Configuration(Structure):
     )
 
 
-class Shape(Structure):
+class CShape(Structure):
     _fields_ = (("struct_size", U32), ("rank", I32), ("sizes", PTR))
 
 
@@ -132,7 +132,7 @@ class Shapes(Structure):
     )
 
 
-class Call(Structure):
+class CCall(Structure):
     _fields_ = (
         ("struct_size", U32),
         ("threads", U32),
@@ -187,7 +187,7 @@ class Type(Structure):
     )
 
 
-class Library(Structure):
+class CLibrary(Structure):
     _fields_ = (
         ("struct_size", U32),
         ("abi", U32),

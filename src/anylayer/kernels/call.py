@@ -69,7 +69,7 @@ class _Frame:
         inside = [arena.tensor(t, data=address(x)) for t, x in zip(layer.internals, self.internals)]
         at = [arena.structures(tensors) for tensors in (self.inputs, self.outputs, inside)]
         counts = (len(self.inputs), len(self.outputs), len(inside))
-        call = arena.keep(abi.Call(threads or 0, *counts, 0, *at))
+        call = arena.keep(abi.CCall(threads or 0, *counts, 0, *at))
         self.args = (layer.handle, ctypes.addressof(call), self.messages.at)
         self.given: list[Array | None] = [None] * len(self.inputs)
         self.filled: list[Array | None] = [None] * len(self.outputs)

@@ -67,7 +67,7 @@ class Embedding:
         ]
         tensors.append([arena.tensor(kind) for kind in layer.internals])
         counts = [len(part) for part in tensors]
-        call = arena.keep(abi.Call(threads or 0, *counts, 0, *(arena.structures(part) for part in tensors)))
+        call = arena.keep(abi.CCall(threads or 0, *counts, 0, *(arena.structures(part) for part in tensors)))
         forward = ctypes.cast(layer.kernel.functions.forward, ctypes.c_void_p).value
         self._struct = abi.Embedded(0, forward, layer.handle, ctypes.addressof(call), abi.REPORT(self._report))
         self._kept = arena, layer

@@ -194,7 +194,7 @@ class NativeLayer:
             [arena.tensor(slot.seen, slot.layout) for slot in slots] for slots in (self.inputs, self.results)
         ]
         inputs, outputs = (arena.structures(t) for t in tensors)
-        made = abi.Call(0, len(tensors[0]), len(tensors[1]), 0, 0, inputs, outputs, None)
+        made = abi.CCall(0, len(tensors[0]), len(tensors[1]), 0, 0, inputs, outputs, None)
         self.call("finalize", self.handle, ctypes.addressof(made))
 
     def _note(self) -> None:
@@ -238,7 +238,7 @@ def _addresses(at: int | None, count: int) -> list[int]:
 def _shape_of(at: int, what: str) -> Shape:
     """Return a shape of the library. Raise LayerError where it cannot be one."""
     need(at, f"getMemoryShapes gives no shape for {what}")
-    found = abi.Shape.from_address(at)
+    found = abi.CShape.from_address(at)
     need(0 <= found.rank <= abi.MAX_RANK, f"{what} has {found.rank} axes, 0 to {abi.MAX_RANK} are possible")
     need(found.sizes or not found.rank, f"getMemoryShapes gives no sizes for {what}")
     shape = tuple((ctypes.c_int64 * found.rank).from_address(found.sizes)) if found.rank else ()

@@ -81,7 +81,7 @@ def _load(path: str, place: Path) -> Library:
         text = messages.take() or f"{abi.ENTRY} gives no table and no message"
         raise FileError(text, path)
     _need_version(at, path)
-    table = abi.Library.from_address(at)
+    table = abi.CLibrary.from_address(at)
     takes_turns = bool(table.flags & abi.TAKES_TURNS)
     version, description = _text(table.version), _text(table.description)
     library = Library(path, opened, version, description, takes_turns, keep=[handle, entry])
@@ -116,8 +116,8 @@ def _need_version(at: int, path: str) -> None:
             f"{abi.VERSION}. Build it again with this anylayer's headers: anylayer build",
             path,
         )
-    if size < ctypes.sizeof(abi.Library):
-        raise FileError(f"its table has {size} bytes, version {version} needs {ctypes.sizeof(abi.Library)}", path)
+    if size < ctypes.sizeof(abi.CLibrary):
+        raise FileError(f"its table has {size} bytes, version {version} needs {ctypes.sizeof(abi.CLibrary)}", path)
 
 
 def _take_types(library: Library, table: Any, path: str) -> None:

@@ -70,10 +70,10 @@ class Offer:
     struct: Any = field(init=False)
 
     def __post_init__(self) -> None:
-        inputs, outputs = ([abi.Edge(0, 0, -1) for _ in range(n)] for n in (self.inputs, self.outputs))
+        inputs, outputs = ([abi.CEdge(0, 0, -1) for _ in range(n)] for n in (self.inputs, self.outputs))
         self.edges = inputs, outputs
         at = [self.arena.structures(edges) for edges in self.edges]
-        self.struct = abi.Configuration(0, 0, self.inputs, self.outputs, 0, *at, b"")
+        self.struct = abi.CConfiguration(0, 0, self.inputs, self.outputs, 0, *at, b"")
 
     @property
     def at(self) -> int:

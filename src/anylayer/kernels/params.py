@@ -37,12 +37,12 @@ class Arena:
 
     def tensor(
         self, kind: TensorType, layout: int = abi.ANY, data: int | None = None, name: str = ""
-    ) -> abi.Tensor:
+    ) -> abi.CTensor:
         """Return a tensor of this type; rank -1 for an optional input that is left out."""
         if kind == ABSENT:
-            return self.keep(abi.Tensor(abi.ANY, -1, abi.ANY, None, None, b""))
+            return self.keep(abi.CTensor(abi.ANY, -1, abi.ANY, None, None, b""))
         sizes = self.array(ctypes.c_int64, kind.shape)
-        return self.keep(abi.Tensor(abi.NUMBERS[kind.dtype], len(kind.shape), layout, sizes, data, _bytes(name)))
+        return self.keep(abi.CTensor(abi.NUMBERS[kind.dtype], len(kind.shape), layout, sizes, data, _bytes(name)))
 
 
 def address(array: Any) -> int:
@@ -60,7 +60,7 @@ def need_known(dtype: np.dtype[Any], what: str) -> None:
         raise LayerError(f"{what} is {dtype}, which a native layer cannot be given")
 
 
-def node_of(arena: Arena, node: Node, types: Sequence[TensorType]) -> abi.Node:
+def node_of(arena: Arena, node: Node, types: Sequence[TensorType]) -> abi.CNode:
     """Return the structure that an instance is created from. Floating blobs are float32 and contiguous."""
     blobs = []
     for i, blob in enumerate(node.blobs):
@@ -68,7 +68,7 @@ def node_of(arena: Arena, node: Node, types: Sequence[TensorType]) -> abi.Node:
         need_known(array.dtype, f"blob {i}")
         blobs.append(_tensor_of(arena, array, node.blob_names[i] if i < len(node.blob_names) else ""))
     inputs = [arena.tensor(kind) for kind in types]
-    made = abi.Node(
+    made = abi.CNode(
         len(node.outputs),
         _bytes(node.name),
         _bytes(node.type),
@@ -81,7 +81,7 @@ def node_of(arena: Arena, node: Node, types: Sequence[TensorType]) -> abi.Node:
     return arena.keep(made)
 
 
-def _tensor_of(arena: Arena, array: Array, name: str = "") -> abi.Tensor:
+def _tensor_of(arena: Arena, array: Array, name: str = "") -> abi.CTensor:
     arena.keep(array)
     return arena.tensor(TensorType(array.shape, array.dtype), data=address(array), name=name)
 

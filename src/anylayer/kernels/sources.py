@@ -13,7 +13,7 @@ from anylayer.kernels.isolated import IsolatedLibrary, IsolatedType
 from anylayer.kernels.layer import NativeType
 from anylayer.kernels.library import Library, load_library
 from anylayer.kernels.opencl.files import OpenCL, Settings, user_file
-from anylayer.kernels.opencl.layer import Configuration, OpenCLType
+from anylayer.kernels.opencl.layer import KernelFile, OpenCLType
 from anylayer.layer import Definition
 from anylayer.layer.bound import choose
 from anylayer.layer.native import LoadedKernel
@@ -22,7 +22,7 @@ from anylayer.network import Network, Node
 _CONSTANTS_AS_BLOBS = ("onnx", "openvino", "tensorflow")
 """The formats whose readers make blobs of the constant inputs of a user's layer."""
 AnyType = NativeType | IsolatedType | OpenCLType
-AnyLibrary = Library | IsolatedLibrary | Configuration
+AnyLibrary = Library | IsolatedLibrary | KernelFile
 
 
 def load_kernels(
@@ -71,7 +71,7 @@ def load_user_kernels(settings: Settings) -> dict[str, OpenCLType]:
     if path is None:
         return {}
     try:
-        return Configuration(str(path), settings).kernels
+        return KernelFile(str(path), settings).kernels
     except AnyLayerError as error:
         remedy = wording("kernels=anylayer.OpenCL(user_file=False)", "--no-user-kernels")
         error.message += f". To do without the kernels of your configuration folder: {remedy}"
@@ -94,12 +94,12 @@ class _Opener:
     def __init__(self, isolate: bool, settings: Settings) -> None:
         self._isolate, self._settings = isolate, settings
         self._opened: dict[Path, IsolatedLibrary] = {}
-        self._read: dict[Path, Configuration] = {}
+        self._read: dict[Path, KernelFile] = {}
 
     def __call__(self, path: str) -> AnyLibrary:
         """Open a library or a configuration, once."""
         if is_configuration(path):
-            return self._read.setdefault(Path(path).resolve(), Configuration(path, self._settings))
+            return self._read.setdefault(Path(path).resolve(), KernelFile(path, self._settings))
         if not self._isolate:
             return load_library(path)
         place = Path(path).resolve()
@@ -109,7 +109,7 @@ class _Opener:
 
     def kernel(self, library: AnyLibrary, name: str) -> AnyType:
         """Return the kernel of a layer type."""
-        if isinstance(library, Configuration):
+        if isinstance(library, KernelFile):
             return library.kernels[name]
         if isinstance(library, IsolatedLibrary):
             return IsolatedType(library, name)

@@ -10,7 +10,7 @@ import numpy as np
 from anylayer.errors import InputError, need
 from anylayer.network import Array, Network, Node
 from anylayer.opencv.errors import converted
-from anylayer.opencv.table import Entry
+from anylayer.opencv.table import LayerEntry
 
 
 class Layer:
@@ -21,7 +21,7 @@ class Layer:
 
     preferableTarget = 0
 
-    def __init__(self, network: Network, entry: Entry, changed: Callable[[], None]) -> None:
+    def __init__(self, network: Network, entry: LayerEntry, changed: Callable[[], None]) -> None:
         self._network, self._entry, self._changed = network, entry, changed
         self.name, self.type = entry.name, entry.type
 
@@ -60,7 +60,7 @@ class Layer:
         return f"<anylayer.opencv.Layer '{self.name}' ({self.type})>"
 
 
-def set_weight(network: Network, entry: Entry, index: int, blob: Any) -> None:
+def set_weight(network: Network, entry: LayerEntry, index: int, blob: Any) -> None:
     """Replace a weight of a layer, or add the next one.
 
     A row or column stands for weights with one axis, except for the matrix of an InnerProduct.
@@ -87,7 +87,7 @@ def set_weight(network: Network, entry: Entry, index: int, blob: Any) -> None:
     node.blobs[index] = new.reshape(old.shape)
 
 
-def _constants(network: Network, entry: Entry) -> list[Node]:
+def _constants(network: Network, entry: LayerEntry) -> list[Node]:
     """Return the nodes of the constants that a layer reads, in formats where weights are nodes."""
     wanted = entry.node.inputs if entry.node is not None else []
     found = {

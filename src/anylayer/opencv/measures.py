@@ -9,13 +9,13 @@ from collections.abc import Mapping, Sequence
 from anylayer import api
 from anylayer.errors import InputError, need_value
 from anylayer.network import Network, TensorType
-from anylayer.opencv.table import Table
+from anylayer.opencv.table import LayerTable
 
 Shapes = Mapping[str, Sequence[int]]
 Row = tuple[list[tuple[int, ...]], list[tuple[int, ...]]]
 
 
-def shapes_of(net: api.Net, table: Table, shapes: Shapes, layouts: Mapping[str, str]) -> list[Row]:
+def shapes_of(net: api.Net, table: LayerTable, shapes: Shapes, layouts: Mapping[str, str]) -> list[Row]:
     """Return (input shapes, output shapes) of each layer, as OpenCV has them: NCHW."""
     types: dict[str, TensorType | None] = {k: TensorType.of(shape) for k, shape in shapes.items()}
     for node in net.inspect(shapes).nodes:
@@ -43,14 +43,14 @@ def operations(net: api.Net, shapes: Shapes) -> int:
     return 2 * net.inspect(shapes).totals["macs"]
 
 
-def consumption(net: api.Net, table: Table, shapes: Shapes, layouts: Mapping[str, str]) -> tuple[int, int]:
+def consumption(net: api.Net, table: LayerTable, shapes: Shapes, layouts: Mapping[str, str]) -> tuple[int, int]:
     """Return the bytes of the weights, and of the outputs of all layers, the input layer among them."""
     weights = sum(blob.nbytes for node in net.network.nodes for blob in node.blobs)
     blobs = sum(4 * math.prod(shape) for _, outputs in shapes_of(net, table, shapes, layouts) for shape in outputs)
     return weights, blobs
 
 
-def dot(network: Network, table: Table) -> str:
+def dot(network: Network, table: LayerTable) -> str:
     """Return a graph in DOT: a box for each layer with its name and type, an arrow for each value that is read."""
     producers = {
         value: entry.name for entry in table.entries for value in entry.values if entry.node or not entry.number

@@ -23,8 +23,8 @@ from anylayer.opencv.blob import Numbers, scalar
 from anylayer.opencv.errors import converted
 from anylayer.opencv.layer import Layer, set_weight
 from anylayer.opencv.measures import consumption, dot, operations, shapes_of
-from anylayer.opencv.source import Source
-from anylayer.opencv.table import Entry, Table, layouts_of, table_of
+from anylayer.opencv.source import NetworkFiles
+from anylayer.opencv.table import LayerEntry, LayerTable, layouts_of, table_of
 from anylayer.runtime.model import Model
 
 _ENGINES = {c.DNN_BACKEND_INFERENCE_ENGINE: "openvino"}
@@ -69,11 +69,11 @@ class Net:
     registered later do not change it. `net` is the anylayer.Net.
     """
 
-    def __init__(self, source: Source | None = None) -> None:
+    def __init__(self, source: NetworkFiles | None = None) -> None:
         self._source = source
         self._changes = -1
         self._net: api.Net | None = None
-        self._table = Table([], [])
+        self._table = LayerTable([], [])
         self._layouts: Mapping[str, str] = {}
         self._is_caffe = False
         self._names: dict[str, str] = {}
@@ -88,7 +88,7 @@ class Net:
         if source is not None:
             self._read(source)
 
-    def _read(self, source: Source) -> None:
+    def _read(self, source: NetworkFiles) -> None:
         """Read the network with the layers that are registered now."""
         self._changes = registry.changes()
         net = self._net = source.read(registry.registered())
@@ -347,7 +347,7 @@ class Net:
         self._pool = self._pool or ThreadPoolExecutor(1, thread_name_prefix="anylayer-forward")
         return AsyncArray(self._pool.submit(lambda: self._run(values, given)[0]))
 
-    def _find(self, name: str) -> Entry:
+    def _find(self, name: str) -> LayerEntry:
         """Return a layer whose output is asked for: by its name, or the last one for ""."""
         self._checked()
         entry = (

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 from anylayer.errors import FileError, InputError, need
 from anylayer.opencv.errors import converted
 from anylayer.opencv.net import Net
-from anylayer.opencv.source import Content, Source, content
+from anylayer.opencv.source import Content, NetworkFiles, content
 
 DIALECT = "opencv"
 """The dialect of Caffe: layers mean what they mean in OpenCV."""
@@ -41,7 +41,7 @@ def readNet(model: Any, config: Any = "", framework: Any = "") -> Net:
     if network is None:
         raise InputError("readNet needs the file of a network")
     _refuse_text_graph(weights)
-    return Net(Source(network, weights, options={"dialect": DIALECT}))
+    return Net(NetworkFiles(network, weights, options={"dialect": DIALECT}))
 
 
 def _from_buffers(framework: str, model: Any, config: Any) -> Net:
@@ -59,7 +59,7 @@ def _net(
 ) -> Net:
     if model is None:
         raise InputError(f"the network is missing: give the path of a {suffixes[0]}, or its content")
-    return Net(Source(model, weights, suffixes, format, {"dialect": DIALECT, **options}))
+    return Net(NetworkFiles(model, weights, suffixes, format, {"dialect": DIALECT, **options}))
 
 
 def _refuse_text_graph(config: Content | None) -> None:

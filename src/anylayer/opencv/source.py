@@ -38,7 +38,7 @@ def content(given: Any, suffix: str) -> Content | None:
 
 
 @dataclass(slots=True)
-class Source:
+class NetworkFiles:
     """The files of a network.
 
     `model` and `weights` are what `anylayer.read` takes. `suffixes` are those of the files that buffers stand for.

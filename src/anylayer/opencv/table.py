@@ -29,7 +29,7 @@ _OTHER = {"NCHW": "NHWC", "NHWC": "NCHW"}
 
 
 @dataclass(slots=True)
-class Entry:
+class LayerEntry:
     """A layer: its number, name and type, the values that it computes, and its node, None for the input layer."""
 
     number: int
@@ -59,21 +59,21 @@ class Entry:
 
 
 @dataclass(slots=True)
-class Table:
+class LayerTable:
     """The layers of a network by number. `outputs` are those whose values are the network's outputs. `last` is the
     layer whose output a plain forward() returns: the last one by default."""
 
-    entries: list[Entry]
-    outputs: list[Entry]
-    last: Entry | None = None
-    by_name: dict[str, Entry] = field(default_factory=dict)
+    entries: list[LayerEntry]
+    outputs: list[LayerEntry]
+    last: LayerEntry | None = None
+    by_name: dict[str, LayerEntry] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.by_name = {entry.name: entry for entry in self.entries}
         if self.last is None and self.entries:
             self.last = self.entries[-1]
 
-    def find(self, layer: int | str) -> Entry:
+    def find(self, layer: int | str) -> LayerEntry:
         """Return a layer by its number or name. Raises InputError where there is none."""
         if isinstance(layer, (int, np.integer)):
             last = len(self.entries) - 1
@@ -84,7 +84,7 @@ class Table:
         return self.by_name[name]
 
 
-def table_of(network: Network) -> Table:
+def table_of(network: Network) -> LayerTable:
     """Return the table of a network.
 
     Caffe's layers have OpenCV's names, types and numbers. In networks of other formats, nodes that compute
@@ -94,21 +94,21 @@ def table_of(network: Network) -> Table:
     entries = _entries(network)
     if network.format in ("caffe", "tensorflow"):
         consumed = {name for node in network.nodes for name in node.inputs}
-        return Table(entries, [e for e in entries[1:] if e.values and consumed.isdisjoint(e.values)])
+        return LayerTable(entries, [e for e in entries[1:] if e.values and consumed.isdisjoint(e.values)])
     outputs = []
     producers = {value: entry for entry in entries[1:] for value in entry.values}
     for name, value in network.outputs.items():
         entry = producers.get(value)
         if entry is None or entry.name != name:
-            entry = Entry(len(entries), name, "Identity", [value])
+            entry = LayerEntry(len(entries), name, "Identity", [value])
             entries.append(entry)
         outputs.append(entry)
-    return Table(entries, outputs, outputs[-1] if outputs else None)
+    return LayerTable(entries, outputs, outputs[-1] if outputs else None)
 
 
-def _entries(network: Network) -> list[Entry]:
+def _entries(network: Network) -> list[LayerEntry]:
     """Return the layers of a network's nodes, after the input layer."""
-    entries = [Entry(0, INPUT, "", list(network.inputs))]
+    entries = [LayerEntry(0, INPUT, "", list(network.inputs))]
     names: Counter[str] = Counter()
     constants: set[str] = {""}
     caffe = network.format == "caffe"
@@ -124,8 +124,8 @@ def _entries(network: Network) -> list[Entry]:
         type_ = _SPELLED.get(node.type, node.type) if caffe else node.type
         if caffe and type_ in _SPLIT:
             first, type_ = _SPLIT[type_]
-            entries.append(Entry(len(entries), f"{name}/scale", first, []))
-        entries.append(Entry(len(entries), name, type_, list(node.outputs), node))
+            entries.append(LayerEntry(len(entries), f"{name}/scale", first, []))
+        entries.append(LayerEntry(len(entries), name, type_, list(node.outputs), node))
     return entries
 
 

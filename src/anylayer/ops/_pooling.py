@@ -21,7 +21,7 @@ from anylayer.ops._spatial import (
 )
 
 
-class Pooling(NamedTuple):
+class PoolingPlan(NamedTuple):
     """The checked arguments of a pooling, one value per spatial axis.
 
     `pads` holds (begin, end) of the pads as given. `full_pads` holds the pads with each end enlarged until every
@@ -38,7 +38,7 @@ class Pooling(NamedTuple):
 
 def pooling(
     x: Array, kernel: Ints, strides: Ints, pads: Ints, dilations: Ints, ceil_mode: bool, what: str
-) -> Pooling:
+) -> PoolingPlan:
     """Return the checked arguments of a pooling over `x` (N, C, ...). `what` is the operator's name in messages.
 
     Raises LayerError if the kernel does not fit, or if a window would lie completely in the padding.
@@ -63,12 +63,12 @@ def pooling(
             f"a window of {k} cells dilated by {d} lies wholly in the padding of spatial axis {axis} ({n} cells)",
         )
     need_room((*x.shape[:2], *counts), "the result")
-    return Pooling(
+    return PoolingPlan(
         size, strides, dilations, pairs, grow_pads(sizes, size, strides, pairs, dilations, counts), counts
     )
 
 
-def reduce_windows(data: Array, plan: Pooling, ufunc: np.ufunc) -> Array:
+def reduce_windows(data: Array, plan: PoolingPlan, ufunc: np.ufunc) -> Array:
     """Return `ufunc` reduced over every window of the padded `data` (N, C, ...): (N, C, *plan.counts).
 
     The axes are reduced one after the other.

@@ -35,7 +35,7 @@ Steps = Callable[[int], tuple[Array, Step]]
 """A function from a direction to its input weights (rows, values) and its step."""
 
 
-class Recurrent:
+class RecurrentPlan:
     """The checked arguments of a recurrent operator whose weights hold `gates` gates.
 
     `default` names the activations of one direction. `states` are the initial states, each (D, B, H) or None.
@@ -181,6 +181,6 @@ def _unshared_input(x: Array, others: Sequence[Array]) -> Array:
 
 def one_state(
     gates: int, default: Sequence[str], x: Array, w: Array, r: Array, b: Any, lens: Any, h: Any, **how: Any
-) -> Recurrent:
-    """Return the layer of an operator with one state, h, from the operator's arguments. See Recurrent."""
-    return Recurrent(x, w, r, b, gates=gates, default=default, states=[h], sequence_lens=lens, **how)
+) -> RecurrentPlan:
+    """Return the layer of an operator with one state, h, from the operator's arguments. See RecurrentPlan."""
+    return RecurrentPlan(x, w, r, b, gates=gates, default=default, states=[h], sequence_lens=lens, **how)

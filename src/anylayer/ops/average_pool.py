@@ -11,7 +11,7 @@ import numpy as np
 from anylayer.graph.symbolic import is_symbolic
 from anylayer.network import Array
 from anylayer.ops._operator import operator
-from anylayer.ops._pooling import Pooling, pooling, reduce_windows
+from anylayer.ops._pooling import PoolingPlan, pooling, reduce_windows
 from anylayer.ops._spatial import Ints, flat_pads, padded, with_static_pads
 from anylayer.tracing import record
 
@@ -38,7 +38,7 @@ def average_pool(
     return y
 
 
-def _divisors(sizes: Sequence[int], plan: Pooling, count_include_pad: bool) -> Array:
+def _divisors(sizes: Sequence[int], plan: PoolingPlan, count_include_pad: bool) -> Array:
     """Return the number of cells that each window counts, of a shape that broadcasts to (N, C, *counts)."""
     total: Array = np.ones((1,) * len(sizes), np.int64)
     for axis, (n, k, s, (begin, end), count) in enumerate(
@@ -79,7 +79,7 @@ def _(x: Array, kernel: Ints, *, strides: Ints, pads: Ints, ceil_mode: bool, cou
     return y
 
 
-def _with_symbolic_pads(x: Array, plan: Pooling, count_include_pad: bool) -> Array:
+def _with_symbolic_pads(x: Array, plan: PoolingPlan, count_include_pad: bool) -> Array:
     """Record the mean over the whole kernel of explicitly padded data, and correct its divisor."""
     shape = (*x.shape[:2], *plan.counts)
     padded_x, _ = with_static_pads(x, plan.full_pads)

@@ -27,7 +27,7 @@ from anylayer.ops._spatial import (
 from anylayer.tracing import record
 
 
-class _Plan(NamedTuple):
+class _ConvPlan(NamedTuple):
     kernel: tuple[int, ...]
     strides: tuple[int, ...]
     dilations: tuple[int, ...]
@@ -36,7 +36,9 @@ class _Plan(NamedTuple):
     counts: tuple[int, ...]
 
 
-def _plan(x: Array, w: Array, b: Array | None, strides: Ints, pads: Ints, dilations: Ints, group: int) -> _Plan:
+def _plan(
+    x: Array, w: Array, b: Array | None, strides: Ints, pads: Ints, dilations: Ints, group: int
+) -> _ConvPlan:
     axes = spatial_rank(x, "conv")
     need(
         len(w.shape) == axes + 2,
@@ -57,7 +59,7 @@ def _plan(x: Array, w: Array, b: Array | None, strides: Ints, pads: Ints, dilati
     pairs = pad_pairs(pads, axes)
     counts = window_counts(x.shape[2:], kernel, strides, pairs, dilations)
     need_room((x.shape[0], outputs, *counts), "the result")
-    return _Plan(kernel, strides, dilations, pairs, group, counts)
+    return _ConvPlan(kernel, strides, dilations, pairs, group, counts)
 
 
 @operator
@@ -90,7 +92,7 @@ def conv(
     return y
 
 
-def _depthwise(data: Array, w: Array, plan: _Plan) -> Array:
+def _depthwise(data: Array, w: Array, plan: _ConvPlan) -> Array:
     outputs = w.shape[0]
     data = np.repeat(data, outputs // plan.group, axis=1)
     y = np.zeros((data.shape[0], outputs, *plan.counts), np.result_type(data, w))
@@ -101,7 +103,7 @@ def _depthwise(data: Array, w: Array, plan: _Plan) -> Array:
     return y
 
 
-def _grouped(data: Array, w: Array, plan: _Plan) -> Array:
+def _grouped(data: Array, w: Array, plan: _ConvPlan) -> Array:
     n, channels = data.shape[:2]
     outputs, g = w.shape[0], plan.group
     cells, pixels = int(np.prod(plan.kernel)), int(np.prod(plan.counts))

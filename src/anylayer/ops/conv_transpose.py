@@ -26,7 +26,7 @@ from anylayer.ops._spatial import (
 from anylayer.tracing import record
 
 
-class _Plan(NamedTuple):
+class _TransposedPlan(NamedTuple):
     kernel: tuple[int, ...]
     strides: tuple[int, ...]
     dilations: tuple[int, ...]
@@ -46,7 +46,7 @@ def _plan(
     dilations: Ints,
     group: int,
     output_padding: Ints,
-) -> _Plan:
+) -> _TransposedPlan:
     axes = spatial_rank(x, "conv_transpose")
     need(
         len(w.shape) == axes + 2,
@@ -74,7 +74,7 @@ def _plan(
         )
         need(e < s, f"output_padding={e} of spatial axis {axis} must be less than its stride {s}")
     need_room((x.shape[0], outputs, *full), "the result")
-    return _Plan(kernel, strides, dilations, pairs, extra, group, full, sizes)
+    return _TransposedPlan(kernel, strides, dilations, pairs, extra, group, full, sizes)
 
 
 @operator

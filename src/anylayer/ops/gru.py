@@ -10,7 +10,7 @@ import numpy as np
 
 from anylayer.network import Array
 from anylayer.ops._operator import operator
-from anylayer.ops._recurrent import Recurrent, Step, Steps, one_state
+from anylayer.ops._recurrent import RecurrentPlan, Step, Steps, one_state
 
 
 @operator
@@ -44,7 +44,7 @@ def gru(
     return plan.run(_step(plan, w, r, b, linear_before_reset), [initial_h])
 
 
-def _step(plan: Recurrent, w: Array, r: Array, b: Array | None, linear_before_reset: bool) -> Steps:
+def _step(plan: RecurrentPlan, w: Array, r: Array, b: Array | None, linear_before_reset: bool) -> Steps:
     size = plan.hidden
 
     def step(d: int) -> tuple[Array, Step]:

@@ -10,7 +10,7 @@ import numpy as np
 from anylayer.errors import need
 from anylayer.network import Array
 from anylayer.ops._operator import operator
-from anylayer.ops._recurrent import Recurrent, Step, Steps
+from anylayer.ops._recurrent import RecurrentPlan, Step, Steps
 
 
 @operator
@@ -49,7 +49,7 @@ def lstm(
 
 
 def _step(
-    plan: Recurrent, w: Array, r: Array, b: Array | None, peepholes: Array | None, input_forget: bool
+    plan: RecurrentPlan, w: Array, r: Array, b: Array | None, peepholes: Array | None, input_forget: bool
 ) -> Steps:
     size, kind = plan.hidden, plan.x.dtype
 
@@ -74,9 +74,9 @@ def _step(
 
 def _plan(
     x: Array, w: Array, r: Array, b: Any, lens: Any, states: Sequence[Any], peepholes: Any, **how: Any
-) -> Recurrent:
+) -> RecurrentPlan:
     default = ["Sigmoid", "Tanh", "Tanh"]
-    plan = Recurrent(x, w, r, b, gates=4, default=default, states=states, sequence_lens=lens, **how)
+    plan = RecurrentPlan(x, w, r, b, gates=4, default=default, states=states, sequence_lens=lens, **how)
     if peepholes is not None:
         shape = (plan.directions, 3 * plan.hidden)
         need(

@@ -10,7 +10,7 @@ import numpy as np
 from anylayer.graph.symbolic import is_symbolic
 from anylayer.network import Array
 from anylayer.ops._operator import operator
-from anylayer.ops._pooling import Pooling, pooling, reduce_windows
+from anylayer.ops._pooling import PoolingPlan, pooling, reduce_windows
 from anylayer.ops._spatial import Ints, flat_pads, padded, with_static_pads
 from anylayer.tracing import record
 
@@ -35,7 +35,7 @@ def lowest(dtype: np.dtype[Any]) -> float:
     return -np.inf if dtype.kind == "f" else np.iinfo(dtype).min
 
 
-def record_max_pool(x: Array, plan: Pooling) -> Array:
+def record_max_pool(x: Array, plan: PoolingPlan) -> Array:
     """Record MaxPool over the windows of `plan`, without a rounding mode."""
     pads = plan.full_pads
     if any(map(is_symbolic, chain(*pads))):
@@ -55,7 +55,7 @@ def record_max_pool(x: Array, plan: Pooling) -> Array:
     )
 
 
-def pad_with_lowest(x: Array, plan: Pooling) -> Array:
+def pad_with_lowest(x: Array, plan: PoolingPlan) -> Array:
     """Return `x` padded with the least value of its dtype, so that every window lies inside."""
     wide = (*x.shape[:2], *(n + b + e for n, (b, e) in zip(x.shape[2:], plan.full_pads)))
     if wide == tuple(x.shape):

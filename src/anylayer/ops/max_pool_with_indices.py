@@ -10,7 +10,7 @@ import numpy as np
 from anylayer.errors import need
 from anylayer.network import Array
 from anylayer.ops._operator import operator
-from anylayer.ops._pooling import Pooling, pooling
+from anylayer.ops._pooling import PoolingPlan, pooling
 from anylayer.ops._spatial import Ints, padded, taps
 from anylayer.ops.max_pool import lowest, pad_with_lowest, record_max_pool
 from anylayer.tracing import record
@@ -42,7 +42,7 @@ def max_pool_with_indices(
     return y, indices
 
 
-def _plan(x: Array, kernel: Ints, strides: Ints, pads: Ints, dilations: Ints, ceil_mode: bool) -> Pooling:
+def _plan(x: Array, kernel: Ints, strides: Ints, pads: Ints, dilations: Ints, ceil_mode: bool) -> PoolingPlan:
     plan = pooling(x, kernel, strides, pads, dilations, ceil_mode, "max_pool_with_indices")
     cells = math.prod(plan.kernel)
     need(cells <= _CELL_LIMIT, f"max_pool_with_indices takes kernels of up to {_CELL_LIMIT} cells, got {cells}")

@@ -10,7 +10,7 @@ import numpy as np
 
 from anylayer.network import Array
 from anylayer.ops._operator import operator
-from anylayer.ops._recurrent import Recurrent, Step, Steps, one_state
+from anylayer.ops._recurrent import RecurrentPlan, Step, Steps, one_state
 
 
 @operator
@@ -40,7 +40,7 @@ def rnn(
     return plan.run(_step(plan, w, r, b), [initial_h])
 
 
-def _step(plan: Recurrent, w: Array, r: Array, b: Array | None) -> Steps:
+def _step(plan: RecurrentPlan, w: Array, r: Array, b: Array | None) -> Steps:
     size = plan.hidden
 
     def step(d: int) -> tuple[Array, Step]:

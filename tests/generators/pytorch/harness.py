@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.generators.pytorch.module import Written, write_module
+from anylayer.generators.pytorch.module import ModuleCode, write_module
 from anylayer.graph import Graph
 from anylayer.graph.open_sizes import OpenSizes
 from anylayer.network import Array, Network, TensorType
@@ -16,14 +16,14 @@ from anylayer.source import Source
 from anylayer.tracing import trace
 
 
-def module_of(graph: Graph, sizes: OpenSizes | None = None) -> Written:
+def module_of(graph: Graph, sizes: OpenSizes | None = None) -> ModuleCode:
     """Return the module of a graph without a network around it. `sizes` are the open sizes of its inputs."""
     inputs = {v.name: v.type for v in graph.inputs}
     outputs = {f"output {i}": f"output {i}" for i in range(len(graph.outputs))}
     return write_module(Source(Network("tested", "caffe", {}, [], {}), graph, inputs, outputs, [], sizes=sizes))
 
 
-def network_of(written: Written) -> Any:
+def network_of(written: ModuleCode) -> Any:
     """Return an instance of a written class with its weights."""
     import torch
 
@@ -34,7 +34,7 @@ def network_of(written: Written) -> Any:
     return network.eval()
 
 
-def run(written: Written, inputs: Sequence[Array]) -> list[Array]:
+def run(written: ModuleCode, inputs: Sequence[Array]) -> list[Array]:
     """Return the outputs of a written class."""
     import torch
 

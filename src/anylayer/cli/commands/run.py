@@ -33,7 +33,7 @@ from anylayer.cli.files import to_json
 from anylayer.cli.inputs import ImageOptions, Loader, items_of
 from anylayer.cli.results import ShowOptions, json_data, lines, read_labels
 from anylayer.cli.running import Runner
-from anylayer.cli.targets import Target
+from anylayer.cli.targets import OutOption
 from anylayer.inspect.tables import plural
 
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ def command(**given: Any) -> None:
     channels_last = any(map(loader.channels_last, types))
     options = ShowOptions(given["show"], given["top"], given["threshold"], labels, channels_last)
     items = items_of(given["inputs"], list(types))
-    targets = [Target(out) for out in given["outs"]]
+    targets = [OutOption(out) for out in given["outs"]]
     for target in targets:
         target.check(items)
     runner = Runner(net, loader, given["engine"], given["threads"], given["blobs"], given["batch"])
@@ -197,7 +197,7 @@ class Presenter:
 
     runner: Runner
     options: ShowOptions
-    targets: Sequence[Target]
+    targets: Sequence[OutOption]
     quiet: bool = False
     as_json: bool = False
 

@@ -45,14 +45,14 @@ DTYPES = {
 operators."""
 
 
-class Unsupported(Exception):
+class NotInPyTorch(Exception):
     """The reason why an operator cannot be written, as the end of "PyTorch cannot express ..."."""
 
 
 def require(condition: object, why: str) -> None:
-    """Raise Unsupported unless the condition holds."""
+    """Raise NotInPyTorch unless the condition holds."""
     if not condition:
-        raise Unsupported(why)
+        raise NotInPyTorch(why)
 
 
 @dataclass(slots=True)
@@ -127,7 +127,7 @@ class Code:
     def tensor(self, value: Value | None, role: str = "constant") -> str:
         """Return an expression for a value. `role` names the attribute of a constant."""
         if value is None:
-            raise Unsupported("an absent input")
+            raise NotInPyTorch("an absent input")
         found = self.known.get(value)
         if found is not None:
             return found
@@ -169,7 +169,7 @@ class Code:
     # --------------------------------------------------------------------- sizes
 
     def size(self, size: Any) -> str:
-        """Return a size in code. Raises Unsupported for a size that depends on data."""
+        """Return a size in code. Raises NotInPyTorch for a size that depends on data."""
         if not is_dynamic(size):
             return str(int(size))
         require(self.batch and isinstance(size, Dim), "a size that depends on data")
@@ -258,7 +258,7 @@ def is_dynamic(size: Any) -> bool:
 
 
 def dtype_of(dtype: np.dtype[Any]) -> str:
-    """Return a dtype in code. Raises Unsupported for one that torch lacks."""
+    """Return a dtype in code. Raises NotInPyTorch for one that torch lacks."""
     require(dtype in DTYPES, f"values of type {dtype.name}")
     return DTYPES[dtype]
 
@@ -299,5 +299,5 @@ def first(op: Op) -> Value:
     """Return the first input of an operator."""
     value = op.inputs[0]
     if value is None:
-        raise Unsupported("an absent input")
+        raise NotInPyTorch("an absent input")
     return value

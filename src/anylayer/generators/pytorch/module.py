@@ -16,7 +16,7 @@ from anylayer.generators.pytorch.code import (
     INDENT,
     Attributes,
     Code,
-    Unsupported,
+    NotInPyTorch,
     Weights,
     call,
     dtype_of,
@@ -35,7 +35,7 @@ _INLINE = 4
 
 
 @dataclass(slots=True)
-class Written:
+class ModuleCode:
     """The source code of a module, the name of its class, and its state."""
 
     text: str
@@ -43,7 +43,7 @@ class Written:
     state: dict[str, Array] = field(default_factory=dict)
 
 
-def write_module(source: Source) -> Written:
+def write_module(source: Source) -> ModuleCode:
     """Return the module of a network. Raises LayerError for an operator that PyTorch cannot express."""
     load_all("generators/pytorch/operators")
     return _Module(source).written()
@@ -80,7 +80,7 @@ class _Module:
         self.batch = ""
         self.places: dict[Op, int] = {}
 
-    def written(self) -> Written:
+    def written(self) -> ModuleCode:
         graph = self.source.graph
         name = self.names.new(_class_name(self.source.network.name), "Network")
         arguments = [self.code.new(v.name) for v in graph.inputs]
@@ -99,7 +99,7 @@ class _Module:
         with at(self.source.network.source), _refusing(" (a constant output)"):
             results = [self.code.tensor(v) for v in graph.outputs]
         self.code.finish(results)
-        return Written(self.text(name, arguments, len(results)), name, self.attributes.state)
+        return ModuleCode(self.text(name, arguments, len(results)), name, self.attributes.state)
 
     def expected(self, value: Value, argument: str) -> str:
         """Return the check of an input's shape. The sizes of a trace are numbers in the code of layers."""
@@ -228,10 +228,10 @@ def _forward(arguments: Sequence[str], returned: str) -> list[str]:
 
 @contextmanager
 def _refusing(what: str) -> Iterator[None]:
-    """Raise LayerError, which names the operator `what`, in place of Unsupported."""
+    """Raise LayerError, which names the operator `what`, in place of NotInPyTorch."""
     try:
         yield
-    except Unsupported as error:
+    except NotInPyTorch as error:
         raise LayerError(
             f"PyTorch code cannot express {error}{what}. Write the layer in other NumPy operations, or convert "
             "the network to ONNX"
@@ -244,7 +244,7 @@ def _write(code: Code, op: Op, traced: TracedNode | None) -> None:
     line = f", which {op.place} computes" if op.place else ""
     with at(traced.node.place if traced else ""), _refusing(f" ({op.op}{line})"):
         if handler is None:
-            raise Unsupported(f"the operator {op.op}")
+            raise NotInPyTorch(f"the operator {op.op}")
         for value in op.outputs:
             dtype_of(value.dtype)
         found = handler(code, op)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from anylayer.libraries.pyopencl import Memory
 
 
-class _Frame:
+class _DeviceFrame:
     """A queue, a kernel and memory for one call at a time.
 
     `inputs` and `outputs` have the memory of each bound port with its index, and the permutation from the
@@ -64,7 +64,7 @@ class OpenCLProgram:
 
     def __init__(self, layer: OpenCLLayer) -> None:
         self._layer = layer
-        self._frames: list[_Frame] = []
+        self._frames: list[_DeviceFrame] = []
         self._whole, self._local = layer.whole, layer.local or None
         self._redirected = layer.text.prints
         self._types = [(kind.shape, kind.dtype) for kind in layer.outputs]
@@ -78,9 +78,9 @@ class OpenCLProgram:
         """The time of the kernel itself in the last call, as the device measured it."""
         return pyopencl.seconds(self._event) if self._event is not None else 0.0
 
-    def _frame(self) -> _Frame:
+    def _frame(self) -> _DeviceFrame:
         try:
-            return _Frame(self._layer, self._program)
+            return _DeviceFrame(self._layer, self._program)
         except pyopencl.Error as error:
             raise self._refused(error) from error
 
@@ -114,7 +114,7 @@ class OpenCLProgram:
             self._frames.append(frame)
         return results
 
-    def _run(self, frame: _Frame) -> None:
+    def _run(self, frame: _DeviceFrame) -> None:
         """Run the kernel on the memory of a frame."""
         if self._redirected:
             with _stdout_to_stderr():
@@ -122,7 +122,7 @@ class OpenCLProgram:
         else:
             self._enqueue(frame)
 
-    def _enqueue(self, frame: _Frame) -> None:
+    def _enqueue(self, frame: _DeviceFrame) -> None:
         queue = frame.queue
         try:
             for memory, _, _ in frame.inputs.values():
@@ -134,7 +134,7 @@ class OpenCLProgram:
         except pyopencl.Error as error:
             raise self._refused(error) from error
 
-    def _checked(self, frame: _Frame) -> None:
+    def _checked(self, frame: _DeviceFrame) -> None:
         """Run the kernel with marks in the outputs, which show where nothing was written."""
         layer, entry = self._layer, self._layer.layer.entry
         given = {i: memory.array.copy() for memory, i, _ in frame.inputs.values()}

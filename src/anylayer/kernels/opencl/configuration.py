@@ -71,7 +71,7 @@ class Argument:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SourceFile:
     """A source file: its name as the configuration writes it, its path and its text."""
 
     name: str
@@ -92,7 +92,7 @@ class CustomLayer:
     file: str
     line: int
     entry: str
-    sources: tuple[Source, ...]
+    sources: tuple[SourceFile, ...]
     defines: tuple[Define, ...]
     arguments: tuple[Argument, ...]
     options: tuple[str, ...]
@@ -123,7 +123,7 @@ def read_configuration(path: Path, folders: Sequence[Path] = ()) -> dict[str, Cu
         with at(f"{file}:{element.line}"):
             need(element.tag == "CustomLayer", f"<{element.tag}> is unknown, expected <CustomLayer>", FileError)
         _check(element, file)
-        layer = _Reading(path, folders).layer(element)
+        layer = _LayerReader(path, folders).layer(element)
         with at(layer.place):
             first = found.setdefault(layer.type, layer)
             need(first is layer, f"layer type '{layer.type}' has a kernel in line {first.line} already", FileError)
@@ -161,7 +161,7 @@ def _known(name: str, known: Iterable[str]) -> str:
     return nearest(name, known) or f"; it has: {', '.join(known) or 'none'}"
 
 
-class _Reading:
+class _LayerReader:
     """Makes a CustomLayer from an element whose parts are known to be there."""
 
     def __init__(self, path: Path, folders: Sequence[Path]) -> None:
@@ -210,7 +210,7 @@ class _Reading:
         )
         return path
 
-    def _source(self, element: Element) -> Source:
+    def _source(self, element: Element) -> SourceFile:
         name = element.attributes["filename"]
         with self._at(element), reading(name):
             path = self._inside(name, f"source {name}")
@@ -222,7 +222,7 @@ class _Reading:
             except UnicodeDecodeError as error:
                 raise FileError(f"source {name} is not UTF-8 at byte {error.start}") from None
             need("\0" not in text, f"source {name} has a NUL character", FileError)
-            return Source(name, path, text)
+            return SourceFile(name, path, text)
 
     def _define(self, element: Element) -> Define:
         given = element.attributes

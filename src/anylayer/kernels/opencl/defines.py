@@ -28,7 +28,7 @@ _PATTERNS = {"int": _INTEGER, "int[]": _INTEGER, "float": _NUMBER, "float[]": _N
 
 
 @dataclass(frozen=True, slots=True)
-class Tensor:
+class KernelTensor:
     """A tensor of a kernel: its name ("INPUT0"), element type, format, and sizes and pitches for B, F, Y, X."""
 
     name: str
@@ -53,7 +53,7 @@ def _array(name: str, type_: str, values: Sequence[int]) -> Iterator[str]:
     yield f"#define {name} ({type_} []){{ {''.join(f'{v},' for v in values)} }} "
 
 
-def built_ins(tensors: Sequence[Tensor], whole: Sequence[int], local: Sequence[int]) -> list[str]:
+def built_ins(tensors: Sequence[KernelTensor], whole: Sequence[int], local: Sequence[int]) -> list[str]:
     """Return the lines of the built-in defines. The inputs come before the outputs."""
     lines = ["// Custom Layer Built-ins"]
     lines.append(f"#define NUM_INPUTS {sum(t.name.startswith('INPUT') for t in tensors)}")

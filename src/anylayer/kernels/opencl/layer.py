@@ -14,7 +14,7 @@ from anylayer.errors import AnyLayerError, EngineError, LayerError, TraceError, 
 from anylayer.kernels import abi
 from anylayer.kernels.call import Slot
 from anylayer.kernels.opencl.configuration import Argument, CustomLayer, read_configuration
-from anylayer.kernels.opencl.defines import TYPES, Tensor, built_ins, user_defines
+from anylayer.kernels.opencl.defines import TYPES, KernelTensor, built_ins, user_defines
 from anylayer.kernels.opencl.files import Settings
 from anylayer.kernels.opencl.text import ProgramText
 from anylayer.layer import Bound, Definition
@@ -32,7 +32,7 @@ _BLOB_NAMES = ("weights", "biases")
 """The names of the first blobs of a node whose file has no names for them. Blob i is "blob<i>" then."""
 
 
-class Configuration:
+class KernelFile:
     """A configuration that was read, with the kernels of its layer types."""
 
     def __init__(self, path: str, settings: Settings) -> None:
@@ -47,7 +47,7 @@ class OpenCLType:
     constants_are_blobs = False
     states_shapes = False
 
-    def __init__(self, library: Configuration, layer: CustomLayer, settings: Settings) -> None:
+    def __init__(self, library: KernelFile, layer: CustomLayer, settings: Settings) -> None:
         self.library, self.layer, self.settings = library, layer, settings
         self.type, self.origin = layer.type, layer.file
         self.notes: list[str] = []
@@ -220,7 +220,7 @@ class OpenCLLayer:
         except EngineError:  # a report is possible without a device
             return True
 
-    def _tensor(self, name: str, argument: Argument, kind: TensorType, slot: Slot) -> Tensor:
+    def _tensor(self, name: str, argument: Argument, kind: TensorType, slot: Slot) -> KernelTensor:
         """Return a tensor as the defines describe it. Axes that it does not have are of size 1."""
         file = self._file_axes(len(kind.shape))
         size = {a: kind.shape[file.index(_AXES[a])] if _AXES[a] in file else 1 for a in _AXES}
@@ -228,7 +228,7 @@ class OpenCLLayer:
         memory = [*order, *(a for a in _AXES if a not in order)] if argument.format == "ANY" else argument.format
         pitch = {a: math.prod(size[b] for b in memory[i + 1 :]) for i, a in enumerate(memory)}
         sizes, pitches = tuple(size.values()), tuple(pitch[a] for a in _AXES)
-        return Tensor(name, TYPES[slot.seen.dtype.name], argument.format, sizes, pitches)
+        return KernelTensor(name, TYPES[slot.seen.dtype.name], argument.format, sizes, pitches)
 
     def _blob(self, argument: Argument) -> Array:
         """Return the blob of a data argument, floats as float32. Raise LayerError where there is none."""
@@ -250,7 +250,7 @@ class OpenCLLayer:
         need(self.layer.dim in bound, f"dim is input {self.layer.dim}, which the kernel does not read")
         return bound.index(self.layer.dim or 0)
 
-    def _work_sizes(self, sizes: dict[str, int], output: Tensor) -> None:
+    def _work_sizes(self, sizes: dict[str, int], output: KernelTensor) -> None:
         count = math.prod(output.sizes)
         self.sizes = sizes
         self.whole: tuple[int, ...] = ()

@@ -12,7 +12,7 @@ from anylayer.layers.caffe._axes import canonical, need_padded
 from anylayer.layers.caffe._messages import ENGINE, FillerParameter, filler_if_written
 
 
-class Windows(NamedTuple):
+class ConvolutionWindows(NamedTuple):
     """The windows of a convolution, with one value per spatial axis."""
 
     axis: int
@@ -91,7 +91,7 @@ class ConvolutionLayer(Layer):
         18, "uint32", repeated=True, doc="dilation: one for all axes, or one per axis; default 1"
     )
 
-    def windows(self, x: Any) -> Windows:
+    def windows(self, x: Any) -> ConvolutionWindows:
         """Return the windows that the fields describe on `x`."""
         axis = canonical(self.axis, x)
         return self._windows(axis, len(x.shape) - axis - 1)
@@ -104,7 +104,7 @@ class ConvolutionLayer(Layer):
         )
         return high, wide
 
-    def _windows(self, axis: int, spatial: int) -> Windows:
+    def _windows(self, axis: int, spatial: int) -> ConvolutionWindows:
         kernel = self._sizes("kernel", "kernel_size", self.kernel_size, None, spatial)
         strides = self._sizes("stride", "stride", self.stride, 1, spatial)
         pads = self._sizes("pad", "pad", self.pad, 0, spatial)
@@ -112,7 +112,7 @@ class ConvolutionLayer(Layer):
         need(all(k > 0 for k in kernel), f"kernel sizes must be positive, got {kernel}")
         need(all(s > 0 for s in strides), f"strides must be positive, got {strides}")
         need(all(d > 0 for d in dilations), f"dilations must be positive, got {dilations}")
-        return Windows(axis, kernel, strides, pads, dilations)
+        return ConvolutionWindows(axis, kernel, strides, pads, dilations)
 
     def _dilations(self, spatial: int) -> tuple[int, ...]:
         return per_axis("dilation", self.dilation, 1, spatial)
@@ -170,7 +170,7 @@ class GroupedConvolution(ConvolutionLayer):
         """Return the shape of the weights for an input with `channels` channels."""
         raise NotImplementedError
 
-    def apply(self, x: Any, weights: Any, bias: Any, windows: Windows) -> Any:
+    def apply(self, x: Any, weights: Any, bias: Any, windows: ConvolutionWindows) -> Any:
         """Return the output for one input."""
         raise NotImplementedError
 

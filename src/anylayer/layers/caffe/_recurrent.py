@@ -12,7 +12,7 @@ from anylayer.layers.caffe._messages import FillerParameter
 from anylayer.tracing import is_traced
 
 
-class Recurrent(Layer):
+class RecurrentLayer(Layer):
     """RecurrentLayer of Caffe (src/caffe/layers/recurrent_layer.cpp).
 
     Inputs: x (T, N, ...), cont (T, N), optionally a static input (N, ...), and the initial state with

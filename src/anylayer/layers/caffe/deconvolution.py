@@ -8,7 +8,7 @@ from typing import Any
 from anylayer import ops
 from anylayer.layer import layer, need
 from anylayer.layer.contract import PixelMap
-from anylayer.layers.caffe._convolution import GroupedConvolution, Windows
+from anylayer.layers.caffe._convolution import ConvolutionWindows, GroupedConvolution
 
 
 @layer("Deconvolution")
@@ -22,7 +22,7 @@ class Deconvolution(GroupedConvolution):
     Source: BVLC/caffe src/caffe/layers/deconv_layer.cpp, base_conv_layer.cpp.
     """
 
-    def windows(self, x: Any) -> Windows:
+    def windows(self, x: Any) -> ConvolutionWindows:
         windows = super().windows(x)
         need(windows.kernel, f"needs spatial axes after axis {windows.axis}, got shape {tuple(x.shape)}")
         return windows
@@ -38,7 +38,7 @@ class Deconvolution(GroupedConvolution):
             else ((1 / down[0][0], -down[0][1] / down[0][0]), (1 / down[1][0], -down[1][1] / down[1][0]))
         )
 
-    def apply(self, x: Any, weights: Any, bias: Any, windows: Windows) -> Any:
+    def apply(self, x: Any, weights: Any, bias: Any, windows: ConvolutionWindows) -> Any:
         axis = windows.axis
         before, sizes = tuple(x.shape[:axis]), tuple(x.shape[axis + 1 :])
         for i, (n, e, s, p) in enumerate(zip(sizes, windows.extents, windows.strides, windows.pads)):

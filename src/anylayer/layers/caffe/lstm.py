@@ -8,11 +8,11 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.layer import layer
-from anylayer.layers.caffe._recurrent import Recurrent
+from anylayer.layers.caffe._recurrent import RecurrentLayer
 
 
 @layer("LSTM")
-class LSTM(Recurrent):
+class LSTM(RecurrentLayer):
     """Compute a long short-term memory over sequences whose starts `cont` marks.
 
     x (T, N, I) and cont (T, N), optionally a static input and the initial state, to h (T, N, D); with

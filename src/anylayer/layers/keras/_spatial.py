@@ -15,7 +15,7 @@ from anylayer.layers.keras._base import Spatial, one_of, positive
 from anylayer.network import Array
 
 
-class Windows(Spatial):
+class WindowLayer(Spatial):
     """A layer that slides a window over `rank` axes."""
 
     rank: ClassVar[int] = 2
@@ -43,7 +43,7 @@ class Windows(Spatial):
         return flat_pads(same_pads(sizes, [extent(k, d) for k, d in zip(kernel, dilations)], strides))
 
 
-class Convolution(Windows):
+class ConvolutionLayer(WindowLayer):
     """A layer with a kernel, a bias and an activation function."""
 
     kernel_size: Any = attribute("any", doc="size of the kernel per axis")

@@ -14,7 +14,7 @@ from anylayer.layers.keras import _activations
 from anylayer.layers.keras._base import KerasLayer
 
 
-class Elementwise(KerasLayer):
+class ElementwiseLayer(KerasLayer):
     """A function of each element."""
 
     masks = "passes"
@@ -22,7 +22,7 @@ class Elementwise(KerasLayer):
 
 
 @layer("Activation")
-class Activation(Elementwise):
+class Activation(ElementwiseLayer):
     """Apply the activation function that is given by name.
 
     (N, ...) to the same shape.
@@ -36,7 +36,7 @@ class Activation(Elementwise):
 
 
 @layer("ReLU")
-class ReLU(Elementwise):
+class ReLU(ElementwiseLayer):
     """Compute x from a threshold up to max_value, and a linear slope below the threshold.
 
     (N, ...) to the same shape. For x < threshold the output is negative_slope * (x - threshold).
@@ -54,7 +54,7 @@ class ReLU(Elementwise):
 
 
 @layer("LeakyReLU")
-class LeakyReLU(Elementwise):
+class LeakyReLU(ElementwiseLayer):
     """Compute x where x > 0, else negative_slope * x.
 
     (N, ...) to the same shape.
@@ -70,7 +70,7 @@ class LeakyReLU(Elementwise):
 
 
 @layer("ELU")
-class ELU(Elementwise):
+class ELU(ElementwiseLayer):
     """Compute x where x > 0, else alpha * (exp(x) - 1).
 
     (N, ...) to the same shape.
@@ -84,7 +84,7 @@ class ELU(Elementwise):
 
 
 @layer("ThresholdedReLU")
-class ThresholdedReLU(Elementwise):
+class ThresholdedReLU(ElementwiseLayer):
     """Compute x where x > theta, else 0.
 
     (N, ...) to the same shape. Source: keras.layers.ThresholdedReLU of Keras 2; Keras 3 has no such layer.
@@ -97,7 +97,7 @@ class ThresholdedReLU(Elementwise):
 
 
 @layer("PReLU")
-class PReLU(Elementwise):
+class PReLU(ElementwiseLayer):
     """Compute x where x > 0, else alpha * x with a learned alpha.
 
     (N, ...) to the same shape.
@@ -118,7 +118,7 @@ class PReLU(Elementwise):
 
 
 @layer("Softmax")
-class Softmax(Elementwise):
+class Softmax(ElementwiseLayer):
     """Compute exp(x), divided by its sum over `axis`.
 
     (N, ...) to the same shape. Elements where `mask` is false become 0.

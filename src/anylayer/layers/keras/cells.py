@@ -8,7 +8,7 @@ from anylayer.errors import LayerError
 from anylayer.layer import layer, need
 from anylayer.layer.fields import attribute
 from anylayer.layers.keras._base import KerasLayer
-from anylayer.layers.keras.recurrent import GRU, LSTM, Recurrent, SimpleRNN
+from anylayer.layers.keras.recurrent import GRU, LSTM, SequenceLayer, SimpleRNN
 
 
 @layer("LSTMCell")
@@ -88,10 +88,10 @@ class RNN(KerasLayer):
         need(not (self.go_backwards and len(cells) > 1), "go_backwards with several cells is not supported")
         return cells
 
-    def _made(self, spec: Any, first: int, last: bool) -> Recurrent:
+    def _made(self, spec: Any, first: int, last: bool) -> SequenceLayer:
         use_bias = isinstance(spec.get("config"), dict) and spec["config"].get("use_bias", True)
         made = self.inner(spec, first, 2 + bool(use_bias))
-        if not isinstance(made, Recurrent):
+        if not isinstance(made, SequenceLayer):
             raise LayerError(f"its cell is a {made.type}, which is not recurrent")
         made.return_sequences = self.return_sequences or not last
         made.return_state = True

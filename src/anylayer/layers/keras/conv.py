@@ -8,10 +8,10 @@ from anylayer import ops
 from anylayer.layer import layer, need
 from anylayer.layer.arguments import channels_first, restored
 from anylayer.layer.fields import attribute
-from anylayer.layers.keras._spatial import Convolution, kernel_first
+from anylayer.layers.keras._spatial import ConvolutionLayer, kernel_first
 
 
-class Conv(Convolution):
+class Conv(ConvolutionLayer):
     """A convolution. Weights: kernel (k ..., channels / groups, filters), bias (filters,)."""
 
     filters: int = attribute("int64", doc="number of output channels")

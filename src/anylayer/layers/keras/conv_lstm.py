@@ -11,10 +11,10 @@ from anylayer.layer import layer, need
 from anylayer.layer.arguments import channels_first, restored
 from anylayer.layer.fields import attribute
 from anylayer.layers.keras._activations import activation
-from anylayer.layers.keras._spatial import Convolution, kernel_first
+from anylayer.layers.keras._spatial import ConvolutionLayer, kernel_first
 
 
-class ConvLSTM(Convolution):
+class ConvLSTM(ConvolutionLayer):
     """An LSTM whose products are convolutions (arXiv 1506.04214).
 
     (N, T, ..., C) to (N, ..., filters), or (N, T, ..., filters) with return_sequences; with return_state also the

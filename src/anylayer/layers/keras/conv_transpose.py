@@ -11,10 +11,10 @@ from anylayer.layer import layer, need
 from anylayer.layer.arguments import channels_first, extent, restored
 from anylayer.layer.fields import attribute
 from anylayer.layers.keras._base import numbers
-from anylayer.layers.keras._spatial import Convolution
+from anylayer.layers.keras._spatial import ConvolutionLayer
 
 
-class ConvTranspose(Convolution):
+class ConvTranspose(ConvolutionLayer):
     """A transposed convolution. Weights: kernel (k ..., filters, channels), bias (filters,)."""
 
     filters: int = attribute("int64", doc="number of output channels")

@@ -10,10 +10,10 @@ from anylayer import ops
 from anylayer.layer import layer, need
 from anylayer.layer.arguments import channels_first, restored
 from anylayer.layer.fields import attribute
-from anylayer.layers.keras._spatial import Convolution, kernel_first
+from anylayer.layers.keras._spatial import ConvolutionLayer, kernel_first
 
 
-class Depthwise(Convolution):
+class Depthwise(ConvolutionLayer):
     """A depthwise convolution.
 
     Weights: kernel (k ..., channels, depth_multiplier), bias (channels * depth_multiplier,).

@@ -9,10 +9,10 @@ from anylayer import ops
 from anylayer.layer.arguments import channels_first, restored
 from anylayer.layer.fields import attribute
 from anylayer.layers.keras._base import by_rank, positive
-from anylayer.layers.keras._spatial import Windows
+from anylayer.layers.keras._spatial import WindowLayer
 
 
-class Pooling(Windows):
+class PoolingLayer(WindowLayer):
     """A reduction of each window of each channel to one number."""
 
     pool_size: Any = attribute("any", 2, doc="size of the window per axis")
@@ -30,14 +30,14 @@ class Pooling(Windows):
         return restored(pool(x, self.kernel, strides=self.steps, pads=pads), self.data_format)
 
 
-class MaxPooling(Pooling):
+class MaxPooling(PoolingLayer):
     """The maximum of each window."""
 
     def forward(self, x: Any) -> Any:
         return self.pooled(x, ops.max_pool)
 
 
-class AveragePooling(Pooling):
+class AveragePooling(PoolingLayer):
     """The mean of each window."""
 
     def forward(self, x: Any) -> Any:

@@ -18,7 +18,7 @@ _NATIVE = {"sigmoid": "Sigmoid", "tanh": "Tanh", "relu": "Relu"}
 """Activations that every engine's recurrent operators compute."""
 
 
-class Recurrent(KerasLayer):
+class SequenceLayer(KerasLayer):
     """A layer that runs through a sequence (N, T, C) with a state.
 
     Inputs: the sequence; the arrays of the initial state when the call gives them; a mask (N, T) when there is
@@ -131,7 +131,7 @@ class Recurrent(KerasLayer):
 
 
 @layer("LSTM")
-class LSTM(Recurrent):
+class LSTM(SequenceLayer):
     """Compute a long short-term memory over a sequence.
 
     (N, T, C) to (N, units), or (N, T, units) with return_sequences; with return_state also the last state.
@@ -181,7 +181,7 @@ class LSTM(Recurrent):
 
 
 @layer("GRU")
-class GRU(Recurrent):
+class GRU(SequenceLayer):
     """Compute a gated recurrent unit over a sequence.
 
     (N, T, C) to (N, units), or (N, T, units) with return_sequences; with return_state also the last state.
@@ -243,7 +243,7 @@ class GRU(Recurrent):
 
 
 @layer("SimpleRNN")
-class SimpleRNN(Recurrent):
+class SimpleRNN(SequenceLayer):
     """Compute h = activation(x @ kernel + h @ recurrent_kernel + bias) over a sequence.
 
     (N, T, C) to (N, units), or (N, T, units) with return_sequences; with return_state also the last state.

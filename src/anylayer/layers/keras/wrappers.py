@@ -11,7 +11,7 @@ from anylayer.errors import LayerError
 from anylayer.layer import layer, need
 from anylayer.layer.fields import attribute
 from anylayer.layers.keras._base import KerasLayer
-from anylayer.layers.keras.recurrent import Recurrent
+from anylayer.layers.keras.recurrent import SequenceLayer
 
 _MODES = ("concat", "sum", "ave", "mul", None)
 
@@ -54,12 +54,12 @@ class Bidirectional(KerasLayer):
             y = y[::-1] if other.time_major else y[:, ::-1]
         return [*self._joined(there[0], y), *there[1:], *back[1:]][: self.outputs]
 
-    def _directions(self, count: int) -> tuple[Recurrent, Recurrent]:
+    def _directions(self, count: int) -> tuple[SequenceLayer, SequenceLayer]:
         turned = copy.deepcopy(self.layer)
         if self.backward_layer is None and isinstance(turned, dict) and isinstance(turned.get("config"), dict):
             turned["config"]["go_backwards"] = not turned["config"].get("go_backwards", False)
         one, other = self.inner(self.layer, 0, count), self.inner(self.backward_layer or turned, count, count)
-        if not isinstance(one, Recurrent) or not isinstance(other, Recurrent):
+        if not isinstance(one, SequenceLayer) or not isinstance(other, SequenceLayer):
             raise LayerError("wraps a layer that is not recurrent")
         for made in (one, other):
             made.zero_output_for_mask = made.return_sequences

@@ -12,7 +12,7 @@ from anylayer.layers.onnx._call import (
     SHAPES_ONLY,
     SPELLED_OUT,
     TRACEABLE,
-    Call,
+    OpCall,
     Uncovered,
     is_plain,
 )
@@ -81,12 +81,12 @@ class Standard(Layer):
         declared = schema(self.type, self.version, self.domain).attributes
         return {name: getattr(self, name) for name in declared}
 
-    def call(self, inputs: list[Any]) -> Call:
+    def call(self, inputs: list[Any]) -> OpCall:
         """Return the operator with its inputs, in the form of the graph's operator set."""
         while inputs and inputs[-1] is None:
             inputs.pop()
         version = at_least(self.version)
-        made = upgraded(Call(self.type, self.version, inputs, self.attributes(), self.outputs), version)
+        made = upgraded(OpCall(self.type, self.version, inputs, self.attributes(), self.outputs), version)
         declared = schema(made.op, made.version).attributes
         made.attrs = {n: made.attrs.get(n, default_value(one.default_value)) for n, one in declared.items()}
         spell_out = SPELLED_OUT.get(made.op)
@@ -107,7 +107,7 @@ class Standard(Layer):
             return self._shaped(made, batch_first(made, self._results))
         return self._shaped(made, self._results(made))
 
-    def _results(self, made: Call) -> Any:
+    def _results(self, made: OpCall) -> Any:
         static = all(map(is_static, made.inputs))
         if static and (made.op in SHAPES_ONLY or (made.op in TRACEABLE and _unsupported_by_engines(made))):
             return MEANINGS[made.op](made, *made.inputs)
@@ -115,7 +115,7 @@ class Standard(Layer):
             return MEANINGS[made.op](made, *made.inputs)
         return expanded(made) if made.op in EXPANDED else recorded(made)
 
-    def computed(self, made: Call) -> Any:
+    def computed(self, made: OpCall) -> Any:
         """Return the outputs for arrays."""
         found: Any = MEANINGS.get(made.op, self._reference)
         if any(x is not None and not is_plain(x.dtype) for x in made.inputs):
@@ -126,13 +126,13 @@ class Standard(Layer):
             results = self._reference(made, *made.inputs)
         return self._shaped(made, results)
 
-    def _shaped(self, made: Call, results: Any) -> list[Any]:
+    def _shaped(self, made: OpCall, results: Any) -> list[Any]:
         listed = list(results) if isinstance(results, (list, tuple)) else [results]
         if made.shape is not None:
             listed = [y.reshape(made.shape) for y in listed]
         return listed[: self.outputs]
 
-    def _reference(self, made: Call, *inputs: Any) -> Any:
+    def _reference(self, made: OpCall, *inputs: Any) -> Any:
         given = tuple(x is not None for x in made.inputs)
         key = (made.op, given)
         if key not in self._references:
@@ -149,13 +149,13 @@ class Standard(Layer):
             raise LayerError(f"does not take {shapes} ({type(error).__name__}: {error})") from error
 
 
-def _unsupported_by_engines(made: Call) -> bool:
+def _unsupported_by_engines(made: OpCall) -> bool:
     if made.op == "Mod" and made.inputs[0].dtype.kind == "f":
         return not made["fmod"]  # the remainder with the sign of the divisor, which ONNX has for integers only
     return any(x.dtype.name in _UNSUPPORTED_BY_ENGINES for x in made.inputs if x is not None)
 
 
-def _rounds_up(made: Call) -> bool:
+def _rounds_up(made: OpCall) -> bool:
     """Return whether this is a pooling with ceil_mode, which engines round differently.
 
     anylayer.ops expresses it by pads instead.

@@ -29,7 +29,7 @@ Meaning = Callable[..., Any]
 
 
 @dataclass(slots=True)
-class Call:
+class OpCall:
     """A call of an operator.
 
     `attrs` holds every attribute of the schema at `version`, None where there is no value. `shape` is the shape to
@@ -54,7 +54,7 @@ class Call:
 MEANINGS: Table[str, Meaning] = Table()
 """The NumPy meanings by operator, where the reference implementation of onnx is wrong or slow, or has no limit on
 memory. The other operators mean what it computes."""
-SPELLED_OUT: Table[str, Callable[[Call], None]] = Table()
+SPELLED_OUT: Table[str, Callable[[OpCall], None]] = Table()
 """Functions that make the attributes of a call explicit, in place, before it is computed or recorded."""
 ANY_SIZE = frozenset(("Transpose", "Dropout", "LRN"))
 """Operators whose attributes are made explicit for dynamic sizes too; for the others, all sizes must be static."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from anylayer import ops
-from anylayer.layers.onnx._call import Call, Uncovered, is_plain, meaning
+from anylayer.layers.onnx._call import OpCall, Uncovered, is_plain, meaning
 from anylayer.libraries.onnx import helper
 
 _UNARY: dict[str, Callable[[Any], Any]] = {
@@ -78,12 +78,12 @@ _enter()
 
 
 @meaning("Mean", traceable=True)
-def _mean(call: Call, *inputs: Any) -> Any:
+def _mean(call: OpCall, *inputs: Any) -> Any:
     return functools.reduce(np.add, inputs) / inputs[0].dtype.type(len(inputs))
 
 
 @meaning("Div")
-def _div(call: Call, a: Any, b: Any) -> Any:
+def _div(call: OpCall, a: Any, b: Any) -> Any:
     """Divide two inputs, with integers rounded towards zero."""
     if a.dtype.kind == "f":
         return a / b
@@ -94,24 +94,24 @@ def _div(call: Call, a: Any, b: Any) -> Any:
 
 
 @meaning("Mod", traceable=True)
-def _mod(call: Call, a: Any, b: Any) -> Any:
+def _mod(call: OpCall, a: Any, b: Any) -> Any:
     return np.fmod(a, b) if call["fmod"] else np.mod(a, b)
 
 
 @meaning("Pow", traceable=True)
-def _pow(call: Call, a: Any, b: Any) -> Any:
+def _pow(call: OpCall, a: Any, b: Any) -> Any:
     if a.dtype == b.dtype:
         return np.power(a, b)
     return np.power(a.astype(np.float64), b.astype(np.float64)).astype(a.dtype)
 
 
 @meaning("Where")
-def _where(call: Call, condition: Any, a: Any, b: Any) -> Any:
+def _where(call: OpCall, condition: Any, a: Any, b: Any) -> Any:
     return np.where(condition, a, b)
 
 
 @meaning("Clip", traceable=True)
-def _clip(call: Call, x: Any, low: Any = None, high: Any = None) -> Any:
+def _clip(call: OpCall, x: Any, low: Any = None, high: Any = None) -> Any:
     """Clip the input. The upper bound counts where the bounds cross."""
     if low is not None:
         x = np.maximum(x, low)
@@ -119,38 +119,38 @@ def _clip(call: Call, x: Any, low: Any = None, high: Any = None) -> Any:
 
 
 @meaning("Elu")
-def _elu(call: Call, x: Any) -> Any:
+def _elu(call: OpCall, x: Any) -> Any:
     return ops.elu(x, call["alpha"])
 
 
 @meaning("PRelu")
-def _prelu(call: Call, x: Any, slope: Any) -> Any:
+def _prelu(call: OpCall, x: Any, slope: Any) -> Any:
     return ops.prelu(x, slope)
 
 
 @meaning("Gelu")
-def _gelu(call: Call, x: Any) -> Any:
+def _gelu(call: OpCall, x: Any) -> Any:
     return ops.gelu(x, approximate=call["approximate"])
 
 
 @meaning("Shrink", traceable=True)
-def _shrink(call: Call, x: Any) -> Any:
+def _shrink(call: OpCall, x: Any) -> Any:
     bias, lambd = call["bias"], call["lambd"]
     return np.where(x < -lambd, x + bias, np.where(x > lambd, x - bias, 0)).astype(x.dtype)
 
 
 @meaning("Cast")
-def _cast(call: Call, x: Any) -> Any:
+def _cast(call: OpCall, x: Any) -> Any:
     dtype = np.dtype(helper.tensor_dtype_to_np_dtype(call["to"]))
     return _cast_to(call, x, dtype)
 
 
 @meaning("CastLike")
-def _cast_like(call: Call, x: Any, like: Any) -> Any:
+def _cast_like(call: OpCall, x: Any, like: Any) -> Any:
     return _cast_to(call, x, like.dtype)
 
 
-def _cast_to(call: Call, x: Any, dtype: Any) -> Any:
+def _cast_to(call: OpCall, x: Any, dtype: Any) -> Any:
     if not (is_plain(x.dtype) and is_plain(dtype)):
         raise Uncovered
     if x.dtype.kind == "f" and dtype.kind in "iu" and dtype.itemsize < 4:

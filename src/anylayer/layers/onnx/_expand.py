@@ -12,7 +12,7 @@ import numpy as np
 from anylayer.errors import TraceError
 from anylayer.graph import OPSET
 from anylayer.layer import Registry
-from anylayer.layers.onnx._call import Call
+from anylayer.layers.onnx._call import OpCall
 from anylayer.layers.onnx._record import attributes
 from anylayer.libraries.onnx import elem_type, function, helper, histories, numpy_helper, onnx, schema
 from anylayer.network import Node
@@ -34,7 +34,7 @@ def _newer() -> frozenset[str]:
 EXPANDED = _newer()
 
 
-def expanded(call: Call) -> list[Any]:
+def expanded(call: OpCall) -> list[Any]:
     """Return the outputs of a call, recorded as the operators that define it."""
     written = attributes(call)
     for name, declared in schema(call.op, call.version).attributes.items():

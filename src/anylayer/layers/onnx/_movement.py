@@ -9,7 +9,7 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.errors import TraceError, need
-from anylayer.layers.onnx._call import SPELLED_OUT, Call, meaning
+from anylayer.layers.onnx._call import SPELLED_OUT, OpCall, meaning
 from anylayer.tracing import is_traced
 
 _LIMIT = 1 << 31
@@ -31,21 +31,21 @@ def ints(x: Any) -> list[int]:
 
 
 @meaning("Identity", shapes_only=True)
-def _identity(call: Call, x: Any) -> Any:
+def _identity(call: OpCall, x: Any) -> Any:
     return x
 
 
 @meaning("Shape", shapes_only=True)
-def _shape(call: Call, x: Any) -> Any:
+def _shape(call: OpCall, x: Any) -> Any:
     return np.array(x.shape[call["start"] or 0 : call["end"]], np.int64)
 
 
 @meaning("Size", shapes_only=True)
-def _size(call: Call, x: Any) -> Any:
+def _size(call: OpCall, x: Any) -> Any:
     return np.array(math.prod(x.shape), np.int64)
 
 
-def _reshaped(call: Call) -> None:
+def _reshaped(call: OpCall) -> None:
     """Refuse a static shape with another number of elements; ONNX's shape inference accepts it."""
     x, shape = call.inputs
     if not is_traced(shape):
@@ -62,11 +62,11 @@ SPELLED_OUT["Reshape"] = _reshaped
 
 
 @meaning("Reshape")
-def _reshape(call: Call, x: Any, shape: Any) -> Any:
+def _reshape(call: OpCall, x: Any, shape: Any) -> Any:
     return x.reshape(_wanted(call, x, shape))
 
 
-def _wanted(call: Call, x: Any, shape: Any) -> list[Any]:
+def _wanted(call: OpCall, x: Any, shape: Any) -> list[Any]:
     """Return the sizes to reshape to, with the input's size in place of 0."""
     wanted = ints(shape)
     if not call["allowzero"]:
@@ -80,33 +80,33 @@ def _wanted(call: Call, x: Any, shape: Any) -> list[Any]:
 
 
 @meaning("Flatten")
-def _flatten(call: Call, x: Any) -> Any:
+def _flatten(call: OpCall, x: Any) -> Any:
     axis = call["axis"] if call["axis"] >= 0 else call["axis"] + len(x.shape)
     return x.reshape(math.prod(x.shape[:axis]), math.prod(x.shape[axis:]))
 
 
 @meaning("Transpose")
-def _transpose(call: Call, x: Any) -> Any:
+def _transpose(call: OpCall, x: Any) -> Any:
     return x.transpose(call["perm"] or None)
 
 
 @meaning("Squeeze")
-def _squeeze(call: Call, x: Any, axes: Any = None) -> Any:
+def _squeeze(call: OpCall, x: Any, axes: Any = None) -> Any:
     return x.squeeze() if axes is None else x.squeeze(tuple(ints(axes)))
 
 
 @meaning("Unsqueeze")
-def _unsqueeze(call: Call, x: Any, axes: Any) -> Any:
+def _unsqueeze(call: OpCall, x: Any, axes: Any) -> Any:
     return np.expand_dims(x, tuple(ints(axes)))
 
 
 @meaning("Concat")
-def _concat(call: Call, *inputs: Any) -> Any:
+def _concat(call: OpCall, *inputs: Any) -> Any:
     return np.concatenate(inputs, call["axis"])
 
 
 @meaning("Split")
-def _split(call: Call, x: Any, sizes: Any = None) -> Any:
+def _split(call: OpCall, x: Any, sizes: Any = None) -> Any:
     axis, count = call["axis"], call["num_outputs"]
     if sizes is None:
         need(count, "needs the sizes or the number of the parts, both are missing")
@@ -122,7 +122,7 @@ def _split(call: Call, x: Any, sizes: Any = None) -> Any:
 
 
 @meaning("Slice")
-def _slice(call: Call, x: Any, starts: Any, ends: Any, axes: Any = None, steps: Any = None) -> Any:
+def _slice(call: OpCall, x: Any, starts: Any, ends: Any, axes: Any = None, steps: Any = None) -> Any:
     first = ints(starts)
     where = list(range(len(first))) if axes is None else ints(axes)
     by = [1] * len(first) if steps is None else ints(steps)
@@ -140,17 +140,17 @@ def _slice(call: Call, x: Any, starts: Any, ends: Any, axes: Any = None, steps: 
 
 
 @meaning("Gather")
-def _gather(call: Call, x: Any, indices: Any) -> Any:
+def _gather(call: OpCall, x: Any, indices: Any) -> Any:
     return np.asarray(np.take(x, indices, call["axis"]))
 
 
 @meaning("GatherElements")
-def _gather_elements(call: Call, x: Any, indices: Any) -> Any:
+def _gather_elements(call: OpCall, x: Any, indices: Any) -> Any:
     return ops.gather_elements(x, indices, call["axis"])
 
 
 @meaning("GatherND")
-def _gather_nd(call: Call, x: Any, indices: Any) -> Any:
+def _gather_nd(call: OpCall, x: Any, indices: Any) -> Any:
     b, last = call["batch_dims"], indices.shape[-1]
     lead = math.prod(indices.shape[:b])
     flat = x.reshape(lead, *x.shape[b:])
@@ -162,24 +162,24 @@ def _gather_nd(call: Call, x: Any, indices: Any) -> Any:
 
 
 @meaning("ScatterElements")
-def _scatter_elements(call: Call, x: Any, indices: Any, updates: Any) -> Any:
+def _scatter_elements(call: OpCall, x: Any, indices: Any, updates: Any) -> Any:
     return ops.scatter_elements(x, indices, updates, axis=call["axis"], reduction=call["reduction"] or "none")
 
 
 @meaning("ScatterND")
-def _scatter_nd(call: Call, x: Any, indices: Any, updates: Any) -> Any:
+def _scatter_nd(call: OpCall, x: Any, indices: Any, updates: Any) -> Any:
     return ops.scatter_nd(x, indices, updates, reduction=call["reduction"] or "none")
 
 
 @meaning("Expand")
-def _expand(call: Call, x: Any, shape: Any) -> Any:
+def _expand(call: OpCall, x: Any, shape: Any) -> Any:
     wanted = np.broadcast_shapes(x.shape, tuple(ints(shape)))
     _need_room(wanted, x.dtype)
     return np.broadcast_to(x, wanted)
 
 
 @meaning("Tile")
-def _tile(call: Call, x: Any, repeats: Any) -> Any:
+def _tile(call: OpCall, x: Any, repeats: Any) -> Any:
     times = ints(repeats)
     need(len(times) == len(x.shape), f"repeats must be {len(x.shape)} numbers, got {len(times)}")
     _need_room([n * t for n, t in zip(x.shape, times)], x.dtype)
@@ -187,7 +187,7 @@ def _tile(call: Call, x: Any, repeats: Any) -> Any:
 
 
 @meaning("Pad")
-def _pad(call: Call, x: Any, pads: Any, value: Any = None, axes: Any = None) -> Any:
+def _pad(call: OpCall, x: Any, pads: Any, value: Any = None, axes: Any = None) -> Any:
     where = list(range(len(x.shape))) if axes is None else ints(axes)
     both = ints(pads)
     need(len(both) == 2 * len(where), f"pads must be {2 * len(where)} numbers, got {len(both)}")
@@ -209,7 +209,7 @@ def _pad(call: Call, x: Any, pads: Any, value: Any = None, axes: Any = None) -> 
 
 
 @meaning("ConstantOfShape")
-def _constant_of_shape(call: Call, shape: Any) -> Any:
+def _constant_of_shape(call: OpCall, shape: Any) -> Any:
     value = call["value"]
     one = np.zeros(1, np.float32) if value is None else value
     wanted = tuple(ints(shape))
@@ -218,7 +218,7 @@ def _constant_of_shape(call: Call, shape: Any) -> Any:
 
 
 @meaning("Range")
-def _range(call: Call, start: Any, limit: Any, delta: Any) -> Any:
+def _range(call: OpCall, start: Any, limit: Any, delta: Any) -> Any:
     first, last, step = (np.asarray(v).reshape(()) for v in (start, limit, delta))
     need(step != 0, "delta must not be 0")
     limits = [float(v) for v in (first, last, step)]
@@ -229,7 +229,7 @@ def _range(call: Call, start: Any, limit: Any, delta: Any) -> Any:
 
 
 @meaning("OneHot")
-def _one_hot(call: Call, indices: Any, depth: Any, values: Any) -> Any:
+def _one_hot(call: OpCall, indices: Any, depth: Any, values: Any) -> Any:
     count, axis = int(np.asarray(depth).reshape(())), call["axis"]
     whole = indices.astype(np.int64)
     _need_room((*whole.shape, count), values.dtype)
@@ -238,7 +238,7 @@ def _one_hot(call: Call, indices: Any, depth: Any, values: Any) -> Any:
     return np.where(np.moveaxis(found, -1, where), values[1], values[0])
 
 
-def _no_training(call: Call) -> None:
+def _no_training(call: OpCall) -> None:
     ratio, training = call.input(1), call.input(2)
     need(
         training is None
@@ -249,7 +249,7 @@ def _no_training(call: Call) -> None:
     )
 
 
-def _order(call: Call) -> None:
+def _order(call: OpCall) -> None:
     rank = len(call.inputs[0].shape)
     perm = call.attrs["perm"] = call["perm"] or tuple(range(rank))[::-1]
     need(
@@ -261,7 +261,7 @@ SPELLED_OUT.update(Dropout=_no_training, Transpose=_order)
 
 
 @meaning("Dropout", shapes_only=True)
-def _dropout(call: Call, x: Any, ratio: Any = None, training: Any = None) -> Any:
+def _dropout(call: OpCall, x: Any, ratio: Any = None, training: Any = None) -> Any:
     need(
         not is_traced(training),
         "training_mode is computed from the network's inputs, but must be a constant",

@@ -12,10 +12,10 @@ import numpy as np
 
 from anylayer.errors import need
 from anylayer.graph import OPSET
-from anylayer.layers.onnx._call import Call
+from anylayer.layers.onnx._call import OpCall
 from anylayer.libraries.onnx import TensorProto
 
-Upgrade = Callable[[Call], None]
+Upgrade = Callable[[OpCall], None]
 _UPGRADES: dict[str, list[tuple[int, Upgrade]]] = {}
 
 
@@ -30,7 +30,7 @@ def before(version: int, *ops: str) -> Callable[[Upgrade], Upgrade]:
     return enter
 
 
-def upgraded(call: Call, version: int) -> Call:
+def upgraded(call: OpCall, version: int) -> OpCall:
     """Return the call as operator set `version` expresses it."""
     for limit, upgrade in _UPGRADES.get(call.op, ()):
         if call.version < limit:
@@ -43,12 +43,12 @@ def _ints(values: Any) -> Any:
     return np.asarray(values, np.int64)
 
 
-def _put(call: Call, i: int, value: Any) -> None:
+def _put(call: OpCall, i: int, value: Any) -> None:
     call.inputs += [None] * (i + 1 - len(call.inputs))
     call.inputs[i] = value
 
 
-def _moved(call: Call, attribute: str, i: int) -> None:
+def _moved(call: OpCall, attribute: str, i: int) -> None:
     """Turn an attribute of integers into input `i`."""
     value = call.attrs.pop(attribute, None)
     if value is not None:
@@ -59,7 +59,7 @@ def _moved(call: Call, attribute: str, i: int) -> None:
 
 
 @before(7, "Add", "Sub", "Mul", "Div", "Pow", "And", "Or", "Xor", "Equal", "Greater", "Less")
-def _limited_broadcast(call: Call) -> None:
+def _limited_broadcast(call: OpCall) -> None:
     """Expand the second input, whose axes begin at `axis` of the first."""
     a, b = call.inputs
     if call["broadcast"] and call["axis"] is not None and len(b.shape):
@@ -72,14 +72,14 @@ def _limited_broadcast(call: Call) -> None:
 
 
 @before(7, "PRelu")
-def _slope_by_channel(call: Call) -> None:
+def _slope_by_channel(call: OpCall) -> None:
     x, slope = call.inputs
     if len(slope.shape) == 1 and slope.shape[0] != 1:
         call.inputs[1] = slope.reshape((slope.shape[0], *(1,) * (len(x.shape) - 2)))
 
 
 @before(11, "Clip")
-def _bounds(call: Call) -> None:
+def _bounds(call: OpCall) -> None:
     dtype = call.inputs[0].dtype
     for i, name in ((1, "min"), (2, "max")):
         value = call.attrs.pop(name, None)
@@ -88,14 +88,14 @@ def _bounds(call: Call) -> None:
 
 
 @before(6, "Cast")
-def _named_dtype(call: Call) -> None:
+def _named_dtype(call: OpCall) -> None:
     name = str(call["to"]).upper()
     need(name in list(TensorProto.DataType.keys()), f"to={call['to']!r} is not a data type")
     call.attrs["to"] = int(TensorProto.DataType.Value(name))
 
 
 @before(13, "Softmax", "LogSoftmax", "Hardmax")
-def _flattened(call: Call) -> None:
+def _flattened(call: OpCall) -> None:
     """Flatten all axes from `axis` on into one."""
     x = call.inputs[0]
     axis = call["axis"] % max(len(x.shape), 1)
@@ -110,7 +110,7 @@ def _flattened(call: Call) -> None:
 
 
 @before(12, "Dropout")
-def _ratio(call: Call) -> None:
+def _ratio(call: OpCall) -> None:
     call.attrs.pop("ratio", None)
 
 
@@ -118,7 +118,7 @@ def _ratio(call: Call) -> None:
 
 
 @before(13, "Squeeze", "Unsqueeze")
-def _axes(call: Call) -> None:
+def _axes(call: OpCall) -> None:
     _moved(call, "axes", 1)
 
 
@@ -127,51 +127,51 @@ def _axes(call: Call) -> None:
     *("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin"),
     *("ReduceProd", "ReduceSumSquare"),
 )
-def _reduced_axes(call: Call) -> None:
+def _reduced_axes(call: OpCall) -> None:
     _moved(call, "axes", 1)
 
 
 @before(13, "ReduceSum")
-def _summed_axes(call: Call) -> None:
+def _summed_axes(call: OpCall) -> None:
     _moved(call, "axes", 1)
 
 
 @before(5, "Reshape")
-def _shape(call: Call) -> None:
+def _shape(call: OpCall) -> None:
     _moved(call, "shape", 1)
 
 
 @before(10, "Slice")
-def _bounds_of_slice(call: Call) -> None:
+def _bounds_of_slice(call: OpCall) -> None:
     for i, name in enumerate(("starts", "ends", "axes"), 1):
         _moved(call, name, i)
 
 
 @before(13, "Split")
-def _sizes_of_split(call: Call) -> None:
+def _sizes_of_split(call: OpCall) -> None:
     _moved(call, "split", 1)
 
 
 @before(18, "Split")
-def _count_of_split(call: Call) -> None:
+def _count_of_split(call: OpCall) -> None:
     if call.input(1) is None:
         call.attrs["num_outputs"] = call.outputs
 
 
 @before(2, "Pad")
-def _old_pads(call: Call) -> None:
+def _old_pads(call: OpCall) -> None:
     call.attrs["pads"] = call.attrs.pop("paddings")
 
 
 @before(11, "Pad")
-def _pads(call: Call) -> None:
+def _pads(call: OpCall) -> None:
     value = call.attrs.pop("value", 0.0)
     _moved(call, "pads", 1)
     _put(call, 2, np.array(value or 0.0, call.inputs[0].dtype))
 
 
 @before(6, "Tile")
-def _tiles(call: Call) -> None:
+def _tiles(call: OpCall) -> None:
     """Turn a number of repetitions and an axis into repeats."""
     x, tiles, axis = call.inputs
     repeats = np.ones(len(x.shape), np.int64)
@@ -180,13 +180,13 @@ def _tiles(call: Call) -> None:
 
 
 @before(10, "TopK")
-def _count(call: Call) -> None:
+def _count(call: OpCall) -> None:
     value = call.attrs.pop("k")
     _put(call, 1, _ints([value]))
 
 
 @before(11, "Scatter")
-def _scatter(call: Call) -> None:
+def _scatter(call: OpCall) -> None:
     call.op = "ScatterElements"
 
 
@@ -194,7 +194,7 @@ def _scatter(call: Call) -> None:
 
 
 @before(10, "Upsample")
-def _upsample(call: Call) -> None:
+def _upsample(call: OpCall) -> None:
     """Turn the scales, which were two attributes, then a list, then an input, into those of Resize."""
     if call.version < 7:
         _put(call, 1, np.array([1, 1, call["height_scale"], call["width_scale"]], np.float32))
@@ -206,14 +206,14 @@ def _upsample(call: Call) -> None:
 
 
 @before(11, "Resize")
-def _resize(call: Call) -> None:
+def _resize(call: OpCall) -> None:
     x, scales = call.inputs
     call.inputs = [x, None, scales]
     call.attrs.update(coordinate_transformation_mode="asymmetric", nearest_mode="floor")
 
 
 @before(1 << 30, "Resize")
-def _empty_inputs(call: Call) -> None:
+def _empty_inputs(call: OpCall) -> None:
     """Drop empty arrays, which stand for absent inputs: PyTorch 1.3 to 1.6 write scales and sizes so."""
     call.inputs[1:] = [None if x is not None and tuple(x.shape) == (0,) else x for x in call.inputs[1:]]
     while call.inputs[-1] is None:
@@ -222,12 +222,12 @@ def _empty_inputs(call: Call) -> None:
 
 
 @before(16, "RoiAlign")
-def _no_half_pixel(call: Call) -> None:
+def _no_half_pixel(call: OpCall) -> None:
     call.attrs["coordinate_transformation_mode"] = "output_half_pixel"
 
 
 @before(2, "LpPool", "GlobalLpPool")
-def _whole_p(call: Call) -> None:
+def _whole_p(call: OpCall) -> None:
     need(float(call["p"]).is_integer(), f"p must be an integer, got {call['p']}")
     call.attrs["p"] = int(call["p"])
 
@@ -236,12 +236,12 @@ def _whole_p(call: Call) -> None:
 
 
 @before(9, "BatchNormalization")
-def _spatial(call: Call) -> None:
+def _spatial(call: OpCall) -> None:
     need(call.attrs.get("spatial") in (None, 1), "spatial=0 (statistics of single cells) is not supported")
 
 
 @before(14, "BatchNormalization")
-def _no_training(call: Call) -> None:
+def _no_training(call: OpCall) -> None:
     need(
         call.outputs == 1,
         "has the outputs of training, which are not supported. Give a network that was exported for inference",
@@ -249,14 +249,14 @@ def _no_training(call: Call) -> None:
 
 
 @before(20, "DFT")
-def _dft_axis(call: Call) -> None:
+def _dft_axis(call: OpCall) -> None:
     axis = call.attrs.pop("axis", 1)
     _put(call, 2, _ints(axis))
     call.version = 20
 
 
 @before(1 << 30, "GridSample")
-def _named_mode(call: Call) -> None:
+def _named_mode(call: OpCall) -> None:
     """Use the names of operator set 16, to which the graph belongs."""
     if len(call.inputs[0].shape) == 4:
         call.attrs["mode"] = {"linear": "bilinear", "cubic": "bicubic"}.get(call["mode"], call["mode"])
@@ -264,7 +264,7 @@ def _named_mode(call: Call) -> None:
 
 
 @before(21, "GroupNormalization")
-def _by_channel(call: Call) -> None:
+def _by_channel(call: OpCall) -> None:
     """Repeat scale and bias, which had one number per group, per channel."""
     x, scale, bias = call.inputs
     each = x.shape[1] // max(scale.shape[0], 1)

@@ -15,7 +15,7 @@ from anylayer import ops
 from anylayer.errors import TraceError, need
 from anylayer.graph import OPSET
 from anylayer.layer.arguments import axis_of
-from anylayer.layers.onnx._call import Call, Uncovered, is_plain, meaning
+from anylayer.layers.onnx._call import OpCall, Uncovered, is_plain, meaning
 from anylayer.layers.onnx._record import recorded
 from anylayer.layers.onnx._windows import explicit
 from anylayer.libraries.onnx import helper, least_version
@@ -107,27 +107,27 @@ def _recorded(op: str, inputs: list[Any], axis: int, block: int, kind: Any) -> A
     version = least_version(op, OPSET, tuple(sorted(attrs)), tuple(x.dtype for x in inputs))
     if version is None or not is_plain(kind):
         raise TraceError(f"{op} of {', '.join(x.dtype.name for x in inputs)} is not supported by engines")
-    return recorded(Call(op, version, inputs, attrs))[0]
+    return recorded(OpCall(op, version, inputs, attrs))[0]
 
 
 @meaning("DequantizeLinear")
-def _dequantize(call: Call, x: Any, scale: Any, zero: Any = None) -> Any:
+def _dequantize(call: OpCall, x: Any, scale: Any, zero: Any = None) -> Any:
     y = dequantize(x, scale, zero, call["axis"], call["block_size"] or 0)
     return y.astype(_asked(call)) if call["output_dtype"] else y
 
 
 @meaning("QuantizeLinear")
-def _quantize(call: Call, x: Any, scale: Any, zero: Any = None) -> Any:
+def _quantize(call: OpCall, x: Any, scale: Any, zero: Any = None) -> Any:
     dtype = _asked(call) if call["output_dtype"] else None
     return quantize(x, scale, zero, call["axis"], call["block_size"] or 0, dtype)
 
 
-def _asked(call: Call) -> Any:
+def _asked(call: OpCall) -> Any:
     return np.dtype(helper.tensor_dtype_to_np_dtype(call["output_dtype"]))
 
 
 @meaning("DynamicQuantizeLinear")
-def dynamic(call: Call | None, x: Any) -> Any:
+def dynamic(call: OpCall | None, x: Any) -> Any:
     """Return `x`, quantized to uint8 by its own range, which includes 0; the scale; and the zero point."""
     low, high = np.minimum(x.min(initial=0), _f(0)), np.maximum(x.max(initial=0), _f(0))
     scale = (high - low) / _f(255)
@@ -152,21 +152,21 @@ def rescaled(total: Any, factor: Any, zero: Any, kind: Any) -> Any:
     return np.clip(steps + (_f(0) if zero is None else zero.astype(np.float32)), lowest, highest).astype(kind)
 
 
-def _convolved(call: Call, x: Any, w: Any) -> Any:
+def _convolved(call: OpCall, x: Any, w: Any) -> Any:
     return ops.conv(
         x, w, strides=call["strides"], pads=call["pads"], dilations=call["dilations"], group=call["group"]
     )
 
 
 @meaning("ConvInteger")
-def _conv_integer(call: Call, x: Any, w: Any, x_zero: Any = None, w_zero: Any = None) -> Any:
+def _conv_integer(call: OpCall, x: Any, w: Any, x_zero: Any = None, w_zero: Any = None) -> Any:
     explicit(call)
     return _convolved(call, exact(x, x_zero, 1), exact(w, w_zero, 0)).astype(np.int32)
 
 
 @meaning("QLinearConv")
 def _qlinear_conv(
-    call: Call,
+    call: OpCall,
     x: Any,
     x_scale: Any,
     x_zero: Any,
@@ -204,13 +204,13 @@ def product(a: Any, a_zero: Any, b: Any, b_zero: Any) -> Any:
 
 
 @meaning("MatMulInteger")
-def _matmul_integer(call: Call, a: Any, b: Any, a_zero: Any = None, b_zero: Any = None) -> Any:
+def _matmul_integer(call: OpCall, a: Any, b: Any, a_zero: Any = None, b_zero: Any = None) -> Any:
     return product(a, a_zero, b, b_zero).astype(np.int32)
 
 
 @meaning("QLinearMatMul")
 def _qlinear_matmul(
-    call: Call, a: Any, a_scale: Any, a_zero: Any, b: Any, b_scale: Any, b_zero: Any, y_scale: Any, y_zero: Any
+    call: OpCall, a: Any, a_scale: Any, a_zero: Any, b: Any, b_scale: Any, b_zero: Any, y_scale: Any, y_zero: Any
 ) -> Any:
     one = b_scale.reshape(()) if math.prod(b_scale.shape) == 1 else b_scale
     factor = (_rows(a_scale, a) * one / _rows(y_scale, a)).astype(np.float32)

@@ -11,7 +11,7 @@ import numpy as np
 
 from anylayer.errors import LayerError, TraceError, need
 from anylayer.graph import OPSET, Dim
-from anylayer.layers.onnx._call import Call, is_plain
+from anylayer.layers.onnx._call import OpCall, is_plain
 from anylayer.libraries.onnx import helper, inferred, least_version, numpy_helper, schema
 from anylayer.network import as_written
 from anylayer.tracing import is_traced, record_many
@@ -26,7 +26,7 @@ _SAME_RANK = frozenset(("Split", "Pad", "Tile", "CenterCropPad", "Resize", "Slic
 _fresh = itertools.count()
 
 
-def recorded(call: Call) -> list[Any]:
+def recorded(call: OpCall) -> list[Any]:
     """Return the outputs of an operator, traced.
 
     A size that its inference does not determine becomes a Dim. Raise TraceError when even the rank of an output is
@@ -77,7 +77,7 @@ def _need_equal_counts(given: Sequence[Any], wanted: Sequence[Any]) -> None:
         )
 
 
-def need_known(call: Call, written: Mapping[str, Any]) -> None:
+def need_known(call: OpCall, written: Mapping[str, Any]) -> None:
     """Raise TraceError for an operator that engines do not support."""
     dtypes = tuple(None if x is None else x.dtype for x in call.inputs)
     least = least_version(call.op, OPSET, tuple(sorted(written)), dtypes)
@@ -90,7 +90,7 @@ def need_known(call: Call, written: Mapping[str, Any]) -> None:
         )
 
 
-def _ranked(call: Call) -> tuple[np.dtype[Any], list[int | str | None]] | None:
+def _ranked(call: OpCall) -> tuple[np.dtype[Any], list[int | str | None]] | None:
     """Return the dtype and the unknown sizes of an output whose rank follows from the inputs."""
     x = call.inputs[0]
     dtype, rank, count = x.dtype, len(x.shape), _count(call)
@@ -116,13 +116,13 @@ def _ranked(call: Call) -> tuple[np.dtype[Any], list[int | str | None]] | None:
     return None if found is None else (dtype, [None] * found)
 
 
-def _count(call: Call) -> int | None:
+def _count(call: OpCall) -> int | None:
     """Return the length of the last input, which states sizes or axes, or None when it is unknown."""
     size = call.inputs[-1].shape[0] if call.inputs[-1].shape else None
     return size if isinstance(size, int) else None
 
 
-def attributes(call: Call) -> dict[str, Any]:
+def attributes(call: OpCall) -> dict[str, Any]:
     """Return the attributes to write.
 
     Numbers that the graph's operator set has are always written, other attributes where they differ from their

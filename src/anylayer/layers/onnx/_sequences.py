@@ -9,12 +9,12 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.errors import need
-from anylayer.layers.onnx._call import Call, Uncovered, meaning
+from anylayer.layers.onnx._call import OpCall, Uncovered, meaning
 
 RECURRENT = frozenset(("LSTM", "GRU", "RNN"))
 
 
-def batch_first(call: Call, results: Callable[[Call], Any]) -> list[Any]:
+def batch_first(call: OpCall, results: Callable[[OpCall], Any]) -> list[Any]:
     """Return the outputs of a recurrent operator with layout=1, where the batch is the first axis.
 
     Engines do not support it, so an operator with layout=0 is computed between transposes.
@@ -23,12 +23,12 @@ def batch_first(call: Call, results: Callable[[Call], Any]) -> list[Any]:
         x.swapaxes(0, 1) if x is not None and i in (0, 5, 6) else x  # the sequences and the initial states
         for i, x in enumerate(call.inputs)
     ]
-    found = results(Call(call.op, call.version, turned, {**call.attrs, "layout": 0}, call.outputs))
+    found = results(OpCall(call.op, call.version, turned, {**call.attrs, "layout": 0}, call.outputs))
     y, *states = found if isinstance(found, (list, tuple)) else [found]
     return [y.transpose(2, 0, 1, 3), *(h.swapaxes(0, 1) for h in states)]
 
 
-def _shared(call: Call) -> dict[str, Any]:
+def _shared(call: OpCall) -> dict[str, Any]:
     """Return the attributes that anylayer.ops takes too."""
     if call["layout"] or call["activation_alpha"] or call["activation_beta"]:
         raise Uncovered
@@ -40,7 +40,7 @@ def _shared(call: Call) -> dict[str, Any]:
     }
 
 
-def _activations(call: Call) -> list[str] | None:
+def _activations(call: OpCall) -> list[str] | None:
     """Return the activations for the directions there are. ONNX's default lists those of two directions."""
     names = list(call["activations"] or ())
     count = {"LSTM": 3, "GRU": 2, "RNN": 1}[call.op] * (2 if call["direction"] == "bidirectional" else 1)
@@ -48,32 +48,32 @@ def _activations(call: Call) -> list[str] | None:
 
 
 @meaning("LSTM")
-def _lstm(call: Call, *inputs: Any) -> Any:
+def _lstm(call: OpCall, *inputs: Any) -> Any:
     return ops.lstm(*inputs, **_shared(call), input_forget=bool(call["input_forget"]))
 
 
 @meaning("GRU")
-def _gru(call: Call, *inputs: Any) -> Any:
+def _gru(call: OpCall, *inputs: Any) -> Any:
     return ops.gru(*inputs, **_shared(call), linear_before_reset=bool(call["linear_before_reset"]))
 
 
 @meaning("RNN")
-def _rnn(call: Call, *inputs: Any) -> Any:
+def _rnn(call: OpCall, *inputs: Any) -> Any:
     return ops.rnn(*inputs, **_shared(call))
 
 
 @meaning("Softmax")
-def _softmax(call: Call, x: Any) -> Any:
+def _softmax(call: OpCall, x: Any) -> Any:
     return ops.softmax(x, axis=call["axis"])
 
 
 @meaning("LogSoftmax")
-def _log_softmax(call: Call, x: Any) -> Any:
+def _log_softmax(call: OpCall, x: Any) -> Any:
     return ops.log_softmax(x, axis=call["axis"])
 
 
 @meaning("BatchNormalization")
-def _batch_norm(call: Call, x: Any, scale: Any, bias: Any, mean: Any, var: Any) -> Any:
+def _batch_norm(call: OpCall, x: Any, scale: Any, bias: Any, mean: Any, var: Any) -> Any:
     if call["training_mode"]:
         raise Uncovered
     if len(x.shape) < 2:
@@ -82,7 +82,7 @@ def _batch_norm(call: Call, x: Any, scale: Any, bias: Any, mean: Any, var: Any) 
 
 
 @meaning("GroupNormalization")
-def _group_norm(call: Call, x: Any, scale: Any, bias: Any) -> Any:
+def _group_norm(call: OpCall, x: Any, scale: Any, bias: Any) -> Any:
     """Scale and bias have one number per channel, as since operator set 21."""
     n, c = x.shape[:2]
     groups = call["num_groups"]

@@ -10,10 +10,10 @@ import numpy as np
 from anylayer import ops
 from anylayer.errors import LayerError, need
 from anylayer.layer.arguments import extent, flat_pads, same_pads
-from anylayer.layers.onnx._call import SPELLED_OUT, Call, Uncovered, meaning
+from anylayer.layers.onnx._call import SPELLED_OUT, OpCall, Uncovered, meaning
 
 
-def explicit(call: Call) -> None:
+def explicit(call: OpCall) -> None:
     """Make a window explicit, in place: kernel, strides, dilations, and pads in place of `auto_pad`."""
     x, axes = call.inputs[0], len(call.inputs[0].shape) - 2
     weights = call.input(1) if call.op in ("Conv", "ConvTranspose", "ConvInteger") else None
@@ -50,7 +50,7 @@ def explicit(call: Call) -> None:
     call.attrs.update(pads=tuple(pads), auto_pad=None)
 
 
-def explicit_transpose(call: Call) -> None:
+def explicit_transpose(call: OpCall) -> None:
     """Make the window of a transposed convolution explicit, in place; `output_shape` determines pads too."""
     mode, shape = call["auto_pad"] or "NOTSET", call["output_shape"]
     same = mode in ("SAME_UPPER", "SAME_LOWER")
@@ -83,7 +83,7 @@ SPELLED_OUT["ConvTranspose"] = explicit_transpose
 
 
 @meaning("Conv")
-def _conv(call: Call, x: Any, w: Any, b: Any = None) -> Any:
+def _conv(call: OpCall, x: Any, w: Any, b: Any = None) -> Any:
     return ops.conv(
         x,
         w,
@@ -96,7 +96,7 @@ def _conv(call: Call, x: Any, w: Any, b: Any = None) -> Any:
 
 
 @meaning("ConvTranspose")
-def _conv_transpose(call: Call, x: Any, w: Any, b: Any = None) -> Any:
+def _conv_transpose(call: OpCall, x: Any, w: Any, b: Any = None) -> Any:
     axes = len(x.shape) - 2
     return ops.conv_transpose(
         x,
@@ -111,7 +111,7 @@ def _conv_transpose(call: Call, x: Any, w: Any, b: Any = None) -> Any:
 
 
 @meaning("MaxPool")
-def _max_pool(call: Call, x: Any) -> Any:
+def _max_pool(call: OpCall, x: Any) -> Any:
     given = {
         "strides": call["strides"],
         "pads": call["pads"],
@@ -130,7 +130,7 @@ def _max_pool(call: Call, x: Any) -> Any:
 
 
 @meaning("AveragePool")
-def average_pool(call: Call, x: Any) -> Any:
+def average_pool(call: OpCall, x: Any) -> Any:
     """Return the mean of each window of a call whose window is explicit."""
     if any(d != 1 for d in call["dilations"] or (1,)):
         return dilated_mean(call, x)
@@ -144,7 +144,7 @@ def average_pool(call: Call, x: Any) -> Any:
     )
 
 
-def dilated_mean(call: Call, x: Any) -> Any:
+def dilated_mean(call: OpCall, x: Any) -> Any:
     """Return the mean over dilated windows: a depthwise convolution of ones, divided by the cell counts."""
     count, axes = x.shape[1], len(x.shape) - 2
     if call["ceil_mode"]:
@@ -160,27 +160,27 @@ def dilated_mean(call: Call, x: Any) -> Any:
 
 
 @meaning("GlobalAveragePool")
-def _global_average(call: Call, x: Any) -> Any:
+def _global_average(call: OpCall, x: Any) -> Any:
     return x.mean(axis=tuple(range(2, len(x.shape))), keepdims=True)
 
 
 @meaning("GlobalMaxPool")
-def _global_max(call: Call, x: Any) -> Any:
+def _global_max(call: OpCall, x: Any) -> Any:
     return x.max(axis=tuple(range(2, len(x.shape))), keepdims=True)
 
 
 @meaning("GlobalLpPool")
-def _global_lp(call: Call, x: Any) -> Any:
+def _global_lp(call: OpCall, x: Any) -> Any:
     p = call["p"]
     total = (np.abs(x) ** p).sum(axis=tuple(range(2, len(x.shape))), keepdims=True)
     return (total ** (1 / p)).astype(x.dtype)
 
 
 @meaning("LpPool")
-def _lp_pool(call: Call, x: Any) -> Any:
+def _lp_pool(call: OpCall, x: Any) -> Any:
     p = call["p"]
     powers = np.abs(x) ** x.dtype.type(p)
-    mean = Call("AveragePool", call.version, [powers], {**call.attrs, "count_include_pad": 1, "ceil_mode": 0})
+    mean = OpCall("AveragePool", call.version, [powers], {**call.attrs, "count_include_pad": 1, "ceil_mode": 0})
     if call["ceil_mode"]:
         raise Uncovered
     total = average_pool(mean, powers) * x.dtype.type(math.prod(call["kernel_shape"]))
@@ -188,7 +188,7 @@ def _lp_pool(call: Call, x: Any) -> Any:
 
 
 @meaning("MaxUnpool")
-def _max_unpool(call: Call, x: Any, indices: Any, shape: Any = None) -> Any:
+def _max_unpool(call: OpCall, x: Any, indices: Any, shape: Any = None) -> Any:
     """Undo a maximum pooling.
 
     Indices count the cells of the input of the pooling, so those of `shape` only when both shapes are equal.
@@ -216,7 +216,7 @@ def _max_unpool(call: Call, x: Any, indices: Any, shape: Any = None) -> Any:
     return y
 
 
-def _sums_channels(call: Call) -> None:
+def _sums_channels(call: OpCall) -> None:
     shape, size = tuple(call.inputs[0].shape), call["size"]
     need(len(shape) >= 2, f"takes an input (N, C, ...), got shape {shape}")
     need(size >= 1, f"size must be at least 1, got {size}")
@@ -226,7 +226,7 @@ SPELLED_OUT["LRN"] = _sums_channels
 
 
 @meaning("LRN")
-def _lrn(call: Call, x: Any) -> Any:
+def _lrn(call: OpCall, x: Any) -> Any:
     return ops.lrn(x, call["size"], alpha=call["alpha"], beta=call["beta"], bias=call["bias"])
 
 
@@ -235,7 +235,7 @@ _BY_SCALE = ("half_pixel", "pytorch_half_pixel", "asymmetric", "tf_half_pixel_fo
 
 
 @meaning("Resize")
-def _resize(call: Call, x: Any, roi: Any = None, scales: Any = None, sizes: Any = None) -> Any:
+def _resize(call: OpCall, x: Any, roi: Any = None, scales: Any = None, sizes: Any = None) -> Any:
     """Return the resized input by anylayer.ops.resize when points follow from sizes or scales alone.
 
     "align_corners" uses the length of the output, as the specification, PyTorch and every engine do. The reference
@@ -269,7 +269,9 @@ def _resize(call: Call, x: Any, roi: Any = None, scales: Any = None, sizes: Any 
     )
 
 
-def _sizes(call: Call, x: Any, scales: Any, sizes: Any) -> tuple[list[int], list[int], list[float] | None] | None:
+def _sizes(
+    call: OpCall, x: Any, scales: Any, sizes: Any
+) -> tuple[list[int], list[int], list[float] | None] | None:
     """Return the axes, their new sizes, and the scales when they are not new / old.
 
     Return None when the sizes keep an aspect ratio.
@@ -288,7 +290,7 @@ def _sizes(call: Call, x: Any, scales: Any, sizes: Any) -> tuple[list[int], list
 
 
 @meaning("GridSample")
-def _grid_sample(call: Call, x: Any, grid: Any) -> Any:
+def _grid_sample(call: OpCall, x: Any, grid: Any) -> Any:
     if len(x.shape) != 4:
         raise Uncovered
     modes = {"bilinear": "linear", "bicubic": "cubic"}
@@ -302,7 +304,7 @@ def _grid_sample(call: Call, x: Any, grid: Any) -> Any:
 
 
 @meaning("RoiAlign")
-def _roi_align(call: Call, x: Any, rois: Any, batch: Any) -> Any:
+def _roi_align(call: OpCall, x: Any, rois: Any, batch: Any) -> Any:
     """Average the samples in each bin. "max" is not covered: ONNX means weighted cells, anylayer.ops samples."""
     if call["mode"] != "avg":
         raise Uncovered
@@ -319,12 +321,12 @@ def _roi_align(call: Call, x: Any, rois: Any, batch: Any) -> Any:
 
 
 @meaning("MaxRoiPool")
-def _max_roi_pool(call: Call, x: Any, rois: Any) -> Any:
+def _max_roi_pool(call: OpCall, x: Any, rois: Any) -> Any:
     return ops.max_roi_pool(x, rois, size=call["pooled_shape"], spatial_scale=call["spatial_scale"])
 
 
 @meaning("NonMaxSuppression")
-def _nms(call: Call, boxes: Any, scores: Any, limit: Any = None, iou: Any = None, lowest: Any = None) -> Any:
+def _nms(call: OpCall, boxes: Any, scores: Any, limit: Any = None, iou: Any = None, lowest: Any = None) -> Any:
     def number(value: Any, default: Any) -> Any:
         return default if value is None else np.asarray(value).reshape(-1)[0]
 

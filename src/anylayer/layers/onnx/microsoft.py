@@ -15,7 +15,7 @@ from anylayer.errors import TraceError, need
 from anylayer.layer import Layer, layer
 from anylayer.layer.arguments import axis_of, channels_first, restored
 from anylayer.layer.fields import attribute
-from anylayer.layers.onnx._call import Call
+from anylayer.layers.onnx._call import OpCall
 from anylayer.layers.onnx._quantized import dequantize, dynamic, product, quantize, rescaled
 from anylayer.layers.onnx._record import recorded
 from anylayer.layers.onnx._windows import average_pool, explicit
@@ -44,7 +44,7 @@ def _standard(op: str, inputs: Sequence[Any], **attrs: Any) -> Any:
     given = list(inputs)
     while given and given[-1] is None:
         given.pop()
-    return recorded(Call(op, _OPSET if op.endswith("izeLinear") else 18, given, attrs))[0]
+    return recorded(OpCall(op, _OPSET if op.endswith("izeLinear") else 18, given, attrs))[0]
 
 
 @layer("com.microsoft.DequantizeLinear")
@@ -266,7 +266,7 @@ class QLinearAveragePool(_Unary):
         data_format = "channels_last" if self.channels_last else "channels_first"
         x = channels_first(x, data_format)
         names = ("kernel_shape", "strides", "pads", "auto_pad", "ceil_mode", "count_include_pad")
-        call = Call("AveragePool", 18, [x], {name: getattr(self, name) or None for name in names})
+        call = OpCall("AveragePool", 18, [x], {name: getattr(self, name) or None for name in names})
         explicit(call)
         return restored(average_pool(call, x), data_format)
 
@@ -357,7 +357,7 @@ class DynamicQuantizeMatMul(_Quantized):
 
     def forward(self, a: Any, b: Any, b_scale: Any, b_zero: Any = None, bias: Any = None) -> Any:
         if is_traced(a):
-            x, scale, zero = recorded(Call("DynamicQuantizeLinear", 18, [a], {}, 3))
+            x, scale, zero = recorded(OpCall("DynamicQuantizeLinear", 18, [a], {}, 3))
         else:
             x, scale, zero = dynamic(None, a)
         return _to_float(x, scale, zero, b, b_scale, b_zero, bias)

@@ -15,7 +15,7 @@ from anylayer.errors import LayerError, need
 from anylayer.layer import Layer, layer
 from anylayer.layer.fields import attribute
 from anylayer.layers._family import define
-from anylayer.layers.onnx._call import Call
+from anylayer.layers.onnx._call import OpCall
 from anylayer.layers.onnx._windows import explicit
 
 
@@ -57,7 +57,7 @@ class FusedConv(Layer):
 
     def forward(self, x: Any, w: Any, b: Any = None, z: Any = None) -> Any:
         names = ("kernel_shape", "strides", "dilations", "pads", "auto_pad")
-        call = Call("Conv", 18, [x, w], {name: getattr(self, name) or None for name in names})
+        call = OpCall("Conv", 18, [x, w], {name: getattr(self, name) or None for name in names})
         explicit(call)
         y = ops.conv(
             x, w, b, strides=call["strides"], pads=call["pads"], dilations=call["dilations"], group=self.group

@@ -19,7 +19,7 @@ LARGEST = 1 << 24
 """Limit on the size of an axis that an attribute or a constant asks for."""
 
 
-class Operation(Layer):
+class OpenVINOLayer(Layer):
     """An OpenVINO operation, whose attributes are fields.
 
     `opset` is the number of the opset that the file states for it, or 1 where it states none. The meaning of an
@@ -66,7 +66,7 @@ class Operation(Layer):
 
 
 def family(
-    functions: Mapping[str, tuple[Callable[..., Any], str, str]], base: type[Operation], shapes: str
+    functions: Mapping[str, tuple[Callable[..., Any], str, str]], base: type[OpenVINOLayer], shapes: str
 ) -> None:
     """Define operations that have only the attributes of their base.
 

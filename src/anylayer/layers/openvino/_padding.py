@@ -8,7 +8,7 @@ from typing import Any
 from anylayer.layer import Enum, need
 from anylayer.layer.arguments import extent, flat_pads, same_pads
 from anylayer.layer.fields import attribute
-from anylayer.layers.openvino._base import Operation
+from anylayer.layers.openvino._base import OpenVINOLayer
 
 AUTO_PAD = Enum("explicit", "notset", "same_upper", "same_lower", "valid")
 
@@ -21,7 +21,7 @@ def sizes(values: Sequence[int], count: int, what: str, default: int | None = No
     return list(values)
 
 
-class Windowed(Operation):
+class Windowed(OpenVINOLayer):
     """An operation that moves a window over the spatial axes."""
 
     strides: tuple[int, ...] = attribute("int64", repeated=True)

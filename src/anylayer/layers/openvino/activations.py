@@ -10,7 +10,7 @@ from anylayer import ops
 from anylayer.layer import Enum, layer, need
 from anylayer.layer.arguments import axis_of, constant
 from anylayer.layer.fields import attribute
-from anylayer.layers.openvino._base import Operation
+from anylayer.layers.openvino._base import OpenVINOLayer
 
 
 def number(x: Any, what: str) -> float:
@@ -21,7 +21,7 @@ def number(x: Any, what: str) -> float:
 
 
 @layer("Clamp")
-class Clamp(Operation):
+class Clamp(OpenVINOLayer):
     """Compute min(max(x, min), max) of each element.
 
     The output has the shape of x.
@@ -44,7 +44,7 @@ class Clamp(Operation):
 
 
 @layer("Elu")
-class Elu(Operation):
+class Elu(OpenVINOLayer):
     """Compute x where x > 0, else alpha * (exp(x) - 1).
 
     The output has the shape of x.
@@ -59,7 +59,7 @@ class Elu(Operation):
 
 
 @layer("PReLU")
-class PReLU(Operation):
+class PReLU(OpenVINOLayer):
     """Compute x where x >= 0, else slope * x.
 
     The output has the shape of x. The slope broadcasts to x; a slope of rank 1 has one number per channel (axis
@@ -81,7 +81,7 @@ class PReLU(Operation):
 
 
 @layer("Gelu")
-class Gelu(Operation):
+class Gelu(OpenVINOLayer):
     """Compute x * P(X <= x) for a standard normal X, or its tanh approximation.
 
     The output has the shape of x.
@@ -96,7 +96,7 @@ class Gelu(Operation):
 
 
 @layer("Swish")
-class Swish(Operation):
+class Swish(OpenVINOLayer):
     """Compute x * sigmoid(beta * x), where beta is 1 when it is not given.
 
     The output has the shape of x.
@@ -110,7 +110,7 @@ class Swish(Operation):
 
 
 @layer("HardSigmoid")
-class HardSigmoid(Operation):
+class HardSigmoid(OpenVINOLayer):
     """Compute max(0, min(1, alpha * x + beta)).
 
     The output has the shape of x. alpha and beta are constant scalars.
@@ -124,7 +124,7 @@ class HardSigmoid(Operation):
 
 
 @layer("Selu")
-class Selu(Operation):
+class Selu(OpenVINOLayer):
     """Compute lambda * x where x > 0, else lambda * alpha * (exp(x) - 1).
 
     The output has the shape of x. alpha and lambda are constant inputs with one element.
@@ -138,7 +138,7 @@ class Selu(Operation):
 
 
 @layer("SoftMax")
-class SoftMax(Operation):
+class SoftMax(OpenVINOLayer):
     """Compute exp(x), divided by its sum along `axis`.
 
     The output has the shape of x.
@@ -160,7 +160,7 @@ class Softmax(SoftMax):
 
 
 @layer("LogSoftmax")
-class LogSoftmax(Operation):
+class LogSoftmax(OpenVINOLayer):
     """Compute x minus the logarithm of the sum of exp(x) along `axis`.
 
     The output has the shape of x.

@@ -8,12 +8,12 @@ import numpy as np
 
 from anylayer.layer import Enum, layer, need
 from anylayer.layer.fields import attribute
-from anylayer.layers.openvino._base import Operation, family
+from anylayer.layers.openvino._base import OpenVINOLayer, family
 
 BROADCAST = Enum("numpy", "none", "pdpd", "bidirectional", "explicit")
 
 
-class Binary(Operation):
+class Binary(OpenVINOLayer):
     """An elementwise operation on two inputs that broadcast."""
 
     auto_broadcast: str = attribute(BROADCAST, "numpy", doc="numpy: shapes broadcast; none: shapes are equal")

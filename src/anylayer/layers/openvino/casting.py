@@ -8,7 +8,7 @@ import numpy as np
 
 from anylayer.layer import layer, need
 from anylayer.layer.fields import attribute
-from anylayer.layers.openvino._base import Operation
+from anylayer.layers.openvino._base import OpenVINOLayer
 
 DTYPES = {
     "f16": np.float16, "f32": np.float32, "f64": np.float64, "boolean": np.bool_,
@@ -31,7 +31,7 @@ def cast(x: Any, dtype: Any) -> Any:
 
 
 @layer("Convert")
-class Convert(Operation):
+class Convert(OpenVINOLayer):
     """Cast the elements to destination_type; real numbers are truncated to integers.
 
     The output has the shape of x.
@@ -45,7 +45,7 @@ class Convert(Operation):
 
 
 @layer("ConvertLike")
-class ConvertLike(Operation):
+class ConvertLike(OpenVINOLayer):
     """Cast the elements to the dtype of the second input.
 
     The output has the shape of x.

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from anylayer.layer import layer, need
-from anylayer.layers.openvino._base import Operation
+from anylayer.layers.openvino._base import OpenVINOLayer
 
 
 @layer("Const")
-class Const(Operation):
+class Const(OpenVINOLayer):
     """Return the value that the file holds.
 
     Source: OpenVINO operation specification, Constant-1.

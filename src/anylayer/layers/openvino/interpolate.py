@@ -10,7 +10,7 @@ from anylayer import ops
 from anylayer.layer import Enum, layer, need
 from anylayer.layer.arguments import axes_of, constant, integers
 from anylayer.layer.fields import attribute
-from anylayer.layers.openvino._base import Operation, need_sizes
+from anylayer.layers.openvino._base import OpenVINOLayer, need_sizes
 
 _COORDINATES = Enum("half_pixel", "pytorch_half_pixel", "asymmetric", "tf_half_pixel_for_nn", "align_corners")
 _NEAREST = Enum("round_prefer_floor", "round_prefer_ceil", "floor", "ceil", "simple")
@@ -20,7 +20,7 @@ _LARGEST = 1 << 15
 
 
 @layer("Interpolate")
-class Interpolate(Operation):
+class Interpolate(OpenVINOLayer):
     """Resize axes to given sizes, or by given factors.
 
     Inputs from opset11 on: x, sizes or scales, axes; in opset4 to opset10: x, sizes, scales, axes. The axes are

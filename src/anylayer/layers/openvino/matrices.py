@@ -10,11 +10,11 @@ import numpy as np
 from anylayer import ops
 from anylayer.layer import layer, need
 from anylayer.layer.fields import attribute
-from anylayer.layers.openvino._base import Operation
+from anylayer.layers.openvino._base import OpenVINOLayer
 
 
 @layer("MatMul")
-class MatMul(Operation):
+class MatMul(OpenVINOLayer):
     """Multiply the matrices in the last two axes: a @ b, each optionally transposed.
 
     (..., M, K) and (..., K, N) to (..., M, N), where the leading axes broadcast. An input of rank 1 is a row on
@@ -34,7 +34,7 @@ class MatMul(Operation):
 
 
 @layer("ScaledDotProductAttention")
-class ScaledDotProductAttention(Operation):
+class ScaledDotProductAttention(OpenVINOLayer):
     """Compute softmax(q @ k^T * scale + mask) @ v.
 
     q (..., T, E), k (..., S, E) and v (..., S, D) to (..., T, D). The scale is 1 / sqrt(E) when it is not given. A
@@ -58,7 +58,7 @@ class ScaledDotProductAttention(Operation):
 
 
 @layer("Einsum")
-class Einsum(Operation):
+class Einsum(OpenVINOLayer):
     """Compute the sum of products that `equation` states in Einstein's notation, like numpy.einsum.
 
     Source: OpenVINO operation specification, Einsum-7.

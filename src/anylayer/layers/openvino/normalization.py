@@ -10,13 +10,13 @@ from anylayer import ops
 from anylayer.layer import Enum, layer, need
 from anylayer.layer.arguments import axes_of, integers
 from anylayer.layer.fields import attribute
-from anylayer.layers.openvino._base import Operation
+from anylayer.layers.openvino._base import OpenVINOLayer
 
 EPS_MODE = Enum("add", "max")
 
 
 @layer("BatchNormInference")
-class BatchNormInference(Operation):
+class BatchNormInference(OpenVINOLayer):
     """Compute (x - mean) / sqrt(variance + epsilon) * gamma + beta per channel.
 
     x is (N, C, ...), the others are (C,). The inputs are gamma, beta, x, mean, variance up to opset4, and x,
@@ -36,7 +36,7 @@ class BatchNormInference(Operation):
 
 
 @layer("LRN")
-class LRN(Operation):
+class LRN(OpenVINOLayer):
     """Compute x / (bias + alpha / size^a * sum of squares)^beta over windows along `a` axes.
 
     The output has the shape of x. The windows have `size` cells along each of the axes of the second input, a
@@ -70,7 +70,7 @@ class LRN(Operation):
 
 
 @layer("MVN")
-class MVN(Operation):
+class MVN(OpenVINOLayer):
     """Subtract the mean and, with normalize_variance, divide by the standard deviation.
 
     The output has the shape of x. From opset6 on the second input, a constant, gives the axes. Before,
@@ -105,7 +105,7 @@ class MVN(Operation):
 
 
 @layer("NormalizeL2")
-class NormalizeL2(Operation):
+class NormalizeL2(OpenVINOLayer):
     """Compute x / sqrt(s + eps) or x / sqrt(max(s, eps)), where s is the sum of squares along axes.
 
     The output has the shape of x. eps_mode add or max states which. The axes are a constant; without axes s is x *
@@ -127,7 +127,7 @@ class NormalizeL2(Operation):
 
 
 @layer("GRN")
-class GRN(Operation):
+class GRN(OpenVINOLayer):
     """Compute x / sqrt(sum of squares over channels + bias).
 
     The output has the shape of x.
@@ -141,7 +141,7 @@ class GRN(Operation):
 
 
 @layer("GroupNormalization")
-class GroupNormalization(Operation):
+class GroupNormalization(OpenVINOLayer):
     """Normalize groups of channels to mean 0 and variance 1, then scale and shift each channel.
 
     x is (N, C, ...), scale and bias are (C,). num_groups divides C.
@@ -164,7 +164,7 @@ class GroupNormalization(Operation):
 
 
 @layer("FakeQuantize")
-class FakeQuantize(Operation):
+class FakeQuantize(OpenVINOLayer):
     """Round values between the input limits to `levels` steps, mapped to the output limits.
 
     round((x - low) / (high - low) * (levels - 1)) / (levels - 1) * (out_high - out_low) + out_low; out_low for x

@@ -6,11 +6,11 @@ from typing import Any
 
 from anylayer.layer import layer
 from anylayer.layer.fields import attribute
-from anylayer.layers.openvino._base import Operation
+from anylayer.layers.openvino._base import OpenVINOLayer
 
 
 @layer("Parameter")
-class Parameter(Operation):
+class Parameter(OpenVINOLayer):
     """Declare an input of the network.
 
     Source: OpenVINO operation specification, Parameter-1.

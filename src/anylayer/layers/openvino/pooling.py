@@ -11,7 +11,7 @@ from anylayer import ops
 from anylayer.layer import Enum, layer, need
 from anylayer.layer.arguments import axis_of, extent, integers
 from anylayer.layer.fields import attribute
-from anylayer.layers.openvino._base import Operation
+from anylayer.layers.openvino._base import OpenVINOLayer
 from anylayer.layers.openvino._padding import Windowed, sizes
 
 ROUNDING = Enum("floor", "ceil", "ceil_torch")
@@ -116,7 +116,7 @@ class AvgPool(Pool):
 
 
 @layer("AdaptiveAvgPool")
-class AdaptiveAvgPool(Operation):
+class AdaptiveAvgPool(OpenVINOLayer):
     """Compute the means of as many windows as the second input states.
 
     (N, C, ...) to (N, C, *size), where size is a constant. Window i of n covers the cells from floor(i * d / n) to

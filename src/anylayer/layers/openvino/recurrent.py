@@ -9,12 +9,12 @@ import numpy as np
 from anylayer import ops
 from anylayer.layer import Enum, layer, need
 from anylayer.layer.fields import attribute
-from anylayer.layers.openvino._base import Operation
+from anylayer.layers.openvino._base import OpenVINOLayer
 
 _NAMES = {"sigmoid": "Sigmoid", "tanh": "Tanh", "relu": "Relu", "hardsigmoid": "HardSigmoid"}
 
 
-class Recurrent(Operation):
+class RecurrentOperation(OpenVINOLayer):
     """The attributes of all recurrent layers."""
 
     hidden_size: int = attribute("int64")
@@ -64,7 +64,7 @@ _LSTM = [1, 3, 0, 2]
 """Permutation of the gates from the order f, i, c, o of OpenVINO to the order i, o, f, c of ONNX."""
 
 
-def _lstm(self: Recurrent, x: Any, h: Any, c: Any, lens: Any, w: Any, r: Any, b: Any) -> Any:
+def _lstm(self: RecurrentOperation, x: Any, h: Any, c: Any, lens: Any, w: Any, r: Any, b: Any) -> Any:
     n = self.hidden_size
     w, r, b = (gates(v, _LSTM, n) for v in (w, r, b))
     b = np.concatenate([b, np.zeros(b.shape, b.dtype)], axis=1)
@@ -82,7 +82,7 @@ def _gru(self: Any, x: Any, h: Any, lens: Any, w: Any, r: Any, b: Any) -> Any:
     return ops.gru(x, w, r, b, lens, h, linear_before_reset=linear, **self.options("sigmoid,tanh"))
 
 
-def _rnn(self: Recurrent, x: Any, h: Any, lens: Any, w: Any, r: Any, b: Any) -> Any:
+def _rnn(self: RecurrentOperation, x: Any, h: Any, lens: Any, w: Any, r: Any, b: Any) -> Any:
     b = np.concatenate([b, np.zeros(b.shape, b.dtype)], axis=1)
     return ops.rnn(x, w, r, b, lens, h, **self.options("tanh"))
 
@@ -93,7 +93,7 @@ def _batch_first(y: Any) -> Any:
 
 
 @layer("LSTMSequence")
-class LSTMSequence(Recurrent):
+class LSTMSequence(RecurrentOperation):
     """Compute a long short-term memory over sequences (B, T, I).
 
     Inputs: x; initial states h and c (B, D, H); lengths (B,); w (D, 4 H, I), r (D, 4 H, H), b (D, 4 H), for the
@@ -117,7 +117,7 @@ class LSTMSequence(Recurrent):
 
 
 @layer("GRUSequence")
-class GRUSequence(Recurrent):
+class GRUSequence(RecurrentOperation):
     """Compute a gated recurrent unit over sequences (B, T, I).
 
     Inputs: x; initial state h (B, D, H); lengths (B,); w (D, 3 H, I), r (D, 3 H, H), b (D, 3 H), or (D, 4 H) with
@@ -133,7 +133,7 @@ class GRUSequence(Recurrent):
 
 
 @layer("RNNSequence")
-class RNNSequence(Recurrent):
+class RNNSequence(RecurrentOperation):
     """Compute h = f(x @ w^T + h @ r^T + b) over sequences (B, T, I).
 
     Inputs: x; initial state h (B, D, H); lengths (B,); w (D, H, I), r (D, H, H), b (D, H). Outputs: all steps (B,
@@ -147,7 +147,7 @@ class RNNSequence(Recurrent):
 
 
 @layer("LSTMCell")
-class LSTMCell(Recurrent):
+class LSTMCell(RecurrentOperation):
     """Compute one step of a long short-term memory.
 
     x (B, I), h and c (B, H), w (4 H, I), r (4 H, H), b (4 H,), for the gates f, i, c, o, to h and c (B, H).
@@ -160,7 +160,7 @@ class LSTMCell(Recurrent):
 
 
 @layer("GRUCell")
-class GRUCell(Recurrent):
+class GRUCell(RecurrentOperation):
     """Compute one step of a gated recurrent unit.
 
     x (B, I), h (B, H), w (3 H, I), r (3 H, H), b (3 H,), or (4 H,) with linear_before_reset, to h (B, H).
@@ -175,7 +175,7 @@ class GRUCell(Recurrent):
 
 
 @layer("RNNCell")
-class RNNCell(Recurrent):
+class RNNCell(RecurrentOperation):
     """Compute one step h = f(x @ w^T + h @ r^T + b).
 
     x (B, I), h (B, H), w (H, I), r (H, H), b (H,) to h (B, H).

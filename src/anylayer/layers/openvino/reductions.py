@@ -10,10 +10,10 @@ import numpy as np
 from anylayer.layer import layer, need
 from anylayer.layer.arguments import axes_of, axis_of, integers
 from anylayer.layer.fields import attribute
-from anylayer.layers.openvino._base import Operation, family
+from anylayer.layers.openvino._base import OpenVINOLayer, family
 
 
-class Reduction(Operation):
+class ReductionOperation(OpenVINOLayer):
     """A reduction over axes, which are a constant input."""
 
     keep_dims: bool = attribute("bool", False, doc="whether reduced axes are kept with size 1")
@@ -65,13 +65,13 @@ family(
         "ReduceLogicalAnd": (_by(np.all), "whether all elements along the axes are true", "ReduceLogicalAnd-1"),
         "ReduceLogicalOr": (_by(np.any), "whether any element along the axes is true", "ReduceLogicalOr-1"),
     },
-    Reduction,
+    ReductionOperation,
     "The axes are a constant. They are removed, or have size 1 with keep_dims.",
 )
 
 
 @layer("CumSum")
-class CumSum(Operation):
+class CumSum(OpenVINOLayer):
     """Compute the cumulative sum along an axis.
 
     The output has the shape of x. The axis is a constant, 0 by default.

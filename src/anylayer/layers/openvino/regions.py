@@ -12,11 +12,11 @@ from anylayer.layer import Enum, Registry, bind, layer, need
 from anylayer.layer.arguments import axis_of, integers
 from anylayer.layer.fields import attribute
 from anylayer.layers._proposals import check_fields, proposals
-from anylayer.layers.openvino._base import Operation
+from anylayer.layers.openvino._base import OpenVINOLayer
 from anylayer.network import Node, TensorType
 
 
-class FromCaffe(Operation):
+class FromCaffe(OpenVINOLayer):
     """An operation that Intel's fork of Caffe has as a layer with other names of attributes."""
 
     def by_caffe(
@@ -230,7 +230,7 @@ class DetectionOutput(FromCaffe):
 
 
 @layer("Proposal")
-class Proposal(Operation):
+class Proposal(OpenVINOLayer):
     """Return Faster R-CNN's regions of interest, best first, and their scores.
 
     Inputs: scores (1, 2 * A, H, W), box offsets (1, 4 * A, H, W), image (height, width, scale). Rows are (0, x1,
@@ -314,7 +314,7 @@ class ROIPooling(FromCaffe):
 
 
 @layer("ROIAlign")
-class ROIAlign(Operation):
+class ROIAlign(OpenVINOLayer):
     """Compute the mean of interpolated samples in each bin of each region.
 
     x (N, C, H, W), regions (R, 4) and their image indices (R,) to (R, C, pooled_h, pooled_w).
@@ -347,7 +347,7 @@ class ROIAlign(Operation):
 
 
 @layer("GridSample")
-class GridSample(Operation):
+class GridSample(OpenVINOLayer):
     """Sample an input at given points by interpolation.
 
     x (N, C, H, W) and points (N, H', W', 2), where -1 and 1 are the borders, to (N, C, H', W').
@@ -365,7 +365,7 @@ class GridSample(Operation):
 
 
 @layer("CTCGreedyDecoderSeqLen")
-class CTCGreedyDecoderSeqLen(Operation):
+class CTCGreedyDecoderSeqLen(OpenVINOLayer):
     """Return the most likely label of each step, with repeats merged and blanks removed; and the lengths.
 
     x (N, T, C), lengths (N,) and the index of the blank, C - 1 by default, to labels (N, T), padded with -1, and

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from anylayer.layer import layer
-from anylayer.layers.openvino._base import Operation
+from anylayer.layers.openvino._base import OpenVINOLayer
 
 
 @layer("Result")
-class Result(Operation):
+class Result(OpenVINOLayer):
     """Mark an output of the network.
 
     Source: OpenVINO operation specification, Result-1.

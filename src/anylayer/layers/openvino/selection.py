@@ -10,13 +10,13 @@ from anylayer import ops
 from anylayer.layer import Enum, layer, need
 from anylayer.layer.arguments import axis_of, integers
 from anylayer.layer.fields import attribute
-from anylayer.layers.openvino._base import Operation
+from anylayer.layers.openvino._base import OpenVINOLayer
 from anylayer.layers.openvino.activations import number
 from anylayer.layers.openvino.casting import dtype_of
 
 
 @layer("TopK")
-class TopK(Operation):
+class TopK(OpenVINOLayer):
     """Return the k largest or smallest elements along an axis, and their indices.
 
     Axis `axis` of both outputs has size k, a constant. Of equal elements the first comes first. `sort` orders the
@@ -42,7 +42,7 @@ class TopK(Operation):
 
 
 @layer("NonMaxSuppression")
-class NonMaxSuppression(Operation):
+class NonMaxSuppression(OpenVINOLayer):
     """Keep the best boxes of each class, none of which overlaps a better one by more than a threshold.
 
     Inputs: boxes (N, P, 4), scores (N, classes, P), then constants: the number of boxes per class, the thresholds

@@ -11,13 +11,13 @@ from anylayer.graph.sizes import is_static
 from anylayer.layer import Enum, layer, need
 from anylayer.layer.arguments import axes_of, axis_of, constant, integers
 from anylayer.layer.fields import attribute
-from anylayer.layers.openvino._base import Operation, need_sizes
+from anylayer.layers.openvino._base import OpenVINOLayer, need_sizes
 from anylayer.layers.openvino.casting import dtype_of
 from anylayer.tracing import record
 
 
 @layer("Reshape")
-class Reshape(Operation):
+class Reshape(OpenVINOLayer):
     """Reshape an array in C order.
 
     The shape is a constant. A size of -1 stands for the rest; with special_zero, 0 copies the size of the same
@@ -45,7 +45,7 @@ class Reshape(Operation):
 
 
 @layer("Squeeze")
-class Squeeze(Operation):
+class Squeeze(OpenVINOLayer):
     """Remove axes of size 1: those given, or all of them.
 
     The axes are a constant.
@@ -68,7 +68,7 @@ class Squeeze(Operation):
 
 
 @layer("Unsqueeze")
-class Unsqueeze(Operation):
+class Unsqueeze(OpenVINOLayer):
     """Insert axes of size 1.
 
     The axes, a constant, are indices of the output.
@@ -84,7 +84,7 @@ class Unsqueeze(Operation):
 
 
 @layer("Transpose")
-class Transpose(Operation):
+class Transpose(OpenVINOLayer):
     """Permute the axes: output axis i is input axis order[i]. An empty order reverses them.
 
     The order is a constant.
@@ -100,7 +100,7 @@ class Transpose(Operation):
 
 
 @layer("Concat")
-class Concat(Operation):
+class Concat(OpenVINOLayer):
     """Concatenate the inputs along `axis`.
 
     The inputs have equal shapes except along `axis`.
@@ -115,7 +115,7 @@ class Concat(Operation):
 
 
 @layer("Split")
-class Split(Operation):
+class Split(OpenVINOLayer):
     """Split an array into num_splits equal parts along an axis.
 
     The axis is a constant.
@@ -135,7 +135,7 @@ class Split(Operation):
 
 
 @layer("VariadicSplit")
-class VariadicSplit(Operation):
+class VariadicSplit(OpenVINOLayer):
     """Split an array into parts of given lengths along an axis.
 
     Axis and lengths are constants. One length may be -1, which stands for the rest.
@@ -157,7 +157,7 @@ class VariadicSplit(Operation):
 
 
 @layer("ShapeOf")
-class ShapeOf(Operation):
+class ShapeOf(OpenVINOLayer):
     """Return the shape of the input as integers (rank,). It is a constant, unless a size is dynamic.
 
     Source: OpenVINO operation specification, ShapeOf-1 and ShapeOf-3.
@@ -174,7 +174,7 @@ class ShapeOf(Operation):
 
 
 @layer("Broadcast")
-class Broadcast(Operation):
+class Broadcast(OpenVINOLayer):
     """Broadcast an array to a shape.
 
     The shape is a constant. Mode numpy broadcasts x to it, bidirectional broadcasts both to each other, and
@@ -205,7 +205,7 @@ class Broadcast(Operation):
 
 
 @layer("Tile")
-class Tile(Operation):
+class Tile(OpenVINOLayer):
     """Repeat an array along each axis as often as the second input states.
 
     The repeats are a constant. The shorter of shape and repeats is extended by ones in front.
@@ -222,7 +222,7 @@ class Tile(Operation):
 
 
 @layer("Range")
-class Range(Operation):
+class Range(OpenVINOLayer):
     """Return the numbers start, start + step, ... before stop.
 
     All inputs are constant scalars.
@@ -245,7 +245,7 @@ class Range(Operation):
 
 
 @layer("Reverse")
-class Reverse(Operation):
+class Reverse(OpenVINOLayer):
     """Reverse the order of the elements along some axes.
 
     The axes are a constant: indices with mode index, or one boolean per axis with mode mask.
@@ -263,7 +263,7 @@ class Reverse(Operation):
 
 
 @layer("Roll")
-class Roll(Operation):
+class Roll(OpenVINOLayer):
     """Shift the elements along some axes cyclically.
 
     Shifts and axes are constants.

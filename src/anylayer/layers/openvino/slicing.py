@@ -12,7 +12,7 @@ from anylayer.graph.sizes import Dim, is_static
 from anylayer.layer import Enum, layer, need
 from anylayer.layer.arguments import axes_of, axis_of, constant, integers
 from anylayer.layer.fields import attribute
-from anylayer.layers.openvino._base import Operation, need_sizes
+from anylayer.layers.openvino._base import OpenVINOLayer, need_sizes
 from anylayer.layers.openvino.activations import number
 from anylayer.tracing import is_traced, record
 
@@ -26,7 +26,7 @@ def _dynamic(limit: Any = _LARGEST_SIZE) -> Dim:
 
 
 @layer("StridedSlice")
-class StridedSlice(Operation):
+class StridedSlice(OpenVINOLayer):
     """Compute x[begin:end:strides, ...] in NumPy's notation.
 
     begin, end and strides are constants with one entry per dimension of the slice, to which the masks apply.
@@ -69,7 +69,7 @@ class StridedSlice(Operation):
 
 
 @layer("Slice")
-class Slice(Operation):
+class Slice(OpenVINOLayer):
     """Compute x[start:stop:step] along the given axes, or along the leading axes.
 
     start, stop, step and axes have one length, and the axes are constants. If x has a dynamic size there, or the
@@ -102,7 +102,7 @@ class Slice(Operation):
 
 
 @layer("Gather")
-class Gather(Operation):
+class Gather(OpenVINOLayer):
     """Select slices along an axis by index; with batch_dims, each batch by indices of its own.
 
     The output has the shape x.shape[:axis] + indices.shape[batch_dims:] + x.shape[axis + 1:]. The axis is a
@@ -129,7 +129,7 @@ class Gather(Operation):
 
 
 @layer("GatherElements")
-class GatherElements(Operation):
+class GatherElements(OpenVINOLayer):
     """Select elements along an axis: y[i, j] = x[i, indices[i, j]] for axis 1.
 
     The output has the shape of the indices.
@@ -143,7 +143,7 @@ class GatherElements(Operation):
 
 
 @layer("GatherND")
-class GatherND(Operation):
+class GatherND(OpenVINOLayer):
     """Select elements or slices by index vectors: x[indices[..., 0], indices[..., 1], ...].
 
     x and indices (..., k) give indices.shape[:-1] + x.shape[k:].
@@ -158,7 +158,7 @@ class GatherND(Operation):
 
 
 @layer("ScatterUpdate")
-class ScatterUpdate(Operation):
+class ScatterUpdate(OpenVINOLayer):
     """Copy x and replace the slices of an axis that the indices select.
 
     Updates have the shape x.shape[:axis] + indices.shape + x.shape[axis + 1:]. The axis is a constant.
@@ -178,7 +178,7 @@ class ScatterUpdate(Operation):
 
 
 @layer("ScatterNDUpdate")
-class ScatterNDUpdate(Operation):
+class ScatterNDUpdate(OpenVINOLayer):
     """Copy x and replace or combine the elements or slices that index vectors select.
 
     Updates have the shape indices.shape[:-1] + x.shape[k:] for indices (..., k).
@@ -195,7 +195,7 @@ class ScatterNDUpdate(Operation):
 
 
 @layer("ScatterElementsUpdate")
-class ScatterElementsUpdate(Operation):
+class ScatterElementsUpdate(OpenVINOLayer):
     """Copy x and set y[i, indices[i, j]] = updates[i, j] for axis 1.
 
     Updates have the shape of the indices. With a reduction they are combined with x. The axis is a constant.
@@ -217,7 +217,7 @@ class ScatterElementsUpdate(Operation):
 
 
 @layer("Pad")
-class Pad(Operation):
+class Pad(OpenVINOLayer):
     """Pad an array with a constant, with its edge, or with its mirrored elements.
 
     pads_begin and pads_end have one number per axis; negative ones, from opset12 on, crop. reflect does not repeat
@@ -247,7 +247,7 @@ class Pad(Operation):
 
 
 @layer("ReverseSequence")
-class ReverseSequence(Operation):
+class ReverseSequence(OpenVINOLayer):
     """Reverse the first lengths[b] steps of each sequence b.
 
     The output has the shape of x. seq_axis is the axis of the steps and batch_axis the axis of the sequences.
@@ -269,7 +269,7 @@ class ReverseSequence(Operation):
 
 
 @layer("OneHot")
-class OneHot(Operation):
+class OneHot(OpenVINOLayer):
     """Encode indices as one-hot vectors along a new axis.
 
     The element is on_value where its position along the new axis equals the index, else off_value. depth is the

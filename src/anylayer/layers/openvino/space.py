@@ -9,13 +9,13 @@ import numpy as np
 from anylayer.layer import Enum, layer, need
 from anylayer.layer.arguments import axis_of, integers
 from anylayer.layer.fields import attribute
-from anylayer.layers.openvino._base import Operation, need_sizes
+from anylayer.layers.openvino._base import OpenVINOLayer, need_sizes
 
 BLOCKS = Enum("blocks_first", "depth_first")
 
 
 @layer("DepthToSpace")
-class DepthToSpace(Operation):
+class DepthToSpace(OpenVINOLayer):
     """Move channels into blocks of block_size pixels along each spatial axis.
 
     (N, C, d1, ..., dk) to (N, C / b^k, d1 * b, ..., dk * b). The place in the block is the outer index of the
@@ -40,7 +40,7 @@ class DepthToSpace(Operation):
 
 
 @layer("SpaceToDepth")
-class SpaceToDepth(Operation):
+class SpaceToDepth(OpenVINOLayer):
     """Move blocks of block_size pixels along each spatial axis into channels.
 
     (N, C, d1, ..., dk) to (N, C * b^k, d1 / b, ..., dk / b): the inverse of DepthToSpace.
@@ -61,7 +61,7 @@ class SpaceToDepth(Operation):
 
 
 @layer("ShuffleChannels")
-class ShuffleChannels(Operation):
+class ShuffleChannels(OpenVINOLayer):
     """Shuffle an axis: reshape it to (group, size / group), transpose, and flatten.
 
     The output has the shape of x.
@@ -80,7 +80,7 @@ class ShuffleChannels(Operation):
 
 
 @layer("BatchToSpace")
-class BatchToSpace(Operation):
+class BatchToSpace(OpenVINOLayer):
     """Move batches into blocks of pixels and crop.
 
     (N * prod(block), d1, ...) to (N, d1 * block[1] - crops, ...). block, begin and end are constants with one
@@ -106,7 +106,7 @@ class BatchToSpace(Operation):
 
 
 @layer("SpaceToBatch")
-class SpaceToBatch(Operation):
+class SpaceToBatch(OpenVINOLayer):
     """Pad with zeros and move blocks of pixels into the batch.
 
     (N, d1, ...) to (N * prod(block), (d1 + pads) / block[1], ...). block, begin and end are constants with one

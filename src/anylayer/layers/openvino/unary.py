@@ -9,10 +9,10 @@ import numpy as np
 from anylayer import ops
 from anylayer.layer import Enum, layer
 from anylayer.layer.fields import attribute
-from anylayer.layers.openvino._base import Operation, family
+from anylayer.layers.openvino._base import OpenVINOLayer, family
 
 
-class Unary(Operation):
+class Unary(OpenVINOLayer):
     """A function of each element."""
 
     elementwise = True
@@ -86,7 +86,7 @@ family(
 
 
 @layer("Round")
-class Round(Operation):
+class Round(OpenVINOLayer):
     """Round to the nearest integer, halves to the even one or away from zero, as `mode` says.
 
     The output has the shape of x.
@@ -106,7 +106,7 @@ class Round(Operation):
 
 
 @layer("IsInf")
-class IsInf(Operation):
+class IsInf(OpenVINOLayer):
     """Compute whether each element is infinite, with a sign that the attributes select.
 
     The output has the shape of x.

@@ -14,7 +14,7 @@ from anylayer.network import Node
 
 __all__ = [
     "Enum",
-    "Operation",
+    "TensorFlowLayer",
     "attribute",
     "axes_of",
     "axis_of",
@@ -31,7 +31,7 @@ _DTYPES = re.compile(r"T[a-z_A-Z]*|U|N|Index")
 """Attributes that state the dtypes or the number of the inputs, which the inputs themselves give."""
 
 
-class Operation(Layer):
+class TensorFlowLayer(Layer):
     """An operation of a TensorFlow graph, whose attributes are fields.
 
     Attributes that begin with "_" were added by a compiler. They are ignored, and so are those of `harmless`.

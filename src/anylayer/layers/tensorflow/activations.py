@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from anylayer import ops
-from anylayer.layers.tensorflow._base import Operation, attribute, layer, need
+from anylayer.layers.tensorflow._base import TensorFlowLayer, attribute, layer, need
 from anylayer.layers.tensorflow.unary import family
 
 family(
@@ -24,7 +24,7 @@ family({"Sigmoid": ("the logistic function 1 / (1 + exp(-x))", ops.sigmoid)}, "c
 
 
 @layer("LeakyRelu")
-class LeakyRelu(Operation):
+class LeakyRelu(TensorFlowLayer):
     """Compute x where x > 0, else alpha * x.
 
     The output has the shape of x. Source: tf.raw_ops.LeakyRelu; tensorflow/core/kernels/relu_op_functor.h.
@@ -37,7 +37,7 @@ class LeakyRelu(Operation):
 
 
 @layer("Selu")
-class Selu(Operation):
+class Selu(TensorFlowLayer):
     """Compute scale * x where x > 0, else scale * alpha * (exp(x) - 1).
 
     The output has the shape of x. scale = 1.0507... and alpha = 1.6732... are the
@@ -50,7 +50,7 @@ class Selu(Operation):
 
 
 @layer("Softmax")
-class Softmax(Operation):
+class Softmax(TensorFlowLayer):
     """Compute exp(x), divided by its sum over the last axis.
 
     The output has the shape of x. Source: tf.raw_ops.Softmax; tensorflow/core/kernels/softmax_op.cc.
@@ -62,7 +62,7 @@ class Softmax(Operation):
 
 
 @layer("LogSoftmax")
-class LogSoftmax(Operation):
+class LogSoftmax(TensorFlowLayer):
     """Compute x minus the logarithm of the sum of exp(x) over the last axis.
 
     The output has the shape of x. Source: tf.raw_ops.LogSoftmax; tensorflow/core/kernels/softmax_op.cc.

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from anylayer.layers.tensorflow._base import (
-    Operation,
+    TensorFlowLayer,
     attribute,
     axes_of,
     axis_of,
@@ -21,7 +21,7 @@ from anylayer.layers.tensorflow._base import (
 )
 
 
-class _Counted(Operation):
+class _Counted(TensorFlowLayer):
     """An operation with one result, a list of outputs, whose length the attribute `counted` states."""
 
     counted = "num_split"
@@ -32,7 +32,7 @@ class _Counted(Operation):
 
 
 @layer("Concat")
-class Concat(Operation):
+class Concat(TensorFlowLayer):
     """Concatenate arrays along an axis, which is the first input.
 
     Inputs: the axis, a constant; then arrays of equal shapes except along the axis.
@@ -46,7 +46,7 @@ class Concat(Operation):
 
 
 @layer("ConcatV2")
-class ConcatV2(Operation):
+class ConcatV2(TensorFlowLayer):
     """Concatenate arrays along an axis, which is the last input.
 
     Inputs: arrays of equal shapes except along the axis; then the axis, a constant.
@@ -60,7 +60,7 @@ class ConcatV2(Operation):
 
 
 @layer("Pack")
-class Pack(Operation):
+class Pack(TensorFlowLayer):
     """Stack arrays of equal shape along a new axis.
 
     The output has one axis more than each input; `axis` is its index in the output.
@@ -139,7 +139,7 @@ class SplitV(_Counted):
 
 
 @layer("Transpose")
-class Transpose(Operation):
+class Transpose(TensorFlowLayer):
     """Permute the axes of an array: output axis i is input axis perm[i].
 
     `perm` is a constant that names each axis of x once.
@@ -153,7 +153,7 @@ class Transpose(Operation):
 
 
 @layer("Tile")
-class Tile(Operation):
+class Tile(TensorFlowLayer):
     """Repeat an array multiples[i] times along each axis i.
 
     `multiples` is a constant with one number per axis of x.
@@ -170,7 +170,7 @@ class Tile(Operation):
 
 
 @layer("ReverseV2")
-class ReverseV2(Operation):
+class ReverseV2(TensorFlowLayer):
     """Reverse the order of the elements along the given axes.
 
     The output has the shape of x. `axis` is a constant list of axes.
@@ -192,7 +192,7 @@ def _pairs(paddings: Any, rank: int) -> list[tuple[int, int]]:
 
 
 @layer("Pad")
-class Pad(Operation):
+class Pad(TensorFlowLayer):
     """Pad an array with zeros.
 
     `paddings` is a constant of shape (rank, 2): the numbers of elements before and after each axis.
@@ -204,7 +204,7 @@ class Pad(Operation):
 
 
 @layer("PadV2")
-class PadV2(Operation):
+class PadV2(TensorFlowLayer):
     """Pad an array with a given value.
 
     `paddings` is a constant of shape (rank, 2): the numbers of elements before and after each axis. The value is a
@@ -219,7 +219,7 @@ class PadV2(Operation):
 
 
 @layer("MirrorPad")
-class MirrorPad(Operation):
+class MirrorPad(TensorFlowLayer):
     """Pad an array with its own elements, mirrored at the edges.
 
     mode REFLECT does not repeat the edge element, SYMMETRIC does. `paddings` is a constant of shape (rank, 2): the

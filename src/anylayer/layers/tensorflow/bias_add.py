@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from anylayer.layers.tensorflow._base import Enum, Operation, attribute, layer, need
+from anylayer.layers.tensorflow._base import Enum, TensorFlowLayer, attribute, layer, need
 
 
 @layer("BiasAdd")
 @layer("BiasAddV1")
-class BiasAdd(Operation):
+class BiasAdd(TensorFlowLayer):
     """Add one bias per channel.
 
     Inputs: x of rank 2 or more and a bias of shape (C,), where C is the size of the last axis, or of axis 1 with

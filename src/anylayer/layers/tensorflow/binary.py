@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from anylayer.layers._family import define
-from anylayer.layers.tensorflow._base import Operation, attribute, layer, need
+from anylayer.layers.tensorflow._base import TensorFlowLayer, attribute, layer, need
 
 
 def _truncated(a: Any, b: Any) -> Any:
@@ -29,7 +29,7 @@ def _no_nan(a: Any, b: Any) -> Any:
     return np.where(zero, np.zeros((), a.dtype), a / np.where(zero, np.ones((), b.dtype), b))
 
 
-class Binary(Operation):
+class Binary(TensorFlowLayer):
     """A function of two inputs of one dtype."""
 
     function: Callable[[Any, Any], Any]
@@ -76,7 +76,7 @@ for _name, (_what, _function) in _FUNCTIONS.items():
 
 
 @layer("Equal")
-class Equal(Operation):
+class Equal(TensorFlowLayer):
     """Compute whether a == b.
 
     The shapes of a and b broadcast as in NumPy. Source: tf.raw_ops.Equal; tensorflow/core/kernels/cwise_ops.h.
@@ -101,7 +101,7 @@ class NotEqual(Equal):
 
 @layer("AddN")
 @layer("AccumulateNV2")
-class AddN(Operation):
+class AddN(TensorFlowLayer):
     """Compute the sum of all inputs, which have equal shapes.
 
     Source: tf.raw_ops.AddN, tf.raw_ops.AccumulateNV2; tensorflow/core/kernels/aggregate_ops.cc.
@@ -122,7 +122,7 @@ class AddN(Operation):
 
 
 @layer("ClipByValue")
-class ClipByValue(Operation):
+class ClipByValue(TensorFlowLayer):
     """Clip x to the interval from low to high: min(max(x, low), high).
 
     low and high broadcast to the shape of x. Source: tf.raw_ops.ClipByValue;
@@ -134,7 +134,7 @@ class ClipByValue(Operation):
 
 
 @layer("SelectV2")
-class SelectV2(Operation):
+class SelectV2(TensorFlowLayer):
     """Select a where the condition is true, else b.
 
     The shapes of all three inputs broadcast as in NumPy. Source: tf.raw_ops.SelectV2;
@@ -146,7 +146,7 @@ class SelectV2(Operation):
 
 
 @layer("Select")
-class Select(Operation):
+class Select(TensorFlowLayer):
     """Select a where the condition is true, else b; a condition of rank 1 selects whole rows.
 
     a and b have equal shapes. The condition has their shape, or is a vector with one value per index of axis 0.

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from anylayer import ops
-from anylayer.layers.tensorflow._base import Operation, attribute, integer, layer, need
+from anylayer.layers.tensorflow._base import TensorFlowLayer, attribute, integer, layer, need
 
 _RESULTS = ("i", "cs", "f", "o", "ci", "co", "h")
 
 
-class _Block(Operation):
+class _BlockSteps(TensorFlowLayer):
     """An LSTM with peepholes: gates = concat(x, h) @ w + b, of which i, f and o also see the cell.
 
         i  = sigmoid(gate_i + cell * wci)
@@ -62,7 +62,7 @@ class _Block(Operation):
 
 
 @layer("LSTMBlockCell")
-class LSTMBlockCell(_Block):
+class LSTMBlockCell(_BlockSteps):
     """Compute one step of an LSTM with optional peepholes.
 
     Inputs: x (batch, inputs), cs_prev and h_prev (batch, units), w (inputs + units, 4 * units), wci, wcf and wco
@@ -78,7 +78,7 @@ class LSTMBlockCell(_Block):
         return self.step(x, cell, h, w, b, (wci, wcf, wco), self.forget_bias)
 
 
-class _Sequence(_Block):
+class _Sequence(_BlockSteps):
     """An LSTM over a sequence x (steps, batch, inputs), of which the first `seq_len_max` steps are computed.
 
     Each of the seven outputs (i, cs, f, o, ci, co, h) is (steps, batch, units). The steps after seq_len_max are

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from anylayer import ops
-from anylayer.layers.tensorflow._base import Enum, Operation, attribute, integers, layer, need
+from anylayer.layers.tensorflow._base import Enum, TensorFlowLayer, attribute, integers, layer, need
 from anylayer.layers.tensorflow._spatial import channels_first, extent, restored, spatial, windows
 
 
-class _Block(Operation):
+class _Block(TensorFlowLayer):
     block_size: int = attribute("int64")
     data_format: str = attribute(Enum("NHWC", "NCHW"), "NHWC")
 
@@ -97,7 +97,7 @@ def _from_batch(x: Any, block: list[int], crops: list[tuple[int, int]]) -> Any:
 
 
 @layer("SpaceToBatchND")
-class SpaceToBatchND(Operation):
+class SpaceToBatchND(TensorFlowLayer):
     """Pad the spatial axes with zeros and move each block of pixels into the batch.
 
     (N, s1, ..., sM, ...) to (N * prod(block), (s1 + pads1) / block1, ...). block_shape (M,) and paddings (M, 2)
@@ -111,7 +111,7 @@ class SpaceToBatchND(Operation):
 
 
 @layer("BatchToSpaceND")
-class BatchToSpaceND(Operation):
+class BatchToSpaceND(TensorFlowLayer):
     """Move batches into blocks of pixels and crop: the inverse of SpaceToBatchND.
 
     (N * prod(block), s1, ..., sM, ...) to (N, s1 * block1 - crops1, ...). block_shape (M,) and crops (M, 2) are
@@ -125,7 +125,7 @@ class BatchToSpaceND(Operation):
 
 
 @layer("SpaceToBatch")
-class SpaceToBatch(Operation):
+class SpaceToBatch(TensorFlowLayer):
     """Apply SpaceToBatchND to height and width with blocks of block_size x block_size.
 
     (N, H, W, C) with constant paddings (2, 2). Source: tf.raw_ops.SpaceToBatch;
@@ -139,7 +139,7 @@ class SpaceToBatch(Operation):
 
 
 @layer("BatchToSpace")
-class BatchToSpace(Operation):
+class BatchToSpace(TensorFlowLayer):
     """Apply BatchToSpaceND to height and width with blocks of block_size x block_size.
 
     (N, H, W, C) with constant crops (2, 2). Source: tf.raw_ops.BatchToSpace;
@@ -153,7 +153,7 @@ class BatchToSpace(Operation):
 
 
 @layer("ExtractImagePatches")
-class ExtractImagePatches(Operation):
+class ExtractImagePatches(TensorFlowLayer):
     """Return the pixels of each window as channels.
 
     (N, H, W, C) to (N, rows, columns, kh * kw * C) for windows of kh x kw pixels. Channel (i * kw + j) * C + c is

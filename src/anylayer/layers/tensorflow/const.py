@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from anylayer.layers.tensorflow._base import Operation, attribute, layer, need
+from anylayer.layers.tensorflow._base import TensorFlowLayer, attribute, layer, need
 
 
 @layer("Const")
-class Const(Operation):
+class Const(TensorFlowLayer):
     """Return the value that the file holds.
 
     Source: tf.raw_ops.Const; tensorflow/core/kernels/constant_op.cc.

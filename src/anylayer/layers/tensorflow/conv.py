@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from anylayer import ops
-from anylayer.layers.tensorflow._base import Enum, Operation, attribute, layer, need
+from anylayer.layers.tensorflow._base import Enum, TensorFlowLayer, attribute, layer, need
 from anylayer.layers.tensorflow._spatial import channels_first, extent, flat_pads, restored, spatial, windows
 
 
-class _Windows(Operation):
+class _Windows(TensorFlowLayer):
     """The attributes that convolutions and their transposes share."""
 
     strides: tuple[int, ...] = attribute("int64", repeated=True, doc="one per axis, in the order of data_format")

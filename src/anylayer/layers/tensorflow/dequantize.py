@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.layers.tensorflow._base import Enum, Operation, attribute, axis_of, constant, layer, need
+from anylayer.layers.tensorflow._base import Enum, TensorFlowLayer, attribute, axis_of, constant, layer, need
 
 _f = np.float32
 
 
 @layer("Dequantize")
-class Dequantize(Operation):
+class Dequantize(TensorFlowLayer):
     """Map integers linearly to the range min_range..max_range.
 
     x holds integers; the output is float32 of the same shape. min_range and max_range are constants: one number,

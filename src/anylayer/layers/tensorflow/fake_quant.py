@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.layers.tensorflow._base import Operation, attribute, constant, layer, need
+from anylayer.layers.tensorflow._base import TensorFlowLayer, attribute, constant, layer, need
 
 
-class _Rounding(Operation):
+class _Rounding(TensorFlowLayer):
     """Rounding to the steps of a range, which is first moved so that 0 is a step.
 
     With first = 1 if narrow_range else 0, last = 2^num_bits - 1 and scale = (max - min) / (last - first), the zero

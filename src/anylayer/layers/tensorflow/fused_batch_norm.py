@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from anylayer import ops
-from anylayer.layers.tensorflow._base import Enum, Operation, attribute, layer, need
+from anylayer.layers.tensorflow._base import Enum, TensorFlowLayer, attribute, layer, need
 from anylayer.layers.tensorflow._spatial import channels_first, restored
 
 
 @layer("FusedBatchNorm")
 @layer("FusedBatchNormV2")
 @layer("FusedBatchNormV3")
-class FusedBatchNorm(Operation):
+class FusedBatchNorm(TensorFlowLayer):
     """Compute (x - mean) / sqrt(variance + epsilon) * scale + offset per channel.
 
     x is (N, H, W, C) or as data_format says, with 4 or 5 axes; the other inputs are (C,). With is_training, mean
@@ -55,7 +55,7 @@ class FusedBatchNorm(Operation):
 
 
 @layer("BatchNormWithGlobalNormalization")
-class BatchNormWithGlobalNormalization(Operation):
+class BatchNormWithGlobalNormalization(TensorFlowLayer):
     """Compute (x - mean) / sqrt(variance + variance_epsilon) * gamma + beta per channel.
 
     x and the output are (N, H, W, C), the other inputs (C,). gamma counts with scale_after_normalization only.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from anylayer.layers.tensorflow._base import Operation, attribute, layer, need
+from anylayer.layers.tensorflow._base import TensorFlowLayer, attribute, layer, need
 
 
 @layer("Identity")
@@ -14,7 +14,7 @@ from anylayer.layers.tensorflow._base import Operation, attribute, layer, need
 @layer("Snapshot")
 @layer("CheckNumerics")
 @layer("ReadVariableOp")
-class Identity(Operation):
+class Identity(TensorFlowLayer):
     """Return the input.
 
     CheckNumerics does not check here that all values are finite. Source: tf.raw_ops.Identity
@@ -29,7 +29,7 @@ class Identity(Operation):
 
 
 @layer("IdentityN")
-class IdentityN(Operation):
+class IdentityN(TensorFlowLayer):
     """Return all inputs.
 
     Source: tf.raw_ops.IdentityN; tensorflow/core/kernels/identity_n_op.cc.
@@ -46,7 +46,7 @@ class IdentityN(Operation):
 
 
 @layer("PlaceholderWithDefault")
-class PlaceholderWithDefault(Operation):
+class PlaceholderWithDefault(TensorFlowLayer):
     """Return the default value, since the graph is not fed.
 
     Source: tf.raw_ops.PlaceholderWithDefault; tensorflow/core/kernels/identity_op.cc.
@@ -61,7 +61,7 @@ class PlaceholderWithDefault(Operation):
 
 
 @layer("EnsureShape")
-class EnsureShape(Operation):
+class EnsureShape(TensorFlowLayer):
     """Return the input after a check that it has the shape of the attribute.
 
     A size that is unknown in `shape` fits any size; without `shape` every input passes.

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from anylayer import ops
-from anylayer.layers.tensorflow._base import Operation, attribute, axes_of, integers, layer, need
+from anylayer.layers.tensorflow._base import TensorFlowLayer, attribute, axes_of, integers, layer, need
 from anylayer.layers.tensorflow._spatial import channels_first, restored
 
 
 @layer("LRN")
-class LRN(Operation):
+class LRN(TensorFlowLayer):
     """Compute x / (bias + alpha * s)^beta, where s is the sum of squares over nearby channels.
 
     x and the output are (N, H, W, C). s sums over the channel itself and depth_radius channels on either side.
@@ -33,7 +33,7 @@ class LRN(Operation):
 
 
 @layer("L2Normalize")
-class L2Normalize(Operation):
+class L2Normalize(TensorFlowLayer):
     """Compute x / sqrt(max(s, 1e-12)), where s is the sum of squares over the given axes.
 
     x and the output have the same shape; the axes are a constant. TensorFlow has no such operation: OpenCV's tools

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.layers.tensorflow._base import Operation, attribute, layer, need
+from anylayer.layers.tensorflow._base import TensorFlowLayer, attribute, layer, need
 
 
 @layer("MatMul")
-class MatMul(Operation):
+class MatMul(TensorFlowLayer):
     """Multiply two matrices: a @ b, each optionally transposed.
 
     (M, K) and (K, N) to (M, N), where transpose_a and transpose_b say that the file holds (K, M) and (N, K).
@@ -37,7 +37,7 @@ class MatMul(Operation):
 @layer("BatchMatMul")
 @layer("BatchMatMulV2")
 @layer("BatchMatMulV3")
-class BatchMatMul(Operation):
+class BatchMatMul(TensorFlowLayer):
     """Multiply the matrices in the last two axes: a @ b, each optionally transposed.
 
     (..., M, K) and (..., K, N) to (..., M, N). The leading axes broadcast as in NumPy. adj_x and adj_y say that
@@ -64,7 +64,7 @@ class BatchMatMul(Operation):
 
 
 @layer("Einsum")
-class Einsum(Operation):
+class Einsum(TensorFlowLayer):
     """Compute the sum of products that `equation` states in Einstein's notation, like numpy.einsum.
 
     Source: tf.raw_ops.Einsum; tensorflow/core/kernels/linalg/einsum_op_impl.h.

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.layers.tensorflow._base import Enum, Operation, attribute, layer, need
+from anylayer.layers.tensorflow._base import Enum, TensorFlowLayer, attribute, layer, need
 from anylayer.layers.tensorflow._spatial import extent, spatial, windows
 
 
 @layer("Dilation2D")
-class Dilation2D(Operation):
+class Dilation2D(TensorFlowLayer):
     """Compute the maximum over each window of the values plus a filter.
 
     (N, H, W, C) with a filter (height, width, C) to (N, H', W', C). rates are the dilations of the window. Padded

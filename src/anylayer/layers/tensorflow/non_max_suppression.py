@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from anylayer import ops
-from anylayer.layers.tensorflow._base import Operation, attribute, constant, integer, layer, need
+from anylayer.layers.tensorflow._base import TensorFlowLayer, attribute, constant, integer, layer, need
 
 
 def _number(x: Any, what: str) -> float:
@@ -18,7 +18,7 @@ def _number(x: Any, what: str) -> float:
     return float(value.reshape(-1)[0])
 
 
-class _Suppression(Operation):
+class _Suppression(TensorFlowLayer):
     """NMS of boxes (N, 4), each given by two opposite corners (y1, x1, y2, x2), by their scores (N,)."""
 
     def keep(

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from anylayer import ops
-from anylayer.layers.tensorflow._base import Enum, Operation, attribute, integers, layer, need
+from anylayer.layers.tensorflow._base import Enum, TensorFlowLayer, attribute, integers, layer, need
 from anylayer.layers.tensorflow._spatial import channels_first, flat_pads, restored, spatial, windows
 
 
-class _Pool(Operation):
+class _Pool(TensorFlowLayer):
     """A pooling with padding SAME, VALID or EXPLICIT. Padded cells count neither in a maximum nor in a mean."""
 
     padding: str = attribute(Enum("SAME", "VALID", "EXPLICIT"))

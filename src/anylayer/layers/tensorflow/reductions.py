@@ -10,7 +10,7 @@ import numpy as np
 from anylayer.layers._family import define
 from anylayer.layers.tensorflow._base import (
     Enum,
-    Operation,
+    TensorFlowLayer,
     attribute,
     axes_of,
     axis_of,
@@ -33,7 +33,7 @@ def _norm(x: Any, axis: tuple[int, ...], keepdims: bool) -> Any:
     return np.sqrt(np.sum(x * x, axis=axis, keepdims=keepdims))
 
 
-class _Reduction(Operation):
+class _Reduction(TensorFlowLayer):
     """A reduction over axes, which are a constant input."""
 
     keep_dims: bool = attribute("bool", False)
@@ -68,7 +68,7 @@ for _name, (_what, _function) in _FUNCTIONS.items():
     )
 
 
-class _Best(Operation):
+class _Best(TensorFlowLayer):
     """The index of an extremum along an axis, which is a constant input."""
 
     output_type: str = attribute(Enum("int32", "int64", "int16", "uint16"), "int64")
@@ -102,7 +102,7 @@ class ArgMin(_Best):
 
 
 @layer("Cumsum")
-class Cumsum(Operation):
+class Cumsum(TensorFlowLayer):
     """Compute the cumulative sum along an axis.
 
     The output has the shape of x; the axis is a constant. With exclusive, element i is the sum of the elements
@@ -122,7 +122,7 @@ class Cumsum(Operation):
 
 
 @layer("L2Loss")
-class L2Loss(Operation):
+class L2Loss(TensorFlowLayer):
     """Compute half the sum of the squares of all elements, a scalar.
 
     Source: tf.raw_ops.L2Loss; tensorflow/core/kernels/l2loss_op.cc.

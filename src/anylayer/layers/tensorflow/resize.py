@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from anylayer import ops
-from anylayer.layers.tensorflow._base import Operation, attribute, integers, layer, need
+from anylayer.layers.tensorflow._base import TensorFlowLayer, attribute, integers, layer, need
 from anylayer.layers.tensorflow._spatial import channels_first, restored
 
 _f = np.float32
@@ -32,7 +32,7 @@ def resized(x: Any, size: Any) -> list[int]:
     return wanted
 
 
-class _Resize(Operation):
+class _Resize(TensorFlowLayer):
     """A resize of images (N, H, W, C) to `size` = (height, width), a constant.
 
     Row y of the output lies at y * scale of the input, or at (y + 0.5) * scale - 0.5 with half_pixel_centers. The
@@ -163,7 +163,7 @@ def _far(step: Any, a: float) -> Any:
 
 
 @layer("CropAndResize")
-class CropAndResize(Operation):
+class CropAndResize(TensorFlowLayer):
     """Crop boxes from images and resize them to crop_size.
 
     Inputs: images (N, H, W, C); boxes (K, 4) as (y1, x1, y2, x2), where 0 and 1 are the centers of the first and

@@ -10,7 +10,7 @@ import numpy as np
 
 from anylayer.layers.tensorflow._base import (
     Enum,
-    Operation,
+    TensorFlowLayer,
     attribute,
     axes_of,
     axis_of,
@@ -26,7 +26,7 @@ _LONGEST = 1 << 26
 """Limit on the number of values that Range and LinSpace make."""
 
 
-class _Sized(Operation):
+class _Sized(TensorFlowLayer):
     out_type: str = attribute(Enum("int32", "int64"), "int32")
 
 
@@ -71,7 +71,7 @@ class Size(_Sized):
 
 
 @layer("Rank")
-class Rank(Operation):
+class Rank(TensorFlowLayer):
     """Return the number of axes of the input, a scalar.
 
     Source: tf.raw_ops.Rank; tensorflow/core/kernels/shape_ops.cc.
@@ -82,7 +82,7 @@ class Rank(Operation):
 
 
 @layer("Reshape")
-class Reshape(Operation):
+class Reshape(TensorFlowLayer):
     """Reshape an array, in C order.
 
     The shape is a constant. One of its sizes may be -1, which stands for the rest.
@@ -110,7 +110,7 @@ class Reshape(Operation):
 
 
 @layer("Flatten")
-class Flatten(Operation):
+class Flatten(TensorFlowLayer):
     """Flatten all axes after the first into one: (N, ...) to (N, C).
 
     TensorFlow has no such operation: OpenCV's tools write it into text graphs.
@@ -122,7 +122,7 @@ class Flatten(Operation):
 
 
 @layer("Squeeze")
-class Squeeze(Operation):
+class Squeeze(TensorFlowLayer):
     """Remove axes of size 1: those of squeeze_dims, or all when it is empty.
 
     Source: tf.raw_ops.Squeeze; tensorflow/core/kernels/shape_ops.cc.
@@ -141,7 +141,7 @@ class Squeeze(Operation):
 
 
 @layer("ExpandDims")
-class ExpandDims(Operation):
+class ExpandDims(TensorFlowLayer):
     """Insert an axis of size 1.
 
     `dim`, a constant, is the index of the new axis in the output.
@@ -154,7 +154,7 @@ class ExpandDims(Operation):
 
 
 @layer("Fill")
-class Fill(Operation):
+class Fill(TensorFlowLayer):
     """Return an array of a given shape that is filled with one value.
 
     The shape is a constant, the value a scalar.
@@ -168,7 +168,7 @@ class Fill(Operation):
 
 
 @layer("BroadcastTo")
-class BroadcastTo(Operation):
+class BroadcastTo(TensorFlowLayer):
     """Broadcast an array to a given shape, like numpy.broadcast_to.
 
     The shape is a constant.
@@ -187,7 +187,7 @@ def _sizes(value: Any, what: str) -> list[int]:
 
 
 @layer("BroadcastArgs")
-class BroadcastArgs(Operation):
+class BroadcastArgs(TensorFlowLayer):
     """Return the shape that two shapes broadcast to.
 
     Both inputs are constants.
@@ -199,7 +199,7 @@ class BroadcastArgs(Operation):
 
 
 @layer("Range")
-class Range(Operation):
+class Range(TensorFlowLayer):
     """Return the numbers start, start + delta, start + 2 * delta, ... before limit.
 
     All inputs are constant scalars.
@@ -222,7 +222,7 @@ class Range(Operation):
 
 
 @layer("LinSpace")
-class LinSpace(Operation):
+class LinSpace(TensorFlowLayer):
     """Return `num` numbers at equal distances from start to stop, both included.
 
     All inputs are constant scalars.
@@ -236,7 +236,7 @@ class LinSpace(Operation):
 
 
 @layer("InvertPermutation")
-class InvertPermutation(Operation):
+class InvertPermutation(TensorFlowLayer):
     """Return the inverse of a permutation: y[x[i]] = i.
 
     The input is a constant.

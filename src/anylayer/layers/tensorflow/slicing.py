@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from anylayer import ops
-from anylayer.layers.tensorflow._base import Operation, attribute, axis_of, integer, integers, layer, need
+from anylayer.layers.tensorflow._base import TensorFlowLayer, attribute, axis_of, integer, integers, layer, need
 from anylayer.tracing import is_traced
 
 
 @layer("Slice")
-class Slice(Operation):
+class Slice(TensorFlowLayer):
     """Slice an array: size[i] elements from begin[i] on along each axis i.
 
     begin and size are constants with one number per axis. A size of -1 takes the rest of the axis.
@@ -35,7 +35,7 @@ class Slice(Operation):
 
 
 @layer("StridedSlice")
-class StridedSlice(Operation):
+class StridedSlice(TensorFlowLayer):
     """Compute x[begin:end:strides, ...] in NumPy's notation.
 
     begin, end and strides are constants with one entry per dimension of the slice. Bit i of a mask applies to
@@ -90,7 +90,7 @@ class StridedSlice(Operation):
         return slice(first, last, step)
 
 
-class _Picked(Operation):
+class _Picked(TensorFlowLayer):
     """An operation that selects by indices."""
 
     harmless = frozenset({"validate_indices", "bad_indices_policy"})
@@ -177,7 +177,7 @@ class GatherNd(_Picked):
 
 
 @layer("OneHot")
-class OneHot(Operation):
+class OneHot(TensorFlowLayer):
     """Encode indices as one-hot vectors along a new axis.
 
     The element is on_value where its position along the new axis equals the index, else off_value. depth, a
@@ -197,7 +197,7 @@ class OneHot(Operation):
         return np.where(spread == cells, on, off)
 
 
-class _Top(Operation):
+class _LargestValues(TensorFlowLayer):
     sorted: bool = attribute("bool", True)
 
     @classmethod
@@ -212,7 +212,7 @@ class _Top(Operation):
 
 
 @layer("TopK")
-class TopK(_Top):
+class TopK(_LargestValues):
     """Return the k largest elements along the last axis and their indices.
 
     (..., n) to values and indices (..., k), in descending order; k is an attribute.
@@ -226,7 +226,7 @@ class TopK(_Top):
 
 
 @layer("TopKV2")
-class TopKV2(_Top):
+class TopKV2(_LargestValues):
     """Return the k largest elements along the last axis and their indices.
 
     (..., n) to values and indices (..., k), in descending order; k is a constant input.
@@ -242,7 +242,7 @@ class TopKV2(_Top):
 
 
 @layer("ReverseSequence")
-class ReverseSequence(Operation):
+class ReverseSequence(TensorFlowLayer):
     """Reverse the first seq_lengths[i] elements of each sequence i.
 
     The output has the shape of x. seq_dim is the axis of the elements and batch_dim the axis of the sequences.
@@ -265,7 +265,7 @@ class ReverseSequence(Operation):
 
 
 @layer("Where")
-class Where(Operation):
+class Where(TensorFlowLayer):
     """Return the indices of the elements that are not zero: (count, rank) int64.
 
     The count depends on the data.

@@ -9,10 +9,10 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.layers._family import define
-from anylayer.layers.tensorflow._base import Enum, Operation, attribute, layer
+from anylayer.layers.tensorflow._base import Enum, TensorFlowLayer, attribute, layer
 
 
-class Unary(Operation):
+class Unary(TensorFlowLayer):
     """A function of each element."""
 
     function: Callable[[Any], Any]
@@ -67,7 +67,7 @@ family(
 
 
 @layer("ZerosLike")
-class ZerosLike(Operation):
+class ZerosLike(TensorFlowLayer):
     """Return zeros with the shape and the dtype of the input.
 
     Source: tf.raw_ops.ZerosLike; tensorflow/core/kernels/constant_op.cc.
@@ -78,7 +78,7 @@ class ZerosLike(Operation):
 
 
 @layer("OnesLike")
-class OnesLike(Operation):
+class OnesLike(TensorFlowLayer):
     """Return ones with the shape and the dtype of the input.
 
     Source: tf.raw_ops.OnesLike; tensorflow/core/kernels/constant_op.cc.
@@ -89,7 +89,7 @@ class OnesLike(Operation):
 
 
 @layer("Cast")
-class Cast(Operation):
+class Cast(TensorFlowLayer):
     """Cast the elements to the dtype DstT; real numbers are truncated to integers.
 
     Source: tf.raw_ops.Cast; tensorflow/core/kernels/cast_op.cc.

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from anylayer.graph.facts import Cut, slice_cuts
+from anylayer.graph.facts import AxisCut, slice_cuts
 from anylayer.graph.ir import Op, Value
 from anylayer.network import Array
 from anylayer.optimize.rules import Rewriter, is_float32, rule
@@ -143,7 +143,7 @@ def _reversed(new: Rewriter, o: Op) -> list[Value] | None:
     return new.emit(o, "Gather", [x, new.constant(np.arange(x.shape[axis])[::-1].copy())], axis=axis)
 
 
-def _slice_inputs(cuts: list[Cut]) -> list[list[int]]:
+def _slice_inputs(cuts: list[AxisCut]) -> list[list[int]]:
     """Return the starts, ends, axes and steps of a Slice. A stop of -1 in front of the first index is out of
     range."""
     ends = [c.stop if c.stop >= 0 else -(1 << 31) for c in cuts]

@@ -20,7 +20,7 @@ _STORED = ("offset", "size", "element_type", "shape")
 
 
 @dataclass(slots=True)
-class _Reading:
+class _IRReading:
     """The state while a file is read. `constants` maps the names of constant values to their arrays."""
 
     network: Network
@@ -43,7 +43,7 @@ def read_ir(root: Element, file: str, weights: BinFile, user_types: frozenset[st
         name=root.attributes.get("name", ""), format="openvino", inputs={}, nodes=[], outputs={}, source=file,
         weights=weights.file if weights.exists else "",
     )  # fmt: skip
-    reading = _Reading(network, weights, user_types)
+    reading = _IRReading(network, weights, user_types)
     for layer in read_layers(root, file):
         with at(layer.place):
             element = layer.element.child("data")
@@ -71,7 +71,7 @@ def _declare(network: Network, port: Port) -> None:
         network.declared[port.value] = TensorType(tuple(d or 0 for d in port.shape), dtype_of(port.precision))
 
 
-def _input(reading: _Reading, layer: IrLayer) -> None:
+def _input(reading: _IRReading, layer: IrLayer) -> None:
     need(len(layer.outputs) == 1, f"an input layer has {len(layer.outputs)} outputs, expected 1", NetworkError)
     need(not layer.inputs, f"an input layer has {len(layer.inputs)} inputs, expected none", NetworkError)
     name = layer.outputs[0].value
@@ -107,7 +107,7 @@ def shape_of(text: str) -> OpenShape:
     return tuple(size(part, "'shape'") for part in text.split(",")) if text else ()
 
 
-def _output(reading: _Reading, layer: IrLayer) -> None:
+def _output(reading: _IRReading, layer: IrLayer) -> None:
     need(len(layer.inputs) == 1, f"an output layer has {len(layer.inputs)} inputs, expected 1", NetworkError)
     need(not layer.outputs, f"an output layer has {len(layer.outputs)} outputs, expected none", NetworkError)
     source = layer.inputs[0].source
@@ -118,7 +118,7 @@ def _output(reading: _Reading, layer: IrLayer) -> None:
     reading.network.outputs[unique(names[0] if names else value, reading.output_names)] = value
 
 
-def _node(reading: _Reading, layer: IrLayer) -> Node:
+def _node(reading: _IRReading, layer: IrLayer) -> Node:
     data = layer.data
     blobs: list[Array] = []
     if "offset" in data and "size" in data and not layer.inputs:

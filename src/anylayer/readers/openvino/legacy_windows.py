@@ -18,7 +18,7 @@ from anylayer.network import Array
 from anylayer.readers.openvino.legacy_layer import LegacyLayer
 
 
-class Windows:
+class LegacyWindows:
     """The geometry of a layer's windows: lists with one number per spatial axis.
 
     `size` and `out` are the spatial sizes of input and output, `begin` and `end` the pads. Raise LayerError for
@@ -104,7 +104,7 @@ def parameter_params(shape: Sequence[int]) -> dict[str, Any]:
 
 def convolution(layer: LegacyLayer) -> None:
     """Translate Convolution. Kernels have shape (outputs, channels / group, *kernel)."""
-    windows = Windows(layer)
+    windows = LegacyWindows(layer)
     outputs, group = layer.integer("output"), layer.integer("group", default=1)
     channels = layer.shape()[1]
     need(group > 0 and channels % group == 0, f"group={group} does not divide {channels} channels")
@@ -122,7 +122,7 @@ def convolution(layer: LegacyLayer) -> None:
 
 def deconvolution(layer: LegacyLayer) -> None:
     """Translate Deconvolution. Kernels have shape (channels, outputs / group, *kernel)."""
-    windows = Windows(layer)
+    windows = LegacyWindows(layer)
     outputs, group = layer.integer("output"), layer.integer("group", default=1)
     channels = layer.shape()[1]
     need(group > 0 and outputs % group == 0, f"group={group} does not divide {outputs} channels")
@@ -142,7 +142,7 @@ def _add_sliced(
     type_: str,
     params: dict[str, Any],
     blobs: Sequence[Array | None],
-    windows: Windows,
+    windows: LegacyWindows,
     sizes: tuple[list[int], list[int], list[int]],
 ) -> None:
     """Add a convolution or deconvolution, and slice its output if it is larger than the layer's.
@@ -162,7 +162,7 @@ def _add_sliced(
     slice_output(layer, whole, (batch, outputs, *counts), (0, 0, *begins), (batch, outputs, *exact))
 
 
-def _params(windows: Windows, outputs: int, group: int, pads: list[int], bias: bool) -> dict[str, Any]:
+def _params(windows: LegacyWindows, outputs: int, group: int, pads: list[int], bias: bool) -> dict[str, Any]:
     return {
         "convolution_param": {
             "num_output": outputs,
@@ -213,7 +213,7 @@ def pooling(layer: LegacyLayer) -> None:
         layer.add("Eltwise", product, inputs=[value, share], name="means")
 
 
-def _pooling_params(windows: Windows, method: str, pads: list[int], round_mode: str) -> dict[str, Any]:
+def _pooling_params(windows: LegacyWindows, method: str, pads: list[int], round_mode: str) -> dict[str, Any]:
     return {
         "pooling_param": {
             "pool": "MAX" if method == "max" else "AVE",
@@ -228,12 +228,12 @@ def _pooling_params(windows: Windows, method: str, pads: list[int], round_mode: 
     }
 
 
-def _pooling_windows(layer: LegacyLayer) -> Windows:
+def _pooling_windows(layer: LegacyLayer) -> LegacyWindows:
     """Return the windows of a Pooling layer. Some versions state one number for both axes."""
     layer.value("rounding-type", "rounding_type")
     need(len(layer.shape()) == 4, f"its input must have shape (N, C, H, W), got {layer.shape()}")
     both = layer.integer("kernel_size", default=0)
-    windows = Windows(layer, [both] * 2 if both else None)
+    windows = LegacyWindows(layer, [both] * 2 if both else None)
     if both:
         windows.stride = (
             [layer.integer("stride", default=1)] * 2 if "stride" in layer.attributes else windows.stride
@@ -242,7 +242,7 @@ def _pooling_windows(layer: LegacyLayer) -> Windows:
     return windows
 
 
-def _rounding(windows: Windows, pads: list[int], added: list[int]) -> tuple[str, list[int]]:
+def _rounding(windows: LegacyWindows, pads: list[int], added: list[int]) -> tuple[str, list[int]]:
     """Return Caffe's round_mode with which the layer has at least the file's windows, and the numbers of windows.
 
     Raise LayerError if the output's size is possible with neither mode.
@@ -267,7 +267,7 @@ def _rounding(windows: Windows, pads: list[int], added: list[int]) -> tuple[str,
     )
 
 
-def _padding_correction(windows: Windows, pads: list[int]) -> Array:
+def _padding_correction(windows: LegacyWindows, pads: list[int]) -> Array:
     """Return the factors (H, W) that turn averages that count the padding into averages that exclude it."""
     factors = []
     for n, k, s, p, o in zip(windows.size, windows.kernel, windows.stride, pads, windows.out):

@@ -10,7 +10,7 @@ from collections.abc import Container, Mapping
 
 from anylayer.readers._limits import MAX_BRANCH_STEPS
 from anylayer.readers.tensorflow.functions import normalized, parse_name, tensor_name
-from anylayer.readers.tensorflow.graph import GraphNode, Tensor
+from anylayer.readers.tensorflow.graph import GraphNode, StoredTensor
 from anylayer.readers.tensorflow.structure import CONSTANT, DEFAULT_INPUTS, IDENTITIES, LOOPS, MERGES, SWITCHES
 
 
@@ -72,7 +72,7 @@ class _Liveness:
         """Return a Switch's condition if it is constant, else None."""
         node = self._producer(switch.inputs[1] if len(switch.inputs) == 2 else "", IDENTITIES | DEFAULT_INPUTS)
         value = node.attrs.get("value") if node is not None and node.op == CONSTANT else None
-        found = value.array() if isinstance(value, Tensor) and value.dtype == "bool" else None
+        found = value.array() if isinstance(value, StoredTensor) and value.dtype == "bool" else None
         return bool(found.reshape(-1)[0]) if found is not None and found.size == 1 else None
 
     def has_constant_data(self, switch: GraphNode) -> bool:

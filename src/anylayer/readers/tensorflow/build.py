@@ -17,7 +17,7 @@ from anylayer.readers._tree import shown
 from anylayer.readers.tensorflow.branches import remove_constant_branches
 from anylayer.readers.tensorflow.factors import resize_factors
 from anylayer.readers.tensorflow.functions import Body, called_function, normalized, parse_name, tensor_name
-from anylayer.readers.tensorflow.graph import AttrPlaceholder, AttrValue, FunctionRef, GraphNode, Tensor
+from anylayer.readers.tensorflow.graph import AttrPlaceholder, AttrValue, FunctionRef, GraphNode, StoredTensor
 from anylayer.readers.tensorflow.layouts import Layouts
 from anylayer.readers.tensorflow.structure import (
     CONSTANT,
@@ -341,7 +341,7 @@ class _NetworkBuilder:
 
 def _tensor(node: GraphNode) -> Array:
     value = node.attrs.get("value")
-    if not isinstance(value, Tensor):
+    if not isinstance(value, StoredTensor):
         raise FileError("the constant has no value")
     return value.array()
 
@@ -355,7 +355,7 @@ def _param_values(attrs: Mapping[str, AttrValue]) -> dict[str, Any]:
     for name, value in attrs.items():
         if isinstance(value, (FunctionRef, AttrPlaceholder)):
             params[name] = value.name
-        elif isinstance(value, Tensor):
+        elif isinstance(value, StoredTensor):
             params[name] = value.array() if value.dtype in READABLE else value.dtype
         elif isinstance(value, list):
             params[name] = [v.name if isinstance(v, (FunctionRef, AttrPlaceholder)) else v for v in value]

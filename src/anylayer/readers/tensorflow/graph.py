@@ -15,7 +15,7 @@ from anylayer.readers.tensorflow.tensors import dtype_name, shape_of, tensor_val
 
 
 @dataclass(frozen=True, slots=True)
-class Tensor:
+class StoredTensor:
     """A tensor in the file. Its values are read when they are needed."""
 
     record: Record
@@ -44,7 +44,7 @@ class AttrPlaceholder:
     name: str
 
 
-AttrValue = Union[str, int, float, "list[Any]", Tensor, FunctionRef, AttrPlaceholder, None]
+AttrValue = Union[str, int, float, "list[Any]", StoredTensor, FunctionRef, AttrPlaceholder, None]
 """The value of an attribute. A shape is a list of sizes (see `shape_of`), and a dtype is its name."""
 
 
@@ -125,7 +125,7 @@ _SINGLE: dict[str, Callable[[Any], AttrValue]] = {
     "b": bool,
     "type": dtype_name,
     "shape": shape_of,
-    "tensor": Tensor,
+    "tensor": StoredTensor,
     "func": _function,
     "list": _list,
     "placeholder": AttrPlaceholder,
@@ -137,6 +137,6 @@ _LISTS: dict[str, Callable[[Record], list[Any]]] = {
     "b": _numbers("b", bool),
     "type": _numbers("type", dtype_name),
     "shape": _each("shape", shape_of),
-    "tensor": _each("tensor", Tensor),
+    "tensor": _each("tensor", StoredTensor),
     "func": _each("func", _function),
 }

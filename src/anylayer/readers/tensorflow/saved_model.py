@@ -18,7 +18,7 @@ from anylayer.readers._limits import MAX_RESTORED_NAMES
 from anylayer.readers.tensorflow.build import InlinedGraph, by_name, unconsumed_outputs
 from anylayer.readers.tensorflow.bundle import Bundle
 from anylayer.readers.tensorflow.functions import Inliner, functions_of, normalized, parse_name
-from anylayer.readers.tensorflow.graph import GraphNode, Tensor, nodes_of
+from anylayer.readers.tensorflow.graph import GraphNode, StoredTensor, nodes_of
 from anylayer.readers.tensorflow.messages import Record, map_entries
 from anylayer.readers.tensorflow.structure import ASSIGNS, CONSTANT, IDENTITIES, RESTORE, VARIABLES
 
@@ -150,7 +150,7 @@ def _texts(nodes: Mapping[str, GraphNode], text: str) -> list[str]:
     """Return the strings of a constant, or an empty list for another operation."""
     node, _ = _producer(nodes, text)
     value = node.attrs.get("value") if node is not None and node.op == CONSTANT else None
-    if not isinstance(value, Tensor):
+    if not isinstance(value, StoredTensor):
         return []
     found = value.record.all("string_val")
     rule = f"it restores {len(found)} variables; the limit is {MAX_RESTORED_NAMES}"

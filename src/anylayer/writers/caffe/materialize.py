@@ -13,7 +13,7 @@ import numpy as np
 from anylayer.graph.arrangement import Arrangement, inverse
 from anylayer.network import Array, Shape
 from anylayer.writers.caffe.emitter import Emitter
-from anylayer.writers.caffe.views import AxisProduct, BlobView, Pad
+from anylayer.writers.caffe.views import AxisProduct, BlobView, PadStep
 
 _COMPARED_LIMIT = 1 << 24
 """Elements of one channel, over the whole batch, up to which a permutation of channels is recognized."""
@@ -111,7 +111,7 @@ def selection_matrix(cells: Array, size: int) -> Array:
 # ---- padding
 
 
-def _pad(b: Emitter, x: BlobView, pad: Pad) -> BlobView:
+def _pad(b: Emitter, x: BlobView, pad: PadStep) -> BlobView:
     """Pad a map with zeros: a depthwise 1 x 1 convolution pads both sides equally, Crop removes the surplus.
 
     Channels are padded by a 1 x 1 convolution. Raises LayerError for other values, axes or negative pads.

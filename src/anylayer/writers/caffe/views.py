@@ -19,7 +19,7 @@ from anylayer.graph.arrangement import Arrangement, identity
 from anylayer.network import Array, Shape
 
 
-class Pad(NamedTuple):
+class PadStep(NamedTuple):
     """Add begins[i] cells before and ends[i] cells after axis i, each with `value`."""
 
     begins: Shape
@@ -34,7 +34,7 @@ class AxisProduct(NamedTuple):
     matrix: Array
 
 
-ViewStep = Arrangement | Pad | AxisProduct
+ViewStep = Arrangement | PadStep | AxisProduct
 """A step of a view. An Arrangement first reshapes to its source, where that is not the shape before it."""
 
 
@@ -71,7 +71,7 @@ class BlobView:
             else None
         )
 
-    def then(self, step: Pad | AxisProduct) -> BlobView:
+    def then(self, step: PadStep | AxisProduct) -> BlobView:
         """Return the view with one more step."""
         return replace(self, steps=(*self.steps, step))
 
@@ -134,6 +134,6 @@ def shape_after(step: ViewStep, shape: Shape) -> Shape:
     """Return the shape that a step makes of `shape`."""
     if isinstance(step, Arrangement):
         return step.shape
-    if isinstance(step, Pad):
+    if isinstance(step, PadStep):
         return tuple(n + b + e for n, b, e in zip(shape, step.begins, step.ends))
     return tuple(len(step.matrix) if i == step.axis else n for i, n in enumerate(shape))

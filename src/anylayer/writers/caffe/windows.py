@@ -17,7 +17,7 @@ from anylayer.graph.intervals import Intervals
 from anylayer.network import Array
 from anylayer.writers.caffe.builder import CaffeBuilder, CaffeLowering
 from anylayer.writers.caffe.materialize import crop, spatial_fields
-from anylayer.writers.caffe.views import BlobView, Pad
+from anylayer.writers.caffe.views import BlobView, PadStep
 
 
 def _windows(b: CaffeBuilder, op: Op) -> Window:
@@ -32,7 +32,7 @@ def _absorb_pad(b: CaffeBuilder, value: Value | None, windows: Window, *, zeros:
     """Return the input map and the windows. With `zeros`, add the map's deferred zero padding to the windows."""
     view = b.view(value)
     last = view.steps[-1] if view.steps else None
-    if zeros and isinstance(last, Pad) and last.value == 0 and not any((*last.begins[:2], *last.ends[:2])):
+    if zeros and isinstance(last, PadStep) and last.value == 0 and not any((*last.begins[:2], *last.ends[:2])):
         inner = BlobView(view.name, view.base, view.steps[:-1])
         begins = [p + q for p, q in zip(windows.begins, last.begins[2:])]
         ends = [p + q for p, q in zip(windows.ends, last.ends[2:])]
@@ -281,11 +281,11 @@ def _pad(b: CaffeBuilder, op: Op) -> None:
         raise b.refusal("no pads, axes or padding value that are computed when the network runs")
     begins, ends, number = padding
     last = view.steps[-1] if view.steps else None
-    if isinstance(last, Pad) and last.value == number:
+    if isinstance(last, PadStep) and last.value == number:
         begins = [p + q for p, q in zip(begins, last.begins)]
         ends = [p + q for p, q in zip(ends, last.ends)]
         view = BlobView(view.name, view.base, view.steps[:-1])
-    b.set_view(op.outputs[0], view.then(Pad(tuple(begins), tuple(ends), number)))
+    b.set_view(op.outputs[0], view.then(PadStep(tuple(begins), tuple(ends), number)))
 
 
 WINDOWS: dict[str, CaffeLowering] = {

@@ -57,20 +57,20 @@ class NcnnModel:
     changed_in_place: list[bool]
 
 
-class Unsupported(Exception):
+class NotInNcnn(Exception):
     """The reason why ncnn cannot express an operator, as a noun phrase."""
 
 
 def require(condition: bool, why: str = "") -> None:
-    """Raise Unsupported unless the condition holds."""
+    """Raise NotInNcnn unless the condition holds."""
     if not condition:
-        raise Unsupported(why)
+        raise NotInNcnn(why)
 
 
 def present(value: Value | None) -> Value:
-    """Return the value. Raise Unsupported for an absent input."""
+    """Return the value. Raise NotInNcnn for an absent input."""
     if value is None:
-        raise Unsupported("an absent input")
+        raise NotInNcnn("an absent input")
     return value
 
 
@@ -228,7 +228,7 @@ def _input(b: NcnnBuilder, value: Value) -> tuple[str, Shape] | None:
 def _output(b: NcnnBuilder, value: Value) -> str:
     try:
         return b.blob(value)
-    except Unsupported as why:
+    except NotInNcnn as why:
         raise EngineError(f"engine 'ncnn' cannot compute output '{value.name}': {why}") from None
 
 
@@ -243,7 +243,7 @@ def _lower(b: NcnnBuilder, op: Op, lowerings: Mapping[str, NcnnLowering]) -> Non
             require(all(isinstance(d, int) for d in v.shape), "a size that depends on data")
             require(v.dtype == np.float32, f"a result of {v.dtype}")
         blobs = lowering(b, op)
-    except Unsupported as why:
+    except NotInNcnn as why:
         raise EngineError(f"{what}: {why}") from None
     b.blobs.update((v, name) for v, name in zip(op.outputs, blobs) if name)
 

@@ -14,7 +14,7 @@ from anylayer.writers.ncnn.builder import (
     RANK,
     NcnnBuilder,
     NcnnLowering,
-    Unsupported,
+    NotInNcnn,
     present,
     require,
     without_batch,
@@ -56,7 +56,7 @@ def merge_axes(shape: Sequence[int], separate: Collection[int]) -> tuple[Shape, 
 
 def _integers(value: Value | None, what: str) -> list[int]:
     if value is None or value.const is None:
-        raise Unsupported(f"computed {what}")
+        raise NotInNcnn(f"computed {what}")
     return [int(n) for n in np.asarray(value.const).reshape(-1)]
 
 
@@ -64,7 +64,7 @@ def axes_of(op: Op) -> list[int]:
     """Return the axes of a reduction, counted from the first; all axes where it names none."""
     axes = reduced_axes(op)
     if axes is None:
-        raise Unsupported("computed axes, or no axes with noop_with_empty_axes")
+        raise NotInNcnn("computed axes, or no axes with noop_with_empty_axes")
     return axes
 
 
@@ -128,7 +128,7 @@ def _slice(b: NcnnBuilder, op: Op) -> list[str]:
     x, out = present(op.inputs[0]), op.outputs[0]
     cuts = slice_cuts(op)
     if cuts is None:
-        raise Unsupported("computed bounds")
+        raise NotInNcnn("computed bounds")
     begin = [0] * len(x.shape)
     for axis, start, _, step in cuts:
         require(step == 1 or (step > 0 and out.shape[axis] == 1), f"steps {[c.step for c in cuts]}")
@@ -226,7 +226,7 @@ def _pad(b: NcnnBuilder, op: Op) -> list[str]:
     x, out = present(op.inputs[0]), op.outputs[0]
     padding = padding_of(op)
     if padding is None:
-        raise Unsupported("computed pads, axes or padding value")
+        raise NotInNcnn("computed pads, axes or padding value")
     pads, value = [*zip(padding.begins, padding.ends)], padding.value
     mode = op.attrs.get("mode") or "constant"
     require(mode in _BORDERS, f"mode {mode}")

@@ -14,7 +14,7 @@ from anylayer.writers.ncnn.builder import (
     NcnnBuilder,
     NcnnLowering,
     NcnnParams,
-    Unsupported,
+    NotInNcnn,
     require,
     without_batch,
 )
@@ -114,7 +114,7 @@ def _divisor(b: NcnnBuilder, value: Value) -> str:
     """Return a blob to divide by.
 
     ncnn multiplies by the reciprocal, and gives NaN where that is not a normal float32. So values are limited, and
-    Unsupported is raised where they may be 0 or negative.
+    NotInNcnn is raised where they may be 0 or negative.
     """
     blob = b.blob(value)
     if value.const is not None:
@@ -161,7 +161,7 @@ def _power(b: NcnnBuilder, op: Op) -> list[str]:
     x, exponent = b.blob(op.inputs[0]), scalar(op.inputs[1])
     shape = b.shapes[x]
     if exponent is None or op.inputs[0] is None or op.inputs[0].shape != op.outputs[0].shape:
-        raise Unsupported("an exponent that is not a constant number")
+        raise NotInNcnn("an exponent that is not a constant number")
     if exponent == 2:
         return [b.add("UnaryOp", [x], shape, {0: _SQUARE})]
     if exponent == 0.5:

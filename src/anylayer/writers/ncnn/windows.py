@@ -12,7 +12,7 @@ from anylayer.network import Array, Shape
 from anylayer.writers.ncnn.builder import (
     NcnnBuilder,
     NcnnLowering,
-    Unsupported,
+    NotInNcnn,
     float_weights,
     present,
     require,
@@ -34,14 +34,14 @@ def _planes(b: NcnnBuilder, value: Value | None) -> tuple[str, Shape]:
 
 def _constant(value: Value | None, what: str) -> Array:
     if value is None or value.const is None:
-        raise Unsupported(f"a computed {what}")
+        raise NotInNcnn(f"a computed {what}")
     return np.asarray(value.const, np.float32)
 
 
 def _windows(op: Op) -> Window:
     windows = window_of(op)
     if windows is None:
-        raise Unsupported(f"auto_pad={op.attrs.get('auto_pad')}")
+        raise NotInNcnn(f"auto_pad={op.attrs.get('auto_pad')}")
     return windows
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.generators.pytorch.code import Code, Unsupported, dtype_of, first, number, require
+from anylayer.generators.pytorch.code import Code, NotInPyTorch, dtype_of, first, number, require
 from anylayer.generators.pytorch.operators import HANDLERS, UNREAD, writes
 from anylayer.graph import Op, Value
 
@@ -216,7 +216,7 @@ def _gelu(code: Code, op: Op) -> str:
 def _prelu(code: Code, op: Op) -> str:
     x, slopes = first(op), op.inputs[1]
     if slopes is None:
-        raise Unsupported("an absent input")
+        raise NotInPyTorch("an absent input")
     weights = _slopes(x, slopes)
     if weights is not None:
         text = f"nn.PReLU({weights.size})"

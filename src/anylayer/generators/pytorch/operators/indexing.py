@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from anylayer.generators.pytorch.code import Code, Unsupported, dtype_of, first, number, require
+from anylayer.generators.pytorch.code import Code, NotInPyTorch, dtype_of, first, number, require
 from anylayer.generators.pytorch.operators import writes
 from anylayer.graph import Op, Value
 from anylayer.graph.facts import integers
@@ -17,7 +17,7 @@ from anylayer.graph.sizes import is_static
 def _indices(code: Code, value: Value | None, size: object) -> str:
     """Return int64 indices that count from the front."""
     if value is None:
-        raise Unsupported("an absent input")
+        raise NotInPyTorch("an absent input")
     if value.const is not None:
         indices = value.const.astype(np.int64)
         if (indices < 0).any():
@@ -43,7 +43,7 @@ def _gather(code: Code, op: Op) -> str:
     if indices is not None and indices.const is not None and len(indices.shape) == 1:
         return f"{code.tensor(x)}.index_select({axis}, {_indices(code, indices, x.shape[axis])})"
     if indices is None:
-        raise Unsupported("an absent input")
+        raise NotInPyTorch("an absent input")
     text = code.tensor(indices)
     text = text if indices.dtype == np.int64 else f"{text}.long()"
     return f"{code.tensor(x, 'table')}[{', '.join([':'] * axis + [text])}]"
@@ -61,7 +61,7 @@ def _gather_nd(code: Code, op: Op) -> str:
     x, indices = first(op), op.inputs[1]
     batch = int(op.attrs.get("batch_dims", 0))
     if indices is None:
-        raise Unsupported("an absent input")
+        raise NotInPyTorch("an absent input")
     at = f"{code.tensor(indices, 'indices')}.long().unbind(-1)"
     if not batch:
         return f"{code.tensor(x)}[{at}]"
@@ -92,7 +92,7 @@ def _scatter_nd(code: Code, op: Op) -> str:
     how = op.attrs.get("reduction", "none")
     x, indices, updates = op.inputs
     if x is None or indices is None:
-        raise Unsupported("an absent input")
+        raise NotInPyTorch("an absent input")
     at = f"{code.tensor(indices, 'indices')}.long().unbind(-1)"
     if how in ("none", "add"):
         more = ", accumulate=True" if how == "add" else ""
@@ -114,7 +114,7 @@ def _top_k(code: Code, op: Op) -> list[str]:
     """Sort in a stable way: of equal elements the first comes first, which torch.topk does not promise."""
     x, k = first(op), constant_number(op.inputs[1])
     if k is None:
-        raise Unsupported("a TopK whose count is computed")
+        raise NotInPyTorch("a TopK whose count is computed")
     axis = op.attrs.get("axis", -1) % len(x.shape)
     values, indices = (code.new(stem) for stem in ("values", "indices"))
     largest = bool(op.attrs.get("largest", 1))
@@ -169,7 +169,7 @@ def _compress(code: Code, op: Op) -> str:
 def _cumulative_sum(code: Code, op: Op) -> str:
     x, axes = first(op), integers(op.inputs[1])
     if axes is None:
-        raise Unsupported("a CumSum whose axis is computed")
+        raise NotInPyTorch("a CumSum whose axis is computed")
     axis = axes[0] % len(x.shape)
     data = code.tensor(x)
     data = f"torch.flip({data}, ({axis},))" if op.attrs.get("reverse") else data

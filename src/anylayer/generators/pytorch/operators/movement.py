@@ -9,7 +9,7 @@ import numpy as np
 
 from anylayer.generators.pytorch.code import (
     Code,
-    Unsupported,
+    NotInPyTorch,
     dtype_of,
     first,
     in_tuple,
@@ -103,7 +103,7 @@ def _slice(code: Code, op: Op) -> str:
         before = ":, " * (axes[0] % len(x.shape))
         return f"{code.tensor(x)}[{before}{starts[0] or ''}:int({code.tensor(op.inputs[2])})]"
     if starts is None or ends is None:
-        raise Unsupported("a Slice whose bounds are computed")
+        raise NotInPyTorch("a Slice whose bounds are computed")
     axes = list(range(len(starts))) if axes is None else [a % len(x.shape) for a in axes]
     steps = [1] * len(starts) if steps is None else steps
     cut = [":"] * len(x.shape)
@@ -225,7 +225,7 @@ def _arranged(code: Code, op: Op, parts: str, order: str) -> str:
 def _triangle(code: Code, op: Op) -> str:
     k = integers(op.inputs[1]) if len(op.inputs) > 1 and op.inputs[1] is not None else [0]
     if k is None:
-        raise Unsupported("a Trilu whose diagonal is computed")
+        raise NotInPyTorch("a Trilu whose diagonal is computed")
     return f"torch.{'triu' if op.attrs.get('upper', 1) else 'tril'}({code.tensor(first(op))}, {k[0]})"
 
 

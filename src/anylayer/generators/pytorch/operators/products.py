@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 
-from anylayer.generators.pytorch.code import Code, Unsupported, first, number, require
+from anylayer.generators.pytorch.code import Code, NotInPyTorch, first, number, require
 from anylayer.generators.pytorch.operators import writes
 from anylayer.graph import Op, Value
 from anylayer.network import Array
@@ -72,7 +72,7 @@ def _matmul_integer(code: Code, op: Op) -> str:
     sides = []
     for value, zero in zip(op.inputs[:2], (*op.inputs[2:], None, None)):
         if value is None:
-            raise Unsupported("an absent input")
+            raise NotInPyTorch("an absent input")
         text = f"{code.tensor(value, 'matrix')}.double()"
         if zero is not None:
             require(len(zero.shape) == 0 or zero.shape == (1,), "zero points per row or column")

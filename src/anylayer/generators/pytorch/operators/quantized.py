@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from anylayer.generators.pytorch.code import Code, Unsupported, dtype_of, first, require
+from anylayer.generators.pytorch.code import Code, NotInPyTorch, dtype_of, first, require
 from anylayer.generators.pytorch.operators import writes
 from anylayer.graph import Op, Value
 
@@ -12,7 +12,7 @@ from anylayer.graph import Op, Value
 def _along(code: Code, op: Op, value: Value | None, role: str) -> str:
     """Return a scale or a zero point, broadcast along the operator's axis."""
     if value is None:
-        raise Unsupported("an absent input")
+        raise NotInPyTorch("an absent input")
     require(len(value.shape) <= 1 and not op.attrs.get("block_size"), "a scale per block")
     text = code.tensor(value, role)
     if len(value.shape) == 0 or value.shape == (1,):

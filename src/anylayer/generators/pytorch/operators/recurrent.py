@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from anylayer.generators.pytorch.code import Code, Unsupported, first, in_tuple, require
+from anylayer.generators.pytorch.code import Code, NotInPyTorch, first, in_tuple, require
 from anylayer.generators.pytorch.operators import writes
 from anylayer.graph import Op
 from anylayer.network import Array
@@ -22,7 +22,7 @@ def _recurrent(code: Code, op: Op) -> list[str]:
     require(lengths is None, f"a {op.op} with lengths of sequences")
     require(not op.attrs.get("layout") and not op.attrs.get("clip"), f"a {op.op} with a layout or a clip")
     if w is None or r is None or w.const is None or r.const is None or (b is not None and b.const is None):
-        raise Unsupported(f"a {op.op} with computed weights")
+        raise NotInPyTorch(f"a {op.op} with computed weights")
     require(w.dtype == np.float32, f"a {op.op} of {w.dtype.name}")
     if op.op == "GRU" and not op.attrs.get("linear_before_reset"):
         return _gru(code, op)
@@ -61,7 +61,7 @@ def _initial(code: Code, op: Op, states: Sequence[object]) -> str:
 
 
 def _options(op: Op, count: int) -> str:
-    """Return further arguments of the module. Raises Unsupported for what nn.LSTM, nn.GRU and nn.RNN lack."""
+    """Return further arguments of the module. Raises NotInPyTorch for what nn.LSTM, nn.GRU and nn.RNN lack."""
     given = [a.decode() if isinstance(a, bytes) else str(a) for a in op.attrs.get("activations") or []]
     wanted = _FUNCTIONS[op.op] * count
     if op.op == "RNN" and given and set(given) == {"Relu"}:
@@ -94,7 +94,7 @@ def _gru(code: Code, op: Op) -> list[str]:
     """Write a GRU that applies the reset gate before the product, direction by direction."""
     x, w, r, b, lengths, state = (*op.inputs, None, None, None)[:6]
     if w is None or r is None or w.const is None or r.const is None or (b is not None and b.const is None):
-        raise Unsupported("a GRU with computed weights")
+        raise NotInPyTorch("a GRU with computed weights")
     require(lengths is None, "a GRU with lengths of sequences")
     _options(op, w.shape[0])
     hidden = int(op.attrs["hidden_size"])

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from anylayer.generators.pytorch.code import Code, Unsupported, dtype_of, first, in_tuple, number, require
+from anylayer.generators.pytorch.code import Code, NotInPyTorch, dtype_of, first, in_tuple, number, require
 from anylayer.generators.pytorch.operators import writes
 from anylayer.graph import Op
 from anylayer.graph.facts import reduced_axes
@@ -45,7 +45,7 @@ def _reduce(code: Code, op: Op) -> str:
 def _product(code: Code, op: Op) -> str:
     x, axes = first(op), reduced_axes(op)
     if axes is None:
-        raise Unsupported("a reduction whose axes are computed")
+        raise NotInPyTorch("a reduction whose axes are computed")
     text = code.tensor(x)
     how = f"keepdim={bool(op.attrs.get('keepdims', 1))}, dtype={dtype_of(x.dtype)}"
     for axis in sorted(axes, reverse=True):

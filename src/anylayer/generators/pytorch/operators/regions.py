@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from anylayer.generators.pytorch.code import Code, Unsupported, first, number, require
+from anylayer.generators.pytorch.code import Code, NotInPyTorch, first, number, require
 from anylayer.generators.pytorch.operators import writes
 from anylayer.graph import Op
 from anylayer.graph.facts import number as number_of
@@ -15,7 +15,7 @@ def _nms(code: Code, op: Op) -> str:
     limit, overlap, least = (None if v is None else number_of(v) for v in (*op.inputs[2:], None, None, None)[:3])
     require(not op.attrs.get("center_point_box"), "an NMS of boxes with centers")
     if limit is None or overlap is None:
-        raise Unsupported("an NMS whose limits are computed")
+        raise NotInPyTorch("an NMS whose limits are computed")
     lowest = number(np.float32(-np.inf if least is None else least))
     arguments = f"{int(limit)}, {number(np.float32(overlap))}, {lowest}"
     boxes, scores = code.tensor(op.inputs[0]), code.tensor(op.inputs[1])

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.generators.pytorch.code import Code, Unsupported, dtype_of, first, in_tuple, require
+from anylayer.generators.pytorch.code import Code, NotInPyTorch, dtype_of, first, in_tuple, require
 from anylayer.generators.pytorch.operators import writes
 from anylayer.generators.pytorch.operators.movement import padded
 from anylayer.graph import Op, Value
@@ -21,7 +21,7 @@ from anylayer.ops._interpolation import interpolation, nearest_cells, positions
 def _window(op: Op) -> Window:
     found = window_of(op)
     if found is None:
-        raise Unsupported("automatic padding")
+        raise NotInPyTorch("automatic padding")
     require(len(found.kernel) in (1, 2, 3), f"windows with {len(found.kernel)} axes")
     return found
 
@@ -44,7 +44,7 @@ def _spatial(window: Window) -> list[tuple[int, int]]:
 def _conv(code: Code, op: Op) -> str:
     x, weight, bias = (*op.inputs, None)[:3]
     if x is None or weight is None:
-        raise Unsupported("an absent input")
+        raise NotInPyTorch("an absent input")
     window, group = _window(op), int(op.attrs.get("group", 1))
     n = len(window.kernel)
     data, pads = code.tensor(x), window.begins
@@ -82,7 +82,7 @@ def _conv_transpose(code: Code, op: Op) -> str:
     """Let torch compute all cells, and cut what `pads` names, where its own padding cannot express it."""
     x, weight, bias = (*op.inputs, None)[:3]
     if x is None or weight is None:
-        raise Unsupported("an absent input")
+        raise NotInPyTorch("an absent input")
     window, group = _window(op), int(op.attrs.get("group", 1))
     n = len(window.kernel)
     require(is_static(x.shape[2:]), "a ConvTranspose of a dynamic size")
