@@ -63,5 +63,5 @@ class PixelLoader(Loader):
         known = self.types[name]
         size = image.shape[:2] if known is None else (known.shape[1], known.shape[2])
         image = image if image.shape[:2] == size else resize(image, size)
-        loaded.image = image if loaded.image is None else loaded.image
+        loaded.images[name] = image
         return np.ascontiguousarray(image[:, :, ::-1] if self.rgb else image)[None]
