@@ -17,14 +17,25 @@ choice of sizes. `lower` returns the loops, as plain data; it takes the graph of
 * The open sizes, `code.sizes`. `traced.sizes` says which axis of which input each of them comes from. The caller
   compares every size of every input with `code.size(expression)` for the expressions of `code.inputs[i].shape`,
   checks `code.conditions`, and allocates the outputs by `code.outputs[i].shape`.
-* An object that runs parallel loops: `Sequential()`, or the caller's own with the same call operator.
+* An object that runs parallel loops: `Sequential()` of PRELUDE, or the caller's own with the same call operator.
 
 The function returns false where an index that is read from data lies outside its axis. An operator without loops
 is refused by name, with its source line.
 """
 
-from anylayer.loops.cpp import PRELUDE, TYPES, Code, table_text, to_cpp
+from anylayer.loops.cpp import PRELUDE, TYPES, Code, number, table_text, to_cpp
 from anylayer.loops.lower import lower
 from anylayer.loops.opened import Opened, at_fixed_sizes, opened
 
-__all__ = ["PRELUDE", "TYPES", "Code", "Opened", "at_fixed_sizes", "lower", "opened", "table_text", "to_cpp"]
+__all__ = [
+    "PRELUDE",
+    "TYPES",
+    "Code",
+    "Opened",
+    "at_fixed_sizes",
+    "lower",
+    "number",
+    "opened",
+    "table_text",
+    "to_cpp",
+]

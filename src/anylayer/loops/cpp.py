@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.graph.expressions import Expression
+from anylayer.graph.expressions import Expression, constant
 from anylayer.loops.arithmetic import Arithmetic
 from anylayer.loops.ir import Argument, Buffer, Comment, If, Let, Loop, Program, Scalar, Set, Store
 from anylayer.loops.schedule import scheduled
@@ -19,6 +19,8 @@ INDENT = "    "
 _INLINE = 1024
 """The most elements of a table that stands in the function; a larger one is a parameter."""
 _PER_LINE = 8
+_SHARED = 4096
+"""The number of rounds from which on a loop is worth sharing between threads."""
 
 TYPES = {
     "float32": "float",
@@ -39,10 +41,11 @@ PRELUDE = """\
 
 namespace {
 
-// Runs a loop on one thread. A caller may give an object of its own that shares the rounds between threads.
+// Runs the rounds of a loop on one thread. A caller may give an object of its own that shares them between
+// threads. `work` is the number of elements that all rounds compute together, about.
 struct Sequential {
     template <class Body>
-    void operator()(int64_t count, const Body& body) const { body(int64_t(0), count); }
+    void operator()(int64_t count, int64_t /* work */, const Body& body) const { body(int64_t(0), count); }
 };
 
 // The maximum and the minimum, as NumPy defines them: NaN if one of the numbers is NaN.
@@ -268,15 +271,18 @@ class _Printer:
         names = [self.variable(i) for i in range(len(s.variables))]
         self.arithmetic.names.update(zip(s.variables, names))
         extents = [s.extent, *(e for _, e in s.more)]
-        if not s.parallel:
+        total, rounds = extents[0], names[0] if len(names) == 1 else "round"
+        for e in extents[1:]:
+            total = total * e
+        work = total * rounds_inside(s.body)
+        small = work.constant is not None and work.constant < _SHARED and len(names) == 1
+        if small or not s.parallel:
             text = self.arithmetic.text(s.extent)
             self.block(f"for (int64_t {names[0]} = 0; {names[0]} < {text}; ++{names[0]})", s.body, variables=1)
             return
         self.parallel = True
-        total, rounds = extents[0], names[0] if len(names) == 1 else "round"
-        for e in extents[1:]:
-            total = total * e
-        self.line(f"parallel({self.arithmetic.text(total)}, [&](int64_t begin, int64_t end) {{")
+        counts = f"{self.arithmetic.text(total)}, {self.arithmetic.text(work)}"
+        self.line(f"parallel({counts}, [&](int64_t begin, int64_t end) {{")
         self.depth += 1
         self.block(
             f"for (int64_t {rounds} = begin; {rounds} < end; ++{rounds})",
@@ -351,6 +357,15 @@ class _Printer:
     def inside(self, x: Scalar, binds: int, at: int) -> str:
         text, own = self.text(x)
         return f"({text})" if own < binds or (own == binds and at) or (binds <= 2 and own < _ATOM) else text
+
+
+def rounds_inside(body: Sequence[Any]) -> Expression:
+    """Return the number of rounds of the loops in a body, one inside the other; of several, those of the last."""
+    found = constant(1)
+    for s in body:
+        if isinstance(s, Loop):
+            found = s.extent * rounds_inside(s.body)
+    return found
 
 
 def _split(names: Sequence[str], extents: Sequence[Expression], printer: _Printer) -> list[str]:

@@ -123,7 +123,7 @@ def _cast(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
 @elements("Where")
 def _where(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
     c, a, b = (low.operand(given(op, i), index) for i in range(3))
-    return low.scalars.call("where", a.dtype, c, a, b)
+    return low.scalars.choice(c, a, b)
 
 
 @elements("Clip")

@@ -70,12 +70,13 @@ def lower(source: Graph | Opened) -> Program:
     for value, target in zip(graph.outputs, targets):
         if low.buffers.get(value) is not target:
             copies(low, value, target)
+    used = low.used_buffers()
     return Program(
         inputs,
         outputs,
         list(traced.sizes),
         list(traced.guards),
-        low.all,
+        [b for b in low.all if b in used],
         low.body,
         low.scalars.data,
         low.space.extents,
@@ -175,8 +176,8 @@ def _repeats(op: Op, i: int, v: Value) -> float:
     own, count = max(_count(v), 1), max(map(_count, op.outputs))
     if op.op == "MatMul":
         return max(1.0, count * float(int((op.inputs[0] or v).shape[-1])) / own)
-    if op.op == "TopK":
-        return float(int(v.shape[op.attrs.get("axis", -1)])) if v.shape else 1.0
+    if op.op == "TopK" and i == 0:
+        return float(int(v.shape[op.attrs.get("axis", -1)]))
     return 1.0 if op.op in NESTS or op.op in ("Slice", "Split", "Concat") else count / own
 
 

@@ -212,6 +212,23 @@ class Lowering:
         self.buffers[value] = buffer
         return buffer
 
+    def used_buffers(self) -> set[Buffer]:
+        """Return the buffers that the statements read or write."""
+        stores = list(stores_of(self.body))
+        found = {s.buffer for s in stores}
+        seen: set[Scalar] = set()
+        pending = list(scalars_of(self.body))
+        for s in stores:
+            pending += self.scalars.behind(s.offset)
+        while pending:
+            x = pending.pop()
+            if x not in seen:
+                seen.add(x)
+                pending += [*x.args, *self.scalars.behind(x.data[1] if x.op == "load" else x.data)]
+                if x.op == "load":
+                    found.add(x.data[0])
+        return found
+
     def variable(self, extent: Expression) -> tuple[str, Expression]:
         """Return the name of a new loop variable, and the variable as an expression."""
         name = self.name("%")
@@ -311,6 +328,14 @@ def scalars_of(statements: Sequence[Any]) -> Iterator[Scalar]:
         elif not isinstance(s, Comment):
             yield s.condition if hasattr(s, "condition") else s.value
             yield from scalars_of(getattr(s, "body", ()))
+
+
+def stores_of(statements: Sequence[Any]) -> Iterator[Store]:
+    """Yield the stores among statements, those in loops too."""
+    for s in statements:
+        if isinstance(s, Store):
+            yield s
+        yield from stores_of(getattr(s, "body", ()))
 
 
 def _is_one(d: Any) -> bool:

@@ -159,7 +159,7 @@ def _concat(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
             found = one
         else:
             inside = low.scalars.truth("lt", low.scalars.index(place), low.scalars.index(end))
-            found = low.scalars.call("where", one.dtype, inside, one, found)
+            found = low.scalars.choice(inside, one, found)
     if found is None:
         raise Unsupported("a Concat without elements")
     return found
@@ -203,7 +203,7 @@ def _pad(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
         own.append(place if before <= 0 and after <= 0 else _source(low.space, place, size, mode))
     one = low.element(x, own)
     for condition in inside[::-1]:
-        one = low.scalars.call("where", one.dtype, condition, one, low.scalars.const(found.value, one.dtype))
+        one = low.scalars.choice(condition, one, low.scalars.const(found.value, one.dtype))
     return one
 
 
@@ -301,7 +301,7 @@ def _triangle(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
     x = low.element(given(op), index)
     sides = low.scalars.index(index[-1] - index[-2]), low.scalars.index(k[0])
     kept = low.scalars.truth("ge" if op.attrs.get("upper", 1) else "le", *sides)
-    return low.scalars.call("where", x.dtype, kept, x, low.scalars.const(0, x.dtype))
+    return low.scalars.choice(kept, x, low.scalars.const(0, x.dtype))
 
 
 @nests("ScatterElements")

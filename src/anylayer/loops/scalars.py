@@ -108,8 +108,28 @@ class Scalars:
         return None
 
     def truth(self, op: str, *args: Scalar) -> Scalar:
-        """Return a comparison or another function whose result is a bool."""
+        """Return a function whose result is a bool: a constant where the result is certain."""
+        if op in ("lt", "gt") and args[0] is args[1]:
+            return self.const(False, BOOL)
+        if op in ("lt", "ge", "gt", "le") and all(a.op == "index" for a in args):
+            a, b = (x.data for x in (args if op in ("lt", "ge") else args[::-1]))
+            if self.space.certain(self.space.lower(b - a - constant(1))):
+                return self.const(op in ("lt", "gt"), BOOL)
+            if self.space.not_negative(a - b):
+                return self.const(op in ("ge", "le"), BOOL)
+        if op in ("and", "or") and any(a.op == "const" for a in args):
+            known = next(a for a in args if a.op == "const")
+            other = args[1] if args[0] is known else args[0]
+            return known if known.data == (op == "or") else other
+        if op == "not" and args[0].op == "const":
+            return self.const(not args[0].data, BOOL)
         return self.call(op, BOOL, *args)
+
+    def choice(self, condition: Scalar, a: Scalar, b: Scalar) -> Scalar:
+        """Return `a` where a condition holds, else `b`."""
+        if condition.op == "const":
+            return a if condition.data else b
+        return a if a is b else self.call("where", a.dtype, condition, a, b)
 
     def position(self, x: Scalar, size: Expression) -> Expression:
         """Return an index that a scalar holds, inside an axis: negative ones count from the end, and one outside
@@ -123,6 +143,10 @@ class Scalars:
             self.checks = True
             x = self._one("inside", INT, (self.cast(x, INT), self.index(size)))
         return self.named(x, size)
+
+    def behind(self, e: Any) -> list[Scalar]:
+        """Return the scalars for which symbols of an expression stand; none for anything else."""
+        return [self.data[s] for s in e.symbols if s in self.data] if isinstance(e, Expression) else []
 
     def named(self, x: Scalar, size: Expression) -> Expression:
         """Return the symbol of a scalar that is an index from 0 to size - 1."""

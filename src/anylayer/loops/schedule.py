@@ -38,6 +38,7 @@ class _Scheduler:
         self.bodies: dict[str, int] = {}
         self.before: dict[tuple[int, Any], list[Let]] = {}
         self.named: set[tuple[int, Scalar]] = set()
+        self.top: set[Scalar] = set()
         self.pinned: dict[Scalar, bool] = {}
 
     def one(self, statement: Statement) -> list[Statement]:
@@ -105,8 +106,10 @@ class _Scheduler:
         inner = at
         if wants or is_index:
             body, statement = path[depth]
-            if (id(body), x) in self.named:
+            if (id(body), x) in self.named or (depth == 0 and x in self.top):
                 return
+            if depth == 0:
+                self.top.add(x)
             inner = depth
             self.named.add((id(body), x))
         own = x.data[1] if x.op == "load" else x.data if x.op == "index" else None

@@ -1,0 +1,81 @@
+"""Text from files in C++: identifiers, string literals and comments that cannot bring code with them."""
+
+from __future__ import annotations
+
+import inspect
+import linecache
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from string import ascii_letters, digits
+from typing import Any
+
+from anylayer.errors import LayerError
+from anylayer.generators._names import Names, comment
+from anylayer.layer import Bound
+from anylayer.network import Flag
+
+_WORDS = """
+alignas alignof and and_eq asm auto bitand bitor bool break case catch char class compl concept const constexpr
+const_cast continue co_await co_return co_yield decltype default delete do double dynamic_cast else enum explicit
+export extern false float for friend goto if inline int long mutable namespace new noexcept not not_eq nullptr
+operator or or_eq private protected public register reinterpret_cast requires return short signed sizeof static
+static_assert static_cast struct switch template this thread_local throw true try typedef typeid typename union
+unsigned using virtual void volatile wchar_t while xor xor_eq linux unix main std cv
+"""
+KEYWORDS = frozenset(_WORDS.split())
+"""Words that no generated identifier may be: C++'s keywords, macros of compilers, and names that the code uses."""
+
+
+_PLAIN = frozenset(f"{ascii_letters}{digits} _.,:;=()/-+[]")
+"""The characters that stand in a string literal as they are."""
+
+
+def names() -> Names:
+    """Return the identifiers of a C++ file, without any so far."""
+    return Names(KEYWORDS)
+
+
+def string(text: str) -> str:
+    """Return a text as a C++ string literal in ASCII. Other characters are escaped by their bytes."""
+    data = text.encode("utf-8", "surrogatepass")
+    plain = "".join(chr(b) if chr(b) in _PLAIN else f"\\{b:03o}" for b in data)
+    return f'"{plain}"'
+
+
+def line_comment(text: str) -> str:
+    """Return a text for a `//` comment. It cannot continue on the next line, by a trigraph neither."""
+    return re.sub(r"\?(?=\?)", "? ", comment(text))
+
+
+def describer(bound: Bound) -> Callable[[str], str]:
+    """Return a function that describes a place in a layer's code, with the line of source there."""
+    try:
+        file = inspect.getsourcefile(bound.definition.cls)
+    except TypeError:
+        file = None
+
+    def describe(place: str) -> str:
+        name, _, number = place.rpartition(":")
+        if file is None or Path(file).name != name:
+            return line_comment(place)
+        return line_comment(f"{place}: {linecache.getline(file, int(number)).strip()}")
+
+    return describe
+
+
+def numbers_of(params: Mapping[str, Any]) -> dict[str, list[float] | str]:
+    """Return params as OpenCV and others give them: each a list of numbers, or a text.
+
+    Raises LayerError for a param that is something else.
+    """
+    found: dict[str, list[float] | str] = {}
+    for name, value in params.items():
+        several = list(value) if isinstance(value, (tuple, list)) else [value]
+        if all(isinstance(v, (int, float, Flag)) for v in several):
+            found[name] = [float(v) for v in several]
+        elif len(several) == 1 and isinstance(several[0], str):
+            found[name] = str(several[0])
+        else:
+            raise LayerError(f"parameter '{name}' is {value!r}; generated code compares numbers and single texts")
+    return found

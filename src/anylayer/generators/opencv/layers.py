@@ -1,0 +1,223 @@
+"""Layer types as subclasses of cv::dnn::Layer: functions for each case of params and shapes, and the class that
+chooses one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from anylayer.errors import LayerError
+from anylayer.generators._cpp import describer, line_comment, names, numbers_of, string
+from anylayer.generators._names import Names
+from anylayer.generators.opencv.texts import BASE, TOP
+from anylayer.layer import Bound
+from anylayer.layer.opencv import opencv_params
+from anylayer.loops import PRELUDE, TYPES, Code, Opened, lower, opened, table_text, to_cpp
+from anylayer.loops.cpp import number
+from anylayer.loops.lowering import size_of
+from anylayer.source import TracedNode
+
+_INDENT = "    "
+_LARGEST = 1 << 20
+"""The most elements of a constant that stands in source code."""
+
+
+@dataclass(slots=True)
+class _Type:
+    """A layer type: its class, the functions of its cases, and what they are for. `params` are the names of all
+    params, and `known` maps the text of a case without its name to its name."""
+
+    name: str
+    cases: list[str] = field(default_factory=list)
+    about: list[str] = field(default_factory=list)
+    known: dict[str, str] = field(default_factory=dict)
+    params: dict[str, None] = field(default_factory=dict)
+
+
+class Layers:
+    """The layers of a project while they are written."""
+
+    def __init__(self) -> None:
+        self.names: Names = names()
+        self.types: dict[str, _Type] = {}
+        self.blocks: list[str] = []
+        self.notes: list[str] = []
+        self.seen: set[str] = set()
+
+    def add(self, traced: TracedNode) -> None:
+        """Add a layer. A case that is there already is not written again."""
+        layer = traced.bound
+        if layer is None or layer.definition.native_only:
+            raise LayerError("it has no class in NumPy; give one with -l")
+        known = self.types.get(traced.node.type)
+        if known is None:
+            name = self.names.new(f"{traced.node.type}Layer", "Custom")
+            known = self.types[traced.node.type] = _Type(name)
+        params = numbers_of(opencv_params(traced.node.params, traced.node.defaults))
+        key = repr((traced.node.type, params, layer.types, [id(b) for b in traced.node.blobs]))
+        if key in self.seen:
+            return
+        self.seen.add(key)
+        source = opened(layer)
+        known.params.update(dict.fromkeys(params))
+        program = lower(source)
+        plain = _case(known.name, "case", source, to_cpp(program, "case_kernel", describer(layer)), layer, params)
+        if plain in known.known:
+            return
+        name = self.names.new(f"{known.name}_{len(known.cases) + 1}")
+        known.known[plain] = name
+        code = to_cpp(program, f"{name}_kernel", describer(layer))
+        known.cases.append(name)
+        about = _about(source, params)
+        known.about.append(about)
+        self.blocks.append(f"// {line_comment(traced.node.type)}: {line_comment(about)}\n")
+        self.blocks.append(_case(known.name, name, source, code, layer, params))
+        self.notes += [f"layer type {traced.node.type}: {note}" for note in source.notes]
+
+    def text(self) -> str:
+        """Return layers.cpp."""
+        only = "".join(map(_only, self.types.values()))
+        space = f"namespace {{\n\n{only}" + "\n".join(self.blocks)
+        classes = "\n".join(_class(t) for t in self.types.values())
+        return f"{TOP}{PRELUDE}\n{BASE}\n{space}{classes}\n}}  // namespace\n\n{self.registration()}"
+
+    def registration(self) -> str:
+        """Return the function that registers all types."""
+        lines = ["namespace numpy_layers {", "", "void register_layers() {", f"{_INDENT}static bool done = false;"]
+        lines += [f"{_INDENT}if (done) return;", f"{_INDENT}done = true;"]
+        for type_, known in self.types.items():
+            if type_.isascii() and type_.isidentifier() and type_ not in ("done", "main"):
+                lines.append(f"{_INDENT}CV_DNN_REGISTER_LAYER_CLASS({type_}, {known.name});")
+            else:
+                lines.append(
+                    f"{_INDENT}cv::dnn::LayerFactory::registerLayer({string(type_)}, {known.name}::create);"
+                )
+        return "\n".join([*lines, "}", "", "}  // namespace numpy_layers", ""])
+
+
+def _only(known: _Type) -> str:
+    """Return the list of the params that a type may have."""
+    listed = ", ".join(map(string, known.params))
+    return f"const std::vector<std::string> {known.name}_params = {{{listed}}};\n\n"
+
+
+def _class(known: _Type) -> str:
+    """Return the class of a type."""
+    cases = ", ".join(f"{{{n}_suits, {n}_shapes, {n}_run}}" for n in known.cases)
+    about = " or ".join(dict.fromkeys(known.about))
+    return f"""class {known.name} CV_FINAL : public GeneratedLayer {{
+public:
+    explicit {known.name}(const LayerParams& params)
+        : GeneratedLayer(params, {{{cases}}},
+                         {string(about)}) {{}}
+    static cv::Ptr<cv::dnn::Layer> create(LayerParams& params) {{
+        return cv::Ptr<cv::dnn::Layer>(new {known.name}(params));
+    }}
+}};
+"""
+
+
+def _about(source: Opened, params: dict[str, list[float] | str]) -> str:
+    """Return what a case is for, in words."""
+    texts = [
+        f"{n}={v}" if isinstance(v, str) else f"{n}={', '.join(f'{x:g}' for x in v)}" for n, v in params.items()
+    ]
+    shapes = [f"({', '.join(str(size_of(d)) for d in v.shape)})" for v in source.graph.inputs]
+    guards = "".join(f", {g}" for g in source.guards)
+    return f"{'; '.join(texts) or 'no params'}; inputs {', '.join(shapes)}{guards}"
+
+
+def _case(
+    type_: str, name: str, source: Opened, code: Code, layer: Bound, params: dict[str, list[float] | str]
+) -> str:
+    """Return the functions of one case."""
+    tables = ""
+    for table, array in code.tables:
+        if array.size > _LARGEST:
+            raise LayerError(f"a constant of {array.size} elements is too large for source code")
+        tables += table_text(f"{name}_{table}", array.dtype, array)
+    return "\n".join(
+        [
+            tables + code.text,
+            _suits(type_, name, layer, params),
+            _shapes(name, source, code),
+            _run(name, source, code),
+        ]
+    )
+
+
+def _suits(type_: str, name: str, layer: Bound, params: dict[str, list[float] | str]) -> str:
+    """Return the function that compares the params and blobs of a layer with those of the case."""
+    tests = [f"params.only({type_}_params)"]
+    for param, value in params.items():
+        if isinstance(value, str):
+            tests.append(f"params.is({string(param)}, std::string({string(value)}))")
+        else:
+            listed = ", ".join(number(v, np.dtype(np.float64)) for v in value)
+            tests.append(f"params.is({string(param)}, std::vector<double>{{{listed}}})")
+    tests.append(f"blobs.size() == {len(layer.node.blobs)}")
+    for i, blob in enumerate(layer.node.blobs):
+        data = np.ascontiguousarray(blob, np.float32)
+        tests.append(f"same_blob(blobs, {i}, {data.size}, {_hash(data.tobytes())}ull)")
+    joined = f" &&\n{_INDENT * 2}   ".join(tests)
+    head = f"bool {name}_suits(const Params& params, const std::vector<cv::Mat>& blobs) {{"
+    return f"{head}\n{_INDENT}return {joined};\n}}\n"
+
+
+def _hash(data: bytes) -> int:
+    """Return the FNV-1a hash of bytes (64 bits), as the generated code computes it."""
+    found = 14695981039346656037
+    for byte in data:
+        found = (found ^ byte) * 1099511628211 % 2**64
+    return found
+
+
+def _sizes(source: Opened, code: Code, given: str) -> list[str]:
+    """Return the definitions of the open sizes. given: the expression of the size of an input at an axis."""
+    lines = []
+    for symbol, (i, axis, factor) in source.sizes.items():
+        divided = f" / {factor}" if factor != 1 else ""
+        lines.append(f"{_INDENT}const int64_t {code.sizes[symbol]} = {given.format(i=i, axis=axis)}{divided};")
+    return lines
+
+
+def _shapes(name: str, source: Opened, code: Code) -> str:
+    """Return the function that checks the shapes of the inputs and gives those of the outputs."""
+    ranks = [f"inputs.size() != {len(code.inputs)}"]
+    ranks += [f"inputs[{i}].size() != {len(a.shape)}" for i, a in enumerate(code.inputs)]
+    tests = []
+    for i, a in enumerate(code.inputs):
+        for axis, e in enumerate(a.shape):
+            if code.size(e) not in code.sizes.values() or source.sizes.get(str(e), ())[:2] != (i, axis):
+                tests.append(f"inputs[{i}][{axis}] != {code.size(e)}")
+    tests += [f"!({text})" for text, _ in code.conditions]
+    lines = [f"bool {name}_shapes(const std::vector<MatShape>& inputs, std::vector<MatShape>& outputs) {{"]
+    lines.append(f"{_INDENT}if ({' || '.join(ranks)}) return false;")
+    lines += _sizes(source, code, "inputs[{i}][{axis}]")
+    if tests:
+        lines.append(f"{_INDENT}if ({' || '.join(tests)}) return false;")
+    for a in code.outputs:
+        sizes = ", ".join(f"int({code.size(e)})" for e in a.shape)
+        lines.append(f"{_INDENT}outputs.push_back(MatShape{{{sizes}}});")
+    return "\n".join([*lines, *_unused(code), f"{_INDENT}return true;", "}", ""])
+
+
+def _unused(code: Code) -> list[str]:
+    return [f"{_INDENT}(void){s};" for s in code.sizes.values()]
+
+
+def _run(name: str, source: Opened, code: Code) -> str:
+    """Return the function that calls the kernel."""
+    words: list[str] = []
+    for kind, arguments, const in (("inputs", code.inputs, "const "), ("outputs", code.outputs, "")):
+        words += [f"{kind}[{i}].ptr<{const}{TYPES[a.dtype.name]}>()" for i, a in enumerate(arguments)]
+    words += [f"{name}_{table}" for table, _ in code.tables]
+    words += [*code.sizes.values(), "Parallel()"]
+    head = (
+        f"bool {name}_run(const Params&, const std::vector<cv::Mat>&, const std::vector<cv::Mat>& inputs,\n"
+        f"{_INDENT * 2}std::vector<cv::Mat>& outputs) {{"
+    )
+    sizes = _sizes(source, code, "inputs[{i}].size[{axis}]")
+    call = f"{_INDENT}return {code.name}({', '.join(words)});"
+    return "\n".join([head, *sizes, call, "}", ""])
