@@ -360,7 +360,7 @@ def read(
     weights: PathLike | None = None,
     *,
     layers: LayerSources | None = None,
-    isolate: bool = False,
+    isolate: bool | float = False,
     kernels: PathLike | Iterable[PathLike] | OpenCL | None = None,
     **options: Unpack[ReadOptions],
 ) -> Net:
@@ -371,8 +371,9 @@ def read(
     .bin). layers: Python files that define layers (they are executed), "Type=file.py:Class", (type, class) pairs,
     or a mapping of types to classes; they replace built-in layers of the same types. Libraries of native layers
     ("lib.so", or "Type=lib.so" for one type of it) are loaded. isolate: load each library in a child process, so
-    that a crash of its code becomes an error of the layer; calls are then slower. kernels: configurations of
-    OpenCL kernels (.xml), or an OpenCL, which also names the device.
+    that a crash of its code becomes an error of the layer; calls are then slower. A call that takes more than 60
+    seconds, or than the number given here, is an error, too. kernels: configurations of OpenCL kernels (.xml), or
+    an OpenCL, which also names the device.
 
     options: those that the file's format has; None stands for an option that is not given. Caffe networks have
     dialect (the fork of Caffe the file was written for, where its layers mean different things in different
@@ -404,7 +405,7 @@ def read(
 
 
 def _kernels(
-    libraries: Sequence[str], isolate: bool, opencl: OpenCL
+    libraries: Sequence[str], isolate: bool | float, opencl: OpenCL
 ) -> tuple[Mapping[str, LoadedKernel], Mapping[str, LoadedKernel]]:
     """Load libraries of native layers and configurations of OpenCL kernels. Return the kernels that they have, and
     those of the user's own configuration. The rest of `kernels` is imported only where there are any."""

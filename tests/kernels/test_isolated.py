@@ -155,3 +155,50 @@ def test_the_child_process_ends_with_the_network(tmp_path: Path, probe: Path) ->
     del net
     gc.collect()
     assert process.poll() == 0
+
+
+ENDLESS = """
+#include <anylayer/layer.hpp>
+#include <chrono>
+struct Endless : anylayer::Layer {
+  explicit Endless(const anylayer::LayerParams& p) : Layer(p) {
+    if (p.get<std::string>("in") == "create") wait();
+  }
+  static void wait() { std::this_thread::sleep_for(std::chrono::hours(1)); }
+  void forward(anylayer::InputArrays, anylayer::OutputArrays, anylayer::OutputArrays) override { wait(); }
+};
+ANYLAYER_REGISTER_LAYER(Endless, Endless)
+"""
+
+
+@pytest.mark.parametrize(("where", "doing"), [("forward", "in forward"), ("create", "while a layer was prepared")])
+def test_a_call_that_does_not_end_is_an_error_of_the_layer(
+    tmp_path: Path, built: Built, where: str, doing: str
+) -> None:
+    source = tmp_path / "endless.cpp"
+    source.write_text(ENDLESS)
+    library = built("endless", source)
+    path = tmp_path / "n.prototxt"
+    path.write_text(
+        'layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 1 dim: 3 } } }\n'
+        f'layer {{ name: "it" type: "Endless" bottom: "data" top: "out" p {{ in: "{where}" }} }}\n'
+    )
+    text = (
+        r"n.prototxt:2: layer 'it' \(Endless\): libendless.so: its process was stopped, because it took "
+        rf"more than 2 s {doing}. If it needs more time, give isolate=SECONDS"
+    )
+    net = anylayer.read(path, layers=[library], isolate=2)
+    for _ in range(2):
+        with pytest.raises(LayerError, match=text):
+            net.compile("onnxruntime")(np.ones((1, 3), np.float32))
+    np.save(tmp_path / "x.npy", np.ones((1, 3), np.float32))
+    words = ["run", path, "-l", library, "--isolate-limit", "2", "-i", tmp_path / "x.npy", "-e", "onnxruntime"]
+    result = CliRunner().invoke(main, [str(w) for w in words])
+    assert result.exit_code == 1
+    assert f"more than 2 s {doing}. If it needs more time, give --isolate-limit SECONDS" in result.stderr
+
+
+def test_a_time_limit_is_positive(tmp_path: Path, probe: Path) -> None:
+    net = net_of(tmp_path, "First", "", probe)
+    with pytest.raises(InputError, match="isolate=-1: the time limit must be positive"):
+        anylayer.read(net.network.source, layers=[probe], isolate=-1)

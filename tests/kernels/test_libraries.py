@@ -70,6 +70,14 @@ def test_a_file_that_is_no_library_is_refused(tmp_path: Path, probe: Path) -> No
     path = tmp_path / "x.so"
     path.write_text("layer { }")
     refused(path, "is not an ELF file, so it is no shared library of Linux")
+    path = tmp_path / "x.dylib"
+    for start in (b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe"):
+        path.write_bytes(start + bytes(100))
+        refused(path, "is a Mach-O file, a library of macOS, and this machine runs Linux. Build it for this")
+    path = tmp_path / "x.dll"
+    path.write_bytes(b"MZ" + bytes(100))
+    refused(path, "is a PE file, a library of Windows, and this machine runs Linux. Build it for this machine")
+    path = tmp_path / "x.so"
     path.write_bytes(b"\x7fELF")
     refused(path, "ends in its header, after 4 bytes")
     whole = probe.read_bytes()
@@ -236,3 +244,11 @@ def test_a_library_is_unloaded_once_when_the_process_ends(tmp_path: Path, table:
     text = f"from anylayer.kernels.library import load_library\nfor _ in range(2): load_library({str(path)!r})\n"
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
     assert done.stderr == "libtable.so: connected\nlibtable.so: unloaded\n"
+
+
+@linux
+@pytest.mark.parametrize("name", ["libscale.dylib", "scale.dll", "libscale.so.1.2"])
+def test_other_suffixes_of_libraries_are_accepted(tmp_path: Path, probe: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(probe.read_bytes())
+    net = net_of(tmp_path, "First", "", tmp_path / name)
+    assert net.compile("onnxruntime").native_layers == [("it", "First", str(tmp_path / name))]

@@ -217,6 +217,12 @@ def reading_options(function: F) -> F:
             ),
             click.option("--isolate", is_flag=True, help="Run libraries of layers in child processes."),
             click.option(
+                "--isolate-limit",
+                type=click.FloatRange(0, min_open=True),
+                metavar="SECONDS",
+                help="As --isolate, with a time limit for each call instead of 60 s.",
+            ),
+            click.option(
                 "-c", "--kernels", multiple=True, metavar="FILE", help="OpenCL kernels of layers: FILE.xml."
             ),
             click.option("--device", default="", metavar="NAME", help="The OpenCL device: GPU, CPU or a name."),
@@ -313,7 +319,7 @@ def read_net(given: Mapping[str, Any]) -> Net:
         given["model"],
         given["weights"],
         layers=given["layers"],
-        isolate=given["isolate"],
+        isolate=given["isolate_limit"] or given["isolate"],
         kernels=OpenCL(given["kernels"], given["device"], dumps, folders, not given["no_user_kernels"]),
         dialect=given["dialect"],
         proto=given["proto"],

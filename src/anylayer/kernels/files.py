@@ -12,6 +12,13 @@ from anylayer.errors import FileError, InputError, reading, wording
 
 SUFFIXES = (".so", ".dylib", ".dll")
 _ELF = b"\x7fELF"
+_FORMATS = {
+    _ELF: ("an ELF", "Linux"),
+    **dict.fromkeys((b"\xcf\xfa\xed\xfe", b"\xfe\xed\xfa\xcf", b"\xca\xfe\xba\xbe"), ("a Mach-O", "macOS")),
+    b"MZ": ("a PE", "Windows"),
+}
+"""The first bytes of a library: its format, and the system that it is for."""
+_SYSTEMS = {"linux": "Linux", "darwin": "macOS", "win32": "Windows"}
 _MACHINES = {
     0x03: "x86",
     0x08: "MIPS",
@@ -67,9 +74,9 @@ def need_library(path: Path) -> None:
         size = path.stat().st_size
         with path.open("rb") as file:
             head = file.read(_HEADER)
-            if not sys.platform.startswith("linux"):
+            _need_same_system(head, path)
+            if head[:4] != _ELF:
                 return
-            _need(head[:4] == _ELF, path, "is not an ELF file, so it is no shared library of Linux")
             _need(len(head) == _HEADER, path, f"ends in its header, after {size} bytes")
             _need_same_machine(head, path)
             _need_whole(head, file.read(1 << 16), size, path)
@@ -83,6 +90,19 @@ def need_there(path: Path) -> None:
 def _need(condition: bool, path: Path, rule: str) -> None:
     if not condition:
         raise FileError(rule, str(path))
+
+
+def _need_same_system(head: bytes, path: Path) -> None:
+    """Compare the file's format with that of the system's libraries."""
+    system = _SYSTEMS.get(sys.platform)
+    if system is None:
+        return
+    wanted = next(name for name, its in _FORMATS.values() if its == system)
+    found = next((kind for start, kind in _FORMATS.items() if head.startswith(start)), None)
+    _need(found is not None, path, f"is not {wanted} file, so it is no shared library of {system}")
+    if found is not None:
+        rule = f"is {found[0]} file, a library of {found[1]}, and this machine runs {system}"
+        _need(found[1] == system, path, f"{rule}. Build it for this machine")
 
 
 def _need_same_machine(head: bytes, path: Path) -> None:

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,19 +19,24 @@ from typing import Any
 import numpy as np
 
 from anylayer import errors
-from anylayer.errors import AnyLayerError, FileError, LayerError, TraceError
+from anylayer.errors import AnyLayerError, FileError, LayerError, TraceError, wording
 from anylayer.kernels.files import need_library
 from anylayer.layer import Definition
 from anylayer.network import Array, Network, Node, TensorType
 
+TIME_LIMIT = 60.0
+"""The seconds after which a call of an isolated library is stopped, where no other limit is given."""
 _COMMAND = (sys.executable, "-m", "anylayer.kernels.child")
 
 
 class IsolatedLibrary:
-    """A library that a child process has loaded. Requests are made one at a time."""
+    """A library that a child process has loaded. Requests are made one at a time.
 
-    def __init__(self, path: str) -> None:
-        self.path, self.name = path, Path(path).name
+    The process is stopped where a request takes longer than `limit` seconds.
+    """
+
+    def __init__(self, path: str, limit: float = TIME_LIMIT) -> None:
+        self.path, self.name, self._limit = path, Path(path).name, limit
         need_library(Path(path))
         self._turn = threading.Lock()
         self._ended = ""
@@ -51,7 +56,7 @@ class IsolatedLibrary:
 
     def ask(self, request: str, *arguments: Any) -> Any:
         """Return the child's answer. Raise the error that it reports, or LayerError if it has ended."""
-        with self._turn:
+        with self._turn, self._limited(request):
             try:
                 stdin, stdout = self._process.stdin, self._process.stdout
                 if self._ended or stdin is None or stdout is None:
@@ -67,15 +72,41 @@ class IsolatedLibrary:
         kind, message = answer
         raise getattr(errors, kind, AnyLayerError)(message)
 
+    @contextlib.contextmanager
+    def _limited(self, request: str) -> Iterator[None]:
+        """Stop the child process where the context takes longer than the limit."""
+
+        def stop() -> None:
+            remedy = wording("isolate=SECONDS", "--isolate-limit SECONDS")
+            self._ended = (
+                f"its process was stopped, because it took more than {self._limit:g} s {_doing(request)}. "
+                f"If it needs more time, give {remedy}"
+            )
+            self._process.kill()
+
+        timer = threading.Timer(self._limit, stop)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+            timer.join()
+
     def _end(self, request: str) -> str:
         """Return how the child process has ended."""
         status = self._process.wait()
-        doing = {"load": "while it was loaded", "run": "in forward"}.get(request, "while a layer was prepared")
+        doing = _doing(request)
         if status >= 0:
             return f"its process ended with status {status} {doing}"
         with contextlib.suppress(ValueError):
             return f"its process crashed with {signal.Signals(-status).name} {doing}"
         return f"its process ended with signal {-status} {doing}"
+
+
+def _doing(request: str) -> str:
+    """Return what the library does for a request."""
+    return {"load": "while it was loaded", "run": "in forward"}.get(request, "while a layer was prepared")
 
 
 def _environment() -> dict[str, str]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from anylayer.errors import AnyLayerError, DialectError, InputError, nearest, need, wording
 from anylayer.kernels.files import is_configuration
-from anylayer.kernels.isolated import IsolatedLibrary, IsolatedType
+from anylayer.kernels.isolated import TIME_LIMIT, IsolatedLibrary, IsolatedType
 from anylayer.kernels.layer import NativeType
 from anylayer.kernels.library import Library, load_library
 from anylayer.kernels.opencl.files import OpenCL, Settings, user_file
@@ -26,12 +26,13 @@ AnyLibrary = Library | IsolatedLibrary | KernelFile
 
 
 def load_kernels(
-    libraries: Sequence[str], isolate: bool = False, settings: Settings | None = None
+    libraries: Sequence[str], isolate: bool | float = False, settings: Settings | None = None
 ) -> dict[str, AnyType]:
     """Load libraries and the configurations that `settings` name. Return the kernel of each layer type.
     "Type=lib.so" and "Type=kernels.xml" choose the file of a type.
 
     With `isolate` each library is loaded in a child process, so that a crash of its code is an error of the layer.
+    A number is the time limit of a call in seconds.
 
     Raises FileError for a file that is neither, InputError where two files have the same type and none is chosen.
     """
@@ -91,7 +92,7 @@ def without_given(personal: Mapping[str, OpenCLType], given: Mapping[str, AnyTyp
 class _Opener:
     """Opens libraries, in this process or each in a child process, and configurations."""
 
-    def __init__(self, isolate: bool, settings: Settings) -> None:
+    def __init__(self, isolate: bool | float, settings: Settings) -> None:
         self._isolate, self._settings = isolate, settings
         self._opened: dict[Path, IsolatedLibrary] = {}
         self._read: dict[Path, KernelFile] = {}
@@ -104,7 +105,9 @@ class _Opener:
             return load_library(path)
         place = Path(path).resolve()
         if place not in self._opened:
-            self._opened[place] = IsolatedLibrary(path)
+            limit = TIME_LIMIT if self._isolate is True else float(self._isolate)
+            need(limit > 0, f"isolate={self._isolate}: the time limit must be positive", InputError)
+            self._opened[place] = IsolatedLibrary(path, limit)
         return self._opened[place]
 
     def kernel(self, library: AnyLibrary, name: str) -> AnyType:
