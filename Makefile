@@ -5,6 +5,8 @@
 # make test-versions  run the tests with the lowest and the highest dependencies, on each Python found
 # make check   lint, formatting, types and the word list
 # make docs    write the generated parts of docs/ again
+# make site    write the documentation as a web site into build/site
+# make dist    build the wheel and the source archive into dist/, and run the demo from the wheel
 # make clean   remove what the other targets made
 #
 # Each target makes its own Python environment in .venv. PYTHON=python3.12 chooses the interpreter,
@@ -18,7 +20,7 @@ HED := examples/hed
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test test-fresh test-opencv4 test-versions check docs clean
+.PHONY: demo test test-fresh test-opencv4 test-versions check docs site dist clean
 
 demo: $(VENV)/run.stamp
 	@mkdir -p $(OUT)
@@ -47,6 +49,14 @@ check: $(VENV)/dev.stamp
 docs: $(VENV)/dev.stamp
 	$(PY) -m tools.pages
 
+site: $(VENV)/site.stamp
+	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --quiet
+
+dist: $(VENV)/dist.stamp
+	rm -rf dist
+	$(PY) -m build --quiet
+	$(PY) -m tools.wheel dist
+
 clean:
 	rm -rf $(VENV) $(VENV)-opencv4 .venv-versions $(OUT) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
@@ -56,6 +66,10 @@ $(VENV)/run.stamp: pyproject.toml $(PY)
 
 $(VENV)/dev.stamp: pyproject.toml $(PY)
 	$(PY) -m pip install --quiet --editable '.[dev]'
+	@touch $@ $(VENV)/run.stamp
+
+$(VENV)/site.stamp $(VENV)/dist.stamp: $(VENV)/%.stamp: pyproject.toml $(PY)
+	$(PY) -m pip install --quiet --editable '.[$*]'
 	@touch $@ $(VENV)/run.stamp
 
 $(VENV)-opencv4/stamp: pyproject.toml $(PY)
