@@ -1,8 +1,8 @@
 """Prepare the pages of docs/ and of the project's root for MkDocs: see mkdocs.yml.
 
-The pages are written for a reader of the repository. Here README.md becomes the home page, CONTRIBUTING.md, CHANGELOG.md
-and SECURITY.md become pages, and the reference is made from docstrings. A link to a file of the repository leads to a
-copy of that file in the site; a link to a folder becomes plain text.
+The pages are written for a reader of the repository. Here README.md becomes the home page, CONTRIBUTING.md,
+CHANGELOG.md and SECURITY.md become pages, and the reference is made from docstrings. A link to a file of the
+repository leads to a copy of that file in the site; a link to a folder becomes plain text.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
     python -m tools.wheel dist
 
-The demo runs in a folder without the project's source. The command fails if a file of the package is missing in the
-wheel, if `anylayer` does not start, or if the demo fails.
+The demo runs in a folder without the project's source. The command fails if a file of the package is missing in
+the wheel, if `anylayer` does not start, or if the demo fails.
 """
 
 from __future__ import annotations
@@ -26,7 +26,17 @@ def main(folder: Path) -> None:
         place = Path(name)
         venv.create(place / "env")
         python = place / "env" / "bin" / "python"
-        run([sys.executable, "-m", "pip", "--quiet", "--python", str(python), "install", str(wheel.resolve())], place)
+        install = [
+            sys.executable,
+            "-m",
+            "pip",
+            "--quiet",
+            "--python",
+            str(python),
+            "install",
+            str(wheel.resolve()),
+        ]
+        run(install, place)
         require_complete(python, place)
         shutil.copytree(ROOT / "examples" / "hed", place / "hed")
         run([str(python), "hed/make_model.py", "hed/hed.caffemodel"], place)

@@ -329,7 +329,7 @@ class Net:
 
         return profile(assumed(self, assume_free or {}), inputs, engine, threads, seconds)
 
-    def fill(self, seed: int = 0, shapes: Mapping[str, Sequence[int]] | None = None) -> Net:
+    def fill(self, seed: int = 0, shapes: Mapping[str, Sequence[Any]] | None = None) -> Net:
         """Give random weights to every layer that has none, for tests of shapes and speed, and return the network.
 
         Their shapes follow from the input shapes: `shapes`, as in `compile`, or the file's.

@@ -141,3 +141,17 @@ def test_sizes_that_cannot_be_are_refused(tmp_path: Path, shapes: Any, message: 
 def test_caffe_has_no_open_sizes(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="Caffe's files have fixed sizes"):
         network(tmp_path).write(tmp_path / "out.prototxt", shapes=OPEN)
+
+
+@pytest.mark.parametrize("stated", [True, False])
+def test_random_weights_with_open_sizes(tmp_path: Path, stated: bool) -> None:
+    text = PROTOTXT if stated else PROTOTXT.replace("input_shape { dim: 1 dim: 2 dim: 20 dim: 24 }", "")
+    (tmp_path / "net.prototxt").write_text(text)
+    net = anylayer.read(tmp_path / "net.prototxt", layers=[("Mine", Stretch)])
+    shapes = {"data": ("N", 2, "H", "W")}
+    net.fill(0, shapes)
+    net.write(tmp_path / "net.onnx", shapes=shapes)
+    found = onnxruntime.InferenceSession(tmp_path / "net.onnx").run(
+        None, {"data": np.zeros((2, 2, 31, 17), np.float32)}
+    )
+    assert found[0].shape == (2, 3, 31, 17)

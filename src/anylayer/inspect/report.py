@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from anylayer.compile.choices import first_sizes
 from anylayer.compile.nodes import NO_DEFINITION, PROGRAM, Definitions, input_types, trace_nodes
+from anylayer.compile.open import open_types
 from anylayer.errors import InputError, need, shape_wording
 from anylayer.graph import Op
 from anylayer.layer.contract import Wanted
@@ -276,14 +278,16 @@ def fill_weights(
     network: Network,
     definitions: Definitions,
     random: np.random.Generator,
-    shapes: Mapping[str, Sequence[int]] | None = None,
+    shapes: Mapping[str, Sequence[Any]] | None = None,
 ) -> None:
     """Give random blobs of a plausible scale to every layer that asks for weights and has none.
 
-    The shapes of the weights follow from the network's input shapes. Raises InputError where one is not known, and
-    what tracing raises.
+    The shapes of the weights follow from the network's input shapes; open sizes get numbers. Raises InputError
+    where one is not known, and what tracing raises.
     """
-    types = input_types(network, shapes)
+    types, sizes = open_types(network, shapes)
+    if sizes is not None:
+        types = sizes.types(types, first_sizes(sizes, types)[0])
     missing = [name for name, t in types.items() if t is None]
     need(
         not missing,
