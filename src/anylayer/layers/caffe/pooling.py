@@ -93,17 +93,17 @@ def pool(x: Any, method: str, lines: tuple[Line, Line]) -> Any:
 
 def _symbolic_mean(x: Any, lines: tuple[Line, Line]) -> Any:
     """Return the mean of each window where the numbers of cells are symbolic."""
-    need(
-        all(line.stride <= line.kernel for line in lines),
-        f"with a stride above the kernel ({lines[0].stride} above {lines[0].kernel}), a window may lie outside "
-        "the map at some sizes, so the sizes cannot be open; give numbers",
-    )
-    if not any(line.pad for line in lines):
-        return _run(ops.average_pool, x, lines)
-    cells = _divisors(lines[0])[: lines[0].inside, None] * _divisors(lines[1])[: lines[1].inside]
-    whole = lines[0].kernel * lines[1].kernel
-    y = _run(ops.average_pool, x, lines, count_include_pad=True) * (whole / cells).astype(np.float32)
-    return _widened(y, lines, 0)
+    if any(line.pad for line in lines):
+        cells = _divisors(lines[0])[: lines[0].inside, None] * _divisors(lines[1])[: lines[1].inside]
+        whole = lines[0].kernel * lines[1].kernel
+        y = _run(ops.average_pool, x, lines, count_include_pad=True) * (whole / cells).astype(np.float32)
+    else:
+        y = _run(ops.average_pool, x, lines)
+    y = _widened(y, lines, 0)
+    if all(line.stride <= line.kernel for line in lines):
+        return y
+    empty = _divisors(lines[0])[:, None] * _divisors(lines[1]) == 0  # only such windows may lie outside the map
+    return y + np.where(empty, np.float32(np.nan), np.float32(0))
 
 
 def pool_with_mask(x: Any, lines: tuple[Line, Line]) -> tuple[Any, Any]:

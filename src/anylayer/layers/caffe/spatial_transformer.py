@@ -52,12 +52,11 @@ def _theta(fixed: Sequence[float | None], h: int, w: int) -> tuple[Array, Array]
     Caffe's.
     """
     order = [3, 4, 5, 0, 1, 2]
-    given = np.array([fixed[i] or 0.0 for i in order], np.float64)
-    given[2] += 1.0 / w
-    given[5] += 1.0 / h
+    x1, x2, x3, y1, y2, y3 = (fixed[i] or 0.0 for i in order)
+    given = np.array([x1, x2, x3 + 1 / w, y1, y2, y3 + 1 / h], np.float32)
     free = [i for i in range(6) if fixed[i] is None]
     pick = np.array([[float(i == place) for place in order] for i in free], np.float32).reshape(len(free), 6)
-    return given.astype(np.float32), pick
+    return given, pick
 
 
 class AscendTransform(Message):

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from anylayer.graph.symbolic import is_symbolic
 from anylayer.layer import Enum, Layer, field, layer, need
 from anylayer.layers.caffe._messages import ENGINE
 from anylayer.layers.caffe.pooling import Line, pool
@@ -36,21 +37,44 @@ class SPP(Layer):
         need(len(x.shape) == 4, f"needs an input of 4 axes (N, C, H, W), got shape {tuple(x.shape)}")
         n, _, height, width = x.shape
         need(height > 0 and width > 0, f"needs a map with pixels, got shape {tuple(x.shape)}")
-        levels = [
-            pool(x, self.pool, (_line(height, level), _line(width, level))) for level in range(self.pyramid_height)
-        ]
+        if is_symbolic(height) or is_symbolic(width):
+            levels = [_symbolic_level(x, self.pool, level) for level in range(self.pyramid_height)]
+        else:
+            levels = [
+                pool(x, self.pool, (_line(height, level), _line(width, level)))
+                for level in range(self.pyramid_height)
+            ]
         if len(levels) == 1:
             return levels[0]
         return np.concatenate([y.reshape(n, -1) for y in levels], axis=1)
 
 
 def _line(size: int, level: int) -> Line:
-    bins = 2**level
-    kernel = -(-size // bins)
-    pad = (kernel * bins - size + 1) // 2
+    kernel, pad = _window(size, level)
     need(
         pad < kernel,
-        f"level {level} cuts {size} cells into {bins} windows of {kernel}, which needs a padding of {pad}: "
+        f"level {level} cuts {size} cells into {2**level} windows of {kernel}, which needs a padding of {pad}: "
         "it must be less than the window",
     )
     return Line.of(size, kernel, kernel, pad, ceil=True)
+
+
+def _window(size: int, level: int) -> tuple[int, int]:
+    """Return the cells of each window along an axis, and the padding before the map."""
+    bins = 2**level
+    kernel = -(-size // bins)
+    return kernel, (kernel * bins - size + 1) // 2
+
+
+def _symbolic_level(x: Any, method: str, level: int) -> Any:
+    """Return a level for a map of any size: the padded map is reshaped into its windows, which do not overlap."""
+    n, c, *sizes = x.shape
+    bins = 2**level
+    for size in sizes:
+        _line(size, level)
+    windows = [_window(size, level) for size in sizes]
+    pads = [(pad, kernel * bins - size - pad) for size, (kernel, pad) in zip(sizes, windows)]
+    lowest = np.finfo(np.float32).min if method == "MAX" else 0
+    padded = np.pad(x, [(0, 0), (0, 0), *pads], constant_values=np.float32(lowest))
+    parts = padded.reshape(n, c, bins, windows[0][0], bins, windows[1][0])
+    return parts.max((3, 5)) if method == "MAX" else parts.mean((3, 5))

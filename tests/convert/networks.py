@@ -1,0 +1,85 @@
+"""python -m tests.convert.networks [NAME...]: write whole networks with open sizes, and print their errors.
+
+These are the networks of the benchmarks and those of ../shared/models. Each is written once per format, and
+compared with its layers in NumPy at five sizes that were not traced: ONNX files in ONNX Runtime, IR in OpenVINO.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.networks import NETWORKS
+from benchmarks.parts.networks import prepare
+
+import anylayer
+from anylayer.errors import AnyLayerError
+
+_SIZES: tuple[tuple[int | str, str, str], ...] = (
+    ("N", "48<=H<=200", "48<=W<=200"),
+    ("N", "32*h", "32*w"),
+    (1, "48<=H<=200", "48<=W<=200"),
+    (1, "H", "W"),
+)
+"""The batch, height and width to leave open, tried in this order. The last one is for larger pictures."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A network in a format: the shape that is open, the number of sizes compared, and the largest relative error.
+
+    `problem` says why no shape is open.
+    """
+
+    network: str
+    format: str
+    shape: str = ""
+    sizes: int = 0
+    error: float = 0.0
+    problem: str = ""
+
+    def __str__(self) -> str:
+        right = f"{self.shape}: right at {self.sizes} sizes, off by {self.error:.1g}"
+        return f"{self.network:20} {self.format:9} {self.problem or right}"
+
+
+def rows(names: Sequence[str] = ()) -> Iterator[Row]:
+    """Yield a row for each of the named networks (all by default) whose files exist, and each format."""
+    for source in NETWORKS:
+        if (names and source.name not in names) or (source.make is None and not source.path.is_file()):
+            continue
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            net = anylayer.read(*prepare(source, folder), dialect=source.dialect)
+            for format, suffix in (("onnx", "onnx"), ("openvino", "xml")):
+                yield _row(source.name, net, format, folder / f"open.{suffix}")
+
+
+def _row(name: str, net: anylayer.api.Net, format: str, path: Path) -> Row:
+    problem = ""
+    (given, kind), *_ = net.inputs.items()
+    channels = kind.shape[1] if kind is not None else 3
+    for n, h, w in _SIZES:
+        shape = (n, channels, h, w)
+        try:
+            done = net.write(path, format, shapes={given: shape})
+        except AnyLayerError as error:
+            problem = problem or str(error)
+            continue
+        sizes = {tuple(c.sizes.items()) for c in done.checks if c.sizes is not None}
+        worst = max(c.error / c.scale for c in done.checks)
+        return Row(name, format, str(shape).replace("'", ""), len(sizes), worst)
+    return Row(name, format, problem=problem)
+
+
+def main() -> None:
+    """Print a line for each network and format."""
+    for row in rows(sys.argv[1:]):
+        print(row, flush=True)
+
+
+if __name__ == "__main__":
+    main()
