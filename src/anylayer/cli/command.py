@@ -68,23 +68,28 @@ def _fail(ctx: click.Context, text: str) -> None:
     ctx.exit(1)
 
 
+_VALUE_IS_OPTIONAL = ("--ray", "--preprocess")
+"""Options that may have a value or none."""
+
+
 class TakesInputs(Command):
     """A command whose -i accepts all words up to the next option, if MODEL comes before it: `-i *.jpg`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         options = {o: p for p in self.params if isinstance(p, click.Option) for o in p.opts}
         spread: list[str] = []
-        positional, value, inputs = 0, False, False
+        positional, value, inputs, maybe = 0, False, False, False
         for i, word in enumerate(args):
             if word == "--":
                 spread += args[i:]
                 break
-            if value:
+            if value and not (maybe and word.startswith("-")):
                 value = False
             elif word.startswith("-") and word != "-":
                 inputs = positional > 0 and word in ("-i", "--input")
                 option = options.get(word)
                 value = option is not None and not option.is_flag
+                maybe = word in _VALUE_IS_OPTIONAL
             elif inputs:
                 spread.append("-i")
             else:

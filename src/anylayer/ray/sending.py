@@ -11,8 +11,9 @@ from anylayer.errors import InputError, need
 from anylayer.libraries.ray import ray
 
 
-def sent(net: Net) -> Any:
-    """Put a network into the cluster's shared memory, and return the reference to it.
+def sent(net: Net, *more: Any) -> Any:
+    """Put a network into the cluster's shared memory, and return the reference to it; to a tuple, if there is
+    `more`.
 
     The processes of a node share its weights. The code of the user's layers travels with it: the files of `layers`
     and modules beside them. Raises InputError for native layers, whose libraries and devices do not travel.
@@ -26,7 +27,7 @@ def sent(net: Net) -> Any:
     )
     for module in _modules_beside_layers(net):
         ray.cloudpickle.register_pickle_by_value(module)
-    return ray.put(net)
+    return ray.put((net, *more) if more else net)
 
 
 def _modules_beside_layers(net: Net) -> list[Any]:

@@ -20,6 +20,7 @@ from anylayer.cli.command import (
     input_option,
     json_option,
     network_options,
+    ray_option,
     read_net,
     say,
     shape_option,
@@ -149,6 +150,7 @@ def result_options(function: F) -> F:
     help="The number of images to run together [the file's batch size].",
 )
 @shape_option
+@ray_option(is_flag_too=True)
 @talk_options
 def command(**given: Any) -> None:
     """Run a network and show its outputs: the classes with the highest scores, detections, or a summary of maps.
@@ -166,6 +168,11 @@ def command(**given: Any) -> None:
     channels_last = any(map(loader.channels_last, types))
     options = ShowOptions(given["show"], given["top"], given["threshold"], labels, channels_last)
     items = items_of(given["inputs"], list(types))
+    if given["ray_address"] is not None:
+        from anylayer.cli.onray import run_on_ray
+
+        failed = run_on_ray(loader, items, given, progress(len(items), given["quiet"]))
+        click.get_current_context().exit(1 if failed else 0)
     targets = [OutOption(out) for out in given["outs"]]
     for target in targets:
         target.check(items)

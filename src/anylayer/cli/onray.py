@@ -1,0 +1,93 @@
+"""anylayer run --ray: run the items on the processes of a Ray cluster. Results are Parquet files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from anylayer.cli.command import say
+from anylayer.cli.inputs import Item, Loader
+from anylayer.cli.targets import OutOption
+from anylayer.errors import InputError, need
+from anylayer.inspect.tables import plural
+
+if TYPE_CHECKING:
+    from anylayer.network import Array
+
+Progress = AbstractContextManager[tuple[Callable[[], None], Callable[[str], None], Callable[[str], None]]]
+
+_OTHERS = {"show": "auto", "labels": None, "as_json": False}
+"""Options that say how results are shown on this machine, with their defaults."""
+
+
+def run_on_ray(loader: Loader, items: Sequence[Item], given: Mapping[str, Any], progress: Progress) -> int:
+    """Run items on a cluster, and return how many of them failed. `given` are the options of `anylayer run`."""
+    try:
+        from anylayer.ray.mapping import map as map_files
+    except ModuleNotFoundError as error:
+        if error.name is not None and error.name.startswith("anylayer"):
+            raise
+        raise InputError("--ray needs: pip install 'anylayer[ray]'") from None
+    name, files = _files(items)
+    folder = _folder(given)
+    for line in loader.describe(items[0]):
+        say(line, given["quiet"])
+    with progress as (advance, _, warn):
+
+        def watch(count: int) -> None:
+            for _ in range(count):
+                advance()
+
+        mapped = map_files(
+            files,
+            loader.net,
+            folder,
+            prepare=partial(load, loader, name),
+            address=given["ray_address"] or None,
+            threads=given["threads"] or 1,
+            engine=given["engine"],
+            outputs=given["blobs"] or None,
+            batch=given["batch"] or 32,
+            options=f"{loader.options} {dict(loader.types)}",
+            watch=watch,
+        )
+        for file, text in mapped.failed.items():
+            warn(f"failed: {text if file in text else f'{file}: {text}'}")
+    before = f", {mapped.skipped} had results already" if mapped.skipped else ""
+    say(f"wrote the results of {plural(mapped.done, 'file')} to {folder}{before}", given["quiet"])
+    if mapped.failed:
+        say(f"{plural(len(mapped.failed), 'file')} failed; {folder / 'failed.json'} lists them")
+    return len(mapped.failed)
+
+
+def load(loader: Loader, name: str, path: str) -> dict[str, Array]:
+    """Return the inputs that a file makes."""
+    return loader.load(Item({name: Path(path)}, Path(path).stem, path)).arrays
+
+
+def _files(items: Sequence[Item]) -> tuple[str, list[str]]:
+    """Return the input that the items are for, and their files. All nodes of a cluster must have them."""
+    found = {name for item in items for name in item.sources}
+    sources = [source for item in items for source in item.sources.values()]
+    need(
+        len(found) == 1 and all(isinstance(source, Path) for source in sources),
+        "with --ray, each run has one file, for one input",
+        InputError,
+    )
+    return found.pop(), [str(source.absolute()) for source in sources if isinstance(source, Path)]
+
+
+def _folder(given: Mapping[str, Any]) -> Path:
+    outs = [OutOption(out) for out in given["outs"]]
+    need(
+        len(outs) == 1 and outs[0].is_folder, "with --ray, give one folder for the results: -o FOLDER", InputError
+    )
+    for name, default in _OTHERS.items():
+        option = "json" if name == "as_json" else name
+        need(
+            given[name] == default, f"--{option} cannot be used with --ray: results are Parquet files", InputError
+        )
+    return Path(outs[0].text)

@@ -1,0 +1,167 @@
+"""Map a network over a data set: results as columns, or as Parquet files in a folder, where a run can be
+resumed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from anylayer.api import Net
+from anylayer.errors import FileError, InputError, need, writing
+from anylayer.libraries.ray import cluster, cores, data, ray
+from anylayer.libraries.whole import write_whole
+from anylayer.ray.mapper import Mapper, Prepare, Task
+from anylayer.ray.sending import sent
+
+_MANIFEST = "anylayer.json"
+"""The file that says which network the results of a folder are of."""
+_FAILED = "failed.json"
+"""The file that lists the files that failed, with their errors."""
+_ROWS = 32
+"""Rows that a process gets at once."""
+
+
+@dataclass(slots=True)
+class Mapped:
+    """What a run over files did. `done` and `skipped` count files that ran now, and that had results already.
+    `failed` maps each file without a result to its error."""
+
+    folder: Path
+    done: int = 0
+    skipped: int = 0
+    failed: dict[str, str] = field(default_factory=dict)
+
+
+def map(
+    dataset: Any,
+    model: Net,
+    output: str | Path | None = None,
+    *,
+    prepare: Prepare | None = None,
+    address: str | None = None,
+    actors: int | None = None,
+    threads: int = 1,
+    engine: str = "auto",
+    outputs: Sequence[str] | None = None,
+    batch: int = 32,
+    options: str = "",
+    watch: Callable[[int], None] | None = None,
+) -> Any:
+    """Run a network over a data set on a Ray cluster. Each process compiles the network once, and measures how
+    many samples should run together.
+
+    Without `output`, `dataset` is a ray.data.Dataset with a column per input, whose rows are samples without an
+    axis for them. The result is a Dataset with further columns, one per output. It is computed when it is read.
+
+    With `output`, `dataset` is an iterable of files, and `prepare` a function from a file to arrays by input. The
+    results are Parquet files in the folder `output`, with columns path, and per output NAME and NAME.shape. Files
+    that fail are listed in failed.json and in the result, a Mapped, and do not end the run. A run that is repeated
+    with the same network skips the files that have results.
+
+    address: of the cluster, "auto" for the one of this machine; None starts one, unless the program is connected
+    to one. actors: the number of processes; by default as many as the cluster has cores for. threads: the threads
+    of each. engine, outputs: as in compile. batch: the most samples that run together. options: what else the
+    results depend on, for example a description of `prepare`. watch: is called with the number of files of each
+    batch.
+
+    Raises InputError where the folder has results of another network or of other options.
+    """
+    need(threads > 0 and batch > 0 and (actors is None or actors > 0), "numbers must be positive", InputError)
+    model.require_known(model.network.nodes)
+    task = Task(engine, threads, outputs, batch, None if output is None else str(Path(output).absolute()))
+    if output is None:
+        return _over(dataset, model, prepare, task, actors)
+    folder = Path(output)
+    files = list(dict.fromkeys(str(file) for file in dataset))
+    known = _results(folder, _fingerprint(model, outputs, options))
+    mapped = Mapped(folder, skipped=sum(file in known for file in files))
+    todo = [file for file in files if file not in known]
+    if todo:
+        with cluster(address, weights=_size(model)):
+            blocks = max(1, min(len(todo), 4 * (actors or cores()), 10_000), len(todo) // _ROWS)
+            rows = data().from_items([{"path": file} for file in todo], override_num_blocks=blocks)
+            for found in _over(rows, model, prepare, task, actors).iter_batches(batch_format="numpy"):
+                errors = {str(p): str(e) for p, e in zip(found["path"], found["error"]) if e}
+                mapped.failed |= errors
+                mapped.done += len(found["path"]) - len(errors)
+                if watch is not None:
+                    watch(len(found["path"]))
+    text = json.dumps(mapped.failed, indent=1, ensure_ascii=False)
+    write_whole(folder / _FAILED, lambda file: file.write(text.encode("utf-8", "surrogateescape")))
+    return mapped
+
+
+def _over(dataset: Any, model: Net, prepare: Prepare | None, task: Task, actors: int | None) -> Any:
+    """Return the data set whose batches the network maps."""
+    found = data()
+    context = found.DataContext.get_current()
+    context.enable_progress_bars = False
+    count = actors or max(1, int(ray.cluster_resources().get("CPU", 1)) // task.threads)
+    return dataset.map_batches(
+        Mapper,
+        batch_size=_ROWS,
+        compute=found.ActorPoolStrategy(size=count),
+        num_cpus=task.threads,
+        fn_constructor_args=([sent(model, prepare)], task),
+    )
+
+
+def _size(model: Net) -> int:
+    return sum(blob.nbytes for node in model.network.nodes for blob in node.blobs)
+
+
+def _fingerprint(model: Net, outputs: Sequence[str] | None, options: str) -> str:
+    """Return a hash of all that the results depend on: nodes, weights, the code of the user's layers, options."""
+    found = hashlib.sha256()
+    for node in model.network.nodes:
+        found.update(repr((node.name, node.type, node.inputs, node.outputs, node.params)).encode())
+        for blob in node.blobs:
+            found.update(repr((blob.shape, blob.dtype)).encode())
+            found.update(np.ascontiguousarray(blob).data)
+    for type_, definition in sorted(model.user_layers.items()):
+        origin = Path(definition.origin)
+        found.update(type_.encode() + (origin.read_bytes() if origin.is_file() else b""))
+    found.update(repr((sorted(outputs or model.network.outputs), options)).encode())
+    return found.hexdigest()
+
+
+def _results(folder: Path, fingerprint: str) -> set[str]:
+    """Make the folder of the results, and return the files that have results in it. Damaged results are
+    removed."""
+    from anylayer.libraries.pyarrow import strings
+
+    need(folder.is_dir() or not folder.exists(), f"{folder} is a file; the output is a folder", InputError)
+    with writing(str(folder)):
+        folder.mkdir(parents=True, exist_ok=True)
+        manifest = folder / _MANIFEST
+        if not manifest.exists():
+            need(not any(folder.iterdir()), f"{folder} holds other files; give a new folder", InputError)
+            text = json.dumps({"results_of": fingerprint})
+            write_whole(manifest, lambda file: file.write(text.encode()))
+            return set()
+    need(
+        _stated(manifest) == fingerprint,
+        f"{folder} has results of another network, or of other options; give another folder",
+        InputError,
+    )
+    known: set[str] = set()
+    for part in folder.glob("*.parquet"):
+        try:
+            known.update(strings(part, "path"))
+        except FileError:
+            part.unlink()
+    return known
+
+
+def _stated(manifest: Path) -> str:
+    try:
+        found = json.loads(manifest.read_text("utf-8"))
+        return str(found["results_of"])
+    except (OSError, ValueError, TypeError, KeyError):
+        return ""

@@ -1,0 +1,60 @@
+"""`anylayer run --ray`: options that do not fit, without Ray, and results, with it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import anylayer
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["--ray", "-i", "x.npy", "x.npy"], "with --ray, give one folder for the results: -o FOLDER"),
+        (["-i", "x.npy", "--ray", "-o", "a.png"], "with --ray, give one folder for the results: -o FOLDER"),
+        (["-i", "[1, 2]", "--ray", "-o", "out/"], "with --ray, each run has one file, for one input"),
+        (["-i", "x.npy", "--ray", "-o", "out/", "--json"], "--json cannot be used with --ray"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(small, anylayer_command, words: list[str], text: str) -> None:
+    pytest.importorskip("ray", reason="ray[data] is not installed")
+    found = anylayer_command("run", "net.prototxt", "-l", "layers.py", *words, status=1)
+    assert text in found.stderr
+
+
+def test_missing_ray_is_named(small, anylayer_command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    for name in [n for n in sys.modules if n.startswith(("anylayer.ray", "anylayer.libraries.ray"))]:
+        monkeypatch.delitem(sys.modules, name)
+    words = ["run", "net.prototxt", "-l", "layers.py", "-i", "x.npy", "--ray", "-o", "out/"]
+    assert anylayer_command(*words, status=1).stderr == "--ray needs: pip install 'anylayer[ray]'\n"
+
+
+def test_results_are_those_of_run(small: Path, anylayer_command) -> None:
+    pytest.importorskip("ray", reason="ray[data] is not installed")
+    parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
+    (small / "bad.npy").write_bytes(b"bad")
+    words = ["run", "net.prototxt", "-l", "layers.py", "-e", "numpy"]
+    more = ["--ray", "-i", "x.npy", "picture.png", "bad.npy", "-o", "out/"]
+    environment = {**os.environ, "PYTHONPATH": str(Path(anylayer.__file__).parents[1])}
+    done = subprocess.run(
+        [sys.executable, "-m", "anylayer", *words, *more], env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 1
+    assert "failed: " in done.stderr and "this is not an .npy file" in done.stderr
+    assert "wrote the results of 2 files to out" in done.stderr
+    found = {}
+    for part in Path("out").glob("*.parquet"):
+        found |= {Path(row["path"]).name: row for row in parquet.read_table(part).to_pylist()}
+    assert sorted(found) == ["picture.png", "x.npy"]
+    for file in ("x.npy", "picture.png"):
+        anylayer_command(*words, "-i", file, "-o", "one.npz", "-q")
+        for name, array in np.load("one.npz").items():
+            assert found[file][f"{name}.shape"] == list(array.shape)
+            np.testing.assert_allclose(found[file][name], array.ravel(), rtol=1e-6)

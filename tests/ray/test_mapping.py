@@ -1,0 +1,178 @@
+"""`anylayer.ray.map`: results, batches, failures, runs that are resumed, and processes that die."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import anylayer
+from anylayer.errors import InputError
+
+ray = pytest.importorskip("ray", reason="ray[data] is not installed")
+parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:ray.*", "ignore::FutureWarning:ray.*")
+
+NET = """
+name: "small" input: "data" input_shape { dim: 1 dim: 6 }
+layer { name: "mine" type: "Mine" bottom: "data" top: "mine" }
+layer { name: "fc" type: "InnerProduct" bottom: "mine" top: "fc" inner_product_param { num_output: 4
+  weight_filler { type: "constant" value: %s } } }
+"""
+LAYERS = '''"""A layer that needs a module beside it."""
+
+import anylayer
+from offsets import OFFSET
+
+
+@anylayer.layer("Mine")
+class Mine:
+    def __init__(self, params, blobs):
+        pass
+
+    def forward(self, inputs):
+        return [inputs[0] + OFFSET]
+'''
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[None]:
+    from anylayer.libraries.ray import cluster as started
+
+    with started(cpus=2):
+        yield
+
+
+@pytest.fixture
+def net(tmp_path: Path) -> anylayer.Net:
+    return small(tmp_path)
+
+
+def small(folder: Path, weight: float = 0.5) -> anylayer.Net:
+    (folder / "layers.py").write_text(LAYERS)
+    (folder / "offsets.py").write_text("import numpy as np\n\nOFFSET = np.float32(3)\n")
+    (folder / "small.prototxt").write_text(NET % weight)
+    return anylayer.read(folder / "small.prototxt", layers=[folder / "layers.py"]).fill()
+
+
+def arrays(folder: Path, count: int) -> list[str]:
+    """Write arrays, and return their files."""
+    (folder / "in").mkdir(exist_ok=True)
+    random = np.random.default_rng(0)
+    names = [folder / "in" / f"{i:03}.npy" for i in range(count)]
+    for name in names:
+        np.save(name, random.standard_normal((1, 6), np.float32))
+    return [str(name) for name in names]
+
+
+def load(path: str) -> dict[str, Any]:
+    import numpy
+
+    return {"data": numpy.load(path)}
+
+
+# Functions of a test module are pickled by their name, and the processes of the cluster cannot import it.
+load.__module__ = "__main__"
+
+
+def results(folder: Path) -> dict[str, np.ndarray]:
+    """Return the results of a folder by file. Each file has one result."""
+    found: dict[str, np.ndarray] = {}
+    for part in folder.glob("*.parquet"):
+        for row in parquet.read_table(part).to_pylist():
+            assert row["path"] not in found
+            found[row["path"]] = np.array(row["fc"], np.float32).reshape(row["fc.shape"])
+    return found
+
+
+def mapped(files: list[str], net: anylayer.Net, folder: Path, **more: Any) -> Any:
+    import anylayer.ray
+
+    return anylayer.ray.map(files, net, folder, **{"prepare": load, "engine": "onnxruntime", **more})
+
+
+def expected(net: anylayer.Net, files: list[str]) -> dict[str, np.ndarray]:
+    model = net.compile("numpy")
+    return {file: model(np.load(file))["fc"] for file in files}
+
+
+def need_equal(found: dict[str, np.ndarray], want: dict[str, np.ndarray]) -> None:
+    assert sorted(found) == sorted(want)
+    for file, array in want.items():
+        np.testing.assert_allclose(found[file], array, rtol=1e-5)
+
+
+def test_data_set_gets_outputs_as_columns(cluster: None, net: anylayer.Net) -> None:
+    import anylayer.ray
+    from anylayer.libraries.ray import data
+
+    x = np.random.default_rng(1).standard_normal((50, 6)).astype(np.float32)
+    rows = data().from_items([{"data": row, "number": i} for i, row in enumerate(x)])
+    found = anylayer.ray.map(rows, net, actors=2, engine="onnxruntime").take_all()
+    found.sort(key=lambda row: row["number"])
+    want = net.compile("numpy", shapes={"data": x.shape})(x)["fc"]
+    np.testing.assert_allclose(np.stack([row["fc"] for row in found]), want, rtol=1e-5)
+
+
+def test_files_get_results_and_bad_ones_are_listed(cluster: None, net: anylayer.Net, tmp_path: Path) -> None:
+    files = arrays(tmp_path, 70)
+    bad, empty = files[5], files[40]
+    Path(bad).write_bytes(b"no array")
+    np.save(empty, np.zeros((0, 6), np.float32))
+    missing = str(tmp_path / "in" / "absent.npy")
+    found = mapped([*files, missing], net, tmp_path / "out", actors=2)
+    good = [file for file in files if file not in (bad, empty)]
+    need_equal(results(tmp_path / "out"), expected(net, good))
+    assert (found.done, found.skipped, sorted(found.failed)) == (68, 0, sorted([bad, empty, missing]))
+    assert "FileNotFoundError" in found.failed[missing]
+    assert json.loads((tmp_path / "out" / "failed.json").read_text()) == found.failed
+
+
+def test_repeated_run_does_what_is_left(cluster: None, net: anylayer.Net, tmp_path: Path) -> None:
+    files = arrays(tmp_path, 40)
+    assert mapped(files[:30], net, tmp_path / "out", actors=1).done == 30
+    damaged = next((tmp_path / "out").glob("*.parquet"))
+    lost = parquet.read_table(damaged).num_rows
+    damaged.write_bytes(damaged.read_bytes()[:-20])
+    found = mapped(files, net, tmp_path / "out", actors=1)
+    assert (found.done, found.skipped) == (10 + lost, 30 - lost)
+    need_equal(results(tmp_path / "out"), expected(net, files))
+
+
+def test_results_of_another_network_are_not_mixed(cluster: None, net: anylayer.Net, tmp_path: Path) -> None:
+    files = arrays(tmp_path, 2)
+    mapped(files, net, tmp_path / "out", actors=1)
+    with pytest.raises(InputError, match="has results of another network, or of other options"):
+        mapped(files, small(tmp_path, 0.25), tmp_path / "out")
+    with pytest.raises(InputError, match="has results of another network, or of other options"):
+        mapped(files, net, tmp_path / "out", options="another prepare")
+    with pytest.raises(InputError, match="holds other files; give a new folder"):
+        mapped(files, net, tmp_path / "in")
+
+
+def test_killed_process_loses_nothing(cluster: None, net: anylayer.Net, tmp_path: Path) -> None:
+    files = arrays(tmp_path, 200)
+    mark, killer = str(tmp_path / "killed"), files[120]
+
+    def dying(path: str) -> dict[str, Any]:
+        if path == killer and not os.path.exists(mark):  # noqa: PTH110 (in a process of the cluster)
+            with open(mark, "w"):  # noqa: PTH123
+                os.kill(os.getpid(), signal.SIGKILL)
+        return {"data": np.load(path)}
+
+    found = mapped(files, net, tmp_path / "out", actors=2, prepare=dying)
+    assert os.path.exists(mark)  # noqa: PTH110
+    assert (found.done, found.failed) == (200, {})
+    need_equal(results(tmp_path / "out"), expected(net, files))
+
+
+def test_native_layers_are_refused(cluster: None, net: anylayer.Net, tmp_path: Path) -> None:
+    net.kernels = {"Mine": None}  # type: ignore[dict-item]
+    with pytest.raises(InputError, match="'Mine' is computed by a native library or an OpenCL kernel"):
+        mapped(arrays(tmp_path, 1), net, tmp_path / "out")
