@@ -186,6 +186,47 @@ def reference(
     return run
 
 
+def split_after(model: Any, nodes: Collection[str]) -> tuple[Any, Any]:
+    """Split an ONNX model, and return two models: the nodes of these names with all that they depend on, and the
+    rest. The first one has the inputs of the model, and the values that the second one reads as outputs."""
+    graph = shape_inference.infer_shapes(model).graph
+    known = {v.name: v for v in (*graph.value_info, *graph.input, *graph.output)}
+    needed: set[str] = set()
+    first, rest = [], []
+    for node in reversed(model.graph.node):
+        if node.name in nodes or needed.intersection(node.output):
+            first.append(node)
+            needed.update(node.input)
+        else:
+            rest.append(node)
+    given = {name for node in first for name in node.output}
+    read = {name for node in rest for name in node.input} | {v.name for v in model.graph.output}
+    halves = []
+    for part in (first, rest):
+        half = onnx.ModelProto()
+        half.CopyFrom(model)
+        del half.graph.node[:], half.graph.initializer[:], half.graph.value_info[:]
+        half.graph.node.extend(reversed(part))
+        used = {name for node in part for name in node.input}
+        half.graph.initializer.extend(t for t in model.graph.initializer if t.name in used)
+        halves.append(half)
+    del halves[0].graph.output[:]
+    halves[0].graph.output.extend(known[name] for name in sorted(given & read))
+    return halves[0], halves[1]
+
+
+def joined(first: Any, rest: Any) -> Any:
+    """Return the model whose parts `split_after` gives. The first part may have changed inside."""
+    whole = onnx.ModelProto()
+    whole.CopyFrom(first)
+    whole.graph.node.extend(rest.graph.node)
+    have = {t.name for t in first.graph.initializer}
+    whole.graph.initializer.extend(t for t in rest.graph.initializer if t.name not in have)
+    del whole.graph.output[:]
+    whole.graph.output.extend(rest.graph.output)
+    return whole
+
+
 def with_outputs(path: Path, values: Collection[str]) -> bytes:
     """Return an ONNX file as bytes, in which those of `values` that its operators give are outputs, too."""
     model = onnx.load(path)

@@ -56,14 +56,23 @@ def to_float16(model: Any, blocked: Sequence[str], nodes: Sequence[str], keep_io
     return converted.model
 
 
-def to_int8(model: Any, sets: Iterable[Mapping[str, Array]], nodes: Sequence[str]) -> Any:
+def to_int8(
+    model: Any, sets: Iterable[Mapping[str, Array]], nodes: Sequence[str], between: Sequence[str] | None = None
+) -> Any:
     """Return an ONNX model in which some convolutions and matrix products compute in int8.
 
     nodes: their names. Their weights become int8 with a scale per output channel; each of their inputs gets a
     QuantizeLinear and a DequantizeLinear (uint8), with the range that the values have for `sets`, inputs by name.
-    All other operators stay in float32. Exceptions of `sets` are passed on.
+    All other operators stay in float32, and those that no quantized node depends on are not run. Exceptions of
+    `sets` are passed on.
+
+    between: names of operators that compute in int8 where they lie before one of `nodes`. Then the outputs of
+    convolutions are quantized too. ONNX Runtime needs both to stay in int8 from one convolution to the next. None
+    for a runtime that finds out itself.
     """
     from onnxruntime import quantization
+
+    from anylayer.libraries.onnx import joined, split_after
 
     class Reader(quantization.CalibrationDataReader):  # type: ignore[misc]  # the package has no types
         def __init__(self) -> None:
@@ -73,23 +82,26 @@ def to_int8(model: Any, sets: Iterable[Mapping[str, Array]], nodes: Sequence[str
             given = next(self.sets, None)
             return None if given is None else dict(given)
 
-    producer, version = model.producer_name, model.producer_version
+    first, rest = split_after(model, nodes)
     for key in _PREPARED:
-        model.metadata_props.add(key=key, value="onnxruntime.quant")
-    types = sorted({node.op_type for node in model.graph.node if node.name in {*nodes}})
+        first.metadata_props.add(key=key, value="onnxruntime.quant")
+    plain = (
+        {"Gemm", "MatMul"} if between is not None else {n.op_type for n in first.graph.node if n.name in {*nodes}}
+    )
+    inner = {*(between or ())} & {n.name for n in first.graph.node}
     with tempfile.TemporaryDirectory() as folder:
         quantization.quantize_static(
-            model,
+            first,
             Path(folder) / "int8.onnx",
             Reader(),
             per_channel=True,
             activation_type=quantization.QuantType.QUInt8,
             weight_type=quantization.QuantType.QInt8,
-            nodes_to_quantize=[*nodes],
-            extra_options={"OpTypesToExcludeOutputQuantization": types},
+            nodes_to_quantize=[*nodes, *sorted(inner)],
+            extra_options={"OpTypesToExcludeOutputQuantization": sorted(plain)},
         )
-        done = quantization.quant_utils.onnx.load(Path(folder) / "int8.onnx")
-    done.producer_name, done.producer_version = producer, version
+        done = joined(quantization.quant_utils.onnx.load(Path(folder) / "int8.onnx"), rest)
+    done.producer_name, done.producer_version = model.producer_name, model.producer_version
     for prop in [p for p in done.metadata_props if p.key in _PREPARED]:
         done.metadata_props.remove(prop)
     return done

@@ -10,6 +10,7 @@ import numpy as np
 
 from anylayer.errors import InputError, nearest, need, wording
 from anylayer.graph import Graph, Op
+from anylayer.graph.facts import producer
 from anylayer.network import Array
 from anylayer.numerics import DEEP_HALF_TOLERANCE, INT8_TOLERANCE, largest
 from anylayer.source import Source, Written
@@ -26,6 +27,26 @@ IN_FLOAT32 = (
 those that compute coordinates of boxes and samples."""
 _INT8 = ("Conv", "Gemm", "MatMul")
 """Operators that are quantized where their weights are constant."""
+
+_BETWEEN = (
+    *("Relu", "Clip", "LeakyRelu", "MaxPool", "AveragePool", "GlobalAveragePool", "Add", "Mul", "Concat", "Split"),
+    *(
+        "Reshape",
+        "Transpose",
+        "Squeeze",
+        "Unsqueeze",
+        "Slice",
+        "Pad",
+        "Flatten",
+        "Gather",
+        "DepthToSpace",
+        "Resize",
+    ),
+)
+"""Operators that compute in int8 between two quantized operators, if the runtime has kernels of int8 for them."""
+
+_FUSED = ("Relu", "Clip")
+"""Operators that become a part of the sum before them: a node of these stays in float32 together with its sum."""
 
 Sets = Sequence[Mapping[str, Array]]
 """Sets of inputs by name."""
@@ -71,15 +92,20 @@ class Precision:
         """Return the titles of the operators that must stay in float32. titles: of all operators."""
         return [title for o, title in zip(graph.ops, titles) if o.scope in self.float32]
 
-    def quantized(self, graph: Graph, titles: Sequence[str], source: Source) -> list[str]:
-        """Return the titles of the operators that compute in int8: sums whose weights are constant, except those
-        of the user's layers. Raises InputError where there are none."""
+    def quantized(self, graph: Graph, titles: Sequence[str], source: Source) -> tuple[list[str], list[str]]:
+        """Return the titles of the sums whose weights are constant, and of the operators that may compute in int8
+        between them; without those of the user's layers. Raises InputError where there are no such sums."""
         custom = {t.node.name for t in source.nodes if t.node.type in source.user_types}
         left = custom | self.float32
+        sums = [producer(graph.producers, o.inputs[0]) for o in graph.ops if o.op in _FUSED and o.scope in left]
+        left |= {o.scope for o in sums if o is not None}
         found = [t for o, t in zip(graph.ops, titles) if _is_weighted_sum(o) and o.scope not in left]
         rule = f"{_spelled('int8')} needs a convolution or matrix product with constant weights outside your own"
         need(found, f"{rule} layers, and this network has none", InputError)
-        return found
+        between = [
+            t for o, t in zip(graph.ops, titles) if o.op in _BETWEEN and not o.domain and o.scope not in left
+        ]
+        return found, between
 
 
 def precision_of(

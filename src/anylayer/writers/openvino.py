@@ -118,7 +118,8 @@ def _model(graph: Graph, source: Source, shared: list[Array], precision: Precisi
     if precision.int8:
         from anylayer.libraries.onnxruntime import to_int8
 
-        proto = to_int8(proto, precision.calibrate, precision.quantized(graph, titles(graph), source))
+        nodes, _ = precision.quantized(graph, titles(graph), source)
+        proto = to_int8(proto, precision.calibrate, nodes)
     model = read_onnx(proto.SerializeToString())
     parameters = {p.get_friendly_name(): p for p in model.get_parameters()}
     for name, array in constants.items():

@@ -133,7 +133,8 @@ def _save(graph: Graph, source: Source, path: Path, weights: _WeightsFile | None
     elif precision.int8:
         from anylayer.libraries.onnxruntime import to_int8
 
-        model = to_int8(model, precision.calibrate, precision.quantized(graph, titles(graph), source))
+        nodes, between = precision.quantized(graph, titles(graph), source)
+        model = to_int8(model, precision.calibrate, nodes, between)
     path.write_bytes(model.SerializeToString(deterministic=True))
 
 
