@@ -18,6 +18,10 @@ from anylayer.errors import NetworkError, need
 
 Array = NDArray[Any]
 Shape = tuple[int, ...]
+MAX_VALUES = 2**31 - 1
+"""Values of one array, and so the largest size of an axis: engines and files count in int32."""
+MAX_RANK = 32
+"""Axes of an array: the limit of NumPy 1 and of Caffe (blob.hpp kMaxBlobAxes)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -339,7 +339,7 @@ def test_unknown_type_in_option_is_refused(tmp_path: Path, option: str) -> None:
 
 def test_options_of_other_formats(tmp_path: Path) -> None:
     with pytest.raises(
-        InputError, match=r"dialect: an ONNX model .* has no such option; its options: batch, external"
+        InputError, match=r"dialect: an ONNX model .* has no such option; its options: batch, calibrate, external"
     ):
         read(tmp_path).write(tmp_path / "net.onnx", dialect="ssd")
     with pytest.raises(InputError, match=r"extrenal: an ONNX model .* did you mean 'external'"):

@@ -19,7 +19,7 @@ _DIRECTIONS = ("LR", "TB", "BT", "RL")
 _BLOB = "shape=octagon, style=filled, fillcolor=lightgray"
 _LAYER = "shape=box, style=filled, fillcolor=lightblue"
 _ACTIVATION = "shape=box, style=filled, fillcolor=palegreen"
-_LIMIT_SECONDS = 120
+_MAX_SECONDS = 120
 
 
 def draw_net(caffe_net: Any, rankdir: str = "LR", ext: str = "png", phase: int | None = None) -> bytes:
@@ -36,7 +36,7 @@ def draw_net(caffe_net: Any, rankdir: str = "LR", ext: str = "png", phase: int |
     if program is None:
         raise FileError(f"to draw .{ext} files install Graphviz, for example: apt install graphviz")
     done = subprocess.run(
-        [program, f"-T{ext}"], input=text, capture_output=True, timeout=_LIMIT_SECONDS, check=False
+        [program, f"-T{ext}"], input=text, capture_output=True, timeout=_MAX_SECONDS, check=False
     )
     need(done.returncode == 0, f"Graphviz: {done.stderr.decode(errors='replace').strip()}", FileError)
     return done.stdout

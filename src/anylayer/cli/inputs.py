@@ -37,7 +37,7 @@ _DEFAULT_SOURCES = {
 }
 """The source of a recipe for which neither the file nor the command line specifies anything, by format."""
 
-_ARRAY_LIMIT = 1 << 33
+_MAX_ARRAY_BYTES = 1 << 33
 """Bytes of one array of an .npz file."""
 
 
@@ -327,7 +327,7 @@ def read_npz(path: Path) -> dict[str, Array]:
 
 
 def _entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Array:
-    if entry.file_size >= _ARRAY_LIMIT:
+    if entry.file_size >= _MAX_ARRAY_BYTES:
         raise FileError(f"array '{entry.filename}' is larger than 8 GiB")
     with archive.open(entry) as file:
         version = np.lib.format.read_magic(file)

@@ -21,10 +21,10 @@ from anylayer.network import Array, TensorType
 DRAWN = ("map", "classes", "picture", "tiles")
 """The presentations that are images."""
 
-_JSON_LIMIT = 1000
+_MAX_JSON_VALUES = 1000
 """Values of an output up to which JSON contains them."""
 
-_LINE_LIMIT = 16
+_MAX_LINE_VALUES = 16
 """Values of an output up to which a line contains them."""
 
 
@@ -224,7 +224,7 @@ def lines(name: str, output: Array, options: ShowOptions, place: Placement | Non
         for d in found:
             corners = " ".join(_coordinate(v, 1 if place else 4) for v in d.box)
             yield f"  {d.score:.3f}  {corners}  {d.number:3d}  {d.label}".rstrip()
-    elif output.size <= _LINE_LIMIT:
+    elif output.size <= _MAX_LINE_VALUES:
         yield f"{head}: {' '.join(f'{v:.6g}' for v in output.ravel().tolist())}"
     else:
         yield f"{head}: {summary(output)}"
@@ -253,6 +253,6 @@ def json_data(name: str, output: Array, options: ShowOptions, place: Placement |
         if finite.size:
             mean = float(finite.mean(dtype=np.float64))
             data.update(min=finite.min().item(), max=finite.max().item(), mean=mean)
-        if output.size <= _JSON_LIMIT:
+        if output.size <= _MAX_JSON_VALUES:
             data["values"] = output.tolist()
     return data

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from anylayer.network import Array
     from anylayer.runtime.model import Model
 
-_RETIMED_LIMIT = 0.5
+_MAX_RETIMED_SECONDS = 0.5
 """Seconds up to which the first run is timed a second time, since it includes one-time work."""
 
 Outputs = dict[str, "Array"]
@@ -177,7 +177,7 @@ class Runner:
             if self.model is None:
                 self.model = self.net.compile(self.engine, shapes, self.threads, list(self.blobs) or None)
             outputs, spent = _timed(self.model, arrays)
-            if not self.seconds and spent < _RETIMED_LIMIT:
+            if not self.seconds and spent < _MAX_RETIMED_SECONDS:
                 outputs, again = _timed(self.model, arrays)
                 spent = min(spent, again)
         key = tuple(shapes.items())

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _ABSENT = object()
 _RESERVED = {"np", "anylayer", "blobs", "forward", "getMemoryShapes"}
-_VALUE_LIMIT = 77
+_MAX_VALUE_LENGTH = 77
 """Characters of a param's value; a longer one is cut."""
 
 _PROGRAM_LENGTH = 200
@@ -234,7 +234,7 @@ def _is_program(value: object) -> bool:
 
 
 def _short(text: str) -> str:
-    return text if len(text) <= _VALUE_LIMIT else f"{text[: _VALUE_LIMIT - 3]}..."
+    return text if len(text) <= _MAX_VALUE_LENGTH else f"{text[: _MAX_VALUE_LENGTH - 3]}..."
 
 
 def _doc(text: object) -> str:

@@ -16,15 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 from anylayer.errors import AnyLayerError, EngineError, LayerError, need, wording
 from anylayer.graph import Graph, Value
-from anylayer.network import Array, TensorType
+from anylayer.network import MAX_RANK, MAX_VALUES, Array, TensorType
 
 if TYPE_CHECKING:
     from anylayer.layer import Bound
 
-MAX_VALUES = 2**31 - 1
-"""Values per array: Caffe's limit for a blob (blob.cpp Reshape, "blob size exceeds INT_MAX")."""
-MAX_AXES = 32
-"""Axes per array: Caffe's limit for a blob (blob.hpp kMaxBlobAxes)."""
 MAX_OPERATORS = 50_000
 """Operators per network."""
 MAX_LAYER_OPERATORS = 30_000
@@ -87,8 +83,8 @@ def size(type_: TensorType | Value) -> int:
 
 
 def need_countable(shape: Sequence[Any], what: str = "an array", error: type[AnyLayerError] = LayerError) -> None:
-    """Refuse a shape of more than MAX_AXES axes or MAX_VALUES values. A dynamic size counts as 1."""
-    need(len(shape) <= MAX_AXES, f"{what} would have {len(shape)} axes; the limit is {MAX_AXES}", error)
+    """Refuse a shape of more than MAX_RANK axes or MAX_VALUES values. A dynamic size counts as 1."""
+    need(len(shape) <= MAX_RANK, f"{what} would have {len(shape)} axes; the limit is {MAX_RANK}", error)
     count = math.prod(int(d) for d in shape if isinstance(d, int))
     need(
         count <= MAX_VALUES,

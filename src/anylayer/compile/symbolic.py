@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.compile.limits import MAX_VALUES
 from anylayer.compile.sizes import SizeOperators
 from anylayer.errors import TraceError
 from anylayer.graph.expressions import Expression, Ranges, bounds, symbol
@@ -25,7 +24,7 @@ from anylayer.graph.open_sizes import solved
 from anylayer.graph.sized import Element, elements_of
 from anylayer.graph.sizes import Dim
 from anylayer.graph.symbolic import Size, holds_symbolic
-from anylayer.network import Array
+from anylayer.network import MAX_VALUES, Array
 from anylayer.optimize.simplify import simplify
 
 

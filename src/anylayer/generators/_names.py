@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-_LONGEST = 64
+_MAX_NAME_LENGTH = 64
 """Characters of a name that an identifier keeps."""
 
 
@@ -27,7 +27,7 @@ class Names:
         otherwise: the identifier for a name without letters and digits, and the beginning of one that would begin
         with a digit. A number is appended to a name that is reserved or given already.
         """
-        plain = re.sub(r"[^A-Za-z0-9]+", "_", wanted).strip("_")[:_LONGEST].strip("_")
+        plain = re.sub(r"[^A-Za-z0-9]+", "_", wanted).strip("_")[:_MAX_NAME_LENGTH].strip("_")
         if not plain or plain[0].isdigit():
             plain = f"{otherwise}_{plain}".strip("_")
         name, count = plain, 1

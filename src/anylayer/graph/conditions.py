@@ -8,7 +8,7 @@ import operator
 from collections.abc import Callable, Mapping
 from typing import Any
 
-_LONGEST = 2000
+_MAX_LENGTH = 2000
 """The most characters of a condition that are read."""
 _OPERATIONS: dict[type[ast.AST], Callable[..., Any]] = {
     ast.Add: operator.add,
@@ -38,7 +38,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
 def evaluate(text: str, symbols: Mapping[str, int]) -> bool | None:
     """Return whether a condition holds for these values, or None where it cannot be evaluated."""
     try:
-        tree = ast.parse(text, mode="eval").body if len(text) <= _LONGEST else None
+        tree = ast.parse(text, mode="eval").body if len(text) <= _MAX_LENGTH else None
         return bool(_value(tree, symbols)) if isinstance(tree, ast.Compare) else None
     except (SyntaxError, ValueError, ArithmeticError, KeyError, TypeError, RecursionError, MemoryError):
         return None

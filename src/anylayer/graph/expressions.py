@@ -14,8 +14,8 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
-LARGEST = 2**31 - 1
-"""The largest value of a symbol."""
+from anylayer.network import MAX_VALUES
+
 _FUNCTIONS: dict[str, Callable[..., int]] = {
     "//": lambda a, b: a // b,
     "max": max,
@@ -244,7 +244,7 @@ def least_value(e: Expression, name: str, low: int) -> int | None:
     high = low
     while e.value({name: high}) < 0:
         high = high * 2 + 1
-        if high > LARGEST:
+        if high > MAX_VALUES:
             return None
     while low < high:
         middle = (low + high) // 2
@@ -371,7 +371,7 @@ def _interval(terms: Mapping[Monomial, Any], ranges: Ranges) -> Bounds:
 
 def _atom_bounds(atom: Atom, ranges: Ranges) -> Bounds:
     if not atom.function:
-        return ranges.get(atom.name, (1, LARGEST))
+        return ranges.get(atom.name, (1, MAX_VALUES))
     if len(atom.arguments) == 1:
         return -math.inf, math.inf
     ends_of = [bounds(e, ranges) for e in atom.arguments]

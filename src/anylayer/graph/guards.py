@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from anylayer.graph.expressions import (
-    LARGEST,
     Expression,
     Ranges,
     bounds,
@@ -23,6 +22,7 @@ from anylayer.graph.expressions import (
 )
 from anylayer.graph.place import user_place
 from anylayer.graph.reals import Real
+from anylayer.network import MAX_VALUES
 
 RELATIONS: dict[str, Callable[[Any, Any], bool]] = {
     "==": operator.eq,
@@ -82,7 +82,7 @@ class SymbolicTrace:
         if len(needed) != 1 or len(needed[0].symbols) != 1 or not is_increasing(needed[0]):
             return False
         (name,) = needed[0].symbols
-        low, high = self.ranges.get(name, (1, LARGEST))
+        low, high = self.ranges.get(name, (1, MAX_VALUES))
         least = least_value(needed[0], name, low)
         if least is None or least > high:
             return False

@@ -12,10 +12,10 @@ import numpy as np
 
 from anylayer.errors import InputError, need
 from anylayer.graph.conditions import evaluate
-from anylayer.graph.expressions import LARGEST, Expression, constant, symbol
+from anylayer.graph.expressions import Expression, constant, symbol
 from anylayer.graph.guards import Guard
 from anylayer.graph.symbolic import new_size
-from anylayer.network import TensorType
+from anylayer.network import MAX_VALUES, TensorType
 
 _TOKEN = re.compile(r"\s*(?:(\d+)|([A-Za-z_]\w*)|([-+*]))")
 _RANGE = re.compile(r"\s*(?:(\d+)\s*<=)?\s*([^<>=]+?)\s*(?:(<=|>=)\s*(\d+))?\s*")
@@ -68,7 +68,7 @@ class OpenSizes:
         """Return the ranges and the guards as text."""
         found = []
         for name, (low, high) in self.ranges.items():
-            if high < LARGEST:
+            if high < MAX_VALUES:
                 found.append(f"{low} <= {name} <= {high}")
             elif low > 1:
                 found.append(f"{name} >= {low}")
@@ -123,7 +123,7 @@ class StatedSizes:
     def from_json(text: str) -> StatedSizes | None:
         """Return the statement in a file's metadata, or None where it is damaged."""
         try:
-            found: Any = json.loads(text) if len(text) <= _LONGEST else None
+            found: Any = json.loads(text) if len(text) <= _MAX_LENGTH else None
             shapes = {str(n): tuple(map(str, s)) for n, s in found["shapes"].items()}
             return StatedSizes(shapes, tuple(map(str, found["conditions"])))
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
@@ -160,7 +160,7 @@ class StatedSizes:
 
 SIZES = "anylayer.sizes"
 """The key of the statement in a file's metadata."""
-_LONGEST = 100_000
+_MAX_LENGTH = 100_000
 """The most characters of a statement that are read."""
 
 
@@ -186,7 +186,7 @@ def parse_sizes(shapes: Mapping[str, Sequence[Any]]) -> OpenSizes | None:
 def _size(text: Any, where: str, limits: dict[str, tuple[int, int]]) -> Expression:
     """Return one size as an expression, and enter its symbols and their ranges in `limits`."""
     if isinstance(text, Expression):
-        limits.update({name: limits.get(name, (1, LARGEST)) for name in sorted(text.symbols)})
+        limits.update({name: limits.get(name, (1, MAX_VALUES)) for name in sorted(text.symbols)})
         return text
     if isinstance(text, (int, np.integer)):
         need(text >= 0, f"{where}: a size must be 0 or more, got {text}", InputError)
@@ -207,10 +207,10 @@ def _size(text: Any, where: str, limits: dict[str, tuple[int, int]]) -> Expressi
         InputError,
     )
     for name in sorted(found.symbols, key=text.index):
-        least, most = limits.get(name, (1, LARGEST))
+        least, most = limits.get(name, (1, MAX_VALUES))
         if name == only:
             least = max(least, int(low or 1), int(bound) if relation == ">=" else 1)
-            most = min(most, int(bound) if relation == "<=" else LARGEST)
+            most = min(most, int(bound) if relation == "<=" else MAX_VALUES)
         limits[name] = least, most
     return found
 

@@ -9,7 +9,7 @@ import numpy as np
 from anylayer.errors import InputError, need
 from anylayer.network import Array
 
-_CLASS_LIMIT = 1 << 16
+_MAX_CLASSES = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -54,8 +54,8 @@ def classes(labels: Array) -> tuple[Array, str]:
     """Return a plane (H, W) of class numbers as an image (H, W, 3) in BGR order, and a text with the classes."""
     low, high = float(labels.min()), float(labels.max())
     need(
-        low >= 0 and high < _CLASS_LIMIT and bool((labels == np.floor(labels)).all()),
-        f"class numbers must be integers in 0..{_CLASS_LIMIT - 1}; these are in {low:g}..{high:g}",
+        low >= 0 and high < _MAX_CLASSES and bool((labels == np.floor(labels)).all()),
+        f"class numbers must be integers in 0..{_MAX_CLASSES - 1}; these are in {low:g}..{high:g}",
         InputError,
     )
     present = np.unique(labels).astype(int)

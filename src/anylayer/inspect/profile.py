@@ -30,7 +30,7 @@ _WARM_UP = 3
 """Runs before the measurement."""
 _LEAST = 5
 """The least number of runs that are measured."""
-_MOST = 1000
+_MAX_RUNS = 1000
 """The largest number of runs that are measured, because an engine may keep every run's counters."""
 _PAUSE = 0.07
 """Seconds after which the threads of an engine's last call have stopped to spin."""
@@ -94,7 +94,7 @@ def _timed(call: Callable[[], object], seconds: float) -> list[float]:
         call()
     times: list[float] = []
     stop = time.perf_counter() + seconds
-    while len(times) < _LEAST or (time.perf_counter() < stop and len(times) < _MOST):
+    while len(times) < _LEAST or (time.perf_counter() < stop and len(times) < _MAX_RUNS):
         start = time.perf_counter()
         call()
         times.append(time.perf_counter() - start)
@@ -177,7 +177,7 @@ class _Measured:
             if self._counts(step):
                 step.program.reset()
         stop = time.perf_counter() + seconds
-        for done in range(_MOST):
+        for done in range(_MAX_RUNS):
             if done >= _LEAST and time.perf_counter() >= stop:
                 break
             self._once(values)

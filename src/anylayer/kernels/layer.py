@@ -18,12 +18,10 @@ from anylayer.kernels.negotiation import Edge, Negotiation, is_turned
 from anylayer.kernels.params import Arena, need_known, node_of
 from anylayer.layer import Definition
 from anylayer.layer.order import permutation, permuted
-from anylayer.network import ABSENT, Array, Network, Node, Shape, TensorType
+from anylayer.network import ABSENT, MAX_VALUES, Array, Network, Node, Shape, TensorType
 
-_INTERNAL_LIMIT = 1000
+_MAX_INTERNALS = 1000
 """The number of internal arrays that a layer may have at most."""
-_VALUES_LIMIT = 2**31 - 1
-"""The number of values of one array."""
 
 
 class NativeType:
@@ -166,7 +164,7 @@ class NativeLayer:
             f"getMemoryShapes gives {made.output_count} shapes, the node has {count} outputs",
         )
         need(
-            made.internal_count <= _INTERNAL_LIMIT,
+            made.internal_count <= _MAX_INTERNALS,
             f"getMemoryShapes asks for {made.internal_count} internal arrays",
         )
         outputs = [_shape_of(at, f"output {i}") for i, at in enumerate(_addresses(made.outputs, count))]
@@ -243,5 +241,5 @@ def _shape_of(at: int, what: str) -> Shape:
     need(found.sizes or not found.rank, f"getMemoryShapes gives no sizes for {what}")
     shape = tuple((ctypes.c_int64 * found.rank).from_address(found.sizes)) if found.rank else ()
     need(all(d >= 0 for d in shape), f"getMemoryShapes gives {shape} for {what}, a size cannot be negative")
-    need(math.prod(shape) <= _VALUES_LIMIT, f"getMemoryShapes gives {shape} for {what}, which is too large")
+    need(math.prod(shape) <= MAX_VALUES, f"getMemoryShapes gives {shape} for {what}, which is too large")
     return shape

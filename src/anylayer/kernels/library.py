@@ -16,7 +16,7 @@ from anylayer.errors import FileError
 from anylayer.kernels import abi
 from anylayer.kernels.files import need_library
 
-_LIBRARY_LIMIT = 10_000
+_MAX_TYPES = 10_000
 """The number of layer types that a library may have at most."""
 
 
@@ -122,8 +122,8 @@ def _need_version(at: int, path: str) -> None:
 
 def _take_types(library: Library, table: Any, path: str) -> None:
     count = table.type_count
-    if not 0 < count <= _LIBRARY_LIMIT or not table.types:
-        raise FileError(f"registers {count} layer types, expected 1 to {_LIBRARY_LIMIT}", path)
+    if not 0 < count <= _MAX_TYPES or not table.types:
+        raise FileError(f"registers {count} layer types, expected 1 to {_MAX_TYPES}", path)
     for at in (ctypes.c_void_p * count).from_address(table.types):
         size = ctypes.c_uint32.from_address(at).value if at else 0
         if size < ctypes.sizeof(abi.Type):

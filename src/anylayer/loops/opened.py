@@ -9,7 +9,7 @@ from typing import Any
 
 from anylayer.errors import AnyLayerError, TraceError
 from anylayer.graph import Graph, Value
-from anylayer.graph.expressions import LARGEST, Expression, Ranges, constant, divided_by_common, symbol
+from anylayer.graph.expressions import Expression, Ranges, constant, divided_by_common, symbol
 from anylayer.graph.guards import Guard, symbolic_trace
 from anylayer.graph.open_sizes import solved
 from anylayer.graph.sized import elements_of
@@ -18,7 +18,7 @@ from anylayer.graph.symbolic import new_size
 from anylayer.layer import Bound
 from anylayer.loops.composites import expanded
 from anylayer.loops.ir import atoms_of, substituted
-from anylayer.network import TensorType
+from anylayer.network import MAX_VALUES, TensorType
 from anylayer.optimize.simplify import simplify
 from anylayer.tracing import substitute_numpy, trace, trace_checked
 
@@ -118,7 +118,7 @@ class _Opening:
         traced = {s: self.values[s] for s in sizes}
         ranges = {s: r for s, r in ranges.items() if s in found}
         limits = [Guard(symbol(s), ">=", constant(low)) for s, (low, _) in ranges.items() if low > 1]
-        limits += [Guard(symbol(s), "<=", constant(high)) for s, (_, high) in ranges.items() if high < LARGEST]
+        limits += [Guard(symbol(s), "<=", constant(high)) for s, (_, high) in ranges.items() if high < MAX_VALUES]
         return Opened(graph, sizes, ranges, [*limits, *guards], traced)
 
     def traced_until_fixed(self) -> tuple[Graph, list[Guard], Ranges]:
@@ -152,7 +152,7 @@ class _Opening:
             TensorType(tuple(new_size(e.value(values), e) for e in shape), kind.dtype)
             for shape, kind in zip(self.shapes, self.layer.types)
         ]
-        with symbolic_trace(dict.fromkeys(self.names, (1, LARGEST))) as recorded:
+        with symbolic_trace(dict.fromkeys(self.names, (1, MAX_VALUES))) as recorded:
             with substitute_numpy() if self.layer.definition.built_in else nullcontext():
                 graph = _trace(self.layer, types)
             with substitute_numpy():

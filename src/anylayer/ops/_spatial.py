@@ -11,13 +11,12 @@ import numpy as np
 
 from anylayer.errors import need
 from anylayer.graph.symbolic import as_int, extreme, is_symbolic, plain
-from anylayer.network import Array
+from anylayer.network import MAX_VALUES, Array
 from anylayer.tracing import primitives
 
 Ints = int | Sequence[int]
 """One integer for all spatial axes, or one per spatial axis."""
 Pairs = tuple[tuple[int, int], ...]
-_ELEMENT_LIMIT = 2**31
 
 
 def integer(value: Any, what: str, least: int = 1) -> int:
@@ -46,8 +45,8 @@ def need_room(shape: Sequence[Any], what: str) -> None:
     """
     count = math.prod(n for n in plain(shape) if isinstance(n, (int, np.integer)))
     need(
-        count <= _ELEMENT_LIMIT,
-        f"{what} of shape {tuple(shape)} would have {count} values, more than {_ELEMENT_LIMIT}",
+        count <= MAX_VALUES,
+        f"{what} of shape {tuple(shape)} would have {count} values, more than {MAX_VALUES}",
     )
 
 

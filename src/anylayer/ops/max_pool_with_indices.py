@@ -16,7 +16,7 @@ from anylayer.ops.max_pool import lowest, pad_with_lowest, record_max_pool
 from anylayer.tracing import record
 from anylayer.tracing.primitives import cast
 
-_CELL_LIMIT = 1024
+_MAX_CELLS = 1024
 
 
 @operator
@@ -45,7 +45,7 @@ def max_pool_with_indices(
 def _plan(x: Array, kernel: Ints, strides: Ints, pads: Ints, dilations: Ints, ceil_mode: bool) -> PoolingPlan:
     plan = pooling(x, kernel, strides, pads, dilations, ceil_mode, "max_pool_with_indices")
     cells = math.prod(plan.kernel)
-    need(cells <= _CELL_LIMIT, f"max_pool_with_indices takes kernels of up to {_CELL_LIMIT} cells, got {cells}")
+    need(cells <= _MAX_CELLS, f"max_pool_with_indices takes kernels of up to {_MAX_CELLS} cells, got {cells}")
     return plan
 
 

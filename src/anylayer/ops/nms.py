@@ -11,7 +11,7 @@ from anylayer.ops._operator import operator
 from anylayer.ops._spatial import integer, need_room
 from anylayer.tracing import record
 
-_CACHE_LIMIT = 1 << 26
+_MAX_CACHE = 1 << 26
 
 
 def _check(boxes: Array, scores: Array, max_per_class: int, iou_threshold: float) -> tuple[int, int]:
@@ -73,7 +73,7 @@ class _Overlaps:
             union = self.area[i] + self.area - common
             share = np.divide(common, union, out=np.zeros_like(common), where=common > 0)
             found = (common > 0) & (share > self.threshold)
-            if len(self._masks) * len(found) < _CACHE_LIMIT:
+            if len(self._masks) * len(found) < _MAX_CACHE:
                 self._masks[i] = found
         return found
 

@@ -14,7 +14,7 @@ from anylayer.ops._spatial import Ints, integer, need_room, per_axis
 from anylayer.tracing import record
 from anylayer.tracing.primitives import cast
 
-_SAMPLE_LIMIT = 1 << 16
+_MAX_SAMPLES = 1 << 16
 
 
 @operator
@@ -92,8 +92,8 @@ def _samples(
     if grid < 1:
         return np.zeros((bins, 1), np.float32), 0
     need(
-        grid * bins <= _SAMPLE_LIMIT,
-        f"a region of {extent:g} cells needs {grid * bins} samples, more than {_SAMPLE_LIMIT}",
+        grid * bins <= _MAX_SAMPLES,
+        f"a region of {extent:g} cells needs {grid * bins} samples, more than {_MAX_SAMPLES}",
     )
     bin_, sample = np.divmod(np.arange(bins * grid), grid)
     at = (

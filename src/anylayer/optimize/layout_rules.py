@@ -15,7 +15,7 @@ from anylayer.optimize.layout import LayoutPropagation, broadcast_view, layout_r
 from anylayer.optimize.views import View, identity_view, transposed_view
 
 Views = list["View | None"]
-_WEIGHTS_LIMIT = 1 << 25
+_MAX_WEIGHT_BYTES = 1 << 25
 """The limit for weights that are copied, with permuted rows, to save a Transpose of the input: 32 MiB."""
 
 
@@ -324,7 +324,7 @@ def _product(do: LayoutPropagation, o: Op, views: Views) -> list[View] | None:
     if x is None or weights is None or weights.base.const is None or do.exact or o.attrs.get("transA"):
         return None
     array = weights.base.const
-    if array.ndim != 2 or len(x.shape) < 2 or x.keeps_order or array.nbytes > _WEIGHTS_LIMIT:
+    if array.ndim != 2 or len(x.shape) < 2 or x.keeps_order or array.nbytes > _MAX_WEIGHT_BYTES:
         return None
     row = x.groups()[-1]
     others = len(x.permutation) - len(row)

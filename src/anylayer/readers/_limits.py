@@ -6,8 +6,6 @@ Each limit is far above what real networks need.
 # every format
 MAX_NODES = 50_000
 """Nodes of a network. The nodes of inlined functions and of subgraphs count."""
-MAX_RANK = 32
-"""Axes of an array, which is also the limit of NumPy 1."""
 MAX_NESTING = 64
 """Levels of nested messages, XML elements, declarations or arguments, and of TensorFlow's function calls."""
 MAX_GRAPH_NESTING = 32

@@ -15,7 +15,7 @@ import numpy as np
 from anylayer.compile.plan import HostStep, KernelStep, Plan
 from anylayer.network import Array, TensorType
 
-_LARGEST = 1 << 26
+_MAX_BYTES = 1 << 26
 """Bytes of the largest array that is kept."""
 
 
@@ -44,7 +44,7 @@ def scratch_types(plan: Plan) -> dict[str, TensorType]:
 def _is_kept(kind: TensorType) -> bool:
     """Return whether an array of this type has a fixed size that is not too large to be kept."""
     static = all(isinstance(d, int) for d in kind.shape)
-    return static and math.prod(kind.shape) * kind.dtype.itemsize <= _LARGEST
+    return static and math.prod(kind.shape) * kind.dtype.itemsize <= _MAX_BYTES
 
 
 class Scratch(threading.local):

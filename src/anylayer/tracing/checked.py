@@ -17,7 +17,7 @@ from anylayer.tracing.state import Snapshot, replace_counters, state_refusal
 from anylayer.tracing.substitution import call_user, substitute_numpy
 
 Forward = Callable[[list[Array]], Sequence[Array]]
-_OPERATOR_LIMIT = 5000
+_MAX_OPERATORS = 5000
 """The most operators that a second attempt may record; a larger graph writes single elements."""
 
 
@@ -43,7 +43,7 @@ def trace_checked(
     """
     if traces_symbolically():  # plain NumPy would turn the sizes into numbers
         with substitute_numpy() as globals_of, repeated_trace() as restart:
-            return _trace_twice(function, types, prefix, _OPERATOR_LIMIT, subject, globals_of, restart)
+            return _trace_twice(function, types, prefix, _MAX_OPERATORS, subject, globals_of, restart)
     try:
         return _trace_twice(function, types, prefix, None, subject)
     except TraceError as error:
@@ -51,7 +51,7 @@ def trace_checked(
     again = rebuild() if rebuild is not None else function
     try:
         with substitute_numpy() as globals_of:
-            return _trace_twice(again, types, prefix, _OPERATOR_LIMIT, subject, globals_of)
+            return _trace_twice(again, types, prefix, _MAX_OPERATORS, subject, globals_of)
     except _UserError as error:  # the substitute may have caused it
         raise (error if isinstance(first, _UserError) else first) from None
     except TraceError as error:  # the second attempt got further

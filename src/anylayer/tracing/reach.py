@@ -22,9 +22,9 @@ import numpy as np
 from anylayer.tracing.array import TracedArray
 from anylayer.tracing.bytecode import Mentions, Reference, mentions
 
-_FUNCTION_LIMIT = 500
+_MAX_FUNCTIONS = 500
 """The most functions that are inspected. More than that belong to libraries."""
-_OBJECT_LIMIT = 5000
+_MAX_OBJECTS = 5000
 """The most objects that are inspected."""
 _BY_NAME_ONLY = ("__init__", "__new__", "__dict__", "__weakref__")
 """Attributes of a class that are inspected only if the code mentions their names."""
@@ -128,7 +128,7 @@ class Reach:
 
     def _visit(self, x: Any, label: str) -> None:
         """Queue an object for inspection. `label` names it if a call may change it, else it is ""."""
-        if type(x) is not TracedArray and id(x) not in self._seen and len(self._seen) < _OBJECT_LIMIT:
+        if type(x) is not TracedArray and id(x) not in self._seen and len(self._seen) < _MAX_OBJECTS:
             self._seen[id(x)] = x
             self._waiting.append((x, label))
 
@@ -176,7 +176,7 @@ class Reach:
     # -------------------------------------------------------------- functions
 
     def _function(self, f: types.FunctionType) -> None:
-        if not _is_inspected(f) or self.functions >= _FUNCTION_LIMIT:
+        if not _is_inspected(f) or self.functions >= _MAX_FUNCTIONS:
             return
         self.functions += 1
         found = mentions(f.__code__)

@@ -22,7 +22,7 @@ from anylayer.tracing.array import TracedArray
 from anylayer.tracing.reach import Reach, is_users_class
 
 GENERATORS = "the random number generator"
-_VALUE_LIMIT = 200_000
+_MAX_COMPARED = 200_000
 """The most values that a snapshot compares."""
 _ATOMS = (
     bool,
@@ -40,9 +40,9 @@ _ATOMS = (
     slice,
     type,
 )
-_DEPTH_LIMIT = 30
+_MAX_DEPTH = 30
 """The most levels of nested containers and objects that a snapshot descends."""
-_CHECKSUM_LIMIT = 1 << 20
+_MAX_CHECKSUM_BYTES = 1 << 20
 """The size in bytes up to which an array is compared by its checksum.
 
 A larger array is compared by a sum and by checksums of both ends.
@@ -73,7 +73,7 @@ class Snapshot:
 
     def take(self, name: str, x: Any) -> None:
         """Record a value and the values inside it."""
-        if len(self.values) >= _VALUE_LIMIT:
+        if len(self.values) >= _MAX_COMPARED:
             return
         if isinstance(x, _ATOMS):
             self.values[name] = (type(x), x if x == x else repr(x))
@@ -85,7 +85,7 @@ class Snapshot:
             self.values[name] = id(x.__code__)
         elif isinstance(x, (np.ndarray, np.generic)):
             self.values[name] = _array(np.asarray(x))
-        elif id(x) not in self._seen and self._depth < _DEPTH_LIMIT:
+        elif id(x) not in self._seen and self._depth < _MAX_DEPTH:
             self._seen[id(x)] = x
             self._depth += 1
             self._compound(name, x)
@@ -148,7 +148,7 @@ def _array(x: np.ndarray[Any, Any]) -> Any:
         return x.shape, x.dtype, x.__array_interface__["data"][0]
     if x.dtype.hasobject:
         return x.shape, x.dtype, repr(x.tolist())
-    if x.nbytes <= _CHECKSUM_LIMIT or not x.flags.c_contiguous:
+    if x.nbytes <= _MAX_CHECKSUM_BYTES or not x.flags.c_contiguous:
         return x.shape, x.dtype, zlib.crc32(np.ascontiguousarray(x).data)
     flat = x.reshape(-1).view(np.uint8)
     whole = flat[: flat.size // 8 * 8].view(np.uint64)
@@ -156,8 +156,8 @@ def _array(x: np.ndarray[Any, Any]) -> Any:
         x.shape,
         x.dtype,
         int(whole.sum()),
-        zlib.crc32(flat[:_CHECKSUM_LIMIT].data),
-        zlib.crc32(flat[-_CHECKSUM_LIMIT:].data),
+        zlib.crc32(flat[:_MAX_CHECKSUM_BYTES].data),
+        zlib.crc32(flat[-_MAX_CHECKSUM_BYTES:].data),
     )
 
 

@@ -186,7 +186,7 @@ def test_varint_encoding(value: int) -> None:
 
 
 def test_too_large_caffemodel_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(caffemodel, "BYTE_LIMIT", 100)
+    monkeypatch.setattr(caffemodel, "MAX_BYTES", 100)
     net = CaffeNet("n", [CaffeLayer("a", "Scale", ["x"], ["y"], {}, [noise(100)])])
     out = io.BytesIO()
     with pytest.raises(

@@ -16,7 +16,7 @@ from anylayer.libraries.markup import Element, Limits, parse_sequence
 FORMATS = ("BFYX", "BYXF", "YXFB", "FYXB", "ANY")
 """The orders of axes in memory, the outermost axis first. ANY stands for the order that the network has."""
 _LIMITS = Limits("a configuration of kernels", elements=100_000, nesting=8)
-_FILE_LIMIT = 1 << 24
+_MAX_BYTES = 1 << 24
 """Bytes of a configuration, and of each source."""
 _ARGUMENTS = 256
 """The number of arguments that a kernel may have."""
@@ -32,11 +32,16 @@ _ATTRIBUTES = {
     "WorkSizes": {"global": False, "local": False, "dim": False},
 }
 """The attributes of each element, and whether they are required."""
-_MANY = 1 << 20
+_MAX_PARTS = 1 << 20
 _CHILDREN = {
-    "CustomLayer": {"Kernel": (1, 1), "Buffers": (1, 1), "CompilerOptions": (0, _MANY), "WorkSizes": (0, 1)},
-    "Kernel": {"Source": (1, _MANY), "Define": (0, _MANY)},
-    "Buffers": {"Data": (0, _MANY), "Tensor": (1, _MANY)},
+    "CustomLayer": {
+        "Kernel": (1, 1),
+        "Buffers": (1, 1),
+        "CompilerOptions": (0, _MAX_PARTS),
+        "WorkSizes": (0, 1),
+    },
+    "Kernel": {"Source": (1, _MAX_PARTS), "Define": (0, _MAX_PARTS)},
+    "Buffers": {"Data": (0, _MAX_PARTS), "Tensor": (1, _MAX_PARTS)},
 }
 """How many of each element may be inside an element."""
 _TYPES = ("int", "float", "int[]", "float[]")
@@ -114,7 +119,11 @@ def read_configuration(path: Path, folders: Sequence[Path] = ()) -> dict[str, Cu
     with reading(file):
         need(path.is_file(), f"{file}: there is no such configuration of kernels", FileError)
         size = path.stat().st_size
-        need(size <= _FILE_LIMIT, f"{file}: the file has {size} bytes, the limit is {_FILE_LIMIT}", FileError)
+        need(
+            size <= _MAX_BYTES,
+            f"{file}: the file has {size} bytes, the limit is {_MAX_BYTES}",
+            FileError,
+        )
         with at(file):
             elements = parse_sequence(path.read_bytes(), _LIMITS)
             need(elements, "there is no <CustomLayer> in the file", FileError)
@@ -216,7 +225,11 @@ class _LayerReader:
             path = self._inside(name, f"source {name}")
             need(path.is_file(), f"there is no source {name} in {self.home}", FileError)
             size = path.stat().st_size
-            need(size <= _FILE_LIMIT, f"source {name} has {size} bytes, the limit is {_FILE_LIMIT}", FileError)
+            need(
+                size <= _MAX_BYTES,
+                f"source {name} has {size} bytes, the limit is {_MAX_BYTES}",
+                FileError,
+            )
             try:
                 text = path.read_bytes().removeprefix(b"\xef\xbb\xbf").decode()
             except UnicodeDecodeError as error:

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from anylayer.errors import FileError, need
 
 AXES = "BFYX"
-_LENGTH_LIMIT = 1000
+_MAX_LENGTH = 1000
 """Characters that the formulas of one attribute may have."""
-_LARGEST = 2**63 - 1
+_MAX_VALUE = 2**63 - 1
 _TOKEN = re.compile(r"\s*(?:(\d+)|([A-Za-z_]\w*)|([-+*/%()])|(\S))")
 
 
@@ -51,7 +51,7 @@ class Formula:
                 right, left = stack.pop(), stack.pop()
                 need(right or step not in "/%", f"'{self.text}' divides by zero{_where(sizes)}")
                 stack.append(_OPERATIONS[step](left, right))
-            need(abs(stack[-1]) <= _LARGEST, f"'{self.text}' exceeds 64 bits{_where(sizes)}")
+            need(abs(stack[-1]) <= _MAX_VALUE, f"'{self.text}' exceeds 64 bits{_where(sizes)}")
         return stack[0]
 
     def size(self, sizes: Mapping[str, int]) -> int:
@@ -68,7 +68,7 @@ def _where(sizes: Mapping[str, int]) -> str:
 def parse_formulas(text: str, limit: int) -> tuple[Formula, ...]:
     """Return the formulas that commas separate; none for an empty text. Raise FileError for anything else, and for
     more than `limit` formulas."""
-    need(len(text) <= _LENGTH_LIMIT, f"has {len(text)} characters, the limit is {_LENGTH_LIMIT}", FileError)
+    need(len(text) <= _MAX_LENGTH, f"has {len(text)} characters, the limit is {_MAX_LENGTH}", FileError)
     if not text.strip():
         return ()
     parts = text.split(",")
@@ -110,7 +110,7 @@ def _misplaced(text: str, token: str) -> str:
 
 
 def _number(digits: str, text: str) -> int:
-    need(len(digits) < 20 and int(digits) <= _LARGEST, f"'{text}' has a number beyond 64 bits", FileError)
+    need(len(digits) < 20 and int(digits) <= _MAX_VALUE, f"'{text}' has a number beyond 64 bits", FileError)
     return int(digits)
 
 

@@ -19,15 +19,13 @@ from anylayer.kernels.opencl.files import Settings
 from anylayer.kernels.opencl.text import ProgramText
 from anylayer.layer import Bound, Definition
 from anylayer.layer.order import ORDERS
-from anylayer.network import ABSENT, Array, Network, Node, TensorType
+from anylayer.network import ABSENT, MAX_VALUES, Array, Network, Node, TensorType
 
 if TYPE_CHECKING:
     from anylayer.kernels.opencl.call import OpenCLProgram
     from anylayer.libraries.pyopencl import Device
 
 _AXES = {"B": "N", "F": "C", "Y": "H", "X": "W"}
-_VALUES_LIMIT = 2**31 - 1
-"""The number of values of a tensor: its pitches are ints in the kernel."""
 _BLOB_NAMES = ("weights", "biases")
 """The names of the first blobs of a node whose file has no names for them. Blob i is "blob<i>" then."""
 
@@ -144,7 +142,7 @@ class OpenCLLayer:
             )
             if kind != ABSENT:
                 need(kind.dtype.name in TYPES, f"{what} is {kind.dtype}, which an OpenCL kernel cannot be given")
-                need(math.prod(kind.shape) <= _VALUES_LIMIT, f"{what} is {kind}, which is too large for a kernel")
+                need(math.prod(kind.shape) <= MAX_VALUES, f"{what} is {kind}, which is too large for a kernel")
                 need(len(kind.shape) <= 4, f"{what} has {len(kind.shape)} axes, a kernel has B, F, Y and X")
 
     def _prepare(self) -> None:

@@ -10,7 +10,7 @@ from anylayer.graph.symbolic import plain
 from anylayer.layer import need
 from anylayer.layer.arguments import axis_of
 
-LARGEST_MAP = 1 << 27
+MAX_CELLS = 1 << 27
 """Limit on the cells of a padded map."""
 
 
@@ -54,6 +54,6 @@ def need_padded(sizes: Sequence[int], pads: Sequence[int]) -> None:
     """Refuse padding that exceeds the limit on cells, since a file may state any number."""
     padded = tuple(n + 2 * p for n, p in zip(sizes, pads))
     need(
-        not any(pads) or prod(plain(padded)) <= LARGEST_MAP,
-        f"pad {tuple(pads)} turns a map of {tuple(sizes)} into {padded}, at most {LARGEST_MAP} cells are allowed",
+        not any(pads) or prod(plain(padded)) <= MAX_CELLS,
+        f"pad {tuple(pads)} turns a map of {tuple(sizes)} into {padded}, at most {MAX_CELLS} cells are allowed",
     )

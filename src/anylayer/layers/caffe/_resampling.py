@@ -15,8 +15,8 @@ from anylayer.errors import need
 from anylayer.graph.symbolic import is_symbolic, plain
 from anylayer.network import Array
 
-LARGEST_SIDE = 1 << 15
-LARGEST_PLANE = 1 << 27
+MAX_SIDE = 1 << 15
+MAX_PLANE_CELLS = 1 << 27
 
 
 def plane_of(x: Any, what: str = "input 0") -> tuple[int, int]:
@@ -29,12 +29,12 @@ def need_plane(height: int, width: int) -> None:
     """Refuse an output plane that is empty or exceeds the limits."""
     height, width = plain((height, width))
     need(
-        0 < height <= LARGEST_SIDE and 0 < width <= LARGEST_SIDE,
-        f"the output must have 1..{LARGEST_SIDE} rows and columns, got {height} x {width}",
+        0 < height <= MAX_SIDE and 0 < width <= MAX_SIDE,
+        f"the output must have 1..{MAX_SIDE} rows and columns, got {height} x {width}",
     )
     need(
-        height * width <= LARGEST_PLANE,
-        f"the output must have at most {LARGEST_PLANE} pixels, got {height} x {width}",
+        height * width <= MAX_PLANE_CELLS,
+        f"the output must have at most {MAX_PLANE_CELLS} pixels, got {height} x {width}",
     )
 
 

@@ -10,9 +10,8 @@ import numpy as np
 from anylayer import ops
 from anylayer.errors import TraceError, need
 from anylayer.layers.onnx._call import SPELLED_OUT, OpCall, meaning
+from anylayer.network import MAX_VALUES
 from anylayer.tracing import is_traced
-
-_LIMIT = 1 << 31
 
 
 def _need_room(shape: Any, dtype: Any) -> None:
@@ -20,8 +19,8 @@ def _need_room(shape: Any, dtype: Any) -> None:
     need(all(d >= 0 for d in shape), f"sizes must be 0 or more, got {tuple(shape)}")
     count = math.prod(int(d) for d in shape)
     need(
-        count < _LIMIT,
-        f"the output {tuple(shape)} would have {count} elements, at most {_LIMIT - 1} are supported",
+        count <= MAX_VALUES,
+        f"the output {tuple(shape)} would have {count} elements, at most {MAX_VALUES} are supported",
     )
 
 

@@ -13,11 +13,10 @@ from anylayer.errors import LayerError, TraceError, need
 from anylayer.graph import OPSET, Dim
 from anylayer.layers.onnx._call import OpCall, is_plain
 from anylayer.libraries.onnx import helper, inferred, least_version, numpy_helper, schema
-from anylayer.network import as_written
+from anylayer.network import MAX_VALUES, as_written
 from anylayer.tracing import is_traced, record_many
 
 _MAX_CONSTANT_SIZE = 4096
-_LARGEST_SIZE = 2**31 - 1
 _SELECTING = ("NonZero", "Compress", "Unique", "Slice", "NonMaxSuppression", "TopK", "Split")
 _NEWEST = 21
 """The newest operator set that engines support."""
@@ -60,7 +59,7 @@ def recorded(call: OpCall) -> list[Any]:
         dtype, sizes = found
         if not is_plain(dtype):
             raise TraceError(f"{call.op} returns {dtype.name}, which no engine supports")
-        maximum_size = _maximum_size(given) if call.op in _SELECTING else _LARGEST_SIZE
+        maximum_size = _maximum_size(given) if call.op in _SELECTING else MAX_VALUES
         results.append(([_size(d, dims, call.op, maximum_size) for d in sizes], dtype))
     if call.op == "Reshape":
         _need_equal_counts(given[0].shape, results[0][0])
@@ -178,7 +177,7 @@ def _size(found: Any, dims: dict[str, Dim], op: str, maximum_size: int) -> Any:
 
 def _maximum_size(inputs: Sequence[Any]) -> int:
     sizes = [math.prod(d.maximum if isinstance(d, Dim) else d for d in x.shape) for x in inputs if x is not None]
-    return min(_LARGEST_SIZE, max(sizes, default=1))
+    return min(MAX_VALUES, max(sizes, default=1))
 
 
 def at_least(version: int) -> int:

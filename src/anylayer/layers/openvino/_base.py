@@ -15,7 +15,7 @@ from anylayer.network import Node
 
 NEWEST = 17
 """The newest opset that is supported."""
-LARGEST = 1 << 24
+MAX_SIZE = 1 << 24
 """Limit on the size of an axis that an attribute or a constant asks for."""
 
 
@@ -81,7 +81,7 @@ def family(
 def need_sizes(shape: Sequence[int], what: str = "the output") -> None:
     """Refuse a shape that exceeds the limits on sizes, before an array of it is made."""
     need(
-        all(0 <= d <= LARGEST for d in shape) and math.prod(shape) <= MAX_WEIGHT_VALUES,
-        f"{what} would be of shape {tuple(shape)}; the limit is {LARGEST} along an axis and "
+        all(0 <= d <= MAX_SIZE for d in shape) and math.prod(shape) <= MAX_WEIGHT_VALUES,
+        f"{what} would be of shape {tuple(shape)}; the limit is {MAX_SIZE} along an axis and "
         f"{MAX_WEIGHT_VALUES} values",
     )

@@ -16,7 +16,7 @@ _COORDINATES = Enum("half_pixel", "pytorch_half_pixel", "asymmetric", "tf_half_p
 _NEAREST = Enum("round_prefer_floor", "round_prefer_ceil", "floor", "ceil", "simple")
 _MODES = Enum("nearest", "linear", "linear_onnx", "cubic", "bilinear_pillow", "bicubic_pillow", "area")
 _EXACT = 1e-5
-_LARGEST = 1 << 15
+_MAX_SIDE = 1 << 15
 
 
 @layer("Interpolate")
@@ -52,7 +52,7 @@ class Interpolate(OpenVINOLayer):
             axes, sizes = self.asked(x, inputs)
             coordinates, nearest = self.coordinate_transformation_mode, self.nearest_mode
         need(len(axes) == len(sizes) and min(sizes, default=1) > 0, f"axes {axes} do not fit the sizes {sizes}")
-        need(max(sizes, default=1) <= _LARGEST, f"sizes of at most {_LARGEST} are supported, got {sizes}")
+        need(max(sizes, default=1) <= _MAX_SIDE, f"sizes of at most {_MAX_SIDE} are supported, got {sizes}")
         wanted = list(x.shape)
         for axis, n in zip(axes, sizes):
             wanted[axis] = n

@@ -14,13 +14,13 @@ from anylayer.layer.arguments import axes_of, axis_of, constant, integers
 from anylayer.layer.fields import attribute
 from anylayer.layers.openvino._base import OpenVINOLayer, need_sizes
 from anylayer.layers.openvino.activations import number
+from anylayer.network import MAX_VALUES
 from anylayer.tracing import is_traced, record
 
-_LARGEST_SIZE = 2**31 - 1
 _fresh = itertools.count()
 
 
-def _dynamic(limit: Any = _LARGEST_SIZE) -> Dim:
+def _dynamic(limit: Any = MAX_VALUES) -> Dim:
     """Return a new dynamic size of at most `limit`, a size."""
     return Dim(f"size{next(_fresh)}", limit.maximum if isinstance(limit, Dim) else limit)
 

@@ -11,7 +11,7 @@ from anylayer.layers.tensorflow._base import TensorFlowLayer, attribute, integer
 from anylayer.layers.tensorflow._spatial import channels_first, restored
 
 _f = np.float32
-_LARGEST_SIDE = 1 << 20
+_MAX_SIDE = 1 << 20
 _TABLE = 1 << 10
 """Number of steps per cell in which the cubic weights are tabulated (resize_bicubic_op.cc, kTableSize)."""
 
@@ -25,8 +25,8 @@ def resized(x: Any, size: Any) -> list[int]:
         f"size must be a height and a width of 1 or more, got {wanted}",
     )
     need(
-        max(wanted) <= _LARGEST_SIDE,
-        f"size asks for {max(wanted)} pixels along an axis, at most {_LARGEST_SIDE} are supported",
+        max(wanted) <= _MAX_SIDE,
+        f"size asks for {max(wanted)} pixels along an axis, at most {_MAX_SIDE} are supported",
     )
     need(min(x.shape[1:3]) > 0, f"an image of shape {tuple(x.shape)} has no pixels")
     return wanted

@@ -22,7 +22,7 @@ from anylayer.layers.tensorflow._base import (
     need,
 )
 
-_LONGEST = 1 << 26
+_MAX_RANGE = 1 << 26
 """Limit on the number of values that Range and LinSpace make."""
 
 
@@ -212,11 +212,11 @@ class Range(TensorFlowLayer):
         count = (
             math.ceil((float(last) - float(first)) / float(step))
             if np.isfinite([first, last, step]).all()
-            else _LONGEST
+            else _MAX_RANGE
         )
         need(
-            count < _LONGEST,
-            f"from {first} to {last} by {step} gives {count} values, at most {_LONGEST - 1} are supported",
+            count < _MAX_RANGE,
+            f"from {first} to {last} by {step} gives {count} values, at most {_MAX_RANGE - 1} are supported",
         )
         return first + np.arange(max(count, 0), dtype=first.dtype) * step
 
@@ -231,7 +231,7 @@ class LinSpace(TensorFlowLayer):
 
     def forward(self, start: Any, stop: Any, num: Any) -> Any:
         first, last, count = constant(start, "start"), constant(stop, "stop"), integer(num, "num")
-        need(0 < count < _LONGEST, f"num must lie in 1..{_LONGEST - 1}, got {count}")
+        need(0 < count < _MAX_RANGE, f"num must lie in 1..{_MAX_RANGE - 1}, got {count}")
         return np.linspace(first, last, count, dtype=first.dtype)
 
 

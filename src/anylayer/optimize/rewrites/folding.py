@@ -13,7 +13,7 @@ from anylayer.network import Array
 from anylayer.optimize.rules import Rewriter, is_float32, rule
 from anylayer.optimize.views import View, identity_view, transposed_view
 
-_WEIGHTS_LIMIT = 1 << 25
+_MAX_WEIGHT_BYTES = 1 << 25
 """Bytes up to which weights are copied to save a Transpose of their product."""
 _ELEMENTWISE = frozenset(
     ("Relu", "LeakyRelu", "Elu", "Selu", "Sigmoid", "HardSigmoid", "Tanh", "Clip", "Softplus", "Exp", "Neg", "Abs")
@@ -192,7 +192,7 @@ def _with_columns(new: Rewriter, o: Op, product: Op, columns: Array) -> Value | 
     bias = product.inputs[2] if product.op == "Gemm" and len(product.inputs) > 2 else None
     if weights is None or weights.const is None or weights.const.ndim != 2 or set(product.attrs) - {"transB"}:
         return None
-    if weights.const.nbytes > _WEIGHTS_LIMIT:
+    if weights.const.nbytes > _MAX_WEIGHT_BYTES:
         return None
     axis = 0 if product.attrs.get("transB") else 1
     inputs = [product.inputs[0], new.constant(np.take(weights.const, columns, axis))]

@@ -15,9 +15,9 @@ from anylayer.network import Array
 from anylayer.optimize.rewrites.repeats import grid_of
 from anylayer.optimize.rules import Rewriter, is_float32, rule
 
-_AXIS_LIMIT = 512
+_MAX_AXIS_SIZE = 512
 """The longest axis along which terms are read."""
-_MATRIX_LIMIT = 1 << 18
+_MAX_MATRIX_VALUES = 1 << 18
 _ORT_BOTH_AXES, _ORT_ONE_AXIS, _OPENVINO_AXES = 48, 72, 40
 """Lengths of axes up to which matrix products are faster: their work grows with the axis."""
 _OPENVINO_CHANNELS = 32
@@ -25,8 +25,8 @@ _OPENVINO_CHANNELS = 32
 _SAME_WEIGHT = 4e-6
 """The largest difference of two equal weights: coordinates are computed in float32."""
 _PROPORTIONAL = 1e-6
-_OPERATORS_LIMIT = 64
-_TERMS_LIMIT = 8
+_MAX_OPERATORS = 64
+_MAX_TERMS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class _Reader:
 
     def __init__(self, new: Rewriter) -> None:
         self.new = new
-        self.left = _OPERATORS_LIMIT
+        self.left = _MAX_OPERATORS
 
     def terms(self, value: Value) -> list[_Term]:
         """Return the terms of a value: the value itself where its producer cannot be read, none where it is 0."""
@@ -63,7 +63,7 @@ class _Reader:
         if reader is None or self.left < 0 or not is_float32(o) or len(o.outputs[0].shape) < 2:
             return None
         found = reader(self, o)
-        if found is None or len(found) > _TERMS_LIMIT or any(t.x is not found[0].x for t in found):
+        if found is None or len(found) > _MAX_TERMS or any(t.x is not found[0].x for t in found):
             return None
         return found
 
@@ -96,7 +96,7 @@ class _Reader:
         if found is not None and x is not None:
             return self._selected(x, *found, True)
         grid = grid_of(self.new, o)
-        if grid is None or max(grid[0].shape[-2:]) > _AXIS_LIMIT:
+        if grid is None or max(grid[0].shape[-2:]) > _MAX_AXIS_SIZE:
             return None
         x, rows, columns = grid
         across, down = _selection(columns, x.shape[-1]), _selection(rows, x.shape[-2])
@@ -105,13 +105,13 @@ class _Reader:
     def slice(self, o: Op) -> list[_Term] | None:
         """Read a slice of rows or columns."""
         x, cuts = o.inputs[0], slice_cuts(o)
-        if x is None or cuts is None or len(cuts) != 1 or x.shape[cuts[0].axis] > _AXIS_LIMIT:
+        if x is None or cuts is None or len(cuts) != 1 or x.shape[cuts[0].axis] > _MAX_AXIS_SIZE:
             return None
         return self._selected(x, cuts[0].axis, np.array(cuts[0].indices, np.int64), False)
 
     def _selected(self, x: Value, axis: int, indices: Array, selects: bool) -> list[_Term] | None:
         size, inner = x.shape[axis], axis == len(x.shape) - 1
-        if axis < len(x.shape) - 2 or size > _AXIS_LIMIT or size * len(indices) > _MATRIX_LIMIT:
+        if axis < len(x.shape) - 2 or size > _MAX_AXIS_SIZE or size * len(indices) > _MAX_MATRIX_VALUES:
             return None
         return [_applied(t, _selection(indices, size), inner, selects) for t in self.terms(x)]
 
@@ -123,7 +123,7 @@ class _Reader:
         x, matrix, inner = (a, b.const, True) if b.const is not None else (b, a.const, False)
         if matrix is None or matrix.ndim != 2 or len(x.shape) < 2:
             return None
-        if max(matrix.shape[int(not inner)], 1) > _AXIS_LIMIT or matrix.size > _MATRIX_LIMIT:
+        if max(matrix.shape[int(not inner)], 1) > _MAX_AXIS_SIZE or matrix.size > _MAX_MATRIX_VALUES:
             return None
         wide = matrix.T.astype(np.float64) if inner else matrix.astype(np.float64)
         sparse = bool(4 * np.count_nonzero(wide) <= wide.size or np.count_nonzero(wide, axis=1).max() <= 4)
@@ -135,7 +135,7 @@ class _Reader:
         coordinates = _COORDINATES.get(o.attrs.get("coordinate_transformation_mode", ""))
         if x is None or coordinates is None or o.attrs.get("mode") != "linear" or len(o.attrs) != 2:
             return None
-        if len(shape) != 4 or x.shape[:2] != shape[:2] or max(x.shape[2:]) > _AXIS_LIMIT:
+        if len(shape) != 4 or x.shape[:2] != shape[:2] or max(x.shape[2:]) > _MAX_AXIS_SIZE:
             return None
         terms = self.terms(x)
         for axis in (2, 3):
@@ -212,7 +212,7 @@ def _weighted(matrix: Array | None, weights: Array, size: int) -> Array | None:
     if weights.size == 1 and weights[0] == 1:
         return matrix
     if matrix is None:
-        if size > _AXIS_LIMIT:
+        if size > _MAX_AXIS_SIZE:
             return _TOO_LONG
         matrix = np.eye(size)
     return matrix * weights[:, None]

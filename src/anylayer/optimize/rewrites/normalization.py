@@ -7,7 +7,7 @@ import numpy as np
 from anylayer.graph.ir import Op, Value
 from anylayer.optimize.rules import F4, Rewriter, rule
 
-_CHANNELS_LIMIT = 512
+_MAX_CHANNELS = 512
 """Channels up to which a convolution with a banded matrix is faster than LRN."""
 
 
@@ -22,7 +22,7 @@ def _lrn(new: Rewriter, o: Op) -> list[Value] | None:
     """Compute the sums of LRN over neighbouring channels as a 1x1 Conv of the squares with a banded matrix. ONNX
     Runtime computes LRN on one thread, and not in the layout of the convolutions around it."""
     x = o.inputs[0]
-    if x is None or x.dtype != F4 or not isinstance(x.shape[1], int) or x.shape[1] > _CHANNELS_LIMIT:
+    if x is None or x.dtype != F4 or not isinstance(x.shape[1], int) or x.shape[1] > _MAX_CHANNELS:
         return None
     channels, size = x.shape[1], int(o.attrs["size"])
     alpha, beta, bias = (float(o.attrs[name]) for name in ("alpha", "beta", "bias"))

@@ -11,7 +11,7 @@ from anylayer.optimize.rules import Rewriter, is_float32, rule
 
 _FEWEST_CELLS = 16
 """Cells per channel from which on BatchNormalization is faster."""
-_SHIFT_LIMIT = 100.0
+_MAX_SHIFT = 100.0
 """A larger shift would lose digits where it cancels."""
 
 Affine = tuple[Value, Array, Array, int]
@@ -79,7 +79,7 @@ def _affine_chain(new: Rewriter, o: Op) -> list[Value] | None:
     if found is None or found[3] < 2:
         return None
     x, scale, shift, _ = found
-    if np.abs(shift).max() > _SHIFT_LIMIT or not np.isfinite(scale).all():
+    if np.abs(shift).max() > _MAX_SHIFT or not np.isfinite(scale).all():
         return None
     zero, one = np.zeros(shape[1], np.float32), np.ones(shape[1], np.float32)
     values = (scale.astype(np.float32), shift.astype(np.float32), zero, one)

@@ -11,7 +11,7 @@ from anylayer.optimize.rules import Rewriter, is_float32, rule
 
 _FEWEST_COLUMNS = 100
 """Elements after the axis from which on a product with ones is faster than a sum."""
-_LONGEST_AXIS = 4096
+_MAX_AXIS_SIZE = 4096
 
 
 @rule(
@@ -28,7 +28,7 @@ def _sum(new: Rewriter, o: Op) -> list[Value] | None:
         return None
     axis = axes[0]
     before, size, after = int(np.prod(x.shape[:axis])), x.shape[axis], int(np.prod(x.shape[axis + 1 :]))
-    if not 1 < size <= _LONGEST_AXIS or after < _FEWEST_COLUMNS or not before:
+    if not 1 < size <= _MAX_AXIS_SIZE or after < _FEWEST_COLUMNS or not before:
         return None
     weight = 1 / size if o.op == "ReduceMean" else 1.0
     row = new.constant(np.full((1, size), weight, np.float32))

@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 
 from anylayer.errors import FileError, at, need
-from anylayer.network import Array, Shape
+from anylayer.network import MAX_RANK, Array, Shape
 from anylayer.readers._arrays import to_float32
-from anylayer.readers._limits import MAX_BLOB_PIECES, MAX_BLOBS, MAX_RANK
+from anylayer.readers._limits import MAX_BLOB_PIECES, MAX_BLOBS
 from anylayer.readers._protobuf import BYTES, FIXED32, FIXED64, VARINT, Buffer, signed
 
 _CHUNK = 1 << 16

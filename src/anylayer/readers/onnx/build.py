@@ -13,8 +13,8 @@ from anylayer.errors import NetworkError, at, nearest, need
 from anylayer.graph.open_sizes import SIZES, StatedSizes
 from anylayer.layer import Registry
 from anylayer.libraries.onnx import TensorProto, latest, onnx
-from anylayer.network import Array, Network, Node, Subgraph, TensorType, as_written
-from anylayer.readers._limits import MAX_GRAPH_NESTING, MAX_RANK
+from anylayer.network import MAX_RANK, Array, Network, Node, Subgraph, TensorType, as_written
+from anylayer.readers._limits import MAX_GRAPH_NESTING
 from anylayer.readers._names import layer_place
 from anylayer.readers._order import computing_order
 from anylayer.readers.onnx.file import OnnxModel

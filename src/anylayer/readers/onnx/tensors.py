@@ -12,9 +12,9 @@ import numpy as np
 
 from anylayer.errors import FileError, at, need
 from anylayer.libraries.onnx import TensorProto, helper, numpy_helper, onnx
-from anylayer.network import Array, Shape
+from anylayer.network import MAX_RANK, Array, Shape
 from anylayer.readers._folder import need_in_folder
-from anylayer.readers._limits import MAX_RANK, MAX_SPARSE_VALUES
+from anylayer.readers._limits import MAX_SPARSE_VALUES
 from anylayer.readers._protobuf import Buffer
 from anylayer.readers.onnx.file import Initializer, OnnxModel
 

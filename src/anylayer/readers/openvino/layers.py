@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 from anylayer.errors import FileError, NetworkError, at, need
 from anylayer.libraries.markup import Element
-from anylayer.readers._limits import MAX_NODES, MAX_RANK
+from anylayer.network import MAX_RANK
+from anylayer.readers._limits import MAX_NODES
 from anylayer.readers._names import layer_place, unique
 from anylayer.readers._order import computing_order
 

@@ -10,9 +10,9 @@ import math
 import numpy as np
 
 from anylayer.errors import FileError, need
-from anylayer.network import Array, Shape
+from anylayer.network import MAX_RANK, Array, Shape
 from anylayer.readers._arrays import bfloat16_to_float32
-from anylayer.readers._limits import MAX_RANK, MAX_REPEATED_VALUES
+from anylayer.readers._limits import MAX_REPEATED_VALUES
 from anylayer.readers.tensorflow.messages import Record, numbers
 
 _NAMES = {

@@ -153,7 +153,7 @@ def repeat(a: Array, repeats: Any, axis: AxisArg = None) -> Array:
     return np.take(a, np.repeat(np.arange(a.shape[place]), repeats), place)
 
 
-_CONCAT_LIMIT = 16
+_MAX_COPIES = 16
 """The number of copies up to which Concat is faster than Tile."""
 
 
@@ -163,7 +163,7 @@ def tile(A: Array, reps: Any) -> Array:
     rank = max(A.ndim, len(counts))
     counts = (1,) * (rank - len(counts)) + counts
     x = A.reshape([1] * (rank - A.ndim) + list(A.shape))
-    few = not any(map(is_symbolic, counts)) and math.prod(counts) <= _CONCAT_LIMIT
+    few = not any(map(is_symbolic, counts)) and math.prod(counts) <= _MAX_COPIES
     if few and 0 not in counts:
         for axis, n in enumerate(counts):
             x = concat([x] * n, axis)

@@ -22,7 +22,7 @@ CaffeLowering = Callable[["CaffeBuilder", Op], None]
 VALUE_PRESERVING = ("Reshape", "Transpose", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Dropout", "Cast")
 """Operators that keep the value of each element."""
 
-_CONSTANT_LIMIT = 1 << 26
+_MAX_CONSTANT_VALUES = 1 << 26
 """Elements that a constant may have once it is expanded to a value's whole shape."""
 
 
@@ -185,8 +185,8 @@ class CaffeBuilder(Emitter):
         if view.perm is None:
             size = math.prod(view.base)
             need(
-                size <= _CONSTANT_LIMIT,
-                f"a constant would be expanded to {size} elements; at most {_CONSTANT_LIMIT} are possible",
+                size <= _MAX_CONSTANT_VALUES,
+                f"a constant would be expanded to {size} elements; at most {_MAX_CONSTANT_VALUES} are possible",
             )
         array = view.to_blob_layout(array)
         for axis, n in enumerate(array.shape):

@@ -21,7 +21,7 @@ from anylayer.writers.caffe.layers import CaffeLayer, CaffeNet
 from anylayer.writers.caffe.messages import NET_FIELDS
 from anylayer.writers.caffe.text import fields_of, in_order
 
-BYTE_LIMIT = 2**31 - 1
+MAX_BYTES = 2**31 - 1
 """The length of the longest message that protobuf, and therefore Caffe, reads."""
 
 _VARINT, _BYTES, _FIXED32, _FIXED64 = 0, 2, 5, 1
@@ -37,8 +37,8 @@ def write_caffemodel(net: CaffeNet, handle: BinaryIO) -> None:
     layers = [_Layer(x, declared, whole_shapes=whole) for x, declared in zip(net.layers, fields)]
     total = len(head) + sum(len(tag(_LAYER, _BYTES)) + len(varint(x.size)) + x.size for x in layers)
     need(
-        total <= BYTE_LIMIT,
-        f"the .caffemodel would have {total} bytes, but Caffe reads at most {BYTE_LIMIT}. "
+        total <= MAX_BYTES,
+        f"the .caffemodel would have {total} bytes, but Caffe reads at most {MAX_BYTES}. "
         "Write ONNX (.onnx), which has no such limit",
         FileError,
     )

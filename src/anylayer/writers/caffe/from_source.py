@@ -174,7 +174,7 @@ def _weights(t: TracedNode) -> list[Array]:
     return filled if filled and len(filled) == len(values) else t.node.blobs
 
 
-_TRIAL_LIMIT = 1 << 22
+_MAX_TRIAL_VALUES = 1 << 22
 """Elements of a layer's inputs up to which its meanings in two dialects are compared by running both."""
 
 
@@ -205,7 +205,7 @@ def _translated(t: TracedNode, node: Node, other: Definition, dialect: Dialect) 
     Both are run on seeded noise and compared.
     """
     kinds = [kind for kind in t.inputs if kind is not None]
-    if t.bound is None or len(kinds) < len(t.inputs) or sum(math.prod(k.shape) for k in kinds) > _TRIAL_LIMIT:
+    if t.bound is None or len(kinds) < len(t.inputs) or sum(math.prod(k.shape) for k in kinds) > _MAX_TRIAL_VALUES:
         return None
     node = _with_explicit_defaults(t, node, _cls(other), dialect)
     random = np.random.default_rng(0)

@@ -15,7 +15,7 @@ from anylayer.network import Array, Shape
 from anylayer.writers.caffe.emitter import Emitter
 from anylayer.writers.caffe.views import AxisProduct, BlobView, PadStep
 
-_COMPARED_LIMIT = 1 << 24
+_MAX_CHANNEL_VALUES = 1 << 24
 """Elements of one channel, over the whole batch, up to which a permutation of channels is recognized."""
 
 
@@ -82,7 +82,7 @@ def _reorder_channels(b: Emitter, x: BlobView, to: Arrangement) -> BlobView | No
     if to.axes is not None or to.shape != x.base or len(x.base) < 2:
         return None
     batch, channels, inner = x.base[0], x.base[1], math.prod(x.base[2:])
-    if channels == 1 or inner * batch > _COMPARED_LIMIT:
+    if channels == 1 or inner * batch > _MAX_CHANNEL_VALUES:
         return None
     elements = np.arange(math.prod(x.base)).reshape(x.base)
     indices = to.apply(elements)

@@ -29,11 +29,11 @@ SUFFIXES = (".onnx",)
 OPTIONS = frozenset(("functions", "keep", "batch", "external", "precision", "float32", "io", "calibrate"))
 RUNS = "onnxruntime"
 
-_PROTOBUF_LIMIT = 1 << 31
+_MAX_PROTOBUF_BYTES = 1 << 31
 """Bytes that a protobuf message can have."""
 _RESERVED = 1 << 26
 """Bytes of a message that are reserved for everything other than weights."""
-_INLINE_LIMIT = 1024
+_MAX_INLINE_BYTES = 1024
 """Bytes up to which a constant always stays in the model."""
 _ALIGNMENT = 4096
 """Alignment of each constant in the weights file, so that a reader can map it (onnx.proto, external_data)."""
@@ -72,7 +72,7 @@ def write(
             o.body = _simplified(o.body)
     size = sum(v.const.nbytes for v in _constants(graph) if v.const is not None)
     if external is None:
-        external = size > _PROTOBUF_LIMIT - _RESERVED
+        external = size > _MAX_PROTOBUF_BYTES - _RESERVED
     if precision != "float32":
         need(
             not external,
@@ -194,7 +194,7 @@ class _WeightsFile:
 
     def __call__(self, name: str, value: Value) -> tuple[str, int] | None:
         array = value.const
-        if array is None or array.nbytes <= _INLINE_LIMIT:
+        if array is None or array.nbytes <= _MAX_INLINE_BYTES:
             return None
         if value not in self.offsets:
             self.file.write(bytes(-self.file.tell() % _ALIGNMENT))

@@ -245,7 +245,7 @@ class _Functions:
         return list(self._known.values())
 
 
-_INLINE_LIMIT = 16
+_MAX_INLINE_VALUES = 16
 """Elements up to which a function contains a constant. A larger constant is an additional input of it."""
 
 
@@ -260,11 +260,11 @@ class _FunctionBuilder(_NodeBuilder):
 
     def preferred_name(self, value: Value) -> str:
         if value.const is not None:
-            return "weight" if value.const.size > _INLINE_LIMIT else "constant"
+            return "weight" if value.const.size > _MAX_INLINE_VALUES else "constant"
         return self.stems.get(value, "v")
 
     def constant(self, name: str, value: Value) -> None:
-        if value.const is not None and value.const.size > _INLINE_LIMIT:
+        if value.const is not None and value.const.size > _MAX_INLINE_VALUES:
             self.weights.append(value)
             return
         tensor = _initializer(name, value, None)
