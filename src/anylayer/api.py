@@ -218,10 +218,10 @@ class Net:
         The project contains its own test with inputs and the outputs that the layers compute in NumPy. The test is
         run where its tools are installed, and the folder appears only if it passes.
 
-        target: "pytorch", "opencv" or "opencv-python". folder: the project's folder. batch: the batch size; by
-        default the code accepts any, if the network allows it. shapes: as in `compile`. inputs: those of the test
-        in place of seeded noise. test: whether to run it. force: replace a folder whose files were edited since
-        they were generated. options: other options of the target.
+        target: "pytorch", "opencv", "opencv-python" or "dv". folder: the project's folder. batch: the batch size;
+        by default the code accepts any, if the network allows it. shapes: as in `compile`. inputs: those of the
+        test in place of seeded noise. test: whether to run it. force: replace a folder whose files were edited
+        since they were generated. options: other options of the target.
 
         Raises what `compile` raises, InputError, and ConversionError where the test fails. Then no folder is left.
         """

@@ -103,6 +103,9 @@ def _candidates(job: Job, symbolic: bool) -> list[Job]:
 def _project(job: Job, outputs: Mapping[str, str], target: Target, inputs: Mapping[str, Array] | None) -> Project:
     """Trace the network, and let the target write its project."""
     source = job.source(outputs)
+    kept_types = getattr(target, "kept_types", None)
+    if kept_types is not None and (types := kept_types(source)):
+        source = replace(job, calls=replace(job.calls, keep=frozenset(types))).source(outputs)
     given = [inputs] if inputs is not None else job.noise(0, source.sizes)[:_SAMPLES]
     options = {k: v for k, v in job.options.items() if k != "batch"}
     expected = Expected(_samples(job, outputs, given), tolerance_of(source.graph))

@@ -60,6 +60,9 @@ class Target(Protocol):
     WHAT: what it generates, in words with an article: "a PyTorch module".
     OPTIONS: the names of the options that `generate` accepts: its own, and of the common ones "batch".
     Net.generate refuses other options by name.
+
+    A target may have a function `kept_types(source)`. It returns the layer types that stay calls with `kept` set:
+    the network is then traced once more.
     """
 
     WHAT: str

@@ -12,6 +12,7 @@ from pathlib import Path
 from anylayer.errors import LayerError, at
 from anylayer.folders import load_all
 from anylayer.generators._names import comment
+from anylayer.generators._recognize import recognized
 from anylayer.generators.pytorch.code import (
     INDENT,
     Attributes,
@@ -24,7 +25,6 @@ from anylayer.generators.pytorch.code import (
 )
 from anylayer.generators.pytorch.helpers import HELPERS
 from anylayer.generators.pytorch.operators import HANDLERS, UNREAD
-from anylayer.generators.pytorch.recognize import recognized
 from anylayer.graph import Graph, Op, Value
 from anylayer.graph.sizes import Dim
 from anylayer.network import Array, TensorType
@@ -47,18 +47,6 @@ def write_module(source: Source) -> ModuleCode:
     """Return the module of a network. Raises LayerError for an operator that PyTorch cannot express."""
     load_all("generators/pytorch/operators")
     return _Module(source).written()
-
-
-def _live(graph: Graph) -> list[Op]:
-    """Return the operators whose outputs the code reads."""
-    needed = set(graph.outputs)
-    kept = []
-    for op in reversed(recognized(graph)):
-        if needed.intersection(op.outputs):
-            unread = UNREAD.get(op.op, ())
-            needed.update(v for i, v in enumerate(op.inputs) if v is not None and i not in unread)
-            kept.append(op)
-    return kept[::-1]
 
 
 class _Module:
@@ -89,7 +77,7 @@ class _Module:
         for value, argument in zip(graph.inputs, arguments):
             self.code.line(self.expected(value, argument))
         self.bind_batch(graph, arguments)
-        live = _live(graph)
+        live = recognized(graph, UNREAD)
         self.code.last_use = {v: i for i, op in enumerate(live) for v in op.inputs if v is not None}
         self.code.last_use.update(dict.fromkeys(graph.outputs, len(live)))
         self.places = {op: i for i, op in enumerate(live)}

@@ -1,18 +1,27 @@
-"""Recognize operators that layers record in pieces, so that they become nn modules."""
+"""Recognize operators that layers record in pieces, so that they become layers of the target."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from anylayer.graph import Graph, Op, Value
 from anylayer.graph.facts import Producers, producer
 
 
-def recognized(graph: Graph) -> list[Op]:
-    """Return the operators of a graph, some of them replaced by others with the same outputs. The pieces stay in
-    the list, where the code reads them or not."""
-    return [_prelu(op, graph.producers) or _linear(op, graph.producers) or op for op in graph.ops]
+def recognized(graph: Graph, unread: Mapping[str, Sequence[int]]) -> list[Op]:
+    """Return the operators of a graph, some of them replaced by others with the same outputs, without those whose
+    outputs have no consumers.
+
+    unread: the inputs that the code of an operator does not read, by operator.
+    """
+    needed, kept = set(graph.outputs), []
+    for op in reversed([_prelu(op, graph.producers) or _linear(op, graph.producers) or op for op in graph.ops]):
+        if needed.intersection(op.outputs):
+            ignored = unread.get(op.op, ())
+            needed.update(v for i, v in enumerate(op.inputs) if v is not None and i not in ignored)
+            kept.append(op)
+    return kept[::-1]
 
 
 def _operands(op: Op | None) -> Iterator[tuple[Value | None, Value | None]]:

@@ -1,0 +1,207 @@
+"""DMP's DV700: the source code of a network as DMP's tool writes it, with its callbacks, and a runtime for PCs."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+
+from anylayer.errors import InputError, need, wording
+from anylayer.generators import Expected, Project
+from anylayer.generators._names import Names
+from anylayer.generators.dv.build import build
+from anylayer.generators.dv.callbacks import Callbacks
+from anylayer.generators.dv.parameters import KEYWORDS
+from anylayer.generators.dv.plan import FullyConnected, Plan
+from anylayer.generators.dv.text import write
+from anylayer.network import Array
+from anylayer.optimize.simplify import simplify
+from anylayer.source import Source
+
+WHAT = "a network for DMP's DV700"
+OPTIONS = ("callback_arguments",)
+LAYOUT = "NCHW"
+"""The order of axes that the classes of a user see."""
+TOLERANCE = 2e-3
+"""The largest difference of an output, relative to its largest value: the values are 16-bit floats."""
+
+_MARGIN = 3
+"""How often a difference may be that of rounding the values between the layers: weights are rounded, too."""
+_COMPILERS = ("g++", "clang++", "c++")
+_HOST = ("dmp_network.h", "dmp_network.cpp")
+
+
+def kept_types(source: Source) -> set[str]:
+    """Return the layer types that become custom layers: the user's, and those that depend on params and sizes
+    only."""
+    constant = {t.node.type for t in source.nodes if t.is_constant and any(t.node.inputs)}
+    return constant | ({t.node.type for t in source.nodes} & source.user_types)
+
+
+def generate(source: Source, expected: Expected, callback_arguments: int | str = 3) -> Project:
+    """Return a project: <name>_gen.h, <name>_gen.cpp, <name>_weights.bin, a runtime for PCs in host/, and a test.
+
+    callback_arguments: 3, or 2 for runtimes of 2018, whose callbacks have no `io_ptr`.
+
+    Raises InputError for several inputs or samples, and LayerError for limits of the hardware that the network
+    exceeds and for layers without code.
+    """
+    arguments = str(callback_arguments)
+    need(arguments in ("2", "3"), f"callback_arguments must be 2 or 3, got {arguments}", InputError)
+    _need_one_input(source)
+    name = Names(KEYWORDS).new(source.network.name or Path(source.network.source).stem, "Network")
+    places = {t.node.name: t.node.place for t in source.nodes}
+    plan = build(simplify(source.graph), places)
+    arrange(plan)
+    written = write(plan, name, Callbacks(source, arguments == "2"))
+    rounding = rounding_of(source, expected)
+    tolerance = TOLERANCE if rounding <= TOLERANCE / 2 else _MARGIN * rounding
+    compiler = next((c for c in _COMPILERS if shutil.which(c)), None)
+    here = Path(__file__).parent / "host"
+    flags = ["-std=c++11", "-O2", "-Ihost", *(["-DDMP_TWO_ARGUMENTS"] if arguments == "2" else [])]
+    sources = ["test_network.cpp", f"{name}_gen.cpp", "host/dmp_network.cpp"]
+    return Project(
+        files={
+            f"{name}_gen.h": written.header,
+            f"{name}_gen.cpp": written.source,
+            f"{name}_weights.bin": [written.weights],
+            **{f"host/{file}": (here / file).read_text("utf-8") for file in _HOST},
+            "test_network.cpp": _test(plan, name, expected, tolerance),
+            "test_data.bin": [_data(plan, source, expected)],
+        },
+        test=[[compiler or "c++", *flags, *sources, "-o", "test_network"], ["./test_network"]],
+        missing="" if compiler else f"a C++ compiler ({', '.join(_COMPILERS)})",
+        notes=[
+            f"16-bit floats between the layers change an output by {rounding:.1g} of its largest value; the test "
+            f"allows {tolerance:.1g}"
+        ]
+        if tolerance > TOLERANCE
+        else [],
+    )
+
+
+def _need_one_input(source: Source) -> None:
+    """Raise InputError unless the network has one input of float32 with a batch of 1."""
+    count = len(source.inputs)
+    need(count == 1, f"the hardware takes networks with one input, this one has {count}", InputError)
+    (name, kind), *_ = source.inputs.items()
+    batch = kind.shape[0] if kind.shape else None
+    need(
+        batch == 1,
+        f"the hardware takes one picture at a time, and input '{name}' has the batch size {batch}; give "
+        + wording(f"shapes={{'{name}': (1, ...)}}", f"--shape {name}=1,..."),
+        InputError,
+    )
+    need(kind.dtype == np.float32, f"input '{name}' is {kind.dtype}, the hardware takes float32", InputError)
+
+
+def arrange(plan: Plan) -> None:
+    """Bring the columns of fully connected layers into the order of their inputs' memory."""
+    for layer in plan.layers:
+        if isinstance(layer.kind, FullyConnected):
+            layer.kind.weight = layer.kind.weight[:, layer.inputs[0].memory()]
+
+
+def _results(plan: Plan) -> list[tuple[int, int, Array]]:
+    """Return (output layer, first element, order of the elements) for each output of the network."""
+    outputs = [layer for layer in plan.layers if any(b.is_output for b in layer.outputs)]
+    found = []
+    for view in plan.results:
+        i, layer = next((i, layer) for i, layer in enumerate(outputs) if view.buffer in layer.outputs)
+        first = sum(b.count for b in layer.outputs[: layer.outputs.index(view.buffer)])
+        found.append((i, first, view.result()))
+    return found
+
+
+def _data(plan: Plan, source: Source, expected: Expected) -> bytes:
+    """Return each input as the hardware reads it, followed by the outputs in the order of the runtime."""
+    parts = []
+    for sample in expected.samples:
+        (given,) = sample.inputs.values()
+        parts.append(given.reshape(-1)[plan.input.memory()].astype(np.float16).tobytes())
+        parts += [
+            sample.outputs[public].reshape(-1)[order].astype(np.float32).tobytes()
+            for public, (_, _, order) in zip(source.outputs, _results(plan))
+        ]
+    return b"".join(parts)
+
+
+def rounding_of(source: Source, expected: Expected) -> float:
+    """Return the largest change of an output, relative to its largest value, where each layer in NumPy gets and
+    gives 16-bit floats."""
+    worst = 0.0
+    for sample in expected.samples:
+        values: dict[str, Array | None] = {"": None, **{n: _rounded(x) for n, x in sample.inputs.items()}}
+        for t in source.nodes:
+            if t.bound is not None:
+                given = [None if x is None else x.copy() for x in map(values.get, t.node.inputs)]
+                with np.errstate(all="ignore"):
+                    values.update(zip(t.node.outputs, map(_rounded, t.bound(given))))
+        for public, value in source.outputs.items():
+            want, got = sample.outputs[public], values[value]
+            if got is not None and want.dtype.kind == "f" and want.size:
+                worst = max(worst, float(np.abs(got - want).max() / max(np.abs(want).max(), 1e-6)))
+    return worst if np.isfinite(worst) else 0.0
+
+
+def _rounded(x: Array) -> Array:
+    """Return an array with the precision of 16-bit floats."""
+    with np.errstate(over="ignore"):
+        return x.astype(np.float16).astype(x.dtype) if x.dtype.kind == "f" else np.array(x)
+
+
+def _test(plan: Plan, name: str, expected: Expected, tolerance: float) -> str:
+    rows = ", ".join(f"{{{i}, {first}, {len(order)}}}" for i, first, order in _results(plan))
+    return _TEST.format(
+        name=name,
+        rows=rows,
+        count=len(plan.results),
+        samples=len(expected.samples),
+        inputs=plan.input.buffer.count,
+        tolerance=tolerance,
+    )
+
+
+_TEST = """\
+// Runs the network on a PC, and compares its outputs with those of the network's layers in NumPy.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+
+#include "{name}_gen.h"
+
+struct result {{ int layer, first, count; }};  // an output of the network in one of a layer
+
+int main() {{
+  const result results[{count}] = {{{rows}}};
+  C{name} network;
+  if (!network.Initialize() || !network.LoadWeights("{name}_weights.bin")) {{
+    std::puts("{name}_weights.bin has another size than the network's weights");
+    return 1;
+  }}
+  std::ifstream data("test_data.bin", std::ios::binary);
+  bool good = true;
+  for (int sample = 0; sample < {samples}; ++sample) {{
+    data.read(static_cast<char*>(network.get_network_input_addr_cpu()), {inputs} * 2);
+    if (!network.RunNetwork()) return 1;
+    for (const result& r : results) {{
+      std::vector<float> got, want(r.count);
+      network.get_final_output(got, r.layer);
+      data.read(reinterpret_cast<char*>(want.data()), want.size() * 4);
+      double error = 0, scale = 1e-6;
+      for (int i = 0; i < r.count; ++i) {{
+        const double difference = std::fabs(double(got[r.first + i]) - want[i]);
+        error = difference <= error ? error : difference;  // also where it is not a number
+        scale = std::max(scale, std::fabs(double(want[i])));
+      }}
+      const bool near = error <= {tolerance} * scale && bool(data);
+      const char* verdict = near ? "" : ", too much";
+      std::printf("output %d: off by %.3g of %.3g%s\\n", int(&r - results), error, scale, verdict);
+      good = good && near;
+    }}
+  }}
+  return good ? 0 : 1;
+}}
+"""

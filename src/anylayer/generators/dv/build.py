@@ -1,0 +1,438 @@
+"""Turn the graph of a network into layers of DMP's DV700: hardware layers are recognized and fused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from anylayer.errors import LayerError, at, need
+from anylayer.generators._recognize import recognized
+from anylayer.generators.dv.plan import (
+    Buffer,
+    Concat,
+    Convolution,
+    Custom,
+    FullyConnected,
+    Kind,
+    Layer,
+    Plan,
+    Softmax,
+    View,
+    allocate,
+)
+from anylayer.graph import Graph, Op, Value
+from anylayer.graph.facts import number, per_channel, window_of
+from anylayer.network import Array
+
+MAX_WIDTH, MAX_HEIGHT, MAX_CHANNELS, MAX_KERNEL, MAX_INPUTS = 2047, 1024, 32768, 7, 16384
+"""Limits of the hardware: the sizes of maps, the kernel, and the inputs of a fully connected layer."""
+
+_TO_FIRST, _TO_LAST = [0, 3, 1, 2], [0, 2, 3, 1]
+_RESHAPES = ("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity")
+
+
+def build(graph: Graph, places: Mapping[str, str]) -> Plan:
+    """Return the plan of a simplified graph. places: the place of each node of the network, by name.
+
+    Raises LayerError, with the node, where a size exceeds a limit of the hardware.
+    """
+    return _Builder(graph, places).plan()
+
+
+@dataclass(slots=True)
+class _Activation:
+    """A function of the hardware: its number in convolutions and in fully connected layers (0: none there)."""
+
+    conv: int
+    fc: int
+    parameter: float = 0.0
+    slopes: Array | None = None
+
+
+def _activation(op: Op) -> _Activation | None:
+    """Return the hardware's function for an operator, or None."""
+    if op.op == "Relu":
+        return _Activation(2, 1)
+    if op.op == "LeakyRelu":
+        return _Activation(2, 3, float(op.attrs.get("alpha", 0.01)))
+    if op.op in ("Tanh", "Sigmoid"):
+        return _Activation(1, 2) if op.op == "Tanh" else _Activation(3, 4)
+    if op.op == "Elu" and op.attrs.get("alpha", 1.0) == 1.0:
+        return _Activation(5, 0)
+    if op.op == "Clip" and number(op.inputs[1]) == 0 and number(op.inputs[2]) == 6:
+        return _Activation(6, 0)
+    if op.op == "PRelu" and op.outputs[0].shape[2:]:
+        slopes = per_channel(op.inputs[1], op.outputs[0].shape)
+        return None if slopes is None else _Activation(4, 0, slopes=slopes)
+    return None
+
+
+class _Builder:
+    """The plan while it is made. `views` has the buffer of each value that is computed."""
+
+    def __init__(self, graph: Graph, places: Mapping[str, str]) -> None:
+        self.graph, self.places = graph, places
+        self.ops = recognized(graph, {})
+        self.uses: dict[Value, list[Op]] = {}
+        for op in self.ops:
+            for v in op.inputs:
+                if v is not None:
+                    self.uses.setdefault(v, []).append(op)
+        self.done: set[int] = set()
+        self.views: dict[Value, View] = {}
+        self.layers: list[Layer] = []
+        self.rules: dict[str, Callable[[Op], bool]] = {
+            "Conv": self.convolution, "MaxPool": self.pooling, "AveragePool": self.pooling,
+            "GlobalAveragePool": self.pooling, "Resize": self.upsampling, "Gemm": self.fully_connected,
+            "MatMul": self.fully_connected, "Concat": self.concat, "Softmax": self.softmax, "Add": self.sum,
+            "Transpose": self.transposition, **dict.fromkeys(_RESHAPES, self.reshaping),
+        }  # fmt: skip
+
+    def plan(self) -> Plan:
+        (value,) = self.graph.inputs
+        users = self.uses.get(value, [])
+        last = bool(users) and all(u.op == "Transpose" and u.attrs["perm"] == _TO_FIRST for u in users)
+        start = self.views[value] = View(self.buffer(value, last), last)
+        for i, op in enumerate(self.ops):
+            if id(op) in self.done:
+                continue
+            with at(self.places.get(op.scope, "")):
+                if op.domain or op.op not in self.rules or not self.rules[op.op](op):
+                    self.custom(i)
+        for value in self.graph.outputs:
+            if value.const is not None and value not in self.views:
+                self.constant(value)
+        plan = Plan(start, self.layers, [self.views[v] for v in self.graph.outputs])
+        self.choose_formats(plan)
+        allocate(plan)
+        return plan
+
+    # ---- values and buffers
+
+    def buffer(self, value: Value, last: bool = False) -> Buffer:
+        """Return a new buffer for a value. `last`: its axes are (N, H, W, C)."""
+        shape = tuple(map(int, value.shape))
+        if len(shape) == 4 and shape[0] == 1:
+            return Buffer((shape[3], *shape[1:3]) if last else shape[1:], True)
+        return Buffer(shape[1:] if shape[:1] == (1,) and len(shape) > 1 else shape, False)
+
+    def map_of(self, value: Value | None) -> View | None:
+        """Return the view of a value that is a map (1, C, H, W); None for other values."""
+        view = None if value is None else self.views.get(value)
+        if value is None or view is None or not view.buffer.is_map or view.last or len(value.shape) != 4:
+            return None
+        return view
+
+    def names(self, ops: Sequence[Op]) -> list[str]:
+        return list(dict.fromkeys(op.scope or op.outputs[0].name for op in ops))
+
+    def add(self, kind: Kind, ops: Sequence[Op], inputs: list[View], outputs: Sequence[Value]) -> bool:
+        """Add a layer, and return True."""
+        buffers = [self.buffer(v) for v in outputs]
+        self.layers.append(Layer(kind, self.names(ops), self.places.get(ops[0].scope, ""), inputs, buffers))
+        self.views.update((v, View(b)) for v, b in zip(outputs, buffers))
+        self.done.update(map(id, ops))
+        return True
+
+    def only_use(self, value: Value) -> Op | None:
+        """Return the only operator that reads a value; None where there are several, and for an output."""
+        users = self.uses.get(value, [])
+        return users[0] if len(users) == 1 and value not in self.graph.outputs and not users[0].domain else None
+
+    def alias(self, op: Op, view: View) -> bool:
+        self.views[op.outputs[0]] = view
+        self.done.add(id(op))
+        return True
+
+    # ---- hardware layers
+
+    def check(self, view: View) -> None:
+        """Raise LayerError for a map that is too large for the hardware."""
+        c, h, w = view.buffer.shape
+        for size, limit, what in (
+            (w, MAX_WIDTH, "width"),
+            (h, MAX_HEIGHT, "height"),
+            (c, MAX_CHANNELS, "channels"),
+        ):
+            need(size <= limit, f"the hardware takes maps of at most {limit} ({what}), got {size}")
+
+    def convolution(self, op: Op) -> bool:
+        view, window, weight = self.map_of(op.inputs[0]), window_of(op), op.inputs[1]
+        if view is None or window is None or weight is None or weight.const is None or len(window.kernel) != 2:
+            return False
+        self.check(view)
+        need(
+            max(window.kernel) <= MAX_KERNEL,
+            f"the hardware takes kernels of at most {MAX_KERNEL}, got {' x '.join(map(str, window.kernel))}",
+        )
+        bias = op.inputs[2].const if len(op.inputs) > 2 and op.inputs[2] is not None else None
+        outputs, group = weight.shape[0], int(op.attrs.get("group", 1))
+        depthwise = group == view.buffer.shape[0] == outputs and group > 1
+        kind = Convolution(
+            weight.const if depthwise else _dense(weight.const, group),
+            np.zeros(outputs, np.float32) if bias is None else bias,
+            depthwise,
+            _xy(window.strides),
+            _xy(window.dilations),
+            _sides(window.begins, window.ends),
+        )
+        ops, value = self.fused(kind, [op])
+        return self.add(kind, ops, [view], [value])
+
+    def fused(self, kind: Convolution, ops: list[Op]) -> tuple[list[Op], Value]:
+        """Add an activation and a maximum over windows that follow; return the operators and the last value."""
+        value = ops[-1].outputs[0]
+        follower = self.only_use(value)
+        found = None if follower is None else _activation(follower)
+        if follower is not None and found is not None and follower.inputs[0] is value:
+            kind.activation, kind.parameter, kind.slopes = found.conv, found.parameter, found.slopes
+            ops, value = [*ops, follower], follower.outputs[0]
+            follower = self.only_use(value)
+        if follower is not None and follower.op == "MaxPool" and not kind.is_sum and self.pool(kind, follower):
+            ops, value = [*ops, follower], follower.outputs[0]
+        return ops, value
+
+    def pool(self, kind: Convolution, op: Op) -> bool:
+        """Add a pooling to a layer. Return False where the hardware has none like it."""
+        x, y = op.inputs[0], op.outputs[0]
+        window = window_of(op)
+        if (
+            x is None
+            or window is None
+            or len(window.kernel) != 2
+            or set(window.dilations) != {1}
+            or len(op.outputs) > 1
+        ):
+            return False
+        kernel, average = window.kernel, op.op != "MaxPool"
+        ends = [
+            max(0, (o - 1) * s + k - i - b)
+            for o, s, k, i, b in zip(y.shape[2:], window.strides, kernel, x.shape[2:], window.begins)
+        ]
+        padded = any((*window.begins, *ends))
+        if max(kernel) > MAX_KERNEL or (average and padded and not op.attrs.get("count_include_pad")):
+            return False
+        kind.pool, kind.pool_size, kind.pool_stride = 2 if average else 1, _xy(kernel), _xy(window.strides)
+        kind.pool_pads = _sides(window.begins, ends)
+        return True
+
+    def pooling(self, op: Op) -> bool:
+        view, kind = self.map_of(op.inputs[0]), Convolution()
+        if view is None:
+            return False
+        self.check(view)
+        if self.pool(kind, op):
+            return self.add(kind, [op], [view], op.outputs)
+        return op.op != "MaxPool" and tuple(op.outputs[0].shape[2:]) == (1, 1) and self.mean(op, view)
+
+    def mean(self, op: Op, view: View) -> bool:
+        """Add the mean of a whole map as means of windows that the hardware has, or as a layer on the CPU."""
+        window = window_of(op)
+        c, *sizes = view.buffer.shape
+        if window is None or list(window.kernel) != sizes or any((*window.begins, *window.ends)):
+            return False
+        parts = [_factors(n) for n in sizes]
+        if any(n > MAX_KERNEL for part in parts for n in part):
+            return self.add(Custom(_mean(op), [], op.outputs), [op], [view], op.outputs)
+        ys, xs = ([*part, *[1] * (max(map(len, parts)) - len(part))] for part in parts)
+        for y, x in list(zip(ys, xs))[:-1]:
+            sizes = [sizes[0] // y, sizes[1] // x]
+            buffer = Buffer((c, *sizes), True)
+            part = Convolution(pool=2, pool_size=(x, y), pool_stride=(x, y))
+            self.layers.append(Layer(part, self.names([op]), self.places.get(op.scope, ""), [view], [buffer]))
+            view = View(buffer)
+        last = (xs[-1], ys[-1])
+        return self.add(Convolution(pool=2, pool_size=last, pool_stride=last), [op], [view], op.outputs)
+
+    def upsampling(self, op: Op) -> bool:
+        view, shape = self.map_of(op.inputs[0]), op.outputs[0].shape
+        if view is None or op.attrs.get("mode", "nearest") != "nearest" or len(shape) != 4:
+            return False
+        c, h, w = view.buffer.shape
+        whole = op.attrs.get("coordinate_transformation_mode", "half_pixel") in ("asymmetric", "half_pixel")
+        if not whole or tuple(shape) != (1, c, 2 * h, 2 * w) or op.attrs.get("nearest_mode") == "ceil":
+            return False
+        self.check(view)
+        return self.add(Convolution(pool=4, pool_size=(2, 2)), [op], [view], op.outputs)
+
+    def sum(self, op: Op) -> bool:
+        views = [self.map_of(v) for v in op.inputs]
+        a, b = views
+        if a is None or b is None or a.buffer.shape != b.buffer.shape:
+            return False
+        self.check(a)
+        kind = Convolution(is_sum=True)
+        ops, value = self.fused(kind, [op])
+        if kind.slopes is not None:
+            kind, ops, value = Convolution(is_sum=True), [op], op.outputs[0]
+        return self.add(kind, ops, [a, b], [value])
+
+    def fully_connected(self, op: Op) -> bool:
+        x, matrix = op.inputs[0], op.inputs[1]
+        view = None if x is None else self.views.get(x)
+        plain = op.attrs.get("alpha", 1.0) == op.attrs.get("beta", 1.0) == 1.0 and not op.attrs.get("transA")
+        if view is None or matrix is None or matrix.const is None or matrix.const.ndim != 2 or not plain:
+            return False
+        if x is None or tuple(x.shape) != (1, view.buffer.count):
+            return False
+        weight = matrix.const if op.attrs.get("transB") else matrix.const.T
+        need(
+            weight.shape[1] <= MAX_INPUTS,
+            f"the hardware takes fully connected layers of at most {MAX_INPUTS} inputs, got {weight.shape[1]}",
+        )
+        bias = op.inputs[2].const if len(op.inputs) > 2 and op.inputs[2] is not None else np.zeros(1, np.float32)
+        if bias is None:
+            return False
+        kind = FullyConnected(weight, np.broadcast_to(bias.reshape(-1), weight.shape[:1]))
+        ops, value = [op], op.outputs[0]
+        follower = self.only_use(value)
+        found = None if follower is None else _activation(follower)
+        if follower is not None and found is not None and found.fc:
+            kind.activation, kind.parameter = found.fc, found.parameter
+            ops, value = [op, follower], follower.outputs[0]
+        return self.add(kind, ops, [view], [value])
+
+    def concat(self, op: Op) -> bool:
+        views = [self.map_of(v) for v in op.inputs]
+        if op.attrs["axis"] not in (1, -3) or any(v is None or v.buffer is self.input_buffer for v in views):
+            return False
+        return self.add(Concat(), [op], [v for v in views if v is not None], op.outputs)
+
+    @property
+    def input_buffer(self) -> Buffer:
+        """The buffer of the network's input, which no layer gives."""
+        return self.views[self.graph.inputs[0]].buffer
+
+    def softmax(self, op: Op) -> bool:
+        view = self.views.get(op.inputs[0]) if op.inputs[0] is not None else None
+        axis = op.attrs.get("axis", -1) % len(op.outputs[0].shape)
+        is_channels = view is not None and view.buffer.is_map and not view.last and axis == 1
+        if view is None or not (is_channels or (len(op.outputs[0].shape) == 2 and axis == 1)):
+            return False
+        if view.buffer.is_map != (len(op.outputs[0].shape) == 4):
+            return False
+        return self.add(Softmax(), [op], [view], op.outputs)
+
+    def transposition(self, op: Op) -> bool:
+        view, perm = self.views.get(op.inputs[0]) if op.inputs[0] is not None else None, op.attrs["perm"]
+        if view is None or not view.buffer.is_map or perm != (_TO_FIRST if view.last else _TO_LAST):
+            return False
+        return self.alias(op, View(view.buffer, not view.last))
+
+    def reshaping(self, op: Op) -> bool:
+        """Read the buffer of a value that only loses its axes; a custom layer reads the elements in order."""
+        view, shape = self.views.get(op.inputs[0]) if op.inputs[0] is not None else None, op.outputs[0].shape
+        if view is None or op.outputs[0] in self.graph.outputs:
+            return False
+        same = op.op == "Identity" or tuple(shape) == (1, view.buffer.count)
+        return same and self.alias(op, view)
+
+    # ---- layers on the CPU
+
+    def custom(self, index: int) -> None:
+        """Add a layer on the CPU: a call, or the operators of the same node that follow in the graph."""
+        op = self.ops[index]
+        if op.domain:
+            values = [v for v in op.inputs if v in self.views]
+            self.add(Custom(op.body, values, op.outputs, op), [op], [self.views[v] for v in values], op.outputs)
+            return
+        ops = [op]
+        for other in self.ops[index + 1 :]:
+            if other.domain or other.scope != op.scope or id(other) in self.done or other.op in ("Conv", "Gemm"):
+                break
+            if any(
+                v is not None and v.const is None and v not in self.views and not _gives(ops, v)
+                for v in other.inputs
+            ):
+                break
+            ops.append(other)
+        read = [v for o in ops for v in o.inputs if v is not None and v in self.views]
+        values = list(dict.fromkeys(read))
+        outside = {v for o in self.ops if o not in ops for v in o.inputs} | set(self.graph.outputs)
+        outputs = [v for o in ops for v in o.outputs if v in outside]
+        self.add(
+            Custom(_part(ops, values, outputs), values, outputs), ops, [self.views[v] for v in values], outputs
+        )
+
+    def constant(self, value: Value) -> None:
+        """Add a layer that gives a constant output of the network."""
+        raise LayerError(f"output {value.name} is a constant, which no layer of the hardware gives")
+
+    def choose_formats(self, plan: Plan) -> None:
+        """Give a buffer of a custom layer or softmax 16-bit floats where the hardware reads it, else 32-bit."""
+        hardware = {
+            id(view.buffer) for layer in plan.layers if not isinstance(layer.kind, Custom) for view in layer.inputs
+        }
+        for layer in plan.layers:
+            if isinstance(layer.kind, (Custom, Softmax)):
+                several = len(layer.outputs) > 1
+                for buffer in layer.outputs:
+                    buffer.half = id(buffer) in hardware and not isinstance(layer.kind, Softmax)
+                    need(
+                        not (several and buffer.half),
+                        f"layer '{layer.names[0]}' gives several outputs to hardware",
+                    )
+                    need(
+                        not (isinstance(layer.kind, Softmax) and id(buffer) in hardware),
+                        f"the hardware reads the softmax '{layer.names[0]}', which gives 32-bit floats",
+                    )
+
+
+def _part(ops: Sequence[Op], inputs: Sequence[Value], outputs: Sequence[Value]) -> Graph:
+    """Return a graph of some operators."""
+    graph = Graph()
+    values = {v: graph.input(v.name, v.shape, v.dtype) for v in inputs}
+    for op in ops:
+        for v in op.inputs:
+            if v is not None and v.const is not None and v not in values:
+                values[v] = graph.constant(v.const, trusted=True)
+        made = graph.append_copy(op, [None if v is None else values[v] for v in op.inputs])
+        values.update(zip(op.outputs, made))
+    graph.outputs = [values[v] for v in outputs]
+    return graph
+
+
+def _mean(op: Op) -> Graph:
+    """Return the graph of the mean of a map, for a global pooling."""
+    graph, y = Graph(), op.outputs[0]
+    x = graph.input("x", op.inputs[0].shape if op.inputs[0] is not None else (), y.dtype)
+    axes = graph.constant(np.array([2, 3]))
+    graph.outputs = graph.emit("ReduceMean", [x, axes], [(y.shape, y.dtype)], {"keepdims": 1}, scope=op.scope)
+    return graph
+
+
+def _gives(ops: Sequence[Op], value: Value) -> bool:
+    return any(value in op.outputs for op in ops)
+
+
+def _dense(weight: Array, group: int) -> Array:
+    """Return weights of all input channels for those of groups: the hardware has none or one channel per group."""
+    if group == 1:
+        return weight
+    m, c, ky, kx = weight.shape
+    dense = np.zeros((m, c * group, ky, kx), weight.dtype)
+    for i in range(group):
+        rows = slice(i * m // group, (i + 1) * m // group)
+        dense[rows, i * c : (i + 1) * c] = weight[rows]
+    return dense
+
+
+def _factors(size: int) -> list[int]:
+    """Return factors of a size, each as large as a kernel may be where the size has such factors."""
+    if size <= MAX_KERNEL:
+        return [size]
+    largest = next((n for n in range(MAX_KERNEL, 1, -1) if size % n == 0), size)
+    return [size] if largest == size else [largest, *_factors(size // largest)]
+
+
+def _xy(numbers: Sequence[int]) -> tuple[int, int]:
+    """Return numbers per axis (y, x) as (x, y)."""
+    y, x = numbers
+    return int(x), int(y)
+
+
+def _sides(begins: Sequence[int], ends: Sequence[int]) -> tuple[int, int, int, int]:
+    """Return pads as (left, right, top, bottom)."""
+    return int(begins[1]), int(ends[1]), int(begins[0]), int(ends[0])

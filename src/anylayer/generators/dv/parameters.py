@@ -1,0 +1,93 @@
+"""The params of custom layers as C++ structs, with their values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from anylayer.errors import need
+from anylayer.generators._names import Names
+from anylayer.loops.cpp import number
+from anylayer.network import Flag
+
+KEYWORDS = frozenset((
+    "alignas", "alignof", "and", "asm", "auto", "bitand", "bitor", "bool", "break", "case", "catch", "char",
+    "class", "compl", "const", "constexpr", "continue", "decltype", "default", "delete", "do", "double",
+    "else", "enum", "explicit", "export", "extern", "false", "float", "for", "friend", "goto", "if",
+    "inline", "int", "long", "mutable", "namespace", "new", "noexcept", "not", "nullptr", "operator", "or",
+    "private", "protected", "public", "register", "return", "short", "signed", "sizeof", "static", "struct",
+    "switch", "template", "this", "throw", "true", "try", "typedef", "typeid", "typename", "union",
+    "unsigned", "using", "virtual", "void", "volatile", "wchar_t", "while", "xor", "errno", "assert",
+    "NULL", "main", "std",
+))  # fmt: skip
+"""Words that a name in C++ must not be: keywords, and common macros."""
+
+
+@dataclass(slots=True)
+class Struct:
+    """A struct: `members` are its declarations, `values` the initializers of one instance."""
+
+    members: list[str] = field(default_factory=list)
+    values: list[str] = field(default_factory=list)
+
+
+def struct_of(params: Mapping[str, Any]) -> Struct:
+    """Return the struct of a layer's params, in the order of the network's file.
+
+    A list with a float is a list of floats. Raises LayerError for lists of anything but numbers and truth values.
+    """
+    names, found = Names(KEYWORDS), Struct()
+    for name, value in params.items():
+        several = isinstance(value, (list, tuple, np.ndarray))
+        values = (
+            list(np.asarray(value).reshape(-1))
+            if isinstance(value, np.ndarray)
+            else list(value)
+            if several
+            else [value]
+        )
+        if not values or values[0] is None:
+            continue
+        kind = _kind(name, values)
+        size = f"[{len(values)}]" if several else ""
+        found.members.append(f"{kind:5} {names.new(name, 'param')}{size};".replace("char* ", "char *"))
+        texts = [_text(v, kind) for v in values]
+        found.values.append("{ " + "".join(f"{t}, " for t in texts) + " }" if several else texts[0])
+    return found
+
+
+def _kind(name: str, values: Sequence[Any]) -> str:
+    """Return the C++ type of some values."""
+    if all(isinstance(v, (bool, Flag, np.bool_)) for v in values):
+        return "bool"
+    if all(isinstance(v, (int, np.integer)) for v in values):
+        return "int"
+    if all(isinstance(v, (int, float, np.number)) for v in values):
+        return "float"
+    need(all(isinstance(v, str) for v in values), f"parameter '{name}' is neither numbers nor text")
+    return "const char*"
+
+
+def _text(value: Any, kind: str) -> str:
+    """Return a value as C++."""
+    if kind == "bool":
+        return "true" if value else "false"
+    if kind == "const char*":
+        return quoted(str(value))
+    if kind == "int":
+        need(-(2**31) <= int(value) < 2**31, f"{value} is no 32-bit integer")
+        return str(int(value))
+    if isinstance(value, int) or not np.isfinite(value):
+        return str(int(value)) if isinstance(value, int) else number(value, np.dtype(np.float32))
+    return repr(float(value))
+
+
+def quoted(text: str) -> str:
+    """Return text as a C++ string literal of printable ASCII."""
+    plain = (
+        chr(b) if 32 <= b < 127 and chr(b) not in '"\\?' else f"\\{b:03o}" for b in text.encode("utf-8", "replace")
+    )
+    return '"' + "".join(plain) + '"'

@@ -1,0 +1,193 @@
+"""Plan a network for DMP's DV700: which layers its hardware computes, and where each buffer lies."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from anylayer.graph import Graph, Op, Value
+from anylayer.network import Array
+
+ALIGN = 16
+"""Buffers and weights begin at multiples of these bytes."""
+
+
+@dataclass(slots=True, eq=False)
+class Buffer:
+    """The memory of an output: a map (C, H, W), or values in C order of another shape, without the batch.
+
+    `half` says that it holds 16-bit floats, in the layout of the hardware if it is a map. Otherwise it holds
+    32-bit floats; maps are then stored as (H, W, C). `last` is the last layer that reads it.
+    """
+
+    shape: tuple[int, ...]
+    is_map: bool
+    half: bool = True
+    offset: int = 0
+    last: int = -1
+    is_output: bool = False
+
+    @property
+    def count(self) -> int:
+        """The number of elements."""
+        return math.prod(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of bytes."""
+        return self.count * (2 if self.half else 4)
+
+    @property
+    def dims(self) -> list[int]:
+        """The sizes as the fields of a layer have them: (W, H, C), or at most three other sizes."""
+        if self.is_map:
+            return list(self.shape[::-1])
+        return list(self.shape) if 1 <= len(self.shape) <= 3 else [self.count]
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A value of the graph in a buffer. `last` says that the value's axes are (H, W, C), not (C, H, W)."""
+
+    buffer: Buffer
+    last: bool = False
+
+    def memory(self) -> Array:
+        """Return the index of each element of the value, in the order of the buffer's memory."""
+        buffer = self.buffer
+        indices = np.arange(buffer.count)
+        if not buffer.is_map:
+            return indices
+        c, h, w = buffer.shape
+        planes = indices.reshape(h, w, c).transpose(2, 0, 1) if self.last else indices.reshape(c, h, w)
+        if not buffer.half:
+            return planes.transpose(1, 2, 0).reshape(-1)
+        groups = [planes[i : i + 8].transpose(2, 1, 0).reshape(-1) for i in range(0, c, 8)]
+        return np.concatenate(groups)
+
+    def result(self) -> Array:
+        """Return the index of each element of the value, in the order that get_final_output gives."""
+        buffer = self.buffer
+        if not (buffer.is_map and buffer.half):
+            return self.memory()
+        c, h, w = buffer.shape
+        indices = np.arange(buffer.count)
+        planes = indices.reshape(h, w, c).transpose(2, 0, 1) if self.last else indices.reshape(c, h, w)
+        return planes.transpose(2, 1, 0).reshape(-1)
+
+
+@dataclass(slots=True)
+class Convolution:
+    """A convolution, an activation and a maximum over windows; or one of them; or a sum of two maps.
+
+    `weight` is (M, C, ky, kx). Numbers of a window are (x, y), pads are (left, right, top, bottom). `activation`
+    is the number of the hardware's function.
+    """
+
+    weight: Array | None = None
+    bias: Array | None = None
+    depthwise: bool = False
+    stride: tuple[int, int] = (1, 1)
+    dilation: tuple[int, int] = (1, 1)
+    pads: tuple[int, int, int, int] = (0, 0, 0, 0)
+    activation: int = 0
+    parameter: float = 0.0
+    slopes: Array | None = None
+    pool: int = 0
+    pool_size: tuple[int, int] = (0, 0)
+    pool_stride: tuple[int, int] = (1, 1)
+    pool_pads: tuple[int, int, int, int] = (0, 0, 0, 0)
+    is_sum: bool = False
+
+
+@dataclass(slots=True)
+class FullyConnected:
+    """A product with a matrix (M, inputs in the order of the buffer's memory), a bias, and an activation."""
+
+    weight: Array
+    bias: Array
+    activation: int = 0
+    parameter: float = 0.0
+
+
+@dataclass(slots=True)
+class Concat:
+    """The concat of maps along their channels."""
+
+
+@dataclass(slots=True)
+class Softmax:
+    """Softmax along the last of the layer's sizes."""
+
+
+@dataclass(slots=True)
+class Custom:
+    """A layer on the CPU: `graph` computes `outputs` of `values`. `op` is the layer's call, None for operators."""
+
+    graph: Graph | None
+    values: list[Value]
+    outputs: list[Value]
+    op: Op | None = None
+
+
+Kind = Convolution | FullyConnected | Concat | Softmax | Custom
+
+
+@dataclass(slots=True)
+class Layer:
+    """A layer: what computes it, the names and place of the network's nodes, and its buffers."""
+
+    kind: Kind
+    names: list[str]
+    place: str
+    inputs: list[View]
+    outputs: list[Buffer]
+
+    @property
+    def output(self) -> Buffer:
+        """The buffer of the first output."""
+        return self.outputs[0]
+
+
+@dataclass(slots=True)
+class Plan:
+    """The layers in order. `results` are the views of the network's outputs. `size` is that of all buffers."""
+
+    input: View
+    layers: list[Layer]
+    results: list[View]
+    size: int = 0
+    weights: list[Any] = field(default_factory=list)
+
+
+def allocate(plan: Plan) -> None:
+    """Place the buffers in one block of memory. Buffers that are needed at the same time do not overlap."""
+    end = len(plan.layers)
+    for i, layer in enumerate(plan.layers):
+        for view in layer.inputs:
+            view.buffer.last = max(view.buffer.last, i)
+    for view in plan.results:
+        view.buffer.last, view.buffer.is_output = end, True
+    live: list[tuple[int, int, int]] = []  # begin, end, last layer
+    blocks: list[tuple[int, Sequence[Buffer]]] = [(-1, [plan.input.buffer])]
+    blocks += [(i, layer.outputs) for i, layer in enumerate(plan.layers)]
+    for i, buffers in blocks:
+        live = [block for block in live if block[2] >= i]
+        size, begin = sum(b.size for b in buffers), 0
+        for low, high, _ in sorted(live):
+            if low - begin >= size:
+                break
+            begin = max(begin, aligned(high))
+        live.append((begin, begin + size, max(i, *(b.last for b in buffers))))
+        plan.size = max(plan.size, aligned(begin + size))
+        for buffer in buffers:
+            buffer.offset, begin = begin, begin + buffer.size
+
+
+def aligned(size: int) -> int:
+    """Return a number of bytes, rounded up to where the next buffer may begin."""
+    return -(-size // ALIGN) * ALIGN

@@ -1,0 +1,182 @@
+"""Boxes of SSD as a loop over params: recognized by the params' names, and compared with the layer's own boxes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from anylayer.generators.dv.parameters import Struct, struct_of
+from anylayer.layer.opencv import opencv_params
+from anylayer.network import Array
+from anylayer.source import TracedNode
+
+_FIELDS = ("img_size", "min_size", "max_size", "aspect_ratios", "variances", "clip")
+_NEAR = 1e-5
+
+
+@dataclass(frozen=True, slots=True)
+class Priors:
+    """A layer of boxes. `rows` says that a row holds a box and its variances; otherwise all variances follow all
+    boxes."""
+
+    struct: Struct
+    rows: bool
+
+    def code(self, name: str, head: str) -> str:
+        """Return the callback. `head` is its first line."""
+        arguments = "layer, output" + (", io_ptr" if "io_ptr)" in head else "")
+        place = (
+            "std::memcpy(&output[count * 8], &box, sizeof(box));"
+            if self.rows
+            else "std::memcpy(&output[count * 4], &box, 16);\n"
+            "        std::memcpy(&output[output.size() / 2 + count * 4], &box.xv, 16);"
+        )
+        body = _BODY.replace("TYPE", f"custom_param_{name}").replace("PLACE", place)
+        return head + body.replace("ARGUMENTS", arguments)
+
+
+def priors_of(value: Array, traced: TracedNode | None) -> Priors | None:
+    """Return the loop that computes a constant from the params of its layer; None where there is none."""
+    if traced is None or value.dtype != np.float32:
+        return None
+    params = opencv_params(traced.node.params, traced.node.defaults)
+    kinds = [t for t in traced.inputs if t is not None]
+    if not kinds or len(kinds[0].shape) != 4:
+        return None
+    fields = dict(params) if all(name in params for name in _FIELDS) else _of_caffe(params, kinds)
+    if fields is None:
+        return None
+    last = traced.node.layout == "NHWC"
+    rows, columns = kinds[0].shape[1:3] if last else kinds[0].shape[2:]
+    boxes = _boxes({name: fields[name] for name in _FIELDS}, int(rows), int(columns))
+    if boxes is None or boxes.size != value.size:
+        return None
+    planes = np.stack([boxes[:, :4].reshape(-1), boxes[:, 4:].reshape(-1)])
+    for is_rows, found in ((True, boxes), (False, planes)):
+        if found.shape == value.shape[-2:] and np.allclose(found, value.reshape(found.shape), 0, _NEAR):
+            return Priors(
+                struct_of({name: fields[name] for name in fields if is_rows or name in _FIELDS}), is_rows
+            )
+    return None
+
+
+def _of_caffe(params: Mapping[str, Any], kinds: Sequence[Any]) -> dict[str, Any] | None:
+    """Return the params of SSD's layer in Caffe under the names of the tool's; None where they mean more."""
+    low, high = (_numbers(params.get(name)) for name in ("min_size", "max_size"))
+    if len(low) != 1 or len(high) > 1 or len(kinds) != 2 or len(kinds[1].shape) != 4:
+        return None
+    size = _numbers(params.get("img_size")) or _numbers(params.get("img_w")) + _numbers(params.get("img_h"))
+    ratios = [1.0, *([1.0] if high else [])]
+    for ratio in _numbers(params.get("aspect_ratio")):
+        if all(abs(ratio - known) > 1e-6 for known in ratios):
+            ratios += [ratio, 1 / ratio] if params.get("flip", True) else [ratio]
+    return {
+        "img_size": [int(s) for s in (size * 2)[:2]] if size else [int(d) for d in kinds[1].shape[:1:-1]],
+        "min_size": float(low[0]),
+        "max_size": float(high[0]) if high else 0.0,
+        "aspect_ratios": ratios,
+        "variances": _numbers(params.get("variance")) or [0.1],
+        "clip": bool(params.get("clip", False)),
+    }
+
+
+def _numbers(value: Any) -> list[float]:
+    return [] if value is None else [float(v) for v in np.atleast_1d(value)]
+
+
+def _boxes(fields: Mapping[str, Any], rows: int, columns: int) -> Array | None:
+    """Return the boxes (count, 8) that the C++ code computes, in the same order and precision."""
+    width, height = (float(v) for v in fields["img_size"])
+    low, high = float(fields["min_size"]), float(fields["max_size"])
+    variances = [float(v) for v in np.atleast_1d(fields["variances"])]
+    if len(variances) not in (1, 4) or min(width, height, *map(float, fields["aspect_ratios"])) <= 0:
+        return None
+    halves: list[tuple[float, float]] = []
+    for ratio in map(float, fields["aspect_ratios"]):
+        side = low if not halves else math.sqrt(low * high)
+        both = (0.5 * side, 0.5 * side)
+        halves.append(both if ratio == 1 else (0.5 * low * math.sqrt(ratio), 0.5 * low / math.sqrt(ratio)))
+    half = np.array(halves)
+    rows_at, columns_at = (np.arange(rows) + 0.5) * height / rows, (np.arange(columns) + 0.5) * width / columns
+    y, x = np.meshgrid(rows_at, columns_at, indexing="ij")
+    centre = np.stack([x, y], axis=-1)[:, :, None]
+    boxes = np.concatenate([centre - half, centre + half], axis=-1) / [width, height, width, height]
+    boxes = (np.clip(boxes, 0, 1) if fields["clip"] else boxes).reshape(-1, 4)
+    return np.concatenate([boxes, np.broadcast_to(np.resize(variances, 4), boxes.shape)], axis=1).astype(
+        np.float32
+    )
+
+
+PRELUDE = """\
+struct prior_box_t {
+  float x0, y0, x1, y1;
+  float xv, yv, wv, hv;
+};
+
+inline float box_clip(float x) { return x < 0.f ? 0.f : x > 1.f ? 1.f : x; }
+"""
+"""What the code needs, once."""
+
+_BODY = """\
+  // The boxes depend on the params only: compute them once for each layer.
+  static std::map<const void*, std::vector<float> > computed;
+  std::vector<float>& output = computed[param];
+  if (!output.empty()) {
+    put_layer_output(ARGUMENTS);
+    return;
+  }
+  const TYPE *box_param = reinterpret_cast<const TYPE*>(param);
+  output.resize(layer.output_dim[0] * layer.output_dim[1]);
+
+  // Half of the boxes' widths and heights
+  std::vector<float> widths, heights;
+  for (float ratio : box_param->aspect_ratios) {
+    if (ratio == 1.f) {
+      const float other = std::sqrt(box_param->min_size * box_param->max_size);
+      const float size = widths.empty() ? box_param->min_size : other;
+      widths.push_back(0.5f * size);
+      heights.push_back(0.5f * size);
+    } else {
+      widths.push_back(0.5f * box_param->min_size * std::sqrt(ratio));
+      heights.push_back(0.5f * box_param->min_size / std::sqrt(ratio));
+    }
+  }
+
+  const int num_variances = sizeof(box_param->variances) / sizeof(box_param->variances[0]);
+  static_assert(num_variances == 1 || num_variances == 4, "Number of variances must be either 1 or 4.");
+  prior_box_t box;
+  box.xv = box_param->variances[0];
+  box.yv = box_param->variances[num_variances == 4 ? 1 : 0];
+  box.wv = box_param->variances[num_variances == 4 ? 2 : 0];
+  box.hv = box_param->variances[num_variances == 4 ? 3 : 0];
+
+  const float width = box_param->img_size[0], height = box_param->img_size[1];
+  const float step_x = width / layer.input_dim[0], step_y = height / layer.input_dim[1];
+  size_t count = 0;
+  for (int y = 0; y < layer.input_dim[1]; ++y) {
+    const float center_y = step_y * (y + 0.5f);
+    for (int x = 0; x < layer.input_dim[0]; ++x) {
+      const float center_x = step_x * (x + 0.5f);
+      for (size_t p = 0; p < widths.size(); ++p) {
+        box.x0 = (center_x - widths[p]) / width;
+        box.y0 = (center_y - heights[p]) / height;
+        box.x1 = (center_x + widths[p]) / width;
+        box.y1 = (center_y + heights[p]) / height;
+        if (box_param->clip) {
+          box.x0 = box_clip(box.x0);
+          box.y0 = box_clip(box.y0);
+          box.x1 = box_clip(box.x1);
+          box.y1 = box_clip(box.y1);
+        }
+        PLACE
+        ++count;
+      }
+    }
+  }
+  put_layer_output(ARGUMENTS);
+}
+"""

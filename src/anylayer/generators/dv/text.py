@@ -1,0 +1,282 @@
+"""The generated header and source file of a network, in the form of DMP's tool."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from anylayer.generators._names import comment
+from anylayer.generators.dv import priors
+from anylayer.generators.dv.callbacks import Callbacks
+from anylayer.generators.dv.parameters import quoted
+from anylayer.generators.dv.plan import Concat, Convolution, Custom, FullyConnected, Layer, Plan, Softmax
+from anylayer.generators.dv.weights import packed
+from anylayer.loops import PRELUDE
+
+_TITLES = {
+    Convolution: ("Convolution Layer", "LT_CONV"),
+    FullyConnected: ("Fully Connected Layer", "LT_FC"),
+    Concat: ("CopyConcatenate Layer", "LT_COPY_CONCAT"),
+    Softmax: ("SoftMax Layer", "LT_SOFTMAX"),
+    Custom: ("Custom Layer", "LT_CUSTOM"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The header, the source file and the weights."""
+
+    header: str
+    source: str
+    weights: bytes
+
+
+def write(plan: Plan, name: str, callbacks: Callbacks) -> Written:
+    """Return the files of a plan. `name` is an identifier: the class is C<name>."""
+    weights: list[bytes] = []
+    bodies = [_layer(i, layer, plan, name, callbacks, weights) for i, layer in enumerate(plan.layers)]
+    return Written(
+        _header(plan, name, callbacks), _source(plan, name, callbacks, bodies, weights), b"".join(weights)
+    )
+
+
+def _header(plan: Plan, name: str, callbacks: Callbacks) -> str:
+    lines = ["#pragma once", "", '#include "dmp_network.h"', ""]
+    end = "" if callbacks.two_arguments else ", uint8_t *io_ptr"
+    if any("input_place" in m for c in callbacks.all for m in c.members):
+        lines += [_PLACE]
+    for callback in callbacks.all:
+        members = [f"  {m}" for m in callback.members]
+        lines += [f"struct custom_param_{callback.name}", "{", *members, "};", ""]
+        lines += [f"void custom_callback_{callback.name}(fpga_layer &layer, void *custom_param{end});", ""]
+    lines += [f"class C{name} : public CDMP_Network {{", " private:"]
+    lines += [f"  void Layer_{i}();" for i in range(len(plan.layers))]
+    lines += ["", " public:", "  virtual bool Initialize();", f"  C{name}();", f"  virtual ~C{name}();", "};", ""]
+    return "\n".join(lines)
+
+
+_PLACE = """\
+// Where an input of a layer with several inputs lies.
+struct input_place
+{
+  size_t offs;
+  int dim[3];
+  int dim_size;
+  bool is_f32;
+  bool is_hw_layout;
+};
+"""
+
+
+def _source(plan: Plan, name: str, callbacks: Callbacks, bodies: Sequence[str], weights: Sequence[bytes]) -> str:
+    outputs = [layer for layer in plan.layers if any(b.is_output for b in layer.outputs)]
+    parts = [f'#include "{name}_gen.h"\n']
+    codes = [c.code for c in callbacks.all]
+    if codes:
+        parts += ["#include <map>\n#include <vector>\n", PRELUDE]
+        helpers = (
+            _HELPERS if any("input_place" in m for c in callbacks.all for m in c.members) else _PLACE + _HELPERS
+        )
+        if callbacks.two_arguments:
+            helpers = helpers.replace("get_layer_input(from, values, io_ptr);", "get_layer_input(from, values);")
+            parts.append(_BASE)
+        used = [helpers] if any("read_input" in c for c in codes) else []
+        parts += [*used, *([priors.PRELUDE] if any("prior_box_t box;" in c for c in codes) else []), *codes]
+    parts += [f"C{name}::C{name}() {{\n}}\n", f"C{name}::~C{name}() {{\n}}\n"]
+    calls = "".join(f"  Layer_{i}();\n" for i in range(len(bodies)))
+    parts.append(
+        f"bool C{name}::Initialize() {{\n  if (!ReserveMemory({sum(map(len, weights))}, {plan.size})) {{\n"
+        f"    return false;\n  }}\n\n  set_num_layers({len(bodies)});\n"
+        f"  set_num_output_layers({len(outputs)});\n\n"
+        f"{calls}\n  return true;\n}}\n"
+    )
+    return "\n".join([*parts, *bodies])
+
+
+_BASE = """\
+// The base of the buffers of the network that runs. The application provides it.
+uint8_t *current_io_ptr();
+"""
+
+_HELPERS = """\
+namespace {
+
+input_place place_of_input(const fpga_layer& layer, bool is_f32) {
+  input_place place = { layer.input_offs, {}, layer.input_dim_size, is_f32, layer.is_input_hw_layout };
+  std::copy(layer.input_dim, layer.input_dim + 3, place.dim);
+  return place;
+}
+
+// The values of an input; those of a map are in the order (H, W, C). get_layer_input reads 16-bit floats only.
+std::vector<float> read_input(const input_place& place, uint8_t *io_ptr) {
+  fpga_layer from = fpga_layer();
+  from.input_offs = place.offs;
+  std::copy(place.dim, place.dim + 3, from.input_dim);
+  from.input_dim_size = place.dim_size;
+  from.is_input_hw_layout = place.is_hw_layout;
+  std::vector<float> values;
+  if (!place.is_f32) {
+    get_layer_input(from, values, io_ptr);
+    return values;
+  }
+  size_t count = 1;
+  for (int i = 0; i < place.dim_size; ++i) count *= place.dim[i];
+  const float *data = reinterpret_cast<const float*>(io_ptr + place.offs);
+  return std::vector<float>(data, data + count);
+}
+
+// A matrix of `rows` x `columns`, transposed: (H, W, C) becomes (C, H, W) with rows = H * W, and back.
+std::vector<float> to_planes(const std::vector<float>& values, size_t rows, size_t columns) {
+  std::vector<float> found(values.size());
+  for (size_t i = 0; i < rows; ++i)
+    for (size_t j = 0; j < columns; ++j) found[j * rows + i] = values[i * columns + j];
+  return found;
+}
+
+}  // namespace
+"""
+
+
+def _layer(i: int, layer: Layer, plan: Plan, name: str, callbacks: Callbacks, weights: list[bytes]) -> str:
+    """Return the method of a layer, and append its weights."""
+    kind, (title, type_) = layer.kind, _TITLES[type(layer.kind)]
+    lines = [f"//Layer_{i}: {title}", *(f"//\t->: {comment(n)}" for n in layer.names)]
+    lines += [f"void C{name}::Layer_{i}()", "{"]
+    before, own = _own(layer, plan, callbacks)
+    lines += [*before, f"  struct fpga_layer& layer = get_layer({i});", f"  layer.type = {type_};"]
+    fields = [f"layer.name = {quoted(', '.join(layer.names))};"]
+    offset = sum(map(len, weights))
+    if isinstance(kind, Convolution):
+        fields += _convolution(kind, layer, offset)
+    if isinstance(kind, FullyConnected):
+        fields += _fully_connected(kind, layer, offset)
+    weights.append(packed(kind) if isinstance(kind, (Convolution, FullyConnected)) else b"")
+    lines += [f"  {line}" for line in [*fields, *_fields(layer), *own]]
+    if any(b.is_output for b in layer.outputs):
+        number = sum(any(b.is_output for b in other.outputs) for other in plan.layers[:i])
+        lines.append(f"  output_layers_[{number}] = &layer;")
+    return "\n".join([*lines, f"}}//end of  Layer_{i}", ""])
+
+
+def _own(layer: Layer, plan: Plan, callbacks: Callbacks) -> tuple[list[str], list[str]]:
+    """Return the definitions and the fields that only layers of this kind have."""
+    kind = layer.kind
+    if isinstance(kind, Custom):
+        callback, struct = callbacks.of(layer)
+        values = [f"    {v}," for v in struct.values]
+        before = [f"  static custom_param_{callback.name} custom_param = {{", *values, "  };", ""]
+        own = [f"layer.custom_proc_ptr = &custom_callback_{callback.name};", "layer.custom_param = &custom_param;"]
+        return before, own
+    if isinstance(kind, Concat):
+        sources = [
+            next(j for j, other in enumerate(plan.layers) if v.buffer in other.outputs) for v in layer.inputs
+        ]
+        before = [f"  static fpga_layer *input_layers[{len(sources)}];"]
+        before += [f"  input_layers[{n}] = &get_layer({j});" for n, j in enumerate(sources)]
+        return [*before, ""], [f"layer.input_layer_num = {len(sources)};", "layer.input_layers = input_layers;"]
+    return [], [f"layer.softmax_axis = {len(layer.output.dims) - 1};"] if isinstance(kind, Softmax) else []
+
+
+def _fields(layer: Layer) -> list[str]:
+    """Return the fields of a layer that say where its buffers lie."""
+    source, output = layer.inputs[0].buffer if layer.inputs else None, layer.output
+    count = sum(b.count for b in layer.outputs)
+    dims = output.dims if len(layer.outputs) == 1 else [count]
+    lines = [
+        f"layer.input_offs = {source.offset if source else 0};",
+        f"layer.output_offs = {output.offset};",
+        f"layer.output_size = {sum(b.size for b in layer.outputs)};",
+    ]
+    for what, sizes in (("input", source.dims if source else []), ("output", dims)):
+        lines += [f"layer.{what}_dim[{j}] = {d};" for j, d in enumerate(sizes)]
+        lines.append(f"layer.{what}_dim_size = {len(sizes)};")
+    flags = {
+        "is_output": any(b.is_output for b in layer.outputs),
+        "is_f32_output": not output.half,
+        "is_input_hw_layout": bool(source and source.half and source.is_map),
+    }
+    return [*lines, *(f"layer.{flag} = {str(value).lower()};" for flag, value in flags.items())]
+
+
+def _half(value: float) -> str:
+    """Return the bits of a 16-bit float."""
+    return f"0x{int(np.float16(value).view(np.uint16)):X}"
+
+
+def _convolution(kind: Convolution, layer: Layer, weights: int) -> list[str]:
+    """Return the fields of a convolution's configuration."""
+    c, h, w = layer.inputs[0].buffer.shape
+    ky, kx = kind.weight.shape[2:] if kind.weight is not None else (1, 1)
+    average = kind.pool == 2
+    other = layer.inputs[1].buffer.offset if kind.is_sum else 0
+    dilated = kind.dilation != (1, 1)
+    fields = {
+        "m": layer.output.shape[0],
+        "conv_enable": 0 if kind.weight is None else 3 if kind.depthwise else 1,
+        "p": hex(kx if kx == ky else kx | ky << 8),
+        "pz": 1,
+        "weight_buf.mem": "weights_mem_",
+        "weight_buf.offs": weights,
+        "weight_fmt": int(kind.weight is not None),
+        "conv_pad": _bytes(*kind.pads),
+        "conv_stride": _bytes(*kind.stride),
+        "conv_dilation": _bytes(*kind.dilation) if dilated else 0,
+        "pool_enable": 2 if kind.is_sum else kind.pool,
+        "pool_size": _bytes(1, 1) if kind.is_sum else _bytes(*kind.pool_size),
+        "pool_stride": _bytes(*kind.pool_stride),
+        "pool_pad": _bytes(*kind.pool_pads),
+        "pool_avg_param": _half(1 / (kind.pool_size[0] * kind.pool_size[1]))
+        if average
+        else _half(int(kind.is_sum)),
+        "actfunc": kind.activation,
+        "actfunc_param": _half(kind.parameter),
+        "rectifi_en": 0,
+        "lrn": 0,
+    }
+    return [
+        "dmp_dv_cmdraw_conv_v0& conf = layer.conv_conf;",
+        *_head("CONV"),
+        "conf.topo = 0x1;",
+        *(f"conf.{name} = {size};" for name, size in (("w", w), ("h", h), ("z", 1), ("c", c))),
+        *_buffers(layer),
+        f"conf.eltwise_buf.mem = {'io_mem_' if kind.is_sum else 'NULL'};",
+        f"conf.eltwise_buf.offs = {other};",
+        f"conf.output_mode = {int(kind.is_sum)};",
+        *(f"conf.run[0].{name} = {value};" for name, value in fields.items()),
+    ]
+
+
+def _fully_connected(kind: FullyConnected, layer: Layer, weights: int) -> list[str]:
+    """Return the fields of a fully connected layer's configuration. The weights are in the order of the input."""
+    outputs, inputs = kind.weight.shape
+    return [
+        "dmp_dv_cmdraw_fc_v0& conf = layer.fc_conf;",
+        *_head("FC"),
+        f"conf.input_size = {inputs};",
+        f"conf.output_size = {outputs};",
+        "conf.weight_buf.mem = weights_mem_;",
+        f"conf.weight_buf.offs = {weights};",
+        *_buffers(layer),
+        "conf.weight_fmt = 0;",
+        f"conf.actfunc = {kind.activation};",
+        f"conf.actfunc_param = {_half(kind.parameter)};",
+    ]
+
+
+def _head(device: str) -> list[str]:
+    lines = ["size = sizeof(conf)", f"device_type = DMP_DV_DEV_{device}", "version = 0"]
+    return [f"conf.header.{line};" for line in lines]
+
+
+def _buffers(layer: Layer) -> list[str]:
+    """Return the fields for the buffers of the input and the output."""
+    offsets = {"input": layer.inputs[0].buffer.offset, "output": layer.output.offset}
+    lines = [(f"conf.{n}_buf.mem = io_mem_;", f"conf.{n}_buf.offs = {offset};") for n, offset in offsets.items()]
+    return [line for both in lines for line in both]
+
+
+def _bytes(*numbers: int) -> str:
+    """Return numbers as the bytes of a word, the lowest first."""
+    return hex(sum(n << 8 * i for i, n in enumerate(numbers)))

@@ -1,0 +1,92 @@
+"""Weights in the order in which DMP's hardware reads them, as 16-bit floats.
+
+A convolution has one block of 12 x 6 values per output and per one, two, eight or 64 input channels, which depends
+on the kernel's size. Before the blocks of eight outputs stand their biases and slopes. Source of the arrangement:
+dv-user-driver, src/weights_conv.c and weights_dil.c.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from anylayer.generators.dv.plan import ALIGN, Convolution, FullyConnected
+from anylayer.network import Array
+
+_BLOCK = 72
+_HALF = np.dtype(np.float16)
+
+
+def packed(kind: Convolution | FullyConnected) -> bytes:
+    """Return the weights of a layer; b"" for one without weights."""
+    if isinstance(kind, FullyConnected):
+        return b"".join(_padded(x.astype(_HALF).tobytes()) for x in (kind.weight, kind.bias))
+    if kind.weight is None or kind.bias is None:
+        return b""
+    if kind.dilation == (1, 1):
+        return _padded(_convolution(kind.weight, kind.bias, kind.slopes))
+    *_, ky, kx = kind.weight.shape
+    parts = []
+    for tap in range(ky * kx):  # one kernel of 1 x 1 per tap, of which the last one has the bias
+        y, x = divmod(tap, kx)
+        last = tap == ky * kx - 1
+        slopes = None if kind.slopes is None else kind.slopes * last
+        parts.append(_padded(_convolution(kind.weight[:, :, y : y + 1, x : x + 1], kind.bias * last, slopes)))
+    return b"".join(parts)
+
+
+def _padded(data: bytes) -> bytes:
+    return data + bytes(-len(data) % ALIGN)
+
+
+def _convolution(weight: Array, bias: Array, slopes: Array | None) -> bytes:
+    """Return the weights of a convolution (M, C, ky, kx) without dilation."""
+    outputs, channels, ky, kx = weight.shape
+    size = max(kx, ky) | 1
+    square = np.pad(weight, ((0, 0), (0, 0), (size - ky, 0), (0, size - kx))).astype(_HALF)
+    places = _places(channels, size)
+    per_output = (int(places.max()) // _BLOCK + 1) * _BLOCK
+    parts = []
+    for first in range(0, outputs, 8):
+        some = square[first : first + 8]
+        for head in (bias, slopes):
+            if head is not None:
+                parts.append(np.pad(head[first : first + 8].astype(_HALF), (0, 8 - len(some))))
+        blocks = np.zeros((len(some), per_output), _HALF)
+        blocks[:, places.reshape(-1)] = some.reshape(len(some), -1)
+        parts.append(_by_groups(blocks, channels, size))
+    return b"".join(part.tobytes() for part in parts)
+
+
+def _by_groups(blocks: Array, channels: int, size: int) -> Array:
+    """Return the blocks of eight outputs in order: groups of channels first, then outputs."""
+    step = _BLOCK * _blocks(_group(size), size)
+    groups = [blocks[:, i : i + step].reshape(-1) for i in range(0, blocks.shape[1], step)]
+    return np.concatenate(groups)
+
+
+def _group(size: int) -> int:
+    """Return the number of channels that stand together."""
+    return 64 if size == 1 else 8
+
+
+def _blocks(count: int, size: int) -> int:
+    """Return the number of blocks of this many channels of a group."""
+    return count if size == 7 else -(-count // 2) if size == 5 else 1
+
+
+def _places(channels: int, size: int) -> Array:
+    """Return the place of each weight (C, y, x) among the blocks of its output."""
+    c, y, x = np.ogrid[:channels, :size, :size]
+    group, inside = c // _group(size), c % _group(size)
+    if size == 7:
+        block, row = inside, np.where(x < 6, 5 + y, np.where(y == 0, 2, (y - 1) % 3))
+        column = np.where(x < 6, x, np.where(y == 0, 5, np.where(y < 4, 3, 0)))
+    elif size == 5:
+        block, row, column = inside // 2, 7 - inside % 2 * 6 + y, x
+    elif size == 3:
+        block, row, column = 0 * inside, 9 - inside // 2 * 3 + y, inside % 2 * 3 + x
+    else:
+        block, row = 0 * inside, 11 - inside % 8 // 2 * 3 - inside // 8 // 3
+        column = inside % 2 * 3 + inside // 8 % 3
+    found = (group * _blocks(_group(size), size) + block) * _BLOCK + row * 6 + column
+    return np.broadcast_to(found, (channels, size, size))

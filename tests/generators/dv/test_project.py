@@ -1,0 +1,307 @@
+"""Projects for DMP's DV700: built with a C++ compiler, run on a PC, and compared with the layers in NumPy."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import anylayer
+from anylayer.convert.generation import Generation
+from anylayer.errors import ConversionError, InputError, LayerError
+from anylayer.generators import dv
+from tests.generators.pytorch.test_project import quoted
+from tests.generators.test_names import ATTACKS
+
+needs_compiler = pytest.mark.skipif(not any(map(shutil.which, dv._COMPILERS)), reason="there is no C++ compiler")
+DATA = 'name: "SmallNet" layer { name: "data" type: "Input" top: "data" input_param { shape { %s } } }'
+
+
+def dims(*sizes: int) -> str:
+    return " ".join(f"dim: {d}" for d in sizes)
+
+
+def layer(name: str, type_: str, bottoms: str, params: str = "") -> str:
+    """Return a layer whose top has its name."""
+    inputs = " ".join(f'bottom: "{b}"' for b in bottoms.split())
+    return f'layer {{ name: "{name}" type: "{type_}" {inputs} top: "{name}" {params} }}\n'
+
+
+class Mine:
+    """Mirror the rows, scale by the columns, and add a number."""
+
+    def __init__(self, params: Any, blobs: Any) -> None:
+        self.add = np.float32(params.get("add", 1))
+
+    def forward(self, inputs: Any) -> Any:
+        (x,) = inputs
+        return [x[:, :, ::-1] * np.linspace(0.5, 1.5, x.shape[-1], dtype=np.float32) + self.add]
+
+
+def generate(folder: Path, text: str, shape: tuple[int, ...] = (1, 3, 10, 12), **options: Any) -> Generation:
+    (folder / "net.prototxt").write_text(DATA % dims(*shape) + text)
+    net = anylayer.read(folder / "net.prototxt", layers=[("Mine", Mine)]).fill(1)
+    return net.generate("dv", folder / "project", **options)
+
+
+def source_of(folder: Path) -> str:
+    (file,) = (folder / "project").glob("*_gen.cpp")
+    return file.read_text()
+
+
+def fields(text: str, number: int) -> dict[str, str]:
+    """Return the assignments in the method of a layer."""
+    body = text.split(f"::Layer_{number}()\n{{")[1].split("}//end of  Layer_")[0]
+    return dict(re.findall(r"  ((?:layer|conf)[\w.\[\]]*) = (.*);", body))
+
+
+CONV = "convolution_param { num_output: 12 kernel_size: 3 pad: 1 }"
+
+
+def test_fields_of_a_fused_layer_equal_hand_written_ones(tmp_path: Path) -> None:
+    text = layer("conv", "Convolution", "data", CONV) + layer("relu", "ReLU", "conv")
+    text += layer("pool", "Pooling", "relu", "pooling_param { kernel_size: 3 stride: 2 }")
+    text += layer("mine", "Mine", "pool", "mine_param { add: 0.5 list: 1 list: 2.5 flag: true }")
+    generate(tmp_path, text + layer("last", "Convolution", "mine", CONV), test=False)
+    found = fields(source_of(tmp_path), 0)
+    want = {
+        "layer.type": "LT_CONV", "layer.name": '"conv, relu, pool"', "conf.w": "12", "conf.h": "10", "conf.c": "3",
+        "conf.run[0].m": "12", "conf.run[0].conv_enable": "1", "conf.run[0].p": "0x3",
+        "conf.run[0].weight_fmt": "1",
+        "conf.run[0].conv_pad": "0x1010101", "conf.run[0].conv_stride": "0x101", "conf.run[0].pool_enable": "1",
+        "conf.run[0].pool_size": "0x303", "conf.run[0].pool_stride": "0x202", "conf.run[0].actfunc": "2",
+        "conf.run[0].actfunc_param": "0x0",
+        "layer.input_dim[0]": "12", "layer.input_dim[1]": "10", "layer.input_dim[2]": "3",
+        "layer.input_dim_size": "3",
+        "layer.output_dim[0]": "6", "layer.output_dim[1]": "5", "layer.output_dim[2]": "12",
+        "layer.output_size": str(6 * 5 * 12 * 2), "layer.is_output": "false", "layer.is_f32_output": "false",
+    }  # fmt: skip
+    assert {name: found[name] for name in want} == want
+
+
+def test_format_of_a_custom_layer_is_chosen_by_its_consumer(tmp_path: Path) -> None:
+    mine = layer("mine", "Mine", "data", "mine_param { add: 0.5 list: 1 list: 2.5 flag: true word: 'a\"b' }")
+    generate(tmp_path, mine, test=False)
+    found, text = fields(source_of(tmp_path), 0), source_of(tmp_path)
+    assert found["layer.is_f32_output"] == "true" and found["layer.output_size"] == str(10 * 12 * 3 * 4)
+    assert (
+        found["layer.custom_proc_ptr"] == "&custom_callback_Mine"
+        and "put_layer_output(layer, output, io_ptr);" in text
+    )
+    assert '    0.5,\n    { 1, 2.5,  },\n    true,\n    "a\\042b",\n  };' in text
+    header = (tmp_path / "project" / "SmallNet_gen.h").read_text()
+    members = ["  float add;", "  float list[2];", "  bool  flag;", "  const char *word;"]
+    assert "\n".join(["struct custom_param_Mine", "{", *members, "};"]) in header
+    assert "void custom_callback_Mine(fpga_layer &layer, void *custom_param, uint8_t *io_ptr);" in header
+    generate(tmp_path, mine + layer("conv", "Convolution", "mine", CONV), test=False)
+    found = fields(source_of(tmp_path), 0)
+    assert found["layer.is_f32_output"] == "false" and found["layer.output_size"] == str(10 * 12 * 3 * 2)
+    assert "put_layer_output(layer, output, io_ptr, true);" in source_of(tmp_path)
+    assert fields(source_of(tmp_path), 1)["layer.is_input_hw_layout"] == "true"
+
+
+POOL = "pooling_param { %s }"
+NETS = {
+    "several kernels": "".join(
+        layer(f"conv{k}", "Convolution", "data", f"convolution_param {{ num_output: {k + 8} kernel_size: {k} }}")
+        for k in range(1, 8)
+    ),
+    "rectangle": layer(
+        "conv", "Convolution", "data",
+        "convolution_param { num_output: 9 kernel_h: 2 kernel_w: 5 stride_h: 2 stride_w: 1 pad_h: 1 pad_w: 3 }",
+    ),
+    "many channels": layer("a", "Convolution", "data", "convolution_param { num_output: 70 kernel_size: 1 }")
+    + layer("b", "Convolution", "a", "convolution_param { num_output: 5 kernel_size: 1 }")
+    + layer("c", "Convolution", "a", "convolution_param { num_output: 20 kernel_size: 3 }")
+    + layer("d", "Convolution", "a", "convolution_param { num_output: 3 kernel_size: 5 }"),
+    "dilation": layer("conv", "Convolution", "data",
+                      "convolution_param { num_output: 9 kernel_size: 3 dilation: 2 }")
+    + layer("slope", "PReLU", "conv"),
+    "groups": layer("a", "Convolution", "data", "convolution_param { num_output: 12 kernel_size: 1 }")
+    + layer("b", "Convolution", "a", "convolution_param { num_output: 8 kernel_size: 3 group: 4 }")
+    + layer("c", "Convolution", "a", "convolution_param { num_output: 12 kernel_size: 3 group: 12 }"),
+    "activations": "".join(
+        layer(f"c{t}", "Convolution", "data", CONV) + layer(t.lower(), t, f"c{t}", p)
+        for t, p in (("ReLU", "relu_param { negative_slope: 0.125 }"), ("TanH", ""), ("Sigmoid", ""), ("ELU", ""),
+                     ("PReLU", ""), ("ReLU6", ""))
+    ),
+    "normalized": layer("conv", "Convolution", "data", "convolution_param { num_output: 9 kernel_size: 3 }")
+    + layer("bn", "BatchNorm", "conv") + layer("scale", "Scale", "bn", "scale_param { bias_term: true }")
+    + layer("relu", "ReLU", "scale") + layer("pool", "Pooling", "relu", POOL % "kernel_size: 2 stride: 2 pad: 1"),
+    "pools": layer("a", "Pooling", "data", POOL % "kernel_size: 3 stride: 2")
+    + layer("b", "Pooling", "data", POOL % "pool: AVE kernel_size: 2 stride: 2")
+    + layer("c", "Pooling", "data", POOL % "pool: AVE global_pooling: true"),
+    "sum": layer("a", "Convolution", "data", CONV) + layer("b", "Convolution", "data", CONV)
+    + layer("sum", "Eltwise", "a b") + layer("relu", "ReLU", "sum"),
+    "concat": layer("a", "Convolution", "data", CONV) + layer("b", "Mine", "data") + layer("cat", "Concat", "a b")
+    + layer("c", "Convolution", "cat", CONV),
+    "dense": layer("a", "Convolution", "data", CONV)
+    + layer("fc", "InnerProduct", "a", "inner_product_param { num_output: 6 }")
+    + layer("relu", "ReLU", "fc") + layer("fc2", "InnerProduct", "relu", "inner_product_param { num_output: 5 }")
+    + layer("prob", "Softmax", "fc2"),
+    "dense after custom": layer("mine", "Mine", "data")
+    + layer("fc", "InnerProduct", "mine", "inner_product_param { num_output: 6 }"),
+    "custom layers": layer("a", "Mine", "data") + layer("b", "Mine", "a", "mine_param { add: 2 }")
+    + layer("s", "Softmax", "b") + layer("p", "Power", "s", "power_param { power: 2 shift: 1 }"),
+    "general operators": layer("a", "Convolution", "data", CONV)
+    + layer("n", "Normalize", "a", "norm_param { across_spatial: false }")
+    + layer("p", "Permute", "n", "permute_param { order: 0 order: 2 order: 3 order: 1 }")
+    + layer("f", "Flatten", "p") + layer("e", "Exp", "f"),
+}  # fmt: skip
+
+
+@needs_compiler
+@pytest.mark.parametrize("name", NETS)
+def test_network_on_the_runtime_for_pcs_matches_numpy(name: str, tmp_path: Path) -> None:
+    done = generate(tmp_path, NETS[name])
+    assert done.untested == "" and done.notes == [] and all("off by" in line for line in done.report)
+
+
+@needs_compiler
+@pytest.mark.parametrize("arguments", [2, 3])
+def test_both_generations_of_callbacks_build_and_run(arguments: int, tmp_path: Path) -> None:
+    done = generate(tmp_path, NETS["concat"] + NETS["custom layers"].replace('"a"', '"a2"').replace('"b"', '"b2"'),
+                    callback_arguments=arguments)  # fmt: skip
+    header = (tmp_path / "project" / "SmallNet_gen.h").read_text()
+    assert ("uint8_t *io_ptr" in header) == (arguments == 3) and done.untested == ""
+
+
+@needs_compiler
+def test_test_notices_wrong_weights(tmp_path: Path) -> None:
+    done = generate(tmp_path, NETS["dense"])
+    weights = tmp_path / "project" / "SmallNet_weights.bin"
+    data = bytearray(weights.read_bytes())
+    data[-16:-14] = np.float16(9).tobytes()  # the bias of the last layer
+    weights.write_bytes(data)
+    commands = [
+        ["c++", "-std=c++11", "-Ihost", "test_network.cpp", "SmallNet_gen.cpp", "host/dmp_network.cpp", "-o", "t"],
+        ["./t"],
+    ]
+    ran = [subprocess.run(c, cwd=done.folder, capture_output=True, text=True, check=False) for c in commands]
+    assert ran[0].returncode == 0 and ran[1].returncode == 1 and "too much" in ran[1].stdout
+
+
+PRIORS = "prior_box_param { %s flip: true clip: %s %s }"
+FOUR = "variance: 0.1 variance: 0.1 variance: 0.2 variance: 0.2"
+
+
+@needs_compiler
+def test_boxes_are_a_loop_over_params_not_a_table(tmp_path: Path) -> None:
+    text = layer("conv", "Convolution", "data", CONV)
+    text += layer(
+        "one", "PriorBox", "conv data", PRIORS % ("min_size: 4 max_size: 9 aspect_ratio: 2", "true", FOUR)
+    )
+    text += layer(
+        "two", "PriorBox", "data data", PRIORS % ("min_size: 5 max_size: 7 aspect_ratio: 3", "true", FOUR)
+    )
+    text += layer("three", "PriorBox", "conv data", PRIORS % ("min_size: 4", "false", "variance: 0.1"))
+    done = generate(tmp_path, text + layer("all", "Concat", "one two three", "concat_param { axis: 2 }"))
+    assert done.untested == "" and "off by" in done.report[0]
+    header = (tmp_path / "project" / "SmallNet_gen.h").read_text()
+    members = ["  int   img_size[2];", "  float min_size;", "  float max_size;", "  float aspect_ratios[4];"]
+    members += ["  float variances[4];", "  bool  clip;"]
+    assert "\n".join(["struct custom_param_PriorBox", "{", *members, "};"]) in header
+    assert header.count("struct custom_param_PriorBox") == 2 and "float aspect_ratios[1];" in header
+    source = source_of(tmp_path)
+    assert (
+        "{ 12, 10,  },\n    4.0,\n    9.0,\n    { 1.0, 1.0, 2.0, 0.5,  },\n"
+        "    { 0.1, 0.1, 0.2, 0.2,  },\n    true," in source
+    )
+    assert not re.search(r"(-?\d+\.\d+f?,\s*){12}", source), "there is a table"
+
+
+@pytest.mark.parametrize(
+    ("text", "shape", "message"),
+    [
+        (layer("c", "Convolution", "data", "convolution_param { num_output: 2 kernel_size: 9 }"), (1, 3, 10, 12),
+         r"layer 'c' \(Convolution\): the hardware takes kernels of at most 7, got 9 x 9"),
+        (layer("c", "Convolution", "data", CONV), (1, 3, 4, 2048), r"maps of at most 2047 \(width\), got 2048"),
+        (layer("c", "Convolution", "data", CONV), (1, 3, 1025, 4), r"maps of at most 1024 \(height\), got 1025"),
+        (layer("f", "InnerProduct", "data", "inner_product_param { num_output: 2 }"), (1, 1, 129, 128),
+         "fully connected layers of at most 16384 inputs, got 16512"),
+    ],
+)  # fmt: skip
+def test_limits_of_the_hardware_are_checked_by_name(
+    tmp_path: Path, text: str, shape: tuple[int, ...], message: str
+) -> None:
+    with pytest.raises(LayerError, match=message):
+        generate(tmp_path, text, shape)
+    assert not (tmp_path / "project").exists()
+
+
+def test_other_networks_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"input 'data' has the batch size 2; give shapes=\{'data': \(1, ...\)\}"):
+        generate(tmp_path, layer("relu", "ReLU", "data"), (2, 3, 4, 4))
+    with pytest.raises(InputError, match="callback_arguments must be 2 or 3, got 4"):
+        generate(tmp_path, layer("relu", "ReLU", "data"), callback_arguments=4)
+    more = 'layer { name: "d2" type: "Input" top: "d2" input_param { shape { dim: 1 dim: 3 dim: 10 dim: 12 } } }'
+    with pytest.raises(InputError, match="networks with one input, this one has 2"):
+        generate(tmp_path, more + layer("sum", "Eltwise", "data d2"))
+    assert not (tmp_path / "project").exists()
+
+
+@needs_compiler
+def test_project_does_not_appear_where_its_test_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dv, "TOLERANCE", 0.0)
+    monkeypatch.setattr(dv, "_MARGIN", 0)
+    with pytest.raises(ConversionError, match=r"(?s)the project's own test fails:.*output 0: off by .*, too much"):
+        generate(tmp_path, NETS["dense"])
+    assert not (tmp_path / "project").exists()
+
+
+@pytest.mark.parametrize("fmt", ["keras", "onnx"])
+@needs_compiler
+def test_networks_of_other_formats(fmt: str, tmp_path: Path) -> None:
+    if fmt == "onnx":
+        (tmp_path / "net.prototxt").write_text(DATA % dims(1, 3, 10, 12) + NETS["dense"])
+        path = tmp_path / "net.onnx"
+        anylayer.read(tmp_path / "net.prototxt").fill(1).write(path)
+    else:
+        path = Path(__file__).parents[4] / "shared" / "tf_keras" / "stride_same_even.keras"
+        if not path.exists():
+            pytest.skip("needs ../shared/tf_keras")
+    done = anylayer.read(path).generate("dv", tmp_path / "project")
+    assert done.untested == "" and done.notes == []
+    assert any("LT_CONV" in file.read_text() for file in done.files if file.name.endswith("_gen.cpp"))
+
+
+CODE_ONLY = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\n]*')
+
+
+@pytest.mark.parametrize("attack", ATTACKS, ids=lambda p: p.stem)
+def test_text_of_the_network_does_not_become_code(attack: Path, tmp_path: Path) -> None:
+    text = attack.read_bytes().decode()
+    name = quoted(text)
+    net = f'name: {name} layer {{ name: {name} type: "Input" top: "data" '
+    net += f"input_param {{ shape {{ {dims(1, 3, 4, 4)} }} }} }}"
+    net += f'layer {{ name: {name} type: {name} bottom: "data" top: "mine" mine_param {{ add: 1 text: {name} }} }}'
+    (tmp_path / "net.prototxt").write_text(net)
+    done = anylayer.read(tmp_path / "net.prototxt", layers=[(text, Mine)]).generate(
+        "dv", tmp_path / "out" / "project", test=False
+    )
+    assert all(re.fullmatch(r"[A-Za-z0-9_./]+", f.relative_to(tmp_path / "out").as_posix()) for f in done.files)
+    for file in done.files:
+        if file.suffix in (".cpp", ".h"):
+            plain = file.read_bytes().decode("utf-8")
+            assert not re.search(r"\bsystem\b", CODE_ONLY.sub("", plain))
+            assert all(c.isprintable() or c in "\n\t" for c in plain)
+    if shutil.which("c++"):
+        (source,) = (f for f in done.files if f.name.endswith("_gen.cpp"))
+        command = [
+            "c++",
+            "-std=c++11",
+            "-fsyntax-only",
+            "-Wall",
+            "-Werror",
+            "-Wno-unused-function",
+            "-Ihost",
+            source.name,
+        ]
+        built = subprocess.run(command, cwd=done.folder, capture_output=True, text=True, check=False)
+        assert built.returncode == 0, built.stderr
+    assert not list(tmp_path.rglob("pwned"))
