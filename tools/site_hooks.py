@@ -22,7 +22,10 @@ _MOVED = {
     "SECURITY.md": "security.md",
 }
 _REFERENCE = {
-    "index": ("Read, run and write", ["anylayer.read", "anylayer.Net", "anylayer.export.export", "anylayer.OpenCL"]),
+    "index": (
+        "Read, run and write",
+        ["anylayer.read", "anylayer.Net", "anylayer.export.export", "anylayer.OpenCL"],
+    ),
     "layers": (
         "Layers",
         ["anylayer.layer.layer", "anylayer.layer.Layer", "anylayer.layer.field", "anylayer.layer.need"],
