@@ -8,7 +8,7 @@ from numpy.testing import assert_array_equal
 from PIL import Image
 
 from anylayer import AnyLayerError
-from anylayer.cli.images import read_image, suffixes, write_boxes, write_image
+from anylayer.cli.images import draw_boxes, read_image, suffixes, write_image
 from anylayer.inspect.drawing import Box, colors, gray, to_image
 
 
@@ -138,7 +138,7 @@ def test_image_round_trip(tmp_path):
 
 def test_boxes_have_their_color_and_are_clipped(tmp_path):
     boxes = [Box(2, 30, 20, 50, "", (255, 0, 0)), Box(-1e30, float("nan"), 1e30, 1e9, "x 1.00", (0, 255, 0))]
-    write_boxes(tmp_path / "a.png", np.zeros((60, 60, 3), np.uint8), boxes)
+    write_image(tmp_path / "a.png", draw_boxes(np.zeros((60, 60, 3), np.uint8), boxes))
     image = read_image(tmp_path / "a.png")
     assert image[50, 10].tolist() == [0, 0, 255]
     assert image[40, 10].tolist() == [0, 0, 0]
@@ -146,7 +146,7 @@ def test_boxes_have_their_color_and_are_clipped(tmp_path):
 
 def test_caption_is_inside_image(tmp_path):
     boxes = [Box(-20, -20, 3, 3, "x", (255, 0, 0)), Box(57, 58, 90, 90, "x", (0, 0, 255))]
-    write_boxes(tmp_path / "a.png", np.zeros((60, 60, 3), np.uint8), boxes)
+    write_image(tmp_path / "a.png", draw_boxes(np.zeros((60, 60, 3), np.uint8), boxes))
     image = read_image(tmp_path / "a.png")
     assert image[0, 0].tolist() == [0, 0, 255]
     assert (image[45:56, 50:] == [255, 0, 0]).all(2).any()

@@ -62,8 +62,8 @@ def write_image(path: Path, image: Array) -> None:
     _save(path, from_array(image))
 
 
-def write_boxes(path: Path, image: Array, boxes: Sequence[Box]) -> None:
-    """Write an image (BGR order) with boxes and their captions drawn on it."""
+def draw_boxes(image: Array, boxes: Sequence[Box]) -> Array:
+    """Return an image (BGR order) with boxes and their captions drawn on it."""
     canvas = from_array(image)
     draw = ImageDraw.Draw(canvas)
     unit = max(1, round(max(canvas.size) / 400))
@@ -80,7 +80,7 @@ def write_boxes(path: Path, image: Array, boxes: Sequence[Box]) -> None:
         base = min(max(top - high if top >= high else top, 0), max(0, canvas.height - high))
         draw.rectangle((side, base, side + wide, base + high), fill=box.color)
         draw.text((side + unit - x0, base + unit - y0), box.caption, fill=_text_color(box.color), font=font)
-    _save(path, canvas)
+    return np.ascontiguousarray(np.asarray(canvas)[:, :, ::-1])
 
 
 def _within(value: float, size: int) -> float:

@@ -149,10 +149,12 @@ class Loader:
     def _image(self, path: Path, name: str, loaded: Loaded) -> Array:
         from anylayer.cli.images import read_image
 
-        recipe = self.recipe(name)
-        image = read_image(path)
         with at(str(path)):
-            array, place = prepare(image, recipe)
+            return self.prepared(read_image(path), name, loaded)
+
+    def prepared(self, image: Array, name: str, loaded: Loaded) -> Array:
+        """Return the array of input `name` for an image (BGR), and add the image to `loaded`."""
+        array, place = prepare(image, self.recipe(name))
         if not loaded.images:
             loaded.place = place
         loaded.images[name] = image

@@ -79,6 +79,10 @@ class Runner:
                 raise
             return f"{error.filename or item.source}: {error.strerror or error}"
 
+    def one(self, loaded: Loaded) -> Outputs:
+        """Return the outputs of one item, which does not run in a batch with others."""
+        return self._outputs([loaded.arrays], 1)[0]
+
     def _size(self, items: int) -> int:
         """Return the largest number of items that run together."""
         if self.batch is not None:

@@ -78,19 +78,24 @@ class OutOption:
             if "{blob}" in self.text:
                 return [_arrays(self._path(item, n), {n: a}) for n, a in outputs.items()]
             return [_arrays(path, outputs)]
-        drawn = _drawable(outputs, options)
+        names = self.drawable(outputs, options)
+        return [_draw(self._path(item, name), name, outputs[name], loaded, options) for name in names]
+
+    def drawable(self, outputs: Mapping[str, Array], options: ShowOptions) -> list[str]:
+        """Return the outputs to draw: one, or all that can be drawn where {blob} is in the path."""
+        names = _drawable(outputs, options)
         need(
-            drawn,
+            names,
             f"-o {self.text}: no output is a map or detections: " + ", ".join(map(_described, outputs.items())),
             InputError,
         )
         need(
-            len(drawn) == 1 or "{blob}" in self.text,
-            f"-o {self.text} is one image, but there are {len(drawn)} outputs to draw: {', '.join(drawn)}. "
+            len(names) == 1 or "{blob}" in self.text,
+            f"-o {self.text} is one image, but there are {len(names)} outputs to draw: {', '.join(names)}. "
             "Select one with --blob, or put {blob} in the path",
             InputError,
         )
-        return [_draw(self._path(item, name), name, outputs[name], loaded, options) for name in drawn]
+        return names
 
     def write_all(self, results: Sequence[tuple[str, Mapping[str, Array]]]) -> list[str]:
         """Write the results of all inputs, (file, outputs), into one file of arrays. Return report lines."""
@@ -107,10 +112,10 @@ class OutOption:
 
     def _folder(self, item: Item, loaded: Loaded, outputs: Mapping[str, Array], options: ShowOptions) -> list[str]:
         written = []
-        drawn = _drawable(outputs, options)
+        names = _drawable(outputs, options)
         for name, output in outputs.items():
             stem = item.name if len(outputs) == 1 else f"{item.name}_{_safe(name)}"
-            if name in drawn:
+            if name in names:
                 written.append(_draw(Path(self.text) / f"{stem}.png", name, output, loaded, options))
             else:
                 written.append(_arrays(Path(self.text) / f"{stem}.npy", {name: output}))
@@ -150,19 +155,31 @@ def _results(path: Path, results: Sequence[tuple[str, Mapping[str, Array]]]) -> 
 
 
 def _draw(path: Path, name: str, output: Array, loaded: Loaded, options: ShowOptions) -> str:
-    from anylayer.cli.images import write_boxes, write_image
+    from anylayer.cli.images import write_image
+
+    with at(str(path)):
+        image, what = drawn(name, output, loaded, options)
+    write_image(path, image)
+    return f"wrote {path}: {what}"
+
+
+def drawn(name: str, output: Array, loaded: Loaded, options: ShowOptions) -> tuple[Array, str]:
+    """Return an output as an image, (H, W) or (H, W, 3) in BGR order, and what it shows.
+
+    Detections are drawn on the input's image.
+    """
+    from anylayer.cli.images import draw_boxes
 
     if kind_of(output, options.show, options.channels_last) == "detections":
         need(
             loaded.image is not None,
-            f"{path}: detections are drawn on the input image, but the input was not an image",
+            "detections are drawn on the input image, but the input was not an image",
             InputError,
         )
         found = detections(output, options, loaded.place)
         palette = colors(256)
         boxes = [_box(d.box, d.label or str(d.number), d.score, palette[d.number % 255 + 1]) for d in found]
-        write_boxes(path, np.asarray(loaded.image), boxes)
-        return f"wrote {path}: {len(found)} of '{name}' drawn"
+        return draw_boxes(np.asarray(loaded.image), boxes), f"{len(found)} of '{name}' drawn"
     with at(f"output '{name}'"):
         output = channels_first(output, options.channels_last)
         need(output.ndim >= 2, f"an image needs 2 dimensions, got {output.ndim}", InputError)
@@ -170,8 +187,7 @@ def _draw(path: Path, name: str, output: Array, loaded: Loaded, options: ShowOpt
         channels = output.shape[-3] if output.ndim > 2 else 1
         need(len(planes) == channels, f"shape {output.shape} is more than one image", InputError)
         image, what = to_image(planes, options.show if options.show in DRAWN else "auto")
-    write_image(path, image)
-    return f"wrote {path}: '{name}' {image.shape[1]}x{image.shape[0]}, {what}"
+    return image, f"'{name}' {image.shape[1]}x{image.shape[0]}, {what}"
 
 
 def _box(corners: tuple[float, ...], label: str, score: float, color: Array) -> Box:

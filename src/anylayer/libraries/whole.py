@@ -4,11 +4,27 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
 from anylayer.errors import InputError, need
+
+
+@contextmanager
+def whole_path(path: Path) -> Iterator[Path]:
+    """Yield a path in a new folder beside `path`, for a library that writes files by name.
+
+    Where the block ends without an error, the file there becomes `path`; else it is deleted. Raises InputError if
+    `path` is a folder.
+    """
+    need(not path.is_dir(), f"{path} is a folder; the output must be a file", InputError)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{path.name[:32]}.", dir=path.parent) as folder:
+        temporary = Path(folder) / path.name
+        yield temporary
+        temporary.replace(path)
 
 
 def write_whole(path: Path, fill: Callable[[BinaryIO], object]) -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +13,6 @@ from anylayer.cli.command import (
     F,
     TakesInputs,
     apply,
-    console,
     engine_option,
     input_option,
     json_option,
@@ -32,9 +29,12 @@ from anylayer.cli.command import (
 )
 from anylayer.cli.files import to_json
 from anylayer.cli.inputs import ImageOptions, Loader, items_of
+from anylayer.cli.progress import progress
 from anylayer.cli.results import ShowOptions, json_data, lines, read_labels
 from anylayer.cli.running import Runner
 from anylayer.cli.targets import OutOption
+from anylayer.cli.video import VideoRun, moving_input
+from anylayer.errors import InputError, need
 from anylayer.inspect.tables import plural
 
 if TYPE_CHECKING:
@@ -104,8 +104,8 @@ def result_options(function: F) -> F:
                 "outs",
                 multiple=True,
                 metavar="PATH",
-                help="Write an image (.png, ...), .npy, .npz, .json, or into a folder. {name} in the path stands "
-                "for the input's file, {blob} for the output.",
+                help="Write an image (.png, ...), a video (.mp4), .npy, .npz, .json, or into a folder. "
+                "{name} in the path stands for the input's file, {blob} for the output.",
             ),
             click.option(
                 "--show",
@@ -138,7 +138,7 @@ def result_options(function: F) -> F:
     epilog="\b\nExample:\n  anylayer run deploy.prototxt weights.caffemodel -l layers.py -i a.jpg -o edges.png",
 )
 @network_options
-@input_option("an image, .npy, .npz, a folder of them, or values [1, 2]", required=True)
+@input_option("an image, .npy, .npz, a folder of them, values [1, 2], a video, or a camera (0)", required=True)
 @image_options
 @result_options
 @engine_option()
@@ -148,6 +148,13 @@ def result_options(function: F) -> F:
     type=click.IntRange(1),
     metavar="N",
     help="The number of images to run together [the file's batch size].",
+)
+@click.option("--frames", type=click.IntRange(1), metavar="N", help="Stop after N frames of a video.")
+@click.option(
+    "--fps",
+    type=click.FloatRange(0.01, 1000),
+    metavar="R",
+    help="The frames per second of the written video [those of the input].",
 )
 @shape_option
 @ray_option(is_flag_too=True)
@@ -167,18 +174,23 @@ def command(**given: Any) -> None:
     loader = Loader(net, types, preprocessing_of(given))
     channels_last = any(map(loader.channels_last, types))
     options = ShowOptions(given["show"], given["top"], given["threshold"], labels, channels_last)
+    targets = [OutOption(out) for out in given["outs"]]
+    runner = Runner(net, loader, given["engine"], given["threads"], given["blobs"], given["batch"])
+    presenter = Presenter(runner, options, targets, quiet=given["quiet"], as_json=given["as_json"])
+    moving = moving_input(given["inputs"], list(types), given["outs"])
+    if moving is not None:
+        need(given["ray_address"] is None, "frames of a video run on this machine; leave out --ray", InputError)
+        VideoRun(presenter, moving, given["frames"] or 0, given["fps"] or 0.0).run()
+        return
     items = items_of(given["inputs"], list(types))
     if given["ray_address"] is not None:
         from anylayer.cli.onray import run_on_ray
 
         failed = run_on_ray(loader, items, given, progress(len(items), given["quiet"]))
         click.get_current_context().exit(1 if failed else 0)
-    targets = [OutOption(out) for out in given["outs"]]
     for target in targets:
         target.check(items)
-    runner = Runner(net, loader, given["engine"], given["threads"], given["blobs"], given["batch"])
-    skipped = Presenter(runner, options, targets, quiet=given["quiet"], as_json=given["as_json"]).run(items)
-    if skipped:
+    if presenter.run(items):
         click.get_current_context().exit(1)
 
 
@@ -224,7 +236,7 @@ class Presenter:
                     data.append({"input": item.source or item.name, "error": outputs})
                     skipped += 1
                 else:
-                    data.append(self._show(item, loaded, outputs, len(items) > 1, echo))
+                    data.append(self.show(item, loaded, outputs, len(items) > 1, echo))
                     for target in self.targets:
                         if not target.holds_all_inputs:
                             written += target.write(item, loaded, outputs, self.options)
@@ -233,14 +245,14 @@ class Presenter:
                 advance()
         for target in joining:
             written += target.write_all(kept) if kept else []
-        self._report(written)
+        self.report(written)
         if self.as_json:
             click.echo(to_json(self._json_data(data, written)))
         if skipped:
             say(f"{skipped} of {plural(len(items), 'input')} could not be read and {_were(skipped)} skipped")
         return skipped
 
-    def _show(
+    def show(
         self, item: Item, loaded: Loaded, outputs: dict[str, Array], several: bool, echo: Callable[[str], None]
     ) -> dict[str, Any]:
 
@@ -255,7 +267,7 @@ class Presenter:
                 echo(line)
         return {}
 
-    def _report(self, written: Sequence[str]) -> None:
+    def report(self, written: Sequence[str]) -> None:
         """Print the report to stderr: written files, engine and time, layers, notes."""
         runner, model = self.runner, self.runner.model
         if model is None or self.quiet:
@@ -316,29 +328,3 @@ def layer_lines(net: Net, model: Model) -> Iterator[str]:
         yield f"layer '{name}' ({type_}) runs in {Path(library).name}"
     for name, type_, reason in host:
         yield f"layer '{name}' ({type_}) runs in Python: {reason}"
-
-
-@contextmanager
-def progress(
-    total: int, quiet: bool
-) -> Iterator[tuple[Callable[[], None], Callable[[str], None], Callable[[str], None]]]:
-    """Show a progress bar on stderr, for more than one item on a terminal.
-
-    Yield three functions: one counts an item, one prints a line to stdout (above the bar, if stdout is the
-    terminal too), and one prints a line to stderr.
-    """
-
-    if quiet or total < 2 or not sys.stderr.isatty():
-        yield (lambda: None), click.echo, say
-        return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
-
-    columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    screen = console(stderr=True)
-
-    def above(line: str) -> None:
-        screen.print(line, markup=False, highlight=False, soft_wrap=True)
-
-    with Progress(*columns, console=screen, transient=True, redirect_stdout=False) as bar:
-        task = bar.add_task("", total=total)
-        yield (lambda: bar.advance(task)), (above if sys.stdout.isatty() else click.echo), above

@@ -1,0 +1,305 @@
+"""Run a network on the frames of a video, a camera or an image sequence.
+
+Three threads work at once: one decodes and preprocesses frames, one runs the network, one draws and encodes.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import numpy as np
+
+from anylayer.cli.command import say
+from anylayer.cli.files import to_json
+from anylayer.cli.inputs import Item, Loaded, Loader, items_of
+from anylayer.cli.overlap import ahead, behind
+from anylayer.cli.progress import progress
+from anylayer.cli.results import json_data
+from anylayer.cli.targets import OutOption, drawn
+from anylayer.errors import FileError, InputError, need
+from anylayer.inspect.tables import plural
+from anylayer.libraries.video import SUFFIXES, WRITABLE, Reader, Writer, create_video, open_camera, open_video
+from anylayer.libraries.whole import whole_path
+from anylayer.network import Array
+
+if TYPE_CHECKING:
+    from anylayer.cli.commands.run import Presenter
+    from anylayer.cli.running import Outputs
+
+_FPS = 25.0
+"""The frames per second of a written video whose source does not give them."""
+_PATTERN = re.compile(r"%0?(\d*)d")
+
+
+@dataclass(frozen=True)
+class Moving:
+    """An input that is a video: `name` is the network's input, `source` the file, pattern or camera, and `others`
+    are the -i options of other inputs."""
+
+    name: str
+    source: str
+    others: tuple[str, ...]
+
+
+def moving_input(specs: Sequence[str], names: Sequence[str], outs: Sequence[str]) -> Moving | None:
+    """Return the -i option that names a video, a camera ("0") or an image sequence ("frames/%04d.png"), or None.
+
+    A folder of images is a sequence if a video is written. Raises InputError where two options name videos.
+    """
+    found = []
+    for i, spec in enumerate(specs):
+        name, equals, rest = spec.partition("=")
+        source = rest if equals and name in names else spec
+        if _moves(source) or (Path(source).is_dir() and any(is_video(out) for out in outs)):
+            others = tuple(other for k, other in enumerate(specs) if k != i)
+            found.append(Moving(name if source is rest else names[0], source, others))
+    need(len(found) < 2, f"one input can be a video, got {len(found)}", InputError)
+    need(
+        found or not any(is_video(out) for out in outs),
+        "a video is written for a video, a camera, a folder of images or a pattern such as frames/%04d.png",
+        InputError,
+    )
+    return found[0] if found else None
+
+
+def is_video(path: str) -> bool:
+    """Return whether a path has the suffix of a video."""
+    return Path(path).suffix.lower() in SUFFIXES
+
+
+def _moves(source: str) -> bool:
+    if Path(source).exists():
+        return Path(source).is_file() and is_video(source)
+    return is_video(source) or bool(re.fullmatch(r"\d{1,2}", source) or _PATTERN.search(Path(source).name))
+
+
+class ImageSequence:
+    """The images of a folder or a pattern as frames: see libraries.video.Reader."""
+
+    def __init__(self, files: Sequence[Path]) -> None:
+        self._files = files
+        self.size = (0, 0)
+        self.fps = 0.0
+        self.claimed = len(files)
+
+    def __iter__(self) -> Iterator[Array]:
+        from anylayer.cli.images import read_image
+
+        for path in self._files:
+            yield read_image(path)
+
+    def close(self) -> None:
+        """Do nothing: each image is closed when it is read."""
+
+
+def open_moving(source: str) -> Reader:
+    """Open a video, a camera or an image sequence."""
+    path = Path(source)
+    if path.is_dir():
+        from anylayer.cli.images import suffixes
+
+        known = suffixes()
+        files = sorted(p for p in path.iterdir() if p.suffix.lower() in known and p.is_file())
+        need(files, f"there are no images in folder {path}", InputError)
+        return ImageSequence(files)
+    if path.exists() or is_video(source):
+        return open_video(path)
+    if source.isdigit():
+        return open_camera(int(source))
+    return ImageSequence(_numbered(path))
+
+
+def _numbered(pattern: Path) -> list[Path]:
+    """Return the files that a pattern such as frames/%04d.png names, by their numbers."""
+    found = _PATTERN.search(pattern.name)
+    if found is None or not pattern.parent.is_dir():
+        raise FileError("there is no such file", str(pattern))
+    width = int(found[1] or 1)
+    head, tail = re.escape(pattern.name[: found.start()]), re.escape(pattern.name[found.end() :])
+    files = {}
+    for path in pattern.parent.iterdir():
+        number = re.fullmatch(rf"{head}(\d{{{width},}}){tail}", path.name)
+        if number and path.is_file():
+            files[int(number[1])] = path
+    need(files, f"no file has a name like {pattern}", InputError)
+    return [files[n] for n in sorted(files)]
+
+
+# ---------------------------------------------------------------------- results
+
+
+class Film:
+    """A video that is written under a temporary name. The first frame decides the size."""
+
+    def __init__(self, path: Path, temporary: Path, fps: float) -> None:
+        self.path, self._temporary, self.fps = path, temporary, fps
+        self.frames = 0
+        self.size = (0, 0)
+        self._writer: Writer | None = None
+
+    def add(self, image: Array) -> None:
+        """Add a frame, (H, W) or (H, W, 3). An odd side is extended by its last row or column.
+
+        Raises InputError for a frame of another size than the first.
+        """
+        image = image if image.ndim == 3 else np.repeat(image[:, :, None], 3, 2)
+        if self._writer is None:
+            self.size = image.shape[:2]
+            height, width = (side + side % 2 for side in self.size)
+            self._writer = create_video(self._temporary, (height, width), self.fps)
+        need(
+            image.shape[:2] == self.size,
+            f"{self.path}: frame {self.frames} is {image.shape[1]}x{image.shape[0]}, but the frames before it are "
+            f"{self.size[1]}x{self.size[0]}",
+            InputError,
+        )
+        odd = [(0, side % 2) for side in self.size]
+        self._writer.write(np.ascontiguousarray(np.pad(image, [*odd, (0, 0)], mode="edge")))
+        self.frames += 1
+
+    def close(self) -> None:
+        """Finish the file."""
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+
+    def __str__(self) -> str:
+        return f"wrote {self.path}: {plural(self.frames, 'frame')} of {self.size[1]}x{self.size[0]}"
+
+
+@contextmanager
+def filming(path: Path, fps: float) -> Iterator[Film]:
+    """Yield a video that appears as `path` where the block ends without an error."""
+    with whole_path(path) as temporary:
+        film = Film(path, temporary, fps)
+        try:
+            yield film
+        finally:
+            film.close()
+
+
+@dataclass
+class VideoRun:
+    """Runs the frames of a moving input: results go to stdout and files, the report to stderr.
+
+    `limit` is the largest number of frames, 0 for all. `fps` are the frames per second of written videos, 0 for
+    those of the source.
+    """
+
+    presenter: Presenter
+    moving: Moving
+    limit: int = 0
+    fps: float = 0.0
+
+    def run(self) -> None:
+        """Run all frames. Ctrl-C ends a camera; the video that is written of it remains."""
+        presenter, loader = self.presenter, self.presenter.runner.loader
+        for target in presenter.targets:
+            _check(target)
+        fixed = _fixed(loader, self.moving)
+        with ExitStack() as stack:
+            reader = stack.enter_context(closing(open_moving(self.moving.source)))
+            fps = self.fps or reader.fps or _FPS
+            films = {
+                target.text: stack.enter_context(filming(Path(target.text), fps))
+                for target in presenter.targets
+                if is_video(target.text)
+            }
+            say(f"input '{self.moving.name}': {loader.recipe(self.moving.name)}", presenter.quiet)
+            start = time.perf_counter()
+            count = self._frames(reader, fixed, films, fps)
+            taken = time.perf_counter() - start
+            need(count, f"{self.moving.source}: no frame could be decoded", FileError)
+        lines = [*map(str, films.values()), f"{plural(count, 'frame')}, {count / taken:.3g} frames per second"]
+        if reader.claimed > count and not self.limit:
+            lines.append(f"note: the file claims {plural(reader.claimed, 'frame')}; {count} could be decoded")
+        presenter.report(lines)
+
+    def _frames(self, reader: Reader, fixed: Loaded, films: Mapping[str, Film], fps: float) -> int:
+        """Decode, run and draw the frames, each in a thread of its own. Return how many there were."""
+        presenter = self.presenter
+        loader, name, count = presenter.runner.loader, self.moving.name, 0
+
+        def load() -> Iterator[Loaded]:
+            for image in islice(reader, self.limit or None):
+                loaded = Loaded(dict(fixed.arrays), dict(fixed.images))
+                loaded.arrays[name] = loader.prepared(image, name, loaded)
+                yield loaded
+
+        def draw(item: Item, loaded: Loaded, outputs: Outputs) -> None:
+            for target in presenter.targets:
+                if target.text in films:
+                    (blob,) = target.drawable(outputs, presenter.options)
+                    films[target.text].add(drawn(blob, outputs[blob], loaded, presenter.options)[0])
+                else:
+                    target.write(item, loaded, outputs, presenter.options)
+
+        total = min(reader.claimed, self.limit or reader.claimed)
+        with (
+            closing(ahead(load())) as loading,
+            behind(draw) as put,
+            progress(total, presenter.quiet, "frames") as bar,
+        ):
+            advance, echo, _ = bar
+            try:
+                for loaded in loading:
+                    item = Item({}, f"{_stem(self.moving.source)}_{count:06}", f"frame {count}")
+                    outputs = presenter.runner.one(loaded)
+                    self._show(item, loaded, outputs, count, fps, echo)
+                    put(item, loaded, outputs)
+                    count += 1
+                    advance()
+            except KeyboardInterrupt:
+                if not self.moving.source.isdigit():
+                    raise
+        return count
+
+    def _show(
+        self, item: Item, loaded: Loaded, outputs: Outputs, count: int, fps: float, echo: Callable[[str], None]
+    ) -> None:
+        """Print the outputs of a frame: as one line of JSON, or as text."""
+        presenter = self.presenter
+        if not presenter.as_json:
+            presenter.show(item, loaded, outputs, True, echo)
+            return
+        shown = {name: json_data(name, a, presenter.options, loaded.place) for name, a in outputs.items()}
+        click.echo(to_json({"frame": count, "time": count / fps, "outputs": shown}))
+
+
+def _check(target: OutOption) -> None:
+    """Refuse, before anything is run, a target that cannot hold the results of frames."""
+    if is_video(target.text):
+        suffix = Path(target.text).suffix.lower()
+        need(
+            "{" not in target.text, f"-o {target.text}: a video has no placeholders; select an output with --blob"
+        )
+        need(suffix in WRITABLE, f"-o {target.text}: videos are written as {', '.join(WRITABLE)}", InputError)
+        return
+    need(
+        target.is_folder or "{name}" in target.text,
+        f"-o {target.text} is one file, but a video has many frames: write a video (.mp4), into a folder, or "
+        "put {name} in the path. --json prints a line per frame",
+        InputError,
+    )
+
+
+def _fixed(loader: Loader, moving: Moving) -> Loaded:
+    """Return the inputs that are the same for all frames."""
+    if not moving.others:
+        return Loaded({})
+    items = items_of(moving.others, list(loader.types))
+    need(len(items) == 1, f"beside a video each input has one file, got {len(items)}", InputError)
+    return loader.load(items[0])
+
+
+def _stem(source: str) -> str:
+    """Return the part of frame names that stands for the source."""
+    return f"camera{source}" if source.isdigit() else Path(source).stem.partition("%")[0].rstrip("_-") or "frame"
