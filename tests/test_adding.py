@@ -1,4 +1,4 @@
-"""Check the table "Adding" of docs/architecture.md: one new file is enough, and no other file is edited."""
+"""Check the table "Adding" of docs/architecture.md: one new file is enough, and for an operator one line more."""
 
 from __future__ import annotations
 
@@ -28,6 +28,9 @@ class Twice(Layer):
     def forward(self, x):
         return x + x
 '''
+
+LINES = {"ops/__init__.py": "from anylayer.ops.mine import mine\n"}
+"""The lines that a list needs besides the new file."""
 
 ADDED = {
     "layers/caffe/twice.py": LAYER,
@@ -96,12 +99,24 @@ def read(path, weights=None, *, user_types=(), **options):
     copy.write_text({NET!r})
     return read(copy, None, user_types=user_types)
 """,
-    "cli/commands/mine.py": """
+    "ops/mine.py": """
+from anylayer.ops._operator import operator
+from anylayer.tracing import record
+
+@operator
+def mine(x):
+    return -x
+
+@mine.form
+def _(x):
+    return record("Neg", [x], x.shape, x.dtype)
+""",
+    "cli/commands/mine.py": '"""Say something."""'
+    """
 import click
 
 @click.command()
 def command():
-    \"\"\"Say something.\"\"\"
     click.echo("command: mine")
 """,
 }
@@ -120,6 +135,8 @@ x = np.array([[1, 3]], np.float32)
 print("layer:", net.compile(engine="numpy")(x)["y"].tolist())
 print("run:", net.compile(engine="mine")(x)["y"].tolist())
 graph = trace(lambda xs: [np.i0(xs[0]) + xs[0]], [TensorType((2,), np.dtype("float32"))])
+operator = trace(lambda xs: [anylayer.ops.mine(xs[0])], [TensorType((2,), np.dtype("float32"))])
+print("operator:", *[o.op for o in operator.ops], anylayer.ops.mine(x).tolist())
 simplify(graph, "mine")
 corrected(graph, "mine")
 net.write("net.mine")
@@ -137,6 +154,9 @@ def output(tmp_path_factory: pytest.TempPathFactory) -> str:
     shutil.copytree(SRC, folder / "anylayer", ignore=shutil.ignore_patterns("__pycache__"))
     for name, text in ADDED.items():
         (folder / "anylayer" / name).write_text(text)
+    for name, line in LINES.items():
+        with (folder / "anylayer" / name).open("a") as file:
+            file.write(line)
     (folder / "net.prototxt").write_text(NET)
     env = {**os.environ, "PYTHONPATH": str(folder)}
 
@@ -147,7 +167,8 @@ def output(tmp_path_factory: pytest.TempPathFactory) -> str:
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    return run("-c", USE) + run("-c", "from anylayer.cli import main; main()", "mine")
+    command = "from anylayer.cli import main; main()"
+    return run("-c", USE) + run("-c", command, "mine") + run("-c", command, "--help")
 
 
 @pytest.mark.parametrize(
@@ -159,9 +180,11 @@ def output(tmp_path_factory: pytest.TempPathFactory) -> str:
         "correction: Add",
         "rewrite: Add",
         "tracing rule: i0",
+        "operator: Neg [[-1.0, -3.0]]",
         "mine: Add",
         "generator: Add",
         "command: mine",
+        "  mine      Say something.",
     ],
 )
 def test_one_new_file_is_enough(output: str, line: str) -> None:

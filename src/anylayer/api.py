@@ -1,4 +1,7 @@
-"""The public API: read a network, inspect it, compile it, write it as another format."""
+"""The public API: read a network, inspect it, compile it, write it as another format.
+
+Methods import what only they need: it takes longer to import than the rest of anylayer.
+"""
 
 from __future__ import annotations
 

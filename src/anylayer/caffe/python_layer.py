@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from anylayer.caffe.alias import install
 from anylayer.caffe.blob import Blob, Weight
 from anylayer.caffe.net_parameter import LayerParameter
 from anylayer.errors import LayerError, need
@@ -107,8 +108,6 @@ def layer_class(params: Mapping[str, Any]) -> type[Layer]:
 def _module(name: str) -> Any:
     """Import a module. An `import caffe` inside it gets anylayer.caffe where Caffe is not installed."""
     if "caffe" not in sys.modules and importlib.util.find_spec("caffe") is None:
-        from anylayer.caffe.alias import install
-
         install()
     try:
         return importlib.import_module(name)

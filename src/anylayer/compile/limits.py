@@ -150,7 +150,7 @@ def _group() -> int | None:
 def _address_space() -> int | None:
     if sys.platform == "win32":
         return None
-    import resource
+    import resource  # Windows has no such module
 
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     if limit == resource.RLIM_INFINITY:

@@ -203,6 +203,6 @@ class Profile:
         return {"traceEvents": events, "displayTimeUnit": "ms", "otherData": {"source": self.source}}
 
     def __str__(self) -> str:
-        from anylayer.inspect.profile_listing import lines
+        from anylayer.inspect.profile_listing import lines  # it imports this file
 
         return "\n".join(lines(self, shutil.get_terminal_size().columns))

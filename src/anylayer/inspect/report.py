@@ -16,6 +16,7 @@ from anylayer.compile.nodes import NO_DEFINITION, PROGRAM, Definitions, input_ty
 from anylayer.compile.open import open_types
 from anylayer.errors import InputError, need, shape_wording
 from anylayer.graph import Op
+from anylayer.inspect.listing import ends, lines, to_html
 from anylayer.layer.contract import Wanted
 from anylayer.libraries.whole import write_whole
 from anylayer.network import Array, Network, TensorType, size_text
@@ -131,14 +132,12 @@ class Report:
         return found
 
     def __str__(self) -> str:
-        from anylayer.inspect.listing import ends, lines
-
         width = shutil.get_terminal_size().columns
         return "\n".join([*(line for line, _ in lines(self, width)), *ends(self, width)])
 
     def to_html(self) -> str:
         """Return the report as one page of HTML, which needs no other file and no network access."""
-        from anylayer.inspect.page import to_page
+        from anylayer.inspect.page import to_page  # it imports this file
 
         return to_page(self)
 
@@ -148,8 +147,7 @@ class Report:
         write_whole(Path(path), lambda file: file.write(page))
 
     def _repr_html_(self) -> str:
-        from anylayer.inspect.listing import to_html
-        from anylayer.inspect.page import to_frame
+        from anylayer.inspect.page import to_frame  # it imports this file
 
         return to_html(self) if self.measured is None else to_frame(self)
 

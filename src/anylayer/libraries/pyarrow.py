@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as _pa
 import pyarrow.parquet as _parquet
 
@@ -34,8 +35,6 @@ def write_parquet(path: Path, columns: Mapping[str, Sequence[Any]]) -> None:
 
 def _lists(arrays: Sequence[Array]) -> Any:
     """Return flat arrays as one column of lists."""
-    import numpy as np
-
     ends = np.cumsum([0, *(len(a) for a in arrays)])
     return _pyarrow.LargeListArray.from_arrays(_pyarrow.array(ends), _pyarrow.array(np.concatenate(arrays)))
 

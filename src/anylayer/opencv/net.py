@@ -391,7 +391,7 @@ class Net:
     @staticmethod
     def readFromModelOptimizer(xml: Any, bin: Any) -> Net:
         """Read an OpenVINO model; see readNetFromModelOptimizer."""
-        from anylayer.opencv.read import readNetFromModelOptimizer
+        from anylayer.opencv.read import readNetFromModelOptimizer  # it imports this file
 
         return readNetFromModelOptimizer(xml, bin)
 

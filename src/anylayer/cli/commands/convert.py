@@ -31,7 +31,7 @@ from anylayer.cli.command import (
 )
 from anylayer.cli.commands.run import image_options, preprocessing_of
 from anylayer.cli.files import to_json
-from anylayer.cli.inputs import Loader, feed, images_to_compare
+from anylayer.cli.inputs import Loader, feed, images_to_compare, items_of
 from anylayer.cli.preprocess import image_function
 from anylayer.errors import InputError, need
 from anylayer.inspect.tables import plural
@@ -236,7 +236,6 @@ def _calibration(net: Net, given: dict[str, Any], shapes: dict[str, tuple[int, .
     With --preprocess the network takes images as they are.
     """
     from anylayer.cli.calibration import Pictures, PixelLoader
-    from anylayer.cli.inputs import Loader, items_of
     from anylayer.compile.nodes import input_types
 
     if not given["calibrate"]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import numpy as np
 
 from anylayer.cli.command import (
     Command,
@@ -24,6 +25,8 @@ from anylayer.cli.command import (
     threads_option,
 )
 from anylayer.cli.commands.run import image_options, preprocessing_of
+from anylayer.cli.inputs import Loader
+from anylayer.cli.preprocess import prepare
 from anylayer.errors import InputError, need
 
 if TYPE_CHECKING:
@@ -122,7 +125,6 @@ def models_of(words: Sequence[str]) -> list[tuple[str, Path, Path | None]]:
 
 def _network(name: str, model: Path, weights: Path | None, given: dict[str, Any]) -> tuple[Net, Settings]:
     """Read a network, and return it with the settings that it is served with."""
-    from anylayer.cli.inputs import Loader
     from anylayer.compile.nodes import input_types
     from anylayer.serve.served import Settings
 
@@ -149,10 +151,7 @@ def _network(name: str, model: Path, weights: Path | None, given: dict[str, Any]
 
 def decoded(recipe: Any, channels_last: bool, data: bytes) -> Any:
     """Return the input that an encoded picture makes, with a batch axis."""
-    import numpy as np
-
     from anylayer.cli.images import decode_image
-    from anylayer.cli.preprocess import prepare
 
     x, _ = prepare(decode_image(data), recipe)
     return np.ascontiguousarray(np.moveaxis(x, -3, -1) if channels_last else x)[None]
