@@ -12,6 +12,7 @@ import onnx
 import onnxruntime
 import pytest
 
+import anylayer
 from anylayer import numerics
 from anylayer.testing import assert_same
 
@@ -266,3 +267,31 @@ def test_unusable_calibration_is_refused_by_name(anylayer_command: Any, calibrat
     shown = anylayer_command(*calibrated[:-3], status=1).stderr
     assert "--precision int8 needs calibration data" in shown and "give --calibrate FOLDER" in shown
     assert not list(Path().glob("*.onnx")) and not list(Path().glob(".net*"))
+
+
+@pytest.mark.parametrize("suffix", ["onnx", "xml"])
+@pytest.mark.parametrize("resized", [True, False])
+def test_file_takes_images_of_any_size(anylayer_command: Any, images: Any, suffix: str, resized: bool) -> None:
+    from anylayer.cli.preprocess import Recipe, prepare
+
+    openvino = pytest.importorskip("openvino")
+    Path("conv.prototxt").write_text(CONVOLUTION.replace("dim: 2", "dim: 1"))
+    words = [
+        "convert",
+        "conv.prototxt",
+        "--random-weights",
+        "--scale",
+        "1/255",
+        *([] if resized else ["--size", "keep"]),
+    ]
+    anylayer_command(*words, "-o", f"net.{suffix}", "--preprocess", "--picture", "any")
+    model = openvino.Core().compile_model(f"net.{suffix}", "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+    session = onnxruntime.InferenceSession("net.onnx") if suffix == "onnx" else None
+    net = anylayer.read("conv.prototxt").fill()
+    for height, width in [(10, 12), (21, 33), (97, 61), (7, 200), (480, 640)]:
+        rgb = np.random.default_rng(height).integers(0, 256, (1, height, width, 3)).astype(np.uint8)
+        x, _ = prepare(rgb[..., ::-1], Recipe(size=(10, 12) if resized else None, scale=1 / 255))
+        want = net.compile("numpy")(x)["conv"]
+        assert_same(model({"image": rgb})["conv"], want)
+        if session is not None:
+            assert_same(session.run(None, {"image": rgb})[0], want)

@@ -393,11 +393,12 @@ def _with_mean_file(own: Preprocess | None, model: Path) -> Preprocess | None:
 
 
 def images_to_compare(
-    net: Net, specs: Sequence[str], shape: tuple[int, ...], order: str, seed: int
+    net: Net, specs: Sequence[str], shape: tuple[int, ...], order: str, seed: int, *, any_size: bool = False
 ) -> dict[str, Array]:
     """Return the inputs of a network whose first input is uint8 images (N, H, W, 3): an image, or seeded noise.
 
-    specs: the -i options, at most one image. order: "rgb" or "bgr". The other inputs are noise.
+    specs: the -i options, at most one image. order: "rgb" or "bgr". any_size: whether the image may have another
+    size than `shape`. The other inputs are noise.
     """
     from anylayer.cli.images import read_image
 
@@ -409,6 +410,7 @@ def images_to_compare(
     need(len(specs) == 1, "--preprocess needs one image for the comparison, got several", InputError)
     path = Path(specs[0].partition("=")[2] or specs[0])
     image = read_image(path)
+    shape = (shape[0], *image.shape) if any_size else shape
     need(
         image.shape == shape[1:],
         f"{path}: the image is {image.shape[1]}x{image.shape[0]}, but the file accepts {shape[2]}x{shape[1]}; "

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from anylayer.errors import InputError, need
+from anylayer.graph.symbolic import Size
 from anylayer.network import Array, Preprocess, TensorType
 
 _BITS = 11
@@ -183,7 +184,7 @@ def prepare(image: Array, recipe: Recipe) -> tuple[Array, Placement]:
     place = Placement(0, 0, width, height)
     if recipe.gray and image.shape[-1] == 3:
         image = to_gray(image)
-    if recipe.size is not None and recipe.size != (height, width):
+    if recipe.size is not None and (isinstance(height, Size) or recipe.size != (height, width)):
         image, place = _cover(image, recipe.size) if recipe.cover else (resize(image, recipe.size), place)
     if recipe.swap:
         image = image[..., ::-1]
@@ -276,20 +277,27 @@ def resize(image: Array, size: tuple[int, int], factor: float | None = None) -> 
     a0, a1 = _fixed(one - wx)[:, None], _fixed(wx)[:, None]
     b0, b1 = _fixed(one - wy)[:, None, None], _fixed(wy)[:, None, None]
     top, bottom = np.clip(y, 0, height - 1), np.clip(y + 1, 0, height - 1)
-    used, where = np.unique(np.stack([top, bottom]), return_inverse=True)
-    source = image[..., used, :, :].astype(np.int32)
-    rows = (source[..., left, :] * a0 + source[..., right, :] * a1) >> 4
-    upper, lower = where.reshape(2, -1)
-    blended: Array = (
-        (((b0 * rows[..., upper, :, :]) >> 16) + ((b1 * rows[..., lower, :, :]) >> 16) + 2) >> 2
-    ).astype(np.uint8)
+
+    def rows(numbers: Array) -> Array:
+        source = image[..., numbers, :, :].astype(np.int32)
+        found: Array = (source[..., left, :] * a0 + source[..., right, :] * a1) >> 4
+        return found
+
+    if isinstance(height, Size):  # how many rows are used depends on the size
+        upper, lower = rows(top), rows(bottom)
+    else:
+        used, where = np.unique(np.stack([top, bottom]), return_inverse=True)
+        once, both = rows(used), where.reshape(2, -1)
+        upper, lower = once[..., both[0], :, :], once[..., both[1], :, :]
+    blended: Array = ((((b0 * upper) >> 16) + ((b1 * lower) >> 16) + 2) >> 2).astype(np.uint8)
     return blended
 
 
 def _taps(source: int, target: int, factor: float | None) -> tuple[Array, Array]:
     """Return for each target pixel the index of the first of two source pixels, and the weight of the second."""
     step = 1.0 / (factor if factor is not None else target / source)
-    position = ((np.arange(target) + 0.5) * step - 0.5).astype(np.float32)
+    steps = np.full(target, step)  # an array, so that it may depend on an open size
+    position = ((np.arange(target) + 0.5) * steps - 0.5).astype(np.float32)
     first = np.floor(position)
     return first.astype(np.int64), position - first
 

@@ -69,7 +69,7 @@ def _accepting_lists(function: Function) -> Function:
     return wrapper
 
 
-_OURS = ("anylayer.layers.", "anylayer.ops.")
+_OURS = ("anylayer.layers.", "anylayer.ops.", "anylayer.cli.preprocess")
 """The modules whose functions see the substitute where sizes are symbolic."""
 
 

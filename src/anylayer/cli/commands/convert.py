@@ -131,9 +131,9 @@ def _settings(ctx: click.Context, param: click.Parameter, values: Sequence[str])
 )
 @click.option(
     "--picture",
-    callback=to_size,
+    callback=lambda ctx, param, value: value if value == "any" else to_size(ctx, param, value),
     metavar="WxH",
-    help="The size of the images that the file accepts with --preprocess [the size of the network's input].",
+    help="The size of the images that the file accepts with --preprocess, or any [that of the network's input].",
 )
 @image_options
 @seed_option
@@ -205,8 +205,8 @@ def _read(given: dict[str, Any], has_dialects: bool) -> tuple[Net, str | None]:
 
 
 def _preprocessed(
-    net: Net, given: dict[str, Any], shapes: dict[str, tuple[int, ...]]
-) -> tuple[Net, dict[str, tuple[int, ...]], Any]:
+    net: Net, given: dict[str, Any], shapes: dict[str, tuple[Any, ...]]
+) -> tuple[Net, dict[str, tuple[Any, ...]], Any]:
     """Prepend the preprocessing of `run` to a network.
 
     Return the new network, the shapes of its other inputs, and the inputs for the comparison (see `_inputs`).
@@ -218,19 +218,30 @@ def _preprocessed(
     loader = Loader(net, types, preprocessing_of(given))
     name = next(iter(types))
     recipe, channels_last = loader.recipe(name), loader.channels_last(name)
-    size = given["picture"] if isinstance(given["picture"], tuple) else recipe.size
-    need(size is not None, "the size of the images is unknown: give --picture WxH", InputError)
     known = types[name]
+    own = known.shape[2:] if known is not None and not loader.channels_last(name) else None
+    size = given["picture"] if isinstance(given["picture"], tuple) else recipe.size or own
+    need(size is not None, "the size of the images is unknown: give --picture WxH", InputError)
     shape = (known.shape[0] if known is not None else 1, *(size or ()), 3)
     say(f"input '{name}': {recipe}", given["quiet"])
     whole = net.before(image_function(recipe, channels_last, given["preprocess"] == "rgb"), (shape, "uint8"))
     rest = {n: s for n, s in shapes.items() if n != name}
+    if given["picture"] == "any":
+        rest[next(iter(whole.network.inputs))] = (shape[0], "H", "W", 3)
     if given["no_verify"]:
         return whole, rest, False
-    return whole, rest, images_to_compare(whole, given["inputs"], shape, given["preprocess"], given["seed"])
+    if given["picture"] == "any" and not given["inputs"]:
+        return whole, rest, True
+    return (
+        whole,
+        rest,
+        images_to_compare(
+            whole, given["inputs"], shape, given["preprocess"], given["seed"], any_size=given["picture"] == "any"
+        ),
+    )
 
 
-def _calibration(net: Net, given: dict[str, Any], shapes: dict[str, tuple[int, ...]]) -> Any:
+def _calibration(net: Net, given: dict[str, Any], shapes: dict[str, tuple[Any, ...]]) -> Any:
     """Return the sets of inputs of --calibrate, None without it.
 
     With --preprocess the network takes images as they are.
@@ -240,6 +251,8 @@ def _calibration(net: Net, given: dict[str, Any], shapes: dict[str, tuple[int, .
 
     if not given["calibrate"]:
         return None
+    opened = {name for name, shape in shapes.items() if any(isinstance(d, str) for d in shape)}
+    need(not opened, "--calibrate needs fixed sizes: give --picture WxH, and numbers in --shape", InputError)
     types = input_types(net.network, shapes)
     if given["preprocess"]:
         loader: Loader = PixelLoader(net, types, rgb=given["preprocess"] == "rgb")
