@@ -1,9 +1,5 @@
 """Row name -> why the row misses its target, found by profiling."""
 
-_VARIATION = (
-    "the same operators in the same engine: single figures of the fast mode vary by 5 % and more, and the target "
-    "is the fastest of up to eight ways of calling an engine"
-)
 _CUT_ONNXRUNTIME = (
     "the cut: a second call of the engine, the call of the library, and for larger arrays copies and the "
     "conversion between the engine's blocks and plain order; an operator inside the engine needs only a part of it"
@@ -23,14 +19,6 @@ _OUR_CALL = (
 )
 
 REASONS: dict[str, str] = {
-    **dict.fromkeys(
-        (
-            *("ultraface_RFB-320", "qr_detector", "yolov3_lite_seg", "squeezenet_v1.1", "mobilenet_v1"),
-            *("mobilenet_v2", "shufflenet_v2", "mobilenet_ssd", "se_bn_inception", "pelee", "mtcnn_det1"),
-            *("shufflenet_v1_g3", "googlenet", "mobilenet"),
-        ),
-        _VARIATION,
-    ),
     "hed": "half of all samples were measured in the machine's slow mode, which slows ncnn down most",
     **dict.fromkeys(
         (

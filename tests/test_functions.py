@@ -11,6 +11,7 @@ import onnxruntime
 import pytest
 
 import anylayer
+from anylayer import ops
 from anylayer.errors import InputError, LayerError, TraceError
 from anylayer.testing import assert_same
 from tests.engine_names import ALL
@@ -150,3 +151,98 @@ def test_outputs_of_unknown_shape_need_shapes(read: Any) -> None:
     with pytest.raises(InputError, match="the shape of output 'prob' is not known"):
         net.after(best)
     assert list(net.after(best, shapes={"data": (1, 3, 8, 8)}).outputs) == ["label", "score"]
+
+
+DETECTOR = """
+name: "detector" input: "data" input_shape { dim: 1 dim: 3 dim: 8 dim: 8 }
+layer { name: "loc" type: "Convolution" bottom: "data" top: "loc"
+        convolution_param { num_output: 4 kernel_size: 1 } }
+layer { name: "conf" type: "Convolution" bottom: "data" top: "conf"
+        convolution_param { num_output: 2 kernel_size: 1 } }
+"""
+
+
+def top_three(prob: Any) -> Any:
+    """Return the three largest values of a softmax over the channels, and their labels."""
+    e = np.exp(prob - prob.max(axis=1, keepdims=True))
+    values, labels = ops.top_k((e / e.sum(axis=1, keepdims=True)).reshape(prob.shape[0], -1), 3)
+    return {"values": values, "labels": labels}
+
+
+def label_map(conf: Any) -> Any:
+    return {"labels": conf.argmax(axis=1).astype(np.uint8)}
+
+
+def detections(loc: Any, conf: Any) -> Any:
+    """Decode a box per pixel, and keep up to five boxes per class that do not overlap a better one."""
+    rows, columns = np.meshgrid(np.arange(8, dtype=np.float32), np.arange(8, dtype=np.float32), indexing="ij")
+    delta = loc.transpose(0, 2, 3, 1).reshape(1, -1, 4)
+    centers = np.stack([columns, rows], axis=-1).reshape(1, -1, 2) + np.float32(0.1) * delta[..., :2]
+    sizes = np.exp(np.float32(0.2) * np.clip(delta[..., 2:], -2, 2)) * np.float32(2)
+    boxes = np.concatenate([centers - sizes / 2, centers + sizes / 2], axis=-1)
+    selected, count = ops.nms(boxes, conf.reshape(1, 2, -1), max_per_class=5, iou_threshold=0.3)
+    chosen = boxes[0][np.maximum(selected[:, 2], 0)]
+    return {"boxes": np.where((selected[:, 2] >= 0)[:, None], chosen, np.float32(-1)), "count": count}
+
+
+def by_hand(boxes: Any, scores: Any) -> list[Any]:
+    """Return the boxes that a greedy NMS keeps, in a loop over single boxes."""
+    kept: list[Any] = []
+    for i in np.argsort(-scores, kind="stable"):
+        one = boxes[i]
+        for other in kept:
+            sides = np.minimum(one[2:], other[2:]) - np.maximum(one[:2], other[:2])
+            inside = float(np.prod(np.maximum(sides, 0)))
+            if inside / (np.prod(one[2:] - one[:2]) + np.prod(other[2:] - other[:2]) - inside) > 0.3:
+                break
+        else:
+            kept.append(one)
+    return kept[:5]
+
+
+def run_file(path: Path, x: Any) -> dict[str, Any]:
+    """Return the outputs of a file, run by ONNX Runtime or OpenVINO directly."""
+    if path.suffix == ".onnx":
+        session = onnxruntime.InferenceSession(str(path))
+        return dict(zip([o.name for o in session.get_outputs()], session.run(None, {"data": x})))
+    openvino = pytest.importorskip("openvino", reason="openvino is not installed")
+    model = openvino.Core().compile_model(str(path), "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+    found = model({"data": x})
+    return {port.get_any_name(): np.array(found[port]) for port in model.outputs}
+
+
+@pytest.mark.parametrize("suffix", ["onnx", "xml"])
+@pytest.mark.parametrize("after", [top_three, label_map])
+def test_files_end_with_labels(read: Any, tmp_path: Path, after: Any, suffix: str) -> None:
+    text = DETECTOR.replace("num_output: 2", "num_output: 9").replace('"conf"', '"prob"')
+    output = "prob" if after is top_three else "conf"
+    net = read(text.replace('"prob"', f'"{output}"')).fill()
+    net.network.outputs.pop("loc")
+    net.after(after).write(tmp_path / f"f.{suffix}")
+    x = np.random.default_rng(1).standard_normal((1, 3, 8, 8)).astype(np.float32)
+    scores = net.compile("numpy")(x)[output]
+    found = run_file(tmp_path / f"f.{suffix}", x)
+    if after is label_map:
+        np.testing.assert_array_equal(found["labels"], np.argmax(scores, axis=1))
+        return
+    e = np.exp(scores.astype(np.float64))
+    flat = (e / e.sum(axis=1, keepdims=True)).reshape(-1)
+    order = np.argsort(-flat)[:3]
+    np.testing.assert_array_equal(found["labels"][0], order)
+    np.testing.assert_allclose(found["values"][0], flat[order], rtol=1e-5)
+
+
+@pytest.mark.parametrize("suffix", ["onnx", "xml"])
+def test_files_end_with_boxes(read: Any, tmp_path: Path, suffix: str) -> None:
+    net = read(DETECTOR).fill()
+    net.after(detections).write(tmp_path / f"f.{suffix}")
+    x = np.random.default_rng(1).standard_normal((1, 3, 8, 8)).astype(np.float32)
+    heads = net.compile("numpy")(x)
+    delta = heads["loc"].reshape(4, 64).T.astype(np.float64)
+    place = np.array([(c, r) for r in range(8) for c in range(8)], np.float64) + 0.1 * delta[:, :2]
+    size = 2 * np.exp(0.2 * np.clip(delta[:, 2:], -2, 2))
+    boxes = np.concatenate([place - size / 2, place + size / 2], axis=1)
+    want = [box for scores in heads["conf"].reshape(2, 64) for box in by_hand(boxes, scores)]
+    found = run_file(tmp_path / f"f.{suffix}", x)
+    assert int(found["count"]) == len(want)
+    np.testing.assert_allclose(found["boxes"][: len(want)], want, atol=1e-4)
