@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy as np
 from anylayer.graph.expressions import Expression, constant
 from anylayer.loops.arithmetic import Arithmetic
 from anylayer.loops.ir import Argument, Buffer, Comment, If, Let, Loop, Program, Scalar, Set, Store
+from anylayer.loops.parameters import Param
 from anylayer.loops.schedule import scheduled
 from anylayer.network import Array
 
@@ -81,8 +82,9 @@ class Code:
     """A C++ function.
 
     Its parameters are, in this order: a pointer to each of `inputs` (const) and `outputs`, a pointer to each of
-    `tables` (const), the `sizes` (int64_t), and an object that runs parallel loops. It returns false where an
-    index that is read from data lies outside its axis; the outputs are then incomplete.
+    `tables` (const), to the blobs of the numbers `blobs`, the `sizes` (int64_t), the `params` (double), and an
+    object that runs parallel loops. It returns false where an index that is read from data lies outside its axis;
+    the outputs are then incomplete.
 
     `conditions` are (C++ expression of the sizes, text) that must hold, or the function must not be called.
     `arithmetic` prints shapes of the arguments.
@@ -96,6 +98,8 @@ class Code:
     sizes: dict[str, str]
     conditions: list[tuple[str, str]]
     arithmetic: Arithmetic
+    blobs: list[int] = field(default_factory=list)
+    params: list[Param] = field(default_factory=list)
 
     def size(self, e: Expression) -> str:
         """Return a size of an argument as a C++ expression of the sizes."""
@@ -174,7 +178,10 @@ class _Printer:
         self.statements(scheduled(self.program))
         head = ", ".join([*self.pointers(self.program.inputs, "const "), *self.pointers(self.program.outputs, "")])
         more = [f"const {TYPES[b.dtype.name]}* {b.name}" for b in large]
+        blobs = [b for b in self.program.buffers if b.kind == "blob"]
+        more += [f"const {TYPES[b.dtype.name]}* {b.name}" for b in blobs]
         more += [f"int64_t {s}" for s in self.sizes.values()]
+        more += [f"double {param}" for param, _ in self.program.params]
         used = "parallel" if self.parallel else "/* parallel */"
         parameters = ", ".join([head, *more, f"const Parallel& {used}"])
         flag = [f"{INDENT}std::atomic<bool> valid(true);"] if self.program.checks else []
@@ -196,6 +203,8 @@ class _Printer:
             self.sizes,
             [(self.arithmetic.condition(g), str(g)) for g in self.program.conditions],
             self.arithmetic,
+            [int(b.name.removeprefix("blob")) for b in blobs],
+            [param for _, param in self.program.params],
         )
 
     def pointers(self, arguments: Sequence[Argument], const: str) -> list[str]:
@@ -313,7 +322,7 @@ class _Printer:
         if x.op == "index":
             text = self.arithmetic.text(x.data)
             return (text, _ATOM) if text.isalnum() else (text, 4)
-        if x.op == "local":
+        if x.op in ("local", "argument"):
             return x.data.name, _ATOM
         if x.op == "load":
             return f"{x.data[0].name}[{self.arithmetic.text(x.data[1])}]", _ATOM

@@ -24,7 +24,7 @@ BOOL = np.dtype(np.bool_)
 class Buffer:
     """An array in memory, in C order.
 
-    kind: "input", "output", "temporary", or "table" for a constant, whose values are in `data`.
+    kind: "input", "output", "temporary", "blob", or "table" for a constant, whose values are in `data`.
     """
 
     name: str
@@ -154,7 +154,8 @@ class Program:
 
     `sizes` are the symbols of open sizes, and `conditions` what must hold for them. `data` maps the symbol of an
     index that is read from data to its scalar. `extents` are the numbers of values of loop variables and of such
-    symbols. `checks` says whether indices are checked when the loops run.
+    symbols. `checks` says whether indices are checked when the loops run. `params` are (name, Param) of the params
+    that are parameters.
     """
 
     inputs: list[Argument]
@@ -166,6 +167,7 @@ class Program:
     data: Mapping[str, Scalar] = field(default_factory=dict)
     extents: Mapping[str, Expression] = field(default_factory=dict)
     checks: bool = False
+    params: list[tuple[str, Any]] = field(default_factory=list)
 
 
 def substituted(e: Expression, values: Mapping[str, Expression]) -> Expression:

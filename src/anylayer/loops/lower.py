@@ -53,7 +53,7 @@ def lower(source: Graph | Opened) -> Program:
     """
     traced = source if isinstance(source, Opened) else Opened(source)
     graph = expanded(traced.graph)
-    low = Lowering(graph, traced.ranges)
+    low = Lowering(graph, traced.ranges, traced.parameters)
     inputs = [Argument(f"input{i}", v.dtype, sizes_of(v)) for i, v in enumerate(graph.inputs)]
     outputs = [Argument(f"output{i}", v.dtype, sizes_of(v)) for i, v in enumerate(graph.outputs)]
     for argument, value in zip(inputs, graph.inputs):
@@ -81,6 +81,7 @@ def lower(source: Graph | Opened) -> Program:
         low.scalars.data,
         low.space.extents,
         low.scalars.checks,
+        [(local.name, param) for param, local in low.params.items()],
     )
 
 

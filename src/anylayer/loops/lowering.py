@@ -13,7 +13,8 @@ from anylayer.graph.expressions import Expression, Ranges, constant
 from anylayer.graph.sized import elements_of
 from anylayer.graph.sizes import Dim
 from anylayer.graph.symbolic import Size
-from anylayer.loops.ir import Buffer, Comment, Loop, Scalar, Statement, Store, atoms_of
+from anylayer.loops.ir import Buffer, Comment, Local, Loop, Scalar, Statement, Store, atoms_of
+from anylayer.loops.parameters import Blob, Param, Parameters
 from anylayer.loops.scalars import Scalars
 from anylayer.loops.space import Space
 from anylayer.network import Array
@@ -86,8 +87,10 @@ class Lowering:
     collects the source lines of the elements that the current loops compute.
     """
 
-    def __init__(self, graph: Graph, ranges: Ranges) -> None:
+    def __init__(self, graph: Graph, ranges: Ranges, parameters: Parameters) -> None:
         self.graph = graph
+        self.parameters = parameters
+        self.params: dict[Param, Local] = {}
         self.space = Space(ranges)
         self.scalars = Scalars(self.space)
         self.buffers: dict[Value, Buffer] = {}
@@ -140,7 +143,10 @@ class Lowering:
     def constant(self, value: Value, index: Sequence[Expression]) -> Scalar:
         """Return an element of a constant: a number, an index expression, or an element of a table."""
         array: Any = value.const
-        sized = elements_of(array)
+        parameter = self.parameters.get(value)
+        if isinstance(parameter, Blob):
+            return self._blob(value, parameter, index)
+        sized = elements_of(array) if parameter is None else [self._param(e) for e in parameter]
         if sized is not None:
             return self._sized(value, sized, index)
         array = np.asarray(array)
@@ -175,9 +181,26 @@ class Lowering:
             self.all.append(buffer)
         return self.scalars.load(buffer, buffer.offset(places))
 
+    def _blob(self, value: Value, blob: Blob, index: Sequence[Expression]) -> Scalar:
+        """Return an element of a blob that is a parameter."""
+        name = f"blob{blob.number}"
+        buffer = next((b for b in self.all if b.name == name), None)
+        if buffer is None:
+            buffer = Buffer(name, value.dtype, (constant(int(np.asarray(value.const).size)),), "blob")
+            self.all.append(buffer)
+        return self.scalars.load(buffer, Buffer("", value.dtype, sizes_of(value), "").offset(index))
+
+    def _param(self, e: Any) -> Any:
+        """Return an element of a constant: for a Param, the scalar that holds it."""
+        if not isinstance(e, Param):
+            return e
+        if e not in self.params:
+            self.params[e] = Local(f"param{len(self.params)}", np.dtype(np.float64))
+        return self.scalars.argument(self.params[e])
+
     def _sized(self, value: Value, sized: Sequence[Any], index: Sequence[Expression]) -> Scalar:
         """Return an element of a constant that is computed from sizes."""
-        if len(set(map(str, sized))) == 1:
+        if all(e is sized[0] or (not isinstance(e, Scalar) and str(e) == str(sized[0])) for e in sized):
             return self.scalars.element(sized[0], value.dtype)
         sizes = [constant(int(d)) for d in value.shape]
         place = Buffer("", value.dtype, tuple(sizes), "table").offset(index)

@@ -18,6 +18,7 @@ from anylayer.graph.symbolic import new_size
 from anylayer.layer import Bound
 from anylayer.loops.composites import expanded
 from anylayer.loops.ir import atoms_of, substituted
+from anylayer.loops.parameters import Parameters, find
 from anylayer.network import MAX_VALUES, TensorType
 from anylayer.optimize.simplify import simplify
 from anylayer.tracing import substitute_numpy, trace, trace_checked
@@ -33,7 +34,8 @@ class Opened:
 
     `sizes` maps the symbol of each open size to (input, axis, factor): the axis has factor times the size. All
     sizes of the inputs are expressions of these symbols; a caller checks each. `guards` must hold for them.
-    `traced` are their values. `notes` say why sizes are numbers.
+    `traced` are their values. `notes` say why sizes are numbers. `parameters` are the constants that are params or
+    blobs.
     """
 
     graph: Graph
@@ -42,19 +44,32 @@ class Opened:
     guards: list[Guard] = field(default_factory=list)
     traced: dict[str, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    parameters: Parameters = field(default_factory=dict)
 
 
-def opened(layer: Bound) -> Opened:
+def opened(layer: Bound, *, free_params: bool = False) -> Opened:
     """Trace a layer at the types that it is bound for, with as many open sizes as it allows.
+
+    free_params: whether params and blobs that the layer's code only computes with stay parameters of the function.
 
     Raises LayerError and TraceError where the layer cannot be traced at all.
     """
     try:
-        return _Opening(layer).run()
+        found = _Opening(layer).run()
     except AnyLayerError as error:
-        fixed = at_fixed_sizes(layer)
-        fixed.notes.append(f"the code is for these sizes only: {error}")
-        return fixed
+        found = at_fixed_sizes(layer)
+        found.notes.append(f"the code is for these sizes only: {error}")
+    if free_params:
+        types = [v.type for v in found.graph.inputs]
+        names = list(found.sizes)
+
+        def trace(other: Bound) -> Graph:
+            if names:
+                return traced_openly(other, types, names)[0]
+            return expanded(simplify(_trace(other, types), exact=True))
+
+        found.graph, found.parameters = find(layer, trace, difference)
+    return found
 
 
 def at_fixed_sizes(layer: Bound) -> Opened:
@@ -79,6 +94,18 @@ def _trace(layer: Bound, types: Sequence[TensorType]) -> Graph:
         rebuild=fresh,
         subject=lambda: subject.instance,
     )
+
+
+def traced_openly(
+    layer: Bound, types: Sequence[TensorType], names: Sequence[str]
+) -> tuple[Graph, list[Guard], Ranges]:
+    """Return the graph of a layer at symbolic types, its guards, and the ranges of the symbols `names`."""
+    with symbolic_trace(dict.fromkeys(names, (1, MAX_VALUES))) as recorded:
+        with substitute_numpy() if layer.definition.built_in else nullcontext():
+            graph = _trace(layer, types)
+        with substitute_numpy():
+            graph = expanded(graph)
+    return graph, list(recorded.guards), dict(recorded.ranges)
 
 
 class _Opening:
@@ -152,12 +179,7 @@ class _Opening:
             TensorType(tuple(new_size(e.value(values), e) for e in shape), kind.dtype)
             for shape, kind in zip(self.shapes, self.layer.types)
         ]
-        with symbolic_trace(dict.fromkeys(self.names, (1, MAX_VALUES))) as recorded:
-            with substitute_numpy() if self.layer.definition.built_in else nullcontext():
-                graph = _trace(self.layer, types)
-            with substitute_numpy():
-                graph = expanded(graph)
-        return graph, list(recorded.guards), dict(recorded.ranges)
+        return traced_openly(self.layer, types, list(self.names))
 
     def resolved(self, guard: Guard) -> dict[str, Expression] | None:
         """Return the symbols that a guard fixes, each with what takes its place; None for another guard."""
@@ -220,23 +242,30 @@ class _Opening:
                     yield values
 
 
-def difference(a: Graph, b: Graph) -> str:
-    """Return how two traces at different sizes differ in more than the sizes, or ""."""
+def difference(a: Graph, b: Graph, changed: dict[Value, Value] | None = None) -> str:
+    """Return how two traces at different sizes differ in more than the sizes, or "".
+
+    changed: if it is given, constants may differ, and are entered in it.
+    """
     if len(a.ops) != len(b.ops):
         return f"it records {len(a.ops)} operators at some sizes and {len(b.ops)} at others"
     same = dict(zip(a.inputs, b.inputs))
     for o, q in zip(a.ops, b.ops):
-        known = len(o.inputs) == len(q.inputs) and all(_equal(v, w, same) for v, w in zip(o.inputs, q.inputs))
+        known = len(o.inputs) == len(q.inputs) and all(
+            _equal(v, w, same, changed) for v, w in zip(o.inputs, q.inputs)
+        )
         shapes = [v.shape for v in o.outputs] == [v.shape for v in q.outputs]
         if o.op != q.op or repr(o.attrs) != repr(q.attrs) or not known or not shapes:
             line = f" at {o.place}" if o.place else ""
             return f"operator {o.op}{line} is another one at other sizes, or has other numbers"
         same.update(zip(o.outputs, q.outputs))
-    outputs = len(a.outputs) == len(b.outputs) and all(_equal(v, w, same) for v, w in zip(a.outputs, b.outputs))
-    return "" if outputs else "it returns other arrays at other sizes"
+    outputs = all(_equal(v, w, same, changed) for v, w in zip(a.outputs, b.outputs))
+    return "" if outputs and len(a.outputs) == len(b.outputs) else "it returns other arrays at other sizes"
 
 
-def _equal(v: Value | None, w: Value | None, same: Mapping[Value, Value]) -> bool:
+def _equal(
+    v: Value | None, w: Value | None, same: Mapping[Value, Value], changed: dict[Value, Value] | None = None
+) -> bool:
     if v is None or w is None:
         return v is w
     if v.const is None or w.const is None:
@@ -244,4 +273,9 @@ def _equal(v: Value | None, w: Value | None, same: Mapping[Value, Value]) -> boo
     first, second = elements_of(v.const), elements_of(w.const)
     if first is not None or second is not None:
         return first == second and v.dtype == w.dtype and v.shape == w.shape
-    return bool(v.type == w.type and v.const.tobytes() == w.const.tobytes())
+    if v.type == w.type and v.const.tobytes() == w.const.tobytes():
+        return True
+    if changed is None or v.type != w.type:
+        return False
+    changed[v] = w
+    return True

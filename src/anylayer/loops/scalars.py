@@ -56,6 +56,10 @@ class Scalars:
         """Return what a local holds."""
         return self._one("local", local.dtype, data=local)
 
+    def argument(self, param: Local) -> Scalar:
+        """Return a param, which does not change while the function runs."""
+        return self._one("argument", param.dtype, data=param)
+
     def real(self, number: Real) -> Scalar:
         """Return a number that is computed from sizes, in double precision."""
         if number.function == "float":
@@ -67,6 +71,8 @@ class Scalars:
 
     def element(self, element: Any, dtype: np.dtype[Any]) -> Scalar:
         """Return an element of an array that is computed from sizes: a number, an Expression or a Real."""
+        if isinstance(element, Scalar):
+            return self.cast(element, dtype)
         if isinstance(element, Expression):
             return self.cast(self.index(element), dtype)
         if isinstance(element, Real):

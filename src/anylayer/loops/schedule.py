@@ -99,7 +99,7 @@ class _Scheduler:
 
     def visit(self, x: Scalar, path: _Path, at: int, is_index: bool = False) -> None:
         """Enter the lets of a scalar that is used at depth `at`."""
-        if x.op in ("const", "local") and not is_index:
+        if x.op in ("const", "local", "argument") and not is_index:
             return
         depth = self.depth(x, path)
         wants = x.op != "index" and (self.uses[x] > 1 or depth < at)

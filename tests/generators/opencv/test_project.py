@@ -113,6 +113,7 @@ def test_layers_run_in_networks_and_refuse_what_has_no_code(project: Generation,
     assert "layer 'x' has params or blobs that no code was generated for" in lines[3]
     assert "height=9; width=8; inputs (N, C, H, W) or height=3; width=1" in lines[3]
     assert "no code was generated for" in lines[4]
+    assert lines[6] == "6 8" and float(lines[8]) == -5 * 23  # the scale is read when the layer runs
     assert "layer 'x' has no code for inputs of shape (1, 3, 5, 6); there is code for" in lines[5]
 
 
@@ -157,6 +158,7 @@ int main() {
     run("Interp", "{\"height\": 9, \"width\": 7}", 6, 5, 2);
     run("Interp", "{\"height\": 9, \"width\": 8, \"pad_beg\": 1}", 6, 5, 2);
     run("Reorg", "{\"stride\": 2}", 5, 6, 3);
+    run("Upsample", "{\"scale\": -5, \"stride\": 2}", 3, 4, 2);
 }
 """
 

@@ -59,7 +59,7 @@ class Layers:
         if key in self.seen:
             return
         self.seen.add(key)
-        source = opened(layer)
+        source = opened(layer, free_params=True)
         known.params.update(dict.fromkeys(params))
         program = lower(source)
         plain = _case(known.name, "case", source, to_cpp(program, "case_kernel", describer(layer)), layer, params)
@@ -69,7 +69,7 @@ class Layers:
         known.known[plain] = name
         code = to_cpp(program, f"{name}_kernel", describer(layer))
         known.cases.append(name)
-        about = _about(source, params)
+        about = _about(source, code, params)
         known.about.append(about)
         self.blocks.append(f"// {line_comment(traced.node.type)}: {line_comment(about)}\n")
         self.blocks.append(_case(known.name, name, source, code, layer, params))
@@ -118,10 +118,12 @@ public:
 """
 
 
-def _about(source: Opened, params: dict[str, list[float] | str]) -> str:
+def _about(source: Opened, code: Code, params: dict[str, list[float] | str]) -> str:
     """Return what a case is for, in words."""
+    free = {p.name for p in code.params}
     texts = [
-        f"{n}={v}" if isinstance(v, str) else f"{n}={', '.join(f'{x:g}' for x in v)}" for n, v in params.items()
+        f"any {n}" if n in free else f"{n}={v}" if isinstance(v, str) else f"{n}={', '.join(f'{x:g}' for x in v)}"
+        for n, v in params.items()
     ]
     shapes = [f"({', '.join(str(size_of(d)) for d in v.shape)})" for v in source.graph.inputs]
     guards = "".join(f", {g}" for g in source.guards)
@@ -140,24 +142,30 @@ def _case(
     return "\n".join(
         [
             tables + code.text,
-            _suits(type_, name, layer, params),
+            _suits(type_, name, code, layer, params),
             _shapes(name, source, code),
             _run(name, source, code),
         ]
     )
 
 
-def _suits(type_: str, name: str, layer: Bound, params: dict[str, list[float] | str]) -> str:
+def _suits(type_: str, name: str, code: Code, layer: Bound, params: dict[str, list[float] | str]) -> str:
     """Return the function that compares the params and blobs of a layer with those of the case."""
     tests = [f"params.only({type_}_params)"]
+    free = {(p.name, p.at) for p in code.params}
     for param, value in params.items():
-        if isinstance(value, str):
+        if not isinstance(value, str) and all((param, at) in free for at in range(len(value))):
+            tests.append(f"params.count({string(param)}) == {len(value)}")
+        elif isinstance(value, str):
             tests.append(f"params.is({string(param)}, std::string({string(value)}))")
         else:
             listed = ", ".join(number(v, np.dtype(np.float64)) for v in value)
             tests.append(f"params.is({string(param)}, std::vector<double>{{{listed}}})")
     tests.append(f"blobs.size() == {len(layer.node.blobs)}")
     for i, blob in enumerate(layer.node.blobs):
+        if i in code.blobs:
+            tests.append(f"blobs[{i}].total() == {blob.size} && blobs[{i}].type() == CV_32F")
+            continue
         data = np.ascontiguousarray(blob, np.float32)
         tests.append(f"same_blob(blobs, {i}, {data.size}, {_hash(data.tobytes())}ull)")
     joined = f" &&\n{_INDENT * 2}   ".join(tests)
@@ -213,10 +221,16 @@ def _run(name: str, source: Opened, code: Code) -> str:
     for kind, arguments, const in (("inputs", code.inputs, "const "), ("outputs", code.outputs, "")):
         words += [f"{kind}[{i}].ptr<{const}{TYPES[a.dtype.name]}>()" for i, a in enumerate(arguments)]
     words += [f"{name}_{table}" for table, _ in code.tables]
-    words += [*code.sizes.values(), "Parallel()"]
+    words += [f"blobs[{i}].ptr<const float>()" for i in code.blobs]
+    words += [
+        *code.sizes.values(),
+        *(f"params.number({string(p.name)}, {p.at})" for p in code.params),
+        "Parallel()",
+    ]
     head = (
-        f"bool {name}_run(const Params&, const std::vector<cv::Mat>&, const std::vector<cv::Mat>& inputs,\n"
-        f"{_INDENT * 2}std::vector<cv::Mat>& outputs) {{"
+        f"bool {name}_run(const Params&{' params' if code.params else ''}, const std::vector<cv::Mat>&"
+        f"{' blobs' if code.blobs else ''},\n"
+        f"{_INDENT * 2}const std::vector<cv::Mat>& inputs, std::vector<cv::Mat>& outputs) {{"
     )
     sizes = _sizes(source, code, "inputs[{i}].size[{axis}]")
     call = f"{_INDENT}return {code.name}({', '.join(words)});"

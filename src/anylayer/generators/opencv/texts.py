@@ -89,6 +89,15 @@ public:
         return true;
     }
 
+    // Return how many numbers a param has; 0 where one of them is not a number.
+    size_t count(const std::string& name) const {
+        const std::vector<double> found = numbers(name);
+        for (double one : found) {
+            if (std::isnan(one)) return 0;
+        }
+        return found.size();
+    }
+
     // Return a number that a layer computes with.
     double number(const std::string& name, size_t at) const { return numbers(name).at(at); }
 

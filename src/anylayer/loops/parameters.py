@@ -1,0 +1,193 @@
+"""Find the params and blobs that a layer's code only computes with, so that they stay parameters of its function.
+
+The layer is traced with other values of a param. Where only constants of the graph change, and each element that
+changes is the param itself at every value that is tried, the code reads the param when it runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from anylayer.errors import AnyLayerError
+from anylayer.graph import Graph, Value
+from anylayer.layer import Bound
+from anylayer.layer.opencv import opencv_params
+from anylayer.network import Array, Flag, Node
+
+
+@dataclass(frozen=True, slots=True)
+class Param:
+    """A number of a param: its name, and its position in a list."""
+
+    name: str
+    at: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Blob:
+    """A blob, whose elements a constant has in the same order."""
+
+    number: int
+
+
+Parameters = Mapping[Value, Sequence[Param | Any] | Blob]
+"""What the elements of a constant are: a blob, or for each a Param or a number."""
+Compare = Callable[[Graph, Graph, dict[Value, Value]], str]
+"""A function that returns how two graphs differ in more than constants, which it enters."""
+
+
+def find(layer: Bound, trace: Callable[[Bound], Graph], compare: Compare) -> tuple[Graph, Parameters]:
+    """Return the graph of a layer in which free params and blobs have constants of their own, and what these are.
+
+    trace: returns the graph of the layer with another node. compare: see Compare.
+    """
+    with np.errstate(all="ignore"):
+        return _Search(layer, trace, compare).run()
+
+
+class _Search:
+    def __init__(self, layer: Bound, trace: Callable[[Bound], Graph], compare: Compare) -> None:
+        self.layer, self.trace, self.compare = layer, trace, compare
+        self.params = opencv_params(layer.node.params, layer.node.defaults)
+
+    def run(self) -> tuple[Graph, Parameters]:
+        values: dict[str, Any] = {}
+        for k, (name, value) in enumerate(self.params.items()):
+            if self.is_free([self.with_values({name: v}) for v in others(value)], name, None):
+                values[name] = others(value, k)[0]
+        blobs = {}
+        for i, blob in enumerate(self.layer.node.blobs):
+            if blob.dtype == np.float32 and self.is_free([self.with_blob(i, b) for b in other_blobs(blob)], "", i):
+                blobs[i] = other_blobs(blob, i)[0]
+        real = self.graph(self.layer.node)
+        if not values and not blobs:
+            return real, {}
+        arrays = [blobs.get(i, b) for i, b in enumerate(self.layer.node.blobs)]
+        graph = self.graph(replace(self.with_values(values), blobs=arrays))
+        changed: dict[Value, Value] = {}
+        found = {} if self.compare(graph, real, changed) else self.marked(changed, values, blobs)
+        return (graph, found) if len(found) == len(changed) else (real, {})
+
+    def graph(self, node: Node) -> Graph:
+        layer = self.layer
+        return self.trace(Bound(node, layer.definition, layer.types, layer.dialect, layer.dtype))
+
+    def with_values(self, values: Mapping[str, Any]) -> Node:
+        """Return the node with other values of params."""
+
+        def changed(params: Any) -> Any:
+            if isinstance(params, Mapping):
+                return {
+                    k: values[k] if k in values and not isinstance(v, Mapping) else changed(v)
+                    for k, v in params.items()
+                }
+            return [changed(v) for v in params] if isinstance(params, list) else params
+
+        node = self.layer.node
+        return replace(node, params=changed(node.params), defaults=changed(node.defaults))
+
+    def with_blob(self, at: int, blob: Array) -> Node:
+        node = self.layer.node
+        return replace(node, blobs=[blob if i == at else b for i, b in enumerate(node.blobs)])
+
+    def is_free(self, nodes: Sequence[Node], name: str, blob: int | None) -> bool:
+        """Return whether the graphs of nodes that differ in a param or a blob have it as constants only."""
+        if not nodes:
+            return False
+        try:
+            first, *rest = map(self.graph, [*nodes, self.layer.node])
+            found = 0
+            for node, graph in zip([*nodes[1:], self.layer.node], rest):
+                changed: dict[Value, Value] = {}
+                if self.compare(first, graph, changed):
+                    return False
+                for v, w in changed.items():
+                    if not self.holds(v, w, nodes[0], node, name, blob):
+                        return False
+                found += len(changed)
+        except AnyLayerError:
+            return False
+        return found > 0
+
+    def holds(self, v: Value, w: Value, a: Node, b: Node, name: str, blob: int | None) -> bool:
+        """Return whether two constants have the values that two nodes have, where they differ."""
+        if v.const is None or w.const is None or v.dtype.kind not in "fiu":
+            return False
+        if blob is None and v.const.size > _MOST:
+            return False
+        if blob is not None:
+            return all(_is_blob(x.const, node.blobs[blob]) for x, node in ((v, a), (w, b)))
+        first, second = (_numbers(opencv_params(n.params, n.defaults)[name]) for n in (a, b))
+        same = np.asarray(v.const).reshape(-1) == np.asarray(w.const).reshape(-1)
+        pairs = zip(np.asarray(v.const).reshape(-1)[~same], np.asarray(w.const).reshape(-1)[~same])
+        return all(
+            any(x == _as(p, v.dtype) and y == _as(q, v.dtype) for p, q in zip(first, second)) for x, y in pairs
+        )
+
+    def marked(
+        self, changed: Mapping[Value, Value], values: Mapping[str, Any], blobs: Mapping[int, Array]
+    ) -> dict[Value, Sequence[Param | Any] | Blob]:
+        """Return what the constants are that change between the free params' other values and their own.
+
+        One that is not exactly params or a blob is left out.
+        """
+        numbers = {Param(name, at): x for name, value in values.items() for at, x in enumerate(_numbers(value))}
+        own = {p: _numbers(self.params[p.name])[p.at] for p in numbers}
+        found: dict[Value, Sequence[Param | Any] | Blob] = {}
+        for v, w in changed.items():
+            blob = next((i for i, b in blobs.items() if _is_blob(v.const, b)), None)
+            if blob is not None and _is_blob(w.const, self.layer.node.blobs[blob]):
+                found[v] = Blob(blob)
+                continue
+            pairs = zip(np.asarray(v.const).reshape(-1).tolist(), np.asarray(w.const).reshape(-1).tolist())
+            elements = []
+            for x, y in pairs:
+                fitting = [p for p in numbers if x == _as(numbers[p], v.dtype) and y == _as(own[p], v.dtype)]
+                elements += fitting[:1] or [x] * (x == y)
+            if len(elements) == np.asarray(v.const).size:
+                found[v] = elements
+        return found
+
+
+_MOST = 64
+"""The most elements of a constant that may contain params."""
+
+
+def _numbers(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, (tuple, list)) else [value]
+
+
+def _as(number: Any, dtype: np.dtype[Any]) -> Any:
+    return np.asarray(number).astype(dtype).item()
+
+
+def _is_blob(const: Array | None, blob: Array) -> bool:
+    """Return whether a constant has the elements of a blob."""
+    if const is None or const.size != blob.size or const.dtype != blob.dtype:
+        return False
+    return bool((np.asarray(const).reshape(-1) == np.asarray(blob).reshape(-1)).all())
+
+
+def others(value: Any, k: int = 0) -> list[Any]:
+    """Return other values of a param. The first one is unlikely to be a number of the layer's own code; it differs
+    for each `k`."""
+    values = _numbers(value)
+    if not values or not all(isinstance(v, (int, float)) and not isinstance(v, (bool, Flag)) for v in values):
+        return []
+    several = isinstance(value, (tuple, list))
+    found: list[list[Any]] = []
+    for factor, more in ((1.37, 0.1230469 + 0.03125 * k), (-0.71, -0.3779297), (0.0, 0.0), (0.0, 1.0)):
+        moved = [v * factor + more * (1 + 0.25 * i * (more != 0)) for i, v in enumerate(values)]
+        whole = [round(v * 7) + 1009 + 64 * k + i if factor > 0 else round(v) for i, v in enumerate(moved)]
+        found.append([float(m) if isinstance(v, float) else w for v, m, w in zip(values, moved, whole)])
+    return [type(value)(v) if several else v[0] for v in found]
+
+
+def other_blobs(blob: Array, k: int = 0) -> list[Array]:
+    """Return other values of a blob. The first ones differ for each `k`."""
+    noise = np.random.default_rng(k).standard_normal(blob.shape).astype(blob.dtype)
+    return [noise, -2 * noise, np.zeros_like(blob), np.ones_like(blob)]
