@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,15 +17,25 @@ from anylayer.loops import PRELUDE, TYPES, Code
 from anylayer.network import Array
 
 needs_compiler = pytest.mark.skipif(not any(map(shutil.which, COMPILERS)), reason="there is no C++ compiler")
-FLAGS = ["-std=c++11", "-O1", "-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter", "-Wno-unused-function"]
+FLAGS = ["-O1", "-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter", "-Wno-unused-function"]
 
 
-def build(codes: Sequence[Code], folder: Path) -> ctypes.CDLL:
+def build(codes: Sequence[Code], folder: Path, flags: Sequence[str] = FLAGS) -> ctypes.CDLL:
     """Return a library of the functions: the C function "c_NAME" calls the function NAME."""
     source, library = folder / "kernels.cpp", folder / "kernels.so"
     source.write_text("\n".join([PRELUDE, *(code.text + _entry(code) for code in codes)]))
-    command = [*compiler(), *FLAGS, "-ffp-contract=off", "-shared", "-fPIC", str(source), "-o", str(library)]
-    done = subprocess.run(command, capture_output=True, text=True)
+    command = [
+        *compiler(),
+        "-std=c++11",
+        *flags,
+        "-ffp-contract=off",
+        "-shared",
+        "-fPIC",
+        str(source),
+        "-o",
+        str(library),
+    ]
+    done = subprocess.run([*command, "-o", str(library)], capture_output=True, text=True)
     assert not done.returncode, done.stderr + source.read_text()
     return ctypes.CDLL(str(library))
 
@@ -41,15 +52,19 @@ def _entry(code: Code) -> str:
     return f'extern "C" int c_{code.name}(void** p, const int64_t* n) {{ return {call}; }}\n'
 
 
+def arguments(code: Code, inputs: Sequence[Array], sizes: Mapping[str, int]) -> tuple[Any, Any, list[Array]]:
+    """Return the pointers and the sizes for a function, and its outputs."""
+    shapes = [tuple(e.value(sizes) for e in a.shape) for a in code.outputs]
+    outputs = [np.full(shape, 77, a.dtype) for shape, a in zip(shapes, code.outputs)]
+    arrays = [*map(np.ascontiguousarray, inputs), *outputs, *(np.ascontiguousarray(t) for _, t in code.tables)]
+    pointers = (ctypes.c_void_p * len(arrays))(*(a.ctypes.data for a in arrays))
+    pointers.arrays = arrays  # type: ignore[attr-defined]
+    return pointers, (ctypes.c_int64 * max(len(sizes), 1))(*(sizes[s] for s in code.sizes)), outputs
+
+
 def call(
     library: ctypes.CDLL, code: Code, inputs: Sequence[Array], sizes: Mapping[str, int]
 ) -> list[Array] | None:
     """Return the outputs of a function, or None where it reports an index outside its axis."""
-    shapes = [tuple(e.value(sizes) for e in a.shape) for a in code.outputs]
-    outputs = [np.full(shape, 77, a.dtype) for shape, a in zip(shapes, code.outputs)]
-    inputs = [np.ascontiguousarray(x) for x in inputs]
-    tables = [np.ascontiguousarray(t) for _, t in code.tables]
-    arrays = [*inputs, *outputs, *tables]
-    pointers = (ctypes.c_void_p * len(arrays))(*(a.ctypes.data for a in arrays))
-    numbers = (ctypes.c_int64 * max(len(sizes), 1))(*(sizes[s] for s in code.sizes))
+    pointers, numbers, outputs = arguments(code, inputs, sizes)
     return outputs if getattr(library, f"c_{code.name}")(pointers, numbers) else None
