@@ -58,7 +58,7 @@ MAY_IMPORT = {
 """Room -> the rooms its files may import, besides itself: imports go down only."""
 
 HEAVY = ["cv2", "google", "onnx", "onnxruntime", "openvino", "ncnn", "pyfive", "PIL"]
-HEAVY += ["av", "netron", "h5py", "pyopencl", "safetensors", "torch", "ray", "starlette", "pyarrow", "tensorrt"]
+HEAVY += ["av", "netron", "h5py", "pyopencl", "safetensors", "torch", "ray", "starlette", "pyarrow"]
 """Packages that exactly one file imports."""
 
 FACES = ["click", "rich"]

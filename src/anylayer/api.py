@@ -126,6 +126,7 @@ class Net:
         outputs: Sequence[str] | None = None,
         precision: str = "float32",
         exact: bool = False,
+        device: str | None = None,
     ) -> Model:
         """Compile the network, and return a Model.
 
@@ -135,11 +136,13 @@ class Net:
         "W>=64"). One program then serves every size. threads: the number of threads; None lets the engine choose.
         outputs: names of blobs to compute in place of the network's outputs. precision: "float32", or for OpenVINO
         "bfloat16" or "float16", which OpenVINO then computes in (inputs and outputs stay float32). exact: leave
-        out optimizations that change the last bits of results.
+        out optimizations that change the last bits of results. device: "cpu", "cuda" or "cuda:1" (ONNX Runtime),
+        "gpu" (any, or OpenVINO's); None lets "auto" measure all devices, and other engines use the CPU.
 
         Raises UnknownLayers, LayerError, InputError, EngineError.
         """
         from anylayer.compile.nodes import needed_nodes
+        from anylayer.engines import on_device
         from anylayer.runtime.model import Model
 
         names = [outputs] if isinstance(outputs, str) else outputs
@@ -150,7 +153,7 @@ class Net:
             self.network,
             self.definitions,
             wanted,
-            engine=engine,
+            engine=on_device(engine, device),
             shapes=shapes,
             threads=threads,
             precision=precision,

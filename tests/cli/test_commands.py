@@ -13,6 +13,7 @@ import pytest
 from anylayer import AnyLayerError
 from anylayer.cli.commands import verify as verify_command
 from anylayer.cli.commands.bench import interleaved_times, percentile
+from anylayer.engines._cuda import has_cuda
 from anylayer.inspect.verify import NodeCheck
 
 WITH = ("net.prototxt", "-l", "layers.py")
@@ -404,3 +405,15 @@ def test_inspect_shows_symbolic_sizes(anylayer_command, small):
     assert "To know the shapes: anylayer inspect open.onnx --shape data=?,3,?,?\n" in shown
     shown = anylayer_command("verify", "open.onnx", status=1).stderr
     assert "open.onnx: the shape of input 'data' is [?, 3, ?, ?] in the file: give --shape data=N,C,H,W" in shown
+
+
+@pytest.mark.parametrize("command", ["run", "bench", "profile", "verify"])
+def test_device_is_the_one_of_the_engines(small, anylayer_command, command) -> None:
+    if has_cuda():
+        pytest.skip("this ONNX Runtime is one for CUDA")
+    words = [command, "net.prototxt", "-l", "layers.py", "-i", "x.npy", "-e", "onnxruntime", "--device", "cuda"]
+    assert (
+        "engine 'onnxruntime': the installed package is without CUDA" in anylayer_command(*words, status=1).output
+    )
+    words[-1] = "CPU"
+    anylayer_command(*words)

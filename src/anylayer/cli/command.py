@@ -13,6 +13,7 @@ import click
 
 import anylayer
 from anylayer.cli.signals import Terminated, raising_terminated
+from anylayer.engines import on_device
 from anylayer.errors import AnyLayerError, command_line
 from anylayer.folders import modules
 from anylayer.inspect.tables import Column, clean, table
@@ -41,8 +42,10 @@ class Command(click.Command):
 
     def _invoke(self, ctx: click.Context) -> Any:
         if ctx.params.get("debug"):
+            _choose_device(ctx.params)
             return super().invoke(ctx)
         try:
+            _choose_device(ctx.params)
             return super().invoke(ctx)
         except AnyLayerError as error:
             _fail(ctx, str(error))
@@ -61,6 +64,15 @@ class Command(click.Command):
             raise
         except Exception as error:
             _fail(ctx, f"this is a bug in anylayer (--debug shows the traceback): {type(error).__name__}: {error}")
+
+
+def _choose_device(params: dict[str, Any]) -> None:
+    """Let the engines of --engine compute on --device, unless it names the device of OpenCL kernels (-c)."""
+    device, engine = params.get("device") or "", params.get("engine")
+    if engine is None or params.get("kernels") or not re.fullmatch(r"(?i)(cpu|gpu|cuda)(:\d+)?", device):
+        return
+    several = isinstance(engine, (list, tuple))
+    params["engine"] = [on_device(one, device) for one in engine] if several else on_device(engine, device)
 
 
 def _fail(ctx: click.Context, text: str) -> None:
@@ -230,7 +242,12 @@ def reading_options(function: F) -> F:
             click.option(
                 "-c", "--kernels", multiple=True, metavar="FILE", help="OpenCL kernels of layers: FILE.xml."
             ),
-            click.option("--device", default="", metavar="NAME", help="The OpenCL device: GPU, CPU or a name."),
+            click.option(
+                "--device",
+                default="",
+                metavar="NAME",
+                help="Where engines compute: cpu, gpu, cuda, cuda:1; with -c, the OpenCL device.",
+            ),
             click.option(
                 "--dump-kernels",
                 type=click.Path(path_type=Path),

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol, cast, runtime_checkable
 
-from anylayer.errors import EngineError, nearest
+from anylayer.errors import EngineError, InputError, nearest, need
 from anylayer.folders import load, modules
 from anylayer.graph import Graph, Op
 from anylayer.layer.native import NativeNode
@@ -84,20 +84,55 @@ class Engine(Protocol):
         """
 
 
+@runtime_checkable
+class HasDevices(Engine, Protocol):
+    """An engine that also computes on other devices than the CPU."""
+
+    def devices(self) -> list[str]:
+        """Return the other devices that are there, for example ["cuda"]."""
+
+    def compile_on(self, graph: Graph, device: str, threads: int | None, precision: str) -> Program:
+        """Compile a graph for a device: one of `devices`, with a number for several of a kind ("cuda:1"), or
+        "gpu".
+
+        Nothing of it runs on the CPU without a warning. Raises EngineError where the device is not there.
+        """
+
+
 def engines() -> list[str]:
     """Return the names of the engines, whether their packages are installed or not."""
     return modules("engines")
 
 
-def installed() -> dict[str, Engine]:
-    """Return the engines whose packages are installed, by name, the general ones first."""
-    found = {}
+def installed(device: str = "") -> dict[str, Engine]:
+    """Return the engines whose packages are installed, by name, the general ones first.
+
+    An engine on another device than the CPU is called ENGINE@DEVICE, and is there where the device is. device:
+    only the engines on this one: "cpu", "gpu" for any other, or its name, as in `on_device`.
+    """
+    found: dict[str, Engine] = {}
     for name in engines():
         try:
-            found[name] = load_engine(name)
+            engine = load_engine(name)
         except EngineError:
             continue
+        own = engine.devices() if isinstance(engine, HasDevices) and device != "cpu" else []
+        if device in ("", "cpu"):
+            found[name] = engine
+        for one in own if device in ("", "gpu") else [device] * any(device.startswith(one) for one in own):
+            found[f"{name}@{one}"] = load_engine(f"{name}@{one}")
     return dict(sorted(found.items(), key=lambda item: not item[1].GENERAL))
+
+
+def on_device(engine: str, device: str | None) -> str:
+    """Return the name of an engine on a device: "onnxruntime@cuda". None or "" stands for no choice.
+
+    Raises InputError where the name of the engine has a device already.
+    """
+    if not device:
+        return engine
+    need("@" not in engine, f"engine '{engine}' has a device already, so '{device}' cannot be another", InputError)
+    return engine if device.lower() == "cpu" and engine != "auto" else f"{engine}@{device.lower()}"
 
 
 def counting(name: str) -> Callable[[Graph, int | None], CountedProgram] | None:
@@ -114,8 +149,33 @@ def embedding(name: str) -> Callable[[NativeNode], bool] | None:
     return found
 
 
+@dataclass(slots=True)
+class _OnDevice:
+    """An engine on a device other than the CPU."""
+
+    engine: HasDevices
+    device: str
+    PRECISIONS: Collection[str]
+    GENERAL: bool = True
+
+    def suits(self, graphs: Sequence[Graph]) -> bool:
+        """Return whether engine "auto" measures it: see Engine.suits."""
+        return self.engine.suits(graphs)
+
+    def compile(self, graph: Graph, threads: int | None = None, precision: str = "float32") -> Program:
+        """Compile a graph for the device: see HasDevices.compile_on."""
+        return self.engine.compile_on(graph, self.device, threads, precision)
+
+
 def load_engine(name: str) -> Engine:
-    """Return an engine's module. Raises EngineError where it is unknown or not installed."""
+    """Return an engine's module, or the engine on a device for ENGINE@DEVICE. Raises EngineError where it is
+    unknown or not installed."""
+    name, _, device = name.partition("@")
+    if device:
+        engine = load_engine(name)
+        if not isinstance(engine, HasDevices):
+            raise EngineError(f"engine '{name}' computes on the CPU only, not on device '{device}'")
+        return _OnDevice(engine, device, engine.PRECISIONS)
     known = engines()
     if name not in known:
         raise EngineError(f"there is no engine '{name}'{nearest(name, known)}; engines: numpy, {', '.join(known)}")

@@ -16,6 +16,8 @@ from anylayer.compile.limits import need_compilable
 from anylayer.corrections import corrected
 from anylayer.engines import CountedProgram
 from anylayer.engines._counting import TimedProgram
+from anylayer.engines._cuda import CudaProgram, has_cuda
+from anylayer.engines._devices import device_number
 from anylayer.engines._native import native_layers, with_calls
 from anylayer.engines._onnxruntime_profile import Profiler
 from anylayer.engines._outputs import need_shapes, output_shapes
@@ -297,6 +299,18 @@ def embeds(kernel: NativeNode) -> bool:
 def compile(graph: Graph, threads: int | None = None, precision: str = "float32") -> OnnxRuntimeProgram:
     """Compile a graph: see Engine.compile."""
     return OnnxRuntimeProgram(graph, threads)
+
+
+def devices() -> list[str]:
+    """Return ["cuda"] if this ONNX Runtime is one for CUDA: see engines.HasDevices."""
+    return ["cuda"] if has_cuda() else []
+
+
+def compile_on(graph: Graph, device: str, threads: int | None, precision: str) -> CudaProgram:
+    """Compile a graph for a GPU: see engines.HasDevices."""
+    number = device_number("onnxruntime", device, "cuda")
+    need_compilable(graph, "onnxruntime", _MAX_OPERATORS)
+    return CudaProgram(graph, number, _silent(), _FiledWeights, _harmful_optimizers)
 
 
 def counted(graph: Graph, threads: int | None) -> CountedProgram:

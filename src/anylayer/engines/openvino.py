@@ -15,6 +15,7 @@ from anylayer.compile.limits import need_compilable
 from anylayer.corrections import corrected
 from anylayer.engines import CountedProgram
 from anylayer.engines._counting import TimedProgram
+from anylayer.engines._devices import device_number
 from anylayer.engines._narrowing import narrowed, need_range
 from anylayer.engines._native import native_layers, with_calls
 from anylayer.engines._openvino_native import Calls
@@ -74,6 +75,7 @@ class OpenVinoProgram:
         threads: int | None,
         precision: str = "float32",
         counts: PerformanceCounts | None = None,
+        device: str = "CPU",
     ) -> None:
         fixed = corrected(graph, "openvino", checking=True)
         graph, self._checks = fixed.graph, fixed.checks
@@ -81,14 +83,15 @@ class OpenVinoProgram:
         config: dict[str, Any] = {
             "INFERENCE_PRECISION_HINT": PRECISIONS[precision],
             "PERFORMANCE_HINT": "LATENCY",
-            "ENABLE_CPU_PINNING": False,
             "PERF_COUNT": counts is not None,
         }
+        if device == "CPU":
+            config["ENABLE_CPU_PINNING"] = False
         self._calls = Calls(native_layers(graph), threads)
         self._failures = self._calls.failures
         graph = with_calls(graph, self._calls.numbers)
         threads = 1 if _tiny(graph) else threads
-        if threads:
+        if threads and device == "CPU":
             config["INFERENCE_NUM_THREADS"] = threads
         if not all(is_static(v.shape) for v in graph.inputs):
             config["CPU_RUNTIME_CACHE_CAPACITY"] = min(_SIZES_CACHED * len(graph.ops), _MOST_CACHED)
@@ -102,7 +105,7 @@ class OpenVinoProgram:
         self._narrowed = narrowed(graph.inputs, inputs=True), narrowed(graph.outputs, inputs=False)
         self._weights: list[Array] = []
         try:
-            self._model = shared_core().compile_model(self._read(graph, fixed.divisions), "CPU", config)
+            self._model = shared_core().compile_model(self._read(graph, fixed.divisions), device, config)
         except Exception as error:
             raise EngineError(f"engine 'openvino' refuses the graph: {error}") from error
         places = {name: i for i, port in enumerate(self._model.inputs) for name in port.get_names()}
@@ -316,6 +319,25 @@ def embeds(kernel: NativeNode) -> bool:
 def compile(graph: Graph, threads: int | None = None, precision: str = "float32") -> OpenVinoProgram:
     """Compile a graph: see Engine.compile."""
     return OpenVinoProgram(graph, threads, precision)
+
+
+def devices() -> list[str]:
+    """Return ["gpu"] if OpenVINO finds a GPU: see engines.HasDevices."""
+    return ["gpu"] if any(name.split(".")[0] == "GPU" for name in shared_core().available_devices) else []
+
+
+def compile_on(graph: Graph, device: str, threads: int | None, precision: str) -> OpenVinoProgram:
+    """Compile a graph for a GPU: see engines.HasDevices."""
+    number = device_number("openvino", device, "gpu")
+    found = [name for name in shared_core().available_devices if name.split(".")[0] == "GPU"]
+    name = f"GPU.{number}" if number else "GPU"
+    need(
+        found and (not number or name in found),
+        f"engine 'openvino' finds no device '{device}'; it finds {', '.join(shared_core().available_devices)}. "
+        "A GPU needs its driver for OpenCL",
+        EngineError,
+    )
+    return OpenVinoProgram(graph, threads, precision, device=name)
 
 
 def counted(graph: Graph, threads: int | None) -> CountedProgram:

@@ -79,11 +79,18 @@ class Model:
         exact: bool = False,
     ) -> None:
         names = ("auto", "numpy", *engines())
+        base, _, device = engine.partition("@")
         need(
-            engine in names,
-            f"there is no engine '{engine}'{nearest(engine, names)}; engines: {', '.join(names)}",
+            base in names,
+            f"there is no engine '{base}'{nearest(base, names)}; engines: {', '.join(names)}",
             EngineError,
         )
+        need(
+            not device or base != "numpy",
+            f"engine 'numpy' computes on the CPU only, not on '{device}'",
+            EngineError,
+        )
+        engine, self._device = (base, device) if base == "auto" else (engine, "")
         need(threads is None or threads > 0, f"threads must be positive, got {threads}", InputError)
         self._network, self._definitions, self._targets = network, definitions, dict(outputs)
         self._threads = threads
@@ -309,7 +316,9 @@ class Model:
             self._open = self._fastest_open(traces, references)
 
     def _fastest_open(self, traces: OpenTraces, references: Sequence[Reference]) -> OpenProgram:
-        able = [name for name, e in installed().items() if e.GENERAL and self._precision in e.PRECISIONS]
+        able = [
+            name for name, e in installed(self._device).items() if e.GENERAL and self._precision in e.PRECISIONS
+        ]
 
         def compiled(engine: str) -> OpenProgram:
             return open_program(traces, self._names, engine, self._plan_runner, exact=self._exact)
@@ -345,7 +354,7 @@ class Model:
         runners: dict[str, PlanRunner] = {}
         refusals: list[EngineError] = []
         graphs = [step.graph for step in plan.steps if isinstance(step, GraphStep)]
-        for name, engine in installed().items():
+        for name, engine in installed(self._device).items():
             if not (engine.GENERAL if self._exact else engine.suits(graphs)):
                 continue
             try:
@@ -354,7 +363,7 @@ class Model:
             except EngineError as error:
                 refusals.append(error)
         if not runners:
-            raise refusals[0] if refusals else EngineError("no engine is installed: pip install onnxruntime")
+            raise refusals[0] if refusals else EngineError(_nothing_on(self._device))
         if len(runners) > 1:
             runners = self._trusted(runners, plan)
         if len(runners) > 1:
@@ -387,7 +396,7 @@ class Model:
             key = tuple((a.shape, a.dtype) for a in arrays)
             runner.refuse(key)
             return self._runner(key)(arrays, {})
-        for name, engine in installed().items() if self._asked == "auto" else ():
+        for name, engine in installed(self._device).items() if self._asked == "auto" else ():
             if engine.GENERAL and name != self.engine and isinstance(runner, PlanRunner):
                 try:
                     other = self._plan_runner(runner.plan, name)
@@ -399,6 +408,16 @@ class Model:
                     self._runners.clear()
                 return results
         raise error
+
+
+def _nothing_on(device: str) -> str:
+    """Return the message that no engine is installed, or none that computes on a device."""
+    if device in ("", "cpu"):
+        return "no engine is installed: pip install onnxruntime"
+    return (
+        f"no installed engine computes on device '{device}'. NVIDIA's GPUs (cuda) need anylayer[cuda], Intel's "
+        "(gpu) need openvino and a driver"
+    )
 
 
 def _key(types: Mapping[str, TensorType | None]) -> InputKey:
