@@ -207,7 +207,7 @@ def test_a_library_without_the_operator_stays_between_graphs(
 ) -> None:
     net = net_of(tmp_path, "Second", "", second)
     library: Any = net.kernels["Second"].library
-    monkeypatch.setattr(library, "takes_turns", False)  # as a library has it that is written in C
+    monkeypatch.setattr(library, "takes_turns", False)  # a library in C leaves it unset
     model = net.compile("onnxruntime")
     assert steps(model) == 3
     np.testing.assert_array_equal(model(X)["outy0"], X + 1)

@@ -13,9 +13,9 @@ Symbols = dict[str, int]
 """A value for each symbol of the open sizes."""
 
 _UNKNOWN = 96
-"""The traced value of a size for which the file has none."""
+"""The value with which an open size is traced, if the file suggests none."""
 _STEPS = (32, 64, 37, 16, 128, 8, 1, 96, 4, 2, 256, 512)
-"""By how much the second trace differs from the first, tried in this order."""
+"""The differences between the sizes of the first and the second trace, tried in this order."""
 _VERIFIED = 5
 """At how many choices of sizes a file is verified."""
 _NEAR = 64

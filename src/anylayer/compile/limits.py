@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from anylayer.layer import Bound
 
 MAX_OPERATORS = 50_000
-"""Operators per network."""
+"""Operators of one network."""
 MAX_LAYER_OPERATORS = 30_000
 """Operators per built-in layer. A recurrence whose state the data may reset at every step takes 23 per step."""
 MAX_WEIGHTS = 1 << 29

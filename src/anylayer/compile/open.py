@@ -110,7 +110,7 @@ def _first_trace(
 
 
 def _equalities(trace: Trace) -> int:
-    """Return how many guards ask for equal sizes."""
+    """Return the number of guards that require two sizes to be equal."""
     return sum(g.relation == "==" for g in trace.guards)
 
 

@@ -18,7 +18,7 @@ from anylayer.source import TracedNode
 
 @dataclass(slots=True)
 class GraphStep:
-    """One call of an engine: the graph, and the names of the values that it reads and gives."""
+    """One call of an engine: the graph, and the names of its inputs and outputs in the network."""
 
     graph: Graph
     inputs: list[str]

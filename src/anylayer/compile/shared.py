@@ -11,7 +11,7 @@ from anylayer.network import Array
 
 
 def _reference_counts(arrays: list[Array]) -> list[int]:
-    """Return the reference count of each array, or of the array that it is a view of."""
+    """Return the reference count of each array, or of its base if it is a view."""
     return [sys.getrefcount(o if o.base is None else o.base) for o in arrays]
 
 

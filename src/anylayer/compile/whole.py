@@ -131,9 +131,11 @@ class _WholeGraph:
         return [v for v in values if v.const is None]
 
     def kept(self, t: TracedNode) -> list[Value]:
-        """Add a node as a call of a layer that the target has, with its weights as its last inputs; return its
-        outputs. A class that sees another order of axes than the file's sees that order in the written file,
-        too."""
+        """Add a node as a call of a layer that the target has, and return its outputs.
+
+        The weights are the last inputs of the call. A class with another order of axes than the file's keeps its
+        order in the written file.
+        """
         node, orders = t.node, self.orders(t)
         inputs = [self.transposed(self.values[name], orders) if name else None for name in node.inputs]
         blobs = [self.graph.constant(np.ascontiguousarray(b), trusted=True) for b in node.blobs]

@@ -93,7 +93,7 @@ def generate(
 
 
 def _candidates(job: Job, symbolic: bool) -> list[Job]:
-    """Return the jobs to try: first with an open batch size, where the caller gives no sizes, then as it is."""
+    """Return the jobs to try in turn: with a symbolic batch size, if the caller gives no sizes, and `job`."""
     if not symbolic or "batch" in job.options or job.sizes is not None:
         return [job]
     free = job.with_open_batch()

@@ -143,7 +143,7 @@ class _Costs:
 
 @dataclass(slots=True)
 class _Step:
-    """A step of a plan that is measured: what runs it, the values that it reads and gives, the seconds of each
+    """A step of a plan that is measured: its program, the names of its inputs and outputs, the seconds of each
     run."""
 
     program: Any

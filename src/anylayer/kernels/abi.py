@@ -35,9 +35,9 @@ _NUMBERS = {
     "uint64": 13,
 }
 NUMBERS: dict[np.dtype[Any], int] = {np.dtype(name): number for name, number in _NUMBERS.items()}
-"""The number of an element type."""
+"""The numbers of the binary interface for dtypes."""
 DTYPES: dict[int, np.dtype[Any]] = {number: dtype for dtype, number in NUMBERS.items()}
-"""The element type of a number."""
+"""The dtypes by these numbers."""
 
 
 class Structure(ctypes.Structure):

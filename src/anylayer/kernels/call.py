@@ -173,7 +173,7 @@ class LibraryCall:
         return results
 
     def _call(self, frame: _Frame, given: Sequence[Array | None], memory: Sequence[Array]) -> None:
-        """Run forward on arrays as the layer sees them."""
+        """Run forward on arrays in the dtypes and orders of axes that the layer asked for."""
         frame.given, frame.filled = [None] * len(frame.inputs), [None] * len(frame.outputs)
         shared = {slot.in_place: array for slot, array in zip(self._layer.results, memory) if slot.in_place >= 0}
         for i, (tensor, array) in enumerate(zip(frame.inputs, given)):
@@ -228,7 +228,7 @@ def _aligned(array: Array) -> Array:
 
 
 def _handed(slot: Slot, array: Array) -> Array:
-    """Return an input as the layer sees it."""
+    """Return an input in the dtype and the order of axes that the layer asked for, as contiguous memory."""
     if slot.seen == ABSENT:
         return array
     turned = array if slot.order is None else array.transpose(slot.order)
@@ -237,7 +237,7 @@ def _handed(slot: Slot, array: Array) -> Array:
 
 
 def _returned(slot: Slot, array: Array, buffer: Array | None) -> Array:
-    """Return an output as the network has it, in `buffer` where there is one."""
+    """Return an output in the network's dtype and order of axes. It is written to `buffer`, if one is given."""
     turned = array if slot.back is None else array.transpose(slot.back)
     if buffer is not None and buffer is not array:
         np.copyto(buffer, turned, casting="unsafe")

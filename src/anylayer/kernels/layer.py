@@ -153,7 +153,7 @@ class NativeLayer:
         return permutation(self.node.layout, abi.LAYOUTS[edge.layout])
 
     def _shapes(self) -> tuple[list[Shape], list[Shape]]:
-        """Return the shapes of outputs and internal arrays that the layer states, as it sees them."""
+        """Return the shapes that the layer states for outputs and internal arrays, in its order of axes."""
         given = [self._arena.tensor(slot.seen, slot.layout) for slot in self.inputs]
         made = abi.Shapes(0, 0, 0, None, None)
         count = len(self.node.outputs)
@@ -234,7 +234,7 @@ def _addresses(at: int | None, count: int) -> list[int]:
 
 
 def _shape_of(at: int, what: str) -> Shape:
-    """Return a shape of the library. Raise LayerError where it cannot be one."""
+    """Return the shape at an address that the library gives. Raise LayerError if it is not a valid shape."""
     need(at, f"getMemoryShapes gives no shape for {what}")
     found = abi.CShape.from_address(at)
     need(0 <= found.rank <= abi.MAX_RANK, f"{what} has {found.rank} axes, 0 to {abi.MAX_RANK} are possible")

@@ -7,7 +7,7 @@ import numpy as np
 from anylayer.network import Array
 
 _NANS = {2: 0x7E5A, 4: 0x7FE5A11A, 8: 0x7FF8A11AA11AA11A}
-"""Quiet NaNs of a payload that no computation gives, by the size of the type."""
+"""Quiet NaNs with a payload that no computation produces, by the size of the dtype in bytes."""
 _BYTES = (0xA5, 0x5A)
 
 
@@ -25,6 +25,6 @@ def mark(array: Array, turn: int) -> None:
 
 
 def marks(array: Array, turn: int) -> Array:
-    """Return where an array still has what `mark` filled in."""
+    """Return a mask of the elements that still have the value that `mark` filled in."""
     found: Array = np.asarray(array.view(f"u{array.itemsize}") == _marker(array, turn))
     return found

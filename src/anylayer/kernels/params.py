@@ -28,11 +28,11 @@ class Arena:
         return value
 
     def array(self, kind: Any, values: Sequence[Any]) -> int | None:
-        """Return the address of an array of C values, None for an empty one."""
+        """Return the address of an array of C values, or None for an empty list."""
         return abi.address(self.keep((kind * len(values))(*values))) if values else None
 
     def structures(self, made: Sequence[Any]) -> int | None:
-        """Return the address of an array of pointers to structures, None for an empty one."""
+        """Return the address of an array of pointers to C structures, or None for an empty list."""
         return abi.address(self.keep(abi.pointers(self.keep(list(made)))))
 
     def tensor(

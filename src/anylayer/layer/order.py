@@ -17,7 +17,7 @@ def order_seen(cls: Any, node: Node) -> str:
     """Return "NCHW" or "NHWC": the order in which a class with OpenCV's contract sees arrays of rank 4 at a node.
 
     The class's own `layout` decides, then what OpenCV does with the node's format, then the file. Return "" where
-    none of them says it; the class then sees arrays as the network has them.
+    none of them says it; the class then gets arrays in the order of the network.
     """
     stated = stated_order(cls)
     need(
@@ -60,7 +60,7 @@ class Order:
         self._in, self._out = permutation(file, seen), permutation(seen, file)
 
     def to_class(self, arrays: Sequence[Any]) -> list[Any]:
-        """Return inputs as the class sees them. NumPy arrays are contiguous, as OpenCV gives them."""
+        """Return inputs in the order of axes of the class. NumPy arrays are contiguous, as with OpenCV."""
         transposed = []
         for x in arrays:
             if x is not None and len(x.shape) == 4:

@@ -121,7 +121,7 @@ def _back(values: Sequence[Value], axes: Sequence[int]) -> list[View]:
 
 
 def _to_base(shape: Sequence[int], axes: Sequence[int]) -> list[int]:
-    """Return one number per axis of a view in the order of the base's axes."""
+    """Permute a list with one number per axis of a view to the order of the axes of its base."""
     return [shape[i] for i in inverse(axes)]
 
 

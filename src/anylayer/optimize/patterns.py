@@ -171,7 +171,7 @@ class Declared:
 
 
 REWRITES: dict[str, Declared] = {}
-"""The name of the decorated function -> the rewrite."""
+"""The declared rewrites by the names of their functions."""
 
 
 def rewrite(

@@ -177,7 +177,7 @@ class Rewriter:
         return found
 
     def bind(self, old: Sequence[Value], new: Sequence[Value]) -> None:
-        """Let values of the old graph be these values of the new graph."""
+        """Record that values of the old graph are replaced by these values of the new graph."""
         for v, w in zip(old, new):
             self.values[v] = w
             self._uses[w] += self._old_uses[v]

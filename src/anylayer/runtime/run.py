@@ -98,7 +98,7 @@ class PlanRunner:
 
 
 StepProgram = tuple[Program | HostCall | NativeProgram, list[str], list[str]]
-"""What runs a step of a plan, with the names of the values that it reads and gives."""
+"""The program of a step of a plan, with the names of its inputs and outputs."""
 
 
 def _programs(

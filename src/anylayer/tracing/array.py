@@ -100,7 +100,7 @@ class TracedArray(_Base):
 
     @property
     def _value(self) -> Value:
-        """The content as a Value of the graph."""
+        """The value of the graph that holds the array's current content."""
         content = self._up_to_date()
         return content if isinstance(content, Value) else self._graph.constant(content)
 

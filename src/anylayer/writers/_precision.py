@@ -136,7 +136,7 @@ def precision_of(
 
 
 def _spelled(precision: str) -> str:
-    """Return the option for a precision as the caller spells it."""
+    """Return how the user selects a precision: an argument in Python, an option on the command line."""
     return wording(f"precision='{precision}'", f"--precision {precision}")
 
 

@@ -51,7 +51,7 @@ class Resize:
 
 
 class Last(Resize):
-    """The same resize with channels last, as the network has them."""
+    """The same resize with channels last."""
 
     layout = "NHWC"
 

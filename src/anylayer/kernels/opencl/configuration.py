@@ -17,7 +17,7 @@ FORMATS = ("BFYX", "BYXF", "YXFB", "FYXB", "ANY")
 """The orders of axes in memory, the outermost axis first. ANY stands for the order that the network has."""
 _LIMITS = Limits("a configuration of kernels", elements=100_000, nesting=8)
 _MAX_BYTES = 1 << 24
-"""Bytes of a configuration, and of each source."""
+"""The largest size of a configuration and of each source file, in bytes."""
 _ARGUMENTS = 256
 """The number of arguments that a kernel may have."""
 _ATTRIBUTES = {

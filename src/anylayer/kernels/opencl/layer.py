@@ -288,5 +288,5 @@ class OpenCLLayer:
         return self._run(inputs)
 
     def failed(self, text: str) -> AnyLayerError:
-        """Return the error of a call or of a build, with the node's place."""
+        """Return the error for a call or a build that went wrong, with the node's place."""
         return LayerError(f"{self.name}: {text}", self.node.place)

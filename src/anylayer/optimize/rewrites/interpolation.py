@@ -68,7 +68,7 @@ class _Reader:
         return found
 
     def sum(self, o: Op) -> list[_Term] | None:
-        """Read a + b and a - b."""
+        """Return the terms of a + b or a - b."""
         a, b = o.inputs
         if a is None or b is None or a.const is not None or b.const is not None or a.shape != b.shape:
             return None
@@ -77,7 +77,7 @@ class _Reader:
         return None if second is None else _merged([*self.terms(a), *second])
 
     def product(self, o: Op) -> list[_Term] | None:
-        """Read x * c, c * x, x / c and -x."""
+        """Return the terms of x * c, c * x, x / c or -x."""
         x, c = o.inputs[0], o.inputs[-1]
         if o.op == "Mul" and x is not None and x.const is not None:
             x, c = c, x

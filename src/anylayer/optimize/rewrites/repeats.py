@@ -64,7 +64,7 @@ def _nearest(new: Rewriter, o: Op) -> list[Value] | None:
 
 
 def _repeats(o: Op) -> bool:
-    """Return whether an operator repeats each row or column of (N, C, H, W) and does nothing else."""
+    """Return whether an operator only repeats each row or column of its input (N, C, H, W)."""
     x, shape = o.inputs[0], o.outputs[0].shape
     if x is None or not is_float32(o) or len(shape) != 4:
         return False
@@ -202,8 +202,10 @@ def grid_of(new: Rewriter, o: Op) -> tuple[Value, Array, Array] | None:
     "computed indices, 50176 of 3x224x224 1220 -> 150; OpenVINO 147 -> 203, 63 -> 108: not used there",
 )
 def _last_axis(new: Rewriter, o: Op) -> list[Value] | None:
-    """Select along the last axis, where Gather copies single numbers, by GatherElements or between two
-    Transposes."""
+    """Select along the last axis by GatherElements, or by a Gather between two Transposes.
+
+    A Gather along the last axis copies one number at a time.
+    """
     x, indices = o.inputs[0], o.inputs[1]
     if x is None or indices is None or x.dtype != F4 or not is_static((*x.shape, *indices.shape)):
         return None

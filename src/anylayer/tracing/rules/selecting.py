@@ -98,7 +98,7 @@ def _first_given(a: Any, b: Any) -> Any:
 
 
 def _in_range(indices: Array, size: int, mode: str) -> Array:
-    """Return indices as the `mode` of np.take treats them."""
+    """Return indices that are in range: clipped, wrapped or unchanged, as the `mode` of np.take says."""
     if mode == "clip":
         indices = np.clip(indices, 0, size - 1)
     elif mode == "wrap":

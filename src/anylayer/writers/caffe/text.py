@@ -62,7 +62,7 @@ def fields_of(declared: Field | None) -> Fields:
 
 
 def scalar_text(value: Any, declared: Field | None) -> str:
-    """Return a scalar value as a prototxt spells it."""
+    """Return a scalar value as text for a prototxt."""
     kind = declared.kind if declared is not None else "any"
     if isinstance(kind, Enum):
         return _enum_text(kind, value)

@@ -73,7 +73,7 @@ def _reshape(b: NcnnBuilder, op: Op) -> list[str]:
 
 
 def _transpose(b: NcnnBuilder, op: Op) -> list[str]:
-    """Ignore axes of size 1, and move axes that stay adjacent as one."""
+    """Write Transpose as Permute. Axes of size 1 are ignored, axes that stay adjacent are moved as one."""
     x = present(op.inputs[0])
     rank = len(x.shape)
     perm = [int(p) for p in op.attrs.get("perm") or range(rank)[::-1]]
