@@ -1,0 +1,81 @@
+"""Show a network in Netron, with the figures of each node."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import click
+
+from anylayer.cli.command import (
+    TakesInputs,
+    engine_option,
+    network_options,
+    read_net,
+    say,
+    shapes_of,
+    threads_option,
+)
+from anylayer.cli.commands.convert import spinner
+from anylayer.cli.inputs import feed
+from anylayer.cli.trials import trial_options
+from anylayer.errors import InputError
+
+
+@click.command(
+    cls=TakesInputs,
+    epilog="\b\nExample:\n  anylayer view deploy.prototxt weights.caffemodel -l layers.py",
+)
+@network_options
+@engine_option()
+@threads_option
+@click.option("--no-run", is_flag=True, help="Measure nothing: only what is known without running the network.")
+@click.option("--port", type=click.IntRange(1, 65535), metavar="N", help="The port of the viewer [a free one].")
+@click.option("--no-browser", is_flag=True, help="Print the address, and open no browser.")
+@click.option("-o", "--out", type=click.Path(path_type=Path), help="Write the file for Netron, and show nothing.")
+@trial_options
+def command(**given: Any) -> None:
+    """Open the ONNX form of a network in Netron. The metadata of each node are its layer, params, time,
+    multiply-adds and error against NumPy.
+
+    Netron serves only this machine, and its page is kept from reporting usage. Ctrl-C ends it. It needs: pip
+    install netron
+    """
+    if given["out"] is not None:
+        _write(given, given["out"])
+        say(f"wrote {given['out']}", given["quiet"])
+        return
+    try:
+        from anylayer.libraries import netron
+    except ImportError:
+        raise InputError("the viewer needs Netron: pip install netron; or write the file: -o FILE.onnx") from None
+    with TemporaryDirectory(prefix="anylayer-") as folder:
+        path = Path(folder) / f"{Path(given['model']).stem}.onnx"
+        _write(given, path)
+        address = netron.serve(path, given["port"], browse=not given["no_browser"])
+        say(f"{address} shows {given['model']}; Ctrl-C ends it")
+        try:
+            netron.wait()
+        finally:
+            netron.stop()
+
+
+def _write(given: dict[str, Any], path: Path) -> None:
+    """Write the ONNX form of the network, with its figures, as `path`."""
+    from anylayer.inspect.annotate import annotate
+
+    net = read_net(given)
+    shapes = shapes_of(net, given["shapes"])
+    with spinner("measuring", given["quiet"]):
+        arrays = feed(net, given["inputs"], shapes, given["seed"]) if given["inputs"] else None
+        if given["random_weights"]:
+            net.fill(given["seed"], shapes or None)
+        if given["no_run"]:
+            report = net.inspect(shapes or None)
+        else:
+            report = net.report(
+                inputs=arrays, engine=given["engine"], threads=given["threads"], shapes=shapes or None
+            )
+        net.write(path, "onnx", shapes=shapes or None, verify=not given["no_run"])
+        annotate(path, report)
