@@ -2,8 +2,7 @@
 
 Each function is written once, for a module `np` with NumPy's functions: NumPy itself, or the tool's own module. A
 tool passes if it turns the function into a program without Python and the program returns what NumPy returns, for
-another input than the traced one. `--python PATH` names another Python, which runs the tools that are not installed
-here.
+another input than the traced one. `--python PATH` names another Python, which runs the tools that this one lacks.
 """
 
 from __future__ import annotations
