@@ -18,10 +18,12 @@ from benchmarks.parts.networks import prepare
 import anylayer
 from anylayer.errors import AnyLayerError
 
+_RANGES = "48<=H<=200", "48<=W<=200"
 _SIZES: tuple[tuple[int | str, str, str], ...] = (
-    ("N", "48<=H<=200", "48<=W<=200"),
+    ("N", *_RANGES),
     ("N", "32*h", "32*w"),
-    (1, "48<=H<=200", "48<=W<=200"),
+    (1, *_RANGES),
+    (1, "32*h", "32*w"),
     (1, "H", "W"),
 )
 """The batch, height and width to leave open, tried in this order. The last one is for larger pictures."""

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from anylayer.compile.choices import verified_sizes
 from anylayer.convert.job import Job
 from anylayer.convert.nodes import NodeError
 from anylayer.convert.verification import (
@@ -158,8 +159,13 @@ def _verify(
 
 def _conditions(source: Source) -> list[str]:
     """Return a note on the conditions that open sizes must fulfil, if there are any."""
-    found = source.sizes.conditions() if source.sizes is not None else []
-    return [f"the sizes must fulfil: {'; '.join(found)}"] if found else []
+    if source.sizes is None:
+        return []
+    found = source.sizes.conditions()
+    notes = [f"the sizes must fulfil: {'; '.join(found)}"] if found else []
+    if not verified_sizes(source.sizes):
+        notes.append("no sizes that fulfil the conditions were found, except for those that were traced")
+    return notes
 
 
 def _temporary_folder(path: Path, is_folder: bool) -> Path:

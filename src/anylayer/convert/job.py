@@ -75,11 +75,12 @@ class Job:
     def noise(self, seed: int, sizes: OpenSizes | None) -> list[dict[str, Array]]:
         """Return seeded inputs to verify on: one set, or one for each of five choices of open sizes.
 
-        sizes: the open sizes with the guards of a source.
+        Where the guards allow no other sizes, they are those that were traced. sizes: the open sizes with the
+        guards of a source.
         """
         if sizes is None:
             return [noise(dict(self.types), seed)]
-        return [noise(sizes.types(self.types, symbols), seed) for symbols in verified_sizes(sizes)]
+        return [noise(sizes.types(self.types, symbols), seed) for symbols in verified_sizes(sizes) or sizes.traced]
 
 
 def job_of(

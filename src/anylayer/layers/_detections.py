@@ -119,7 +119,8 @@ def output(table: Any, count: Any, images: int) -> Any:
     (detection_output_layer.cpp, "Couldn't find any detections").
     """
     size = table.shape[0]
-    none = np.full((size, 7), -1, np.float32)
-    none[:images, 0] = np.arange(images)
-    filled = np.where((np.arange(size) < count)[:, None], table, none)
+    index = np.arange(size)
+    image = np.where(index < images, index, -1).astype(np.float32)[:, None]
+    none = np.concatenate([image, np.full((size, 6), -1, np.float32)], axis=1)
+    filled = np.where((index < count)[:, None], table, none)
     return ops.head(filled, np.where(count > 0, count, np.int64(images)))[None, None]

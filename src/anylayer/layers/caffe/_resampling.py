@@ -57,9 +57,9 @@ def align_corners(size: int, wanted: int) -> Array:
 
 
 def by_matrices(x: Any, rows: Array, columns: Array) -> Any:
-    """Return rows @ x @ columns.T for the planes of `x` (N, C, H, W), in the cheaper order."""
+    """Return rows @ x @ columns.T for the planes of `x` (N, C, H, W), in the cheaper order, if it is known."""
     (tall, h), (wide, w) = rows.shape, columns.shape
-    if h * wide * (w + tall) <= tall * w * (h + wide):
+    if any(map(is_symbolic, (tall, h, wide, w))) or h * wide * (w + tall) <= tall * w * (h + wide):
         return rows @ (x @ columns.T)
     return (rows @ x) @ columns.T
 

@@ -29,10 +29,12 @@ def decode(predictions: Any, anchors: Any, height: int, width: int, scale: int =
 
     `anchors` (A, 2) are width and height in cells, or in pixels when a cell has `scale` of them.
     """
-    column, row = np.meshgrid(np.arange(width), np.arange(height))
-    corner = np.stack([column, row], axis=-1).reshape(-1, 2).repeat(len(anchors), axis=0).astype(np.float32)
+    grid = height, width, len(anchors)
+    column = np.broadcast_to(np.arange(width, dtype=np.float32)[:, None], grid)
+    row = np.broadcast_to(np.arange(height, dtype=np.float32)[:, None, None], grid)
+    corner = np.stack([column, row], axis=-1).reshape(-1, 2)
     cells_wide = np.array([width, height], np.float32)
-    sizes = np.tile(np.asarray(anchors, np.float32), (height * width, 1))
+    sizes = np.broadcast_to(np.asarray(anchors, np.float32), (*grid, 2)).reshape(-1, 2)
     centre = (corner + ops.sigmoid(predictions[:, :2])) / cells_wide
     return centre, np.exp(predictions[:, 2:4]) * sizes / (cells_wide * np.float32(scale))
 

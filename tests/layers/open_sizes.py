@@ -1,0 +1,196 @@
+"""python -m tests.layers.open_sizes: write docs/open-sizes.md, which sizes each built-in layer leaves open.
+
+Each layer is tried on inputs of its own tests. The sizes are opened one after the other, and each is kept that the
+layer allows together with those before it. The graph is compared with the layer in NumPy at a size that was not
+traced.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tools.pages import markdown_table
+
+from anylayer.compile.choices import verified_sizes
+from anylayer.compile.open import trace_open
+from anylayer.errors import AnyLayerError
+from anylayer.graph.expressions import Expression, constant, symbol
+from anylayer.graph.open_sizes import parse_sizes
+from anylayer.layer import Registry, bind
+from anylayer.network import Network, TensorType
+from anylayer.numerics import DEEP_TOLERANCE
+from anylayer.testing import assert_same, run_graph
+from tests.layers.harness import Case, cases
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "open-sizes.md"
+FORMATS = {"caffe": "Caffe"}
+ALL = "all"
+_HEAD = """# Layers with open sizes
+
+This page lists which sizes each built-in layer leaves open: see [files with open sizes](convert.md#open-sizes).
+It is written by `python -m tests.layers.open_sizes`, which tries each layer on two inputs of its own tests. The
+sizes N, C, H and W are opened one after the other. A second size of this kind, of another input, is H' or N'. P
+is a size of which others are multiples, such as the coordinates of boxes. The number of channels (C, or the last
+size) is open where the layer allows it, and is not counted otherwise. The graph is then compared with NumPy at a
+size that was not traced.
+
+A layer in the table may leave more sizes open with other params or inputs: a condition such as `H == 4` comes
+from the sizes of the test, and H is open in a network in which the other sizes follow H.
+"""
+_TRIED = 2
+"""The number of inputs on which a layer is tried: those with the most axes and values."""
+_LETTERS = {2: "NC", 3: "NCL", 4: "NCHW", 5: "NCDHW"}
+_COUPLED = 4
+"""Sizes from this one on may be multiples of one number, such as the coordinates of all boxes."""
+
+Place = tuple[int, int]
+Names = Mapping[str, Mapping[Place, Expression]]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The names of a case's sizes that are open, and of the others with the reason."""
+
+    open: tuple[str, ...]
+    fixed: Mapping[str, str]
+
+
+def _names(case: Case) -> Names:
+    """Return the sizes that may be open: for each name, the places that have it and the sizes there.
+
+    Sizes of the same axis and length share a name, as they do in networks.
+    """
+    found: dict[str, dict[Place, Expression]] = {}
+    flat = [x for x in case.inputs if x.ndim < 4]
+    long = [d for x in flat for d in x.shape[1:] if d >= _COUPLED]
+    step = math.gcd(*long) if len(flat) == len(case.inputs) > 1 else 1
+    for i, x in enumerate(case.inputs):
+        for axis, d in enumerate(x.shape):
+            letter = _LETTERS.get(x.ndim, "N")[axis] if x.ndim < 6 else f"D{axis}"
+            if step > 1 and axis and d >= _COUPLED and d % step == 0:
+                found.setdefault("P", {})[i, axis] = constant(d // step) * symbol("P")
+            elif d > 1 or (axis == 0 and all(y.shape[:1] == (1,) for y in case.inputs)):
+                same = next((n for n in found if n[0] == letter and _length(case, found[n]) == d), None)
+                name = same or letter + "'" * sum(n[0] == letter for n in found)
+                found.setdefault(name, {})[i, axis] = symbol(name.replace("'", "2"))
+    return found
+
+
+def _length(case: Case, places: Mapping[Place, Expression]) -> int:
+    i, axis = next(iter(places))
+    return case.inputs[i].shape[axis]
+
+
+def _is_channel(case: Case, places: Mapping[Place, Expression]) -> bool:
+    """Return whether a name is the number of channels, or of values per sample, everywhere."""
+    return all(
+        (axis in (1, case.inputs[i].ndim - 1) and axis and case.inputs[i].ndim != 4) or axis == 1
+        for i, axis in places
+    )
+
+
+def _check(case: Case, opened: Sequence[Mapping[Place, Expression]]) -> None:
+    """Raise AnyLayerError or AssertionError where the layer does not leave these sizes open."""
+    shapes: dict[str, list[int | Expression]] = {f"in{i}": list(x.shape) for i, x in enumerate(case.inputs)}
+    for places in opened:
+        for (i, axis), e in places.items():
+            shapes[f"in{i}"][axis] = e
+    sizes = parse_sizes(shapes)
+    if sizes is None:
+        return
+    node = case.node()
+    types = {f"in{i}": TensorType.of(x.shape, x.dtype) for i, x in enumerate(case.inputs)}
+    definitions = {node.type: Registry.of(case.format).find(node.type)}
+    network = Network("case", case.format, {**types}, [node], {o: o for o in node.outputs}, dialect=case.dialect)
+    traces = trace_open(network, definitions, types, sizes, network.outputs)
+    graph = traces.source().graph
+    for symbols in verified_sizes(traces.sizes)[1:2] or verified_sizes(traces.sizes):
+        kinds = [t for t in traces.sizes.types(types, symbols).values() if t is not None]
+        arrays = [_resized(x, t.shape) for x, t in zip(case.inputs, kinds)]
+        want = bind(node, definitions[node.type], kinds, case.dialect)([x.copy() for x in arrays])
+        for got, array in zip(run_graph(graph, arrays, "onnxruntime"), want):
+            assert_same(got, np.asarray(array), "ONNX Runtime", max(case.tolerance or 0.0, DEEP_TOLERANCE))
+
+
+def _resized(x: Any, shape: Sequence[int]) -> Any:
+    """Return the values of an array at another shape: along each axis, they come again and again."""
+    for axis, d in enumerate(shape):
+        x = x.take(np.arange(d) % x.shape[axis], axis)
+    return np.ascontiguousarray(x)
+
+
+def sizes_of(case: Case) -> Found:
+    """Return which sizes of a case are open."""
+    names = _names(case)
+    opened: list[str] = []
+    fixed: dict[str, str] = {}
+    for name in names:
+        try:
+            _check(case, [names[n] for n in [*opened, name]])
+            opened.append(name)
+        except (AnyLayerError, AssertionError) as error:
+            if not _is_channel(case, names[name]):
+                fixed[name] = getattr(error, "message", str(error))
+    return Found(tuple(opened), fixed)
+
+
+def tried(format: str) -> dict[str, list[Case]]:
+    """Return the cases on which each layer type of a format is tried."""
+    found: dict[str, list[Case]] = {}
+    for _, case in cases():
+        if case.format == format and case.inputs and all(x.size for x in case.inputs):
+            found.setdefault(case.type, []).append(case)
+
+    def weight(case: Case) -> tuple[int, int]:
+        return sum(x.ndim for x in case.inputs), sum(x.size for x in case.inputs)
+
+    return {t: sorted(own, key=weight, reverse=True)[:_TRIED] for t, own in sorted(found.items(), key=_by_name)}
+
+
+def _by_name(item: tuple[str, Any]) -> str:
+    return item[0].lower()
+
+
+def row(own: Sequence[Case]) -> tuple[str, str]:
+    """Return what a layer leaves open, and why other sizes are fixed, as text."""
+    for case in own:
+        found = sizes_of(case)
+        if found.fixed:
+            names = ", ".join(found.open) or "none"
+            return names, "; ".join(f"{n}: {_short(why)}" for n, why in found.fixed.items())
+    return ALL, ""
+
+
+_PLACE = re.compile(r" ?\(?\b\w+\.py:\d+\)?:?")
+
+
+def _short(why: str) -> str:
+    """Return the part of a message that says what is not possible, without places, sizes and remedies."""
+    for start in ("which a file cannot hold: ", "the layers allow only those of the trace "):
+        _, found, rest = why.partition(start)
+        why = rest if found else why
+    text = _PLACE.sub("", why.split("\n")[0].split(". ")[0])
+    text = text.partition("): ")[2] or text if text.startswith("(") else text
+    return "; ".join(text.split("; ")[:2])[:200].replace("node 'layer1' ", "")
+
+
+def page() -> str:
+    """Return docs/open-sizes.md."""
+    parts = [_HEAD]
+    for format, title in FORMATS.items():
+        found = {t: row(own) for t, own in tried(format).items()}
+        every = ", ".join(f"`{t}`" for t, (names, _) in found.items() if names == ALL)
+        rows = [(f"`{t}`", *cells) for t, cells in found.items() if cells[0] != ALL]
+        table = markdown_table(("layer", "open", "fixed in the layer's tests, and the condition or reason"), rows)
+        parts.append(f"## {title}\n\nAll sizes are open: {every}.\n\n{table}\n")
+    return "\n".join(parts)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), "utf-8")
