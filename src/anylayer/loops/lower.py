@@ -34,6 +34,9 @@ _EXPENSIVE = {
 _CHEAP = 3
 """The cost up to which a value is computed again by each consumer: some loads and one or two operations."""
 _OFTEN = 1.5
+"""How often the elements of a value are read, from where it is worth holding in memory."""
+_FEW = 4
+"""An input has few elements if it has this many times fewer than the output."""
 _WHOLE = {
     "Range", "Add", "Sub", "Mul", "Div", "Mod", "Neg", "Identity", "Reshape", "Squeeze", "Unsqueeze", "Expand",
     "Transpose", "Cast", "Inside",
@@ -154,7 +157,8 @@ def _held(graph: Graph) -> dict[Value, str]:
 def _costs(graph: Graph) -> dict[Value, float]:
     """Return how many operations an element of each value takes, where nothing before it is held in memory.
 
-    Integers that are computed from loop variables cost nothing.
+    Integers that are computed from loop variables cost nothing. An input with few elements counts as one that is
+    held in memory, because it is, or is computed outside of the inner loops.
     """
     costs: dict[Value, float] = {}
     whole: set[Value] = set()
@@ -164,7 +168,8 @@ def _costs(graph: Graph) -> dict[Value, float]:
             v.dtype.kind == "i" and (v in whole or v.const is not None) for v in parts
         )
         for value in op.outputs:
-            cost = sum(costs.get(v, 1.0) for v in parts)
+            few = [v for v in parts if _FEW * _count(v) <= _count(value)]
+            cost = sum(min(costs.get(v, 1.0), 1.0) if v in few else costs.get(v, 1.0) for v in parts)
             cost += 0 if op.op in _KINDS else 10 if op.op in _EXPENSIVE else 1
             if simple:
                 whole.add(value)
