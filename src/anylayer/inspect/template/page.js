@@ -217,19 +217,20 @@
   }
 
   const text = (value) => (value ? [document.createTextNode(value)] : []);
+  const MANY = 200; // from here on the browser lays out only the rows in sight
   const GRAPH = Math.max(76, 32 + (lanes - 1) * gap) + "px";
   const COLUMNS = [
     { key: "graph", label: "Graph", width: GRAPH, value: (n) => n.i, cell: (n) => [lane(n)] },
-    { key: "name", label: "Node", width: "minmax(140px, 1.9fr)", value: (n) => n.name },
-    { key: "type", label: "Type", width: "minmax(105px, 1.1fr)", value: (n) => n.type, cell: (n) => text(n.type), title: (n) => n.type },
-    { key: "params", label: "Params", width: "minmax(90px, 1.7fr)", value: (n) => n.short, cell: (n) => text(n.short.slice(0, 160)), title: (n) => n.short.slice(0, 600) },
+    { key: "name", label: "Node", width: "minmax(140px, 1.6fr)", value: (n) => n.name },
+    { key: "type", label: "Type", width: "minmax(110px, 1.2fr)", value: (n) => n.type, cell: (n) => text(n.type), title: (n) => n.type },
+    { key: "params", label: "Params", width: "minmax(90px, 1.5fr)", value: (n) => n.short, cell: (n) => text(n.short.slice(0, 160)), title: (n) => n.short.slice(0, 600) },
     { key: "output", label: "Output", width: "minmax(150px, 1.2fr)", value: size, cell: (n) => text(outputs(n)), title: outputs },
     { key: "weights", label: "Weights", width: "84px", num: true, value: (n) => n.weights, cell: (n) => text(number(n.weights)) },
     { key: "macs", label: "MACs", width: "76px", num: true, value: (n) => n.macs, cell: (n) => text(number(n.macs)) },
-    { key: "runs", label: "Where", width: "minmax(100px, 1.2fr)", value: (n) => n.runs, cell: (n) => [el("span", { class: "w-" + n.where, text: n.runs })], title: (n) => n.reason || n.runs },
+    { key: "runs", label: "Where", width: "minmax(115px, 1.4fr)", value: (n) => n.runs, cell: (n) => [el("span", { class: "w-" + n.where, text: n.runs })], title: (n) => n.reason || n.runs },
     { key: "time", label: "Time", width: "minmax(130px, 1.3fr)", when: () => timed.length, value: (n) => figure(n, (f) => f.seconds), cell: timeCell },
     { key: "error", label: "Error", width: "84px", num: true, when: () => measured && measured.verified, value: relative, cell: errorCell },
-    { key: "precision", label: "Precision", width: "96px", when: () => timed.length, value: (n) => figure(n, (f) => f.precision), cell: (n) => text(figure(n, (f) => f.precision)) },
+    { key: "precision", label: "Precision", width: "104px", when: () => timed.length, value: (n) => figure(n, (f) => f.precision), cell: (n) => text(figure(n, (f) => f.precision)) },
   ].filter((c) => !c.when || c.when());
 
   const state = { key: "graph", down: false, off: new Set(["constant"]) };
@@ -375,6 +376,7 @@
       header.append(th);
     }
     $("table").tHead.append(header);
+    $("table").classList.toggle("many", nodes.length > MANY);
     $("table").style.setProperty("--columns", COLUMNS.map((c) => c.width).join(" "));
     $("table").style.setProperty("--graph", GRAPH);
     $("type").append(el("option", { value: "", text: "all" }));
