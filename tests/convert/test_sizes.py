@@ -155,3 +155,13 @@ def test_random_weights_with_open_sizes(tmp_path: Path, stated: bool) -> None:
         None, {"data": np.zeros((2, 2, 31, 17), np.float32)}
     )
     assert found[0].shape == (2, 3, 31, 17)
+
+
+def test_file_is_verified_at_the_traced_sizes_where_there_are_no_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("anylayer.convert.job.verified_sizes", lambda sizes: [])
+    monkeypatch.setattr("anylayer.convert.conversion.verified_sizes", lambda sizes: [])
+    done = network(tmp_path).write(tmp_path / "net.onnx", shapes=OPEN)
+    assert len({c.sizes["data"] for c in done.checks if c.sizes is not None}) == 2
+    assert any("no sizes that fulfil the conditions were found" in note for note in done.notes)
