@@ -10,6 +10,7 @@ from anylayer.layer.arguments import extent
 from anylayer.layer.contract import PixelMap
 from anylayer.layers.caffe._axes import canonical, need_padded
 from anylayer.layers.caffe._messages import ENGINE, FillerParameter, filler_if_written
+from anylayer.network import Array
 
 
 class ConvolutionWindows(NamedTuple):
@@ -146,7 +147,7 @@ class GroupedConvolution(ConvolutionLayer):
             f"group={self.group} does not divide num_output={self.num_output}",
         )
 
-    def forward(self, *inputs: Any) -> Any:
+    def forward(self, *inputs: Array) -> Any:
         need(inputs, "takes 1 input or more, got none")
         need(len(inputs) == self.outputs, f"{len(inputs)} inputs need as many outputs, got {self.outputs}")
         first = inputs[0]

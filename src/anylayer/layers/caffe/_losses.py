@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from anylayer.layer import Enum, Layer, field, need
+from anylayer.network import Array
 
 
 class LossLayer(Layer):
@@ -28,5 +29,5 @@ class TrainingLoss(Layer):
 
     role = "training"
 
-    def forward(self, *inputs: Any) -> Any:
+    def forward(self, *inputs: Array) -> Any:
         need(False, f"{self.type} is a layer for training and is not computed")

@@ -83,7 +83,7 @@ class Priors(Layer):
         """Return width and height of the boxes of one cell, in pixels."""
         raise NotImplementedError
 
-    def forward(self, feature: Any, image: Any) -> Any:
+    def forward(self, feature: Array, image: Array) -> Any:
         cells = plane_of(feature)
         picture = self.image(image)
         sizes = np.array(self.sizes(), np.float32)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from anylayer.layer import Layer, layer, need
+from anylayer.network import Array
 
 
 @layer("AbsVal")
@@ -19,6 +20,6 @@ class AbsVal(Layer):
 
     elementwise = True
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         need(not self.in_place, "cannot work in place: give the top another name than the bottom")
         return np.abs(x)

@@ -35,7 +35,7 @@ class Accum(Layer):
             "size_divisible_by must be at least 1, got 0",
         )
 
-    def forward(self, *inputs: Any) -> Any:
+    def forward(self, *inputs: Array) -> Any:
         least = 2 if self.have_reference else 1
         need(len(inputs) >= least, f"takes {least} inputs or more, got {len(inputs)}")
         planes = [plane_of(x, f"input {i}") for i, x in enumerate(inputs)]

@@ -8,6 +8,7 @@ import numpy as np
 
 from anylayer.layer import Layer, field, layer, need
 from anylayer.layers.caffe._axes import canonical
+from anylayer.network import Array
 
 
 @layer("Accuracy")
@@ -27,7 +28,7 @@ class Accuracy(Layer):
     axis: int = field(2, "int32", 1, doc="axis of the scores that runs over the labels")
     ignore_label: int | None = field(3, "int32", None, doc="positions of this label do not count; default: none")
 
-    def forward(self, x: Any, label: Any) -> Any:
+    def forward(self, x: Array, label: Array) -> Any:
         axis = canonical(self.axis, x)
         classes = x.shape[axis]
         need(self.top_k <= classes, f"top_k must be at most {classes}, the number of labels, got {self.top_k}")

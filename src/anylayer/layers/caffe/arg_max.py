@@ -9,6 +9,7 @@ import numpy as np
 from anylayer import ops
 from anylayer.layer import Layer, field, layer, need
 from anylayer.layers.caffe._axes import canonical
+from anylayer.network import Array
 
 
 @layer("ArgMax")
@@ -29,7 +30,7 @@ class ArgMax(Layer):
     top_k: int = field(2, "uint32", 1, doc="number of the largest values")
     axis: int | None = field(3, "int32", None, doc="axis to search; default: all but the first, as one row")
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         if self.axis is None:
             rows = x.reshape(x.shape[0], -1)
             index, value = self._largest(rows, 1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from anylayer.layer import Layer, layer, need
+from anylayer.network import Array
 
 
 @layer("Axpy")
@@ -17,7 +18,7 @@ class Axpy(Layer):
 
     numbers = {"caffe2onnx": 151}
 
-    def forward(self, a: Any, x: Any, y: Any) -> Any:
+    def forward(self, a: Array, x: Array, y: Array) -> Any:
         need(
             tuple(x.shape) == tuple(y.shape),
             f"inputs 1 and 2 must have one shape, got {tuple(x.shape)} and {tuple(y.shape)}",

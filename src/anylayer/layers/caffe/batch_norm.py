@@ -8,6 +8,7 @@ import numpy as np
 
 from anylayer.layer import Layer, field, layer, need
 from anylayer.layers.caffe._messages import constant, is_training
+from anylayer.network import Array
 
 
 @layer("BatchNorm")
@@ -32,7 +33,7 @@ class BatchNorm(Layer):
     eps: float = field(3, "float", 1e-5, doc="added to the variance")
     update_global_stats: bool = field(4, "bool", False, doc="DeepLab v2, PSPNet: store statistics (training)")
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         need(len(x.shape) >= 1, "needs an input with axes, got shape ()")
         channels = 1 if len(x.shape) == 1 else x.shape[1]
         shape = (1, channels, *(1,) * (len(x.shape) - 2))[: len(x.shape)]

@@ -8,6 +8,7 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.layer import Layer, layer, need
+from anylayer.network import Array
 
 
 @layer("BatchReindex")
@@ -19,7 +20,7 @@ class BatchReindex(Layer):
     Source: BVLC/caffe src/caffe/layers/batch_reindex_layer.cpp.
     """
 
-    def forward(self, x: Any, index: Any) -> Any:
+    def forward(self, x: Array, index: Array) -> Any:
         need(
             len(index.shape) == 1,
             f"the second input must be a list of indices (K,), got shape {tuple(index.shape)}",

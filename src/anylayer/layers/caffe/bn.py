@@ -9,6 +9,7 @@ import numpy as np
 
 from anylayer.layer import Enum, Layer, field, layer, need
 from anylayer.layers.caffe._messages import ENGINE, FillerParameter, is_training
+from anylayer.network import Array
 
 
 @layer("BN", dialects=("pspnet", "synopsys"))
@@ -29,7 +30,7 @@ class BN(Layer):
     frozen: bool = field(5, "bool", False, doc="use the stored statistics in training too")
     engine: str = field(6, ENGINE, "DEFAULT", doc="Caffe's implementation; no effect here")
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         need(len(x.shape) == 4, f"needs an input (N, C, H, W), got shape {tuple(x.shape)}")
         need(
             not is_training(self) or self.frozen,
@@ -64,7 +65,7 @@ class SegNetBN(Layer):
     def fits(cls, values: Mapping[str, Any], inputs: int, outputs: int) -> bool:
         return all(name in cls.fields for name in values)
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         need(len(x.shape) == 4, f"needs an input (N, C, H, W), got shape {tuple(x.shape)}")
         shape = (1, x.shape[1], 1, 1)
         scale = self.blob(0, shape, self.scale_filler if self.has("scale_filler") else None, what="scale")

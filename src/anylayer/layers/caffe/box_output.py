@@ -11,6 +11,7 @@ from anylayer.layer import Layer, field, layer, need
 from anylayer.layers._detections import LOWEST, among_best, for_overlap
 from anylayer.layers.caffe._bbox_reg import BBoxReg
 from anylayer.layers.caffe._resampling import plane_of
+from anylayer.network import Array
 
 
 @layer("BoxOutput")
@@ -47,7 +48,7 @@ class BoxOutput(Layer):
             need(getattr(self, name) > 0, f"{name} must be positive, got {getattr(self, name):g}")
         need(self.outputs <= 2, f"has at most 2 outputs (regions, regions with scores), got {self.outputs}")
 
-    def forward(self, *maps: Any) -> Any:
+    def forward(self, *maps: Array) -> Any:
         self._check(maps)
         parts = [self._cells(x, i) for i, x in enumerate(maps)]
         boxes, score = (np.concatenate([p[k] for p in parts], axis=1)[:, ::-1] for k in (0, 1))

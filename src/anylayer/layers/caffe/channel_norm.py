@@ -8,6 +8,7 @@ import numpy as np
 
 from anylayer.layer import Layer, layer
 from anylayer.layers.caffe._resampling import plane_of
+from anylayer.network import Array
 
 
 @layer("ChannelNorm")
@@ -18,6 +19,6 @@ class ChannelNorm(Layer):
     Source: lmb-freiburg/flownet2 src/caffe/layers/channel_norm_layer.cu.
     """
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         plane_of(x)
         return np.sqrt((x * x).sum(axis=1, keepdims=True))

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from anylayer.layer import Layer, field, layer
+from anylayer.network import Array
 
 
 @layer("Clip")
@@ -23,5 +24,5 @@ class Clip(Layer):
     min: float = field(1, "float", doc="smallest value")
     max: float = field(2, "float", doc="largest value")
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         return np.clip(x, np.float32(self.min), np.float32(self.max))

@@ -8,6 +8,7 @@ import numpy as np
 
 from anylayer.layer import Layer, field, layer, need
 from anylayer.layers.caffe._axes import canonical
+from anylayer.network import Array
 
 
 @layer("Concat")
@@ -26,7 +27,7 @@ class Concat(Layer):
     def setup(self) -> None:
         need(not (self.has("axis") and self.has("concat_dim")), "give axis or concat_dim, not both")
 
-    def forward(self, *inputs: Any) -> Any:
+    def forward(self, *inputs: Array) -> Any:
         need(inputs, "takes 1 input or more, got none")
         first = tuple(inputs[0].shape)
         if self.has("concat_dim"):

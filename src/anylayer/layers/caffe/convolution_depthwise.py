@@ -8,6 +8,7 @@ from anylayer import ops
 from anylayer.layer import layer, need
 from anylayer.layers.caffe._convolution import ConvolutionLayer
 from anylayer.layers.caffe._messages import filler_if_written
+from anylayer.network import Array
 
 
 @layer("ConvolutionDepthwise")
@@ -25,7 +26,7 @@ class ConvolutionDepthwise(ConvolutionLayer):
             "stride is missing, and Caffe's layer has no default for it; write stride: 1",
         )
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         need(len(x.shape) == 4, f"needs an input (N, C, H, W), got shape {tuple(x.shape)}")
         windows = self.windows(x)
         channels, sizes = x.shape[1], tuple(x.shape[2:])

@@ -8,6 +8,7 @@ import numpy as np
 
 from anylayer.layer import layer
 from anylayer.layers.caffe._correlation import CorrelationLayer
+from anylayer.network import Array
 
 
 @layer("Correlation")
@@ -20,7 +21,7 @@ class Correlation(CorrelationLayer):
     Source: lmb-freiburg/flownet2 src/caffe/layers/correlation_layer.cpp, correlation_layer.cu.
     """
 
-    def forward(self, a: Any, b: Any) -> Any:
+    def forward(self, a: Array, b: Array) -> Any:
         far, pad = self.max_displacement, self.pad
         at = self.places(a, b, (far, far), (pad, pad))
         around = ((0, 0), (0, 0), (pad, pad), (pad, pad))

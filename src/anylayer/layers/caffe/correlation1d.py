@@ -8,6 +8,7 @@ import numpy as np
 
 from anylayer.layer import layer, need
 from anylayer.layers.caffe._correlation import CorrelationLayer
+from anylayer.network import Array
 
 
 @layer("Correlation1D")
@@ -25,7 +26,7 @@ class Correlation1D(CorrelationLayer):
         way = self.single_direction
         need(way in (-1, 0, 1), f"single_direction must be -1, 0 or 1, got {way}")
 
-    def forward(self, a: Any, b: Any) -> Any:
+    def forward(self, a: Array, b: Array) -> Any:
         pad, radius = self.pad, self.max_displacement // self.stride_2
         rows, columns = self.places(a, b, (0, self.max_displacement), (0, pad))
         first = {-1: -radius - 1, 0: -radius, 1: 0}[self.single_direction]

@@ -9,6 +9,7 @@ import numpy as np
 from anylayer import ops
 from anylayer.layer import Layer, field, layer, need
 from anylayer.layers.caffe._axes import canonical
+from anylayer.network import Array
 
 
 @layer("CReLU")
@@ -22,7 +23,7 @@ class CReLU(Layer):
     negative_slope: float = field(1, "float", 0.0, doc="factor of negative values")
     concat_axis: int = field(2, "int32", 1, doc="axis along which both are concatenated")
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         need(not self.in_place, "cannot work in place: give the top another name than the bottom")
         both = np.concatenate([x, -x], axis=canonical(self.concat_axis, x, "concat_axis"))
         return ops.relu(both) if self.negative_slope == 0 else ops.leaky_relu(both, self.negative_slope)

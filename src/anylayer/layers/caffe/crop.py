@@ -9,6 +9,7 @@ from anylayer.errors import wording
 from anylayer.layer import Layer, field, layer, need
 from anylayer.layer.contract import PixelMap
 from anylayer.layers.caffe._axes import canonical
+from anylayer.network import Array
 
 
 @layer("Crop")
@@ -32,7 +33,7 @@ class Crop(Layer):
             return None
         return (Fraction(1), Fraction(-offsets[0])), (Fraction(1), Fraction(-offsets[1]))
 
-    def forward(self, x: Any, reference: Any) -> Any:
+    def forward(self, x: Array, reference: Array) -> Any:
         if not self._given:
             self.note(
                 "Crop without crop_param cuts from the corner (offset 0), as BVLC Caffe does; HED's fork aligns "

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from anylayer.layer import Layer, field, layer, need
+from anylayer.network import Array
 
 
 @layer("CTCGreedyDecoder")
@@ -32,7 +33,7 @@ class CTCGreedyDecoder(Layer):
             f"has at most 2 outputs (sequences, scores), got {self.outputs}",
         )
 
-    def forward(self, *inputs: Any) -> Any:
+    def forward(self, *inputs: Array) -> Any:
         need(
             len(inputs) == 2,
             f"takes 2 inputs (probabilities, indicators), got {len(inputs)}; accuracy is not computed",

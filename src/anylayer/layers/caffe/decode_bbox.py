@@ -10,6 +10,7 @@ import numpy as np
 from anylayer.layer import Layer, Message, field, layer, need
 from anylayer.layers.caffe._bbox_reg import without_normalization
 from anylayer.layers.caffe._messages import is_training
+from anylayer.network import Array
 
 
 class DecodeBBoxParameter(Message):
@@ -37,7 +38,7 @@ class DecodeBBox(Layer):
         need(not is_training(self), "is supported in phase TEST only, since it drops boxes in training")
         need(all(s > 0 for s in self.bbox_std), f"bbox_std must be positive, got {list(self.bbox_std)}")
 
-    def forward(self, moves: Any, regions: Any) -> Any:
+    def forward(self, moves: Array, regions: Array) -> Any:
         for what, x, wanted in (("moves", moves, 8), ("regions", regions, 5)):
             need(
                 len(x.shape) >= 2 and x.shape[1] == wanted and prod(x.shape[2:]) == 1,

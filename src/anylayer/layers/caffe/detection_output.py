@@ -111,7 +111,7 @@ class SsdDetectionOutput(Layer):
         """Return the threshold of NMS, and the number of boxes per class that enter it (negative: all)."""
         return self.nms_param.nms_threshold, self.nms_param.top_k
 
-    def forward(self, *inputs: Any) -> Any:
+    def forward(self, *inputs: Array) -> Any:
         """Return (1, 1, D, 7) for loc (N, P * 4 * L), conf (N, P * C) and priors (1, 2, P * 4)."""
         loc, conf, prior, variance = self.three(inputs)
         return self.found(self.decode(loc, prior, variance), conf)
@@ -281,7 +281,7 @@ class RefineDetDetectionOutput(SsdDetectionOutput):
     def fits(cls, values: Mapping[str, Any], inputs: int, outputs: int) -> bool:
         return inputs in (4, 5) and all(name in cls.fields for name in values)
 
-    def forward(self, *inputs: Any) -> Any:
+    def forward(self, *inputs: Array) -> Any:
         need(
             len(inputs) in (4, 5), f"takes 4 or 5 inputs (those of SSD, probabilities, offsets), got {len(inputs)}"
         )
@@ -372,7 +372,7 @@ class OpenCvDetectionOutput(SsdDetectionOutput):
         need(self.code_type != "CORNER_SIZE", "code_type must be CORNER or CENTER_SIZE for OpenCV's layer")
         self.extra = 0.0 if self.normalized_bbox else 1.0
 
-    def forward(self, *inputs: Any) -> Any:
+    def forward(self, *inputs: Array) -> Any:
         need(
             len(inputs) in (3, 4),
             f"takes 3 or 4 inputs (locations, confidences, priors, image), got {len(inputs)}",
@@ -446,7 +446,7 @@ class YoloV2DetectionOutput(Layer):
             f"num_box={self.num_box} needs {2 * self.num_box} biases, got {len(self.biases)}",
         )
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         predictions = cells(x, self.num_box, self.num_classes)
         need(
             tuple(x.shape[2:]) == (self.side, self.side),

@@ -9,6 +9,7 @@ import numpy as np
 
 from anylayer.layer import Layer, field, layer, need
 from anylayer.layers.caffe._messages import is_training
+from anylayer.network import Array
 
 
 @layer("Dropout")
@@ -30,7 +31,7 @@ class Dropout(Layer):
     def fits(cls, values: Mapping[str, Any], inputs: int, outputs: int) -> bool:
         return "sample_weights_test" not in values
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         if is_training(self):
             self.note("Dropout at TRAIN is random; it is taken as the identity here")
         return x if self.scale_train else x * np.float32(1 - self.dropout_ratio)
@@ -53,7 +54,7 @@ class BayesianDropout(Layer):
     def fits(cls, values: Mapping[str, Any], inputs: int, outputs: int) -> bool:
         return "sample_weights_test" in values
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         need(
             not self.sample_weights_test,
             "sample_weights_test: true draws random masks at test time, so the output is not defined. "

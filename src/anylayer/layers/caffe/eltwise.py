@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from anylayer.layer import Enum, Layer, field, layer, need
+from anylayer.network import Array
 
 
 @layer("Eltwise")
@@ -26,7 +27,7 @@ class Eltwise(Layer):
     coeff: tuple[float, ...] = field(2, "float", repeated=True, doc="SUM: a factor for each input; default 1")
     stable_prod_grad: bool = field(3, "bool", True, doc="how PROD's gradient is computed (training)")
 
-    def forward(self, *inputs: Any) -> Any:
+    def forward(self, *inputs: Array) -> Any:
         need(len(inputs) >= 2, f"takes 2 inputs or more, got {len(inputs)}")
         need(
             len(self.coeff) in (0, len(inputs)),

@@ -6,6 +6,7 @@ from typing import Any
 
 from anylayer import ops
 from anylayer.layer import Layer, field, layer
+from anylayer.network import Array
 
 
 @layer("ELU")
@@ -21,5 +22,5 @@ class ELU(Layer):
     numbers = {"": 140}
     alpha: float = field(1, "float", 1.0, doc="negative values approach -alpha")
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         return ops.elu(x, self.alpha)

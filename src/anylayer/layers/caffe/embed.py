@@ -9,6 +9,7 @@ import numpy as np
 from anylayer import ops
 from anylayer.layer import Layer, field, layer, need
 from anylayer.layers.caffe._messages import FillerParameter, filler_if_written
+from anylayer.network import Array
 
 
 @layer("Embed")
@@ -32,7 +33,7 @@ class Embed(Layer):
         need(self.num_output > 0, "num_output must be positive, got 0")
         need(self.input_dim > 0, "input_dim must be positive, got 0")
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         filler = filler_if_written(self.weight_filler, self.has("weight_filler"))
         table = self.blob(0, (self.input_dim, self.num_output), filler)
         y = ops.gather(table, x.astype(np.int64))

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from anylayer.layer import Layer, field, layer, need
+from anylayer.network import Array
 
 
 @layer("Exp")
@@ -28,7 +29,7 @@ class Exp(Layer):
     def setup(self) -> None:
         need(self.base == -1 or 0 < self.base < math.inf, f"base must be positive, or -1 for e, got {self.base}")
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         log_base = 1.0 if self.base == -1 else math.log(self.base)
         inner, outer = np.float32(log_base * self.scale), np.float32(np.exp(log_base * self.shift))
         y = np.exp(x if inner == 1 else x * inner)

@@ -8,6 +8,7 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.layer import Layer, layer, need
+from anylayer.network import Array
 
 
 @layer("Filter")
@@ -18,7 +19,7 @@ class Filter(Layer):
     Source: BVLC/caffe src/caffe/layers/filter_layer.cpp.
     """
 
-    def forward(self, *inputs: Any) -> Any:
+    def forward(self, *inputs: Array) -> Any:
         need(len(inputs) >= 2, f"takes 2 inputs or more, the last one the selector, got {len(inputs)}")
         *data, selector = inputs
         need(

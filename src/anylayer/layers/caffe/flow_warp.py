@@ -9,6 +9,7 @@ import numpy as np
 from anylayer import ops
 from anylayer.layer import Enum, Layer, field, layer, need
 from anylayer.layers.caffe._resampling import plane_of
+from anylayer.network import Array
 
 
 @layer("FlowWarp")
@@ -25,7 +26,7 @@ class FlowWarp(Layer):
     numbers: ClassVar = {"synopsys": 159}
     fill_value: str = field(1, Enum(ZERO=1, NOT_A_NUMBER=2), "ZERO", doc="values of points outside the image")
 
-    def forward(self, image: Any, flow: Any) -> Any:
+    def forward(self, image: Array, flow: Array) -> Any:
         h, w = plane_of(image)
         wanted = (image.shape[0], 2, h, w)
         need(tuple(flow.shape) == wanted, f"the flow must be of shape {wanted}, got {tuple(flow.shape)}")

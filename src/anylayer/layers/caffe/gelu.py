@@ -6,6 +6,7 @@ from typing import Any
 
 from anylayer import ops
 from anylayer.layer import Layer, layer
+from anylayer.network import Array
 
 
 @layer("GELU")
@@ -17,5 +18,5 @@ class GELU(Layer):
 
     elementwise = True
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         return ops.gelu(x)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from anylayer.layer import Layer, field, layer, need
+from anylayer.network import Array
 
 
 @layer("GRN")
@@ -22,7 +23,7 @@ class GRN(Layer):
     numbers = {"model-optimizer": 213}
     bias: float = field(1, "float", 1.0, doc="added to the sum of squares; not negative")
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         need(self.bias >= 0, f"bias must not be negative, got {self.bias:g}")
         need(2 <= len(x.shape) <= 4, f"input 0 must be of shape (N, C, H, W), got {tuple(x.shape)}")
         return x / np.sqrt((x * x).sum(axis=1, keepdims=True) + np.float32(self.bias))

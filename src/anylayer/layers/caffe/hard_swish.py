@@ -6,6 +6,7 @@ from typing import Any
 
 from anylayer import ops
 from anylayer.layer import Layer, layer
+from anylayer.network import Array
 
 
 @layer("HardSwish")
@@ -18,5 +19,5 @@ class HardSwish(Layer):
 
     elementwise = True
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         return x * ops.hard_sigmoid(x, 1 / 6, 0.5)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from anylayer.layer import Layer, field, layer
+from anylayer.network import Array
 
 
 @layer("HDF5Output")
@@ -19,5 +20,5 @@ class HDF5Output(Layer):
     role = "sink"
     file_name: str = field(1, "string", "", doc="path of the file")
 
-    def forward(self, *inputs: Any) -> Any:
+    def forward(self, *inputs: Array) -> Any:
         return []

@@ -9,6 +9,7 @@ import numpy as np
 
 from anylayer.layer import layer
 from anylayer.layers.caffe._convolution import ConvolutionLayer
+from anylayer.network import Array
 
 
 @layer("Im2col")
@@ -20,7 +21,7 @@ class Im2col(ConvolutionLayer):
     Source: BVLC/caffe src/caffe/layers/im2col_layer.cpp.
     """
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         windows = self.windows(x)
         axis = windows.axis
         before, channels, sizes = tuple(x.shape[:axis]), x.shape[axis], tuple(x.shape[axis + 1 :])

@@ -9,6 +9,7 @@ from anylayer import ops
 from anylayer.layer import Layer, field, layer, need
 from anylayer.layers.caffe._axes import canonical
 from anylayer.layers.caffe._messages import FillerParameter, filler_if_written
+from anylayer.network import Array
 
 
 @layer("InnerProduct")
@@ -32,7 +33,7 @@ class InnerProduct(Layer):
     def setup(self) -> None:
         need(self.num_output > 0, "num_output must be positive, got 0")
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         axis = canonical(self.axis, x)
         before, length = tuple(x.shape[:axis]), prod(x.shape[axis:])
         shape = (length, self.num_output) if self.transpose else (self.num_output, length)

@@ -7,6 +7,7 @@ from typing import Any
 
 from anylayer.layer import Layer, field, layer, need
 from anylayer.layers.caffe._resampling import align_corners, by_matrices, need_plane, plane_of
+from anylayer.network import Array
 
 
 @layer("Interp", dialects=("deeplab", "pspnet", "synopsys", "ascend"))
@@ -52,7 +53,7 @@ class Interp(Layer):
         for name in ("zoom_factor", "shrink_factor", "full_zoom_factor"):
             need(getattr(self, name) >= 1, f"{name} must be at least 1, got {getattr(self, name)}")
 
-    def forward(self, x: Any, like: Any = None) -> Any:
+    def forward(self, x: Array, like: Any = None) -> Any:
         h, w = plane_of(x)
         cut = self.pad_beg + self.pad_end
         need(

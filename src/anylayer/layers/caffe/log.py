@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from anylayer.layer import Layer, field, layer, need
+from anylayer.network import Array
 
 
 @layer("Log")
@@ -31,7 +32,7 @@ class Log(Layer):
             f"base must be positive and not 1, or -1 for e, got {self.base}",
         )
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         inner = x if self.scale == 1 else x * np.float32(self.scale)
         y = np.log(inner if self.shift == 0 else inner + np.float32(self.shift))
         return y if self.base == -1 else y * np.float32(1 / math.log(self.base))

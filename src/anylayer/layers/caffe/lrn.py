@@ -9,6 +9,7 @@ import numpy as np
 from anylayer import ops
 from anylayer.layer import Enum, Layer, field, layer, need
 from anylayer.layers.caffe._messages import ENGINE
+from anylayer.network import Array
 
 
 @layer("LRN")
@@ -39,7 +40,7 @@ class LRN(Layer):
     def setup(self) -> None:
         need(self.local_size % 2 == 1, f"local_size must be odd, got {self.local_size}")
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         need(len(x.shape) == 4, f"needs an input (N, C, H, W), got shape {tuple(x.shape)}")
         size = self.local_size
         if self.norm_region == "ACROSS_CHANNELS":

@@ -9,6 +9,7 @@ import numpy as np
 from anylayer import ops
 from anylayer.layer import layer
 from anylayer.layers.caffe._recurrent import RecurrentLayer
+from anylayer.network import Array
 
 
 @layer("LSTM")
@@ -27,7 +28,7 @@ class LSTM(RecurrentLayer):
 
     states = 2
 
-    def forward(self, *inputs: Any) -> Any:
+    def forward(self, *inputs: Array) -> Any:
         x, cont, static, (h, c) = self.split(inputs)
         d = 4 * self.num_output
         w, bias = self.weights(0, d, x.shape[2], "W of x"), self.bias(1, d, "b")

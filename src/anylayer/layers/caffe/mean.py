@@ -8,6 +8,7 @@ import numpy as np
 
 from anylayer.layer import Enum, Layer, field, layer, need
 from anylayer.layers.caffe._resampling import plane_of
+from anylayer.network import Array
 
 
 @layer("Mean")
@@ -32,7 +33,7 @@ class Mean(Layer):
         need(not self.has("file"), f"a mean image ('{self.file}') is not supported; give its means as value")
         need(self.value, "needs at least one value")
 
-    def forward(self, *inputs: Any) -> Any:
+    def forward(self, *inputs: Array) -> Any:
         need(self.outputs == len(inputs), f"{len(inputs)} inputs need {len(inputs)} outputs, got {self.outputs}")
         return [self._shifted(x, i) for i, x in enumerate(inputs)]
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.layer import Layer, layer
+from anylayer.network import Array
 
 
 @layer("Mish")
@@ -19,5 +20,5 @@ class Mish(Layer):
 
     elementwise = True
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         return x * np.tanh(ops.softplus(x))

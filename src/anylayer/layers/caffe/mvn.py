@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from anylayer.layer import Layer, field, layer, need
+from anylayer.network import Array
 
 
 @layer("MVN")
@@ -25,7 +26,7 @@ class MVN(Layer):
     across_channels: bool = field(2, "bool", False, doc="one mean and deviation for all channels")
     eps: float = field(3, "float", 1e-9, doc="added to the standard deviation")
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         need(len(x.shape) <= 4, f"needs an input of at most 4 axes (N, C, H, W), got shape {tuple(x.shape)}")
         x = x.reshape(*x.shape, *(1,) * (4 - len(x.shape)))
         axes = (1, 2, 3) if self.across_channels else (2, 3)

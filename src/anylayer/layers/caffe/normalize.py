@@ -8,6 +8,7 @@ import numpy as np
 
 from anylayer.layer import Layer, field, layer, need
 from anylayer.layers.caffe._messages import FillerParameter
+from anylayer.network import Array
 
 
 @layer("Normalize")
@@ -33,7 +34,7 @@ class Normalize(Layer):
             self.scale_filler = FillerParameter()
             self.scale_filler.assign({"type": "constant", "value": 1.0})
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         rank = len(x.shape)
         need(2 <= rank <= 4, f"input 0 must be of shape (N, C, H, W), got {tuple(x.shape)}")
         channels = x.shape[1]

@@ -7,6 +7,7 @@ from typing import Any
 from anylayer import ops
 from anylayer.layer import Layer, field, layer, need
 from anylayer.layers.caffe._resampling import need_plane, plane_of
+from anylayer.network import Array
 
 
 @layer("PixelShuffle")
@@ -21,7 +22,7 @@ class PixelShuffle(Layer):
     message = "pixel_shuffle_param"
     upscale_factor: int = field(1, "int32", doc="the output's size over the input's; at least 2")
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         h, w = plane_of(x)
         r = self.upscale_factor
         need(r > 1, f"upscale_factor must be at least 2, got {r}")

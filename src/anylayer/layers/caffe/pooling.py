@@ -15,6 +15,7 @@ from anylayer.layer import Enum, Layer, field, layer, need
 from anylayer.layer.contract import PixelMap
 from anylayer.layers.caffe._axes import need_padded
 from anylayer.layers.caffe._messages import ENGINE
+from anylayer.network import Array
 
 _LOWEST = np.finfo(np.float32).min
 
@@ -184,7 +185,7 @@ class Pooling(Layer):
             )
             need(not (self.has(whole) and self.has(high)), f"give {whole}, or {high} and {wide}, not both")
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         need(len(x.shape) == 4, f"needs an input of 4 axes (N, C, H, W), got shape {tuple(x.shape)}")
         lines = self._lines(x.shape[2], x.shape[3])
         if self.outputs == 1:

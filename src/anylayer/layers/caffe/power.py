@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from anylayer.layer import Layer, field, layer
+from anylayer.network import Array
 
 
 @layer("Power")
@@ -24,7 +25,7 @@ class Power(Layer):
     scale: float = field(2, "float", 1.0, doc="factor of x")
     shift: float = field(3, "float", 0.0, doc="added to scale * x")
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         if self.power * self.scale == 0:
             with np.errstate(all="ignore"):
                 value = np.float32(1) if self.power == 0 else np.float32(self.shift) ** np.float32(self.power)

@@ -12,6 +12,7 @@ from anylayer.layer import Layer, field, layer, need
 from anylayer.layers._detections import LOWEST
 from anylayer.layers._proposals import anchors, best, boxes, check_shapes, clipped, foreground, large
 from anylayer.layers.caffe._param_str import read_param_str
+from anylayer.network import Array
 
 _DEFAULTS: dict[str, Any] = {
     "feat_stride": None,
@@ -67,7 +68,7 @@ class ProposalLayer(Layer):
                 "prototxt: write them into param_str"
             )
 
-    def forward(self, scores: Any, deltas: Any, info: Any) -> Any:
+    def forward(self, scores: Array, deltas: Array, info: Array) -> Any:
         values = self.values
         first = anchors(values["base_size"], values["ratios"], values["scales"], half_even=True)
         check_shapes(scores, deltas, info, len(first))

@@ -8,6 +8,7 @@ import numpy as np
 
 from anylayer.layer import Layer, field, layer, need
 from anylayer.layers.caffe.roi_pooling import regions
+from anylayer.network import Array
 
 
 @layer("PSROIPooling")
@@ -31,7 +32,7 @@ class PSROIPooling(Layer):
         for name in ("output_dim", "group_size"):
             need(getattr(self, name) > 0, f"{name} must be at least 1, got {getattr(self, name)}")
 
-    def forward(self, x: Any, rois: Any) -> Any:
+    def forward(self, x: Array, rois: Array) -> Any:
         rois = regions(x, rois)
         (n, channels, h, w), c, g = x.shape, self.output_dim, self.group_size
         need(

@@ -9,6 +9,7 @@ import numpy as np
 
 from anylayer.layer import Enum, Layer, field, layer
 from anylayer.layers.caffe._axes import canonical
+from anylayer.network import Array
 
 
 @layer("Reduction")
@@ -27,7 +28,7 @@ class Reduction(Layer):
     axis: int = field(2, "int32", 0, doc="first axis to reduce")
     coeff: float = field(3, "float", 1.0, doc="factor of the output")
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         axis = canonical(self.axis, x)
         rows = x.reshape((*x.shape[:axis], prod(x.shape[axis:])))
         if self.operation == "ASUM":

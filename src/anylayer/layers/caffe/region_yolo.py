@@ -8,6 +8,7 @@ from typing import Any
 from anylayer.layer import Layer, Message, field, layer, need
 from anylayer.layers.caffe._axes import canonical
 from anylayer.layers.caffe._regions import in_place
+from anylayer.network import Array
 
 
 class FlattenParameter(Message):
@@ -40,7 +41,7 @@ class RegionYolo(Layer):
     anchors: tuple[float, ...] = field(5, "float", repeated=True, doc="sizes of the boxes; used after this layer")
     mask: tuple[int, ...] = field(6, "int32", repeated=True, doc="the anchors this map is for, without do_softmax")
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         need(self.coords >= 2, f"coords must be at least 2, got {self.coords}")
         need(
             self.do_softmax or self.mask,

@@ -7,6 +7,7 @@ from typing import Any
 from anylayer import ops
 from anylayer.layer import Layer, field, layer
 from anylayer.layers.caffe._messages import ENGINE
+from anylayer.network import Array
 
 
 @layer("ReLU")
@@ -23,5 +24,5 @@ class ReLU(Layer):
     negative_slope: float = field(1, "float", 0.0, doc="factor of negative values (leaky ReLU)")
     engine: str = field(2, ENGINE, "DEFAULT", doc="Caffe's implementation; no effect here")
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         return ops.relu(x) if self.negative_slope == 0 else ops.leaky_relu(x, self.negative_slope)

@@ -10,6 +10,7 @@ from anylayer import ops
 from anylayer.layer import Layer, field, layer, need
 from anylayer.layers.caffe._messages import ENGINE
 from anylayer.layers.caffe.relu import ReLU
+from anylayer.network import Array
 
 
 @layer("ReLU6")
@@ -28,7 +29,7 @@ class ReLU6(Layer):
     negative_slope: float = field(1, "float", 0.0, doc="factor of negative values")
     engine: str = field(2, ENGINE, "DEFAULT", doc="Caffe's implementation; no effect here")
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         need(
             not (self.has("negative_slope") and self.relu_param.has("negative_slope")),
             "give negative_slope in relu6_param or in relu_param, not in both",

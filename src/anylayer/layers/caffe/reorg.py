@@ -6,6 +6,7 @@ from typing import Any
 
 from anylayer.layer import Layer, field, layer
 from anylayer.layers.caffe._reorg import darknet, into_channels, into_pixels
+from anylayer.network import Array
 
 
 @layer("Reorg", dialects=("darknet", "mobilenet-yolo", "yolov2", "atlas"))
@@ -23,7 +24,7 @@ class Reorg(Layer):
     stride: int = field(1, "uint32", doc="side of the blocks of pixels")
     reverse: bool = field(2, "bool", False, doc="move channels into pixels")
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         return into_pixels(x, self.stride) if self.reverse else darknet(x, self.stride)
 
 
@@ -41,5 +42,5 @@ class ReorgAscend(Layer):
     reverse: bool = field(1, "bool", False, doc="move channels into pixels")
     stride: int = field(2, "uint32", 2, doc="side of the blocks of pixels")
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         return into_pixels(x, self.stride) if self.reverse else into_channels(x, self.stride)

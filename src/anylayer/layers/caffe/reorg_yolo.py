@@ -6,6 +6,7 @@ from typing import Any
 
 from anylayer.layer import Layer, field, layer
 from anylayer.layers.caffe._reorg import darknet
+from anylayer.network import Array
 
 
 @layer("ReorgYolo")
@@ -20,5 +21,5 @@ class ReorgYolo(Layer):
     numbers = {"": 215, "model-optimizer": 215}
     stride: int = field(1, "int32", 1, doc="side of the blocks of pixels")
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         return darknet(x, self.stride)

@@ -34,7 +34,7 @@ class Resample(Layer):
     antialias: bool = field(4, "bool", True, doc="whether the filter is wider when the output is smaller")
     factor: float = field(5, "float", 1.0, doc="size of the output over that of the input, without another size")
 
-    def forward(self, x: Any, like: Any = None) -> Any:
+    def forward(self, x: Array, like: Any = None) -> Any:
         h, w = plane_of(x)
         tall, wide = self._size(h, w) if like is None else plane_of(like, "input 1")
         need_plane(tall, wide)

@@ -9,6 +9,7 @@ import numpy as np
 from anylayer import ops
 from anylayer.layer import layer
 from anylayer.layers.caffe._recurrent import RecurrentLayer
+from anylayer.network import Array
 
 
 @layer("RNN")
@@ -22,7 +23,7 @@ class RNN(RecurrentLayer):
     Source: BVLC/caffe src/caffe/layers/rnn_layer.cpp.
     """
 
-    def forward(self, *inputs: Any) -> Any:
+    def forward(self, *inputs: Array) -> Any:
         x, cont, static, (h,) = self.split(inputs)
         d = self.num_output
         w, bias = self.weights(0, d, x.shape[2], "W of x"), self.bias(1, d, "b of h")

@@ -10,6 +10,7 @@ import numpy as np
 from anylayer import ops
 from anylayer.layer import Layer, field, layer, need
 from anylayer.layers.caffe._resampling import need_plane, plane_of
+from anylayer.network import Array
 
 _NOT_QUITE_ONE = np.float32(1 - 2**-20)
 
@@ -79,7 +80,7 @@ class ROIAlign(_ROIAlign):
         super().setup()
         need(0 <= self.roi_end_mode <= 3, f"roi_end_mode must lie in 0..3, got {self.roi_end_mode}")
 
-    def forward(self, x: Any, rois: Any) -> Any:
+    def forward(self, x: Array, rois: Array) -> Any:
         regions = self.regions(rois)
         near, far = regions[:, 1:3], regions[:, 3:5]
         if self.roi_end_mode == 1:
@@ -109,7 +110,7 @@ class ROIAlignAdaptive(_ROIAlign):
     def fits(cls, values: Mapping[str, Any], inputs: int, outputs: int) -> bool:
         return "sampling_ratio" not in values and super().fits(values, inputs, outputs)
 
-    def forward(self, x: Any, rois: Any) -> Any:
+    def forward(self, x: Array, rois: Array) -> Any:
         regions = self.regions(rois)
         return self.align(x, regions[:, 0], regions[:, 1:], self.sampling_ratio, False)
 
@@ -124,5 +125,5 @@ class ROIAlignMaximum(_ROIAlign):
 
     numbers = {"synopsys": 247}
 
-    def forward(self, x: Any, rois: Any) -> Any:
+    def forward(self, x: Array, rois: Array) -> Any:
         need(False, "synopsys-caffe's ROIAlign (the maximum of four fixed samples per bin) is not supported")

@@ -9,6 +9,7 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.layer import Layer, field, layer, need
+from anylayer.network import Array
 
 
 @layer("ROIPooling")
@@ -44,7 +45,7 @@ class ROIPooling(Layer):
                 f"spatial_scale_w={scales[1]:g}",
             )
 
-    def forward(self, x: Any, rois: Any) -> Any:
+    def forward(self, x: Array, rois: Array) -> Any:
         rois = regions(x, rois)
         scale = self.spatial_scale
         if self.has("spatial_scale_h"):
@@ -75,7 +76,7 @@ class MsCnnROIPooling(Layer):
     def setup(self) -> None:
         need_bins(self.pooled_h, self.pooled_w)
 
-    def forward(self, x: Any, rois: Any) -> Any:
+    def forward(self, x: Array, rois: Array) -> Any:
         rois = regions(x, rois)
         if self.pad_ratio != 0:
             start, end = rois[:, 1:3], rois[:, 3:5]

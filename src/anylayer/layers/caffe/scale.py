@@ -7,6 +7,7 @@ from typing import Any
 from anylayer.layer import Layer, field, layer, need
 from anylayer.layers.caffe._axes import broadcast_shape, weight_shape
 from anylayer.layers.caffe._messages import FillerParameter, constant
+from anylayer.network import Array
 
 
 @layer("Scale")
@@ -27,7 +28,7 @@ class Scale(Layer):
     bias_term: bool = field(4, "bool", False, doc="add a bias")
     bias_filler: FillerParameter = field(5, FillerParameter, doc="values of the bias without a file; default 0")
 
-    def forward(self, *inputs: Any) -> Any:
+    def forward(self, *inputs: Array) -> Any:
         need(len(inputs) in (1, 2), f"takes 1 or 2 inputs, got {len(inputs)}")
         x = inputs[0]
         if len(inputs) == 2:

@@ -7,6 +7,7 @@ from typing import Any
 from anylayer import ops
 from anylayer.layer import Layer, field, layer
 from anylayer.layers.caffe._messages import ENGINE
+from anylayer.network import Array
 
 
 @layer("Sigmoid")
@@ -22,5 +23,5 @@ class Sigmoid(Layer):
     numbers = {"": 124}
     engine: str = field(1, ENGINE, "DEFAULT", doc="Caffe's implementation; no effect here")
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         return ops.sigmoid(x)

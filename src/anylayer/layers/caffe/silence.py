@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from anylayer.layer import Layer, layer
+from anylayer.network import Array
 
 
 @layer("Silence")
@@ -16,5 +17,5 @@ class Silence(Layer):
 
     role = "sink"
 
-    def forward(self, *inputs: Any) -> Any:
+    def forward(self, *inputs: Array) -> Any:
         return []

@@ -6,6 +6,7 @@ from typing import Any
 
 from anylayer.layer import Layer, field, layer, need
 from anylayer.layers.caffe._axes import canonical
+from anylayer.network import Array
 
 
 @layer("Slice")
@@ -24,7 +25,7 @@ class Slice(Layer):
     def setup(self) -> None:
         need(not (self.has("axis") and self.has("slice_dim")), "give axis or slice_dim, not both")
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         older = self.has("slice_dim")
         axis = canonical(self.slice_dim, x, "slice_dim") if older else canonical(self.axis, x)
         size = x.shape[axis]

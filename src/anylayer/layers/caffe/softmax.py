@@ -8,6 +8,7 @@ from anylayer import ops
 from anylayer.layer import Layer, field, layer
 from anylayer.layers.caffe._axes import canonical
 from anylayer.layers.caffe._messages import ENGINE
+from anylayer.network import Array
 
 
 @layer("Softmax")
@@ -24,5 +25,5 @@ class Softmax(Layer):
     engine: str = field(1, ENGINE, "DEFAULT", doc="Caffe's implementation; no effect here")
     axis: int = field(2, "int32", 1, doc="axis whose elements sum to 1")
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         return ops.softmax(x, axis=canonical(self.axis, x))

@@ -12,6 +12,7 @@ from anylayer.layer import layer, need
 from anylayer.layers.caffe._axes import canonical
 from anylayer.layers.caffe._losses import LossLayer
 from anylayer.layers.caffe.softmax import Softmax
+from anylayer.network import Array
 
 _TINY = np.finfo(np.float32).tiny
 
@@ -28,7 +29,7 @@ class SoftmaxWithLoss(LossLayer):
     also = {"softmax_param": Softmax}
     softmax_param: Softmax
 
-    def forward(self, x: Any, label: Any) -> Any:
+    def forward(self, x: Array, label: Array) -> Any:
         weights = len(self.settings.get("loss_weight", ()))
         need(
             self.outputs in (1, weights),

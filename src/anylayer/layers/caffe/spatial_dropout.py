@@ -6,6 +6,7 @@ from typing import Any
 
 from anylayer.layer import Layer, field, layer, need
 from anylayer.layers.caffe._messages import is_training
+from anylayer.network import Array
 
 
 @layer("SpatialDropout")
@@ -28,7 +29,7 @@ class SpatialDropout(Layer):
             "Remove the field for the mean prediction",
         )
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         if is_training(self):
             self.note("SpatialDropout at TRAIN is random; it is taken as the identity here")
         return x

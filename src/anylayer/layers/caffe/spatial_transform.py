@@ -6,6 +6,7 @@ from typing import Any
 
 from anylayer.layer import Layer, layer
 from anylayer.layers.caffe.spatial_transformer import AscendTransform
+from anylayer.network import Array
 
 
 @layer("SpatialTransform")
@@ -21,5 +22,5 @@ class SpatialTransform(AscendTransform, Layer):
     message = "spatial_transform_param"
     numbers = {"": 153, "ascend": 153}
 
-    def forward(self, x: Any, theta: Any = None) -> Any:
+    def forward(self, x: Array, theta: Any = None) -> Any:
         return self.apply(x, theta)

@@ -119,7 +119,7 @@ class SpatialTransformer(Layer):
         need(self.transform_type == "affine", f"transform_type must be 'affine', got {self.transform_type!r}")
         need(self.sampler_type == "bilinear", f"sampler_type must be 'bilinear', got {self.sampler_type!r}")
 
-    def forward(self, x: Any, theta: Any = None) -> Any:
+    def forward(self, x: Array, theta: Any = None) -> Any:
         if self.spatial_transform_param.written:
             return self.spatial_transform_param.apply(x, theta)
         h, w = plane_of(x)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from anylayer.layer import Layer, layer
+from anylayer.network import Array
 
 
 @layer("Split")
@@ -16,5 +17,5 @@ class Split(Layer):
 
     elementwise = True
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         return [x] * self.outputs

@@ -10,6 +10,7 @@ from anylayer.graph.symbolic import is_symbolic
 from anylayer.layer import Enum, Layer, field, layer, need
 from anylayer.layers.caffe._messages import ENGINE
 from anylayer.layers.caffe.pooling import Line, pool
+from anylayer.network import Array
 
 
 @layer("SPP")
@@ -33,7 +34,7 @@ class SPP(Layer):
             "pool STOCHASTIC selects random cells, so its output is not defined; Caffe has it on GPUs only",
         )
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         need(len(x.shape) == 4, f"needs an input of 4 axes (N, C, H, W), got shape {tuple(x.shape)}")
         n, _, height, width = x.shape
         need(height > 0 and width > 0, f"needs a map with pixels, got shape {tuple(x.shape)}")

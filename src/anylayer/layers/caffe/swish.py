@@ -8,6 +8,7 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.layer import Layer, field, layer
+from anylayer.network import Array
 
 
 @layer("Swish")
@@ -23,5 +24,5 @@ class Swish(Layer):
     numbers = {"": 147}
     beta: float = field(1, "float", 1.0, doc="factor of x inside the sigmoid")
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         return x * ops.sigmoid(x if self.beta == 1 else x * np.float32(self.beta))

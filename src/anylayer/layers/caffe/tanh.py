@@ -8,6 +8,7 @@ import numpy as np
 
 from anylayer.layer import Layer, field, layer
 from anylayer.layers.caffe._messages import ENGINE
+from anylayer.network import Array
 
 
 @layer("TanH")
@@ -23,5 +24,5 @@ class TanH(Layer):
     numbers = {"": 127}
     engine: str = field(1, ENGINE, "DEFAULT", doc="Caffe's implementation; no effect here")
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         return np.tanh(x)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from anylayer.layer import Layer, field, layer
+from anylayer.network import Array
 
 
 @layer("Threshold")
@@ -22,5 +23,5 @@ class Threshold(Layer):
     numbers = {"": 128}
     threshold: float = field(1, "float", 0.0, doc="values above it give 1")
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         return (x > np.float32(self.threshold)).astype(np.float32)

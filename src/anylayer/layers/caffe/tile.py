@@ -9,6 +9,7 @@ import numpy as np
 
 from anylayer.layer import Layer, field, layer, need
 from anylayer.layers.caffe._axes import canonical
+from anylayer.network import Array
 
 
 @layer("Tile")
@@ -26,7 +27,7 @@ class Tile(Layer):
     def setup(self) -> None:
         need(self.tiles > 0, f"tiles must be positive, got {self.tiles}")
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         axis = canonical(self.axis, x)
         limit = 2**31 - 1  # limit on the elements of a blob in Caffe's blob.cpp
         count = prod(d for d in x.shape if isinstance(d, int)) * self.tiles

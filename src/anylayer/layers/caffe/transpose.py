@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from anylayer.layer import Layer, field, layer, need
+from anylayer.network import Array
 
 
 @layer("Transpose")
@@ -19,7 +20,7 @@ class Transpose(Layer):
         1, "int32", repeated=True, doc="all axes of the input, in the order of the output"
     )
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         need(not self.in_place, "cannot work in place: give the top another name than the bottom")
         rank = len(x.shape)
         need(

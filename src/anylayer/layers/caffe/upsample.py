@@ -12,6 +12,7 @@ from anylayer import ops
 from anylayer.errors import wording
 from anylayer.layer import Enum, Layer, field, layer, need
 from anylayer.layers.caffe._resampling import align_corners, by_matrices, need_plane, plane_of, repeat_pixels
+from anylayer.network import Array
 
 
 @layer("Upsample", dialects=("ascend", "darknet"))
@@ -35,7 +36,7 @@ class Upsample(Layer):
     def fits(cls, values: Mapping[str, Any], inputs: int, outputs: int) -> bool:
         return inputs == 1 and super().fits(values, inputs, outputs)
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         plane_of(x)
         tall, wide = (self.stride, self.stride) if self.has("stride") else (self.stride_h, self.stride_w)
         if self.has("scale") and not (self.has("stride") or self.has("stride_h") or self.has("stride_w")):
@@ -78,7 +79,7 @@ class UpsampleNearest(Layer):
         whole = isinstance(scale, (int, float)) and 1 <= scale < math.inf and scale == int(scale)
         return inputs == 1 and whole and super().fits(values, inputs, outputs)
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         need(len(x.shape) >= 2, f"input 0 must be of shape (..., H, W), got {tuple(x.shape)}")
         scale = int(self.scale) if math.isfinite(self.scale) else 0
         need(scale == self.scale and scale >= 1, f"scale must be an integer of at least 1, got {self.scale:g}")
@@ -115,7 +116,7 @@ class Unpool(Layer):
         neither = not self.has("scale_h") and not self.has("scale_w")
         need(sized or both or neither, "give upsample_h and upsample_w, or scale, or scale_h and scale_w")
 
-    def forward(self, x: Any, mask: Any) -> Any:
+    def forward(self, x: Array, mask: Array) -> Any:
         h, w = plane_of(x)
         need(
             tuple(mask.shape) == tuple(x.shape),
@@ -162,7 +163,7 @@ class UpsampleTo(Layer):
         sized = {"height", "width"} <= set(values) or {"height_scale", "width_scale"} <= set(values)
         return (inputs == 2 or (inputs == 1 and sized)) and super().fits(values, inputs, outputs)
 
-    def forward(self, x: Any, like: Any = None) -> Any:
+    def forward(self, x: Array, like: Any = None) -> Any:
         h, w = plane_of(x)
         tall, wide = self._size(h, w) if like is None else plane_of(like, "input 1")
         need_plane(tall, wide)

@@ -8,6 +8,7 @@ import numpy as np
 
 from anylayer.layer import Layer, field, layer, need
 from anylayer.layers.caffe._regions import Scores, activate, split
+from anylayer.network import Array
 
 
 @layer("Yolo")
@@ -48,7 +49,7 @@ class Yolo(Layer):
         if self.softmaxtree:
             self.note("softmaxtree is ignored, as on Ascend")
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         need(self.outputs == 3, f"Yolo has three outputs (coordinates, objectness, classes), got {self.outputs}")
         v = split(x, self.boxes, 4, self.classes)
         scores, raw = self._rule()

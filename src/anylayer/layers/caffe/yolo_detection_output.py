@@ -10,6 +10,7 @@ from anylayer import ops
 from anylayer.layer import Layer, field, layer, need
 from anylayer.layers._detections import below
 from anylayer.layers.caffe._yolo import cells, check, corners, decode, detections
+from anylayer.network import Array
 
 
 @layer("YoloDetectionOutput")
@@ -41,7 +42,7 @@ class YoloDetectionOutput(Layer):
             f"num_box={self.num_box} needs {2 * self.num_box} biases, got {len(self.biases)}",
         )
 
-    def forward(self, *maps: Any) -> Any:
+    def forward(self, *maps: Array) -> Any:
         need(len(maps) in (1, 2), f"takes one or two maps, got {len(maps)}")
         anchors = np.array(self.biases, np.float32)[: 2 * self.num_box].reshape(-1, 2)
         boxes, labels, scores = zip(*(self.of_map(x, anchors) for x in maps))

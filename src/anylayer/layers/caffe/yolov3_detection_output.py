@@ -9,6 +9,7 @@ import numpy as np
 from anylayer import ops
 from anylayer.layer import Layer, field, layer, need
 from anylayer.layers.caffe._yolo import cells, check, corners, decode, detections
+from anylayer.network import Array
 
 
 @layer("Yolov3DetectionOutput")
@@ -53,7 +54,7 @@ class Yolov3DetectionOutput(Layer):
             f"mask_group_num={groups} needs as many anchors_scale, got {len(self.anchors_scale)}",
         )
 
-    def forward(self, *maps: Any) -> Any:
+    def forward(self, *maps: Array) -> Any:
         need(
             len(maps) == self.mask_group_num,
             f"mask_group_num={self.mask_group_num} needs as many inputs, got {len(maps)}",

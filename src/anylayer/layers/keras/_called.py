@@ -12,7 +12,7 @@ from anylayer.errors import LayerError, nearest
 from anylayer.layer import need
 from anylayer.layers._family import define
 from anylayer.layers.keras._base import KerasLayer, with_inputs
-from anylayer.network import Node
+from anylayer.network import Array, Node
 
 Function = Callable[..., Any]
 
@@ -41,7 +41,7 @@ class Called(KerasLayer):
             if name not in (keywords or ()):
                 raise LayerError(f"has no argument '{name}'{nearest(name, keywords or ())}")
 
-    def forward(self, *inputs: Any) -> Any:
+    def forward(self, *inputs: Array) -> Any:
         """Return the result of the function, with float64 cast to float32."""
         args, kwargs = with_inputs(self.call["args"], inputs), with_inputs(self.given, inputs)
         try:

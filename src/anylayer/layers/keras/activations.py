@@ -12,6 +12,7 @@ from anylayer.layer.arguments import axis_of
 from anylayer.layer.fields import attribute
 from anylayer.layers.keras import _activations
 from anylayer.layers.keras._base import KerasLayer
+from anylayer.network import Array
 
 
 class ElementwiseLayer(KerasLayer):
@@ -31,7 +32,7 @@ class Activation(ElementwiseLayer):
 
     activation: Any = attribute("any", doc="name of the function, or a serialized function")
 
-    def forward(self, x: Any, mask: Any = None) -> Any:
+    def forward(self, x: Array, mask: Any = None) -> Any:
         return _activations.activation(self.activation, self.dialect)(x)
 
 
@@ -47,7 +48,7 @@ class ReLU(ElementwiseLayer):
     negative_slope: Any = attribute("any", 0.0, doc="slope below the threshold")
     threshold: Any = attribute("any", 0.0, doc="threshold from which x is passed on")
 
-    def forward(self, x: Any, mask: Any = None) -> Any:
+    def forward(self, x: Array, mask: Any = None) -> Any:
         slope, threshold = _real(self.negative_slope or 0.0), _real(self.threshold or 0.0)
         limit = None if self.max_value is None else _real(self.max_value)
         return _activations.relu(x, slope, limit, threshold)
@@ -64,7 +65,7 @@ class LeakyReLU(ElementwiseLayer):
     negative_slope: Any = attribute("any", None, doc="slope of the negative part; default 0.3")
     alpha: Any = attribute("any", None, doc="name of negative_slope in Keras 2")
 
-    def forward(self, x: Any, mask: Any = None) -> Any:
+    def forward(self, x: Array, mask: Any = None) -> Any:
         slope = next((v for v in (self.negative_slope, self.alpha) if v is not None), 0.3)
         return ops.leaky_relu(x, alpha=_real(_unwrapped(slope)))
 
@@ -79,7 +80,7 @@ class ELU(ElementwiseLayer):
 
     alpha: Any = attribute("any", 1.0, doc="-alpha is the limit for x towards minus infinity")
 
-    def forward(self, x: Any, mask: Any = None) -> Any:
+    def forward(self, x: Array, mask: Any = None) -> Any:
         return ops.elu(x, alpha=_real(_unwrapped(self.alpha)))
 
 
@@ -92,7 +93,7 @@ class ThresholdedReLU(ElementwiseLayer):
 
     theta: Any = attribute("any", 1.0, doc="the threshold")
 
-    def forward(self, x: Any, mask: Any = None) -> Any:
+    def forward(self, x: Array, mask: Any = None) -> Any:
         return np.where(x > np.float32(_real(_unwrapped(self.theta))), x, np.float32(0))
 
 
@@ -107,7 +108,7 @@ class PReLU(ElementwiseLayer):
 
     shared_axes: Any = attribute("any", None, doc="axes along which alpha does not vary, counted from 1")
 
-    def forward(self, x: Any, mask: Any = None) -> Any:
+    def forward(self, x: Array, mask: Any = None) -> Any:
         shared = self.shared_axes or []
         axes = {
             axis_of(a, len(x.shape), "shared_axes") for a in (shared if isinstance(shared, list) else [shared])
@@ -127,7 +128,7 @@ class Softmax(ElementwiseLayer):
 
     axis: Any = attribute("any", -1, doc="axis or axes of the sum")
 
-    def forward(self, x: Any, mask: Any = None) -> Any:
+    def forward(self, x: Array, mask: Any = None) -> Any:
         if mask is not None:
             x = x + (np.float32(1) - mask.astype(np.float32)) * np.float32(-3e38)
         axes = self.axis if isinstance(self.axis, list) else [self.axis]

@@ -12,6 +12,7 @@ from anylayer.layer import layer, need
 from anylayer.layer.arguments import axis_of
 from anylayer.layer.fields import attribute
 from anylayer.layers.keras._base import KerasLayer, one_of
+from anylayer.network import Array
 
 _LOW = np.float32(-1e9)
 
@@ -115,7 +116,7 @@ class MultiHeadAttention(Heads):
     attention_axes: Any = attribute("any", None, doc="axes that are attended over; none: all but batch and last")
     softmax_robust_masking: Any = attribute("any", None, doc="how Keras 2 masks; does not affect the result")
 
-    def forward(self, *inputs: Any) -> Any:
+    def forward(self, *inputs: Array) -> Any:
         query, value, key, given = self.taken(inputs)
         axes, heads, size = self._axes(query), self.num_heads, self.value_dim or self.key_dim
         q, index = self.projected(0, query, heads, self.key_dim, "query")
@@ -172,7 +173,7 @@ class GroupedQueryAttention(Heads):
     num_query_heads: int = attribute("int64", doc="number of heads")
     num_key_value_heads: int = attribute("int64", doc="number of groups; must divide num_query_heads")
 
-    def forward(self, *inputs: Any) -> Any:
+    def forward(self, *inputs: Array) -> Any:
         query, value, key, given = self.taken(inputs)
         heads, groups, size = self.num_query_heads, self.num_key_value_heads, self.head_dim
         need(
@@ -206,7 +207,7 @@ class Unprojected(KerasLayer):
         """Return the scores (N, T, S)."""
         raise NotImplementedError
 
-    def forward(self, *inputs: Any) -> Any:
+    def forward(self, *inputs: Array) -> Any:
         args, given = self.arguments(inputs)
         need(len(args) in (2, 3), f"takes [query, value] or [query, value, key], got {len(args)} inputs")
         query, value, key = args[0], args[1], args[-1]

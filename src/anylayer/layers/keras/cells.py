@@ -9,6 +9,7 @@ from anylayer.layer import layer, need
 from anylayer.layer.fields import attribute
 from anylayer.layers.keras._base import KerasLayer
 from anylayer.layers.keras.recurrent import GRU, LSTM, SequenceLayer, SimpleRNN
+from anylayer.network import Array
 
 
 @layer("LSTMCell")
@@ -59,7 +60,7 @@ class RNN(KerasLayer):
     stateful: bool = attribute("bool", False, doc="whether Keras keeps the state from call to call")
     zero_output_for_mask: bool = attribute("bool", False, doc="whether the output of masked steps is zero")
 
-    def forward(self, x: Any, mask: Any = None) -> Any:
+    def forward(self, x: Array, mask: Any = None) -> Any:
         cells = self._cells()
         first, states = 0, []
         for i, spec in enumerate(cells):

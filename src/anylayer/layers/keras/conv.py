@@ -9,6 +9,7 @@ from anylayer.layer import layer, need
 from anylayer.layer.arguments import channels_first, restored
 from anylayer.layer.fields import attribute
 from anylayer.layers.keras._spatial import ConvolutionLayer, kernel_first
+from anylayer.network import Array
 
 
 class Conv(ConvolutionLayer):
@@ -16,7 +17,7 @@ class Conv(ConvolutionLayer):
 
     filters: int = attribute("int64", doc="number of output channels")
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         self.need_rank(x)
         x = channels_first(x, self.data_format)
         channels = x.shape[1]

@@ -12,6 +12,7 @@ from anylayer.layer.arguments import channels_first, restored
 from anylayer.layer.fields import attribute
 from anylayer.layers.keras._activations import activation
 from anylayer.layers.keras._spatial import ConvolutionLayer, kernel_first
+from anylayer.network import Array
 
 
 class ConvLSTM(ConvolutionLayer):
@@ -43,7 +44,7 @@ class ConvLSTM(ConvolutionLayer):
         if self.stateful:
             self.note("stateful: each call starts with a zero state, whereas Keras keeps the state between calls")
 
-    def forward(self, *inputs: Any) -> Any:
+    def forward(self, *inputs: Array) -> Any:
         args, kwargs = self.arguments(inputs)
         x, given = args[0], kwargs.get("initial_state", args[1:])
         need(len(x.shape) == self.rank + 3, f"takes a sequence of rank {self.rank + 3}, got {tuple(x.shape)}")

@@ -12,6 +12,7 @@ from anylayer.layer.arguments import channels_first, extent, restored
 from anylayer.layer.fields import attribute
 from anylayer.layers.keras._base import numbers
 from anylayer.layers.keras._spatial import ConvolutionLayer
+from anylayer.network import Array
 
 
 class ConvTranspose(ConvolutionLayer):
@@ -26,7 +27,7 @@ class ConvTranspose(ConvolutionLayer):
         given = self.output_padding
         self.extra = None if given is None else numbers(given, self.rank, "output_padding")
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         self.need_rank(x)
         x = channels_first(x, self.data_format)
         w = self.blob(0, (*self.kernel, self.filters, x.shape[1]), what="kernel")

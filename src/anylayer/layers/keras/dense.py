@@ -10,6 +10,7 @@ from anylayer.layer import layer, need
 from anylayer.layer.fields import attribute
 from anylayer.layers.keras._activations import activation
 from anylayer.layers.keras._base import KerasLayer
+from anylayer.network import Array
 
 
 @layer("Dense")
@@ -27,7 +28,7 @@ class Dense(KerasLayer):
     use_bias: bool = attribute("bool", True, doc="whether a bias is added")
     activation: Any = attribute("any", None, doc="activation function of the output")
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         need(len(x.shape) >= 2, f"takes an input of rank 2 or more, got {tuple(x.shape)}")
         y = x @ self.blob(0, (x.shape[-1], self.units), what="kernel")
         if self.use_bias:
@@ -51,7 +52,7 @@ class EinsumDense(KerasLayer):
     bias_axes: Any = attribute("any", None, doc="letters of the output axes along which the bias varies")
     activation: Any = attribute("any", None, doc="activation function of the output")
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         first, kernel, result, given, made = self._shapes(x)
         sizes = {**dict(zip(result, made)), **dict(zip(first, given))}
         need(

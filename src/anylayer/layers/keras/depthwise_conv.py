@@ -11,6 +11,7 @@ from anylayer.layer import layer, need
 from anylayer.layer.arguments import channels_first, restored
 from anylayer.layer.fields import attribute
 from anylayer.layers.keras._spatial import ConvolutionLayer, kernel_first
+from anylayer.network import Array
 
 
 class Depthwise(ConvolutionLayer):
@@ -42,7 +43,7 @@ class Depthwise(ConvolutionLayer):
             group=channels,
         )
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         self.need_rank(x)
         x = channels_first(x, self.data_format)
         y = self.depthwise(x, self.bias(1, x.shape[1] * self.depth_multiplier), "kernel")
@@ -84,7 +85,7 @@ class Separable(Depthwise):
         super().setup()
         need(type(self.filters) is int, f"parameter 'filters' must be an integer, got {self.filters!r}")
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         self.need_rank(x)
         x = self.depthwise(channels_first(x, self.data_format), None, "depthwise kernel")
         ones = (1,) * self.rank

@@ -9,6 +9,7 @@ import numpy as np
 from anylayer.layer import layer, need
 from anylayer.layer.fields import attribute
 from anylayer.layers.keras._base import FORMATS, Spatial, by_rank
+from anylayer.network import Array
 
 
 class GlobalPooling(Spatial):
@@ -30,14 +31,14 @@ class GlobalPooling(Spatial):
 class GlobalAveragePooling(GlobalPooling):
     """The mean of each channel."""
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         return np.mean(x, axis=self.axes(x), keepdims=self.keepdims)
 
 
 class GlobalMaxPooling(GlobalPooling):
     """The maximum of each channel."""
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         return np.max(x, axis=self.axes(x), keepdims=self.keepdims)
 
 
@@ -54,7 +55,7 @@ class GlobalAveragePooling1D(GlobalAveragePooling):
     masks = "takes"
     called_with = frozenset({"mask"})
 
-    def forward(self, x: Any, mask: Any = None) -> Any:
+    def forward(self, x: Array, mask: Any = None) -> Any:
         axes = self.axes(x)
         if mask is None:
             return np.mean(x, axis=axes, keepdims=self.keepdims)

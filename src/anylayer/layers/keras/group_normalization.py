@@ -10,6 +10,7 @@ from anylayer.layer import layer, need
 from anylayer.layer.arguments import axis_of
 from anylayer.layer.fields import attribute
 from anylayer.layers.keras._base import KerasLayer
+from anylayer.network import Array
 
 
 @layer("GroupNormalization")
@@ -30,7 +31,7 @@ class GroupNormalization(KerasLayer):
     center: bool = attribute("bool", True, doc="whether beta is added")
     scale: bool = attribute("bool", True, doc="whether gamma multiplies")
 
-    def forward(self, x: Any, mask: Any = None) -> Any:
+    def forward(self, x: Array, mask: Any = None) -> Any:
         axis = axis_of(self.axis, len(x.shape))
         channels = x.shape[axis]
         groups = channels if self.groups == -1 else self.groups

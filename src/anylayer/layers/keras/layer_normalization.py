@@ -10,6 +10,7 @@ from anylayer.layer import layer
 from anylayer.layer.arguments import axis_of
 from anylayer.layer.fields import attribute
 from anylayer.layers.keras._base import KerasLayer
+from anylayer.network import Array
 
 
 def axes_of(given: Any, rank: int) -> tuple[int, ...]:
@@ -36,7 +37,7 @@ class LayerNormalization(KerasLayer):
     scale: bool = attribute("bool", True, doc="whether gamma multiplies")
     rms_scaling: bool = attribute("bool", False, doc="whether the mean is not subtracted and beta not added")
 
-    def forward(self, x: Any, mask: Any = None) -> Any:
+    def forward(self, x: Array, mask: Any = None) -> Any:
         axes = axes_of(self.axis, len(x.shape))
         sizes = tuple(x.shape[a] for a in axes)
         wide = tuple(n if a in axes else 1 for a, n in enumerate(x.shape))
@@ -70,7 +71,7 @@ class RMSNormalization(KerasLayer):
     axis: Any = attribute("any", -1, doc="axis or axes that are normalized together")
     epsilon: float = attribute("double", 1e-6, doc="added to the mean of the squares")
 
-    def forward(self, x: Any, mask: Any = None) -> Any:
+    def forward(self, x: Array, mask: Any = None) -> Any:
         axes = axes_of(self.axis, len(x.shape))
         wide = tuple(n if a in axes else 1 for a, n in enumerate(x.shape))
         scale = self.blob(0, tuple(x.shape[a] for a in axes), what="scale").reshape(wide)

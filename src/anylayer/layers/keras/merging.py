@@ -13,6 +13,7 @@ from anylayer.layer.arguments import axis_of
 from anylayer.layer.fields import attribute
 from anylayer.layers._family import define
 from anylayer.layers.keras._base import KerasLayer
+from anylayer.network import Array
 
 
 class Merge(KerasLayer):
@@ -42,7 +43,7 @@ class Folded(Merge):
 
     function: Callable[[Any, Any], Any]
 
-    def forward(self, *inputs: Any) -> Any:
+    def forward(self, *inputs: Array) -> Any:
         return self.joined(inputs, type(self).function)
 
 
@@ -71,7 +72,7 @@ class Subtract(Merge):
     Source: keras/src/layers/merging/subtract.py.
     """
 
-    def forward(self, a: Any, b: Any) -> Any:
+    def forward(self, a: Array, b: Array) -> Any:
         return self.joined([a, b], np.subtract)
 
 
@@ -83,7 +84,7 @@ class Average(Merge):
     Source: keras/src/layers/merging/average.py.
     """
 
-    def forward(self, *inputs: Any) -> Any:
+    def forward(self, *inputs: Array) -> Any:
         return self.joined(inputs, np.add) / np.float32(len(inputs))
 
 
@@ -98,7 +99,7 @@ class Concatenate(KerasLayer):
     masks = "joins"
     axis: int = attribute("int64", -1, doc="axis along which the inputs are concatenated")
 
-    def forward(self, *inputs: Any) -> Any:
+    def forward(self, *inputs: Array) -> Any:
         need(len(inputs) >= 1, "takes 1 or more inputs, got 0")
         axis = axis_of(self.axis, len(inputs[0].shape))
         for x in inputs[1:]:
@@ -123,7 +124,7 @@ class Dot(KerasLayer):
     axes: Any = attribute("any", doc="axis of both inputs, or of each, that is summed over")
     normalize: bool = attribute("bool", False, doc="whether the vectors are first scaled to length 1")
 
-    def forward(self, a: Any, b: Any) -> Any:
+    def forward(self, a: Array, b: Array) -> Any:
         given = self.axes if isinstance(self.axes, list) else [self.axes, self.axes]
         need(
             len(given) == 2 and all(type(i) is int for i in given),

@@ -10,6 +10,7 @@ from anylayer.layer import layer, need
 from anylayer.layer.fields import attribute
 from anylayer.layers.keras._base import KerasLayer
 from anylayer.layers.keras.layer_normalization import axes_of
+from anylayer.network import Array
 
 _SMALLEST_DEVIATION = np.float32(1e-7)
 
@@ -33,7 +34,7 @@ class Normalization(KerasLayer):
     variance: Any = attribute("any", None, doc="the variance, where it is not a weight")
     invert: bool = attribute("bool", False, doc="whether the normalization is inverted")
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         x = x.astype(np.float32)
         axes = axes_of([] if self.axis is None else self.axis, len(x.shape))
         sizes = tuple(x.shape[a] for a in axes)
@@ -74,7 +75,7 @@ class LayerScale(KerasLayer):
 
     projection_dim: int = attribute("int64", doc="number of channels")
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         return x * self.blob(0, (self.projection_dim,), what="gamma")
 
 
@@ -91,7 +92,7 @@ class Rescaling(KerasLayer):
     scale: Any = attribute("any", doc="the factor: one number, or one per channel")
     offset: Any = attribute("any", 0.0, doc="what is added: one number, or one per channel")
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         return x.astype(np.float32) * _number(self.scale) + _number(self.offset)
 
 

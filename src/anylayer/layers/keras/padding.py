@@ -9,6 +9,7 @@ import numpy as np
 from anylayer.layer import need
 from anylayer.layer.fields import attribute
 from anylayer.layers.keras._base import Spatial, by_rank, numbers
+from anylayer.network import Array
 
 
 class Borders(Spatial):
@@ -40,7 +41,7 @@ class ZeroPadding(Borders):
 
     padding: Any = attribute("any", 1, doc="zeros before and after each axis")
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         return np.pad(x, self.pairs(self.padding, "padding", len(x.shape)))
 
 
@@ -49,7 +50,7 @@ class Cropping(Borders):
 
     cropping: Any = attribute("any", 1, doc="cells removed before and after each axis")
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         pairs = self.pairs(self.cropping, "cropping", len(x.shape))
         for axis, (size, pair) in enumerate(zip(x.shape, pairs)):
             need(

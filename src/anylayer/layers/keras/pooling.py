@@ -10,6 +10,7 @@ from anylayer.layer.arguments import channels_first, restored
 from anylayer.layer.fields import attribute
 from anylayer.layers.keras._base import by_rank, positive
 from anylayer.layers.keras._spatial import WindowLayer
+from anylayer.network import Array
 
 
 class PoolingLayer(WindowLayer):
@@ -33,14 +34,14 @@ class PoolingLayer(WindowLayer):
 class MaxPooling(PoolingLayer):
     """The maximum of each window."""
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         return self.pooled(x, ops.max_pool)
 
 
 class AveragePooling(PoolingLayer):
     """The mean of each window."""
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         return self.pooled(x, ops.average_pool)
 
 

@@ -42,7 +42,7 @@ class SequenceLayer(KerasLayer):
     time_major: bool = attribute("bool", False, doc="whether the sequence is (T, N, C)")
     zero_output_for_mask: bool = attribute("bool", False, doc="whether the output of masked steps is zero")
 
-    def forward(self, *inputs: Any) -> Any:
+    def forward(self, *inputs: Array) -> Any:
         """Return the output, then the arrays of the last state when return_state is set."""
         args, kwargs = self.arguments(inputs)
         given = kwargs.get("initial_state", args[1:])

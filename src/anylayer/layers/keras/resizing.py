@@ -11,6 +11,7 @@ from anylayer.layer.arguments import channels_first, restored
 from anylayer.layer.fields import attribute
 from anylayer.layers.keras._base import KerasLayer, Spatial, one_of, positive
 from anylayer.layers.keras._resampling import METHODS, resampled
+from anylayer.network import Array
 
 
 class Images(Spatial):
@@ -75,7 +76,7 @@ class Resizing(Images):
         )
         need(self.fill_mode == "constant", f"fill_mode must be 'constant', got '{self.fill_mode}'")
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         y = self.images(x)
         if self.crop_to_aspect_ratio:
             y = cropped_to(y, self.height, self.width)
@@ -96,7 +97,7 @@ class CenterCrop(Images):
     height: int = attribute("int64", doc="height of the output")
     width: int = attribute("int64", doc="width of the output")
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         y = self.images(x)
         top, left = y.shape[2] - self.height, y.shape[3] - self.width
         if top >= 0 and left >= 0:
@@ -124,7 +125,7 @@ class UpSampling2D(Images):
         self.interpolation = one_of(self.interpolation.lower(), METHODS, "interpolation")
         self.factors = positive(self.size, 2, "size")
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         need(len(x.shape) == 4, f"takes images of rank 4, got {tuple(x.shape)}")
         y = channels_first(x, self.data_format)
         if self.interpolation == "nearest":
@@ -145,7 +146,7 @@ class UpSampling1D(KerasLayer):
 
     size: int = attribute("int64", 2, doc="number of repetitions")
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         need(len(x.shape) == 3, f"takes an input of rank 3, got {tuple(x.shape)}")
         return np.repeat(x, self.size, axis=1)
 
@@ -160,7 +161,7 @@ class UpSampling3D(Spatial):
 
     size: Any = attribute("any", 2, doc="number of repetitions per axis")
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         need(len(x.shape) == 5, f"takes an input of rank 5, got {tuple(x.shape)}")
         y = channels_first(x, self.data_format)
         for axis, factor in enumerate(positive(self.size, 3, "size")):

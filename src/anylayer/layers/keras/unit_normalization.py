@@ -10,6 +10,7 @@ from anylayer.layer import layer
 from anylayer.layer.fields import attribute
 from anylayer.layers.keras._base import KerasLayer
 from anylayer.layers.keras.layer_normalization import axes_of
+from anylayer.network import Array
 
 
 @layer("UnitNormalization")
@@ -25,6 +26,6 @@ class UnitNormalization(KerasLayer):
 
     axis: Any = attribute("any", -1, doc="axis or axes of the vectors that get length 1")
 
-    def forward(self, x: Any, mask: Any = None) -> Any:
+    def forward(self, x: Array, mask: Any = None) -> Any:
         squares = np.sum(x * x, axis=axes_of(self.axis, len(x.shape)), keepdims=True)
         return x / np.sqrt(np.maximum(squares, np.float32(1e-24)))

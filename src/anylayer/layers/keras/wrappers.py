@@ -12,6 +12,7 @@ from anylayer.layer import layer, need
 from anylayer.layer.fields import attribute
 from anylayer.layers.keras._base import KerasLayer
 from anylayer.layers.keras.recurrent import SequenceLayer
+from anylayer.network import Array
 
 _MODES = ("concat", "sum", "ave", "mul", None)
 
@@ -40,7 +41,7 @@ class Bidirectional(KerasLayer):
             self.merge_mode in _MODES, f"merge_mode must be concat, sum, ave, mul or none, got {self.merge_mode!r}"
         )
 
-    def forward(self, *inputs: Any) -> Any:
+    def forward(self, *inputs: Array) -> Any:
         args, kwargs = self.arguments(inputs)
         given = kwargs.get("initial_state", args[1:])
         half, count = len(given) // 2, len(self._blobs) // 2
@@ -89,7 +90,7 @@ class TimeDistributed(KerasLayer):
 
     layer: Any = attribute("any", doc="the wrapped layer")
 
-    def forward(self, x: Any, mask: Any = None) -> Any:
+    def forward(self, x: Array, mask: Any = None) -> Any:
         need(len(x.shape) >= 3, f"takes a sequence of rank 3 or more, got {tuple(x.shape)}")
         made = self.inner(self.layer, 0)
         n, t, *rest = x.shape
@@ -105,7 +106,7 @@ class Join(KerasLayer):
     (N, T, ...) to (N * T, ...). Source: keras/src/layers/rnn/time_distributed.py.
     """
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         need(len(x.shape) >= 2, f"takes a sequence of rank 2 or more, got {tuple(x.shape)}")
         return x.reshape(x.shape[0] * x.shape[1], *x.shape[2:])
 
@@ -118,5 +119,5 @@ class Part(KerasLayer):
     keras/src/layers/rnn/time_distributed.py.
     """
 
-    def forward(self, y: Any, x: Any) -> Any:
+    def forward(self, y: Array, x: Array) -> Any:
         return y.reshape(x.shape[0], x.shape[1], *y.shape[1:])

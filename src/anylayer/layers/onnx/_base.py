@@ -21,7 +21,7 @@ from anylayer.layers.onnx._old import upgraded
 from anylayer.layers.onnx._record import at_least, attributes, default_value, is_static, recorded
 from anylayer.layers.onnx._sequences import RECURRENT, batch_first
 from anylayer.libraries.onnx import defs, latest, reference, schema
-from anylayer.network import Node
+from anylayer.network import Array, Node
 from anylayer.tracing import is_traced
 
 _UNSUPPORTED_BY_ENGINES = frozenset(("bool", "int8", "int16", "uint8", "uint16", "uint32", "uint64"))
@@ -94,7 +94,7 @@ class Standard(Layer):
             spell_out(made)
         return made
 
-    def forward(self, *inputs: Any) -> Any:
+    def forward(self, *inputs: Array) -> Any:
         made = self.call(list(inputs))
         if not any(map(is_traced, made.inputs)):
             return self.computed(made)

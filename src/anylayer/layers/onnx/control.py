@@ -14,7 +14,7 @@ from anylayer.layer.fields import attribute
 from anylayer.layer.registry import registered
 from anylayer.layers.onnx._record import is_static
 from anylayer.libraries.onnx import latest
-from anylayer.network import ABSENT, Network, Node, Subgraph, TensorType
+from anylayer.network import ABSENT, Array, Network, Node, Subgraph, TensorType
 from anylayer.tracing import is_traced
 from anylayer.tracing.record import graph_of
 
@@ -112,7 +112,7 @@ class If(_Control):
     then_branch: Subgraph = attribute("any", doc="the network for a true condition")
     else_branch: Subgraph = attribute("any", doc="the network for a false condition")
 
-    def forward(self, condition: Any, *captured: Any) -> Any:
+    def forward(self, condition: Array, *captured: Array) -> Any:
         split = len(self.then_branch.captured)
         branches = ((self.then_branch, captured[:split]), (self.else_branch, captured[split:]))
         if not is_traced(condition):
@@ -138,7 +138,7 @@ class Loop(_Control):
 
     body: Subgraph = attribute("any", doc="the network: step, condition, state -> condition, state, rows")
 
-    def forward(self, limit: Any = None, condition: Any = None, *rest: Any) -> Any:
+    def forward(self, limit: Any = None, condition: Any = None, *rest: Array) -> Any:
         captured = len(self.body.captured)
         states = list(rest[: len(rest) - captured])
         outer = rest[len(rest) - captured :]
@@ -193,7 +193,7 @@ class Scan(_Control):
     scan_output_directions: Sequence[int] = attribute("int64", (), repeated=True, doc="1: in reverse order")
     directions: Sequence[int] = attribute("int64", (), repeated=True, doc="the directions in operator set 8")
 
-    def forward(self, *inputs: Any) -> Any:
+    def forward(self, *inputs: Array) -> Any:
         need(self.version >= 9, "Scan of operator set 8 (with a batch axis) is not supported")
         own = list(inputs[: len(inputs) - len(self.body.captured)])
         outer = inputs[len(own) :]

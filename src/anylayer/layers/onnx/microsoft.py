@@ -19,7 +19,7 @@ from anylayer.layers.onnx._call import OpCall
 from anylayer.layers.onnx._quantized import dequantize, dynamic, product, quantize, rescaled
 from anylayer.layers.onnx._record import recorded
 from anylayer.layers.onnx._windows import average_pool, explicit
-from anylayer.network import Node
+from anylayer.network import Array, Node
 from anylayer.tracing import is_traced
 
 _OPSET = 21
@@ -60,7 +60,7 @@ class DequantizeLinear(_Quantized):
     block_size: int = attribute("int64", 0)
     least = 2
 
-    def forward(self, x: Any, scale: Any, zero: Any = None) -> Any:
+    def forward(self, x: Array, scale: Array, zero: Any = None) -> Any:
         return dequantize(x, scale, zero, self.axis, self.block_size)
 
 
@@ -78,7 +78,7 @@ class QuantizeLinear(_Quantized):
     block_size: int = attribute("int64", 0)
     least = 2
 
-    def forward(self, x: Any, scale: Any, zero: Any = None) -> Any:
+    def forward(self, x: Array, scale: Array, zero: Any = None) -> Any:
         return quantize(x, scale, zero, self.axis, self.block_size)
 
 
@@ -107,7 +107,7 @@ class _Binary(_Quantized):
     least = 7
     compute: ClassVar[Any]
 
-    def forward(self, *given: Any) -> Any:
+    def forward(self, *given: Array) -> Any:
         return _of_two(type(self).compute, *given)
 
 
@@ -138,7 +138,7 @@ class _Unary(_Quantized):
 
     least = 4
 
-    def forward(self, x: Any, x_scale: Any, x_zero: Any, y_scale: Any, y_zero: Any = None) -> Any:
+    def forward(self, x: Array, x_scale: Array, x_zero: Array, y_scale: Array, y_zero: Any = None) -> Any:
         return quantize(self.computed(dequantize(x, x_scale, x_zero)), y_scale, y_zero, dtype=x.dtype)
 
     def computed(self, x: Any) -> Any:
@@ -203,7 +203,7 @@ class QLinearWhere(_Quantized):
 
     least = 8
 
-    def forward(self, which: Any, *given: Any) -> Any:
+    def forward(self, which: Array, *given: Array) -> Any:
         return _of_two(lambda a, b: np.where(which, a, b), *given)
 
 
@@ -218,7 +218,7 @@ class QLinearConcat(_Quantized):
 
     axis: int = attribute("int64")
 
-    def forward(self, y_scale: Any, y_zero: Any, *given: Any) -> Any:
+    def forward(self, y_scale: Array, y_zero: Array, *given: Any) -> Any:
         need(len(given) % 3 == 0, f"takes 2 inputs and then groups of 3, got {len(given) + 2} inputs")
         parts = [dequantize(*given[i : i + 3]) for i in range(0, len(given), 3)]
         return quantize(np.concatenate(parts, axis=self.axis), y_scale, y_zero, dtype=given[0].dtype)
@@ -291,12 +291,12 @@ class QGemm(_Quantized):
 
     def forward(
         self,
-        a: Any,
-        a_scale: Any,
-        a_zero: Any,
-        b: Any,
-        b_scale: Any,
-        b_zero: Any,
+        a: Array,
+        a_scale: Array,
+        a_zero: Array,
+        b: Array,
+        b_scale: Array,
+        b_zero: Array,
         c: Any = None,
         y_scale: Any = None,
         y_zero: Any = None,
@@ -340,7 +340,14 @@ class MatMulIntegerToFloat(_Quantized):
     least = 4
 
     def forward(
-        self, a: Any, b: Any, a_scale: Any, b_scale: Any, a_zero: Any = None, b_zero: Any = None, bias: Any = None
+        self,
+        a: Array,
+        b: Array,
+        a_scale: Array,
+        b_scale: Array,
+        a_zero: Any = None,
+        b_zero: Any = None,
+        bias: Any = None,
     ) -> Any:
         return _to_float(a, a_scale.reshape(()), a_zero, b, b_scale, b_zero, bias)
 
@@ -355,7 +362,7 @@ class DynamicQuantizeMatMul(_Quantized):
 
     least = 3
 
-    def forward(self, a: Any, b: Any, b_scale: Any, b_zero: Any = None, bias: Any = None) -> Any:
+    def forward(self, a: Array, b: Array, b_scale: Array, b_zero: Any = None, bias: Any = None) -> Any:
         if is_traced(a):
             x, scale, zero = recorded(OpCall("DynamicQuantizeLinear", 18, [a], {}, 3))
         else:
@@ -380,7 +387,9 @@ class MatMulNBits(_Quantized):
     weight_prepacked: int = attribute("int64", 0)
     least = 3
 
-    def forward(self, a: Any, b: Any, scales: Any, zero: Any = None, groups: Any = None, bias: Any = None) -> Any:
+    def forward(
+        self, a: Array, b: Array, scales: Array, zero: Any = None, groups: Any = None, bias: Any = None
+    ) -> Any:
         need(self.bits in (2, 4, 8), f"bits must be 2, 4 or 8, got {self.bits}")
         need(groups is None and not self.weight_prepacked, "g_idx and prepacked weights are not supported")
         need(not is_traced(b) and not is_traced(scales), "its weights must be constants", TraceError)

@@ -17,6 +17,7 @@ from anylayer.layer.fields import attribute
 from anylayer.layers._family import define
 from anylayer.layers.onnx._call import OpCall
 from anylayer.layers.onnx._windows import explicit
+from anylayer.network import Array
 
 
 def activated(name: str, params: Sequence[float], y: Any) -> Any:
@@ -55,7 +56,7 @@ class FusedConv(Layer):
     activation: str = attribute("string", "")
     activation_params: tuple[float, ...] = attribute("float", (), repeated=True)
 
-    def forward(self, x: Any, w: Any, b: Any = None, z: Any = None) -> Any:
+    def forward(self, x: Array, w: Array, b: Any = None, z: Any = None) -> Any:
         names = ("kernel_shape", "strides", "dilations", "pads", "auto_pad")
         call = OpCall("Conv", 18, [x, w], {name: getattr(self, name) or None for name in names})
         explicit(call)
@@ -82,7 +83,7 @@ class FusedGemm(Layer):
     activation_alpha: float = attribute("float", 0.0)
     activation_beta: float = attribute("float", 0.0)
 
-    def forward(self, a: Any, b: Any, c: Any = None) -> Any:
+    def forward(self, a: Array, b: Array, c: Any = None) -> Any:
         y = (a.T if self.transA else a) @ (b.T if self.transB else b)
         y = y * y.dtype.type(self.alpha)
         y = y if c is None else y + c * c.dtype.type(self.beta)
@@ -104,7 +105,7 @@ class FusedMatMul(Layer):
     transBatchA: int = attribute("int64", 0)
     transBatchB: int = attribute("int64", 0)
 
-    def forward(self, a: Any, b: Any) -> Any:
+    def forward(self, a: Array, b: Array) -> Any:
         need(not self.transBatchA and not self.transBatchB, "transposed batch axes are not supported")
         a = a.swapaxes(-1, -2) if self.transA and len(a.shape) > 1 else a
         b = b.swapaxes(-1, -2) if self.transB and len(b.shape) > 1 else b
@@ -121,7 +122,7 @@ class QuickGelu(Layer):
     message = "attribute"
     alpha: float = attribute("float", 1.702)
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         return x * ops.sigmoid(x * x.dtype.type(self.alpha))
 
 
@@ -134,7 +135,7 @@ class Gelu(Layer):
 
     message = "attribute"
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         return ops.gelu(x)
 
 
@@ -147,7 +148,7 @@ class BiasGelu(Layer):
 
     message = "attribute"
 
-    def forward(self, x: Any, bias: Any) -> Any:
+    def forward(self, x: Array, bias: Array) -> Any:
         return ops.gelu(x + bias)
 
 
@@ -160,7 +161,7 @@ class FastGelu(Layer):
 
     message = "attribute"
 
-    def forward(self, x: Any, bias: Any = None) -> Any:
+    def forward(self, x: Array, bias: Any = None) -> Any:
         return ops.gelu(x if bias is None else x + bias, approximate="tanh")
 
 
@@ -172,7 +173,7 @@ class _Refused(Layer):
     def _take(self, target: Any, name: str, node: Any) -> None:
         """Leave the attributes unread."""
 
-    def forward(self, *inputs: Any) -> Any:
+    def forward(self, *inputs: Array) -> Any:
         kind = self.type.rpartition(".")[2]
         raise LayerError(
             f"{kind} quantizes values inside the operator, which is not supported. Quantize the network again "

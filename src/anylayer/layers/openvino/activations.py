@@ -11,6 +11,7 @@ from anylayer.layer import Enum, layer, need
 from anylayer.layer.arguments import axis_of, constant
 from anylayer.layer.fields import attribute
 from anylayer.layers.openvino._base import OpenVINOLayer
+from anylayer.network import Array
 
 
 def number(x: Any, what: str) -> float:
@@ -32,7 +33,7 @@ class Clamp(OpenVINOLayer):
     min: float = attribute("double")
     max: float = attribute("double")
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         if x.dtype.kind in "iu":
             limits = np.iinfo(x.dtype)
             low = x.dtype.type(np.clip(np.ceil(self.min), limits.min, limits.max))
@@ -54,7 +55,7 @@ class Elu(OpenVINOLayer):
     elementwise = True
     alpha: float = attribute("float")
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         return ops.elu(x, alpha=self.alpha)
 
 
@@ -69,7 +70,7 @@ class PReLU(OpenVINOLayer):
 
     elementwise = True
 
-    def forward(self, x: Any, slope: Any) -> Any:
+    def forward(self, x: Array, slope: Array) -> Any:
         rank = len(x.shape)
         if len(slope.shape) == 1 and slope.shape[0] != 1 and rank > 1:
             need(
@@ -91,7 +92,7 @@ class Gelu(OpenVINOLayer):
     elementwise = True
     approximation_mode: str = attribute(Enum("erf", "tanh"), "erf")
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         return ops.gelu(x, approximate="none" if self.approximation_mode == "erf" else "tanh")
 
 
@@ -105,7 +106,7 @@ class Swish(OpenVINOLayer):
 
     elementwise = True
 
-    def forward(self, x: Any, beta: Any = None) -> Any:
+    def forward(self, x: Array, beta: Any = None) -> Any:
         return x * ops.sigmoid(x if beta is None else x * beta)
 
 
@@ -119,7 +120,7 @@ class HardSigmoid(OpenVINOLayer):
 
     elementwise = True
 
-    def forward(self, x: Any, alpha: Any, beta: Any) -> Any:
+    def forward(self, x: Array, alpha: Array, beta: Array) -> Any:
         return ops.hard_sigmoid(x, alpha=number(alpha, "alpha"), beta=number(beta, "beta"))
 
 
@@ -133,7 +134,7 @@ class Selu(OpenVINOLayer):
 
     elementwise = True
 
-    def forward(self, x: Any, alpha: Any, scale: Any) -> Any:
+    def forward(self, x: Array, alpha: Array, scale: Array) -> Any:
         return x.dtype.type(number(scale, "lambda")) * ops.elu(x, alpha=number(alpha, "alpha"))
 
 
@@ -147,7 +148,7 @@ class SoftMax(OpenVINOLayer):
 
     axis: int = attribute("int64", 1)
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         return ops.softmax(x, axis=axis_of(self.axis, len(x.shape)))
 
 
@@ -169,5 +170,5 @@ class LogSoftmax(OpenVINOLayer):
 
     axis: int = attribute("int64", 1)
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         return ops.log_softmax(x, axis=axis_of(self.axis, len(x.shape)))

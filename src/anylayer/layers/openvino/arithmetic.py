@@ -9,6 +9,7 @@ import numpy as np
 from anylayer.layer import Enum, layer, need
 from anylayer.layer.fields import attribute
 from anylayer.layers.openvino._base import OpenVINOLayer, family
+from anylayer.network import Array
 
 BROADCAST = Enum("numpy", "none", "pdpd", "bidirectional", "explicit")
 
@@ -32,7 +33,7 @@ class Binary(OpenVINOLayer):
         kinds = [x.dtype.name for x in inputs]
         need(len(set(kinds)) == 1, f"needs inputs of one dtype, got {', '.join(kinds)}")
 
-    def forward(self, a: Any, b: Any) -> Any:
+    def forward(self, a: Array, b: Array) -> Any:
         self.agree(a, b)
         return self.compute(a, b)
 
@@ -86,7 +87,7 @@ class Divide(Binary):
 
     m_pythondiv: bool = attribute("bool", True, doc="whether quotients of integers are rounded down")
 
-    def forward(self, a: Any, b: Any) -> Any:
+    def forward(self, a: Array, b: Array) -> Any:
         self.agree(a, b)
         if a.dtype.kind not in "iu":
             return a / b
@@ -103,6 +104,6 @@ class Select(Binary):
     Source: OpenVINO operation specification, Select-1.
     """
 
-    def forward(self, condition: Any, a: Any, b: Any) -> Any:  # type: ignore[override]  # one input more
+    def forward(self, condition: Array, a: Array, b: Array) -> Any:  # type: ignore[override]  # one input more
         self.agree(a, b)
         return np.where(condition, a, b)

@@ -9,6 +9,7 @@ import numpy as np
 from anylayer.layer import layer, need
 from anylayer.layer.fields import attribute
 from anylayer.layers.openvino._base import OpenVINOLayer
+from anylayer.network import Array
 
 DTYPES = {
     "f16": np.float16, "f32": np.float32, "f64": np.float64, "boolean": np.bool_,
@@ -40,7 +41,7 @@ class Convert(OpenVINOLayer):
 
     destination_type: str = attribute("string")
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         return cast(x, dtype_of(self.destination_type, "destination_type"))
 
 
@@ -52,5 +53,5 @@ class ConvertLike(OpenVINOLayer):
     Source: OpenVINO operation specification, ConvertLike-1.
     """
 
-    def forward(self, x: Any, like: Any) -> Any:
+    def forward(self, x: Array, like: Array) -> Any:
         return cast(x, like.dtype)

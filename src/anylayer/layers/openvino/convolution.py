@@ -11,6 +11,7 @@ from anylayer.layer import layer, need
 from anylayer.layer.arguments import extent, integers
 from anylayer.layer.fields import attribute
 from anylayer.layers.openvino._padding import Windowed, joined, sizes
+from anylayer.network import Array
 
 
 @layer("Convolution")
@@ -25,7 +26,7 @@ class Convolution(Windowed):
 
     output_padding: tuple[int, ...] = attribute("int64", (), repeated=True)
 
-    def forward(self, x: Any, w: Any) -> Any:
+    def forward(self, x: Array, w: Array) -> Any:
         return self.convolved(x, w, 1)
 
     def convolved(self, x: Any, w: Any, group: int) -> Any:
@@ -51,7 +52,7 @@ class GroupConvolution(Convolution):
     Source: OpenVINO operation specification, GroupConvolution-1.
     """
 
-    def forward(self, x: Any, w: Any) -> Any:
+    def forward(self, x: Array, w: Array) -> Any:
         return self.convolved(x, joined(w), w.shape[0])
 
 
@@ -66,7 +67,7 @@ class ConvolutionBackpropData(Windowed):
 
     output_padding: tuple[int, ...] = attribute("int64", (), repeated=True)
 
-    def forward(self, x: Any, w: Any, shape: Any = None) -> Any:
+    def forward(self, x: Array, w: Array, shape: Any = None) -> Any:
         return self.convolved(x, w, shape, 1)
 
     def convolved(self, x: Any, w: Any, shape: Any, group: int) -> Any:
@@ -133,5 +134,5 @@ class GroupConvolutionBackpropData(ConvolutionBackpropData):
     Source: OpenVINO operation specification, GroupConvolutionBackpropData-1.
     """
 
-    def forward(self, x: Any, w: Any, shape: Any = None) -> Any:
+    def forward(self, x: Array, w: Array, shape: Any = None) -> Any:
         return self.convolved(x, joined(w), shape, w.shape[0])

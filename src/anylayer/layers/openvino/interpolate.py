@@ -11,6 +11,7 @@ from anylayer.layer import Enum, layer, need
 from anylayer.layer.arguments import axes_of, constant, integers
 from anylayer.layer.fields import attribute
 from anylayer.layers.openvino._base import OpenVINOLayer, need_sizes
+from anylayer.network import Array
 
 _COORDINATES = Enum("half_pixel", "pytorch_half_pixel", "asymmetric", "tf_half_pixel_for_nn", "align_corners")
 _NEAREST = Enum("round_prefer_floor", "round_prefer_ceil", "floor", "ceil", "simple")
@@ -41,7 +42,7 @@ class Interpolate(OpenVINOLayer):
     axes: tuple[int, ...] = attribute("int64", (), repeated=True, doc="up to opset3")
     align_corners: bool = attribute("bool", True, doc="up to opset3")
 
-    def forward(self, x: Any, *inputs: Any) -> Any:
+    def forward(self, x: Array, *inputs: Array) -> Any:
         x = self.padded(x)
         rank = len(x.shape)
         if self.opset < 4:

@@ -11,6 +11,7 @@ from anylayer import ops
 from anylayer.layer import layer, need
 from anylayer.layer.fields import attribute
 from anylayer.layers.openvino._base import OpenVINOLayer
+from anylayer.network import Array
 
 
 @layer("MatMul")
@@ -25,7 +26,7 @@ class MatMul(OpenVINOLayer):
     transpose_a: bool = attribute("bool", False)
     transpose_b: bool = attribute("bool", False)
 
-    def forward(self, a: Any, b: Any) -> Any:
+    def forward(self, a: Array, b: Array) -> Any:
         if self.transpose_a and len(a.shape) > 1:
             a = np.swapaxes(a, -1, -2)
         if self.transpose_b and len(b.shape) > 1:
@@ -44,7 +45,7 @@ class ScaledDotProductAttention(OpenVINOLayer):
 
     causal: bool = attribute("bool", False)
 
-    def forward(self, q: Any, k: Any, v: Any, mask: Any = None, scale: Any = None, sink: Any = None) -> Any:
+    def forward(self, q: Array, k: Array, v: Array, mask: Any = None, scale: Any = None, sink: Any = None) -> Any:
         need(sink is None, "the sixth input, sink, is not supported")
         factor = q.dtype.type(1 / math.sqrt(q.shape[-1])) if scale is None else scale
         scores = (q * factor) @ np.swapaxes(k, -1, -2)
@@ -66,6 +67,6 @@ class Einsum(OpenVINOLayer):
 
     equation: str = attribute("string")
 
-    def forward(self, *inputs: Any) -> Any:
+    def forward(self, *inputs: Array) -> Any:
         need("->" in self.equation or len(inputs) > 0, "takes at least one input")
         return np.einsum(self.equation.replace(" ", ""), *inputs)

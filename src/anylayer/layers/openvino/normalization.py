@@ -11,6 +11,7 @@ from anylayer.layer import Enum, layer, need
 from anylayer.layer.arguments import axes_of, integers
 from anylayer.layer.fields import attribute
 from anylayer.layers.openvino._base import OpenVINOLayer
+from anylayer.network import Array
 
 EPS_MODE = Enum("add", "max")
 
@@ -26,7 +27,7 @@ class BatchNormInference(OpenVINOLayer):
 
     epsilon: float = attribute("double")
 
-    def forward(self, *inputs: Any) -> Any:
+    def forward(self, *inputs: Array) -> Any:
         need(len(inputs) == 5, f"takes 5 inputs, got {len(inputs)}")
         if self.opset >= 5:
             x, gamma, beta, mean, variance = inputs
@@ -49,7 +50,7 @@ class LRN(OpenVINOLayer):
     bias: float = attribute("float", 1.0)
     size: int = attribute("int64")
 
-    def forward(self, x: Any, axes: Any) -> Any:
+    def forward(self, x: Array, axes: Array) -> Any:
         named = axes_of(integers(axes, "axes"), len(x.shape))
         need(self.size > 0, f"size must be positive, got {self.size}")
         if named == [1] and self.size % 2:
@@ -85,7 +86,7 @@ class MVN(OpenVINOLayer):
     across_channels: bool = attribute("bool", False)
     reduction_axes: tuple[int, ...] = attribute("int64", (), repeated=True)
 
-    def forward(self, x: Any, axes: Any = None) -> Any:
+    def forward(self, x: Array, axes: Any = None) -> Any:
         rank = len(x.shape)
         if axes is not None:
             named = axes_of(integers(axes, "axes"), rank)
@@ -116,7 +117,7 @@ class NormalizeL2(OpenVINOLayer):
     eps: float = attribute("float")
     eps_mode: str = attribute(EPS_MODE)
 
-    def forward(self, x: Any, axes: Any) -> Any:
+    def forward(self, x: Array, axes: Array) -> Any:
         named = tuple(axes_of(integers(axes, "axes"), len(x.shape)))
         if not named:
             square = x * x
@@ -136,7 +137,7 @@ class GRN(OpenVINOLayer):
 
     bias: float = attribute("float")
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         return x / np.sqrt((x * x).sum(axis=1, keepdims=True) + x.dtype.type(self.bias))
 
 
@@ -151,7 +152,7 @@ class GroupNormalization(OpenVINOLayer):
     num_groups: int = attribute("int64")
     epsilon: float = attribute("double")
 
-    def forward(self, x: Any, scale: Any, bias: Any) -> Any:
+    def forward(self, x: Array, scale: Array, bias: Array) -> Any:
         n, c = x.shape[:2]
         groups = self.num_groups
         need(groups > 0 and c % groups == 0, f"num_groups={groups} does not divide {c} channels")
@@ -175,7 +176,7 @@ class FakeQuantize(OpenVINOLayer):
     levels: int = attribute("int64")
     auto_broadcast: str = attribute(Enum("numpy", "none", "pdpd"), "numpy")
 
-    def forward(self, x: Any, low: Any, high: Any, out_low: Any, out_high: Any) -> Any:
+    def forward(self, x: Array, low: Array, high: Array, out_low: Array, out_high: Array) -> Any:
         need(self.levels >= 2, f"levels must be at least 2, got {self.levels}")
         need(self.auto_broadcast == "numpy", f"auto_broadcast '{self.auto_broadcast}' is not supported; numpy is")
         steps = x.dtype.type(self.levels - 1)

@@ -13,6 +13,7 @@ from anylayer.layer.arguments import axis_of, extent, integers
 from anylayer.layer.fields import attribute
 from anylayer.layers.openvino._base import OpenVINOLayer
 from anylayer.layers.openvino._padding import Windowed, sizes
+from anylayer.network import Array
 
 ROUNDING = Enum("floor", "ceil", "ceil_torch")
 _MAX_WINDOWS = 1 << 12
@@ -70,7 +71,7 @@ class MaxPool(Pool):
     index_element_type: str = attribute("string", "i64")
     axis: int = attribute("int64", 0, doc="first axis that indices count")
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         kernel, strides, dilations, pads, ceil = self.plan(x)
         if self.outputs == 1:
             return ops.max_pool(x, kernel, strides=strides, pads=pads, dilations=dilations, ceil_mode=ceil)
@@ -101,7 +102,7 @@ class AvgPool(Pool):
 
     exclude_pad: bool = attribute("bool", doc="whether padded cells are left out of the mean")
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         kernel, strides, dilations, pads, ceil = self.plan(x)
         need(all(d == 1 for d in dilations), f"dilations must be 1, got {dilations}")
         written = any(self.pads(x.shape[2:], kernel))  # without pads, cells beyond the input do not count
@@ -124,7 +125,7 @@ class AdaptiveAvgPool(OpenVINOLayer):
     Source: OpenVINO operation specification, AdaptiveAvgPool-8.
     """
 
-    def forward(self, x: Any, size: Any) -> Any:
+    def forward(self, x: Array, size: Array) -> Any:
         wanted = integers(size, "the output's shape")
         need(
             len(wanted) == len(x.shape) - 2, f"the output's shape must have {len(x.shape) - 2} sizes, got {wanted}"

@@ -10,6 +10,7 @@ from anylayer import ops
 from anylayer.layer import Enum, layer, need
 from anylayer.layer.fields import attribute
 from anylayer.layers.openvino._base import OpenVINOLayer
+from anylayer.network import Array
 
 _NAMES = {"sigmoid": "Sigmoid", "tanh": "Tanh", "relu": "Relu", "hardsigmoid": "HardSigmoid"}
 
@@ -102,7 +103,7 @@ class LSTMSequence(RecurrentOperation):
     Source: OpenVINO operation specification, LSTMSequence-1 and LSTMSequence-5.
     """
 
-    def forward(self, x: Any, h: Any, c: Any, lens: Any, w: Any, r: Any, b: Any) -> Any:
+    def forward(self, x: Array, h: Array, c: Array, lens: Array, w: Array, r: Array, b: Array) -> Any:
         y, last, cell = _lstm(
             self,
             _swap_batch_and_time(x),
@@ -127,7 +128,7 @@ class GRUSequence(RecurrentOperation):
 
     linear_before_reset: bool = attribute("bool", False)
 
-    def forward(self, x: Any, h: Any, lens: Any, w: Any, r: Any, b: Any) -> Any:
+    def forward(self, x: Array, h: Array, lens: Array, w: Array, r: Array, b: Array) -> Any:
         y, last = _gru(self, _swap_batch_and_time(x), _swap_batch_and_time(h), lengths(lens, x), w, r, b)
         return (_batch_first(y), _swap_batch_and_time(last))[: self.outputs]
 
@@ -141,7 +142,7 @@ class RNNSequence(RecurrentOperation):
     Source: OpenVINO operation specification, RNNSequence-5.
     """
 
-    def forward(self, x: Any, h: Any, lens: Any, w: Any, r: Any, b: Any) -> Any:
+    def forward(self, x: Array, h: Array, lens: Array, w: Array, r: Array, b: Array) -> Any:
         y, last = _rnn(self, _swap_batch_and_time(x), _swap_batch_and_time(h), lengths(lens, x), w, r, b)
         return (_batch_first(y), _swap_batch_and_time(last))[: self.outputs]
 
@@ -154,7 +155,7 @@ class LSTMCell(RecurrentOperation):
     Source: OpenVINO operation specification, LSTMCell-4.
     """
 
-    def forward(self, x: Any, h: Any, c: Any, w: Any, r: Any, b: Any) -> Any:
+    def forward(self, x: Array, h: Array, c: Array, w: Array, r: Array, b: Array) -> Any:
         _, last, cell = _lstm(self, x[None], h[None], c[None], None, w[None], r[None], b[None])
         return (last[0], cell[0])[: self.outputs]
 
@@ -169,7 +170,7 @@ class GRUCell(RecurrentOperation):
 
     linear_before_reset: bool = attribute("bool", False)
 
-    def forward(self, x: Any, h: Any, w: Any, r: Any, b: Any) -> Any:
+    def forward(self, x: Array, h: Array, w: Array, r: Array, b: Array) -> Any:
         _, last = _gru(self, x[None], h[None], None, w[None], r[None], b[None])
         return last[0]
 
@@ -182,6 +183,6 @@ class RNNCell(RecurrentOperation):
     Source: OpenVINO operation specification, RNNCell-0.
     """
 
-    def forward(self, x: Any, h: Any, w: Any, r: Any, b: Any) -> Any:
+    def forward(self, x: Array, h: Array, w: Array, r: Array, b: Array) -> Any:
         _, last = _rnn(self, x[None], h[None], None, w[None], r[None], b[None])
         return last[0]

@@ -11,6 +11,7 @@ from anylayer.layer import layer, need
 from anylayer.layer.arguments import axes_of, axis_of, integers
 from anylayer.layer.fields import attribute
 from anylayer.layers.openvino._base import OpenVINOLayer, family
+from anylayer.network import Array
 
 
 class ReductionOperation(OpenVINOLayer):
@@ -18,7 +19,7 @@ class ReductionOperation(OpenVINOLayer):
 
     keep_dims: bool = attribute("bool", False, doc="whether reduced axes are kept with size 1")
 
-    def forward(self, x: Any, axes: Any) -> Any:
+    def forward(self, x: Array, axes: Array) -> Any:
         named = tuple(axes_of(integers(axes, "axes"), len(x.shape)))
         return self.compute(x, named, self.keep_dims) if named else x
 
@@ -81,7 +82,7 @@ class CumSum(OpenVINOLayer):
     exclusive: bool = attribute("bool", False, doc="whether element i is the sum of the elements before i")
     reverse: bool = attribute("bool", False, doc="whether the sum starts at the end")
 
-    def forward(self, x: Any, axis: Any = 0) -> Any:
+    def forward(self, x: Array, axis: Any = 0) -> Any:
         along = axis_of(integers(np.asarray(axis) if isinstance(axis, int) else axis, "axis")[0], len(x.shape))
         y = np.flip(x, along) if self.reverse else x
         total = np.cumsum(y, axis=along, dtype=x.dtype)

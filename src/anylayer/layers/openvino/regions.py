@@ -13,7 +13,7 @@ from anylayer.layer.arguments import axis_of, integers
 from anylayer.layer.fields import attribute
 from anylayer.layers._proposals import check_fields, proposals
 from anylayer.layers.openvino._base import OpenVINOLayer
-from anylayer.network import Node, TensorType
+from anylayer.network import Array, Node, TensorType
 
 
 class FromCaffe(OpenVINOLayer):
@@ -66,7 +66,7 @@ class RegionYolo(FromCaffe):
     end_axis: int = attribute("int64", -1)
     anchors: tuple[float, ...] = attribute("float", (), repeated=True)
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         region = {
             "coords": self.coords,
             "classes": self.classes,
@@ -88,7 +88,7 @@ class ReorgYolo(FromCaffe):
 
     stride: tuple[int, ...] = attribute("int64", repeated=True)
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         need(len(set(self.stride)) == 1, f"stride must have one value, got {list(self.stride)}")
         return self.by_caffe("ReorgYolo", {"reorg_yolo_param": {"stride": self.stride[0]}}, [x])
 
@@ -125,7 +125,7 @@ class PriorBox(_Priors):
     scale_all_sizes: bool = attribute("bool", True)
     min_max_aspect_ratios_order: bool = attribute("bool", True)
 
-    def forward(self, cells: Any, image: Any) -> Any:
+    def forward(self, cells: Array, image: Array) -> Any:
         for name in ("density", "fixed_ratio", "fixed_size"):
             need(not getattr(self, name), f"{name} is not supported")
         need(self.scale_all_sizes, "scale_all_sizes: false is not supported")
@@ -162,7 +162,7 @@ class PriorBoxClustered(_Priors):
     offset: float = attribute("float")
     variance: tuple[float, ...] = attribute("float", (), repeated=True)
 
-    def forward(self, cells: Any, image: Any) -> Any:
+    def forward(self, cells: Array, image: Array) -> Any:
         params = self.written(width="width", height="height", variance="variance")
         step_h, step_w = self.step_h or self.step, self.step_w or self.step
         if step_h or step_w:
@@ -198,7 +198,7 @@ class DetectionOutput(FromCaffe):
     input_width: int = attribute("int64", 1)
     objectness_score: float = attribute("float", 0.0)
 
-    def forward(self, loc: Any, conf: Any, priors: Any, *more: Any) -> Any:
+    def forward(self, loc: Array, conf: Array, priors: Array, *more: Array) -> Any:
         need(
             not more, f"takes 3 inputs, since the 2 inputs of a first stage are not supported; got {3 + len(more)}"
         )
@@ -255,7 +255,7 @@ class Proposal(OpenVINOLayer):
     box_coordinate_scale: float = attribute("float", 1.0)
     framework: str = attribute("string", "")
 
-    def forward(self, scores: Any, deltas: Any, info: Any) -> Any:
+    def forward(self, scores: Array, deltas: Array, info: Array) -> Any:
         need(not self.normalize, "normalize: true is not supported")
         for name in ("box_size_scale", "box_coordinate_scale"):
             need(getattr(self, name) == 1, f"a {name} other than 1 is not supported, got {getattr(self, name):g}")
@@ -280,7 +280,7 @@ class PSROIPooling(FromCaffe):
     spatial_bins_x: int = attribute("int64", 1)
     spatial_bins_y: int = attribute("int64", 1)
 
-    def forward(self, x: Any, rois: Any) -> Any:
+    def forward(self, x: Array, rois: Array) -> Any:
         need(self.mode == "average", f"mode '{self.mode}' is not supported; average is")
         params = {
             "output_dim": self.output_dim,
@@ -305,7 +305,7 @@ class ROIPooling(FromCaffe):
     output_roi: tuple[int, ...] = attribute("int64", (), repeated=True)
     spatial_scale: float = attribute("float")
 
-    def forward(self, x: Any, rois: Any) -> Any:
+    def forward(self, x: Array, rois: Array) -> Any:
         need(self.method == "max", f"method '{self.method}' is not supported; max is")
         size = (self.pooled_h, self.pooled_w) if self.pooled_h else (*self.output_roi, *self.output_size)
         need(len(size) == 2, f"the output's size must have two numbers, got {list(size)}")
@@ -328,7 +328,7 @@ class ROIAlign(OpenVINOLayer):
     mode: str = attribute(Enum("avg", "max"))
     aligned_mode: str = attribute(Enum("asymmetric", "half_pixel_for_nn", "half_pixel"), "asymmetric")
 
-    def forward(self, x: Any, rois: Any, batch: Any) -> Any:
+    def forward(self, x: Array, rois: Array, batch: Array) -> Any:
         need(
             self.mode == "avg",
             "mode 'max' is not supported, because OpenVINO takes the maximum of weighted corners; avg is",
@@ -358,7 +358,7 @@ class GridSample(OpenVINOLayer):
     mode: str = attribute(Enum("bilinear", "bicubic", "nearest"), "bilinear")
     padding_mode: str = attribute(Enum("zeros", "border", "reflection"), "zeros")
 
-    def forward(self, x: Any, grid: Any) -> Any:
+    def forward(self, x: Array, grid: Array) -> Any:
         mode: Any = {"bilinear": "linear", "bicubic": "cubic"}.get(self.mode, self.mode)
         padding: Any = self.padding_mode
         return ops.grid_sample(x, grid, mode=mode, padding=padding, align_corners=self.align_corners)
@@ -377,7 +377,7 @@ class CTCGreedyDecoderSeqLen(OpenVINOLayer):
     classes_index_type: str = attribute(Enum("i32", "i64"), "i32")
     sequence_length_type: str = attribute(Enum("i32", "i64"), "i32")
 
-    def forward(self, x: Any, lengths: Any, blank: Any = None) -> Any:
+    def forward(self, x: Array, lengths: Array, blank: Any = None) -> Any:
         n, t, c = x.shape
         none = c - 1 if blank is None else integers(blank, "blank_index")[0]
         axis_of(none, c, "blank_index")

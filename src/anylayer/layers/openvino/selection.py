@@ -13,6 +13,7 @@ from anylayer.layer.fields import attribute
 from anylayer.layers.openvino._base import OpenVINOLayer
 from anylayer.layers.openvino.activations import number
 from anylayer.layers.openvino.casting import dtype_of
+from anylayer.network import Array
 
 
 @layer("TopK")
@@ -30,7 +31,7 @@ class TopK(OpenVINOLayer):
     index_element_type: str = attribute("string", "i32")
     stable: bool = attribute("bool", False)
 
-    def forward(self, x: Any, k: Any) -> Any:
+    def forward(self, x: Array, k: Array) -> Any:
         axis = axis_of(self.axis, len(x.shape))
         count = integers(k, "k")[0]
         values, indices = ops.top_k(x, count, axis=axis, largest=self.mode == "max")
@@ -56,7 +57,7 @@ class NonMaxSuppression(OpenVINOLayer):
     output_type: str = attribute("string", "i64")
 
     def forward(
-        self, boxes: Any, scores: Any, limit: Any = None, iou: Any = None, score: Any = None, sigma: Any = None
+        self, boxes: Array, scores: Array, limit: Any = None, iou: Any = None, score: Any = None, sigma: Any = None
     ) -> Any:
         need(sigma is None or number(sigma, "soft_nms_sigma") == 0, "soft_nms_sigma other than 0 is not supported")
         count = (

@@ -13,6 +13,7 @@ from anylayer.layer.arguments import axes_of, axis_of, constant, integers
 from anylayer.layer.fields import attribute
 from anylayer.layers.openvino._base import OpenVINOLayer, need_sizes
 from anylayer.layers.openvino.casting import dtype_of
+from anylayer.network import Array
 from anylayer.tracing import record
 
 
@@ -27,7 +28,7 @@ class Reshape(OpenVINOLayer):
 
     special_zero: bool = attribute("bool", doc="whether 0 copies the size of the same input axis")
 
-    def forward(self, x: Any, shape: Any) -> Any:
+    def forward(self, x: Array, shape: Array) -> Any:
         wanted = integers(shape, "the shape")
         if self.special_zero:
             need(
@@ -54,7 +55,7 @@ class Squeeze(OpenVINOLayer):
 
     allow_axis_skip: bool = attribute("bool", False, doc="whether axes of other sizes are kept instead of refused")
 
-    def forward(self, x: Any, axes: Any = None) -> Any:
+    def forward(self, x: Array, axes: Any = None) -> Any:
         rank = len(x.shape)
         if axes is None or not integers(axes, "axes"):
             named = [i for i in range(rank) if x.shape[i] == 1]
@@ -75,7 +76,7 @@ class Unsqueeze(OpenVINOLayer):
     Source: OpenVINO operation specification, Unsqueeze-1.
     """
 
-    def forward(self, x: Any, axes: Any) -> Any:
+    def forward(self, x: Array, axes: Array) -> Any:
         named = integers(axes, "axes")
         rank = len(x.shape) + len(named)
         places = axes_of(named, rank)
@@ -91,7 +92,7 @@ class Transpose(OpenVINOLayer):
     Source: OpenVINO operation specification, Transpose-1.
     """
 
-    def forward(self, x: Any, order: Any) -> Any:
+    def forward(self, x: Array, order: Array) -> Any:
         rank = len(x.shape)
         wanted = integers(order, "the order") or list(range(rank))[::-1]
         wanted = axes_of(wanted, rank, "the order")
@@ -109,7 +110,7 @@ class Concat(OpenVINOLayer):
 
     axis: int = attribute("int64")
 
-    def forward(self, *inputs: Any) -> Any:
+    def forward(self, *inputs: Array) -> Any:
         need(inputs, "takes at least one input")
         return np.concatenate(inputs, axis=axis_of(self.axis, len(inputs[0].shape)))
 
@@ -124,7 +125,7 @@ class Split(OpenVINOLayer):
 
     num_splits: int = attribute("int64")
 
-    def forward(self, x: Any, axis: Any) -> Any:
+    def forward(self, x: Array, axis: Array) -> Any:
         along = axis_of(integers(axis, "axis")[0], len(x.shape))
         n, count = x.shape[along], self.num_splits
         need(
@@ -142,7 +143,7 @@ class VariadicSplit(OpenVINOLayer):
     Source: OpenVINO operation specification, VariadicSplit-1.
     """
 
-    def forward(self, x: Any, axis: Any, lengths: Any) -> Any:
+    def forward(self, x: Array, axis: Array, lengths: Array) -> Any:
         along = axis_of(integers(axis, "axis")[0], len(x.shape))
         parts, n = integers(lengths, "the lengths"), x.shape[along]
         if parts.count(-1) == 1:
@@ -165,7 +166,7 @@ class ShapeOf(OpenVINOLayer):
 
     output_type: str = attribute("string", "i64")
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         need(self.output_type in ("i32", "i64"), f"output_type must be i32 or i64, got '{self.output_type}'")
         dtype = dtype_of(self.output_type, "output_type")
         if is_static(x.shape):
@@ -185,7 +186,7 @@ class Broadcast(OpenVINOLayer):
     mode: str = attribute(Enum("numpy", "explicit", "bidirectional"), "numpy")
     broadcast_spec: str = attribute(Enum("numpy", "explicit"), "numpy")
 
-    def forward(self, x: Any, shape: Any, axes: Any = None) -> Any:
+    def forward(self, x: Array, shape: Array, axes: Any = None) -> Any:
         wanted = tuple(integers(shape, "the shape"))
         if "explicit" in (self.mode, self.broadcast_spec):
             need(axes is not None, "mode 'explicit' needs a third input, the axes")
@@ -212,7 +213,7 @@ class Tile(OpenVINOLayer):
     Source: OpenVINO operation specification, Tile-1.
     """
 
-    def forward(self, x: Any, repeats: Any) -> Any:
+    def forward(self, x: Array, repeats: Array) -> Any:
         times = integers(repeats, "the repeats")
         need(min(times, default=0) >= 0, f"the repeats must not be negative, got {times}")
         rank = max(len(times), len(x.shape))
@@ -231,7 +232,7 @@ class Range(OpenVINOLayer):
 
     output_type: str = attribute("string", "")
 
-    def forward(self, start: Any, stop: Any, step: Any) -> Any:
+    def forward(self, start: Array, stop: Array, step: Array) -> Any:
         limits = [
             constant(v, what).reshape(-1)[0] for v, what in ((start, "start"), (stop, "stop"), (step, "step"))
         ]
@@ -254,7 +255,7 @@ class Reverse(OpenVINOLayer):
 
     mode: str = attribute(Enum("index", "mask"))
 
-    def forward(self, x: Any, axes: Any) -> Any:
+    def forward(self, x: Array, axes: Array) -> Any:
         if self.mode == "mask":
             named = [i for i, marked in enumerate(constant(axes, "axes").reshape(-1)) if marked]
         else:
@@ -270,7 +271,7 @@ class Roll(OpenVINOLayer):
     Source: OpenVINO operation specification, Roll-7.
     """
 
-    def forward(self, x: Any, shift: Any, axes: Any) -> Any:
+    def forward(self, x: Array, shift: Array, axes: Array) -> Any:
         shifts, named = integers(shift, "shift"), integers(axes, "axes")
         shifts = shifts * len(named) if len(shifts) == 1 else shifts
         return np.roll(x, tuple(shifts), tuple(axis_of(a, len(x.shape), "axes") for a in named))

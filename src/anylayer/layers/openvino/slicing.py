@@ -14,7 +14,7 @@ from anylayer.layer.arguments import axes_of, axis_of, constant, integers
 from anylayer.layer.fields import attribute
 from anylayer.layers.openvino._base import OpenVINOLayer, need_sizes
 from anylayer.layers.openvino.activations import number
-from anylayer.network import MAX_VALUES
+from anylayer.network import MAX_VALUES, Array
 from anylayer.tracing import is_traced, record
 
 _fresh = itertools.count()
@@ -41,7 +41,7 @@ class StridedSlice(OpenVINOLayer):
     )
     ellipsis_mask: tuple[int, ...] = attribute("int64", (), repeated=True, doc="1: an ellipsis")
 
-    def forward(self, x: Any, begin: Any, end: Any, strides: Any = None) -> Any:
+    def forward(self, x: Array, begin: Array, end: Array, strides: Any = None) -> Any:
         starts, stops = integers(begin, "begin"), integers(end, "end")
         steps = [1] * len(starts) if strides is None else integers(strides, "strides")
         need(
@@ -77,7 +77,7 @@ class Slice(OpenVINOLayer):
     Source: OpenVINO operation specification, Slice-8.
     """
 
-    def forward(self, x: Any, start: Any, stop: Any, step: Any, axes: Any = None) -> Any:
+    def forward(self, x: Array, start: Array, stop: Array, step: Array, axes: Any = None) -> Any:
         limits = [start, stop, step]
         if any(map(is_traced, limits)) or not is_static(x.shape):
             named = list(range(start.shape[0])) if axes is None else axes_of(integers(axes, "axes"), len(x.shape))
@@ -112,7 +112,7 @@ class Gather(OpenVINOLayer):
 
     batch_dims: int = attribute("int64", 0, doc="number of leading axes that x and the indices share")
 
-    def forward(self, x: Any, indices: Any, axis: Any) -> Any:
+    def forward(self, x: Array, indices: Array, axis: Array) -> Any:
         along = axis_of(integers(axis, "axis")[0], len(x.shape))
         batch = axis_of(self.batch_dims, len(indices.shape) + 1, "batch_dims")
         need(batch <= along, f"batch_dims={batch} must not exceed the axis {along}")
@@ -138,7 +138,7 @@ class GatherElements(OpenVINOLayer):
 
     axis: int = attribute("int64")
 
-    def forward(self, x: Any, indices: Any) -> Any:
+    def forward(self, x: Array, indices: Array) -> Any:
         return ops.gather_elements(x, indices, axis=axis_of(self.axis, len(x.shape)))
 
 
@@ -152,7 +152,7 @@ class GatherND(OpenVINOLayer):
 
     batch_dims: int = attribute("int64", 0)
 
-    def forward(self, x: Any, indices: Any) -> Any:
+    def forward(self, x: Array, indices: Array) -> Any:
         need(self.batch_dims == 0, f"batch_dims must be 0, got {self.batch_dims}")
         return ops.gather_nd(x, indices.astype(np.int64))
 
@@ -165,7 +165,7 @@ class ScatterUpdate(OpenVINOLayer):
     Source: OpenVINO operation specification, ScatterUpdate-3.
     """
 
-    def forward(self, x: Any, indices: Any, updates: Any, axis: Any) -> Any:
+    def forward(self, x: Array, indices: Array, updates: Array, axis: Array) -> Any:
         along = axis_of(integers(axis, "axis")[0], len(x.shape))
         count = int(np.prod(indices.shape))
         rest = [*x.shape[:along], *x.shape[along + 1 :]]
@@ -187,7 +187,7 @@ class ScatterNDUpdate(OpenVINOLayer):
 
     reduction: str = attribute(Enum("none", "sum", "sub", "prod", "min", "max"), "none")
 
-    def forward(self, x: Any, indices: Any, updates: Any) -> Any:
+    def forward(self, x: Array, indices: Array, updates: Array) -> Any:
         kind = {"sum": "add", "prod": "mul"}.get(self.reduction, self.reduction)
         if kind == "sub":
             kind, updates = "add", -updates
@@ -205,7 +205,7 @@ class ScatterElementsUpdate(OpenVINOLayer):
     reduction: str = attribute(Enum("none", "sum", "prod", "min", "max", "mean"), "none")
     use_init_val: bool = attribute("bool", True)
 
-    def forward(self, x: Any, indices: Any, updates: Any, axis: Any) -> Any:
+    def forward(self, x: Array, indices: Array, updates: Array, axis: Array) -> Any:
         need(self.reduction != "mean", "reduction 'mean' is not supported")
         need(
             self.use_init_val or self.reduction == "none",
@@ -227,7 +227,7 @@ class Pad(OpenVINOLayer):
 
     pad_mode: str = attribute(Enum("constant", "edge", "reflect", "symmetric"))
 
-    def forward(self, x: Any, begin: Any, end: Any, value: Any = None) -> Any:
+    def forward(self, x: Array, begin: Array, end: Array, value: Any = None) -> Any:
         fill = x.dtype.type(0 if value is None else number(value, "pad_value"))
         if is_traced(begin) or is_traced(end) or not is_static(x.shape):
             need(self.pad_mode == "constant", f"computed pads with pad_mode '{self.pad_mode}' are not supported")
@@ -257,7 +257,7 @@ class ReverseSequence(OpenVINOLayer):
     batch_axis: int = attribute("int64", 0)
     seq_axis: int = attribute("int64", 1)
 
-    def forward(self, x: Any, lengths: Any) -> Any:
+    def forward(self, x: Array, lengths: Array) -> Any:
         rank = len(x.shape)
         batch, time = axis_of(self.batch_axis, rank, "batch_axis"), axis_of(self.seq_axis, rank, "seq_axis")
         need(batch != time, f"batch_axis and seq_axis must differ, both are {batch}")
@@ -279,7 +279,7 @@ class OneHot(OpenVINOLayer):
 
     axis: int = attribute("int64")
 
-    def forward(self, indices: Any, depth: Any, on: Any, off: Any) -> Any:
+    def forward(self, indices: Array, depth: Array, on: Array, off: Array) -> Any:
         count = integers(depth, "depth")[0]
         hot = ops.one_hot(indices, count, axis=axis_of(self.axis, len(indices.shape) + 1)) != np.float32(0)
         return np.where(hot, constant(on, "on_value").reshape(()), constant(off, "off_value").reshape(()))

@@ -10,6 +10,7 @@ from anylayer.layer import Enum, layer, need
 from anylayer.layer.arguments import axis_of, integers
 from anylayer.layer.fields import attribute
 from anylayer.layers.openvino._base import OpenVINOLayer, need_sizes
+from anylayer.network import Array
 
 BLOCKS = Enum("blocks_first", "depth_first")
 
@@ -26,7 +27,7 @@ class DepthToSpace(OpenVINOLayer):
     mode: str = attribute(BLOCKS)
     block_size: int = attribute("int64", 1)
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         n, c, *shape = x.shape
         k, b = len(shape), self.block_size
         need(b > 0 and c % b**k == 0, f"block_size={b} to the power of {k} does not divide {c} channels")
@@ -50,7 +51,7 @@ class SpaceToDepth(OpenVINOLayer):
     mode: str = attribute(BLOCKS)
     block_size: int = attribute("int64", 1)
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         n, c, *shape = x.shape
         k, b = len(shape), self.block_size
         need(b > 0 and all(d % b == 0 for d in shape), f"block_size={b} does not divide {tuple(shape)}")
@@ -71,7 +72,7 @@ class ShuffleChannels(OpenVINOLayer):
     axis: int = attribute("int64", 1)
     group: int = attribute("int64", 1)
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         axis = axis_of(self.axis, len(x.shape))
         c, g = x.shape[axis], self.group
         need(g > 0 and c % g == 0, f"group={g} does not divide {c} channels")
@@ -88,7 +89,7 @@ class BatchToSpace(OpenVINOLayer):
     Source: OpenVINO operation specification, BatchToSpace-2.
     """
 
-    def forward(self, x: Any, block: Any, begin: Any, end: Any) -> Any:
+    def forward(self, x: Array, block: Array, begin: Array, end: Array) -> Any:
         blocks, low, high = (integers(v, w) for v, w in ((block, "block"), (begin, "begin"), (end, "end")))
         rank = len(x.shape)
         need(len(blocks) == len(low) == len(high) == rank, f"block, begin and end must have {rank} numbers")
@@ -114,7 +115,7 @@ class SpaceToBatch(OpenVINOLayer):
     Source: OpenVINO operation specification, SpaceToBatch-2.
     """
 
-    def forward(self, x: Any, block: Any, begin: Any, end: Any) -> Any:
+    def forward(self, x: Array, block: Array, begin: Array, end: Array) -> Any:
         blocks, low, high = (integers(v, w) for v, w in ((block, "block"), (begin, "begin"), (end, "end")))
         rank = len(x.shape)
         need(len(blocks) == len(low) == len(high) == rank, f"block, begin and end must have {rank} numbers")

@@ -10,6 +10,7 @@ from anylayer import ops
 from anylayer.layer import Enum, layer
 from anylayer.layer.fields import attribute
 from anylayer.layers.openvino._base import OpenVINOLayer, family
+from anylayer.network import Array
 
 
 class Unary(OpenVINOLayer):
@@ -17,7 +18,7 @@ class Unary(OpenVINOLayer):
 
     elementwise = True
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         return self.compute(x)
 
     @staticmethod
@@ -96,7 +97,7 @@ class Round(OpenVINOLayer):
     elementwise = True
     mode: str = attribute(Enum("half_to_even", "half_away_from_zero"), "half_to_even")
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         if x.dtype.kind in "iu":
             return x
         if self.mode == "half_to_even":
@@ -116,7 +117,7 @@ class IsInf(OpenVINOLayer):
     detect_negative: bool = attribute("bool", True)
     detect_positive: bool = attribute("bool", True)
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         found = np.isinf(x)
         if not self.detect_negative:
             found = found & (x > 0)

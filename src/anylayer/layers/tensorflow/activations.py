@@ -9,6 +9,7 @@ import numpy as np
 from anylayer import ops
 from anylayer.layers.tensorflow._base import TensorFlowLayer, attribute, layer, need
 from anylayer.layers.tensorflow.unary import family
+from anylayer.network import Array
 
 family(
     {
@@ -32,7 +33,7 @@ class LeakyRelu(TensorFlowLayer):
 
     alpha: float = attribute("float", 0.2, doc="slope of the negative part")
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         return ops.leaky_relu(x, self.alpha)
 
 
@@ -45,7 +46,7 @@ class Selu(TensorFlowLayer):
     Source: tf.raw_ops.Selu; tensorflow/core/kernels/relu_op_functor.h.
     """
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         return ops.elu(x, 1.6732632423543772) * 1.0507009873554805
 
 
@@ -56,7 +57,7 @@ class Softmax(TensorFlowLayer):
     The output has the shape of x. Source: tf.raw_ops.Softmax; tensorflow/core/kernels/softmax_op.cc.
     """
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         need(len(x.shape) >= 1, "the input must have 1 axis or more, got a scalar")
         return ops.softmax(x, axis=-1)
 
@@ -68,6 +69,6 @@ class LogSoftmax(TensorFlowLayer):
     The output has the shape of x. Source: tf.raw_ops.LogSoftmax; tensorflow/core/kernels/softmax_op.cc.
     """
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         need(len(x.shape) >= 1, "the input must have 1 axis or more, got a scalar")
         return ops.log_softmax(x, axis=-1)

@@ -9,6 +9,7 @@ import numpy as np
 
 from anylayer.layers._family import define
 from anylayer.layers.tensorflow._base import TensorFlowLayer, attribute, layer, need
+from anylayer.network import Array
 
 
 def _truncated(a: Any, b: Any) -> Any:
@@ -34,7 +35,7 @@ class Binary(TensorFlowLayer):
 
     function: Callable[[Any, Any], Any]
 
-    def forward(self, a: Any, b: Any) -> Any:
+    def forward(self, a: Array, b: Array) -> Any:
         need(a.dtype == b.dtype, f"both inputs must have the same dtype, got {a.dtype} and {b.dtype}")
         return type(self).function(a, b)
 
@@ -84,7 +85,7 @@ class Equal(TensorFlowLayer):
 
     harmless = frozenset({"incompatible_shape_error"})
 
-    def forward(self, a: Any, b: Any) -> Any:
+    def forward(self, a: Array, b: Array) -> Any:
         return a == b
 
 
@@ -95,7 +96,7 @@ class NotEqual(Equal):
     The shapes of a and b broadcast as in NumPy. Source: tf.raw_ops.NotEqual; tensorflow/core/kernels/cwise_ops.h.
     """
 
-    def forward(self, a: Any, b: Any) -> Any:
+    def forward(self, a: Array, b: Array) -> Any:
         return a != b
 
 
@@ -109,7 +110,7 @@ class AddN(TensorFlowLayer):
 
     shape: Any = attribute("any", None)
 
-    def forward(self, *xs: Any) -> Any:
+    def forward(self, *xs: Array) -> Any:
         need(xs, "needs 1 input or more, got 0")
         total = xs[0]
         for x in xs[1:]:
@@ -129,7 +130,7 @@ class ClipByValue(TensorFlowLayer):
     tensorflow/core/kernels/cwise_op_clip.cc.
     """
 
-    def forward(self, x: Any, low: Any, high: Any) -> Any:
+    def forward(self, x: Array, low: Array, high: Array) -> Any:
         return np.minimum(np.maximum(x, low), high)
 
 
@@ -141,7 +142,7 @@ class SelectV2(TensorFlowLayer):
     tensorflow/core/kernels/cwise_op_select.cc.
     """
 
-    def forward(self, condition: Any, a: Any, b: Any) -> Any:
+    def forward(self, condition: Array, a: Array, b: Array) -> Any:
         return np.where(condition, a, b)
 
 
@@ -153,7 +154,7 @@ class Select(TensorFlowLayer):
     Source: tf.raw_ops.Select; tensorflow/core/kernels/cwise_op_select.cc.
     """
 
-    def forward(self, condition: Any, a: Any, b: Any) -> Any:
+    def forward(self, condition: Array, a: Array, b: Array) -> Any:
         need(
             tuple(a.shape) == tuple(b.shape),
             f"both values must have the same shape, got {tuple(a.shape)} and {tuple(b.shape)}",

@@ -9,6 +9,7 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.layers.tensorflow._base import TensorFlowLayer, attribute, integer, layer, need
+from anylayer.network import Array
 
 _RESULTS = ("i", "cs", "f", "o", "ci", "co", "h")
 
@@ -74,7 +75,9 @@ class LSTMBlockCell(_BlockSteps):
     forget_bias: float = attribute("float", 1.0)
     cell_clip: float = attribute("float", 3.0)
 
-    def forward(self, x: Any, cell: Any, h: Any, w: Any, wci: Any, wcf: Any, wco: Any, b: Any) -> Any:
+    def forward(
+        self, x: Array, cell: Array, h: Array, w: Array, wci: Array, wcf: Array, wco: Array, b: Array
+    ) -> Any:
         return self.step(x, cell, h, w, b, (wci, wcf, wco), self.forget_bias)
 
 
@@ -87,7 +90,18 @@ class _Sequence(_BlockSteps):
 
     forget = 0.0
 
-    def forward(self, length: Any, x: Any, cell: Any, h: Any, w: Any, wci: Any, wcf: Any, wco: Any, b: Any) -> Any:
+    def forward(
+        self,
+        length: Array,
+        x: Array,
+        cell: Array,
+        h: Array,
+        w: Array,
+        wci: Array,
+        wcf: Array,
+        wco: Array,
+        b: Array,
+    ) -> Any:
         need(len(x.shape) == 3, f"x must have shape (steps, batch, inputs), got {tuple(x.shape)}")
         count = integer(length, "seq_len_max")
         need(

@@ -10,6 +10,7 @@ import numpy as np
 from anylayer import ops
 from anylayer.layers.tensorflow._base import Enum, TensorFlowLayer, attribute, integers, layer, need
 from anylayer.layers.tensorflow._spatial import channels_first, extent, restored, spatial, windows
+from anylayer.network import Array
 
 
 class _Block(TensorFlowLayer):
@@ -26,7 +27,7 @@ class SpaceToDepth(_Block):
     Source: tf.raw_ops.SpaceToDepth; tensorflow/core/kernels/spacetodepth_op.cc.
     """
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         return restored(ops.space_to_depth(channels_first(x, self.data_format), self.block_size), self.data_format)
 
 
@@ -38,7 +39,7 @@ class DepthToSpace(_Block):
     Source: tf.raw_ops.DepthToSpace; tensorflow/core/kernels/depthtospace_op.cc.
     """
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         y = ops.depth_to_space(channels_first(x, self.data_format), self.block_size, mode="DCR")
         return restored(y, self.data_format)
 
@@ -105,7 +106,7 @@ class SpaceToBatchND(TensorFlowLayer):
     Source: tf.raw_ops.SpaceToBatchND; tensorflow/core/kernels/spacetobatch_op.cc.
     """
 
-    def forward(self, x: Any, block_shape: Any, paddings: Any) -> Any:
+    def forward(self, x: Array, block_shape: Array, paddings: Array) -> Any:
         block = integers(block_shape, "block_shape")
         return _to_batch(x, block, _pairs(paddings, len(block), "paddings"))
 
@@ -119,7 +120,7 @@ class BatchToSpaceND(TensorFlowLayer):
     Source: tf.raw_ops.BatchToSpaceND; tensorflow/core/kernels/batchtospace_op.cc.
     """
 
-    def forward(self, x: Any, block_shape: Any, crops: Any) -> Any:
+    def forward(self, x: Array, block_shape: Array, crops: Array) -> Any:
         block = integers(block_shape, "block_shape")
         return _from_batch(x, block, _pairs(crops, len(block), "crops"))
 
@@ -134,7 +135,7 @@ class SpaceToBatch(TensorFlowLayer):
 
     block_size: int = attribute("int64")
 
-    def forward(self, x: Any, paddings: Any) -> Any:
+    def forward(self, x: Array, paddings: Array) -> Any:
         return _to_batch(x, [self.block_size] * 2, _pairs(paddings, 2, "paddings"))
 
 
@@ -148,7 +149,7 @@ class BatchToSpace(TensorFlowLayer):
 
     block_size: int = attribute("int64")
 
-    def forward(self, x: Any, crops: Any) -> Any:
+    def forward(self, x: Array, crops: Array) -> Any:
         return _from_batch(x, [self.block_size] * 2, _pairs(crops, 2, "crops"))
 
 
@@ -166,7 +167,7 @@ class ExtractImagePatches(TensorFlowLayer):
     rates: tuple[int, ...] = attribute("int64", repeated=True)
     padding: str = attribute(Enum("SAME", "VALID"))
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         need(len(x.shape) == 4, f"the input must have 4 axes, got shape {tuple(x.shape)}")
         kernel, steps, rates = (
             spatial(v, "NHWC", 4, n)

@@ -7,6 +7,7 @@ from typing import Any
 from anylayer import ops
 from anylayer.layers.tensorflow._base import Enum, TensorFlowLayer, attribute, layer, need
 from anylayer.layers.tensorflow._spatial import channels_first, extent, flat_pads, restored, spatial, windows
+from anylayer.network import Array
 
 
 class _Windows(TensorFlowLayer):
@@ -56,7 +57,7 @@ class _Grouped(_Convolution):
 
     dilations: tuple[int, ...] = attribute("int64", (), repeated=True)
 
-    def forward(self, x: Any, w: Any) -> Any:
+    def forward(self, x: Array, w: Array) -> Any:
         channels = self.check(x, w)
         inner = w.shape[-2]
         need(
@@ -104,7 +105,7 @@ class DepthwiseConv2dNative(_Convolution):
     data_format: str = attribute(Enum("NHWC", "NCHW"), "NHWC")
     dilations: tuple[int, ...] = attribute("int64", (), repeated=True)
 
-    def forward(self, x: Any, w: Any) -> Any:
+    def forward(self, x: Array, w: Array) -> Any:
         channels = self.check(x, w)
         need(w.shape[2] == channels, f"the filter is for {w.shape[2]} channels, the input has {channels}")
         height, width, _, times = w.shape

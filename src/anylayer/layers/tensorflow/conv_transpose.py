@@ -8,6 +8,7 @@ from anylayer import ops
 from anylayer.layers.tensorflow._base import Enum, attribute, integers, layer, need
 from anylayer.layers.tensorflow._spatial import channels_first, extent, restored, windows
 from anylayer.layers.tensorflow.conv import _Windows
+from anylayer.network import Array
 
 
 class _Backprop(_Windows):
@@ -20,7 +21,7 @@ class _Backprop(_Windows):
     rank = 4
     dilations: tuple[int, ...] = attribute("int64", (), repeated=True)
 
-    def forward(self, sizes: Any, w: Any, y: Any) -> Any:
+    def forward(self, sizes: Array, w: Array, y: Array) -> Any:
         wanted = integers(sizes, "input_sizes")
         strides, spread = self.steps(self.rank, self.dilations)
         for what, array in (("filter", w), ("input", y)):

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from anylayer.layers.tensorflow._base import Enum, TensorFlowLayer, attribute, axis_of, constant, layer, need
+from anylayer.network import Array
 
 _f = np.float32
 
@@ -30,7 +31,7 @@ class Dequantize(TensorFlowLayer):
     axis: int = attribute("int64", -1)
     dtype: str = attribute("string", "float32")
 
-    def forward(self, x: Any, low: Any, high: Any) -> Any:
+    def forward(self, x: Array, low: Array, high: Array) -> Any:
         need(x.dtype.kind in "iu", f"the input must hold integers, got {x.dtype}")
         need(self.dtype == "float32", f"dtype must be float32, got {self.dtype}")
         need(

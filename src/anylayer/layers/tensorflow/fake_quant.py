@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from anylayer.layers.tensorflow._base import TensorFlowLayer, attribute, constant, layer, need
+from anylayer.network import Array
 
 
 class _Rounding(TensorFlowLayer):
@@ -49,7 +50,7 @@ class FakeQuantWithMinMaxArgs(_Rounding):
     min: float = attribute("float", -6.0)
     max: float = attribute("float", 6.0)
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         return self.rounded(x, np.float32(self.min), np.float32(self.max))
 
 
@@ -64,5 +65,5 @@ class FakeQuantWithMinMaxVars(_Rounding):
     tensorflow/core/kernels/fake_quant_ops_functor.h.
     """
 
-    def forward(self, x: Any, low: Any, high: Any) -> Any:
+    def forward(self, x: Array, low: Array, high: Array) -> Any:
         return self.rounded(x, low, high)

@@ -10,6 +10,7 @@ import numpy as np
 from anylayer import ops
 from anylayer.layers.tensorflow._base import Enum, TensorFlowLayer, attribute, layer, need
 from anylayer.layers.tensorflow._spatial import channels_first, restored
+from anylayer.network import Array
 
 
 @layer("FusedBatchNorm")
@@ -36,7 +37,7 @@ class FusedBatchNorm(TensorFlowLayer):
         names = ["y", "batch_mean", "batch_variance", "reserve_space_1", "reserve_space_2", "reserve_space_3"]
         return [(name, 1) for name in names]
 
-    def forward(self, x: Any, scale: Any, offset: Any, mean: Any, variance: Any) -> Any:
+    def forward(self, x: Array, scale: Array, offset: Array, mean: Array, variance: Array) -> Any:
         y = channels_first(x, self.data_format)
         if self.is_training:
             axes = (0, *range(2, len(y.shape)))
@@ -66,7 +67,7 @@ class BatchNormWithGlobalNormalization(TensorFlowLayer):
     variance_epsilon: float = attribute("float")
     scale_after_normalization: bool = attribute("bool")
 
-    def forward(self, x: Any, mean: Any, variance: Any, beta: Any, gamma: Any) -> Any:
+    def forward(self, x: Array, mean: Array, variance: Array, beta: Array, gamma: Array) -> Any:
         scale = gamma if self.scale_after_normalization else np.ones(mean.shape, np.float32)
         y = channels_first(x, "NHWC")
         y = ops.batch_normalization(y, scale, beta, mean, variance, epsilon=self.variance_epsilon)

@@ -10,6 +10,7 @@ from anylayer.layers.tensorflow._spatial import channels_first, restored
 from anylayer.layers.tensorflow.arranging import mirrored
 from anylayer.layers.tensorflow.conv import Conv2D
 from anylayer.layers.tensorflow.resize import resized
+from anylayer.network import Array
 
 
 @layer("FusedPadConv2D")
@@ -24,7 +25,7 @@ class FusedPadConv2D(Conv2D):
     mode: str = attribute(Enum("REFLECT", "SYMMETRIC"))
     padding: str = attribute(Enum("SAME", "VALID"))
 
-    def forward(self, x: Any, paddings: Any, w: Any) -> Any:  # type: ignore[override]  # other inputs
+    def forward(self, x: Array, paddings: Array, w: Array) -> Any:  # type: ignore[override]  # other inputs
         return super().forward(mirrored(x, paddings, self.mode), w)
 
 
@@ -39,7 +40,7 @@ class FusedResizeAndPadConv2D(FusedPadConv2D):
 
     resize_align_corners: bool = attribute("bool", False)
 
-    def forward(self, x: Any, size: Any, paddings: Any, w: Any) -> Any:  # type: ignore[override]  # other inputs
+    def forward(self, x: Array, size: Array, paddings: Array, w: Array) -> Any:  # type: ignore[override]  # other inputs
         rule = "align_corners" if self.resize_align_corners else "asymmetric"
         wanted = resized(x, size)
         y = ops.resize(channels_first(x, "NHWC"), wanted, mode="linear", coordinates=rule)

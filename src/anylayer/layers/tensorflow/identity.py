@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from anylayer.layers.tensorflow._base import TensorFlowLayer, attribute, layer, need
+from anylayer.network import Array
 
 
 @layer("Identity")
@@ -24,7 +25,7 @@ class Identity(TensorFlowLayer):
 
     harmless = frozenset({"message", "dtype"})
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         return x
 
 
@@ -41,7 +42,7 @@ class IdentityN(TensorFlowLayer):
         need(isinstance(types, list), "attribute 'T' must be a list of dtypes")
         return (("output", len(types or ())),)
 
-    def forward(self, *xs: Any) -> Any:
+    def forward(self, *xs: Array) -> Any:
         return list(xs)
 
 
@@ -55,7 +56,7 @@ class PlaceholderWithDefault(TensorFlowLayer):
     shape: Any = attribute("any", None)
     harmless = frozenset({"dtype"})
 
-    def forward(self, default: Any) -> Any:
+    def forward(self, default: Array) -> Any:
         self.note("its default is used, since it is not fed")
         return default
 
@@ -70,7 +71,7 @@ class EnsureShape(TensorFlowLayer):
 
     shape: Any = attribute("any", None)
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         wanted = self.shape
         fits = wanted is None or (
             len(wanted) == len(x.shape) and all(w is None or w == d for w, d in zip(wanted, x.shape))

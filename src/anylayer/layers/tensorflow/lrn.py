@@ -9,6 +9,7 @@ import numpy as np
 from anylayer import ops
 from anylayer.layers.tensorflow._base import TensorFlowLayer, attribute, axes_of, integers, layer, need
 from anylayer.layers.tensorflow._spatial import channels_first, restored
+from anylayer.network import Array
 
 
 @layer("LRN")
@@ -24,7 +25,7 @@ class LRN(TensorFlowLayer):
     alpha: float = attribute("float", 1.0)
     beta: float = attribute("float", 0.5)
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         need(len(x.shape) == 4, f"the input must have 4 axes, got shape {tuple(x.shape)}")
         need(self.depth_radius >= 0, f"depth_radius must be 0 or more, got {self.depth_radius}")
         size = 2 * min(self.depth_radius, x.shape[-1]) + 1
@@ -40,7 +41,7 @@ class L2Normalize(TensorFlowLayer):
     write it into text graphs.
     """
 
-    def forward(self, x: Any, axes: Any) -> Any:
+    def forward(self, x: Array, axes: Array) -> Any:
         over = tuple(axes_of(integers(np.reshape(axes, -1), "axes"), len(x.shape)))
         squares = np.sum(x * x, axis=over, keepdims=True)
         return x / np.sqrt(np.maximum(squares, np.float32(1e-12)))

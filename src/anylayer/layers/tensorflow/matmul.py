@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from anylayer.layers.tensorflow._base import TensorFlowLayer, attribute, layer, need
+from anylayer.network import Array
 
 
 @layer("MatMul")
@@ -21,7 +22,7 @@ class MatMul(TensorFlowLayer):
     transpose_b: bool = attribute("bool", False)
     harmless = frozenset({"grad_a", "grad_b"})
 
-    def forward(self, a: Any, b: Any) -> Any:
+    def forward(self, a: Array, b: Array) -> Any:
         need(
             len(a.shape) == len(b.shape) == 2,
             f"both inputs must be matrices (2 axes), got shapes {tuple(a.shape)} and {tuple(b.shape)}",
@@ -50,7 +51,7 @@ class BatchMatMul(TensorFlowLayer):
     adj_y: bool = attribute("bool", False)
     harmless = frozenset({"grad_x", "grad_y"})
 
-    def forward(self, a: Any, b: Any) -> Any:
+    def forward(self, a: Array, b: Array) -> Any:
         need(
             min(len(a.shape), len(b.shape)) >= 2,
             f"both inputs must have 2 axes or more, got shapes {tuple(a.shape)} and {tuple(b.shape)}",
@@ -72,5 +73,5 @@ class Einsum(TensorFlowLayer):
 
     equation: str = attribute("string")
 
-    def forward(self, *xs: Any) -> Any:
+    def forward(self, *xs: Array) -> Any:
         return np.einsum(self.equation, *xs)

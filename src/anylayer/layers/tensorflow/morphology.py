@@ -8,6 +8,7 @@ import numpy as np
 
 from anylayer.layers.tensorflow._base import Enum, TensorFlowLayer, attribute, layer, need
 from anylayer.layers.tensorflow._spatial import extent, spatial, windows
+from anylayer.network import Array
 
 
 @layer("Dilation2D")
@@ -23,7 +24,7 @@ class Dilation2D(TensorFlowLayer):
     rates: tuple[int, ...] = attribute("int64", repeated=True)
     padding: str = attribute(Enum("SAME", "VALID"))
 
-    def forward(self, x: Any, w: Any) -> Any:
+    def forward(self, x: Array, w: Array) -> Any:
         need(
             len(x.shape) == 4 and len(w.shape) == 3 and w.shape[2] == x.shape[3],
             f"expected images (N, H, W, C) and a filter (h, w, C), got {tuple(x.shape)} and {tuple(w.shape)}",

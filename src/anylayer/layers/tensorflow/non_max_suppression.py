@@ -9,6 +9,7 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.layers.tensorflow._base import TensorFlowLayer, attribute, constant, integer, layer, need
+from anylayer.network import Array
 
 
 def _number(x: Any, what: str) -> float:
@@ -58,7 +59,7 @@ class NonMaxSuppression(_Suppression):
 
     iou_threshold: float = attribute("float", 0.5)
 
-    def forward(self, boxes: Any, scores: Any, max_size: Any) -> Any:
+    def forward(self, boxes: Array, scores: Array, max_size: Array) -> Any:
         found, count, limit = self.keep(boxes, scores, max_size, self.iou_threshold, None)
         return ops.head(found, count).astype(np.int32) if limit else np.zeros(0, np.int32)
 
@@ -75,7 +76,7 @@ class NonMaxSuppressionV3(_Suppression):
     tensorflow/core/kernels/image/non_max_suppression_op.cc.
     """
 
-    def forward(self, boxes: Any, scores: Any, max_size: Any, iou: Any, threshold: Any = None) -> Any:
+    def forward(self, boxes: Array, scores: Array, max_size: Array, iou: Array, threshold: Any = None) -> Any:
         low = _number(threshold, "score_threshold") if threshold is not None else None
         found, count, limit = self.keep(boxes, scores, max_size, _number(iou, "iou_threshold"), low)
         return ops.head(found, count).astype(np.int32) if limit else np.zeros(0, np.int32)
@@ -107,7 +108,7 @@ class NonMaxSuppressionV4(_Padded):
     def results(cls, attr: Mapping[str, Any]) -> Sequence[tuple[str, int]]:
         return (("selected_indices", 1), ("valid_outputs", 1))
 
-    def forward(self, boxes: Any, scores: Any, max_size: Any, iou: Any, threshold: Any) -> Any:
+    def forward(self, boxes: Array, scores: Array, max_size: Array, iou: Array, threshold: Array) -> Any:
         low = _number(threshold, "score_threshold")
         found, count, limit = self.keep(boxes, scores, max_size, _number(iou, "iou_threshold"), low)
         return self.padded(found, count, limit), count.astype(np.int32)
@@ -127,7 +128,9 @@ class NonMaxSuppressionV5(_Padded):
     def results(cls, attr: Mapping[str, Any]) -> Sequence[tuple[str, int]]:
         return (("selected_indices", 1), ("selected_scores", 1), ("valid_outputs", 1))
 
-    def forward(self, boxes: Any, scores: Any, max_size: Any, iou: Any, threshold: Any, sigma: Any) -> Any:
+    def forward(
+        self, boxes: Array, scores: Array, max_size: Array, iou: Array, threshold: Array, sigma: Array
+    ) -> Any:
         need(_number(sigma, "soft_nms_sigma") == 0, "soft_nms_sigma must be 0: soft NMS is not supported")
         low = _number(threshold, "score_threshold")
         found, count, limit = self.keep(boxes, scores, max_size, _number(iou, "iou_threshold"), low)

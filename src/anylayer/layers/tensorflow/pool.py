@@ -10,6 +10,7 @@ import numpy as np
 from anylayer import ops
 from anylayer.layers.tensorflow._base import Enum, TensorFlowLayer, attribute, integers, layer, need
 from anylayer.layers.tensorflow._spatial import channels_first, flat_pads, restored, spatial, windows
+from anylayer.network import Array
 
 
 class _Pool(TensorFlowLayer):
@@ -40,7 +41,7 @@ class _Fixed(_Pool):
     strides: tuple[int, ...] = attribute("int64", repeated=True, doc="one per axis, in the order of data_format")
     average = False
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         return self.pool(x, self.ksize, self.strides, self.average)
 
 
@@ -97,7 +98,7 @@ class MaxPoolV2(_Pool):
     Source: tf.raw_ops.MaxPoolV2; tensorflow/core/kernels/maxpooling_op.cc.
     """
 
-    def forward(self, x: Any, ksize: Any, strides: Any) -> Any:
+    def forward(self, x: Array, ksize: Array, strides: Array) -> Any:
         return self.pool(x, integers(ksize, "ksize"), integers(strides, "strides"), False)
 
 
@@ -117,7 +118,7 @@ class MaxPoolWithArgmax(_Fixed):
     def results(cls, attr: Mapping[str, Any]) -> Sequence[tuple[str, int]]:
         return (("output", 1), ("argmax", 1))
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         need(self.data_format == "NHWC", f"data_format must be NHWC, got {self.data_format}")
         need(len(x.shape) == self.rank, f"the input must have {self.rank} axes, got shape {tuple(x.shape)}")
         kernel = spatial(self.ksize, "NHWC", 4, "ksize")

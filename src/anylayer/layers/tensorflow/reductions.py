@@ -19,6 +19,7 @@ from anylayer.layers.tensorflow._base import (
     layer,
     need,
 )
+from anylayer.network import Array
 
 
 def _mean(x: Any, axis: tuple[int, ...], keepdims: bool) -> Any:
@@ -39,7 +40,7 @@ class _Reduction(TensorFlowLayer):
     keep_dims: bool = attribute("bool", False)
     function: Callable[..., Any]
 
-    def forward(self, x: Any, axes: Any) -> Any:
+    def forward(self, x: Array, axes: Array) -> Any:
         over = integers(axes, "reduction_indices", 2)
         axis = tuple(sorted(axes_of(over, len(x.shape), "reduction_indices")))
         if not axis:
@@ -74,7 +75,7 @@ class _Best(TensorFlowLayer):
     output_type: str = attribute(Enum("int32", "int64", "int16", "uint16"), "int64")
     smallest = False
 
-    def forward(self, x: Any, axis: Any) -> Any:
+    def forward(self, x: Array, axis: Array) -> Any:
         over = axis_of(integer(axis, "dimension"), len(x.shape), "dimension")
         need(x.shape[over], f"axis {over} of shape {tuple(x.shape)} has size 0; 1 or more is needed")
         found = np.argmin(x, axis=over) if self.smallest else np.argmax(x, axis=over)
@@ -113,7 +114,7 @@ class Cumsum(TensorFlowLayer):
     exclusive: bool = attribute("bool", False)
     reverse: bool = attribute("bool", False)
 
-    def forward(self, x: Any, axis: Any) -> Any:
+    def forward(self, x: Array, axis: Array) -> Any:
         over = axis_of(integer(axis, "axis"), len(x.shape))
         y = np.flip(x, over) if self.reverse else x
         total = np.cumsum(y, axis=over).astype(x.dtype)
@@ -128,5 +129,5 @@ class L2Loss(TensorFlowLayer):
     Source: tf.raw_ops.L2Loss; tensorflow/core/kernels/l2loss_op.cc.
     """
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         return (np.sum(x * x) / 2).astype(x.dtype)

@@ -9,6 +9,7 @@ import numpy as np
 from anylayer import ops
 from anylayer.layers.tensorflow._base import TensorFlowLayer, attribute, integers, layer, need
 from anylayer.layers.tensorflow._spatial import channels_first, restored
+from anylayer.network import Array
 
 _f = np.float32
 _MAX_SIDE = 1 << 20
@@ -68,7 +69,7 @@ class ResizeBilinear(_Resize):
     Source: tf.raw_ops.ResizeBilinear; tensorflow/core/kernels/image/resize_bilinear_op.cc.
     """
 
-    def forward(self, x: Any, size: Any) -> Any:
+    def forward(self, x: Array, size: Array) -> Any:
         wanted = resized(x, size)
         y = channels_first(x.astype(np.float32), "NHWC")
         return restored(ops.resize(y, wanted, mode="linear", coordinates=self.rule()), "NHWC")
@@ -84,7 +85,7 @@ class ResizeNearestNeighbor(_Resize):
     Source: tf.raw_ops.ResizeNearestNeighbor; tensorflow/core/kernels/image/resize_nearest_neighbor_op.cc.
     """
 
-    def forward(self, x: Any, size: Any) -> Any:
+    def forward(self, x: Array, size: Array) -> Any:
         wanted = resized(x, size)
         y = channels_first(x, "NHWC")
         axes = [(2, wanted[0]), (3, wanted[1])]
@@ -122,7 +123,7 @@ class ResizeBicubic(_Resize):
     Source: tf.raw_ops.ResizeBicubic; tensorflow/core/kernels/image/resize_bicubic_op.cc.
     """
 
-    def forward(self, x: Any, size: Any) -> Any:
+    def forward(self, x: Array, size: Array) -> Any:
         height, width = resized(x, size)
         y = channels_first(x.astype(np.float32), "NHWC")
         y = self._interpolation(y.shape[2], height) @ y
@@ -175,7 +176,7 @@ class CropAndResize(TensorFlowLayer):
     method: str = attribute("string", "bilinear")
     extrapolation_value: float = attribute("float", 0.0)
 
-    def forward(self, x: Any, boxes: Any, which: Any, size: Any) -> Any:
+    def forward(self, x: Array, boxes: Array, which: Array, size: Array) -> Any:
         need(self.method in ("bilinear", "nearest"), f"method must be bilinear or nearest, got '{self.method}'")
         need(
             len(x.shape) == 4 and len(boxes.shape) == 2 and boxes.shape[1] == 4,

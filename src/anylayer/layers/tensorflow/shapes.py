@@ -21,6 +21,7 @@ from anylayer.layers.tensorflow._base import (
     layer,
     need,
 )
+from anylayer.network import Array
 
 _MAX_RANGE = 1 << 26
 """Limit on the number of values that Range and LinSpace make."""
@@ -38,7 +39,7 @@ class Shape(_Sized):
     Source: tf.raw_ops.Shape; tensorflow/core/kernels/shape_ops.cc.
     """
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         return np.array(x.shape, self.out_type)
 
 
@@ -55,7 +56,7 @@ class ShapeN(_Sized):
     def results(cls, attr: Mapping[str, Any]) -> Sequence[tuple[str, int]]:
         return (("output", count_of(attr, "N")),)
 
-    def forward(self, *xs: Any) -> Any:
+    def forward(self, *xs: Array) -> Any:
         return [np.array(x.shape, self.out_type) for x in xs]
 
 
@@ -66,7 +67,7 @@ class Size(_Sized):
     Source: tf.raw_ops.Size; tensorflow/core/kernels/shape_ops.cc.
     """
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         return np.array(math.prod(x.shape), self.out_type)
 
 
@@ -77,7 +78,7 @@ class Rank(TensorFlowLayer):
     Source: tf.raw_ops.Rank; tensorflow/core/kernels/shape_ops.cc.
     """
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         return np.array(len(x.shape), np.int32)
 
 
@@ -89,7 +90,7 @@ class Reshape(TensorFlowLayer):
     Source: tf.raw_ops.Reshape; tensorflow/core/kernels/reshape_op.cc.
     """
 
-    def forward(self, x: Any, shape: Any) -> Any:
+    def forward(self, x: Array, shape: Array) -> Any:
         wanted = integers(shape, "shape")
         need(
             wanted.count(-1) <= 1 and all(d >= -1 for d in wanted),
@@ -116,7 +117,7 @@ class Flatten(TensorFlowLayer):
     TensorFlow has no such operation: OpenCV's tools write it into text graphs.
     """
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         need(len(x.shape) >= 1, "the input must have 1 axis or more, got a scalar")
         return x.reshape(x.shape[0], math.prod(x.shape[1:]))
 
@@ -130,7 +131,7 @@ class Squeeze(TensorFlowLayer):
 
     squeeze_dims: tuple[int, ...] = attribute("int64", (), repeated=True)
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         rank = len(x.shape)
         gone = axes_of(self.squeeze_dims, rank, "squeeze_dims") or [i for i, d in enumerate(x.shape) if d == 1]
         for axis in gone:
@@ -148,7 +149,7 @@ class ExpandDims(TensorFlowLayer):
     Source: tf.raw_ops.ExpandDims; tensorflow/core/kernels/shape_ops.cc.
     """
 
-    def forward(self, x: Any, dim: Any) -> Any:
+    def forward(self, x: Array, dim: Array) -> Any:
         axis = axis_of(integer(dim, "dim"), len(x.shape) + 1, "dim")
         return x.reshape((*x.shape[:axis], 1, *x.shape[axis:]))
 
@@ -163,7 +164,7 @@ class Fill(TensorFlowLayer):
 
     harmless = frozenset({"index_type"})
 
-    def forward(self, dims: Any, value: Any) -> Any:
+    def forward(self, dims: Array, value: Array) -> Any:
         return np.broadcast_to(value, _sizes(dims, "dims"))
 
 
@@ -175,7 +176,7 @@ class BroadcastTo(TensorFlowLayer):
     Source: tf.raw_ops.BroadcastTo; tensorflow/core/kernels/broadcast_to_op.cc.
     """
 
-    def forward(self, x: Any, shape: Any) -> Any:
+    def forward(self, x: Array, shape: Array) -> Any:
         return np.broadcast_to(x, _sizes(shape, "shape"))
 
 
@@ -194,7 +195,7 @@ class BroadcastArgs(TensorFlowLayer):
     Source: tf.raw_ops.BroadcastArgs; tensorflow/core/kernels/bcast_ops.cc.
     """
 
-    def forward(self, a: Any, b: Any) -> Any:
+    def forward(self, a: Array, b: Array) -> Any:
         return np.array(np.broadcast_shapes(tuple(integers(a, "s0")), tuple(integers(b, "s1"))), a.dtype)
 
 
@@ -206,7 +207,7 @@ class Range(TensorFlowLayer):
     Source: tf.raw_ops.Range; tensorflow/core/kernels/sequence_ops.cc.
     """
 
-    def forward(self, start: Any, limit: Any, delta: Any) -> Any:
+    def forward(self, start: Array, limit: Array, delta: Array) -> Any:
         first, last, step = (constant(v, n) for v, n in ((start, "start"), (limit, "limit"), (delta, "delta")))
         need(step != 0, "delta must not be 0")
         count = (
@@ -229,7 +230,7 @@ class LinSpace(TensorFlowLayer):
     Source: tf.raw_ops.LinSpace; tensorflow/core/kernels/sequence_ops.cc.
     """
 
-    def forward(self, start: Any, stop: Any, num: Any) -> Any:
+    def forward(self, start: Array, stop: Array, num: Array) -> Any:
         first, last, count = constant(start, "start"), constant(stop, "stop"), integer(num, "num")
         need(0 < count < _MAX_RANGE, f"num must lie in 1..{_MAX_RANGE - 1}, got {count}")
         return np.linspace(first, last, count, dtype=first.dtype)
@@ -243,7 +244,7 @@ class InvertPermutation(TensorFlowLayer):
     Source: tf.raw_ops.InvertPermutation; tensorflow/core/kernels/transpose_op.cc.
     """
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         order = integers(x, "x")
         need(sorted(order) == list(range(len(order))), f"x must be a permutation, got {order[:20]}")
         return np.argsort(constant(x, "x")).astype(x.dtype)

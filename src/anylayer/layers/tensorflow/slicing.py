@@ -8,6 +8,7 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.layers.tensorflow._base import TensorFlowLayer, attribute, axis_of, integer, integers, layer, need
+from anylayer.network import Array
 from anylayer.tracing import is_traced
 
 
@@ -19,7 +20,7 @@ class Slice(TensorFlowLayer):
     Source: tf.raw_ops.Slice; tensorflow/core/kernels/slice_op.cc.
     """
 
-    def forward(self, x: Any, begin: Any, size: Any) -> Any:
+    def forward(self, x: Array, begin: Array, size: Array) -> Any:
         first, sizes = integers(begin, "begin"), integers(size, "size")
         rank = len(x.shape)
         need(len(first) == len(sizes) == rank, f"begin and size must be {rank} numbers, got {first} and {sizes}")
@@ -50,7 +51,7 @@ class StridedSlice(TensorFlowLayer):
     new_axis_mask: int = attribute("int64", 0)
     shrink_axis_mask: int = attribute("int64", 0)
 
-    def forward(self, x: Any, begin: Any, end: Any, strides: Any) -> Any:
+    def forward(self, x: Array, begin: Array, end: Array, strides: Array) -> Any:
         begins, ends, steps = integers(begin, "begin"), integers(end, "end"), integers(strides, "strides")
         need(
             len(begins) == len(ends) == len(steps),
@@ -115,7 +116,7 @@ class Gather(_Picked):
     Source: tf.raw_ops.Gather; tensorflow/core/kernels/gather_op.cc.
     """
 
-    def forward(self, x: Any, indices: Any) -> Any:
+    def forward(self, x: Array, indices: Array) -> Any:
         need(len(x.shape) >= 1, "the input must have 1 axis or more, got a scalar")
         return ops.gather(x, _checked(indices, x.shape[0]), axis=0)
 
@@ -132,7 +133,7 @@ class GatherV2(_Picked):
 
     batch_dims: int = attribute("int64", 0)
 
-    def forward(self, x: Any, indices: Any, axis: Any) -> Any:
+    def forward(self, x: Array, indices: Array, axis: Array) -> Any:
         over = axis_of(integer(axis, "axis"), len(x.shape))
         indices = _checked(indices, x.shape[over])
         lead = axis_of(self.batch_dims, len(indices.shape) + 1, "batch_dims") if self.batch_dims else 0
@@ -159,7 +160,7 @@ class ResourceGather(_Picked):
     batch_dims: int = attribute("int64", 0)
     harmless = frozenset({"validate_indices", "dtype"})
 
-    def forward(self, x: Any, indices: Any) -> Any:
+    def forward(self, x: Array, indices: Array) -> Any:
         need(self.batch_dims == 0, f"batch_dims must be 0, got {self.batch_dims}")
         return ops.gather(x, _checked(indices, x.shape[0]), axis=0)
 
@@ -172,7 +173,7 @@ class GatherNd(_Picked):
     Source: tf.raw_ops.GatherNd; tensorflow/core/kernels/gather_nd_op.cc.
     """
 
-    def forward(self, x: Any, indices: Any) -> Any:
+    def forward(self, x: Array, indices: Array) -> Any:
         return ops.gather_nd(x, indices.astype(np.int64))
 
 
@@ -187,7 +188,7 @@ class OneHot(TensorFlowLayer):
 
     axis: int = attribute("int64", -1)
 
-    def forward(self, indices: Any, depth: Any, on: Any, off: Any) -> Any:
+    def forward(self, indices: Array, depth: Array, on: Array, off: Array) -> Any:
         count = integer(depth, "depth")
         need(0 <= count < 1 << 24, f"depth must lie in 0..{(1 << 24) - 1}, got {count}")
         rank = len(indices.shape)
@@ -221,7 +222,7 @@ class TopK(_LargestValues):
 
     k: int = attribute("int64")
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         return self.best(x, self.k)
 
 
@@ -235,7 +236,7 @@ class TopKV2(_LargestValues):
 
     index_type: str = attribute("string", "int32")
 
-    def forward(self, x: Any, k: Any) -> Any:
+    def forward(self, x: Array, k: Array) -> Any:
         values, indices = self.best(x, integer(k, "k"))
         need(self.index_type in ("int32", "int64"), f"index_type must be int32 or int64, got {self.index_type}")
         return values, indices.astype(self.index_type)
@@ -252,7 +253,7 @@ class ReverseSequence(TensorFlowLayer):
     seq_dim: int = attribute("int64")
     batch_dim: int = attribute("int64", 0)
 
-    def forward(self, x: Any, lengths: Any) -> Any:
+    def forward(self, x: Array, lengths: Array) -> Any:
         rank = len(x.shape)
         time, batch = axis_of(self.seq_dim, rank, "seq_dim"), axis_of(self.batch_dim, rank, "batch_dim")
         need(time != batch, f"seq_dim and batch_dim must differ, got {time} for both")
@@ -272,5 +273,5 @@ class Where(TensorFlowLayer):
     Source: tf.raw_ops.Where; tensorflow/core/kernels/where_op.cc.
     """
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         return np.argwhere(x).astype(np.int64)

@@ -10,6 +10,7 @@ import numpy as np
 from anylayer import ops
 from anylayer.layers._family import define
 from anylayer.layers.tensorflow._base import Enum, TensorFlowLayer, attribute, layer
+from anylayer.network import Array
 
 
 class Unary(TensorFlowLayer):
@@ -17,7 +18,7 @@ class Unary(TensorFlowLayer):
 
     function: Callable[[Any], Any]
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         return type(self).function(x)
 
 
@@ -73,7 +74,7 @@ class ZerosLike(TensorFlowLayer):
     Source: tf.raw_ops.ZerosLike; tensorflow/core/kernels/constant_op.cc.
     """
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         return np.broadcast_to(np.zeros((), x.dtype), x.shape)
 
 
@@ -84,7 +85,7 @@ class OnesLike(TensorFlowLayer):
     Source: tf.raw_ops.OnesLike; tensorflow/core/kernels/constant_op.cc.
     """
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         return np.broadcast_to(np.ones((), x.dtype), x.shape)
 
 
@@ -106,5 +107,5 @@ class Cast(TensorFlowLayer):
     )
     harmless = frozenset({"SrcT", "Truncate"})
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         return x.astype(self.DstT)
