@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import anylayer
 from anylayer.convert.generation import Generation
 from anylayer.errors import ConversionError, InputError, LayerError
 from anylayer.generators import dv
+from tests.generators.pytorch.test_examples import example
 from tests.generators.pytorch.test_project import quoted
 from tests.generators.test_names import ATTACKS
 
@@ -184,6 +186,14 @@ def test_test_notices_wrong_weights(tmp_path: Path) -> None:
     ]
     ran = [subprocess.run(c, cwd=done.folder, capture_output=True, text=True, check=False) for c in commands]
     assert ran[0].returncode == 0 and ran[1].returncode == 1 and "too much" in ran[1].stdout
+
+
+@needs_compiler
+@pytest.mark.parametrize("name", ["yolo", "interp", "reorg", "upsample", "shuffle_channel", "normalize image"])
+def test_example_layers_match_numpy(name: str, tmp_path: Path) -> None:
+    tested = example(name, tmp_path)
+    done = replace(tested, inputs=[x[:1] for x in tested.inputs]).generate(test=True, target="dv")
+    assert done.untested == "" and len(done.report) == len(tested.node.outputs)
 
 
 PRIORS = "prior_box_param { %s flip: true clip: %s %s }"

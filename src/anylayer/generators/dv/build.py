@@ -235,7 +235,7 @@ class _Builder:
             return False
         parts = [_factors(n) for n in sizes]
         if any(n > MAX_KERNEL for part in parts for n in part):
-            return self.add(Custom(_mean(op), [], op.outputs), [op], [view], op.outputs)
+            return self.add(Custom(_mean(op)), [op], [view], op.outputs)
         ys, xs = ([*part, *[1] * (max(map(len, parts)) - len(part))] for part in parts)
         for y, x in list(zip(ys, xs))[:-1]:
             sizes = [sizes[0] // y, sizes[1] // x]
@@ -336,7 +336,7 @@ class _Builder:
         op = self.ops[index]
         if op.domain:
             values = [v for v in op.inputs if v in self.views]
-            self.add(Custom(op.body, values, op.outputs, op), [op], [self.views[v] for v in values], op.outputs)
+            self.add(Custom(op.body, op), [op], [self.views[v] for v in values], op.outputs)
             return
         ops = [op]
         for other in self.ops[index + 1 :]:
@@ -352,9 +352,7 @@ class _Builder:
         values = list(dict.fromkeys(read))
         outside = {v for o in self.ops if o not in ops for v in o.inputs} | set(self.graph.outputs)
         outputs = [v for o in ops for v in o.outputs if v in outside]
-        self.add(
-            Custom(_part(ops, values, outputs), values, outputs), ops, [self.views[v] for v in values], outputs
-        )
+        self.add(Custom(_part(ops, values, outputs)), ops, [self.views[v] for v in values], outputs)
 
     def constant(self, value: Value) -> None:
         """Add a layer that gives a constant output of the network."""

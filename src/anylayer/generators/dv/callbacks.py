@@ -15,7 +15,6 @@ from anylayer.generators.dv.plan import Custom, Layer
 from anylayer.generators.dv.priors import Priors, priors_of
 from anylayer.layer.opencv import opencv_params
 from anylayer.loops import Code, lower, table_text, to_cpp
-from anylayer.network import Array
 from anylayer.source import Source, TracedNode
 
 _RUNTIME = ("layer", "conf", "custom_param", "io_ptr", "fpga_layer", "Sequential")
@@ -37,7 +36,6 @@ class Callbacks:
     source: Source
     two_arguments: bool
     all: list[Callback] = field(default_factory=list)
-    used: list[Array] = field(default_factory=list)
     _names: Names = field(default_factory=lambda: Names({*KEYWORDS, *_RUNTIME}))
     _known: dict[Any, Callback] = field(default_factory=dict)
 

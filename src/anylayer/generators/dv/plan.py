@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
-from anylayer.graph import Graph, Op, Value
+from anylayer.graph import Graph, Op
 from anylayer.network import Array
 
 ALIGN = 16
@@ -126,11 +125,9 @@ class Softmax:
 
 @dataclass(slots=True)
 class Custom:
-    """A layer on the CPU: `graph` computes `outputs` of `values`. `op` is the layer's call, None for operators."""
+    """A layer on the CPU: `graph` computes its outputs. `op` is the layer's call, None for operators."""
 
     graph: Graph | None
-    values: list[Value]
-    outputs: list[Value]
     op: Op | None = None
 
 
@@ -161,7 +158,6 @@ class Plan:
     layers: list[Layer]
     results: list[View]
     size: int = 0
-    weights: list[Any] = field(default_factory=list)
 
 
 def allocate(plan: Plan) -> None:
