@@ -224,8 +224,8 @@ def test_thousand_nodes_do_not_lag(browser: Browser, tmp_path: Path) -> None:
         'const s = document.getElementById("search"); s.value = "eltwise"; s.dispatchEvent(new Event("input"))'
     )
     assert made.page.locator("#count").inner_text() == "1,000 nodes"
-    assert min(made.seconds(sort) for _ in range(3)) < LAG
-    assert min(made.seconds(search) for _ in range(3)) < LAG
+    assert min(made.seconds(sort) for _ in range(10)) < LAG
+    assert min(made.seconds(search) for _ in range(10)) < LAG
     assert len(made.rows()) == LARGE // 3
     load = "performance.getEntriesByType('navigation')[0].domContentLoadedEventEnd"
     assert made.page.evaluate(load) < 3000
