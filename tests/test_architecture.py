@@ -37,7 +37,7 @@ MAY_IMPORT = {
     "source": set(_CORE),
     "loops": {*_CORE, "optimize"},
     **dict.fromkeys(("readers", "writers", "kernels"), _FILES),
-    "generators": _LOWERED,
+    "generators": {*_LOWERED, "writers"},
     "compile": _FILES,
     "engines": {*_LOWERED, "compile", "writers", "generators", "kernels"},
     "runtime": {*_LOWERED, "compile", "engines"},

@@ -208,7 +208,7 @@ def test_text_from_files_stays_text(attack: Path) -> None:
     assert "\n" not in line_comment(text) and not line_comment(f"{text}??/").endswith(("\\", "??/"))
 
 
-def attacked(folder: Path) -> Generation:
+def attacked(folder: Path, target: str = "opencv") -> Generation:
     """Generate the project of a network whose names, types and params are attacks."""
     lines, layers, before = [], [], "data"
     for i, attack in enumerate(ATTACKS):
@@ -221,7 +221,7 @@ def attacked(folder: Path) -> Generation:
     head = NET.strip().splitlines()[0]
     (folder / "net.prototxt").write_text("\n".join([head, *lines]).replace("bottom: data", 'bottom: "data"'))
     net = anylayer.read(folder / "net.prototxt", layers=dict(layers).items())
-    return net.generate("opencv", folder / "project", test=False)
+    return net.generate(target, folder / "project", test=False)
 
 
 def test_attacks_become_neither_code_nor_cmake(tmp_path: Path) -> None:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
-import io
 import sys
 
-import numpy as np
-
 from anylayer.generators import Expected, Project
+from anylayer.generators._testing import COMPARED, test_data
 from anylayer.generators.pytorch.module import write_module
 from anylayer.generators.pytorch.weights import to_safetensors
 from anylayer.source import Source
@@ -27,23 +25,14 @@ def generate(source: Source, expected: Expected) -> Project:
         files={
             "model.py": written.text,
             "model.safetensors": to_safetensors(written.state),
-            "test_model.py": _TEST.format(tolerance=expected.tolerance, samples=len(expected.samples)),
-            "test_data.npz": [_data(expected)],
+            "test_model.py": _TEST.format(
+                tolerance=expected.tolerance, samples=len(expected.samples), compared=COMPARED
+            ),
+            "test_data.npz": [test_data(expected)],
         },
         test=[[sys.executable, "-B", "test_model.py"]],
         missing=f"{' and '.join(missing)} (pip install {' '.join(missing)})" if missing else "",
     )
-
-
-def _data(expected: Expected) -> bytes:
-    """Return the inputs and outputs of all samples, by number: names from files stay out of the archive."""
-    arrays = {}
-    for i, sample in enumerate(expected.samples):
-        arrays.update({f"sample_{i}_input_{j}": a for j, a in enumerate(sample.inputs.values())})
-        arrays.update({f"sample_{i}_output_{j}": a for j, a in enumerate(sample.outputs.values())})
-    file = io.BytesIO()
-    np.savez(file, **arrays)  # type: ignore[arg-type]  # an array could be named "allow_pickle"
-    return file.getvalue()
 
 
 _TEST = '''"""Compare the module with the network's layers in NumPy: `python test_model.py`, or pytest."""
@@ -74,16 +63,7 @@ def differences() -> list[tuple[str, float, float]]:
     return found
 
 
-def compared(got: np.ndarray, want: np.ndarray) -> tuple[float, float]:
-    """Return the largest difference and the largest value of two arrays. NaN equals NaN."""
-    assert got.shape == want.shape and got.dtype == want.dtype, (got.shape, got.dtype, want.shape, want.dtype)
-    if want.dtype.kind != "f":
-        return float((got != want).sum()), 0.0
-    same = (got == want) | (np.isnan(got) & np.isnan(want))
-    error = np.abs(np.where(same, 0, got.astype(np.float64) - np.where(same, 0, want)))
-    scale = np.abs(want[np.isfinite(want)]).max(initial=0.0)
-    return float(np.nan_to_num(error, nan=np.inf).max(initial=0.0)), max(float(scale), 1e-6)
-
+{compared}
 
 def test_outputs_match_numpy() -> None:
     for name, error, scale in differences():

@@ -1,14 +1,13 @@
 // A layer as an operator inside a graph of ONNX Runtime, so that the engine is called once for the whole network.
 // Included by layer.hpp: every library of layers is a library of custom operators, too. The operator NativeLayer of
 // domain "anylayer.native" has the address of an anylayer_embedded as its attribute, so it holds in one process only.
-//
-// ONNX Runtime's headers are not needed: its C interface is a table of functions whose order is frozen, and the few
-// functions that are used here are called by their place in it.
 #ifndef ANYLAYER_DETAIL_ONNXRUNTIME_HPP
 #define ANYLAYER_DETAIL_ONNXRUNTIME_HPP
 
 #include <cstdio>
 #include <new>
+
+#include "onnxruntime_api.hpp"
 
 #if defined(__GNUC__)
 #pragma GCC visibility push(hidden)
@@ -18,35 +17,8 @@ namespace anylayer {
 namespace detail {
 namespace onnxruntime {
 
-using Status = void*;  // OrtStatus*, NULL for success
-using Table = void* const*;
-
-struct Base {
-  Table (*get)(uint32_t version);
-};
-
-// Places in the table, which has them all since version 17.
-enum Slot {
-  kCreateStatus = 0,
-  kCreateDomain = 26,
-  kAddOperator = 27,
-  kAddDomain = 28,
-  kMutableData = 51,
-  kAttribute = 86,
-  kInput = 90,
-  kOutput = 91,
-  kParallelFor = 274
-};
-constexpr uint32_t kVersion = 17;
-
-inline Table table = nullptr;
-
-template <typename... Given>
-Status call(Slot slot, Given... given) {
-  return reinterpret_cast<Status (*)(Given...)>(table[slot])(given...);
-}
-
-inline Status error(const char* text) { return call(kCreateStatus, 1, text); }
+using namespace onnxruntime_api;
+using onnxruntime_api::Status;
 
 // The arrays of one call.
 struct Frame {
@@ -153,55 +125,30 @@ class Kernel {
   }
 };
 
-// OrtCustomOp with the fields of version 17. The fields before create2 are not called where create2 is set.
-struct Operator {
-  enum { kRequired, kOptional, kVariadic };
-  uint32_t version = kVersion;
-  void* (*create)(const Operator*, Table, const void*) = nullptr;
-  const char* (*name)(const Operator*) = [](const Operator*) { return "NativeLayer"; };
-  const char* (*provider)(const Operator*) = [](const Operator*) -> const char* { return nullptr; };
-  int (*input_type)(const Operator*, std::size_t) = [](const Operator*, std::size_t) { return 0; };  // any
-  std::size_t (*inputs)(const Operator*) = [](const Operator*) { return std::size_t{1}; };
-  int (*output_type)(const Operator*, std::size_t) = [](const Operator*, std::size_t) { return 0; };
-  std::size_t (*outputs)(const Operator*) = [](const Operator*) { return std::size_t{1}; };
-  void (*compute)(void*, void*) = nullptr;
-  void (*destroy)(void*) = [](void* kernel) { delete static_cast<Kernel*>(kernel); };
-  int (*input_kind)(const Operator*, std::size_t) = [](const Operator*, std::size_t) -> int { return kVariadic; };
-  int (*output_kind)(const Operator*, std::size_t) = [](const Operator*, std::size_t) -> int { return kVariadic; };
-  int (*input_memory)(const Operator*, std::size_t) = [](const Operator*, std::size_t) { return 0; };
-  int (*input_least)(const Operator*) = [](const Operator*) { return 1; };
-  int (*input_same)(const Operator*) = [](const Operator*) { return 0; };
-  int (*output_least)(const Operator*) = [](const Operator*) { return 1; };
-  int (*output_same)(const Operator*) = [](const Operator*) { return 0; };
-  Status (*create2)(const Operator*, Table, const void*, void**) = [](const Operator*, Table, const void* info,
-                                                                     void** kernel) -> Status {
-    int64_t address = 0;
-    if (Status bad = call(kAttribute, info, "call", &address)) return bad;
-    *kernel = new (std::nothrow) Kernel(reinterpret_cast<const anylayer_embedded*>(address));
-    return *kernel ? nullptr : error("out of memory");
-  };
-  Status (*compute2)(void*, void*) = [](void* kernel, void* context) -> Status {
-    try {
-      return static_cast<Kernel*>(kernel)->compute(context);
-    } catch (const std::exception& thrown) {
-      return error(thrown.what());
-    }
-  };
-  void* other[8] = {};
+struct NativeLayer : Operator {
+  NativeLayer() {
+    name = [](const Operator*) { return "NativeLayer"; };
+    input_type = output_type = [](const Operator*, std::size_t) { return 0; };
+    inputs = outputs = [](const Operator*) { return std::size_t{1}; };
+    input_kind = output_kind = [](const Operator*, std::size_t) -> int { return kVariadic; };
+    destroy = [](void* kernel) { delete static_cast<Kernel*>(kernel); };
+    create2 = [](const Operator*, Table, const void* info, void** kernel) -> Status {
+      int64_t address = 0;
+      if (Status bad = call(kAttribute, info, "call", &address)) return bad;
+      *kernel = new (std::nothrow) Kernel(reinterpret_cast<const anylayer_embedded*>(address));
+      return *kernel ? nullptr : error("out of memory");
+    };
+    compute2 = [](void* kernel, void* context) -> Status {
+      try {
+        return static_cast<Kernel*>(kernel)->compute(context);
+      } catch (const std::exception& thrown) {
+        return error(thrown.what());
+      }
+    };
+  }
 };
 
-inline Operator native_layer;
-
-inline Status add_to(void* options, const Base* base) noexcept {
-  table = base->get(kVersion);
-  if (!table) return base->get(1) ? reinterpret_cast<Status (*)(int, const char*)>(base->get(1)[kCreateStatus])(
-                                        1, "this ONNX Runtime is too old for layers of anylayer")
-                                  : nullptr;
-  void* domain = nullptr;
-  if (Status bad = call(kCreateDomain, "anylayer.native", &domain)) return bad;
-  if (Status bad = call(kAddOperator, domain, static_cast<const Operator*>(&native_layer))) return bad;
-  return call(kAddDomain, options, domain);
-}
+inline const NativeLayer native_layer;
 
 }  // namespace onnxruntime
 }  // namespace detail
@@ -217,8 +164,8 @@ extern "C" ANYLAYER_EXPORT inline void* RegisterCustomOps(void* options, const v
 #else
 extern "C" ANYLAYER_EXPORT __attribute__((weak, used)) void* RegisterCustomOps(void* options, const void* base) {
 #endif
-  using namespace anylayer::detail::onnxruntime;
-  return add_to(options, static_cast<const Base*>(base));
+  const onnxruntime_api::Operator* const one = &anylayer::detail::onnxruntime::native_layer;
+  return onnxruntime_api::add(options, static_cast<const onnxruntime_api::Base*>(base), "anylayer.native", &one, 1);
 }
 
 #endif

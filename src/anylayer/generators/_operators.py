@@ -1,0 +1,273 @@
+"""Layers as custom operators of a runtime: the network with a call for each of them, and their loops in C++.
+
+A layer type has an operator for each case of its params and blobs: Interp, Interp_2 and so on. An operator works
+for all sizes that the layer's own shape logic allows, and refuses other ones by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from anylayer.errors import LayerError, at, need
+from anylayer.generators._cpp import describer, line_comment, names, string
+from anylayer.graph import Graph, Value
+from anylayer.layer.opencv import opencv_params
+from anylayer.loops import PRELUDE, TYPES, Code, Opened, lower, opened, table_text, to_cpp
+from anylayer.loops.lowering import size_of
+from anylayer.network import Flag
+from anylayer.source import Source, TracedNode
+
+DOMAIN = "layers"
+"""The domain of the operators."""
+_INDENT = "    "
+_LARGEST = 1 << 20
+"""The most elements of a constant that stands in source code."""
+_NUMBERS = {
+    "float32": 1, "uint8": 2, "int8": 3, "uint16": 4, "int16": 5, "int32": 6, "int64": 7, "bool": 9, "float64": 11,
+    "uint32": 12, "uint64": 13,
+}  # fmt: skip
+"""ONNX's numbers of element types."""
+
+
+@dataclass(slots=True)
+class _Kernel:
+    """A case of a layer type: the name of its operator, its loops, and what it is for."""
+
+    name: str
+    type: str
+    code: Code
+    source: Opened
+    about: str
+    params: dict[str, str]
+
+
+class Operators:
+    """The operators of a project while they are written.
+
+    dtypes: the element types that the runtime passes to operators unchanged, () for all. params: whether the
+    params of a layer are attributes of its call, as texts.
+    """
+
+    def __init__(
+        self, source: Source, types: Collection[str], dtypes: Sequence[str] = (), params: bool = False
+    ) -> None:
+        self._source, self._types, self._dtypes, self._params = source, types, dtypes, params
+        self._names = names()
+        self._kernels: dict[str, _Kernel] = {}
+        self._values: dict[str, Value | None] = {"": None}
+        self.notes: list[str] = []
+        self.graph = self._network()
+
+    @property
+    def operators(self) -> list[str]:
+        """The names of the operators."""
+        return [kernel.name for kernel in self._kernels.values()]
+
+    def _network(self) -> Graph:
+        """Return the network as a graph with a call of an operator for each layer of the chosen types."""
+        graph = Graph()
+        graph.reserve([name for t in self._source.nodes for name in t.node.outputs])
+        for name, kind in self._source.inputs.items():
+            self._values[name] = graph.input(name, kind.shape, kind.dtype)
+        for t in self._source.nodes:
+            with at(t.node.place):
+                results = self._called(graph, t) if t.node.type in self._types else self._inlined(graph, t)
+            for name, value in zip(t.node.outputs, results):
+                self._values[name] = value
+                if value.const is None and value not in graph.inputs:
+                    graph.rename(value, name)
+        graph.outputs = [v for name in self._source.outputs.values() if (v := self._values[name]) is not None]
+        return graph
+
+    def _inlined(self, graph: Graph, t: TracedNode) -> list[Value]:
+        if t.body is None:
+            return [graph.constant(t.constants[i], trusted=True) for i in range(len(t.node.outputs))]
+        values = [self._values[name] for name in t.node.inputs]
+        return graph.inline(t.body, [v for v in values if v is not None and v.const is None], scope=t.node.name)
+
+    def _called(self, graph: Graph, t: TracedNode) -> list[Value]:
+        """Add a layer as a call of its operator. A layer whose outputs are constant stays a constant."""
+        if t.body is None:
+            return self._inlined(graph, t)
+        values = [self._values[name] for name in t.node.inputs]
+        need(None not in values, "an optional input is left out, which an operator in C++ cannot be given")
+        for kind in (*t.inputs, *t.outputs):
+            if kind is not None and self._dtypes:
+                known = kind.dtype.name in self._dtypes
+                need(known, f"an array is {kind.dtype}; operators take and give {' and '.join(self._dtypes)}")
+        kernel = self._kernel(t)
+        types = [(kind.shape, kind.dtype) for kind in t.outputs if kind is not None]
+        return graph.emit(
+            kernel.name,
+            values,
+            types,
+            dict(kernel.params),
+            scope=t.node.name,
+            place=t.node.place,
+            domain=DOMAIN,
+            kept=True,
+        )
+
+    def _kernel(self, t: TracedNode) -> _Kernel:
+        """Return the operator of a layer. Equal loops are one operator."""
+        if t.bound is None or t.bound.definition.native_only:
+            raise LayerError("it has no class in NumPy; give one with -l")
+        source = opened(t.bound)
+        program = lower(source)
+        texts = _params(t) if self._params else {}
+        plain = repr((t.node.type, to_cpp(program, "kernel").text, texts))
+        tables = [b.data.tobytes() for b in program.buffers if b.data is not None]
+        key = plain + repr([hash(data) for data in tables]) if tables else plain
+        known = self._kernels.get(key)
+        if known is not None:
+            return known
+        name = self._names.new(t.node.type, "Layer")
+        code = to_cpp(program, f"{name}_kernel", describer(t.bound))
+        params = ", ".join(f"{n}={v}" for n, v in opencv_params(t.node.params, t.node.defaults).items())
+        shapes = ", ".join(f"({', '.join(str(size_of(d)) for d in v.shape)})" for v in source.graph.inputs)
+        guards = "".join(f", {g}" for g in source.guards)
+        self.notes += [f"layer type {t.node.type}: {note}" for note in source.notes]
+        made = _Kernel(name, t.node.type, code, source, f"{params or 'no params'}; inputs {shapes}{guards}", texts)
+        self._kernels[key] = made
+        return made
+
+    def text(self, parallel: str) -> str:
+        """Return the C++ text of all operators, `kernels` last. parallel: the text of the struct Parallel, which
+        shares the rounds of loops between threads."""
+        kernels = list(self._kernels.values())
+        need(kernels, "all layers of these types are constants, so there is no operator to write")
+        blocks = [_functions(kernel) for kernel in kernels]
+        listed = "".join(f"{_INDENT}{_entry(kernel)},\n" for kernel in kernels)
+        parts = [PRELUDE, parallel, _BASE, "namespace {\n", *blocks, f"const Kernel kernels[] = {{\n{listed}}};\n"]
+        return "\n".join([*parts, "}  // namespace\n"])
+
+
+def _functions(kernel: _Kernel) -> str:
+    """Return the functions of an operator, after a comment that says what they are for."""
+    tables = ""
+    for name, array in kernel.code.tables:
+        need(array.size <= _LARGEST, f"a constant of {array.size} elements is too large for source code")
+        tables += table_text(f"{kernel.name}_{name}", array.dtype, array)
+    about = f"// {line_comment(kernel.type)}: {line_comment(kernel.about)}"
+    return "\n".join([about, tables + kernel.code.text, _shapes(kernel), _run(kernel)])
+
+
+def _sizes(kernel: _Kernel) -> list[str]:
+    """Return the definitions of the open sizes by the shapes of the inputs."""
+    lines = []
+    for symbol, (i, axis, factor) in kernel.source.sizes.items():
+        divided = f" / {factor}" if factor != 1 else ""
+        size = kernel.code.sizes[symbol]
+        lines += [f"{_INDENT}const int64_t {size} = inputs[{i}][{axis}]{divided};", f"{_INDENT}(void){size};"]
+    return lines
+
+
+def _shapes(kernel: _Kernel) -> str:
+    """Return the function that checks the shapes of the inputs, and gives those of the outputs."""
+    code = kernel.code
+    ranks = [f"inputs.size() != {len(code.inputs)}"]
+    ranks += [f"inputs[{i}].size() != {len(a.shape)}" for i, a in enumerate(code.inputs)]
+    tests = [
+        f"inputs[{i}][{k}] != {code.size(e)}" for i, a in enumerate(code.inputs) for k, e in enumerate(a.shape)
+    ]
+    tests += [f"!({text})" for text, _ in code.conditions]
+    outputs = ", ".join("{" + ", ".join(map(code.size, a.shape)) + "}" for a in code.outputs)
+    lines = [
+        f"bool {kernel.name}_shapes(const Shapes& inputs, Shapes& outputs) {{",
+        f"{_INDENT}if ({' || '.join(ranks)}) return false;",
+        *_sizes(kernel),
+        *([f"{_INDENT}if ({' || '.join(tests)}) return false;"] if tests else []),
+        f"{_INDENT}outputs = Shapes{{{outputs}}};",
+        f"{_INDENT}return true;",
+        "}",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _run(kernel: _Kernel) -> str:
+    """Return the function that calls the loops."""
+    code = kernel.code
+    words = [f"static_cast<const {TYPES[a.dtype.name]}*>(from[{i}])" for i, a in enumerate(code.inputs)]
+    words += [f"static_cast<{TYPES[a.dtype.name]}*>(to[{i}])" for i, a in enumerate(code.outputs)]
+    words += [f"{kernel.name}_{name}" for name, _ in code.tables]
+    words += [*code.sizes.values(), "parallel"]
+    lines = [
+        f"bool {kernel.name}_run(const Shapes& inputs, const void* const* from, void* const* to,",
+        f"{_INDENT * 2}const Parallel& parallel) {{",
+        f"{_INDENT}(void)inputs;",
+        *_sizes(kernel),
+        f"{_INDENT}return {code.name}({', '.join(words)});",
+        "}",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _entry(kernel: _Kernel) -> str:
+    """Return the entry of the list of operators."""
+    inputs, outputs = (
+        "{" + ", ".join(str(_NUMBERS[a.dtype.name]) for a in arguments) + "}"
+        for arguments in (kernel.code.inputs, kernel.code.outputs)
+    )
+    about = string(f"layer type {kernel.type}: {kernel.about}")
+    params = ", ".join(f"{{{string(name)}, {string(text)}}}" for name, text in kernel.params.items())
+    words = [string(kernel.name), about, f"{{{params}}}", inputs, outputs]
+    return f"{{{', '.join(words)}, {kernel.name}_shapes, {kernel.name}_run}}"
+
+
+def _params(t: TracedNode) -> dict[str, str]:
+    """Return the params that can be attributes, as texts."""
+    found = {}
+    for name, value in opencv_params(t.node.params, t.node.defaults).items():
+        values = list(value) if isinstance(value, (tuple, list)) else [value]
+        if name.isascii() and name.isidentifier() and all(isinstance(v, (int, float, str)) for v in values):
+            found[name] = ", ".join(_text(v) for v in values)
+    return found
+
+
+def _text(value: float | str) -> str:
+    if isinstance(value, (bool, Flag)):
+        return "true" if value else "false"
+    return value if isinstance(value, str) else repr(value)
+
+
+_BASE = """\
+namespace {
+
+using Shapes = std::vector<std::vector<int64_t>>;
+
+// A layer type with its params, as an operator. `params` are those that are attributes in the model. `inputs` and
+// `outputs` are ONNX's numbers of element types. `shapes` gives the shapes of the outputs; it returns false for
+// inputs that there is no code for. `run` returns false where an index read from data lies outside of its axis.
+struct Kernel {
+    const char* name;
+    const char* about;
+    std::vector<std::pair<std::string, std::string>> params;
+    std::vector<int> inputs, outputs;
+    bool (*shapes)(const Shapes& inputs, Shapes& outputs);
+    bool (*run)(const Shapes& inputs, const void* const* from, void* const* to, const Parallel& parallel);
+};
+
+// Return the shapes of the outputs. Throws where there is no code for these inputs.
+inline Shapes checked_shapes(const Kernel& kernel, const Shapes& inputs) {
+    Shapes outputs;
+    if (kernel.shapes(inputs, outputs)) return outputs;
+    std::string text = std::string("operator ") + kernel.name + " has no code for inputs of shape ";
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+        text += i ? ", (" : "(";
+        for (std::size_t k = 0; k < inputs[i].size(); ++k) text += (k ? ", " : "") + std::to_string(inputs[i][k]);
+        text += ")";
+    }
+    throw std::runtime_error(text + "; there is code for " + kernel.about);
+}
+
+inline void checked_run(const Kernel& kernel, const Shapes& inputs, const void* const* from, void* const* to,
+                        const Parallel& parallel) {
+    if (kernel.run(inputs, from, to, parallel)) return;
+    throw std::runtime_error(std::string("operator ") + kernel.name + " reads an index outside of its axis");
+}
+
+}  // namespace
+"""

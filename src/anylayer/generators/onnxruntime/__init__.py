@@ -1,0 +1,69 @@
+"""ONNX Runtime: a library of custom operators in C++, the model that uses them, and a test that runs both."""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from anylayer.errors import need
+from anylayer.generators import Expected, Project
+from anylayer.generators._cases import chosen_types
+from anylayer.generators._operators import Operators
+from anylayer.generators._testing import COMPARED, test_data
+from anylayer.generators.onnxruntime.texts import CMAKE, LAYERS, PARALLEL, TEST, TOP
+from anylayer.source import Source, other_outputs
+from anylayer.writers.onnx import to_onnx
+from anylayer.writers.onnx.model import Public
+
+WHAT = "custom operators of ONNX Runtime in C++"
+OPTIONS = ("layer",)
+
+_HEADER = Path(__file__).parent.parent.parent / "sdk/include/anylayer/detail/onnxruntime_api.hpp"
+_LIMIT = 2**31 - 1
+"""The most bytes of a model in one file."""
+
+
+def generate(source: Source, expected: Expected, layer: Sequence[str] = ()) -> Project:
+    """Return a project: layers.cpp with the operators, CMakeLists.txt, model.onnx, test_model.py with its data.
+
+    layer: the layer types that become operators; by default all types that the user defines. The other layers are
+    ONNX operators in the model.
+
+    Raises LayerError for a layer that cannot become loops.
+    """
+    written = Operators(source, chosen_types(source, layer))
+    renamed = other_outputs(source)
+    names = [renamed.get(name, name) for name in source.outputs]
+    values = {name for node in source.network.nodes for name in node.outputs}
+    model = to_onnx(written.graph, source.network.name or "net", public=Public(names, values))
+    need(model.ByteSize() <= _LIMIT, "the model has more than 2 GB, which is too large for one file")
+    return Project(
+        files={
+            "layers.cpp": TOP + written.text(PARALLEL) + LAYERS,
+            "onnxruntime_api.hpp": _HEADER.read_text(),
+            "CMakeLists.txt": CMAKE,
+            "model.onnx": [model.SerializeToString()],
+            "test_model.py": TEST.format(
+                tolerance=expected.tolerance, samples=len(expected.samples), compared=COMPARED
+            ),
+            "test_data.npz": [test_data(expected)],
+        },
+        test=[
+            ["cmake", "-S", ".", "-B", "build", "-DCMAKE_BUILD_TYPE=Release"],
+            ["cmake", "--build", "build"],
+            [sys.executable, "-B", "test_model.py"],
+        ],
+        missing=_missing(),
+        notes=written.notes,
+    )
+
+
+def _missing() -> str:
+    """Return what the test needs and is not there."""
+    tools = [name for name in ("cmake", "c++") if shutil.which(name) is None]
+    if importlib.util.find_spec("onnxruntime") is None:
+        tools.append("onnxruntime (pip install onnxruntime)")
+    return ", ".join(tools)

@@ -1,0 +1,229 @@
+"""The fixed parts of a project for OpenVINO. Nothing from a file enters them but numbers and escaped strings."""
+
+from __future__ import annotations
+
+TOP = """\
+// Layers as operations of an OpenVINO extension, generated from NumPy. This file needs OpenVINO only: the headers
+// of the version that loads it. In Python: core.add_extension("liblayers.so")
+#include <openvino/core/extension.hpp>
+#include <openvino/core/op_extension.hpp>
+#include <openvino/core/parallel.hpp>
+#include <openvino/op/op.hpp>
+
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+"""
+
+PARALLEL = """\
+namespace {
+
+// Shares the rounds of a loop between OpenVINO's threads, where there is enough to do.
+struct Parallel {
+    template <class Body>
+    void operator()(int64_t count, int64_t work, const Body& body) const {
+        if (count < 2 || work < 20000) {
+            body(int64_t(0), count);
+            return;
+        }
+        ov::parallel_nt(0, [&](const int part, const int parts) {
+            const int64_t begin = count * part / parts, end = count * (part + 1) / parts;
+            if (begin < end) body(begin, end);
+        });
+    }
+};
+
+}  // namespace
+"""
+
+LAYERS = """
+namespace {
+
+ov::element::Type type_of(int number) { return number == 1 ? ov::element::f32 : ov::element::i32; }
+
+// The operation of kernels[at]. Its attributes are params that the code is for: a model with others is refused.
+template <std::size_t at>
+class Layer : public ov::op::Op {
+public:
+    static const ov::DiscreteTypeInfo& get_type_info_static() {
+        static const ov::DiscreteTypeInfo info = [] {
+            ov::DiscreteTypeInfo made{kernels[at].name, "extension", &ov::op::Op::get_type_info_static()};
+            made.hash();
+            return made;
+        }();
+        return info;
+    }
+    const ov::DiscreteTypeInfo& get_type_info() const override { return get_type_info_static(); }
+
+    Layer() = default;
+    explicit Layer(const ov::OutputVector& inputs) : Op(inputs) { constructor_validate_and_infer_types(); }
+
+    void validate_and_infer_types() override {
+        const Kernel& kernel = kernels[at];
+        for (std::size_t i = 0; i < kernel.params.size(); ++i) {
+            OPENVINO_ASSERT(given_.empty() || given_[i] == kernel.params[i].second, "parameter ",
+                            kernel.params[i].first, " of operation ", kernel.name, " is ", given_[i],
+                            "; there is code for ", kernel.about);
+        }
+        OPENVINO_ASSERT(get_input_size() == kernel.inputs.size(), kernel.name, " has ", get_input_size(),
+                        " inputs");
+        set_output_size(kernel.outputs.size());
+        Shapes inputs;
+        for (std::size_t i = 0; i < kernel.inputs.size(); ++i) {
+            OPENVINO_ASSERT(get_input_element_type(i) == type_of(kernel.inputs[i]), kernel.name, ": input ", i,
+                            " is ", get_input_element_type(i));
+            if (get_input_partial_shape(i).is_static()) {
+                const ov::Shape& shape = get_input_shape(i);
+                inputs.emplace_back(shape.begin(), shape.end());
+            }
+        }
+        const bool known = inputs.size() == kernel.inputs.size();
+        const Shapes outputs = known ? checked_shapes(kernel, inputs) : Shapes();
+        for (std::size_t i = 0; i < kernel.outputs.size(); ++i) {
+            const auto shape = known ? ov::PartialShape(ov::Shape(outputs[i].begin(), outputs[i].end()))
+                                     : ov::PartialShape::dynamic();
+            set_output_type(i, type_of(kernel.outputs[i]), shape);
+        }
+    }
+
+    std::shared_ptr<ov::Node> clone_with_new_inputs(const ov::OutputVector& inputs) const override {
+        return std::make_shared<Layer>(inputs);
+    }
+
+    bool visit_attributes(ov::AttributeVisitor& visitor) override {
+        const auto& params = kernels[at].params;
+        given_.clear();
+        for (const auto& param : params) given_.push_back(param.second);
+        for (std::size_t i = 0; i < params.size(); ++i) visitor.on_attribute(params[i].first, given_[i]);
+        return true;
+    }
+
+    bool has_evaluate() const override { return true; }
+
+    bool evaluate(ov::TensorVector& outputs, const ov::TensorVector& inputs) const override {
+        const Kernel& kernel = kernels[at];
+        Shapes shapes;
+        std::vector<const void*> from;
+        for (const ov::Tensor& input : inputs) {
+            const ov::Shape shape = input.get_shape();
+            shapes.emplace_back(shape.begin(), shape.end());
+            from.push_back(input.data());
+        }
+        const Shapes made = checked_shapes(kernel, shapes);
+        std::vector<void*> to;
+        for (std::size_t i = 0; i < outputs.size(); ++i) {
+            outputs[i].set_shape(ov::Shape(made[i].begin(), made[i].end()));
+            to.push_back(outputs[i].data());
+        }
+        checked_run(kernel, shapes, from.data(), to.data(), Parallel());
+        return true;
+    }
+
+private:
+    std::vector<std::string> given_;
+};
+
+template <std::size_t... at>
+std::vector<ov::Extension::Ptr> extensions(std::index_sequence<at...>) {
+    return {std::make_shared<ov::OpExtension<Layer<at>>>()...};
+}
+
+}  // namespace
+
+OPENVINO_CREATE_EXTENSIONS(extensions(std::make_index_sequence<std::size(kernels)>()));
+"""
+
+CMAKE = """\
+# cmake -B build -DOpenVINO_DIR=$(python -c "import openvino.utils as u; print(u.get_cmake_path())")
+cmake_minimum_required(VERSION 3.13)
+project(layers CXX)
+
+set(CMAKE_CXX_STANDARD 17)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release)
+endif()
+find_package(OpenVINO REQUIRED COMPONENTS Runtime)
+
+add_library(layers MODULE layers.cpp)
+target_link_libraries(layers PRIVATE openvino::runtime)
+set_target_properties(layers PROPERTIES PREFIX "lib" SUFFIX ".so")
+# ov::parallel_nt is TBB's, whose library is beside OpenVINO's in the wheel.
+file(GLOB TBB "${OpenVINO_DIR}/../libs/libtbb.so.*")
+if(TBB)
+  list(GET TBB 0 TBB)
+  target_link_libraries(layers PRIVATE ${TBB})
+endif()
+if(NOT MSVC)
+  # NumPy rounds after each operation, so a product and a sum must not become one instruction.
+  target_compile_options(layers PRIVATE -O3 -ffp-contract=off)
+endif()
+"""
+
+TEST = '''"""Compare the model with the network's layers in NumPy: `python test_model.py`, or pytest.
+
+The library is built before: `python test_model.py build`
+"""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import openvino
+
+TOLERANCE = {tolerance!r}
+"""The largest difference, relative to the largest absolute value of an output."""
+SAMPLES = {samples}
+INPUTS = {inputs!a}
+OUTPUTS = {outputs!a}
+HERE = Path(__file__).parent
+
+
+def build() -> None:
+    """Build the extension with CMake, for the installed OpenVINO."""
+    from openvino.utils import get_cmake_path
+
+    folders = ["-S", str(HERE), "-B", str(HERE / "build")]
+    subprocess.run(["cmake", *folders, f"-DOpenVINO_DIR={{get_cmake_path()}}"], check=True)
+    subprocess.run(["cmake", "--build", str(HERE / "build")], check=True)
+
+
+def load() -> openvino.CompiledModel:
+    """Return the model, compiled in float32 with the extension."""
+    core = openvino.Core()
+    core.add_extension(str(next((HERE / "build").rglob("liblayers.so"))))
+    return core.compile_model(str(HERE / "model.xml"), "CPU", {{"INFERENCE_PRECISION_HINT": "f32"}})
+
+
+def differences() -> list[tuple[str, float, float]]:
+    """Return (output, largest difference, largest value) for each sample and output."""
+    data = np.load(HERE / "test_data.npz")
+    model = load()
+    found = []
+    for sample in range(SAMPLES):
+        names = {{name for port in model.inputs for name in port.get_names()}}
+        inputs = {{n: data[f"sample_{{sample}}_input_{{i}}"] for i, n in enumerate(INPUTS) if n in names}}
+        results = model(inputs)
+        for i, name in enumerate(OUTPUTS):
+            found.append((name, *compared(results[name], data[f"sample_{{sample}}_output_{{i}}"])))
+    return found
+
+
+{compared}
+
+def test_outputs_match_numpy() -> None:
+    for name, error, scale in differences():
+        assert error <= TOLERANCE * scale, f"{{name}}: off by {{error:.3g}} of {{scale:.3g}}"
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["build"]:
+        build()
+    else:
+        for name, error, scale in differences():
+            print(f"{{ascii(name)[1:-1]}}: off by {{error:.3g}} of {{scale:.3g}}")
+        test_outputs_match_numpy()
+'''

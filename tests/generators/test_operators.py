@@ -1,0 +1,172 @@
+"""Projects for ONNX Runtime and OpenVINO: layers run there as custom operators, and refuse what has no code."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import anylayer
+from anylayer.convert.generation import Generation
+from anylayer.errors import InputError, LayerError
+from tests.generators.opencv.test_project import Convolved, Mine, attacked, examples
+from tests.generators.pytorch.test_examples import RUNS
+
+TARGETS = ("onnxruntime", "openvino")
+NET = """
+layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 1 dim: 2 dim: 4 dim: 6 } } }
+layer { name: "conv" type: "Convolution" bottom: "data" top: "conv"
+  convolution_param { num_output: 2 kernel_size: 3 pad: 1 } }
+layer { name: "mine" type: "Mine" bottom: "conv" top: "mine" mine_param { add: 3 } }
+layer { name: "other" type: "Mine" bottom: "mine" top: "other" mine_param { add: -0.5 } }
+layer { name: "same" type: "Mine" bottom: "other" top: "same" mine_param { add: 3 } }
+layer { name: "relu" type: "ReLU" bottom: "same" top: "relu" }
+"""
+
+
+@pytest.fixture(scope="module", params=TARGETS)
+def target(request: pytest.FixtureRequest) -> str:
+    """The name of a target; skips the test where its tools are missing."""
+    missing = import_module(f"anylayer.generators.{request.param}")._missing()
+    if missing:
+        pytest.skip(f"this needs {missing}")
+    return str(request.param)
+
+
+def read(folder: Path, text: str = NET, cls: type = Mine) -> anylayer.Net:
+    """Return a network with random weights whose layer Mine is this class."""
+    (folder / "net.prototxt").write_text(text)
+    return anylayer.read(folder / "net.prototxt", layers={"Mine": cls}).fill(0)
+
+
+@pytest.fixture(scope="module")
+def small(target: str, tmp_path_factory: pytest.TempPathFactory) -> Generation:
+    """The project of NET, whose test has passed."""
+    folder = tmp_path_factory.mktemp(target)
+    return read(folder).generate(target, folder / "project")
+
+
+def errors(report: list[str]) -> list[tuple[float, float]]:
+    """Return (largest difference, largest value) of each output in a report."""
+    return [
+        (float(found[1]), float(found[2]))
+        for line in report
+        if (found := re.search(r"off by (\S+) of (\S+)", line))
+    ]
+
+
+def test_all_example_layers_match_numpy(target: str, tmp_path: Path) -> None:
+    net, given = examples(tmp_path)
+    done = net.generate(target, tmp_path / "project", inputs=given)
+    assert done.untested == ""
+    found = errors(done.report)
+    assert len(found) == len(RUNS) + 2  # Yolo has three outputs
+    assert all(error <= 1e-5 * scale for error, scale in found)
+
+
+def test_a_network_calls_one_operator_per_case(small: Generation) -> None:
+    text = (small.folder / "layers.cpp").read_text()
+    assert [name for name in ("Mine", "Mine_2", "Mine_3") if f"bool {name}_run(" in text] == ["Mine", "Mine_2"]
+    assert "inputs[0][:, :, ::-1] + self.add" in text  # the source line
+    ((error, scale),) = errors(small.report)
+    assert error <= 1e-5 * scale
+    model = (small.folder / ("model.onnx" if small.target == "onnxruntime" else "model.xml")).read_bytes()
+    assert model.count(b"Mine_2") >= 1 and b"Mine_3" not in model
+    for file in ("layers.cpp", "test_model.py", "CMakeLists.txt"):
+        assert "import anylayer" not in (small.folder / file).read_text()
+
+
+def built(small: Generation, folder: Path) -> Path:
+    """Return a copy of the project with its library."""
+    shutil.copytree(small.folder, folder)
+    commands = [["cmake", "-S", ".", "-B", "build"], ["cmake", "--build", "build"]]
+    if small.target == "openvino":
+        commands = [[sys.executable, "test_model.py", "build"]]
+    for command in commands:
+        subprocess.run(command, cwd=folder, check=True, capture_output=True)
+    return next((folder / "build").rglob("liblayers.so"))
+
+
+def test_operators_take_other_sizes_and_refuse_what_has_no_code(small: Generation, tmp_path: Path) -> None:
+    library = built(small, tmp_path / "copy")
+    x = np.random.default_rng(0).standard_normal((3, 1, 5, 2), np.float32)
+    if small.target == "onnxruntime":
+        ort = pytest.importorskip("onnxruntime")
+        from onnx import TensorProto, helper
+
+        def run(array: np.ndarray) -> np.ndarray:
+            node = helper.make_node("Mine", ["x"], ["y"], domain="layers")
+            infos = [helper.make_tensor_value_info(n, TensorProto.FLOAT, [None] * array.ndim) for n in "xy"]
+            graph = helper.make_graph([node], "g", infos[:1], infos[1:])
+            opsets = [helper.make_opsetid("", 18), helper.make_opsetid("layers", 1)]
+            options = ort.SessionOptions()
+            options.log_severity_level = 4
+            options.register_custom_ops_library(str(library))
+            model = helper.make_model(graph, opset_imports=opsets, ir_version=9).SerializeToString()
+            session = ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+            return np.asarray(session.run(None, {"x": array})[0])
+    else:
+        ov = pytest.importorskip("openvino")
+        core = ov.Core()
+        core.add_extension(str(library))
+        config = {"INFERENCE_PRECISION_HINT": "f32"}
+
+        def run(array: np.ndarray) -> np.ndarray:
+            model = core.read_model(tmp_path / "copy" / "model.xml")
+            node = next(op for op in model.get_ordered_ops() if op.get_type_name() == "Mine")
+            x = ov.op.Parameter(ov.Type.f32, ov.PartialShape(list(array.shape)))
+            made = node.copy_with_new_inputs([x.output(0)]) if hasattr(node, "copy_with_new_inputs") else None
+            if made is None:
+                node.input(0).replace_source_output(x.output(0))
+                made = node
+            return np.asarray(core.compile_model(ov.Model([made.output(0)], [x]), "CPU", config)(array)[0])
+
+    np.testing.assert_array_equal(run(x), x[:, :, ::-1] + np.float32(3))
+    text = r"operator Mine has no code for inputs of shape \(1, 2, 3\); there is code for layer type Mine: add=3;"
+    with pytest.raises(Exception, match=text):
+        run(np.zeros((1, 2, 3), np.float32))
+
+
+def test_a_model_with_other_params_is_refused(small: Generation, tmp_path: Path) -> None:
+    if small.target != "openvino":
+        pytest.skip("the operators of ONNX Runtime have no attributes")
+    ov = pytest.importorskip("openvino")
+    library = built(small, tmp_path / "copy")
+    path = tmp_path / "copy" / "model.xml"
+    assert path.read_text().count('add="3"') == 2 and 'add="-0.5"' in path.read_text()
+    path.write_text(path.read_text().replace('add="-0.5"', 'add="7"'))
+    core = ov.Core()
+    core.add_extension(str(library))
+    with pytest.raises(
+        RuntimeError, match=r"parameter add of operation Mine_2 is 7; there is code for .*add=-0.5"
+    ):
+        core.read_model(path)
+
+
+def test_what_has_no_loops_or_no_layers_is_refused(target: str, tmp_path: Path) -> None:
+    one = "\n".join(line for line in NET.splitlines() if '"other"' not in line and '"same"' not in line)
+    with pytest.raises(LayerError, match=r"net.prototxt:5: layer 'mine' \(Mine\): .*Conv"):
+        read(tmp_path, one, Convolved).generate(target, tmp_path / "project")
+    with pytest.raises(InputError, match="there is no layer of type 'Mien' in the network; did you mean 'Mine'"):
+        read(tmp_path).generate(target, tmp_path / "project", layer=["Mien"])
+    (tmp_path / "net.prototxt").write_text(NET.replace('"Mine"', '"ReLU"'))
+    net = anylayer.read(tmp_path / "net.prototxt").fill(0)
+    with pytest.raises(InputError, match="the network has no layer of yours"):
+        net.generate(target, tmp_path / "project")
+    assert not (tmp_path / "project").exists()
+
+
+def test_attacks_become_neither_code_nor_cmake(target: str, small: Generation, tmp_path: Path) -> None:
+    folder = attacked(tmp_path, target).folder
+    assert (folder / "CMakeLists.txt").read_text() == (small.folder / "CMakeLists.txt").read_text()
+    for name in ("layers.cpp", "test_model.py"):
+        text = (folder / name).read_text("utf-8")
+        code = re.sub(r'//[^\n]*|/\*.*?\*/|"(\\[0-7]{3}|\\n|[^"\\\n])*"|\[\'.*\'\]', "", text, flags=re.DOTALL)
+        for word in ("system", "pwned", "CMAKE_COMMAND", "ENV", "coding"):
+            assert not re.search(rf"\b{word}\b", code), (name, word)
