@@ -35,11 +35,13 @@ def serve() -> Any:
 
 
 def data() -> Any:
-    """Return ray.data. Raises InputError where its dependencies are not installed."""
+    """Return ray.data, which reports errors only. Raises InputError where its dependencies are not installed."""
     try:
         from ray import data as found
     except ImportError as error:
         raise _missing(error) from None
+    for name in ("ray.data", "ray.data._internal"):
+        logging.getLogger(name).setLevel(logging.ERROR)
     return found
 
 

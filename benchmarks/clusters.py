@@ -1,0 +1,238 @@
+"""Measure Ray: files on several processes, the latency of a server, and a server at saturation.
+
+    python -m benchmarks.clusters files          Ray's workers beside one plain process per core
+    python -m benchmarks.clusters latency        a request, beside the model alone and Ray Serve's empty handler
+    python -m benchmarks.clusters load --minutes 10    errors and memory at saturation
+
+It needs the extra `ray`. Nothing else should run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import json
+import multiprocessing
+import os
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+import anylayer
+import anylayer.ray
+from anylayer.libraries.ray import cluster, serve
+from anylayer.runtime.batches import Batches
+from anylayer.serve.deployment import start, stop
+from anylayer.serve.served import Settings
+
+NET = """
+name: "small" input: "data" input_shape { dim: 1 dim: 3 dim: 112 dim: 112 }
+layer { name: "c1" type: "Convolution" bottom: "data" top: "c1"
+        convolution_param { num_output: 64 kernel_size: 3 stride: 2 pad: 1 } }
+layer { name: "c2" type: "Convolution" bottom: "c1" top: "c2" convolution_param { num_output: 128 kernel_size: 3 }
+} layer { name: "r2" type: "ReLU" bottom: "c2" top: "c2" } layer { name: "c3" type: "Convolution" bottom: "c2" top:
+"c3"
+        convolution_param { num_output: 128 kernel_size: 3 stride: 2 } }
+layer { name: "pool" type: "Pooling" bottom: "c3" top: "pool" pooling_param { pool: AVE global_pooling: true } }
+"""
+PORT = 8971
+
+
+def network(folder: Path) -> anylayer.Net:
+    (folder / "small.prototxt").write_text(NET)
+    return anylayer.read(folder / "small.prototxt").fill()
+
+
+def load(path: str) -> dict[str, Any]:
+    return {"data": np.load(path)}
+
+
+def _rate(times: list[tuple[float, int]]) -> float:
+    """Return files per second after the first batch, so that starting processes does not count."""
+    return sum(count for _, count in times[1:]) / (times[-1][0] - times[0][0])
+
+
+def _process(folder: str, files: list[str], batch: int, results: Any) -> None:
+    """Do what one of Ray's workers does, without Ray."""
+    from anylayer.libraries.pyarrow import write_parquet
+
+    net = network(Path(folder))
+    model = net.compile("onnxruntime", threads=1)
+    batches = Batches(model, {n: t for n, t in net.inputs.items() if t is not None}, batch)
+    for i in range(0, len(files), 32):
+        part = files[i : i + 32]
+        found = [
+            outputs["pool"] for outputs in batches([load(file) for file in part]) if isinstance(outputs, dict)
+        ]
+        write_parquet(Path(folder, "plain", f"{os.getpid()}-{i}.parquet"), {"path": part, "pool": found})
+        results.put((time.perf_counter(), len(part)))
+
+
+def files(count: int, workers: int, turns: int) -> dict[str, float]:
+    """Return files per second of plain processes and of Ray, one process per worker, in turns."""
+    rates: dict[str, list[float]] = {"plain": [], "ray": []}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        net = network(folder)
+        random = np.random.default_rng(0)
+        paths = [str(folder / f"{i:05}.npy") for i in range(count)]
+        for path in paths:
+            np.save(path, random.standard_normal((1, 3, 112, 112), np.float32))
+        for turn in range(turns):
+            rates["plain"].append(_plain(name, paths, workers))
+            times: list[tuple[float, int]] = []
+
+            def watch(done: int, times: list[tuple[float, int]] = times) -> None:
+                times.append((time.perf_counter(), done))
+
+            with cluster(cpus=workers):
+                more: dict[str, Any] = {
+                    "prepare": load,
+                    "actors": workers,
+                    "engine": "onnxruntime",
+                    "watch": watch,
+                }
+                anylayer.ray.map(paths, net, folder / f"ray{turn}", **more)
+            rates["ray"].append(_rate(times))
+    best = {way: max(found) for way, found in rates.items()}
+    return {**best, "ratio": best["ray"] / best["plain"]}
+
+
+def _plain(folder: str, paths: list[str], workers: int) -> float:
+    context = multiprocessing.get_context("spawn")
+    queue = context.Queue()
+    parts = [paths[i::workers] for i in range(workers)]
+    processes = [context.Process(target=_process, args=(folder, part, 32, queue)) for part in parts]
+    for one in processes:
+        one.start()
+    times, left = [], len(paths)
+    while left:
+        times.append(queue.get())
+        left -= times[-1][1]
+    for one in processes:
+        one.join()
+    return _rate(sorted(times))
+
+
+class Empty:
+    """Ray Serve's empty handler: it reads the request, and answers with as many bytes as the network."""
+
+    def __init__(self, size: int) -> None:
+        self._answer = bytes(size)
+
+    async def __call__(self, request: Any) -> Any:
+        from anylayer.libraries.starlette import Response
+
+        await request.body()
+        return Response(self._answer)
+
+
+def _message(x: Any) -> tuple[bytes, dict[str, str]]:
+    tensor = {"name": "data", "shape": x.shape, "datatype": "FP32", "parameters": {"binary_data_size": x.nbytes}}
+    head = json.dumps({"inputs": [tensor], "parameters": {"binary_data_output": True}}).encode()
+    return head + x.tobytes(), {"Inference-Header-Content-Length": str(len(head))}
+
+
+def _post(connection: http.client.HTTPConnection, path: str, body: bytes, headers: dict[str, str]) -> bytes:
+    connection.request("POST", path, body, headers)
+    answer = connection.getresponse()
+    found = answer.read()
+    if answer.status != 200:
+        raise RuntimeError(f"{answer.status}: {found[:200]!r}")
+    return found
+
+
+def latency(rounds: int) -> dict[str, float]:
+    """Return the median milliseconds of the model alone, of an empty handler and of a request."""
+    with tempfile.TemporaryDirectory() as name, cluster(cpus=2):
+        net = network(Path(name))
+        networks = [(net, Settings("small", "onnxruntime", threads=1))]
+        start(networks, port=PORT)
+        x = np.random.default_rng(0).standard_normal((1, 3, 112, 112), np.float32)
+        body, headers = _message(x)
+        connection = http.client.HTTPConnection("127.0.0.1", PORT)
+        size = len(_post(connection, "/v2/models/small/infer", body, headers))
+        serve().run(serve().deployment(Empty).bind(size), name="empty", route_prefix="/empty")
+        model = net.compile("onnxruntime", threads=1)
+        ways: dict[str, Callable[[], object]] = {
+            "model": lambda: model(x),
+            "empty": lambda: _post(connection, "/empty", body, headers),
+            "request": lambda: _post(connection, "/v2/models/small/infer", body, headers),
+        }
+        times: dict[str, list[float]] = {way: [] for way in ways}
+        for i in range(rounds + 20):
+            for way, call in ways.items():
+                begin = time.perf_counter()
+                call()
+                if i >= 20:
+                    times[way].append(time.perf_counter() - begin)
+        stop(networks)
+    found = {way: median(values) * 1e3 for way, values in times.items()}
+    return {**found, "ratio": found["request"] / (found["model"] + found["empty"])}
+
+
+def saturation(minutes: float, clients: int) -> dict[str, float]:
+    """Return requests per second, errors, and the memory of the server's processes in MB, early and at the end."""
+    import psutil
+
+    counts, errors = [0] * clients, [0] * clients
+    with tempfile.TemporaryDirectory() as name, cluster(cpus=2):
+        networks = [(network(Path(name)), Settings("small", "onnxruntime", threads=1))]
+        start(networks, port=PORT)
+        body, headers = _message(np.zeros((1, 3, 112, 112), np.float32))
+        end = time.monotonic() + 60 * minutes
+
+        def client(number: int) -> None:
+            connection = http.client.HTTPConnection("127.0.0.1", PORT)
+            while time.monotonic() < end:
+                try:
+                    _post(connection, "/v2/models/small/infer", body, headers)
+                    counts[number] += 1
+                except Exception:
+                    errors[number] += 1
+                    connection = http.client.HTTPConnection("127.0.0.1", PORT)
+
+        def memory() -> float:
+            own = psutil.Process().children(recursive=True)
+            return sum(one.memory_info().rss for one in own if "ServeReplica" in " ".join(one.cmdline())) / 2**20
+
+        threads = [threading.Thread(target=client, args=(number,)) for number in range(clients)]
+        for thread in threads:
+            thread.start()
+        time.sleep(60 * minutes / 5)
+        early = memory()
+        time.sleep(60 * minutes * 0.75)
+        late = memory()
+        for thread in threads:
+            thread.join()
+        stop(networks)
+    return {"per_second": sum(counts) / (60 * minutes), "errors": sum(errors), "early_mb": early, "late_mb": late}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("part", choices=["files", "latency", "load"])
+    parser.add_argument("--count", type=int, default=2000, help="files, or rounds of the latency")
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--minutes", type=float, default=1.0)
+    parser.add_argument("--clients", type=int, default=16)
+    given = parser.parse_args()
+    if given.part == "files":
+        found = files(given.count, given.workers, given.turns)
+    elif given.part == "latency":
+        found = latency(given.count)
+    else:
+        found = saturation(given.minutes, given.clients)
+    for name, value in found.items():
+        print(f"{name}: {value:.3f}")
+
+
+if __name__ == "__main__":
+    main()
