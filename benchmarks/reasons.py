@@ -1,12 +1,11 @@
 """Row name -> why the row misses its target, found by profiling."""
 
-_CUT_ONNXRUNTIME = (
-    "the cut: a second call of the engine, the call of the library, and for larger arrays copies and the "
-    "conversion between the engine's blocks and plain order; an operator inside the engine needs only a part of it"
+_LAYER_ONNXRUNTIME = (
+    "for larger arrays the engine converts between its blocks and plain order before and after the layer"
 )
-_CUT_OPENVINO = (
-    "the cut: a second call of the engine takes 10 us; for larger arrays the engine converts between its blocks "
-    "and plain order, which an operator inside the engine needs as well"
+_LAYER_OPENVINO = (
+    "the call of the operation in Python takes 10 us; for larger arrays the engine converts between its blocks "
+    "and plain order before and after the layer"
 )
 _BUSY = (
     "other programs kept both cores busy: the second thread of the loop waited for a core, and the first one for "
@@ -28,8 +27,8 @@ REASONS: dict[str, str] = {
         _OUR_CALL,
     ),
     "interp_1x64x65x65_to_129x129_threads_2": _BUSY,
-    **{f"middle_onnxruntime_{shape}": _CUT_ONNXRUNTIME for shape in ("1x4x8x8", "1x16x32x32", "1x32x56x56")},
-    **{f"middle_openvino_{shape}": _CUT_OPENVINO for shape in ("1x4x8x8", "1x16x32x32", "1x32x56x56")},
+    **{f"middle_onnxruntime_{shape}": _LAYER_ONNXRUNTIME for shape in ("1x4x8x8", "1x16x32x32", "1x32x56x56")},
+    **{f"middle_openvino_{shape}": _LAYER_OPENVINO for shape in ("1x4x8x8", "1x16x32x32", "1x32x56x56")},
     "interp_1x64x65x65_to_129": (
         "the same Interpolate; if the caller still holds the last result, the next one needs another 4 MB of "
         "memory"
