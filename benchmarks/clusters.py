@@ -14,6 +14,7 @@ import http.client
 import json
 import multiprocessing
 import os
+import shutil
 import tempfile
 import threading
 import time
@@ -53,12 +54,16 @@ def load(path: str) -> dict[str, Any]:
     return {"data": np.load(path)}
 
 
-def _rate(times: list[tuple[float, int]]) -> float:
-    """Return files per second after the first batch, so that starting processes does not count."""
-    return sum(count for _, count in times[1:]) / (times[-1][0] - times[0][0])
+def _rate(folder: Path, workers: int) -> float:
+    """Return files per second, from the times at which the results of 32 files each were written.
+
+    The first of each worker is not counted, so that starting processes does not count.
+    """
+    times = sorted(part.stat().st_mtime for part in folder.glob("*.parquet"))
+    return 32 * (len(times) - workers) / (times[-1] - times[workers - 1])
 
 
-def _process(folder: str, files: list[str], batch: int, results: Any) -> None:
+def _process(folder: str, files: list[str], batch: int) -> None:
     """Do what one of Ray's workers does, without Ray."""
     from anylayer.libraries.pyarrow import write_parquet
 
@@ -71,7 +76,6 @@ def _process(folder: str, files: list[str], batch: int, results: Any) -> None:
             outputs["pool"] for outputs in batches([load(file) for file in part]) if isinstance(outputs, dict)
         ]
         write_parquet(Path(folder, "plain", f"{os.getpid()}-{i}.parquet"), {"path": part, "pool": found})
-        results.put((time.perf_counter(), len(part)))
 
 
 def files(count: int, workers: int, turns: int) -> dict[str, float]:
@@ -85,39 +89,29 @@ def files(count: int, workers: int, turns: int) -> dict[str, float]:
         for path in paths:
             np.save(path, random.standard_normal((1, 3, 112, 112), np.float32))
         for turn in range(turns):
+            shutil.rmtree(folder / "plain", ignore_errors=True)
             rates["plain"].append(_plain(name, paths, workers))
-            times: list[tuple[float, int]] = []
-
-            def watch(done: int, times: list[tuple[float, int]] = times) -> None:
-                times.append((time.perf_counter(), done))
-
             with cluster(cpus=workers):
                 more: dict[str, Any] = {
                     "prepare": load,
                     "actors": workers,
                     "engine": "onnxruntime",
-                    "watch": watch,
                 }
                 anylayer.ray.map(paths, net, folder / f"ray{turn}", **more)
-            rates["ray"].append(_rate(times))
+            rates["ray"].append(_rate(folder / f"ray{turn}", workers))
     best = {way: max(found) for way, found in rates.items()}
     return {**best, "ratio": best["ray"] / best["plain"]}
 
 
 def _plain(folder: str, paths: list[str], workers: int) -> float:
     context = multiprocessing.get_context("spawn")
-    queue = context.Queue()
     parts = [paths[i::workers] for i in range(workers)]
-    processes = [context.Process(target=_process, args=(folder, part, 32, queue)) for part in parts]
+    processes = [context.Process(target=_process, args=(folder, part, 32)) for part in parts]
     for one in processes:
         one.start()
-    times, left = [], len(paths)
-    while left:
-        times.append(queue.get())
-        left -= times[-1][1]
     for one in processes:
         one.join()
-    return _rate(sorted(times))
+    return _rate(Path(folder, "plain"), workers)
 
 
 class Empty:

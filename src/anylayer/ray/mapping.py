@@ -86,7 +86,9 @@ def map(
         with cluster(address, weights=_size(model)):
             blocks = max(1, min(len(todo), 4 * (actors or cores()), 10_000), len(todo) // _ROWS)
             rows = data().from_items([{"path": file} for file in todo], override_num_blocks=blocks)
-            for found in _over(rows, model, prepare, task, actors).iter_batches(batch_format="numpy"):
+            for found in _over(rows, model, prepare, task, actors).iter_batches(
+                batch_size=None, batch_format="numpy"
+            ):
                 errors = {str(p): str(e) for p, e in zip(found["path"], found["error"]) if e}
                 mapped.failed |= errors
                 mapped.done += len(found["path"]) - len(errors)
