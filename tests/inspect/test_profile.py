@@ -107,6 +107,24 @@ def test_fused_layers_are_one_row(read: Read, engine: str) -> None:
 
 
 @pytest.mark.parametrize("engine", GENERAL)
+def test_each_fused_convolution_keeps_its_time(tmp_path: Path, engine: str) -> None:
+    layers = ['layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 4 dim: 32 dim: 32 } } }']
+    for i in range(4):
+        layers.append(f"""layer {{ name: "conv{i}" type: "Convolution" bottom: "{f"a{i}" if i else "x"}" top: "a{i + 1}"
+            convolution_param {{ num_output: 4 kernel_size: {3 + 2 * (i % 2)} pad: {1 + i % 2} }} }}
+            layer {{ name: "relu{i}" type: "ReLU" bottom: "a{i + 1}" top: "a{i + 1}" }}""")
+    (tmp_path / "n.prototxt").write_text("\n".join(layers))
+    net = anylayer.read(tmp_path / "n.prototxt").fill()
+    for node in net.network.nodes:
+        for bias in node.blobs[1:]:
+            bias[...] = 0  # OpenVINO removes the addition of such a bias, which bears the convolution's name
+    found = short(net, engine)
+    rows = {c.layers for c in found.costs if c.macs}
+    assert rows == {(f"conv{i}", f"relu{i}") for i in range(4)}
+    assert not [c for c in found.costs if c.where == "engine" and not c.macs]
+
+
+@pytest.mark.parametrize("engine", GENERAL)
 def test_a_host_call_is_a_cut_with_its_own_row(read: Read, engine: str) -> None:
     found = short(read("InPython", ("InPython", InPython)), engine)
     (cost,) = [c for c in found.costs if c.where == "python"]

@@ -11,6 +11,8 @@ from anylayer.engines import Counter
 from anylayer.graph import Graph, Op
 
 _REORDER = "Reorder"
+_WITHOUT_BIAS = "/WithoutBiases"
+"""What OpenVINO's ONNX reader appends to the name of a convolution, where an addition of its bias follows."""
 _BYTES = {"f32": 4, "i32": 4, "u32": 4, "bf16": 2, "f16": 2, "i8": 1, "u8": 1, "boolean": 1, "i64": 8, "f64": 8}
 _DTYPES = {"f32": "float32", "f16": "float16", "bf16": "bfloat16", "i8": "int8", "u8": "uint8", "i32": "int32"}
 """NumPy's names of OpenVINO's precisions, as far as they differ and occur."""
@@ -78,7 +80,8 @@ def _info(node: Any, key: str) -> str:
 
 def _names(node: Any) -> list[str]:
     """Return the names of the operators that a node holds."""
-    return [node.get_friendly_name(), *_info(node, "originalLayersNames").split(",")]
+    names = [node.get_friendly_name(), *_info(node, "originalLayersNames").split(",")]
+    return [name.removesuffix(_WITHOUT_BIAS) for name in names]
 
 
 def _before(node: Any) -> list[str]:
