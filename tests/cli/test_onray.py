@@ -33,7 +33,7 @@ def test_missing_ray_is_named(small, anylayer_command, monkeypatch: pytest.Monke
     for name in [n for n in sys.modules if n.startswith(("anylayer.ray", "anylayer.libraries.ray"))]:
         monkeypatch.delitem(sys.modules, name)
     words = ["run", "net.prototxt", "-l", "layers.py", "-i", "x.npy", "--ray", "-o", "out/"]
-    assert anylayer_command(*words, status=1).stderr == "--ray needs: pip install 'anylayer[ray]'\n"
+    assert anylayer_command(*words, status=1).stderr == "--ray needs: pip install 'ray[serve,data]'\n"
 
 
 def test_results_are_those_of_run(small: Path, anylayer_command) -> None:

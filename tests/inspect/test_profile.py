@@ -110,7 +110,8 @@ def test_fused_layers_are_one_row(read: Read, engine: str) -> None:
 def test_each_fused_convolution_keeps_its_time(tmp_path: Path, engine: str) -> None:
     layers = ['layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 4 dim: 32 dim: 32 } } }']
     for i in range(4):
-        layers.append(f"""layer {{ name: "conv{i}" type: "Convolution" bottom: "{f"a{i}" if i else "x"}" top: "a{i + 1}"
+        before = f"a{i}" if i else "x"
+        layers.append(f"""layer {{ name: "conv{i}" type: "Convolution" bottom: "{before}" top: "a{i + 1}"
             convolution_param {{ num_output: 4 kernel_size: {3 + 2 * (i % 2)} pad: {1 + i % 2} }} }}
             layer {{ name: "relu{i}" type: "ReLU" bottom: "a{i + 1}" top: "a{i + 1}" }}""")
     (tmp_path / "n.prototxt").write_text("\n".join(layers))

@@ -30,7 +30,7 @@ def run_on_ray(loader: Loader, items: Sequence[Item], given: Mapping[str, Any], 
     except ModuleNotFoundError as error:
         if error.name is not None and error.name.startswith("anylayer"):
             raise
-        raise InputError("--ray needs: pip install 'anylayer[ray]'") from None
+        raise InputError("--ray needs: pip install 'ray[serve,data]'") from None
     name, files = _files(items)
     folder = _folder(given)
     for line in loader.describe(items[0]):

@@ -22,8 +22,7 @@ from anylayer.writers.onnx import to_onnx
 
 PROVIDER = "CUDAExecutionProvider"
 _INSTALL = (
-    "pip install 'anylayer[cuda]'; pip uninstall onnxruntime onnxruntime-gpu; pip install onnxruntime-gpu. Both "
-    "packages have the same files"
+    "pip uninstall onnxruntime; pip install 'onnxruntime-gpu[cuda,cudnn]'. Both packages have the same files"
 )
 
 
@@ -71,7 +70,7 @@ class CudaProgram:
         if PROVIDER not in self._session.get_providers():  # it goes on without it
             raise EngineError(
                 f"engine 'onnxruntime' cannot use device 'cuda:{number}'. nvidia-smi shows whether there is one, "
-                "and its driver; CUDA and cuDNN come with anylayer[cuda]"
+                "and its driver; CUDA and cuDNN come with onnxruntime-gpu[cuda,cudnn]"
             )
         _warn_of_cpu(self._session)
         self._inputs = [i.name for i in self._session.get_inputs()]

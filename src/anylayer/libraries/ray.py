@@ -46,7 +46,7 @@ def data() -> Any:
 
 
 def _missing(error: ImportError) -> InputError:
-    return InputError(f"{error}. This needs: pip install 'anylayer[ray]'")
+    return InputError(f"{error}. This needs: pip install 'ray[serve,data]'")
 
 
 @contextlib.contextmanager

@@ -415,7 +415,7 @@ def _nothing_on(device: str) -> str:
     if device in ("", "cpu"):
         return "no engine is installed: pip install onnxruntime"
     return (
-        f"no installed engine computes on device '{device}'. NVIDIA's GPUs (cuda) need anylayer[cuda], Intel's "
+        f"no installed engine computes on device '{device}'. NVIDIA's GPUs (cuda) need onnxruntime-gpu, Intel's "
         "(gpu) need openvino and a driver"
     )
 

@@ -75,7 +75,7 @@ _WEIGHTS = (".caffemodel", ".caffemodel.h5", ".weights.h5", ".bin", ".npz")
 @ray_option(is_flag_too=False)
 @talk_options
 def command(**given: Any) -> None:
-    """Serve networks until the command is interrupted, on Ray Serve (pip install 'anylayer[ray]').
+    """Serve networks until the command is interrupted, on Ray Serve (pip install 'ray[serve,data]').
 
     Clients of the Open Inference Protocol (V2) work with it: tritonclient[http], KServe. A picture alone may be
     the body of a request, with Content-Type image/...; it is preprocessed as in `run`. The name of a network is
@@ -89,7 +89,7 @@ def command(**given: Any) -> None:
     except ModuleNotFoundError as error:
         if error.name is not None and error.name.startswith("anylayer"):
             raise
-        raise InputError("serve needs: pip install 'anylayer[ray]'") from None
+        raise InputError("serve needs: pip install 'ray[serve,data]'") from None
     weights = sum(blob.nbytes for net, _ in networks for node in net.network.nodes for blob in node.blobs)
     if given["ray_address"] is None:
         _need_free_port(given["host"], given["port"])
