@@ -127,6 +127,12 @@ def test_writer_options(anylayer_command, small):
     )
 
 
+@pytest.mark.parametrize("name", ["batch", "shapes", "format"])
+def test_setting_with_an_option_of_its_own(anylayer_command, small, name):
+    shown = anylayer_command("convert", *WITH, "-o", "net.onnx", "--set", f"{name}=1", status=2).stderr
+    assert f"{name} is not set here: see the options of --help" in shown
+
+
 def test_difference_is_an_error(anylayer_command, small, monkeypatch):
     monkeypatch.setitem(numerics.TOLERANCE, "float32", 1e-12)
     shown = anylayer_command("convert", *WITH, "-o", "net.onnx", status=1).stderr

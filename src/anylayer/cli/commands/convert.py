@@ -6,12 +6,13 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from anylayer.api import read_options
+from anylayer.api import Net, read_options
 from anylayer.cli.command import (
     F,
     TakesInputs,
@@ -38,7 +39,6 @@ from anylayer.inspect.tables import plural
 from anylayer.writers import format_of, load_writer
 
 if TYPE_CHECKING:
-    from anylayer import Net
     from anylayer.convert.conversion import Conversion
     from anylayer.convert.nodes import NodeError
 
@@ -100,6 +100,10 @@ def settings_option(owner: str) -> Callable[[F], F]:
     )
 
 
+_OWN = {*signature(Net.write).parameters, *signature(Net.generate).parameters}
+"""What Net.write and Net.generate get from options of their own."""
+
+
 def _settings(ctx: click.Context, param: click.Parameter, values: Sequence[str]) -> dict[str, Any]:
     """Return `external=true` as {"external": True}. A value that is not JSON is a string."""
 
@@ -108,6 +112,8 @@ def _settings(ctx: click.Context, param: click.Parameter, values: Sequence[str])
         name, equals, text = value.partition("=")
         if not equals or not name.isidentifier():
             raise click.BadParameter(f"an option is NAME=VALUE, got '{value}'", ctx, param)
+        if name in _OWN:
+            raise click.BadParameter(f"{name} is not set here: see the options of --help", ctx, param)
         try:
             settings[name] = json.loads(text)
         except ValueError:
