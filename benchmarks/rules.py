@@ -20,7 +20,7 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.engines import load_engine
-from anylayer.graph import Graph
+from anylayer.graph import Dim, Graph
 from anylayer.network import TensorType
 from anylayer.optimize import simplify as simplifier
 from anylayer.tracing import trace
@@ -33,12 +33,14 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Case:
-    """An expression that the rules named `rules` rewrite, and the shapes of its inputs."""
+    """An expression that the rules named `rules` rewrite, and the shapes of its inputs. `open`: whether the first
+    size of every input is open."""
 
     rules: str
     text: str
     function: Callable[..., Any]
     shapes: Sequence[Shape]
+    open: bool = False
 
 
 def best(
@@ -82,14 +84,16 @@ def measure(case: Case, engine: str, seconds: float, threads: int) -> tuple[floa
     """Return the seconds before and after; None if the rules do not change the graph for this engine."""
     random = np.random.default_rng(0)
     inputs = [random.standard_normal(s).astype(np.float32) for s in case.shapes]
-    graph = trace(lambda xs: [case.function(*xs)], [TensorType.of(s, np.float32) for s in case.shapes])
+    opened = Dim("N", 64)
+    traced = [(opened, *s[1:]) if case.open else s for s in case.shapes]
+    graph = trace(lambda xs: [case.function(*xs)], [TensorType.of(s, np.float32) for s in traced])
     after = simplifier.simplify(graph, engine)
     with without(case.rules):
         before = simplifier.simplify(graph, engine)
     if kinds(before) == kinds(after):
         return None
     programs = [load_engine(engine).compile(g, threads) for g in (before, after)]
-    outputs = [np.empty(v.shape, v.dtype) for v in graph.outputs]
+    outputs = programs[0](inputs, None)
     first, second = best(programs, inputs, outputs, seconds)
     return first, second
 
@@ -177,6 +181,12 @@ def gelu(x: Any) -> Any:
     return f(0.5) * x * (1 + np.tanh(f(np.sqrt(2 / np.pi)) * (x + f(0.044715) * x**3)))
 
 
+def slopes(x: Any) -> Any:
+    """Return a convolution of x with one slope per channel below 0."""
+    y = ops.conv(x, np.ones((10, 3, 3, 3), np.float32))
+    return ops.relu(y) + (y - ops.relu(y)) * np.linspace(0.1, 0.5, 10, dtype=np.float32).reshape(10, 1, 1)
+
+
 MAP = (1, 96, 55, 55)
 PER_CHANNEL = np.linspace(0.5, 2, 96, dtype=np.float32)[:, None, None]
 POINTS = np.random.default_rng(0).integers(0, 65, (2, 500))
@@ -236,6 +246,13 @@ CASES = (
     Case("_relu", "maximum(x, 0)", lambda x: np.maximum(x, 0), [MAP]),
     Case("_leaky_relu", "maximum(x, x / 10)", lambda x: np.maximum(x, f(0.1) * x), [MAP]),
     Case("_selected_leaky_relu", "where(x > 0, x, x / 10)", lambda x: np.where(x > 0, x, f(0.1) * x), [MAP]),
+    Case(
+        "_slopes_of_open_sizes",
+        "relu(x) + (x - relu(x)) slopes, batch open",
+        slopes,
+        [(1, 3, 200, 300)],
+        open=True,
+    ),
     Case("_selected_slopes", "one slope per channel", lambda x: np.where(x > 0, x, PER_CHANNEL * x), [MAP]),
     Case("_masked", "x * (x > 0)", lambda x: x * (x > 0), [MAP]),
     Case("_relu_and_minimum", "max + c min", lambda x: np.maximum(x, 0) + f(0.1) * np.minimum(x, 0), [MAP]),
