@@ -117,7 +117,7 @@ class _Search:
         """Return whether two constants have the values that two nodes have, where they differ."""
         if v.const is None or w.const is None or v.dtype.kind not in "fiu":
             return False
-        if blob is None and v.const.size > _MOST:
+        if blob is None and v.const.size > _MAX_ELEMENTS:
             return False
         if blob is not None:
             return all(_is_blob(x.const, node.blobs[blob]) for x, node in ((v, a), (w, b)))
@@ -153,7 +153,7 @@ class _Search:
         return found
 
 
-_MOST = 64
+_MAX_ELEMENTS = 64
 """The most elements of a constant that may contain params."""
 
 
