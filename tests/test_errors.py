@@ -50,8 +50,8 @@ ROOT = Path(anylayer.errors.__file__).parent
 
 
 def texts(file: Path) -> Iterator[tuple[int, str]]:
-    """Yield the string literals of a source file with their lines, except docstrings and arguments of
-    `wording`."""
+    """Yield the string literals of a source file with their lines, except docstrings, arguments of `wording`,
+    texts of several lines, and options alone."""
     tree = ast.parse(file.read_text())
     skipped: set[ast.AST] = set()
     for node in ast.walk(tree):
@@ -65,6 +65,8 @@ def texts(file: Path) -> Iterator[tuple[int, str]]:
             skipped.update(ast.walk(node))
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in skipped:
+            if "\n" in node.value or node.value.startswith("--"):
+                continue  # the text of a generated file, or an argument of another program
             yield node.lineno, node.value
 
 

@@ -66,7 +66,7 @@ def test_tiles_are_side_by_side():
 @pytest.mark.parametrize(
     ("channels", "show", "message"),
     [
-        (2, "map", "a map has 1 channel, got 2. Use --show classes or tiles"),
+        (2, "map", "a map has 1 channel, got 2. Use show='classes' or 'tiles'"),
         (4, "picture", "a color image has 3 channels, got 4"),
     ],
 )

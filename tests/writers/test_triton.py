@@ -52,7 +52,7 @@ def test_folder_has_the_layout_of_a_model_repository(tmp_path: Path) -> None:
     assert done.files == [root / "net" / "config.pbtxt", root / "net" / "1" / "model.onnx"]
     assert [check.ok for check in done.checks] == [True]
     assert (
-        done.notes[0] == "the server does not join requests into batches: the batch size is not open (--batch N)"
+        done.notes[0] == "the server does not join requests into batches: the batch size is not open (batch='N')"
     )
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from anylayer.errors import InputError, need
+from anylayer.errors import InputError, need, wording
 from anylayer.network import Array
 
 _MAX_CLASSES = 1 << 16
@@ -98,7 +98,8 @@ def to_image(maps: Array, show: str) -> tuple[Array, str]:
     if show == "auto":
         show = "classes" if channels > 1 or is_classes(maps[0]) else "map"
     if show == "map":
-        need(channels == 1, f"a map has 1 channel, got {channels}. Use --show classes or tiles", InputError)
+        remedy = wording("show='classes' or 'tiles'", "--show classes or tiles")
+        need(channels == 1, f"a map has 1 channel, got {channels}. Use {remedy}", InputError)
         return gray(maps[0])
     if show == "classes":
         if channels == 1:
@@ -107,11 +108,8 @@ def to_image(maps: Array, show: str) -> tuple[Array, str]:
         return image, f"the largest of {channels} channels: {what}"
     if show == "tiles":
         return tiles(maps)
-    need(
-        channels == 3,
-        f"a color image has 3 channels, got {channels}. Use --show map, classes or tiles",
-        InputError,
-    )
+    remedy = wording("show='map', 'classes' or 'tiles'", "--show map, classes or tiles")
+    need(channels == 3, f"a color image has 3 channels, got {channels}. Use {remedy}", InputError)
     top = 1.0 if float(np.nanmin(maps)) >= 0 and float(np.nanmax(maps)) <= 1 else 255.0
     values = np.clip(np.nan_to_num(maps.transpose(1, 2, 0)) * (255.0 / top), 0, 255)
     return np.rint(values).astype(np.uint8), f"3 channels as blue, green, red of 0..{top:g}"

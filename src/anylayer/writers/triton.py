@@ -74,7 +74,7 @@ def _batch(source: Source, most: int) -> tuple[int, str]:
     name = next(iter(first))
     sizes = source.sizes
     if sizes is None or not sizes.shapes:
-        return 0, "the batch size is not open (--batch N)"
+        return 0, "the batch size is not open (" + wording("batch='N'", "--batch N") + ")"
     if len(first) != 1 or name not in sizes.ranges:
         return 0, "the first size of every input and output must be the same open size"
     others = {n for shape in sizes.shapes.values() for e in shape[1:] for n in e.symbols}

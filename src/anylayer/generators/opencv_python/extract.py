@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from anylayer.errors import LayerError, need
+from anylayer.errors import LayerError, need, wording
 from anylayer.layer.registry import Definition
 
 _OWN = {"need": "_need", "Layer": "_Layer", "field": "_field"}
@@ -56,7 +56,8 @@ class Extract:
             other = self._bound.setdefault(name, place)
             need(
                 other == place or (other[0] == place[0] and self.statements[other] == text),
-                f"'{name}' means something else in {other[0]}; write one layer type per folder: --layer",
+                f"'{name}' means something else in {other[0]}; write one layer type per folder: "
+                + wording("layer=[...]", "--layer TYPE"),
             )
         self.statements[place] = text
 
