@@ -364,6 +364,33 @@ def test_cast_of_a_concatenation_keeps_signs(dtype: Any) -> None:
         assert np.array_equal(got, want)
 
 
+def test_top_0_by_a_computed_k_is_refused() -> None:
+    def function(x: Any, k: Any) -> Any:
+        size = Dim("k", 4)
+        return record_many("TopK", [x, k], [((3, size), np.float32), ((3, size), np.int64)], axis=1)
+
+    x = noise(3, 4)
+    assert np.array_equal(run("openvino", function, x, np.array([2]))[0], -np.sort(-x, 1)[:, :2])
+    for k in (0, -1):
+        with pytest.raises(EngineError, match=r"'TopK': k must be 1 or more"):
+            run("openvino", function, x, np.array([k]))
+
+
+@pytest.mark.parametrize(("place", "dtype"), [(2, np.float32), (3, np.int64)])
+def test_resize_to_computed_sizes_of_0_is_refused(place: int, dtype: Any) -> None:
+    def function(x: Any, sizes: Any) -> Any:
+        inputs = [x, None, None, None]
+        inputs[place] = sizes
+        shape = tuple(Dim(name, 16) for name in "nchw")
+        return record("Resize", inputs[: place + 1], shape, np.float32, mode="nearest")
+
+    x = noise(1, 1, 2, 2)
+    sizes = np.array([1, 1, 2, 2] if place == 2 else [1, 1, 4, 4], dtype)
+    assert np.array_equal(run("openvino", function, x, sizes)[0], x.repeat(2, 2).repeat(2, 3))
+    with pytest.raises(EngineError, match=r"'Resize': its sizes and scales must be greater than 0"):
+        run("openvino", function, x, np.zeros(4, dtype))
+
+
 def test_slice_by_a_computed_step_of_0_is_refused() -> None:
     def function(x: Any, steps: Any) -> Any:
         limits = np.array([0, 0]), np.array([3, 4]), np.array([0, 1])

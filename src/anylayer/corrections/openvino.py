@@ -64,6 +64,15 @@ def _abs(new: Corrector, o: Op) -> list[Value] | None:
     return [new.magnitude(o, x)]
 
 
+@correction("openvino", "TopK")
+def _top(new: Corrector, o: Op) -> list[Value] | None:
+    """Check a computed k: for 0 a later network can crash."""
+    k = o.inputs[1]
+    if k is None or k.const is not None:
+        return None
+    return new.emit(o, "TopK", [o.inputs[0], _positive(new, o, k, "k must be 1 or more")], **o.attrs)
+
+
 @correction("openvino", "Resize")
 def _resize(new: Corrector, o: Op) -> list[Value] | None:
     """Replace Resize where OpenVINO ignores `exclude_outside`, `antialias` or `keep_aspect_ratio_policy`, or
@@ -75,7 +84,7 @@ def _resize(new: Corrector, o: Op) -> list[Value] | None:
     scaled = len(o.inputs) > 2 and o.inputs[2] is not None and o.inputs[2].shape != (0,)
     aspect = not scaled and attrs.get("keep_aspect_ratio_policy", "stretch") != "stretch"
     if not (refused_mode or ignored or aspect):
-        return None
+        return _resized_by_computed_sizes(new, o)
     x, out = o.inputs[0], o.outputs[0]
     if x is None or not all(isinstance(d, int) for d in (*x.shape, *out.shape)):
         raise refused(o, f"mode={mode} with coordinates {rule} of a size that depends on data")
@@ -97,6 +106,21 @@ def _resize(new: Corrector, o: Op) -> list[Value] | None:
         )
 
     return respelled(new, o, resized)
+
+
+def _resized_by_computed_sizes(new: Corrector, o: Op) -> list[Value] | None:
+    """Check computed sizes and scales: for 0 a later network can crash."""
+    inputs = list(o.inputs)
+    for i, value in enumerate(inputs[2:4], 2):
+        if value is not None and value.const is None and value.shape != (0,):
+            inputs[i] = _positive(new, o, value, "its sizes and scales must be greater than 0")
+    return new.emit(o, "Resize", inputs, **o.attrs) if inputs != list(o.inputs) else None
+
+
+def _positive(new: Corrector, o: Op, value: Value, message: str) -> Value:
+    """Return a value with 1 in place of numbers that are not greater than 0, and check that there are none."""
+    zero, one = (new.constant(np.array(number, value.dtype)) for number in (0, 1))
+    return _checked(new, o, new.step(o, "Greater", [value, zero], value.shape, bool), value, one, message)
 
 
 def _exact(o: Op, x: Value) -> bool:

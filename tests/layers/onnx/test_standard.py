@@ -136,6 +136,11 @@ def test_matches_onnx_runtime(case: tuple[int, Any, dict[str, Any]]) -> None:
         (6, node("Add", ["x", "scale"], ["y"]), r"without broadcast=1 its inputs must have equal shapes"),
         (18, node("Reshape", ["x", "shape"], ["y"]), "layer 'Reshape_0' .Reshape.:"),
         (18, node("Reshape", ["x", "seven"], ["y"]), r"does not fit shape \[7\]$"),
+        (
+            18,
+            node("MaxPool", ["x"], ["y"], kernel_shape=[2**31, 2], strides=[2, 2]),
+            r"output 0 would have shape \[1, 4, -\d+, 4\]: a window must fit the padded input",
+        ),
     ],
 )
 def test_refused(opset: int, made: Any, message: str) -> None:
@@ -143,6 +148,13 @@ def test_refused(opset: int, made: Any, message: str) -> None:
     path = path_of(opset, made, constants)
     with pytest.raises(LayerError, match=message):
         anylayer.read(path).compile("onnxruntime")(PICTURE)
+
+
+def test_center_crop_pad_with_too_many_computed_sizes_is_refused() -> None:
+    ends = [value("x", [3, 4]), value("shape", [3], np.int64)]
+    path = save(model([node("CenterCropPad", ["x", "shape"], ["y"])], ends, ["y"], {}, 18))
+    with pytest.raises(LayerError, match="shape must have 2 elements, one per axis, got 3"):
+        anylayer.read(path).compile("onnxruntime")
 
 
 def test_empty_scales_convert(tmp_path: Path) -> None:

@@ -59,10 +59,15 @@ def recorded(call: OpCall) -> list[Any]:
         dtype, sizes = found
         if not is_plain(dtype):
             raise TraceError(f"{call.op} returns {dtype.name}, which no engine supports")
+        is_negative = any(isinstance(d, int) and d < 0 for d in sizes)
+        need(not is_negative, f"output {i} would have shape {list(sizes)}: a window must fit the padded input")
         maximum_size = _maximum_size(given) if call.op in _SELECTING else MAX_VALUES
         results.append(([_size(d, dims, call.op, maximum_size) for d in sizes], dtype))
     if call.op == "Reshape":
         _need_equal_counts(given[0].shape, results[0][0])
+    if call.op == "CenterCropPad":
+        count, axes = _count(call), len(call["axes"] or given[0].shape)
+        need(count in (None, axes), f"shape must have {axes} elements, one per axis, got {count}")
     return list(record_many(call.op, given, results, **written))
 
 
