@@ -1,4 +1,4 @@
-"""The data of a project's own test, and the function of the test that compares two arrays."""
+"""The data of a project's own test, and the functions of the test that compare and show the outputs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from anylayer.generators import Expected
 
-COMPARED = '''\
+CHECKS = '''\
 def compared(got: np.ndarray, want: np.ndarray) -> tuple[float, float]:
     """Return the largest difference and the largest value of two arrays. NaN equals NaN."""
     assert got.shape == want.shape and got.dtype == want.dtype, (got.shape, got.dtype, want.shape, want.dtype)
@@ -18,8 +18,20 @@ def compared(got: np.ndarray, want: np.ndarray) -> tuple[float, float]:
     error = np.abs(np.where(same, 0, got.astype(np.float64) - np.where(same, 0, want)))
     scale = np.abs(want[np.isfinite(want)]).max(initial=0.0)
     return float(np.nan_to_num(error, nan=np.inf).max(initial=0.0)), max(float(scale), 1e-6)
+
+
+def test_outputs_match_numpy() -> None:
+    for name, error, scale in differences():
+        assert error <= TOLERANCE * scale, f"{name}: off by {error:.3g} of {scale:.3g}"
+
+
+def show() -> None:
+    """Print the difference of each output, and check them."""
+    for name, error, scale in differences():
+        print(f"{ascii(name)[1:-1]}: off by {error:.3g} of {scale:.3g}")
+    test_outputs_match_numpy()
 '''
-"""A function for a test in Python, which has imported NumPy as np."""
+"""Functions for a test in Python that has imported NumPy as np, and defines TOLERANCE and differences()."""
 
 
 def test_data(expected: Expected) -> bytes:

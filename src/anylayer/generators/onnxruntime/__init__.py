@@ -12,7 +12,7 @@ from anylayer.errors import need
 from anylayer.generators import Expected, Project
 from anylayer.generators._cases import chosen_types
 from anylayer.generators._operators import Operators
-from anylayer.generators._testing import COMPARED, test_data
+from anylayer.generators._testing import CHECKS, test_data
 from anylayer.generators.onnxruntime.texts import CMAKE, LAYERS, PARALLEL, TEST, TOP
 from anylayer.source import Source, other_outputs
 from anylayer.writers.onnx import to_onnx
@@ -47,7 +47,7 @@ def generate(source: Source, expected: Expected, layer: Sequence[str] = ()) -> P
             "CMakeLists.txt": CMAKE,
             "model.onnx": [model.SerializeToString()],
             "test_model.py": TEST.format(
-                tolerance=expected.tolerance, samples=len(expected.samples), compared=COMPARED
+                tolerance=expected.tolerance, samples=len(expected.samples), checks=CHECKS
             ),
             "test_data.npz": [test_data(expected)],
         },

@@ -184,15 +184,8 @@ def differences() -> list[tuple[str, float, float]]:
     return found
 
 
-{compared}
-
-def test_outputs_match_numpy() -> None:
-    for name, error, scale in differences():
-        assert error <= TOLERANCE * scale, f"{{name}}: off by {{error:.3g}} of {{scale:.3g}}"
-
+{checks}
 
 if __name__ == "__main__":
-    for name, error, scale in differences():
-        print(f"{{ascii(name)[1:-1]}}: off by {{error:.3g}} of {{scale:.3g}}")
-    test_outputs_match_numpy()
+    show()
 '''

@@ -13,7 +13,7 @@ from pathlib import Path
 from anylayer.generators import Expected, Project
 from anylayer.generators._cases import chosen_types
 from anylayer.generators._operators import Operators
-from anylayer.generators._testing import COMPARED, test_data
+from anylayer.generators._testing import CHECKS, test_data
 from anylayer.generators.openvino.texts import CMAKE, LAYERS, PARALLEL, TEST, TOP
 from anylayer.source import Source
 from anylayer.writers.openvino import write
@@ -49,7 +49,7 @@ def generate(source: Source, expected: Expected, layer: Sequence[str] = ()) -> P
                 samples=len(expected.samples),
                 inputs=list(source.inputs),
                 outputs=[done.outputs.get(name, name) for name in source.outputs],
-                compared=COMPARED,
+                checks=CHECKS,
             ),
             "test_data.npz": [test_data(expected)],
         },

@@ -6,7 +6,7 @@ import importlib.util
 import sys
 
 from anylayer.generators import Expected, Project
-from anylayer.generators._testing import COMPARED, test_data
+from anylayer.generators._testing import CHECKS, test_data
 from anylayer.generators.pytorch.module import write_module
 from anylayer.generators.pytorch.weights import to_safetensors
 from anylayer.source import Source
@@ -26,7 +26,7 @@ def generate(source: Source, expected: Expected) -> Project:
             "model.py": written.text,
             "model.safetensors": to_safetensors(written.state),
             "test_model.py": _TEST.format(
-                tolerance=expected.tolerance, samples=len(expected.samples), compared=COMPARED
+                tolerance=expected.tolerance, samples=len(expected.samples), checks=CHECKS
             ),
             "test_data.npz": [test_data(expected)],
         },
@@ -63,15 +63,8 @@ def differences() -> list[tuple[str, float, float]]:
     return found
 
 
-{compared}
-
-def test_outputs_match_numpy() -> None:
-    for name, error, scale in differences():
-        assert error <= TOLERANCE * scale, f"{{name}}: off by {{error:.3g}} of {{scale:.3g}}"
-
+{checks}
 
 if __name__ == "__main__":
-    for name, error, scale in differences():
-        print(f"{{ascii(name)[1:-1]}}: off by {{error:.3g}} of {{scale:.3g}}")
-    test_outputs_match_numpy()
+    show()
 '''
