@@ -296,7 +296,7 @@ def random_weights_option(function: F) -> F:
 
 
 def ray_option(*, is_flag_too: bool) -> Callable[[F], F]:
-    """Add --ray. is_flag_too: whether it stands for a cluster of this machine if it has no value."""
+    """Add --ray. is_flag_too: whether --ray without a value uses a cluster on this machine."""
     text = "Run on the Ray cluster at this address; 'auto' is the one of this machine."
     alone = " Without ADDRESS, start one on this machine." if is_flag_too else ""
     more: dict[str, Any] = {"is_flag": False, "flag_value": ""} if is_flag_too else {}

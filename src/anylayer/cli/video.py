@@ -301,5 +301,5 @@ def _fixed(loader: Loader, moving: Moving) -> Loaded:
 
 
 def _stem(source: str) -> str:
-    """Return the part of frame names that stands for the source."""
+    """Return the part of frame names that identifies the source."""
     return f"camera{source}" if source.isdigit() else Path(source).stem.partition("%")[0].rstrip("_-") or "frame"

@@ -125,7 +125,7 @@ def installed(device: str = "") -> dict[str, Engine]:
 
 
 def on_device(engine: str, device: str | None) -> str:
-    """Return the name of an engine on a device: "onnxruntime@cuda". None or "" stands for no choice.
+    """Return the name of an engine on a device: "onnxruntime@cuda". None or "" means that none is chosen.
 
     Raises InputError where the name of the engine has a device already.
     """

@@ -80,7 +80,7 @@ def command(**given: Any) -> None:
 def _inputs(
     net: Net, given: dict[str, Any], shapes: dict[str, tuple[Any, ...]]
 ) -> tuple[dict[str, Array] | None, dict[str, Array]]:
-    """Return the arrays of -i, and the images that they were made from by input. None stands for noise."""
+    """Return the arrays of -i, and the images that they were made from by input. None means seeded noise."""
     if not given["inputs"]:
         return None, {}
     images: dict[str, Array] = {}

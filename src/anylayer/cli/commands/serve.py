@@ -70,7 +70,7 @@ _WEIGHTS = (".caffemodel", ".caffemodel.h5", ".weights.h5", ".bin", ".npz")
     "--metrics-port",
     type=click.IntRange(1, 65535),
     metavar="PORT",
-    help="Tell metrics as Prometheus text at this port of this machine.",
+    help="Serve metrics as Prometheus text at this port of this machine.",
 )
 @ray_option(is_flag_too=False)
 @talk_options
