@@ -34,7 +34,7 @@ _DOCS = ROOT / "docs" / "performance.md"
 def arguments(given: list[str] | None = None) -> argparse.Namespace:
     """Return the parsed command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("parts", nargs="*", choices=[*PARTS, "all", "report"], metavar="PART")
+    parser.add_argument("parts", nargs="*", type=_part, metavar="PART")
     parser.add_argument(
         "--only", action="append", default=[], metavar="NAME", help="measure rows whose names contain NAME"
     )
@@ -50,6 +50,14 @@ def arguments(given: list[str] | None = None) -> argparse.Namespace:
     if not found.parts and not found.make_peers:
         parser.error("say what to measure")
     return found
+
+
+def _part(name: str) -> str:
+    """Check the name of a part (argparse's `choices` refuse an empty list before Python 3.12)."""
+    known = (*PARTS, "all", "report")
+    if name not in known:
+        raise argparse.ArgumentTypeError(f"there is no part {name!r}; the parts are {', '.join(known)}")
+    return name
 
 
 _HELP_JSON = "where the results are kept; rows measured again replace older ones [benchmarks/results.json]"
@@ -125,7 +133,7 @@ def main() -> None:
     if options.parts:
         found = results.load(options.json)
         made, behind = report.tables(found)
-        show([*made, report.behind_table(behind)], options.plain)
+        show([*made, report.behind_table(behind, found)], options.plain)
         print(report.machine(found))
         if options.docs:
             whole = set(PARTS) <= {row["part"] for row in found["rows"]}

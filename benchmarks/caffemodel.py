@@ -13,18 +13,10 @@ from typing import BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from anylayer.libraries.varint import varint
+
 Blob = NDArray[np.float32]
 _BYTES = 2  # protobuf's wire type of everything written here
-
-
-def varint(value: int) -> bytes:
-    """Return an integer as protobuf's varint: seven bits per byte, the lowest first."""
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
 
 
 def head(number: int, size: int) -> bytes:

@@ -43,6 +43,8 @@ layer { name: "c2" type: "Convolution" bottom: "c1" top: "c2" convolution_param 
 layer { name: "pool" type: "Pooling" bottom: "c3" top: "pool" pooling_param { pool: AVE global_pooling: true } }
 """
 PORT = 8971
+BATCH = 1
+"""Samples that run together. What a process would choose by measurement differs from run to run."""
 
 
 def network(folder: Path) -> anylayer.Net:
@@ -54,32 +56,39 @@ def load(path: str) -> dict[str, Any]:
     return {"data": np.load(path)}
 
 
-def _rate(folder: Path, workers: int) -> float:
+def _rate(folder: Path) -> float:
     """Return files per second, from the times at which the results of 32 files each were written.
 
-    The first of each worker is not counted, so that starting processes does not count.
+    The first and the last fifth of the results are not counted: processes start there, and some have ended.
     """
     times = sorted(part.stat().st_mtime for part in folder.glob("*.parquet"))
-    return 32 * (len(times) - workers) / (times[-1] - times[workers - 1])
+    left = len(times) // 5
+    return 32 * (len(times) - 1 - 2 * left) / (times[-1 - left] - times[left])
 
 
-def _process(folder: str, files: list[str], batch: int) -> None:
+def _process(folder: str, files: list[str]) -> None:
     """Do what one of Ray's workers does, without Ray."""
     from anylayer.libraries.pyarrow import write_parquet
 
-    net = network(Path(folder))
+    own = Path(folder, str(os.getpid()))
+    own.mkdir()
+    net = network(own)
     model = net.compile("onnxruntime", threads=1)
-    batches = Batches(model, {n: t for n, t in net.inputs.items() if t is not None}, batch)
+    batches = Batches(model, {n: t for n, t in net.inputs.items() if t is not None}, BATCH)
     for i in range(0, len(files), 32):
         part = files[i : i + 32]
         found = [
             outputs["pool"] for outputs in batches([load(file) for file in part]) if isinstance(outputs, dict)
         ]
-        write_parquet(Path(folder, "plain", f"{os.getpid()}-{i}.parquet"), {"path": part, "pool": found})
+        write_parquet(Path(folder, f"{os.getpid()}-{i}.parquet"), {"path": part, "pool": found})
 
 
 def files(count: int, workers: int, turns: int) -> dict[str, float]:
-    """Return files per second of plain processes and of Ray, one process per worker, in turns."""
+    """Return files per second of plain processes and of Ray, one process per worker.
+
+    Both are measured in each turn, every other time in the other order. The ratio is the median of the turns'
+    ratios, `least` and `largest` are their limits.
+    """
     rates: dict[str, list[float]] = {"plain": [], "ray": []}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -89,29 +98,31 @@ def files(count: int, workers: int, turns: int) -> dict[str, float]:
         for path in paths:
             np.save(path, random.standard_normal((1, 3, 112, 112), np.float32))
         for turn in range(turns):
-            shutil.rmtree(folder / "plain", ignore_errors=True)
-            rates["plain"].append(_plain(name, paths, workers))
-            with cluster(cpus=workers):
-                more: dict[str, Any] = {
-                    "prepare": load,
-                    "actors": workers,
-                    "engine": "onnxruntime",
-                }
-                anylayer.ray.map(paths, net, folder / f"ray{turn}", **more)
-            rates["ray"].append(_rate(folder / f"ray{turn}", workers))
-    best = {way: max(found) for way, found in rates.items()}
-    return {**best, "ratio": best["ray"] / best["plain"]}
+            for way in ("plain", "ray") if turn % 2 == 0 else ("ray", "plain"):
+                out = folder / f"{way}{turn}"
+                (_plain if way == "plain" else _ray)(net, paths, workers, out)
+                rates[way].append(_rate(out))
+                shutil.rmtree(out)
+    ratios = [ray / plain for plain, ray in zip(rates["plain"], rates["ray"])]
+    medians = {way: median(found) for way, found in rates.items()}
+    return {**medians, "ratio": median(ratios), "least": min(ratios), "largest": max(ratios)}
 
 
-def _plain(folder: str, paths: list[str], workers: int) -> float:
+def _ray(net: anylayer.Net, paths: list[str], workers: int, out: Path) -> None:
+    more: dict[str, Any] = {"prepare": load, "actors": workers, "engine": "onnxruntime", "batch": BATCH}
+    with cluster(cpus=workers):
+        anylayer.ray.map(paths, net, out, **more)
+
+
+def _plain(net: anylayer.Net, paths: list[str], workers: int, out: Path) -> None:
+    out.mkdir()
     context = multiprocessing.get_context("spawn")
     parts = [paths[i::workers] for i in range(workers)]
-    processes = [context.Process(target=_process, args=(folder, part, 32)) for part in parts]
+    processes = [context.Process(target=_process, args=(str(out), part)) for part in parts]
     for one in processes:
         one.start()
     for one in processes:
         one.join()
-    return _rate(Path(folder, "plain"), workers)
 
 
 class Empty:
@@ -214,7 +225,7 @@ def main() -> None:
     parser.add_argument("part", choices=["files", "latency", "load"])
     parser.add_argument("--count", type=int, default=2000, help="files, or rounds of the latency")
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--minutes", type=float, default=1.0)
     parser.add_argument("--clients", type=int, default=16)
     given = parser.parse_args()

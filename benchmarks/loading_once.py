@@ -27,7 +27,7 @@ def anylayer_on(engine: str) -> Callable[[Path, int, np.ndarray], Steps]:
     """Return the steps of anylayer on one engine."""
 
     def steps(folder: Path, threads: int, x: np.ndarray) -> Steps:
-        import onnx  # noqa: F401
+        import onnx  # noqa: F401 (loaded before the time is measured)
 
         import anylayer
         import anylayer.readers.caffe

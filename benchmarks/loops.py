@@ -1,15 +1,19 @@
 """How general, exact and fast generated loops are: `python -m benchmarks.loops` prints it as a table.
 
-Each row compiles the C++ function of a class of examples/layers (one thread, -O3), runs it at the sizes of a real
-network, and compares it with the class in NumPy. `--only NAME` chooses rows. It needs a C++ compiler.
+Each row compiles the C++ function of a class of examples/layers, or of a NumPy function, with the flags of engine
+cpp. It runs on one thread at the sizes of a real network, in turn with NumPy and with the loops of
+native/loops.cpp, which are written by hand and compiled with the same flags. `--only NAME` chooses rows;
+`--openvino` compares Interp with OpenVINO's own operator. It needs a C++ compiler.
 """
 
 from __future__ import annotations
 
 import argparse
 import ctypes
+import subprocess
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -18,13 +22,23 @@ import numpy as np
 from tests.loops.harness import arguments, build
 from tests.test_examples_layers import FOLDER, node_of
 
+import anylayer.ops as ops
+from anylayer.engines import load_engine
+from anylayer.engines.cpp import flags
+from anylayer.graph import Graph
+from anylayer.kernels.compiler import compiler
 from anylayer.layer import load_layers
 from anylayer.layer.bound import Bound, bind
-from anylayer.loops import Code, Opened, lower, opened, to_cpp
+from anylayer.layer.opencv import opencv_params
+from anylayer.loops import CppFunction, Opened, lower, opened, to_cpp
 from anylayer.network import Array, TensorType
+from anylayer.tracing import trace
 
 _RANDOM = np.random.default_rng(0)
-_RUNS = 15
+_RUNS = 200
+TOLERANCE = 1e-5
+FLAGS = ["-O3", "-march=native", *flags()]
+HAND = Path(__file__).parent / "native" / "loops.cpp"
 
 
 def noise(*shape: int) -> Array:
@@ -69,17 +83,27 @@ def layer_of(name: str, folder: Path) -> Bound:
     return bind(node, [found], [TensorType.of(x.shape) for x in inputs], dialect)
 
 
-def milliseconds(function: Callable[[], Any]) -> float:
-    """Return the shortest time of a call."""
-    times = []
+FUNCTIONS: dict[str, tuple[Callable[[Any], Any], Array]] = {
+    "chain": (lambda x: np.maximum(x * 2 + 1, 0) * x - 3, noise(1, 64, 128, 128)),
+    "sigmoid": (lambda x: 1 / (1 + np.exp(-x)), noise(1, 64, 128, 128)),
+    "softmax": (lambda x: ops.softmax(x, axis=1), noise(64, 1000)),
+    "top_k": (lambda x: ops.top_k(x, 100, axis=1)[0], noise(8, 8732)),
+}
+"""Functions that are not layers of examples/layers."""
+
+
+def best_milliseconds(*functions: Callable[[], Any]) -> list[float]:
+    """Return the shortest time of a call of each function. They are called in turn."""
+    best = [float("inf")] * len(functions)
     for _ in range(_RUNS):
-        start = time.perf_counter()
-        function()
-        times.append(time.perf_counter() - start)
-    return 1e3 * min(times)
+        for i, function in enumerate(functions):
+            start = time.perf_counter()
+            function()
+            best[i] = min(best[i], 1e3 * (time.perf_counter() - start))
+    return best
 
 
-def described(source: Opened, code: Code) -> str:
+def described(source: Opened, code: CppFunction) -> str:
     """Return which sizes a function works for."""
     fixed = [f"{i}.{a} = {e}" for i, v in enumerate(code.inputs) for a, e in enumerate(v.shape) if not e.symbols]
     several = [f"{i}.{a} = {k}n" for _, (i, a, k) in source.sizes.items() if k > 1]
@@ -87,31 +111,99 @@ def described(source: Opened, code: Code) -> str:
     return ", ".join([*fixed, *several, *limits]) or "any"
 
 
+def hand_written(name: str, inputs: Sequence[Array], outputs: Sequence[Array], folder: Path) -> Any:
+    """Return a call of the function of native/loops.cpp for a row, or None where there is none."""
+    if f"void hand_{name}(" not in HAND.read_text():
+        return None
+    library = folder / "hand.so"
+    words = [*compiler(), "-std=c++11", *FLAGS, "-shared", "-fPIC", str(HAND), "-o", str(library)]
+    subprocess.run(words, check=True)
+    arrays = [*inputs, *outputs]
+    sizes = [d for array in arrays for d in array.shape]
+    pointers = (ctypes.c_void_p * len(arrays))(*(a.ctypes.data for a in arrays))
+    numbers = (ctypes.c_int64 * len(sizes))(*sizes)
+    function = ctypes.CDLL(str(library))[f"hand_{name}"]
+    return lambda: function(pointers, numbers)
+
+
 def row(name: str, folder: Path) -> str:
-    """Return the row of a layer."""
-    layer, inputs = layer_of(name, folder), LAYERS[name][2]
-    source = opened(layer)
+    """Return the row of a layer or a function."""
+    if name in FUNCTIONS:
+        function, x = FUNCTIONS[name]
+        inputs, read, decide, numpy = [x], "-", "-", lambda: [function(x)]
+        source = Opened(trace(lambda arrays: [function(arrays[0])], [TensorType.of(x.shape)]))
+    else:
+        layer, inputs = layer_of(name, folder), LAYERS[name][2]
+        source = opened(layer)
+        free = to_cpp(lower(opened(layer, free_params=True)), "layer").params
+        names = list(dict.fromkeys(p.name for p in free))
+        others = [name for name in opencv_params(layer.node.params, layer.node.defaults) if name not in names]
+        read, decide = (", ".join(f"`{name}`" for name in several) or "-" for several in (names, others))
+        numpy = partial(layer, inputs)
     code = to_cpp(lower(source), "layer")
-    free = to_cpp(lower(opened(layer, free_params=True)), "layer").params
-    library: ctypes.CDLL = build([code], folder, ["-O3"])
+    library: ctypes.CDLL = build([code], folder, FLAGS)
     pointers, sizes, outputs = arguments(code, inputs, source.traced)
-    run = milliseconds(lambda: library.c_layer(pointers, sizes))
-    want = [np.asarray(y) for y in layer(inputs)]
-    numpy = milliseconds(lambda: layer(inputs))
+    want = [np.asarray(y) for y in numpy()]
+    results = [np.empty_like(y) for y in outputs]
+    hand = hand_written(name, inputs, results, folder)
+    calls = [lambda: library.c_layer(pointers, sizes), numpy, *([hand] if hand else [])]
+    run, numpy_run, *hand_run = best_milliseconds(*calls)
+    for found in (outputs, *([results] if hand else [])):
+        error = max(float(np.abs(g - w).max() / np.abs(w).max()) for g, w in zip(found, want))
+        if error > TOLERANCE:
+            raise SystemExit(f"{name}: the largest difference from NumPy is {error:.1e}")
     error = max(float(np.abs(g - w).max() / np.abs(w).max()) for g, w in zip(outputs, want))
-    read = ", ".join(f"`{p.name}`" for p in free) or "-"
-    return f"| {name} | {described(source, code)} | {read} | {error:.1e} | {numpy:.2f} | {run:.2f} |"
+    which = described(source, code) if name in LAYERS else "-"
+    compared = f"{hand_run[0]:.3f} | {run / hand_run[0]:.2f}" if hand_run else "- | -"
+    return f"| {name} | {which} | {read} | {decide} | {error:.1e} | {numpy_run:.3f} | {run:.3f} | {compared} |"
+
+
+def interpolation(threads: int) -> str:
+    """Return a line that compares Interp on the engine cpp with OpenVINO's Interpolate. Both run in turn."""
+    x = LAYERS["Interp"][2][0]
+    graph = Graph()
+    graph.outputs = graph.emit(
+        "Resize",
+        [graph.input("x", x.shape, x.dtype), None, None, graph.constant(np.array([1, 64, 129, 129]))],
+        [((1, 64, 129, 129), x.dtype)],
+        {"mode": "linear", "coordinate_transformation_mode": "align_corners"},
+    )
+    programs = [load_engine(name).compile(graph, threads) for name in ("cpp", "openvino")]
+    first, second = (program([x])[0] for program in programs)
+    error = float(np.abs(first - second).max() / np.abs(second).max())
+    times = best_milliseconds(*(partial(program, [x]) for program in programs))
+    return (
+        f"Interp 64x65x65 to 129x129, threads: {threads}; engine cpp {times[0]:.3f} ms, OpenVINO's Interpolate "
+        f"{times[1]:.3f} ms, ratio {times[0] / times[1]:.2f}, difference {error:.1e}"
+    )
 
 
 def main(words: Sequence[str] | None = None) -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.loops", description=__doc__)
     parser.add_argument("--only", action="append", default=[], help="a part of the name of a row; may be repeated")
-    only = parser.parse_args(words).only
-    print("| layer | sizes (input.axis) | params that are read | error | NumPy, ms | C++, ms |")
-    print("|---|---|---|---:|---:|---:|", flush=True)
-    for name in LAYERS:
-        if not only or any(part in name for part in only):
+    parser.add_argument(
+        "--openvino", action="store_true", help="compare Interp with OpenVINO's Interpolate instead"
+    )
+    given = parser.parse_args(words)
+    if given.openvino:
+        for threads in (1, 2):
+            print(interpolation(threads), flush=True)
+        return
+    heads = (
+        "sizes (input.axis)",
+        "params that are read",
+        "one kernel per value of",
+        "error",
+        "NumPy, ms",
+        "C++, ms",
+        "by hand, ms",
+        "ratio",
+    )
+    print(f"| layer | {' | '.join(heads)} |")
+    print("|---|---|---|---|---:|---:|---:|---:|---:|", flush=True)
+    for name in (*LAYERS, *FUNCTIONS):
+        if not given.only or any(part in name for part in given.only):
             with TemporaryDirectory() as folder:
                 print(row(name, Path(folder)), flush=True)
 

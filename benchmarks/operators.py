@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.prototxt import Prototxt, Word
+from benchmarks.networks.vgg_ssd import DETECTION
+from benchmarks.prototxt import Prototxt
 
 Inputs = dict[str, np.ndarray]
 
@@ -108,17 +109,7 @@ def pooled() -> Inputs:
 
 
 _SCALE = np.linspace(1, 20, 512, dtype=np.float32)
-_DETECTION = {
-    "detection_output_param": {
-        "num_classes": 21,
-        "share_location": True,
-        "background_label_id": 0,
-        "nms_param": {"nms_threshold": 0.45, "top_k": 400},
-        "code_type": Word("CENTER_SIZE"),
-        "keep_top_k": 200,
-        "confidence_threshold": 0.01,
-    }
-}
+_DETECTION = {"detection_output_param": DETECTION}
 _PRIOR = {
     "prior_box_param": {
         "min_size": 30.0,

@@ -1,34 +1,16 @@
-"""Row name -> why the row misses its target, found by profiling."""
+"""Why a row misses its target: what its own samples say, and what profiling has found for single rows."""
 
-_LAYER_ONNXRUNTIME = (
-    "for larger arrays the engine converts between its blocks and plain order before and after the layer"
-)
-_LAYER_OPENVINO = (
-    "the call of the operation in Python takes 10 us; for larger arrays the engine converts between its blocks "
-    "and plain order before and after the layer"
-)
-_BUSY = (
-    "other programs kept both cores busy: the second thread of the loop waited for a core, and the first one for "
-    "the second; the row with one thread meets its target"
-)
-_OUR_CALL = (
-    "the engine's operator is the same; 2 us per call are anylayer's (checking the inputs, finding the program of"
-    " the shape, a dict of outputs), and 1.5 us more with out=; the fastest direct call binds its buffers once "
-    "and returns the same array again"
-)
+from __future__ import annotations
+
+from typing import Any
+
+Row = dict[str, Any]
+
+_NAMES = {"onnxruntime": "ORT", "openvino": "OpenVINO", "ncnn": "ncnn", "opencv": "OpenCV"}
+_NOISE = 0.01
+"""A difference below this share of the row's time is not listed."""
 
 REASONS: dict[str, str] = {
-    "hed": "half of all samples were measured in the machine's slow mode, which slows ncnn down most",
-    **dict.fromkeys(
-        (
-            *("reorg_s2_1x64x26x26", "space_to_depth2_1x64x26x26", "shuffle_g3_1x240x28x28"),
-            *("permute_1x24x38x38", "leaky_1x96x55x55", "upsample_nearest2_1x128x26x26"),
-        ),
-        _OUR_CALL,
-    ),
-    "interp_1x64x65x65_to_129x129_threads_2": _BUSY,
-    **{f"middle_onnxruntime_{shape}": _LAYER_ONNXRUNTIME for shape in ("1x4x8x8", "1x16x32x32", "1x32x56x56")},
-    **{f"middle_openvino_{shape}": _LAYER_OPENVINO for shape in ("1x4x8x8", "1x16x32x32", "1x32x56x56")},
     "interp_1x64x65x65_to_129": (
         "the same Interpolate; if the caller still holds the last result, the next one needs another 4 MB of "
         "memory"
@@ -41,7 +23,6 @@ REASONS: dict[str, str] = {
         "the rest is ONNX Runtime's: 0.2 s to copy and block 59 MB of convolution weights, half of it page "
         "faults, and the frame"
     ),
-    "connected_2.7GB": "measured once each; the rest of OpenVINO's repacking was not investigated",
     "host_call_openvino": (
         "OpenVINO's own call of an empty model takes 8 us with all tensors set beforehand, and a network in two "
         "parts needs one more call; a Python operator inside one model costs 27 us"
@@ -50,8 +31,52 @@ REASONS: dict[str, str] = {
         "2.6 us are ONNX Runtime's second call, 1 us copies, 3 us checks around the call of the layer"
     ),
 }
+"""Row name -> what profiling has found for this row."""
 
 
-def reason(row: str) -> str:
-    """Return why a row misses its target."""
-    return REASONS.get(row, "not investigated")
+def reason(row: Row) -> str:
+    """Return why a row misses its target, or "" where nothing was measured that says it."""
+    found = REASONS.get(row["name"])
+    return found if found is not None else _from_samples(row)
+
+
+def _from_samples(row: Row) -> str:
+    """Return what separates our call from the fastest direct call: the engine, bound arrays, the form of the
+    network, and anylayer's own call. "" where the row has no such calls."""
+    ours = row["columns"].get("anylayer", {})
+    engine = ours.get("facts", {}).get("engine")
+    columns = {name: _calls(row, name) for name in _NAMES}
+    own = columns.get(engine, {})
+    times = [seconds for calls in columns.values() for seconds in calls.values()]
+    if "seconds" not in ours or not own or not times:
+        return ""
+    plain = {call: seconds for call, seconds in own.items() if not call.endswith("bound")} or own
+    form = plain.get("simplified", plain.get("plain", min(plain.values())))
+    steps = []
+    best, total = min(times), ours["seconds"]
+    name = next(n for n, calls in columns.items() if best in calls.values())
+    if name != engine:
+        steps.append((f"{_NAMES[name]} is faster than {_NAMES[engine]}{_chosen(ours)}", min(own.values()) - best))
+    steps.append(("bound arrays save the direct call", min(plain.values()) - min(own.values())))
+    other = min(plain, key=plain.__getitem__)
+    steps.append((f"the form '{other}' saves the direct call", form - plain[other]))
+    steps.append(("anylayer's call adds to the direct one", total - form))
+    listed = [f"{text} {_time(seconds)}" for text, seconds in steps if seconds > _NOISE * total]
+    return "; ".join(listed)
+
+
+def _calls(row: Row, column: str) -> dict[str, float]:
+    """Return the seconds of each way in which a column was called."""
+    calls = row["columns"].get(column, {}).get("calls", {})
+    return {name: call["seconds"] for name, call in calls.items()}
+
+
+def _chosen(ours: dict[str, Any]) -> str:
+    """Return what "auto" measured when it chose the engine, in parentheses."""
+    timings = ours["facts"].get("timings") or {}
+    listed = ", ".join(f"{_NAMES.get(n, n)} {_time(s)}" for n, s in sorted(timings.items(), key=lambda t: t[1]))
+    return f" (auto measured {listed}) by" if listed else " by"
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds * 1e3:.3g} ms" if seconds >= 1e-3 else f"{seconds * 1e6:.3g} us"

@@ -33,20 +33,23 @@ _WARM = 12
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The seconds per megapixel at many sizes and at one, and the MiB that the process grew by at many sizes."""
+    """The seconds per megapixel at many sizes and at one, the MiB by which the process grew in the measurement,
+    and the most MiB that it held then."""
 
     name: str
     engine: str
     many: float
     one: float
     growth: float
+    peak: float
     open: bool
 
     def __str__(self) -> str:
         program = "one program" if self.open else "a program per size"
         return (
             f"{self.name:8} {self.engine:12} {self.many * 1e3:9.1f} {self.one * 1e3:9.1f} ms/Mpixel   "
-            f"ratio {self.one / self.many:.2f}   memory {self.growth:+.0f} MiB   {program}"
+            f"ratio {self.one / self.many:.2f}   memory {self.growth:+.0f} MiB, peak {self.peak:.0f} MiB   "
+            f"{program}"
         )
 
 
@@ -84,6 +87,18 @@ def resident() -> float:
     return int(text.split()[1]) * 4096 / 2**20
 
 
+def forget_peak() -> None:
+    """Make the system forget the most memory that the process has held."""
+    Path("/proc/self/clear_refs").write_text("5")
+
+
+def peak() -> float:
+    """Return the most MiB of memory that the process has held since `forget_peak`."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    (found,) = (line for line in lines if line.startswith("VmHWM:"))
+    return int(found.split()[1]) / 2**10
+
+
 def seconds_of(calls: Sequence[Callable[[], Any]]) -> float:
     """Return how long the calls take."""
     start = time.perf_counter()
@@ -102,6 +117,7 @@ def folder_of_pictures(name: str, engine: str, count: int, threads: int) -> Resu
         many(picture(size))
     same = picture(mean)
     one(same)
+    forget_peak()
     before, spent = resident(), [0.0, 0.0, 0.0, 0.0]
     for first in range(_WARM, len(sizes), _TURN):
         pictures = [picture(size) for size in sizes[first : first + _TURN]]
@@ -109,8 +125,8 @@ def folder_of_pictures(name: str, engine: str, count: int, threads: int) -> Resu
         spent[1] += sum(x[0, 0].size for x in pictures) / 1e6
         spent[2] += seconds_of([lambda: one(same)] * len(pictures))
         spent[3] += same[0, 0].size * len(pictures) / 1e6
-    growth = resident() - before
-    return Result(name, engine, spent[0] / spent[1], spent[2] / spent[3], growth, many.open_sizes is not None)
+    growth, opened = resident() - before, many.open_sizes is not None
+    return Result(name, engine, spent[0] / spent[1], spent[2] / spent[3], growth, peak(), opened)
 
 
 def picture_pyramid(engine: str, frames: int, threads: int) -> Result:
@@ -122,14 +138,15 @@ def picture_pyramid(engine: str, frames: int, threads: int) -> Result:
     pixels = sum(x[0, 0].size for x in levels) / 1e6
     alone = [lambda m=m, x=x: m(x) for m, x in zip(own, levels)]
     together = [lambda x=x: many(x) for x in levels]
+    forget_peak()
     before, spent = resident(), [0.0, 0.0]
     seconds_of([*alone, *together])
     for _ in range(frames):
         spent[0] += seconds_of(together)
         spent[1] += seconds_of(alone)
-    growth = resident() - before
+    growth, opened = resident() - before, many.open_sizes is not None
     total = pixels * frames
-    return Result("pyramid", engine, spent[0] / total, spent[1] / total, growth, many.open_sizes is not None)
+    return Result("pyramid", engine, spent[0] / total, spent[1] / total, growth, peak(), opened)
 
 
 def main() -> None:

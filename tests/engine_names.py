@@ -10,12 +10,13 @@ from pathlib import Path
 from anylayer.engines import __file__ as _folder
 from anylayer.engines import engines
 
-GENERAL = tuple(
-    name
-    for name in engines()
-    if re.search(r"^GENERAL = True$", Path(_folder).with_name(f"{name}.py").read_text(), re.MULTILINE)
-)
-"""The engines that run every graph. Tests of an engine that is not installed are skipped with the reason."""
+
+def _states(name: str, line: str) -> bool:
+    return bool(re.search(f"^{line}$", Path(_folder).with_name(f"{name}.py").read_text(), re.MULTILINE))
+
+
+GENERAL = tuple(n for n in engines() if _states(n, "GENERAL = True") and not _states(n, "ON_CPU = False"))
+"""The engines that run every graph on the CPU. Tests of one that is not installed are skipped with the reason."""
 
 ALL = ("numpy", *GENERAL)
 """The engines that run every graph, and NumPy."""

@@ -58,7 +58,19 @@ MAY_IMPORT = {
 """Room -> the rooms its files may import, besides itself: imports go down only."""
 
 HEAVY = ["cv2", "google", "onnx", "onnxruntime", "openvino", "ncnn", "pyfive", "PIL"]
-HEAVY += ["av", "netron", "h5py", "pyopencl", "safetensors", "torch", "ray", "starlette", "pyarrow"]
+HEAVY += [
+    "av",
+    "netron",
+    "h5py",
+    "pyopencl",
+    "safetensors",
+    "torch",
+    "ray",
+    "starlette",
+    "pyarrow",
+    "tensorrt",
+    "cuda",
+]
 """Packages that exactly one file imports."""
 
 FACES = ["click", "rich"]
@@ -72,15 +84,18 @@ Lines = list[tuple[str, int]]
 class File:
     """What the rules need to know of a source file; each name and text has its line.
 
-    `imports` are the modules that the file imports when it runs, in functions too. `literals` are its string
-    constants without docstrings. `relative` and `asserts` are lines of relative imports and assert statements.
+    `imports` are the modules that the file imports when it runs; `late` are those of them that it imports in
+    functions. `classes` are the names of its classes, `literals` its string constants without docstrings.
+    `relative` and `asserts` are lines of relative imports and assert statements.
     """
 
     path: Path
     imports: Lines = field(default_factory=list)
+    late: Lines = field(default_factory=list)
     literals: Lines = field(default_factory=list)
     relative: list[int] = field(default_factory=list)
     asserts: list[int] = field(default_factory=list)
+    classes: list[str] = field(default_factory=list)
     length: int = 0
 
     @property
@@ -112,10 +127,18 @@ class File:
             case ast.ImportFrom():
                 self.imports += [(f"{node.module}.{alias.name}", node.lineno) for alias in node.names]
                 self.relative += [node.lineno] * bool(node.level)
+            case ast.FunctionDef():
+                count = len(self.imports)
+                for below in ast.iter_child_nodes(node):
+                    self.visit(below)
+                self.late += self.imports[count:]
+                return
             case ast.Expr(value=ast.Constant()):
                 return
             case ast.Constant(value=str(text)):
                 self.literals.append((text, node.lineno))
+            case ast.ClassDef():
+                self.classes.append(node.name)
             case ast.Assert():
                 self.asserts.append(node.lineno)
         for below in ast.iter_child_nodes(node):
@@ -171,6 +194,64 @@ def test_formats_do_not_import_each_other(files: list[File]) -> None:
             if other != inside and not other.startswith("_") and inside != "__init__":
                 wrong.append(f"{file.where}:{line} imports {'.'.join(parts)}")
     assert not wrong
+
+
+@cache
+def module(name: str) -> str:
+    """Return the module of an imported name: "anylayer.graph.ir" for "anylayer.graph.ir.Op"."""
+    parts = name.split(".")
+    while len(parts) > 1 and parts[0] == "anylayer" and not path_of(parts):
+        parts.pop()
+    return ".".join(parts)
+
+
+def path_of(parts: list[str]) -> Path | None:
+    """Return the file of a module of this package, None where there is none."""
+    folder = SRC.joinpath(*parts[1:])
+    return next((p for p in (folder / "__init__.py", folder.with_suffix(".py")) if p.exists()), None)
+
+
+@cache
+def loaded(name: str) -> frozenset[str]:
+    """Return the modules that an import of the module `name` loads, except the package itself, which every module
+    loads, and those that functions import."""
+    found: set[str] = set()
+    waiting = [name]
+    while waiting:
+        parts = waiting.pop().split(".")
+        if ".".join(parts) in found:
+            continue
+        found.add(".".join(parts))
+        waiting += [".".join(parts[:i]) for i in range(2, len(parts))]
+        path = path_of(parts) if parts[0] == "anylayer" and len(parts) > 1 else None
+        if path is not None:
+            file = parsed(path)
+            waiting += {module(other) for other, _ in set(file.imports) - set(file.late)}
+    return frozenset(found)
+
+
+def test_functions_import_only_what_may_be_absent_or_slows_the_start_down(files: list[File]) -> None:
+    """A file may import a package of HEAVY or FACES, or a file that loads one, in a function. So may a file that
+    `import anylayer` or `anylayer --help` loads, to load nothing more than it needs."""
+    commands = [module_of(file) for file in files if file.where.startswith("cli/")]
+    start = {name for command in ["anylayer.api", *commands] for name in loaded(command)}
+    wrong = []
+    for file in files:
+        own = module_of(file)
+        early = {module(name) for name, _ in set(file.imports) - set(file.late)}
+        before = {name for other in early for name in loaded(other)}
+        for name, line in file.late:
+            target = module(name)
+            is_heavy = bool({part.split(".")[0] for part in loaded(target)} & {*HEAVY, *FACES})
+            saves_time = own in start and own not in loaded(target)
+            if not (is_heavy or saves_time) or (target in before and target.startswith("anylayer.")):
+                wrong.append(f"{file.where}:{line} imports {target}")
+    assert not wrong
+
+
+def module_of(file: File) -> str:
+    """Return the name of the module that a file is."""
+    return ".".join(["anylayer", *file.path.relative_to(SRC).with_suffix("").parts]).removesuffix(".__init__")
 
 
 @pytest.mark.parametrize("package", HEAVY)
@@ -273,6 +354,33 @@ def test_every_operator_is_listed_and_tested() -> None:
 def test_every_layer_has_a_docstring(fmt: str) -> None:
     silent = [d.type for d in Registry.of(fmt).definitions() if not d.summary]
     assert not silent
+
+
+SHARED_NAMES = {
+    "BlobShape": "the message of Caffe, which a layer reads and a writer writes",
+    "VideoReader": "a protocol, and the class of each package that has it",
+    "VideoWriter": "a protocol, and the class of each package that has it",
+}
+"""Names that classes of several files share, with the reason."""
+
+
+def test_class_names_have_one_meaning(files: list[File]) -> None:
+    """Layers have the names of their types, and the interfaces of OpenCV and pycaffe have their names."""
+    places: dict[str, set[str]] = {name: set() for file in files for name in file.classes}
+    for file in files:
+        is_layer = file.room == "layers" and not file.path.name.startswith("_")
+        if not is_layer and file.room not in ("caffe", "opencv", "compat"):
+            for name in file.classes:
+                places[name].add(file.where)
+    assert not {n: sorted(found) for n, found in places.items() if len(found) > 1 and n not in SHARED_NAMES}
+
+
+def test_marks_for_tools_have_a_reason() -> None:
+    """A reason follows on the line: "# noqa: B009 (not every reader has it)"."""
+    marks = re.compile(r"# (type: ignore(?!\[[\w, -]+\]  # \w)|noqa(?!: [A-Z]+\d+ \(\w)).*")
+    paths = [p for folder in ("src", "tests", "tools", "benchmarks") for p in (ROOT / folder).rglob("*.py")]
+    lines = [(p, i, line) for p in paths for i, line in enumerate(p.read_text("utf-8").splitlines(), 1)]
+    assert not [f"{p.relative_to(ROOT)}:{i}" for p, i, line in lines if marks.search(line) and p != Path(__file__)]
 
 
 def test_public_names_are_few_and_documented() -> None:

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from benchmarks import caffemodel, guard, measure, native_onnx, onnx_forms, report, results, rules
+from benchmarks import caffemodel, guard, measure, native_onnx, onnx_forms, reasons, report, results, rules
+from benchmarks.__main__ import arguments
 from benchmarks.guard import Guard, Probe, Sample, best_fma, figure, mode, plain
 from benchmarks.networks import NETWORKS
 from benchmarks.operators import OPERATORS
@@ -185,7 +186,7 @@ class TestNetworks:
         net = anylayer.read(tmp_path / "m.prototxt")
         totals = net.inspect().totals
         assert totals["unknown"] == 0 and totals["host"] == 0
-        assert set(source.outputs) <= set(net.outputs)
+        assert set(source.outputs) <= {name for node in net.network.nodes for name in node.outputs}
 
     def test_mobilenet_v2_has_size_of_paper(self, tmp_path: Path) -> None:
         source = next(s for s in NETWORKS if s.name == "mobilenet_v2")
@@ -249,15 +250,36 @@ def row(part: str, name: str, **columns: float | str) -> dict[str, Any]:
 
 class TestReport:
     def test_ratios_and_missed_targets(self) -> None:
-        good = row("networks", "a", anylayer=1.02e-3, onnxruntime=2e-3, openvino=1e-3, ncnn=0.5e-3, opencv=4e-3)
+        good = row("networks", "a", anylayer=1.02e-3, onnxruntime=2e-3, openvino=1e-3, ncnn=5e-3, opencv=4e-3)
         late = row("networks", "b", anylayer=1.5e-3, onnxruntime=1e-3, openvino="refused", opencv="peers absent")
         table, behind = report.networks(results.merge(results.empty(), [good, late]))
         assert [list(r) for r in table.rows] == [
-            ["a", "1.02", "-", "2", "1", "0.5", "4", "1.02", "2.04", "3.92"],
-            ["b", "1.5", "-", "1", "-", "-", "absent", "1.50 !", "1.50", "-"],
+            ["a", "1.02", "-", "2", "1", "5", "4", "1.02", "1.02", "3.92"],
+            ["b", "1.5", "-", "1", "-", "-", "absent", "1.50", "1.50 !", "-"],
         ]
-        assert behind == [("networks", "b", "1.50 x the faster of ORT and OpenVINO (1.03)")]
+        assert behind == [("networks", "b", "1.50 x the fastest engine (1.02)")]
         assert table.notes == ["7 figures were measured in the machine's fast mode; 7 samples were discarded."]
+
+    def test_reason_says_what_the_samples_of_the_row_differ_in(self) -> None:
+        def calls(**seconds: float) -> dict[str, Any]:
+            return {"calls": {name.replace("_", " "): {"seconds": s} for name, s in seconds.items()}}
+
+        made = row("networks", "a", anylayer=2.0e-3)
+        made["columns"]["anylayer"]["facts"] = {"engine": "onnxruntime", "timings": {"onnxruntime": 1.6e-3}}
+        made["columns"]["onnxruntime"] = calls(plain=1.8e-3, whole_operators=1.7e-3)
+        made["columns"]["openvino"] = calls(plain=1.5e-3)
+        assert reasons.reason(made) == (
+            "OpenVINO is faster than ORT (auto measured ORT 1.6 ms) by 200 us; the form 'whole operators' saves "
+            "the direct call 100 us; anylayer's call adds to the direct one 200 us"
+        )
+        assert reasons.reason(row("networks", "a", anylayer=1e-3)) == ""
+        assert "two NMS operators" in reasons.reason({"name": "detout_sparse_ssd300", "columns": {}})
+
+    def test_row_on_two_engines_names_both(self) -> None:
+        made = row("networks", "a", anylayer=1e-3, onnxruntime=1e-3)
+        made["columns"]["anylayer"]["facts"] = {"engine": "openvino", "parts": ["openvino", "onnxruntime"]}
+        table, _ = report.networks(results.merge(results.empty(), [made]))
+        assert table.rows[0][2] == "OpenVINO + ORT"
 
     def test_slow_and_disturbed_figures_are_marked(self) -> None:
         made = row("networks", "a", anylayer=2e-3, onnxruntime=1e-3)
@@ -332,7 +354,7 @@ class TestReport:
         made = row("networks", "squeeze", anylayer=2e-3, onnxruntime=1e-3)
         text = report.document(results.merge(results.empty(), [made]))
         assert results.machine()["processor"] in text
-        assert "| squeeze | 2.00 x the faster of ORT and OpenVINO (1.03) | not investigated |" in text
+        assert "| squeeze | 2.00 x the fastest engine (1.02) |  |" in text
 
 
 class TestResults:
@@ -394,3 +416,13 @@ def test_engine_rules_have_a_case() -> None:
     rules.page()
     measured = {name for case in rules.CASES for name in case.rules.split()}
     assert {r.rewrite.__name__ for r in rules.simplifier.RULES if r.engines} <= measured
+
+
+def test_the_environment_of_the_peers_is_made_without_naming_a_part() -> None:
+    assert arguments(["--make-peers"]).parts == []
+
+
+def test_an_unknown_part_is_refused_by_name(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        arguments(["squeezenet"])
+    assert "there is no part 'squeezenet'" in capsys.readouterr().err

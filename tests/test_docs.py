@@ -185,9 +185,10 @@ def test_performance_page_has_the_text_of_its_generator() -> None:
     page = (ROOT / "docs" / "performance.md").read_text()
     parts = re.split(r"\{machine\}|\{when\}", report._PREFACE)
     assert re.match(".*?".join(map(re.escape, parts)), page, re.S)
-    rows = re.findall(r"^\| (\S+) \| .* \| (.*) \|$", page.split("## Still behind")[1], re.M)[2:]
+    rows = dict(re.findall(r"^\| (\S+) \| .* \| (.*) \|$", page.split("## Still behind")[1], re.M)[2:])
     assert rows
-    assert dict(rows) == {name: reasons.reason(name) for name, _ in rows}
+    profiled = rows.keys() & reasons.REASONS.keys()
+    assert {name: rows[name] for name in profiled} == {name: reasons.REASONS[name] for name in profiled}
 
 
 def test_every_operator_is_in_one_table() -> None:

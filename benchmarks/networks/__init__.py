@@ -1,4 +1,4 @@
-"""The fourteen networks: their files or generators, the blobs to compare, and the text for other tools.
+"""The fourteen networks and two detectors: files or generators, the blobs to compare, and text for other tools.
 
 Networks in ../shared are read there. mobilenet_v2, se_bn_inception and the stand-in for a QR code detector are
 written by the generators in this folder. Networks without trained weights get random ones.
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.networks import mobilenet_v2, qr_detector, se_bn_inception
+from benchmarks.networks import mobilenet_v2, qr_detector, se_bn_inception, vgg_ssd
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared"
 
@@ -20,8 +20,9 @@ class Source:
     """A network to measure.
 
     `model`, `weights`: paths in ../shared. `make`: the generator of a network without a file. `outputs`: blobs to
-    compute instead of the network's outputs (SSD networks are cut before PriorBox and DetectionOutput). `shape`:
-    the shape of the input, if it differs from the file's. `note`: what the name does not say.
+    compute instead of the network's outputs (SSD networks are cut before PriorBox and DetectionOutput, and
+    networks whose random weights saturate the softmax before it). `shape`: the shape of the input, if it differs
+    from the file's. `note`: what the name does not say.
     """
 
     name: str
@@ -64,7 +65,7 @@ NETWORKS = (
         shape=(1, 3, 227, 227),
     ),
     Source("mobilenet_v1", "prototxt/shicai+MobileNet-Caffe__mobilenet_deploy.prototxt"),
-    Source("mobilenet_v2", make=mobilenet_v2.text),
+    Source("mobilenet_v2", make=mobilenet_v2.text, outputs=("fc",)),
     Source("shufflenet_v1_g3", "models/shufflenet_v1_g3/deploy.prototxt", "weights.caffemodel"),
     Source("shufflenet_v2", "prototxt/farmingyard+ShuffleNet__shufflenet_v2_1x_deploy.prototxt"),
     Source("googlenet", "prototxt/BVLC+caffe__models__bvlc_googlenet__deploy.prototxt", shape=(1, 3, 224, 224)),
@@ -77,3 +78,15 @@ NETWORKS = (
     ),
     Source("se_bn_inception", make=se_bn_inception.text),
 )
+
+DETECTORS = (
+    Source("vgg_ssd300", make=vgg_ssd.text, dialect="ssd", note="SSD on VGG-16, with DetectionOutput"),
+    Source(
+        "mobilenet_ssd_boxes",
+        "models/mobilenet_ssd/deploy.prototxt",
+        "weights.caffemodel",
+        dialect="ssd",
+        note="mobilenet_ssd with DetectionOutput",
+    ),
+)
+"""Networks with DetectionOutput, which another engine may compute than the convolutions."""

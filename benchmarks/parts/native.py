@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Iterator, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -141,11 +140,10 @@ def _flags(name: str) -> list[str]:
             raise Absent("OpenCV's headers are absent (Debian: apt-get install libopencv-dev)") from None
         return [*done.stdout.split(), "-lopencv_dnn", "-lopencv_core"]
     if name.endswith("openvino"):
-        spec = find_spec("openvino")
-        folder = Path(spec.origin).parent if spec is not None and spec.origin else None
-        if folder is None or not (folder / "include").is_dir():
+        from anylayer.libraries.openvino import extension_flags
+
+        flags = extension_flags()
+        if flags is None:
             raise Absent("OpenVINO's headers are absent (pip install openvino)")
-        wanted = ("libopenvino.so.*", "libopenvino_onnx_frontend.so.*", "libtbb.so.*")
-        files = [file for pattern in wanted for file in sorted((folder / "libs").glob(pattern))[:1]]
-        return [f"-I{folder / 'include'}", *map(str, files)]
+        return flags
     return []

@@ -1,4 +1,4 @@
-"""Measure the fourteen whole networks."""
+"""Measure the fourteen whole networks, and detectors with their selection of boxes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 import anylayer
 from anylayer.compile.nodes import input_types, trace_nodes
 from benchmarks import caffemodel
-from benchmarks.networks import NETWORKS, Source
+from benchmarks.networks import DETECTORS, NETWORKS, Source
 from benchmarks.onnx_forms import forms
 from benchmarks.setup import Field, Row, Setup, save_inputs
 
@@ -22,7 +22,7 @@ PART = "networks"
 
 def run(setup: Setup) -> Iterator[Row]:
     """Yield a row for each network that is asked for and whose files exist."""
-    for source in NETWORKS:
+    for source in (*NETWORKS, *DETECTORS):
         if not setup.wants(source.name):
             continue
         if source.make is None and not source.path.is_file():

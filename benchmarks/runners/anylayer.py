@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 import anylayer
+from anylayer.compile import segments
 from anylayer.compile.plan import make_plan
 from benchmarks.runners import Arrays, Loaded, read_inputs
 
@@ -33,6 +34,7 @@ def load(spec: dict[str, Any]) -> Loaded:
     buffers = {name: np.empty_like(array) for name, array in first.items()}
     facts = {
         "engine": model.engine,
+        "parts": [engine for engine, _ in model.parts],
         "timings": model.timings,
         "shapes": {name: list(array.shape) for name, array in first.items()},
         "host_calls": [[name, kind] for name, kind, _ in model.host_calls],
@@ -62,7 +64,7 @@ def _export(net: Any, model: Any, folder: Path) -> dict[str, Any] | None:
     The forms for each engine are: plain, as traced; simplified, rewritten by anylayer's rules for the engine;
     whole operators, with LRN and PRelu as single operators where anylayer records several.
     """
-    step = _single(model.plan)
+    step = _single(segments.whole(model.plan)) if model.plan is not None else None
     if step is None:
         return None
     from anylayer.optimize.simplify import simplify

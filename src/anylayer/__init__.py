@@ -8,7 +8,7 @@ from anylayer.export import export
 from anylayer.kernels.opencl.files import OpenCL
 from anylayer.layer import Layer, field, layer, need
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = ["AnyLayerError", "Layer", "Net", "OpenCL", "export", "field", "layer", "need", "ops", "read"]
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from anylayer import functions
 from anylayer.errors import FileError, InputError, nearest, need, need_name, reading, within, wording
 from anylayer.kernels.files import split
-from anylayer.kernels.opencl.files import OpenCL, opencl_of, user_file
+from anylayer.kernels.opencl.files import KernelSettings, OpenCL, opencl_of, user_file
 from anylayer.layer import Definition, Registry, load_layers
 from anylayer.layer.native import LoadedKernel
 from anylayer.layer.registry import registered
@@ -111,11 +111,16 @@ class Net:
             if type_ in self._unused and (hint := nearest(type_, set(self.definitions) - set(self.user_layers))):
                 self.network.notes.append(f"no layer has the type '{type_}', for which a class is given{hint}")
 
-    def require_known(self, nodes: Sequence[Node]) -> None:
-        """Raise UnknownLayers where types of these nodes have no definition. The message lists all of them."""
-        from anylayer.compile.nodes import unknown_layers
+    def require_known(self, outputs: Mapping[str, str] | None = None) -> None:
+        """Raise UnknownLayers where types of nodes have no definition. The message lists all of them.
+
+        outputs: maps names to values of the network; only the nodes that compute these values count. None stands
+        for all nodes.
+        """
+        from anylayer.compile.nodes import needed_nodes, unknown_layers
 
         if self.unknown:
+            nodes = self.network.nodes if outputs is None else needed_nodes(self.network, outputs)
             unknown_layers(self.network, nodes, self.definitions, self._registry.types(), self._unused)
 
     def compile(
@@ -130,25 +135,26 @@ class Net:
     ) -> Model:
         """Compile the network, and return a Model.
 
-        engine: "auto" (measure the installed engines and take the fastest), "onnxruntime", "openvino", "ncnn", or
-        "numpy" (the layers' own forward). shapes: input shapes in place of the file's, for example
-        {"data": (1, 3, 224, 224)}. A size may be open: a name, a sum or a multiple of names (1, 3, "32*h",
-        "W>=64"). One program then serves every size. threads: the number of threads; None lets the engine choose.
-        outputs: names of blobs to compute in place of the network's outputs. precision: "float32", or for OpenVINO
-        "bfloat16" or "float16", which OpenVINO then computes in (inputs and outputs stay float32). exact: leave
-        out optimizations that change the last bits of results. device: "cpu", "cuda" or "cuda:1" (ONNX Runtime),
-        "gpu" (any, or OpenVINO's); None lets "auto" measure all devices, and other engines use the CPU.
+        engine: "auto" (measure the installed engines and take the fastest), "onnxruntime", "openvino", "ncnn",
+        "tensorrt", "cpp" (generated C++), or "numpy" (the layers' own forward). shapes: input shapes in place of
+        the file's, for example {"data": (1, 3, 224, 224)}. A size may be open: a name, a sum or a multiple of
+        names (1, 3, "32*h", "W>=64"). One program then serves every size. threads: the number of threads; None
+        lets the engine choose.
+        outputs: names of blobs to compute in place of the network's outputs. precision: "float32"; or
+        "float16" (OpenVINO, and GPUs) or "bfloat16" (OpenVINO), in which the engine then computes (inputs and
+        outputs stay float32). exact: leave out optimizations that change the last bits of results. device: "cpu",
+        "cuda" or "cuda:1" (ONNX Runtime, TensorRT), "gpu" (any, or OpenVINO's); None lets "auto" measure all
+        devices, and other engines use the CPU.
 
         Raises UnknownLayers, LayerError, InputError, EngineError.
         """
-        from anylayer.compile.nodes import needed_nodes
         from anylayer.engines import on_device
         from anylayer.runtime.model import Model
 
         names = [outputs] if isinstance(outputs, str) else outputs
         wanted = self.network.outputs if names is None else {name: self._blob(name) for name in names}
         need(wanted, "the network has no outputs", InputError)
-        self.require_known(needed_nodes(self.network, wanted))
+        self.require_known(wanted)
         return Model(
             self.network,
             self.definitions,
@@ -192,7 +198,6 @@ class Net:
         Raises what `compile` raises, InputError, and ConversionError where the file computes something else. Then
         no file is left.
         """
-        from anylayer.compile.nodes import needed_nodes
         from anylayer.convert.conversion import convert
         from anylayer.convert.job import job_of
         from anylayer.writers import format_of, load_writer
@@ -201,7 +206,7 @@ class Net:
         format = format if format is not None else format_of(path)
         writer = load_writer(format)
         need(self.network.outputs, "the network has no outputs", InputError)
-        self.require_known(needed_nodes(self.network, self.network.outputs))
+        self.require_known(self.network.outputs)
         options.update(functions=functions, keep=tuple(keep), batch=batch, dialect=dialect)
         job = job_of(self.network, self.definitions, shapes, writer, options)
         inputs = [] if verify is False else None if verify is True else [job.input_arrays(verify)]
@@ -231,14 +236,13 @@ class Net:
 
         Raises what `compile` raises, InputError, and ConversionError where the test fails. Then no folder is left.
         """
-        from anylayer.compile.nodes import needed_nodes
         from anylayer.convert.generation import generate
         from anylayer.convert.job import job_of
         from anylayer.generators import load_target
 
         module = load_target(target)
         need(self.network.outputs, "the network has no outputs", InputError)
-        self.require_known(needed_nodes(self.network, self.network.outputs))
+        self.require_known(self.network.outputs)
         job = job_of(self.network, self.definitions, shapes, module, {**options, "batch": batch})
         given = None if inputs is None else job.input_arrays(inputs)
         return generate(job, self.network.outputs, module, target, Path(folder), given, test=test, force=force)
@@ -417,10 +421,9 @@ def _kernels(
     those of the user's own configuration. The rest of `kernels` is imported only where there are any."""
     if not libraries and not opencl.files and not (opencl.user_file and user_file()):
         return {}, {}
-    from anylayer.kernels.opencl.files import Settings
     from anylayer.kernels.sources import load_kernels, load_user_kernels, without_given
 
-    settings = Settings(opencl)
+    settings = KernelSettings(opencl)
     given, personal = load_kernels(libraries, isolate, settings), load_user_kernels(settings)
     return given, without_given(personal, given)
 

@@ -75,7 +75,7 @@ class EngineError(AnyLayerError):
 
 
 class ConversionError(AnyLayerError):
-    """A written file computes something else than its source, so it is deleted."""
+    """A written file does not compute what its source computes, or cannot be compared with it. It is deleted."""
 
 
 @contextmanager

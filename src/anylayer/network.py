@@ -182,7 +182,8 @@ class Network:
     by default. `fields` are the fields of a layer (layer.Field) that a schema given with the network (--proto)
     declares, by name. `declared` holds the types that the file states for values of layers (ONNX: value_info;
     OpenVINO: ports). They hold for the file's own input types. `sizes` checks the shapes of the inputs, where the
-    file states conditions on its open sizes.
+    file states conditions on its open sizes. `weights_file` says what kind of file holds the weights of such
+    networks, for messages.
     """
 
     name: str
@@ -203,6 +204,7 @@ class Network:
     fields: dict[str, Any] = field(default_factory=dict)
     declared: dict[str, TensorType] = field(default_factory=dict)
     sizes: ChecksSizes | None = None
+    weights_file: str = "weights file"
 
 
 @dataclass(slots=True)

@@ -258,6 +258,22 @@ def test_pictures_calibrate_int8(anylayer_command: Any, calibrated: list[str], p
     assert "conv" in [node["name"] for node in data["nodes"]] and data["outputs"][0]["tolerance"] == 0.2
 
 
+@pytest.mark.parametrize("suffix", ["onnx", "xml"])
+def test_pictures_of_several_sizes_calibrate_int8_with_open_sizes(
+    anylayer_command: Any, calibrated: list[str], suffix: str, tmp_path: Path
+) -> None:
+    if suffix == "xml":
+        pytest.importorskip("openvino", reason="openvino is not installed")
+    from PIL import Image
+
+    Image.open("pictures/0.png").crop((0, 0, 15, 11)).save("pictures/0.png")
+    words = [w if w != "net.onnx" else f"net.{suffix}" for w in calibrated]
+    shown = anylayer_command(*words, "pictures", "--shape", "data=N,3,H,W").output
+    assert "original size" in shown and f"wrote net.{suffix}" in shown
+    refused = anylayer_command(*words, "pictures", "--shape", "data=N,3,50*h,50*w", status=1).stderr
+    assert "a size must be 50*" in refused and "give --size WxH" in refused
+
+
 def test_unusable_calibration_is_refused_by_name(anylayer_command: Any, calibrated: list[str]) -> None:
     Path("empty").mkdir()
     shown = anylayer_command(*calibrated, "empty", status=1).stderr

@@ -242,7 +242,7 @@ def test_shape_option_sets_input_size(anylayer_command, small):
         (("-i", "gone.png"), 1, "gone.png: there is no such file"),
         (("-i", "layers.py"), 1, "layers.py holds Python code"),
         (("-i", "data=[1, 2]"), 1, "expected 4 dimensions, got shape (2,)"),
-        (("-i", "x.npy", "-e", "tensorrt"), 1, "there is no engine 'tensorrt'"),
+        (("-i", "x.npy", "-e", "tensorflow"), 1, "there is no engine 'tensorflow'"),
         (("-i", "x.npy", "-o", "means.png", "--blob", "means"), 1, "no output is a map or detections"),
         (("-i", "x.npy", "--show", "detections"), 1, "detections have 7 values per row"),
         (("-i", "x.npy", "--labels", "gone.txt"), 1, "gone.txt: there is no such file"),

@@ -46,7 +46,7 @@ def film(path: Path, frames: list[Array], fps: float = 10) -> None:
     writer.close()
 
 
-def read_back(path: Path) -> tuple[video.Reader, list[Array]]:
+def read_back(path: Path) -> tuple[video.VideoReader, list[Array]]:
     reader = video.open_video(path)
     frames = list(reader)
     reader.close()
@@ -159,6 +159,57 @@ def test_camera_that_does_not_exist_is_refused(small: Path, anylayer_command: Ru
     assert done.stderr.startswith("camera 97: ") and done.stderr.count("\n") == 1
 
 
+class Webcam:
+    """A stand-in for OpenCV's cameras. Ctrl-C is pressed after 8 frames."""
+
+    def __init__(self, number: int, *more: Any) -> None:
+        self.number, self.frames = number, iter(pictures())
+
+    def isOpened(self) -> bool:
+        return self.number == 3
+
+    def get(self, what: int) -> float:
+        return 0.0
+
+    def read(self) -> tuple[bool, Array]:
+        frame = next(self.frames, None)
+        if frame is None:
+            raise KeyboardInterrupt
+        return True, frame
+
+    def release(self) -> None:
+        pass
+
+
+@pytest.mark.needs("cv2")
+def test_ctrl_c_ends_a_camera_and_keeps_its_video(
+    small: Path, anylayer_command: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from anylayer.libraries import opencv
+
+    monkeypatch.setattr(opencv.cv2, "VideoCapture", Webcam)
+    done = anylayer_command(*RUN, "-i", "3", "--json", "-o", "out.mp4", "--fps", "5")
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [(f["frame"], f["time"]) for f in found] == [(i, i / 5) for i in range(FRAMES)]
+    blue = [i * 30 * 0.5 / 255 for i in range(FRAMES)]
+    np.testing.assert_allclose([f["outputs"]["flat"]["mean"] for f in found], blue, atol=1e-6)
+    assert f"wrote out.mp4: {FRAMES} frames" in done.stderr
+    monkeypatch.undo()
+    assert len(read_back(small / "out.mp4")[1]) == FRAMES
+
+
+@pytest.mark.needs("cv2")
+def test_camera_stops_after_the_number_of_frames(
+    small: Path, anylayer_command: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from anylayer.libraries import opencv
+
+    monkeypatch.setattr(opencv.cv2, "VideoCapture", Webcam)
+    done = anylayer_command(*RUN, "-i", "data=3", "--json", "--frames", "2")
+    assert len(done.stdout.splitlines()) == 2 and "2 frames, " in done.stderr
+    assert anylayer_command(*RUN, "-i", "4", status=1).stderr.startswith("camera 4: ")
+
+
 @pytest.mark.parametrize(
     ("words", "text"),
     [
@@ -189,7 +240,7 @@ def test_large_frames_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
             pass
 
     class Package:
-        Reader = Huge
+        VideoReader = Huge
 
     monkeypatch.setattr(video, "_package", lambda: Package)
     (tmp_path / "a.mp4").write_bytes(HOSTILE["only a head"])

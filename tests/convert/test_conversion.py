@@ -168,6 +168,17 @@ def test_files_move_into_place_together_or_not_at_all(tmp_path: Path, use: Any) 
     assert (tmp_path / "n.test").read_text() == "file"
 
 
+def test_comparison_without_enough_memory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def exhausted(*_: Any) -> Any:
+        raise MemoryError("1.54 GiB")
+
+    monkeypatch.setattr("anylayer.convert.verification.largest_error", exhausted)
+    text = r"n\.onnx: there is not enough memory to write and compare it: 1\.54 GiB"
+    with pytest.raises(ConversionError, match=text):
+        net().write(tmp_path / "n.onnx")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_source_is_not_overwritten(tmp_path: Path, use: Any) -> None:
     def write(source: Source, path: Path) -> Written:
         for name in ("net.weights", path.name):

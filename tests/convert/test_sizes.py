@@ -9,9 +9,11 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
+from onnx import helper
 
 import anylayer
 from anylayer.errors import AnyLayerError, InputError, TraceError
+from tests.readers.onnx.files import model, value
 
 PROTOTXT = """
 name: "open"
@@ -104,11 +106,31 @@ def test_number_that_a_loop_fixes_is_refused_with_layer_and_line(tmp_path: Path)
     assert network(tmp_path, Unrolled).write(tmp_path / "net.onnx", shapes={"data": ("N", 2, 20, "W")}).checks
 
 
-def test_branch_on_a_size_is_a_condition_of_the_file(tmp_path: Path) -> None:
+class Needless(Branching):
+    """Branch on sizes, with the same result on both sides."""
+
+    def forward(self, inputs: Any) -> Any:
+        x, like = inputs
+        h, w = like.shape[2:]
+        factor, offset = {True: 2, False: 2}[h > 40], {True: 1, False: 1}[w != h]
+        return [x * np.float32(factor) + np.float32(offset)]
+
+
+def test_condition_that_is_not_needed_is_dropped(tmp_path: Path) -> None:
+    done = network(tmp_path, Needless).write(tmp_path / "net.onnx", shapes=OPEN)
+    assert not any("fulfil" in note for note in done.notes)
+    assert "anylayer.sizes" in {p.key: p.value for p in onnx.load(tmp_path / "net.onnx").metadata_props}
+
+
+@pytest.mark.parametrize("suffix", ["onnx", "xml"])
+def test_branch_on_a_size_is_a_condition_of_the_file(suffix: str, tmp_path: Path) -> None:
+    if suffix == "xml":
+        pytest.importorskip("openvino", reason="openvino is not installed")
     net = network(tmp_path, Branching)
-    done = net.write(tmp_path / "net.onnx", shapes=OPEN)
+    done = net.write(tmp_path / f"net.{suffix}", shapes=OPEN)
     assert any("W >= H" in note for note in done.notes)
-    written = anylayer.read(tmp_path / "net.onnx")
+    written = anylayer.read(tmp_path / f"net.{suffix}")
+    assert "open sizes: data (N, 2, H, W) with W >= H" in str(written.inspect({"data": (1, 2, 12, 20)}))
     x = np.ones((1, 2, 12, 20), np.float32)
     want = net.compile("numpy", shapes={"data": x.shape})(x)["out"]
     np.testing.assert_allclose(written.compile("numpy", shapes={"data": x.shape})(x)["out"], want, atol=1e-6)
@@ -165,3 +187,127 @@ def test_file_is_verified_at_the_traced_sizes_where_there_are_no_others(
     done = network(tmp_path).write(tmp_path / "net.onnx", shapes=OPEN)
     assert len({c.sizes["data"] for c in done.checks if c.sizes is not None}) == 2
     assert any("no sizes that fulfil the conditions were found" in note for note in done.notes)
+
+
+def opened_by_runtimes(net: Any, path: Path, shapes: Any, feeds: list[dict[str, Any]]) -> None:
+    """Write a network as ONNX and IR, and fail unless ONNX Runtime and OpenVINO, called directly, match NumPy."""
+    ov = pytest.importorskip("openvino", reason="openvino is not installed")
+    for suffix in (".onnx", ".xml"):
+        file = path.with_suffix(suffix)
+        done = net.write(file, shapes=shapes)
+        assert len({tuple(c.sizes.items()) for c in done.checks if c.sizes is not None}) == 5
+        if suffix == ".onnx":
+            run = onnxruntime.InferenceSession(file).run
+        else:
+            compiled = ov.Core().compile_model(file, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+        for feed in feeds:
+            want = net.compile("numpy", shapes={n: x.shape for n, x in feed.items()})(feed)
+            for name, array in want.items():
+                got = run([name], feed)[0] if suffix == ".onnx" else compiled(feed)[name]
+                np.testing.assert_allclose(got, array, atol=1e-5 * max(1, np.abs(array).max()))
+
+
+def test_onnx_network_that_computes_shapes_with_operators(tmp_path: Path) -> None:
+    node = helper.make_node
+    nodes = [
+        node("Conv", ["x", "w"], ["c"], kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[2, 2]),
+        node("Transpose", ["c"], ["t"], perm=[0, 2, 3, 1]),
+        node("Shape", ["t"], ["s"]),
+        node("Gather", ["s", "zero"], ["n"], axis=0),
+        node("Unsqueeze", ["n", "axes"], ["first"]),
+        node("Concat", ["first", "rest"], ["target"], axis=0),
+        node("Reshape", ["t", "target"], ["r"]),
+        node("Softmax", ["r"], ["y"], axis=2),
+    ]
+    w = np.random.default_rng(0).standard_normal((4, 3, 3, 3)).astype(np.float32)
+    constants = {"w": w, "zero": np.int64(0), "axes": np.int64([0]), "rest": np.int64([-1, 2])}
+    made = model(nodes, [value("x", [1, 3, 8, 8])], ["y"], constants)
+    (tmp_path / "net.onnx").write_bytes(made.SerializeToString())
+    noise = np.random.default_rng(1).standard_normal
+    feeds = [{"x": noise((n, 3, h, w)).astype(np.float32)} for n, h, w in ((1, 1, 1), (2, 7, 31), (5, 64, 2))]
+    net = anylayer.read(tmp_path / "net.onnx")
+    opened_by_runtimes(net, tmp_path / "open", {"x": ("N", 3, "H", "W")}, feeds)
+
+
+@pytest.mark.parametrize("op", ["LSTM", "GRU", "RNN"])
+def test_onnx_recurrent_network_of_any_length(op: str, tmp_path: Path) -> None:
+    noise = np.random.default_rng(0).standard_normal
+    rows = {"LSTM": 20, "GRU": 15, "RNN": 5}[op]
+    weights = {n: 0.4 * noise((2, rows, d)).astype(np.float32) for n, d in (("w", 3), ("r", 5))}
+    made = model(
+        [helper.make_node(op, ["x", "w", "r", "", "", "h"], ["y"], hidden_size=5, direction="bidirectional")],
+        [value("x", [4, 1, 3]), value("h", [2, 1, 5])],
+        ["y"],
+        weights,
+    )
+    (tmp_path / "net.onnx").write_bytes(made.SerializeToString())
+    feeds = [
+        {"x": noise((t, n, 3)).astype(np.float32), "h": noise((2, n, 5)).astype(np.float32)}
+        for t, n in ((1, 1), (2, 3), (37, 2))
+    ]
+    net = anylayer.read(tmp_path / "net.onnx")
+    opened_by_runtimes(net, tmp_path / "open", {"x": ("T", "N", 3), "h": (2, "N", 5)}, feeds)
+
+
+RECURRENT = """
+input: "x" input_shape {{ dim: 6 dim: 2 dim: 3 }}
+input: "cont" input_shape {{ dim: 6 dim: 2 }}
+input: "static" input_shape {{ dim: 2 dim: 4 }}
+{inputs}
+layer {{ name: "layer" type: "{type}" bottom: "x" bottom: "cont" bottom: "static" {blobs} top: "y" {tops}
+  recurrent_param {{ num_output: 5 expose_hidden: true
+    weight_filler {{ type: "gaussian" std: 0.6 }} bias_filler {{ type: "uniform" min: -0.3 max: 0.3 }} }} }}
+"""
+
+
+@pytest.mark.parametrize(("type_", "states"), [("LSTM", ["h", "c"]), ("RNN", ["h"])])
+def test_caffe_recurrent_network_of_any_length(type_: str, states: list[str], tmp_path: Path) -> None:
+    text = RECURRENT.format(
+        type=type_,
+        inputs="".join(f'input: "{s}0" input_shape {{ dim: 1 dim: 2 dim: 5 }}\n' for s in states),
+        blobs=" ".join(f'bottom: "{s}0"' for s in states),
+        tops=" ".join(f'top: "{s}"' for s in states),
+    )
+    (tmp_path / "net.prototxt").write_text(text)
+    net = anylayer.read(tmp_path / "net.prototxt").fill()
+    random = np.random.default_rng(0)
+    feeds = []
+    for t, n in ((1, 1), (2, 3), (13, 4), (60, 2)):
+        feed = {"x": random.standard_normal((t, n, 3)), "cont": random.random((t, n)) > 0.3}
+        feed |= {"static": random.standard_normal((n, 4))}
+        feed |= {f"{s}0": random.standard_normal((1, n, 5)) for s in states}
+        feeds.append({name: x.astype(np.float32) for name, x in feed.items()})
+    shapes = {"x": ("T", "N", 3), "cont": ("T", "N"), "static": ("N", 4)}
+    opened_by_runtimes(net, tmp_path / "open", shapes | {f"{s}0": (1, "N", 5) for s in states}, feeds)
+
+
+class TypeTest(Stretch):
+    """Check sizes as careful code does."""
+
+    def getMemoryShapes(self, inputs: Any) -> Any:
+        return [inputs[1][:1] + inputs[1][2:]]
+
+    def forward(self, inputs: Any) -> Any:
+        n, _, h, w = inputs[1].shape
+        assert type(h) is int and type(h / 2) is float and type(w) in (int, float) and isinstance(n, int)
+        target = np.array(inputs[1].shape)[[0, 2, 3]]
+        target[1:] = target[1:] * 1
+        return [inputs[1][:, 0].reshape(n * h, w).reshape(target)]
+
+
+def test_types_and_arrays_of_sizes_are_those_of_numbers(tmp_path: Path) -> None:
+    feeds = [{"data": np.ones(shape, np.float32)} for shape in ((1, 2, 5, 7), (3, 2, 31, 64))]
+    opened_by_runtimes(network(tmp_path, TypeTest), tmp_path / "open", OPEN, feeds)
+
+
+def test_function_of_square_arrays_may_have_open_sizes(tmp_path: Path) -> None:
+    def square(x: Any) -> Any:
+        if x.shape[0] != x.shape[1]:
+            raise ValueError("needs squares")
+        return x + x.T
+
+    path = tmp_path / "square.onnx"
+    done = anylayer.export(square, ((4, 4), "float32"), path=path, shapes={"x": ("H", "W")})
+    assert any("== " in note for note in done.notes)
+    x = np.random.default_rng(0).random((7, 7), np.float32)
+    assert (onnxruntime.InferenceSession(path).run(None, {"x": x})[0] == x + x.T).all()

@@ -27,6 +27,13 @@ A, B, C = ((RANDOM.integers(1, 200, 3000) / 16).astype(F) for _ in range(3))
 THIRD = (A / F(3)).astype(F)
 
 
+def _first_replaced(x: Any) -> Any:
+    """Return the array with 100 in place of its first elements, which ScatterElements writes when traced."""
+    y = x.copy()
+    y[np.array([0, 1])] = 100
+    return y
+
+
 @pytest.mark.parametrize(
     ("function", "inputs"),
     [
@@ -41,6 +48,8 @@ THIRD = (A / F(3)).astype(F)
         (lambda a: np.floor((a + F(0.5)) * F(3) - F(0.5)), (THIRD,)),
         (lambda a: np.round(a * F(0.1) * F(2.5)), (K,)),
         (lambda a, b: (a * F(3) - b) > (A - B), (THIRD, B)),
+        (lambda a, b: (a * b - b * a).astype(bool), (THIRD, Y)),
+        (lambda a, b: _first_replaced(a * b - b * a) != 0, (THIRD, Y)),
     ],
 )
 @pytest.mark.parametrize("simplified", [False, True])

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import onnx
 import onnxruntime
 import pytest
 
@@ -27,6 +28,25 @@ def net(tmp_path: Path) -> anylayer.Net:
     return anylayer.read(tmp_path / "net.prototxt").fill()
 
 
+class Binding:
+    """A stand-in for a binding: what is bound to a GPU is bound to the CPU, and entered in `kept`."""
+
+    def __init__(self, real: Any, kept: list[str]) -> None:
+        self.real, self.kept = real, kept
+
+    def bind_output(self, name: str, device: str = "cpu", number: int = 0) -> None:
+        if device == "cuda":
+            self.kept.append(f"{name} on {number}")
+        self.real.bind_output(name)
+
+    def bind_ortvalue_input(self, name: str, value: Any) -> None:
+        self.kept.append(f"{name} from the GPU")
+        self.real.bind_ortvalue_input(name, value)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.real, name)
+
+
 class Cuda:
     """A stand-in for onnxruntime-gpu: sessions compute on the CPU, and claim to be on a GPU."""
 
@@ -34,6 +54,8 @@ class Cuda:
         self.works, self.on_cpu = works, on_cpu
         self.preloaded = 0
         self.providers: list[Any] = []
+        self.kept: list[str] = []
+        self.models: list[onnx.ModelProto] = []
 
     def get_available_providers(self) -> list[str]:
         return [_cuda.PROVIDER, "CPUExecutionProvider"]
@@ -46,11 +68,13 @@ class Cuda:
 
     def InferenceSession(self, path: str, options: Any, providers: Any, **more: Any) -> Any:
         self.providers.append(providers)
+        self.models.append(onnx.load(path, load_external_data=False))
         real = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"], **more)
         nodes = [SimpleNamespace(op_type=op, name=op) for op in self.on_cpu]
         parts = [SimpleNamespace(ep_name="CPUExecutionProvider", get_nodes=lambda: nodes)] if nodes else []
         return SimpleNamespace(
-            run=real.run,
+            io_binding=lambda: Binding(real.io_binding(), self.kept),
+            run_with_iobinding=lambda binding: real.run_with_iobinding(binding.real),
             get_inputs=real.get_inputs,
             get_outputs=real.get_outputs,
             get_providers=lambda: [_cuda.PROVIDER] if self.works else ["CPUExecutionProvider"],
@@ -69,12 +93,59 @@ def test_cuda_gets_the_graph_and_the_number(net: anylayer.Net, cuda: Cuda) -> No
     model = net.compile("onnxruntime", device="cuda:1")
     assert model.engine == "onnxruntime@cuda:1"
     assert cuda.preloaded >= 1
-    assert cuda.providers[-1] == [(_cuda.PROVIDER, {"device_id": 1}), "CPUExecutionProvider"]
+    assert cuda.providers[-1] == [(_cuda.PROVIDER, {"device_id": 1, "use_tf32": 0}), "CPUExecutionProvider"]
     want = net.compile("numpy")(X)["relu"]
     np.testing.assert_allclose(model(X)["relu"], want, rtol=1e-4, atol=1e-5)
     out = {"relu": np.empty_like(want)}
     assert model(X, out)["relu"] is out["relu"]
     np.testing.assert_allclose(out["relu"], want, rtol=1e-4, atol=1e-5)
+
+
+def test_half_precision_computes_in_float16(net: anylayer.Net, cuda: Cuda) -> None:
+    model = net.compile("onnxruntime", device="cuda", precision="float16")
+    weights = {one.data_type for one in cuda.models[-1].graph.initializer if len(one.dims) == 4}
+    assert weights == {onnx.TensorProto.FLOAT16}
+    want = net.compile("numpy")(X)["relu"]
+    found = model(X)["relu"]
+    assert found.dtype == np.float32 and not np.array_equal(found, want)
+    np.testing.assert_allclose(found, want, atol=5e-3 * np.abs(want).max())
+
+
+def test_weight_beyond_float16_is_refused(net: anylayer.Net, cuda: Cuda) -> None:
+    net.network.nodes[0].blobs[0][0, 0, 0, 0] = 7e4
+    with pytest.raises(EngineError, match="a weight exceeds 65504, the largest number of float16"):
+        net.compile("onnxruntime", device="cuda", precision="float16")
+
+
+def test_half_precision_needs_a_device(net: anylayer.Net) -> None:
+    with pytest.raises(EngineError, match="engine 'onnxruntime' computes in float32, got 'float16'"):
+        net.compile("onnxruntime", precision="float16")
+
+
+def test_values_between_graphs_stay_on_the_gpu(tmp_path: Path, cuda: Cuda) -> None:
+    """The output "conv" is read by a graph and by a layer in Python, "relu" by a later graph only."""
+
+    class Sorted:
+        def __init__(self, params: Any, blobs: Any) -> None:
+            pass
+
+        def forward(self, inputs: Any) -> Any:
+            return [np.array(sorted(inputs[0].ravel().tolist()), np.float32).reshape(inputs[0].shape)]
+
+    text = (
+        NET
+        + """layer { name: "mine" type: "Sorted" bottom: "conv" top: "mine" }
+    layer { name: "sum" type: "Eltwise" bottom: "mine" bottom: "relu" top: "sum" }"""
+    )
+    (tmp_path / "net.prototxt").write_text(text)
+    net = anylayer.read(tmp_path / "net.prototxt", layers=[("Sorted", Sorted)]).fill()
+    with pytest.warns(UserWarning, match="layer 'mine'"):
+        model = net.compile("onnxruntime", device="cuda:1")
+    want = net.compile("numpy")
+    for x in (X, X + 1, X):
+        cuda.kept.clear()
+        np.testing.assert_allclose(model(x)["sum"], want(x)["sum"], rtol=1e-4, atol=1e-5)
+        assert [name.partition(" ")[2] for name in cuda.kept] == ["on 1", "from the GPU"]
 
 
 def test_session_that_leaves_the_gpu_is_refused(net: anylayer.Net, cuda: Cuda) -> None:

@@ -6,8 +6,8 @@ import re
 import shutil
 import subprocess
 import sys
-from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +15,8 @@ import pytest
 import anylayer
 from anylayer.convert.generation import Generation
 from anylayer.errors import InputError, LayerError
-from tests.generators.opencv.test_project import Convolved, Mine, attacked, examples
+from anylayer.generators._testing import missing_tools
+from tests.generators.opencv.test_project import Convolved, attacked, examples
 from tests.generators.pytorch.test_examples import RUNS
 
 TARGETS = ("onnxruntime", "openvino")
@@ -23,17 +24,29 @@ NET = """
 layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 1 dim: 2 dim: 4 dim: 6 } } }
 layer { name: "conv" type: "Convolution" bottom: "data" top: "conv"
   convolution_param { num_output: 2 kernel_size: 3 pad: 1 } }
-layer { name: "mine" type: "Mine" bottom: "conv" top: "mine" mine_param { add: 3 } }
-layer { name: "other" type: "Mine" bottom: "mine" top: "other" mine_param { add: -0.5 } }
-layer { name: "same" type: "Mine" bottom: "other" top: "same" mine_param { add: 3 } }
+layer { name: "mine" type: "Mine" bottom: "conv" top: "mine" mine_param { add: 3 mirror: 1 } }
+layer { name: "other" type: "Mine" bottom: "mine" top: "other" mine_param { add: -0.5 mirror: 0 } }
+layer { name: "same" type: "Mine" bottom: "other" top: "same" mine_param { add: 7 mirror: 1 } }
 layer { name: "relu" type: "ReLU" bottom: "same" top: "relu" }
 """
+
+
+class Mine:
+    """Add a number, and mirror the rows where a param says so."""
+
+    def __init__(self, params: Any, blobs: Any) -> None:
+        self.add = np.float32(params.get("add", 0))
+        self.mirror = params.get("mirror", 1)
+
+    def forward(self, inputs: Any) -> Any:
+        x = inputs[0][:, :, ::-1] if self.mirror else inputs[0]
+        return [x + self.add]
 
 
 @pytest.fixture(scope="module", params=TARGETS)
 def target(request: pytest.FixtureRequest) -> str:
     """The name of a target; skips the test where its tools are missing."""
-    missing = import_module(f"anylayer.generators.{request.param}")._missing()
+    missing = ", ".join(missing_tools(request.param))
     if missing:
         pytest.skip(f"this needs {missing}")
     return str(request.param)
@@ -53,12 +66,10 @@ def small(target: str, tmp_path_factory: pytest.TempPathFactory) -> Generation:
 
 
 def errors(report: list[str]) -> list[tuple[float, float]]:
-    """Return (largest difference, largest value) of each output in a report."""
-    return [
-        (float(found[1]), float(found[2]))
-        for line in report
-        if (found := re.search(r"off by (\S+) of (\S+)", line))
-    ]
+    """Return (largest difference, largest value) of each output that the operators compute, from a report. Those
+    of the OpenCL kernels, where there is a device, come after them."""
+    own = "\n".join(report).partition("the OpenCL kernels")[0]
+    return [(float(error), float(scale)) for error, scale in re.findall(r"off by (\S+) of (\S+)", own)]
 
 
 def test_all_example_layers_match_numpy(target: str, tmp_path: Path) -> None:
@@ -73,7 +84,7 @@ def test_all_example_layers_match_numpy(target: str, tmp_path: Path) -> None:
 def test_a_network_calls_one_operator_per_case(small: Generation) -> None:
     text = (small.folder / "layers.cpp").read_text()
     assert [name for name in ("Mine", "Mine_2", "Mine_3") if f"bool {name}_run(" in text] == ["Mine", "Mine_2"]
-    assert "inputs[0][:, :, ::-1] + self.add" in text  # the source line
+    assert "return [x + self.add]" in text  # the source line
     ((error, scale),) = errors(small.report)
     assert error <= 1e-5 * scale
     model = (small.folder / ("model.onnx" if small.target == "onnxruntime" else "model.xml")).read_bytes()
@@ -101,7 +112,7 @@ def test_operators_take_other_sizes_and_refuse_what_has_no_code(small: Generatio
         from onnx import TensorProto, helper
 
         def run(array: np.ndarray) -> np.ndarray:
-            node = helper.make_node("Mine", ["x"], ["y"], domain="layers")
+            node = helper.make_node("Mine", ["x"], ["y"], domain="layers", add="3", mirror="1")
             infos = [helper.make_tensor_value_info(n, TensorProto.FLOAT, [None] * array.ndim) for n in "xy"]
             graph = helper.make_graph([node], "g", infos[:1], infos[1:])
             opsets = [helper.make_opsetid("", 18), helper.make_opsetid("layers", 1)]
@@ -128,25 +139,49 @@ def test_operators_take_other_sizes_and_refuse_what_has_no_code(small: Generatio
             return np.asarray(core.compile_model(ov.Model([made.output(0)], [x]), "CPU", config)(array)[0])
 
     np.testing.assert_array_equal(run(x), x[:, :, ::-1] + np.float32(3))
-    text = r"operator Mine has no code for inputs of shape \(1, 2, 3\); there is code for layer type Mine: add=3;"
+    text = r"operator Mine has no code for inputs of shape \(1, 2, 3\); there is code for .*: any add, mirror=1;"
     with pytest.raises(Exception, match=text):
         run(np.zeros((1, 2, 3), np.float32))
 
 
-def test_a_model_with_other_params_is_refused(small: Generation, tmp_path: Path) -> None:
-    if small.target != "openvino":
-        pytest.skip("the operators of ONNX Runtime have no attributes")
+def with_params(small: Generation, folder: Path, params: dict[str, str]) -> Any:
+    """Return the outputs of the model on noise, with other params of its layer 'other'."""
+    x = np.random.default_rng(0).standard_normal((1, 2, 4, 6), np.float32)
+    library = next((folder / "build").rglob("liblayers.so"))
+    if small.target == "onnxruntime":
+        onnx, ort = pytest.importorskip("onnx"), pytest.importorskip("onnxruntime")
+        model = onnx.load(folder / "model.onnx")
+        node = next(n for n in model.graph.node if n.op_type == "Mine_2")
+        for attribute in node.attribute:
+            attribute.s = params.get(attribute.name, attribute.s.decode()).encode()
+        options = ort.SessionOptions()
+        options.log_severity_level = 4
+        options.register_custom_ops_library(str(library))
+        session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+        return session.run(None, {"data": x})[0]
     ov = pytest.importorskip("openvino")
-    library = built(small, tmp_path / "copy")
-    path = tmp_path / "copy" / "model.xml"
-    assert path.read_text().count('add="3"') == 2 and 'add="-0.5"' in path.read_text()
-    path.write_text(path.read_text().replace('add="-0.5"', 'add="7"'))
+    text = (folder / "model.xml").read_text()
+    assert text.count('add="-0.5" mirror="0"') == 1
+    given = " ".join(f'{name}="{value}"' for name, value in {"add": "-0.5", "mirror": "0", **params}.items())
     core = ov.Core()
     core.add_extension(str(library))
-    with pytest.raises(
-        RuntimeError, match=r"parameter add of operation Mine_2 is 7; there is code for .*add=-0.5"
-    ):
-        core.read_model(path)
+    (folder / "other.xml").write_text(text.replace('add="-0.5" mirror="0"', given))
+    made = core.read_model(folder / "other.xml", folder / "model.bin")
+    return core.compile_model(made, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})(x)[0]
+
+
+def test_operators_read_params_and_refuse_those_without_code(small: Generation, tmp_path: Path) -> None:
+    built(small, tmp_path / "copy")
+    first = with_params(small, tmp_path / "copy", {"add": "20"})
+    more = with_params(small, tmp_path / "copy", {"add": "21.5"})
+    assert first.min() > 5  # no output is cut to 0
+    np.testing.assert_allclose(more - first, 1.5, atol=1e-5)
+    text = r"parameter mirror of operator Mine_2 is '1'; there is code for .*: any add, mirror=0; inputs"
+    with pytest.raises(Exception, match=text):
+        with_params(small, tmp_path / "copy", {"mirror": "1"})
+    for wrong in ("3, 4", "word", ""):
+        with pytest.raises(Exception, match=f"parameter add of operator Mine_2 is '{wrong}'"):
+            with_params(small, tmp_path / "copy", {"add": wrong})
 
 
 def test_what_has_no_loops_or_no_layers_is_refused(target: str, tmp_path: Path) -> None:

@@ -9,8 +9,9 @@ inspected, or run on an engine, or written by one of the three writers and verif
 
 The command counts files that are correct ("ok"), files that are refused by an AnyLayerError that names a file, and
 faults: "foreign" is another exception, "nofile" a message that names no file, "hung" more than 20 s of processor
-time, "memory" more than 1000 MiB, "died" a process that ended. DIR gets the smallest file of each distinct fault,
-report.txt with the printed table, and wrapped.txt with the messages that only wrap another exception.
+time, "memory" more than 1000 MiB, besides ten times the inputs of a network that is correct, "died" a process
+that ended. DIR gets the smallest file of each distinct fault, report.txt with the printed table, and wrapped.txt
+with the messages that only wrap another exception.
 """
 
 from __future__ import annotations
@@ -37,6 +38,9 @@ from .trial import End, Trials
 FAULTS = ("foreign", "nofile", "hung", "memory", "died")
 COLUMNS = ("ok", "refused", *FAULTS)
 _MEMORY = 1000
+"""MiB that a file may use."""
+_OF_INPUTS = 10
+"""How many times the memory of its inputs a network that is correct may use besides."""
 _SECONDS = 20
 _ACTIONS: tuple[dict[str, Any], ...] = (
     {"engines": [], "write": ["o.onnx"]},
@@ -84,7 +88,7 @@ def verdict(one: Try, found: End) -> str:
     """Return the column of the table for a result."""
     if found.end in ("hung", "died"):
         return found.end
-    if found.peak > _MEMORY:
+    if found.peak > _MEMORY + (_OF_INPUTS * found.inputs if found.end == "ok" else 0):
         return "memory"
     if found.end == "ok":
         return "ok"

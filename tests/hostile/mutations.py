@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from random import Random
 from typing import Any
 
+from tests.readers.files import varint
+
 _NUMBERS = (
     "0", "-1", "1", "2", "3", "7", "100000", "2147483647", "-2147483648", "4294967295", "9223372036854775807",
     "18446744073709551615", "1e39", "-1e39", "nan", "inf", "-inf", "0.5", "1e-40", "00", "0x10", "''", "{ }",
@@ -236,22 +238,13 @@ def _varint(source: bytes, position: int) -> tuple[int, int]:
 def _packed(fields: list[Field]) -> bytes:
     parts = []
     for number, wire, value in fields:
-        parts.append(_written(number << 3 | wire))
+        parts.append(varint(number << 3 | wire))
         held = _packed(value) if isinstance(value, list) else value
         if wire == 0:
-            parts.append(_written(held))
+            parts.append(varint(held))
         else:
-            parts += [_written(len(held)), held] if wire == 2 else [held]
+            parts += [varint(len(held)), held] if wire == 2 else [held]
     return b"".join(parts)
-
-
-def _written(value: int) -> bytes:
-    value &= (1 << 64) - 1
-    found = bytearray()
-    while value > 0x7F:
-        found.append(value & 0x7F | 0x80)
-        value >>= 7
-    return bytes([*found, value])
 
 
 _INTEGERS = (0, 1, 2, 3, 4, 7, 16, 100, 100000, 2**31 - 1, 2**31, 2**32 - 1, 2**63, 2**64 - 1, 2**64 - 2)

@@ -40,7 +40,7 @@ CLAIMS = {
     ),
     "many weights": (
         input_(1, 2**14) + chain("InnerProduct", 40, f"inner_product_param {{ num_output: 16384 {FILLED} }}"),
-        "with it the network needs more than 536870912 weights that no file holds; a .caffemodel cannot hold more",
+        "with it the network needs more than 536870912 weights that no file holds, which is the limit",
     ),
     "a kernel": (
         SMALL + layer("Deconvolution", f"convolution_param {{ num_output: 3 kernel_size: 100000 {FILLED} }}"),

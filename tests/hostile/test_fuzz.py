@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 
 from . import fuzz, mutations
 from .corpus import Sample, kinds
-from .networks import SMALL, layer
+from .networks import SMALL, input_, layer
 from .strategies import Try, definitions, tries
 from .trial import End, Trials
 
@@ -104,6 +104,24 @@ def test_report_counts_faults_and_keeps_the_smallest_file(tmp_path: Path) -> Non
     kept = [p for p in tmp_path.rglob("m.onnx") if p.parent.name.startswith("foreign")]
     assert [p.read_bytes() for p in kept] == [b"123"]
     assert (tmp_path / "report.txt").read_text() == report.text()
+
+
+@pytest.mark.parametrize(
+    ("end", "column"),
+    [
+        (End("ok", peak=5000.0, inputs=100.0), "memory"),
+        (End("ok", peak=5000.0, inputs=500.0), "ok"),
+        (End("FileError", "m.onnx: too large", peak=5000.0, inputs=500.0), "memory"),
+    ],
+)
+def test_large_inputs_excuse_the_memory_of_a_correct_network(end: End, column: str) -> None:
+    one = fuzz.Try(0, Sample("onnx", {"m.onnx": b""}, "m.onnx"), {"m.onnx": b""}, {"write": []})
+    assert fuzz.verdict(one, end) == column
+
+
+def test_trial_reports_the_memory_of_the_inputs(trials: Trials) -> None:
+    assert trials.run(input_(1024, 512) + layer("ReLU"), engines=[]).inputs == 2.0
+    assert trials.run(input_(*[10**18] * 20) + layer("ReLU"), engines=[]).fine
 
 
 def test_changes_of_json_do_not_depend_on_earlier_ones() -> None:

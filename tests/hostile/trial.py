@@ -4,8 +4,8 @@
 {"files": {name: base64}, "model": name, "weights": name or null, "options": {...}, "engines": [...], "write":
 [names of files to write]}. To test the limits themselves it is {"sleep": seconds} or {"exit": status}. The answer
 is {"end": "ok" | the error's class, "text": its message, or what inspect refuses, "trace": ..., "seconds":
-processor time, "peak": MiB}. `Trials` is the other side: it starts the process, limits its memory and processor
-time, and reports what ended it.
+processor time, "peak": MiB, "inputs": MiB of the network's inputs}. `Trials` is the other side: it starts the
+process, limits its memory and processor time, and reports what ended it.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import json
+import math
 import os
 import re
 import resource
@@ -45,6 +46,7 @@ class End:
     trace: str = ""
     seconds: float = 0.0
     peak: float = 0.0
+    inputs: float = 0.0
 
     @property
     def fine(self) -> bool:
@@ -154,9 +156,9 @@ class Trials:
 # ---------------------------------------------------------------- the process's side
 
 
-def attempt(job: Mapping[str, Any]) -> str:
+def attempt(job: Mapping[str, Any], answer: dict[str, Any]) -> str:
     """Read the job's network, inspect it, and compile it on each engine; if it is small, run it. Return what
-    inspect says about the layers that it refuses.
+    inspect says about the layers that it refuses. `answer` gets "inputs".
     """
     import anylayer
 
@@ -168,6 +170,7 @@ def attempt(job: Mapping[str, Any]) -> str:
         os._exit(job["exit"])
     model, weights = Path(job["model"]), job["weights"]
     net = anylayer.read(model, Path(weights) if weights else None, **job["options"])
+    answer["inputs"] = min(sum(_bytes(t) for t in net.inputs.values()), 2**60) / 2**20
     refused, report = "", None
     if job.get("inspect", True):
         report = net.inspect()
@@ -185,9 +188,14 @@ def attempt(job: Mapping[str, Any]) -> str:
     return refused
 
 
-def _engine(net: Any, report: Any, engine: str) -> None:
-    import math
+def _bytes(value: Any) -> int:
+    """Return the bytes of an array of a type; 0 where it is not known, or a size is not."""
+    if value is None or not all(isinstance(d, int) for d in value.shape):
+        return 0
+    return int(math.prod(value.shape) * value.dtype.itemsize)
 
+
+def _engine(net: Any, report: Any, engine: str) -> None:
     import numpy as np
 
     small = all(
@@ -216,10 +224,10 @@ def _answer(job: Mapping[str, Any]) -> dict[str, Any]:
             Path(name).parent.mkdir(parents=True, exist_ok=True)
             Path(name).write_bytes(base64.b64decode(data))
         try:
-            answer["text"] = attempt(job)[:3000]
+            answer["text"] = attempt(job, answer)[:3000]
         except Exception as error:
             shown = "".join(traceback.format_exception(error))[-6000:]
-            answer = {"end": type(error).__name__, "text": str(error)[:3000], "trace": shown}
+            answer |= {"end": type(error).__name__, "text": str(error)[:3000], "trace": shown}
         os.chdir(ROOT)
     return {**answer, "seconds": time.process_time() - start, "peak": _peak()}
 

@@ -8,8 +8,11 @@ import numpy as np
 import pytest
 
 import anylayer
+from anylayer.engines import load_engine
+from anylayer.errors import EngineError
 from anylayer.inspect.verify import verify
 from anylayer.network import Array
+from tests.readers.tensorflow.graphs import operation, placeholder, vector
 
 ROOT = Path(__file__).parent.parent.parent
 SHARED = ROOT.parent / "shared"
@@ -65,6 +68,59 @@ def test_one_model_takes_several_sizes(tmp_path: Path, examples: Path) -> None:
     for shape in [(1, 3, 4, 5), (2, 3, 6, 7), (5, 3, 4, 5), (1, 3, 4, 5)]:
         x = noise(shape)
         np.testing.assert_allclose(model(x)["out"], reference(x)["out"], atol=1e-6)
+
+
+@pytest.mark.parametrize("engine", ["onnxruntime", "openvino"])
+def test_two_nodes_of_one_type_have_an_instance_each(tmp_path: Path, examples: Path, engine: str) -> None:
+    path = tmp_path / "two.prototxt"
+    path.write_text(
+        'layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 2 dim: 3 dim: 4 dim: 5 } } }\n'
+        'layer { name: "up" type: "Interp" bottom: "data" top: "up" interp_param { height: 9 width: 8 } }\n'
+        'layer { name: "down" type: "Interp" bottom: "up" top: "out" interp_param { height: 3 width: 6 } }\n'
+    )
+    x = noise((2, 3, 4, 5))
+    want = anylayer.read(path).compile("numpy")(x)["out"]
+    model = anylayer.read(path, layers=[examples]).compile(compiled_here(engine))
+    for _ in range(2):
+        np.testing.assert_allclose(model(x)["out"], want, atol=1e-6)
+
+
+def compiled_here(engine: str) -> str:
+    """Return the engine; skip the test, with the reason, where its package is not installed."""
+    try:
+        load_engine(engine)
+    except EngineError as error:
+        pytest.skip(str(error))
+    return engine
+
+
+@pytest.mark.parametrize(
+    ("shape", "size", "factors"),
+    [
+        ((2, 3, 4, 5), [9, 8], False),
+        ((1, 6, 5, 2), [3, 10], False),
+        ((4, 33, 65, 1), [129, 65], False),
+        ((1, 2, 2, 3), [1, 1], False),
+        ((2, 3, 4, 5), [3, 2], True),
+        ((3, 7, 2, 8), [1, 4], True),
+    ],
+)
+def test_resize_bilinear_matches_numpy(
+    tmp_path: Path, examples: Path, shape: tuple[int, ...], size: list[int], factors: bool
+) -> None:
+    blobs = vector("rows", size[:1]) + vector("columns", size[1:]) if factors else vector("size", size)
+    names = ["rows", "columns"] if factors else ["size"]
+    path = tmp_path / "net.pbtxt"
+    path.write_text(placeholder("x", shape) + blobs + operation("y", "ResizeBilinear", ["x", *names]))
+    python = ROOT / "examples/layers/resize_bilinear.py"
+    x = noise(shape)
+    want = anylayer.read(path, layers=[python]).compile("numpy")({"x": x})["y"]
+    rows, columns = (shape[1] * size[0], shape[2] * size[1]) if factors else size
+    assert want.shape == (shape[0], rows, columns, shape[3])
+    model = anylayer.read(path, layers=[examples, python]).compile("onnxruntime")
+    assert [kind for _, kind, _ in model.native_layers] == ["ResizeBilinear"]
+    for _ in range(2):
+        np.testing.assert_allclose(model({"x": x})["y"], want, atol=1e-5)
 
 
 def test_double_takes_any_shape(tmp_path: Path, examples: Path) -> None:

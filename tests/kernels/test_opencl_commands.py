@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
+import anylayer
 from anylayer.cli import main
-from tests.kernels.opencl import configuration, ir_2018
+from tests.kernels.opencl import COPY, configuration, ir_2018
 
 
 def call(*words: object, code: int = 0) -> Result:
@@ -26,6 +28,26 @@ def test_inspect_shows_what_computes_a_layer_and_dumps_its_program(tmp_path: Pat
     assert (row["where"], row["origin"]) == ("native", str(kernels))
     assert row["reason"] == "OpenCL, BFYX, global 60; NumPy class: built-in"
     assert "// Layer it using Custom Layer ReLU\n" in (tmp_path / "dump" / "clDNN_program0.cl").read_text()
+
+
+@pytest.mark.usefixtures("opencl_device")
+def test_every_command_takes_a_configuration(tmp_path: Path) -> None:
+    net, x = ir_2018(tmp_path, "ReLU"), tmp_path / "x.npy"
+    doubling = configuration(tmp_path, "ReLU", COPY.replace("= x[i]", "= 2 * x[i]"))
+    np.save(x, np.full((1, 3, 4, 5), 3, np.float32))
+    engine = ("-c", doubling, "-e", "onnxruntime")
+    call("run", net, *engine, "-i", x, "-o", tmp_path / "y.npy")
+    np.testing.assert_array_equal(np.load(tmp_path / "y.npy"), np.full((1, 3, 4, 5), 6))
+    shown = call("verify", net, *engine, code=1).stdout  # the kernel is not a ReLU
+    assert "ReLU" in shown and "ok" not in shown
+    bench = json.loads(call("bench", net, *engine, "-n", 2, "--json").stdout)
+    assert bench["engines"]["onnxruntime"]["ms"]["runs"] == 2
+    shown = call("profile", net, *engine, "--seconds", 0.01).stdout
+    assert "around 'it' (ReLU, a native kernel)" in shown
+    assert "every layer type is known" in call("stub", net, "-c", doubling).stderr
+    call("convert", net, "-c", doubling, "-o", tmp_path / "net.onnx", "--quiet")
+    model = anylayer.read(tmp_path / "net.onnx").compile("numpy")
+    np.testing.assert_array_equal(next(iter(model(np.load(x)).values())), np.load(x))  # the class is written
 
 
 def test_the_users_own_kernels_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from anylayer.kernels.opencl.files import OpenCL
 from tests.kernels.opencl import COPY, IN, OUT, configuration, ir_2018
 
 SEED = Path(__file__).parent.parent.parent.parent / "shared/seeds/002_fa21e22e0753b723.txt"
+APPENDIX = "01d63e00bc234fd31a59376f3046a8b116efeb4fad167c7de3b8fb2afb96660e"
+"""The SHA-256 of the document's appendix A, up to the line before the user's source."""
 DATA = '<Data name="{}" arg-index="2"/>'
 
 
@@ -40,6 +43,19 @@ def test_appendix_comes_out_byte_for_byte(tmp_path: Path) -> None:
     net = ir_2018(tmp_path, "ReLU", (1, 96, 55, 55), names=["relu1"])
     (got,) = dumped(tmp_path, net, tmp_path / "custom_layer_example.xml")
     assert got.encode() == want.encode()
+
+
+def test_defines_of_the_appendix_have_its_bytes(tmp_path: Path) -> None:
+    kernels = configuration(
+        tmp_path,
+        "ReLU",
+        defines='<Define name="neg_slope" type="float" param="negative_slope" default="0.0"/>',
+        rest='<WorkSizes global="X,Y,B*F"/>',
+    )
+    net = ir_2018(tmp_path, "ReLU", (1, 96, 55, 55), names=["relu1"])
+    (got,) = dumped(tmp_path, net, kernels)
+    lines = got[: got.index("// Custom Layer Kernel ")] + "// Custom Layer Kernel custom_layer_kernel.cl\n"
+    assert hashlib.sha256(lines.encode()).hexdigest() == APPENDIX
 
 
 @pytest.mark.parametrize(

@@ -22,14 +22,12 @@ from anylayer.compile.open import trace_open
 from anylayer.errors import AnyLayerError
 from anylayer.graph.expressions import Expression, constant, symbol
 from anylayer.graph.open_sizes import parse_sizes
-from anylayer.layer import Registry, bind
-from anylayer.network import Network, TensorType
+from anylayer.network import TensorType
 from anylayer.numerics import DEEP_TOLERANCE
 from anylayer.testing import assert_same, run_graph
-from tests.layers.harness import Case, cases
+from tests.layers.open_samples import FORMATS, Sample, samples
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "open-sizes.md"
-FORMATS = {"caffe": "Caffe"}
 ALL = "all"
 _HEAD = """# Layers with open sizes
 
@@ -41,11 +39,13 @@ size) is open where the layer allows it, and is not counted otherwise. The graph
 size that was not traced.
 
 A layer in the table may leave more sizes open with other params or inputs: a condition such as `H == 4` comes
-from the sizes of the test, and H is open in a network in which the other sizes follow H.
+from the sizes of the test, and H is open in a network in which the other sizes follow H. Inputs that broadcast or
+multiply (Add, MatMul) are an example: sizes that must agree need the same name.
 """
 _TRIED = 2
 """The number of inputs on which a layer is tried: those with the most axes and values."""
 _LETTERS = {2: "NC", 3: "NCL", 4: "NCHW", 5: "NCDHW"}
+_LETTERS_OF_CHANNELS_LAST = {2: "NC", 3: "NLC", 4: "NHWC", 5: "NDHWC"}
 _COUPLED = 4
 """Sizes from this one on may be multiples of one number, such as the coordinates of all boxes."""
 
@@ -61,18 +61,19 @@ class Found:
     fixed: Mapping[str, str]
 
 
-def _names(case: Case) -> Names:
+def _names(case: Sample) -> Names:
     """Return the sizes that may be open: for each name, the places that have it and the sizes there.
 
     Sizes of the same axis and length share a name, as they do in networks.
     """
     found: dict[str, dict[Place, Expression]] = {}
+    letters = _LETTERS_OF_CHANNELS_LAST if case.is_channels_last else _LETTERS
     flat = [x for x in case.inputs if x.ndim < 4]
     long = [d for x in flat for d in x.shape[1:] if d >= _COUPLED]
     step = math.gcd(*long) if len(flat) == len(case.inputs) > 1 else 1
     for i, x in enumerate(case.inputs):
         for axis, d in enumerate(x.shape):
-            letter = _LETTERS.get(x.ndim, "N")[axis] if x.ndim < 6 else f"D{axis}"
+            letter = letters[x.ndim][axis] if x.ndim in letters else f"D{axis}" if axis else "N"
             if step > 1 and axis and d >= _COUPLED and d % step == 0:
                 found.setdefault("P", {})[i, axis] = constant(d // step) * symbol("P")
             elif d > 1 or (axis == 0 and all(y.shape[:1] == (1,) for y in case.inputs)):
@@ -82,39 +83,37 @@ def _names(case: Case) -> Names:
     return found
 
 
-def _length(case: Case, places: Mapping[Place, Expression]) -> int:
+def _length(case: Sample, places: Mapping[Place, Expression]) -> int:
     i, axis = next(iter(places))
     return case.inputs[i].shape[axis]
 
 
-def _is_channel(case: Case, places: Mapping[Place, Expression]) -> bool:
+def _is_channel(case: Sample, places: Mapping[Place, Expression]) -> bool:
     """Return whether a name is the number of channels, or of values per sample, everywhere."""
-    return all(
-        (axis in (1, case.inputs[i].ndim - 1) and axis and case.inputs[i].ndim != 4) or axis == 1
-        for i, axis in places
-    )
+    own = -1 if case.is_channels_last else 1
+    ranks = [(case.inputs[i].ndim, axis) for i, axis in places]
+    return all((axis in (1, n - 1) and axis and n != 4) or axis == own % n for n, axis in ranks)
 
 
-def _check(case: Case, opened: Sequence[Mapping[Place, Expression]]) -> None:
+def _check(case: Sample, opened: Sequence[Mapping[Place, Expression]]) -> None:
     """Raise AnyLayerError or AssertionError where the layer does not leave these sizes open."""
-    shapes: dict[str, list[int | Expression]] = {f"in{i}": list(x.shape) for i, x in enumerate(case.inputs)}
+    shapes: dict[str, list[int | Expression]] = {n: list(x.shape) for n, x in zip(case.names, case.inputs)}
     for places in opened:
         for (i, axis), e in places.items():
-            shapes[f"in{i}"][axis] = e
+            shapes[case.names[i]][axis] = e
     sizes = parse_sizes(shapes)
     if sizes is None:
         return
-    node = case.node()
-    types = {f"in{i}": TensorType.of(x.shape, x.dtype) for i, x in enumerate(case.inputs)}
-    definitions = {node.type: Registry.of(case.format).find(node.type)}
-    network = Network("case", case.format, {**types}, [node], {o: o for o in node.outputs}, dialect=case.dialect)
+    network, definitions = case.net.network, case.net.definitions
+    types = {n: TensorType.of(x.shape, x.dtype) for n, x in zip(case.names, case.inputs)}
     traces = trace_open(network, definitions, types, sizes, network.outputs)
     graph = traces.source().graph
     for symbols in verified_sizes(traces.sizes)[1:2] or verified_sizes(traces.sizes):
         kinds = [t for t in traces.sizes.types(types, symbols).values() if t is not None]
         arrays = [_resized(x, t.shape) for x, t in zip(case.inputs, kinds)]
-        want = bind(node, definitions[node.type], kinds, case.dialect)([x.copy() for x in arrays])
-        for got, array in zip(run_graph(graph, arrays, "onnxruntime"), want):
+        found = case.net.compile("numpy", shapes=dict(zip(case.names, (t.shape for t in kinds))))
+        want = found(dict(zip(case.names, arrays)))
+        for got, array in zip(run_graph(graph, arrays, "onnxruntime"), want.values()):
             assert_same(got, np.asarray(array), "ONNX Runtime", max(case.tolerance or 0.0, DEEP_TOLERANCE))
 
 
@@ -125,7 +124,7 @@ def _resized(x: Any, shape: Sequence[int]) -> Any:
     return np.ascontiguousarray(x)
 
 
-def sizes_of(case: Case) -> Found:
+def sizes_of(case: Sample) -> Found:
     """Return which sizes of a case are open."""
     names = _names(case)
     opened: list[str] = []
@@ -134,21 +133,21 @@ def sizes_of(case: Case) -> Found:
         try:
             _check(case, [names[n] for n in [*opened, name]])
             opened.append(name)
-        except (AnyLayerError, AssertionError) as error:
+        except (AnyLayerError, AssertionError, ValueError) as error:
             if not _is_channel(case, names[name]):
                 fixed[name] = getattr(error, "message", str(error))
     return Found(tuple(opened), fixed)
 
 
-def tried(format: str) -> dict[str, list[Case]]:
-    """Return the cases on which each layer type of a format is tried."""
-    found: dict[str, list[Case]] = {}
-    for _, case in cases():
-        if case.format == format and case.inputs and all(x.size for x in case.inputs):
-            found.setdefault(case.type, []).append(case)
+def tried(format: str) -> dict[str, list[Sample]]:
+    """Return the samples on which each layer type of a format is tried."""
+    found: dict[str, list[Sample]] = {}
+    for sample in samples(format):
+        if sample.inputs and all(x.size for x in sample.inputs):
+            found.setdefault(sample.type, []).append(sample)
 
-    def weight(case: Case) -> tuple[int, int]:
-        return sum(x.ndim for x in case.inputs), sum(x.size for x in case.inputs)
+    def weight(sample: Sample) -> tuple[int, int]:
+        return sum(x.ndim for x in sample.inputs), sum(x.size for x in sample.inputs)
 
     return {t: sorted(own, key=weight, reverse=True)[:_TRIED] for t, own in sorted(found.items(), key=_by_name)}
 
@@ -157,7 +156,7 @@ def _by_name(item: tuple[str, Any]) -> str:
     return item[0].lower()
 
 
-def row(own: Sequence[Case]) -> tuple[str, str]:
+def row(own: Sequence[Sample]) -> tuple[str, str]:
     """Return what a layer leaves open, and why other sizes are fixed, as text."""
     for case in own:
         found = sizes_of(case)
@@ -177,7 +176,7 @@ def _short(why: str) -> str:
         why = rest if found else why
     text = _PLACE.sub("", why.split("\n")[0].split(". ")[0])
     text = text.partition("): ")[2] or text if text.startswith("(") else text
-    return "; ".join(text.split("; ")[:2])[:200].replace("node 'layer1' ", "")
+    return "; ".join(text.split("; ")[:2])[:200].replace("node 'layer1' ", "").strip()
 
 
 def page() -> str:

@@ -16,7 +16,7 @@ import pytest
 
 from anylayer.layer import Registry, load_layers
 from anylayer.layer.bound import Bound, bind
-from anylayer.loops import Code, Opened, at_fixed_sizes, lower, opened, to_cpp
+from anylayer.loops import CppFunction, Opened, at_fixed_sizes, lower, opened, to_cpp
 from anylayer.network import Array, TensorType
 from tests.layers.harness import noise
 from tests.loops.harness import build, call, needs_compiler
@@ -60,7 +60,7 @@ class Case:
     inputs: Sequence[Array]
     others: Sequence[Array]
     traced: Opened
-    code: Code
+    code: CppFunction
 
     def at(self, inputs: Sequence[Array]) -> list[Array]:
         """Return what NumPy computes."""
@@ -134,10 +134,22 @@ def test_layer_at_fixed_sizes_has_no_open_ones(tmp_path: Path) -> None:
     assert not traced.sizes and [v.shape for v in traced.graph.outputs] == [(2, 3, 9, 8)]
 
 
+def test_interpolation_at_fixed_sizes_gathers_instead_of_multiplying_by_matrices(tmp_path: Path) -> None:
+    x = noise(1, 3, 20, 16)
+    node = node_of(tmp_path, "Interp", "interp_param { height: 39 width: 31 }", None, [x])
+    layer = bind(node, Registry.of("caffe").find("Interp"), [TensorType.of(x.shape)], None)
+    traced = at_fixed_sizes(layer)
+    code = to_cpp(lower(traced), "layer")
+    assert {op.op for op in traced.graph.ops} == {"Gather", "Mul", "Add"} and " += " not in code.text
+    (got,) = call(build([code], tmp_path), code, [x], {}) or [np.zeros(0)]
+    np.testing.assert_allclose(got, layer([x])[0], rtol=0, atol=1e-6)
+
+
 def test_code_has_source_lines_and_folds_moves(cases: dict[str, Case]) -> None:
     text = cases["shuffle_channel"].code.text
     assert text.count("for (") == 2 and "shuffle_channel.py:2" in text and "temporary" not in text
-    assert cases["reorg"].code.text.count("=") < 20, cases["reorg"].code.text
+    text = cases["reorg"].code.text
+    assert text.count("for (") == 2 and "temporary" not in text and " / " not in text.split("for (")[1], text
 
 
 def test_index_outside_of_data_is_reported(cases: dict[str, Case], library: ctypes.CDLL) -> None:

@@ -10,7 +10,7 @@ import pytest
 from anylayer.layer import Definition, load_layers
 from anylayer.layer.bound import Bound, bind
 from anylayer.loops import Opened, lower, opened, to_cpp
-from anylayer.loops.parameters import Blob, Param, others
+from anylayer.loops.parameters import BlobElements, ParamNumber, others
 from anylayer.network import Array, Node, TensorType
 
 X = TensorType.of((1, 2, 3, 4))
@@ -26,7 +26,7 @@ def free(cls: Any, params: dict[str, Any], blobs: list[Array] | None = None) -> 
     """Return the params and blobs that stay parameters."""
     source = opened(layer(cls, params, blobs), free_params=True)
     code = to_cpp(lower(source), "f")
-    return {*code.params, *(Blob(i) for i in code.blobs)}, source
+    return {*code.params, *(BlobElements(i) for i in code.blobs)}, source
 
 
 class Affine:
@@ -70,21 +70,21 @@ class Repeated(Affine):
 
 def test_equal_params_stay_apart() -> None:
     found, source = free(Affine, {"scale": 2.0, "shift": 2.0})
-    assert found == {Param("scale"), Param("shift")} and len(source.parameters) == 2
+    assert found == {ParamNumber("scale"), ParamNumber("shift")} and len(source.parameters) == 2
 
 
 def test_blob_stays_parameter_with_its_shape_open() -> None:
     found, _ = free(Affine, {"scale": 2.0, "shift": 0.5}, [np.array([1, 2], np.float32)])
-    assert found == {Param("scale"), Param("shift"), Blob(0)}
+    assert found == {ParamNumber("scale"), ParamNumber("shift"), BlobElements(0)}
 
 
 @pytest.mark.parametrize(
     ("cls", "params", "blobs", "kept"),
     [
         (Guarded, {"scale": 2.0, "shift": 1.0}, None, set()),
-        (Clipped, {"scale": 2.0, "shift": 1.0}, None, {Param("shift")}),
+        (Clipped, {"scale": 2.0, "shift": 1.0}, None, {ParamNumber("shift")}),
         (Derived, {"scale": 2.0, "shift": 1.0}, [np.array([1, 2], np.float32)], set()),
-        (Repeated, {"scale": 2, "shift": 1.0}, None, {Param("shift")}),
+        (Repeated, {"scale": 2, "shift": 1.0}, None, {ParamNumber("shift")}),
     ],
 )
 def test_params_that_code_decides_with_are_fixed(cls: Any, params: Any, blobs: Any, kept: set[Any]) -> None:
@@ -92,4 +92,4 @@ def test_params_that_code_decides_with_are_fixed(cls: Any, params: Any, blobs: A
     assert found == kept
     constants = [v.const for o in source.graph.ops for v in o.inputs if v is not None and v.const is not None]
     numbers = {float(x) for c in constants for x in np.asarray(c).reshape(-1)}
-    assert not numbers & {float(others(v)[0]) for k, v in params.items() if Param(k) not in kept}
+    assert not numbers & {float(others(v)[0]) for k, v in params.items() if ParamNumber(k) not in kept}

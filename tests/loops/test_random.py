@@ -12,15 +12,14 @@ from hypothesis import strategies as st
 
 import anylayer.ops as ops
 from anylayer.loops import Opened, lower, to_cpp
-from anylayer.network import Array, TensorType
+from anylayer.network import Array
 from anylayer.optimize.simplify import simplify
-from anylayer.tracing import trace
-from tests.loops.harness import build, call, needs_compiler
+from tests.loops.harness import build, call, needs_compiler, traced
 
 pytestmark = needs_compiler
 
 Step = tuple[str, Callable[[Any], Any]]
-_PROGRAMS = 60
+_PROGRAMS = 80
 
 
 def _unary(draw: Any, x: Array) -> Step:
@@ -164,9 +163,42 @@ def _integers(draw: Any, x: Array) -> Step:
     return f"integers {how} {number}", function
 
 
+def _resize(draw: Any, x: Array) -> Step:
+    mode = draw(st.sampled_from(["linear", "cubic", "nearest"]))
+    rule = draw(st.sampled_from(["half_pixel", "align_corners", "asymmetric"]))
+    size, axis = draw(st.integers(1, 12)), draw(st.integers(0, x.ndim - 1))
+    how = {"mode": mode, "coordinates": rule}
+    return f"resize {axis} to {size} {mode} {rule}", lambda v: ops.resize(v, [size], axes=[axis], **how)
+
+
+def _activation(draw: Any, x: Array) -> Step:
+    functions: dict[str, Callable[[Any], Any]] = {
+        "log": lambda v: np.log(np.abs(v) + np.float32(0.1)),
+        "sigmoid": lambda v: 1 / (1 + np.exp(-v)),
+        "elu": lambda v: np.where(v < 0, np.exp(np.minimum(v, 0)) - 1, v),
+        "leaky": lambda v: ops.leaky_relu(v, 0.1),
+        "power": lambda v: np.abs(v) ** np.float32(1.5),
+        "clip": lambda v: np.clip(v, -1, 2) + np.cos(v),
+    }
+    name = draw(st.sampled_from(sorted(functions)))
+    return name, functions[name]
+
+
+def _blocks(draw: Any, x: Array) -> Step:
+    """Repeat the elements of an axis, move the repetitions to the front, and merge both: divisions of indices."""
+    axis, times = draw(st.integers(0, x.ndim - 1)), draw(st.integers(2, 3))
+    shape = [times * d if a == axis else d for a, d in enumerate(x.shape)]
+
+    def function(v: Any) -> Any:
+        wide = np.repeat(v, times, axis).reshape(*v.shape[:axis], v.shape[axis], times, *v.shape[axis + 1 :])
+        return np.moveaxis(wide, axis + 1, 0).reshape(shape)
+
+    return f"blocks {axis} {times}", function
+
+
 STEPS = [
     *(_unary, _binary, _with_itself, _reduce, _reshape, _transpose, _slice, _take, _take_computed, _concat, _pad),
-    *(_repeat, _matmul, _normalize, _sort, _integers),
+    *(_repeat, _matmul, _normalize, _sort, _integers, _resize, _activation, _blocks),
 ]
 
 
@@ -223,7 +255,7 @@ def differences(examples: Sequence[Any], folder: Path) -> list[str]:
     """Return what the loops of programs compute differently from NumPy."""
     codes = []
     for i, (_, function, x) in enumerate(examples):
-        graph = trace(lambda arrays, f=function: f(arrays[0]), [TensorType.of(x.shape, x.dtype)])  # type: ignore[misc]
+        graph = traced(function, x)
         codes.append(to_cpp(lower(Opened(simplify(graph, exact=True))), f"program_{i}"))
     library = build(codes, folder)
     wrong = []

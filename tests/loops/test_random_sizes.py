@@ -9,7 +9,7 @@ import numpy as np
 
 from anylayer.layer import load_layers
 from anylayer.layer.bound import Bound, bind
-from anylayer.loops import Code, Opened, lower, opened, to_cpp
+from anylayer.loops import CppFunction, Opened, lower, opened, to_cpp
 from anylayer.network import Array, Node, TensorType
 from tests.loops.harness import build, call, needs_compiler
 
@@ -63,7 +63,7 @@ def layer(steps: list[str], folder: Path) -> Bound:
     return bind(Node("a", "A", ["x"], ["y"], {}, []), [found], [TensorType.of((2, 4, 6))])
 
 
-def others(source: Opened, code: Code, choose: random.Random) -> list[tuple[dict[str, int], Array]]:
+def others(source: Opened, code: CppFunction, choose: random.Random) -> list[tuple[dict[str, int], Array]]:
     """Return other sizes that the code allows, with an input of each."""
     found = []
     for seed in range(3):

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from anylayer import ops
@@ -395,6 +395,7 @@ def _weights(random: np.random.Generator, outputs: int, inputs: int, size: int) 
     st.booleans(),
     st.integers(1, 2),
 )
+@example([(13, 0), (7, 0)], False, 1)
 def test_random_networks_keep_one_transpose_at_each_end(steps: list[tuple[int, int]], dense: bool, n: int) -> None:
     def function(x: Any) -> Any:
         values = [conv(x, _weights(np.random.default_rng(1), 4, 3, 3), pads=1)]

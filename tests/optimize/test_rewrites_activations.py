@@ -28,7 +28,6 @@ EXACT: list[tuple[Function, list[str]]] = [
     (lambda x: np.maximum(x, 0) + f(0.1) * np.minimum(x, 0), ["LeakyRelu"]),
     (lambda x: np.minimum(x, 0) * f(0.1) + np.where(x > 0, x, 0), ["LeakyRelu"]),
     (lambda x: np.maximum(x, 0) - f(0.2) * np.maximum(-x, 0), ["LeakyRelu"]),
-    (lambda x: np.where(x > 0, x, x * SLOPES), ["Add", "Mul", "Relu", "Sub"]),
     (lambda x: np.minimum(np.maximum(x, 0), 6), ["Clip"]),
     (lambda x: np.minimum(f(1), np.maximum(f(-1), x)), ["Clip"]),
     (lambda x: np.maximum(np.minimum(x, 2), f(-0.5)), ["Clip"]),
@@ -43,11 +42,23 @@ def test_rectifiers_become_operators_exactly_on_every_engine(function: Function,
 
 
 @pytest.mark.parametrize("function", [lambda x: ops.prelu(x, SLOPES), lambda x: np.where(x > 0, x, x * SLOPES)])
-def test_slopes_become_prelu_only_where_openvino_has_open_sizes(function: Function) -> None:
+def test_slopes_become_prelu_on_openvino(function: Function) -> None:
     sizes: list[dict[str, int]] = [{"H": 6, "W": 7}, {"H": 9, "W": 12}, {"H": 1, "W": 3}]
     graph = check_sizes(function, (2, 5, "H", "W"), first=sizes[0], second=sizes[1], others=sizes)
     assert "PRelu" in kinds(simplify(graph, "openvino")) and "PRelu" not in kinds(simplify(graph, "onnxruntime"))
-    assert "PRelu" not in rewritten(function, X, engine="openvino")
+    assert rewritten(function, X, engine="openvino", exact=True) == ["PRelu"]
+    for engine in (None, "onnxruntime"):
+        assert rewritten(function, X, engine=engine, exact=True) == ["Add", "Mul", "Relu", "Sub"]
+    check(function, X, exact=True)
+
+
+@pytest.mark.parametrize("shape", [(), (4,), (1, 4), (4, 1), (4, 4), (4, 1, 1), (4, 4, 4), (1, 4, 1, 1)])
+@pytest.mark.parametrize("rank", [3, 4])
+def test_slopes_belong_to_the_last_axes(shape: tuple[int, ...], rank: int) -> None:
+    """All sizes are 4, so the shape of the slopes does not tell the axis."""
+    if len(shape) <= rank:
+        slopes = noise(*shape, seed=1)
+        check(lambda x: ops.prelu(x, slopes), noise(*(4,) * rank))
 
 
 OTHERS: list[Function] = [

@@ -14,6 +14,7 @@ import pytest
 
 import anylayer
 from anylayer.errors import InputError
+from tests.layer_files import write_layer
 
 ray = pytest.importorskip("ray", reason="ray[data] is not installed")
 parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
@@ -25,20 +26,6 @@ layer { name: "mine" type: "Mine" bottom: "data" top: "mine" }
 layer { name: "fc" type: "InnerProduct" bottom: "mine" top: "fc" inner_product_param { num_output: 4
   weight_filler { type: "constant" value: %s } } }
 """
-LAYERS = '''"""A layer that needs a module beside it."""
-
-import anylayer
-from offsets import OFFSET
-
-
-@anylayer.layer("Mine")
-class Mine:
-    def __init__(self, params, blobs):
-        pass
-
-    def forward(self, inputs):
-        return [inputs[0] + OFFSET]
-'''
 
 
 @pytest.fixture(scope="module")
@@ -55,8 +42,7 @@ def net(tmp_path: Path) -> anylayer.Net:
 
 
 def small(folder: Path, weight: float = 0.5) -> anylayer.Net:
-    (folder / "layers.py").write_text(LAYERS)
-    (folder / "offsets.py").write_text("import numpy as np\n\nOFFSET = np.float32(3)\n")
+    write_layer(folder, "offsets", "+", 3)
     (folder / "small.prototxt").write_text(NET % weight)
     return anylayer.read(folder / "small.prototxt", layers=[folder / "layers.py"]).fill()
 
@@ -158,21 +144,22 @@ def test_results_of_another_network_are_not_mixed(cluster: None, net: anylayer.N
 
 def test_killed_process_loses_nothing(cluster: None, net: anylayer.Net, tmp_path: Path) -> None:
     files = arrays(tmp_path, 200)
-    mark, killer = str(tmp_path / "killed"), files[120]
+    mark, killer = tmp_path / "killed", files[120]
 
     def dying(path: str) -> dict[str, Any]:
-        if path == killer and not os.path.exists(mark):  # noqa: PTH110 (in a process of the cluster)
-            with open(mark, "w"):  # noqa: PTH123
-                os.kill(os.getpid(), signal.SIGKILL)
+        if path == killer and not mark.exists():
+            mark.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
         return {"data": np.load(path)}
 
     found = mapped(files, net, tmp_path / "out", actors=2, prepare=dying)
-    assert os.path.exists(mark)  # noqa: PTH110
+    assert mark.exists()
     assert (found.done, found.failed) == (200, {})
     need_equal(results(tmp_path / "out"), expected(net, files))
 
 
 def test_native_layers_are_refused(cluster: None, net: anylayer.Net, tmp_path: Path) -> None:
-    net.kernels = {"Mine": None}  # type: ignore[dict-item]
+    kernels: Any = {"Mine": None}
+    net.kernels = kernels
     with pytest.raises(InputError, match="'Mine' is computed by a native library or an OpenCL kernel"):
         mapped(arrays(tmp_path, 1), net, tmp_path / "out")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import pytest
 
 import anylayer
 from tests.engine_names import ALL
+from tests.threads import in_threads
 
 NET = """
 layer {{ name: "x" type: "Input" top: "x" input_param {{ shape {{ dim: 1 dim: {0} }} }} }}
@@ -121,11 +121,7 @@ def test_threads_have_their_own_buffers(made: Any) -> None:
             if not (np.array_equal(got["y"], x + k) and np.array_equal(got["z"], x * 2)):
                 wrong.append(seed)
 
-    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
+    in_threads(work, range(4))
     assert wrong == []
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import warnings
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,6 +13,7 @@ import anylayer
 from anylayer.errors import LayerError
 from anylayer.layer import Layer
 from tests.engine_names import GENERAL
+from tests.threads import in_threads
 
 NET = """
 layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 1 dim: 4 } } }
@@ -138,11 +138,7 @@ def test_one_thread_at_a_time_is_in_a_class(compiled: Any) -> None:
     model = compiled("before = self.calls\nfor _ in range(50): y = x + 1\nself.calls = before + 1\nreturn [y]")
     instance = next(t for t in model.plan.nodes if t.is_host_call).bound.instance
     start = instance.calls
-    threads = [threading.Thread(target=lambda: [model(X) for _ in range(30)]) for _ in range(4)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
+    in_threads(lambda _: [model(X) for _ in range(30)], range(4))
     assert instance.calls == start + 2 * 120  # one for the line, one for the class's own count
 
 

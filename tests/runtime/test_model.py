@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import threading
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,6 +14,7 @@ import anylayer
 from anylayer.errors import EngineError, InputError, LayerError, UnknownLayers
 from tests.engine_names import ALL, GENERAL
 from tests.hostile.networks import SMALL, layer
+from tests.threads import in_threads
 
 NET = """
 name: "n"
@@ -189,11 +189,7 @@ def test_threads_can_share_a_model(net: Any, engine: str) -> None:
             if not np.array_equal(model(x)["z"], x * 2 + 4):
                 wrong.append(seed)
 
-    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
+    in_threads(work, range(4))
     assert wrong == []
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -24,6 +25,7 @@ from PIL import Image
 import anylayer
 from anylayer.cli.images import read_image
 from anylayer.cli.preprocess import Recipe, prepare
+from tests.layer_files import write_layer
 
 pytest.importorskip("ray.serve", reason="ray[serve] is not installed", exc_type=ImportError)
 
@@ -34,20 +36,6 @@ layer { name: "fc" type: "InnerProduct" bottom: "mine" top: "fc" inner_product_p
   weight_filler { type: "constant" value: 0.01 } } }
 layer { name: "prob" type: "Softmax" bottom: "fc" top: "prob" }
 """
-LAYERS = '''"""A layer that needs a module beside it."""
-
-import anylayer
-from factors import FACTOR
-
-
-@anylayer.layer("Mine")
-class Mine:
-    def __init__(self, params, blobs):
-        pass
-
-    def forward(self, inputs):
-        return [inputs[0] * FACTOR]
-'''
 SLOW = '''"""A layer that takes long, and cannot be traced."""
 
 import time
@@ -102,9 +90,8 @@ def free_port() -> int:
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     folder = tmp_path_factory.mktemp("served")
     (folder / "small.prototxt").write_text(NET)
-    (folder / "layers.py").write_text(LAYERS)
+    write_layer(folder, "factors", "*", 0.5)
     (folder / "slow.py").write_text(SLOW)
-    (folder / "factors.py").write_text("import numpy as np\n\nFACTOR = np.float32(0.5)\n")
     Image.fromarray(np.random.default_rng(0).integers(0, 256, (20, 30, 3), np.uint8)).save(folder / "a.png")
     net = anylayer.read(folder / "small.prototxt", layers=[folder / "layers.py"]).fill()
     net.write(folder / "weighted.onnx", batch=True)
@@ -179,6 +166,31 @@ def test_tritonclient_works_unmodified(server: Server) -> None:
     client.close()
 
 
+def test_kserve_client_works_unmodified(server: Server) -> None:
+    kserve = pytest.importorskip("kserve", reason="kserve is not installed")
+    x = np.random.default_rng(4).standard_normal((2, 3, 8, 8), np.float32)
+    want = server.net.compile("numpy", shapes={"data": x.shape})(x)["prob"]
+    base = f"http://127.0.0.1:{server.port}"
+
+    async def answers() -> list[Any]:
+        client = kserve.InferenceRESTClient(kserve.RESTConfig(protocol="v2"))
+        found: list[Any] = [await client.is_server_live(base), await client.is_server_ready(base)]
+        found.append(await client.is_model_ready(base, "small"))
+        for binary in (True, False):
+            given = kserve.InferInput("data", list(x.shape), "FP32")
+            given.set_data_from_numpy(x, binary_data=binary)
+            request = kserve.InferRequest(model_name="small", infer_inputs=[given], request_id="r")
+            found.append(await client.infer(base, request, model_name="small"))
+        await client.close()
+        return found
+
+    live, ready, model_ready, *inferred = asyncio.run(answers())
+    assert live and ready and model_ready
+    for one in inferred:
+        assert (one.model_name, one.id) == ("small", "r")
+        np.testing.assert_allclose(one.outputs[0].as_numpy(), want, rtol=1e-4)
+
+
 def test_picture_alone_is_a_request(server: Server) -> None:
     picture = (server.folder / "a.png").read_bytes()
     x, _ = prepare(read_image(server.folder / "a.png"), Recipe((8, 8)))
@@ -220,6 +232,40 @@ def test_metrics_are_prometheus_text(server: Server) -> None:
         time.sleep(0.5)
     lines = [line for line in found.splitlines() if line.startswith("ray_serve_num_http_requests")]
     assert any('application="small"' in line for line in lines)
+
+
+def replicas(server: Server, model: str) -> list[int]:
+    """Return the processes of the server that serve a model."""
+    found, parents = [], {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            parents[int(folder.name)] = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+            if f"ServeReplica:{model}" in (folder / "cmdline").read_text():
+                found.append(int(folder.name))
+        except OSError:  # it has ended
+            continue
+
+    def descends(process: int) -> bool:
+        while process not in (0, server.process.pid):
+            process = parents.get(process, 0)
+        return process != 0
+
+    return [process for process in found if descends(process)]
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="there is no /proc, which lists processes")
+def test_killed_process_is_replaced(server: Server) -> None:
+    x = np.random.default_rng(5).standard_normal((1, 3, 8, 8), np.float32)
+    (before,) = replicas(server, "onnx")
+    os.kill(before, signal.SIGKILL)
+    stop_at, status, found = time.monotonic() + 120, 0, None
+    while status != 200 and time.monotonic() < stop_at:
+        status, found = server.infer(x, "onnx") if replicas(server, "onnx") != [before] else (0, None)
+        time.sleep(0.2)
+    want = server.net.compile("numpy")(x)["prob"]
+    np.testing.assert_allclose(found["outputs"][0]["data"], want[0], rtol=1e-4)
+    assert replicas(server, "onnx") != [before]
+    assert server.infer(x)[0] == 200
 
 
 def test_port_in_use_is_refused(server: Server) -> None:

@@ -47,6 +47,7 @@ CASES: list[tuple[str, list[Any]]] = [
     ("np.log1p(np.exp(x))", [f(90, 200, 1, -200)]),
     ("np.logaddexp(x, x)", [f(np.inf, -np.inf, 3)]),
     ("np.logaddexp2(x, x)", [f(np.inf, -np.inf, 3)]),
+    ("np.logaddexp2(x, y)", [np.array([-1, 2], "f2"), np.array([-1, 3], "f2")]),
     ("np.ldexp(x, 200)", [f(0, 1e-20, -3)]),
     ("np.ldexp(x, 255)", [f(0, 1e-40, -3)]),
     ("np.ldexp(x, -270)", [f(0, 3e38, 1)]),

@@ -247,6 +247,16 @@ def test_more_operators_than_the_limit_are_refused() -> None:
         trace(forward, [TensorType.of((2,))], limit=10)
 
 
+def test_line_that_has_run_often_gives_the_same_message() -> None:
+    def forward(x: Array) -> bool:
+        return bool(x[0] > 1)
+
+    for _ in range(50):  # so that Python 3.11 makes the call in another opcode
+        forward(np.zeros(3))
+    with pytest.raises(TraceError, match=r"Python's bool\(\) needs the values"):
+        trace(lambda arrays: [np.full((1,), forward(arrays[0]), np.float32)], [TensorType.of((3,))])
+
+
 def test_undefined_results_are_noted() -> None:
     def forward(arrays: list[Array]) -> list[Array]:
         x = arrays[0]

@@ -56,6 +56,21 @@ def test_folder_has_the_layout_of_a_model_repository(tmp_path: Path) -> None:
     )
 
 
+def test_openvino_runs_the_model_of_the_folder(tmp_path: Path) -> None:
+    """OpenVINO Model Server reads NAME/VERSION/*.onnx, where VERSION is a positive integer, with OpenVINO."""
+    pytest.importorskip("openvino", reason="OpenVINO is not installed")
+    from anylayer.libraries.openvino import shared_core
+
+    read = net(tmp_path)
+    read.write(tmp_path / "models" / "net", "triton", batch="N")
+    (version,) = (path for path in (tmp_path / "models" / "net").iterdir() if path.is_dir())
+    assert int(version.name) > 0
+    model = shared_core().compile_model(str(version / "model.onnx"), "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+    x = np.random.default_rng(0).standard_normal((5, 2, 6, 6)).astype(np.float32)
+    (found,) = model.create_infer_request().infer({"data": x}).values()
+    np.testing.assert_allclose(found, read.compile("numpy", shapes={"data": x.shape})(x)["last"], atol=1e-5)
+
+
 def test_config_states_the_types_of_the_file(tmp_path: Path) -> None:
     net(tmp_path).write(tmp_path / "my net", "triton")
     found = config(tmp_path / "my net")

@@ -1,6 +1,6 @@
 """caffe.draw: a picture of a network, drawn by Graphviz (BVLC/caffe python/caffe/draw.py).
 
-The picture is described in Graphviz' language DOT; its program `dot` makes a file of another format of it.
+The picture is described in Graphviz' language DOT; its program `dot` converts it to other formats.
 """
 
 from __future__ import annotations

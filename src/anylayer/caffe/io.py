@@ -19,7 +19,7 @@ _LUMINANCE = (0.2125, 0.7154, 0.0721)
 
 
 class ShapeError(InputError, ValueError):
-    """An array has another shape than what it is for."""
+    """An array does not have the expected shape."""
 
 
 # ---- messages

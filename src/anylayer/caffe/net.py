@@ -191,9 +191,9 @@ class Net(api.Net):
                 self._nodes_of.setdefault(id(weight), []).append((part.layer.node, i))
 
     def _update_weights(self, running: Sequence[Stage] = ()) -> None:
-        """Give the nodes the values that were written to `params`. The stages that have other weights than before
-        are compiled again in their next run; what they still have to compute, except for the stages `running`,
-        they compute before."""
+        """Give the nodes the values that were written to `params`. The stages whose weights changed are compiled
+        again in their next run. Before, they compute the blobs of the last run that are still pending, except for
+        the stages `running`."""
         exposed = self._exposed
         changed: dict[int, Node] = {}
         renewed: list[tuple[Node, int, Array]] = []
@@ -356,7 +356,8 @@ class Net(api.Net):
         return {part.name: part.layer.node.type for part in self.assembly.parts}
 
     def share_with(self, other: Net) -> None:
-        """Use the weights of another network for the layers of the same names. A write to one holds for both."""
+        """Use the weights of another network for the layers of the same names. A write to a shared weight changes
+        both networks."""
         for name, blobs in self.params.items():
             theirs = other.params.get(name)
             if theirs is None:

@@ -129,7 +129,7 @@ def has_module(name: str) -> bool:
 
 
 def _is_module(name: str) -> bool:
-    """Return whether a text is the name of a module, which is no path of a file."""
+    """Return whether a text is the name of a module, and not the path of a file."""
     return all(part.isidentifier() for part in name.split("."))
 
 

@@ -112,7 +112,7 @@ class EngineStage:
                 self._handed[name] = self.blobs[name]
 
     def materialize(self) -> None:
-        """Compute what a script may still read of the last run, before weights change."""
+        """Compute the blobs of the last run that a script may still read, before weights change."""
         for blob in self.blobs.values():
             if blob.producer is self and blob.pending:
                 self.fill(blob)

@@ -14,7 +14,8 @@ from anylayer.cli.images import read_image
 from anylayer.cli.inputs import Item, Loaded, Loader
 from anylayer.cli.preprocess import resize
 from anylayer.convert.calibration import need_shapes
-from anylayer.errors import at
+from anylayer.errors import InputError, at
+from anylayer.graph.open_sizes import OpenSizes
 from anylayer.network import Array
 
 
@@ -22,13 +23,13 @@ class Pictures(Sequence[dict[str, Array]]):
     """The sets of inputs that items describe. The files of a set are read when the set is.
 
     If the network takes several samples at once, each set has as many pictures, and the last one begins again with
-    the first pictures. An item with arrays is a set of its own.
+    the first pictures. An item with arrays is a set of its own. With open `sizes`, each set is one picture.
     """
 
-    def __init__(self, loader: Loader, items: Sequence[Item]) -> None:
-        self.loader, self.items = loader, items
+    def __init__(self, loader: Loader, items: Sequence[Item], sizes: OpenSizes | None = None) -> None:
+        self.loader, self.items, self.sizes = loader, items, sizes
         samples = {known.shape[0] for known in loader.types.values() if known is not None and known.shape}
-        alone = len(samples) != 1 or loader.load(items[0]).image is None
+        alone = sizes is not None or len(samples) != 1 or loader.load(items[0]).image is None
         self.samples = 1 if alone else samples.pop()
 
     def __len__(self) -> int:
@@ -45,7 +46,12 @@ class Pictures(Sequence[dict[str, Array]]):
         found = [self.loader.load(item).arrays for item in items]
         arrays = {name: np.concatenate([one[name] for one in found]) for name in found[0]}
         with at(items[0].source):
-            need_shapes(arrays, self.loader.types, {})
+            try:
+                need_shapes(arrays, self.loader.types, self.sizes)
+            except InputError as error:
+                if self.sizes is not None:
+                    error.message += ". To resize images, give --size WxH"
+                raise
         return arrays
 
 

@@ -333,6 +333,17 @@ def engine_option(*names: str, multiple: bool = False, default: str = "auto", me
     )
 
 
+def seconds_option(default: float, means: str) -> Callable[[F], F]:
+    """Add --seconds. The help is `means`, which says what takes the time, and the default."""
+    return click.option(
+        "--seconds",
+        type=click.FloatRange(0.01),
+        metavar="S",
+        default=default,
+        help=f"{means}, in seconds [{default:g}].",
+    )
+
+
 def read_net(given: Mapping[str, Any]) -> Net:
     """Read the network that the options of `network_options` describe. `given` are the values of a command's
     options."""

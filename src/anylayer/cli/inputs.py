@@ -16,7 +16,7 @@ from anylayer.cli.command import say
 from anylayer.cli.preprocess import Placement, Recipe, Scale, prepare, recipe_for, with_mean
 from anylayer.errors import FileError, InputError, at, nearest, need
 from anylayer.network import Array, Preprocess, TensorType, open_text
-from anylayer.readers._protobuf import Buffer
+from anylayer.readers._protobuf import MappedFile
 from anylayer.runtime.order import transposed_inputs
 
 if TYPE_CHECKING:
@@ -365,7 +365,7 @@ def _mean_file(path: Path) -> Array:
 
         with at(str(path)):
             need(path.is_file(), "there is no such file; a mean is B,G,R or a file", FileError)
-            buffer = Buffer(path)
+            buffer = MappedFile(path)
             mean = np.array(read_blob(buffer, 0, buffer.size).array(), np.float32)
     if mean.ndim == 1:
         return mean

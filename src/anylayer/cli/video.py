@@ -26,7 +26,15 @@ from anylayer.cli.results import json_data
 from anylayer.cli.targets import OutOption, drawn
 from anylayer.errors import FileError, InputError, need
 from anylayer.inspect.tables import plural
-from anylayer.libraries.video import SUFFIXES, WRITABLE, Reader, Writer, create_video, open_camera, open_video
+from anylayer.libraries.video import (
+    SUFFIXES,
+    WRITABLE,
+    VideoReader,
+    VideoWriter,
+    create_video,
+    open_camera,
+    open_video,
+)
 from anylayer.libraries.whole import whole_path
 from anylayer.network import Array
 
@@ -82,7 +90,7 @@ def _moves(source: str) -> bool:
 
 
 class ImageSequence:
-    """The images of a folder or a pattern as frames: see libraries.video.Reader."""
+    """The images of a folder or a pattern as frames: see libraries.video.VideoReader."""
 
     def __init__(self, files: Sequence[Path]) -> None:
         self._files = files
@@ -100,7 +108,7 @@ class ImageSequence:
         """Do nothing: each image is closed when it is read."""
 
 
-def open_moving(source: str) -> Reader:
+def open_moving(source: str) -> VideoReader:
     """Open a video, a camera or an image sequence."""
     path = Path(source)
     if path.is_dir():
@@ -143,7 +151,7 @@ class Film:
         self.path, self._temporary, self.fps = path, temporary, fps
         self.frames = 0
         self.size = (0, 0)
-        self._writer: Writer | None = None
+        self._writer: VideoWriter | None = None
 
     def add(self, image: Array) -> None:
         """Add a frame, (H, W) or (H, W, 3). An odd side is extended by its last row or column.
@@ -223,7 +231,7 @@ class VideoRun:
             lines.append(f"note: the file claims {plural(reader.claimed, 'frame')}; {count} could be decoded")
         presenter.report(lines)
 
-    def _frames(self, reader: Reader, fixed: Loaded, films: Mapping[str, Film], fps: float) -> int:
+    def _frames(self, reader: VideoReader, fixed: Loaded, films: Mapping[str, Film], fps: float) -> int:
         """Decode, run and draw the frames, each in a thread of its own. Return how many there were."""
         presenter = self.presenter
         loader, name, count = presenter.runner.loader, self.moving.name, 0

@@ -26,39 +26,52 @@ def first_sizes(sizes: OpenSizes, types: Mapping[str, TensorType | None]) -> lis
     """Return the sizes to try for the first trace, the best first.
 
     A batch is 2. Other sizes are those of the file, or 96. Different symbols get different values, so that code
-    that compares them takes the usual branch; where the network needs equal ones, the second choice has them.
+    that compares them takes the usual branch; where the network needs equal ones, the second choice has them, and
+    in the third the batch equals them too.
     """
     found = {name: _given(name, sizes, types) for name in sizes.symbols}
     batches = _batches(sizes)
     values: Symbols = {}
     for name, value in found.items():
         low, high = sizes.ranges[name]
-        own = max(low, min(2 if name in batches else value or _UNKNOWN, high))
-        while own in values.values() and name not in batches and own + 32 <= high:
-            own += 32
+        own = max(low, min(2 if name in batches else value or _part(_UNKNOWN, name, sizes), high))
+        step = _part(32, name, sizes)
+        while own in values.values() and name not in batches and own + step <= high:
+            own += step
         values[name] = own
     same = {name: values[name] if name in batches else found[name] or values[name] for name in values}
-    return [values] if same == values or not sizes.allow(same) else [values, same]
+    equal = dict.fromkeys(values, max((same[name] for name in values if name not in batches), default=2))
+    choices = [values]
+    for symbols in (same, equal):
+        if symbols not in choices and sizes.allow(symbols):
+            choices.append(symbols)
+    return choices
 
 
 def larger_sizes(sizes: OpenSizes, first: Symbols) -> Symbols | None:
     """Return sizes that are larger than those of the first trace, or None where the ranges do not allow them."""
     batches = _batches(sizes)
-    found = {name: value + (0 if name in batches else _UNKNOWN) for name, value in first.items()}
+    found = {n: value + (0 if n in batches else _part(_UNKNOWN, n, sizes)) for n, value in first.items()}
     return found if found != first and sizes.allow(found) else None
 
 
 def _given(name: str, sizes: OpenSizes, types: Mapping[str, TensorType | None]) -> int:
-    """Return the value of a symbol at the sizes that the file states, or 0."""
+    """Return the value of a symbol at the sizes that the file states, or a little below, or 0."""
     for source, shape in sizes.shapes.items():
         known = types.get(source)
         if known is None or len(known.shape) != len(shape):
             continue
         for e, d in zip(shape, known.shape):
             found = solved(e, name)
-            if found is not None and (d - found[1]) % found[0] == 0 and d > found[1]:
+            if found is not None and found[0] > 0 and d >= found[0] + found[1]:
                 return (d - found[1]) // found[0]
     return 0
+
+
+def _part(size: int, name: str, sizes: OpenSizes) -> int:
+    """Return the value of a symbol whose largest multiple is about `size`. The value is at least 1."""
+    lines = [solved(e, name) for shape in sizes.shapes.values() for e in shape]
+    return max(size // max([1, *(line[0] for line in lines if line is not None)]), 1)
 
 
 def _batches(sizes: OpenSizes) -> set[str]:
@@ -77,7 +90,8 @@ def second_sizes(sizes: OpenSizes, first: Symbols) -> Symbols:
     for step in _STEPS:
         for direction in (1, -1):
             found = {
-                name: value + (1 if name in batches else direction * (step + (step % 32 == 0) * 32 * i))
+                name: value
+                + (1 if name in batches else direction * _part(step + (step % 32 == 0) * 32 * i, name, sizes))
                 for i, (name, value) in enumerate(first.items())
             }
             if min(found.values()) >= 1 and sizes.allow(found):
@@ -134,6 +148,10 @@ def _wanted(base: Mapping[str, int], sizes: OpenSizes) -> Iterator[Symbols]:
     yield scaled(3, 0.3, 0.9)
     for factor in (1.5, 2.0, 2.5, 3.0, 4.0):  # where the first ones do not exist
         yield scaled(1, factor, 0.8 * factor)
+    for less in (1, 2, 3, 5, 8):
+        yield {
+            name: max(value - less, low) for (name, value), (low, _) in zip(base.items(), sizes.ranges.values())
+        }
 
 
 def _prime(n: int) -> int:

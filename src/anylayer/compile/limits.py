@@ -20,14 +20,15 @@ from anylayer.network import MAX_RANK, MAX_VALUES, Array, TensorType
 
 if TYPE_CHECKING:
     from anylayer.layer import Bound
+if sys.platform != "win32":
+    import resource
 
 MAX_OPERATORS = 50_000
 """Operators of one network."""
 MAX_LAYER_OPERATORS = 30_000
 """Operators per built-in layer. A recurrence whose state the data may reset at every step takes 23 per step."""
 MAX_WEIGHTS = 1 << 29
-"""Float32 weights per network that no file holds: 2 GiB, which is protobuf's limit for a message and therefore for
-a .caffemodel."""
+"""Float32 weights per network that no file holds: 2 GiB, which is protobuf's limit for a message."""
 MAX_COMPUTED_BYTES = 1 << 29
 """Bytes of all constants that the layers of a network compute before it runs."""
 
@@ -59,8 +60,7 @@ class Budget:
         self.weights -= sum(math.prod(w.shape) for w in bound.instance.wanted.values())
         need(
             self.weights >= 0,
-            f"with it the network needs more than {MAX_WEIGHTS} weights that no file holds; a .caffemodel cannot "
-            "hold more",
+            f"with it the network needs more than {MAX_WEIGHTS} weights that no file holds, which is the limit",
         )
 
     def take_computed(self, count: int) -> None:
@@ -150,8 +150,6 @@ def _group() -> int | None:
 def _address_space() -> int | None:
     if sys.platform == "win32":
         return None
-    import resource  # Windows has no such module
-
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     if limit == resource.RLIM_INFINITY:
         return None

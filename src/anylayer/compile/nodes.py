@@ -32,10 +32,11 @@ from anylayer.errors import (
 )
 from anylayer.graph import Graph, TooManyOperators
 from anylayer.graph.guards import traces_symbolically, unguarded
+from anylayer.graph.sized import elements_of
 from anylayer.layer import Bound, Definition, bind
 from anylayer.network import ABSENT, Array, Network, Node, TensorType
 from anylayer.source import TracedNode
-from anylayer.tracing import substitute_numpy, trace, trace_checked
+from anylayer.tracing import hold, running_graph, substitute_numpy, trace, trace_checked
 
 Definitions = Mapping[str, Sequence[Definition]]
 
@@ -269,7 +270,7 @@ def _trace_node(
     bound = traced.bound = bind(node, definitions, known, network.dialect, network.dtype)
     rebuild = bound.renewer()
     free = [i for i in range(len(known)) if i not in given]
-    if not free:  # all inputs are constant, so the outputs are
+    if not free and all(elements_of(c) is None for c in given.values()):  # the outputs are constant too
         if bound.definition.built_in:
             _need_computed(bound, known, given, budget)
             outputs = [np.asarray(o) for o in bound([given[i] for i in range(len(known))])]
@@ -286,6 +287,9 @@ def _trace_node(
             full: list[Any] = [given.get(i) for i in range(len(known))]
             if not target.definition.built_in:
                 full = guarded(target, full)
+            for i, array in given.items():
+                if elements_of(array) is not None:
+                    full[i] = hold(running_graph(), array)
             for i, array in zip(free, arrays):
                 full[i] = array
             return target(full)

@@ -9,6 +9,7 @@ from typing import Any
 
 from anylayer.compile.choices import Symbols, first_sizes, larger_sizes, second_sizes
 from anylayer.compile.nodes import Definitions, input_types
+from anylayer.compile.relaxed import relaxed
 from anylayer.compile.symbolic import Trace, for_every_size, simplify_sized
 from anylayer.compile.whole import Calls, whole
 from anylayer.errors import InputError, LayerError, adding_advice, at, nearest, need
@@ -53,11 +54,12 @@ def trace_open(
     calls: Calls | None = None,
     *,
     by_node: bool = False,
+    relax: bool = False,
 ) -> OpenTraces:
     """Trace the nodes that `outputs` depend on at two choices of sizes, as compile.whole.whole does.
 
     types: the inputs' types; where they give an open size, the first trace has it. by_node: simplify the graph of
-    each node on its own.
+    each node on its own. relax: drop conditions that are not needed, which takes further traces.
 
     Raises what `whole` raises, and InputError where the layers allow one choice of sizes only.
     """
@@ -78,7 +80,10 @@ def trace_open(
     ranges = {
         name: (max(low, b.ranges[name][0]), min(high, b.ranges[name][1])) for name, (low, high) in a.ranges.items()
     }
-    return OpenTraces(first, a, b, replace(sizes, guards=guards, ranges=ranges, traced=(a.symbols, b.symbols)))
+    found = replace(sizes, guards=guards, ranges=ranges, traced=(a.symbols, b.symbols))
+    if relax:
+        found = relaxed(a, sizes, found, lambda symbols: traced(dict(symbols))[1])
+    return OpenTraces(first, a, b, found)
 
 
 def _first_trace(
@@ -89,15 +94,16 @@ def _first_trace(
     Where a guard asks for equal sizes, larger sizes are tried too: the first ones may be a special case, such as a
     single cell.
     """
-    *others, last = choices
     found = None
-    for symbols in others:
+    problems: list[LayerError] = []
+    for symbols in choices:
         try:
             found = traced(symbols)
             break
-        except LayerError:  # it may need equal sizes
-            continue
-    found = found or traced(last)
+        except LayerError as error:  # it may need equal sizes
+            problems.append(error)
+    if found is None:
+        raise problems[min(1, len(problems) - 1)]
     equalities = _equalities(found[1])
     larger = larger_sizes(sizes, dict(found[1].symbols)) if equalities else None
     if larger is not None:

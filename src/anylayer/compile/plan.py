@@ -18,11 +18,15 @@ from anylayer.source import TracedNode
 
 @dataclass(slots=True)
 class GraphStep:
-    """One call of an engine: the graph, and the names of its inputs and outputs in the network."""
+    """One call of an engine: the graph, and the names of its inputs and outputs in the network.
+
+    `engine` is the engine that runs it where the plan's graphs run on several engines; "" for the plan's own.
+    """
 
     graph: Graph
     inputs: list[str]
     outputs: list[str]
+    engine: str = ""
 
 
 @dataclass(slots=True)
@@ -100,7 +104,7 @@ def make_plan(
         constants.update({t.node.outputs[i]: c for i, c in t.constants.items()})
     for public, value in outputs.items():
         need(value in types, f"blob '{public}' is not produced", NetworkError)
-    steps = _cut(traced, set(outputs.values()), types, constants)
+    steps = _cut(traced, set(outputs.values()), constants)
     for step in steps:
         if isinstance(step, GraphStep):
             need_memory(graph_memory(step.graph), f"{network.source}: the network")
@@ -134,14 +138,10 @@ def no_weights(network: Network, node: Node, unfilled: Sequence[str], others: st
     """
     what = "weights" if set(unfilled) <= {"weights"} else f"weights ({', '.join(unfilled)})"
     file = f"are not in {network.weights}" if network.weights else "are not given"
-    remedy = f"Give the {_WEIGHTS.get(network.format, 'weights file')} that belongs to this file"
+    remedy = f"Give the {network.weights_file} that belongs to this file"
     if not network.weights and offers("--random-weights"):
         remedy += ", or random weights: " + wording("net.fill()", "--random-weights")
     return LayerError(f"its {what}{others} {file}. {remedy}", node.place)
-
-
-_WEIGHTS = {"caffe": ".caffemodel", "keras": ".weights.h5", "openvino": ".bin"}
-"""The files that hold the weights of a format's networks."""
 
 
 NATIVE_DOMAIN = "anylayer.native"
@@ -163,7 +163,7 @@ def with_native_operators(plan: Plan, fits: Callable[[NativeNode], bool]) -> Pla
     if not embedded:
         return plan
     nodes = [embedded.get(id(t), t) for t in plan.nodes]
-    return replace(plan, steps=_cut(nodes, set(plan.outputs.values()), plan.types, plan.constants))
+    return replace(plan, steps=_cut(nodes, set(plan.outputs.values()), plan.constants))
 
 
 def _native_body(traced: TracedNode, kernel: NativeNode) -> Graph:
@@ -179,9 +179,7 @@ def _native_body(traced: TracedNode, kernel: NativeNode) -> Graph:
     return graph
 
 
-def _cut(
-    traced: Sequence[TracedNode], wanted: set[str], types: Mapping[str, TensorType], constants: Mapping[str, Array]
-) -> list[Step]:
+def _cut(traced: Sequence[TracedNode], wanted: set[str], constants: Mapping[str, Array]) -> list[Step]:
     """Return the steps of a plan: one graph for all nodes that the same number of host calls precede.
 
     The number is that of the longest chain of host calls before the node, so a graph ends only where Python runs.
@@ -204,7 +202,7 @@ def _cut(
         ]
         read_later = wanted.union(*(t.node.inputs for t in later))
         if k in graphs:
-            step = _concatenated(graphs[k], read_later, types, constants)
+            step = concatenated(graphs[k], read_later, constants)
             if step.outputs:
                 steps.append(step)
         for t in hosts.get(k, ()):
@@ -212,9 +210,7 @@ def _cut(
     return steps
 
 
-def _concatenated(
-    part: Sequence[TracedNode], wanted: set[str], types: Mapping[str, TensorType], constants: Mapping[str, Array]
-) -> GraphStep:
+def concatenated(part: Sequence[TracedNode], wanted: set[str], constants: Mapping[str, Array]) -> GraphStep:
     """Return one graph of the bodies of the nodes `part`. Its outputs are the values in `wanted`."""
     graph = Graph()
     values: dict[str, Value] = {}

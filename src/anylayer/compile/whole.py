@@ -27,12 +27,14 @@ class Calls:
 
     `functions` become calls of a function whose body is the layer's trace. `keep` become calls of a layer that the
     target has. `layout` is the order of axes in which the target gives arrays of rank 4 to a kept layer of the
-    user's; "" stands for the order that the layer's class sees.
+    user's; "" means the order that the layer's class sees. `choosable` says whether the user can name
+    types to keep.
     """
 
     functions: frozenset[str] = frozenset()
     keep: frozenset[str] = frozenset()
     layout: str = ""
+    choosable: bool = True
 
 
 def whole(
@@ -76,7 +78,7 @@ def _require_types(nodes: Sequence[Node], calls: Calls) -> None:
 
 
 class _WholeGraph:
-    """The graph of a whole network while it is built from traced nodes.
+    """The graph of a whole network, under construction from traced nodes.
 
     `values` maps the name of each value of the network to its value in the graph. `named` holds the values that
     have the name of a network's value already.
@@ -97,7 +99,7 @@ class _WholeGraph:
             if t.node.type in self.calls.keep:
                 results = self.kept(t)
             else:
-                _refuse_host_call(t)
+                _refuse_host_call(t, self.calls.choosable)
                 results = self.computed(t)
             for name, value in zip(t.node.outputs, results):
                 self.values[name] = value
@@ -191,23 +193,25 @@ class _WholeGraph:
         return graph
 
 
-def _refuse_host_call(t: TracedNode) -> None:
+def _refuse_host_call(t: TracedNode, can_keep: bool) -> None:
+    """Raise LayerError for a node without operators. can_keep: whether the user can keep its type."""
     if t.has_operators:
         return
+    keep = wording(f"keep=['{t.node.type}']", f"--keep {t.node.type}")
     if t.bound is not None and t.bound.definition.native_only:
         raise LayerError(
             f"a native kernel computes it ({t.bound.definition.origin}), which a file cannot hold. Give a NumPy "
-            "class of the type beside the library, or keep it for a runtime that has it: "
-            + wording(f"keep=['{t.node.type}']", f"--keep {t.node.type}"),
+            f"class of the type beside the library{f', or keep it for a runtime that has it: {keep}' * can_keep}",
             t.node.place,
         )
     own = t.bound is None or not t.bound.definition.built_in
-    remedy = "Write its forward so that it can be recorded, or keep" if own else "Keep"
-    raise LayerError(
-        f"runs in Python, which a file cannot hold: {t.reason}. {remedy} it for a runtime that has the layer: "
-        + wording(f"keep=['{t.node.type}']", f"--keep {t.node.type}"),
-        t.node.place,
-    )
+    others = [
+        *(["write its forward so that it can be recorded"] if own else []),
+        *([f"keep it for a runtime that has the layer: {keep}"] if can_keep else []),
+    ]
+    remedy = ", or ".join(others) or "give a class of the type whose forward can be recorded"
+    text = f"runs in Python, which a file cannot hold: {t.reason}. {remedy[0].upper()}{remedy[1:]}"
+    raise LayerError(text, t.node.place)
 
 
 def attributes_of(node: Node) -> dict[str, Any]:

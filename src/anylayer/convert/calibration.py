@@ -7,24 +7,23 @@ from typing import Any, overload
 
 from anylayer.compile.nodes import input_arrays
 from anylayer.errors import InputError, at, need
+from anylayer.graph.open_sizes import OpenSizes
 from anylayer.network import Array, TensorType
 
 Types = Mapping[str, TensorType | None]
-Opened = Mapping[str, Sequence[object]]
-"""Inputs with open sizes, and their shapes."""
 
 
 class CalibrationSets(Sequence[dict[str, Array]]):
     """The sets of inputs that a caller gives, as arrays of the network's types. Each is made when it is read.
 
     `given` holds a mapping from inputs to arrays per set; where the network has one input, an array is enough.
-    `types` are the types of the network's inputs. The sizes in `opened` may differ from those of the types.
+    `types` are the types of the network's inputs. The arrays of a set may have any of the open `sizes`.
     """
 
-    def __init__(self, given: Sequence[Any], types: Types, opened: Opened) -> None:
+    def __init__(self, given: Sequence[Any], types: Types, sizes: OpenSizes | None) -> None:
         rule = "calibrate must be a list of sets of inputs: [{'data': x}, ...]"
         need(isinstance(given, Sequence) and not isinstance(given, str), rule, InputError)
-        self.given, self.types, self.opened = given, types, opened
+        self.given, self.types, self.sizes = given, types, sizes
 
     def __len__(self) -> int:
         return len(self.given)
@@ -35,27 +34,30 @@ class CalibrationSets(Sequence[dict[str, Array]]):
     def __getitem__(self, index: slice) -> CalibrationSets: ...
     def __getitem__(self, index: int | slice) -> dict[str, Array] | CalibrationSets:
         if isinstance(index, slice):
-            return CalibrationSets(self.given[index], self.types, self.opened)
+            return CalibrationSets(self.given[index], self.types, self.sizes)
         found = self.given[index]
         with at(f"calibration set {index}"):
             if not isinstance(found, Mapping):
                 need(len(self.types) == 1, "a set must map the names of the inputs to arrays", InputError)
                 found = {next(iter(self.types)): found}
             arrays = input_arrays(self.types, found)
-            need_shapes(arrays, self.types, self.opened)
+            need_shapes(arrays, self.types, self.sizes)
         return arrays
 
     def __iter__(self) -> Iterator[dict[str, Array]]:
         return (self[i] for i in range(len(self.given)))
 
 
-def need_shapes(arrays: Mapping[str, Array], types: Types, opened: Opened) -> None:
-    """Raise InputError for an array whose shape is not that of its input."""
+def need_shapes(arrays: Mapping[str, Array], types: Types, sizes: OpenSizes | None) -> None:
+    """Raise InputError for an array whose shape its input does not have."""
+    opened = sizes.shapes if sizes is not None else {}
     for name, array in arrays.items():
         known = types.get(name)
         if name in opened:
-            fits, want = array.ndim == len(opened[name]), tuple(opened[name])
+            fits, want = array.ndim == len(opened[name]), tuple[Any, ...](map(str, opened[name]))
         else:
             want = known.shape if known is not None else array.shape
             fits = array.shape == want
         need(fits, f"input '{name}' has shape {array.shape}, expected {want}", InputError)
+    if sizes is not None:
+        sizes.stated().check({name: TensorType.of(array.shape, array.dtype) for name, array in arrays.items()})

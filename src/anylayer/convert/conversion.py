@@ -21,7 +21,7 @@ from anylayer.convert.verification import (
     tolerance_of,
     weak_checks,
 )
-from anylayer.errors import EngineError, FileError, InputError, need, need_name, within, writing
+from anylayer.errors import ConversionError, EngineError, FileError, InputError, need, need_name, within, writing
 from anylayer.network import Array, Network
 from anylayer.source import Source, Written
 from anylayer.writers import Writer
@@ -89,7 +89,7 @@ def convert(
     source's.
 
     Raises what tracing and the writer raise, FileError where a file cannot be written, and ConversionError where
-    an output differs. Then no file is left.
+    an output differs or the memory does not suffice. Then no file is left.
     """
     need_name(path, utf8=True)
     with writing(str(path)):
@@ -128,6 +128,10 @@ def convert(
             for file, target in targets.items():
                 target.parent.mkdir(parents=True, exist_ok=True)
                 file.replace(target)
+        except MemoryError as error:
+            raise ConversionError(
+                f"there is not enough memory to write and compare it: {error}", str(path)
+            ) from error
         finally:
             shutil.rmtree(folder, ignore_errors=True)
     return done

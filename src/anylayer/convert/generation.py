@@ -20,7 +20,7 @@ from anylayer.runtime.run import NumpyRunner
 _LINES = 12
 """The lines at the end of a failed test's output that the error shows."""
 _SAMPLES = 2
-"""The most sets of inputs that a project's own test has."""
+"""The largest number of sets of inputs that a project's own test has."""
 _SECONDS = 1800
 """Seconds that one command of a project's test may take."""
 
@@ -75,7 +75,7 @@ def generate(
     """
     need_name(folder, utf8=True)
     need_replaceable(folder, force)
-    job = replace(job, by_node=True)
+    job = replace(job, by_node=True, calls=replace(job.calls, choosable=False))
     notes: list[str] = []
     for candidate in _candidates(job, "batch" in target.OPTIONS):
         try:

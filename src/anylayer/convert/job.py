@@ -54,7 +54,14 @@ class Job:
             rewrite = partial(simplify, exact=True) if self.by_node else None
             return whole(self.network, self.definitions, self.types, outputs, self.calls, rewrite)
         traces = trace_open(
-            self.network, self.definitions, self.types, self.sizes, outputs, self.calls, by_node=self.by_node
+            self.network,
+            self.definitions,
+            self.types,
+            self.sizes,
+            outputs,
+            self.calls,
+            by_node=self.by_node,
+            relax=True,
         )
         return traces.source(None if self.by_node else simplify_sized)
 
@@ -79,8 +86,29 @@ class Job:
         guards of a source.
         """
         if sizes is None:
-            return [noise(dict(self.types), seed)]
-        return [noise(sizes.types(self.types, symbols), seed) for symbols in verified_sizes(sizes) or sizes.traced]
+            return [self._noise(dict(self.types), seed)]
+        return [
+            self._noise(sizes.types(self.types, symbols), seed)
+            for symbols in verified_sizes(sizes) or sizes.traced
+        ]
+
+    def _noise(self, types: Mapping[str, TensorType | None], seed: int) -> dict[str, Array]:
+        """Return seeded noise, with 0 and 1 for the inputs that a layer takes as indicators."""
+        found = noise(types, seed)
+        for name in _indicators(self.network, self.definitions) & {*found}:
+            found[name] = (found[name] > 0).astype(found[name].dtype)
+        return found
+
+
+def _indicators(network: Network, definitions: Definitions) -> set[str]:
+    """Return the values that layers take as indicators."""
+    return {
+        node.inputs[i]
+        for node in network.nodes
+        for definition in definitions.get(node.type, ())
+        for i in getattr(definition.cls, "indicators", ())
+        if i < len(node.inputs)
+    }
 
 
 def job_of(
@@ -111,8 +139,7 @@ def job_of(
     if batch is not None and batch is not False:
         types, sizes = _with_batch(network, types, sizes, batch)
     if "calibrate" in given:
-        opened = sizes.shapes if sizes is not None else {}
-        given["calibrate"] = CalibrationSets(given["calibrate"], types, opened)
+        given["calibrate"] = CalibrationSets(given["calibrate"], types, sizes)
     return Job(network, definitions, types, calls, given, sizes)
 
 

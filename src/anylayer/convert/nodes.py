@@ -24,7 +24,7 @@ _JUMPS = frozenset(
 class NodeError:
     """The error of a node's output in a file, relative to the root mean square of the source's output.
 
-    `added` is the part of it that the errors of the node's inputs do not have.
+    `added` is the part of the error that the node itself adds to the errors of its inputs.
     """
 
     name: str

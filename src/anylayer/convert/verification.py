@@ -39,7 +39,7 @@ _SUMS = frozenset(("Conv", "ConvTranspose", "MatMul", "Gemm", "LSTM", "GRU", "RN
 _MAX_SHALLOW_SUMS = 20
 """A network with more operators of _SUMS has the tolerance of deep networks."""
 _MIN_SPREAD = 0.01
-"""An output whose values lie closer together, relative to the largest one, hardly shows mistakes."""
+"""An output whose values differ by less than this share of the largest one hardly shows mistakes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +48,11 @@ class OutputCheck:
 
     `error` is the largest absolute difference, `scale` the largest absolute value of the source's output; in a
     file of int8 they are root mean squares (`rms`). `ok` is error <= tolerance * scale. `tolerance` is infinite
-    for an output in low precision that depends on jumps. `note` says what differs besides values: a shape, or
-    that the output is missing. `sizes` are the shapes of the inputs of this comparison where sizes are open.
-    `spread` is the difference of the source's largest and smallest value, None where it is not known. `run_by`
-    names what ran the file, where that is not the writer's RUNS.
+    for an output in low precision that depends on an operator with jumps (an arg-max, NMS). `note` says what
+    differs besides values: a shape, or that the output is missing. `sizes` are the shapes of the inputs of this
+    comparison where sizes are open. `spread` is the difference of the source's largest and smallest value, None
+    where it is not known. `run_by` names the runtime that ran the file, where it is another one than the writer's
+    RUNS.
     """
 
     name: str
@@ -235,7 +236,7 @@ def _sums(graph: Graph) -> int:
 
 
 def _run_file(run: Run, written: Written, given: Mapping[str, Array]) -> dict[str, Array]:
-    """Return the outputs of a file by their names in it, for inputs by their names in the source."""
+    """Run a file, and return its outputs by their names in the file. `inputs` have their names in the source."""
     feed = {}
     for name, array in given.items():
         transposed = _as_written(name, array, written)

@@ -52,18 +52,8 @@ _VIEWS = frozenset(("Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity"))
 _ELEMENTWISE = frozenset(
     (
         *("Add", "Sub", "Mul", "Div", "Neg", "Abs", "Max", "Min", "Clip", "Where", "Sqrt", "Cast", "Relu", "Pow"),
-        *(
-            "Reshape",
-            "Transpose",
-            "Slice",
-            "Split",
-            "Squeeze",
-            "Unsqueeze",
-            "Expand",
-            "Concat",
-            "Gather",
-            "Identity",
-        ),
+        *("Reshape", "Transpose", "Slice", "Split", "Squeeze", "Unsqueeze", "Expand", "Concat", "Identity", "Pad"),
+        *("Gather", "GatherElements", "GatherND", "ScatterElements", "ScatterND", "Tile"),
     )
 )
 """Operators of which each result depends on one element of each input."""
@@ -91,7 +81,7 @@ class Corrected:
 
 
 class Corrector(Rewriter):
-    """The corrected graph while it is made.
+    """A corrected graph under construction.
 
     checking: whether the graph may have checks.
 
@@ -117,13 +107,13 @@ class Corrector(Rewriter):
     @cached_property
     def before_steps(self) -> set[Value]:
         """The float values of the old graph whose last bits can decide a floor, a comparison or a cast to
-        integers.
+        integers or booleans.
 
         They do so through operators that keep each element apart.
         """
 
         def is_step(o: Op) -> bool:
-            cast = o.op == "Cast" and o.outputs[0].dtype.kind in "iu"
+            cast = o.op == "Cast" and o.outputs[0].dtype.kind in "iub"
             return not o.domain and (cast or o.op in _STEPS)
 
         return values_before(self._old.ops, is_step, lambda o: not o.domain and o.op in _ELEMENTWISE, kind="f")

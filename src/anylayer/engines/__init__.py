@@ -25,6 +25,15 @@ class Program(Protocol):
         """Compute the outputs. An array in `out` is written to and returned for its output."""
 
 
+@runtime_checkable
+class KeepsOutputs(Program, Protocol):
+    """A compiled graph that can leave outputs in the memory of its device, for other programs on this device."""
+
+    def keep(self, outputs: Collection[int]) -> None:
+        """Leave these outputs, by index, on the device. A call returns a value for each that is not an array, and
+        that only programs of the same engine on the same device take as an input."""
+
+
 @dataclass(frozen=True, slots=True)
 class Counter:
     """What an engine has measured of one node of its own graph.
@@ -63,7 +72,8 @@ class CountedProgram(Program, Protocol):
 
 class Engine(Protocol):
     """A module that compiles graphs. One that measures its nodes has a function `counted`: see `counting`. One
-    that can run native layers inside its graphs has a function `embeds`: see `embedding`.
+    that can run native layers inside its graphs has a function `embeds`: see `embedding`. One whose threads spin
+    after a call has a function `compile_alongside`: see `alongside`.
 
     PRECISIONS: the precisions in which it can compute, including "float32".
     GENERAL: whether it runs every graph, each operator as the graph has it. An engine that is not general runs
@@ -86,16 +96,23 @@ class Engine(Protocol):
 
 @runtime_checkable
 class HasDevices(Engine, Protocol):
-    """An engine that also computes on other devices than the CPU."""
+    """An engine that computes on other devices than the CPU.
+
+    DEVICE_PRECISIONS: the precisions in which it can compute there.
+    ON_CPU: whether it also computes on the CPU. `compile` of one that does not is for its first device.
+    """
+
+    DEVICE_PRECISIONS: Collection[str]
+    ON_CPU: bool
 
     def devices(self) -> list[str]:
-        """Return the other devices that are there, for example ["cuda"]."""
+        """Return the other devices that are available, for example ["cuda"]."""
 
     def compile_on(self, graph: Graph, device: str, threads: int | None, precision: str) -> Program:
         """Compile a graph for a device: one of `devices`, with a number for several of a kind ("cuda:1"), or
         "gpu".
 
-        Nothing of it runs on the CPU without a warning. Raises EngineError where the device is not there.
+        Nothing of it runs on the CPU without a warning. Raises EngineError where the device is not available.
         """
 
 
@@ -117,22 +134,32 @@ def installed(device: str = "") -> dict[str, Engine]:
         except EngineError:
             continue
         own = engine.devices() if isinstance(engine, HasDevices) and device != "cpu" else []
-        if device in ("", "cpu"):
+        if device in ("", "cpu") and is_on_cpu(engine):
             found[name] = engine
         for one in own if device in ("", "gpu") else [device] * any(device.startswith(one) for one in own):
             found[f"{name}@{one}"] = load_engine(f"{name}@{one}")
     return dict(sorted(found.items(), key=lambda item: not item[1].GENERAL))
 
 
+def is_on_cpu(engine: Engine) -> bool:
+    """Return whether an engine computes on the CPU."""
+    return not isinstance(engine, HasDevices) or engine.ON_CPU
+
+
 def on_device(engine: str, device: str | None) -> str:
     """Return the name of an engine on a device: "onnxruntime@cuda". None or "" means that none is chosen.
 
-    Raises InputError where the name of the engine has a device already.
+    Raises InputError where the name of the engine has a device already, and EngineError for the CPU where the
+    engine computes on GPUs only.
     """
     if not device:
         return engine
     need("@" not in engine, f"engine '{engine}' has a device already, so '{device}' cannot be another", InputError)
-    return engine if device.lower() == "cpu" and engine != "auto" else f"{engine}@{device.lower()}"
+    if device.lower() != "cpu" or engine == "auto":
+        return f"{engine}@{device.lower()}"
+    only_gpus = engine in engines() and not is_on_cpu(load_engine(engine))
+    need(not only_gpus, f"engine '{engine}' computes on GPUs only, not on the CPU", EngineError)
+    return engine
 
 
 def counting(name: str) -> Callable[[Graph, int | None], CountedProgram] | None:
@@ -144,8 +171,21 @@ def counting(name: str) -> Callable[[Graph, int | None], CountedProgram] | None:
 
 def embedding(name: str) -> Callable[[NativeNode], bool] | None:
     """Return the function `embeds(kernel)` of an engine, which says whether the engine can run a native layer as
-    an operator of its graphs: see compile.plan.with_native_operators. Return None for an engine that cannot."""
-    found: Callable[[NativeNode], bool] | None = getattr(load_engine(name), "embeds", None)
+    an operator of its graphs: see compile.plan.with_native_operators. On another device than the CPU it is
+    `embeds_on(kernel)`. Return None for an engine that cannot."""
+    engine = load_engine(name)
+    if isinstance(engine, _OnDevice):
+        found: Callable[[NativeNode], bool] | None = getattr(engine.engine, "embeds_on", None)
+    else:
+        found = getattr(engine, "embeds", None)
+    return found
+
+
+def alongside(engine: Engine) -> Callable[[Graph, int | None, str], Program]:
+    """Return the function that compiles a graph for a plan in which other engines run the graphs before and after
+    it: the engine's `compile_alongside`, or its `compile` where it has none. The threads of such a program do not
+    spin after a call."""
+    found: Callable[[Graph, int | None, str], Program] = getattr(engine, "compile_alongside", engine.compile)
     return found
 
 
@@ -156,7 +196,7 @@ class _OnDevice:
     engine: HasDevices
     device: str
     PRECISIONS: Collection[str]
-    GENERAL: bool = True
+    GENERAL: bool
 
     def suits(self, graphs: Sequence[Graph]) -> bool:
         """Return whether engine "auto" measures it: see Engine.suits."""
@@ -175,7 +215,7 @@ def load_engine(name: str) -> Engine:
         engine = load_engine(name)
         if not isinstance(engine, HasDevices):
             raise EngineError(f"engine '{name}' computes on the CPU only, not on device '{device}'")
-        return _OnDevice(engine, device, engine.PRECISIONS)
+        return _OnDevice(engine, device, engine.DEVICE_PRECISIONS, engine.GENERAL)
     known = engines()
     if name not in known:
         raise EngineError(f"there is no engine '{name}'{nearest(name, known)}; engines: numpy, {', '.join(known)}")

@@ -6,7 +6,7 @@ import tempfile
 import threading
 import warnings
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from anylayer.errors import EngineError
 from anylayer.graph import Graph
 from anylayer.libraries.onnxruntime import ort
 from anylayer.network import Array
-from anylayer.writers.onnx import to_onnx
+from anylayer.writers.onnx import to_half, to_onnx
 
 PROVIDER = "CUDAExecutionProvider"
 _INSTALL = (
@@ -32,9 +32,11 @@ def has_cuda() -> bool:
 
 
 class CudaProgram:
-    """A session of ONNX Runtime on a GPU for one graph. Inputs and outputs are arrays in the CPU's memory.
+    """A session of ONNX Runtime on a GPU for one graph.
 
-    Operators that the session places on the CPU are named in a warning. A GPU that cannot be used is an error.
+    Inputs and outputs are arrays in the CPU's memory, except those outputs that `keep` names: they stay in the
+    GPU's memory, and the next program takes them from there. Operators that the session places on the CPU are
+    named in a warning. A GPU that cannot be used is an error.
     """
 
     def __init__(
@@ -42,6 +44,7 @@ class CudaProgram:
         graph: Graph,
         number: int,
         options: Any,
+        precision: str,
         weights: Callable[[Graph, Path], Any],
         disabled: Callable[[Graph], list[str]],
     ) -> None:
@@ -50,19 +53,18 @@ class CudaProgram:
         ort.preload_dlls()
         graph = corrected(graph, "onnxruntime").graph
         options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
-        providers = [(PROVIDER, {"device_id": number}), "CPUExecutionProvider"]
+        # TF32, which NVIDIA's GPUs use for float32 by default, keeps 10 bits of the inputs' mantissas.
+        providers = [(PROVIDER, {"device_id": number, "use_tf32": 0}), "CPUExecutionProvider"]
         try:
             with tempfile.TemporaryDirectory(prefix="anylayer-") as name:
-                folder = Path(name)
-                filed = weights(graph, folder)
-                (folder / filed.FILE).write_bytes(b"")
-                (folder / "model.onnx").write_bytes(to_onnx(graph, external=filed).SerializeToString())
                 self._session = ort.InferenceSession(
-                    str(folder / "model.onnx"),
+                    _file(graph, precision, Path(name), weights),
                     options,
                     providers=providers,
                     disabled_optimizers=disabled(graph),
                 )
+        except EngineError:
+            raise
         except Exception as error:
             raise EngineError(
                 f"engine 'onnxruntime' refuses the graph on device 'cuda:{number}': {error}"
@@ -76,20 +78,63 @@ class CudaProgram:
         self._inputs = [i.name for i in self._session.get_inputs()]
         self._outputs = [o.name for o in self._session.get_outputs()]
         self._shapes = output_shapes(graph.outputs)
+        self._number = number
+        self._kept: frozenset[int] = frozenset()
         self._lock = threading.Lock()
 
-    def __call__(self, inputs: Sequence[Array], out: Sequence[Array | None] | None = None) -> list[Array]:
+    def keep(self, outputs: Collection[int]) -> None:
+        """Leave these outputs, by index, in the GPU's memory: see engines.KeepsOutputs."""
+        self._kept = frozenset(outputs)
+
+    def __call__(self, inputs: Sequence[Any], out: Sequence[Array | None] | None = None) -> list[Any]:
         try:
             with self._lock:
-                results: list[Array] = self._session.run(self._outputs, dict(zip(self._inputs, inputs)))
+                results = self._run(inputs)
         except Exception as error:
             raise EngineError(f"engine 'onnxruntime' stops: {error}") from error
         need_shapes("onnxruntime", results, self._shapes)
         for i, buffer in enumerate(out or ()):
-            if buffer is not None:
+            if buffer is not None and i not in self._kept:
                 np.copyto(buffer, results[i])
                 results[i] = buffer
         return results
+
+    def _run(self, inputs: Sequence[Any]) -> list[Any]:
+        """Run the session on arrays and values of the GPU. Return an array or a KeptOutput per output."""
+        binding = self._session.io_binding()
+        for name, given in zip(self._inputs, inputs):
+            if isinstance(given, KeptOutput):
+                binding.bind_ortvalue_input(name, given.value)
+            else:
+                binding.bind_cpu_input(name, np.asarray(given, order="C"))
+        for i, name in enumerate(self._outputs):
+            binding.bind_output(name, *(("cuda", self._number) if i in self._kept else ()))
+        binding.synchronize_inputs()
+        self._session.run_with_iobinding(binding)
+        binding.synchronize_outputs()
+        values = binding.get_outputs()
+        return [KeptOutput(v) if i in self._kept else v.numpy() for i, v in enumerate(values)]
+
+
+class KeptOutput:
+    """An output of a program in the GPU's memory, which only other programs on this GPU read."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+        self.shape = tuple(value.shape())
+
+
+def _file(graph: Graph, precision: str, folder: Path, weights: Callable[[Graph, Path], Any]) -> str:
+    """Write the model of a graph, and return its path. `weights` puts large ones into a file of their own."""
+    path = folder / "model.onnx"
+    if precision == "float16":
+        model = to_half(graph)
+    else:
+        filed = weights(graph, folder)
+        (folder / filed.FILE).write_bytes(b"")
+        model = to_onnx(graph, external=filed)
+    path.write_bytes(model.SerializeToString())
+    return str(path)
 
 
 def _warn_of_cpu(session: Any) -> None:

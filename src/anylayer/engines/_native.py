@@ -16,9 +16,11 @@ def native_layers(graph: Graph) -> list[Any]:
     return [o.attrs["kernel"] for o in graph.ops if o.domain == NATIVE_DOMAIN]
 
 
-def with_calls(graph: Graph, numbers: Sequence[int]) -> Graph:
-    """Return the graph with a number for each native layer, as the attribute `call` of its operator."""
+def with_calls(graph: Graph, numbers: Sequence[int], operator: str = "NativeLayer") -> Graph:
+    """Return the graph with a number for each native layer, as the attribute `call` of its `operator`."""
     made = copy.copy(graph)
     left: Iterator[int] = iter(numbers)
-    made.ops = [replace(o, attrs={"call": next(left)}) if o.domain == NATIVE_DOMAIN else o for o in graph.ops]
+    made.ops = [
+        replace(o, op=operator, attrs={"call": next(left)}) if o.domain == NATIVE_DOMAIN else o for o in graph.ops
+    ]
     return made

@@ -23,7 +23,7 @@ from anylayer.engines._onnxruntime_profile import Profiler
 from anylayer.engines._outputs import need_shapes, output_shapes
 from anylayer.errors import EngineError
 from anylayer.graph import Graph, Value
-from anylayer.kernels.embedding import Embedding, Errors, has_operator, is_embeddable
+from anylayer.kernels.embedding import EmbeddedLibrary, Errors, is_embeddable
 from anylayer.layer.native import NativeNode
 from anylayer.libraries.onnx import with_outputs
 from anylayer.libraries.onnxruntime import ort
@@ -31,7 +31,9 @@ from anylayer.network import Array, TensorType
 from anylayer.writers.onnx import to_onnx
 
 PRECISIONS = ("float32",)
+DEVICE_PRECISIONS = ("float32", "float16")
 GENERAL = True
+ON_CPU = True
 _SHARED_BYTES = 1 << 16
 """Weights of this size or more are shared with NumPy instead of copied into the protobuf."""
 _MAX_OPERATORS = 20_000
@@ -144,15 +146,19 @@ def _harmful_optimizers(graph: Graph) -> list[str]:
 
 
 class OnnxRuntimeProgram:
-    """A session of ONNX Runtime for one graph."""
+    """A session of ONNX Runtime for one graph. Its threads spin for a while after a call, unless it `rests`."""
 
-    def __init__(self, graph: Graph, threads: int | None, profiler: Profiler | None = None) -> None:
+    def __init__(
+        self, graph: Graph, threads: int | None, profiler: Profiler | None = None, *, rests: bool = False
+    ) -> None:
         graph = corrected(graph, "onnxruntime").graph
         need_compilable(graph, "onnxruntime", _MAX_OPERATORS)
         options = _silent()
         options.intra_op_num_threads = threads or 0
+        if rests:
+            options.add_session_config_entry("session.force_spinning_stop", "1")
         self._errors = Errors()
-        self._embedded = [Embedding(layer, threads, self._errors) for layer in native_layers(graph)]
+        self._embedded = [EmbeddedLibrary(layer, threads, self._errors) for layer in native_layers(graph)]
         if self._embedded:
             graph = with_calls(graph, [embedded.address for embedded in self._embedded])
         if profiler is not None:
@@ -203,7 +209,9 @@ class OnnxRuntimeProgram:
             else:
                 results = self._session.run(self._outputs, dict(zip(self._inputs, inputs)))
         except Exception as error:
-            raise self._errors.taken(str(error)) or EngineError(f"engine 'onnxruntime' stops: {error}") from error
+            raise self._errors.named_in(str(error)) or EngineError(
+                f"engine 'onnxruntime' stops: {error}"
+            ) from error
         need_shapes("onnxruntime", results, self._shapes)
         return results
 
@@ -293,12 +301,17 @@ def suits(graphs: Sequence[Graph]) -> bool:
 
 def embeds(kernel: NativeNode) -> bool:
     """Return whether a native layer can be an operator of a session: see engines.embedding."""
-    return is_embeddable(kernel) and has_operator(kernel)
+    return is_embeddable(kernel)
 
 
 def compile(graph: Graph, threads: int | None = None, precision: str = "float32") -> OnnxRuntimeProgram:
     """Compile a graph: see Engine.compile."""
     return OnnxRuntimeProgram(graph, threads)
+
+
+def compile_alongside(graph: Graph, threads: int | None = None, precision: str = "float32") -> OnnxRuntimeProgram:
+    """Compile a graph for a plan with other engines: see engines.alongside."""
+    return OnnxRuntimeProgram(graph, threads, rests=True)
 
 
 def devices() -> list[str]:
@@ -310,7 +323,7 @@ def compile_on(graph: Graph, device: str, threads: int | None, precision: str) -
     """Compile a graph for a GPU: see engines.HasDevices."""
     number = device_number("onnxruntime", device, "cuda")
     need_compilable(graph, "onnxruntime", _MAX_OPERATORS)
-    return CudaProgram(graph, number, _silent(), _FiledWeights, _harmful_optimizers)
+    return CudaProgram(graph, number, _silent(), precision, _FiledWeights, _harmful_optimizers)
 
 
 def counted(graph: Graph, threads: int | None) -> CountedProgram:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +19,15 @@ from anylayer.engines._counting import TimedProgram
 from anylayer.engines._devices import device_number
 from anylayer.engines._narrowing import narrowed, need_range
 from anylayer.engines._native import native_layers, with_calls
-from anylayer.engines._openvino_native import Calls
+from anylayer.engines._openvino_gpu import OPERATOR, PluginKernels, fits_plugin
+from anylayer.engines._openvino_native import has_operation
 from anylayer.engines._openvino_profile import PerformanceCounts
 from anylayer.engines._outputs import need_shapes, output_shapes
 from anylayer.engines._recycling import ArrayHolder, Recycled
 from anylayer.errors import EngineError, need
 from anylayer.graph import Graph, Value
 from anylayer.graph.sizes import is_static
-from anylayer.kernels.embedding import is_embeddable
+from anylayer.kernels.embedding import EmbeddedLibrary, Errors, is_embeddable
 from anylayer.layer.native import NativeNode
 from anylayer.libraries.openvino import ov, read_onnx, shared_core
 from anylayer.network import Array
@@ -33,7 +35,9 @@ from anylayer.writers.onnx import to_onnx
 from anylayer.writers.onnx.model import Lifted
 
 PRECISIONS = {"float32": "f32", "bfloat16": "bf16", "float16": "f16"}
+DEVICE_PRECISIONS = PRECISIONS
 GENERAL = True
+ON_CPU = True
 _SHARED_BYTES = 1 << 16
 """Weights of this size or more are shared with NumPy instead of copied into the protobuf."""
 _DIRECT_BYTES = 1 << 14
@@ -43,7 +47,8 @@ _MAX_OPERATORS = 3000
 _TINY_VALUES = 1 << 12
 """A graph whose arrays have fewer values in total runs on one thread."""
 _SIZES_CACHED = 16
-"""For how many sizes of the inputs OpenVINO keeps the code that it has generated, where sizes are open."""
+"""The number of sizes of the inputs for which OpenVINO keeps the code that it has generated, where sizes are
+open."""
 _MAX_CACHED = 5000
 """OpenVINO's own limit on pieces of code. At 750 sizes of det1 a process grows by 380 MiB, with ours by 200."""
 _DIVISION = "nonconvertable_divide_0"
@@ -87,9 +92,16 @@ class OpenVinoProgram:
         }
         if device == "CPU":
             config["ENABLE_CPU_PINNING"] = False
-        self._calls = Calls(native_layers(graph), threads)
-        self._failures = self._calls.failures
-        graph = with_calls(graph, self._calls.numbers)
+        self._errors = Errors()
+        layers = native_layers(graph)
+        self._embedded: list[EmbeddedLibrary] = []
+        self._kernels = PluginKernels(layers if device != "CPU" else [])
+        if device == "CPU":
+            self._embedded = [EmbeddedLibrary(layer, threads, self._errors) for layer in layers]
+            graph = with_calls(graph, [embedded.address for embedded in self._embedded])
+        else:
+            graph = with_calls(graph, self._kernels.numbers, OPERATOR)
+            config.update(self._kernels.config)
         threads = 1 if _tiny(graph) else threads
         if threads and device == "CPU":
             config["INFERENCE_NUM_THREADS"] = threads
@@ -105,7 +117,12 @@ class OpenVinoProgram:
         self._narrowed = narrowed(graph.inputs, inputs=True), narrowed(graph.outputs, inputs=False)
         self._weights: list[Array] = []
         try:
-            self._model = shared_core().compile_model(self._read(graph, fixed.divisions), device, config)
+            model = self._read(graph, fixed.divisions)
+            compile_ = partial(shared_core().compile_model, model, device, config)
+            self._model = compile_()
+            # The model holds the weights, so it is kept only where it may have to be compiled again.
+            self._compile = compile_ if model.is_dynamic() else None
+            self._waits = device == "CPU" and _loses_errors(self._model) and _can_fail(graph, model)
         except Exception as error:
             raise EngineError(f"engine 'openvino' refuses the graph: {error}") from error
         places = {name: i for i, port in enumerate(self._model.inputs) for name in port.get_names()}
@@ -129,6 +146,7 @@ class OpenVinoProgram:
         """
         lifted = Lifted(_SHARED_BYTES)
         model = read_onnx(to_onnx(graph, lift=lifted).SerializeToString())
+        self._kernels.need_only_these(model)
         exact = {v.name for v in divisions}
         for node in model.get_ops():
             if node.get_type_name() == "Divide" and node.get_friendly_name() in exact:
@@ -152,18 +170,16 @@ class OpenVinoProgram:
             need_range(inputs, self._narrowed[0], "input")
         if self._checks and out is not None:
             out = [*out, None]
-        failures, before = self._failures, self._failures.count
+        errors, before = self._errors, self._errors.count
         try:
-            request = getattr(self._local, "request", None)
-            if request is None:
-                request = self._local.request = _Request(self._model, self._places, self._dtypes)
-                if self._counts is not None:
-                    self._counts.read = request.profile
-            results = request.run(inputs, out)
+            results = self._request().run(inputs, out)
         except Exception as error:
-            raise EngineError(f"engine 'openvino' stops: {error}") from error
-        if failures.count != before and failures.last is not None:
-            raise failures.last
+            if self._compile is not None:
+                self._local, self._model = threading.local(), None
+            raise errors.since(before) or EngineError(f"engine 'openvino' stops: {error}") from error
+        failed = errors.since(before)
+        if failed is not None:
+            raise failed
         for i, nothing in self._empty:
             results[i] = nothing.copy() if out is None or out[i] is None else results[i]
         need_shapes("openvino", results, self._expected)
@@ -172,6 +188,22 @@ class OpenVinoProgram:
         if self._narrowed[1]:
             need_range(results, self._narrowed[1], "output")
         return results
+
+    def _request(self) -> _Request:
+        """Return the request of this thread.
+
+        The model is compiled again after an error: OpenVINO 2026.4 repeats an error of Reshape in every later call
+        of a model of dynamic sizes.
+        """
+        local = self._local
+        request: _Request | None = getattr(local, "request", None)
+        if request is None:
+            if self._model is None and self._compile is not None:
+                self._model = self._compile()
+            request = local.request = _Request(self._model, self._places, self._dtypes, self._waits)
+            if self._counts is not None:
+                self._counts.read = request.profile
+        return request
 
     def _need_passed(self, flags: Array) -> None:
         """Raise EngineError where a check in the graph has failed. `flags` has one boolean per check."""
@@ -188,8 +220,11 @@ class _Request:
     21 us if its tensors are set in each call.
     """
 
-    def __init__(self, model: Any, places: Sequence[int | None], dtypes: Sequence[np.dtype[Any]]) -> None:
+    def __init__(
+        self, model: Any, places: Sequence[int | None], dtypes: Sequence[np.dtype[Any]], waits: bool
+    ) -> None:
         self._request = model.create_infer_request()
+        self._infer = partial(_infer_and_wait if waits else _infer, self._request)
         self._dtypes = list(dtypes)
         self._small_inputs: list[tuple[int, Array]] = []
         self._large_inputs: list[tuple[int, int]] = []
@@ -237,10 +272,10 @@ class _Request:
                 self._bind(i, place, inputs[i])
         feed = {place: inputs[i] for i, place in self._other_inputs} if self._other_inputs else None
         if out is None and self._copies_all:
-            self._request.infer(feed, True, True)
+            self._infer(feed)
             return [own.copy() for own in self._own if own is not None]
         arrays = self._targets(out)
-        results = self._request.infer(feed, True, True)
+        results = self._infer(feed)
         return [self._output(i, array, results) for i, array in enumerate(arrays)]
 
     def _bind(self, i: int, place: int, array: Array) -> None:
@@ -280,6 +315,37 @@ class _Request:
         return array
 
 
+def _infer(request: Any, feed: Any) -> Any:
+    """Run a request, and return its outputs by number."""
+    return request.infer(feed, True, True)
+
+
+def _infer_and_wait(request: Any, feed: Any) -> Any:
+    """Run a request in OpenVINO's own thread, wait for it, and return its outputs by number: see _loses_errors."""
+    request.start_async(feed, None, True)
+    request.wait()
+    return [tensor.data for tensor in request.output_tensors]
+
+
+def _loses_errors(compiled: Any) -> bool:
+    """Return whether `infer` of a model compiled for the CPU loses errors.
+
+    With one thread, OpenVINO 2026.4 drops each exception that `infer` meets within the model, for example for
+    shapes that do not fit, and returns memory that was never written; a later model can crash. `start_async` and
+    `wait` raise it.
+    """
+    return bool(compiled.get_property("INFERENCE_NUM_THREADS") == 1)
+
+
+def _can_fail(graph: Graph, model: Any) -> bool:
+    """Return whether a call of the model can raise an error that depends on the data: a shape or an integer
+    argument is computed.
+    """
+    return model.is_dynamic() or any(
+        v is not None and v.const is None and v.dtype.kind in "iu" for o in graph.ops for v in o.inputs[1:]
+    )
+
+
 def _tiny(graph: Graph) -> bool:
     """Return whether the graph computes so little that one thread is faster than several.
 
@@ -313,7 +379,13 @@ def embeds(kernel: NativeNode) -> bool:
     """Return whether a native layer can be an operation of a model: see engines.embedding. OpenVINO may narrow
     other element types than float32, and skips operations without elements."""
     types = [*getattr(kernel, "types", ()), *kernel.outputs]
-    return is_embeddable(kernel) and all(t.dtype == np.float32 and 0 not in t.shape for t in types)
+    plain = all(t.dtype == np.float32 and 0 not in t.shape for t in types)
+    return is_embeddable(kernel) and plain and has_operation()
+
+
+def embeds_on(kernel: NativeNode) -> bool:
+    """Return whether the GPU plugin can compute a native layer."""
+    return fits_plugin(kernel)
 
 
 def compile(graph: Graph, threads: int | None = None, precision: str = "float32") -> OpenVinoProgram:
@@ -363,13 +435,14 @@ def open_file(path: Path, values: Collection[str] = ()) -> Callable[[Mapping[str
     except Exception as error:
         raise EngineError(f"engine 'openvino' refuses the file: {error}", path.name) from error
     known = {name for port in model.inputs for name in port.get_names()}
+    infer = _infer_and_wait if _loses_errors(model) else _infer
 
     def run(inputs: Mapping[str, Array]) -> dict[str, Array]:
         feed = {name: array for name, array in inputs.items() if name in known}
         try:
-            results = model.create_infer_request().infer(feed)
+            results = infer(model.create_infer_request(), feed)
         except Exception as error:
             raise EngineError(f"engine 'openvino' stops: {error}", path.name) from error
-        return {name: np.array(results[port]) for port in model.outputs for name in port.get_names()}
+        return {name: np.array(results[i]) for i, port in enumerate(model.outputs) for name in port.get_names()}
 
     return run

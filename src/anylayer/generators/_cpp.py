@@ -1,4 +1,5 @@
-"""Text from files in C++: identifiers, string literals and comments that cannot bring code with them."""
+"""Write text from a network's file into C++: identifiers, string literals and comments, none of which can become
+code."""
 
 from __future__ import annotations
 
@@ -28,11 +29,11 @@ KEYWORDS = frozenset(_WORDS.split())
 
 
 _PLAIN = frozenset(f"{ascii_letters}{digits} _.,:;=()/-+[]")
-"""The characters that stand in a string literal as they are."""
+"""The characters that need no escape in a string literal."""
 
 
 def names() -> Names:
-    """Return the identifiers of a C++ file, without any so far."""
+    """Return an empty set of identifiers for a C++ file."""
     return Names(KEYWORDS)
 
 
@@ -44,7 +45,7 @@ def string(text: str) -> str:
 
 
 def line_comment(text: str) -> str:
-    """Return a text for a `//` comment. It cannot continue on the next line, by a trigraph neither."""
+    """Return a text for a `//` comment. It cannot continue on the next line, not even by a trigraph."""
     return re.sub(r"\?(?=\?)", "? ", comment(text))
 
 

@@ -6,15 +6,18 @@ for all sizes that the layer's own shape logic allows, and refuses other ones by
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from anylayer.errors import LayerError, at, need
 from anylayer.generators._cpp import describer, line_comment, names, string
 from anylayer.graph import Graph, Value
+from anylayer.layer import Bound
 from anylayer.layer.opencv import opencv_params
-from anylayer.loops import PRELUDE, TYPES, Code, Opened, lower, opened, table_text, to_cpp
+from anylayer.loops import PRELUDE, TYPES, CppFunction, Opened, lower, opened, table_text, to_cpp
 from anylayer.loops.lowering import size_of
+from anylayer.loops.parameters import ParamNumber
 from anylayer.network import Flag
 from anylayer.source import Source, TracedNode
 
@@ -22,7 +25,7 @@ DOMAIN = "layers"
 """The domain of the operators."""
 _INDENT = "    "
 _LARGEST = 1 << 20
-"""The most elements of a constant that stands in source code."""
+"""The largest number of elements of a constant in source code."""
 _NUMBERS = {
     "float32": 1, "uint8": 2, "int8": 3, "uint16": 4, "int16": 5, "int32": 6, "int64": 7, "bool": 9, "float64": 11,
     "uint32": 12, "uint64": 13,
@@ -31,38 +34,45 @@ _NUMBERS = {
 
 
 @dataclass(slots=True)
-class _Kernel:
-    """A case of a layer type: the name of its operator, its loops, and what it is for."""
+class OperatorCase:
+    """A case of a layer type: the name of its operator, its loops, and what it is for.
+
+    `params` are the texts of the attributes of the first layer. `free` maps those that the code reads, rather than
+    compares, to how many numbers they have. `blobs` are the shapes of the blobs that are inputs.
+    """
 
     name: str
     type: str
-    code: Code
+    code: CppFunction
     source: Opened
+    bound: Bound
     about: str
     params: dict[str, str]
+    free: dict[str, int]
+    blobs: list[tuple[int, ...]]
 
 
 class Operators:
-    """The operators of a project while they are written.
+    """The operators of a project under construction.
 
-    dtypes: the element types that the runtime passes to operators unchanged, () for all. params: whether the
-    params of a layer are attributes of its call, as texts.
+    The params of a layer are attributes of its call, as texts. The operator reads those that the layer's code only
+    computes with, and refuses other values of the others. Blobs that the code only computes with are inputs.
+
+    dtypes: the element types that the runtime passes to operators unchanged, () for all.
     """
 
-    def __init__(
-        self, source: Source, types: Collection[str], dtypes: Sequence[str] = (), params: bool = False
-    ) -> None:
-        self._source, self._types, self._dtypes, self._params = source, types, dtypes, params
+    def __init__(self, source: Source, types: Collection[str], dtypes: Sequence[str] = ()) -> None:
+        self._source, self._types, self._dtypes = source, types, dtypes
         self._names = names()
-        self._kernels: dict[str, _Kernel] = {}
+        self._cases: dict[str, OperatorCase] = {}
         self._values: dict[str, Value | None] = {"": None}
         self.notes: list[str] = []
         self.graph = self._network()
 
     @property
-    def operators(self) -> list[str]:
-        """The names of the operators."""
-        return [kernel.name for kernel in self._kernels.values()]
+    def cases(self) -> list[OperatorCase]:
+        """The operators."""
+        return list(self._cases.values())
 
     def _network(self) -> Graph:
         """Return the network as a graph with a call of an operator for each layer of the chosen types."""
@@ -96,46 +106,51 @@ class Operators:
             if kind is not None and self._dtypes:
                 known = kind.dtype.name in self._dtypes
                 need(known, f"an array is {kind.dtype}; operators take and give {' and '.join(self._dtypes)}")
-        kernel = self._kernel(t)
+        kernel, params = self._kernel(t)
+        values += [graph.constant(t.node.blobs[i], trusted=True) for i in kernel.code.blobs]
         types = [(kind.shape, kind.dtype) for kind in t.outputs if kind is not None]
         return graph.emit(
             kernel.name,
             values,
             types,
-            dict(kernel.params),
+            params,
             scope=t.node.name,
             place=t.node.place,
             domain=DOMAIN,
             kept=True,
         )
 
-    def _kernel(self, t: TracedNode) -> _Kernel:
-        """Return the operator of a layer. Equal loops are one operator."""
+    def _kernel(self, t: TracedNode) -> tuple[OperatorCase, dict[str, str]]:
+        """Return the operator of a layer, and the attributes of its call. Equal loops are one operator."""
         if t.bound is None or t.bound.definition.native_only:
             raise LayerError("it has no class in NumPy; give one with -l")
-        source = opened(t.bound)
+        texts = _params(t)
+        source = opened(t.bound, free_params=True)
         program = lower(source)
-        texts = _params(t) if self._params else {}
-        plain = repr((t.node.type, to_cpp(program, "kernel").text, texts))
+        plain = to_cpp(program, "kernel")
+        read = Counter(p.name for p in plain.params)
+        counts = {name: text.count(",") + 1 for name, text in texts.items()}
+        free = {name: n for name, n in counts.items() if read[name] == n}
+        if set(read) - free.keys():  # a number of a param that cannot be an attribute
+            source, free = opened(t.bound), {}
+            program = lower(source)
+            plain = to_cpp(program, "kernel")
+        blobs = [t.node.blobs[i].shape for i in plain.blobs]
+        fixed = {name: text for name, text in texts.items() if name not in free}
         tables = [b.data.tobytes() for b in program.buffers if b.data is not None]
-        key = plain + repr([hash(data) for data in tables]) if tables else plain
-        known = self._kernels.get(key)
-        if known is not None:
-            return known
-        name = self._names.new(t.node.type, "Layer")
-        code = to_cpp(program, f"{name}_kernel", describer(t.bound))
-        params = ", ".join(f"{n}={v}" for n, v in opencv_params(t.node.params, t.node.defaults).items())
-        shapes = ", ".join(f"({', '.join(str(size_of(d)) for d in v.shape)})" for v in source.graph.inputs)
-        guards = "".join(f", {g}" for g in source.guards)
-        self.notes += [f"layer type {t.node.type}: {note}" for note in source.notes]
-        made = _Kernel(name, t.node.type, code, source, f"{params or 'no params'}; inputs {shapes}{guards}", texts)
-        self._kernels[key] = made
-        return made
+        key = repr((t.node.type, plain.text, fixed, free, blobs, [hash(data) for data in tables]))
+        if key not in self._cases:
+            name = self._names.new(t.node.type, "Layer")
+            code = to_cpp(program, f"{name}_kernel", describer(t.bound))
+            about = _about(t, source, free)
+            self.notes += [f"layer type {t.node.type}: {note}" for note in source.notes]
+            self._cases[key] = OperatorCase(name, t.node.type, code, source, t.bound, about, texts, free, blobs)
+        return self._cases[key], texts
 
     def text(self, parallel: str) -> str:
         """Return the C++ text of all operators, `kernels` last. parallel: the text of the struct Parallel, which
         shares the rounds of loops between threads."""
-        kernels = list(self._kernels.values())
+        kernels = list(self._cases.values())
         need(kernels, "all layers of these types are constants, so there is no operator to write")
         blocks = [_functions(kernel) for kernel in kernels]
         listed = "".join(f"{_INDENT}{_entry(kernel)},\n" for kernel in kernels)
@@ -143,7 +158,7 @@ class Operators:
         return "\n".join([*parts, "}  // namespace\n"])
 
 
-def _functions(kernel: _Kernel) -> str:
+def _functions(kernel: OperatorCase) -> str:
     """Return the functions of an operator, after a comment that says what they are for."""
     tables = ""
     for name, array in kernel.code.tables:
@@ -153,7 +168,16 @@ def _functions(kernel: _Kernel) -> str:
     return "\n".join([about, tables + kernel.code.text, _shapes(kernel), _run(kernel)])
 
 
-def _sizes(kernel: _Kernel) -> list[str]:
+def _about(t: TracedNode, source: Opened, free: Collection[str]) -> str:
+    """Return what the code of a layer is for."""
+    values = opencv_params(t.node.params, t.node.defaults).items()
+    params = ", ".join(f"any {n}" if n in free else f"{n}={v}" for n, v in values)
+    shapes = ", ".join(f"({', '.join(str(size_of(d)) for d in v.shape)})" for v in source.graph.inputs)
+    guards = "".join(f", {g}" for g in source.guards)
+    return f"{params or 'no params'}; inputs {shapes}{guards}"
+
+
+def _sizes(kernel: OperatorCase) -> list[str]:
     """Return the definitions of the open sizes by the shapes of the inputs."""
     lines = []
     for symbol, (i, axis, factor) in kernel.source.sizes.items():
@@ -163,14 +187,16 @@ def _sizes(kernel: _Kernel) -> list[str]:
     return lines
 
 
-def _shapes(kernel: _Kernel) -> str:
+def _shapes(kernel: OperatorCase) -> str:
     """Return the function that checks the shapes of the inputs, and gives those of the outputs."""
     code = kernel.code
-    ranks = [f"inputs.size() != {len(code.inputs)}"]
+    ranks = [f"inputs.size() != {len(code.inputs) + len(kernel.blobs)}"]
     ranks += [f"inputs[{i}].size() != {len(a.shape)}" for i, a in enumerate(code.inputs)]
     tests = [
         f"inputs[{i}][{k}] != {code.size(e)}" for i, a in enumerate(code.inputs) for k, e in enumerate(a.shape)
     ]
+    for i, shape in enumerate(kernel.blobs, len(code.inputs)):
+        ranks.append(f"inputs[{i}] != std::vector<int64_t>{{{', '.join(map(str, shape))}}}")
     tests += [f"!({text})" for text, _ in code.conditions]
     outputs = ", ".join("{" + ", ".join(map(code.size, a.shape)) + "}" for a in code.outputs)
     lines = [
@@ -186,17 +212,19 @@ def _shapes(kernel: _Kernel) -> str:
     return "\n".join(lines)
 
 
-def _run(kernel: _Kernel) -> str:
+def _run(kernel: OperatorCase) -> str:
     """Return the function that calls the loops."""
     code = kernel.code
     words = [f"static_cast<const {TYPES[a.dtype.name]}*>(from[{i}])" for i, a in enumerate(code.inputs)]
     words += [f"static_cast<{TYPES[a.dtype.name]}*>(to[{i}])" for i, a in enumerate(code.outputs)]
     words += [f"{kernel.name}_{name}" for name, _ in code.tables]
-    words += [*code.sizes.values(), "parallel"]
+    words += [f"static_cast<const float*>(from[{len(code.inputs) + i}])" for i in range(len(kernel.blobs))]
+    words += [*code.sizes.values(), *(f"numbers[{_place(kernel, p)}]" for p in code.params), "parallel"]
     lines = [
         f"bool {kernel.name}_run(const Shapes& inputs, const void* const* from, void* const* to,",
-        f"{_INDENT * 2}const Parallel& parallel) {{",
+        f"{_INDENT * 2}const double* numbers, const Parallel& parallel) {{",
         f"{_INDENT}(void)inputs;",
+        f"{_INDENT}(void)numbers;",
         *_sizes(kernel),
         f"{_INDENT}return {code.name}({', '.join(words)});",
         "}",
@@ -205,15 +233,24 @@ def _run(kernel: _Kernel) -> str:
     return "\n".join(lines)
 
 
-def _entry(kernel: _Kernel) -> str:
+def _place(kernel: OperatorCase, param: ParamNumber) -> int:
+    """Return the place of a number of a param among all numbers that the code reads."""
+    before = list(kernel.free)[: list(kernel.free).index(param.name)]
+    return sum(kernel.free[name] for name in before) + param.at
+
+
+def _entry(kernel: OperatorCase) -> str:
     """Return the entry of the list of operators."""
-    inputs, outputs = (
-        "{" + ", ".join(str(_NUMBERS[a.dtype.name]) for a in arguments) + "}"
-        for arguments in (kernel.code.inputs, kernel.code.outputs)
-    )
+    numbers = [_NUMBERS[a.dtype.name] for a in kernel.code.inputs] + [1] * len(kernel.blobs)
+    inputs = ", ".join(map(str, numbers))
+    outputs = ", ".join(str(_NUMBERS[a.dtype.name]) for a in kernel.code.outputs)
     about = string(f"layer type {kernel.type}: {kernel.about}")
-    params = ", ".join(f"{{{string(name)}, {string(text)}}}" for name, text in kernel.params.items())
-    words = [string(kernel.name), about, f"{{{params}}}", inputs, outputs]
+    ordered = [*kernel.free, *(name for name in kernel.params if name not in kernel.free)]
+    texts = {**kernel.params, **dict.fromkeys(kernel.free, "")}
+    params = ", ".join(
+        f"{{{string(name)}, {string(texts[name])}, {kernel.free.get(name, 0)}}}" for name in ordered
+    )
+    words = [string(kernel.name), about, f"{{{params}}}", f"{{{inputs}}}", f"{{{outputs}}}"]
     return f"{{{', '.join(words)}, {kernel.name}_shapes, {kernel.name}_run}}"
 
 
@@ -228,9 +265,12 @@ def _params(t: TracedNode) -> dict[str, str]:
 
 
 def _text(value: float | str) -> str:
+    """Return a param as the text of an attribute. XML has no place for characters that are not printable."""
     if isinstance(value, (bool, Flag)):
         return "true" if value else "false"
-    return value if isinstance(value, str) else repr(value)
+    if isinstance(value, str):
+        return value if value.isprintable() else ascii(value)
+    return repr(value)
 
 
 _BASE = """\
@@ -238,17 +278,47 @@ namespace {
 
 using Shapes = std::vector<std::vector<int64_t>>;
 
-// A layer type with its params, as an operator. `params` are those that are attributes in the model. `inputs` and
-// `outputs` are ONNX's numbers of element types. `shapes` gives the shapes of the outputs; it returns false for
-// inputs that there is no code for. `run` returns false where an index read from data lies outside of its axis.
+// An attribute in the model: its name, and the text that the code is for, or how many numbers the code reads.
+struct Param {
+    const char* name;
+    const char* text;
+    std::size_t count;
+};
+
+// A layer type with its params, as an operator; the params that the code reads come first. The last inputs are
+// blobs. `inputs` and `outputs` are ONNX's numbers of element types. `shapes` gives the shapes of the outputs; it
+// returns false for inputs without code. `run` gets the numbers of the params; it returns false where
+// an index read from data lies outside of its axis.
 struct Kernel {
     const char* name;
     const char* about;
-    std::vector<std::pair<std::string, std::string>> params;
+    std::vector<Param> params;
     std::vector<int> inputs, outputs;
     bool (*shapes)(const Shapes& inputs, Shapes& outputs);
-    bool (*run)(const Shapes& inputs, const void* const* from, void* const* to, const Parallel& parallel);
+    bool (*run)(const Shapes& inputs, const void* const* from, void* const* to, const double* numbers,
+                const Parallel& parallel);
 };
+
+// Return the numbers of the params that the code reads. Throws where there is no code for these texts.
+inline std::vector<double> checked_numbers(const Kernel& kernel, const std::vector<std::string>& texts) {
+    std::vector<double> numbers;
+    for (std::size_t i = 0; i < kernel.params.size(); ++i) {
+        const Param& param = kernel.params[i];
+        bool known = param.count != 0 || texts[i] == param.text;
+        std::istringstream words(texts[i]);
+        words.imbue(std::locale::classic());
+        for (std::size_t k = 0; k < param.count && known; ++k) {
+            double number = 0;
+            char comma = ',';
+            known = (k == 0 || words >> comma) && comma == ',' && words >> number;
+            numbers.push_back(number);
+        }
+        if (known && (param.count == 0 || (words >> std::ws).eof())) continue;
+        throw std::runtime_error(std::string("parameter ") + param.name + " of operator " + kernel.name + " is '" +
+                                 texts[i] + "'; there is code for " + kernel.about);
+    }
+    return numbers;
+}
 
 // Return the shapes of the outputs. Throws where there is no code for these inputs.
 inline Shapes checked_shapes(const Kernel& kernel, const Shapes& inputs) {
@@ -264,8 +334,8 @@ inline Shapes checked_shapes(const Kernel& kernel, const Shapes& inputs) {
 }
 
 inline void checked_run(const Kernel& kernel, const Shapes& inputs, const void* const* from, void* const* to,
-                        const Parallel& parallel) {
-    if (kernel.run(inputs, from, to, parallel)) return;
+                        const double* numbers, const Parallel& parallel) {
+    if (kernel.run(inputs, from, to, numbers, parallel)) return;
     throw std::runtime_error(std::string("operator ") + kernel.name + " reads an index outside of its axis");
 }
 

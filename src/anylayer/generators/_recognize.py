@@ -1,4 +1,4 @@
-"""Recognize operators that layers record in pieces, so that they become layers of the target."""
+"""Recognize groups of operators that together compute a layer of the target."""
 
 from __future__ import annotations
 

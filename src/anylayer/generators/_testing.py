@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import io
+import shutil
+from importlib.util import find_spec
+from typing import Any
 
 import numpy as np
 
@@ -37,10 +40,16 @@ def show() -> None:
 def test_data(expected: Expected) -> bytes:
     """Return the inputs and outputs of all samples as an archive of NumPy: "sample_0_input_0" and so on. Names
     from files stay out of it."""
-    arrays = {}
+    arrays: dict[str, Any] = {}
     for i, sample in enumerate(expected.samples):
         arrays.update({f"sample_{i}_input_{j}": a for j, a in enumerate(sample.inputs.values())})
         arrays.update({f"sample_{i}_output_{j}": a for j, a in enumerate(sample.outputs.values())})
     file = io.BytesIO()
-    np.savez(file, **arrays)  # type: ignore[arg-type]  # an array could be named "allow_pickle"
+    np.savez(file, **arrays)
     return file.getvalue()
+
+
+def missing_tools(*packages: str) -> list[str]:
+    """Return what a test in C++ needs and what is not installed: CMake, a compiler, and these Python packages."""
+    tools = [name for name in ("cmake", "c++") if shutil.which(name) is None]
+    return [*tools, *(f"{name} (pip install {name})" for name in packages if find_spec(name) is None)]

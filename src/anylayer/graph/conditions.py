@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 _MAX_LENGTH = 2000
-"""The most characters of a condition that are read."""
+"""The largest number of characters of a condition that are read."""
 _OPERATIONS: dict[type[ast.AST], Callable[..., Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,

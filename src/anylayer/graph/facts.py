@@ -6,7 +6,8 @@ the network runs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -243,3 +244,28 @@ def window_of(op: Op) -> Window | None:
     strides, dilations = (list(map(int, op.attrs.get(name) or [1] * n)) for name in ("strides", "dilations"))
     pads = [int(p) for p in op.attrs.get("pads") or [0] * 2 * n]
     return Window([int(k) for k in kernel], strides, dilations, pads[:n], pads[n:])
+
+
+def multiply_adds(ops: Iterable[Op]) -> int:
+    """Return the number of multiply-adds in convolutions, matrix products and recurrences, for one run.
+
+    An operator with a dynamic size counts as 0.
+    """
+    total = 0
+    for op in ops:
+        shapes = [v.shape if v is not None else () for v in op.inputs]
+        if any(not isinstance(d, int) for s in [*shapes, op.outputs[0].shape] for d in s):
+            continue
+        out = math.prod(op.outputs[0].shape)
+        if op.op == "Conv":
+            total += out * math.prod(shapes[1][1:])
+        elif op.op == "ConvTranspose":
+            total += math.prod(shapes[0]) * math.prod(shapes[1][1:])
+        elif op.op == "MatMul":
+            total += out * shapes[0][-1]
+        elif op.op == "Gemm":
+            total += out * shapes[0][0 if op.attrs.get("transA") else 1]
+        elif op.op in ("LSTM", "GRU", "RNN"):
+            steps = shapes[0][0] * shapes[0][1]
+            total += steps * (math.prod(shapes[1]) + math.prod(shapes[2]))
+    return total

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from anylayer.graph.expressions import (
@@ -54,6 +55,26 @@ class Guard:
         """Return whether the condition holds for these values of the symbols."""
         return RELATIONS[self.relation](self.left.value(symbols), self.right.value(symbols))
 
+    @property
+    def symbols(self) -> frozenset[str]:
+        """The names of the symbols in the condition."""
+        return self.left.symbols | self.right.symbols
+
+    def reduced(self) -> Guard:
+        """Return the condition with an equality of multiples divided by their factor: X == 9 for 6*X == 54."""
+        if isinstance(self.left, Real) or isinstance(self.right, Real) or self.relation not in ("==", "!="):
+            return self
+        terms = (self.left - self.right).terms
+        factor = math.gcd(*terms.values())
+        if factor <= 1:
+            return self
+        left = Expression({m: c // factor for m, c in terms.items() if m})
+        return replace(self, left=left, right=constant(-terms.get((), 0) // factor))
+
+    def contradicts(self, other: Guard) -> bool:
+        """Return whether this is the opposite of another condition."""
+        return (self.left, self.right) == (other.left, other.right) and self.relation == _OPPOSITE[other.relation]
+
 
 @dataclass(slots=True)
 class SymbolicTrace:
@@ -72,8 +93,12 @@ class SymbolicTrace:
         guard = Guard(left, relation if result else _OPPOSITE[relation], right, user_place())
         if guard not in self.guards and not self.certain(guard) and not self._is_least_size(guard):
             self.guards[guard] = guard
-            self.facts.extend(_not_negative(guard))
+            self.assume(guard)
         return result
+
+    def assume(self, guard: Guard) -> None:
+        """Know that a condition holds."""
+        self.facts.extend(_not_negative(guard))
 
     def _is_least_size(self, guard: Guard) -> bool:
         """Return whether a condition only means that one symbol has a least value, which then becomes its
@@ -94,8 +119,8 @@ class SymbolicTrace:
         if isinstance(guard.left, Real) or isinstance(guard.right, Real):
             return False
         if guard.relation == "!=":
-            low, high = bounds(guard.left - guard.right, self.ranges)
-            return low > 0 or high < 0
+            difference = guard.left - guard.right
+            return any(self.not_negative(e - constant(1)) for e in (difference, -difference))
         needed = _not_negative(guard)
         return all(map(self.not_negative, needed))
 

@@ -119,6 +119,10 @@ class StatedSizes:
             {"shapes": {n: list(s) for n, s in self.shapes.items()}, "conditions": list(self.conditions)}
         )
 
+    def __str__(self) -> str:
+        inputs = ", ".join(f"{n} ({', '.join(s)})" for n, s in self.shapes.items())
+        return f"open sizes: {inputs}" + (f" with {'; '.join(self.conditions)}" if self.conditions else "")
+
     @staticmethod
     def from_json(text: str) -> StatedSizes | None:
         """Return the statement in a file's metadata, or None where it is damaged."""
@@ -161,7 +165,7 @@ class StatedSizes:
 SIZES = "anylayer.sizes"
 """The key of the statement in a file's metadata."""
 _MAX_LENGTH = 100_000
-"""The most characters of a statement that are read."""
+"""The largest number of characters of a statement that are read."""
 
 
 def parse_sizes(shapes: Mapping[str, Sequence[Any]]) -> OpenSizes | None:

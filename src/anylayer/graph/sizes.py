@@ -115,6 +115,11 @@ def broadcast(*shapes: Sequence[Any]) -> tuple[Any, ...]:
     result: list[Any] = []
     for axis in range(-rank, 0):
         sizes = [s[axis] for s in shapes if len(s) >= -axis and not is_one(s[axis])]
+        others = [d for d in sizes if not (type(d) is Size and int(d) == 1)]
+        if others and len(others) < len(sizes):
+            sizes = [
+                d for d in sizes if not (type(d) is Size and int(d) == 1 and d == 1)
+            ]  # the comparison records that the size is 1
         if any(d != sizes[0] for d in sizes[1:]):
             shown = " ".join(f"({','.join(map(str, s))})" for s in shapes)
             raise ValueError(f"operands could not be broadcast together with shapes {shown}")

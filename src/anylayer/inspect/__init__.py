@@ -1,1 +1,1 @@
-"""What can be seen of a network: a report of its nodes, its verification, its profile."""
+"""Inspect a network: a report of its nodes, its verification, its profile."""

@@ -6,6 +6,8 @@ import shutil
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from anylayer.inspect.profile_listing import lines
+
 _NEITHER = 0.1
 """A node that reaches less than this share of both peaks is limited by neither."""
 
@@ -14,9 +16,10 @@ _NEITHER = 0.1
 class Part:
     """One node of the engine's own graph, or one call of a layer, as it is timed.
 
-    `name` and `operation` are the engine's words. `start` is the time from the beginning of a run, if all parts
-    ran one after the other without a gap. `seconds` is the mean time of a run, `bytes` the size of its inputs,
-    weights and outputs. `precision` is what the engine computes it in, "" where the engine does not say it.
+    `name` and `operation` are spelled as by the engine. `start` is the time from the beginning of a run, if all
+    parts ran one after the other without a gap. `seconds` is the mean time of a run, `bytes` the size of its
+    inputs, weights and outputs. `precision` is what the engine computes it in, "" where the engine does not say
+    it.
     """
 
     name: str
@@ -35,7 +38,8 @@ class NodeCost:
     together, none where it does not say. `where` is "engine", "native" (a kernel), "python" (a host call), "free"
     (assumed to take no time), "reorder" (the engine changes the order of values in memory, for these layers), or
     "call" (the time of a call of the engine outside its nodes; `step` is the index of its graph). `macs` is the
-    number of multiply-adds, `bytes` the size of all inputs, weights and outputs of the parts.
+    number of multiply-adds, `bytes` the size of all inputs, weights and outputs of the parts. `engine` runs them,
+    "" where no engine does.
     """
 
     layers: tuple[str, ...]
@@ -44,6 +48,7 @@ class NodeCost:
     step: int
     macs: int = 0
     parts: list[Part] = field(default_factory=list)
+    engine: str = ""
 
     @property
     def seconds(self) -> float:
@@ -98,8 +103,10 @@ class Profile:
 
     `seconds` is the median time of a run without counters. `costs` are in computing order, and add up to about
     the same. `counted` says whether the engine has counters; otherwise each call is timed from outside. `free` are
-    the types that are assumed free; with `steered`, the times are no estimate. `unnamed` are the layers that the
-    engine names for none of its nodes: it computes them together with others, or has removed them.
+    the types that are assumed free; with `steered`, the times are no estimate. `unnamed` are the layers to which
+    no node of the engine belongs: it computes them together with others, or has removed them. `engine` is the
+    engine, or the fastest single one where several run the network; `engine_layers` are then (engine, its layers)
+    for each part.
     """
 
     source: str
@@ -114,6 +121,7 @@ class Profile:
     free: list[str] = field(default_factory=list)
     steered: list[Steered] = field(default_factory=list)
     unnamed: list[str] = field(default_factory=list)
+    engine_layers: list[tuple[str, list[str]]] = field(default_factory=list)
 
     @property
     def total(self) -> float:
@@ -155,6 +163,7 @@ class Profile:
             "nodes": [self._cost_as_dict(cost) for cost in self.costs],
             "cuts": [asdict(cut) for cut in self.cuts],
             "unnamed": self.unnamed,
+            "parts": [{"engine": engine, "layers": layers} for engine, layers in self.engine_layers],
             "free": self.free,
             "steered": [asdict(s) for s in self.steered],
             "valid": not self.steered,
@@ -166,6 +175,7 @@ class Profile:
             "types": list(cost.types),
             "where": cost.where,
             "step": cost.step,
+            "engine": cost.engine,
             "seconds": cost.seconds,
             "share": cost.seconds / self.total if self.total else 0.0,
             "macs": cost.macs,
@@ -203,6 +213,4 @@ class Profile:
         return {"traceEvents": events, "displayTimeUnit": "ms", "otherData": {"source": self.source}}
 
     def __str__(self) -> str:
-        from anylayer.inspect.profile_listing import lines  # it imports this file
-
         return "\n".join(lines(self, shutil.get_terminal_size().columns))

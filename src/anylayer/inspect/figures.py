@@ -15,7 +15,7 @@ from anylayer.source import TracedNode
 class Figures:
     """What was measured of one node.
 
-    `seconds` is the time of one run, None where the engine names the node for none of its own. Where the engine
+    `seconds` is the time of one run, None where none of the engine's nodes belongs to this node. Where the engine
     computes several nodes together, `together` are all of them, and the one with the most multiply-adds has the
     time. `limit`, `arithmetic` and `bandwidth` are those of Profile. `precision` is what the node computes in.
     `check` is the comparison with NumPy. `recorded` counts the operators that the layer recorded, `compiled` those
@@ -131,6 +131,7 @@ class Measured:
                 outside[cost.where] += cost.seconds
         return {
             "engine": self.engine,
+            "parts": [{"engine": engine, "layers": layers} for engine, layers in p.engine_layers] if p else [],
             "seconds": p.seconds if p is not None else None,
             "runs": p.runs if p is not None else 0,
             "total": p.total if p is not None else None,

@@ -1,7 +1,7 @@
 """Assume that layers of some types take no time, to estimate what the rest of a network costs.
 
-A stub takes the place of such a layer, as a native kernel would: it gives arrays of zeros. So a layer can be
-weighed before it is written.
+A stub takes the place of such a layer, as a native kernel would: it gives arrays of zeros. So the gain from a
+faster layer is known before the layer is written.
 """
 
 from __future__ import annotations

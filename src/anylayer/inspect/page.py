@@ -17,14 +17,16 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from anylayer.inspect.figures import Figures
 from anylayer.inspect.lanes import lanes
 from anylayer.inspect.listing import own, short, to_html, where
-from anylayer.inspect.report import Named, NodeReport, Report
 from anylayer.inspect.tables import shortened
 from anylayer.network import TensorType, open_text
+
+if TYPE_CHECKING:
+    from anylayer.inspect.figures import Figures
+    from anylayer.inspect.report import Named, NodeReport, Report
 
 _VALUE = 400
 """Characters of a param's value up to which it is shown."""

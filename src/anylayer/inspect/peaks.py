@@ -55,7 +55,7 @@ def _graph(op: str, shape: Sequence[int], *constants: Array) -> Graph:
 
 
 def _timed(program: Program, inputs: Sequence[Array]) -> float:
-    """Return the seconds of a program's fastest run into arrays of the caller."""
+    """Return the seconds of the fastest run of a program that writes its outputs into given arrays."""
     out = [np.empty_like(inputs[0])]
     return _fastest(lambda: program(inputs, out))
 

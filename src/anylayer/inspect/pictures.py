@@ -64,7 +64,7 @@ def input_pictures(network: Network, arrays: Mapping[str, Array], images: Mappin
 
 
 def picture(role: str, name: str, array: Array, channels_last: bool) -> Picture:
-    """Return what there is to see of an array: a picture of its first sample, or its largest values."""
+    """Return a picture of the first sample of an array, or its largest values where it is not a map."""
     maps = _maps(array, channels_last)
     if maps is None:
         return _picture(role, name, array, None, "")

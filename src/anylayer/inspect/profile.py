@@ -14,10 +14,10 @@ from anylayer.compile.nodes import input_arrays, needed_nodes, trace_nodes
 from anylayer.compile.plan import GraphStep, HostStep, KernelStep, Plan
 from anylayer.engines import CountedProgram, counting, load_engine
 from anylayer.graph import Graph, Op
+from anylayer.graph.facts import multiply_adds
 from anylayer.inspect.costs import Cut, NodeCost, Part, Profile
 from anylayer.inspect.free import FreeLayer, free_types, steered_by
 from anylayer.inspect.peaks import measure_peaks
-from anylayer.inspect.report import multiply_adds
 from anylayer.network import Array, TensorType
 from anylayer.optimize.simplify import simplify
 from anylayer.runtime.run import NumpyRunner, step_programs
@@ -33,7 +33,7 @@ _LEAST = 5
 _MAX_RUNS = 1000
 """The largest number of runs that are measured, because an engine may keep every run's counters."""
 _PAUSE = 0.07
-"""Seconds after which the threads of an engine's last call have stopped to spin."""
+"""Seconds after which the threads of an engine's last call no longer spin."""
 
 
 def profile(
@@ -74,6 +74,7 @@ def profile(
         free_types(net.definitions),
         steered_by(traced),
         _unnamed(traced, costs),
+        model.parts,
     )
 
 
@@ -108,7 +109,7 @@ def _usual(times: Sequence[float]) -> float:
 
 
 class _Costs:
-    """The costs of a network while they are collected, in computing order. Parts of the same layers are one."""
+    """Collects the costs of a network, in computing order. Parts of the same layers are one."""
 
     def __init__(self, traced: Iterable[TracedNode]) -> None:
         self._types = {t.node.name: t.node.type for t in traced}
@@ -124,12 +125,13 @@ class _Costs:
         part: tuple[str, str, float, int],
         macs: int = 0,
         precision: str = "",
+        engine: str = "",
     ) -> None:
         """Add a part: its name, operation, seconds and bytes."""
         names = tuple(sorted({n for n in layers if n in self._order}, key=self._order.__getitem__))
         cost = self._found.get((where, names, step))
         if cost is None:
-            cost = NodeCost(names, tuple(self._types[n] for n in names), where, step)
+            cost = NodeCost(names, tuple(self._types[n] for n in names), where, step, engine=engine)
             self._found[where, names, step] = cost
         name, operation, seconds, size = part
         cost.parts.append(Part(name, operation, self._clock, seconds, size, precision))
@@ -159,11 +161,11 @@ class _Measured:
 
     def __init__(self, plan: Plan, engine: str, threads: int | None) -> None:
         self._plan, self._engine = plan, engine
-        self._counted = counting(engine)
-        compile_ = self._counted or load_engine(engine).compile
 
-        def compiled(graph: Graph) -> Any:
-            return compile_(simplify(graph, engine), threads)
+        def compiled(step: GraphStep) -> Any:
+            name = step.engine or engine
+            compile_ = counting(name) or load_engine(name).compile
+            return compile_(simplify(step.graph, name), threads)
 
         self._steps = [_Step(*found) for found in step_programs(plan, compiled, threads)]
 
@@ -184,10 +186,11 @@ class _Measured:
         for step in self._steps:
             given = [values[name] for name in (*step.inputs, *step.outputs)]
             step.bytes = sum(array.nbytes for array in given if array is not None)
-        return self._counted is not None
+        engines = {step.engine or self._engine for step in self._plan.steps if isinstance(step, GraphStep)}
+        return all(counting(name) is not None for name in engines or {self._engine})
 
     def _counts(self, step: _Step) -> bool:
-        return self._counted is not None and isinstance(step.program, CountedProgram)
+        return isinstance(step.program, CountedProgram)
 
     def _once(self, values: dict[str, Any]) -> None:
         """Run all steps. A step writes into the arrays of its last run."""
@@ -207,17 +210,18 @@ class _Measured:
                 device = getattr(step.program, "device_seconds", None)  # OpenCL measures the kernel itself
                 _add_layer(costs, i, planned, seconds, step.bytes, device)
             elif self._counts(step):
-                self._add_counters(costs, i, step.program, planned.graph)
+                self._add_counters(costs, i, step.program, planned)
             else:
-                ops = planned.graph.ops
-                part = (f"graph {i}", self._engine, seconds, step.bytes + _constant_bytes(planned.graph))
-                costs.add({o.scope for o in ops}, "engine", i, part, multiply_adds(ops))
+                ops, name = planned.graph.ops, planned.engine or self._engine
+                part = (f"graph {i}", name, seconds, step.bytes + _constant_bytes(planned.graph))
+                costs.add({o.scope for o in ops}, "engine", i, part, multiply_adds(ops), engine=name)
         return costs.all()
 
-    def _add_counters(self, costs: _Costs, i: int, program: CountedProgram, graph: Graph) -> None:
+    def _add_counters(self, costs: _Costs, i: int, program: CountedProgram, step: GraphStep) -> None:
         """Add the nodes of the engine's graph, and the time of the call outside them."""
         counters, seconds = program.counters()
-        folded = folded_layers(graph, {o.scope for o in program.graph.ops})
+        engine = step.engine or self._engine
+        folded = folded_layers(step.graph, {o.scope for o in program.graph.ops})
         seen: set[Op] = set()
         for c in counters:
             layers = {name for o in c.holds for name in (o.scope, *folded.get(o.scope, ()))}
@@ -225,9 +229,9 @@ class _Measured:
             seen.update(new)
             where = "reorder" if c.reorder else "engine"
             part = (c.name, c.operation, c.seconds, c.bytes)
-            costs.add(layers, where, i, part, multiply_adds(new), c.precision)
+            costs.add(layers, where, i, part, multiply_adds(new), c.precision, engine)
         rest = max(seconds - sum(c.seconds for c in counters), 0.0)
-        costs.add((), "call", i, (f"call of {self._engine}", "", rest, 0))
+        costs.add((), "call", i, (f"call of {engine}", "", rest, 0), engine=engine)
 
 
 def _constant_bytes(graph: Graph) -> int:

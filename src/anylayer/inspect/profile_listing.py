@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from anylayer.inspect.costs import NodeCost, Profile
-from anylayer.inspect.tables import Column, clean, count, plural, table, wrapped
+from typing import TYPE_CHECKING
+
+from anylayer.inspect.tables import Column, clean, count, parts_text, plural, table, wrapped
+
+if TYPE_CHECKING:
+    from anylayer.inspect.costs import NodeCost, Profile
 
 _COLUMNS = (
     Column("node", 8, "middle", worth=8),
@@ -78,6 +82,8 @@ def _sentences(profile: Profile) -> list[str]:
     if not profile.counted:
         what = "each layer" if profile.engine == "numpy" else "each call"
         found.append(f"engine '{profile.engine}' has no counters: the time of {what} is measured from outside")
+    if profile.engine_layers:
+        found.append(parts_text(profile.engine_layers))
     if profile.unnamed:
         found.append(f"{profile.engine} names no node of its own for {_listed(profile.unnamed)}")
     found += _about_reorders(profile) + _about_cuts(profile) + _about_free(profile)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,8 +15,9 @@ from anylayer.compile.choices import first_sizes
 from anylayer.compile.nodes import NO_DEFINITION, PROGRAM, Definitions, input_types, trace_nodes
 from anylayer.compile.open import open_types
 from anylayer.errors import InputError, need, shape_wording
-from anylayer.graph import Op
+from anylayer.graph.facts import multiply_adds
 from anylayer.inspect.listing import ends, lines, to_html
+from anylayer.inspect.page import to_frame, to_page
 from anylayer.layer.contract import Wanted
 from anylayer.libraries.whole import write_whole
 from anylayer.network import Array, Network, TensorType, size_text
@@ -137,8 +138,6 @@ class Report:
 
     def to_html(self) -> str:
         """Return the report as one page of HTML, which needs no other file and no network access."""
-        from anylayer.inspect.page import to_page  # it imports this file
-
         return to_page(self)
 
     def save(self, path: str | Path) -> None:
@@ -147,8 +146,6 @@ class Report:
         write_whole(Path(path), lambda file: file.write(page))
 
     def _repr_html_(self) -> str:
-        from anylayer.inspect.page import to_frame  # it imports this file
-
         return to_html(self) if self.measured is None else to_frame(self)
 
 
@@ -168,6 +165,8 @@ def make_report(network: Network, definitions: Definitions, shapes: Mapping[str,
     types = input_types(network, shapes)
     values: dict[str, TensorType | None] = dict(types)
     nodes, notes = [], list(network.notes)
+    if network.sizes is not None:
+        notes.append(str(network.sizes))
     for traced in trace_nodes(network, network.nodes, definitions, types, lenient=True):
         row = _row(traced)
         nodes.append(row)
@@ -221,7 +220,7 @@ def _row(t: TracedNode) -> NodeReport:
 
 
 def _origin(t: TracedNode) -> str:
-    """Return the file of what computes the node: the library of a kernel, else the file of the class."""
+    """Return the file that defines the node: the library of its kernel, else the file of its class."""
     if t.bound is None:
         return ""
     kernel = t.bound.definition.kernel if t.kernel is not None else None
@@ -245,31 +244,6 @@ def _notes(t: TracedNode) -> list[str]:
     if t.kernel is not None:
         notes += t.kernel.notes
     return list(dict.fromkeys(notes + t.notes))
-
-
-def multiply_adds(ops: Iterable[Op]) -> int:
-    """Return the number of multiply-adds in convolutions, matrix products and recurrences, for one run.
-
-    An operator with a dynamic size counts as 0.
-    """
-    total = 0
-    for op in ops:
-        shapes = [v.shape if v is not None else () for v in op.inputs]
-        if any(not isinstance(d, int) for s in [*shapes, op.outputs[0].shape] for d in s):
-            continue
-        out = math.prod(op.outputs[0].shape)
-        if op.op == "Conv":
-            total += out * math.prod(shapes[1][1:])
-        elif op.op == "ConvTranspose":
-            total += math.prod(shapes[0]) * math.prod(shapes[1][1:])
-        elif op.op == "MatMul":
-            total += out * shapes[0][-1]
-        elif op.op == "Gemm":
-            total += out * shapes[0][0 if op.attrs.get("transA") else 1]
-        elif op.op in ("LSTM", "GRU", "RNN"):
-            steps = shapes[0][0] * shapes[0][1]
-            total += steps * (math.prod(shapes[1]) + math.prod(shapes[2]))
-    return total
 
 
 def fill_weights(

@@ -129,3 +129,9 @@ def count(value: int) -> str:
 def plural(number: int, noun: str) -> str:
     """Return a number with its noun: "1 layer", "2 layers"."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def parts_text(parts: Sequence[tuple[str, Sequence[str]]]) -> str:
+    """Return a sentence that says which engine runs which layers, from (engine, its layers) in computing order."""
+    texts = [f"{engine} {plural(len(names), 'layer')} up to '{names[-1]}'" for engine, names in parts]
+    return ", ".join(texts).replace(" ", " runs ", 1)

@@ -143,6 +143,7 @@ class CCall(Structure):
         ("inputs", PTR),
         ("outputs", PTR),
         ("internals", PTR),
+        ("host", PTR),
     )
 
 

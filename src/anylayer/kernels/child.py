@@ -19,7 +19,7 @@ from anylayer.kernels.library import Library, load_library
 from anylayer.network import Array, Node, TensorType
 
 
-class Served:
+class ServedLibrary:
     """The library and the instances of its layers, by number."""
 
     def __init__(self) -> None:
@@ -59,7 +59,7 @@ class Served:
 
 def serve(requests: BinaryIO, answers: BinaryIO) -> None:
     """Answer requests until there are no more."""
-    served = Served()
+    served = ServedLibrary()
     while True:
         try:
             name, arguments = pickle.load(requests)

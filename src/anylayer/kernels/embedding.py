@@ -1,4 +1,4 @@
-"""A layer of a library as an operator inside a graph of ONNX Runtime."""
+"""A layer of a library as an operator inside an engine's graph."""
 
 from __future__ import annotations
 
@@ -16,40 +16,48 @@ from anylayer.kernels.params import Arena
 from anylayer.network import ABSENT, Array, TensorType
 
 _NUMBER = re.compile(r"anylayer error (\d+)\.")
+_MAX_KEPT = 8
 
 
 class Errors:
-    """Exceptions on their way through an engine, which passes on only text."""
+    """Exceptions on their way through an engine, which passes on their text or nothing at all.
+
+    `count` is the number of exceptions so far. The last `_MAX_KEPT` are kept.
+    """
 
     def __init__(self) -> None:
         self._kept: dict[int, BaseException] = {}
         self._numbers = itertools.count(1)
+        self.count = 0
 
     def keep(self, error: BaseException) -> int:
-        """Keep an exception, and return its number."""
+        """Keep an exception, and return its number. `count` is set last, so that whoever sees it finds the
+        exception."""
         number = next(self._numbers)
         self._kept[number] = error
+        self._kept.pop(number - _MAX_KEPT, None)
+        self.count = number
         return number
 
-    def taken(self, text: str) -> BaseException | None:
+    def named_in(self, text: str) -> BaseException | None:
         """Return the exception that a text of the engine stands for, None where there is none."""
         found = _NUMBER.search(text)
         return self._kept.pop(int(found[1]), None) if found else None
 
+    def since(self, count: int) -> BaseException | None:
+        """Return the last exception if there were more than `count`, else None. If several threads run a model at
+        the same time, all of them get it."""
+        return self._kept.get(self.count) if self.count != count else None
+
 
 def is_embeddable(kernel: object) -> bool:
-    """Return whether a native layer can be an operator of a graph: one of a library in this process, all of whose
-    inputs are there."""
-    return isinstance(kernel, NativeLayer) and ABSENT not in kernel.types
+    """Return whether a native layer can be an operator of a graph. Its library must be in this process and contain
+    the SDK's C++ code (Library.takes_turns), and no optional input may be left out."""
+    return isinstance(kernel, NativeLayer) and kernel.library.takes_turns and ABSENT not in kernel.types
 
 
-def has_operator(kernel: object) -> bool:
-    """Return whether the library of a native layer has a custom operator for ONNX Runtime."""
-    return isinstance(kernel, NativeLayer) and kernel.library.takes_turns
-
-
-class Embedding:
-    """What the custom operator of ONNX Runtime calls: see anylayer_embedded in abi.h.
+class EmbeddedLibrary:
+    """What an engine's operator calls: see anylayer_embedded in abi.h.
 
     The operator has its `address`, and calls `forward` of the library itself as soon as the first call is checked
     and if no array must be converted. Otherwise it calls back.

@@ -16,7 +16,7 @@ from anylayer.layer.order import ORDERS
 from anylayer.network import ABSENT, Node, TensorType
 
 _ROUNDS = 4
-"""How often an implementation may change the configuration that it is offered."""
+"""The number of times that an implementation may change the configuration that it is offered."""
 _CONFIGURATIONS = 256
 """The number of configurations that a layer may have at most."""
 _FLOATS = ("float16", "float32", "float64")

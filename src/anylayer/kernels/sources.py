@@ -12,7 +12,7 @@ from anylayer.kernels.files import is_configuration
 from anylayer.kernels.isolated import TIME_LIMIT, IsolatedLibrary, IsolatedType
 from anylayer.kernels.layer import NativeType
 from anylayer.kernels.library import Library, load_library
-from anylayer.kernels.opencl.files import OpenCL, Settings, user_file
+from anylayer.kernels.opencl.files import KernelSettings, OpenCL, user_file
 from anylayer.kernels.opencl.layer import KernelFile, OpenCLType
 from anylayer.layer import Definition
 from anylayer.layer.bound import choose
@@ -26,7 +26,7 @@ AnyLibrary = Library | IsolatedLibrary | KernelFile
 
 
 def load_kernels(
-    libraries: Sequence[str], isolate: bool | float = False, settings: Settings | None = None
+    libraries: Sequence[str], isolate: bool | float = False, settings: KernelSettings | None = None
 ) -> dict[str, AnyType]:
     """Load libraries and the configurations that `settings` name. Return the kernel of each layer type.
     "Type=lib.so" and "Type=kernels.xml" choose the file of a type.
@@ -38,7 +38,7 @@ def load_kernels(
     """
     found: dict[str, AnyType] = {}
     chosen: dict[str, AnyType] = {}
-    settings = settings or Settings(OpenCL())
+    settings = settings or KernelSettings(OpenCL())
     open_ = _Opener(isolate, settings)
     sources = [*libraries, *map(str, settings.asked.files)]
     for source in sources:
@@ -66,7 +66,7 @@ def _ambiguous(name: str, one: str, other: str) -> InputError:
     )
 
 
-def load_user_kernels(settings: Settings) -> dict[str, OpenCLType]:
+def load_user_kernels(settings: KernelSettings) -> dict[str, OpenCLType]:
     """Return the kernels of the user's own configuration; none where there is no such file or it is not wanted."""
     path = user_file() if settings.asked.user_file else None
     if path is None:
@@ -92,7 +92,7 @@ def without_given(personal: Mapping[str, OpenCLType], given: Mapping[str, AnyTyp
 class _Opener:
     """Opens libraries, in this process or each in a child process, and configurations."""
 
-    def __init__(self, isolate: bool | float, settings: Settings) -> None:
+    def __init__(self, isolate: bool | float, settings: KernelSettings) -> None:
         self._isolate, self._settings = isolate, settings
         self._opened: dict[Path, IsolatedLibrary] = {}
         self._read: dict[Path, KernelFile] = {}
@@ -177,7 +177,7 @@ def _reads(definition: Definition, node: Node) -> bool:
 
 
 def kernel_of(type_: str, kernels: Mapping[str, LoadedKernel]) -> LoadedKernel | None:
-    """Return the kernel of a layer type; Keras may lead the type with its package ("my>Gate")."""
+    """Return the kernel of a layer type; Keras may put its package in front of the type ("my>Gate")."""
     return kernels.get(type_) or kernels.get(type_.rpartition(">")[2])
 
 

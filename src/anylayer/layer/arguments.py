@@ -10,7 +10,7 @@ import numpy as np
 from anylayer.errors import TraceError, need
 from anylayer.network import Array
 from anylayer.ops._spatial import Pairs, extent, flat_pads
-from anylayer.tracing import is_traced
+from anylayer.tracing import is_traced, size_list
 
 __all__ = [
     "Pairs",
@@ -52,7 +52,14 @@ def constant(x: Any, what: str) -> Array:
 
 
 def integers(x: Any, what: str, rank: int | None = None) -> list[int]:
-    """Return the integers of a constant input in C order. Raise LayerError when its rank exceeds `rank`."""
+    """Return the integers of a constant input in C order. Raise LayerError when its rank exceeds `rank`.
+
+    An input that holds sizes of the network's inputs counts as a constant; the integers may then be symbolic.
+    """
+    sizes = size_list(x)
+    if sizes is not None:
+        need(rank is None or x.ndim <= rank, f"{what} must be a list of numbers, got shape {tuple(x.shape)}")
+        return sizes
     values = constant(x, what)
     need(values.dtype.kind in "iu", f"{what} must be integers, got {values.dtype}")
     need(rank is None or values.ndim <= rank, f"{what} must be a list of numbers, got shape {values.shape}")

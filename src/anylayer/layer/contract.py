@@ -76,8 +76,11 @@ class Layer(Message):
     elementwise: ClassVar[bool] = False
     """Whether each output pixel has the coordinates of its input pixel."""
     aligned: ClassVar[bool] = False
-    """Whether a fork of Caffe takes this layer's offset from the network's geometry
-    (readers/caffe/alignment.py)."""
+    """Whether a reader may compute this layer's offset from the layers before it, where the file leaves it out."""
+
+    indicators: ClassVar[Sequence[int]] = ()
+    """The inputs, by index, whose values are 0 or 1. Where they are inputs of the network, a comparison on seeded
+    noise has such values."""
 
     name: str
     type: str

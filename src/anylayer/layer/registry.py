@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from anylayer.errors import InputError, need
 from anylayer.folders import load, modules
@@ -138,7 +138,8 @@ class Registry:
     """The built-in layers of one format. The files of `anylayer/layers/<format>/` are imported when they are
     needed."""
 
-    _formats: dict[str, Registry] = {}  # noqa: RUF012 (one instance per format, for the process)
+    _formats: ClassVar[dict[str, Registry]] = {}
+    """One instance per format, for the process."""
 
     def __init__(self, fmt: str) -> None:
         self.format = fmt

@@ -50,7 +50,7 @@ class Limits:
     skips: Callable[[str, str | None], bool] = lambda tag, parent: False
 
 
-class _Builder:
+class _ElementBuilder:
     """A builder of Elements from the events of an expat parser.
 
     `skipped` is the depth inside a skipped element.
@@ -132,7 +132,7 @@ def parse_sequence(data: bytes, limits: Limits) -> list[Element]:
 
 
 def _parsed(parser: expat.XMLParserType, limits: Limits, feed: Callable[[], object]) -> Element:
-    builder = _Builder(parser, limits)
+    builder = _ElementBuilder(parser, limits)
     parser.StartElementHandler = builder.start
     parser.EndElementHandler = builder.end
     parser.CharacterDataHandler = builder.text

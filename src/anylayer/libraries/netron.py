@@ -33,7 +33,7 @@ def serve(path: Path, port: int | None, *, browse: bool) -> str:
         InputError,
     )
 
-    class Quiet(base):  # type: ignore[misc]
+    class Quiet(base):  # type: ignore[misc]  # the package has no types
         """Netron's own handler, with headers that keep the page from other addresses."""
 
         def end_headers(self) -> None:

@@ -74,7 +74,7 @@ def to_int8(
 
     from anylayer.libraries.onnx import joined, split_after
 
-    class Reader(quantization.CalibrationDataReader):  # type: ignore[misc]  # the package has no types
+    class Calibration(quantization.CalibrationDataReader):  # type: ignore[misc]  # the package has no types
         def __init__(self) -> None:
             self.sets = iter(sets)
 
@@ -93,7 +93,7 @@ def to_int8(
         quantization.quantize_static(
             first,
             Path(folder) / "int8.onnx",
-            Reader(),
+            Calibration(),
             per_channel=True,
             activation_type=quantization.QuantType.QUInt8,
             weight_type=quantization.QuantType.QInt8,

@@ -52,7 +52,7 @@ def _reason(error: Exception) -> str:
 # ---------------------------------------------------------------------- videos
 
 
-class Reader:
+class VideoReader:
     """The frames of a video as uint8 (H, W, 3) in BGR order, see libraries.video. FFmpeg prints nothing."""
 
     def __init__(self, source: str, container: str) -> None:
@@ -92,7 +92,7 @@ class Reader:
         self._capture.release()
 
 
-class Camera(Reader):
+class Camera(VideoReader):
     """A camera by its number. Raises FileError where it cannot be opened."""
 
     def __init__(self, number: int) -> None:
@@ -101,7 +101,7 @@ class Camera(Reader):
         self.claimed = 0
 
 
-class Writer:
+class VideoWriter:
     """A video file that is written frame by frame: see libraries.video."""
 
     def __init__(self, path: Path, size: tuple[int, int], fps: float) -> None:

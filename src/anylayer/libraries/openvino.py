@@ -69,6 +69,17 @@ def add_onnx_operator(name: str, domain: str, convert: Callable[[Any], list[Any]
     shared_core().add_extension(ConversionExtension(name, domain, convert))
 
 
+def extension_flags() -> list[str] | None:
+    """Return the words for a compiler that builds an extension of this OpenVINO, None where it has no headers."""
+    folder = Path(ov.__file__).parent
+    libraries = [
+        file for name in ("openvino", "tbb") for file in sorted((folder / "libs").glob(f"lib{name}.so.*"))
+    ]
+    if not libraries or not (folder / "include" / "openvino").is_dir():
+        return None
+    return ["-isystem", str(folder / "include"), *map(str, libraries)]
+
+
 def read_onnx(data: bytes) -> Any:
     """Return OpenVINO's model of an ONNX file. TopK orders equal values by index, as in ONNX, which is slower."""
     model = shared_core().read_model(data)

@@ -16,7 +16,7 @@ from anylayer.network import Array
 _CODECS = ("libx264", "mpeg4")
 
 
-class Reader:
+class VideoReader:
     """The frames of a video as uint8 (H, W, 3) in BGR order, see libraries.video."""
 
     def __init__(self, path: str, container: str) -> None:
@@ -53,7 +53,7 @@ class Reader:
         self._file.close()
 
 
-class Writer:
+class VideoWriter:
     """A video file that is written frame by frame: see libraries.video."""
 
     def __init__(self, path: Path, size: tuple[int, int], fps: float) -> None:

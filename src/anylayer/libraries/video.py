@@ -38,7 +38,7 @@ _CONTAINERS = (
 """The first bytes of containers, where they are, and FFmpeg's name of the container."""
 
 
-class Reader(Protocol):
+class VideoReader(Protocol):
     """The frames of a video, uint8 (H, W, 3) in BGR order.
 
     `size` is (height, width), `fps` the frames per second and `claimed` the number of frames, as the file claims
@@ -54,7 +54,7 @@ class Reader(Protocol):
     def close(self) -> None: ...
 
 
-class Writer(Protocol):
+class VideoWriter(Protocol):
     """A video file that is written frame by frame."""
 
     def write(self, image: Array) -> None:
@@ -76,10 +76,10 @@ def _package() -> Any:
     raise InputError("videos need PyAV or OpenCV: pip install av, or pip install opencv-python")
 
 
-def open_video(path: Path) -> Reader:
+def open_video(path: Path) -> VideoReader:
     """Open a video file. Raises FileError for one that is not a video, or has too many pixels."""
     container = _container(path)
-    reader: Reader = _package().Reader(str(path), container)
+    reader: VideoReader = _package().VideoReader(str(path), container)
     height, width = reader.size
     if not 0 < height * width <= _PIXELS:
         reader.close()
@@ -89,7 +89,7 @@ def open_video(path: Path) -> Reader:
     return reader
 
 
-def open_camera(number: int) -> Reader:
+def open_camera(number: int) -> VideoReader:
     """Open a camera. Raises InputError where there is none."""
     need(
         find_spec("cv2") is not None or find_spec("av") is None,
@@ -103,9 +103,9 @@ def open_camera(number: int) -> Reader:
     return opencv.Camera(number)
 
 
-def create_video(path: Path, size: tuple[int, int], fps: float) -> Writer:
+def create_video(path: Path, size: tuple[int, int], fps: float) -> VideoWriter:
     """Return a writer for frames of (height, width), which must be even."""
-    writer: Writer = _package().Writer(path, size, fps)
+    writer: VideoWriter = _package().VideoWriter(path, size, fps)
     return writer
 
 

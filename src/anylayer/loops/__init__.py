@@ -7,8 +7,8 @@
     text = PRELUDE + code.text
 
 `opened` traces a layer with as many open sizes as its own shape logic allows; `at_fixed_sizes` traces it at one
-choice of sizes. `lower` returns the loops, as plain data; it takes the graph of anything else too
-(anylayer.tracing.trace). `to_cpp` prints them as a C++11 function, of which `Code` says what its parameters are:
+choice of sizes. `lower` returns the loops as plain data. It takes any other graph, too (anylayer.tracing.trace).
+`to_cpp` prints them as a C++11 function, a `CppFunction`, which lists its parameters:
 
     bool interp(const float* input0, float* output0, int64_t N, int64_t C, int64_t H, int64_t W, const Parallel&)
 
@@ -23,19 +23,22 @@ The function returns false where an index that is read from data lies outside it
 is refused by name, with its source line.
 """
 
-from anylayer.loops.cpp import PRELUDE, TYPES, Code, number, table_text, to_cpp
+from anylayer.loops.cpp import TYPES, CppFunction, arguments_text, number, table_text, to_cpp
+from anylayer.loops.cpp_prelude import PRELUDE, prelude
 from anylayer.loops.lower import lower
 from anylayer.loops.opened import Opened, at_fixed_sizes, opened
 
 __all__ = [
     "PRELUDE",
     "TYPES",
-    "Code",
+    "CppFunction",
     "Opened",
+    "arguments_text",
     "at_fixed_sizes",
     "lower",
     "number",
     "opened",
+    "prelude",
     "table_text",
     "to_cpp",
 ]

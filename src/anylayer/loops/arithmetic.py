@@ -1,26 +1,51 @@
-"""Print integer expressions of loop variables and sizes as C++."""
+"""Print integer expressions of loop variables and sizes as text."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 from anylayer.graph.expressions import Atom, Expression
 from anylayer.graph.reals import Real
-from anylayer.loops.ir import Program, Scalar
+from anylayer.loops.ir import LoopProgram, Scalar
 from anylayer.loops.space import Space
 
 
-class Arithmetic:
-    """Expressions as C++ text.
+class Arithmetic(ABC):
+    """Expressions as text in the manner of C. A language has the methods below that are abstract.
 
     names: the variable of each symbol that has one: sizes, loop variables, and indices that are read from data.
     """
 
-    def __init__(self, program: Program, names: dict[str, str]) -> None:
+    def __init__(self, program: LoopProgram, names: dict[str, str]) -> None:
         self.names = names
         self.space = Space({})
         self.space.extents = dict(program.extents)
         self._symbols: dict[Scalar, str] = {x: s for s, x in program.data.items()}
+
+    @abstractmethod
+    def extremum(self, function: str, a: str, b: str) -> str:
+        """Return the "min" or "max" of two integers."""
+
+    @abstractmethod
+    def floor_quotient(self, a: str, b: str) -> str:
+        """Return the floor of the quotient of two integers."""
+
+    @abstractmethod
+    def whole(self, function: str, x: str) -> str:
+        """Return a double as an integer, after a function that rounds it."""
+
+    @abstractmethod
+    def double(self, x: str) -> str:
+        """Return an integer as a double."""
+
+    @abstractmethod
+    def call(self, function: str, *x: str) -> str:
+        """Return a function of doubles."""
+
+    def name(self, symbol: str) -> str:
+        """Return the variable of a symbol."""
+        return self.names[symbol]
 
     def bind(self, x: Scalar, name: str) -> None:
         """Note that a variable holds a scalar, where an index expression refers to it."""
@@ -28,7 +53,7 @@ class Arithmetic:
             self.names[self._symbols[x]] = name
 
     def text(self, e: Expression) -> str:
-        """Return an expression as C++, with common sizes factored out."""
+        """Return an expression as text, with common sizes factored out."""
         if e.constant is not None:
             return str(e.constant)
         return self.factored(e)
@@ -79,19 +104,19 @@ class Arithmetic:
 
     def atom(self, atom: Atom) -> str:
         if not atom.function:
-            return self.names[atom.name]
+            return self.name(atom.name)
         if atom.function == "//":
             a, b = atom.arguments
             if self.space.not_negative(a) and self.space.not_negative(b):
                 return f"({self.enclosed(a)} / {self.enclosed(b)})"
-            return f"floor_quotient({self.text(a)}, {self.text(b)})"
+            return self.floor_quotient(self.text(a), self.text(b))
         if atom.function in ("min", "max"):
             found = self.text(atom.arguments[0])
             for argument in atom.arguments[1:]:
-                found = f"std::{atom.function}<int64_t>({found}, {self.text(argument)})"
+                found = self.extremum(atom.function, found, self.text(argument))
             return found
         function = "nearbyint" if atom.function == "round" else atom.function
-        return f"int64_t(std::{function}({self.real(atom.arguments[0])}))"
+        return self.whole(function, self.real(atom.arguments[0]))
 
     def enclosed(self, e: Expression) -> str:
         text = self.text(e)
@@ -101,15 +126,15 @@ class Arithmetic:
         """Return a double that is computed from sizes."""
         if x.function == "float":
             inner = x.arguments[0]
-            return f"double({self.text(inner)})" if isinstance(inner, Expression) else repr(float(inner))
+            return self.double(self.text(inner)) if isinstance(inner, Expression) else repr(float(inner))
         parts = [self.real(a) for a in x.arguments]
         if x.function == "**":
-            return f"std::pow({parts[0]}, {parts[1]})"
+            return self.call("pow", *parts)
         if len(parts) == 1:
-            return f"std::{x.function}({parts[0]})"
+            return self.call(x.function, *parts)
         return f"({parts[0]} {x.function} {parts[1]})"
 
     def condition(self, guard: Any) -> str:
-        """Return a guard as a C++ condition."""
+        """Return a guard as a condition."""
         sides = [self.real(s) if isinstance(s, Real) else self.text(s) for s in (guard.left, guard.right)]
         return f"{sides[0]} {guard.relation} {sides[1]}"

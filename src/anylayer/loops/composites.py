@@ -14,23 +14,35 @@ from anylayer.graph.sized import elements_of
 from anylayer.loops.lowering import size_of
 from anylayer.tracing import record, trace
 
-COMPOSITES: dict[str, Callable[..., Any]] = {}
-"""Operator -> function (operator, arrays) that returns its outputs."""
+Form = Callable[..., Any]
+"""A function (operator, arrays) that returns the outputs of the operator."""
+COMPOSITES: dict[str, tuple[Form, Callable[[Op], bool]]] = {}
+"""Operator -> its form, and a function that says whether the form takes the operator's place."""
 
 
-def composite(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Enter the NumPy form of operators. Used as a decorator."""
+def _always(op: Op) -> bool:
+    return True
 
-    def enter(function: Callable[..., Any]) -> Callable[..., Any]:
-        COMPOSITES.update(dict.fromkeys(names, function))
+
+def composite(*names: str, when: Callable[[Op], bool] = _always) -> Callable[[Form], Form]:
+    """Enter the NumPy form of operators, for those that `when` accepts. Used as a decorator."""
+
+    def enter(function: Form) -> Form:
+        COMPOSITES.update(dict.fromkeys(names, (function, when)))
         return function
 
     return enter
 
 
+def _form(op: Op) -> Form | None:
+    """Return the form that takes an operator's place, or None."""
+    form, when = COMPOSITES.get(op.op, (None, _always))
+    return form if not op.domain and when(op) else None
+
+
 def expanded(graph: Graph) -> Graph:
     """Return a graph in which composite operators are replaced by simpler ones, at the same source lines."""
-    if not any((op.op in COMPOSITES and not op.domain) or _open_indices(op, graph.producers) for op in graph.ops):
+    if not any(_form(op) or _open_indices(op, graph.producers) for op in graph.ops):
         return graph
     done = Graph(graph.prefix, graph.scope)
     done.limit = graph.limit
@@ -45,7 +57,7 @@ def expanded(graph: Graph) -> Graph:
         inputs = [None if v is None else mapped(v) for v in op.inputs]
         if _open_indices(op, graph.producers):
             inputs[1] = _inside(done, op, inputs)
-        function = COMPOSITES.get(op.op) if not op.domain else None
+        function = _form(op)
         made = done.append_copy(op, inputs) if function is None else _traced(done, op, function, inputs)
         values.update(zip(op.outputs, made))
     done.outputs = [mapped(v) for v in graph.outputs]
@@ -53,7 +65,7 @@ def expanded(graph: Graph) -> Graph:
     return done
 
 
-def _traced(done: Graph, op: Op, function: Callable[..., Any], inputs: list[Value | None]) -> list[Value]:
+def _traced(done: Graph, op: Op, function: Form, inputs: list[Value | None]) -> list[Value]:
     """Append the operators that a composite consists of."""
     free = [v for v in dict.fromkeys(inputs) if v is not None and v.const is None]
 

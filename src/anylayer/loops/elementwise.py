@@ -100,7 +100,7 @@ def _modulo(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
 
 @elements("Pow")
 def _power(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
-    """Return a power; a small whole exponent becomes a product."""
+    """Return a power; a small integer exponent becomes a product."""
     a, b = (low.operand(given(op, i), index) for i in (0, 1))
     exponent = b.data if b.op == "const" else b.data.constant if b.op == "index" else None
     if exponent == 2:

@@ -18,13 +18,17 @@ from anylayer.network import Array
 
 INT = np.dtype(np.int64)
 BOOL = np.dtype(np.bool_)
+DTYPES = frozenset(("bool", "float32", "float64", *(f"{u}int{n}" for u in ("", "u") for n in (8, 16, 32, 64))))
+"""The names of the dtypes that loops compute with."""
 
 
 @dataclass(slots=True, eq=False)
 class Buffer:
     """An array in memory, in C order.
 
-    kind: "input", "output", "temporary", "blob", or "table" for a constant, whose values are in `data`.
+    kind: "input", "output", "temporary", "blob", or "table" for a constant, whose values are in `data`. `pitches`
+    are the distances between neighbours on each axis, and `start` is the position of the first element, where the
+    caller decides on them.
     """
 
     name: str
@@ -32,9 +36,13 @@ class Buffer:
     shape: tuple[Expression, ...]
     kind: str
     data: Array | None = None
+    pitches: tuple[Expression, ...] = ()
+    start: Expression = field(default_factory=lambda: constant(0))
 
     def offset(self, indices: Sequence[Expression]) -> Expression:
         """Return the position of an element in memory."""
+        if self.pitches:
+            return sum((i * pitch for i, pitch in zip(indices, self.pitches)), start=self.start)
         found = constant(0)
         for index, size in zip(indices, self.shape):
             found = found * size + index
@@ -101,6 +109,25 @@ class Set:
 
 
 @dataclass(slots=True, eq=False)
+class Sort:
+    """Store the first `count` elements of a row of `size` elements in sorted order, and their places in the row.
+
+    Equal elements keep their order; NaN is larger than any number. The row begins at `start` of `source`, and its
+    elements are `step` apart. The results begin at `target` of `values` and `places`, with the same distance.
+    """
+
+    source: Buffer
+    start: Expression
+    step: Expression
+    size: Expression
+    values: Buffer
+    places: Buffer
+    target: Expression
+    count: Expression
+    largest: bool
+
+
+@dataclass(slots=True, eq=False)
 class If:
     """Run `body` where a condition holds."""
 
@@ -136,7 +163,7 @@ class Loop:
         return [self.var, *(name for name, _ in self.more)]
 
 
-Statement = Comment | Store | Set | If | Let | Loop
+Statement = Comment | Store | Set | Sort | If | Let | Loop
 
 
 @dataclass(slots=True)
@@ -149,13 +176,13 @@ class Argument:
 
 
 @dataclass(slots=True)
-class Program:
+class LoopProgram:
     """What a graph does, as loops.
 
     `sizes` are the symbols of open sizes, and `conditions` what must hold for them. `data` maps the symbol of an
     index that is read from data to its scalar. `extents` are the numbers of values of loop variables and of such
-    symbols. `checks` says whether indices are checked when the loops run. `params` are (name, Param) of the params
-    that are parameters.
+    symbols. `checks` says whether indices are checked when the loops run. `params` are (name, ParamNumber) of
+    the params that are parameters.
     """
 
     inputs: list[Argument]
@@ -213,3 +240,44 @@ def atoms_of(e: Expression) -> Iterator[Atom]:
                 if atom.function in ("//", "min", "max"):
                     for argument in atom.arguments:
                         yield from atoms_of(argument)
+
+
+def scalars_of(statements: Sequence[Any]) -> Iterator[Scalar]:
+    """Yield the scalars that statements use, those in loops too."""
+    for s in statements:
+        if isinstance(s, Loop):
+            yield from scalars_of(s.body)
+        elif not isinstance(s, (Comment, Sort)):
+            yield s.condition if hasattr(s, "condition") else s.value
+            yield from scalars_of(getattr(s, "body", ()))
+
+
+def stores_of(statements: Sequence[Any]) -> Iterator[Store]:
+    """Yield the stores among statements, those in loops too."""
+    for s in statements:
+        if isinstance(s, Store):
+            yield s
+        yield from stores_of(getattr(s, "body", ()))
+
+
+def used_scalars(statements: Sequence[Any], data: Mapping[str, Scalar]) -> set[Scalar]:
+    """Return the scalars that statements compute. data: the scalars for which symbols stand."""
+    seen: set[Scalar] = set()
+    offsets = [s.offset for s in stores_of(statements)]
+    pending = [*scalars_of(statements), *(data[name] for e in offsets for name in e.symbols if name in data)]
+    while pending:
+        x = pending.pop()
+        if x not in seen:
+            seen.add(x)
+            inner = x.data[1] if x.op == "load" else x.data
+            names = inner.symbols if isinstance(inner, Expression) else ()
+            pending += [*x.args, *(data[name] for name in names if name in data)]
+    return seen
+
+
+def sorts_of(statements: Sequence[Any]) -> Iterator[Sort]:
+    """Yield the sorts among statements, those in loops too."""
+    for s in statements:
+        if isinstance(s, Sort):
+            yield s
+        yield from sorts_of(getattr(s, "body", ()))

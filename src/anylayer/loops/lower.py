@@ -7,10 +7,11 @@ from typing import Any
 
 from anylayer.errors import LayerError
 from anylayer.graph import Graph, Op, Value
+from anylayer.graph.expressions import constant, symbol
 from anylayer.loops import elementwise, movement, reductions, regions  # noqa: F401 (they enter their operators)
 from anylayer.loops.composites import expanded
-from anylayer.loops.ir import Argument, Buffer, Program
-from anylayer.loops.lowering import ELEMENTS, NESTS, Lowering, Unsupported, sizes_of
+from anylayer.loops.ir import DTYPES, Argument, Buffer, LoopProgram, sorts_of, stores_of, used_scalars
+from anylayer.loops.lowering import ELEMENTS, INLINED, NESTS, Lowering, Unsupported, sizes_of
 from anylayer.loops.movement import concat_pieces
 from anylayer.loops.opened import Opened
 from anylayer.loops.reductions import copies
@@ -34,7 +35,7 @@ _EXPENSIVE = {
 _CHEAP = 3
 """The cost up to which a value is computed again by each consumer: some loads and one or two operations."""
 _OFTEN = 1.5
-"""How often the elements of a value are read, from where it is worth holding in memory."""
+"""A value is worth holding in memory if each of its elements is read at least this many times."""
 _FEW = 4
 """An input has few elements if it has this many times fewer than the output."""
 _WHOLE = {
@@ -43,38 +44,48 @@ _WHOLE = {
 }  # fmt: skip
 _LARGEST = 400
 """The cost of a value that is held in memory even if it is read once, so that the code stays readable."""
+_LONG = 64
+"""The most elements of a reduction that is computed again by each element that reads it."""
+_MUCH = 1024
+"""The most operations of a value that is computed again by each element that reads it."""
 _KINDS = {
     "Gather", "GatherElements", "GatherND", "Slice", "Transpose", "Reshape", "Expand", "Pad", "Tile", "Split",
     "Concat", "Squeeze", "Unsqueeze", "Flatten", "Identity", "Shape", "Range", "ConstantOfShape", "Trilu",
 }  # fmt: skip
 
 
-def lower(source: Graph | Opened) -> Program:
+def lower(source: Graph | Opened, *, by_element: bool = False) -> LoopProgram:
     """Return the loops that compute a graph, or a layer that `opened` has traced.
+
+    by_element: whether each element of an output is computed on its own where that is not too much work, as the
+    work items of a GPU do. The inputs and outputs then have pitches that the caller decides on.
 
     Raises LayerError for an operator without loops; it names the operator and the source line.
     """
     traced = source if isinstance(source, Opened) else Opened(source)
     graph = expanded(traced.graph)
-    low = Lowering(graph, traced.ranges, traced.parameters)
+    low = Lowering(graph, traced.ranges, traced.parameters, by_element)
+    low.space.assume(traced.guards)
     inputs = [Argument(f"input{i}", v.dtype, sizes_of(v)) for i, v in enumerate(graph.inputs)]
     outputs = [Argument(f"output{i}", v.dtype, sizes_of(v)) for i, v in enumerate(graph.outputs)]
     for argument, value in zip(inputs, graph.inputs):
-        low.buffers[value] = Buffer(argument.name, argument.dtype, argument.shape, "input")
+        low.buffers[value] = _port(argument, "input", by_element)
         low.all.append(low.buffers[value])
-    targets = [Buffer(a.name, a.dtype, a.shape, "output") for a in outputs]
+    targets = [_port(a, "output", by_element) for a in outputs]
     low.all.extend(targets)
     for value, target in zip(graph.outputs, targets):
         low.wanted.setdefault(value, target)
-    held = _held(graph)
+    held = held_by_element(graph) if by_element else _held(graph)
     for op in graph.ops:
         with _naming(op):
             _one(low, op, held)
     for value, target in zip(graph.outputs, targets):
         if low.buffers.get(value) is not target:
             copies(low, value, target)
-    used = low.used_buffers()
-    return Program(
+    scalars = used_scalars(low.body, low.scalars.data)
+    used = {s.buffer for s in stores_of(low.body)} | {x.data[0] for x in scalars if x.op == "load"}
+    used |= {b for s in sorts_of(low.body) for b in (s.source, s.values, s.places)}
+    return LoopProgram(
         inputs,
         outputs,
         list(traced.sizes),
@@ -83,9 +94,16 @@ def lower(source: Graph | Opened) -> Program:
         low.body,
         low.scalars.data,
         low.space.extents,
-        low.scalars.checks,
+        any(x.op == "inside" for x in scalars),
         [(local.name, param) for param, local in low.params.items()],
     )
+
+
+def _port(argument: Argument, kind: str, pitched: bool) -> Buffer:
+    """Return the buffer of an input or output. Its pitches are symbols, which the printer names."""
+    pitches = [symbol(f"{argument.name}.{axis}") for axis in range(len(argument.shape))] if pitched else []
+    start = symbol(f"{argument.name}.start") if pitched else constant(0)
+    return Buffer(argument.name, argument.dtype, argument.shape, kind, None, tuple(pitches), start)
 
 
 class _naming:
@@ -113,7 +131,10 @@ def _one(low: Lowering, op: Op, held: Mapping[Value, str]) -> None:
     """Append the loops of an operator, where it has its own or its output is held in memory."""
     if op.domain or (op.op not in NESTS and op.op not in ELEMENTS):
         raise Unsupported("no loops are written for it")
-    if op.op in NESTS:
+    for value in (*op.inputs, *op.outputs):
+        if value is not None and value.dtype.name not in DTYPES:
+            raise Unsupported(f"an array is {value.dtype}; convert it with .astype(np.float32) before")
+    if op.op in NESTS and not (low.by_element and op.op in INLINED and op.outputs[0] not in held):
         NESTS[op.op](low, op)
         return
     for value in op.outputs:
@@ -152,6 +173,59 @@ def _held(graph: Graph) -> dict[Value, str]:
             if v is not None:
                 reads[v] = max(reads.get(v, 0.0), times * _repeats(op, i, v))
     return held
+
+
+def held_by_element(graph: Graph) -> dict[Value, str]:
+    """Return the values that are held in memory although each element of an output could compute them again.
+
+    These are values that take many operations and are read more often than they have elements, and what operators
+    read that have loops of their own only. An output that joins arrays is written in pieces.
+    """
+    often, whole = _readers(graph)
+    held: dict[Value, str] = {}
+    costs: dict[Value, float] = {}
+    for op in graph.ops:
+        length = _length(op)
+        for value in op.outputs:
+            parts = [v for v in dict.fromkeys(op.inputs) if v is not None]
+            cost = sum(
+                min(costs.get(v, 1.0), 1.0) if _FEW * _count(v) <= _count(value) else costs.get(v, 1.0)
+                for v in parts
+            )
+            cost = length * (cost + (0 if op.op in _KINDS else 10 if op.op in _EXPENSIVE else 1))
+            repeated = often.get(value, 1.0) > _OFTEN and (length > _LONG or cost > _MUCH)
+            if repeated or (value in whole and op.op in INLINED):
+                held[value] = "often read"
+            costs[value] = 1.0 if value in held or (op.op in NESTS and op.op not in INLINED) else cost
+    read = {v for op in graph.ops for v in op.inputs}
+    made = graph.producers
+    pieces = [v for v in graph.outputs if v not in read and v in made and made[v].op == "Concat"]
+    return {**held, **dict.fromkeys(pieces, "pieces")}
+
+
+def _readers(graph: Graph) -> tuple[dict[Value, float], set[Value]]:
+    """Return two facts for a graph without values in memory: how often an element of each value is read, and
+    which values are read by operators whose loops cannot be inside other loops."""
+    often: dict[Value, float] = {}
+    whole: set[Value] = set()
+    for op in reversed(graph.ops):
+        alone = op.op in NESTS and op.op not in INLINED
+        times = 1.0 if alone else max(often.get(v, 1.0) for v in op.outputs)
+        for i, v in enumerate(op.inputs):
+            if v is not None:
+                often[v] = max(often.get(v, 0.0), times * _repeats(op, i, v))
+                if alone or (op.op not in NESTS and not whole.isdisjoint(op.outputs)):
+                    whole.add(v)
+    return often, whole
+
+
+def _length(op: Op) -> float:
+    """Return how many elements a reduction combines; 1 for other operators."""
+    if op.op not in INLINED or op.inputs[0] is None:
+        return 1.0
+    if op.op == "MatMul":
+        return float(int(op.inputs[0].shape[-1]))
+    return _count(op.inputs[0]) / max(_count(op.outputs[0]), 1)
 
 
 def _costs(graph: Graph) -> dict[Value, float]:

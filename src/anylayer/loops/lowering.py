@@ -2,29 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, TypeVar
 
 import numpy as np
 
 from anylayer.errors import LayerError
 from anylayer.graph import Graph, Op, Value
-from anylayer.graph.expressions import Expression, Ranges, constant
+from anylayer.graph.expressions import Expression, Ranges, constant, symbol
 from anylayer.graph.sized import elements_of
-from anylayer.graph.sizes import Dim
+from anylayer.graph.sizes import Dim, is_one
 from anylayer.graph.symbolic import Size
-from anylayer.loops.ir import Buffer, Comment, Local, Loop, Scalar, Statement, Store, atoms_of
-from anylayer.loops.parameters import Blob, Param, Parameters
+from anylayer.loops.ir import (
+    Buffer,
+    Comment,
+    Local,
+    Loop,
+    Scalar,
+    Statement,
+    Store,
+    atoms_of,
+    scalars_of,
+)
+from anylayer.loops.parameters import BlobElements, Parameters, ParamNumber
 from anylayer.loops.scalars import Scalars
 from anylayer.loops.space import Space
-from anylayer.network import Array
+from anylayer.network import MAX_VALUES, Array
 
 _EXACT = 2**24
 """Integers below this are exact in every dtype of floats."""
+_FEW = 64
+"""The most elements of a constant, computed from sizes, of which an expression chooses one."""
 Index = list[Expression]
+T = TypeVar("T")
 Element = Callable[["Lowering", Op, int, Index], Scalar]
 ELEMENTS: dict[str, Element] = {}
 """Operator -> function (lowering, operator, number of the output, indices) that returns an element."""
+INLINED: dict[str, Callable[[Lowering, Op, Index], Scalar]] = {}
+"""Operator of NESTS -> function (lowering, operator, indices) that returns an element, after its own loops."""
 NESTS: dict[str, Callable[[Lowering, Op], None]] = {}
 """Operator -> function (lowering, operator) that appends loops and sets the buffers of its outputs."""
 
@@ -68,7 +85,7 @@ def sizes_of(value: Value) -> tuple[Expression, ...]:
 
 
 def given(op: Op, i: int = 0) -> Value:
-    """Return an input that must be there."""
+    """Return a required input."""
     value = op.inputs[i] if i < len(op.inputs) else None
     if value is None:
         raise Unsupported("an absent input")
@@ -80,17 +97,28 @@ def optional(op: Op, i: int) -> Value | None:
     return op.inputs[i] if i < len(op.inputs) else None
 
 
+@dataclass(slots=True)
+class _LoopBody:
+    """A body of loops while its statements are collected: the names of its variables and locals, and what must be
+    done before its last statement."""
+
+    names: set[str]
+    statements: list[Statement] = field(default_factory=list)
+
+
 class Lowering:
-    """A program while it is made from a graph.
+    """A program under construction from a graph.
 
     `buffers` are the values that are in memory. `wanted` are buffers that the graph's outputs must go to. `places`
-    collects the source lines of the elements that the current loops compute.
+    collects the source lines of the elements that the current loops compute. by_element: whether each element of
+    a result is computed on its own, as the work items of a GPU do.
     """
 
-    def __init__(self, graph: Graph, ranges: Ranges, parameters: Parameters) -> None:
+    def __init__(self, graph: Graph, ranges: Ranges, parameters: Parameters, by_element: bool = False) -> None:
         self.graph = graph
+        self.by_element = by_element
         self.parameters = parameters
-        self.params: dict[Param, Local] = {}
+        self.params: dict[ParamNumber, Local] = {}
         self.space = Space(ranges)
         self.scalars = Scalars(self.space)
         self.buffers: dict[Value, Buffer] = {}
@@ -101,6 +129,7 @@ class Lowering:
         self.described: set[str] = set()
         self.positions: dict[Value, list[int]] = {}
         self._found: dict[Any, Scalar] = {}
+        self._scopes: list[_LoopBody] = []
         self._tables: dict[Value, Buffer] = {}
         self._count = 0
 
@@ -117,7 +146,12 @@ class Lowering:
         found = self._found.get(key)
         if found is None:
             op = self.graph.producers[value]
-            found = self._found[key] = ELEMENTS[op.op](self, op, op.outputs.index(value), list(index))
+            inlined = INLINED.get(op.op)
+            found = self._found[key] = (
+                ELEMENTS[op.op](self, op, op.outputs.index(value), list(index))
+                if inlined is None
+                else inlined(self, op, list(index))
+            )
         if value in self.graph.producers and self.graph.producers[value].place:
             self.note_places(value)
         return found
@@ -138,13 +172,13 @@ class Lowering:
     def operand(self, value: Value, index: Sequence[Expression]) -> Scalar:
         """Return the element that broadcasting pairs with an index of more axes."""
         own = list(index[len(index) - len(value.shape) :])
-        return self.element(value, [constant(0) if _is_one(d) else i for d, i in zip(value.shape, own)])
+        return self.element(value, [constant(0) if is_one(d) else i for d, i in zip(value.shape, own)])
 
     def constant(self, value: Value, index: Sequence[Expression]) -> Scalar:
         """Return an element of a constant: a number, an index expression, or an element of a table."""
         array: Any = value.const
         parameter = self.parameters.get(value)
-        if isinstance(parameter, Blob):
+        if isinstance(parameter, BlobElements):
             return self._blob(value, parameter, index)
         sized = elements_of(array) if parameter is None else [self._param(e) for e in parameter]
         if sized is not None:
@@ -157,7 +191,7 @@ class Lowering:
         places = [index[a] for a in kept]
         if all(p.constant is not None for p in places):
             return self.scalars.const(array[tuple(p.constant for p in places)], value.dtype)
-        return self._affine(array, places) or self._table(value, array, places)
+        return self._affine(array, places) or self._repeated(array, places) or self._table(value, array, places)
 
     def _affine(self, array: Array, places: Sequence[Expression]) -> Scalar | None:
         """Return an element of an array of integers that is a sum of multiples of its indices, else None."""
@@ -173,6 +207,16 @@ class Lowering:
             )
         return self.scalars.cast(self.scalars.index(total), array.dtype) if (wanted == array).all() else None
 
+    def _repeated(self, array: Array, places: Sequence[Expression]) -> Scalar | None:
+        """Return an element of 0, 0, 1, 1, 2, 2 and so on as a quotient of its index, else None."""
+        times = int((array == array.flat[0]).sum())
+        if len(places) > 1 or array.dtype.kind not in "iu" or times < 2:
+            return None
+        if (array != np.arange(array.size) // times).any():
+            return None
+        quotient = self.space.quotient(places[0], constant(times))
+        return self.scalars.cast(self.scalars.index(quotient), array.dtype)
+
     def _table(self, value: Value, array: Array, places: Sequence[Expression]) -> Scalar:
         buffer = self._tables.get(value)
         if buffer is None:
@@ -181,7 +225,7 @@ class Lowering:
             self.all.append(buffer)
         return self.scalars.load(buffer, buffer.offset(places))
 
-    def _blob(self, value: Value, blob: Blob, index: Sequence[Expression]) -> Scalar:
+    def _blob(self, value: Value, blob: BlobElements, index: Sequence[Expression]) -> Scalar:
         """Return an element of a blob that is a parameter."""
         name = f"blob{blob.number}"
         buffer = next((b for b in self.all if b.name == name), None)
@@ -191,8 +235,8 @@ class Lowering:
         return self.scalars.load(buffer, Buffer("", value.dtype, sizes_of(value), "").offset(index))
 
     def _param(self, e: Any) -> Any:
-        """Return an element of a constant: for a Param, the scalar that holds it."""
-        if not isinstance(e, Param):
+        """Return an element of a constant: for a ParamNumber, the scalar that holds it."""
+        if not isinstance(e, ParamNumber):
             return e
         if e not in self.params:
             self.params[e] = Local(f"param{len(self.params)}", np.dtype(np.float64))
@@ -206,10 +250,22 @@ class Lowering:
         place = Buffer("", value.dtype, tuple(sizes), "table").offset(index)
         if place.constant is not None:
             return self.scalars.element(sized[place.constant], value.dtype)
+        if self.by_element:
+            return self._chosen(value, sized, place)
         buffer = self.new_buffer(value)
         for i, e in enumerate(sized):
             self.body.append(Store(buffer, constant(i), self.scalars.element(e, value.dtype)))
         return self.scalars.load(buffer, place)
+
+    def _chosen(self, value: Value, sized: Sequence[Any], place: Expression) -> Scalar:
+        """Return the element at a position, by comparing the position with each."""
+        if len(sized) > _FEW:
+            raise Unsupported(f"a constant of {len(sized)} elements that are computed from sizes")
+        found = self.scalars.element(sized[-1], value.dtype)
+        for i in reversed(range(len(sized) - 1)):
+            here = self.scalars.truth("lt", self.scalars.index(place), self.scalars.index(constant(i + 1)))
+            found = self.scalars.choice(here, self.scalars.element(sized[i], value.dtype), found)
+        return found
 
     def number(self, value: Value | None) -> list[Expression] | None:
         """Return the elements of a small integer constant as expressions, or None where they are computed."""
@@ -235,27 +291,50 @@ class Lowering:
         self.buffers[value] = buffer
         return buffer
 
-    def used_buffers(self) -> set[Buffer]:
-        """Return the buffers that the statements read or write."""
-        stores = list(stores_of(self.body))
-        found = {s.buffer for s in stores}
-        seen: set[Scalar] = set()
-        pending = list(scalars_of(self.body))
-        for s in stores:
-            pending += self.scalars.behind(s.offset)
-        while pending:
-            x = pending.pop()
-            if x not in seen:
-                seen.add(x)
-                pending += [*x.args, *self.scalars.behind(x.data[1] if x.op == "load" else x.data)]
-                if x.op == "load":
-                    found.add(x.data[0])
-        return found
-
     def variable(self, extent: Expression) -> tuple[str, Expression]:
         """Return the name of a new loop variable, and the variable as an expression."""
         name = self.name("%")
         return name, self.space.variable(name, extent)
+
+    def scoped(self, names: Iterable[str], compute: Callable[[], T]) -> tuple[list[Statement], T]:
+        """Return the statements that must come first, and the result of `compute`, in a body of loops.
+
+        names: the variables of the loops.
+        """
+        if not self._scopes and self.by_element:
+            self._found.clear()
+        scope = _LoopBody(set(names))
+        self._scopes.append(scope)
+        try:
+            return scope.statements, compute()
+        finally:
+            self._scopes.pop()
+
+    def inline(self, index: Sequence[Expression], loops: Callable[[], tuple[Local, list[Statement]]]) -> Local:
+        """Put loops that accumulate a local into the outermost body in which an index is known."""
+        at, scopes = self._depth(index), self._scopes
+        self._scopes = scopes[: at + 1]
+        local, statements = loops()
+        self._scopes = scopes
+        scopes[at].statements.extend(statements)
+        scopes[at].names.add(local.name)
+        return local
+
+    def _depth(self, index: Sequence[Expression]) -> int:
+        """Return the number of the innermost body whose variables and locals an index depends on."""
+        names = {s for e in index for s in e.symbols}
+        pending = [x for e in index for x in self.scalars.behind(e)]
+        while pending:
+            x = pending.pop()
+            inner = x.data[1] if x.op == "load" else x.data
+            names |= inner.symbols if isinstance(inner, Expression) else set()
+            names |= {inner.name} if isinstance(inner, Local) else set()
+            pending += [*x.args, *self.scalars.behind(inner)]
+        return max((i for i, scope in enumerate(self._scopes) if scope.names & names), default=0)
+
+    def shared(self, loops: Sequence[tuple[str, Expression]], inner: list[Statement]) -> list[Statement]:
+        """Return statements inside of parallel loops."""
+        return nested(loops, inner, serial=0 if self.by_element else 1)
 
     def flush(self, loops: Sequence[Statement]) -> None:
         """Append loops, after the source lines that they compute."""
@@ -267,54 +346,105 @@ class Lowering:
     def fill(self, shape: Sequence[Expression], store: Callable[[Index], list[Statement]]) -> None:
         """Append loops over all indices of a shape. `store` returns what is done at one index.
 
-        Axes that can share a loop do, where this needs no division.
+        Axes that can share a loop do, where this needs no division. A loop whose variable is divided becomes two
+        loops.
         """
         axes = [a for a, d in enumerate(shape) if d.constant != 1]
-        best = self._nest([[a] for a in axes], shape, store)
-        if len(axes) > 1:
-            groups = [[a] for a in axes]
+        groups = [[a] for a in axes]
+        best = self._nest(groups, shape, store)
+        if len(axes) > 1 and not self.by_element:
             whole = self._nest([axes], shape, store)
-            if divisions(whole[1], self.scalars) <= divisions(best[1], self.scalars):
-                best = whole
+            if whole.divisions <= best.divisions:
+                best, groups = whole, [axes]
             else:
                 at = len(groups) - 2
                 while at >= 0:
                     tried = [*groups[:at], groups[at] + groups[at + 1], *groups[at + 2 :]]
                     other = self._nest(tried, shape, store)
-                    if divisions(other[1], self.scalars) <= divisions(best[1], self.scalars):
+                    if other.divisions <= best.divisions:
                         best, groups = other, tried
                     at -= 1
-        self.flush(best[0])
+        if not self.by_element:
+            best = self._split(best, groups, shape, store)
+        self.flush(best.statements)
+
+    def _split(
+        self,
+        best: _Nest,
+        groups: Sequence[Sequence[int]],
+        shape: Sequence[Expression],
+        store: Callable[[Index], list[Statement]],
+    ) -> _Nest:
+        """Return loops in which variables that are divided by a factor of their extent are two variables."""
+        splits: dict[int, tuple[Expression, ...]] = {}
+        for at in range(len(groups)):
+            found = True
+            while found:
+                found = False
+                name, extent = best.loops[at]
+                for size in divisors(best.inner, self.scalars, name):
+                    if not self.space.remainder(extent, size).terms:
+                        tried = {**splits, at: (*splits.get(at, ()), size)}
+                        other = self._nest(groups, shape, store, tried)
+                        if other.divisions < best.divisions:
+                            splits, best, found = tried, other, True
+                            break
+        return best
 
     def _nest(
         self,
         groups: Sequence[Sequence[int]],
         shape: Sequence[Expression],
         store: Callable[[Index], list[Statement]],
-    ) -> tuple[list[Statement], list[Statement]]:
-        """Return loops over groups of axes, and the statements inside."""
+        splits: Mapping[int, Sequence[Expression]] = MappingProxyType({}),
+    ) -> _Nest:
+        """Return loops over groups of axes.
+
+        splits: the extents of the inner loops of groups that have several loops, the innermost first.
+        """
         index: Index = [constant(0)] * len(shape)
-        loops = []
-        for group in groups:
+        loops, variables = [], []
+        for at, group in enumerate(groups):
             extent = constant(1)
             for a in group:
                 extent = extent * shape[a]
+            inside = []
+            for size in splits.get(at, ()):
+                inside.append((size, *self.variable(size)))
+                extent = self.space.quotient(extent, size)
             name, rest = self.variable(extent)
+            variables.append((name, extent))
+            loops.append((name, extent))
+            for size, inner_name, variable in inside[::-1]:
+                rest = rest * size + variable
+                loops.append((inner_name, size))
             for a in reversed(group):
                 index[a] = rest if a == group[0] else self.space.remainder(rest, shape[a])
                 rest = self.space.quotient(rest, shape[a])
-            loops.append((name, extent))
-        inner = store(index)
-        return nested(loops, inner), inner
+        before, inner = self.scoped([name for name, _ in loops], lambda: store(index))
+        inner = [*before, *inner]
+        last = 0 if self.by_element else 1 + len(splits.get(len(groups) - 1, ()))
+        return _Nest(nested(loops, inner, serial=last), inner, variables, divisions(inner, self.scalars))
+
+
+@dataclass(frozen=True, slots=True)
+class _Nest:
+    """Loops: the statements, those inside of all loops, the outermost variable of each group with its extent, and
+    the number of integer divisions inside."""
+
+    statements: list[Statement]
+    inner: list[Statement]
+    loops: list[tuple[str, Expression]]
+    divisions: int
 
 
 def nested(
-    loops: Sequence[tuple[str, Expression]], inner: list[Statement], parallel: bool = True
+    loops: Sequence[tuple[str, Expression]], inner: list[Statement], parallel: bool = True, serial: int = 1
 ) -> list[Statement]:
     """Return statements inside of loops, the first one outermost. Parallel loops share the rounds of all outer
-    loops but the last."""
+    loops but the last `serial` ones."""
     kept = [(name, extent) for name, extent in loops if extent.constant != 1]
-    outer = kept[: max(len(kept) - 1, 1)] if parallel else []
+    outer = kept[: max(len(kept) - serial, 1)] if parallel else []
     for name, extent in reversed(kept[len(outer) :]):
         inner = [Loop(name, extent, inner)]
     return [Loop(outer[0][0], outer[0][1], inner, True, outer[1:])] if outer else inner
@@ -322,44 +452,36 @@ def nested(
 
 def divisions(statements: Sequence[Statement], scalars: Scalars) -> int:
     """Return the number of integer divisions in the scalars of statements."""
-    seen: set[Any] = set()
-
-    def of_expression(e: Expression) -> int:
-        if e in seen:
-            return 0
-        seen.add(e)
-        inside = sum(of(scalars.data[s]) for s in e.symbols if s in scalars.data)
-        return inside + len({a for a in atoms_of(e) if a.function == "//"})
-
-    def of(x: Scalar) -> int:
-        if x in seen:
-            return 0
-        seen.add(x)
-        own = x.data[1] if x.op == "load" else x.data if x.op == "index" else None
-        return sum(map(of, x.args)) + (of_expression(own) if own is not None else 0)
-
-    return sum(of(x) for x in scalars_of(statements)) + sum(
-        of_expression(s.offset) for s in statements if isinstance(s, Store)
-    )
+    return sum(len({a for a in atoms_of(e) if a.function == "//"}) for e in _expressions(statements, scalars))
 
 
-def scalars_of(statements: Sequence[Any]) -> Iterator[Scalar]:
-    """Yield the scalars that statements use, those in loops too."""
-    for s in statements:
-        if isinstance(s, Loop):
-            yield from scalars_of(s.body)
-        elif not isinstance(s, Comment):
-            yield s.condition if hasattr(s, "condition") else s.value
-            yield from scalars_of(getattr(s, "body", ()))
+def divisors(statements: Sequence[Statement], scalars: Scalars, name: str) -> list[Expression]:
+    """Return the expressions by which statements divide a loop variable, the largest first."""
+    found = {
+        a.arguments[1]: None
+        for e in _expressions(statements, scalars)
+        for a in atoms_of(e)
+        if a.function == "//" and a.arguments[0] == symbol(name)
+    }
+    return sorted(found, key=lambda e: e.constant or MAX_VALUES, reverse=True)
 
 
-def stores_of(statements: Sequence[Any]) -> Iterator[Store]:
-    """Yield the stores among statements, those in loops too."""
-    for s in statements:
-        if isinstance(s, Store):
-            yield s
-        yield from stores_of(getattr(s, "body", ()))
-
-
-def _is_one(d: Any) -> bool:
-    return not isinstance(d, (Dim, Size)) and d == 1
+def _expressions(statements: Sequence[Statement], scalars: Scalars) -> list[Expression]:
+    """Return the different index expressions that statements compute."""
+    found: dict[Expression, None] = {s.offset: None for s in statements if isinstance(s, Store)}
+    seen: set[Scalar] = set()
+    pending = list(scalars_of(statements))
+    done = 0
+    while pending or done < len(found):
+        for e in list(found)[done:]:
+            pending += scalars.behind(e)
+        done = len(found)
+        while pending:
+            x = pending.pop()
+            if x not in seen:
+                seen.add(x)
+                pending += x.args
+                own = x.data[1] if x.op == "load" else x.data if x.op == "index" else None
+                if own is not None:
+                    found[own] = None
+    return list(found)

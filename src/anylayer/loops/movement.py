@@ -147,7 +147,7 @@ def _concat(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
         part = given(op, i)
         start, end = end, end + size_of(part.shape[axis])
         if low.space.certain(_plus(low.space.lower(place), end, -1)):
-            continue  # the index lies behind this part
+            continue  # the index lies after this part
         parts.append((part, start, end))
         if low.space.below(place, end):
             break

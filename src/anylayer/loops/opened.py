@@ -25,7 +25,7 @@ from anylayer.tracing import substitute_numpy, trace, trace_checked
 
 _LETTERS = {1: "N", 2: "NC", 3: "NCL", 4: "NCHW", 5: "NCDHW"}
 _TRIES = 16
-"""How often a layer is traced again after a guard has fixed a size."""
+"""The largest number of times that a layer is traced again, because a guard has fixed a size."""
 
 
 @dataclass(slots=True)
@@ -182,7 +182,8 @@ class _Opening:
         return traced_openly(self.layer, types, list(self.names))
 
     def resolved(self, guard: Guard) -> dict[str, Expression] | None:
-        """Return the symbols that a guard fixes, each with what takes its place; None for another guard."""
+        """Return the symbols that a guard fixes, each with the expression that replaces it; None for a guard that
+        fixes none."""
         left, right = guard.left, guard.right
         if guard.relation != "==" or not isinstance(left, Expression) or not isinstance(right, Expression):
             return None
@@ -209,7 +210,7 @@ class _Opening:
         return {symbols[0]: constant(self.values[symbols[0]])} if symbols else None
 
     def replace(self, changed: Mapping[str, Expression]) -> None:
-        """Put other expressions in the place of symbols."""
+        """Replace symbols by expressions."""
         for name, e in changed.items():
             if name in e.symbols:
                 factor = (e // symbol(name)).constant or 1

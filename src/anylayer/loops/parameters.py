@@ -20,7 +20,7 @@ from anylayer.network import Array, Flag, Node
 
 
 @dataclass(frozen=True, slots=True)
-class Param:
+class ParamNumber:
     """A number of a param: its name, and its position in a list."""
 
     name: str
@@ -28,20 +28,22 @@ class Param:
 
 
 @dataclass(frozen=True, slots=True)
-class Blob:
-    """A blob, whose elements a constant has in the same order."""
+class BlobElements:
+    """The source of a constant that has the elements of a blob, in the same order."""
 
     number: int
 
 
-Parameters = Mapping[Value, Sequence[Param | Any] | Blob]
-"""What the elements of a constant are: a blob, or for each a Param or a number."""
+Parameters = Mapping[Value, Sequence[ParamNumber | Any] | BlobElements]
+"""The source of the elements of a constant: a blob, or for each element a ParamNumber or a plain number."""
 Compare = Callable[[Graph, Graph, dict[Value, Value]], str]
-"""A function that returns how two graphs differ in more than constants, which it enters."""
+"""A function that returns how two graphs differ apart from their constants. It enters the constants that differ in
+the given dict."""
 
 
 def find(layer: Bound, trace: Callable[[Bound], Graph], compare: Compare) -> tuple[Graph, Parameters]:
-    """Return the graph of a layer in which free params and blobs have constants of their own, and what these are.
+    """Return the graph of a layer in which free params and blobs have constants of their own, and the source of
+    each of these constants.
 
     trace: returns the graph of the layer with another node. compare: see Compare.
     """
@@ -95,7 +97,8 @@ class _Search:
         return replace(node, blobs=[blob if i == at else b for i, b in enumerate(node.blobs)])
 
     def is_free(self, nodes: Sequence[Node], name: str, blob: int | None) -> bool:
-        """Return whether the graphs of nodes that differ in a param or a blob have it as constants only."""
+        """Return whether a param or a blob is only in constants: the graphs of nodes that differ in it differ in
+        nothing else."""
         if not nodes:
             return False
         try:
@@ -130,18 +133,19 @@ class _Search:
 
     def marked(
         self, changed: Mapping[Value, Value], values: Mapping[str, Any], blobs: Mapping[int, Array]
-    ) -> dict[Value, Sequence[Param | Any] | Blob]:
-        """Return what the constants are that change between the free params' other values and their own.
-
-        One that is not exactly params or a blob is left out.
+    ) -> dict[Value, Sequence[ParamNumber | Any] | BlobElements]:
+        """Return the source of each constant that changes when the free params and blobs get other values. A
+        constant whose elements are not exactly params or a blob is left out.
         """
-        numbers = {Param(name, at): x for name, value in values.items() for at, x in enumerate(_numbers(value))}
+        numbers = {
+            ParamNumber(name, at): x for name, value in values.items() for at, x in enumerate(_numbers(value))
+        }
         own = {p: _numbers(self.params[p.name])[p.at] for p in numbers}
-        found: dict[Value, Sequence[Param | Any] | Blob] = {}
+        found: dict[Value, Sequence[ParamNumber | Any] | BlobElements] = {}
         for v, w in changed.items():
             blob = next((i for i, b in blobs.items() if _is_blob(v.const, b)), None)
             if blob is not None and _is_blob(w.const, self.layer.node.blobs[blob]):
-                found[v] = Blob(blob)
+                found[v] = BlobElements(blob)
                 continue
             pairs = zip(np.asarray(v.const).reshape(-1).tolist(), np.asarray(w.const).reshape(-1).tolist())
             elements = []
@@ -154,7 +158,7 @@ class _Search:
 
 
 _MAX_ELEMENTS = 64
-"""The most elements of a constant that may contain params."""
+"""The largest number of elements of a constant that may contain params."""
 
 
 def _numbers(value: Any) -> list[Any]:

@@ -10,29 +10,95 @@ import numpy as np
 from anylayer.graph import Op, Value
 from anylayer.graph.expressions import Expression, constant
 from anylayer.graph.facts import reduced_axes
-from anylayer.loops.ir import INT, Buffer, If, Local, Scalar, Set, Statement, Store
-from anylayer.loops.lowering import Index, Lowering, Unsupported, given, nested, nests, optional, size_of, sizes_of
+from anylayer.loops.ir import INT, Buffer, If, Local, Scalar, Set, Sort, Statement, Store
+from anylayer.loops.lowering import (
+    INLINED,
+    Index,
+    Lowering,
+    Unsupported,
+    given,
+    nested,
+    nests,
+    optional,
+    size_of,
+    sizes_of,
+)
 
 _HOW = {"ReduceSum": "add", "ReduceMax": "max", "ReduceMin": "min", "ReduceProd": "mul"}
 
 
 @nests(*_HOW)
 def _reduce(low: Lowering, op: Op) -> None:
-    x, y, how = given(op), op.outputs[0], _HOW[op.op]
-    axes = reduced_axes(op)
-    if axes is None:
-        if not op.attrs.get("noop_with_empty_axes"):
-            raise Unsupported("a reduction whose axes are computed")
-        axes = []
-    kept = [a for a in range(len(x.shape)) if a not in axes]
+    x, y, axes = given(op), op.outputs[0], _axes(op)
     buffer = low.new_buffer(y)
-    compact = Buffer("", y.dtype, tuple(size_of(x.shape[a]) for a in kept), "")
 
     def element(index: Index) -> Scalar:
         return low.element(x, index)
 
     domain = [(size_of(d), a not in axes) for a, d in enumerate(x.shape)]
-    accumulate(low, buffer, domain, lambda index: compact.offset([index[a] for a in kept]), element, how)
+    accumulate(low, buffer, domain, lambda index: buffer.offset(_left(op, axes, index)), element, _HOW[op.op])
+
+
+def _axes(op: Op) -> Sequence[int]:
+    """Return the axes of a reduction."""
+    axes = reduced_axes(op)
+    if axes is None:
+        if not op.attrs.get("noop_with_empty_axes"):
+            raise Unsupported("a reduction whose axes are computed")
+        return []
+    return axes
+
+
+def _left(op: Op, axes: Sequence[int], index: Index) -> Index:
+    """Return the index in the result of a reduction, for an index in its input."""
+    if len(op.outputs[0].shape) == len(index):
+        return [constant(0) if a in axes else i for a, i in enumerate(index)]
+    return [i for a, i in enumerate(index) if a not in axes]
+
+
+def _inlined_reduce(low: Lowering, op: Op, index: Index) -> Scalar:
+    """Return an element of a reduction, after loops that compute it."""
+    x, axes = given(op), _axes(op)
+    whole = len(op.outputs[0].shape) == len(x.shape)
+    kept = iter([i for a, i in enumerate(index) if not whole or a not in axes])
+    full = [None if a in axes else next(kept) for a in range(len(x.shape))]
+
+    def element(summed: Index) -> Scalar:
+        inner = iter(summed)
+        return low.element(x, [next(inner) if i is None else i for i in full])
+
+    return combined(low, index, [size_of(x.shape[a]) for a in sorted(axes)], element, _HOW[op.op], x.dtype)
+
+
+INLINED.update(dict.fromkeys(_HOW, _inlined_reduce))
+
+
+def combined(
+    low: Lowering,
+    index: Index,
+    extents: Sequence[Expression],
+    element: Callable[[Index], Scalar],
+    how: str,
+    dtype: np.dtype[Any],
+) -> Scalar:
+    """Return what a domain of elements is together, after loops over it. index: what the elements depend on."""
+    wide = _wide(how, dtype)
+
+    def loops() -> tuple[Local, list[Statement]]:
+        local = Local(low.name("sum" if how == "add" else "result"), wide)
+        variables = [low.variable(extent) for extent in extents]
+        before, value = low.scoped([name for name, _ in variables], lambda: element([i for _, i in variables]))
+        inner = [*before, Set(local, low.scalars.cast(value, wide), how)]
+        first = low.scalars.cast(low.scalars.const(start_of(how, dtype), dtype), wide)
+        names = [(name, extent) for (name, _), extent in zip(variables, extents)]
+        return local, [Set(local, first, "="), *nested(names, inner, parallel=False)]
+
+    return low.scalars.cast(low.scalars.local(low.inline(index, loops)), dtype)
+
+
+def _wide(how: str, dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the dtype in which elements are collected: double precision for sums of floats."""
+    return np.dtype(np.float64) if how == "add" and dtype.kind == "f" else dtype
 
 
 def start_of(how: str, dtype: np.dtype[Any]) -> Any:
@@ -66,11 +132,14 @@ def accumulate(
     names = {a: low.variable(domain[a][0]) for a in order}
     index: Index = [names[a][1] if a in names else constant(0) for a in range(len(domain))]
     loops = {a: (names[a][0], domain[a][0]) for a in order}
-    value, place = element(index), offset(index)
-    first = low.scalars.const(start_of(how, buffer.dtype), buffer.dtype)
     kept = [a for a in order if domain[a][1]]
     summed = [a for a in order if not domain[a][1]]
-    if summed and order[-1] in kept:
+    outer, (inner, value) = low.scoped(
+        [names[a][0] for a in kept], lambda: low.scoped([names[a][0] for a in summed], lambda: element(index))
+    )
+    place = offset(index)
+    first = low.scalars.const(start_of(how, buffer.dtype), buffer.dtype)
+    if summed and order[-1] in kept and not low.by_element:
         prefix = [a for a in order if a < summed[0]]
         inside = [a for a in order if a not in prefix]
         body: list[Statement] = [
@@ -79,14 +148,16 @@ def accumulate(
         ]
         low.flush(nested([loops[a] for a in prefix], body))
         return
-    wide = np.dtype(np.float64) if how == "add" and buffer.dtype.kind == "f" else buffer.dtype
+    wide = _wide(how, buffer.dtype)
     local = Local(low.name("sum" if how == "add" else "result"), wide)
+    add = Set(local, low.scalars.cast(value, wide), how)
     body = [
+        *outer,
         Set(local, low.scalars.cast(first, wide), "="),
-        *nested([loops[a] for a in summed], [Set(local, low.scalars.cast(value, wide), how)], parallel=False),
+        *nested([loops[a] for a in summed], [*inner, add], parallel=False),
         Store(buffer, place, low.scalars.cast(low.scalars.local(local), buffer.dtype)),
     ]
-    low.flush(nested([loops[a] for a in kept], body))
+    low.flush(low.shared([loops[a] for a in kept], body))
 
 
 @nests("MatMul")
@@ -99,20 +170,36 @@ def _matmul(low: Lowering, op: Op) -> None:
     domain = [(d, True) for d in shape[:batch]]
     domain += [(shape[batch], True)] * left + [(inner, False)] + [(shape[-1], True)] * right
 
-    def parts(index: Index) -> tuple[Index, Index, Expression]:
-        return index[:batch], [*index[batch : batch + left], *index[len(index) - right :]], index[batch + left]
+    def parts(index: Index) -> tuple[Index, Expression]:
+        return [*index[: batch + left], *index[len(index) - right :]], index[batch + left]
 
-    def element(index: Index) -> Scalar:
-        outer, free, k = parts(index)
-        x = low.operand(a, [*outer, free[0], k] if left else [k])
-        z = low.operand(b, [*outer, k, free[-1]] if right else [k])
-        return low.scalars.call("mul", y.dtype, x, z)
+    accumulate(
+        low,
+        buffer,
+        domain,
+        lambda index: buffer.offset(parts(index)[0]),
+        lambda index: _product(low, op, *parts(index)),
+        "add",
+    )
 
-    def offset(index: Index) -> Expression:
-        outer, free, _ = parts(index)
-        return buffer.offset([*outer, *free])
 
-    accumulate(low, buffer, domain, offset, element, "add")
+def _product(low: Lowering, op: Op, index: Index, k: Expression) -> Scalar:
+    """Return the k-th product of an element of a MatMul."""
+    a, b = given(op), given(op, 1)
+    left, right = len(a.shape) > 1, len(b.shape) > 1
+    outer = index[: len(index) - left - right]
+    x = low.operand(a, [*outer, index[len(outer)], k] if left else [k])
+    z = low.operand(b, [*outer, k, index[-1]] if right else [k])
+    return low.scalars.call("mul", op.outputs[0].dtype, x, z)
+
+
+def _inlined_matmul(low: Lowering, op: Op, index: Index) -> Scalar:
+    """Return an element of a product, after the loop that computes it."""
+    extent, dtype = size_of(given(op).shape[-1]), op.outputs[0].dtype
+    return combined(low, index, [extent], lambda k: _product(low, op, index, k[0]), "add", dtype)
+
+
+INLINED["MatMul"] = _inlined_matmul
 
 
 @nests("CumSum")
@@ -132,7 +219,7 @@ def _running_sum(low: Lowering, op: Op) -> None:
     store = Store(buffer, buffer.offset(index), low.scalars.cast(low.scalars.local(local), x.dtype))
     inner: list[Statement] = [store, add] if op.attrs.get("exclusive") else [add, store]
     body = [Set(local, low.scalars.const(0, wide), "="), *nested([(name, shape[axis])], inner, parallel=False)]
-    low.flush(nested(loops, body))
+    low.flush(low.shared(loops, body))
 
 
 def _outer(low: Lowering, shape: Sequence[Expression], axis: int) -> tuple[list[tuple[str, Expression]], Index]:
@@ -157,13 +244,35 @@ def _before(low: Lowering, a: Scalar, b: Scalar, largest: bool) -> Scalar:
 
 @nests("TopK")
 def _top_k(low: Lowering, op: Op) -> None:
-    """Append loops that count, for each element, how many come before it: this is its place."""
+    """Append loops that sort the rows along an axis."""
     x, count = given(op), low.number(optional(op, 1))
     if count is None:
         raise Unsupported("a TopK whose count is computed")
     axis, largest = op.attrs.get("axis", -1) % len(x.shape), bool(op.attrs.get("largest", 1))
+    values, places = (low.new_buffer(v) for v in op.outputs)
+    if low.by_element:
+        _ranked(low, x, count[0], axis, largest, values, places)
+        return
     shape = sizes_of(x)
-    values, indices = (low.new_buffer(v) for v in op.outputs)
+    source = low.buffers.get(x)
+    if source is None:
+        source = Buffer(low.name("temporary"), x.dtype, shape, "temporary")
+        low.all.append(source)
+        copies(low, x, source)
+    loops, index = _outer(low, shape, axis)
+    step = constant(1)
+    for size in shape[axis + 1 :]:
+        step = step * size
+    start, target = source.offset(index), values.offset(index)
+    sort = Sort(source, start, step, shape[axis], values, places, target, count[0], largest)
+    low.flush(nested(loops, [sort], serial=0))
+
+
+def _ranked(
+    low: Lowering, x: Value, count: Expression, axis: int, largest: bool, values: Buffer, indices: Buffer
+) -> None:
+    """Append loops that count, for each element, how many come before it: this is its place."""
+    shape = sizes_of(x)
     loops, index = _outer(low, shape, axis)
     (outer, i), (inner, j) = low.variable(shape[axis]), low.variable(shape[axis])
     index[axis] = i
@@ -177,19 +286,19 @@ def _top_k(low: Lowering, op: Op) -> None:
     first = low.scalars.truth("or", _before(low, other, mine, largest), tied)
     rank = Local(low.name("rank"), INT)
     one, place = low.scalars.const(1, INT), low.scalars.local(rank)
-    index[axis] = low.scalars.named(place, count[0])
+    index[axis] = low.scalars.named(place, count)
     body: list[Statement] = [
         Set(rank, low.scalars.const(0, INT), "="),
         *nested([(inner, shape[axis])], [If(first, [Set(rank, one, "add")])], parallel=False),
         If(
-            low.scalars.truth("lt", place, low.scalars.index(count[0])),
+            low.scalars.truth("lt", place, low.scalars.index(count)),
             [
                 Store(values, values.offset(index), mine),
                 Store(indices, indices.offset(index), low.scalars.index(i)),
             ],
         ),
     ]
-    low.flush(nested([*loops, (outer, shape[axis])], body))
+    low.flush(low.shared([*loops, (outer, shape[axis])], body))
 
 
 @nests("ArgMax", "ArgMin")
@@ -199,8 +308,7 @@ def _arg(low: Lowering, op: Op) -> None:
     shape = sizes_of(x)
     buffer = low.new_buffer(y)
     loops, index = _outer(low, shape, axis)
-    compact = Buffer("", INT, tuple(d for a, d in enumerate(shape) if a != axis), "")
-    place = compact.offset([i for a, i in enumerate(index) if a != axis])
+    place = buffer.offset(_left(op, [axis], index))
     start = low.element(x, index)
     name, k = low.variable(shape[axis])
     index[axis] = k
@@ -217,7 +325,7 @@ def _arg(low: Lowering, op: Op) -> None:
         *nested([(name, shape[axis])], [inner], parallel=False),
         Store(buffer, place, low.scalars.local(at)),
     ]
-    low.flush(nested(loops, body))
+    low.flush(low.shared(loops, body))
 
 
 def copies(low: Lowering, value: Value, buffer: Buffer) -> None:

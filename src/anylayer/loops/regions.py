@@ -1,4 +1,5 @@
-"""Resize, GridSample and RoiAlign in NumPy functions that can be traced: gathers with weights."""
+"""Resize, matrices of interpolation, GridSample and RoiAlign in NumPy functions that can be traced: gathers with
+weights."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from anylayer.graph import Op
+from anylayer.graph.sized import elements_of
 from anylayer.graph.symbolic import same
 from anylayer.loops.composites import composite
 from anylayer.loops.lowering import Unsupported
@@ -14,6 +16,8 @@ from anylayer.ops._interpolation import interpolation, nearest_cells, positions
 from anylayer.ops.grid_sample import on_axis, taps
 from anylayer.tracing import record, substituted
 
+_TAPS = 4
+"""The largest number of numbers that are not 0 in a row of a matrix that is computed by gathers."""
 _MODES = {"bilinear": "linear", "bicubic": "cubic", "nearest": "nearest"}
 
 
@@ -44,6 +48,38 @@ def _resize(op: Op, x: Any, roi: Any = None, scales: Any = None, sizes: Any = No
         terms = [_along(x, cells[:, t], axis) * weights[:, t][wide] for t in range(int(cells.shape[1]))]
         x = sum(terms[1:], start=terms[0])
     return x if axes else record("Identity", [x], x.shape, x.dtype)
+
+
+def _matrix_and_axis(op: Op) -> tuple[Any, int] | None:
+    """Return the constant matrix (new, old) of a MatMul, and the axis of the other factor that it multiplies,
+    counted from the end. None for another MatMul."""
+    for value, axis in zip(op.inputs, (-2, -1)):
+        if value is not None and value.const is not None and len(value.shape) == 2 and value.dtype.kind == "f":
+            return (value.const if axis == -2 else value.const.T), axis
+    return None
+
+
+def _is_sparse(op: Op) -> bool:
+    """Return whether a MatMul multiplies an axis by a constant matrix with a few taps per row."""
+    found = _matrix_and_axis(op)
+    if found is None or elements_of(found[0]) is not None or any(v is None or len(v.shape) < 2 for v in op.inputs):
+        return False
+    matrix = np.asarray(found[0])
+    most = int(np.count_nonzero(matrix, axis=1).max(initial=0))
+    return 0 < most <= min(_TAPS, matrix.shape[1] // 2) and bool(np.isfinite(matrix).all())
+
+
+@composite("MatMul", when=_is_sparse)
+def _sparse_product(op: Op, a: Any, b: Any) -> Any:
+    """Gather the cells whose weights are not 0."""
+    matrix, axis = _matrix_and_axis(op) or (a, -2)
+    matrix, x = np.asarray(matrix), b if axis == -2 else a
+    taps = int(np.count_nonzero(matrix, axis=1).max())
+    cells = np.sort(np.argsort(matrix == 0, axis=1, kind="stable")[:, :taps], axis=1)
+    weights = np.take_along_axis(matrix, cells, 1)
+    wide = (slice(None), *(None,) * (-axis - 1))
+    terms = [_along(x, cells[:, t], len(x.shape) + axis) * weights[:, t][wide] for t in range(taps)]
+    return sum(terms[1:], start=terms[0])
 
 
 def _points(x: Any, image: Any, row: Any, column: Any) -> Any:

@@ -25,7 +25,6 @@ class Scalars:
     def __init__(self, space: Space) -> None:
         self.space = space
         self.data: dict[str, Scalar] = {}
-        self.checks = False
         self._known: dict[Any, Scalar] = {}
         self._symbols: dict[Scalar, Expression] = {}
 
@@ -53,7 +52,7 @@ class Scalars:
         return self._one("load", buffer.dtype, data=(buffer, offset))
 
     def local(self, local: Local) -> Scalar:
-        """Return what a local holds."""
+        """Return the value of a local variable."""
         return self._one("local", local.dtype, data=local)
 
     def argument(self, param: Local) -> Scalar:
@@ -146,7 +145,6 @@ class Scalars:
         if x.op == "index" and x.data.constant is not None and size.constant is not None:
             return constant(x.data.constant % size.constant)
         if x.op != "inside":
-            self.checks = True
             x = self._one("inside", INT, (self.cast(x, INT), self.index(size)))
         return self.named(x, size)
 
@@ -157,7 +155,8 @@ class Scalars:
     def named(self, x: Scalar, size: Expression) -> Expression:
         """Return the symbol of a scalar that is an index from 0 to size - 1."""
         if x.op == "index":
-            return x.data  # type: ignore[no-any-return]
+            found: Expression = x.data
+            return found
         if x not in self._symbols:
             name = f"@{len(self.data)}"
             self.data[name] = x

@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from anylayer.graph.expressions import Expression
-from anylayer.loops.ir import Comment, If, Let, Loop, Program, Scalar, Set, Statement, Store
+from anylayer.loops.ir import Comment, If, Let, Loop, LoopProgram, Scalar, Set, Statement, Store
 
 _Path = list[tuple[list[Any], Any]]
 """The bodies around a statement, outermost first, each with the statement of it that leads inside."""
 
 
-def scheduled(program: Program) -> list[Statement]:
+def scheduled(program: LoopProgram) -> list[Statement]:
     """Return the statements of a program with a Let for each scalar that needs a name."""
     done: list[Statement] = []
     namer = _Scheduler(program)
@@ -30,7 +30,7 @@ def scheduled(program: Program) -> list[Statement]:
 class _Scheduler:
     """`count` numbers the names. `uses` counts how often each scalar of one top-level statement is used."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: LoopProgram) -> None:
         self.program = program
         self.data = set(program.data.values())
         self.count = 0

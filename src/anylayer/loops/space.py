@@ -2,19 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from anylayer.graph.expressions import Atom, Expression, Ranges, bounds, constant, of_atom, symbol
+from anylayer.graph.guards import Guard
 from anylayer.loops.ir import extremum
 
 
 class Space:
     """The variables of loops, each with its extent: it runs from 0 to extent - 1.
 
-    ranges: the least and the largest value of each open size.
+    ranges: the least and the largest value of each open size. `facts` are expressions of open sizes that are 0 or
+    more, because the function is not called otherwise.
     """
 
     def __init__(self, ranges: Ranges) -> None:
         self.ranges = dict(ranges)
         self.extents: dict[str, Expression] = {}
+        self.facts: list[Expression] = []
+
+    def assume(self, guards: Sequence[Guard]) -> None:
+        """Enter what follows from conditions on the open sizes."""
+        for guard in guards:
+            left, right = guard.left, guard.right
+            if isinstance(left, Expression) and isinstance(right, Expression):
+                least = constant(int(guard.relation in ("<", ">")))
+                if guard.relation in (">", ">=", "=="):
+                    self.facts.append(left - right - least)
+                if guard.relation in ("<", "<=", "=="):
+                    self.facts.append(right - left - least)
 
     def variable(self, name: str, extent: Expression) -> Expression:
         """Enter a variable. Return it as an expression: 0 where it has one value only."""
@@ -30,6 +46,11 @@ class Space:
         return self._bound(e, False)
 
     def _bound(self, e: Expression, above: bool) -> Expression | None:
+        remainder = _remainder_in(e)
+        if remainder is not None:
+            size, rest = remainder
+            other = self._bound(rest, above)
+            return None if other is None else other + (size - constant(1) if above else constant(0))
         total = constant(0)
         for monomial, factor in e.terms.items():
             term = constant(factor)
@@ -43,7 +64,7 @@ class Space:
         return total
 
     def _atom_bound(self, atom: Atom, above: bool) -> Expression | None:
-        """Return a bound of a variable or a function."""
+        """Return an upper bound (`above`) or a lower bound of a variable or a function."""
         if not atom.function:
             extent = self.extents.get(atom.name)
             if extent is None:
@@ -67,7 +88,9 @@ class Space:
 
     def certain(self, e: Expression | None) -> bool:
         """Return whether an expression of open sizes is certainly 0 or more."""
-        return e is not None and bounds(e, self.ranges)[0] >= 0
+        if e is None:
+            return False
+        return any(bounds(e - fact, self.ranges)[0] >= 0 for fact in (constant(0), *self.facts))
 
     def not_negative(self, e: Expression) -> bool:
         """Return whether an expression is certainly 0 or more."""
@@ -101,3 +124,15 @@ class Space:
         if not self.not_negative(e):
             e = extremum("max", e, constant(0))
         return e if self.below(e, size) else extremum("min", e, size - constant(1))
+
+
+def _remainder_in(e: Expression) -> tuple[Expression, Expression] | None:
+    """Return (size, rest) of an expression a % size + rest, which is written as a - size * (a // size) + rest."""
+    for monomial in e.terms:
+        for atom, _ in monomial:
+            if atom.function == "//":
+                a, size = atom.arguments
+                found = a - size * of_atom(atom)
+                if all(e.terms.get(m) == c for m, c in found.terms.items()):
+                    return size, e - found
+    return None

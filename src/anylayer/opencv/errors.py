@@ -17,7 +17,7 @@ _BAD_ARGUMENT, _UNSPECIFIED = -5, -2
 
 
 class error(AnyLayerError):
-    """What goes wrong in this module, under OpenCV's name for it.
+    """The exception that functions of this module raise, under OpenCV's name for it.
 
     Where cv2 is imported, the exception is also a `cv2.error`. `code`, `err`, `msg`, `func`, `file` and `line` are
     those of OpenCV's exceptions. `__cause__` is the AnyLayerError that says which kind of mistake it is.

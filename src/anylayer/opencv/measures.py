@@ -44,7 +44,7 @@ def operations(net: api.Net, shapes: Shapes) -> int:
 
 
 def consumption(net: api.Net, table: LayerTable, shapes: Shapes, layouts: Mapping[str, str]) -> tuple[int, int]:
-    """Return the bytes of the weights, and of the outputs of all layers, the input layer among them."""
+    """Return the bytes of the weights, and of the outputs of all layers, including the input layer."""
     weights = sum(blob.nbytes for node in net.network.nodes for blob in node.blobs)
     blobs = sum(4 * math.prod(shape) for _, outputs in shapes_of(net, table, shapes, layouts) for shape in outputs)
     return weights, blobs

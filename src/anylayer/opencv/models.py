@@ -72,7 +72,7 @@ class Model:
 
     @converted
     def setInputScale(self, scale: Numbers) -> Self:
-        """Set the factors of the channels; one number holds for all of them."""
+        """Set the factor of each channel; a single number is the factor of all channels."""
         given = scalar(scale)
         self._params.scalefactor = (given[0],) * 4 if not any(given[1:]) else given
         return self

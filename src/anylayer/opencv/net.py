@@ -23,7 +23,7 @@ from anylayer.opencv.blob import Numbers, scalar
 from anylayer.opencv.errors import converted
 from anylayer.opencv.layer import Layer, set_weight
 from anylayer.opencv.measures import consumption, dot, operations, shapes_of
-from anylayer.opencv.source import NetworkFiles
+from anylayer.opencv.source import NetworkFiles, content, network_files
 from anylayer.opencv.table import LayerEntry, LayerTable, layouts_of, table_of
 from anylayer.runtime.model import Model
 
@@ -341,7 +341,7 @@ class Net:
 
     @converted
     def forwardAsync(self, outputName: str = "") -> AsyncArray:
-        """Start a run with the inputs that are set now, and return its result to be."""
+        """Start a run with the inputs that are set now, and return an AsyncArray, which waits for the result."""
         values = tuple(self._find(outputName).values[:1])
         given, self._given = self._given, {name: array.copy() for name, array in self._given.items()}
         self._pool = self._pool or ThreadPoolExecutor(1, thread_name_prefix="anylayer-forward")
@@ -389,11 +389,10 @@ class Net:
     # How it is built
 
     @staticmethod
+    @converted
     def readFromModelOptimizer(xml: Any, bin: Any) -> Net:
-        """Read an OpenVINO model; see readNetFromModelOptimizer."""
-        from anylayer.opencv.read import readNetFromModelOptimizer  # it imports this file
-
-        return readNetFromModelOptimizer(xml, bin)
+        """Read an OpenVINO model: the .xml and the .bin, each a path or a buffer."""
+        return Net(network_files(content(xml, ".xml"), content(bin, ".bin"), (".xml", ".bin"), "openvino"))
 
     @converted
     def addLayer(self, *args: Any) -> NoReturn:

@@ -1,4 +1,4 @@
-"""readNet and its kin: networks from files and buffers, by OpenCV's names and arguments."""
+"""readNet and similar functions: read networks from files and buffers, with OpenCV's names and arguments."""
 
 from __future__ import annotations
 
@@ -8,10 +8,7 @@ from typing import Any, NoReturn
 from anylayer.errors import FileError, InputError, need
 from anylayer.opencv.errors import converted
 from anylayer.opencv.net import Net
-from anylayer.opencv.source import Content, NetworkFiles, content
-
-DIALECT = "opencv"
-"""The dialect of Caffe: layers mean what they mean in OpenCV."""
+from anylayer.opencv.source import DIALECT, Content, NetworkFiles, content, network_files
 
 _WEIGHTS = (".caffemodel", ".h5", ".bin")
 """Suffixes of files of weights, which readNet takes in either place."""
@@ -51,15 +48,7 @@ def _from_buffers(framework: str, model: Any, config: Any) -> Net:
     first, second = content(model, "model"), content(config, "config")
     if weights_first and second is not None:
         first, second = second, first
-    return _net(first, second, suffixes, format)
-
-
-def _net(
-    model: Content | None, weights: Content | None, suffixes: tuple[str, str], format: str, **options: Any
-) -> Net:
-    if model is None:
-        raise InputError(f"the network is missing: give the path of a {suffixes[0]}, or its content")
-    return Net(NetworkFiles(model, weights, suffixes, format, {"dialect": DIALECT, **options}))
+    return Net(network_files(first, second, suffixes, format))
 
 
 def _refuse_text_graph(config: Content | None) -> None:
@@ -89,7 +78,7 @@ def readNetFromCaffe(
     suffixes = _FRAMEWORKS["caffe"][2]
     proto = content(prototxt if bufferProto is None else bufferProto, suffixes[0])
     model = content(caffeModel if bufferModel is None else bufferModel, suffixes[1])
-    return _net(proto, model, suffixes, "caffe", dialect=dialect)
+    return Net(network_files(proto, model, suffixes, "caffe", dialect=dialect))
 
 
 @converted
@@ -107,14 +96,15 @@ def readNetFromTensorflow(
     suffixes = _FRAMEWORKS["tensorflow"][2]
     text = content(config if bufferConfig is None else bufferConfig, suffixes[1])
     _refuse_text_graph("config.pbtxt" if isinstance(text, bytes) else text)
-    return _net(content(model if bufferModel is None else bufferModel, suffixes[0]), text, suffixes, "tensorflow")
+    network = content(model if bufferModel is None else bufferModel, suffixes[0])
+    return Net(network_files(network, text, suffixes, "tensorflow"))
 
 
 @converted
 def readNetFromONNX(onnxFile: Any = None, *, buffer: Any = None) -> Net:
     """Read an ONNX model: its path, or its content."""
     suffixes = _FRAMEWORKS["onnx"][2]
-    return _net(content(onnxFile if buffer is None else buffer, suffixes[0]), None, suffixes, "onnx")
+    return Net(network_files(content(onnxFile if buffer is None else buffer, suffixes[0]), None, suffixes, "onnx"))
 
 
 @converted
@@ -129,7 +119,7 @@ def readNetFromModelOptimizer(
     suffixes = _FRAMEWORKS["openvino"][2]
     network = content(xml if bufferModelConfig is None else bufferModelConfig, suffixes[0])
     weights = content(bin if bufferWeights is None else bufferWeights, suffixes[1])
-    return _net(network, weights, suffixes, "openvino")
+    return Net(network_files(network, weights, suffixes, "openvino"))
 
 
 @converted

@@ -31,8 +31,8 @@ def resize(image: Array, size: Size, factors: tuple[float, float] | None = None)
     step_x, step_y = 1 / grow_x, 1 / grow_y
     if step_x == step_y == 2:
         return _halved(image, size)
-    columns, at_x = _taps(width, size[0], step_x)
-    rows, at_y = _taps(height, size[1], step_y)
+    columns, at_x = _taps(size[0], step_x)
+    rows, at_y = _taps(size[1], step_y)
     outside = (columns < 0) | (columns >= width - 1)  # OpenCV moves these taps, but no taps of rows
     at_x[outside] = 0
     left = np.clip(columns, 0, width - 1)
@@ -46,7 +46,7 @@ def resize(image: Array, size: Size, factors: tuple[float, float] | None = None)
     return np.asarray(lines[0] * (one - at_y) + lines[1] * at_y)
 
 
-def _taps(count: int, wanted: int, step: float) -> Taps:
+def _taps(wanted: int, step: float) -> Taps:
     """Return the first of the two source positions of each target position, and the weight of the second."""
     centers = ((np.arange(wanted) + 0.5) * step - 0.5).astype(np.float32)
     first = np.floor(centers)

@@ -15,8 +15,10 @@ from anylayer import api
 from anylayer.errors import AnyLayerError, InputError, need
 from anylayer.network import Network
 
+DIALECT = "opencv"
+"""The dialect of Caffe: layers mean what they mean in OpenCV."""
 Content = str | Path | bytes
-"""A path, or what the file would hold."""
+"""A path, or the content of a file."""
 
 
 def content(given: Any, suffix: str) -> Content | None:
@@ -100,3 +102,15 @@ def _rename(network: Network, folder: str) -> None:
 
 def _without(folder: str, text: str) -> str:
     return text.replace(folder + os.sep, "")
+
+
+def network_files(
+    model: Content | None, weights: Content | None, suffixes: tuple[str, str], format: str, **options: Any
+) -> NetworkFiles:
+    """Return the files of a network of one format, which is read in OpenCV's dialect.
+
+    Raises InputError where the network's own file is missing.
+    """
+    if model is None:
+        raise InputError(f"the network is missing: give the path of a {suffixes[0]}, or its content")
+    return NetworkFiles(model, weights, suffixes, format, {"dialect": DIALECT, **options})

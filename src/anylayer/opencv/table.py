@@ -139,7 +139,8 @@ def _top(node: Node) -> str:
 def _depth_first(network: Network) -> list[Node]:
     """Return the nodes of a TensorFlow graph in the order in which OpenCV numbers them.
 
-    Each node follows its inputs; among the nodes whose inputs are there, the one that became ready last is next.
+    Each node follows its inputs. Among the nodes whose inputs have numbers already, the one that became ready last
+    is next.
     """
     consumers: dict[str, list[Node]] = {}
     waiting: dict[int, int] = {}

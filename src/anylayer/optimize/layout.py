@@ -19,8 +19,8 @@ from anylayer.folders import Table, load
 from anylayer.graph.arrangement import inverse
 from anylayer.graph.facts import producer
 from anylayer.graph.ir import Graph, Op, Value
-from anylayer.graph.sized import sized_array
 from anylayer.graph.sizes import is_static
+from anylayer.optimize.new_graph import NewGraph
 from anylayer.optimize.views import View, identity_view, transposed_view
 
 LayoutRule = Callable[["LayoutPropagation", Op, "list[View | None]"], "list[View] | None"]
@@ -53,21 +53,17 @@ def propagate_layouts(graph: Graph, *, exact: bool = False) -> Graph:
     return LayoutPropagation(graph, exact=exact).run()
 
 
-class LayoutPropagation:
-    """The new graph while it is made of an old one.
+class LayoutPropagation(NewGraph):
+    """A graph under construction in which Transposes sink.
 
     `views` maps values of the old graph to views of values of the new graph, `values` to materialized values.
     """
 
     def __init__(self, graph: Graph, *, exact: bool) -> None:
+        super().__init__(graph)
         self.old = graph
         self.exact = exact
-        self.graph = Graph(graph.prefix, graph.scope)
-        self.graph.notes = list(graph.notes)
-        self.graph.limit = graph.limit
-        self.graph.inputs = list(graph.inputs)
         self.views: dict[Value, View] = {v: identity_view(v) for v in graph.inputs if _can_be_viewed(v)}
-        self.values: dict[Value, Value] = {v: v for v in graph.inputs}
         self.materialized: dict[Any, Value] = {}
 
     def run(self) -> Graph:
@@ -117,14 +113,6 @@ class LayoutPropagation:
                 found = self.materialize(self.views[value], value.name)
             self.values[value] = found
         return found
-
-    def constant(self, array: Any) -> Value:
-        """Return the value of a constant array that nobody changes."""
-        return self.graph.constant(array, trusted=True)
-
-    def ints(self, values: Sequence[int]) -> Value:
-        """Return the value of a constant int64 list."""
-        return self.constant(sized_array(values, np.int64))
 
     def emit(
         self,

@@ -73,7 +73,7 @@ def _elementwise(do: LayoutPropagation, o: Op, views: Views) -> list[View] | Non
     for leader in own:
         if leader.shape != shape or not leader.moves_axes or leader.base.const is not None:
             continue
-        operands = [None if v is None else _operand(do, v, leader) for v in views]
+        operands = [None if v is None else _operand(v, leader) for v in views]
         if any(v is None for v, given in zip(operands, views) if given is not None):
             continue
         cost = sum(map(do.cost, _present(operands)))
@@ -86,7 +86,7 @@ def _elementwise(do: LayoutPropagation, o: Op, views: Views) -> list[View] | Non
     return [replace(leader, base=do.emit(o, inputs, [leader.base.shape])[0])]
 
 
-def _operand(do: LayoutPropagation, view: View, leader: View) -> View | None:
+def _operand(view: View, leader: View) -> View | None:
     """Return an operand as a view that broadcasts to the base of the leader's view."""
     if view.base is leader.base and (view.pieces, view.permutation, view.shape) == (
         leader.pieces,
@@ -212,10 +212,8 @@ def _resize(do: LayoutPropagation, o: Op, views: Views) -> list[View] | None:
 
 @layout_rule("Gather")
 def _gather(do: LayoutPropagation, o: Op, views: Views) -> list[View] | None:
-    """Select by a constant list of indices.
-
-    Along an axis that becomes the innermost, where single numbers are copied, only where the result is larger than
-    the input.
+    """Select by a constant list of indices. Along an axis that becomes the innermost one, a Gather copies single
+    numbers, which is slow. There the rule applies only if the result is larger than the input.
     """
     x, indices = _first(do, views), views[1]
     if x is None or indices is None or len(indices.shape) != 1 or indices.base.const is None:

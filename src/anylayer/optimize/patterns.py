@@ -87,7 +87,7 @@ class Pattern:
         out = o.outputs[0]
         if out.dtype != F4 or not is_static(out.shape):
             return None
-        search = _Search(self, producers)
+        search = _PatternSearch(self, producers)
         for found in search.operator(self.root, o, {}):
             values = [found[v] for v in self.graph.inputs]
             if values[0].shape == out.shape:
@@ -95,7 +95,7 @@ class Pattern:
         return None
 
 
-class _Search:
+class _PatternSearch:
     """The search for a pattern among the operators of a graph."""
 
     def __init__(self, pattern: Pattern, producers: Producers) -> None:

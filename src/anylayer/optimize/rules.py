@@ -18,9 +18,9 @@ import numpy as np
 from anylayer.graph.facts import producer, values_before
 from anylayer.graph.intervals import Intervals
 from anylayer.graph.ir import Graph, Op, Value
-from anylayer.graph.sized import sized_array
 from anylayer.graph.sizes import is_static
 from anylayer.network import Array
+from anylayer.optimize.new_graph import NewGraph
 from anylayer.tracing import TracedArray
 
 F4 = np.dtype(np.float32)
@@ -34,8 +34,8 @@ class Rule:
 
     engines: the engines on which it is faster; all where empty.
     inexact: whether last bits of the results may change.
-    late: whether it hides what other rules look for, so that it is applied after them.
-    figure: what was measured, before and after.
+    late: whether its result hides patterns from other rules, so that it is applied after them.
+    figure: the measured times before and after the rule, as text.
     """
 
     op: str
@@ -90,18 +90,11 @@ _MIXES = frozenset(
 """Operators that sum many elements. Their last bits differ between engines in any case."""
 
 
-class Rewriter:
-    """The new graph while it is made of an old one.
-
-    `values` maps the values of the old graph to those of the new one.
-    """
+class Rewriter(NewGraph):
+    """A graph under construction, to which rules append operators."""
 
     def __init__(self, graph: Graph) -> None:
-        self.graph = Graph(graph.prefix, graph.scope)
-        self.graph.notes = list(graph.notes)
-        self.graph.limit = graph.limit
-        self.graph.inputs = list(graph.inputs)
-        self.values: dict[Value, Value] = {v: v for v in graph.inputs}
+        super().__init__(graph)
         self._old = graph
         self._old_uses = Counter(v for o in graph.ops for v in o.inputs)
         self._old_uses.update(graph.outputs)
@@ -138,9 +131,8 @@ class Rewriter:
 
     @cached_property
     def before_divisors(self) -> set[Value]:
-        """The float values of the old graph of which the sign of a zero can decide the sign of an infinity.
-
-        They are divisors, or lead to one. The search ends at operators that sum many elements.
+        """The float values of the old graph that are divisors, or from which divisors are computed. There the sign
+        of a zero decides the sign of an infinity. The search ends at operators that sum many elements.
         """
 
         def is_division(o: Op) -> bool:
@@ -203,7 +195,7 @@ class Rewriter:
         dtype: Any = None,
         **attrs: Any,
     ) -> Value:
-        """Append an operator with one output on the way to what replaces `o`.
+        """Append an intermediate operator with one output, which a rule needs to replace `o`.
 
         shape, dtype: of the output; those of the output of `o` if they are None.
         """
@@ -211,12 +203,9 @@ class Rewriter:
         kind = (out.shape if shape is None else tuple(shape), out.dtype if dtype is None else np.dtype(dtype))
         return self.graph.emit(op, inputs, [kind], attrs, place=o.place, scope=o.scope)[0]
 
-    def ints(self, values: Sequence[int]) -> Value:
-        """Return a constant int64 list. Sizes may be symbolic."""
-        return self.constant(sized_array(values, np.int64))
-
     def reshape(self, o: Op, x: Value, shape: Sequence[int]) -> Value:
-        """Return `x` in another shape, on the way to what replaces `o`. A Reshape before it is left out."""
+        """Return `x` in another shape, as an intermediate value of a rule that replaces `o`. A Reshape before it
+        is left out."""
         parts = self.operands(x, "Reshape")
         if parts is not None and is_static(parts[0].shape):
             x = parts[0]
@@ -226,7 +215,7 @@ class Rewriter:
         return self.step(o, "Reshape", [x, self.ints(shape)], shape, x.dtype)
 
     def result(self, o: Op, x: Value) -> list[Value]:
-        """Return `x` as what replaces `o`, reshaped if its shape differs from that of the output of `o`."""
+        """Return `x` as the output that replaces that of `o`, reshaped if the shapes differ."""
         out = o.outputs[0]
         if x.shape == out.shape:
             return [x]
@@ -255,10 +244,6 @@ class Rewriter:
                 if value in values and values.index(value) < len(o.outputs):
                     self.graph.rename(value, o.outputs[values.index(value)].name)
         return values
-
-    def constant(self, array: Any) -> Value:
-        """Return the value of a constant array that nobody changes."""
-        return self.graph.constant(array, trusted=True)
 
 
 def is_float32(o: Op) -> bool:

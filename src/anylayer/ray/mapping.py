@@ -73,7 +73,7 @@ def map(
     Raises InputError where the folder has results of another network or of other options.
     """
     need(threads > 0 and batch > 0 and (actors is None or actors > 0), "numbers must be positive", InputError)
-    model.require_known(model.network.nodes)
+    model.require_known()
     task = Task(engine, threads, outputs, batch, None if output is None else str(Path(output).absolute()))
     if output is None:
         return _over(dataset, model, prepare, task, actors)

@@ -15,7 +15,7 @@ VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 """Wire types."""
 
 
-class Buffer:
+class MappedFile:
     """A memory-mapped file of `size` bytes. `file` is its path, for error messages.
 
     The map is private and writable, because OpenVINO shares weights only from writable memory. What is written to

@@ -21,7 +21,7 @@ from anylayer.runtime.model import Model
 _GAIN = 0.95
 """A larger batch is used if its time per sample is below this share of that of the smaller one."""
 _SECONDS, _RUNS = 0.1, 3
-"""How long a batch size is measured, and how often at least."""
+"""The seconds for which a batch size is measured, and the smallest number of runs."""
 
 Arrays = Mapping[str, Array]
 
@@ -81,7 +81,7 @@ class Batches:
         return best / size
 
     def __call__(self, requests: Sequence[Arrays]) -> list[dict[str, Array] | AnyLayerError]:
-        """Return the outputs of each request, or the error that it alone raises."""
+        """Return the outputs of each request, or the error that it raises when it runs alone."""
         results: list[dict[str, Array] | AnyLayerError] = [{} for _ in requests]
         groups: dict[object, list[int]] = {}
         for i, arrays in enumerate(requests):

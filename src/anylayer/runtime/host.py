@@ -16,7 +16,7 @@ from anylayer.network import Array, TensorType
 
 
 class HostCall:
-    """A layer that runs in Python. One thread at a time is in its class, because it may keep state.
+    """A layer that runs in Python. Its class is called by one thread at a time, because it may keep state.
 
     An output that a graph reads (its name is in `fixed`) must have the shape for which that graph was compiled.
     The size of another output may be dynamic. The first call also checks what cannot change between calls.

@@ -19,6 +19,7 @@ from anylayer.compile.comparison import Compiler
 from anylayer.compile.nodes import Definitions, needed_inputs
 from anylayer.compile.open import OpenTraces, open_types, trace_open
 from anylayer.compile.plan import GraphStep, Plan, make_plan
+from anylayer.compile.segments import EnginePart, engine_layers, whole, with_parts
 from anylayer.engines import engines, installed, load_engine
 from anylayer.errors import AnyLayerError, EngineError, InputError, nearest, need
 from anylayer.graph.open_sizes import OpenSizes
@@ -36,22 +37,17 @@ from anylayer.runtime.open import (
     volume,
 )
 from anylayer.runtime.order import transposed_inputs
+from anylayer.runtime.pairs import PairFinder
 from anylayer.runtime.run import SHAPES_KEPT, NumpyRunner, PlanRunner
+from anylayer.runtime.timing import timed_in_turns
 
 _SIZES_COMPILED = 8
 """After so many programs for one set of input types each, a program for every size is compiled. This takes as long
 as to compile 2 to 8 of them."""
 _COMPARED = 2
-"""With how many programs for one size a program for every size is compared."""
+"""The number of programs for one size with which a program for every size is compared."""
 _MAX_ATTEMPTS = 4
-"""How often a program for every size is compiled, each time for other sizes that vary."""
-_TRIAL_SECONDS = 0.5
-"""How long each engine is measured, on average."""
-_TURN_SECONDS = 0.03
-"""How long an engine is measured before it is the next one's turn."""
-_SPIN_SECONDS = 0.06
-"""ONNX Runtime's threads spin this long after a call (2**20 pauses of some 50 cycles). An engine that is measured
-meanwhile takes twice its time."""
+"""The largest number of times that a program for every size is compiled, each time because other sizes vary."""
 
 Runner = PlanRunner | NumpyRunner | OpenProgram
 
@@ -60,8 +56,9 @@ class Model:
     """A network that is compiled for an engine. Safe to call from several threads.
 
     `inputs` and `outputs` map names to types for the shapes that it was first compiled for; a type is None where
-    sizes are open, and before the first call where the file gives no shape. `engine` is the engine in use.
-    `timings` holds the seconds per call that "auto" measured on each engine. `host_calls` lists the layers that
+    sizes are open, and before the first call where the file gives no shape. `engine` is the engine in use, or the
+    fastest single one where several engines together are faster. `timings` holds the seconds per call that "auto"
+    measured on each engine, and on several ("onnxruntime+openvino"). `host_calls` lists the layers that
     run in Python, `native_layers` those that native kernels compute. `open_sizes` are the sizes that one program
     serves, or None.
     """
@@ -107,6 +104,7 @@ class Model:
         self._compiling: set[tuple[int, InputKey]] = set()
         self.engine = engine
         self.timings: dict[str, float] = {}
+        self._parts: list[EnginePart] = []
         self.plan: Plan | None = None
         self._precision, self._exact = precision, exact
         if engine not in ("auto", "numpy"):
@@ -149,6 +147,12 @@ class Model:
         """Return (node, layer type, reason) for each host call. The list is empty on engine "numpy", where every
         layer runs in Python."""
         return self.plan.host_calls if self.plan else []
+
+    @property
+    def parts(self) -> list[tuple[str, list[str]]]:
+        """Return (engine, its layers) for each graph of the network, in computing order, where several engines run
+        it. The list is empty where one engine does."""
+        return engine_layers(self.plan) if self.plan else []
 
     @property
     def open_sizes(self) -> OpenSizes | None:
@@ -299,7 +303,8 @@ class Model:
         self._types = {name: None if name in sizes.shapes else kind for name, kind in types.items()}
 
     def _open_varied(self, key: InputKey) -> None:
-        """Compile one program for the sizes that have varied up to now, if it pays. `key` is the next one."""
+        """Compile one program for the sizes that have varied up to now, if the first calls become faster. `key` is
+        the next one."""
         before = [_key(self._open.types)] if self._open is not None else []
         sizes = varied_sizes(self._names, [*before, *self._seen, key])
         seconds = min(self._seen.values())
@@ -342,6 +347,9 @@ class Model:
             lines = [f"layer '{n}' ({t}) runs in Python: {reason}" for n, t, reason in plan.host_calls]
             warnings.warn("; ".join(lines), stacklevel=6)
         if self.engine != "auto":
+            if self._parts:
+                with suppress(EngineError):
+                    return self._plan_runner(with_parts(plan, self._parts), self.engine)
             try:
                 return self._plan_runner(plan, self.engine)
             except EngineError:  # a specialist that was the fastest may not do these shapes
@@ -350,7 +358,10 @@ class Model:
         return self._fastest(plan)
 
     def _fastest(self, plan: Plan) -> PlanRunner:
-        """Compile on the installed engines, measure them, and keep the fastest for these and all later shapes."""
+        """Compile on the installed engines, measure them, and keep the fastest for these and all later shapes.
+
+        Where several engines together are faster, they are kept.
+        """
         runners: dict[str, PlanRunner] = {}
         refusals: list[EngineError] = []
         graphs = [step.graph for step in plan.steps if isinstance(step, GraphStep)]
@@ -364,21 +375,44 @@ class Model:
                 refusals.append(error)
         if not runners:
             raise refusals[0] if refusals else EngineError(_nothing_on(self._device))
+        tried = set(runners)
         if len(runners) > 1:
             runners = self._trusted(runners, plan)
         if len(runners) > 1:
             self.timings = _measure(runners, plan)
         self.engine = min(self.timings, key=self.timings.__getitem__) if self.timings else next(iter(runners))
-        return runners[self.engine]
+        return self._pair(plan, runners, tried) or runners[self.engine]
+
+    def _pair(self, plan: Plan, runners: Mapping[str, PlanRunner], tried: set[str]) -> PlanRunner | None:
+        """Return a runner with two engines that is faster than the fastest engine, and keep its parts for later
+        shapes; None where there is none.
+
+        tried: the engines that compute the whole network, rightly or not.
+        """
+        if len(self.timings) < 2 or self._device not in ("", "cpu"):
+            return None
+        there = installed("cpu")
+        able = {name: there[name] for name in runners if name in there}
+        others = {n: e for n, e in there.items() if not (e.GENERAL or self._exact or n in tried)}
+        if self.engine not in able:
+            return None
+        finder = PairFinder(able, others, self.timings, self._threads, self._exact, self._plan_runner)
+        with suppress(EngineError):
+            found = finder.faster(plan, self.engine, runners[self.engine], self._numpy_run)
+            if found is not None:
+                self._parts, self.timings = found.parts, {**self.timings, found.name: found.seconds}
+                self.plan = found.runner.plan if self.plan is plan else self.plan
+                return found.runner
+        return None
+
+    def _numpy_run(self, arrays: Sequence[Array]) -> Mapping[str, Array]:
+        """Run the network as its layers in NumPy define it."""
+        return NumpyRunner(self._network, self._definitions, self._targets)(arrays, {})
 
     def _trusted(self, runners: Mapping[str, PlanRunner], plan: Plan) -> dict[str, PlanRunner]:
         """Return the runners whose outputs on noise are right. Warn of each of the others."""
-
-        def definition(arrays: Sequence[Array]) -> Mapping[str, Array]:
-            return NumpyRunner(self._network, self._definitions, self._targets)(arrays, {})
-
         runs = {name: partial(runner, out={}) for name, runner in runners.items()}
-        kept, wrong = trusted(runs, uniform_noise(plan.inputs.values()), definition)
+        kept, wrong = trusted(runs, uniform_noise(plan.inputs.values()), self._numpy_run)
         for name, how in wrong.items():
             warnings.warn(
                 f"engine '{name}' is left out: {how}. anylayer verify --engine {name} names the layer",
@@ -387,24 +421,28 @@ class Model:
         return {name: runners[name] for name in kept}
 
     def _on_another_engine(self, runner: Runner, arrays: Sequence[Array], error: EngineError) -> dict[str, Array]:
-        """Run on another engine what the engine that "auto" has chosen refuses, and stay with that engine.
+        """Run a call on another engine, because the engine that "auto" has chosen refuses it, and keep that
+        engine.
 
-        What a program for every size refuses runs on the program for its size. Raises `error`, the first engine's,
-        where no other engine runs it.
+        A call that a program for every size refuses runs on the program for its own size. Raises `error`, which
+        the first engine raised, where no other engine runs the call.
         """
         if isinstance(runner, OpenProgram):
             key = tuple((a.shape, a.dtype) for a in arrays)
             runner.refuse(key)
             return self._runner(key)(arrays, {})
+        plan = whole(runner.plan) if isinstance(runner, PlanRunner) else None
+        paired = isinstance(runner, PlanRunner) and plan is not runner.plan
         for name, engine in installed(self._device).items() if self._asked == "auto" else ():
-            if engine.GENERAL and name != self.engine and isinstance(runner, PlanRunner):
+            if engine.GENERAL and plan is not None and (paired or name != self.engine):
                 try:
-                    other = self._plan_runner(runner.plan, name)
+                    other = self._plan_runner(plan, name)
                     results = other(arrays, {})
                 except EngineError:
                     continue
                 with self._lock:
-                    self.engine, self._open = name, None
+                    self.engine, self._open, self._parts = name, None, []
+                    self.plan = whole(self.plan) if self.plan is not None else None
                     self._runners.clear()
                 return results
         raise error
@@ -415,8 +453,8 @@ def _nothing_on(device: str) -> str:
     if device in ("", "cpu"):
         return "no engine is installed: pip install onnxruntime"
     return (
-        f"no installed engine computes on device '{device}'. NVIDIA's GPUs (cuda) need onnxruntime-gpu, Intel's "
-        "(gpu) need openvino and a driver"
+        f"no installed engine computes on device '{device}'. NVIDIA's GPUs (cuda) need onnxruntime-gpu or "
+        "tensorrt, Intel's (gpu) need openvino and a driver"
     )
 
 
@@ -447,21 +485,6 @@ def _compiler(engine: str) -> Compiler:
 
 
 def _measure(runners: Mapping[str, PlanRunner], plan: Plan) -> dict[str, float]:
-    """Return the seconds of each runner's fastest call on noise. The runners take turns."""
+    """Return the seconds of each runner's call on noise."""
     arrays = uniform_noise(plan.inputs.values())
-    best = dict.fromkeys(runners, float("inf"))
-    stop = time.perf_counter() + _TRIAL_SECONDS * len(runners)
-    while True:
-        for name, runner in runners.items():
-            time.sleep(_SPIN_SECONDS)
-            runner(arrays, {})
-            turn = time.perf_counter() + _TURN_SECONDS
-            while True:
-                start = time.perf_counter()
-                runner(arrays, {})
-                end = time.perf_counter()
-                best[name] = min(best[name], end - start)
-                if end > turn:
-                    break
-        if time.perf_counter() > stop:
-            return best
+    return timed_in_turns({name: partial(runner, arrays, {}) for name, runner in runners.items()})

@@ -26,7 +26,7 @@ from anylayer.runtime.run import PlanRunner
 InputKey = tuple[tuple[Shape, np.dtype[Any]], ...]
 """The shapes and dtypes of the inputs that a program is compiled for."""
 _KEYS_KEPT = 1024
-"""For how many sets of input types it is remembered whether a program takes them."""
+"""The number of sets of input types for which it is stored whether a program takes them."""
 
 
 @dataclass(slots=True)
@@ -67,7 +67,7 @@ class OpenProgram:
         return True
 
     def refuse(self, key: InputKey) -> None:
-        """Take these types no longer."""
+        """Refuse these types from now on."""
         self.known[key] = False
 
     def __call__(self, arrays: Sequence[Array], out: Mapping[str, Array]) -> dict[str, Array]:

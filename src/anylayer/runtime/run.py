@@ -14,9 +14,8 @@ import numpy as np
 from anylayer.compile.limits import MAX_LAYER_OPERATORS, Budget, graph_memory, need_memory
 from anylayer.compile.nodes import Definitions, needed_inputs, needed_nodes, run_bound
 from anylayer.compile.plan import GraphStep, KernelStep, Plan, Step, no_weights, with_native_operators
-from anylayer.engines import Program, embedding, load_engine
+from anylayer.engines import KeepsOutputs, Program, alongside, embedding, load_engine
 from anylayer.errors import EngineError, TraceError, at, within
-from anylayer.graph import Graph
 from anylayer.layer import Bound, bind
 from anylayer.layer.native import NativeProgram
 from anylayer.network import ABSENT, Array, Network, Node, TensorType
@@ -34,18 +33,21 @@ Watch = Callable[[Node, Bound, list[Array | None], list[Array]], None]
 class PlanRunner:
     """A plan whose graphs are rewritten for an engine and compiled by it. Safe to call from several threads.
 
-    `exact` leaves out the rewrite rules that change the last bits of the results.
+    A graph that names an engine is compiled by that one. `exact` leaves out the rewrite rules that change the last
+    bits of the results.
     """
 
     def __init__(
         self, plan: Plan, engine: str, threads: int | None, precision: str = "float32", exact: bool = False
     ) -> None:
         self.plan = plan
-        compile_ = load_engine(engine).compile
         self._places: dict[str, int] = {name: i for i, name in enumerate(plan.inputs)}
 
-        def compiled(graph: Graph) -> Program:
-            return compile_(simplify(graph, engine, exact=exact), threads, precision)
+        def compiled(step: GraphStep) -> Program:
+            name = step.engine or engine
+            found = load_engine(name)
+            compile_ = alongside(found) if step.engine else found.compile
+            return compile_(simplify(step.graph, name, exact=exact), threads, precision)
 
         plan, programs = _programs(plan, engine, compiled, threads, precision)
         self._steps = [
@@ -53,6 +55,7 @@ class PlanRunner:
             for program, inputs, outputs in programs
         ]
         self._outputs = [(public, self._place(value)) for public, value in plan.outputs.items()]
+        self._keep_on_device()
         self._public = list(plan.outputs)
         constants = {self._place(name): array for name, array in plan.constants.items()}
         self._later = [constants.get(i) for i in range(len(plan.inputs), len(self._places))]
@@ -63,6 +66,16 @@ class PlanRunner:
     def _place(self, name: str) -> int:
         """Return the index of a value in the list of all values."""
         return self._places.setdefault(name, len(self._places))
+
+    def _keep_on_device(self) -> None:
+        """Leave on the device what only graphs read, where the engine can."""
+        away = {place for _, place in self._outputs}
+        for program, inputs, _ in self._steps:
+            if not isinstance(program, KeepsOutputs):
+                away.update(inputs)
+        for program, _, outputs in self._steps:
+            if isinstance(program, KeepsOutputs):
+                program.keep([i for i, place in enumerate(outputs) if place not in away])
 
     def _single(self) -> Program | None:
         """Return the program of a plan that is one graph with the network's inputs and outputs; None otherwise."""
@@ -102,10 +115,10 @@ StepProgram = tuple[Program | HostCall | NativeProgram, list[str], list[str]]
 
 
 def _programs(
-    plan: Plan, engine: str, compile_: Callable[[Graph], Program], threads: int | None, precision: str
+    plan: Plan, engine: str, compile_: Callable[[GraphStep], Program], threads: int | None, precision: str
 ) -> tuple[Plan, list[StepProgram]]:
-    """Return what runs each step, and the plan of these steps: where the engine can, native layers are operators
-    of its graphs."""
+    """Return the programs of the steps, and the plan of these steps. Native layers are operators of its graphs
+    where the engine supports that."""
     fits = embedding(engine)
     embedded = plan if fits is None or precision != "float32" else with_native_operators(plan, fits)
     if embedded is not plan:
@@ -114,8 +127,10 @@ def _programs(
     return plan, list(step_programs(plan, compile_, threads))
 
 
-def step_programs(plan: Plan, compile_: Callable[[Graph], Program], threads: int | None) -> Iterator[StepProgram]:
-    """Yield what runs each step of a plan.
+def step_programs(
+    plan: Plan, compile_: Callable[[GraphStep], Program], threads: int | None
+) -> Iterator[StepProgram]:
+    """Yield the program of each step of a plan.
 
     compile_: compiles the graph of a step. Raises what it raises, in the plan's file.
     """
@@ -123,7 +138,7 @@ def step_programs(plan: Plan, compile_: Callable[[Graph], Program], threads: int
     for step in plan.steps:
         if isinstance(step, GraphStep):
             with within(plan.source):
-                program = compile_(step.graph)
+                program = compile_(step)
             yield program, step.inputs, step.outputs
             continue
         node = step.traced.node

@@ -24,7 +24,7 @@ _DTYPES = {
 }
 _NAMES = {np.dtype(dtype): name for name, dtype in _DTYPES.items()}
 _MAX_RANK = 32
-"""The most axes that a NumPy array of every version has."""
+"""The largest number of axes that a NumPy array of every version has."""
 
 
 @dataclass(frozen=True, slots=True)

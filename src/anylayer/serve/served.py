@@ -26,7 +26,7 @@ class Settings:
 
     name: of the model. shapes: the inputs' shapes, as in compile. free: the axes, per input, whose sizes requests
     choose. batch: the largest number of samples that run together. decode: for inputs that are pictures, by name.
-    largest: the most bytes of a request.
+    largest: the limit on the bytes of a request.
     """
 
     name: str
@@ -93,7 +93,7 @@ def known_types(net: Net, settings: Settings) -> dict[str, TensorType]:
     """Return the types of a network's inputs. Raises InputError where the file does not give one, and
     UnknownLayers where a layer type has no definition."""
     types = input_types(net.network, settings.shapes)
-    net.require_known(net.network.nodes)
+    net.require_known()
     found: dict[str, TensorType] = {}
     for name, kind in types.items():
         if kind is None:

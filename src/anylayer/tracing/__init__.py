@@ -4,7 +4,8 @@ from anylayer.tracing import rules as _rules  # noqa: F401 (importing it registe
 from anylayer.tracing.array import TracedArray, is_traced
 from anylayer.tracing.checked import compare, trace_checked
 from anylayer.tracing.reach import CodeTraits, code_traits
-from anylayer.tracing.record import record, record_many, trace
+from anylayer.tracing.record import record, record_many, running_graph, trace
+from anylayer.tracing.size_arithmetic import hold, size_list
 from anylayer.tracing.substitution import call_user, substitute_numpy, substituted
 
 __all__ = [
@@ -13,9 +14,12 @@ __all__ = [
     "call_user",
     "code_traits",
     "compare",
+    "hold",
     "is_traced",
     "record",
     "record_many",
+    "running_graph",
+    "size_list",
     "substitute_numpy",
     "substituted",
     "trace",

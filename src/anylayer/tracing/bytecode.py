@@ -15,7 +15,7 @@ _BETWEEN = ("CACHE", "PUSH_NULL", "PRECALL", "EXTENDED_ARG", "NOP", "RESUME")
 
 
 @dataclass(frozen=True, slots=True)
-class Reference:
+class NameReference:
     """A name that code reads, and the chain of attributes taken of it.
 
     `kind` is "global", "cell" or "import". `bare` is true if the result is called at once without arguments, or
@@ -33,7 +33,7 @@ class Reference:
 class Mentions:
     """The references and names in a code object, including the code objects nested in it."""
 
-    references: tuple[Reference, ...]
+    references: tuple[NameReference, ...]
     names: frozenset[str]
     """Names of globals, attributes and keywords, and constant strings, which getattr may take as names."""
 
@@ -52,8 +52,8 @@ def mentions(code: CodeType) -> Mentions:
     return Mentions(tuple(references), frozenset(names))
 
 
-def _references(code: CodeType) -> list[Reference]:
-    found: list[Reference] = []
+def _references(code: CodeType) -> list[NameReference]:
+    found: list[NameReference] = []
     line = code.co_firstlineno
     steps = []
     starts = dict(dis.findlinestarts(code))
@@ -72,7 +72,7 @@ def _references(code: CodeType) -> list[Reference]:
             continue
         attributes, end = _attributes(steps, i + 1, kind)
         for taken, bare in attributes or [((), _bare(steps, end))]:
-            found.append(Reference(kind, str(name), taken, line, bare))
+            found.append(NameReference(kind, str(name), taken, line, bare))
     return found
 
 

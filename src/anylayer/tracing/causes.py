@@ -53,7 +53,8 @@ def _running_expression(frame: FrameType | None) -> tuple[str, str]:
     code, at = frame.f_code, frame.f_lasti
     while at > 0 and dis.opname[code.co_code[at]] == "CACHE":  # the position of a call into Python code
         at -= 2
-    opcode = dis.opname[code.co_code[at]]
+    # Python 3.11 makes a call either in PRECALL or in CALL, depending on how often the line has run.
+    opcode = dis.opname[code.co_code[at]].replace("PRECALL", "CALL")
     line, end, first, last = list(code.co_positions())[at // 2]
     if line is None or first is None or last is None:
         return opcode, ""

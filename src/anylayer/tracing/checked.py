@@ -18,7 +18,8 @@ from anylayer.tracing.substitution import call_user, substitute_numpy
 
 Forward = Callable[[list[Array]], Sequence[Array]]
 _MAX_OPERATORS = 5000
-"""The most operators that a second attempt may record; a larger graph writes single elements."""
+"""The largest number of operators that a second attempt may record. Larger graphs come from code that writes
+element by element."""
 
 
 def trace_checked(

@@ -221,7 +221,7 @@ def select_masked(x: TracedArray, key: Any) -> MaskSelection | None:
 
 
 def write_masked(x: TracedArray, key: Any, value: Any) -> bool:
-    """Record x[key] = value if the key has a mask that depends on data, or the value is a selection.
+    """Record x[key] = value if the key has a mask that depends on data, or if the value is a MaskSelection.
 
     Return whether it was recorded.
     """

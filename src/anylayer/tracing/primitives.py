@@ -22,6 +22,7 @@ from anylayer.network import Array
 from anylayer.tracing.array import TracedArray
 from anylayer.tracing.dtypes import I4, I8, NATIVE, compute_dtype
 from anylayer.tracing.record import record, record_many, running_graph
+from anylayer.tracing.size_arithmetic import hold
 
 AxisArg = int | Sequence[int] | None
 """The `axis` argument of a NumPy function."""
@@ -56,9 +57,7 @@ def as_array(x: Any, dtype: DTypeLike) -> Array:
 
 def sized(values: Sequence[Any], dtype: DTypeLike, shape: Sequence[int] | None = None) -> Array:
     """Return numbers, some of them symbolic, as a traced array: its values depend on the sizes of the inputs."""
-    graph = running_graph()
-    value = graph.constant(sized_array(values, dtype, shape))
-    return TracedArray(graph, graph.emit("Identity", [value], [(value.shape, value.dtype)])[0])
+    return hold(running_graph(), sized_array(values, dtype, shape))
 
 
 def cast(x: Array, dtype: DTypeLike) -> Array:
@@ -70,7 +69,7 @@ def cast(x: Array, dtype: DTypeLike) -> Array:
         return x
     if type(x) is not TracedArray:
         return x.astype(dtype)
-    if dtype.kind not in "biuf":
+    if dtype.kind not in "biuf" or dtype not in ONNX_TYPES:
         raise refusal(f"a cast to {dtype.name} cannot be recorded; the engines do not support it")
     if x.dtype.kind == "f" and dtype.kind in "iu":
         note_inexact_rounding(x)
@@ -310,11 +309,11 @@ def concat(parts: Sequence[Array], axis: int) -> Array:
     return record("Concat", list(parts), shape, first.dtype, axis=axis)
 
 
-def pad(x: Array, before: Sequence[int], after: Sequence[int], value: Any = 0, mode: str = "constant") -> Array:
+def pad(x: Array, before: Sequence[int], after: Sequence[int], value: Any = 0, mode: Any = "constant") -> Array:
     """Record Pad with mode "constant", "edge" or "reflect". `value` has the dtype of the array."""
     if is_constant(x):
         widths = list(zip(before, after))
-        return np.pad(x, widths, constant_values=value) if mode == "constant" else np.pad(x, widths, mode)  # type: ignore[call-overload]  # `mode` is a str
+        return np.pad(x, widths, constant_values=value) if mode == "constant" else np.pad(x, widths, mode)
     if all(map(is_zero, (*before, *after))):
         return x
     dtype = x.dtype
@@ -360,7 +359,7 @@ def scatter(x: Array, indices: Array, updates: Array, axis: int, reduction: str 
 
 
 def gather_elements(x: Array, indices: Array, axis: int) -> Array:
-    """GatherElements: of the indices' shape; negative ones count from the end."""
+    """Record GatherElements. The result has the shape of the indices; negative indices count from the end."""
     return record("GatherElements", [x, indices], indices.shape, x.dtype, axis=axis)
 
 

@@ -20,12 +20,12 @@ from typing import Any
 import numpy as np
 
 from anylayer.tracing.array import TracedArray
-from anylayer.tracing.bytecode import Mentions, Reference, mentions
+from anylayer.tracing.bytecode import Mentions, NameReference, mentions
 
 _MAX_FUNCTIONS = 500
-"""The most functions that are inspected. More than that belong to libraries."""
+"""The largest number of functions that are inspected. Only libraries have more."""
 _MAX_OBJECTS = 5000
-"""The most objects that are inspected."""
+"""The largest number of objects that are inspected."""
 _BY_NAME_ONLY = ("__init__", "__new__", "__dict__", "__weakref__")
 """Attributes of a class that are inspected only if the code mentions their names."""
 _ENTRY_METHODS = frozenset(("forward", "__call__"))
@@ -194,7 +194,7 @@ class Reach:
 
     def _reference(
         self,
-        reference: Reference,
+        reference: NameReference,
         found: Mentions,
         f: types.FunctionType,
         space: dict[str, Any],

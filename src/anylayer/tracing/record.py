@@ -17,6 +17,7 @@ from anylayer.graph.symbolic import plain
 from anylayer.network import TensorType
 from anylayer.tracing import causes
 from anylayer.tracing.array import TracedArray
+from anylayer.tracing.size_arithmetic import computed_sizes, held
 
 current_graph: ContextVar[Graph | None] = ContextVar("current_graph", default=None)
 """The graph of the running trace."""
@@ -63,6 +64,9 @@ def record_many(
         raise TraceError(f"{op} is recorded without a traced input")
     if graph.errstate is not None and errstate() is not graph.errstate:
         _require_default_errstate()
+    sizes = computed_sizes(graph, op, inputs, types, attrs)
+    if sizes is not None:
+        return [sizes]
     empty = [np.zeros(tuple(s), d) if is_static(s) and 0 in plain(s) else None for s, d in types]
     if all(e is not None for e in empty):  # no elements, so there is nothing to compute
         return [TracedArray(graph, e) for e in empty if e is not None]
@@ -134,7 +138,8 @@ def _output(graph: Graph, output: Any) -> Value:
     if type(output) is TracedArray:
         if output._graph is not graph:
             raise refusal("a traced array of an earlier call is returned; do not keep arrays between two calls")
-        return output._value
+        sizes = held(output)
+        return output._value if sizes is None else graph.constant(sizes)
     array = np.asarray(output)
     if array.dtype.kind not in "biuf":
         raise refusal(f"forward returns {type(output).__name__}, which is not an array of numbers")

@@ -23,7 +23,7 @@ from anylayer.tracing.reach import Reach, is_users_class
 
 GENERATORS = "the random number generator"
 _MAX_COMPARED = 200_000
-"""The most values that a snapshot compares."""
+"""The largest number of values that a snapshot compares."""
 _ATOMS = (
     bool,
     int,
@@ -41,7 +41,7 @@ _ATOMS = (
     type,
 )
 _MAX_DEPTH = 30
-"""The most levels of nested containers and objects that a snapshot descends."""
+"""The largest number of levels of nested containers and objects that a snapshot descends."""
 _MAX_CHECKSUM_BYTES = 1 << 20
 """The size in bytes up to which an array is compared by its checksum.
 

@@ -16,17 +16,21 @@ import numpy as np
 from anylayer.graph.symbolic import Size, SizeReal, extreme, is_symbolic
 from anylayer.tracing.array import TracedArray
 from anylayer.tracing.primitives import as_array
+from anylayer.tracing.size_arithmetic import size_list
 
 
 class _SubstituteType(type):
-    """A type in the place of `original` whose call keeps symbolic sizes. Otherwise it behaves like it."""
+    """A substitute for the type `original`, whose call keeps symbolic sizes. In all other respects it behaves like
+    `original`."""
 
     original: type
     convert: Callable[[Any], Any]
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        if len(args) == 1 and not kwargs and is_symbolic(args[0]):
-            return cls.convert(args[0])
+        if len(args) == 1 and not kwargs:
+            x = _number_in(args[0])
+            if is_symbolic(x):
+                return cls.convert(x)
         return cls.original(*args, **kwargs)
 
     def __instancecheck__(cls, instance: object) -> bool:
@@ -40,6 +44,20 @@ class _SubstituteType(type):
 
     def __hash__(cls) -> int:
         return hash(cls.original)
+
+
+class _SubstituteOfType(_SubstituteType):
+    """The type in the place of `type`: the type of a symbolic number is that of a plain one."""
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        found = type(*args, **kwargs)
+        return _TYPES.get(found, found)
+
+
+def _number_in(x: Any) -> Any:
+    """Return the size that a traced array of no axes holds, or the argument itself."""
+    found = size_list(x) if type(x) is TracedArray and not x.shape else None
+    return x if found is None else found[0]
 
 
 def _substitute(original: type, convert: Callable[[Any], Any]) -> Any:
@@ -106,9 +124,13 @@ def _len(x: Any) -> int:
     return x.shape[0] if type(x) is TracedArray and x.shape else len(x)
 
 
+_INT, _FLOAT = _substitute(int, _to_int), _substitute(float, _to_float)
+_TYPES: Mapping[type, Any] = {int: _INT, Size: _INT, float: _FLOAT, SizeReal: _FLOAT}
+"""The types that code sees in the place of those of numbers."""
 BUILTINS: Mapping[str, Any] = {
-    "int": _substitute(int, _to_int),
-    "float": _substitute(float, _to_float),
+    "int": _INT,
+    "float": _FLOAT,
+    "type": _SubstituteOfType("type", (type,), {"original": type}),
     "len": _len,
     "max": _extreme("max"),
     "min": _extreme("min"),

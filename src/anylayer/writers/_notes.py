@@ -8,7 +8,7 @@ from anylayer.graph import Op
 
 
 def renamed_output_notes(outputs: Mapping[str, str]) -> list[str]:
-    """Return a note for each output that has another name in the file. `outputs` maps its name to the file's."""
+    """Return a note for each output whose name in the file differs. `outputs` maps its name to the file's."""
     return [
         f"output '{ours}' is called '{theirs}' in the file, because an input has its name"
         for ours, theirs in outputs.items()

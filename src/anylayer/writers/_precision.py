@@ -93,8 +93,9 @@ class Precision:
         return [title for o, title in zip(graph.ops, titles) if o.scope in self.float32]
 
     def quantized(self, graph: Graph, titles: Sequence[str], source: Source) -> tuple[list[str], list[str]]:
-        """Return the titles of the sums whose weights are constant, and of the operators that may compute in int8
-        between them; without those of the user's layers. Raises InputError where there are no such sums."""
+        """Return the titles of the convolutions and matrix products with constant weights, and of the operators
+        that may compute in int8 between them. Those of the user's layers are left out. Raises InputError where
+        there is no such convolution or product."""
         custom = {t.node.name for t in source.nodes if t.node.type in source.user_types}
         left = custom | self.float32
         sums = [producer(graph.producers, o.inputs[0]) for o in graph.ops if o.op in _FUSED and o.scope in left]

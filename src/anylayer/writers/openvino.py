@@ -12,6 +12,7 @@ import numpy as np
 from anylayer.corrections import corrected
 from anylayer.errors import EngineError, FileError, LayerError, at
 from anylayer.graph import Graph, Op, Value
+from anylayer.graph.open_sizes import SIZES
 from anylayer.network import Array
 from anylayer.optimize.simplify import simplify
 from anylayer.source import Source, Written, other_outputs
@@ -76,7 +77,7 @@ _PRECISION = (
     "the comparison is in float32. On CPUs with bfloat16, OpenVINO computes in bfloat16 by default, with 2 to "
     "3 digits. Pass the config {'INFERENCE_PRECISION_HINT': 'f32'} to compile_model for float32"
 )
-"""Nothing in the file can request float32 (OpenVINO 2026.4): the CPU plugin ignores a precision in
+"""The file has no way to request float32 (OpenVINO 2026.4): the CPU plugin ignores a precision in
 `runtime_options`, and drops the attribute `precise` of an operation that it fuses (MatMul with Add) or replaces
 (LSTM)."""
 
@@ -88,6 +89,8 @@ def _save(graph: Graph, source: Source, path: Path, precision: Precision) -> Non
         model = _model(graph, source, shared, precision)
     except RuntimeError as error:
         raise EngineError(f"OpenVINO refuses the network: {error}") from error
+    if source.sizes is not None:
+        model.set_rt_info(source.sizes.stated().to_json(), SIZES.split("."))
     try:
         ov.save_model(model, str(path), compress_to_fp16=precision.half)
     except RuntimeError as error:

@@ -110,6 +110,8 @@ def _values(cls: Any, feed: dict[str, Any], body: str) -> frozenset[str]:
                 met.update(["special", "large", "outside"] if finite.size < x.size else [])
                 met.update(["half"] if x.dtype.itemsize == 2 else [])
                 met.update(["large"] if (size >= 2.0**31).any() else [])
+                met.update(["tiny"] if x.dtype.itemsize == 8 and ((size > 0) & (size < 1e-15)).any() else [])
+                met.update(["minus zero"] if (np.signbit(x) & (x == 0)).any() else [])
                 met.update(["outside"] if (finite < least).any() or (finite >= most).any() else [])
             else:
                 met.update(

@@ -16,6 +16,8 @@ INPUTS = {
     "k": "np.array([5, 25, 20, 7], np.int32)",
     "i": "np.array([2**53, 1, 1, 1])",
     "h": "np.array([1, 3], np.float16)",
+    "t": "np.arange(1, 4) * np.pi",
+    "n": "np.array(-0.0, np.float32)",
 }
 """The arrays that the table's examples name."""
 
@@ -29,8 +31,8 @@ class Row:
     pattern: a regular expression that matches the source code of the programs concerned.
     values: the kind of values for which the row holds: "special" (NaN, infinity), "large" (floats beyond 2**31),
     "long" (integers beyond 2**53), "wide" (integers beyond 2**24), "outside" (floats beyond the range of an
-    integer dtype of the program) or "half" (float16: the difference is within its rounding, see
-    judge.HALF_TOLERANCE; the row excuses no larger one).
+    integer dtype of the program), "tiny" (float64 below 1e-15 that is not 0), "minus zero", or "half" (float16:
+    the difference is within its rounding, see judge.HALF_TOLERANCE; the row excuses no larger one).
     """
 
     what: str
@@ -104,6 +106,14 @@ ROWS = (
         "large",
     ),
     Row(
+        "log1p of an exponential that is infinite",
+        "np.log1p(np.exp(big))",
+        "infinity",
+        {"openvino": "a number"},
+        r"log1p\(",
+        "large",
+    ),
+    Row(
         "cast of NaN, infinity or too large numbers to integers",
         "inf.astype(np.uint8)",
         "undefined",
@@ -134,6 +144,22 @@ ROWS = (
         {"openvino": "refused"},
         NEVER,
         "wide",
+    ),
+    Row(
+        "signs of float64 sines of multiples of pi",
+        "np.sin(t) > 0",
+        "of about 1e-16",
+        {"onnxruntime": "of 0", "openvino": "as in float32"},
+        r"\b(sin|sinc|tan)\(",
+        "tiny",
+    ),
+    Row(
+        "sign of a sum of negative zeros",
+        "np.signbit(n.sum())",
+        "False",
+        dict.fromkeys(_BOTH, "True, or as NumPy"),
+        r"(?s)(?=.*(sum|mean|average|trace|dot|@|einsum|inner|norm)).*(signbit|copysign|arctan2|angle|/|reciprocal)",
+        "minus zero",
     ),
     Row(
         "rounding of float16",

@@ -6,15 +6,7 @@ from typing import Any
 
 import numpy as np
 
-
-def varint(value: int) -> bytes:
-    value &= (1 << 64) - 1
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
+from tests.readers.files import varint
 
 
 def field(number: int, value: bytes | str | int) -> bytes:

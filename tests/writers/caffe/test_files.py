@@ -12,9 +12,10 @@ import pytest
 
 import anylayer
 from anylayer.errors import FileError, InputError, LayerError
+from anylayer.libraries.varint import varint
 from anylayer.network import Flag, Word
 from anylayer.writers.caffe import caffemodel, save
-from anylayer.writers.caffe.caffemodel import varint, write_caffemodel
+from anylayer.writers.caffe.caffemodel import write_caffemodel
 from anylayer.writers.caffe.dialects import dialect_of
 from anylayer.writers.caffe.from_nodes import net_from_nodes
 from anylayer.writers.caffe.layers import CaffeLayer, CaffeNet

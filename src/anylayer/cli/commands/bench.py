@@ -17,6 +17,7 @@ from anylayer.cli.command import (
     engine_option,
     network_options,
     say,
+    seconds_option,
     show,
     threads_option,
 )
@@ -43,13 +44,7 @@ if TYPE_CHECKING:
 @click.option(
     "-n", "--runs", type=click.IntRange(1), metavar="N", help="The number of runs [as many as fit in --seconds]."
 )
-@click.option(
-    "--seconds",
-    type=click.FloatRange(0.01),
-    metavar="S",
-    default=3.0,
-    help="The time per engine, in seconds [3].",
-)
+@seconds_option(3.0, "The time per engine")
 @assume_free_option
 @trial_options
 def command(

@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -219,6 +220,13 @@ def _preprocessed(
     """
     from anylayer.compile.nodes import input_types
 
+    opened = next((n for n, shape in shapes.items() if any(isinstance(d, str) for d in shape)), "")
+    need(
+        not opened,
+        f"input '{opened}': with --preprocess, sizes in --shape are numbers. For images of every size, give "
+        "--picture any with --size WxH (images are resized to it) or --size keep",
+        InputError,
+    )
     types = input_types(net.network, shapes)
     need(types, "the network has no inputs", InputError)
     loader = Loader(net, types, preprocessing_of(given))
@@ -250,24 +258,25 @@ def _preprocessed(
 def _calibration(net: Net, given: dict[str, Any], shapes: dict[str, tuple[Any, ...]]) -> Any:
     """Return the sets of inputs of --calibrate, None without it.
 
-    With --preprocess the network takes images as they are.
+    With --preprocess the network takes images as they are. With open sizes, images keep their size by default.
     """
     from anylayer.cli.calibration import Pictures, PixelLoader
-    from anylayer.compile.nodes import input_types
+    from anylayer.compile.open import open_types
 
     if not given["calibrate"]:
         return None
-    opened = {name for name, shape in shapes.items() if any(isinstance(d, str) for d in shape)}
-    need(not opened, "--calibrate needs fixed sizes: give --picture WxH, and numbers in --shape", InputError)
-    types = input_types(net.network, shapes)
+    types, sizes = open_types(net.network, shapes)
     if given["preprocess"]:
-        loader: Loader = PixelLoader(net, types, rgb=given["preprocess"] == "rgb")
+        unsized = {**types, **dict.fromkeys(sizes.shapes)} if sizes is not None else types
+        loader: Loader = PixelLoader(net, unsized, rgb=given["preprocess"] == "rgb")
     else:
-        loader = Loader(net, types, preprocessing_of(given))
+        options = preprocessing_of(given)
+        opened = sizes is not None and any(d.symbols for shape in sizes.shapes.values() for d in shape[1:])
+        loader = Loader(net, types, replace(options, size=options.size or "keep") if opened else options)
     items = items_of(given["calibrate"], list(types))
     for line in loader.describe(items[0]) if not given["preprocess"] else ():
         say(line, given["quiet"])
-    return Pictures(loader, items)
+    return Pictures(loader, items, sizes)
 
 
 def _functions(net: Net, given: dict[str, Any]) -> bool | list[str]:

@@ -12,6 +12,7 @@ from anylayer.cli.command import (
     engine_option,
     network_options,
     say,
+    seconds_option,
     terminal_width,
     threads_option,
 )
@@ -28,13 +29,7 @@ from anylayer.inspect.profile_listing import lines
 @network_options
 @engine_option()
 @threads_option
-@click.option(
-    "--seconds",
-    type=click.FloatRange(0.01),
-    metavar="S",
-    default=1.0,
-    help="How long the network runs with counters, and how long without, in seconds [1].",
-)
+@seconds_option(1.0, "How long the network runs with counters, and how long without")
 @assume_free_option
 @click.option(
     "--trace",

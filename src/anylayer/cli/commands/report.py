@@ -13,6 +13,7 @@ from anylayer.cli.command import (
     network_options,
     read_net,
     say,
+    seconds_option,
     shapes_of,
     threads_option,
 )
@@ -37,13 +38,7 @@ if TYPE_CHECKING:
 @image_options
 @engine_option()
 @threads_option
-@click.option(
-    "--seconds",
-    type=click.FloatRange(0.01),
-    metavar="S",
-    default=0.5,
-    help="How long the network is measured, in seconds, with counters and without [0.5].",
-)
+@seconds_option(0.5, "How long the network is measured with counters, and how long without")
 @click.option(
     "--blob", "blobs", multiple=True, metavar="NAME", help="Draw this feature map [the last one of each size]."
 )
@@ -80,7 +75,8 @@ def command(**given: Any) -> None:
 def _inputs(
     net: Net, given: dict[str, Any], shapes: dict[str, tuple[Any, ...]]
 ) -> tuple[dict[str, Array] | None, dict[str, Array]]:
-    """Return the arrays of -i, and the images that they were made from by input. None means seeded noise."""
+    """Return the arrays of -i, and the images that they were made from, by the input's name. None means seeded
+    noise."""
     if not given["inputs"]:
         return None, {}
     images: dict[str, Array] = {}

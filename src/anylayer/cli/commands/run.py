@@ -35,7 +35,7 @@ from anylayer.cli.running import Runner
 from anylayer.cli.targets import OutOption
 from anylayer.cli.video import VideoRun, moving_input
 from anylayer.errors import InputError, need
-from anylayer.inspect.tables import plural
+from anylayer.inspect.tables import parts_text, plural
 
 if TYPE_CHECKING:
     from anylayer import Net
@@ -280,6 +280,8 @@ class Presenter:
         runs = f", median of {len(runner.seconds)} runs" if len(runner.seconds) > 1 else ""
         engine = model.engine + (f" (measured: {measured})" if measured else "")
         say(f"engine {engine}: {runner.milliseconds:.3g} ms per frame{runs}")
+        if model.parts:
+            say(parts_text(model.parts))
         for line in filter(None, (runner.why_single, runner.why_padded)):
             say(line)
         for line in layer_lines(runner.net, model):
@@ -294,6 +296,7 @@ class Presenter:
             "model": network.source,
             "weights": network.weights,
             "engine": model.engine if model else None,
+            "parts": [{"engine": e, "layers": names} for e, names in (model.parts if model else ())],
             "measured_ms": {n: s * 1e3 for n, s in model.timings.items()} if model else {},
             "ms_a_frame": runner.milliseconds,
             "batch": runner.batch_size,

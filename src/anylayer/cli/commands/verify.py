@@ -16,7 +16,7 @@ from anylayer.cli.command import (
 )
 from anylayer.cli.files import to_json
 from anylayer.cli.trials import trial, trial_options
-from anylayer.engines import engines, load_engine
+from anylayer.engines import engines, is_on_cpu, load_engine
 from anylayer.errors import EngineError
 from anylayer.inspect.tables import Column, clean, plural, wrapped
 
@@ -83,7 +83,8 @@ def _engines(given: tuple[str, ...], quiet: bool) -> list[str]:
     found = []
     for name in engines():
         try:
-            if load_engine(name).GENERAL:
+            engine = load_engine(name)
+            if engine.GENERAL and is_on_cpu(engine):
                 found.append(name)
         except EngineError as error:
             say(f"skipped: {error}", quiet)

@@ -13,7 +13,8 @@ from anylayer.generators._names import Names
 from anylayer.generators.dv.build import build
 from anylayer.generators.dv.callbacks import Callbacks
 from anylayer.generators.dv.parameters import KEYWORDS
-from anylayer.generators.dv.plan import FullyConnected, Plan
+from anylayer.generators.dv.plan import DvPlan, FullyConnected
+from anylayer.generators.dv.simulation import difference, simulated, with_half_layers
 from anylayer.generators.dv.text import write
 from anylayer.network import Array
 from anylayer.optimize.simplify import simplify
@@ -27,7 +28,8 @@ TOLERANCE = 2e-3
 """The largest difference of an output, relative to its largest value: the values are 16-bit floats."""
 
 _MARGIN = 3
-"""How often a difference may be that of rounding the values between the layers: weights are rounded, too."""
+"""A difference may exceed that of rounding the values between the layers by this factor, because weights are
+rounded, too."""
 _COMPILERS = ("g++", "clang++", "c++")
 _HOST = ("dmp_network.h", "dmp_network.cpp")
 
@@ -55,8 +57,14 @@ def generate(source: Source, expected: Expected, callback_arguments: int | str =
     plan = build(simplify(source.graph), places)
     arrange(plan)
     written = write(plan, name, Callbacks(source, arguments == "2"))
-    rounding = rounding_of(source, expected)
-    tolerance = TOLERANCE if rounding <= TOLERANCE / 2 else _MARGIN * rounding
+    on_device = simulated(plan, expected)
+    rounding = difference(expected, on_device)
+    limit = max(TOLERANCE, _MARGIN * difference(expected, with_half_layers(source, expected)))
+    need(
+        rounding <= limit,
+        f"16-bit floats change an output by {rounding:.1g} of its largest value, expected at most {limit:.1g}; "
+        "this is a mistake of the generator",
+    )
     compiler = next((c for c in _COMPILERS if shutil.which(c)), None)
     here = Path(__file__).parent / "host"
     flags = ["-std=c++11", "-O2", "-Ihost", *(["-DDMP_TWO_ARGUMENTS"] if arguments == "2" else [])]
@@ -67,16 +75,16 @@ def generate(source: Source, expected: Expected, callback_arguments: int | str =
             f"{name}_gen.cpp": written.source,
             f"{name}_weights.bin": [written.weights],
             **{f"host/{file}": (here / file).read_text("utf-8") for file in _HOST},
-            "test_network.cpp": _test(plan, name, expected, tolerance),
-            "test_data.bin": [_data(plan, source, expected)],
+            "test_network.cpp": _test(plan, name, expected),
+            "test_data.bin": [_data(plan, source, on_device)],
         },
         test=[[compiler or "c++", *flags, *sources, "-o", "test_network"], ["./test_network"]],
         missing="" if compiler else f"a C++ compiler ({', '.join(_COMPILERS)})",
         notes=[
-            f"16-bit floats between the layers change an output by {rounding:.1g} of its largest value; the test "
-            f"allows {tolerance:.1g}"
+            f"16-bit floats change an output by {rounding:.1g} of its largest value, compared with the layers in "
+            "NumPy; the test compares with the layers in NumPy that round as the hardware does"
         ]
-        if tolerance > TOLERANCE
+        if rounding > TOLERANCE
         else [],
     )
 
@@ -96,14 +104,14 @@ def _need_one_input(source: Source) -> None:
     need(kind.dtype == np.float32, f"input '{name}' is {kind.dtype}, the hardware takes float32", InputError)
 
 
-def arrange(plan: Plan) -> None:
+def arrange(plan: DvPlan) -> None:
     """Bring the columns of fully connected layers into the order of their inputs' memory."""
     for layer in plan.layers:
         if isinstance(layer.kind, FullyConnected):
             layer.kind.weight = layer.kind.weight[:, layer.inputs[0].memory()]
 
 
-def _results(plan: Plan) -> list[tuple[int, int, Array]]:
+def _results(plan: DvPlan) -> list[tuple[int, int, Array]]:
     """Return (output layer, first element, order of the elements) for each output of the network."""
     outputs = [layer for layer in plan.layers if any(b.is_output for b in layer.outputs)]
     found = []
@@ -114,7 +122,7 @@ def _results(plan: Plan) -> list[tuple[int, int, Array]]:
     return found
 
 
-def _data(plan: Plan, source: Source, expected: Expected) -> bytes:
+def _data(plan: DvPlan, source: Source, expected: Expected) -> bytes:
     """Return each input as the hardware reads it, followed by the outputs in the order of the runtime."""
     parts = []
     for sample in expected.samples:
@@ -127,31 +135,7 @@ def _data(plan: Plan, source: Source, expected: Expected) -> bytes:
     return b"".join(parts)
 
 
-def rounding_of(source: Source, expected: Expected) -> float:
-    """Return the largest change of an output, relative to its largest value, where each layer in NumPy gets and
-    gives 16-bit floats."""
-    worst = 0.0
-    for sample in expected.samples:
-        values: dict[str, Array | None] = {"": None, **{n: _rounded(x) for n, x in sample.inputs.items()}}
-        for t in source.nodes:
-            if t.bound is not None:
-                given = [None if x is None else x.copy() for x in map(values.get, t.node.inputs)]
-                with np.errstate(all="ignore"):
-                    values.update(zip(t.node.outputs, map(_rounded, t.bound(given))))
-        for public, value in source.outputs.items():
-            want, got = sample.outputs[public], values[value]
-            if got is not None and want.dtype.kind == "f" and want.size:
-                worst = max(worst, float(np.abs(got - want).max() / max(np.abs(want).max(), 1e-6)))
-    return worst if np.isfinite(worst) else 0.0
-
-
-def _rounded(x: Array) -> Array:
-    """Return an array with the precision of 16-bit floats."""
-    with np.errstate(over="ignore"):
-        return x.astype(np.float16).astype(x.dtype) if x.dtype.kind == "f" else np.array(x)
-
-
-def _test(plan: Plan, name: str, expected: Expected, tolerance: float) -> str:
+def _test(plan: DvPlan, name: str, expected: Expected) -> str:
     rows = ", ".join(f"{{{i}, {first}, {len(order)}}}" for i, first, order in _results(plan))
     return _TEST.format(
         name=name,
@@ -159,12 +143,13 @@ def _test(plan: Plan, name: str, expected: Expected, tolerance: float) -> str:
         count=len(plan.results),
         samples=len(expected.samples),
         inputs=plan.input.buffer.count,
-        tolerance=tolerance,
+        tolerance=TOLERANCE,
     )
 
 
 _TEST = """\
-// Runs the network on a PC, and compares its outputs with those of the network's layers in NumPy.
+// Runs the network on a PC, and compares its outputs with those of the network's layers in NumPy. There, weights
+// and the arrays between the layers are 16-bit floats where the hardware has them.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>

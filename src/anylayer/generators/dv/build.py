@@ -10,16 +10,16 @@ import numpy as np
 from anylayer.errors import LayerError, at, need
 from anylayer.generators._recognize import recognized
 from anylayer.generators.dv.plan import (
-    Buffer,
+    BufferView,
     Concat,
     Convolution,
     Custom,
+    DeviceBuffer,
+    DvLayer,
+    DvPlan,
     FullyConnected,
     Kind,
-    Layer,
-    Plan,
     Softmax,
-    View,
     allocate,
 )
 from anylayer.graph import Graph, Op, Value
@@ -33,12 +33,12 @@ _TO_FIRST, _TO_LAST = [0, 3, 1, 2], [0, 2, 3, 1]
 _RESHAPES = ("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity")
 
 
-def build(graph: Graph, places: Mapping[str, str]) -> Plan:
+def build(graph: Graph, places: Mapping[str, str]) -> DvPlan:
     """Return the plan of a simplified graph. places: the place of each node of the network, by name.
 
     Raises LayerError, with the node, where a size exceeds a limit of the hardware.
     """
-    return _Builder(graph, places).plan()
+    return _PlanBuilder(graph, places).plan()
 
 
 @dataclass(slots=True)
@@ -69,8 +69,8 @@ def _activation(op: Op) -> _Activation | None:
     return None
 
 
-class _Builder:
-    """The plan while it is made. `views` has the buffer of each value that is computed."""
+class _PlanBuilder:
+    """A plan under construction. `views` has the buffer of each value that is computed."""
 
     def __init__(self, graph: Graph, places: Mapping[str, str]) -> None:
         self.graph, self.places = graph, places
@@ -80,9 +80,9 @@ class _Builder:
             for v in op.inputs:
                 if v is not None:
                     self.uses.setdefault(v, []).append(op)
-        self.done: set[int] = set()
-        self.views: dict[Value, View] = {}
-        self.layers: list[Layer] = []
+        self.done: set[Op] = set()
+        self.views: dict[Value, BufferView] = {}
+        self.layers: list[DvLayer] = []
         self.rules: dict[str, Callable[[Op], bool]] = {
             "Conv": self.convolution, "MaxPool": self.pooling, "AveragePool": self.pooling,
             "GlobalAveragePool": self.pooling, "Resize": self.upsampling, "Gemm": self.fully_connected,
@@ -90,13 +90,13 @@ class _Builder:
             "Transpose": self.transposition, **dict.fromkeys(_RESHAPES, self.reshaping),
         }  # fmt: skip
 
-    def plan(self) -> Plan:
+    def plan(self) -> DvPlan:
         (value,) = self.graph.inputs
         users = self.uses.get(value, [])
         last = bool(users) and all(u.op == "Transpose" and u.attrs["perm"] == _TO_FIRST for u in users)
-        start = self.views[value] = View(self.buffer(value, last), last)
+        start = self.views[value] = BufferView(self.buffer(value, last), last)
         for i, op in enumerate(self.ops):
-            if id(op) in self.done:
+            if op in self.done:
                 continue
             with at(self.places.get(op.scope, "")):
                 if op.domain or op.op not in self.rules or not self.rules[op.op](op):
@@ -104,21 +104,23 @@ class _Builder:
         for value in self.graph.outputs:
             if value.const is not None and value not in self.views:
                 self.constant(value)
-        plan = Plan(start, self.layers, [self.views[v] for v in self.graph.outputs])
+        plan = DvPlan(
+            start, self.layers, [self.views[v] for v in self.graph.outputs], self.graph, self.ops, self.views
+        )
         self.choose_formats(plan)
         allocate(plan)
         return plan
 
     # ---- values and buffers
 
-    def buffer(self, value: Value, last: bool = False) -> Buffer:
+    def buffer(self, value: Value, last: bool = False) -> DeviceBuffer:
         """Return a new buffer for a value. `last`: its axes are (N, H, W, C)."""
         shape = tuple(map(int, value.shape))
         if len(shape) == 4 and shape[0] == 1:
-            return Buffer((shape[3], *shape[1:3]) if last else shape[1:], True)
-        return Buffer(shape[1:] if shape[:1] == (1,) and len(shape) > 1 else shape, False)
+            return DeviceBuffer((shape[3], *shape[1:3]) if last else shape[1:], True)
+        return DeviceBuffer(shape[1:] if shape[:1] == (1,) and len(shape) > 1 else shape, False)
 
-    def map_of(self, value: Value | None) -> View | None:
+    def map_of(self, value: Value | None) -> BufferView | None:
         """Return the view of a value that is a map (1, C, H, W); None for other values."""
         view = None if value is None else self.views.get(value)
         if value is None or view is None or not view.buffer.is_map or view.last or len(value.shape) != 4:
@@ -128,12 +130,12 @@ class _Builder:
     def names(self, ops: Sequence[Op]) -> list[str]:
         return list(dict.fromkeys(op.scope or op.outputs[0].name for op in ops))
 
-    def add(self, kind: Kind, ops: Sequence[Op], inputs: list[View], outputs: Sequence[Value]) -> bool:
+    def add(self, kind: Kind, ops: Sequence[Op], inputs: list[BufferView], outputs: Sequence[Value]) -> bool:
         """Add a layer, and return True."""
         buffers = [self.buffer(v) for v in outputs]
-        self.layers.append(Layer(kind, self.names(ops), self.places.get(ops[0].scope, ""), inputs, buffers))
-        self.views.update((v, View(b)) for v, b in zip(outputs, buffers))
-        self.done.update(map(id, ops))
+        self.layers.append(DvLayer(kind, self.names(ops), self.places.get(ops[0].scope, ""), inputs, buffers, ops))
+        self.views.update((v, BufferView(b)) for v, b in zip(outputs, buffers))
+        self.done.update(ops)
         return True
 
     def only_use(self, value: Value) -> Op | None:
@@ -141,14 +143,14 @@ class _Builder:
         users = self.uses.get(value, [])
         return users[0] if len(users) == 1 and value not in self.graph.outputs and not users[0].domain else None
 
-    def alias(self, op: Op, view: View) -> bool:
+    def alias(self, op: Op, view: BufferView) -> bool:
         self.views[op.outputs[0]] = view
-        self.done.add(id(op))
+        self.done.add(op)
         return True
 
     # ---- hardware layers
 
-    def check(self, view: View) -> None:
+    def check(self, view: BufferView) -> None:
         """Raise LayerError for a map that is too large for the hardware."""
         c, h, w = view.buffer.shape
         for size, limit, what in (
@@ -195,7 +197,7 @@ class _Builder:
         return ops, value
 
     def pool(self, kind: Convolution, op: Op) -> bool:
-        """Add a pooling to a layer. Return False where the hardware has none like it."""
+        """Add a pooling to a layer. Return False where the hardware has no such pooling."""
         x, y = op.inputs[0], op.outputs[0]
         window = window_of(op)
         if (
@@ -227,7 +229,7 @@ class _Builder:
             return self.add(kind, [op], [view], op.outputs)
         return op.op != "MaxPool" and tuple(op.outputs[0].shape[2:]) == (1, 1) and self.mean(op, view)
 
-    def mean(self, op: Op, view: View) -> bool:
+    def mean(self, op: Op, view: BufferView) -> bool:
         """Add the mean of a whole map as means of windows that the hardware has, or as a layer on the CPU."""
         window = window_of(op)
         c, *sizes = view.buffer.shape
@@ -239,10 +241,10 @@ class _Builder:
         ys, xs = ([*part, *[1] * (max(map(len, parts)) - len(part))] for part in parts)
         for y, x in list(zip(ys, xs))[:-1]:
             sizes = [sizes[0] // y, sizes[1] // x]
-            buffer = Buffer((c, *sizes), True)
+            buffer = DeviceBuffer((c, *sizes), True)
             part = Convolution(pool=2, pool_size=(x, y), pool_stride=(x, y))
-            self.layers.append(Layer(part, self.names([op]), self.places.get(op.scope, ""), [view], [buffer]))
-            view = View(buffer)
+            self.layers.append(DvLayer(part, self.names([op]), self.places.get(op.scope, ""), [view], [buffer]))
+            view = BufferView(buffer)
         last = (xs[-1], ys[-1])
         return self.add(Convolution(pool=2, pool_size=last, pool_stride=last), [op], [view], op.outputs)
 
@@ -301,8 +303,8 @@ class _Builder:
         return self.add(Concat(), [op], [v for v in views if v is not None], op.outputs)
 
     @property
-    def input_buffer(self) -> Buffer:
-        """The buffer of the network's input, which no layer gives."""
+    def input_buffer(self) -> DeviceBuffer:
+        """The buffer of the network's input, which no layer computes."""
         return self.views[self.graph.inputs[0]].buffer
 
     def softmax(self, op: Op) -> bool:
@@ -319,7 +321,7 @@ class _Builder:
         view, perm = self.views.get(op.inputs[0]) if op.inputs[0] is not None else None, op.attrs["perm"]
         if view is None or not view.buffer.is_map or perm != (_TO_FIRST if view.last else _TO_LAST):
             return False
-        return self.alias(op, View(view.buffer, not view.last))
+        return self.alias(op, BufferView(view.buffer, not view.last))
 
     def reshaping(self, op: Op) -> bool:
         """Read the buffer of a value that only loses its axes; a custom layer reads the elements in order."""
@@ -340,7 +342,7 @@ class _Builder:
             return
         ops = [op]
         for other in self.ops[index + 1 :]:
-            if other.domain or other.scope != op.scope or id(other) in self.done or other.op in ("Conv", "Gemm"):
+            if other.domain or other.scope != op.scope or other in self.done or other.op in ("Conv", "Gemm"):
                 break
             if any(
                 v is not None and v.const is None and v not in self.views and not _gives(ops, v)
@@ -355,26 +357,26 @@ class _Builder:
         self.add(Custom(_part(ops, values, outputs)), ops, [self.views[v] for v in values], outputs)
 
     def constant(self, value: Value) -> None:
-        """Add a layer that gives a constant output of the network."""
-        raise LayerError(f"output {value.name} is a constant, which no layer of the hardware gives")
+        """Refuse a constant output of the network, which no layer of the hardware computes."""
+        raise LayerError(f"output {value.name} is a constant, which no layer of the hardware computes")
 
-    def choose_formats(self, plan: Plan) -> None:
+    def choose_formats(self, plan: DvPlan) -> None:
         """Give a buffer of a custom layer or softmax 16-bit floats where the hardware reads it, else 32-bit."""
         hardware = {
-            id(view.buffer) for layer in plan.layers if not isinstance(layer.kind, Custom) for view in layer.inputs
+            view.buffer for layer in plan.layers if not isinstance(layer.kind, Custom) for view in layer.inputs
         }
         for layer in plan.layers:
             if isinstance(layer.kind, (Custom, Softmax)):
                 several = len(layer.outputs) > 1
                 for buffer in layer.outputs:
-                    buffer.half = id(buffer) in hardware and not isinstance(layer.kind, Softmax)
+                    buffer.half = buffer in hardware and not isinstance(layer.kind, Softmax)
                     need(
                         not (several and buffer.half),
-                        f"layer '{layer.names[0]}' gives several outputs to hardware",
+                        f"layer '{layer.names[0]}' has several outputs, one of which hardware reads",
                     )
                     need(
-                        not (isinstance(layer.kind, Softmax) and id(buffer) in hardware),
-                        f"the hardware reads the softmax '{layer.names[0]}', which gives 32-bit floats",
+                        not (isinstance(layer.kind, Softmax) and buffer in hardware),
+                        f"the hardware reads the softmax '{layer.names[0]}', whose result has 32-bit floats",
                     )
 
 

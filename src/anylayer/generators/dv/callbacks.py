@@ -11,10 +11,10 @@ import numpy as np
 from anylayer.errors import LayerError, at, need
 from anylayer.generators._names import Names, comment
 from anylayer.generators.dv.parameters import KEYWORDS, Struct, struct_of
-from anylayer.generators.dv.plan import Custom, Layer
-from anylayer.generators.dv.priors import Priors, priors_of
+from anylayer.generators.dv.plan import Custom, DvLayer
+from anylayer.generators.dv.priors import PriorLayer, priors_of
 from anylayer.layer.opencv import opencv_params
-from anylayer.loops import Code, lower, table_text, to_cpp
+from anylayer.loops import CppFunction, lower, table_text, to_cpp
 from anylayer.source import Source, TracedNode
 
 _RUNTIME = ("layer", "conf", "custom_param", "io_ptr", "fpga_layer", "Sequential")
@@ -39,7 +39,7 @@ class Callbacks:
     _names: Names = field(default_factory=lambda: Names({*KEYWORDS, *_RUNTIME}))
     _known: dict[Any, Callback] = field(default_factory=dict)
 
-    def of(self, layer: Layer) -> tuple[Callback, Struct]:
+    def of(self, layer: DvLayer) -> tuple[Callback, Struct]:
         """Return the callback of a custom layer, and its params.
 
         Raises LayerError for a layer whose operators have no loops.
@@ -75,7 +75,7 @@ def _params(traced: TracedNode | None) -> Mapping[str, Any]:
     return {} if traced is None else opencv_params(traced.node.params, traced.node.defaults)
 
 
-def _add_inputs(struct: Struct, layer: Layer) -> None:
+def _add_inputs(struct: Struct, layer: DvLayer) -> None:
     """Add the places of the inputs, where there are several: the layer itself has one."""
     if len(layer.inputs) > 1:
         struct.members.append(f"input_place inputs[{len(layer.inputs)}];")
@@ -93,9 +93,9 @@ def _add_inputs(struct: Struct, layer: Layer) -> None:
 class _Code:
     """The code of a callback, for any name."""
 
-    priors: Priors | None
+    priors: PriorLayer | None
     kind: Custom
-    layer: Layer
+    layer: DvLayer
     two_arguments: bool
 
     def text(self, name: str) -> str:
@@ -123,7 +123,7 @@ class _Code:
         tables = [table_text(f"{name}_{t}", a.dtype, a) for t, a in code.tables]
         return "\n".join([*tables, code.text, head + self.body(name, code)])
 
-    def body(self, name: str, code: Code) -> str:
+    def body(self, name: str, code: CppFunction) -> str:
         """Return the statements of the callback, and its closing brace."""
         layer, lines = self.layer, []
         several = len(layer.inputs) > 1

@@ -78,7 +78,7 @@ def _text(value: Any, kind: str) -> str:
     if kind == "const char*":
         return quoted(str(value))
     if kind == "int":
-        need(-(2**31) <= int(value) < 2**31, f"{value} is no 32-bit integer")
+        need(-(2**31) <= int(value) < 2**31, f"{value} is not a 32-bit integer")
         return str(int(value))
     if isinstance(value, int) or not np.isfinite(value):
         return str(int(value)) if isinstance(value, int) else number(value, np.dtype(np.float32))

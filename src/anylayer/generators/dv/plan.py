@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from anylayer.graph import Graph, Op
+from anylayer.graph import Graph, Op, Value
 from anylayer.network import Array
 
 ALIGN = 16
@@ -16,7 +16,7 @@ ALIGN = 16
 
 
 @dataclass(slots=True, eq=False)
-class Buffer:
+class DeviceBuffer:
     """The memory of an output: a map (C, H, W), or values in C order of another shape, without the batch.
 
     `half` says that it holds 16-bit floats, in the layout of the hardware if it is a map. Otherwise it holds
@@ -49,10 +49,10 @@ class Buffer:
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class BufferView:
     """A value of the graph in a buffer. `last` says that the value's axes are (H, W, C), not (C, H, W)."""
 
-    buffer: Buffer
+    buffer: DeviceBuffer
     last: bool = False
 
     def memory(self) -> Array:
@@ -135,32 +135,40 @@ Kind = Convolution | FullyConnected | Concat | Softmax | Custom
 
 
 @dataclass(slots=True)
-class Layer:
-    """A layer: what computes it, the names and place of the network's nodes, and its buffers."""
+class DvLayer:
+    """A layer: what computes it, the names and place of the network's nodes, its buffers, and the operators of the
+    graph that it stands for."""
 
     kind: Kind
     names: list[str]
     place: str
-    inputs: list[View]
-    outputs: list[Buffer]
+    inputs: list[BufferView]
+    outputs: list[DeviceBuffer]
+    ops: Sequence[Op] = ()
 
     @property
-    def output(self) -> Buffer:
+    def output(self) -> DeviceBuffer:
         """The buffer of the first output."""
         return self.outputs[0]
 
 
 @dataclass(slots=True)
-class Plan:
-    """The layers in order. `results` are the views of the network's outputs. `size` is that of all buffers."""
+class DvPlan:
+    """The layers in order. `results` are the views of the network's outputs. `size` is that of all buffers.
 
-    input: View
-    layers: list[Layer]
-    results: list[View]
+    `graph` and `ops` are the network's operators, and `views` the values of them that are in buffers.
+    """
+
+    input: BufferView
+    layers: list[DvLayer]
+    results: list[BufferView]
+    graph: Graph
+    ops: Sequence[Op]
+    views: Mapping[Value, BufferView]
     size: int = 0
 
 
-def allocate(plan: Plan) -> None:
+def allocate(plan: DvPlan) -> None:
     """Place the buffers in one block of memory. Buffers that are needed at the same time do not overlap."""
     end = len(plan.layers)
     for i, layer in enumerate(plan.layers):
@@ -169,7 +177,7 @@ def allocate(plan: Plan) -> None:
     for view in plan.results:
         view.buffer.last, view.buffer.is_output = end, True
     live: list[tuple[int, int, int]] = []  # begin, end, last layer
-    blocks: list[tuple[int, Sequence[Buffer]]] = [(-1, [plan.input.buffer])]
+    blocks: list[tuple[int, Sequence[DeviceBuffer]]] = [(-1, [plan.input.buffer])]
     blocks += [(i, layer.outputs) for i, layer in enumerate(plan.layers)]
     for i, buffers in blocks:
         live = [block for block in live if block[2] >= i]

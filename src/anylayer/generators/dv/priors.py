@@ -19,7 +19,7 @@ _NEAR = 1e-5
 
 
 @dataclass(frozen=True, slots=True)
-class Priors:
+class PriorLayer:
     """A layer of boxes. `rows` says that a row holds a box and its variances; otherwise all variances follow all
     boxes."""
 
@@ -39,7 +39,7 @@ class Priors:
         return head + body.replace("ARGUMENTS", arguments)
 
 
-def priors_of(value: Array, traced: TracedNode | None) -> Priors | None:
+def priors_of(value: Array, traced: TracedNode | None) -> PriorLayer | None:
     """Return the loop that computes a constant from the params of its layer; None where there is none."""
     if traced is None or value.dtype != np.float32:
         return None
@@ -58,7 +58,7 @@ def priors_of(value: Array, traced: TracedNode | None) -> Priors | None:
     planes = np.stack([boxes[:, :4].reshape(-1), boxes[:, 4:].reshape(-1)])
     for is_rows, found in ((True, boxes), (False, planes)):
         if found.shape == value.shape[-2:] and np.allclose(found, value.reshape(found.shape), 0, _NEAR):
-            return Priors(
+            return PriorLayer(
                 struct_of({name: fields[name] for name in fields if is_rows or name in _FIELDS}), is_rows
             )
     return None

@@ -11,7 +11,7 @@ from anylayer.generators._names import comment
 from anylayer.generators.dv import priors
 from anylayer.generators.dv.callbacks import Callbacks
 from anylayer.generators.dv.parameters import quoted
-from anylayer.generators.dv.plan import Concat, Convolution, Custom, FullyConnected, Layer, Plan, Softmax
+from anylayer.generators.dv.plan import Concat, Convolution, Custom, DvLayer, DvPlan, FullyConnected, Softmax
 from anylayer.generators.dv.weights import packed
 from anylayer.loops import PRELUDE
 
@@ -25,7 +25,7 @@ _TITLES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class ProjectText:
     """The header, the source file and the weights."""
 
     header: str
@@ -33,16 +33,16 @@ class Written:
     weights: bytes
 
 
-def write(plan: Plan, name: str, callbacks: Callbacks) -> Written:
+def write(plan: DvPlan, name: str, callbacks: Callbacks) -> ProjectText:
     """Return the files of a plan. `name` is an identifier: the class is C<name>."""
     weights: list[bytes] = []
     bodies = [_layer(i, layer, plan, name, callbacks, weights) for i, layer in enumerate(plan.layers)]
-    return Written(
+    return ProjectText(
         _header(plan, name, callbacks), _source(plan, name, callbacks, bodies, weights), b"".join(weights)
     )
 
 
-def _header(plan: Plan, name: str, callbacks: Callbacks) -> str:
+def _header(plan: DvPlan, name: str, callbacks: Callbacks) -> str:
     lines = ["#pragma once", "", '#include "dmp_network.h"', ""]
     end = "" if callbacks.two_arguments else ", uint8_t *io_ptr"
     if any("input_place" in m for c in callbacks.all for m in c.members):
@@ -70,7 +70,7 @@ struct input_place
 """
 
 
-def _source(plan: Plan, name: str, callbacks: Callbacks, bodies: Sequence[str], weights: Sequence[bytes]) -> str:
+def _source(plan: DvPlan, name: str, callbacks: Callbacks, bodies: Sequence[str], weights: Sequence[bytes]) -> str:
     outputs = [layer for layer in plan.layers if any(b.is_output for b in layer.outputs)]
     parts = [f'#include "{name}_gen.h"\n']
     codes = [c.code for c in callbacks.all]
@@ -139,7 +139,7 @@ std::vector<float> to_planes(const std::vector<float>& values, size_t rows, size
 """
 
 
-def _layer(i: int, layer: Layer, plan: Plan, name: str, callbacks: Callbacks, weights: list[bytes]) -> str:
+def _layer(i: int, layer: DvLayer, plan: DvPlan, name: str, callbacks: Callbacks, weights: list[bytes]) -> str:
     """Return the method of a layer, and append its weights."""
     kind, (title, type_) = layer.kind, _TITLES[type(layer.kind)]
     lines = [f"//Layer_{i}: {title}", *(f"//\t->: {comment(n)}" for n in layer.names)]
@@ -160,7 +160,7 @@ def _layer(i: int, layer: Layer, plan: Plan, name: str, callbacks: Callbacks, we
     return "\n".join([*lines, f"}}//end of  Layer_{i}", ""])
 
 
-def _own(layer: Layer, plan: Plan, callbacks: Callbacks) -> tuple[list[str], list[str]]:
+def _own(layer: DvLayer, plan: DvPlan, callbacks: Callbacks) -> tuple[list[str], list[str]]:
     """Return the definitions and the fields that only layers of this kind have."""
     kind = layer.kind
     if isinstance(kind, Custom):
@@ -179,7 +179,7 @@ def _own(layer: Layer, plan: Plan, callbacks: Callbacks) -> tuple[list[str], lis
     return [], [f"layer.softmax_axis = {len(layer.output.dims) - 1};"] if isinstance(kind, Softmax) else []
 
 
-def _fields(layer: Layer) -> list[str]:
+def _fields(layer: DvLayer) -> list[str]:
     """Return the fields of a layer that say where its buffers lie."""
     source, output = layer.inputs[0].buffer if layer.inputs else None, layer.output
     count = sum(b.count for b in layer.outputs)
@@ -205,7 +205,7 @@ def _half(value: float) -> str:
     return f"0x{int(np.float16(value).view(np.uint16)):X}"
 
 
-def _convolution(kind: Convolution, layer: Layer, weights: int) -> list[str]:
+def _convolution(kind: Convolution, layer: DvLayer, weights: int) -> list[str]:
     """Return the fields of a convolution's configuration."""
     c, h, w = layer.inputs[0].buffer.shape
     ky, kx = kind.weight.shape[2:] if kind.weight is not None else (1, 1)
@@ -248,7 +248,7 @@ def _convolution(kind: Convolution, layer: Layer, weights: int) -> list[str]:
     ]
 
 
-def _fully_connected(kind: FullyConnected, layer: Layer, weights: int) -> list[str]:
+def _fully_connected(kind: FullyConnected, layer: DvLayer, weights: int) -> list[str]:
     """Return the fields of a fully connected layer's configuration. The weights are in the order of the input."""
     outputs, inputs = kind.weight.shape
     return [
@@ -270,7 +270,7 @@ def _head(device: str) -> list[str]:
     return [f"conf.header.{line};" for line in lines]
 
 
-def _buffers(layer: Layer) -> list[str]:
+def _buffers(layer: DvLayer) -> list[str]:
     """Return the fields for the buffers of the input and the output."""
     offsets = {"input": layer.inputs[0].buffer.offset, "output": layer.output.offset}
     lines = [(f"conf.{n}_buf.mem = io_mem_;", f"conf.{n}_buf.offs = {offset};") for n, offset in offsets.items()]

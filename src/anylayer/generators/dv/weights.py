@@ -1,7 +1,7 @@
 """Weights in the order in which DMP's hardware reads them, as 16-bit floats.
 
 A convolution has one block of 12 x 6 values per output and per one, two, eight or 64 input channels, which depends
-on the kernel's size. Before the blocks of eight outputs stand their biases and slopes. Source of the arrangement:
+on the kernel's size. The biases and slopes of eight outputs precede their blocks. Source of the arrangement:
 dv-user-driver, src/weights_conv.c and weights_dil.c.
 """
 
@@ -53,11 +53,11 @@ def _convolution(weight: Array, bias: Array, slopes: Array | None) -> bytes:
                 parts.append(np.pad(head[first : first + 8].astype(_HALF), (0, 8 - len(some))))
         blocks = np.zeros((len(some), per_output), _HALF)
         blocks[:, places.reshape(-1)] = some.reshape(len(some), -1)
-        parts.append(_by_groups(blocks, channels, size))
+        parts.append(_by_groups(blocks, size))
     return b"".join(part.tobytes() for part in parts)
 
 
-def _by_groups(blocks: Array, channels: int, size: int) -> Array:
+def _by_groups(blocks: Array, size: int) -> Array:
     """Return the blocks of eight outputs in order: groups of channels first, then outputs."""
     step = _BLOCK * _blocks(_group(size), size)
     groups = [blocks[:, i : i + step].reshape(-1) for i in range(0, blocks.shape[1], step)]
@@ -65,7 +65,7 @@ def _by_groups(blocks: Array, channels: int, size: int) -> Array:
 
 
 def _group(size: int) -> int:
-    """Return the number of channels that stand together."""
+    """Return the number of channels in a group."""
     return 64 if size == 1 else 8
 
 

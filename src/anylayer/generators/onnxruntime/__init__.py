@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +10,7 @@ from anylayer.errors import need
 from anylayer.generators import Expected, Project
 from anylayer.generators._cases import chosen_types
 from anylayer.generators._operators import Operators
-from anylayer.generators._testing import CHECKS, test_data
+from anylayer.generators._testing import CHECKS, missing_tools, test_data
 from anylayer.generators.onnxruntime.texts import CMAKE, LAYERS, PARALLEL, TEST, TOP
 from anylayer.source import Source, other_outputs
 from anylayer.writers.onnx import to_onnx
@@ -23,7 +21,7 @@ OPTIONS = ("layer",)
 
 _HEADER = Path(__file__).parent.parent.parent / "sdk/include/anylayer/detail/onnxruntime_api.hpp"
 _LIMIT = 2**31 - 1
-"""The most bytes of a model in one file."""
+"""The largest number of bytes of a model in one file."""
 
 
 def generate(source: Source, expected: Expected, layer: Sequence[str] = ()) -> Project:
@@ -56,14 +54,6 @@ def generate(source: Source, expected: Expected, layer: Sequence[str] = ()) -> P
             ["cmake", "--build", "build"],
             [sys.executable, "-B", "test_model.py"],
         ],
-        missing=_missing(),
+        missing=", ".join(missing_tools("onnxruntime")),
         notes=written.notes,
     )
-
-
-def _missing() -> str:
-    """Return what the test needs and is not there."""
-    tools = [name for name in ("cmake", "c++") if shutil.which(name) is None]
-    if importlib.util.find_spec("onnxruntime") is None:
-        tools.append("onnxruntime (pip install onnxruntime)")
-    return ", ".join(tools)

@@ -13,7 +13,8 @@ from anylayer.errors import at, need
 from anylayer.generators import Expected, Project
 from anylayer.generators._cases import Case, cases_of, chosen_types
 from anylayer.generators._cpp import numbers_of, string
-from anylayer.generators.opencv.layers import Layers
+from anylayer.generators._testing import missing_tools
+from anylayer.generators.opencv.layers import LayerWriter
 from anylayer.generators.opencv.texts import CMAKE, HEADER, TEST
 from anylayer.layer.opencv import opencv_params
 from anylayer.loops import number
@@ -35,7 +36,7 @@ def generate(source: Source, expected: Expected, layer: Sequence[str] = ()) -> P
     Raises LayerError for a layer that cannot become loops, or whose arrays OpenCV does not have.
     """
     cases = cases_of(source, expected, chosen_types(source, layer))
-    written = Layers()
+    written = LayerWriter()
     for case in cases:
         with at(case.node.place):
             _need_arrays(case)
@@ -114,8 +115,8 @@ def _number(value: float) -> str:
 
 
 def _missing() -> str:
-    """Return what the test needs and is not there."""
-    tools = [name for name in ("cmake", "c++") if shutil.which(name) is None]
+    """Return the names of the tools and packages that the test needs and that are not installed."""
+    tools = missing_tools()
     known = (
         shutil.which("pkg-config") is not None
         and not subprocess.run(["pkg-config", "--exists", "opencv4"], check=False).returncode

@@ -13,18 +13,18 @@ from anylayer.generators._names import Names
 from anylayer.generators.opencv.texts import BASE, TOP
 from anylayer.layer import Bound
 from anylayer.layer.opencv import opencv_params
-from anylayer.loops import PRELUDE, TYPES, Code, Opened, lower, opened, table_text, to_cpp
+from anylayer.loops import PRELUDE, TYPES, CppFunction, Opened, lower, opened, table_text, to_cpp
 from anylayer.loops.cpp import number
 from anylayer.loops.lowering import size_of
 from anylayer.source import TracedNode
 
 _INDENT = "    "
 _LARGEST = 1 << 20
-"""The most elements of a constant that stands in source code."""
+"""The largest number of elements of a constant in source code."""
 
 
 @dataclass(slots=True)
-class _Type:
+class _LayerType:
     """A layer type: its class, the functions of its cases, and what they are for. `params` are the names of all
     params, and `known` maps the text of a case without its name to its name."""
 
@@ -35,12 +35,12 @@ class _Type:
     params: dict[str, None] = field(default_factory=dict)
 
 
-class Layers:
-    """The layers of a project while they are written."""
+class LayerWriter:
+    """The layers of a project under construction."""
 
     def __init__(self) -> None:
         self.names: Names = names()
-        self.types: dict[str, _Type] = {}
+        self.types: dict[str, _LayerType] = {}
         self.blocks: list[str] = []
         self.notes: list[str] = []
         self.seen: set[str] = set()
@@ -53,7 +53,7 @@ class Layers:
         known = self.types.get(traced.node.type)
         if known is None:
             name = self.names.new(f"{traced.node.type}Layer", "Custom")
-            known = self.types[traced.node.type] = _Type(name)
+            known = self.types[traced.node.type] = _LayerType(name)
         params = numbers_of(opencv_params(traced.node.params, traced.node.defaults))
         key = repr((traced.node.type, params, layer.types, [id(b) for b in traced.node.blobs]))
         if key in self.seen:
@@ -96,13 +96,13 @@ class Layers:
         return "\n".join([*lines, "}", "", "}  // namespace numpy_layers", ""])
 
 
-def _only(known: _Type) -> str:
+def _only(known: _LayerType) -> str:
     """Return the list of the params that a type may have."""
     listed = ", ".join(map(string, known.params))
     return f"const std::vector<std::string> {known.name}_params = {{{listed}}};\n\n"
 
 
-def _class(known: _Type) -> str:
+def _class(known: _LayerType) -> str:
     """Return the class of a type."""
     cases = ", ".join(f"{{{n}_suits, {n}_shapes, {n}_run}}" for n in known.cases)
     about = " or ".join(dict.fromkeys(known.about))
@@ -118,7 +118,7 @@ public:
 """
 
 
-def _about(source: Opened, code: Code, params: dict[str, list[float] | str]) -> str:
+def _about(source: Opened, code: CppFunction, params: dict[str, list[float] | str]) -> str:
     """Return what a case is for, in words."""
     free = {p.name for p in code.params}
     texts = [
@@ -131,7 +131,7 @@ def _about(source: Opened, code: Code, params: dict[str, list[float] | str]) -> 
 
 
 def _case(
-    type_: str, name: str, source: Opened, code: Code, layer: Bound, params: dict[str, list[float] | str]
+    type_: str, name: str, source: Opened, code: CppFunction, layer: Bound, params: dict[str, list[float] | str]
 ) -> str:
     """Return the functions of one case."""
     tables = ""
@@ -149,7 +149,7 @@ def _case(
     )
 
 
-def _suits(type_: str, name: str, code: Code, layer: Bound, params: dict[str, list[float] | str]) -> str:
+def _suits(type_: str, name: str, code: CppFunction, layer: Bound, params: dict[str, list[float] | str]) -> str:
     """Return the function that compares the params and blobs of a layer with those of the case."""
     tests = [f"params.only({type_}_params)"]
     free = {(p.name, p.at) for p in code.params}
@@ -181,7 +181,7 @@ def _hash(data: bytes) -> int:
     return found
 
 
-def _sizes(source: Opened, code: Code, given: str) -> list[str]:
+def _sizes(source: Opened, code: CppFunction, given: str) -> list[str]:
     """Return the definitions of the open sizes. given: the expression of the size of an input at an axis."""
     lines = []
     for symbol, (i, axis, factor) in source.sizes.items():
@@ -190,7 +190,7 @@ def _sizes(source: Opened, code: Code, given: str) -> list[str]:
     return lines
 
 
-def _shapes(name: str, source: Opened, code: Code) -> str:
+def _shapes(name: str, source: Opened, code: CppFunction) -> str:
     """Return the function that checks the shapes of the inputs and gives those of the outputs."""
     ranks = [f"inputs.size() != {len(code.inputs)}"]
     ranks += [f"inputs[{i}].size() != {len(a.shape)}" for i, a in enumerate(code.inputs)]
@@ -211,11 +211,11 @@ def _shapes(name: str, source: Opened, code: Code) -> str:
     return "\n".join([*lines, *_unused(code), f"{_INDENT}return true;", "}", ""])
 
 
-def _unused(code: Code) -> list[str]:
+def _unused(code: CppFunction) -> list[str]:
     return [f"{_INDENT}(void){s};" for s in code.sizes.values()]
 
 
-def _run(name: str, source: Opened, code: Code) -> str:
+def _run(name: str, source: Opened, code: CppFunction) -> str:
     """Return the function that calls the kernel."""
     words: list[str] = []
     for kind, arguments, const in (("inputs", code.inputs, "const "), ("outputs", code.outputs, "")):

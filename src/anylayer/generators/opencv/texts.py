@@ -259,7 +259,8 @@ target_include_directories(numpy_layers PUBLIC ${CMAKE_CURRENT_SOURCE_DIR} ${Ope
 target_link_libraries(numpy_layers PUBLIC ${OpenCV_LIBS})
 if(NOT MSVC)
   # NumPy rounds after each operation, so a product and a sum must not become one instruction.
-  target_compile_options(numpy_layers PRIVATE -O3 -ffp-contract=off)
+  # Without errno and traps, which have no effect on results, more loops become vector instructions.
+  target_compile_options(numpy_layers PRIVATE -O3 -ffp-contract=off -fno-math-errno -fno-trapping-math)
 endif()
 
 add_executable(test_layers test_layers.cpp)

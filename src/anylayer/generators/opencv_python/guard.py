@@ -158,7 +158,7 @@ class _Guarded:
         return list(found) if isinstance(found, (list, tuple)) else [found]
 
     def _outputs(self, inputs: list[Any]) -> list[Any]:
-        """Return the outputs as OpenCV takes them."""
+        """Return the outputs in the form that OpenCV expects."""
         found = [np.ascontiguousarray(y, np.float32).reshape(np.shape(y)) for y in self._results(inputs)]
         got = [y.shape for y in found]
         if got != self._declared:
@@ -179,8 +179,9 @@ def _need_shapes_of_opencv5(inputs: Sequence[tuple[int, ...]], outputs: Sequence
 def _exact(entry: _Entry, params: dict[str, Any]) -> dict[str, Any]:
     """Return the params of a node with the signs, lists and types that OpenCV 4 loses.
 
-    Of a message that it does not know, OpenCV gives each field as text, without its minus sign, and one value of
-    a list. Then the params are those of the network's node that they can stand for.
+    For a message that it does not know, OpenCV passes each field as text, without its minus sign, and only one
+    value of a list. Such params are replaced by those of the network's node from which OpenCV can have derived
+    them.
     """
     if "param_str" in params:
         return {**params, **json.loads(params["param_str"])}
@@ -208,7 +209,7 @@ def _is_mangled(text: str) -> bool:
 
 
 def _stands_for(params: dict[str, Any], known: dict[str, Any]) -> bool:
-    """Return whether OpenCV can have made `params` of `known`."""
+    """Return whether OpenCV can have derived `params` from `known`."""
     fields = {name for entry in _LAYERS for one in entry.params for name in one}
     return all(name in params and _same(params[name], value) for name, value in known.items()) and all(
         name in known for name in params if name in fields
@@ -216,7 +217,7 @@ def _stands_for(params: dict[str, Any], known: dict[str, Any]) -> bool:
 
 
 def _same(given: Any, value: Any) -> bool:
-    """Return whether OpenCV can have made the value `given` of `value`."""
+    """Return whether OpenCV can have derived the value `given` from `value`."""
     values = value if isinstance(value, tuple) else (value,)
     if not isinstance(given, str):
         return bool(np.array_equal(given, value if len(values) > 1 else values[0]))
@@ -224,7 +225,7 @@ def _same(given: Any, value: Any) -> bool:
 
 
 def _text_of(given: str, value: Any) -> bool:
-    """Return whether OpenCV can have made the text `given` of one value."""
+    """Return whether OpenCV can have derived the text `given` from one value."""
     if isinstance(value, str):
         return given == value
     if given in ("true", "false"):

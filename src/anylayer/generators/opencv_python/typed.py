@@ -1,4 +1,5 @@
-"""What a layer class with declared fields uses of its base class, in NumPy only. Part of the generated module."""
+"""The parts of the base class that a layer class with declared fields uses, in NumPy only. Part of the generated
+module."""
 
 from __future__ import annotations
 

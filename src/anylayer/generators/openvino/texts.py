@@ -10,6 +10,8 @@ TOP = """\
 #include <openvino/core/parallel.hpp>
 #include <openvino/op/op.hpp>
 
+#include <locale>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -43,7 +45,8 @@ namespace {
 
 ov::element::Type type_of(int number) { return number == 1 ? ov::element::f32 : ov::element::i32; }
 
-// The operation of kernels[at]. Its attributes are params that the code is for: a model with others is refused.
+// The operation of kernels[at]. Its attributes are params: those that the code reads, and those that it is for. A
+// model with others is refused.
 template <std::size_t at>
 class Layer : public ov::op::Op {
 public:
@@ -62,11 +65,7 @@ public:
 
     void validate_and_infer_types() override {
         const Kernel& kernel = kernels[at];
-        for (std::size_t i = 0; i < kernel.params.size(); ++i) {
-            OPENVINO_ASSERT(given_.empty() || given_[i] == kernel.params[i].second, "parameter ",
-                            kernel.params[i].first, " of operation ", kernel.name, " is ", given_[i],
-                            "; there is code for ", kernel.about);
-        }
+        if (!given_.empty()) numbers_ = checked_numbers(kernel, given_);
         OPENVINO_ASSERT(get_input_size() == kernel.inputs.size(), kernel.name, " has ", get_input_size(),
                         " inputs");
         set_output_size(kernel.outputs.size());
@@ -89,14 +88,18 @@ public:
     }
 
     std::shared_ptr<ov::Node> clone_with_new_inputs(const ov::OutputVector& inputs) const override {
-        return std::make_shared<Layer>(inputs);
+        const auto made = std::make_shared<Layer>(inputs);
+        made->given_ = given_;
+        made->numbers_ = numbers_;
+        return made;
     }
 
     bool visit_attributes(ov::AttributeVisitor& visitor) override {
         const auto& params = kernels[at].params;
-        given_.clear();
-        for (const auto& param : params) given_.push_back(param.second);
-        for (std::size_t i = 0; i < params.size(); ++i) visitor.on_attribute(params[i].first, given_[i]);
+        if (given_.empty()) {
+            for (const Param& param : params) given_.push_back(param.text);
+        }
+        for (std::size_t i = 0; i < params.size(); ++i) visitor.on_attribute(params[i].name, given_[i]);
         return true;
     }
 
@@ -117,12 +120,13 @@ public:
             outputs[i].set_shape(ov::Shape(made[i].begin(), made[i].end()));
             to.push_back(outputs[i].data());
         }
-        checked_run(kernel, shapes, from.data(), to.data(), Parallel());
+        checked_run(kernel, shapes, from.data(), to.data(), numbers_.data(), Parallel());
         return true;
     }
 
 private:
     std::vector<std::string> given_;
+    std::vector<double> numbers_;
 };
 
 template <std::size_t... at>
@@ -158,7 +162,8 @@ if(TBB)
 endif()
 if(NOT MSVC)
   # NumPy rounds after each operation, so a product and a sum must not become one instruction.
-  target_compile_options(layers PRIVATE -O3 -ffp-contract=off)
+  # Without errno and traps, which have no effect on results, more loops become vector instructions.
+  target_compile_options(layers PRIVATE -O3 -ffp-contract=off -fno-math-errno -fno-trapping-math)
 endif()
 """
 
@@ -218,5 +223,65 @@ if __name__ == "__main__":
     if sys.argv[1:] == ["build"]:
         build()
     else:
+        show()
+'''
+
+TEST_KERNELS = '''"""Compare the kernels with the layers in NumPy: `python test_kernels.py`, or pytest.
+
+anylayer runs them, on a device of OpenCL: `pip install anylayer pyopencl`, and a driver. On the command line:
+`anylayer run model.xml -c kernels.xml`. In OpenVINO: core.set_property("GPU", {{"CONFIG_FILE": "kernels.xml"}})
+"""
+
+from pathlib import Path
+
+import numpy as np
+
+try:
+    import anylayer
+    import pyopencl
+
+    DEVICES = [device for platform in pyopencl.get_platforms() for device in platform.get_devices()]
+    MISSING = "" if DEVICES else "a device of OpenCL"
+except Exception as error:
+    MISSING = f"anylayer, pyopencl and a device of OpenCL ({{error}})"
+
+TOLERANCE = {tolerance!r}
+"""The largest difference, relative to the largest absolute value of an output."""
+SAMPLES = {samples}
+INPUTS = {inputs!a}
+OUTPUTS = {outputs!a}
+HERE = Path(__file__).parent
+
+
+def differences() -> list[tuple[str, float, float]]:
+    """Return (output, largest difference, largest value) for each sample and output."""
+    data = np.load(HERE / "test_data.npz")
+    kernels = anylayer.OpenCL([str(HERE / "kernels.xml")], user_file=False)
+    net = anylayer.read(str(HERE / "model.xml"), kernels=kernels)
+    model = net.compile()
+    found = []
+    for sample in range(SAMPLES):
+        inputs = {{n: data[f"sample_{{sample}}_input_{{i}}"] for i, n in enumerate(INPUTS) if n in model.inputs}}
+        results = model(inputs)
+        for i, name in enumerate(OUTPUTS):
+            found.append((name, *compared(results[name], data[f"sample_{{sample}}_output_{{i}}"])))
+    return found
+
+
+{checks}
+
+if MISSING:
+
+    def test_outputs_match_numpy() -> None:
+        import pytest
+
+        pytest.skip(f"this needs {{MISSING}}")
+
+
+if __name__ == "__main__":
+    if MISSING:
+        print(f"the OpenCL kernels were not run: this needs {{MISSING}}")
+    else:
+        print("the OpenCL kernels:")
         show()
 '''

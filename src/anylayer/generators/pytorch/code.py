@@ -1,4 +1,4 @@
-"""The code of a module while it is written: attributes with their arrays, and scopes of statements."""
+"""The code of a module under construction: attributes with their arrays, and scopes of statements."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def write_module(source: Source) -> ModuleCode:
 
 
 class _Module:
-    """A module while it is written.
+    """A module under construction.
 
     `functions` maps the text of a function, without its name, to the name. `blocks` are the texts of functions.
     `names` are those of functions, the class and the variables of `forward`, none of which may hide another.

@@ -88,7 +88,7 @@
     if (open) tile("Not traced", String(open), plural(t.unknown, "unknown layer"), "bad");
     if (measured && measured.seconds !== null) {
       const fps = measured.seconds ? count(Number((1 / measured.seconds).toPrecision(3))) + " runs per second" : "";
-      tile("Time per run", time(measured.seconds), measured.engine + ", median of " + measured.runs + "; " + fps);
+      tile("Time per run", time(measured.seconds), (measured.parts.map((p) => p.engine).join(" + ") || measured.engine) + ", median of " + measured.runs + "; " + fps);
     }
     if (measured && measured.verified) {
       const wrong = checked.filter((c) => !c.ok).length;

@@ -14,7 +14,7 @@ from anylayer.kernels.opencl.formulas import Formula, parse_formulas
 from anylayer.libraries.markup import Element, Limits, parse_sequence
 
 FORMATS = ("BFYX", "BYXF", "YXFB", "FYXB", "ANY")
-"""The orders of axes in memory, the outermost axis first. ANY stands for the order that the network has."""
+"""The orders of axes in memory, the outermost axis first. ANY means the order that the network has."""
 _LIMITS = Limits("a configuration of kernels", elements=100_000, nesting=8)
 _MAX_BYTES = 1 << 24
 """The largest size of a configuration and of each source file, in bytes."""
@@ -61,7 +61,7 @@ class Define:
 
 
 @dataclass(frozen=True, slots=True)
-class Argument:
+class KernelArgument:
     """An argument of the kernel: an "input", "output", "internal" array, or a "data" blob.
 
     `port` is the index of the input or output, `blob` the name of a blob, `size` the bytes of an internal array.
@@ -99,7 +99,7 @@ class CustomLayer:
     entry: str
     sources: tuple[SourceFile, ...]
     defines: tuple[Define, ...]
-    arguments: tuple[Argument, ...]
+    arguments: tuple[KernelArgument, ...]
     options: tuple[str, ...]
     whole: tuple[Formula, ...]
     local: tuple[Formula, ...]
@@ -245,9 +245,9 @@ class _LayerReader:
             need(type_ in ("", *_TYPES), f"type '{type_}' is unknown; types: {', '.join(_TYPES)}", FileError)
         return Define(name, given.get("param", ""), type_, given.get("default"), element.line)
 
-    def _arguments(self, buffers: Element) -> tuple[Argument, ...]:
+    def _arguments(self, buffers: Element) -> tuple[KernelArgument, ...]:
         """Return the kernel's arguments in order. Each index is bound once."""
-        found: dict[int, Argument] = {}
+        found: dict[int, KernelArgument] = {}
         for element in buffers.children:
             with self._at(element):
                 index = self._index(element, "arg-index", _ARGUMENTS)
@@ -267,10 +267,10 @@ class _LayerReader:
         need(good, f"{name} '{text}' is not a number from 0 to {limit - 1}", FileError)
         return int(text)
 
-    def _data(self, element: Element) -> Argument:
-        return Argument("data", element.line, blob=element.attributes["name"])
+    def _data(self, element: Element) -> KernelArgument:
+        return KernelArgument("data", element.line, blob=element.attributes["name"])
 
-    def _tensor(self, element: Element) -> Argument:
+    def _tensor(self, element: Element) -> KernelArgument:
         given = element.attributes
         kind = given["type"]
         known = ("input", "output", "internal")
@@ -278,14 +278,14 @@ class _LayerReader:
         if kind == "internal":
             need(given.get("size", "").strip(), "an internal <Tensor> has no 'size'", FileError)
             (size,) = parse_formulas(given["size"], 1)
-            return Argument(kind, element.line, size=size)
+            return KernelArgument(kind, element.line, size=size)
         need("port-index" in given, "<Tensor> has no 'port-index'", FileError)
         need("size" not in given, f"'size' is for internal tensors, this is an {kind}", FileError)
         format_ = given.get("format", "BFYX")
         good = format_ in FORMATS or (format_.islower() and format_.upper() in FORMATS)
         need(good, f"format '{format_}' is unknown; formats: {', '.join(FORMATS)}", FileError)
         port = self._index(element, "port-index", _ARGUMENTS)
-        return Argument(kind, element.line, port, format_.upper())
+        return KernelArgument(kind, element.line, port, format_.upper())
 
     def _options(self, element: Element) -> list[str]:
         """Return the compiler's options. A folder of -I is relative to the configuration."""

@@ -100,6 +100,12 @@ def _value(define: Define, node: Node) -> str:
     return text if len(parts) == 1 and parts[0] == text else ",".join(parts)
 
 
+def parameter_texts(layer: CustomLayer, node: Node) -> dict[str, str]:
+    """Return the parameters of a node that the user's defines read, as user_defines spells them."""
+    read = (d for d in layer.defines if d.param and parameter_text(node, d.param) is not None)
+    return {define.param: _value(define, node) for define in read}
+
+
 def parameter_text(node: Node, name: str) -> str | None:
     """Return a parameter as the file spells it, None where the node does not have it.
 

@@ -76,7 +76,7 @@ class Dump:
             self._known.add(key)
 
 
-class Settings:
+class KernelSettings:
     """What the kernels of one network share: what was asked for, the device, the folder of dumped programs."""
 
     def __init__(self, asked: OpenCL) -> None:

@@ -13,9 +13,9 @@ import numpy as np
 from anylayer.errors import AnyLayerError, EngineError, LayerError, TraceError, at, need
 from anylayer.kernels import abi
 from anylayer.kernels.call import Slot
-from anylayer.kernels.opencl.configuration import Argument, CustomLayer, read_configuration
+from anylayer.kernels.opencl.configuration import CustomLayer, KernelArgument, read_configuration
 from anylayer.kernels.opencl.defines import TYPES, KernelTensor, built_ins, user_defines
-from anylayer.kernels.opencl.files import Settings
+from anylayer.kernels.opencl.files import KernelSettings
 from anylayer.kernels.opencl.text import ProgramText
 from anylayer.layer import Bound, Definition
 from anylayer.layer.order import ORDERS
@@ -33,7 +33,7 @@ _BLOB_NAMES = ("weights", "biases")
 class KernelFile:
     """A configuration that was read, with the kernels of its layer types."""
 
-    def __init__(self, path: str, settings: Settings) -> None:
+    def __init__(self, path: str, settings: KernelSettings) -> None:
         self.path = path
         self.types = read_configuration(Path(path), [Path(folder) for folder in settings.asked.folders])
         self.kernels = {name: OpenCLType(self, layer, settings) for name, layer in self.types.items()}
@@ -45,7 +45,7 @@ class OpenCLType:
     constants_are_blobs = False
     states_shapes = False
 
-    def __init__(self, library: KernelFile, layer: CustomLayer, settings: Settings) -> None:
+    def __init__(self, library: KernelFile, layer: CustomLayer, settings: KernelSettings) -> None:
         self.library, self.layer, self.settings = library, layer, settings
         self.type, self.origin = layer.type, layer.file
         self.notes: list[str] = []
@@ -167,18 +167,19 @@ class OpenCLLayer:
         self.text = ProgramText(self.layer, lines, user_defines(self.layer, self.node))
         self._note()
 
-    def _ports(self) -> dict[tuple[str, int], Argument]:
+    def _ports(self) -> dict[tuple[str, int], KernelArgument]:
         """Return the argument of each bound port, in order. Raise LayerError for a port that the layer does not
         have, for one that is bound in two formats, and for an output that is not bound."""
         counts = {"input": len(self.types), "output": len(self.outputs)}
-        found: dict[tuple[str, int], Argument] = {}
+        found: dict[tuple[str, int], KernelArgument] = {}
         for argument in self.arguments:
             if argument.kind not in counts:
                 continue
             count, where = counts[argument.kind], f"{self.layer.file}:{argument.line}"
             what = f"{argument.kind} {argument.port}"
             if argument.port >= count:
-                raise LayerError(f"the kernel has {what}, the layer has {count} {argument.kind}s", where)
+                plural = "" if count == 1 else "s"
+                raise LayerError(f"the kernel has {what}, the layer has {count} {argument.kind}{plural}", where)
             other = found.setdefault((argument.kind, argument.port), argument)
             if other.format != argument.format:
                 raise LayerError(f"{what} is {argument.format}, and {other.format} in line {other.line}", where)
@@ -192,7 +193,7 @@ class OpenCLLayer:
         """Return the axes of a value in the file's order, in the letters of NCHW."""
         return self.node.layout if rank == 4 and self.node.layout in ORDERS else "NCHW"[:rank]
 
-    def _slot(self, kind: TensorType, argument: Argument) -> Slot:
+    def _slot(self, kind: TensorType, argument: KernelArgument) -> Slot:
         """Return how a port is passed: the axes in the format's order, half as float where the device lacks it."""
         rank, dtype, what = len(kind.shape), kind.dtype, f"{argument.kind} {argument.port}"
         if dtype == np.float16 and not self._has_half():
@@ -218,7 +219,7 @@ class OpenCLLayer:
         except EngineError:  # a report is possible without a device
             return True
 
-    def _tensor(self, name: str, argument: Argument, kind: TensorType, slot: Slot) -> KernelTensor:
+    def _tensor(self, name: str, argument: KernelArgument, kind: TensorType, slot: Slot) -> KernelTensor:
         """Return a tensor as the defines describe it. Axes that it does not have are of size 1."""
         file = self._file_axes(len(kind.shape))
         size = {a: kind.shape[file.index(_AXES[a])] if _AXES[a] in file else 1 for a in _AXES}
@@ -228,7 +229,7 @@ class OpenCLLayer:
         sizes, pitches = tuple(size.values()), tuple(pitch[a] for a in _AXES)
         return KernelTensor(name, TYPES[slot.seen.dtype.name], argument.format, sizes, pitches)
 
-    def _blob(self, argument: Argument) -> Array:
+    def _blob(self, argument: KernelArgument) -> Array:
         """Return the blob of a data argument, floats as float32. Raise LayerError where there is none."""
         names = self.node.blob_names or [
             _BLOB_NAMES[i] if i < len(_BLOB_NAMES) else f"blob{i}" for i in range(len(self.node.blobs))

@@ -21,6 +21,7 @@ class RecurrentLayer(Layer):
 
     message = "recurrent_param"
     numbers: ClassVar = {"": 146}
+    indicators: ClassVar = (1,)
     states: ClassVar[int] = 1
     """The number of arrays that form the state."""
 
@@ -73,6 +74,15 @@ class RecurrentLayer(Layer):
     def in_one_run(self, cont: Any) -> bool:
         """Return whether `cont` is a constant that continues every sequence to the last step."""
         return not is_traced(cont) and bool((cont[1:] == 1).all())
+
+    def marked(self, x: Any, cont: Any) -> tuple[Any, Any]:
+        """Return `x` (T, N, I) with NaN where `cont` is neither 0 nor 1, and where `cont` is 0, as (T, N).
+
+        Operators for any number of steps do not multiply the state by other numbers.
+        """
+        self.note("with an open number of steps, cont must be 0 or 1; other values give NaN")
+        starts = cont == 0
+        return np.where(starts | (cont == 1), x, np.float32(np.nan)), starts[:, :, 0]
 
     @staticmethod
     def joined(x: Any, w: Any, static: Any, s: Any) -> tuple[Any, Any]:

@@ -25,8 +25,18 @@ class DataLayer(Layer):
         super()._take(target, name, node)
 
 
+class TransformingLayer(DataLayer):
+    """A data layer that has older places of the fields of transform_param among its own fields."""
+
+    scale: float = field(2, "float", 1.0, doc="older place of the field of transform_param")
+    mean_file: str = field(3, "string", "", doc="older place of the field of transform_param")
+    batch_size: int = field(4, "uint32", 0, doc="samples per batch")
+    crop_size: int = field(5, "uint32", 0, doc="older place of the field of transform_param")
+    mirror: bool = field(6, "bool", False, doc="older place of the field of transform_param")
+
+
 @layer("Data")
-class Data(DataLayer):
+class Data(TransformingLayer):
     """Declare an input that Caffe reads from a LevelDB or LMDB database.
 
     The first output is an input of the network; the others serve training.
@@ -36,11 +46,6 @@ class Data(DataLayer):
     message = "data_param"
     numbers = {"": 107}
     source: str = field(1, "string", "", doc="path of the database")
-    scale: float = field(2, "float", 1.0, doc="older place of the field of transform_param")
-    mean_file: str = field(3, "string", "", doc="older place of the field of transform_param")
-    batch_size: int = field(4, "uint32", 0, doc="samples per batch")
-    crop_size: int = field(5, "uint32", 0, doc="older place of the field of transform_param")
-    mirror: bool = field(6, "bool", False, doc="older place of the field of transform_param")
     rand_skip: int = field(7, "uint32", 0, doc="samples to skip at the start")
     backend: str = field(8, Enum("LEVELDB", "LMDB"), "LEVELDB", doc="kind of the database")
     force_encoded_color: bool = field(9, "bool", False, doc="decode to 3 channels")
@@ -66,7 +71,7 @@ class BoxData(Data):
 
 
 @layer("ImageData")
-class ImageData(DataLayer):
+class ImageData(TransformingLayer):
     """Declare an input that Caffe reads from the image files of a list.
 
     The first output is an input of the network; the others serve training.
@@ -76,11 +81,7 @@ class ImageData(DataLayer):
     message = "image_data_param"
     numbers = {"": 115}
     source: str = field(1, "string", "", doc="path of the list")
-    scale: float = field(2, "float", 1.0, doc="older place of the field of transform_param")
-    mean_file: str = field(3, "string", "", doc="older place of the field of transform_param")
     batch_size: int = field(4, "uint32", 1, doc="samples per batch")
-    crop_size: int = field(5, "uint32", 0, doc="older place of the field of transform_param")
-    mirror: bool = field(6, "bool", False, doc="older place of the field of transform_param")
     rand_skip: int = field(7, "uint32", 0, doc="samples to skip at the start")
     shuffle: bool = field(8, "bool", False, doc="shuffle the list")
     new_height: int = field(9, "uint32", 0, doc="resize to this height; 0: do not")
@@ -126,7 +127,7 @@ class HDF5Data(DataLayer):
 
 
 @layer("WindowData")
-class WindowData(DataLayer):
+class WindowData(TransformingLayer):
     """Declare an input that Caffe crops as windows from image files (R-CNN).
 
     The first output is an input of the network; the others serve training.
@@ -136,11 +137,6 @@ class WindowData(DataLayer):
     message = "window_data_param"
     numbers = {"": 129}
     source: str = field(1, "string", "", doc="path of the list")
-    scale: float = field(2, "float", 1.0, doc="older place of the field of transform_param")
-    mean_file: str = field(3, "string", "", doc="older place of the field of transform_param")
-    batch_size: int = field(4, "uint32", 0, doc="samples per batch")
-    crop_size: int = field(5, "uint32", 0, doc="older place of the field of transform_param")
-    mirror: bool = field(6, "bool", False, doc="older place of the field of transform_param")
     fg_threshold: float = field(7, "float", 0.5, doc="overlap that makes a window foreground")
     bg_threshold: float = field(8, "float", 0.5, doc="overlap below which a window is background")
     fg_fraction: float = field(9, "float", 0.25, doc="share of foreground windows")

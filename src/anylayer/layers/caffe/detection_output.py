@@ -23,7 +23,8 @@ from anylayer.layers._detections import (
     rows,
 )
 from anylayer.layers.caffe._priors import CODES
-from anylayer.layers.caffe._yolo import cells, check, corners, decode, suppress
+from anylayer.layers.caffe._yolo import cells, corners, decode, suppress
+from anylayer.layers.caffe._yolo_v2 import YoloV2Layer
 from anylayer.network import Array
 
 _MAX_THRESHOLDS = 64
@@ -413,7 +414,7 @@ class OpenCvDetectionOutput(SsdDetectionOutput):
 
 
 @layer("DetectionOutput", dialects=("yolov2",))
-class YoloV2DetectionOutput(Layer):
+class YoloV2DetectionOutput(YoloV2Layer):
     """Decode one YOLOv2 map to rows [0, label, score, x, y, width, height], with labels from 0 (YOLOv2 forks).
 
     (1, num_box * (5 + num_classes), side, side) to (1, 1, D, 7), where D is a dynamic size. A box is dropped when
@@ -425,26 +426,11 @@ class YoloV2DetectionOutput(Layer):
     message = "detection_output_param"
     numbers: ClassVar = {"yolov2": 204}
     side: int = field(1, "uint32", 13, doc="height and width of the map")
-    num_classes: int = field(2, "uint32", 20, doc="classes scored")
-    num_box: int = field(3, "uint32", 5, doc="boxes per cell")
-    coords: int = field(4, "uint32", 4, doc="values of a box; always 4")
-    confidence_threshold: float = field(5, "float", 0.01, doc="scores must reach it")
     nms_threshold: float = field(6, "float", 0.45, doc="boxes that overlap an earlier one by as much are dropped")
-    biases: tuple[float, ...] = field(7, "float", repeated=True, doc="width and height of each box, in cells")
-    label_map_file: str = field(8, "string", "", doc="names of the labels, for drawing; not read here")
 
     @classmethod
     def fits(cls, values: Mapping[str, Any], inputs: int, outputs: int) -> bool:
         return inputs == 1 and super().fits(values, inputs, outputs)
-
-    def setup(self) -> None:
-        need(self.has("num_classes"), "parameter 'num_classes' is missing")
-        need(self.coords == 4, f"coords must be 4, got {self.coords}")
-        check(self.num_classes, self.nms_threshold, self.num_box, self.biases)
-        need(
-            len(self.biases) >= 2 * self.num_box,
-            f"num_box={self.num_box} needs {2 * self.num_box} biases, got {len(self.biases)}",
-        )
 
     def forward(self, x: Array) -> Any:
         predictions = cells(x, self.num_box, self.num_classes)
@@ -452,8 +438,7 @@ class YoloV2DetectionOutput(Layer):
             tuple(x.shape[2:]) == (self.side, self.side),
             f"side={self.side} does not fit a map of {x.shape[2]} x {x.shape[3]}",
         )
-        anchors = np.array(self.biases, np.float32)[: 2 * self.num_box].reshape(-1, 2)
-        centre, size = decode(predictions, anchors, self.side, self.side)
+        centre, size = decode(predictions, self.anchors, self.side, self.side)
         chances = ops.softmax(predictions[:, 5:], axis=1)
         score = ops.sigmoid(predictions[:, 4]) * chances.max(axis=1)
         k = score.shape[0]

@@ -7,9 +7,13 @@ from typing import Any
 import numpy as np
 
 from anylayer import ops
+from anylayer.graph.symbolic import is_symbolic
 from anylayer.layer import layer
 from anylayer.layers.caffe._recurrent import RecurrentLayer
 from anylayer.network import Array
+
+_SATURATED = np.float32(1e4)
+"""An argument at which a sigmoid is 1."""
 
 
 @layer("LSTM")
@@ -37,6 +41,9 @@ class LSTM(RecurrentLayer):
         if self.in_one_run(cont):
             x, w = self.joined(x, w, static, s)
             steps, h, c = self.run(x, w, bias, of_h, h * cont[0], c * cont[0])
+        elif is_symbolic(x.shape[0]):
+            x, w = self.joined(x, w, static, s)
+            steps, h, c = self.run_with_resets(*self.marked(x, cont), w, bias, of_h, h, c)
         else:
             steps, h, c = self.unrolled(self.summed(x @ w + bias, static, s), cont, of_h, h, c)
         return [steps, h[None], c[None]][: self.outputs]
@@ -52,6 +59,27 @@ class LSTM(RecurrentLayer):
             h = opened[:, 2 * d :] * np.tanh(c)
             steps.append(h)
         return np.stack(steps), h, c
+
+    def run_with_resets(
+        self, x: Any, starts: Any, w: Any, bias: Any, of_h: Any, h: Any, c: Any
+    ) -> tuple[Any, Any, Any]:
+        """Return all steps and the last state, computed by ONNX's LSTM for any number of steps.
+
+        Before each step at which a sequence starts (`starts` (T, N)), a further step closes all gates, which
+        resets the state. So a sample takes at most 2 T steps. The steps after its last one keep c.
+        """
+        t, n = x.shape[:2]
+        places = np.arange(t)[:, None] + np.cumsum(starts.astype(np.int64), axis=0)
+        samples = np.broadcast_to(np.arange(n), (t, n))
+        after = (np.arange(2 * t)[:, None] > places[-1]).astype(np.float32)[:, :, None]
+        steps = np.concatenate([np.zeros((2 * t, n, x.shape[2]), np.float32), 1 - after, after], 2)
+        steps[places, samples] = np.concatenate([x, np.zeros((t, n, 2), np.float32)], 2)
+        gates = _SATURATED * np.array([[-1, -1, -1, 0], [-1, 1, -1, 0]], np.float32).repeat(
+            self.num_output, axis=1
+        )
+        found, _, c = self.run(steps, np.concatenate([w, gates]), bias, of_h, h, c)
+        found = found[places, samples]
+        return found, found[-1], c
 
     def run(self, x: Any, w: Any, bias: Any, of_h: Any, h: Any, c: Any) -> tuple[Any, Any, Any]:
         """Return all steps and the last state of one sequence per image, by ONNX's LSTM with gates i, o, f, g."""

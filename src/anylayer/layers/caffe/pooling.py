@@ -29,6 +29,7 @@ class Line:
     stride: int
     pad: int
     count: int
+    ceil: bool
 
     @classmethod
     def of(cls, size: int, kernel: int, stride: int, pad: int, ceil: bool) -> Line:
@@ -41,7 +42,7 @@ class Line:
         if pad:
             count = extreme("min", count, (size + pad - 1) // stride + 1)
         need(count >= 1, f"a kernel of {kernel} with stride {stride} does not fit {size} cells with pad {pad}")
-        return cls(size, kernel, stride, pad, count)
+        return cls(size, kernel, stride, pad, count, ceil)
 
     @property
     def inside(self) -> Any:
@@ -50,7 +51,14 @@ class Line:
 
     @property
     def end(self) -> Any:
-        """Return the padding at the end that the windows inside need."""
+        """Return the padding at the end that the windows inside need.
+
+        Where the size is symbolic, and all windows overlap the map, it is the largest one that needs no further
+        window. This is a number, and a number needs no operator before the pooling.
+        """
+        numbers = not any(map(is_symbolic, (self.kernel, self.stride, self.pad)))
+        if self.is_symbolic and numbers and (self.pad or self.stride <= self.kernel):
+            return min(self.pad + (self.stride - 1 if self.ceil else 0), self.kernel - 1)
         return extreme("max", 0, (self.inside - 1) * self.stride + self.kernel - self.size - self.pad)
 
     @property

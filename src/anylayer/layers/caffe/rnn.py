@@ -7,9 +7,13 @@ from typing import Any
 import numpy as np
 
 from anylayer import ops
+from anylayer.graph.symbolic import is_symbolic
 from anylayer.layer import layer
 from anylayer.layers.caffe._recurrent import RecurrentLayer
 from anylayer.network import Array
+
+_SATURATED = np.float32(1e4)
+"""An argument at which a sigmoid is 1."""
 
 
 @layer("RNN")
@@ -36,10 +40,37 @@ class RNN(RecurrentLayer):
             given: dict[str, Any] = {"initial_h": (h * cont[0])[None], "hidden_size": d}
             steps, last = ops.rnn(x, w.T.copy()[None], of_h.T.copy()[None], both, **given)
             steps, h = steps[:, 0], last[0]
+        elif is_symbolic(x.shape[0]):
+            x, w = self.joined(x, w, static, s)
+            steps, h = self.run_with_resets(*self.marked(x, cont), w, bias, of_h, h)
         else:
             steps, h = self.unrolled(self.summed(x @ w + bias, static, s), cont, of_h, h)
         of_o, bias = self.weights(following + 1, d, d, "W of o"), self.bias(following + 2, d, "b of o")
         return [np.tanh(steps @ of_o + bias), h[None]][: self.outputs]
+
+    def run_with_resets(self, x: Any, starts: Any, w: Any, bias: Any, of_h: Any, h: Any) -> tuple[Any, Any]:
+        """Return all steps and the last state, computed by ONNX's GRU for any number of steps.
+
+        Its update gate is always closed. Its reset gate is closed where a sequence starts (`starts` (T, N)).
+        """
+        d = self.num_output
+        marks = np.where(starts[:, :, None], -_SATURATED, _SATURATED)
+        none = np.zeros((x.shape[2], d), np.float32)
+        of_x = np.concatenate(
+            [np.concatenate([none, none, w], 1), np.repeat(np.array([0, 1, 0], np.float32), d)[None]]
+        )
+        of_state = np.concatenate([np.zeros((d, 2 * d), np.float32), of_h], 1)
+        biases = np.concatenate([np.full(d, -_SATURATED, np.float32), np.zeros(d, np.float32), bias])
+        steps, last = ops.gru(
+            np.concatenate([x, marks], 2),
+            np.ascontiguousarray(of_x.T)[None],
+            np.ascontiguousarray(of_state.T)[None],
+            np.concatenate([biases, np.zeros(3 * d, np.float32)])[None],
+            initial_h=h[None],
+            hidden_size=d,
+            linear_before_reset=True,
+        )
+        return steps[:, 0], last[0]
 
     def unrolled(self, given: Any, cont: Any, of_h: Any, h: Any) -> tuple[Any, Any]:
         """Return all steps and the last state, computed step by step, since `cont` is not a constant."""

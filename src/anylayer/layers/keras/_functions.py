@@ -97,7 +97,7 @@ def reshape(x: Any, newshape: Any) -> Any:
     return x.reshape(*shape)
 
 
-def pad(x: Any, pad_width: Any, mode: str = "constant", constant_values: Any = None) -> Any:
+def pad(x: Any, pad_width: Any, mode: Any = "constant", constant_values: Any = None) -> Any:
     """Pad an array in one of the modes constant, reflect, symmetric and edge."""
     mode = mode.lower()
     given: list[Any] = [pad_width] * len(x.shape) if type(pad_width) is int else list(pad_width)
@@ -106,7 +106,7 @@ def pad(x: Any, pad_width: Any, mode: str = "constant", constant_values: Any = N
         pairs *= len(x.shape)
     if mode == "constant":
         return np.pad(x, pairs, constant_values=0 if constant_values is None else constant_values)
-    return np.pad(x, pairs, mode=mode)  # type: ignore[call-overload]  # `mode` is a str
+    return np.pad(x, pairs, mode=mode)
 
 
 def normalize(x: Any, axis: Any = -1, order: Any = 2, epsilon: Any = None) -> Any:

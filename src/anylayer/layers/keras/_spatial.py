@@ -43,7 +43,7 @@ class WindowLayer(Spatial):
         return flat_pads(same_pads(sizes, [extent(k, d) for k, d in zip(kernel, dilations)], strides))
 
 
-class ConvolutionLayer(WindowLayer):
+class KernelLayer(WindowLayer):
     """A layer with a kernel, a bias and an activation function."""
 
     kernel_size: Any = attribute("any", doc="size of the kernel per axis")

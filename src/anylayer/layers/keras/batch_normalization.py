@@ -47,12 +47,12 @@ class BatchNormalization(KerasLayer):
         mean = self.blob(len(what), shape, what="moving mean")
         variance = self.blob(len(what) + 1, shape, what="moving variance")
         if self.renorm:
-            self._skip_renorm(len(what) + 2, shape)
+            self._skip_renorm(len(what) + 2)
         order = (0, axis, *(i for i in range(1, rank) if i != axis))
         y = ops.batch_normalization(x.transpose(order), gamma, beta, mean, variance, epsilon=self.epsilon)
         return y.transpose(tuple(int(i) for i in np.argsort(order)))
 
-    def _skip_renorm(self, first: int, shape: tuple[int, ...]) -> None:
+    def _skip_renorm(self, first: int) -> None:
         """Take the weights of batch renormalization, which only training uses."""
         for index in range(first, len(self._blobs)):
             self.blob(index, self._blobs[index].shape, what="renormalization")

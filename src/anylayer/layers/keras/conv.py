@@ -8,11 +8,11 @@ from anylayer import ops
 from anylayer.layer import layer, need
 from anylayer.layer.arguments import channels_first, restored
 from anylayer.layer.fields import attribute
-from anylayer.layers.keras._spatial import ConvolutionLayer, kernel_first
+from anylayer.layers.keras._spatial import KernelLayer, kernel_first
 from anylayer.network import Array
 
 
-class Conv(ConvolutionLayer):
+class Conv(KernelLayer):
     """A convolution. Weights: kernel (k ..., channels / groups, filters), bias (filters,)."""
 
     filters: int = attribute("int64", doc="number of output channels")

@@ -11,11 +11,12 @@ from anylayer.layer import layer, need
 from anylayer.layer.arguments import channels_first, restored
 from anylayer.layer.fields import attribute
 from anylayer.layers.keras._activations import activation
-from anylayer.layers.keras._spatial import ConvolutionLayer, kernel_first
+from anylayer.layers.keras._spatial import KernelLayer, kernel_first
+from anylayer.layers.keras._state import StateLayer
 from anylayer.network import Array
 
 
-class ConvLSTM(ConvolutionLayer):
+class ConvLSTM(StateLayer, KernelLayer):
     """An LSTM whose products are convolutions (arXiv 1506.04214).
 
     (N, T, ..., C) to (N, ..., filters), or (N, T, ..., filters) with return_sequences; with return_state also the
@@ -29,20 +30,13 @@ class ConvLSTM(ConvolutionLayer):
     called_with = frozenset({"initial_state"})
 
     filters: int = attribute("int64", doc="number of channels of the state and of the output")
-    activation: Any = attribute("any", "tanh", doc="activation function of the new values")
-    recurrent_activation: Any = attribute("any", "sigmoid", doc="activation function of the gates")
-    return_sequences: bool = attribute("bool", False, doc="whether all steps are returned, or only the last")
-    return_state: bool = attribute("bool", False, doc="whether the last state is returned too")
-    go_backwards: bool = attribute("bool", False, doc="whether the sequence is reversed first")
-    stateful: bool = attribute("bool", False, doc="whether Keras keeps the state from call to call")
     time_major: bool = attribute("bool", False, doc="whether the sequence is (T, N, ...); not supported")
 
     def setup(self) -> None:
         super().setup()
         need(not self.time_major, "time_major=true is not supported")
         need(self.groups == 1, f"groups must be 1, got {self.groups}")
-        if self.stateful:
-            self.note("stateful: each call starts with a zero state, whereas Keras keeps the state between calls")
+        self.note_state()
 
     def forward(self, *inputs: Array) -> Any:
         args, kwargs = self.arguments(inputs)

@@ -11,11 +11,11 @@ from anylayer.layer import layer, need
 from anylayer.layer.arguments import channels_first, extent, restored
 from anylayer.layer.fields import attribute
 from anylayer.layers.keras._base import numbers
-from anylayer.layers.keras._spatial import ConvolutionLayer
+from anylayer.layers.keras._spatial import KernelLayer
 from anylayer.network import Array
 
 
-class ConvTranspose(ConvolutionLayer):
+class ConvTranspose(KernelLayer):
     """A transposed convolution. Weights: kernel (k ..., filters, channels), bias (filters,)."""
 
     filters: int = attribute("int64", doc="number of output channels")

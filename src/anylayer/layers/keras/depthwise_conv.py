@@ -10,11 +10,11 @@ from anylayer import ops
 from anylayer.layer import layer, need
 from anylayer.layer.arguments import channels_first, restored
 from anylayer.layer.fields import attribute
-from anylayer.layers.keras._spatial import ConvolutionLayer, kernel_first
+from anylayer.layers.keras._spatial import KernelLayer, kernel_first
 from anylayer.network import Array
 
 
-class Depthwise(ConvolutionLayer):
+class Depthwise(KernelLayer):
     """A depthwise convolution.
 
     Weights: kernel (k ..., channels, depth_multiplier), bias (channels * depth_multiplier,).

@@ -11,14 +11,14 @@ from anylayer import ops
 from anylayer.layer import layer, need
 from anylayer.layer.fields import attribute
 from anylayer.layers.keras._activations import activation
-from anylayer.layers.keras._base import KerasLayer
+from anylayer.layers.keras._state import StateLayer
 from anylayer.network import Array
 
 _NATIVE = {"sigmoid": "Sigmoid", "tanh": "Tanh", "relu": "Relu"}
 """Activations that every engine's recurrent operators compute."""
 
 
-class SequenceLayer(KerasLayer):
+class SequenceLayer(StateLayer):
     """A layer that runs through a sequence (N, T, C) with a state.
 
     Inputs: the sequence; the arrays of the initial state when the call gives them; a mask (N, T) when there is
@@ -32,13 +32,7 @@ class SequenceLayer(KerasLayer):
     called_with = frozenset({"initial_state", "mask"})
 
     units: int = attribute("int64", doc="size of the state and of the output")
-    activation: Any = attribute("any", "tanh", doc="activation function of the new values")
-    recurrent_activation: Any = attribute("any", "sigmoid", doc="activation function of the gates")
     use_bias: bool = attribute("bool", True, doc="whether a bias is added")
-    return_sequences: bool = attribute("bool", False, doc="whether all steps are returned, or only the last")
-    return_state: bool = attribute("bool", False, doc="whether the last state is returned too")
-    go_backwards: bool = attribute("bool", False, doc="whether the sequence is reversed first")
-    stateful: bool = attribute("bool", False, doc="whether Keras keeps the state from call to call")
     time_major: bool = attribute("bool", False, doc="whether the sequence is (T, N, C)")
     zero_output_for_mask: bool = attribute("bool", False, doc="whether the output of masked steps is zero")
 
@@ -54,8 +48,7 @@ class SequenceLayer(KerasLayer):
         """Return the output and the last state of the sequence `x` (N, T, C), from the initial state `given`."""
         need(len(x.shape) == 3, f"takes a sequence of rank 3, got {tuple(x.shape)}")
         need(len(given) in (0, self.states), f"the initial state must be {self.states} arrays, got {len(given)}")
-        if self.stateful:
-            self.note("stateful: each call starts with a zero state, whereas Keras keeps the state between calls")
+        self.note_state()
         x = x if self.time_major else x.transpose(1, 0, 2)
         x = x[::-1] if self.go_backwards else x
         first = list(given) or [np.zeros((x.shape[1], self.units), np.float32) for _ in range(self.states)]

@@ -112,7 +112,7 @@ class Join(KerasLayer):
 
 
 @layer("TimeDistributed.part")
-class Part(KerasLayer):
+class TimeDistributedPart(KerasLayer):
     """Return the items of one batch as the steps of sequences, the end of a TimeDistributed model.
 
     (N * T, ...) to (N, T, ...), with N and T of the second input. Source:

@@ -18,11 +18,18 @@ from anylayer.layers.onnx._call import (
 )
 from anylayer.layers.onnx._expand import EXPANDED, expanded
 from anylayer.layers.onnx._old import upgraded
-from anylayer.layers.onnx._record import at_least, attributes, default_value, is_static, recorded
+from anylayer.layers.onnx._record import (
+    at_least,
+    attributes,
+    default_value,
+    has_symbolic_size,
+    is_static,
+    recorded,
+)
 from anylayer.layers.onnx._sequences import RECURRENT, batch_first
 from anylayer.libraries.onnx import defs, latest, reference, schema
 from anylayer.network import Array, Node
-from anylayer.tracing import is_traced
+from anylayer.tracing import is_traced, size_list, substituted
 
 _UNSUPPORTED_BY_ENGINES = frozenset(("bool", "int8", "int16", "uint8", "uint16", "uint32", "uint64"))
 _IDENTITY_OF_ONE_INPUT = frozenset(("Max", "Min", "Sum"))
@@ -91,7 +98,7 @@ class Standard(Layer):
         made.attrs = {n: made.attrs.get(n, default_value(one.default_value)) for n, one in declared.items()}
         spell_out = SPELLED_OUT.get(made.op)
         if spell_out is not None and (made.op in ANY_SIZE or all(map(is_static, made.inputs))):
-            spell_out(made)
+            substituted(spell_out)(made)
         return made
 
     def forward(self, *inputs: Array) -> Any:
@@ -109,6 +116,11 @@ class Standard(Layer):
 
     def _results(self, made: OpCall) -> Any:
         static = all(map(is_static, made.inputs))
+        if made.op in MEANINGS and (has_symbolic_size(made.inputs) or _takes_sizes(made)):
+            try:
+                return substituted(MEANINGS[made.op])(made, *made.inputs)
+            except Uncovered:
+                return recorded(made)
         if static and (made.op in SHAPES_ONLY or (made.op in TRACEABLE and _unsupported_by_engines(made))):
             return MEANINGS[made.op](made, *made.inputs)
         if static and (_rounds_up(made) or (made.op in _IDENTITY_OF_ONE_INPUT and len(made.inputs) == 1)):
@@ -147,6 +159,12 @@ class Standard(Layer):
         except Exception as error:  # the reference implementation may raise anything
             shapes = ", ".join("none" if x is None else f"{x.dtype}{list(x.shape)}" for x in inputs)
             raise LayerError(f"does not take {shapes} ({type(error).__name__}: {error})") from error
+
+
+def _takes_sizes(made: OpCall) -> bool:
+    """Return whether symbolic sizes determine the shape of the output."""
+    first = 0 if made.op in ("ConstantOfShape", "Range") else 1
+    return any(size_list(x) is not None for x in made.inputs[first:])
 
 
 def _unsupported_by_engines(made: OpCall) -> bool:

@@ -142,15 +142,15 @@ def _shrink(call: OpCall, x: Any) -> Any:
 @meaning("Cast")
 def _cast(call: OpCall, x: Any) -> Any:
     dtype = np.dtype(helper.tensor_dtype_to_np_dtype(call["to"]))
-    return _cast_to(call, x, dtype)
+    return _cast_to(x, dtype)
 
 
 @meaning("CastLike")
 def _cast_like(call: OpCall, x: Any, like: Any) -> Any:
-    return _cast_to(call, x, like.dtype)
+    return _cast_to(x, like.dtype)
 
 
-def _cast_to(call: OpCall, x: Any, dtype: Any) -> Any:
+def _cast_to(x: Any, dtype: Any) -> Any:
     if not (is_plain(x.dtype) and is_plain(dtype)):
         raise Uncovered
     if x.dtype.kind == "f" and dtype.kind in "iu" and dtype.itemsize < 4:

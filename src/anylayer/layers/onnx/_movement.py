@@ -11,10 +11,10 @@ from anylayer import ops
 from anylayer.errors import TraceError, need
 from anylayer.layers.onnx._call import SPELLED_OUT, OpCall, meaning
 from anylayer.network import MAX_VALUES
-from anylayer.tracing import is_traced
+from anylayer.tracing import is_traced, size_list
 
 
-def _need_room(shape: Any, dtype: Any) -> None:
+def _need_room(shape: Any) -> None:
     """Refuse negative sizes and arrays with more elements than the limit."""
     need(all(d >= 0 for d in shape), f"sizes must be 0 or more, got {tuple(shape)}")
     count = math.prod(int(d) for d in shape)
@@ -25,8 +25,9 @@ def _need_room(shape: Any, dtype: Any) -> None:
 
 
 def ints(x: Any) -> list[int]:
-    """Return the elements of an array of integers as a list."""
-    return [int(v) for v in np.asarray(x).reshape(-1)]
+    """Return the elements of an array of integers as a list. Sizes may be symbolic."""
+    sizes = size_list(x)
+    return [int(v) for v in np.asarray(x).reshape(-1)] if sizes is None else sizes
 
 
 @meaning("Identity", shapes_only=True)
@@ -173,7 +174,7 @@ def _scatter_nd(call: OpCall, x: Any, indices: Any, updates: Any) -> Any:
 @meaning("Expand")
 def _expand(call: OpCall, x: Any, shape: Any) -> Any:
     wanted = np.broadcast_shapes(x.shape, tuple(ints(shape)))
-    _need_room(wanted, x.dtype)
+    _need_room(wanted)
     return np.broadcast_to(x, wanted)
 
 
@@ -181,7 +182,7 @@ def _expand(call: OpCall, x: Any, shape: Any) -> Any:
 def _tile(call: OpCall, x: Any, repeats: Any) -> Any:
     times = ints(repeats)
     need(len(times) == len(x.shape), f"repeats must be {len(x.shape)} numbers, got {len(times)}")
-    _need_room([n * t for n, t in zip(x.shape, times)], x.dtype)
+    _need_room([n * t for n, t in zip(x.shape, times)])
     return np.tile(x, times)
 
 
@@ -200,7 +201,7 @@ def _pad(call: OpCall, x: Any, pads: Any, value: Any = None, axes: Any = None) -
     )
     key = tuple(slice(max(-b, 0), n - max(-e, 0)) for n, (b, e) in zip(x.shape, pairs))
     x, pairs = x[key], [(max(b, 0), max(e, 0)) for b, e in pairs]
-    _need_room([n + b + e for n, (b, e) in zip(x.shape, pairs)], x.dtype)
+    _need_room([n + b + e for n, (b, e) in zip(x.shape, pairs)])
     if mode == "constant":
         fill = x.dtype.type(0) if value is None else np.asarray(value).reshape(())
         return np.pad(x, pairs, constant_values=fill)
@@ -212,7 +213,7 @@ def _constant_of_shape(call: OpCall, shape: Any) -> Any:
     value = call["value"]
     one = np.zeros(1, np.float32) if value is None else value
     wanted = tuple(ints(shape))
-    _need_room(wanted, one.dtype)
+    _need_room(wanted)
     return np.broadcast_to(one.reshape(()), wanted)
 
 
@@ -223,7 +224,7 @@ def _range(call: OpCall, start: Any, limit: Any, delta: Any) -> Any:
     limits = [float(v) for v in (first, last, step)]
     need(np.isfinite(limits).all(), f"its limits must be finite, got {', '.join(f'{v:g}' for v in limits)}")
     count = max(0, math.ceil((float(last) - float(first)) / float(step)))
-    _need_room((count,), first.dtype)
+    _need_room((count,))
     return (first + np.arange(count).astype(first.dtype) * step).astype(first.dtype)
 
 
@@ -231,7 +232,7 @@ def _range(call: OpCall, start: Any, limit: Any, delta: Any) -> Any:
 def _one_hot(call: OpCall, indices: Any, depth: Any, values: Any) -> Any:
     count, axis = int(np.asarray(depth).reshape(())), call["axis"]
     whole = indices.astype(np.int64)
-    _need_room((*whole.shape, count), values.dtype)
+    _need_room((*whole.shape, count))
     found = np.where(whole < 0, whole + count, whole)[..., None] == np.arange(count)
     where = axis if axis >= 0 else axis + found.ndim
     return np.where(np.moveaxis(found, -1, where), values[1], values[0])

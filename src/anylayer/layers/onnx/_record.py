@@ -11,6 +11,8 @@ import numpy as np
 
 from anylayer.errors import LayerError, TraceError, need
 from anylayer.graph import OPSET, Dim
+from anylayer.graph.place import refusal
+from anylayer.graph.symbolic import is_symbolic, symbolic_shape
 from anylayer.layers.onnx._call import OpCall, is_plain
 from anylayer.libraries.onnx import helper, inferred, least_version, numpy_helper, schema
 from anylayer.network import MAX_VALUES, as_written
@@ -29,10 +31,10 @@ def recorded(call: OpCall) -> list[Any]:
     """Return the outputs of an operator, traced.
 
     A size that its inference does not determine becomes a Dim. Raise TraceError when even the rank of an output is
-    unknown, and LayerError when the inference refuses the inputs.
+    unknown, or a size that depends on symbolic ones, and LayerError when the inference refuses the inputs.
     """
     given = call.inputs
-    dims: dict[str, Dim] = {}
+    dims: dict[str, Any] = {}
     written = attributes(call)
     need_known(call, written)
     try:
@@ -61,6 +63,8 @@ def recorded(call: OpCall) -> list[Any]:
             raise TraceError(f"{call.op} returns {dtype.name}, which no engine supports")
         is_negative = any(isinstance(d, int) and d < 0 for d in sizes)
         need(not is_negative, f"output {i} would have shape {list(sizes)}: a window must fit the padded input")
+        if has_symbolic_size(given) and any(d is None or (isinstance(d, str) and d not in dims) for d in sizes):
+            raise refusal(f"{call.op} does not take open sizes in this form")
         maximum_size = _maximum_size(given) if call.op in _SELECTING else MAX_VALUES
         results.append(([_size(d, dims, call.op, maximum_size) for d in sizes], dtype))
     if call.op == "Reshape":
@@ -160,11 +164,12 @@ def default_value(proto: Any) -> Any:
     return [v.decode() if isinstance(v, bytes) else v for v in value] if isinstance(value, list) else value
 
 
-def _sizes(shape: Sequence[Any], dims: dict[str, Dim]) -> list[Any]:
+def _sizes(shape: Sequence[Any], dims: dict[str, Any]) -> list[Any]:
+    """Return a shape for the inference, in which a name stands for each size that is not a plain number."""
     sizes: list[Any] = []
     for d in shape:
-        if isinstance(d, Dim):
-            name = f"d{id(d)}"
+        if isinstance(d, Dim) or is_symbolic(d):
+            name = f"d{id(d)}" if isinstance(d, Dim) else str(d.expression)
             dims[name] = d
             sizes.append(name)
         else:
@@ -172,7 +177,7 @@ def _sizes(shape: Sequence[Any], dims: dict[str, Dim]) -> list[Any]:
     return sizes
 
 
-def _size(found: Any, dims: dict[str, Dim], op: str, maximum_size: int) -> Any:
+def _size(found: Any, dims: dict[str, Any], op: str, maximum_size: int) -> Any:
     if isinstance(found, int):
         return found
     if found in dims:
@@ -188,6 +193,11 @@ def _maximum_size(inputs: Sequence[Any]) -> int:
 def at_least(version: int) -> int:
     """Return the version in which an operator is recorded: that of the graph, or its own newer one."""
     return max(OPSET, version)
+
+
+def has_symbolic_size(inputs: Sequence[Any]) -> bool:
+    """Return whether a size of one of the arrays is symbolic."""
+    return any(x is not None and symbolic_shape(x.shape) for x in inputs)
 
 
 def is_static(x: Any) -> bool:

@@ -14,8 +14,8 @@ from anylayer.network import Array
 BROADCAST = Enum("numpy", "none", "pdpd", "bidirectional", "explicit")
 
 
-class Binary(OpenVINOLayer):
-    """An elementwise operation on two inputs that broadcast."""
+class Broadcasting(OpenVINOLayer):
+    """An elementwise operation on inputs of one dtype that broadcast."""
 
     auto_broadcast: str = attribute(BROADCAST, "numpy", doc="numpy: shapes broadcast; none: shapes are equal")
 
@@ -32,6 +32,10 @@ class Binary(OpenVINOLayer):
         )
         kinds = [x.dtype.name for x in inputs]
         need(len(set(kinds)) == 1, f"needs inputs of one dtype, got {', '.join(kinds)}")
+
+
+class Binary(Broadcasting):
+    """An operation of two arrays, element by element."""
 
     def forward(self, a: Array, b: Array) -> Any:
         self.agree(a, b)
@@ -97,13 +101,13 @@ class Divide(Binary):
 
 
 @layer("Select")
-class Select(Binary):
+class Select(Broadcasting):
     """Select a where the condition is true, else b.
 
     Inputs: a boolean condition, a and b, whose shapes broadcast.
     Source: OpenVINO operation specification, Select-1.
     """
 
-    def forward(self, condition: Array, a: Array, b: Array) -> Any:  # type: ignore[override]  # one input more
+    def forward(self, condition: Array, a: Array, b: Array) -> Any:
         self.agree(a, b)
         return np.where(condition, a, b)

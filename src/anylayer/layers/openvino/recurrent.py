@@ -93,6 +93,26 @@ def _batch_first(y: Any) -> Any:
     return y.transpose(2, 1, 0, 3)
 
 
+class _OfOneState(RecurrentOperation):
+    """A recurrence whose only state is h."""
+
+    def operator(self, *inputs: Any) -> Any:
+        """Return the steps and the last h. The inputs are x (T, B, I), h (D, B, H), lengths, w, r and b."""
+        raise NotImplementedError
+
+
+class _SequenceOfOneState(_OfOneState):
+    def forward(self, x: Array, h: Array, lens: Array, w: Array, r: Array, b: Array) -> Any:
+        y, last = self.operator(_swap_batch_and_time(x), _swap_batch_and_time(h), lengths(lens, x), w, r, b)
+        return (_batch_first(y), _swap_batch_and_time(last))[: self.outputs]
+
+
+class _CellOfOneState(_OfOneState):
+    def forward(self, x: Array, h: Array, w: Array, r: Array, b: Array) -> Any:
+        _, last = self.operator(x[None], h[None], None, w[None], r[None], b[None])
+        return last[0]
+
+
 @layer("LSTMSequence")
 class LSTMSequence(RecurrentOperation):
     """Compute a long short-term memory over sequences (B, T, I).
@@ -118,7 +138,7 @@ class LSTMSequence(RecurrentOperation):
 
 
 @layer("GRUSequence")
-class GRUSequence(RecurrentOperation):
+class GRUSequence(_SequenceOfOneState):
     """Compute a gated recurrent unit over sequences (B, T, I).
 
     Inputs: x; initial state h (B, D, H); lengths (B,); w (D, 3 H, I), r (D, 3 H, H), b (D, 3 H), or (D, 4 H) with
@@ -128,13 +148,12 @@ class GRUSequence(RecurrentOperation):
 
     linear_before_reset: bool = attribute("bool", False)
 
-    def forward(self, x: Array, h: Array, lens: Array, w: Array, r: Array, b: Array) -> Any:
-        y, last = _gru(self, _swap_batch_and_time(x), _swap_batch_and_time(h), lengths(lens, x), w, r, b)
-        return (_batch_first(y), _swap_batch_and_time(last))[: self.outputs]
+    def operator(self, *inputs: Any) -> Any:
+        return _gru(self, *inputs)
 
 
 @layer("RNNSequence")
-class RNNSequence(RecurrentOperation):
+class RNNSequence(_SequenceOfOneState):
     """Compute h = f(x @ w^T + h @ r^T + b) over sequences (B, T, I).
 
     Inputs: x; initial state h (B, D, H); lengths (B,); w (D, H, I), r (D, H, H), b (D, H). Outputs: all steps (B,
@@ -142,9 +161,8 @@ class RNNSequence(RecurrentOperation):
     Source: OpenVINO operation specification, RNNSequence-5.
     """
 
-    def forward(self, x: Array, h: Array, lens: Array, w: Array, r: Array, b: Array) -> Any:
-        y, last = _rnn(self, _swap_batch_and_time(x), _swap_batch_and_time(h), lengths(lens, x), w, r, b)
-        return (_batch_first(y), _swap_batch_and_time(last))[: self.outputs]
+    def operator(self, *inputs: Any) -> Any:
+        return _rnn(self, *inputs)
 
 
 @layer("LSTMCell")
@@ -161,7 +179,7 @@ class LSTMCell(RecurrentOperation):
 
 
 @layer("GRUCell")
-class GRUCell(RecurrentOperation):
+class GRUCell(_CellOfOneState):
     """Compute one step of a gated recurrent unit.
 
     x (B, I), h (B, H), w (3 H, I), r (3 H, H), b (3 H,), or (4 H,) with linear_before_reset, to h (B, H).
@@ -170,19 +188,17 @@ class GRUCell(RecurrentOperation):
 
     linear_before_reset: bool = attribute("bool", False)
 
-    def forward(self, x: Array, h: Array, w: Array, r: Array, b: Array) -> Any:
-        _, last = _gru(self, x[None], h[None], None, w[None], r[None], b[None])
-        return last[0]
+    def operator(self, *inputs: Any) -> Any:
+        return _gru(self, *inputs)
 
 
 @layer("RNNCell")
-class RNNCell(RecurrentOperation):
+class RNNCell(_CellOfOneState):
     """Compute one step h = f(x @ w^T + h @ r^T + b).
 
     x (B, I), h (B, H), w (H, I), r (H, H), b (H,) to h (B, H).
     Source: OpenVINO operation specification, RNNCell-0.
     """
 
-    def forward(self, x: Array, h: Array, w: Array, r: Array, b: Array) -> Any:
-        _, last = _rnn(self, x[None], h[None], None, w[None], r[None], b[None])
-        return last[0]
+    def operator(self, *inputs: Any) -> Any:
+        return _rnn(self, *inputs)

@@ -19,9 +19,7 @@ from anylayer.network import Array, Node, TensorType
 class FromCaffe(OpenVINOLayer):
     """An operation that Intel's fork of Caffe has as a layer with other names of attributes."""
 
-    def by_caffe(
-        self, type_: str, params: Mapping[str, Any], inputs: Sequence[Any], outputs: int = 1
-    ) -> list[Any]:
+    def by_caffe(self, type_: str, params: Mapping[str, Any], inputs: Sequence[Any]) -> list[Any]:
         """Return the outputs of Caffe's layer `type_` for these params and inputs."""
         node = Node(
             name=self.name,

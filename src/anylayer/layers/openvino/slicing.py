@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -225,7 +225,9 @@ class Pad(OpenVINOLayer):
     Source: OpenVINO operation specification, Pad-1 and Pad-12.
     """
 
-    pad_mode: str = attribute(Enum("constant", "edge", "reflect", "symmetric"))
+    pad_mode: Literal["constant", "edge", "reflect", "symmetric"] = attribute(
+        Enum("constant", "edge", "reflect", "symmetric")
+    )
 
     def forward(self, x: Array, begin: Array, end: Array, value: Any = None) -> Any:
         fill = x.dtype.type(0 if value is None else number(value, "pad_value"))
@@ -242,7 +244,7 @@ class Pad(OpenVINOLayer):
         need_sizes([max(a, 0) + n + max(b, 0) for a, b, n in zip(low, high, x.shape)])
         pairs = [(max(a, 0), max(b, 0)) for a, b in zip(low, high)]
         if self.pad_mode != "constant":
-            return np.pad(x, pairs, mode=self.pad_mode)  # type: ignore[call-overload]  # `mode` is a str
+            return np.pad(x, pairs, mode=self.pad_mode)
         return np.pad(x, pairs, constant_values=fill)
 
 

@@ -171,8 +171,8 @@ def _permuted_columns(new: Rewriter, o: Op) -> list[Value] | None:
 
 
 def _column_permutation(matrix: tuple[int, ...], split: tuple[int, ...], perm: list[int]) -> Array | None:
-    """Return the column that each column of the result is, where a matrix is reshaped, transposed, and reshaped
-    back.
+    """Return the permutation of columns that a Reshape, a Transpose and a second Reshape apply to a matrix: for
+    each column of the result, its column in the matrix.
 
     matrix, split: the shapes of the matrix and of its reshape.
     Returns None where elements move between rows, where rows are permuted in different ways, and for more than

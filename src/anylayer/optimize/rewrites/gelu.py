@@ -1,4 +1,4 @@
-"""GELU in pieces, in whatever order its factors are written."""
+"""Recognize GELU that is written as several operators, with its factors in any order."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ _ORT_BOTH_AXES, _ORT_ONE_AXIS, _OPENVINO_AXES = 48, 72, 40
 _OPENVINO_CHANNELS = 32
 """Channels from which on OpenVINO's Resize is fast."""
 _SAME_WEIGHT = 4e-6
-"""The largest difference of two equal weights: coordinates are computed in float32."""
+"""Weights that differ by at most this count as equal, because coordinates are computed in float32."""
 _PROPORTIONAL = 1e-6
 _MAX_OPERATORS = 64
 _MAX_TERMS = 8

@@ -12,7 +12,8 @@ from anylayer.optimize.rules import Rewriter, is_float32, rule
 _FEWEST_CELLS = 16
 """Cells per channel from which on BatchNormalization is faster."""
 _MAX_SHIFT = 100.0
-"""A larger shift would lose digits where it cancels."""
+"""The largest shift that is folded. The result would lose digits where a larger one is subtracted from a similar
+number."""
 
 Affine = tuple[Value, Array, Array, int]
 

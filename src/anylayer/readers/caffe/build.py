@@ -98,7 +98,7 @@ def build(net: Block, stored: Sequence[StoredLayer], weights: str, options: Opti
     blobs = connect(layers, left_out, str(options.state))
     network = Network(
         name=net.text("name"), format="caffe", inputs={}, nodes=[], outputs={}, dialect=options.dialect,
-        source=net.file, weights=weights, dtype=np.dtype(np.float32),
+        source=net.file, weights=weights, weights_file=".caffemodel", dtype=np.dtype(np.float32),
     )  # fmt: skip
     if options.schema is not None:
         network.fields = {n: f for n, f in options.schema.fields().items() if n not in GENERIC}

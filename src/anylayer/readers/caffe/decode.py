@@ -17,7 +17,7 @@ from anylayer.errors import DialectError, FileError, at, need, wording
 from anylayer.layer import Definition, Enum, Field, Registry
 from anylayer.network import Flag, Word, as_written
 from anylayer.readers._limits import MAX_BLOBS, MAX_NESTING
-from anylayer.readers._protobuf import BYTES, FIXED32, FIXED64, VARINT, Buffer
+from anylayer.readers._protobuf import BYTES, FIXED32, FIXED64, VARINT, MappedFile
 from anylayer.readers._tree import Block, Entry, Value
 from anylayer.readers.caffe.proto_file import core
 from anylayer.readers.caffe.schema import SCALARS, EnumType, FieldType, MessageType, Schema
@@ -37,7 +37,7 @@ _FORMATS = {
 def read_binary(path: Path, schema: Schema | None = None, dialect: str | None = None) -> Block:
     """Return the network in a .caffemodel. The values of blobs stay in the mapped file until they are needed."""
     with at(str(path)):
-        buffer = Buffer(path)
+        buffer = MappedFile(path)
         root = Block(str(path))
         net = (schema or core()).messages["NetParameter"]
         _Decoder(buffer, schema, dialect).message(root, net, 0, buffer.size, 0)
@@ -56,7 +56,7 @@ class _Decoder:
     block and the name of the field.
     """
 
-    def __init__(self, buffer: Buffer, schema: Schema | None, dialect: str | None) -> None:
+    def __init__(self, buffer: MappedFile, schema: Schema | None, dialect: str | None) -> None:
         self.buffer, self.schema, self.dialect = buffer, schema, dialect
         self.registry = Registry.of("caffe")
         self.in_training = False
@@ -287,7 +287,7 @@ def _field_type(name: str, declared: Field) -> FieldType:
     kind = declared.kind
     if isinstance(kind, Enum):
         return FieldType(name, declared.number, repr(kind), declared.repeated, type=EnumType(name, kind.numbers))
-    if isinstance(kind, type):
-        inner = message_type(kind)  # type: ignore[arg-type]  # mypy takes the class for an instance
-        return FieldType(name, declared.number, inner.name, declared.repeated, type=inner)
-    return FieldType(name, declared.number, kind, declared.repeated)
+    if isinstance(kind, str):
+        return FieldType(name, declared.number, kind, declared.repeated)
+    inner = message_type(kind)  # type: ignore[arg-type]  # mypy takes the class for an instance
+    return FieldType(name, declared.number, inner.name, declared.repeated, type=inner)

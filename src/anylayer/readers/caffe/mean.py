@@ -6,7 +6,7 @@ from pathlib import Path
 
 from anylayer.errors import FileError, at, need
 from anylayer.network import Array
-from anylayer.readers._protobuf import Buffer
+from anylayer.readers._protobuf import MappedFile
 from anylayer.readers._recognize import describe
 from anylayer.readers.caffe.wire import read_blob
 
@@ -22,7 +22,7 @@ def read_mean(path: Path) -> Array:
             f"this is {what}, expected a mean image (.binaryproto)",
             FileError,
         )
-        buffer = Buffer(path)
+        buffer = MappedFile(path)
         mean = read_blob(buffer, 0, buffer.size).array()
         need(mean.size > 0, "this is not a mean image: it has no values", FileError)
         while mean.ndim > 3 and mean.shape[0] == 1:

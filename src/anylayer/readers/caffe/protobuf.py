@@ -15,8 +15,9 @@ import numpy as np
 
 from anylayer.errors import ConversionError, at, need, shortened
 from anylayer.libraries.protobuf import DecodeError, descriptor_pb2, message_class, parse_text
+from anylayer.libraries.varint import varint
 from anylayer.readers._names import layer_place
-from anylayer.readers._protobuf import BYTES, Buffer
+from anylayer.readers._protobuf import BYTES, MappedFile
 from anylayer.readers.caffe.fields import GENERIC
 from anylayer.readers.caffe.proto_file import read_proto
 from anylayer.readers.caffe.schema import EnumType, FieldType, MessageType, Schema
@@ -64,7 +65,7 @@ def _networks(proto: Path, weights: Path, text: Path) -> tuple[Any, Any]:
     except ValueError as error:
         raise ConversionError(f"protobuf refuses {text.name}, read by {proto.name}: {error}") from None
     try:
-        other.ParseFromString(_without_blobs(Buffer(weights)))
+        other.ParseFromString(_without_blobs(MappedFile(weights)))
     except DecodeError as error:
         raise ConversionError(f"protobuf refuses {weights.name}, read by {proto.name}: {error}") from None
     return one, other
@@ -139,7 +140,7 @@ def _shown(value: Any) -> str:
     return shortened(text)
 
 
-def _without_blobs(buffer: Buffer) -> bytes:
+def _without_blobs(buffer: MappedFile) -> bytes:
     """Return the bytes of a NetParameter without the blobs of its layers."""
     out = bytearray()
     for number, kind, low, high in buffer.fields(0, buffer.size):
@@ -153,16 +154,7 @@ def _without_blobs(buffer: Buffer) -> bytes:
 
 
 def _field(number: int, kind: int, value: bytes) -> bytes:
-    return _varint(number << 3 | kind) + (_varint(len(value)) if kind == BYTES else b"") + value
-
-
-def _varint(value: int) -> bytes:
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
+    return varint(number << 3 | kind) + (varint(len(value)) if kind == BYTES else b"") + value
 
 
 # ---- a Schema as a protobuf descriptor

@@ -15,7 +15,7 @@ from anylayer.errors import FileError, at, need
 from anylayer.network import MAX_RANK, Array, Shape
 from anylayer.readers._arrays import to_float32
 from anylayer.readers._limits import MAX_BLOB_PIECES, MAX_BLOBS
-from anylayer.readers._protobuf import BYTES, FIXED32, FIXED64, VARINT, Buffer, signed
+from anylayer.readers._protobuf import BYTES, FIXED32, FIXED64, VARINT, MappedFile, signed
 
 _CHUNK = 1 << 16
 """Values that are scanned at once for their tags."""
@@ -31,7 +31,7 @@ class BinaryBlob:
     end of raw_data, and `raw_type` is its type. `integers` is true if the blob has int8_data.
     """
 
-    buffer: Buffer
+    buffer: MappedFile
     legacy_shape: dict[int, int] = field(default_factory=dict)
     dims: list[int] | None = None
     floats: list[_Run] = field(default_factory=list)
@@ -113,7 +113,7 @@ class BinaryBlob:
         return np.concatenate(parts) if parts else np.empty(0, kind)
 
 
-def read_blob(buffer: Buffer, start: int, stop: int) -> BinaryBlob:
+def read_blob(buffer: MappedFile, start: int, stop: int) -> BinaryBlob:
     """Return the blob whose BlobProto is between two positions. Its values are not read."""
     blob = BinaryBlob(buffer)
     position = start
@@ -183,7 +183,7 @@ def _add_unpacked(blob: BinaryBlob, number: int, kind: int, low: int, stop: int)
     return low + size + (count - 1) * step
 
 
-def _dims(buffer: Buffer, start: int, stop: int) -> list[int]:
+def _dims(buffer: MappedFile, start: int, stop: int) -> list[int]:
     dims: list[int] = []
     for number, kind, low, high in buffer.fields(start, stop):
         if number == 1 and kind == VARINT:
@@ -211,7 +211,7 @@ def read_weights(path: Path) -> list[BinaryLayer]:
     The values of blobs are not read.
     """
     with at(str(path)):
-        buffer = Buffer(path)
+        buffer = MappedFile(path)
         layers = []
         for number, kind, low, high in buffer.fields(0, buffer.size):
             if kind == BYTES and number in (2, 100):
@@ -219,7 +219,7 @@ def read_weights(path: Path) -> list[BinaryLayer]:
         return layers
 
 
-def _layer(buffer: Buffer, start: int, stop: int, old: bool) -> BinaryLayer:
+def _layer(buffer: MappedFile, start: int, stop: int, old: bool) -> BinaryLayer:
     """Return the layer between two positions: a LayerParameter, or with `old` a V1LayerParameter or a V0 layer."""
     layer = BinaryLayer("")
     name_field, blobs_field = (4, 6) if old else (1, 7)
@@ -239,7 +239,7 @@ def _layer(buffer: Buffer, start: int, stop: int, old: bool) -> BinaryLayer:
     return layer
 
 
-def _add_blob(layer: BinaryLayer, buffer: Buffer, start: int, stop: int) -> None:
+def _add_blob(layer: BinaryLayer, buffer: MappedFile, start: int, stop: int) -> None:
     with at(f"layer '{layer.name}'"), at(f"blob {len(layer.blobs)}"):
         rule = f"the layer has more than {MAX_BLOBS} blobs, which is the limit"
         need(len(layer.blobs) < MAX_BLOBS, rule, FileError)

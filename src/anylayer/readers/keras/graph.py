@@ -124,6 +124,7 @@ def network_of(
         dialect="keras2" if version.startswith("2") else None,
         source=source,
         weights="" if isinstance(weights, NoWeights) else source,
+        weights_file=".weights.h5",
         open=building.open,
         layouts={name: "NHWC" for name in building.inputs if building.is_picture(name)},
     )

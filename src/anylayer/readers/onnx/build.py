@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,7 +26,7 @@ _FORMAT = "onnx"
 _NUMERIC = frozenset(int(n) for n in TensorProto.DataType.values()) - {TensorProto.UNDEFINED, TensorProto.STRING}
 """The data types of arrays of numbers."""
 _Kind = onnx.AttributeProto
-Values = Mapping[str, "Array | None"]
+Values = MutableMapping[str, "Array | None"]
 """The values that nodes may read, by name: the array of a constant, None for any other value."""
 
 
@@ -135,7 +135,7 @@ class _OnnxBuilder:
             for name in draft.outputs:
                 need(name not in own, f"value '{name}' is produced twice", NetworkError)
                 own[name] = None
-        values = ChainMap(own, outer)  # type: ignore[arg-type]  # it writes to its first mapping only
+        values = ChainMap(own, outer)
         nodes = []
         for draft in drafts:
             with at(layer_place(draft.name, draft.proto.op_type)):

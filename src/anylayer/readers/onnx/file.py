@@ -13,7 +13,7 @@ from typing import Any
 from anylayer.errors import FileError, at, need
 from anylayer.libraries.onnx import DecodeError, TensorProto, onnx
 from anylayer.readers._limits import MAX_ONNX_BYTES
-from anylayer.readers._protobuf import BYTES, Buffer
+from anylayer.readers._protobuf import BYTES, MappedFile
 
 _GRAPH, _INITIALIZER, _RAW_DATA = 7, 5, 9
 """Field numbers of ModelProto.graph, GraphProto.initializer and TensorProto.raw_data."""
@@ -37,14 +37,14 @@ class OnnxModel:
     """A model. Its initializers are not in `proto`."""
 
     path: Path
-    buffer: Buffer
+    buffer: MappedFile
     proto: onnx.ModelProto
     initializers: list[Initializer]
 
 
 def load(path: Path) -> OnnxModel:
     """Map a file and parse it without its large arrays. Raise FileError if it is not an ONNX model."""
-    buffer = Buffer(path)
+    buffer = MappedFile(path)
     try:
         rest, graph = _Runs(buffer), _Runs(buffer)
         initializers: list[Initializer] = []
@@ -70,7 +70,7 @@ def load(path: Path) -> OnnxModel:
 class _Runs:
     """A collection of runs of bytes of the file. `found` is true once there is one, even an empty one."""
 
-    def __init__(self, buffer: Buffer) -> None:
+    def __init__(self, buffer: MappedFile) -> None:
         self._data, self.found, self._size = buffer.data, False, 0
         self._runs: list[list[int]] = []
 
@@ -88,7 +88,7 @@ class _Runs:
         return b"".join(self._data[a:b] for a, b in self._runs)
 
 
-def _fields(buffer: Buffer, start: int, stop: int) -> Iterator[tuple[int, int, int, int, int]]:
+def _fields(buffer: MappedFile, start: int, stop: int) -> Iterator[tuple[int, int, int, int, int]]:
     """Yield each field: its number, its wire type, the start and end of its value, and the start of the field."""
     begin = start
     for number, kind, low, high in buffer.fields(start, stop):
@@ -96,7 +96,7 @@ def _fields(buffer: Buffer, start: int, stop: int) -> Iterator[tuple[int, int, i
         begin = high
 
 
-def _initializer(buffer: Buffer, start: int, stop: int) -> Initializer:
+def _initializer(buffer: MappedFile, start: int, stop: int) -> Initializer:
     """Return the initializer whose message is between two positions.
 
     Leave the bytes of a large one in the file.

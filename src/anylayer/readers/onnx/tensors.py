@@ -15,7 +15,7 @@ from anylayer.libraries.onnx import TensorProto, helper, numpy_helper, onnx
 from anylayer.network import MAX_RANK, Array, Shape
 from anylayer.readers._folder import need_in_folder
 from anylayer.readers._limits import MAX_SPARSE_VALUES
-from anylayer.readers._protobuf import Buffer
+from anylayer.readers._protobuf import MappedFile
 from anylayer.readers.onnx.file import Initializer, OnnxModel
 
 _PACKED = ("INT4", "UINT4", "FLOAT4E2M1", "INT2", "UINT2")
@@ -33,7 +33,7 @@ It is int32_data for the types that are not listed.
 
 
 @dataclass(frozen=True, slots=True)
-class _Type:
+class _ArrayType:
     """The type of an array: its shape, its dtype, and the name of its ONNX data type."""
 
     shape: Shape
@@ -41,7 +41,7 @@ class _Type:
     name: str
 
     @classmethod
-    def of(cls, proto: TensorProto) -> _Type:
+    def of(cls, proto: TensorProto) -> _ArrayType:
         dtype = tensor_dtype(proto.data_type)
         shape = tuple(int(d) for d in proto.dims)
         need(len(shape) <= MAX_RANK, f"has {len(shape)} axes; the limit is {MAX_RANK}", FileError)
@@ -73,7 +73,7 @@ class Tensors:
     def __init__(self, model: OnnxModel) -> None:
         self._model = model
         self._folder = model.path.parent
-        self._external_files: dict[Path, Buffer] = {}
+        self._external_files: dict[Path, MappedFile] = {}
 
     def array(self, proto: TensorProto, raw: tuple[int, int] | None = None) -> Array:
         """Return the values of an array. They are a view of a mapped file where possible.
@@ -82,7 +82,7 @@ class Tensors:
         FileError if the values are missing or do not match the shape.
         """
         with at(f"array '{proto.name}'" if proto.name else "an array"):
-            type_ = _Type.of(proto)
+            type_ = _ArrayType.of(proto)
             if proto.data_location == TensorProto.EXTERNAL:
                 return self._external(proto, type_)
             if raw is not None:
@@ -120,7 +120,7 @@ class Tensors:
             dense.reshape(-1)[flat] = values
             return dense
 
-    def _external(self, proto: TensorProto, type_: _Type) -> Array:
+    def _external(self, proto: TensorProto, type_: _ArrayType) -> Array:
         entries = {entry.key: entry.value for entry in proto.external_data}
         buffer = self._external_file(entries.get("location", ""))
         start = _number(entries, "offset", 0)
@@ -132,7 +132,7 @@ class Tensors:
         )
         return _view(buffer, start, start + size, type_)
 
-    def _external_file(self, location: str) -> Buffer:
+    def _external_file(self, location: str) -> MappedFile:
         """Return a mapped file of external data. Raise FileError unless it lies in the model's folder or below."""
         need(location, "its external data names no file", FileError)
         windows = PureWindowsPath(location)
@@ -146,7 +146,7 @@ class Tensors:
         need(path.is_file(), f"its external data '{location}' is not in the model's folder", FileError)
         need_in_folder(path, self._model.path, f"its external data '{location}'")
         if path not in self._external_files:
-            self._external_files[path] = Buffer(path)
+            self._external_files[path] = MappedFile(path)
         return self._external_files[path]
 
 
@@ -173,7 +173,7 @@ def tensor_dtype(number: int) -> np.dtype[Any]:
     return np.dtype(helper.tensor_dtype_to_np_dtype(number))
 
 
-def _view(buffer: Buffer, start: int, stop: int, type_: _Type) -> Array:
+def _view(buffer: MappedFile, start: int, stop: int, type_: _ArrayType) -> Array:
     """Return the bytes between two positions of a mapped file as a read-only array, without a copy if possible."""
     type_.need(type_.size, stop - start, "bytes")
     if type_.name in _PACKED:
@@ -186,12 +186,12 @@ def _view(buffer: Buffer, start: int, stop: int, type_: _Type) -> Array:
     return array
 
 
-def _unpacked(data: bytes, type_: _Type) -> Array:
+def _unpacked(data: bytes, type_: _ArrayType) -> Array:
     number = TensorProto.DataType.Value(type_.name)
     return np.asarray(numpy_helper.to_array(TensorProto(data_type=number, dims=type_.shape, raw_data=data)))
 
 
-def _contained(proto: TensorProto, type_: _Type) -> Array:
+def _contained(proto: TensorProto, type_: _ArrayType) -> Array:
     """Return the values that a TensorProto contains."""
     if proto.HasField("raw_data"):
         type_.need(type_.size, len(proto.raw_data), "bytes")

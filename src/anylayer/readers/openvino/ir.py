@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from anylayer.errors import FileError, NetworkError, at, need
+from anylayer.graph.open_sizes import SIZES, StatedSizes
 from anylayer.layer import Definition, Registry
 from anylayer.libraries.markup import Element
 from anylayer.network import Array, Network, Node, TensorType
@@ -41,7 +42,7 @@ def read_ir(root: Element, file: str, weights: BinFile, user_types: frozenset[st
     """Return the network of an IR of version 10 or 11."""
     network = Network(
         name=root.attributes.get("name", ""), format="openvino", inputs={}, nodes=[], outputs={}, source=file,
-        weights=weights.file if weights.exists else "",
+        weights=weights.file if weights.exists else "", weights_file=".bin",
     )  # fmt: skip
     reading = _IRReading(network, weights, user_types)
     for layer in read_layers(root, file):
@@ -59,7 +60,16 @@ def read_ir(root: Element, file: str, weights: BinFile, user_types: frozenset[st
             else:
                 network.nodes.append(_node(reading, layer))
     need(network.outputs, f"{file}: the network has no outputs", NetworkError)
+    network.sizes = _sizes(root)
     return network
+
+
+def _sizes(root: Element) -> StatedSizes | None:
+    """Return what anylayer's writer states about open sizes, or None where it states nothing."""
+    found: Element | None = root
+    for name in ("rt_info", *SIZES.split(".")):
+        found = found.child(name) if found is not None else None
+    return StatedSizes.from_json(found.attributes.get("value", "")) if found is not None else None
 
 
 def _declare(network: Network, port: Port) -> None:

@@ -31,7 +31,8 @@ def read_legacy(
     """
     network = Network(
         name=root.attributes.get("name", ""), format="caffe", inputs={}, nodes=[], outputs={}, dialect=_DIALECT,
-        source=file, weights=weights.file if weights.exists else "", dtype=np.dtype(np.float32),
+        source=file, weights=weights.file if weights.exists else "", weights_file=".bin",
+        dtype=np.dtype(np.float32),
     )  # fmt: skip
     known = {*Registry.of("caffe").types()}
     precision = root.attributes.get("precision", "")

@@ -21,7 +21,7 @@ from anylayer.errors import FileError, need, within
 from anylayer.network import Network
 from anylayer.readers import Option
 from anylayer.readers._limits import MAX_TEXT_BYTES
-from anylayer.readers._protobuf import Buffer
+from anylayer.readers._protobuf import MappedFile
 from anylayer.readers._recognize import describe
 from anylayer.readers._text_format import parse, read_limited
 from anylayer.readers.tensorflow.build import InlinedGraph, build, by_name, unconsumed_outputs
@@ -74,7 +74,7 @@ def read(model: Path, weights: Path | None = None, *, user_types: frozenset[str]
     with within(file):
         need(weights is None, f"the graph contains its weights; read it without the file {weights}", FileError)
         if _is_checkpoint(path):
-            buffer = Buffer(path)
+            buffer = MappedFile(path)
             meta = decode(buffer, "MetaGraphDef", 0, buffer.size)
             return build(checkpoint_graph(meta, path.with_suffix(""), file, user_types), user_types)
         record = _record(path)
@@ -96,5 +96,5 @@ def _record(path: Path) -> Record:
     need(what in _MESSAGES, f"this is {found}; expected {_BINARY}", FileError)
     if what in (_TEXT, _SAVED_TEXT):
         return from_text(parse(read_limited(path, MAX_TEXT_BYTES), str(path), raw=True), _MESSAGES[what])
-    buffer = Buffer(path)
+    buffer = MappedFile(path)
     return decode(buffer, _MESSAGES[what], 0, buffer.size)

@@ -146,7 +146,7 @@ def _ordered(graph: InlinedGraph, wanted: Iterable[str]) -> list[GraphNode]:
 def _cycle(graph: InlinedGraph, names: Sequence[str]) -> NetworkError:
     frames = [n for n in names if graph.nodes[n].op in CONTROL_FLOW]
     if frames:
-        return _no_control_flow(graph, [n for n in graph.nodes.values() if n.op in CONTROL_FLOW])
+        return _no_control_flow([n for n in graph.nodes.values() if n.op in CONTROL_FLOW])
     few = " -> ".join(f"'{n}'" for n in [*names[:5], *(["..."] if len(names) > 5 else []), names[0]])
     return NetworkError(f"the operations depend on each other in a cycle: {few}")
 
@@ -155,7 +155,7 @@ def _refuse_unsupported(graph: InlinedGraph, nodes: Sequence[GraphNode]) -> None
     """Raise NetworkError for control flow, variables without values, and quantized operations."""
     flow = [n for n in nodes if n.op in CONTROL_FLOW]
     if flow:
-        raise _no_control_flow(graph, flow)
+        raise _no_control_flow(flow)
     variables = [n for n in nodes if n.op in VARIABLES and n.name not in graph.values]
     need(
         not variables,
@@ -172,7 +172,7 @@ def _refuse_unsupported(graph: InlinedGraph, nodes: Sequence[GraphNode]) -> None
     )
 
 
-def _no_control_flow(graph: InlinedGraph, nodes: Sequence[GraphNode]) -> NetworkError:
+def _no_control_flow(nodes: Sequence[GraphNode]) -> NetworkError:
     return NetworkError(
         f"{len(nodes)} operations of control flow are not supported: {_listed(nodes)}. Freeze the graph for "
         "inference (training=False) and unroll its recurrent layers (Keras: unroll=True), or read the Keras file "

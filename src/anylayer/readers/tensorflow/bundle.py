@@ -17,7 +17,7 @@ from anylayer.errors import FileError, at, need
 from anylayer.network import Array
 from anylayer.readers._folder import need_in_folder
 from anylayer.readers._limits import MAX_CHECKPOINT_KEYS, MAX_CHECKPOINT_SHARDS
-from anylayer.readers._protobuf import Buffer
+from anylayer.readers._protobuf import MappedFile
 from anylayer.readers.tensorflow.messages import Record, decode
 from anylayer.readers.tensorflow.tensors import READABLE, dtype_name, from_bytes, static_shape
 
@@ -44,7 +44,7 @@ class Bundle:
         )
         need_in_folder(self._index, self._model, f"its table of variables {self._index.name}")
         with at(self._index.name):
-            buffer = Buffer(self._index)
+            buffer = MappedFile(self._index)
             self._entries: dict[bytes, Record] = {}
             self.shards = 1
             for key, start, stop in _table(buffer):
@@ -62,7 +62,7 @@ class Bundle:
                     self.shards = header.last("num_shards", 1)
             rule = f"it claims {self.shards} shards, expected 1 to {MAX_CHECKPOINT_SHARDS}"
             need(0 < self.shards <= MAX_CHECKPOINT_SHARDS, rule, FileError)
-        self._files: dict[int, Buffer] = {}
+        self._files: dict[int, MappedFile] = {}
 
     def __contains__(self, key: str) -> bool:
         return key.encode() in self._entries
@@ -85,17 +85,17 @@ class Bundle:
             raw = np.frombuffer(buffer.data, np.uint8, size, start)
             return from_bytes(raw, dtype, shape)
 
-    def _shard(self, number: int) -> Buffer:
+    def _shard(self, number: int) -> MappedFile:
         need(0 <= number < self.shards, f"the tensor is in shard {number}, but there are {self.shards}", FileError)
         if number not in self._files:
             path = Path(f"{self.prefix}.data-{number:05d}-of-{self.shards:05d}")
             need(path.is_file(), f"the tensor is in {path.name}, which is missing", FileError)
             need_in_folder(path, self._model, f"the tensor is in {path.name}, which")
-            self._files[number] = Buffer(path)
+            self._files[number] = MappedFile(path)
         return self._files[number]
 
 
-def _table(buffer: Buffer) -> Iterator[tuple[bytes, int, int]]:
+def _table(buffer: MappedFile) -> Iterator[tuple[bytes, int, int]]:
     """Yield every entry of the table: its key, and the start and end of its value."""
     size = buffer.size
     need(
@@ -110,7 +110,7 @@ def _table(buffer: Buffer) -> Iterator[tuple[bytes, int, int]]:
         yield from _block(buffer, *block)
 
 
-def _handle(buffer: Buffer, position: int, end: int) -> tuple[tuple[int, int], int]:
+def _handle(buffer: MappedFile, position: int, end: int) -> tuple[tuple[int, int], int]:
     """Return the start and the length of the block that a handle locates, and the position after the handle."""
     start, position = buffer.varint(position, end)
     length, position = buffer.varint(position, end)
@@ -122,7 +122,7 @@ def _handle(buffer: Buffer, position: int, end: int) -> tuple[tuple[int, int], i
     return (start, length), position
 
 
-def _block(buffer: Buffer, start: int, length: int) -> Iterator[tuple[bytes, int, int]]:
+def _block(buffer: MappedFile, start: int, length: int) -> Iterator[tuple[bytes, int, int]]:
     """Yield the entries of a block: the key, and the start and end of the value."""
     need(buffer.data[start + length] == 0, "its blocks are compressed, which is not supported", FileError)
     restarts = int.from_bytes(buffer.data[start + length - 4 : start + length], "little")

@@ -16,7 +16,7 @@ import numpy as np
 from anylayer.errors import FileError, need
 from anylayer.network import Array, Flag, Word, as_written
 from anylayer.readers._limits import MAX_FIELD_PIECES, MAX_GRAPH_NESTING
-from anylayer.readers._protobuf import BYTES, FIXED32, FIXED64, VARINT, Buffer, signed
+from anylayer.readers._protobuf import BYTES, FIXED32, FIXED64, VARINT, MappedFile, signed
 from anylayer.readers._tree import Block, Entry, shown
 
 T = TypeVar("T")
@@ -146,7 +146,7 @@ class Record:
 # --------------------------------------------------------------------- binary
 
 
-def decode(buffer: Buffer, message: str, start: int, stop: int, depth: int = 0) -> Record:
+def decode(buffer: MappedFile, message: str, start: int, stop: int, depth: int = 0) -> Record:
     """Return the message of the named type between two positions. Packed numbers are views of the mapped file.
 
     Unknown fields are skipped. Raise FileError for a damaged message.
@@ -169,7 +169,9 @@ def decode(buffer: Buffer, message: str, start: int, stop: int, depth: int = 0) 
     return Record(message, found)
 
 
-def _value(buffer: Buffer, message: str, name: str, kind: str, wire: int, low: int, high: int, depth: int) -> Any:
+def _value(
+    buffer: MappedFile, message: str, name: str, kind: str, wire: int, low: int, high: int, depth: int
+) -> Any:
     if kind in _PACKED:
         single = {"floats": FIXED32, "doubles": FIXED64, "varints": VARINT}[kind]
         if wire not in (BYTES, single):

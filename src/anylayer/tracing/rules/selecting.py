@@ -29,7 +29,6 @@ from anylayer.tracing.rules.concatenation import array_like
 from anylayer.tracing.rules.writing import converted
 
 _NONE: Any = np._NoValue
-_clip_ufunc = np._core.umath.clip  # type: ignore[attr-defined]  # absent from NumPy's types
 
 
 @implements(np.where)
@@ -85,7 +84,7 @@ def clip(
         return elementwise(np.minimum, (a, high), **kwargs)
     if high is None:
         return elementwise(np.maximum, (a, low), **kwargs)
-    return elementwise(_clip_ufunc, (a, low, high), **kwargs)
+    return elementwise(ufuncs.CLIP, (a, low, high), **kwargs)
 
 
 def _first_given(a: Any, b: Any) -> Any:

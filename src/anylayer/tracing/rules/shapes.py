@@ -17,6 +17,7 @@ from anylayer.tracing.array import UNKNOWN_SIZE, TracedArray, copy_of, require_s
 from anylayer.tracing.dispatch import implements
 from anylayer.tracing.primitives import AxisArg, is_constant
 from anylayer.tracing.rules.indexing import basic_view
+from anylayer.tracing.size_arithmetic import size_list
 
 _REVERSE = slice(None, None, -1)
 
@@ -39,8 +40,8 @@ def _target_shape(x: TracedArray, shape: Any) -> tuple[Any, ...]:
     if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)):
         sizes = tuple(sizes[0])
     if type(shape) is TracedArray or isinstance(shape, np.ndarray):
-        sizes = tuple(np.asarray(shape).reshape(-1))
-    sizes = tuple(d if isinstance(d, Dim) else d.__index__() for d in sizes)
+        sizes = tuple(size_list(shape) or np.asarray(shape).reshape(-1))
+    sizes = tuple(d if isinstance(d, Dim) else _size(d) for d in sizes)
     free = [i for i, d in enumerate(sizes) if not isinstance(d, Dim) and d == -1]
     if len(free) > 1:
         raise ValueError("can only specify one unknown dimension")
@@ -59,6 +60,12 @@ def _target_shape(x: TracedArray, shape: Any) -> tuple[Any, ...]:
         return sizes
     rest = left[0].times(have // fixed) if left else have // fixed
     return (*sizes[: free[0]], rest, *sizes[free[0] + 1 :])
+
+
+def _size(x: Any) -> int:
+    """Return a size as a number, or as the symbolic size that a traced array of no axes holds."""
+    found = size_list(x)
+    return x.__index__() if found is None else found[0]
 
 
 def _shown(sizes: Sequence[Any]) -> str:
@@ -203,7 +210,8 @@ def _broadcast_view(x: Array, shape: tuple[Any, ...]) -> Array:
 def broadcast_to(array: Array, shape: Any, subok: bool = False) -> Array:
     if isinstance(shape, (int, np.integer)):
         shape = (shape,)
-    shape = tuple(d if isinstance(d, Dim) else d.__index__() for d in shape)
+    sizes = size_list(shape)
+    shape = tuple(d if isinstance(d, Dim) else _size(d) for d in (shape if sizes is None else sizes))
     if broadcast(array.shape, shape) != shape:
         raise ValueError(f"operands could not be broadcast together with remapped shapes {array.shape} -> {shape}")
     return _broadcast_view(array, shape)

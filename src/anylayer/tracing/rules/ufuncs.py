@@ -27,7 +27,10 @@ def _if_available(name: str) -> Any:
 
 
 def _widened(rule: TracingRule) -> TracingRule:
-    """Return a rule that computes in the engines' dtype and casts the result to the dtype of the first input."""
+    """Return a rule that computes in the engines' dtype and casts the result to the dtype of the first input.
+
+    So float16 is computed in float32 and rounded once, as NumPy does.
+    """
 
     @wraps(rule)
     def wide(*xs: Any) -> Any:
@@ -176,30 +179,26 @@ def _reciprocal(x: Array) -> Any:
 
 
 @ufunc_rule(np.cbrt)
+@_widened
 def _cbrt(x: Array) -> Any:
     return np.sign(x) * np.power(np.abs(x), x.dtype.type(1 / 3))
 
 
 def _scaled_by(factor: float) -> TracingRule:
-    """Return a rule that multiplies by a constant. It computes float16 in float32, as NumPy does."""
-
-    def scaled(x: Any) -> Any:
-        if x.dtype == np.float16:
-            return cast(cast(x, np.float32) * np.float32(factor), np.float16)
-        return x * x.dtype.type(factor)
-
-    return scaled
+    """Return a rule that multiplies by a constant."""
+    return _widened(lambda x: x * x.dtype.type(factor))
 
 
 ufunc_rule(np.deg2rad, np.radians)(_scaled_by(math.pi / 180))
 ufunc_rule(np.rad2deg, np.degrees)(_scaled_by(180 / math.pi))
-ufunc_rule(np.log2)(lambda x: np.log(x) * x.dtype.type(1 / math.log(2)))
-ufunc_rule(np.log10)(lambda x: np.log(x) * x.dtype.type(1 / math.log(10)))
-ufunc_rule(np.exp2)(lambda x: np.power(x.dtype.type(2), x))
-ufunc_rule(np.expm1)(lambda x: np.tanh(x / 2) * (np.exp(x) + 1))
+ufunc_rule(np.log2)(_widened(lambda x: np.log(x) * x.dtype.type(1 / math.log(2))))
+ufunc_rule(np.log10)(_widened(lambda x: np.log(x) * x.dtype.type(1 / math.log(10))))
+ufunc_rule(np.exp2)(_widened(lambda x: np.power(x.dtype.type(2), x)))
+ufunc_rule(np.expm1)(_widened(lambda x: np.tanh(x / 2) * (np.exp(x) + 1)))
 
 
 @ufunc_rule(np.log1p)
+@_widened
 def _log1p(x: Array) -> Array:
     u = x + 1
     d = u - 1
@@ -368,7 +367,11 @@ ufunc_rule(np.fmax)(_ignoring_nan(np.maximum))
 ufunc_rule(np.fmin)(_ignoring_nan(np.minimum))
 
 
-@ufunc_rule(np._core.umath.clip)  # type: ignore[attr-defined]  # absent from NumPy's types
+CLIP: np.ufunc = np._core.umath.clip  # type: ignore[attr-defined]  # absent from NumPy's types
+"""The ufunc that np.clip calls."""
+
+
+@ufunc_rule(CLIP)
 def _clip(x: Array, low: Array, high: Array) -> Any:
     if x.dtype in NATIVE and is_constant(low) and is_constant(high) and low.ndim == high.ndim == 0 and low <= high:
         return record("Clip", [x, low, high], x.shape, x.dtype)
@@ -385,6 +388,7 @@ def _hypot(a: Array, b: Array) -> Any:
 
 
 @ufunc_rule(np.arctan2)
+@_widened
 def _arctan2(y: Array, x: Array) -> Array:
     number = y.dtype.type
     flat = x == 0
@@ -400,11 +404,13 @@ def _distance(a: Array, b: Array) -> Array:
 
 
 @ufunc_rule(np.logaddexp)
+@_widened
 def _logaddexp(a: Array, b: Array) -> Array:
     return np.maximum(a, b) + np.log1p(np.exp(-_distance(a, b)))
 
 
 @ufunc_rule(np.logaddexp2)
+@_widened
 def _logaddexp2(a: Array, b: Array) -> Any:
     return np.maximum(a, b) + np.log2(1 + np.exp2(-_distance(a, b)))
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from anylayer.errors import FileError, at, need
 from anylayer.layer import Enum, Field
+from anylayer.libraries.varint import varint
 from anylayer.network import Array
 from anylayer.writers.caffe.field_types import Fields, as_list
 from anylayer.writers.caffe.layers import CaffeLayer, CaffeNet
@@ -34,7 +35,7 @@ def write_caffemodel(net: CaffeNet, handle: BinaryIO) -> None:
     _, fields = net.fields()
     head = encode(net.values(), NET_FIELDS)
     whole = net.dialect.name == "opencv"
-    layers = [_Layer(x, declared, whole_shapes=whole) for x, declared in zip(net.layers, fields)]
+    layers = [_LayerBytes(x, declared, whole_shapes=whole) for x, declared in zip(net.layers, fields)]
     total = len(head) + sum(len(tag(_LAYER, _BYTES)) + len(varint(x.size)) + x.size for x in layers)
     need(
         total <= MAX_BYTES,
@@ -49,7 +50,7 @@ def write_caffemodel(net: CaffeNet, handle: BinaryIO) -> None:
             handle.write(part)
 
 
-class _Layer:
+class _LayerBytes:
     """A layer's bytes. Their number, `size`, is known before the weights are read."""
 
     def __init__(self, layer: CaffeLayer, fields: Fields, *, whole_shapes: bool = False) -> None:
@@ -79,7 +80,7 @@ class _Layer:
 
 
 def _blob_head(blob: Array) -> bytes:
-    """Return the bytes of a blob in its layer up to its elements: tag, length and shape."""
+    """Return the bytes that precede the elements of a blob in its layer: tag, length and shape."""
     dims = b"".join(varint(d) for d in blob.shape)
     shape = (tag(1, _BYTES) + varint(len(dims)) + dims) if blob.shape else b""
     head = tag(7, _BYTES) + varint(len(shape)) + shape
@@ -147,14 +148,3 @@ def _encode_value(value: Any, declared: Field) -> bytes:
 def tag(number: int, wire_type: int) -> bytes:
     """Return the tag before a value: field number and wire type."""
     return varint(number << 3 | wire_type)
-
-
-def varint(value: int) -> bytes:
-    """Return an integer as a varint: 7 bits per byte, a negative one in ten bytes."""
-    value &= 0xFFFFFFFFFFFFFFFF
-    out = bytearray()
-    while value >= 0x80:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)

@@ -271,7 +271,7 @@ def require_readable(node: Node) -> None:
     seen: dict[str, str] = {}
     for message, values in node.params.items():
         if not isinstance(values, Mapping):
-            _require_text(node, message, values, "a layer")
+            _require_text(node, message, values)
         elif set(values) <= FIELDS.get(message, frozenset()):
             _require_unique(node, message, values, seen)
         else:
@@ -285,7 +285,7 @@ def _require_text_fields(node: Node, message: str, values: Mapping[str, Any], se
         if isinstance(value, Mapping):
             _require_text_fields(node, f"{message}.{name}", value, seen)
         else:
-            _require_text(node, f"{message}.{name}", value, message)
+            _require_text(node, f"{message}.{name}", value)
 
 
 def _require_unique(node: Node, message: str, values: Mapping[str, Any], seen: dict[str, str]) -> None:
@@ -301,7 +301,7 @@ def _require_unique(node: Node, message: str, values: Mapping[str, Any], seen: d
         seen[name] = message
 
 
-def _require_text(node: Node, name: str, value: Any, where: str) -> None:
+def _require_text(node: Node, name: str, value: Any) -> None:
     if isinstance(value, (list, tuple)):
         _refuse(node, f"field '{name}' has {len(value)} values, and the class gets only one")
     if type(value) is str:

@@ -1,8 +1,8 @@
 """Deferred views: a value described as a blob and the steps that compute the value from it.
 
 Reshape, Transpose, Pad and products with a constant matrix along one axis are not written as layers at once. The
-layer that consumes the value may do their work: an inner product absorbs the order in which a map was flattened
-into its weights, a convolution takes over the padding. Steps that no consumer takes over become layers; see
+layer that consumes the value may do their work: an inner product folds the order in which a map was flattened into
+its weights, a convolution folds the padding into its own. Steps that no consumer folds become layers; see
 materialize.py.
 """
 

@@ -158,7 +158,7 @@ def _undilated(weights: Array, windows: Window) -> tuple[Array, Window]:
 
 
 class _PooledAxis(NamedTuple):
-    """One way for Caffe to pool an axis: its pad, the index of the first window that is wanted, the number of
+    """A way in which Caffe can pool an axis: its pad, the index of the first window that is wanted, the number of
     windows that Caffe computes, and for each wanted window the factor that its mean must be multiplied with."""
 
     pad: int

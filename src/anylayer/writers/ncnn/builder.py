@@ -191,7 +191,8 @@ def shape_params(shape: Shape) -> dict[int, int]:
 
 
 NcnnLowering = Callable[[NcnnBuilder, Op], "list[str]"]
-"""Adds the layers of one operator and returns the blobs of its outputs; "" for one that is set already."""
+"""A function that adds the layers of one operator and returns the blobs of its outputs. "" stands for an output
+whose blob the function has entered itself."""
 
 
 def lower_graph(graph: Graph, lowerings: Mapping[str, NcnnLowering]) -> NcnnModel:

@@ -1,8 +1,9 @@
-"""Write ONNX: models in memory for engines (to_onnx), and .onnx files (write)."""
+"""Write ONNX: models in memory for engines (to_onnx, to_half), and .onnx files (write)."""
 
 from __future__ import annotations
 
 from anylayer.writers.onnx.files import OPTIONS, RUNS, SUFFIXES, WHAT, write
+from anylayer.writers.onnx.half import to_half
 from anylayer.writers.onnx.model import to_onnx
 
-__all__ = ["OPTIONS", "RUNS", "SUFFIXES", "WHAT", "to_onnx", "write"]
+__all__ = ["OPTIONS", "RUNS", "SUFFIXES", "WHAT", "to_half", "to_onnx", "write"]

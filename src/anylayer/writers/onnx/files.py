@@ -183,7 +183,8 @@ def _constants(graph: Graph) -> Iterator[Value]:
 
 
 class _WeightsFile:
-    """The second file. Called with a constant, it writes it once and returns the file's name and the offset.
+    """The file of weights beside a model. A call writes a constant once, and returns the file's name and the
+    offset.
 
     It returns None for a small constant, which stays in the model.
     """

@@ -338,7 +338,8 @@ def _input_names(o: Op) -> list[str]:
 
 
 def titles(graph: Graph) -> list[str]:
-    """Return unique names for the operators: the network's node, and for further operators of it node/operator."""
+    """Return unique names for the operators: the name of the network's node, and "node/operator" for its further
+    operators."""
     used: set[str] = set()
     names = []
     for o in graph.ops:

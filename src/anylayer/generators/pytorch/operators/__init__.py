@@ -16,7 +16,7 @@ HANDLERS: Table[str, Handler] = Table()
 """The function of each operator."""
 
 UNREAD: Table[str, tuple[int, ...]] = Table()
-"""The inputs that the code of an operator does not read, because the shape of the output tells enough."""
+"""The inputs that the code of an operator does not read, because the shape of the output determines them."""
 
 
 def writes(*ops: str, unread: tuple[int, ...] = ()) -> Callable[[Handler], Handler]:

@@ -61,7 +61,8 @@ def _expand(code: Code, op: Op) -> str:
 
 @writes("Tile", unread=(1,))
 def _tile(code: Code, op: Op) -> str:
-    """Repeat each axis as often as the shapes tell; sizes that depend on data cannot tell it."""
+    """Repeat each axis by the ratio of the output's size to the input's, which sizes that depend on data do not
+    give."""
     x, y = first(op), op.outputs[0]
     counts = integers(op.inputs[1])
     if counts is None:
@@ -183,7 +184,7 @@ def padded(x: str, amounts: Sequence[tuple[int, int]], value: str = "0.0") -> st
     return f"F.pad({x}, {in_tuple(flat)}{'' if value in ('0.0', '0') else f', value={value}'})"
 
 
-def _selected(code: Code, op: Op, amounts: Sequence[tuple[int, int]], mode: str) -> str:
+def _selected(code: Code, op: Op, amounts: Sequence[tuple[int, int]], mode: Any) -> str:
     """Pad by an index per axis."""
     text = code.tensor(first(op))
     for axis, (begin, end) in enumerate(amounts):
@@ -192,7 +193,7 @@ def _selected(code: Code, op: Op, amounts: Sequence[tuple[int, int]], mode: str)
         size = first(op).shape[axis]
         require(is_static([size]), "a Pad of a dynamic axis that repeats elements")
         before, after = max(begin, 0), max(end, 0)
-        cells = np.pad(np.arange(size)[max(-begin, 0) : size - max(-end, 0)], (before, after), mode)  # type: ignore[call-overload]  # `mode` is a str
+        cells = np.pad(np.arange(size)[max(-begin, 0) : size - max(-end, 0)], (before, after), mode)
         text = f"{text}.index_select({axis}, {code.array(cells, 'indices')})"
     return text
 

@@ -12,7 +12,8 @@ from anylayer.graph import Op
 from anylayer.network import Array
 
 _GATES = {"LSTM": (0, 2, 3, 1), "GRU": (1, 0, 2), "RNN": (0,)}
-"""The place in ONNX's order of each gate of torch's: LSTM i, f, g, o of i, o, f, c; GRU r, z, n of z, r, h."""
+"""The index in ONNX's order of each gate, in torch's order: LSTM i, f, g, o of i, o, f, c; GRU r, z, n of z, r,
+h."""
 _FUNCTIONS = {"LSTM": ["Sigmoid", "Tanh", "Tanh"], "GRU": ["Sigmoid", "Tanh"], "RNN": ["Tanh"]}
 
 

@@ -16,6 +16,7 @@
 #ifndef ANYLAYER_ABI_H
 #define ANYLAYER_ABI_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -170,8 +171,18 @@ typedef struct anylayer_shapes {
   const anylayer_shape *const *internals;
 } anylayer_shapes;
 
+/* The threads of the program that calls a layer. `run` calls part(given, i) for each i of 0 .. parts - 1, and returns 1
+ * when all have returned. It returns 0 where it has called none. */
+typedef struct anylayer_host {
+  uint32_t struct_size;
+  uint32_t reserved;
+  void *context;
+  int32_t (*run)(void *context, uint64_t parts, void (*part)(void *given, size_t i), void *given);
+} anylayer_host;
+
 /* The arrays of one call. `threads` is the number of threads that forward should use at most, 0 for its own choice.
- * The contents of outputs and internals are undefined before the call. */
+ * The contents of outputs and internals are undefined before the call. `host` is NULL where the caller has no threads
+ * to lend. */
 typedef struct anylayer_call {
   uint32_t struct_size;
   uint32_t threads;
@@ -182,6 +193,7 @@ typedef struct anylayer_call {
   const anylayer_tensor *const *inputs;
   const anylayer_tensor *const *outputs;
   const anylayer_tensor *const *internals;
+  const anylayer_host *host;
 } anylayer_call;
 
 /* A layer type. The functions are called in this order, and one instance serves one set of input shapes:
@@ -207,7 +219,7 @@ typedef struct anylayer_type {
   anylayer_status (*forward)(void *instance, const anylayer_call *call, anylayer_message *message);
 } anylayer_type;
 
-/* A layer inside a graph of ONNX Runtime: what its custom operator calls, see detail/onnxruntime.hpp. `call` has the
+/* A layer inside the graph of an engine: what the engine's operator calls, see detail/embedded.hpp. `call` has the
  * types and sizes of the arrays in the network, without data. `direct` 1 says that forward may be called with them;
  * anylayer sets it after it has checked the first call. Until then, and for a layer whose arrays must be converted,
  * `report` computes the outputs. It also takes the message of a call of forward that did not succeed (`text`, then

@@ -16,6 +16,8 @@
 #include <unistd.h>
 #endif
 
+#include "abi.h"
+
 #if defined(__GNUC__)
 #pragma GCC visibility push(hidden)
 #endif
@@ -29,24 +31,18 @@ constexpr int kPartsPerThread = 4;
 inline thread_local int wanted_threads = 0;
 inline thread_local bool inside_parallel = false;
 
-// The threads of the program that calls a layer: `run` calls part(given, i) for i of 0 .. parts - 1. It returns false
-// where it has called none.
-struct Host {
-  void* context;
-  bool (*run)(void* context, std::size_t parts, void (*part)(void*, std::size_t), void* given);
-};
-inline thread_local const Host* host = nullptr;
+inline thread_local const anylayer_host* host = nullptr;
 
 // Has loops of this thread run in a host's threads, until the end of the scope.
 class HostScope {
  public:
-  explicit HostScope(const Host* given) : before_(host) { host = given; }
+  explicit HostScope(const anylayer_host* given) : before_(host) { host = given; }
   ~HostScope() { host = before_; }
   HostScope(const HostScope&) = delete;
   HostScope& operator=(const HostScope&) = delete;
 
  private:
-  const Host* before_;
+  const anylayer_host* before_;
 };
 
 // A loop in the threads of a host.
@@ -200,7 +196,7 @@ void parallel_for(int64_t count, int64_t grain, Body body) {
   if (detail::host) {
     const std::function<void(int64_t, int64_t)> function(std::ref(body));
     detail::HostLoop loop{function, count, parts, {}, nullptr};
-    if (detail::host->run(detail::host->context, static_cast<std::size_t>(parts), detail::HostLoop::part, &loop)) {
+    if (detail::host->run(detail::host->context, static_cast<uint64_t>(parts), detail::HostLoop::part, &loop)) {
       if (loop.error) std::rethrow_exception(loop.error);
       return;
     }

@@ -184,6 +184,8 @@ inline anylayer_status forward(void* instance, const anylayer_call* call, anylay
     std::unique_lock<std::recursive_mutex> lock(turn, std::defer_lock);
     if (!self.reentrant) lock.lock();
     wanted_threads = static_cast<int>(call->threads);
+    const bool has_host = call->struct_size >= offsetof(anylayer_call, host) + sizeof call->host;
+    HostScope scope(has_host ? call->host : nullptr);
     const Tensors inputs(call->inputs, call->input_count), outputs(call->outputs, call->output_count),
         internals(call->internals, call->internal_count);
     if (self.selected) {

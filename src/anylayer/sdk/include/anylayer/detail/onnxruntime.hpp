@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <new>
 
+#include "embedded.hpp"
 #include "onnxruntime_api.hpp"
 
 #if defined(__GNUC__)
@@ -20,68 +21,21 @@ namespace onnxruntime {
 using namespace onnxruntime_api;
 using onnxruntime_api::Status;
 
-// The arrays of one call.
-struct Frame {
-  std::vector<anylayer_tensor> inputs, outputs, internals;
-  std::vector<const anylayer_tensor*> pointers;
-  std::vector<void*> addresses;
-  std::vector<std::unique_ptr<float[]>> memory;
-  anylayer_call call;
-
-  explicit Frame(const anylayer_call& from) : call(from) {
-    take(from.inputs, from.input_count, inputs);
-    take(from.outputs, from.output_count, outputs);
-    take(from.internals, from.internal_count, internals);
-    for (anylayer_tensor& tensor : internals) {
-      int64_t count = 1;
-      for (int32_t k = 0; k < tensor.rank; ++k) count *= tensor.sizes[k];
-      memory.emplace_back(new float[count]);
-      tensor.data = memory.back().get();
-    }
-    for (auto* part : {&inputs, &outputs, &internals})
-      for (const anylayer_tensor& tensor : *part) pointers.push_back(&tensor);
-    addresses.resize(inputs.size() + outputs.size());
-    call.inputs = pointers.data();
-    call.outputs = call.inputs + inputs.size();
-    call.internals = call.outputs + outputs.size();
-  }
-
- private:
-  static void take(const anylayer_tensor* const* from, uint32_t count, std::vector<anylayer_tensor>& to) {
-    for (uint32_t i = 0; i < count; ++i) to.push_back(*from[i]);
-  }
-};
-
-// A node of a session. Several threads may compute it.
+// A node of a session.
 class Kernel {
  public:
-  explicit Kernel(const anylayer_embedded* embedded) : embedded_(embedded) {}
+  explicit Kernel(const anylayer_embedded* embedded) : layer_(embedded) {}
 
   Status compute(void* context) {
-    std::unique_ptr<Frame> frame = taken();
+    std::unique_ptr<Frame> frame = layer_.take();
     Status status = bind(context, *frame);
     if (!status) status = run(context, *frame);
-    std::lock_guard<std::mutex> lock(mutex_);
-    free_.push_back(std::move(frame));
+    layer_.give_back(std::move(frame));
     return status;
   }
 
  private:
-  const anylayer_embedded* embedded_;
-  std::mutex mutex_;
-  std::vector<std::unique_ptr<Frame>> free_;
-
-  std::unique_ptr<Frame> taken() {
-    {
-      std::lock_guard<std::mutex> lock(mutex_);
-      if (!free_.empty()) {
-        std::unique_ptr<Frame> found = std::move(free_.back());
-        free_.pop_back();
-        return found;
-      }
-    }
-    return std::make_unique<Frame>(*embedded_->call);
-  }
+  EmbeddedLayer layer_;
 
   static Status bind(void* context, Frame& frame) {
     void** address = frame.addresses.data();
@@ -89,39 +43,30 @@ class Kernel {
       void* value = nullptr;
       if (Status bad = call(kInput, static_cast<const void*>(context), i, &value)) return bad;
       if (Status bad = call(kMutableData, value, address)) return bad;
-      frame.inputs[i].data = *address;
     }
     for (std::size_t i = 0; i < frame.outputs.size(); ++i, ++address) {
       void* value = nullptr;
-      anylayer_tensor& tensor = frame.outputs[i];
+      const anylayer_tensor& tensor = frame.outputs[i];
       if (Status bad = call(kOutput, context, i, tensor.sizes, static_cast<std::size_t>(tensor.rank), &value))
         return bad;
       if (Status bad = call(kMutableData, value, address)) return bad;
-      tensor.data = *address;
     }
     return nullptr;
   }
 
-  Status run(void* context, Frame& frame) {
-    char text[1024] = "";
-    uint64_t number;
-    if (*const_cast<const volatile uint32_t*>(&embedded_->direct)) {
-      anylayer_message message{sizeof(anylayer_message), sizeof text, text};
-      const Host host{context, parallel};
-      HostScope scope(&host);
-      if (embedded_->forward(embedded_->instance, &frame.call, &message) == ANYLAYER_OK) return nullptr;
-      number = embedded_->report(nullptr, nullptr, text);
-    } else {
-      number = embedded_->report(frame.addresses.data(), frame.addresses.data() + frame.inputs.size(), nullptr);
-      if (!number) return nullptr;
-    }
+  Status run(void* context, Frame& frame) const {
+    const anylayer_host host{sizeof(anylayer_host), 0, context, parallel};
+    const uint64_t number = layer_.run(frame, host);
+    if (!number) return nullptr;
+    char text[64];
     std::snprintf(text, sizeof text, "anylayer error %llu.", static_cast<unsigned long long>(number));
     return error(text);
   }
 
   // Run the parts of a loop in the engine's threads.
-  static bool parallel(void* context, std::size_t parts, void (*part)(void*, std::size_t), void* given) {
-    return !call(kParallelFor, static_cast<const void*>(context), part, parts, std::size_t{0}, given);
+  static int32_t parallel(void* context, uint64_t parts, void (*part)(void*, std::size_t), void* given) {
+    return !call(kParallelFor, static_cast<const void*>(context), part, static_cast<std::size_t>(parts),
+                 std::size_t{0}, given);
   }
 };
 

@@ -30,8 +30,10 @@ enum Slot {
   kSizes = 62,
   kTypeAndShape = 65,
   kAttribute = 86,
+  kText = 87,
   kInput = 90,
   kOutput = 91,
+  kReleaseStatus = 93,
   kReleaseTypeAndShape = 99,
   kParallelFor = 274
 };
@@ -43,6 +45,8 @@ template <typename... Given>
 Status call(Slot slot, Given... given) {
   return reinterpret_cast<Status (*)(Given...)>(table[slot])(given...);
 }
+
+inline void release(Status status) { reinterpret_cast<void (*)(Status)>(table[kReleaseStatus])(status); }
 
 inline Status error(const char* text) { return call(kCreateStatus, 1, text); }
 

@@ -1,0 +1,123 @@
+"""Cut a plan of one graph into several, which different engines may run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from anylayer.compile.plan import GraphStep, Plan, Step, concatenated
+from anylayer.graph.facts import multiply_adds
+from anylayer.graph.sizes import is_static
+from anylayer.source import TracedNode
+
+_MAX_SELECTIONS = 2
+"""Around so many nodes that select boxes or values a network is cut."""
+_SELECTIONS = ("NonMaxSuppression", "TopK")
+
+
+@dataclass(frozen=True, slots=True)
+class EnginePart:
+    """The nodes of a plan that an engine runs, as their indices in `Plan.nodes`."""
+
+    engine: str
+    nodes: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """Consecutive nodes of a plan, as their indices in `Plan.nodes`.
+
+    `heavy` says whether layers with weights are among them. `selects` says whether a node selects boxes or values.
+    """
+
+    nodes: tuple[int, ...]
+    heavy: bool
+    selects: bool
+
+
+def segments(plan: Plan) -> list[Segment]:
+    """Return the nodes of a plan's one graph as consecutive segments, between which it may be cut.
+
+    The cuts are before the nodes that no layer with weights depends on, and around nodes that select boxes or
+    values and that layers with weights depend on. No value between two segments has a size that depends on data.
+    The list is empty where the plan has other steps.
+    """
+    if not _is_graph(plan):
+        return []
+    work = {i: multiply_adds(t.body.ops) for i, t in enumerate(plan.nodes) if t.body is not None}
+    order, tail = _in_order(plan.nodes, work)
+    selecting = [k for k, i in enumerate(order[:tail]) if _selects(plan.nodes[i])]
+    places = {place for k in selecting[:_MAX_SELECTIONS] for place in (k, k + 1)} | {tail}
+    open_ = _places_of_dynamic_sizes(plan, order)
+    kept = [0, *sorted(p for p in places - open_ if 0 < p < len(order)), len(order)]
+    return [
+        Segment(nodes, any(work[i] for i in nodes), any(_selects(plan.nodes[i]) for i in nodes))
+        for nodes in (tuple(order[a:b]) for a, b in pairwise(kept))
+    ]
+
+
+def with_parts(plan: Plan, parts: Sequence[EnginePart]) -> Plan:
+    """Return a plan of one graph with one graph per part, each for the part's engine.
+
+    parts: in computing order. The plan is returned as it is where it has other steps, or layers with operators
+    that are in no part, which the same network may have at other sizes.
+    """
+    nodes = {i for part in parts for i in part.nodes}
+    if not _is_graph(plan) or any(t.body is not None and i not in nodes for i, t in enumerate(plan.nodes)):
+        return plan
+    groups = [[plan.nodes[i] for i in part.nodes] for part in parts]
+    steps: list[Step] = []
+    for k, (part, group) in enumerate(zip(parts, groups)):
+        wanted = set(plan.outputs.values()).union(*(t.node.inputs for later in groups[k + 1 :] for t in later))
+        step = concatenated(group, wanted, plan.constants)
+        if step.outputs:
+            steps.append(replace(step, engine=part.engine))
+    return replace(plan, steps=steps)
+
+
+def engine_layers(plan: Plan) -> list[tuple[str, list[str]]]:
+    """Return (engine, names of its layers) for each graph of a plan that names its engine, in computing order."""
+    steps = [step for step in plan.steps if isinstance(step, GraphStep) and step.engine]
+    return [(step.engine, [*dict.fromkeys(o.scope for o in step.graph.ops)]) for step in steps]
+
+
+def whole(plan: Plan) -> Plan:
+    """Return a plan whose graphs name engines as a plan of one graph; others as they are."""
+    if not any(isinstance(step, GraphStep) and step.engine for step in plan.steps):
+        return plan
+    nodes = [t for t in plan.nodes if t.body is not None]
+    return replace(plan, steps=[concatenated(nodes, set(plan.outputs.values()), plan.constants)])
+
+
+def _is_graph(plan: Plan) -> bool:
+    return len(plan.steps) == 1 and isinstance(plan.steps[0], GraphStep)
+
+
+def _in_order(nodes: Sequence[TracedNode], work: dict[int, int]) -> tuple[list[int], int]:
+    """Return the nodes with operators, those that no layer with weights depends on last, and how many are not
+    among these."""
+    needed: set[str] = set()
+    before: set[int] = set()
+    for i in sorted(work, reverse=True):
+        if work[i] or needed.intersection(nodes[i].node.outputs):
+            before.add(i)
+            needed.update(nodes[i].node.inputs)
+    return [*sorted(before), *sorted(work.keys() - before)], len(before)
+
+
+def _places_of_dynamic_sizes(plan: Plan, order: Sequence[int]) -> set[int]:
+    """Return the places in the order where a cut would pass on a value whose size depends on data."""
+    last: dict[str, int] = {}
+    for k, i in enumerate(order):
+        last.update(dict.fromkeys(plan.nodes[i].node.inputs, k))
+    found: set[int] = set()
+    for k, i in enumerate(order):
+        for name in plan.nodes[i].node.outputs:
+            if name not in plan.constants and not is_static(plan.types[name].shape):
+                found.update(range(k + 1, last.get(name, -1) + 1))
+    return found
+
+
+def _selects(t: TracedNode) -> bool:
+    return t.body is not None and any(op.op in _SELECTIONS for op in t.body.ops)

@@ -1,0 +1,175 @@
+"""The fixed parts of the C++ source of engine `cpp`: memory that is reused, and threads."""
+
+from __future__ import annotations
+
+INCLUDES = """\
+#include <condition_variable>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+#include <new>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <unistd.h>
+
+"""
+
+MEMORY = """\
+// Blocks of memory that a thread has used. A new block of a megabyte costs page faults, which take longer than
+// many loops.
+struct Blocks {
+    std::vector<std::pair<std::size_t, void*>> unused;
+
+    void* take(std::size_t bytes) {
+        for (std::size_t i = 0; i < unused.size(); ++i) {
+            if (unused[i].first == bytes) {
+                void* found = unused[i].second;
+                unused[i] = unused.back();
+                unused.pop_back();
+                return found;
+            }
+        }
+        unused.reserve(unused.size() + 1);
+        void* made = std::malloc(bytes ? bytes : 1);
+        if (!made) throw std::bad_alloc();
+        return made;
+    }
+    void give_back(std::size_t bytes, void* block) noexcept {
+        try {
+            unused.emplace_back(bytes, block);
+        } catch (...) {
+            std::free(block);
+        }
+    }
+    ~Blocks() {
+        for (auto& one : unused) std::free(one.second);
+    }
+};
+
+thread_local Blocks blocks;
+
+// The memory of an array that only a function uses.
+template <class T> class Memory {
+public:
+    explicit Memory(int64_t count)
+        : bytes_(std::size_t(count) * sizeof(T)), data_(static_cast<T*>(blocks.take(bytes_))) {}
+    ~Memory() { blocks.give_back(bytes_, data_); }
+    Memory(const Memory&) = delete;
+    Memory& operator=(const Memory&) = delete;
+    T& operator[](int64_t i) const { return data_[i]; }
+
+private:
+    std::size_t bytes_;
+    T* data_;
+};
+"""
+"""The class Memory of loops.prelude."""
+
+PARALLEL = """\
+namespace {
+
+// Threads that share the rounds of loops with the caller. They are never joined: the library stays loaded.
+class Pool {
+public:
+    explicit Pool(int helpers) {
+        for (int i = 0; i < helpers; ++i) std::thread([this] { serve(); }).detach();
+    }
+
+    // Returns the pool for a number of threads, or a null pointer where it is busy, or belongs to the process from
+    // which this one was forked. `turn` holds it.
+    static Pool* taken(int threads, std::unique_lock<std::mutex>& turn) {
+        static std::mutex lock;
+        static std::map<int, Pool*> pools;
+        std::unique_lock<std::mutex> hold(lock, std::try_to_lock);
+        if (!hold) return nullptr;
+        Pool*& pool = pools[threads];
+        if (!pool) pool = new Pool(threads - 1);
+        if (pool->process_ != getpid()) return nullptr;
+        turn = std::unique_lock<std::mutex>(pool->turn_, std::try_to_lock);
+        return turn ? pool : nullptr;
+    }
+
+    void run(int64_t parts, void (*part)(const void*, int64_t), const void* context) {
+        {
+            std::lock_guard<std::mutex> hold(lock_);
+            part_ = part;
+            context_ = context;
+            parts_ = parts;
+            next_ = 0;
+            open_ = true;
+            ++round_;
+        }
+        wake_.notify_all();
+        work();
+        std::unique_lock<std::mutex> hold(lock_);
+        open_ = false;
+        idle_.wait(hold, [this] { return active_ == 0; });
+    }
+
+private:
+    void work() {
+        for (int64_t i = next_++; i < parts_; i = next_++) part_(context_, i);
+    }
+
+    void serve() {
+        int64_t seen = 0;
+        std::unique_lock<std::mutex> hold(lock_);
+        for (;;) {
+            wake_.wait(hold, [&] { return open_ && round_ != seen; });
+            seen = round_;
+            ++active_;
+            hold.unlock();
+            work();
+            hold.lock();
+            if (--active_ == 0) idle_.notify_one();
+        }
+    }
+
+    const pid_t process_ = getpid();
+    std::mutex turn_, lock_;
+    std::condition_variable wake_, idle_;
+    std::atomic<int64_t> next_{0};
+    void (*part_)(const void*, int64_t) = nullptr;
+    const void* context_ = nullptr;
+    int64_t parts_ = 0, round_ = 0;
+    int active_ = 0;
+    bool open_ = false;
+};
+
+struct Parallel {
+    int threads;
+
+    template <class Body>
+    void operator()(int64_t count, int64_t work, const Body& body) const {
+        std::unique_lock<std::mutex> turn;
+        Pool* pool = threads > 1 && count > 1 && work >= 40000 ? Pool::taken(threads, turn) : nullptr;
+        if (!pool) {
+            body(int64_t(0), count);
+            return;
+        }
+        struct Loop {
+            const Body& body;
+            int64_t count, parts;
+        } loop{body, count, std::min<int64_t>(count, std::min<int64_t>(work / 20000, 4 * threads))};
+        pool->run(loop.parts, [](const void* context, int64_t i) {
+            const Loop& self = *static_cast<const Loop*>(context);
+            self.body(self.count * i / self.parts, self.count * (i + 1) / self.parts);
+        }, &loop);
+    }
+};
+
+}  // namespace
+"""
+
+ENTRY = """\
+extern "C" __attribute__((visibility("default"))) int anylayer_run(void* const* p, int threads) {{
+    try {{
+        return {call} ? 0 : 1;
+    }} catch (...) {{
+        return 2;
+    }}
+}}
+"""
+"""The function of the library. It returns 1 if an index lies outside its axis, 2 without memory, else 0."""

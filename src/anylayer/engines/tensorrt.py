@@ -1,0 +1,150 @@
+"""TensorRT on a GPU of NVIDIA's, through its own package. It has been tested with a stand-in only.
+
+TensorRT gets the ONNX form of a graph, whose types it keeps. It compiles for fixed sizes, which takes seconds to
+minutes.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from importlib.util import find_spec
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from anylayer.compile.limits import need_compilable
+from anylayer.corrections import corrected
+from anylayer.engines._devices import device_number
+from anylayer.errors import EngineError, need
+from anylayer.graph import Graph
+from anylayer.network import Array, TensorType
+from anylayer.writers.onnx import to_half, to_onnx
+
+PRECISIONS = ("float32", "float16")
+DEVICE_PRECISIONS = PRECISIONS
+GENERAL = True
+ON_CPU = False
+_MAX_OPERATORS = 20_000
+"""A graph of more operators is refused, because it compiles for minutes."""
+
+
+class TensorRtProgram:
+    """An engine of TensorRT for one graph. Inputs and outputs are arrays in the CPU's memory."""
+
+    def __init__(self, graph: Graph, number: int, precision: str) -> None:
+        packages = _packages()
+        graph = corrected(graph, "tensorrt").graph
+        need_compilable(graph, "tensorrt", _MAX_OPERATORS)
+        for value in (*graph.inputs, *graph.outputs):
+            fixed = all(isinstance(d, int) for d in value.shape)
+            need(fixed, f"engine 'tensorrt' computes fixed sizes only, not {value.type}", EngineError)
+        self._outputs = [v.type for v in graph.outputs]
+        types = [v.type for v in (*graph.inputs, *graph.outputs)]
+        model = to_half(graph) if precision == "float16" else to_onnx(graph)
+        names = [v.name for v in (*model.graph.input, *model.graph.output)]
+        try:
+            self._buffers = packages.Buffers(number, [_bytes(kind) for kind in types])
+            self._engine = _built(model.SerializeToString(), packages.trt)
+            self._context = self._engine.create_execution_context()
+        except EngineError as error:
+            raise EngineError(
+                f"engine 'tensorrt' cannot use device 'cuda:{number}': {error}. nvidia-smi shows whether there is "
+                "one, and its driver"
+            ) from None
+        for name, kind, address in zip(names, types, self._buffers.addresses):
+            found = self._engine.get_tensor_dtype(name)
+            _need_type(name, kind, self._engine.get_tensor_shape(name), packages.trt.nptype(found))
+            self._context.set_tensor_address(name, address)
+        self._lock = threading.Lock()
+
+    def __call__(self, inputs: Sequence[Array], out: Sequence[Array | None] | None = None) -> list[Array]:
+        results = [
+            np.empty(kind.shape, kind.dtype) if buffer is None else buffer
+            for kind, buffer in zip(self._outputs, out or [None] * len(self._outputs))
+        ]
+        held = [np.asarray(array, order="C") for array in inputs]
+        with self._lock:
+            self._buffers.select()
+            for i, array in enumerate(held):
+                self._buffers.fill(i, array)
+            done = self._context.execute_async_v3(self._buffers.stream)
+            for i, array in enumerate(results, len(held)):
+                self._buffers.read(i, array)
+            self._buffers.wait()
+        need(done, "engine 'tensorrt' stops", EngineError)
+        return results
+
+
+def _packages() -> ModuleType:
+    """Return libraries.tensorrt. Raises EngineError where TensorRT or CUDA's package is not installed."""
+    try:
+        from anylayer.libraries import tensorrt
+    except ImportError as error:
+        raise EngineError(f"engine 'tensorrt' needs: pip install tensorrt cuda-bindings ({error})") from error
+    return tensorrt
+
+
+def _built(model: bytes, trt: Any) -> Any:
+    """Return TensorRT's engine for an ONNX model. Raises EngineError with what TensorRT says."""
+    messages: list[str] = []
+
+    class Log(trt.ILogger):  # type: ignore[misc]  # TensorRT has no types
+        """Keeps the errors."""
+
+        def __init__(self) -> None:
+            trt.ILogger.__init__(self)
+
+        def log(self, severity: Any, message: str) -> None:
+            if severity in (trt.ILogger.Severity.INTERNAL_ERROR, trt.ILogger.Severity.ERROR):
+                messages.append(message)
+
+    log = Log()
+    try:
+        builder = trt.Builder(log)
+        flags = 1 << int(trt.NetworkDefinitionCreationFlag.STRONGLY_TYPED)
+        network = builder.create_network(flags)
+        parser = trt.OnnxParser(network, log)
+        parsed = parser.parse(model)
+        messages += [str(parser.get_error(i).desc()) for i in range(parser.num_errors)]
+        config = builder.create_builder_config()
+        config.clear_flag(trt.BuilderFlag.TF32)  # it keeps 10 bits of the mantissas
+        plan = builder.build_serialized_network(network, config) if parsed else None
+        engine = trt.Runtime(log).deserialize_cuda_engine(plan) if plan is not None else None
+    except Exception as error:
+        raise EngineError(f"TensorRT says: {' '.join([*messages, str(error)])}") from error
+    need(engine is not None, f"TensorRT refuses the graph: {' '.join(messages)}", EngineError)
+    return engine
+
+
+def _bytes(kind: TensorType) -> int:
+    return int(np.prod(kind.shape, dtype=np.int64)) * kind.dtype.itemsize
+
+
+def _need_type(name: str, kind: TensorType, shape: Sequence[int], dtype: Any) -> None:
+    """Raise EngineError where TensorRT has another type for an input or output than the graph."""
+    found = TensorType(tuple(shape), np.dtype(dtype))
+    rule = f"engine 'tensorrt' computes '{name}' as {found}, expected {kind}"
+    need((found.shape, found.dtype) == (tuple(kind.shape), kind.dtype), rule, EngineError)
+
+
+def suits(graphs: Sequence[Graph]) -> bool:
+    """Return True: "auto" always measures this engine."""
+    return True
+
+
+def compile(graph: Graph, threads: int | None = None, precision: str = "float32") -> TensorRtProgram:
+    """Compile a graph for the first GPU: see Engine.compile."""
+    return compile_on(graph, "cuda", threads, precision)
+
+
+def devices() -> list[str]:
+    """Return ["cuda"] if TensorRT is installed: see engines.HasDevices. Whether there is a GPU shows when it
+    compiles."""
+    return ["cuda"] if find_spec("tensorrt") is not None else []
+
+
+def compile_on(graph: Graph, device: str, threads: int | None, precision: str) -> TensorRtProgram:
+    """Compile a graph for a GPU: see engines.HasDevices."""
+    return TensorRtProgram(graph, device_number("tensorrt", device, "cuda"), precision)

@@ -1,0 +1,121 @@
+"""The outputs of a plan in NumPy, with weights and buffers as 16-bit floats where the hardware has them.
+
+In a deep network, the roundings between the layers add up to more than the tolerance of the test, though each
+layer is right. A test that compares with these outputs sees the errors of the code only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from anylayer.generators import Expected, Sample
+from anylayer.generators.dv.plan import Convolution, DvLayer, DvPlan, FullyConnected
+from anylayer.graph import Op, Value
+from anylayer.layer import Registry
+from anylayer.layer.bound import bind
+from anylayer.network import ABSENT, Array, Node, TensorType
+from anylayer.source import Source
+
+_WEIGHTS = {"Conv": (1, 2), "Gemm": (1, 2), "MatMul": (1,), "PRelu": (1,)}
+"""The inputs of operators that the hardware reads as 16-bit floats."""
+
+
+def rounded(x: Array) -> Array:
+    """Return an array with the precision of 16-bit floats."""
+    with np.errstate(over="ignore"):
+        return x.astype(np.float16).astype(x.dtype) if x.dtype.kind == "f" else np.array(x)
+
+
+def simulated(plan: DvPlan, expected: Expected) -> Expected:
+    """Return the same inputs with the outputs that the hardware gives, but for the order of its sums."""
+    found = _Simulation(plan)
+    return replace(expected, samples=[found.sample(sample) for sample in expected.samples])
+
+
+def with_half_layers(source: Source, expected: Expected) -> Expected:
+    """Return the same inputs with the outputs where each layer in NumPy takes and returns 16-bit floats."""
+    samples = []
+    for sample in expected.samples:
+        values: dict[str, Array | None] = {"": None, **{n: rounded(x) for n, x in sample.inputs.items()}}
+        for t in source.nodes:
+            if t.bound is not None:
+                given = [None if x is None else x.copy() for x in map(values.get, t.node.inputs)]
+                with np.errstate(all="ignore"):
+                    values.update(zip(t.node.outputs, map(rounded, t.bound(given))))
+        found = {public: values[value] for public, value in source.outputs.items()}
+        samples.append(replace(sample, outputs={name: x for name, x in found.items() if x is not None}))
+    return replace(expected, samples=samples)
+
+
+def difference(expected: Expected, other: Expected) -> float:
+    """Return the largest difference of an output of floats, relative to its largest value."""
+    worst = 0.0
+    for a, b in zip(expected.samples, other.samples):
+        for name, want in a.outputs.items():
+            if want.dtype.kind == "f" and want.size:
+                got = b.outputs[name]
+                worst = max(worst, float(np.abs(got - want).max() / max(np.abs(want).max(), 1e-6)))
+    return worst if np.isfinite(worst) else 0.0
+
+
+class _Simulation:
+    """`hardware` are the operators that layers of the hardware compute, each with its layer."""
+
+    def __init__(self, plan: DvPlan) -> None:
+        self.plan, self.registry = plan, Registry.of("onnx")
+        kinds = (Convolution, FullyConnected)
+        layers = [layer for layer in plan.layers if isinstance(layer.kind, kinds)]
+        self.hardware = {op: layer for layer in layers for op in layer.ops}
+
+    def sample(self, sample: Sample) -> Sample:
+        """Return a sample with the outputs that the hardware gives."""
+        (given,) = sample.inputs.values()
+        graph = self.plan.graph
+        values = {graph.inputs[0]: rounded(given)}
+        self.run(self.plan.ops, values)
+        found = [values[v] if v.const is None else np.asarray(v.const) for v in graph.outputs]
+        return replace(sample, outputs=dict(zip(sample.outputs, found)))
+
+    def run(self, ops: Sequence[Op], values: dict[Value, Array]) -> None:
+        """Compute operators, and enter their outputs."""
+        for op in ops:
+            with np.errstate(all="ignore"):
+                results = self.computed(op, [self.read(values, v, op, i) for i, v in enumerate(op.inputs)])
+            for v, result in zip(op.outputs, results):
+                view = self.plan.views.get(v)
+                half = view is not None and view.buffer.half
+                values[v] = rounded(result) if half else np.asarray(result)
+
+    def read(self, values: Mapping[Value, Array], v: Value | None, op: Op, i: int) -> Array | None:
+        """Return an input of an operator: a constant as the hardware has it, or a value."""
+        if v is None or v in values:
+            return None if v is None else values[v]
+        const = np.asarray(v.const)
+        return rounded(const) if op in self.hardware and i in _WEIGHTS.get(op.op, ()) else const
+
+    def computed(self, op: Op, inputs: Sequence[Array | None]) -> Sequence[Array]:
+        """Return the outputs of an operator, or of a layer that is called."""
+        if op.body is not None:
+            given = [x for v, x in zip(op.inputs, inputs) if v in self.plan.views and x is not None]
+            values = dict(zip(op.body.inputs, given))
+            self.run(op.body.ops, values)
+            return [values[v] if v.const is None else np.asarray(v.const) for v in op.body.outputs]
+        layer, attributes = self.hardware.get(op), dict(op.attrs)
+        if op.op == "LeakyRelu" and layer is not None:
+            attributes["alpha"] = float(np.float16(attributes.get("alpha", 0.01)))
+        names = ["" if x is None else f"x{i}" for i, x in enumerate(inputs)]
+        node = Node(op.op, op.op, names, [f"y{i}" for i in range(len(op.outputs))], {"attribute": attributes})
+        types = [ABSENT if x is None else TensorType(x.shape, x.dtype) for x in inputs]
+        results: list[Array] = bind(node, self.registry.find(op.op), types)(list(inputs))
+        if layer is not None and op.op in ("AveragePool", "GlobalAveragePool"):
+            return [results[0] * _factor(layer)]
+        return results
+
+
+def _factor(layer: DvLayer) -> np.float32:
+    """Return the factor by which the hardware's mean is wrong: it multiplies by a 16-bit float."""
+    x, y = layer.kind.pool_size if isinstance(layer.kind, Convolution) else (1, 1)
+    return np.float32(np.float16(1 / (x * y))) * np.float32(x * y)

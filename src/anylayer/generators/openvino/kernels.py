@@ -1,0 +1,117 @@
+"""OpenCL kernels of a project, and the configuration that OpenVINO's GPU plugin and anylayer read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from xml.sax.saxutils import quoteattr
+
+from anylayer.errors import LayerError, need
+from anylayer.generators._cpp import describer, line_comment
+from anylayer.generators._operators import OperatorCase
+from anylayer.graph.expressions import Atom, Expression
+from anylayer.loops import lower
+from anylayer.loops.opencl import OpenCLKernel, to_opencl
+from anylayer.loops.parameters import ParamNumber
+
+_AXES = "BFYX"
+
+
+@dataclass(slots=True)
+class Kernels:
+    """The files of the kernels, and notes on the layers that cannot have one. `complete` says whether all have."""
+
+    files: dict[str, str] = field(default_factory=dict)
+    complete: bool = True
+    notes: list[str] = field(default_factory=list)
+
+
+def kernels(cases: Iterable[OperatorCase]) -> Kernels:
+    """Return a source for each operator, and kernels.xml with an element for each of them.
+
+    An operator that cannot be a kernel has a note, and is computed by the extension in C++.
+    """
+    done, elements = Kernels(), []
+    for case in cases:
+        try:
+            program = lower(case.source, by_element=True)
+            name = f"{case.name}_kernel"  # so that it is not a keyword of OpenCL C
+            kernel = to_opencl(program, name, case.source.sizes, describer(case.bound), _define_of(case))
+            elements.append(_element(case, kernel))
+        except LayerError as error:
+            why = error.message
+            done.complete = False
+            done.notes.append(f"layer type {case.type} has no OpenCL kernel: {why}. Use the operator in C++")
+            continue
+        about = f"// {line_comment(case.type)}: {line_comment(case.about)}\n"
+        done.files[f"{case.name}.cl"] = about + kernel.text
+    if elements:
+        done.files["kernels.xml"] = "\n".join(elements)
+    return done
+
+
+def _define_of(case: OperatorCase) -> Callable[[ParamNumber], str]:
+    """Return a function that returns the define of a param."""
+
+    def define(param: ParamNumber) -> str:
+        several = case.free[param.name] > 1
+        return f"PARAM_{param.name}[{param.at}]" if several else f"PARAM_{param.name}"
+
+    return define
+
+
+def _element(case: OperatorCase, kernel: OpenCLKernel) -> str:
+    """Return the <CustomLayer> of a kernel."""
+    lines = [f'<CustomLayer name={quoteattr(case.name)} type="SimpleGPU" version="1">']
+    lines += [
+        f"  <Kernel entry={quoteattr(kernel.name)}>",
+        f"    <Source filename={quoteattr(case.name + '.cl')}/>",
+    ]
+    for name, count in case.free.items():
+        kind = "float[]" if count > 1 else "float"
+        lines.append(
+            f"    <Define name={quoteattr(f'PARAM_{name}')} type={quoteattr(kind)} param={quoteattr(name)}/>"
+        )
+    lines += ["  </Kernel>", "  <Buffers>"]
+    lines += [f'    <Tensor arg-index="{i}" {rest}/>' for i, rest in enumerate(_tensors(case, kernel))]
+    lines.append("  </Buffers>")
+    if kernel.group:
+        dim = f' dim="input,{_input_of(case, kernel)}"' if kernel.scratch else ""
+        lines.append(f'  <WorkSizes global="{kernel.group}" local="{kernel.group}"{dim}/>')
+    return "\n".join([*lines, "</CustomLayer>", ""])
+
+
+def _tensors(case: OperatorCase, kernel: OpenCLKernel) -> Iterator[str]:
+    """Yield the attributes of each argument."""
+    for i in range(len(kernel.inputs) + len(kernel.blobs)):
+        yield f'type="input" port-index="{i}" format="BFYX"'
+    for i in range(len(kernel.outputs)):
+        yield f'type="output" port-index="{i}" format="BFYX"'
+    for size in kernel.scratch:
+        yield f'type="internal" size={quoteattr(_formula(size, case))}'
+
+
+def _input_of(case: OperatorCase, kernel: OpenCLKernel) -> int:
+    """Return the input whose sizes give those of all arrays between the loops."""
+    found = {case.source.sizes[s][0] for size in kernel.scratch for s in size.symbols}
+    need(len(found) <= 1, "the size of an array between its loops depends on several inputs")
+    return min(found, default=0)
+
+
+def _formula(size: Expression, case: OperatorCase) -> str:
+    """Return a size as a formula of B, F, Y and X."""
+    text = ""
+    for monomial, factor in sorted(size.terms.items(), key=lambda term: term[1] < 0):
+        words = [str(abs(factor)), *(_word(atom, case) for atom, power in monomial for _ in range(power))]
+        text += ("-" if factor < 0 else "+" if text else "") + "*".join(words)
+    return text
+
+
+def _word(atom: Atom, case: OperatorCase) -> str:
+    """Return a size, or a quotient of sizes, as a formula."""
+    if atom.function == "//":
+        a, b = (_formula(e, case) for e in atom.arguments)
+        return f"(({a})/({b}))"
+    need(not atom.function, f"an array between its loops has the size {atom.text}, which is no formula of sizes")
+    _, axis, times = case.source.sizes[atom.name]
+    return f"({_AXES[axis]}/{times})" if times != 1 else _AXES[axis]

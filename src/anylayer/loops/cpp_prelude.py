@@ -1,0 +1,148 @@
+"""The fixed part of C++ files with loops: includes, and the functions that loops call."""
+
+from __future__ import annotations
+
+_TOP = """\
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <type_traits>
+
+namespace {
+
+// Runs the rounds of a loop on one thread. A caller may give an object of its own that shares them between
+// threads. `work` is the number of elements that all rounds compute together, about.
+struct Sequential {
+    template <class Body>
+    void operator()(int64_t count, int64_t /* work */, const Body& body) const { body(int64_t(0), count); }
+};
+
+"""
+_MEMORY = """\
+// The memory of an array that only a function uses.
+template <class T> class Memory {
+public:
+    explicit Memory(int64_t count) : data_(new T[std::size_t(count)]) {}
+    T& operator[](int64_t i) const { return data_[i]; }
+
+private:
+    std::unique_ptr<T[]> data_;
+};
+"""
+_HELPERS = """
+// The maximum and the minimum, as NumPy defines them: NaN if one of the numbers is NaN.
+template <class T> inline T maximum(T a, T b) { return a > b || a != a ? a : b; }
+template <class T> inline T minimum(T a, T b) { return a < b || a != a ? a : b; }
+template <class T> inline T sign(T x) { return x > T(0) ? T(1) : x < T(0) ? T(-1) : x; }
+template <class T> inline T quotient(T a, T b) { return b == T(0) ? T(0) : T(a / b); }
+inline int64_t floor_quotient(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a % b < 0) != (b < 0)); }
+template <class T> inline T modulo(T a, T b, std::true_type) {
+    return b == T(0) ? T(0) : T(a % b != T(0) && (a % b < T(0)) != (b < T(0)) ? a % b + b : a % b);
+}
+template <class T> inline T modulo(T a, T b, std::false_type) {
+    const T r = std::fmod(a, b);
+    return r != T(0) && (r < T(0)) != (b < T(0)) ? r + b : r;
+}
+template <class T> inline T modulo(T a, T b) { return modulo(a, b, std::is_integral<T>()); }
+
+// Stores the first `count` numbers of a row in sorted order, and their places in the row. Equal numbers keep their
+// order; NaN is larger than any number. `step` is the distance between neighbours of the row, and of the results.
+template <class T> struct Ranked {
+    T value;
+    int64_t place;
+};
+template <bool largest, class T> inline bool comes_before(T a, T b) {
+    return largest ? a > b || (a != a && b == b) : a < b || (b != b && a == a);
+}
+template <bool largest, class T>
+inline void sort_row(const T* row, T* values, int64_t* places, int64_t step, int64_t size, int64_t count) {
+    if (count < 1) return;
+    const Memory<Ranked<T>> memory(size);
+    Ranked<T>* all = &memory[0];
+    for (int64_t i = 0; i < size; ++i) all[i] = Ranked<T>{row[i * step], i};
+    const auto order = [](const Ranked<T>& a, const Ranked<T>& b) {
+        return comes_before<largest>(a.value, b.value) ||
+               (a.place < b.place && !comes_before<largest>(b.value, a.value));
+    };
+    if (count < size) std::nth_element(all, all + count, all + size, order);
+    std::sort(all, all + count, order);
+    for (int64_t i = 0; i < count; ++i) {
+        values[i * step] = all[i].value;
+        places[i * step] = all[i].place;
+    }
+}
+
+// An index inside an axis; a negative one counts from the end. `valid` becomes false for one outside.
+template <class Flag> inline int64_t inside(int64_t i, int64_t size, Flag& valid) {
+    if (i < 0) i += size;
+    if (i >= 0 && i < size) return i;
+    valid = false;
+    return 0;
+}
+
+inline float float_of_bits(int32_t i) { float x; std::memcpy(&x, &i, sizeof x); return x; }
+inline int32_t bits_of_float(float x) { int32_t i; std::memcpy(&i, &x, sizeof i); return i; }
+
+// exp, log and tanh of 32-bit floats, within 2e-7 of the result. Compilers make vector instructions of them, in
+// contrast to the functions of <cmath>. The polynomials are those of the Cephes library (S. Moshier).
+inline float exponential(float x) {
+    const float at = x < -104.0f ? -104.0f : x > 89.0f ? 89.0f : x;
+    const float n = (at * 1.44269504f + 12582912.0f) - 12582912.0f;  // rounded to an integer
+    const float r = (at - n * 0.693359375f) - n * -2.12194440e-4f;
+    float y = 1.9875691500e-4f;
+    y = y * r + 1.3981999507e-3f;
+    y = y * r + 8.3334519073e-3f;
+    y = y * r + 4.1665795894e-2f;
+    y = y * r + 1.6666665459e-1f;
+    y = y * r + 5.0000001201e-1f;
+    y = y * r * r + r + 1.0f;
+    const int32_t whole = int32_t(n == n ? n : 0.0f), half = whole >> 1;
+    return y * float_of_bits((half + 127) << 23) * float_of_bits((whole - half + 127) << 23);
+}
+inline float logarithm(float x) {
+    const bool small = x < 1.17549435e-38f;
+    const int32_t bits = bits_of_float(small ? x * 8388608.0f : x), exponent = (bits - 0x3f3504f3) >> 23;
+    const float m = float_of_bits(bits - exponent * 8388608) - 1.0f, n = float(exponent - (small ? 23 : 0));
+    float y = 7.0376836292e-2f;
+    y = y * m - 1.1514610310e-1f;
+    y = y * m + 1.1676998740e-1f;
+    y = y * m - 1.2420140846e-1f;
+    y = y * m + 1.4249322787e-1f;
+    y = y * m - 1.6668057665e-1f;
+    y = y * m + 2.0000714765e-1f;
+    y = y * m - 2.4999993993e-1f;
+    y = y * m + 3.3333331174e-1f;
+    y = y * m * (m * m) + n * -2.12194440e-4f - 0.5f * (m * m);
+    const float found = m + y + n * 0.693359375f, infinity = std::numeric_limits<float>::infinity();
+    const float special = x == 0.0f ? -infinity : std::numeric_limits<float>::quiet_NaN();
+    return x > 0.0f ? (x < infinity ? found : infinity) : special;
+}
+inline float hyperbolic_tangent(float x) {
+    const float a = std::fabs(x), z = x * x;
+    float y = -5.70498872745e-3f;
+    y = y * z + 2.06390887954e-2f;
+    y = y * z - 5.37397155531e-2f;
+    y = y * z + 1.33314422036e-1f;
+    y = y * z - 3.33332819422e-1f;
+    const float far = 1.0f - 2.0f / (exponential(a + a) + 1.0f);
+    return std::copysign(a < 0.625f ? y * z * a + a : far, x);
+}
+
+}  // namespace
+"""
+
+
+def prelude(memory: str = _MEMORY) -> str:
+    """Return what the functions need: includes and helpers. It stands once in a file, before the first function.
+
+    memory: the class template Memory, whose objects are the arrays that a function uses for itself.
+    """
+    return f"{_TOP}{memory}{_HELPERS}"
+
+
+PRELUDE = prelude()
+"""The includes and helpers of functions that allocate the arrays that they use for themselves."""

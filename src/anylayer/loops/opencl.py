@@ -1,0 +1,354 @@
+"""Print loops as an OpenCL kernel, in the defines that the host puts before its source: INPUT0_TYPE, INPUT0_DIMS,
+INPUT0_PITCHES, INPUT0_OFFSET and so on.
+
+Each work item computes elements of the outputs, so any global work size is right. Where an array between the loops
+is held in memory, the kernel runs as one work group, which waits for all of its items between the loops.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from anylayer.errors import need
+from anylayer.graph.expressions import Expression, constant
+from anylayer.loops.arithmetic import Arithmetic
+from anylayer.loops.cpp import number
+from anylayer.loops.ir import Argument, Buffer, Comment, Loop, LoopProgram, Scalar, Store, stores_of, used_scalars
+from anylayer.loops.parameters import ParamNumber
+from anylayer.loops.printer import Printer, identifier, split_rounds
+from anylayer.loops.schedule import scheduled
+
+GROUP = 256
+"""The number of work items of a kernel that runs as one work group."""
+_AXES = 4
+_MAX_TABLE = 1 << 14
+"""The most elements of a constant: the constant memory of a device has 64 KiB at least."""
+_NEAR = 1 << 20
+"""The largest number that is added to an index in 32 bits."""
+_TYPES = {
+    "float32": "float", "float64": "wide", "bool": "bool", "int8": "char", "uint8": "uchar", "int16": "short",
+    "uint16": "ushort", "int32": "int", "uint32": "uint", "int64": "long", "uint64": "ulong",
+}  # fmt: skip
+"""The type of each dtype inside of a kernel. "wide" is double where the device has it."""
+
+TOP = """\
+#ifdef cl_khr_fp16
+#pragma OPENCL EXTENSION cl_khr_fp16 : enable
+#endif
+#ifdef cl_khr_fp64
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+typedef double wide;
+#else
+typedef float wide;
+#endif
+// NumPy rounds after each operation, so a product and a sum must not become one instruction.
+#pragma OPENCL FP_CONTRACT OFF
+"""
+
+_HELPERS = {
+    "maximum": "{T} maximum_{T}({T} a, {T} b) {{ return a > b || a != a ? a : b; }}",
+    "minimum": "{T} minimum_{T}({T} a, {T} b) {{ return a < b || a != a ? a : b; }}",
+    "larger": "{T} larger_{T}({T} a, {T} b) {{ return a > b ? a : b; }}",
+    "smaller": "{T} smaller_{T}({T} a, {T} b) {{ return a < b ? a : b; }}",
+    "sign": "{T} sign_{T}({T} x) {{ return x > 0 ? 1 : x < 0 ? -1 : x; }}",
+    "magnitude": "{T} magnitude_{T}({T} x) {{ return x < 0 ? -x : x; }}",
+    "quotient": "{T} quotient_{T}({T} a, {T} b) {{ return b == 0 ? 0 : a / b; }}",
+    "floor_quotient": "{T} floor_quotient_{T}({T} a, {T} b) {{\n"
+    "    return a / b - (a % b != 0 && (a % b < 0) != (b < 0));\n}}",
+    "modulo": "{T} modulo_{T}({T} a, {T} b) {{\n"
+    "    return b == 0 ? 0 : a % b != 0 && (a % b < 0) != (b < 0) ? a % b + b : a % b;\n}}",
+    "float_modulo": "{T} float_modulo_{T}({T} a, {T} b) {{\n"
+    "    const {T} r = fmod(a, b);\n"
+    "    return r != 0 && (r < 0) != (b < 0) ? r + b : r;\n}}",
+    "inside": "// An index inside an axis; a negative one counts from the end. `valid` is false for one outside.\n"
+    "int inside_int(long i, int size, bool* valid) {{\n"
+    "    if (i < 0) i += size;\n"
+    "    if (i >= 0 && i < size) return i;\n"
+    "    *valid = false;\n"
+    "    return 0;\n}}",
+}
+_WHOLE = {"max": "larger", "min": "smaller"}
+_REALS = {"nearbyint": "rint", "abs": "fabs"}
+_FUNCTIONS = {"max": "maximum", "min": "minimum", "sign": "sign", "round": "rint"}
+
+
+@dataclass(slots=True)
+class OpenCLKernel:
+    """An OpenCL kernel.
+
+    Its parameters are pointers to the `inputs`, to the blobs of the numbers `blobs` (as further inputs), to the
+    `outputs`, and to `scratch` arrays, of which each has a number of bytes. `params` are those that the text reads
+    from defines. `group` is the size of the only work group, or 0 where
+    any global work size is right.
+    """
+
+    name: str
+    text: str
+    inputs: list[Argument]
+    outputs: list[Argument]
+    blobs: list[int]
+    scratch: list[Expression]
+    params: list[ParamNumber]
+    group: int
+
+
+def to_opencl(
+    program: LoopProgram,
+    name: str,
+    sizes: Mapping[str, tuple[int, int, int]],
+    describe: Callable[[str], str] | None = None,
+    param: Callable[[ParamNumber], str] = lambda param: param.name,
+) -> OpenCLKernel:
+    """Return the kernel of a program that was lowered by element.
+
+    name: an identifier. sizes: for each open size (input, axis, factor), as Opened has them. describe: a function
+    that returns the comment for a source line, one line of printable characters. param: a function
+    that returns the define of a param, as an expression.
+
+    Raises LayerError for arrays that a kernel of this kind cannot be given.
+    """
+    if not (name.isidentifier() and name.isascii()):
+        raise ValueError(f"not an identifier: {name!a}")
+    for what, arguments in (("input", program.inputs), ("output", program.outputs)):
+        for i, a in enumerate(arguments):
+            rank = len(a.shape)
+            need(rank <= _AXES, f"{what} {i} has {rank} axes; an OpenCL kernel has B, F, Y and X")
+            need(a.dtype.kind != "b", f"{what} {i} is bool, which an OpenCL kernel cannot be given")
+    return _OpenCLPrinter(program, describe, sizes).kernel(name, param)
+
+
+class _OpenCLArithmetic(Arithmetic):
+    """Index expressions in OpenCL C, in 32 bits or in 64 (kind "long")."""
+
+    def __init__(
+        self, program: LoopProgram, names: dict[str, str], helper: Callable[[str, str], str], kind: str
+    ) -> None:
+        super().__init__(program, names)
+        self.helper, self.kind = helper, kind
+
+    def extremum(self, function: str, a: str, b: str) -> str:
+        return f"{self.helper('smaller' if function == 'min' else 'larger', self.kind)}({a}, {b})"
+
+    def floor_quotient(self, a: str, b: str) -> str:
+        return f"{self.helper('floor_quotient', self.kind)}({a}, {b})"
+
+    def whole(self, function: str, x: str) -> str:
+        return f"({self.kind})({self.call(function, x)})"
+
+    def double(self, x: str) -> str:
+        return f"(wide)({x})"
+
+    def call(self, function: str, *x: str) -> str:
+        words = ", ".join(f"(wide)({one})" for one in x)
+        return f"{_REALS.get(function, function)}({words})"
+
+    def name(self, symbol: str) -> str:
+        return f"(long){self.names[symbol]}" if self.kind == "long" else self.names[symbol]
+
+
+class _OpenCLPrinter(Printer):
+    """`helpers` are the functions that the kernel calls: (name, type)."""
+
+    types, index, table_prefix = _TYPES, "int", "__constant"
+
+    def __init__(
+        self,
+        program: LoopProgram,
+        describe: Callable[[str], str] | None,
+        sizes: Mapping[str, tuple[int, int, int]],
+    ) -> None:
+        self.sizes = {s: (identifier(s, i), *sizes[s]) for i, s in enumerate(program.sizes)}
+        self.helpers: dict[tuple[str, str], None] = {}
+        names = {s: found[0] for s, found in self.sizes.items()}
+        for kind, arguments in (("INPUT", program.inputs), ("OUTPUT", program.outputs)):
+            for i, a in enumerate(arguments):
+                names[f"{a.name}.start"] = f"{kind}{i}_OFFSET"
+                names.update({f"{a.name}.{k}": f"{kind}{i}_PITCHES[{k}]" for k in range(len(a.shape))})
+        super().__init__(program, describe, _OpenCLArithmetic(program, names, self.helper, "int"))
+        self.long = _OpenCLArithmetic(program, names, self.helper, "long")
+        self.blobs = [b for b in program.buffers if b.kind == "blob"]
+        self.first_blob = len(program.inputs)
+        self.group = False
+
+    def helper(self, name: str, kind: str) -> str:
+        """Return the name of a function for a type, and note that it is needed."""
+        self.helpers[name, kind] = None
+        return f"{name}_{kind}"
+
+    # ------------------------------------------------------------------ scalars
+
+    def number(self, value: Any, dtype: np.dtype[Any]) -> str:
+        if dtype.kind == "f" and not math.isfinite(value):
+            return "NAN" if math.isnan(value) else "INFINITY" if value > 0 else "(-INFINITY)"
+        return number(value, dtype)
+
+    def converted(self, kind: str, argument: str) -> str:
+        return f"({kind})({argument})"
+
+    def function(self, x: Scalar, arguments: str) -> str:
+        kind = _TYPES[x.dtype.name]
+        if x.op == "inside":
+            return f"{self.helper('inside', 'int')}({arguments}, &valid)"
+        if x.op == "div":
+            return f"{self.helper('quotient', kind)}({arguments})"
+        if x.op == "mod":
+            return f"{self.helper('modulo' if x.dtype.kind in 'iu' else 'float_modulo', kind)}({arguments})"
+        if x.op == "abs":
+            return (
+                f"fabs({arguments})" if x.dtype.kind == "f" else f"{self.helper('magnitude', kind)}({arguments})"
+            )
+        whole = _WHOLE.get(x.op) if x.dtype.kind in "iu" else None
+        function = whole or _FUNCTIONS.get(x.op, x.op)
+        return f"{self.helper(function, kind) if function in _HELPERS else function}({arguments})"
+
+    def index_value(self, e: Expression) -> str:
+        """Return an index expression: in 64 bits where it could leave the 32 bits of an index."""
+        signs = []
+        for monomial, factor in e.terms.items():
+            if monomial and (len(monomial) > 1 or monomial[0][1] > 1 or monomial[0][0].function):
+                return self.long.text(e)
+            if monomial:
+                signs.append(factor)
+            elif abs(factor) > _NEAR:
+                return self.long.text(e)
+        near = all(abs(s) == 1 for s in signs) and sum(signs) in (-1, 0, 1) and len(signs) <= 2
+        return self.arithmetic.text(e) if near else self.long.text(e)
+
+    def place(self, buffer: Buffer, offset: Expression) -> str:
+        if buffer.kind == "blob":
+            at = self.first_blob + self.blobs.index(buffer)
+            return f"input{at}[INPUT{at}_OFFSET + {self.arithmetic.text(offset)}]"
+        return super().place(buffer, offset)
+
+    def loaded(self, buffer: Buffer, offset: Expression) -> str:
+        place = self.place(buffer, offset)
+        if buffer.kind in ("input", "output", "blob"):
+            return f"({_TYPES[buffer.dtype.name]}){place}"
+        return f"(bool){place}" if buffer.dtype.kind == "b" else place
+
+    def stored(self, buffer: Buffer, value: str) -> str:
+        if self.program.checks:
+            return f"valid ? {value} : NAN"
+        return value
+
+    # -------------------------------------------------------------------- loops
+
+    def loop(self, s: Loop) -> None:
+        names = [self.variable(i) for i in range(len(s.variables))]
+        self.arithmetic.names.update(zip(s.variables, names))
+        extents = [s.extent, *(e for _, e in s.more)]
+        if not s.parallel or self.depth > 1:
+            self.serial(names, extents, s.body)
+            return
+        count = " * ".join(self.arithmetic.enclosed(e) for e in extents)
+        head = f"for (uint round = get_global_id(0); round < {count}; round += get_global_size(0))"
+        split = split_rounds(names, extents, self) or [f"const int {names[0]} = round;"]
+        self.block(head, s.body, split, len(names))
+
+    def serial(self, names: Sequence[str], extents: Sequence[Expression], body: Sequence[Any]) -> None:
+        """Write loops that one work item runs."""
+        head = f"for (int {names[0]} = 0; {names[0]} < {self.arithmetic.text(extents[0])}; ++{names[0]})"
+        if len(names) == 1:
+            self.block(head, body, variables=1)
+            return
+        self.line(f"{head} {{")
+        self.depth += 1
+        self.level += 1
+        self.serial(names[1:], extents[1:], body)
+        self.level -= 1
+        self.depth -= 1
+        self.line("}")
+
+    def stages(self, body: Sequence[Any]) -> None:
+        """Write the loops one after the other, with a barrier before those that read what others have written."""
+        written: set[Buffer] = set()
+        for s in body:
+            if isinstance(s, Comment):
+                self.comment(s)
+                continue
+            reads = {x.data[0] for x in used_scalars([s], self.program.data) if x.op == "load"}
+            alone = isinstance(s, Store) or (isinstance(s, Loop) and not s.parallel)
+            mine = {one.buffer for one in stores_of([s])}
+            if not written.isdisjoint(reads | mine if alone else reads):
+                self.group = True
+                self.line("barrier(CLK_GLOBAL_MEM_FENCE);")
+                written = set()
+            if alone:
+                self.block("if (get_global_id(0) == 0)", [s])
+            else:
+                self.statement(s)
+            written |= mine
+
+    # ------------------------------------------------------------------- kernel
+
+    def kernel(self, name: str, param: Callable[[ParamNumber], str]) -> OpenCLKernel:
+        self.depth = 0
+        for b in self.tables():
+            size = 0 if b.data is None else b.data.size
+            need(size <= _MAX_TABLE, f"a constant has {size} elements; OpenCL code has at most {_MAX_TABLE}")
+            self.table(b)
+        tables, self.lines, self.depth = self.lines, [], 1
+        self.stages(scheduled(self.program))
+        loops, self.lines = self.lines, []
+        self.require_floats()
+        self.definitions(param)
+        self.size_check()
+        scratch = [b for b in self.program.buffers if b.kind == "temporary"]
+        head = f"__kernel void {name}({', '.join(self.parameters(scratch))}) {{"
+        helpers = [_HELPERS[one].format(T=kind) for one, kind in self.helpers]
+        return OpenCLKernel(
+            name,
+            "\n".join([TOP, *helpers, *tables, head, *self.lines, *loops, "}", ""]),
+            self.program.inputs,
+            self.program.outputs,
+            [int(b.name.removeprefix("blob")) for b in self.blobs],
+            [b.count * constant(1 if b.dtype.kind == "b" else b.dtype.itemsize) for b in scratch],
+            [found for _, found in self.program.params],
+            GROUP if self.group else 0,
+        )
+
+    def require_floats(self) -> None:
+        """Raise LayerError where an index outside of its axis could not be reported: as NaN, in each array."""
+        stored = {s.buffer for s in stores_of(self.program.body)}
+        need(
+            not self.program.checks or all(b.dtype.kind == "f" for b in stored),
+            "an index is read from data, and an array is not float; a kernel reports a wrong index as NaN only",
+        )
+
+    def parameters(self, scratch: Sequence[Buffer]) -> list[str]:
+        counts = len(self.program.inputs) + len(self.blobs), len(self.program.outputs)
+        found = [f"const __global INPUT{i}_TYPE* input{i}" for i in range(counts[0])]
+        found += [f"__global OUTPUT{i}_TYPE* output{i}" for i in range(counts[1])]
+        return found + [f"__global {_memory(b)}* {b.name}" for b in scratch]
+
+    def definitions(self, param: Callable[[ParamNumber], str]) -> None:
+        """Write the definitions of open sizes and params."""
+        for name, i, axis, factor in self.sizes.values():
+            divided = f" / {factor}" if factor != 1 else ""
+            self.line(f"const int {name} = INPUT{i}_DIMS[{axis}]{divided};")
+        for local, one in self.program.params:
+            self.line(f"const wide {local} = {param(one)};")
+        if self.program.checks:
+            self.line("bool valid = true;")
+
+    def size_check(self) -> None:
+        """Write a check of all sizes. The kernel writes nothing where there is no code for them."""
+        tests = []
+        for kind, arguments in (("INPUT", self.program.inputs), ("OUTPUT", self.program.outputs)):
+            for i, a in enumerate(arguments):
+                dims = [(f"{kind}{i}_DIMS[{axis}]", self.arithmetic.text(e)) for axis, e in enumerate(a.shape)]
+                own = {(name, factor): f"INPUT{n}_DIMS[{k}]" for name, n, k, factor in self.sizes.values()}
+                tests += [f"{dim} != {e}" for dim, e in dims if own.get((e, 1)) != dim]
+        tests += [f"!({self.arithmetic.condition(g)})" for g in self.program.conditions]
+        if tests:
+            self.line(f"if ({' || '.join(tests)}) return;  // there is no code for these sizes")
+
+
+def _memory(b: Buffer) -> str:
+    """Return the type of the elements of an array in memory."""
+    return "uchar" if b.dtype.kind == "b" else _TYPES[b.dtype.name]

@@ -1,0 +1,263 @@
+"""What the printers of loops share: statements, and scalars as expressions in the manner of C."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from anylayer.graph.expressions import Expression, constant
+from anylayer.loops.arithmetic import Arithmetic
+from anylayer.loops.ir import Buffer, Comment, If, Let, Loop, LoopProgram, Scalar, Set, Sort, Store
+
+INDENT = "    "
+PER_LINE = 8
+"""The number of elements of a table per line."""
+
+_INFIX = {
+    "mul": ("*", 5), "add": ("+", 4), "sub": ("-", 4), "lt": ("<", 3), "le": ("<=", 3), "gt": (">", 3),
+    "ge": (">=", 3), "eq": ("==", 3), "ne": ("!=", 3), "and": ("&&", 2), "or": ("||", 1),
+}  # fmt: skip
+_WORDS = {"xor": "!=", "bitand": "&", "bitor": "|", "bitxor": "^"}
+_COMBINED = {"add": "+=", "mul": "*=", "": "="}
+ATOM, _UNARY = 9, 6
+"""How strongly a name or a call binds, and a sign."""
+_VARIABLES = "ijklmnpqrsuvwxyz"
+"""Names of loop variables. Sizes have capital letters, and other names more than one."""
+
+
+class Printer(ABC):
+    """The text of a function under construction.
+
+    `names` are the scalars that have a name where the next line stands; `lines` are those written so far. A
+    language has `types`, the type of each dtype, and the methods below that are abstract.
+    """
+
+    types: ClassVar[Mapping[str, str]]
+    index: ClassVar[str]
+    """The type of loop variables."""
+    table_prefix: ClassVar[str]
+    """The words before the type of a constant array."""
+
+    def __init__(
+        self, program: LoopProgram, describe: Callable[[str], str] | None, arithmetic: Arithmetic
+    ) -> None:
+        self.program = program
+        self.describe = describe
+        self.arithmetic = arithmetic
+        self.names: dict[Scalar, str] = {}
+        self.lines: list[str] = []
+        self.depth = 1
+        self.level = 0
+
+    @abstractmethod
+    def number(self, value: Any, dtype: np.dtype[Any]) -> str:
+        """Return a number as a literal."""
+
+    @abstractmethod
+    def converted(self, kind: str, argument: str) -> str:
+        """Return the conversion of an expression to a type."""
+
+    @abstractmethod
+    def function(self, x: Scalar, arguments: str) -> str:
+        """Return the call of a function."""
+
+    @abstractmethod
+    def loop(self, s: Loop) -> None:
+        """Write a loop."""
+
+    def sort(self, s: Sort) -> None:
+        """Write a sort. Languages whose programs are lowered by element have none."""
+        raise NotImplementedError
+
+    def place(self, buffer: Buffer, offset: Expression) -> str:
+        """Return an element of a buffer."""
+        return f"{buffer.name}[{self.arithmetic.text(offset)}]"
+
+    def loaded(self, buffer: Buffer, offset: Expression) -> str:
+        """Return what an element of a buffer holds, in the type of its dtype."""
+        return self.place(buffer, offset)
+
+    def stored(self, buffer: Buffer, value: str) -> str:
+        """Return a value in the type in which a buffer holds it."""
+        return value
+
+    def index_value(self, e: Expression) -> str:
+        """Return an index expression as an int64."""
+        return self.arithmetic.text(e)
+
+    def line(self, text: str) -> None:
+        self.lines.append(INDENT * self.depth + text)
+
+    def tables(self) -> list[Buffer]:
+        """Return the constant arrays."""
+        return [b for b in self.program.buffers if b.kind == "table"]
+
+    def table(self, b: Buffer) -> None:
+        """Write a small constant array."""
+        if b.data is None:
+            return
+        values = [self.number(v, b.dtype).strip("()") for v in b.data.reshape(-1).tolist()]
+        rows = [", ".join(values[i : i + PER_LINE]) for i in range(0, len(values), PER_LINE)]
+        self.line(f"{self.table_prefix} {self.types[b.dtype.name]} {b.name}[{len(values)}] = {{")
+        for row in rows:
+            self.line(f"{INDENT}{row},")
+        self.line("};")
+
+    def statements(self, body: Sequence[Any]) -> None:
+        before = dict(self.names)
+        for s in body:
+            if isinstance(s, Comment):
+                self.comment(s)
+            else:
+                self.statement(s)
+        self.names = before if self.depth > 1 else self.names
+
+    def comment(self, s: Comment) -> None:
+        if self.describe is not None:
+            text = self.describe(s.text)
+            if not text.isprintable() or "\\" in text:
+                raise ValueError(f"not a comment of one line: {text!a}")
+            self.line(f"// {text}")
+
+    def statement(self, s: Any) -> None:
+        if isinstance(s, Let):
+            self.line(f"const {self.types[s.value.dtype.name]} {s.name} = {self.scalar(s.value)};")
+            self.names[s.value] = s.name
+            self.arithmetic.bind(s.value, s.name)
+        elif isinstance(s, Store):
+            self.store(s)
+        elif isinstance(s, Set) and s.how == "=":
+            self.line(f"{self.types[s.local.dtype.name]} {s.local.name} = {self.scalar(s.value)};")
+        elif isinstance(s, Set):
+            self.assign(s.local.name, s.value, s.how, self.scalar(s.value))
+        elif isinstance(s, If):
+            self.block(f"if ({self.scalar(s.condition)})", s.body)
+        elif isinstance(s, Loop):
+            self.loop(s)
+        elif isinstance(s, Sort):
+            self.sort(s)
+
+    def store(self, s: Store) -> None:
+        target = self.place(s.buffer, s.offset)
+        self.assign(target, s.value, s.how, self.stored(s.buffer, self.scalar(s.value)))
+
+    def assign(self, target: str, value: Scalar, how: str, text: str) -> None:
+        if how in _COMBINED:
+            self.line(f"{target} {_COMBINED[how]} {text};")
+        else:
+            self.line(f"{target} = {self.function(Scalar(how, value.dtype), f'{target}, {text}')};")
+
+    def block(
+        self,
+        head: str,
+        body: Sequence[Any],
+        before: Sequence[str] = (),
+        variables: int = 0,
+        after: Sequence[str] = (),
+    ) -> None:
+        self.line(f"{head} {{")
+        self.depth += 1
+        self.level += variables
+        for text in before:
+            self.line(text)
+        self.statements(body)
+        for text in after:
+            self.line(text)
+        self.level -= variables
+        self.depth -= 1
+        self.line("}")
+
+    def variable(self, more: int) -> str:
+        """Return a name for a loop variable: i, j, k and so on, from the outermost loop to the inner ones."""
+        at = self.level + more
+        return _VARIABLES[at] if at < len(_VARIABLES) else f"i{at}"
+
+    # ----------------------------------------------------------------- scalars
+
+    def scalar(self, x: Scalar) -> str:
+        return self.text(x)[0]
+
+    def text(self, x: Scalar) -> tuple[str, int]:
+        """Return a scalar as text, and how strongly its outermost operation binds."""
+        name = self.names.get(x)
+        if name is not None:
+            return name, ATOM
+        if x.op == "const":
+            return self.number(x.data, x.dtype), ATOM
+        if x.op == "index":
+            text = self.index_value(x.data)
+            return (text, ATOM) if text.isalnum() else (text, 4)
+        if x.op in ("local", "argument"):
+            return x.data.name, ATOM
+        if x.op == "load":
+            return self.loaded(*x.data), ATOM
+        return self.call(x)
+
+    def call(self, x: Scalar) -> tuple[str, int]:
+        kind = self.types[x.dtype.name]
+        if x.op in _INFIX or x.op in _WORDS:
+            sign, binds = _INFIX.get(x.op) or (_WORDS[x.op], 0)
+            left, right = (self.inside(a, binds, i) for i, a in enumerate(x.args))
+            text = f"{left} {sign} {right}"
+            small = x.dtype.kind in "iu" and x.dtype.itemsize < 4
+            return (self.converted(kind, text), ATOM) if small else (text, binds)
+        if x.op == "div" and x.dtype.kind == "f":
+            return f"{self.inside(x.args[0], 5, 0)} / {self.inside(x.args[1], 5, 1)}", 5
+        if x.op in ("neg", "not", "bitnot"):
+            sign = {"neg": "-", "not": "!", "bitnot": "~"}[x.op]
+            text = f"{sign}{self.inside(x.args[0], _UNARY, 1)}"
+            return (self.converted(kind, text), ATOM) if x.dtype.kind in "iu" else (text, _UNARY)
+        if x.op == "where":
+            c, a, b = (self.inside(a, 1, 1) for a in x.args)
+            return f"{c} ? {a} : {b}", 0
+        arguments = ", ".join(map(self.scalar, x.args))
+        if x.op == "cast":
+            return self.cast(x, kind, arguments), ATOM
+        if x.op in ("floor", "ceil", "round") and x.dtype.kind != "f":
+            return self.text(x.args[0])
+        return self.function(x, arguments), ATOM
+
+    def cast(self, x: Scalar, kind: str, argument: str) -> str:
+        """Return a conversion. Floats become small integers by way of int64, which wraps around."""
+        wraps = x.args[0].dtype.kind == "f" and x.dtype.kind in "iu" and x.dtype.itemsize < 8
+        inner = self.converted(self.types["int64"], argument) if wraps else argument
+        return self.converted(kind, inner)
+
+    def inside(self, x: Scalar, binds: int, at: int) -> str:
+        text, own = self.text(x)
+        return f"({text})" if own < binds or (own == binds and at) or (binds <= 2 and own < ATOM) else text
+
+
+def rounds_inside(body: Sequence[Any]) -> Expression:
+    """Return the number of rounds of the loops in a body, one inside the other; of several, those of the last."""
+    found = constant(1)
+    for s in body:
+        if isinstance(s, Loop):
+            found = s.extent * rounds_inside(s.body)
+        elif isinstance(s, Sort):
+            found = s.size
+    return found
+
+
+def split_rounds(
+    names: Sequence[str],
+    extents: Sequence[Expression],
+    printer: Printer,
+    rest: str = "round",
+    const: str = "const ",
+) -> list[str]:
+    """Return definitions of the variables of loops that share their rounds, at the number `rest` of a round."""
+    found = []
+    for at in reversed(range(1, len(names))):
+        size = printer.arithmetic.enclosed(extents[at])
+        found.append(f"{const}{printer.index} {names[at]} = {rest} % {size};")
+        rest = f"{rest} / {size}"
+    return [*found, f"{const}{printer.index} {names[0]} = {rest};"] if found else []
+
+
+def identifier(symbol: str, at: int) -> str:
+    """Return the parameter that holds an open size."""
+    return symbol if symbol.isascii() and symbol.isidentifier() and symbol[0].isupper() else f"S{at}"

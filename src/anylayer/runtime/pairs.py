@@ -1,0 +1,151 @@
+"""Plans whose graphs run on two engines: one for the layers with weights, another for the selection of boxes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from itertools import groupby
+from typing import Any
+
+from anylayer.compile.plan import GraphStep, Plan
+from anylayer.compile.segments import EnginePart, Segment, segments, with_parts
+from anylayer.engines import Engine, Program
+from anylayer.errors import EngineError
+from anylayer.network import Array
+from anylayer.numerics import uniform_noise
+from anylayer.optimize.simplify import simplify
+from anylayer.runtime.choice import EngineRun, trusted
+from anylayer.runtime.run import PlanRunner
+from anylayer.runtime.timing import timed_in_turns
+
+_GAIN = 0.99
+"""A plan with two engines must take less than this share of the best engine's time."""
+_CUT_SECONDS = 10e-6
+"""What the call of another engine costs."""
+_MAX_WEIGHTS = 1 << 28
+"""Bytes of weights. A network with more is not cut, because they are held once more while it is measured."""
+_TRIAL_SECONDS = 0.2
+"""The mean time, in seconds, for which a segment is measured on each engine."""
+
+
+@dataclass(frozen=True, slots=True)
+class EnginePair:
+    """A network on two engines: the parts of each, and the measured seconds of a call."""
+
+    runner: PlanRunner
+    parts: list[EnginePart]
+    seconds: float
+
+    @property
+    def name(self) -> str:
+        """The engines in computing order, as one word: "onnxruntime+openvino"."""
+        return "+".join(part.engine for part in self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class PairFinder:
+    """Finds a plan with two engines that is faster than each engine alone.
+
+    `engines` compute the whole network, in the seconds of `timings`. `specialists` are engines that do not
+    compute it, but may compute parts. `make_runner` compiles a plan for an engine.
+    """
+
+    engines: Mapping[str, Engine]
+    specialists: Mapping[str, Engine]
+    timings: Mapping[str, float]
+    threads: int | None
+    exact: bool
+    make_runner: Callable[[Plan, str], PlanRunner]
+
+    def faster(self, plan: Plan, best: str, alone: PlanRunner, definition: EngineRun) -> EnginePair | None:
+        """Return a pair that is faster than the fastest engine `best`, whose runner is `alone`; None where
+        there is none.
+
+        definition: the network in NumPy, which decides where the pair and `best` compute different outputs.
+        """
+        parts = self._promising(plan, best)
+        if parts is None:
+            return None
+        arrays = uniform_noise(plan.inputs.values())
+        found = EnginePair(self.make_runner(with_parts(plan, parts), best), parts, 0.0)
+        runners = {best: alone, found.name: found.runner}
+        if found.name not in trusted({n: partial(r, out={}) for n, r in runners.items()}, arrays, definition)[0]:
+            return None
+        seconds = timed_in_turns({name: partial(r, arrays, {}) for name, r in runners.items()})
+        if seconds[found.name] >= _GAIN * seconds[best]:
+            return None
+        return EnginePair(found.runner, parts, self.timings[best] * seconds[found.name] / seconds[best])
+
+    def _promising(self, plan: Plan, best: str) -> list[EnginePart] | None:
+        """Return the parts of the fastest two engines by the times of the network's segments; None where no pair
+        of engines should be faster than `best`.
+
+        An engine's time for the layers with weights is that for the network without its other segments.
+        """
+        pieces = segments(plan)
+        heavy = [piece for piece in pieces if piece.heavy]
+        steps = [*with_parts(plan, [EnginePart(best, piece.nodes) for piece in pieces]).steps]
+        if not heavy or len(heavy) == len(pieces) or len(steps) != len(pieces) or _weights(plan) > _MAX_WEIGHTS:
+            return None
+        graphs = [(step, piece) for step, piece in zip(steps, pieces) if isinstance(step, GraphStep)]
+        suited = {
+            name: engine
+            for name, engine in self.specialists.items()
+            if engine.suits([step.graph for step, piece in graphs if piece.heavy])
+        }
+        if not suited and (len(self.engines) < 2 or not any(piece.selects for piece in pieces)):
+            return None
+        values = self._values(plan, best, graphs)
+        light = self._seconds([step for step, piece in graphs if not piece.heavy], self.engines, values)
+        bodies = {name: self.timings[name] - light[name] for name in self.engines if name in light}
+        bodies.update(self._seconds([step for step, piece in graphs if piece.heavy], suited, values))
+        cuts = _CUT_SECONDS * (len(pieces) - 1)
+        totals = {(a, b): bodies[a] + light[b] + cuts for a in bodies for b in light if a != b}
+        chosen = min(totals, key=totals.__getitem__, default=None)
+        if chosen is None or totals[chosen] >= _GAIN * self.timings[best]:
+            return None
+        return [*_joined(pieces, *chosen)]
+
+    def _values(self, plan: Plan, engine: str, graphs: Sequence[tuple[GraphStep, Segment]]) -> dict[str, Any]:
+        """Return the values between the segments, for noise."""
+        values: dict[str, Any] = dict(zip(plan.inputs, uniform_noise(plan.inputs.values())))
+        for step, _ in graphs:
+            program = self._program(step, engine, self.engines[engine])
+            values.update(zip(step.outputs, program([values[name] for name in step.inputs])))
+        return values
+
+    def _seconds(
+        self, steps: Sequence[GraphStep], engines: Mapping[str, Engine], values: Mapping[str, Array]
+    ) -> dict[str, float]:
+        """Return the seconds of the steps on each engine that takes all of them."""
+        calls: dict[str, Callable[[], object]] = {}
+        for name, engine in engines.items():
+            with suppress(EngineError):
+                programs = [self._program(step, name, engine) for step in steps]
+                call = partial(_run, programs, [[values[name] for name in step.inputs] for step in steps])
+                call()
+                calls[name] = call
+        return timed_in_turns(calls, _TRIAL_SECONDS) if calls else {}
+
+    def _program(self, step: GraphStep, name: str, engine: Engine) -> Program:
+        return engine.compile(simplify(step.graph, name, exact=self.exact), self.threads, "float32")
+
+
+def _run(programs: Sequence[Program], inputs: Sequence[Sequence[Array]]) -> None:
+    for program, arrays in zip(programs, inputs):
+        program(arrays)
+
+
+def _weights(plan: Plan) -> int:
+    """Return the bytes of the constants that a plan's graphs read."""
+    graphs = [step.graph for step in plan.steps if isinstance(step, GraphStep)]
+    constants = {v: v.const for graph in graphs for o in graph.ops for v in o.inputs if v is not None}
+    return sum(array.nbytes for array in constants.values() if array is not None)
+
+
+def _joined(pieces: Sequence[Segment], heavy: str, light: str) -> Iterator[EnginePart]:
+    """Yield the parts of the two engines. Neighbouring segments on the same engine are one."""
+    for is_heavy, found in groupby(pieces, key=lambda piece: piece.heavy):
+        yield EnginePart(heavy if is_heavy else light, tuple(i for piece in found for i in piece.nodes))

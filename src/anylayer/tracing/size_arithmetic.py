@@ -1,0 +1,186 @@
+"""Arithmetic of traced arrays that hold symbolic sizes, such as np.array(x.shape)[2:] * 2.
+
+Files of ONNX, TensorFlow and OpenVINO compute shapes with operators. Where all inputs of an operator are sizes and
+integers, its result is known as expressions, so that it can be a shape or an index again.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anylayer.graph.expressions import Expression
+from anylayer.graph.guards import traces_symbolically
+from anylayer.graph.ir import Graph
+from anylayer.graph.reals import Real
+from anylayer.graph.sized import SizedArray, sized_array
+from anylayer.graph.symbolic import extreme, is_symbolic, new_real, new_size
+from anylayer.tracing.array import TracedArray
+
+Numbers = NDArray[np.object_]
+"""An array of Python's numbers, some of which are symbolic."""
+_MAX_ELEMENTS = 64
+"""The largest number of elements of an array that holds sizes."""
+
+
+def hold(graph: Graph, array: Any) -> TracedArray:
+    """Return a constant that holds symbolic sizes as a traced array: NumPy does not compute with its values."""
+    value = graph.constant(array)
+    return TracedArray(graph, graph.emit("Identity", [value], [(value.shape, value.dtype)])[0])
+
+
+def held(x: Any) -> SizedArray | None:
+    """Return the constant that holds the symbolic sizes of a traced array, or None if it holds none."""
+    if type(x) is SizedArray:
+        return x
+    if type(x) is not TracedArray:
+        return None
+    producer = x._graph.producers.get(x._value)
+    source = producer.inputs[0] if producer is not None and producer.op == "Identity" else None
+    const = source.const if source is not None else None
+    return const if type(const) is SizedArray and const.elements is not None else None
+
+
+def numbers(x: Any) -> Numbers | None:
+    """Return the elements of a small array of sizes and integers, or None for any other array."""
+    array = held(x)
+    if array is None:
+        if type(x) is TracedArray:
+            x = x._const()
+        if not isinstance(x, np.ndarray) or x.dtype.kind not in "iu" or x.size > _MAX_ELEMENTS:
+            return None
+        return x.astype(object)
+    found = np.empty(array.size, object)
+    for i, (value, element) in enumerate(zip(array.reshape(-1).tolist(), array.elements or ())):
+        found[i] = _number(value, element)
+    return found.reshape(array.shape)
+
+
+def _number(value: Any, element: Any) -> Any:
+    if isinstance(element, Expression):
+        return new_size(int(value), element)
+    return new_real(float(value), element) if isinstance(element, Real) else value
+
+
+def size_list(x: Any) -> list[int] | None:
+    """Return the elements of an array of sizes in C order, or None if the array holds no symbolic integers."""
+    array = held(x)
+    found = numbers(x) if array is not None and array.dtype.kind in "iu" else None
+    return None if found is None else list(found.reshape(-1))
+
+
+def computed_sizes(
+    graph: Graph, op: str, inputs: Sequence[Any], types: Sequence[tuple[Any, Any]], attrs: Mapping[str, Any]
+) -> TracedArray | None:
+    """Return the result of an operator as an array of symbolic sizes, or None if it is something else."""
+    function = _FUNCTIONS.get(op)
+    if function is None or not traces_symbolically() or not any(held(x) is not None for x in inputs):
+        return None
+    given = [None if x is None else numbers(x) for x in inputs]
+    if any(n is None and x is not None for n, x in zip(given, inputs)):
+        return None
+    (shape, dtype), *_ = types
+    if np.dtype(dtype).kind not in "iu" or any(d is not None and not _are_integers(d) for d in given):
+        return None
+    result = function(given, attrs)
+    if result is None or np.shape(result) != tuple(shape):
+        return None
+    values = list(np.asarray(result, object).reshape(-1))
+    if any(map(is_symbolic, values)):
+        return hold(graph, sized_array(values, dtype, tuple(shape)))
+    return TracedArray(graph, np.array([int(v) for v in values], dtype).reshape(shape))
+
+
+def _are_integers(values: Numbers) -> bool:
+    return not any(isinstance(v, float) for v in values.reshape(-1))
+
+
+def _elementwise(function: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    def apply(given: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
+        return functools.reduce(np.frompyfunc(function, 2, 1), given)
+
+    return apply
+
+
+def _quotient(given: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
+    """Return the quotients of numbers that are not negative: ONNX's Div rounds towards 0."""
+    a, b = given
+    if any(bool(v < 0) for v in a.reshape(-1)) or any(bool(v <= 0) for v in b.reshape(-1)):
+        return None
+    return np.frompyfunc(operator.floordiv, 2, 1)(a, b)
+
+
+def _plain(x: Any) -> list[int] | None:
+    """Return the elements of an array of plain integers."""
+    values = list(x.reshape(-1))
+    return None if any(map(is_symbolic, values)) else [int(v) for v in values]
+
+
+def _gather(given: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
+    x, where = given
+    places = _plain(where)
+    if places is None:
+        return None
+    return np.take(x, np.array(places, np.intp).reshape(where.shape), attrs.get("axis", 0))
+
+
+def _slice(given: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
+    x, *rest = given
+    lists = [None if r is None else _plain(r) for r in rest]
+    if any(n is None and r is not None for n, r in zip(lists, rest)):
+        return None
+    starts, ends = lists[:2]
+    axes = lists[2] if len(lists) > 2 and lists[2] is not None else range(len(starts or ()))
+    steps = lists[3] if len(lists) > 3 and lists[3] is not None else [1] * len(starts or ())
+    key = [slice(None)] * x.ndim
+    for axis, first, last, step in zip(axes, starts or (), ends or (), steps):
+        key[axis] = slice(first, None if step < 0 and last < -x.shape[axis] else last, step)
+    return x[tuple(key)]
+
+
+def _reshape(given: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
+    x, target = given
+    wanted = _plain(target)
+    return None if wanted is None or 0 in wanted else x.reshape(wanted)
+
+
+def _squeeze(given: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
+    axes = _plain(given[1]) if len(given) > 1 and given[1] is not None else None
+    return given[0].squeeze(None if axes is None else tuple(axes))
+
+
+def _unsqueeze(given: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
+    axes = _plain(given[1])
+    return None if axes is None else np.expand_dims(given[0], tuple(axes))
+
+
+def _expand(given: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
+    wanted = _plain(given[1])
+    return None if wanted is None else given[0] * np.ones(wanted, object)
+
+
+_FUNCTIONS: dict[str, Callable[[Sequence[Any], Mapping[str, Any]], Any]] = {
+    "Add": _elementwise(operator.add),
+    "Sub": _elementwise(operator.sub),
+    "Mul": _elementwise(operator.mul),
+    "Div": _quotient,
+    "Max": _elementwise(functools.partial(extreme, "max")),
+    "Min": _elementwise(functools.partial(extreme, "min")),
+    "Neg": lambda given, attrs: -given[0],
+    "Cast": lambda given, attrs: given[0],
+    "Identity": lambda given, attrs: given[0],
+    "Concat": lambda given, attrs: np.concatenate(given, attrs["axis"]),
+    "Transpose": lambda given, attrs: given[0].transpose(attrs.get("perm")),
+    "Gather": _gather,
+    "Slice": _slice,
+    "Reshape": _reshape,
+    "Squeeze": _squeeze,
+    "Unsqueeze": _unsqueeze,
+    "Expand": _expand,
+}
+"""What operators compute from integers, by name. A function returns None for a form that it does not cover."""

@@ -1,0 +1,171 @@
+"""The engine cpp: results compared with NumPy and ONNX Runtime, threads, refusals."""
+
+from __future__ import annotations
+
+import multiprocessing
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import anylayer
+from anylayer import ops
+from anylayer.engines import load_engine
+from anylayer.errors import EngineError
+from anylayer.graph import Graph
+from anylayer.network import TensorType
+from anylayer.testing import check_function
+from anylayer.tracing import trace
+from tests.loops.harness import needs_compiler
+
+pytestmark = needs_compiler
+
+PREFIX = 'layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 6 dim: 9 dim: 8 } } }\n'
+INTERP = PREFIX + (
+    'layer { name: "big" type: "Interp" bottom: "x" top: "big" interp_param { height: 17 width: 15 } }\n'
+    'layer { name: "norm" type: "Normalize" bottom: "big" top: "y" norm_param { across_spatial: false } }\n'
+)
+CONVOLUTION = PREFIX + (
+    'layer { name: "conv1" type: "Convolution" bottom: "x" top: "y" '
+    "convolution_param { num_output: 2 kernel_size: 3 } }\n"
+)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+def noise(*shape: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+def traced(function: Callable[..., Any], *inputs: np.ndarray) -> Graph:
+    return trace(lambda arrays: [function(*arrays)], [TensorType.of(x.shape, x.dtype) for x in inputs])
+
+
+def test_operators_equal_numpy_and_onnxruntime() -> None:
+    def several(x: Any, y: Any) -> list[Any]:
+        chain = np.maximum(x * 2 + y, 0) / np.sqrt(np.abs(x) + np.float32(1))
+        return [
+            chain,
+            ops.softmax(chain, axis=1)[:, ::-1].transpose(0, 2, 3, 1),
+            ops.resize(x, (13, 5)),
+            ops.top_k(x, 3, axis=2)[1],
+            (x.sum((2, 3)) > 0),
+            np.take(x, np.array([1, 0]), 1).reshape(4, -1) @ noise(288, 3),
+        ]
+
+    check_function(several, noise(4, 2, 12, 12), noise(2, 1, 12, seed=1), engines=["onnxruntime", "cpp"])
+
+
+def test_sorting_keeps_the_order_of_equal_elements_and_of_nan() -> None:
+    x = np.random.default_rng(0).integers(0, 9, (3, 40, 5)).astype(np.float32)
+    x[0, [3, 7], 2] = np.nan
+
+    def sorted_on_all_axes(v: Any) -> list[Any]:
+        found: list[Any] = []
+        for axis, largest in ((0, True), (1, True), (1, False), (2, False)):
+            for count in (1, 2, x.shape[axis]):
+                found += ops.top_k(v, count, axis=axis, largest=largest)
+        return [*found, ops.top_k(v.transpose(2, 1, 0) * 2, 3, axis=1)[1]]
+
+    check_function(sorted_on_all_axes, x, engines=["cpp"])
+
+
+def test_network_equals_numpy(tmp_path: Path) -> None:
+    (tmp_path / "net.prototxt").write_text(INTERP)
+    net, x = anylayer.read(tmp_path / "net.prototxt").fill(), noise(1, 6, 9, 8)
+    want, model = net.compile("numpy")({"x": x}), net.compile("cpp", threads=2)
+    np.testing.assert_allclose(model({"x": x})["y"], want["y"], rtol=0, atol=1e-5 * np.abs(want["y"]).max())
+    assert model.engine == "cpp"
+
+
+def test_results_are_the_same_on_any_number_of_threads() -> None:
+    x = noise(8, 16, 40, 40)
+    graph = traced(lambda v: np.exp(-np.abs(v)).sum((2, 3)) - ops.resize(v, (80, 80)).max((2, 3)), x)
+    found = [load_engine("cpp").compile(graph, threads)([x])[0] for threads in (1, 2, 5)]
+    assert np.array_equal(found[0], found[1]) and np.array_equal(found[0], found[2])
+
+
+def test_program_runs_in_several_threads() -> None:
+    inputs = [noise(4, 64, 64, seed=i) for i in range(6)]
+    program = load_engine("cpp").compile(traced(lambda v: np.cumsum(v * 2, 1) + v.max(), inputs[0]), 2)
+    found: dict[int, np.ndarray] = {}
+
+    def work(i: int) -> None:
+        for _ in range(20):
+            found[i] = program([inputs[i]])[0]
+
+    workers = [threading.Thread(target=work, args=(i,)) for i in range(len(inputs))]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    for i, x in enumerate(inputs):
+        np.testing.assert_allclose(found[i], np.cumsum(x * 2, 1) + x.max(), rtol=1e-4, atol=1e-4)
+
+
+def _in_fork(program: Any, x: np.ndarray, answer: Any) -> None:
+    answer.put(float(program([x])[0].sum()))
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_forked_process_computes_without_the_threads_of_its_parent() -> None:
+    x = np.ones((64, 64, 64), np.float32)
+    program = load_engine("cpp").compile(traced(lambda v: v * 3, x), 2)
+    assert program([x])[0].sum() == 3 * x.size
+    context = multiprocessing.get_context("fork")
+    answer = context.Queue()
+    child = context.Process(target=_in_fork, args=(program, x, answer))
+    child.start()
+    assert answer.get(timeout=60) == 3 * x.size
+    child.join()
+
+
+def test_outputs_are_written_to_the_callers_arrays() -> None:
+    x = noise(3, 5)
+    program = load_engine("cpp").compile(traced(lambda v: v + 1, x))
+    plain, turned = np.zeros((3, 5), np.float32), np.zeros((5, 3), np.float32).T
+    assert program([x], [plain])[0] is plain and program([x[::-1][::-1]], [turned])[0] is turned
+    assert np.array_equal(plain, x + 1) and np.array_equal(turned, x + 1)
+    first, second = program([x])[0], program([x * 2])[0]
+    assert np.array_equal(first, x + 1) and np.array_equal(second, x * 2 + 1)
+
+
+def test_index_outside_of_data_is_refused() -> None:
+    x, at = noise(4, 3), np.array([1, 7])
+    program = load_engine("cpp").compile(traced(lambda v, i: np.take(v, i, 0), x, at))
+    with pytest.raises(EngineError, match="engine 'cpp' stops: an index that is read from data lies outside"):
+        program([x, at])
+
+
+def test_operator_without_loops_is_refused_with_its_layer(tmp_path: Path) -> None:
+    (tmp_path / "net.prototxt").write_text(CONVOLUTION)
+    with pytest.raises(EngineError, match=r"conv1: operator Conv .*cannot become loops.*Use engine 'onnxruntime'"):
+        anylayer.read(tmp_path / "net.prototxt").fill().compile("cpp")
+
+
+def test_missing_compiler_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("CXX", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(
+        EngineError, match=r"engine 'cpp' needs a compiler, but there is no C\+\+ compiler .*apt-get"
+    ):
+        load_engine("cpp").compile(traced(lambda v: v + 1, noise(2)))
+
+
+def test_dtype_without_cpp_type_is_refused() -> None:
+    x = noise(2).astype(np.float16)
+    with pytest.raises(EngineError, match="engine 'cpp' has no dtype float16"):
+        load_engine("cpp").compile(traced(lambda v: v + v, x))
+
+
+def test_auto_does_not_compile_with_cpp(tmp_path: Path) -> None:
+    (tmp_path / "net.prototxt").write_text(INTERP)
+    assert "cpp" not in anylayer.read(tmp_path / "net.prototxt").fill().compile().timings

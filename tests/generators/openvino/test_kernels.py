@@ -1,0 +1,204 @@
+"""The OpenCL kernels of a project for OpenVINO compute what NumPy does, on a device of OpenCL."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from hypothesis import Phase, given, settings
+
+import anylayer
+from anylayer import ops
+from anylayer.api import Net
+from anylayer.convert.generation import Generation
+from anylayer.errors import LayerError
+from anylayer.layer import load_layers
+from anylayer.network import Array, Network, Node, TensorType
+from tests.generators.opencv import test_project
+from tests.generators.opencv.test_project import attacked, examples
+from tests.loops.test_random import programs
+
+openvino = pytest.importorskip("openvino", reason="openvino is not installed")
+Forward = Callable[[list[Any]], list[Any]]
+
+
+def network(layers: Mapping[str, tuple[Forward, Sequence[Array]]]) -> tuple[Net, dict[str, Array]]:
+    """Return a network of layers side by side, one for each type, and its inputs."""
+    nodes: list[Node] = []
+    classes: list[tuple[str, type]] = []
+    inputs: dict[str, Array] = {}
+    for type_, (function, arrays) in layers.items():
+        names = [f"{type_}_in{i}" for i in range(len(arrays))]
+        inputs.update(zip(names, arrays))
+        count = len(function(list(arrays)))
+        nodes.append(Node(type_.lower(), type_, names, [f"{type_}_out{i}" for i in range(count)]))
+
+        class Made:
+            def __init__(self, params: Any, blobs: Any, function: Forward = function) -> None:
+                self.run = function
+
+            def forward(self, given: Any) -> Any:
+                return self.run(list(given))
+
+        classes.append((type_, Made))
+    types = {name: TensorType(x.shape, x.dtype) for name, x in inputs.items()}
+    outputs = {n: n for node in nodes for n in node.outputs}
+    return Net(Network("side by side", "caffe", types, nodes, outputs), load_layers(classes)), inputs
+
+
+def require_same(net: Net, inputs: Mapping[str, Array], folder: Path) -> Generation:
+    """Generate the project of a network, run its kernels in the model that it contains, and compare."""
+    done = net.generate("openvino", folder, inputs=inputs, test=False)
+    kernels = anylayer.OpenCL([str(folder / "kernels.xml")], user_file=False)
+    model = anylayer.read(folder / "model.xml", kernels=kernels).compile("openvino")
+    got = model({name: x for name, x in inputs.items() if name in model.inputs})
+    for name, want in net.compile("numpy")(inputs).items():
+        scale = max(1e-6, float(np.abs(want[np.isfinite(want)]).max(initial=0)))
+        np.testing.assert_allclose(got[name], want, rtol=0, atol=1e-5 * scale, err_msg=name)
+    return done
+
+
+@pytest.mark.usefixtures("opencl_device")
+def test_all_example_layers_match_numpy(tmp_path: Path) -> None:
+    net, inputs = examples(tmp_path)
+    done = require_same(net, inputs, tmp_path / "project")
+    assert not [note for note in done.notes if "OpenCL" in note]
+    element = ElementTree.fromstring((tmp_path / "project/kernels.xml").read_text().join(("<all>", "</all>")))
+    assert len(element) == len(list((tmp_path / "project").glob("*.cl"))) == 17
+    assert not element.findall(".//WorkSizes")  # each element of an output is computed on its own
+
+
+def drawn(count: int) -> dict[str, tuple[Forward, Sequence[Array]]]:
+    """Return random compositions of operators, as layers of arrays with up to four axes."""
+    found: dict[str, tuple[Forward, Sequence[Array]]] = {}
+
+    @settings(max_examples=count, phases=[Phase.generate], derandomize=True, deadline=None, database=None)
+    @given(programs())
+    def collect(program: tuple[list[str], Callable[[Any], list[Any]], Array]) -> None:
+        names, function, x = program
+        outputs = function(x) if names else []
+        if outputs and max(np.ndim(y) for y in [x, *outputs]) <= 4:
+            found[f"Random{len(found)}"] = (lambda arrays: function(arrays[0])), [x]
+
+    with np.errstate(all="ignore"):
+        collect()
+    return found
+
+
+@pytest.mark.usefixtures("opencl_device")
+def test_random_compositions_of_operators_match_numpy(tmp_path: Path) -> None:
+    layers = drawn(40)
+    assert len(layers) > 30
+    net, inputs = network(layers)
+    done = require_same(net, inputs, tmp_path / "project")
+    assert not [note for note in done.notes if "OpenCL" in note]
+
+
+def noise(*shape: int) -> Array:
+    return np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+
+
+@pytest.mark.usefixtures("opencl_device")
+def test_long_reductions_run_as_one_work_group(tmp_path: Path) -> None:
+    layers: dict[str, tuple[Forward, Sequence[Array]]] = {
+        "Wide": (lambda v: [ops.softmax(v[0], axis=1)], [noise(2, 300, 3, 5)]),
+        "Sorted": (lambda v: [ops.top_k(np.exp(v[0]).sum(1), 7, axis=-1)[0] * 2], [noise(2, 5, 90)]),
+        "Narrow": (lambda v: [ops.softmax(v[0], axis=1)], [noise(2, 30, 3, 5)]),
+    }
+    net, inputs = network(layers)
+    require_same(net, inputs, tmp_path / "project")
+    text = (tmp_path / "project/kernels.xml").read_text()
+    assert text.count('<WorkSizes global="256" local="256"') == 2 and 'size="4*B*Y*X" ' not in text
+    assert "barrier" in (tmp_path / "project/Wide.cl").read_text()
+    assert "barrier" not in (tmp_path / "project/Narrow.cl").read_text()
+
+
+def selected(arrays: list[Any]) -> list[Any]:
+    return [arrays[0][arrays[1]] * np.float32(2)]
+
+
+@pytest.mark.usefixtures("opencl_device")
+def test_wrong_indices_give_nan_and_wrong_sizes_are_refused(tmp_path: Path) -> None:
+    net, inputs = network({"Selected": (selected, [noise(5, 3), np.array([4, 0, -2], np.int32)])})
+    require_same(net, inputs, tmp_path / "project")
+    kernels = anylayer.OpenCL([str(tmp_path / "project/kernels.xml")], user_file=False)
+    model = anylayer.read(tmp_path / "project/model.xml", kernels=kernels).compile("openvino")
+    got = model({**inputs, "Selected_in1": np.array([4, 5, -6], np.int32)})["Selected_out0"]
+    assert np.isfinite(got[0]).all() and np.isnan(got[1:]).all()
+
+
+class Cut:
+    """Return the first channel."""
+
+    def __init__(self, params: Any, blobs: Any) -> None:
+        pass
+
+    def forward(self, inputs: Any) -> Any:
+        return [inputs[0][:, :1] * 2]
+
+
+@pytest.mark.usefixtures("opencl_device")
+def test_a_kernel_writes_nothing_for_sizes_without_code(tmp_path: Path) -> None:
+    net, inputs = network({"Cut": (lambda v: [v[0][:, :2] * 2], [noise(1, 3, 4, 5)])})
+    require_same(net, inputs, tmp_path / "project")
+    (tmp_path / "net.prototxt").write_text(
+        'layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 3 dim: 4 dim: 5 } } }'
+        ' layer { name: "cut" type: "Cut" bottom: "x" top: "cut" }'
+    )
+    kernels = anylayer.OpenCL([str(tmp_path / "project/kernels.xml")], user_file=False)
+    other = anylayer.read(tmp_path / "net.prototxt", layers={"Cut": Cut}, kernels=kernels)
+    with pytest.raises(LayerError, match=r"layer 'cut' \(Cut\): kernels.xml"):
+        other.compile("openvino")({"x": noise(1, 3, 4, 5)})
+
+
+def test_layers_without_a_kernel_are_named(tmp_path: Path) -> None:
+    layers: dict[str, tuple[Forward, Sequence[Array]]] = {
+        "Deep": (lambda v: [v[0] + 1], [noise(1, 2, 1, 2, 1)]),
+        "Flat": (lambda v: [v[0] + 1], [noise(2, 3)]),
+    }
+    net, inputs = network(layers)
+    done = net.generate("openvino", tmp_path / "project", inputs=inputs, test=False)
+    why = "layer type Deep has no OpenCL kernel: input 0 has 5 axes; an OpenCL kernel has B, F, Y and X"
+    assert [note for note in done.notes if note.startswith(why)]
+    names = {file.name for file in done.files}
+    assert "Flat.cl" in names and not names & {"Deep.cl", "test_kernels.py"}
+
+
+def test_attacks_become_neither_code_nor_elements(tmp_path: Path) -> None:
+    done = attacked(tmp_path, "openvino")
+    folder = done.folder
+    assert any(note.startswith("names in the network have characters that XML cannot have") for note in done.notes)
+    assert not (folder / "test_kernels.py").exists()
+    elements = ElementTree.fromstring((folder / "kernels.xml").read_text("utf-8").join(("<all>", "</all>")))
+    known = {"CustomLayer", "Kernel", "Source", "Define", "Buffers", "Tensor"}
+    assert {e.tag for e in elements.iter()} - {"all"} == known
+    assert {e.get("name") for e in elements.iter("Define")} == {"PARAM_add"}
+    sources = {e.get("filename") for e in elements.iter("Source")}
+    assert sources == {file.name for file in folder.glob("*.cl")}
+    assert all(re.fullmatch(r"[A-Za-z]\w*\.cl", name or "", re.ASCII) for name in sources)
+    for file in folder.glob("*.cl"):
+        code = re.sub(r"//[^\n]*", "", file.read_text("utf-8"))
+        for word in ("system", "pwned", "CMAKE_COMMAND", "ENV", "coding", "printf"):
+            assert not re.search(rf"\b{word}\b", code), (file.name, word)
+
+
+@pytest.mark.usefixtures("opencl_device")
+def test_attacks_compile_and_match_numpy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = [attack for attack in test_project.ATTACKS if attack.read_bytes().decode().isprintable()]
+    monkeypatch.setattr(test_project, "ATTACKS", plain)
+    folder = attacked(tmp_path, "openvino").folder
+    command = [sys.executable, "-B", "test_kernels.py"]
+    path = str(Path(anylayer.__file__).parent.parent)
+    ran = subprocess.run(
+        command, cwd=folder, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=False
+    )
+    assert len(plain) > 15 and ran.returncode == 0 and "off by 0 of" in ran.stdout, ran.stdout + ran.stderr
+    assert not list(tmp_path.rglob("pwned"))

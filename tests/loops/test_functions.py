@@ -1,0 +1,49 @@
+"""exp, log and tanh in generated code: their errors over all exponents, and their special values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from anylayer.loops import CppFunction, lower, to_cpp
+from anylayer.network import Array
+from tests.loops.harness import build, call, needs_compiler, traced
+
+pytestmark = needs_compiler
+
+SPECIAL = np.array([np.inf, -np.inf, np.nan, 0, -0.0, 89.5, -104.5, 1e-40, -1e-40, -1], np.float32)
+TOLERANCE = 2e-7
+
+
+def numbers(name: str) -> Array:
+    """Return numbers of all exponents: those for which the result is a normal number."""
+    found = np.random.default_rng(0).integers(0, 2**31, 200_000).astype(np.uint32).view(np.float32)
+    found = np.concatenate([found[np.isfinite(found)], np.linspace(1e-3, 87, 200_000, dtype=np.float32)])
+    if name == "log":
+        return found[found > 1.2e-38]
+    return np.concatenate([found[found < 87], -found[found < 87]])
+
+
+@pytest.mark.parametrize("flags", [["-O1"], ["-O3", "-fno-math-errno", "-fno-trapping-math"]])
+def test_functions_are_exact_to_the_last_bits(flags: Sequence[str], tmp_path: Path) -> None:
+    functions: dict[str, Callable[[Array], Array]] = {"exp": np.exp, "log": np.log, "tanh": np.tanh}
+    inputs = {name: numbers(name) for name in functions}
+    codes: dict[str, CppFunction] = {}
+    for name, function in functions.items():
+        for case, x in ((name, inputs[name]), (f"{name}_special", SPECIAL)):
+            codes[case] = to_cpp(lower(traced(function, x)), case)
+    library = build(list(codes.values()), tmp_path, flags)
+    for name, function in functions.items():
+        (got,) = call(library, codes[name], [inputs[name]], {}) or [np.zeros(0)]
+        want = function(inputs[name].astype(np.float64))
+        normal = np.abs(want) > 1.2e-38
+        assert normal.mean() > 0.9
+        assert (np.abs(got - want)[normal] <= TOLERANCE * np.abs(want)[normal]).all(), name
+        with np.errstate(all="ignore"):
+            want = function(SPECIAL)
+        (got,) = call(library, codes[f"{name}_special"], [SPECIAL], {}) or [np.zeros(0)]
+        np.testing.assert_allclose(got, want, rtol=TOLERANCE, atol=1e-44)
+        assert np.array_equal(np.signbit(got)[~np.isnan(want)], np.signbit(want)[~np.isnan(want)])
