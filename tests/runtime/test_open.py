@@ -182,9 +182,11 @@ def test_memory_does_not_grow_with_the_number_of_sizes(tmp_path: Path) -> None:
     tracemalloc.start()
     for x in monitored:
         model(x)
-    kept, _ = tracemalloc.get_traced_memory()
+    snapshot = tracemalloc.take_snapshot()
     tracemalloc.stop()
-    assert kept < 1 << 20 and len(model._open.known) <= 1024
+    # Only lines of anylayer: the interpreter's table of strings may be enlarged at any time, by several megabytes.
+    ours = snapshot.filter_traces([tracemalloc.Filter(True, "*/anylayer/*")])
+    assert 0 < sum(trace.size for trace in ours.traces) < 1 << 20 and len(model._open.known) <= 1024
 
 
 def test_axes_that_are_always_equal_share_a_size() -> None:
