@@ -277,13 +277,21 @@ def test_port_in_use_is_refused(server: Server) -> None:
     assert f"cannot listen on 127.0.0.1:{server.port}: Address already in use; give another --port" in done.stderr
 
 
-def test_requests_in_flight_are_answered_before_the_server_stops(server: Server) -> None:
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="there is no /proc, which lists processes")
+def test_requests_in_flight_are_answered_if_a_process_is_killed_and_if_the_server_stops(server: Server) -> None:
     port = free_port()
     words = ["serve", "small.prototxt", "-l", "slow.py", "--random-weights", "-e", "onnxruntime"]
     one = running(server.folder, [*words, "--port", str(port)])
     other = Server(port, 0, one, server.folder, server.net)
+    slow = np.full((1, 3, 8, 8), 101, np.float32)
     with ThreadPoolExecutor(3) as pool:
-        answers = [pool.submit(other.infer, np.full((1, 3, 8, 8), 101, np.float32)) for _ in range(3)]
+        answers = [pool.submit(other.infer, slow) for _ in range(3)]
+        time.sleep(0.7)
+        (process,) = replicas(other, "small")
+        os.kill(process, signal.SIGKILL)
+        assert [answer.result()[0] for answer in answers] == [200] * 3
+        assert replicas(other, "small") != [process]
+        answers = [pool.submit(other.infer, slow) for _ in range(3)]
         time.sleep(0.7)
         status = stop(one)
         assert [answer.result()[0] for answer in answers] == [200] * 3

@@ -3,7 +3,8 @@ it."""
 
 from __future__ import annotations
 
+from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
-__all__ = ["ClientDisconnect", "JSONResponse", "Request", "Response", "StreamingResponse"]
+__all__ = ["ClientDisconnect", "JSONResponse", "Middleware", "Request", "Response", "StreamingResponse"]

@@ -17,6 +17,7 @@ from anylayer.libraries.starlette import Request, Response
 from anylayer.network import Array
 from anylayer.ray.sending import sent
 from anylayer.serve.http import MODELS, answer, server_answer
+from anylayer.serve.retry import ENVIRONMENT
 from anylayer.serve.served import Served, Settings, known_types
 
 _ROOT = "anylayer"
@@ -87,7 +88,8 @@ def start(
     share = max(1, cores() // (len(networks) * replicas))
     on = serve()
     logging.getLogger("ray.serve").setLevel(logging.ERROR)  # after the import, which sets it
-    on.start(http_options={"host": host, "port": port})
+    begin = ray.remote(num_cpus=0, runtime_env={"env_vars": ENVIRONMENT})(_begin)  # its environment is inherited
+    ray.get(begin.remote(host, port))
     on.run(_deployed(Root, 0, 1).bind(names), name=_ROOT, route_prefix="/")
     found = {}
     for net, settings in networks:
@@ -102,6 +104,10 @@ def start(
             ) from None
         found[settings.name] = handle.describe.remote().result()
     return found
+
+
+def _begin(host: str, port: int) -> None:
+    serve().start(http_options={"host": host, "port": port})
 
 
 def _deployed(cls: type, cpus: int, replicas: int) -> Any:

@@ -1,0 +1,92 @@
+"""Send a request again if the process that computed it has ended.
+
+This runs in the processes of Ray Serve that accept HTTP connections, in front of Ray Serve's own application. That
+application ends without a complete response if the process that computed the request has died. Inference has no side
+effects, so that the request can be computed once more by another process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+from anylayer.libraries.starlette import Middleware
+from anylayer.serve.http import failed
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Application = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
+
+ENVIRONMENT = {"RAY_SERVE_HTTP_PROXY_CALLBACK_IMPORT_PATH": f"{__name__}:middlewares"}
+"""The variable that makes Ray Serve call `middlewares` in its processes that accept HTTP connections."""
+_ATTEMPTS = 4
+"""Times that a request is computed at most. A request that ends every process that computes it must stop."""
+_PAUSE = 0.1
+"""Seconds before the second attempt. The pause doubles with each further one."""
+
+
+def middlewares() -> list[Middleware]:
+    """Return what Ray Serve puts in front of its application."""
+    return [Middleware(Retry)]
+
+
+class Retry:
+    """An ASGI application that calls another one, and calls it again if it ends without a complete response."""
+
+    def __init__(self, application: Application) -> None:
+        self._application = application
+
+    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._application(scope, receive, send)
+            return
+        exchange = _Exchange(receive, send)
+        for attempt in range(_ATTEMPTS):
+            await self._application(dict(scope), exchange.receiver(), exchange.send)
+            if exchange.answered or exchange.disconnected:
+                return
+            await asyncio.sleep(_PAUSE * 2**attempt)
+        text = f"the process that computed this request ended, and so did {_ATTEMPTS - 1} others that tried again"
+        await failed(500, text)(scope, receive, send)
+
+
+class _Exchange:
+    """The messages of one HTTP request and its response.
+
+    The messages of the request are kept until the response is complete, because another attempt reads them from the
+    first one. The start of the response is held back until its body follows.
+    """
+
+    def __init__(self, receive: Receive, send: Send) -> None:
+        self._receive, self._send = receive, send
+        self._received: list[Message] = []
+        self._start: Message | None = None
+        self.answered = self.disconnected = False
+
+    def receiver(self) -> Receive:
+        """Return a function that gives the messages of the request from the first one."""
+        self._start = None
+        position = 0
+
+        async def receive() -> Message:
+            nonlocal position
+            if position == len(self._received):
+                message = await self._receive()
+                self.disconnected |= message["type"] == "http.disconnect"
+                self._received.append(message)
+            position += 1
+            return self._received[position - 1]
+
+        return receive
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self._start = message
+            return
+        if self._start is not None:
+            await self._send(self._start)
+            self._start = None
+        self.answered = True
+        await self._send(message)
