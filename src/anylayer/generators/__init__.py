@@ -42,10 +42,10 @@ class Project:
     """The result of a target.
 
     `files` maps a path inside the project's folder, with "/" between its parts, to a text, or to the pieces of a
-    binary file. `test` are the commands that build and run the project's test, each as a list of words; they run
-    one after the other, in the project's folder, and the files that they leave there are removed. A status other
-    than 0 means that the test failed; what they print is shown to the user. `missing` says what must be installed
-    for the commands, as the end of "needs ..."; it is "" where nothing is missing. `notes` are for the user.
+    binary file. `test` lists the commands that build and run the project's test, each as a list of arguments. They
+    run one after the other in the project's folder, and files that they create there are removed. An exit status
+    other than 0 means that the test failed; the user sees their output. `missing` names the tools that must be
+    installed for the commands, to complete "needs ..."; "" if none is missing. `notes` are for the user.
     """
 
     files: dict[str, str | Sequence[bytes | memoryview]]
@@ -61,8 +61,8 @@ class Target(Protocol):
     OPTIONS: the names of the options that `generate` accepts: its own, and of the common ones "batch".
     Net.generate refuses other options by name.
 
-    A target may have a function `kept_types(source)`. It returns the layer types that stay calls with `kept` set:
-    the network is then traced once more.
+    A target may have a function `kept_types(source)`, which returns the layer types whose nodes stay calls
+    (operators with `kept` set). The network is then traced once more.
     """
 
     WHAT: str
@@ -71,9 +71,9 @@ class Target(Protocol):
     def generate(self, source: Source, expected: Expected, **options: Any) -> Project:
         """Return the project of a network. `options` are those that the caller gave, without "batch".
 
-        In `source`, the graph of each node is simplified on its own, so operators do not cross the border between
-        two nodes. A target with the option "batch" gets a graph with a symbolic batch size where the network
-        allows it and the caller gives no number; `source.sizes` has then its name.
+        In `source`, the graph of each node is simplified separately, so no operator belongs to two nodes. A target
+        with the option "batch" gets a graph with a symbolic batch size if the network allows it and the caller
+        gives no number; `source.sizes` then has its name.
 
         Raises LayerError, which names the node and the simplest remedy, for what the target cannot express.
         """

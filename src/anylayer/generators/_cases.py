@@ -1,4 +1,4 @@
-"""Cases for the tests of single layers: the nodes of a network with inputs, and with their outputs in NumPy."""
+"""Test cases for single layers: the nodes of a network with their inputs, and with their outputs in NumPy."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from anylayer.source import Source, TracedNode
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A node with one set of inputs, None for an absent one, and the outputs that its class computes in NumPy."""
+    """A node with one set of inputs (None for an absent one), and the outputs that its class computes in NumPy."""
 
     traced: TracedNode
     inputs: Sequence[Array | None]
@@ -28,9 +28,9 @@ class Case:
 
 
 def chosen_types(source: Source, layers: Sequence[str]) -> set[str]:
-    """Return the layer types to write: `layers`, or else the types that the user defines.
+    """Return the layer types to generate: `layers`, or if it is empty, the types that the user defines.
 
-    Raises InputError for a type that the network does not have, and where there is none to write.
+    Raises InputError for a type that the network does not have, and if there is no type to generate.
     """
     known = {t.node.type for t in source.nodes}
     for name in layers:

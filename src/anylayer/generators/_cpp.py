@@ -66,7 +66,7 @@ def describer(bound: Bound) -> Callable[[str], str]:
 
 
 def numbers_of(params: Mapping[str, Any]) -> dict[str, list[float] | str]:
-    """Return params as OpenCV and others give them: each a list of numbers, or a text.
+    """Return params in the form in which OpenCV and other runtimes pass them: each a list of numbers, or a text.
 
     Raises LayerError for a param that is something else.
     """

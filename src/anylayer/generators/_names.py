@@ -1,6 +1,6 @@
 """Text from files in source code: names that are safe identifiers, and comments that cannot end early.
 
-A network's file is untrusted. Its names and paths enter a project only as what these functions return.
+A network's file is untrusted. Its names and paths enter a project only through these functions.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ _MAX_NAME_LENGTH = 64
 
 
 class Names:
-    """Identifiers of one scope, each of which is given once.
+    """The identifiers of one scope, each of which is used once.
 
-    reserved: names that are never given: keywords, and names that the scope uses.
+    reserved: names that are never returned: keywords, and names that the scope uses.
     """
 
     def __init__(self, reserved: Iterable[str]) -> None:
@@ -24,8 +24,8 @@ class Names:
     def new(self, wanted: str, otherwise: str = "value") -> str:
         """Return an identifier that resembles `wanted`: ASCII letters, digits and single underscores.
 
-        otherwise: the identifier for a name without letters and digits, and the beginning of one that would begin
-        with a digit. A number is appended to a name that is reserved or given already.
+        otherwise: the identifier for a name without letters and digits, and the prefix for one that begins with a
+        digit. A number is appended to a name that is reserved or used already.
         """
         plain = re.sub(r"[^A-Za-z0-9]+", "_", wanted).strip("_")[:_MAX_NAME_LENGTH].strip("_")
         if not plain or plain[0].isdigit():

@@ -1,7 +1,7 @@
 """Layers as custom operators of a runtime: the network with a call for each of them, and their loops in C++.
 
-A layer type has an operator for each case of its params and blobs: Interp, Interp_2 and so on. An operator works
-for all sizes that the layer's own shape logic allows, and refuses other ones by name.
+A layer type has one operator for each combination of params and blobs that needs its own code: Interp, Interp_2
+and so on. An operator works for all sizes that the layer's code allows, and reports an error for others.
 """
 
 from __future__ import annotations
@@ -35,10 +35,11 @@ _NUMBERS = {
 
 @dataclass(slots=True)
 class OperatorCase:
-    """A case of a layer type: the name of its operator, its loops, and what it is for.
+    """One operator of a layer type: its name, its loops, and a description of the layers that it computes.
 
-    `params` are the texts of the attributes of the first layer. `free` maps those that the code reads, rather than
-    compares, to how many numbers they have. `blobs` are the shapes of the blobs that are inputs.
+    `params` are the attributes of the first such layer, as texts. `free` maps the params that the operator reads
+    when it runs to their number of values; for all other params it supports only the values in `params`. `blobs`
+    are the shapes of the blobs that are inputs.
     """
 
     name: str
@@ -55,10 +56,10 @@ class OperatorCase:
 class Operators:
     """The operators of a project under construction.
 
-    The params of a layer are attributes of its call, as texts. The operator reads those that the layer's code only
-    computes with, and refuses other values of the others. Blobs that the code only computes with are inputs.
+    The params of a layer are attributes of its call, as texts. The operator reads the free params (see
+    loops.parameters), and reports an error for other values of all others. Free blobs are inputs.
 
-    dtypes: the element types that the runtime passes to operators unchanged, () for all.
+    dtypes: the element types that the runtime passes to operators unchanged; () for all types.
     """
 
     def __init__(self, source: Source, types: Collection[str], dtypes: Sequence[str] = ()) -> None:
@@ -148,8 +149,9 @@ class Operators:
         return self._cases[key], texts
 
     def text(self, parallel: str) -> str:
-        """Return the C++ text of all operators, `kernels` last. parallel: the text of the struct Parallel, which
-        shares the rounds of loops between threads."""
+        """Return the C++ text of all operators, with the list `kernels` at the end. parallel: the text of the
+        struct Parallel, which distributes the iterations of loops to threads.
+        """
         kernels = list(self._cases.values())
         need(kernels, "all layers of these types are constants, so there is no operator to write")
         blocks = [_functions(kernel) for kernel in kernels]
@@ -159,7 +161,7 @@ class Operators:
 
 
 def _functions(kernel: OperatorCase) -> str:
-    """Return the functions of an operator, after a comment that says what they are for."""
+    """Return the functions of an operator, preceded by a comment that describes them."""
     tables = ""
     for name, array in kernel.code.tables:
         need(array.size <= _LARGEST, f"a constant of {array.size} elements is too large for source code")
@@ -169,7 +171,7 @@ def _functions(kernel: OperatorCase) -> str:
 
 
 def _about(t: TracedNode, source: Opened, free: Collection[str]) -> str:
-    """Return what the code of a layer is for."""
+    """Return a description of the layers that the code supports."""
     values = opencv_params(t.node.params, t.node.defaults).items()
     params = ", ".join(f"any {n}" if n in free else f"{n}={v}" for n, v in values)
     shapes = ", ".join(f"({', '.join(str(size_of(d)) for d in v.shape)})" for v in source.graph.inputs)
@@ -178,7 +180,7 @@ def _about(t: TracedNode, source: Opened, free: Collection[str]) -> str:
 
 
 def _sizes(kernel: OperatorCase) -> list[str]:
-    """Return the definitions of the open sizes by the shapes of the inputs."""
+    """Return lines that define the open sizes from the shapes of the inputs."""
     lines = []
     for symbol, (i, axis, factor) in kernel.source.sizes.items():
         divided = f" / {factor}" if factor != 1 else ""
@@ -188,7 +190,7 @@ def _sizes(kernel: OperatorCase) -> list[str]:
 
 
 def _shapes(kernel: OperatorCase) -> str:
-    """Return the function that checks the shapes of the inputs, and gives those of the outputs."""
+    """Return the text of the function that checks the inputs' shapes and returns the outputs' shapes."""
     code = kernel.code
     ranks = [f"inputs.size() != {len(code.inputs) + len(kernel.blobs)}"]
     ranks += [f"inputs[{i}].size() != {len(a.shape)}" for i, a in enumerate(code.inputs)]
@@ -213,7 +215,7 @@ def _shapes(kernel: OperatorCase) -> str:
 
 
 def _run(kernel: OperatorCase) -> str:
-    """Return the function that calls the loops."""
+    """Return the text of the function that calls the loops."""
     code = kernel.code
     words = [f"static_cast<const {TYPES[a.dtype.name]}*>(from[{i}])" for i, a in enumerate(code.inputs)]
     words += [f"static_cast<{TYPES[a.dtype.name]}*>(to[{i}])" for i, a in enumerate(code.outputs)]
@@ -234,7 +236,7 @@ def _run(kernel: OperatorCase) -> str:
 
 
 def _place(kernel: OperatorCase, param: ParamNumber) -> int:
-    """Return the place of a number of a param among all numbers that the code reads."""
+    """Return the position of a param's number among all numbers that the code reads."""
     before = list(kernel.free)[: list(kernel.free).index(param.name)]
     return sum(kernel.free[name] for name in before) + param.at
 
@@ -265,7 +267,7 @@ def _params(t: TracedNode) -> dict[str, str]:
 
 
 def _text(value: float | str) -> str:
-    """Return a param as the text of an attribute. XML has no place for characters that are not printable."""
+    """Return a param as the text of an attribute. Raises LayerError for characters that XML cannot contain."""
     if isinstance(value, (bool, Flag)):
         return "true" if value else "false"
     if isinstance(value, str):

@@ -10,8 +10,8 @@ from anylayer.graph.facts import Producers, producer
 
 
 def recognized(graph: Graph, unread: Mapping[str, Sequence[int]]) -> list[Op]:
-    """Return the operators of a graph, some of them replaced by others with the same outputs, without those whose
-    outputs have no consumers.
+    """Return the operators of a graph after recognized groups are replaced by one operator each. Operators whose
+    outputs have no consumers are removed.
 
     unread: the inputs that the code of an operator does not read, by operator.
     """

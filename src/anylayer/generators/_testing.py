@@ -1,4 +1,4 @@
-"""The data of a project's own test, and the functions of the test that compare and show the outputs."""
+"""The data of a project's test, and the test's functions that compare and print outputs."""
 
 from __future__ import annotations
 
@@ -38,8 +38,9 @@ def show() -> None:
 
 
 def test_data(expected: Expected) -> bytes:
-    """Return the inputs and outputs of all samples as an archive of NumPy: "sample_0_input_0" and so on. Names
-    from files stay out of it."""
+    """Return the inputs and outputs of all samples as a .npz archive with names such as "sample_0_input_0". It
+    contains no names from the network's file.
+    """
     arrays: dict[str, Any] = {}
     for i, sample in enumerate(expected.samples):
         arrays.update({f"sample_{i}_input_{j}": a for j, a in enumerate(sample.inputs.values())})
@@ -50,6 +51,8 @@ def test_data(expected: Expected) -> bytes:
 
 
 def missing_tools(*packages: str) -> list[str]:
-    """Return what a test in C++ needs and what is not installed: CMake, a compiler, and these Python packages."""
+    """Return the missing ones of the tools that a test in C++ needs: CMake, a compiler, and these Python
+    packages.
+    """
     tools = [name for name in ("cmake", "c++") if shutil.which(name) is None]
     return [*tools, *(f"{name} (pip install {name})" for name in packages if find_spec(name) is None)]

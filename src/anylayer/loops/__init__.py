@@ -6,9 +6,9 @@
     code = to_cpp(lower(traced), "interp", describe)
     text = PRELUDE + code.text
 
-`opened` traces a layer with as many open sizes as its own shape logic allows; `at_fixed_sizes` traces it at one
-choice of sizes. `lower` returns the loops as plain data. It takes any other graph, too (anylayer.tracing.trace).
-`to_cpp` prints them as a C++11 function, a `CppFunction`, which lists its parameters:
+`opened` traces a layer with as many open sizes as its code allows; `at_fixed_sizes` traces it at one choice of
+sizes. `lower` returns the loops as plain data. It accepts any other graph, too (anylayer.tracing.trace). `to_cpp`
+prints them as a C++11 function, a `CppFunction`, which lists its parameters:
 
     bool interp(const float* input0, float* output0, int64_t N, int64_t C, int64_t H, int64_t W, const Parallel&)
 

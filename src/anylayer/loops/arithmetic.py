@@ -12,9 +12,9 @@ from anylayer.loops.space import Space
 
 
 class Arithmetic(ABC):
-    """Expressions as text in the manner of C. A language has the methods below that are abstract.
+    """Expressions as text with C syntax. A subclass for a language defines the abstract methods.
 
-    names: the variable of each symbol that has one: sizes, loop variables, and indices that are read from data.
+    names: maps symbols (sizes, loop variables, indices that are read from data) to the names of variables.
     """
 
     def __init__(self, program: LoopProgram, names: dict[str, str]) -> None:
@@ -33,7 +33,7 @@ class Arithmetic(ABC):
 
     @abstractmethod
     def whole(self, function: str, x: str) -> str:
-        """Return a double as an integer, after a function that rounds it."""
+        """Return a double that is rounded to an integer by a function such as "floor"."""
 
     @abstractmethod
     def double(self, x: str) -> str:
@@ -41,14 +41,14 @@ class Arithmetic(ABC):
 
     @abstractmethod
     def call(self, function: str, *x: str) -> str:
-        """Return a function of doubles."""
+        """Return the call of a function of doubles."""
 
     def name(self, symbol: str) -> str:
         """Return the variable of a symbol."""
         return self.names[symbol]
 
     def bind(self, x: Scalar, name: str) -> None:
-        """Note that a variable holds a scalar, where an index expression refers to it."""
+        """Record the variable that holds a scalar, for index expressions that refer to the scalar."""
         if x in self._symbols:
             self.names[self._symbols[x]] = name
 

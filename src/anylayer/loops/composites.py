@@ -1,4 +1,4 @@
-"""Operators that are written with simpler ones: each is a NumPy function, which is traced in its place."""
+"""Operators that are replaced by simpler ones: each is defined as a NumPy function, whose trace replaces it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _always(op: Op) -> bool:
 
 
 def composite(*names: str, when: Callable[[Op], bool] = _always) -> Callable[[Form], Form]:
-    """Enter the NumPy form of operators, for those that `when` accepts. Used as a decorator."""
+    """Register the decorated NumPy function as the definition of these operators, where `when` returns True."""
 
     def enter(function: Form) -> Form:
         COMPOSITES.update(dict.fromkeys(names, (function, when)))
@@ -35,7 +35,7 @@ def composite(*names: str, when: Callable[[Op], bool] = _always) -> Callable[[Fo
 
 
 def _form(op: Op) -> Form | None:
-    """Return the form that takes an operator's place, or None."""
+    """Return the NumPy function that replaces an operator, or None."""
     form, when = COMPOSITES.get(op.op, (None, _always))
     return form if not op.domain and when(op) else None
 
@@ -66,7 +66,7 @@ def expanded(graph: Graph) -> Graph:
 
 
 def _traced(done: Graph, op: Op, function: Form, inputs: list[Value | None]) -> list[Value]:
-    """Append the operators that a composite consists of."""
+    """Append the operators that the trace of `function` records, in place of `op`."""
     free = [v for v in dict.fromkeys(inputs) if v is not None and v.const is None]
 
     def call(arrays: list[Any]) -> list[Any]:
@@ -93,7 +93,7 @@ def _open_indices(op: Op, producers: Producers) -> bool:
 
 
 def _inside(done: Graph, op: Op, inputs: list[Value | None]) -> Value | None:
-    """Append an operator that checks the indices of a gather, so that they are checked once."""
+    """Append an operator that checks the indices of a gather, so that each index is checked once."""
     x, index = inputs[:2]
     if x is None or index is None:
         return index

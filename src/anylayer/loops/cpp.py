@@ -35,10 +35,10 @@ TYPES = {
 class CppFunction:
     """A C++ function.
 
-    Its parameters are, in this order: a pointer to each of `inputs` (const) and `outputs`, a pointer to each of
-    `tables` (const), to the blobs of the numbers `blobs`, the `sizes` (int64_t), the `params` (double), and an
-    object that runs parallel loops. It returns false where an index that is read from data lies outside its axis;
-    the outputs are then incomplete.
+    Its parameters are, in this order: pointers to the `inputs` (const) and `outputs`, to the `tables` (const), and
+    to the blobs with the indices `blobs`; the `sizes` (int64_t); the `params` (double); and an object that runs
+    parallel loops. It returns false where an index that is read from data lies outside its axis; the outputs are
+    then incomplete.
 
     `conditions` are (C++ expression of the sizes, text) that must hold, or the function must not be called.
     `arithmetic` prints shapes of the arguments.
@@ -235,7 +235,7 @@ class _Printer(Printer):
         self.line(f"sort_row<{order}>({row}, {', '.join(results)}, {sizes});")
 
     def counted(self, names: Sequence[str], extents: Sequence[Expression]) -> list[str]:
-        """Return what increases the variables of loops that share their rounds, the innermost first."""
+        """Return the statements that advance the variables of collapsed loops to the next iteration."""
         lines: list[str] = []
         for at, (name, extent) in reversed(list(enumerate(zip(names, extents)))[1:]):
             pad = INDENT * (len(names) - 1 - at)

@@ -137,9 +137,9 @@ inline float hyperbolic_tangent(float x) {
 
 
 def prelude(memory: str = _MEMORY) -> str:
-    """Return what the functions need: includes and helpers. It stands once in a file, before the first function.
+    """Return the includes and helper functions that precede the first function in a file.
 
-    memory: the class template Memory, whose objects are the arrays that a function uses for itself.
+    memory: the text of the class template Memory, which allocates temporary arrays.
     """
     return f"{_TOP}{memory}{_HELPERS}"
 

@@ -73,7 +73,7 @@ class Scalar:
 
 @dataclass(slots=True, eq=False)
 class Local:
-    """A number that loops accumulate."""
+    """A local variable of the generated function, in which loops accumulate a number."""
 
     name: str
     dtype: np.dtype[Any]
@@ -91,7 +91,9 @@ class Comment:
 
 @dataclass(slots=True, eq=False)
 class Store:
-    """Store a scalar in an element: `how` is "" to assign, or "add", "mul", "min", "max" to combine."""
+    """Write a scalar to an element of a buffer. `how` is "" to assign it, or "add", "mul", "min", "max" to combine
+    it with the old value.
+    """
 
     buffer: Buffer
     offset: Expression
@@ -101,7 +103,7 @@ class Store:
 
 @dataclass(slots=True, eq=False)
 class Set:
-    """Declare a local (`how` is "="), give it another number (""), or combine it with one (as in Store)."""
+    """Write a scalar to a local: declare it (`how` is "="), assign to it (""), or combine both as in Store."""
 
     local: Local
     value: Scalar
@@ -110,7 +112,7 @@ class Set:
 
 @dataclass(slots=True, eq=False)
 class Sort:
-    """Store the first `count` elements of a row of `size` elements in sorted order, and their places in the row.
+    """Sort a row of `size` elements, and store its first `count` elements and their positions in the row.
 
     Equal elements keep their order; NaN is larger than any number. The row begins at `start` of `source`, and its
     elements are `step` apart. The results begin at `target` of `values` and `places`, with the same distance.
@@ -137,7 +139,7 @@ class If:
 
 @dataclass(slots=True, eq=False)
 class Let:
-    """Name a scalar, because it is used more than once or does not depend on the loops inside."""
+    """Assign a scalar to a named variable, because it is used more than once or is loop-invariant."""
 
     name: str
     value: Scalar
@@ -147,8 +149,8 @@ class Let:
 class Loop:
     """Repeat `body` for each value of a variable from 0 to `extent` - 1.
 
-    The rounds of a parallel loop may run in any order. `more` are the variables, with their extents, of loops
-    directly inside that share its rounds.
+    The iterations of a parallel loop may run in any order. `more` lists (variable, extent) of the loops directly
+    inside that are collapsed with it into one loop, as by `collapse` in OpenMP.
     """
 
     var: str
@@ -177,12 +179,12 @@ class Argument:
 
 @dataclass(slots=True)
 class LoopProgram:
-    """What a graph does, as loops.
+    """A graph lowered to loops.
 
-    `sizes` are the symbols of open sizes, and `conditions` what must hold for them. `data` maps the symbol of an
-    index that is read from data to its scalar. `extents` are the numbers of values of loop variables and of such
-    symbols. `checks` says whether indices are checked when the loops run. `params` are (name, ParamNumber) of
-    the params that are parameters.
+    `sizes` are the symbols of the open sizes, and `conditions` the guards that they must fulfil. An index that is
+    read from data is a symbol, which `data` maps to its scalar. `extents` maps each loop variable and each such
+    symbol to its number of values. `checks` says whether the loops check indices when they run. `params` lists
+    (name, ParamNumber) for the params that are parameters of the function.
     """
 
     inputs: list[Argument]
@@ -232,7 +234,7 @@ def extremum(function: str, *parts: Expression) -> Expression:
 
 
 def atoms_of(e: Expression) -> Iterator[Atom]:
-    """Yield the functions in an expression, those inside of others too."""
+    """Yield the functions in an expression, including those in arguments of other functions."""
     for monomial in e.terms:
         for atom, _ in monomial:
             if atom.function:
@@ -243,7 +245,7 @@ def atoms_of(e: Expression) -> Iterator[Atom]:
 
 
 def scalars_of(statements: Sequence[Any]) -> Iterator[Scalar]:
-    """Yield the scalars that statements use, those in loops too."""
+    """Yield the scalars that statements use, including those inside loops."""
     for s in statements:
         if isinstance(s, Loop):
             yield from scalars_of(s.body)
@@ -253,7 +255,7 @@ def scalars_of(statements: Sequence[Any]) -> Iterator[Scalar]:
 
 
 def stores_of(statements: Sequence[Any]) -> Iterator[Store]:
-    """Yield the stores among statements, those in loops too."""
+    """Yield the stores among statements, including those inside loops."""
     for s in statements:
         if isinstance(s, Store):
             yield s
@@ -261,7 +263,7 @@ def stores_of(statements: Sequence[Any]) -> Iterator[Store]:
 
 
 def used_scalars(statements: Sequence[Any], data: Mapping[str, Scalar]) -> set[Scalar]:
-    """Return the scalars that statements compute. data: the scalars for which symbols stand."""
+    """Return the scalars that statements compute. data: maps symbols to the scalars that they stand for."""
     seen: set[Scalar] = set()
     offsets = [s.offset for s in stores_of(statements)]
     pending = [*scalars_of(statements), *(data[name] for e in offsets for name in e.symbols if name in data)]
@@ -276,7 +278,7 @@ def used_scalars(statements: Sequence[Any], data: Mapping[str, Scalar]) -> set[S
 
 
 def sorts_of(statements: Sequence[Any]) -> Iterator[Sort]:
-    """Yield the sorts among statements, those in loops too."""
+    """Yield the sorts among statements, including those inside loops."""
     for s in statements:
         if isinstance(s, Sort):
             yield s

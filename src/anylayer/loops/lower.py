@@ -1,4 +1,4 @@
-"""Lower a graph to loops: decide which values are held in memory, and fold the others into their consumers."""
+"""Lower a graph to loops: decide which values are stored in memory, and fuse the others into their consumers."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ _KINDS = {
 def lower(source: Graph | Opened, *, by_element: bool = False) -> LoopProgram:
     """Return the loops that compute a graph, or a layer that `opened` has traced.
 
-    by_element: whether each element of an output is computed on its own where that is not too much work, as the
-    work items of a GPU do. The inputs and outputs then have pitches that the caller decides on.
+    by_element: whether each element of an output is computed separately if that is not too much work, as for the
+    work items of a GPU. The caller then chooses the pitches (strides) of inputs and outputs.
 
     Raises LayerError for an operator without loops; it names the operator and the source line.
     """
@@ -100,7 +100,7 @@ def lower(source: Graph | Opened, *, by_element: bool = False) -> LoopProgram:
 
 
 def _port(argument: Argument, kind: str, pitched: bool) -> Buffer:
-    """Return the buffer of an input or output. Its pitches are symbols, which the printer names."""
+    """Return the buffer of an input or output. If `pitched`, its strides are symbols, which the printer names."""
     pitches = [symbol(f"{argument.name}.{axis}") for axis in range(len(argument.shape))] if pitched else []
     start = symbol(f"{argument.name}.start") if pitched else constant(0)
     return Buffer(argument.name, argument.dtype, argument.shape, kind, None, tuple(pitches), start)
@@ -128,7 +128,7 @@ def refused(op: Op, why: str) -> LayerError:
 
 
 def _one(low: Lowering, op: Op, held: Mapping[Value, str]) -> None:
-    """Append the loops of an operator, where it has its own or its output is held in memory."""
+    """Append the loops of an operator if it is not fused into its consumers."""
     if op.domain or (op.op not in NESTS and op.op not in ELEMENTS):
         raise Unsupported("no loops are written for it")
     for value in (*op.inputs, *op.outputs):
@@ -151,10 +151,8 @@ def _one(low: Lowering, op: Op, held: Mapping[Value, str]) -> None:
 
 
 def _held(graph: Graph) -> dict[Value, str]:
-    """Return the values that are held in memory although they could be folded into their consumers.
-
-    These are the outputs, and values that cost more than a few operations and are read more often than they have
-    elements.
+    """Return the values that are stored in memory although they could be fused into their consumers: the outputs,
+    and values that are expensive and read more often than they have elements.
     """
     costs = _costs(graph)
     held: dict[Value, str] = dict.fromkeys(graph.outputs, "output")
@@ -176,10 +174,8 @@ def _held(graph: Graph) -> dict[Value, str]:
 
 
 def held_by_element(graph: Graph) -> dict[Value, str]:
-    """Return the values that are held in memory although each element of an output could compute them again.
-
-    These are values that take many operations and are read more often than they have elements, and what operators
-    read that have loops of their own only. An output that joins arrays is written in pieces.
+    """Return the values that are stored in memory when each element of an output is computed separately: expensive
+    values that are read often, and inputs of operators whose loops cannot be nested in others.
     """
     often, whole = _readers(graph)
     held: dict[Value, str] = {}
@@ -204,8 +200,10 @@ def held_by_element(graph: Graph) -> dict[Value, str]:
 
 
 def _readers(graph: Graph) -> tuple[dict[Value, float], set[Value]]:
-    """Return two facts for a graph without values in memory: how often an element of each value is read, and
-    which values are read by operators whose loops cannot be inside other loops."""
+    """Return (reads, whole) for a graph whose values are all fused into their consumers. `reads` is how often each
+    element of a value is read. `whole` are the values that operators read whose loops cannot be nested in other
+    loops.
+    """
     often: dict[Value, float] = {}
     whole: set[Value] = set()
     for op in reversed(graph.ops):
@@ -229,11 +227,7 @@ def _length(op: Op) -> float:
 
 
 def _costs(graph: Graph) -> dict[Value, float]:
-    """Return how many operations an element of each value takes, where nothing before it is held in memory.
-
-    Integers that are computed from loop variables cost nothing. An input with few elements counts as one that is
-    held in memory, because it is, or is computed outside of the inner loops.
-    """
+    """Return the number of operations per element of each value if all values before it are fused."""
     costs: dict[Value, float] = {}
     whole: set[Value] = set()
     for op in graph.ops:

@@ -1,4 +1,6 @@
-"""The state of a lowering: which values are buffers, what an element of the others is, and the loops so far."""
+"""The state of a lowering: the values in buffers, the expressions for elements of all other values, and the
+loops.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,7 @@ class Unsupported(LayerError):
 
 
 def elements(*names: str) -> Callable[[Element], Element]:
-    """Enter a function that returns elements of these operators. Used as a decorator."""
+    """Register the decorated function, which returns an element of an operator's output, for these operators."""
 
     def enter(function: Element) -> Element:
         ELEMENTS.update(dict.fromkeys(names, function))
@@ -61,7 +63,7 @@ def elements(*names: str) -> Callable[[Element], Element]:
 
 
 def nests(*names: str) -> Callable[[Callable[[Lowering, Op], None]], Callable[[Lowering, Op], None]]:
-    """Enter a function that appends the loops of these operators. Used as a decorator."""
+    """Register the decorated function, which appends the loops of an operator, for these operators."""
 
     def enter(function: Callable[[Lowering, Op], None]) -> Callable[[Lowering, Op], None]:
         NESTS.update(dict.fromkeys(names, function))
@@ -99,8 +101,9 @@ def optional(op: Op, i: int) -> Value | None:
 
 @dataclass(slots=True)
 class _LoopBody:
-    """A body of loops while its statements are collected: the names of its variables and locals, and what must be
-    done before its last statement."""
+    """The body of nested loops under construction: the names of its variables and locals, and the statements that
+    must precede its last statement.
+    """
 
     names: set[str]
     statements: list[Statement] = field(default_factory=list)
@@ -109,9 +112,9 @@ class _LoopBody:
 class Lowering:
     """A program under construction from a graph.
 
-    `buffers` are the values that are in memory. `wanted` are buffers that the graph's outputs must go to. `places`
-    collects the source lines of the elements that the current loops compute. by_element: whether each element of
-    a result is computed on its own, as the work items of a GPU do.
+    `buffers` maps values that are stored in memory to their buffers. `wanted` maps the graph's outputs to the
+    buffers that they must be written to. `places` collects the source lines that the current loops compute.
+    by_element: whether each element of a result is computed separately, as for the work items of a GPU.
     """
 
     def __init__(self, graph: Graph, ranges: Ranges, parameters: Parameters, by_element: bool = False) -> None:
@@ -157,7 +160,7 @@ class Lowering:
         return found
 
     def note_places(self, value: Value) -> None:
-        """Note the source lines of a value that the current loops compute."""
+        """Record the source lines of a value that the current loops compute."""
         pending, seen = [value], {value}
         while pending:
             op = self.graph.producers.get(pending.pop())
@@ -170,7 +173,7 @@ class Lowering:
                     pending.append(v)
 
     def operand(self, value: Value, index: Sequence[Expression]) -> Scalar:
-        """Return the element that broadcasting pairs with an index of more axes."""
+        """Return the element of a value that NumPy's broadcasting selects for an index of equal or higher rank."""
         own = list(index[len(index) - len(value.shape) :])
         return self.element(value, [constant(0) if is_one(d) else i for d, i in zip(value.shape, own)])
 
@@ -208,7 +211,9 @@ class Lowering:
         return self.scalars.cast(self.scalars.index(total), array.dtype) if (wanted == array).all() else None
 
     def _repeated(self, array: Array, places: Sequence[Expression]) -> Scalar | None:
-        """Return an element of 0, 0, 1, 1, 2, 2 and so on as a quotient of its index, else None."""
+        """Return an element of an array such as 0, 0, 1, 1, 2, 2 as a quotient of its index, or None for other
+        arrays.
+        """
         times = int((array == array.flat[0]).sum())
         if len(places) > 1 or array.dtype.kind not in "iu" or times < 2:
             return None
@@ -226,7 +231,7 @@ class Lowering:
         return self.scalars.load(buffer, buffer.offset(places))
 
     def _blob(self, value: Value, blob: BlobElements, index: Sequence[Expression]) -> Scalar:
-        """Return an element of a blob that is a parameter."""
+        """Return an element of a blob that is a parameter of the function."""
         name = f"blob{blob.number}"
         buffer = next((b for b in self.all if b.name == name), None)
         if buffer is None:
@@ -235,7 +240,7 @@ class Lowering:
         return self.scalars.load(buffer, Buffer("", value.dtype, sizes_of(value), "").offset(index))
 
     def _param(self, e: Any) -> Any:
-        """Return an element of a constant: for a ParamNumber, the scalar that holds it."""
+        """Return a constant's element; for a ParamNumber, the scalar of the function's parameter."""
         if not isinstance(e, ParamNumber):
             return e
         if e not in self.params:
@@ -258,7 +263,7 @@ class Lowering:
         return self.scalars.load(buffer, place)
 
     def _chosen(self, value: Value, sized: Sequence[Any], place: Expression) -> Scalar:
-        """Return the element at a position, by comparing the position with each."""
+        """Return the element at a position as a chain of comparisons with each possible position."""
         if len(sized) > _FEW:
             raise Unsupported(f"a constant of {len(sized)} elements that are computed from sizes")
         found = self.scalars.element(sized[-1], value.dtype)
@@ -297,7 +302,8 @@ class Lowering:
         return name, self.space.variable(name, extent)
 
     def scoped(self, names: Iterable[str], compute: Callable[[], T]) -> tuple[list[Statement], T]:
-        """Return the statements that must come first, and the result of `compute`, in a body of loops.
+        """Call `compute` inside a new loop body. Return the statements that must precede its result, and the
+        result.
 
         names: the variables of the loops.
         """
@@ -311,7 +317,7 @@ class Lowering:
             self._scopes.pop()
 
     def inline(self, index: Sequence[Expression], loops: Callable[[], tuple[Local, list[Statement]]]) -> Local:
-        """Put loops that accumulate a local into the outermost body in which an index is known."""
+        """Move loops that accumulate a local to the outermost loop body in which an index can be computed."""
         at, scopes = self._depth(index), self._scopes
         self._scopes = scopes[: at + 1]
         local, statements = loops()
@@ -321,7 +327,7 @@ class Lowering:
         return local
 
     def _depth(self, index: Sequence[Expression]) -> int:
-        """Return the number of the innermost body whose variables and locals an index depends on."""
+        """Return the depth of the innermost loop body whose variables or locals an index depends on."""
         names = {s for e in index for s in e.symbols}
         pending = [x for e in index for x in self.scalars.behind(e)]
         while pending:
@@ -333,21 +339,19 @@ class Lowering:
         return max((i for i, scope in enumerate(self._scopes) if scope.names & names), default=0)
 
     def shared(self, loops: Sequence[tuple[str, Expression]], inner: list[Statement]) -> list[Statement]:
-        """Return statements inside of parallel loops."""
+        """Return statements nested in parallel loops."""
         return nested(loops, inner, serial=0 if self.by_element else 1)
 
     def flush(self, loops: Sequence[Statement]) -> None:
-        """Append loops, after the source lines that they compute."""
+        """Append loops, preceded by comments with the source lines that they compute."""
         self.body.extend(Comment(place) for place in self.places if place not in self.described)
         self.described.update(self.places)
         self.places = {}
         self.body.extend(loops)
 
     def fill(self, shape: Sequence[Expression], store: Callable[[Index], list[Statement]]) -> None:
-        """Append loops over all indices of a shape. `store` returns what is done at one index.
-
-        Axes that can share a loop do, where this needs no division. A loop whose variable is divided becomes two
-        loops.
+        """Append loops over all indices of a shape. `store` returns the statements for one index. Adjacent axes
+        are collapsed into one loop if that needs no further integer division.
         """
         axes = [a for a, d in enumerate(shape) if d.constant != 1]
         groups = [[a] for a in axes]
@@ -375,7 +379,9 @@ class Lowering:
         shape: Sequence[Expression],
         store: Callable[[Index], list[Statement]],
     ) -> _Nest:
-        """Return loops in which variables that are divided by a factor of their extent are two variables."""
+        """Return loops in which a loop whose variable is divided by a factor of its extent is split into two
+        loops.
+        """
         splits: dict[int, tuple[Expression, ...]] = {}
         for at in range(len(groups)):
             found = True
@@ -429,8 +435,9 @@ class Lowering:
 
 @dataclass(frozen=True, slots=True)
 class _Nest:
-    """Loops: the statements, those inside of all loops, the outermost variable of each group with its extent, and
-    the number of integer divisions inside."""
+    """Nested loops: the statements, the statements of the innermost body, (variable, extent) of the outermost loop
+    of each group, and the number of integer divisions in the innermost body.
+    """
 
     statements: list[Statement]
     inner: list[Statement]
@@ -441,8 +448,9 @@ class _Nest:
 def nested(
     loops: Sequence[tuple[str, Expression]], inner: list[Statement], parallel: bool = True, serial: int = 1
 ) -> list[Statement]:
-    """Return statements inside of loops, the first one outermost. Parallel loops share the rounds of all outer
-    loops but the last `serial` ones."""
+    """Return statements nested in loops, of which the first is the outermost. If `parallel`, all loops except the
+    innermost `serial` ones are collapsed into one parallel loop.
+    """
     kept = [(name, extent) for name, extent in loops if extent.constant != 1]
     outer = kept[: max(len(kept) - serial, 1)] if parallel else []
     for name, extent in reversed(kept[len(outer) :]):

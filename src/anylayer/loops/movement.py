@@ -1,4 +1,4 @@
-"""Elements of operators that move elements: index arithmetic, which their consumers fold into their own."""
+"""Operators that move elements, as index arithmetic, which is fused into their consumers."""
 
 from __future__ import annotations
 
@@ -44,7 +44,9 @@ def reshaped(
 
 
 def _cuts(old: Sequence[Expression], new: Sequence[Expression]) -> list[tuple[int, int]]:
-    """Return where the axes of two shapes can be cut into runs of equally many elements."""
+    """Return the positions at which the axes of two shapes can be cut into groups with equal numbers of
+    elements.
+    """
     products: dict[Expression, int] = {}
     total = constant(1)
     for j, size in enumerate(new):
@@ -139,7 +141,9 @@ def _split_op(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
 
 @elements("Concat")
 def _concat(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
-    """Return an element of one of the parts: which one is decided where the index does not tell it."""
+    """Return an element of one of the parts. If the index does not determine the part, select it by
+    comparisons.
+    """
     axis = op.attrs["axis"] % len(index)
     place, found = index[axis], None
     end, parts = constant(0), []
@@ -170,7 +174,7 @@ def _plus(a: Expression | None, b: Expression, sign: int) -> Expression | None:
 
 
 def concat_pieces(low: Lowering, op: Op) -> None:
-    """Append loops that write each part of a Concat to its place."""
+    """Append loops that copy each part of a Concat into the output."""
     axis = op.attrs["axis"] % len(op.outputs[0].shape)
     buffer = low.new_buffer(op.outputs[0])
     start = constant(0)
@@ -233,7 +237,9 @@ def _gather(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
 
 
 def position(low: Lowering, indices: Value, index: Index, size: Expression) -> Expression:
-    """Return the index that an integer value holds at `index`. Constants are checked here."""
+    """Return the element of an index array at `index`, as an index into an axis of this size. Constants are
+    checked.
+    """
     found, const = low.element(indices, index), indices.const
     made = low.graph.producers.get(indices)
     if found.op == "load" and made is not None and made.op == "Inside":
@@ -246,7 +252,7 @@ def position(low: Lowering, indices: Value, index: Index, size: Expression) -> E
 
 @elements("Inside")
 def _inside(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
-    """Return an index that is checked, as the expression or as the symbol that stands for it."""
+    """Return a checked index as an expression, or as the symbol of the scalar that holds it."""
     return low.scalars.index(low.scalars.position(low.element(given(op), index), op.attrs["size"]))
 
 
@@ -346,7 +352,7 @@ def copied(low: Lowering, op: Op) -> Buffer:
 
 
 def _in_order(low: Lowering) -> None:
-    """Mark the last loops as sequential: several of their rounds may write one element."""
+    """Mark the last loops as sequential, because several iterations may write the same element."""
     last = low.body[-1]
     if hasattr(last, "parallel"):
         last.parallel = False

@@ -1,8 +1,8 @@
-"""Print loops as an OpenCL kernel, in the defines that the host puts before its source: INPUT0_TYPE, INPUT0_DIMS,
-INPUT0_PITCHES, INPUT0_OFFSET and so on.
+"""Print loops as an OpenCL kernel. It reads the #defines that the host puts before the source: INPUT0_TYPE,
+INPUT0_DIMS, INPUT0_PITCHES, INPUT0_OFFSET and so on.
 
-Each work item computes elements of the outputs, so any global work size is right. Where an array between the loops
-is held in memory, the kernel runs as one work group, which waits for all of its items between the loops.
+Each work item computes elements of the outputs, so any global work size is valid. A kernel with temporary arrays
+runs as one work group, with barriers between the loops.
 """
 
 from __future__ import annotations
@@ -81,10 +81,9 @@ _FUNCTIONS = {"max": "maximum", "min": "minimum", "sign": "sign", "round": "rint
 class OpenCLKernel:
     """An OpenCL kernel.
 
-    Its parameters are pointers to the `inputs`, to the blobs of the numbers `blobs` (as further inputs), to the
-    `outputs`, and to `scratch` arrays, of which each has a number of bytes. `params` are those that the text reads
-    from defines. `group` is the size of the only work group, or 0 where
-    any global work size is right.
+    Its parameters are pointers to the `inputs`, to the blobs with the indices `blobs` (as further inputs), to the
+    `outputs`, and to temporary arrays of `scratch` bytes each. `params` are those that the text reads from
+    defines. `group` is the size of the only work group, or 0 if any global work size is valid.
     """
 
     name: str
@@ -104,13 +103,13 @@ def to_opencl(
     describe: Callable[[str], str] | None = None,
     param: Callable[[ParamNumber], str] = lambda param: param.name,
 ) -> OpenCLKernel:
-    """Return the kernel of a program that was lowered by element.
+    """Return the kernel of a program that was lowered with `by_element`.
 
-    name: an identifier. sizes: for each open size (input, axis, factor), as Opened has them. describe: a function
-    that returns the comment for a source line, one line of printable characters. param: a function
-    that returns the define of a param, as an expression.
+    name: an identifier. sizes: maps each open size to (input, axis, factor), as in Opened. describe: a function
+    that returns the comment for a source line, one line of printable characters. param: a function that returns
+    the expression for a param.
 
-    Raises LayerError for arrays that a kernel of this kind cannot be given.
+    Raises LayerError for arrays that such a kernel cannot take.
     """
     if not (name.isidentifier() and name.isascii()):
         raise ValueError(f"not an identifier: {name!a}")
@@ -152,7 +151,7 @@ class _OpenCLArithmetic(Arithmetic):
 
 
 class _OpenCLPrinter(Printer):
-    """`helpers` are the functions that the kernel calls: (name, type)."""
+    """The printer of OpenCL C. `helpers` are (name, type) of the helper functions that the kernel calls."""
 
     types, index, table_prefix = _TYPES, "int", "__constant"
 
@@ -251,7 +250,7 @@ class _OpenCLPrinter(Printer):
         self.block(head, s.body, split, len(names))
 
     def serial(self, names: Sequence[str], extents: Sequence[Expression], body: Sequence[Any]) -> None:
-        """Write loops that one work item runs."""
+        """Write sequential loops, which run inside one work item."""
         head = f"for (int {names[0]} = 0; {names[0]} < {self.arithmetic.text(extents[0])}; ++{names[0]})"
         if len(names) == 1:
             self.block(head, body, variables=1)
@@ -265,7 +264,9 @@ class _OpenCLPrinter(Printer):
         self.line("}")
 
     def stages(self, body: Sequence[Any]) -> None:
-        """Write the loops one after the other, with a barrier before those that read what others have written."""
+        """Write consecutive loops, with a barrier before each loop that reads a buffer written by an earlier
+        one.
+        """
         written: set[Buffer] = set()
         for s in body:
             if isinstance(s, Comment):
@@ -337,7 +338,7 @@ class _OpenCLPrinter(Printer):
             self.line("bool valid = true;")
 
     def size_check(self) -> None:
-        """Write a check of all sizes. The kernel writes nothing where there is no code for them."""
+        """Write a check of all sizes. For sizes that the code does not support, the kernel writes nothing."""
         tests = []
         for kind, arguments in (("INPUT", self.program.inputs), ("OUTPUT", self.program.outputs)):
             for i, a in enumerate(arguments):
@@ -350,5 +351,5 @@ class _OpenCLPrinter(Printer):
 
 
 def _memory(b: Buffer) -> str:
-    """Return the type of the elements of an array in memory."""
+    """Return the type in which a buffer stores its elements."""
     return "uchar" if b.dtype.kind == "b" else _TYPES[b.dtype.name]

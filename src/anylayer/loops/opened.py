@@ -32,10 +32,10 @@ _TRIES = 16
 class Opened:
     """A traced layer.
 
-    `sizes` maps the symbol of each open size to (input, axis, factor): the axis has factor times the size. All
-    sizes of the inputs are expressions of these symbols; a caller checks each. `guards` must hold for them.
-    `traced` are their values. `notes` say why sizes are numbers. `parameters` are the constants that are params or
-    blobs.
+    `sizes` maps the symbol of each open size to (input, axis, factor): the axis has factor times that size. All
+    sizes of the inputs are expressions of these symbols, and a caller must check each size. `guards` are
+    conditions on the symbols. `traced` are their values during the trace. `notes` say why some sizes are fixed.
+    `parameters` are the constants that come from params or blobs.
     """
 
     graph: Graph
@@ -50,7 +50,8 @@ class Opened:
 def opened(layer: Bound, *, free_params: bool = False) -> Opened:
     """Trace a layer at the types that it is bound for, with as many open sizes as it allows.
 
-    free_params: whether params and blobs that the layer's code only computes with stay parameters of the function.
+    free_params: whether params and blobs that do not affect control flow or shapes stay parameters of the
+    function, instead of constants.
 
     Raises LayerError and TraceError where the layer cannot be traced at all.
     """
@@ -99,7 +100,7 @@ def _trace(layer: Bound, types: Sequence[TensorType]) -> Graph:
 def traced_openly(
     layer: Bound, types: Sequence[TensorType], names: Sequence[str]
 ) -> tuple[Graph, list[Guard], Ranges]:
-    """Return the graph of a layer at symbolic types, its guards, and the ranges of the symbols `names`."""
+    """Return the graph of a layer traced at symbolic types, its guards, and the ranges of the symbols `names`."""
     with symbolic_trace(dict.fromkeys(names, (1, MAX_VALUES))) as recorded:
         with substitute_numpy() if layer.definition.built_in else nullcontext():
             graph = _trace(layer, types)
@@ -159,7 +160,7 @@ class _Opening:
         raise TraceError("its sizes depend on each other in too many ways")
 
     def fix_sizes_that_code_reads(self, graph: Graph, guards: Sequence[Guard], ranges: Ranges) -> bool:
-        """Fix each size with which the layer's code computes plain numbers. Return whether there are any."""
+        """Fix each open size that changes constants in the graph. Return whether there are any."""
         fixed = {}
         for name in sorted({s for shape in self.shapes for e in shape for s in e.symbols}):
             for values in self.others(guards, ranges, [name]):
@@ -218,7 +219,7 @@ class _Opening:
         self.shapes = [tuple(substituted(e, changed) for e in shape) for shape in self.shapes]
 
     def require_same(self, graph: Graph, guards: Sequence[Guard], ranges: Ranges) -> None:
-        """Raise TraceError if the layer records something else at other sizes."""
+        """Raise TraceError if the trace at other sizes differs."""
         for values in self.others(guards, ranges):
             other, _, _ = self.trace(values)
             problem = difference(graph, other)
@@ -246,7 +247,7 @@ class _Opening:
 def difference(a: Graph, b: Graph, changed: dict[Value, Value] | None = None) -> str:
     """Return how two traces at different sizes differ in more than the sizes, or "".
 
-    changed: if it is given, constants may differ, and are entered in it.
+    changed: if given, constants may differ, and the pairs that differ are added to this dict.
     """
     if len(a.ops) != len(b.ops):
         return f"it records {len(a.ops)} operators at some sizes and {len(b.ops)} at others"

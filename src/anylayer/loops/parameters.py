@@ -1,7 +1,6 @@
-"""Find the params and blobs that a layer's code only computes with, so that they stay parameters of its function.
-
-The layer is traced with other values of a param. Where only constants of the graph change, and each element that
-changes is the param itself at every value that is tried, the code reads the param when it runs.
+"""Find the free params and blobs of a layer: those that do not affect control flow or shapes, so that they can be
+parameters of its function. The layer is traced with other values of a param. The param is free if only constants
+of the graph change, and each element that changes equals the param at every value that is tried.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ class ParamNumber:
 
 @dataclass(frozen=True, slots=True)
 class BlobElements:
-    """The source of a constant that has the elements of a blob, in the same order."""
+    """The source of a constant whose elements are those of a blob, in the same order."""
 
     number: int
 
@@ -42,8 +41,7 @@ the given dict."""
 
 
 def find(layer: Bound, trace: Callable[[Bound], Graph], compare: Compare) -> tuple[Graph, Parameters]:
-    """Return the graph of a layer in which free params and blobs have constants of their own, and the source of
-    each of these constants.
+    """Return the graph of a layer, and for each constant that contains free params or a free blob, its source.
 
     trace: returns the graph of the layer with another node. compare: see Compare.
     """
@@ -97,8 +95,9 @@ class _Search:
         return replace(node, blobs=[blob if i == at else b for i, b in enumerate(node.blobs)])
 
     def is_free(self, nodes: Sequence[Node], name: str, blob: int | None) -> bool:
-        """Return whether a param or a blob is only in constants: the graphs of nodes that differ in it differ in
-        nothing else."""
+        """Return whether a param or a blob is free: the graphs of `nodes`, which differ in its value, differ only
+        in constants that contain it.
+        """
         if not nodes:
             return False
         try:
@@ -117,7 +116,9 @@ class _Search:
         return found > 0
 
     def holds(self, v: Value, w: Value, a: Node, b: Node, name: str, blob: int | None) -> bool:
-        """Return whether two constants have the values that two nodes have, where they differ."""
+        """Return whether two constants differ only in elements that equal the param or blob of nodes `a` and
+        `b`.
+        """
         if v.const is None or w.const is None or v.dtype.kind not in "fiu":
             return False
         if blob is None and v.const.size > _MAX_ELEMENTS:
@@ -134,8 +135,8 @@ class _Search:
     def marked(
         self, changed: Mapping[Value, Value], values: Mapping[str, Any], blobs: Mapping[int, Array]
     ) -> dict[Value, Sequence[ParamNumber | Any] | BlobElements]:
-        """Return the source of each constant that changes when the free params and blobs get other values. A
-        constant whose elements are not exactly params or a blob is left out.
+        """Return the source of each constant that changes with the free params and blobs. Constants whose elements
+        are not exactly params or a blob are omitted.
         """
         numbers = {
             ParamNumber(name, at): x for name, value in values.items() for at, x in enumerate(_numbers(value))
@@ -177,8 +178,9 @@ def _is_blob(const: Array | None, blob: Array) -> bool:
 
 
 def others(value: Any, k: int = 0) -> list[Any]:
-    """Return other values of a param. The first one is unlikely to be a number of the layer's own code; it differs
-    for each `k`."""
+    """Return other values of a param. The first one depends on `k`, and is unlikely to occur in the layer's own
+    code.
+    """
     values = _numbers(value)
     if not values or not all(isinstance(v, (int, float)) and not isinstance(v, (bool, Flag)) for v in values):
         return []

@@ -1,4 +1,4 @@
-"""What the printers of loops share: statements, and scalars as expressions in the manner of C."""
+"""The base class of the printers of loops: statements, and scalars as expressions with C syntax."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ _VARIABLES = "ijklmnpqrsuvwxyz"
 class Printer(ABC):
     """The text of a function under construction.
 
-    `names` are the scalars that have a name where the next line stands; `lines` are those written so far. A
-    language has `types`, the type of each dtype, and the methods below that are abstract.
+    `names` maps the scalars that are variables in the current scope to their names. `lines` are the lines so far.
+    A subclass for a language defines `types`, which maps dtypes to type names, and the abstract methods.
     """
 
     types: ClassVar[Mapping[str, str]]
@@ -69,7 +69,7 @@ class Printer(ABC):
         """Write a loop."""
 
     def sort(self, s: Sort) -> None:
-        """Write a sort. Languages whose programs are lowered by element have none."""
+        """Write a sort. Programs that are lowered by element contain none."""
         raise NotImplementedError
 
     def place(self, buffer: Buffer, offset: Expression) -> str:
@@ -77,7 +77,7 @@ class Printer(ABC):
         return f"{buffer.name}[{self.arithmetic.text(offset)}]"
 
     def loaded(self, buffer: Buffer, offset: Expression) -> str:
-        """Return what an element of a buffer holds, in the type of its dtype."""
+        """Return the value of a buffer's element, in the type of its dtype."""
         return self.place(buffer, offset)
 
     def stored(self, buffer: Buffer, value: str) -> str:
@@ -181,7 +181,7 @@ class Printer(ABC):
         return self.text(x)[0]
 
     def text(self, x: Scalar) -> tuple[str, int]:
-        """Return a scalar as text, and how strongly its outermost operation binds."""
+        """Return a scalar as text, and the precedence of its outermost operation."""
         name = self.names.get(x)
         if name is not None:
             return name, ATOM
@@ -232,7 +232,9 @@ class Printer(ABC):
 
 
 def rounds_inside(body: Sequence[Any]) -> Expression:
-    """Return the number of rounds of the loops in a body, one inside the other; of several, those of the last."""
+    """Return the product of the extents of the nested loops in a body. Of consecutive loops, only the last
+    counts.
+    """
     found = constant(1)
     for s in body:
         if isinstance(s, Loop):
@@ -249,7 +251,7 @@ def split_rounds(
     rest: str = "round",
     const: str = "const ",
 ) -> list[str]:
-    """Return definitions of the variables of loops that share their rounds, at the number `rest` of a round."""
+    """Return lines that compute the variables of collapsed loops from the number `rest` of the iteration."""
     found = []
     for at in reversed(range(1, len(names))):
         size = printer.arithmetic.enclosed(extents[at])
@@ -259,5 +261,5 @@ def split_rounds(
 
 
 def identifier(symbol: str, at: int) -> str:
-    """Return the parameter that holds an open size."""
+    """Return the name of the parameter that holds an open size."""
     return symbol if symbol.isascii() and symbol.isidentifier() and symbol[0].isupper() else f"S{at}"

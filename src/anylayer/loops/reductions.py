@@ -50,14 +50,14 @@ def _axes(op: Op) -> Sequence[int]:
 
 
 def _left(op: Op, axes: Sequence[int], index: Index) -> Index:
-    """Return the index in the result of a reduction, for an index in its input."""
+    """Return the index in a reduction's output that corresponds to an index in its input."""
     if len(op.outputs[0].shape) == len(index):
         return [constant(0) if a in axes else i for a, i in enumerate(index)]
     return [i for a, i in enumerate(index) if a not in axes]
 
 
 def _inlined_reduce(low: Lowering, op: Op, index: Index) -> Scalar:
-    """Return an element of a reduction, after loops that compute it."""
+    """Add loops that compute an element of a reduction, and return the element."""
     x, axes = given(op), _axes(op)
     whole = len(op.outputs[0].shape) == len(x.shape)
     kept = iter([i for a, i in enumerate(index) if not whole or a not in axes])
@@ -81,7 +81,7 @@ def combined(
     how: str,
     dtype: np.dtype[Any],
 ) -> Scalar:
-    """Return what a domain of elements is together, after loops over it. index: what the elements depend on."""
+    """Add loops that combine all elements of a domain, and return the result."""
     wide = _wide(how, dtype)
 
     def loops() -> tuple[Local, list[Statement]]:
@@ -97,12 +97,12 @@ def combined(
 
 
 def _wide(how: str, dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the dtype in which elements are collected: double precision for sums of floats."""
+    """Return the dtype in which elements are accumulated: float64 for sums of floats."""
     return np.dtype(np.float64) if how == "add" and dtype.kind == "f" else dtype
 
 
 def start_of(how: str, dtype: np.dtype[Any]) -> Any:
-    """Return the number that a reduction begins with."""
+    """Return the initial value of a reduction."""
     if how in ("add", "mul"):
         return 0 if how == "add" else 1
     if dtype.kind == "b":
@@ -120,10 +120,9 @@ def accumulate(
     element: Callable[[Index], Scalar],
     how: str,
 ) -> None:
-    """Append loops that combine the elements of a domain.
-
-    domain: the extent of each axis in the order of the loops, and whether the result keeps the axis. offset: the
-    element of the buffer that an index goes to.
+    """Append loops that combine the elements of a domain into the elements of a buffer. domain: (extent, whether
+    the result keeps the axis) for each axis, in the order of the loops. offset: returns the position in the buffer
+    for an index of the kept axes.
 
     Where the innermost axis is kept, the elements of the buffer are combined in place, so that memory is read in
     order. Otherwise a local collects each element, in double precision for sums of floats.
@@ -194,7 +193,7 @@ def _product(low: Lowering, op: Op, index: Index, k: Expression) -> Scalar:
 
 
 def _inlined_matmul(low: Lowering, op: Op, index: Index) -> Scalar:
-    """Return an element of a product, after the loop that computes it."""
+    """Add a loop that computes an element of a matrix product, and return the element."""
     extent, dtype = size_of(given(op).shape[-1]), op.outputs[0].dtype
     return combined(low, index, [extent], lambda k: _product(low, op, index, k[0]), "add", dtype)
 
@@ -271,7 +270,9 @@ def _top_k(low: Lowering, op: Op) -> None:
 def _ranked(
     low: Lowering, x: Value, count: Expression, axis: int, largest: bool, values: Buffer, indices: Buffer
 ) -> None:
-    """Append loops that count, for each element, how many come before it: this is its place."""
+    """Append loops that compute the rank of each element: the number of elements that precede it in sorted
+    order.
+    """
     shape = sizes_of(x)
     loops, index = _outer(low, shape, axis)
     (outer, i), (inner, j) = low.variable(shape[axis]), low.variable(shape[axis])

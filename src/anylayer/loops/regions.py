@@ -1,5 +1,6 @@
-"""Resize, matrices of interpolation, GridSample and RoiAlign in NumPy functions that can be traced: gathers with
-weights."""
+"""NumPy definitions of Resize, interpolation matrices, GridSample and RoiAlign as weighted gathers, which can be
+traced.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ def _along(x: Any, cells: Any, axis: int) -> Any:
 
 @composite("Resize")
 def _resize(op: Op, x: Any, roi: Any = None, scales: Any = None, sizes: Any = None) -> Any:
-    """Resize one axis after the other, the one that shrinks most first."""
+    """Resize one axis at a time, beginning with the axis that shrinks most."""
     rule, mode = op.attrs.get("coordinate_transformation_mode", "half_pixel"), op.attrs.get("mode", "nearest")
     if scales is not None or rule == "tf_crop_and_resize" or op.attrs.get("antialias"):
         raise Unsupported("a Resize with scales, a region or antialias")
@@ -60,7 +61,7 @@ def _matrix_and_axis(op: Op) -> tuple[Any, int] | None:
 
 
 def _is_sparse(op: Op) -> bool:
-    """Return whether a MatMul multiplies an axis by a constant matrix with a few taps per row."""
+    """Return whether a MatMul multiplies an axis by a constant matrix with few nonzero elements per row."""
     found = _matrix_and_axis(op)
     if found is None or elements_of(found[0]) is not None or any(v is None or len(v.shape) < 2 for v in op.inputs):
         return False

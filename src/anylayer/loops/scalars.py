@@ -1,4 +1,4 @@
-"""Building scalars: equal ones are one object, and integers that are computed from indices stay expressions."""
+"""Construction of scalars: equal scalars are one object, and integers computed from indices stay expressions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _REAL = {"+": "add", "-": "sub", "*": "mul", "/": "div", "**": "pow", "sqrt": "s
 class Scalars:
     """All scalars of one program.
 
-    `data` maps a symbol to the scalar that it stands for, an index that is read from data.
+    `data` maps the symbol of an index that is read from data to the scalar with its value.
     """
 
     def __init__(self, space: Space) -> None:
@@ -36,7 +36,7 @@ class Scalars:
         return found
 
     def const(self, value: Any, dtype: Any) -> Scalar:
-        """Return a number, as this dtype holds it."""
+        """Return a number, rounded to this dtype."""
         kind = np.dtype(dtype)
         number = np.asarray(value).astype(kind).reshape(()).item()
         if kind == INT:
@@ -113,7 +113,7 @@ class Scalars:
         return None
 
     def truth(self, op: str, *args: Scalar) -> Scalar:
-        """Return a function whose result is a bool: a constant where the result is certain."""
+        """Return a function with a boolean result; a constant if the result is certain."""
         if op in ("lt", "gt") and args[0] is args[1]:
             return self.const(False, BOOL)
         if op in ("lt", "ge", "gt", "le") and all(a.op == "index" for a in args):
@@ -137,8 +137,9 @@ class Scalars:
         return a if a is b else self.call("where", a.dtype, condition, a, b)
 
     def position(self, x: Scalar, size: Expression) -> Expression:
-        """Return an index that a scalar holds, inside an axis: negative ones count from the end, and one outside
-        is noted when the loops run."""
+        """Return the value of a scalar as an index into an axis. Negative values count from the end. If it is out
+        of range when the loops run, the function reports it.
+        """
         if x.op == "index" and self.space.not_negative(x.data) and self.space.below(x.data, size):
             found: Expression = x.data
             return found
@@ -149,7 +150,7 @@ class Scalars:
         return self.named(x, size)
 
     def behind(self, e: Any) -> list[Scalar]:
-        """Return the scalars for which symbols of an expression stand; none for anything else."""
+        """Return the scalars that the symbols of an expression stand for; [] for anything else."""
         return [self.data[s] for s in e.symbols if s in self.data] if isinstance(e, Expression) else []
 
     def named(self, x: Scalar, size: Expression) -> Expression:

@@ -1,6 +1,6 @@
-"""Name the scalars of loops that are used more than once, or that do not depend on the loops inside.
+"""Assign scalars that are used more than once, or that are loop-invariant, to named variables.
 
-A Let is put into the outermost body in which everything that its scalar reads is known.
+A Let is placed in the outermost loop body in which all operands of its scalar are available.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _Path = list[tuple[list[Any], Any]]
 
 
 def scheduled(program: LoopProgram) -> list[Statement]:
-    """Return the statements of a program with a Let for each scalar that needs a name."""
+    """Return the statements of a program with a Let for each scalar that needs a variable."""
     done: list[Statement] = []
     namer = _Scheduler(program)
     for statement in program.body:
@@ -28,7 +28,9 @@ def scheduled(program: LoopProgram) -> list[Statement]:
 
 
 class _Scheduler:
-    """`count` numbers the names. `uses` counts how often each scalar of one top-level statement is used."""
+    """The state of `scheduled`. `count` is the number of names so far. `uses` counts how often each scalar of one
+    top-level statement is used.
+    """
 
     def __init__(self, program: LoopProgram) -> None:
         self.program = program
@@ -68,7 +70,7 @@ class _Scheduler:
         return found
 
     def of_expression(self, e: Expression) -> list[Scalar]:
-        """Return the scalars for which symbols of an expression stand."""
+        """Return the scalars that the symbols of an expression stand for."""
         return [self.program.data[s] for s in sorted(e.symbols) if s in self.program.data]
 
     def parts(self, x: Scalar) -> list[Scalar]:
@@ -90,7 +92,7 @@ class _Scheduler:
         return found
 
     def depth(self, x: Scalar, path: _Path) -> int:
-        """Return the depth of the outermost body in which a scalar is known."""
+        """Return the depth of the outermost loop body in which a scalar can be computed."""
         if self.reads_local(x):
             return len(path) - 1
         own = x.data[1] if x.op == "load" else x.data if x.op == "index" else None
@@ -98,7 +100,7 @@ class _Scheduler:
         return max([found, *(self.depth(part, path) for part in self.parts(x))])
 
     def visit(self, x: Scalar, path: _Path, at: int, is_index: bool = False) -> None:
-        """Enter the lets of a scalar that is used at depth `at`."""
+        """Add a Let for a scalar that is used at depth `at`, and for its operands, where they need one."""
         if x.op in ("const", "local", "argument") and not is_index:
             return
         depth = self.depth(x, path)

@@ -10,10 +10,10 @@ from anylayer.loops.ir import extremum
 
 
 class Space:
-    """The variables of loops, each with its extent: it runs from 0 to extent - 1.
+    """The variables of loops with their extents. A variable runs from 0 to extent - 1.
 
-    ranges: the least and the largest value of each open size. `facts` are expressions of open sizes that are 0 or
-    more, because the function is not called otherwise.
+    ranges: the least and the largest value of each open size. `facts` are expressions of open sizes that are never
+    negative, because the caller checks the conditions on the sizes.
     """
 
     def __init__(self, ranges: Ranges) -> None:
@@ -22,7 +22,7 @@ class Space:
         self.facts: list[Expression] = []
 
     def assume(self, guards: Sequence[Guard]) -> None:
-        """Enter what follows from conditions on the open sizes."""
+        """Record the inequalities that follow from conditions on the open sizes."""
         for guard in guards:
             left, right = guard.left, guard.right
             if isinstance(left, Expression) and isinstance(right, Expression):
@@ -33,16 +33,16 @@ class Space:
                     self.facts.append(right - left - least)
 
     def variable(self, name: str, extent: Expression) -> Expression:
-        """Enter a variable. Return it as an expression: 0 where it has one value only."""
+        """Add a loop variable, and return it as an expression: the constant 0 if its extent is 1."""
         self.extents[name] = extent
         return constant(0) if extent.constant == 1 else symbol(name)
 
     def upper(self, e: Expression) -> Expression | None:
-        """Return a bound that no value of an expression exceeds, without variables, or None."""
+        """Return an upper bound of an expression that does not contain loop variables, or None."""
         return self._bound(e, True)
 
     def lower(self, e: Expression) -> Expression | None:
-        """Return a bound that every value of an expression reaches, without variables, or None."""
+        """Return a lower bound of an expression that does not contain loop variables, or None."""
         return self._bound(e, False)
 
     def _bound(self, e: Expression, above: bool) -> Expression | None:
@@ -120,7 +120,7 @@ class Space:
         return Expression(terms)
 
     def clamped(self, e: Expression, size: Expression) -> Expression:
-        """Return an index that lies inside an axis: the expression, limited where it might not."""
+        """Return an index clamped to 0 ... size - 1; unchanged if it is certainly in this range."""
         if not self.not_negative(e):
             e = extremum("max", e, constant(0))
         return e if self.below(e, size) else extremum("min", e, size - constant(1))

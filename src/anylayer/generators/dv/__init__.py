@@ -1,4 +1,6 @@
-"""DMP's DV700: the source code of a network as DMP's tool writes it, with its callbacks, and a runtime for PCs."""
+"""DMP's DV700 accelerator: C++ source code of a network in the form of DMP's own tool, with callbacks for custom
+layers, and a runtime for PCs.
+"""
 
 from __future__ import annotations
 
@@ -35,8 +37,9 @@ _HOST = ("dmp_network.h", "dmp_network.cpp")
 
 
 def kept_types(source: Source) -> set[str]:
-    """Return the layer types that become custom layers: the user's, and those that depend on params and sizes
-    only."""
+    """Return the layer types that become custom layers: the user's, and those whose outputs depend only on params
+    and sizes.
+    """
     constant = {t.node.type for t in source.nodes if t.is_constant and any(t.node.inputs)}
     return constant | ({t.node.type for t in source.nodes} & source.user_types)
 
@@ -46,8 +49,8 @@ def generate(source: Source, expected: Expected, callback_arguments: int | str =
 
     callback_arguments: 3, or 2 for runtimes of 2018, whose callbacks have no `io_ptr`.
 
-    Raises InputError for several inputs or samples, and LayerError for limits of the hardware that the network
-    exceeds and for layers without code.
+    Raises InputError for several inputs or samples, and LayerError if the network exceeds a limit of the hardware
+    or if no code can be generated for a layer.
     """
     arguments = str(callback_arguments)
     need(arguments in ("2", "3"), f"callback_arguments must be 2 or 3, got {arguments}", InputError)
@@ -105,7 +108,7 @@ def _need_one_input(source: Source) -> None:
 
 
 def arrange(plan: DvPlan) -> None:
-    """Bring the columns of fully connected layers into the order of their inputs' memory."""
+    """Permute the columns of fully connected layers' weights to the memory order of their inputs."""
     for layer in plan.layers:
         if isinstance(layer.kind, FullyConnected):
             layer.kind.weight = layer.kind.weight[:, layer.inputs[0].memory()]
@@ -123,7 +126,7 @@ def _results(plan: DvPlan) -> list[tuple[int, int, Array]]:
 
 
 def _data(plan: DvPlan, source: Source, expected: Expected) -> bytes:
-    """Return each input as the hardware reads it, followed by the outputs in the order of the runtime."""
+    """Return each input in the hardware's layout, followed by the outputs in the runtime's order, as bytes."""
     parts = []
     for sample in expected.samples:
         (given,) = sample.inputs.values()

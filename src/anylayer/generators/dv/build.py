@@ -43,7 +43,9 @@ def build(graph: Graph, places: Mapping[str, str]) -> DvPlan:
 
 @dataclass(slots=True)
 class _Activation:
-    """A function of the hardware: its number in convolutions and in fully connected layers (0: none there)."""
+    """An activation function of the hardware: its number in convolutions and in fully connected layers; 0 if they
+    lack it.
+    """
 
     conv: int
     fc: int
@@ -52,7 +54,7 @@ class _Activation:
 
 
 def _activation(op: Op) -> _Activation | None:
-    """Return the hardware's function for an operator, or None."""
+    """Return the hardware's activation function for an operator, or None."""
     if op.op == "Relu":
         return _Activation(2, 1)
     if op.op == "LeakyRelu":
@@ -70,7 +72,7 @@ def _activation(op: Op) -> _Activation | None:
 
 
 class _PlanBuilder:
-    """A plan under construction. `views` has the buffer of each value that is computed."""
+    """A plan under construction. `views` maps each computed value to a view of its buffer."""
 
     def __init__(self, graph: Graph, places: Mapping[str, str]) -> None:
         self.graph, self.places = graph, places
@@ -114,7 +116,7 @@ class _PlanBuilder:
     # ---- values and buffers
 
     def buffer(self, value: Value, last: bool = False) -> DeviceBuffer:
-        """Return a new buffer for a value. `last`: its axes are (N, H, W, C)."""
+        """Return a new buffer for a value. last: whether the value's axes are (N, H, W, C)."""
         shape = tuple(map(int, value.shape))
         if len(shape) == 4 and shape[0] == 1:
             return DeviceBuffer((shape[3], *shape[1:3]) if last else shape[1:], True)
@@ -139,7 +141,7 @@ class _PlanBuilder:
         return True
 
     def only_use(self, value: Value) -> Op | None:
-        """Return the only operator that reads a value; None where there are several, and for an output."""
+        """Return the only operator that reads a value, or None if there are several or the value is an output."""
         users = self.uses.get(value, [])
         return users[0] if len(users) == 1 and value not in self.graph.outputs and not users[0].domain else None
 
@@ -184,7 +186,9 @@ class _PlanBuilder:
         return self.add(kind, ops, [view], [value])
 
     def fused(self, kind: Convolution, ops: list[Op]) -> tuple[list[Op], Value]:
-        """Add an activation and a maximum over windows that follow; return the operators and the last value."""
+        """Fuse a following activation and max pooling into a layer. Return the fused operators and the last
+        value.
+        """
         value = ops[-1].outputs[0]
         follower = self.only_use(value)
         found = None if follower is None else _activation(follower)
@@ -230,7 +234,7 @@ class _PlanBuilder:
         return op.op != "MaxPool" and tuple(op.outputs[0].shape[2:]) == (1, 1) and self.mean(op, view)
 
     def mean(self, op: Op, view: BufferView) -> bool:
-        """Add the mean of a whole map as means of windows that the hardware has, or as a layer on the CPU."""
+        """Add the mean of a whole map as average poolings that the hardware supports, or as a layer on the CPU."""
         window = window_of(op)
         c, *sizes = view.buffer.shape
         if window is None or list(window.kernel) != sizes or any((*window.begins, *window.ends)):
@@ -324,7 +328,7 @@ class _PlanBuilder:
         return self.alias(op, BufferView(view.buffer, not view.last))
 
     def reshaping(self, op: Op) -> bool:
-        """Read the buffer of a value that only loses its axes; a custom layer reads the elements in order."""
+        """Reuse the buffer of a value that is only flattened. A custom layer reads the elements in order."""
         view, shape = self.views.get(op.inputs[0]) if op.inputs[0] is not None else None, op.outputs[0].shape
         if view is None or op.outputs[0] in self.graph.outputs:
             return False
@@ -357,11 +361,13 @@ class _PlanBuilder:
         self.add(Custom(_part(ops, values, outputs)), ops, [self.views[v] for v in values], outputs)
 
     def constant(self, value: Value) -> None:
-        """Refuse a constant output of the network, which no layer of the hardware computes."""
+        """Raise LayerError for a constant output of the network, which no layer of the hardware can compute."""
         raise LayerError(f"output {value.name} is a constant, which no layer of the hardware computes")
 
     def choose_formats(self, plan: DvPlan) -> None:
-        """Give a buffer of a custom layer or softmax 16-bit floats where the hardware reads it, else 32-bit."""
+        """Store the outputs of custom layers and softmax as 16-bit floats if the hardware reads them, else as
+        32-bit floats.
+        """
         hardware = {
             view.buffer for layer in plan.layers if not isinstance(layer.kind, Custom) for view in layer.inputs
         }
@@ -408,7 +414,9 @@ def _gives(ops: Sequence[Op], value: Value) -> bool:
 
 
 def _dense(weight: Array, group: int) -> Array:
-    """Return weights of all input channels for those of groups: the hardware has none or one channel per group."""
+    """Return the weights of a grouped convolution as those of one without groups. The hardware supports only
+    groups of one channel.
+    """
     if group == 1:
         return weight
     m, c, ky, kx = weight.shape
@@ -420,7 +428,7 @@ def _dense(weight: Array, group: int) -> Array:
 
 
 def _factors(size: int) -> list[int]:
-    """Return factors of a size, each as large as a kernel may be where the size has such factors."""
+    """Return factors of a size that are valid kernel sizes, each as large as possible."""
     if size <= MAX_KERNEL:
         return [size]
     largest = next((n for n in range(MAX_KERNEL, 1, -1) if size % n == 0), size)

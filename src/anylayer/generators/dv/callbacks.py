@@ -1,4 +1,4 @@
-"""Callbacks of custom layers: their structs, their C++ code, and what each layer passes to them."""
+"""Callbacks of custom layers: their parameter structs, their C++ code, and the values that each layer passes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Callback:
 
 @dataclass(slots=True)
 class Callbacks:
-    """The callbacks of a network. Layers of equal code and params of equal types share one."""
+    """The callbacks of a network. Layers with equal code and equal types of params share a callback."""
 
     source: Source
     two_arguments: bool
@@ -76,7 +76,9 @@ def _params(traced: TracedNode | None) -> Mapping[str, Any]:
 
 
 def _add_inputs(struct: Struct, layer: DvLayer) -> None:
-    """Add the places of the inputs, where there are several: the layer itself has one."""
+    """Add the offsets of the inputs to a struct if a layer has several inputs; the hardware's layer has room for
+    one.
+    """
     if len(layer.inputs) > 1:
         struct.members.append(f"input_place inputs[{len(layer.inputs)}];")
         places = []
@@ -91,7 +93,7 @@ def _add_inputs(struct: Struct, layer: DvLayer) -> None:
 
 @dataclass(slots=True)
 class _Code:
-    """The code of a callback, for any name."""
+    """The code of a callback without its name, so that equal callbacks can be found."""
 
     priors: PriorLayer | None
     kind: Custom

@@ -1,4 +1,4 @@
-"""Plan a network for DMP's DV700: which layers its hardware computes, and where each buffer lies."""
+"""The plan of a network for DMP's DV700: the layers that its hardware computes, and the offset of each buffer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ ALIGN = 16
 
 @dataclass(slots=True, eq=False)
 class DeviceBuffer:
-    """The memory of an output: a map (C, H, W), or values in C order of another shape, without the batch.
+    """The memory of a layer's output without its batch axis: a map (C, H, W), or an array of another shape in C
+    order.
 
     `half` says that it holds 16-bit floats, in the layout of the hardware if it is a map. Otherwise it holds
     32-bit floats; maps are then stored as (H, W, C). `last` is the last layer that reads it.
@@ -50,7 +51,7 @@ class DeviceBuffer:
 
 @dataclass(frozen=True, slots=True)
 class BufferView:
-    """A value of the graph in a buffer. `last` says that the value's axes are (H, W, C), not (C, H, W)."""
+    """A value of the graph that is stored in a buffer. `last` says that the value is channels-last, (H, W, C)."""
 
     buffer: DeviceBuffer
     last: bool = False
@@ -69,7 +70,7 @@ class BufferView:
         return np.concatenate(groups)
 
     def result(self) -> Array:
-        """Return the index of each element of the value, in the order that get_final_output gives."""
+        """Return the index of each element of the value, in the order in which get_final_output returns them."""
         buffer = self.buffer
         if not (buffer.is_map and buffer.half):
             return self.memory()
@@ -81,10 +82,10 @@ class BufferView:
 
 @dataclass(slots=True)
 class Convolution:
-    """A convolution, an activation and a maximum over windows; or one of them; or a sum of two maps.
+    """A convolution, an activation and a max pooling, each of which is optional; or a sum of two maps.
 
-    `weight` is (M, C, ky, kx). Numbers of a window are (x, y), pads are (left, right, top, bottom). `activation`
-    is the number of the hardware's function.
+    `weight` has shape (M, C, ky, kx). Sizes and strides of windows are (x, y), pads are (left, right, top,
+    bottom). `activation` is the hardware's number of the function.
     """
 
     weight: Array | None = None
@@ -136,8 +137,9 @@ Kind = Convolution | FullyConnected | Concat | Softmax | Custom
 
 @dataclass(slots=True)
 class DvLayer:
-    """A layer: what computes it, the names and place of the network's nodes, its buffers, and the operators of the
-    graph that it stands for."""
+    """A layer: its kind, the names and place of the network's nodes, its buffers, and the operators that it
+    computes.
+    """
 
     kind: Kind
     names: list[str]
@@ -154,9 +156,8 @@ class DvLayer:
 
 @dataclass(slots=True)
 class DvPlan:
-    """The layers in order. `results` are the views of the network's outputs. `size` is that of all buffers.
-
-    `graph` and `ops` are the network's operators, and `views` the values of them that are in buffers.
+    """The layers in computing order. `results` are the views of the network's outputs. `size` is the size of all
+    buffers in bytes. `graph` and `ops` are the network's operators, and `views` maps values to buffers.
     """
 
     input: BufferView

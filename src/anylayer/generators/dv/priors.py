@@ -1,4 +1,6 @@
-"""Boxes of SSD as a loop over params: recognized by the params' names, and compared with the layer's own boxes."""
+"""SSD's prior boxes as a loop over params. A layer is recognized by the names of its params; the boxes of the loop
+are then compared with those of the layer.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +22,9 @@ _NEAR = 1e-5
 
 @dataclass(frozen=True, slots=True)
 class PriorLayer:
-    """A layer of boxes. `rows` says that a row holds a box and its variances; otherwise all variances follow all
-    boxes."""
+    """A layer of prior boxes. `rows` says that each row holds a box and its variances; otherwise all variances
+    follow all boxes.
+    """
 
     struct: Struct
     rows: bool
@@ -40,7 +43,9 @@ class PriorLayer:
 
 
 def priors_of(value: Array, traced: TracedNode | None) -> PriorLayer | None:
-    """Return the loop that computes a constant from the params of its layer; None where there is none."""
+    """Return the loop that computes a constant from the params of its layer, or None if the constant is something
+    else.
+    """
     if traced is None or value.dtype != np.float32:
         return None
     params = opencv_params(traced.node.params, traced.node.defaults)
@@ -65,7 +70,9 @@ def priors_of(value: Array, traced: TracedNode | None) -> PriorLayer | None:
 
 
 def _of_caffe(params: Mapping[str, Any], kinds: Sequence[Any]) -> dict[str, Any] | None:
-    """Return the params of SSD's layer in Caffe under the names of the tool's; None where they mean more."""
+    """Return the params of Caffe's PriorBox under the names of DMP's tool, or None if the tool has no
+    equivalent.
+    """
     low, high = (_numbers(params.get(name)) for name in ("min_size", "max_size"))
     if len(low) != 1 or len(high) > 1 or len(kinds) != 2 or len(kinds[1].shape) != 4:
         return None

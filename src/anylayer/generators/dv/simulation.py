@@ -1,7 +1,6 @@
-"""The outputs of a plan in NumPy, with weights and buffers as 16-bit floats where the hardware has them.
-
-In a deep network, the roundings between the layers add up to more than the tolerance of the test, though each
-layer is right. A test that compares with these outputs sees the errors of the code only.
+"""Compute the outputs of a plan in NumPy, with the hardware's rounding to 16-bit floats. In a deep network, the
+rounding errors of the layers add up to more than the tolerance of the test, although each layer is correct. A test
+against these outputs detects only errors of the code.
 """
 
 from __future__ import annotations
@@ -30,13 +29,13 @@ def rounded(x: Array) -> Array:
 
 
 def simulated(plan: DvPlan, expected: Expected) -> Expected:
-    """Return the same inputs with the outputs that the hardware gives, but for the order of its sums."""
+    """Return the inputs with the outputs that the hardware computes, except for its order of summation."""
     found = _Simulation(plan)
     return replace(expected, samples=[found.sample(sample) for sample in expected.samples])
 
 
 def with_half_layers(source: Source, expected: Expected) -> Expected:
-    """Return the same inputs with the outputs where each layer in NumPy takes and returns 16-bit floats."""
+    """Return the inputs with the outputs of the layers in NumPy, each of which takes and returns 16-bit floats."""
     samples = []
     for sample in expected.samples:
         values: dict[str, Array | None] = {"": None, **{n: rounded(x) for n, x in sample.inputs.items()}}
@@ -62,7 +61,7 @@ def difference(expected: Expected, other: Expected) -> float:
 
 
 class _Simulation:
-    """`hardware` are the operators that layers of the hardware compute, each with its layer."""
+    """The simulation of a plan. `hardware` maps each operator that the hardware computes to its layer."""
 
     def __init__(self, plan: DvPlan) -> None:
         self.plan, self.registry = plan, Registry.of("onnx")
@@ -71,7 +70,7 @@ class _Simulation:
         self.hardware = {op: layer for layer in layers for op in layer.ops}
 
     def sample(self, sample: Sample) -> Sample:
-        """Return a sample with the outputs that the hardware gives."""
+        """Return a sample with the outputs that the hardware computes."""
         (given,) = sample.inputs.values()
         graph = self.plan.graph
         values = {graph.inputs[0]: rounded(given)}
@@ -80,7 +79,7 @@ class _Simulation:
         return replace(sample, outputs=dict(zip(sample.outputs, found)))
 
     def run(self, ops: Sequence[Op], values: dict[Value, Array]) -> None:
-        """Compute operators, and enter their outputs."""
+        """Compute operators, and add their outputs to `values`."""
         for op in ops:
             with np.errstate(all="ignore"):
                 results = self.computed(op, [self.read(values, v, op, i) for i, v in enumerate(op.inputs)])
@@ -90,7 +89,7 @@ class _Simulation:
                 values[v] = rounded(result) if half else np.asarray(result)
 
     def read(self, values: Mapping[Value, Array], v: Value | None, op: Op, i: int) -> Array | None:
-        """Return an input of an operator: a constant as the hardware has it, or a value."""
+        """Return an input of an operator: a value, or a constant rounded as the hardware stores it."""
         if v is None or v in values:
             return None if v is None else values[v]
         const = np.asarray(v.const)
@@ -116,6 +115,8 @@ class _Simulation:
 
 
 def _factor(layer: DvLayer) -> np.float32:
-    """Return the factor by which the hardware's mean is wrong: it multiplies by a 16-bit float."""
+    """Return the factor of the error in the hardware's average pooling, which multiplies by a rounded 16-bit
+    float.
+    """
     x, y = layer.kind.pool_size if isinstance(layer.kind, Convolution) else (1, 1)
     return np.float32(np.float16(1 / (x * y))) * np.float32(x * y)

@@ -180,7 +180,7 @@ def _own(layer: DvLayer, plan: DvPlan, callbacks: Callbacks) -> tuple[list[str],
 
 
 def _fields(layer: DvLayer) -> list[str]:
-    """Return the fields of a layer that say where its buffers lie."""
+    """Return the fields of a layer with the offsets and sizes of its buffers."""
     source, output = layer.inputs[0].buffer if layer.inputs else None, layer.output
     count = sum(b.count for b in layer.outputs)
     dims = output.dims if len(layer.outputs) == 1 else [count]
@@ -278,5 +278,5 @@ def _buffers(layer: DvLayer) -> list[str]:
 
 
 def _bytes(*numbers: int) -> str:
-    """Return numbers as the bytes of a word, the lowest first."""
+    """Return small numbers as the bytes of one hexadecimal word, the lowest byte first."""
     return hex(sum(n << 8 * i for i, n in enumerate(numbers)))

@@ -1,8 +1,8 @@
 """Weights in the order in which DMP's hardware reads them, as 16-bit floats.
 
-A convolution has one block of 12 x 6 values per output and per one, two, eight or 64 input channels, which depends
-on the kernel's size. The biases and slopes of eight outputs precede their blocks. Source of the arrangement:
-dv-user-driver, src/weights_conv.c and weights_dil.c.
+A convolution has one block of 12 x 6 values per output channel and group of 1, 2, 8 or 64 input channels,
+depending on the kernel's size. The biases and slopes of eight outputs precede their blocks. Source of the
+arrangement: dv-user-driver, src/weights_conv.c and weights_dil.c.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def _convolution(weight: Array, bias: Array, slopes: Array | None) -> bytes:
 
 
 def _by_groups(blocks: Array, size: int) -> Array:
-    """Return the blocks of eight outputs in order: groups of channels first, then outputs."""
+    """Return the blocks of eight outputs, ordered by group of channels, then by output."""
     step = _BLOCK * _blocks(_group(size), size)
     groups = [blocks[:, i : i + step].reshape(-1) for i in range(0, blocks.shape[1], step)]
     return np.concatenate(groups)
@@ -70,12 +70,12 @@ def _group(size: int) -> int:
 
 
 def _blocks(count: int, size: int) -> int:
-    """Return the number of blocks of this many channels of a group."""
+    """Return the number of blocks for `count` channels of one group."""
     return count if size == 7 else -(-count // 2) if size == 5 else 1
 
 
 def _places(channels: int, size: int) -> Array:
-    """Return the place of each weight (C, y, x) among the blocks of its output."""
+    """Return the position of each weight (C, y, x) among the blocks of its output."""
     c, y, x = np.ogrid[:channels, :size, :size]
     group, inside = c // _group(size), c % _group(size)
     if size == 7:

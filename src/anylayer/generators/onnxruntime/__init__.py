@@ -30,7 +30,7 @@ def generate(source: Source, expected: Expected, layer: Sequence[str] = ()) -> P
     layer: the layer types that become operators; by default all types that the user defines. The other layers are
     ONNX operators in the model.
 
-    Raises LayerError for a layer that cannot become loops.
+    Raises LayerError for a layer without loops.
     """
     written = Operators(source, chosen_types(source, layer))
     renamed = other_outputs(source)

@@ -1,4 +1,4 @@
-"""The fixed parts of a project for ONNX Runtime. Nothing from a file enters them but numbers."""
+"""The fixed parts of a project for ONNX Runtime. Only numbers from the network's file are inserted into them."""
 
 from __future__ import annotations
 

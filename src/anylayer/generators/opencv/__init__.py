@@ -33,7 +33,7 @@ def generate(source: Source, expected: Expected, layer: Sequence[str] = ()) -> P
 
     layer: the layer types to write; by default all types that the user defines.
 
-    Raises LayerError for a layer that cannot become loops, or whose arrays OpenCV does not have.
+    Raises LayerError for a layer without loops, and for arrays that OpenCV does not support.
     """
     cases = cases_of(source, expected, chosen_types(source, layer))
     written = LayerWriter()
@@ -64,7 +64,7 @@ def _arrays(case: Case) -> list[Array]:
 
 
 def _need_arrays(case: Case) -> None:
-    """Raise LayerError for arrays that OpenCV does not have."""
+    """Raise LayerError for arrays whose dtype or rank OpenCV does not support."""
     for x in (*case.inputs, *case.outputs):
         need(x is not None, "an input is absent, which OpenCV cannot express")
         if x is not None:

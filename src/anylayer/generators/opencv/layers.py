@@ -1,5 +1,6 @@
-"""Layer types as subclasses of cv::dnn::Layer: functions for each case of params and shapes, and the class that
-chooses one."""
+"""Layer types as subclasses of cv::dnn::Layer. Each combination of params and shapes has its own functions; the
+class selects them when a network is loaded.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +26,9 @@ _LARGEST = 1 << 20
 
 @dataclass(slots=True)
 class _LayerType:
-    """A layer type: its class, the functions of its cases, and what they are for. `params` are the names of all
-    params, and `known` maps the text of a case without its name to its name."""
+    """A layer type: its class, the functions of its cases, and their descriptions. `params` are the names of all
+    params. `known` maps the text of a case without its name to the name, so that equal cases are found.
+    """
 
     name: str
     cases: list[str] = field(default_factory=list)
@@ -46,7 +48,7 @@ class LayerWriter:
         self.seen: set[str] = set()
 
     def add(self, traced: TracedNode) -> None:
-        """Add a layer. A case that is there already is not written again."""
+        """Add a layer. Equal cases are written once."""
         layer = traced.bound
         if layer is None or layer.definition.native_only:
             raise LayerError("it has no class in NumPy; give one with -l")
@@ -119,7 +121,7 @@ public:
 
 
 def _about(source: Opened, code: CppFunction, params: dict[str, list[float] | str]) -> str:
-    """Return what a case is for, in words."""
+    """Return a description of a case, for a comment."""
     free = {p.name for p in code.params}
     texts = [
         f"any {n}" if n in free else f"{n}={v}" if isinstance(v, str) else f"{n}={', '.join(f'{x:g}' for x in v)}"
@@ -150,7 +152,7 @@ def _case(
 
 
 def _suits(type_: str, name: str, code: CppFunction, layer: Bound, params: dict[str, list[float] | str]) -> str:
-    """Return the function that compares the params and blobs of a layer with those of the case."""
+    """Return the text of the function that returns whether a layer has the params and blobs of the case."""
     tests = [f"params.only({type_}_params)"]
     free = {(p.name, p.at) for p in code.params}
     for param, value in params.items():
@@ -182,7 +184,7 @@ def _hash(data: bytes) -> int:
 
 
 def _sizes(source: Opened, code: CppFunction, given: str) -> list[str]:
-    """Return the definitions of the open sizes. given: the expression of the size of an input at an axis."""
+    """Return lines that define the open sizes. given: the C++ expression for the size of an input's axis."""
     lines = []
     for symbol, (i, axis, factor) in source.sizes.items():
         divided = f" / {factor}" if factor != 1 else ""
@@ -191,7 +193,7 @@ def _sizes(source: Opened, code: CppFunction, given: str) -> list[str]:
 
 
 def _shapes(name: str, source: Opened, code: CppFunction) -> str:
-    """Return the function that checks the shapes of the inputs and gives those of the outputs."""
+    """Return the text of the function that checks the inputs' shapes and returns the outputs' shapes."""
     ranks = [f"inputs.size() != {len(code.inputs)}"]
     ranks += [f"inputs[{i}].size() != {len(a.shape)}" for i, a in enumerate(code.inputs)]
     tests = []
@@ -216,7 +218,7 @@ def _unused(code: CppFunction) -> list[str]:
 
 
 def _run(name: str, source: Opened, code: CppFunction) -> str:
-    """Return the function that calls the kernel."""
+    """Return the text of the function that calls the loops."""
     words: list[str] = []
     for kind, arguments, const in (("inputs", code.inputs, "const "), ("outputs", code.outputs, "")):
         words += [f"{kind}[{i}].ptr<{const}{TYPES[a.dtype.name]}>()" for i, a in enumerate(arguments)]

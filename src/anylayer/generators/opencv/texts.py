@@ -1,4 +1,4 @@
-"""The fixed parts of an OpenCV project. Nothing from a file enters them but numbers and escaped strings."""
+"""The fixed parts of an OpenCV project. Only numbers and escaped strings from the network's file are inserted."""
 
 from __future__ import annotations
 

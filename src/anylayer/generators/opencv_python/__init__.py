@@ -79,7 +79,7 @@ def _callable(case: Case) -> Bound:
 
 
 def _need_plain_fields(bound: Bound) -> None:
-    """Raise LayerError for declared fields whose values need more than the params."""
+    """Raise LayerError for declared fields whose values do not follow from the params alone."""
     cls = bound.definition.layer_class
     need(not cls.also, f"its class reads several messages ({', '.join(cls.also)})")
     for name, declared in cls.fields.items():
@@ -175,7 +175,9 @@ def _data(cases: Sequence[Case]) -> bytes:
 
 
 def _missing(cases: Sequence[Case]) -> str:
-    """Return what the test needs: cv2, of version 4 where OpenCV 5 can run none of the cases."""
+    """Return what must be installed for the test: cv2, or cv2 of version 4 if OpenCV 5 can run none of the cases.
+    "" if nothing is missing.
+    """
     if importlib.util.find_spec("cv2") is None:
         return _OPENCV4
     from anylayer.libraries import opencv
@@ -184,7 +186,7 @@ def _missing(cases: Sequence[Case]) -> str:
 
 
 def _suits_opencv5(case: Case) -> bool:
-    """Return whether OpenCV 5 can run a layer in Python: it gives each output the shape of input 0."""
+    """Return whether OpenCV 5 can run a layer in Python. It assumes that each output has the shape of input 0."""
     shapes = [None if x is None else x.shape for x in case.inputs]
     return [y.shape for y in case.outputs] == shapes[:1] * len(shapes)
 

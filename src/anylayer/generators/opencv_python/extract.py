@@ -19,7 +19,8 @@ _PACKAGES = frozenset(("numpy", "cv2", *sys.stdlib_module_names))
 
 @dataclass(slots=True)
 class Extract:
-    """The statements of the extracted classes, in the order of their files: texts by (file, line of the file).
+    """The extracted classes and the statements that they depend on. The texts are by (file, line), in the order of
+    the files.
 
     `imports` are import statements. `uses` says that a class uses a name of anylayer.
     """
@@ -30,7 +31,7 @@ class Extract:
     _bound: dict[str, tuple[str, int]] = field(default_factory=dict)
 
     def add(self, definition: Definition) -> str:
-        """Add a class with what it depends on, and return its name.
+        """Add a class with the statements that it depends on, and return its name.
 
         Raises LayerError for a class that is not at the top level of a file, for imports of packages other than
         NumPy and cv2, and where two files use a name differently.
@@ -135,7 +136,7 @@ class _File:
         self.out.uses = True
 
     def _imports(self, statement: ast.Import | ast.ImportFrom) -> Iterator[str]:
-        """Yield the lines that stand for an import statement."""
+        """Yield the lines that replace an import statement."""
         where = f"({self.file}:{statement.lineno})"
         for alias in statement.names:
             module = alias.name if isinstance(statement, ast.Import) else statement.module or ""
@@ -164,7 +165,7 @@ class _File:
 
 
 def _registers(decorator: ast.expr) -> bool:
-    """Return whether a decorator is `layer(...)`, which enters a class in anylayer's table."""
+    """Return whether a decorator is `layer(...)`, which registers a class in anylayer."""
     function = decorator.func if isinstance(decorator, ast.Call) else None
     return getattr(function, "attr", getattr(function, "id", "")) == "layer"
 

@@ -39,7 +39,7 @@ _failures: list[BaseException] = []
 
 
 class LayerFailed(RuntimeError):
-    """A layer raised an exception, or OpenCV cannot give it what it needs. `__cause__` is the exception."""
+    """The error of a layer that raised an exception, or that OpenCV cannot run. `__cause__` is the exception."""
 
 
 def register(domain: str = "") -> None:
@@ -70,8 +70,8 @@ def unregister() -> None:
 def forward(net: Any, *arguments: Any) -> Any:
     """Return net.forward(*arguments). Raises LayerFailed where a layer fails.
 
-    OpenCV itself would wait for ever after an exception in a layer's forward. So a layer that fails gives NaN and
-    prints the exception, and this function raises it. After net.forward() call check().
+    After an exception in a layer's forward, OpenCV itself would never return. Therefore a layer that fails returns
+    NaN and prints the exception, and this function raises it. After a direct call of net.forward(), call check().
     """
     _failures.clear()
     try:
@@ -92,7 +92,9 @@ def check() -> None:
 
 
 class _Guarded:
-    """A layer in the form that cv2 calls. No exception leaves its forward, and its outputs have their shapes."""
+    """The class that cv2 creates for a layer. Its forward raises no exception, and always returns outputs of the
+    right shapes.
+    """
 
     def __init__(self, entry: _Entry, params: dict[str, Any], blobs: Sequence[Any]) -> None:
         self._entry = entry
@@ -134,7 +136,7 @@ class _Guarded:
         return failed
 
     def _given(self, x: Any) -> Any:
-        """Return an input that the class cannot overwrite: it is OpenCV's own memory."""
+        """Return an input such that the class cannot overwrite OpenCV's memory: a read-only view or a copy."""
         if self._entry.writes:
             return x.copy()
         view = x.view()

@@ -1,5 +1,6 @@
-"""The parts of the base class that a layer class with declared fields uses, in NumPy only. Part of the generated
-module."""
+"""The parts of anylayer's base class for layers with declared fields, in NumPy only. They are copied into the
+generated module.
+"""
 
 from __future__ import annotations
 

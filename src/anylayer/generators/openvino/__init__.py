@@ -35,7 +35,7 @@ def generate(source: Source, expected: Expected, layer: Sequence[str] = ()) -> P
     layer: the layer types that become operations; by default all types that the user defines. The other layers are
     OpenVINO's operations in the model.
 
-    Raises LayerError for a layer that cannot become loops, EngineError where OpenVINO is not installed.
+    Raises LayerError for a layer without loops, and EngineError if OpenVINO is not installed.
     """
     written = Operators(source, chosen_types(source, layer), _DTYPES)
     opencl = kernels(written.cases)

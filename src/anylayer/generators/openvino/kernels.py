@@ -19,7 +19,9 @@ _AXES = "BFYX"
 
 @dataclass(slots=True)
 class Kernels:
-    """The files of the kernels, and notes on the layers that cannot have one. `complete` says whether all have."""
+    """The files of the kernels, and notes on the layers without a kernel. `complete` says whether every layer has
+    one.
+    """
 
     files: dict[str, str] = field(default_factory=dict)
     complete: bool = True
@@ -51,7 +53,7 @@ def kernels(cases: Iterable[OperatorCase]) -> Kernels:
 
 
 def _define_of(case: OperatorCase) -> Callable[[ParamNumber], str]:
-    """Return a function that returns the define of a param."""
+    """Return a function that returns the name of a param's #define."""
 
     def define(param: ParamNumber) -> str:
         several = case.free[param.name] > 1
@@ -92,7 +94,7 @@ def _tensors(case: OperatorCase, kernel: OpenCLKernel) -> Iterator[str]:
 
 
 def _input_of(case: OperatorCase, kernel: OpenCLKernel) -> int:
-    """Return the input whose sizes give those of all arrays between the loops."""
+    """Return the index of the input from whose sizes the work sizes are computed."""
     found = {case.source.sizes[s][0] for size in kernel.scratch for s in size.symbols}
     need(len(found) <= 1, "the size of an array between its loops depends on several inputs")
     return min(found, default=0)

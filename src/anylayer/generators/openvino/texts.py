@@ -1,4 +1,6 @@
-"""The fixed parts of a project for OpenVINO. Nothing from a file enters them but numbers and escaped strings."""
+"""The fixed parts of a project for OpenVINO. Only numbers and escaped strings from the network's file are
+inserted.
+"""
 
 from __future__ import annotations
 

@@ -59,8 +59,8 @@ def require(condition: object, why: str) -> None:
 class Attributes:
     """The attributes of the module: `lines` create them in `__init__`, and `state` holds their arrays.
 
-    A module or tensor that is asked for twice is one attribute. `helpers` are the names of the functions of
-    HELPERS that the code calls.
+    Equal modules and tensors share one attribute. `helpers` are the names of the functions of HELPERS that the
+    code calls.
     """
 
     lines: list[str] = field(default_factory=list)
@@ -97,11 +97,11 @@ class Attributes:
 class Code:
     """A scope of statements: the `forward` of the module, or, with a `parent`, a function that `forward` calls.
 
-    `known` maps values to the expressions that stand for them. `parameters` maps the expressions of the parent
-    that the function takes to the names of its parameters. `scope` is the name of the node that is written.
-    `batch` is the variable of the symbolic batch size `batch_size`, "" without one; `batch_used` tells whether the
-    code reads it. `position` is the index of the operator that is written, and `last_use` maps a value to the
-    index of the last operator that reads it. `producers` maps a value to the operator that computes it.
+    `known` maps values to their expressions in this scope. `parameters` maps expressions of the parent to the
+    function's parameters. `scope` is the name of the current node. `batch` is the variable with the symbolic batch
+    size `batch_size`, "" if there is none; `batch_used` says whether the code reads it. `position` is the index of
+    the current operator, and `last_use` maps a value to the index of the last operator that reads it. `producers`
+    maps a value to the operator that computes it.
     """
 
     def __init__(self, attributes: Attributes, weights: Weights, parent: Code | None = None) -> None:
@@ -154,14 +154,16 @@ class Code:
         return self.attributes.module(self.scope, text, state, key)
 
     def outer(self, expression: str, stem: str) -> str:
-        """Return the parameter of this function for an expression of its parent."""
+        """Return the parameter of this function that takes the value of an expression of its parent."""
         found = self.parameters.get(expression)
         if found is None:
             found = self.parameters[expression] = stem if expression == self.batch else self.names.new(stem)
         return found
 
     def number(self, value: Value | None, beside: Sequence[Any]) -> str | None:
-        """Return a constant of one element as a number in code, if an array of shape `beside` keeps its shape."""
+        """Return a constant of one element as a number in code, if it does not change the shape of an operand of
+        shape `beside`; else None.
+        """
         if value is None or value.const is None or value.const.size != 1 or value.const.ndim > len(beside):
             return None
         return number(value.const.reshape(-1)[0])
@@ -203,7 +205,7 @@ class Code:
         return self.names.new(stem)
 
     def define(self, value: Value, expression: str, stem: str, alone: bool = True) -> None:
-        """Let a variable stand for a value. An expression that is a name already is used as it is.
+        """Assign the expression of a value to a new variable. An expression that is already a name is kept.
 
         stem: the variable's name inside a function; in `forward`, it is named after the value. alone: whether this
         is the only output of its operator.
@@ -216,7 +218,9 @@ class Code:
         self._in_use[expression] = max(self._in_use.get(expression, 0), self.last_use.get(value, 0))
 
     def finish(self, results: Sequence[str]) -> None:
-        """Append the return statement. A variable of the last statement that is the only result is left out."""
+        """Append the return statement. If the last statement defines the only result, return its expression
+        directly.
+        """
         head = f"{results[0]} = "
         if len(results) == 1 and self.lines and self.lines[-1].startswith(head):
             self.lines[-1] = f"return {self.lines[-1].removeprefix(head)}"
@@ -236,7 +240,9 @@ class Code:
 
 
 class Weights:
-    """The arrays that are weights of the network: what layers store, not what their code computes from sizes."""
+    """The arrays that are weights of the network: those that layers store, not those that their code computes from
+    sizes.
+    """
 
     def __init__(self, blobs: Sequence[Array]) -> None:
         self._known = {_content(b) for b in blobs if b.dtype.kind == "f"}

@@ -52,8 +52,8 @@ def write_module(source: Source) -> ModuleCode:
 class _Module:
     """A module under construction.
 
-    `functions` maps the text of a function, without its name, to the name. `blocks` are the texts of functions.
-    `names` are those of functions, the class and the variables of `forward`, none of which may hide another.
+    `functions` maps the text of a function without its name to the name. `blocks` are the texts of functions.
+    `names` are the names of functions, of the class and of the variables of `forward`, which must be unique.
     """
 
     def __init__(self, source: Source) -> None:
@@ -90,12 +90,12 @@ class _Module:
         return ModuleCode(self.text(name, arguments, len(results)), name, self.attributes.state)
 
     def expected(self, value: Value, argument: str) -> str:
-        """Return the check of an input's shape. The sizes of a trace are numbers in the code of layers."""
+        """Return the statement that checks an input's shape, because the traced sizes are numbers in the code."""
         sizes = in_tuple("None" if isinstance(d, Dim) else str(int(d)) for d in value.shape)
         return f"{self.code.helper('expect_shape')}({value.name!a}, {argument}, {sizes})"
 
     def bind_batch(self, graph: Graph, arguments: Sequence[str]) -> None:
-        """Let `n` be the batch size where it is symbolic."""
+        """Append the statement that assigns the symbolic batch size to `n`."""
         if self.source.sizes is None:
             return
         for value, argument in zip(graph.inputs, arguments):
@@ -242,7 +242,9 @@ def _write(code: Code, op: Op, traced: TracedNode | None) -> None:
 
 
 def _groups(ops: Sequence[Op]) -> Iterator[tuple[str, list[Op]]]:
-    """Yield (node, operators) for each run of operators of one node; those of no node belong to the next one."""
+    """Yield (node, operators) for consecutive operators of one node. Operators without a node belong to the next
+    one.
+    """
     waiting: list[Op] = []
     scope = ""
     for op in ops:
@@ -266,7 +268,7 @@ def _origin(traced: TracedNode) -> str:
 
 
 def _source_line(place: str, traced: TracedNode | None) -> str:
-    """Return a place in the user's code with the source line, where it is in the file of the layer's class."""
+    """Return a place in the user's code, followed by the source line if it is in the file of the layer's class."""
     name, _, number = place.rpartition(":")
     bound = traced.bound if traced else None
     try:
@@ -279,7 +281,7 @@ def _source_line(place: str, traced: TracedNode | None) -> str:
 
 
 def _annotation(expression: str) -> str:
-    """Return the type of what a function takes for this expression of `forward`."""
+    """Return the type annotation of a function's parameter that takes this expression of `forward`."""
     return "int" if expression == "n" else "Tensor"
 
 

@@ -1,4 +1,4 @@
-"""The torch code of each ONNX operator, one theme per file. Each file enters its functions in HANDLERS."""
+"""The torch code of each ONNX operator, one theme per file. Each file registers its functions in HANDLERS."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ UNREAD: Table[str, tuple[int, ...]] = Table()
 
 
 def writes(*ops: str, unread: tuple[int, ...] = ()) -> Callable[[Handler], Handler]:
-    """Enter the decorated function for these operators. `unread` are inputs that its code does not read."""
+    """Register the decorated function for these operators. `unread` are the indices of inputs that its code does
+    not read.
+    """
 
     def enter(function: Handler) -> Handler:
         HANDLERS.enter(ops, function)

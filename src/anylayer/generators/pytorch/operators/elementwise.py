@@ -59,7 +59,9 @@ for _name, _function in _UNARY.items():
 
 
 def operand(code: Code, op: Op, i: int) -> str:
-    """Return input `i` of an operator that broadcasts: as a number where it is one and the other input is not."""
+    """Return input `i` of an operator that broadcasts: as a number if it is a constant scalar and the other input
+    is not.
+    """
     value, other = op.inputs[i], op.inputs[1 - i]
     text = None
     if other is not None and other.const is None and other.dtype.kind != "b":

@@ -61,8 +61,7 @@ def _expand(code: Code, op: Op) -> str:
 
 @writes("Tile", unread=(1,))
 def _tile(code: Code, op: Op) -> str:
-    """Repeat each axis by the ratio of the output's size to the input's, which sizes that depend on data do not
-    give."""
+    """Repeat each axis by the ratio of the output's size to the input's. Dynamic sizes are not supported."""
     x, y = first(op), op.outputs[0]
     counts = integers(op.inputs[1])
     if counts is None:
@@ -161,7 +160,7 @@ def _pad(code: Code, op: Op) -> str:
 
 
 def _padded_to_shape(code: Code, op: Op) -> str:
-    """Pad the end of the axes whose sizes depend on data, up to the sizes of the output, which do not."""
+    """Pad the axes with dynamic sizes at their end, up to the static sizes of the output."""
     x, y, value = first(op), op.outputs[0].shape, number_of(op.inputs[2]) if len(op.inputs) > 2 else 0.0
     producer = code.producers.get(op.inputs[1]) if op.inputs[1] is not None else None
     begins = producer.inputs[0].const if producer is not None and producer.inputs[0] is not None else None
@@ -174,7 +173,7 @@ def _padded_to_shape(code: Code, op: Op) -> str:
 
 
 def padded(x: str, amounts: Sequence[tuple[int, int]], value: str = "0.0") -> str:
-    """Return code that adds a number before and after each axis, or cuts where an amount is negative."""
+    """Return code that pads each axis with a number before and after, or crops where an amount is negative."""
     first_axis = next((i for i, a in enumerate(amounts) if tuple(a) != (0, 0)), None)
     if first_axis is None:
         return x
@@ -185,7 +184,7 @@ def padded(x: str, amounts: Sequence[tuple[int, int]], value: str = "0.0") -> st
 
 
 def _selected(code: Code, op: Op, amounts: Sequence[tuple[int, int]], mode: Any) -> str:
-    """Pad by an index per axis."""
+    """Pad by selecting elements with one index array per axis."""
     text = code.tensor(first(op))
     for axis, (begin, end) in enumerate(amounts):
         if (begin, end) == (0, 0):

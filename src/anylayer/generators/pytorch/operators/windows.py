@@ -79,7 +79,7 @@ def _weighted(
 
 @writes("ConvTranspose")
 def _conv_transpose(code: Code, op: Op) -> str:
-    """Let torch compute all cells, and cut what `pads` names, where its own padding cannot express it."""
+    """Compute without padding and crop by `pads` if torch's own padding cannot express them."""
     x, weight, bias = (*op.inputs, None)[:3]
     if x is None or weight is None:
         raise NotInPyTorch("an absent input")
@@ -132,7 +132,7 @@ def _rounding(op: Op, window: Window) -> str | None:
 
 
 def _overhang(op: Op, window: Window) -> list[tuple[int, int]]:
-    """Return the padding with which each window lies inside: (before, after) per spatial axis."""
+    """Return the padding (before, after) per spatial axis with which no window exceeds the padded input."""
     sizes = zip(first(op).shape[2:], op.outputs[0].shape[2:], window.strides, window.extents, window.begins)
     return [(begin, (out - 1) * stride + extent - size - begin) for size, out, stride, extent, begin in sizes]
 
@@ -178,7 +178,7 @@ def _average_pool(code: Code, op: Op) -> str:
 
 
 def _shares(op: Op, window: Window, counted: bool) -> Array:
-    """Return, per window, the number of all cells divided by the number of cells that count."""
+    """Return, per window, the number of all cells divided by the number of cells in the average."""
     total = np.ones(())
     outs = op.outputs[0].shape[2:]
     for axis, size in enumerate(first(op).shape[2:]):
@@ -208,8 +208,9 @@ def _max_unpool(code: Code, op: Op) -> str:
 
 @writes("Resize", unread=(1, 2, 3))
 def _resize(code: Code, op: Op) -> str:
-    """Resize axis by axis with the cells and weights of NumPy: torch rounds positions to float32 early. Whole
-    multiples by repetition and halving or doubling are exact in torch."""
+    """Resize axis by axis with indices and weights computed in NumPy, because torch rounds positions to float32
+    early. Repetition by integers, halving and doubling are exact in torch.
+    """
     x, y, given = first(op), op.outputs[0], op.attrs
     mode = given.get("mode", "nearest")
     rule = given.get("coordinate_transformation_mode", "half_pixel")
@@ -234,7 +235,7 @@ def _resize(code: Code, op: Op) -> str:
 
 
 def _scales(op: Op) -> dict[int, float]:
-    """Return the scale of each axis for which the operator has one in place of sizes."""
+    """Return the scale of each axis if the operator is given scales instead of sizes."""
     value = op.inputs[2] if len(op.inputs) > 2 else None
     if value is None or value.shape == (0,):
         return {}
