@@ -12,7 +12,7 @@ import pytest
 
 import anylayer.errors
 import anylayer.network
-from anylayer.errors import AnyLayerError, LayerError, at, command_line, nearest, need, wording
+from anylayer.errors import AnyLayerError, InputError, LayerError, at, command_line, given, nearest, need, wording
 
 
 def test_places_come_before_the_rule() -> None:
@@ -22,6 +22,12 @@ def test_places_come_before_the_rule() -> None:
         at("layer 'a' (B)"),
     ):
         need(False, "3 is odd")
+
+
+def test_given_returns_all_values_but_none() -> None:
+    assert given(0, "the size is missing") == 0
+    with pytest.raises(InputError, match="^the size is missing$"):
+        given(None, "the size is missing", InputError)
 
 
 def test_place_is_added_once() -> None:

@@ -181,8 +181,8 @@ def need(condition: object, rule: str, error: type[AnyLayerError] = LayerError) 
         raise error(rule)
 
 
-def need_value(value: T | None, rule: str, error: type[AnyLayerError] = LayerError) -> T:
-    """Return `value`, or raise `error(rule)` where it is None."""
+def given(value: T | None, rule: str, error: type[AnyLayerError] = LayerError) -> T:
+    """Return `value`. Raise `error(rule)` where it is None. Type checkers know that the result is not None."""
     if value is None:
         raise error(rule)
     return value

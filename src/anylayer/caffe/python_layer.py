@@ -18,7 +18,7 @@ import numpy as np
 from anylayer.caffe.alias import install
 from anylayer.caffe.blob import Blob, Weight
 from anylayer.caffe.net_parameter import LayerParameter
-from anylayer.errors import LayerError, need
+from anylayer.errors import LayerError, given, need
 from anylayer.layer import Definition
 from anylayer.layer.registry import origin_of
 from anylayer.layer.state import copied
@@ -95,8 +95,7 @@ def layer_class(params: Mapping[str, Any]) -> type[Layer]:
         _is_module(module) and name.isidentifier(),
         f"python_param must name a module and a class, got module '{module}', layer '{name}'",
     )
-    found: Any = getattr(_module(module), name, None)
-    need(found is not None, f"module '{module}' has no class '{name}'")
+    found = given(getattr(_module(module), name, None), f"module '{module}' has no class '{name}'")
     need(
         isinstance(found, type) and issubclass(found, Layer),
         f"{module}.{name} must be a subclass of caffe.Layer (import anylayer.caffe as caffe)",

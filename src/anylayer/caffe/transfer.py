@@ -14,7 +14,7 @@ import numpy as np
 
 from anylayer.api import Net
 from anylayer.caffe.net import Net as CaffeNet
-from anylayer.errors import InputError, LayerError, at, nearest, need, need_value
+from anylayer.errors import InputError, LayerError, at, given, nearest, need
 from anylayer.network import Array, Network, Node, Shape
 from anylayer.readers.keras.live import is_model, network_of_model
 
@@ -72,14 +72,13 @@ def transfer_weights(source: Any, target: Any, *, blog_compat: bool = False) -> 
     """
     if is_model(source):
         source = Net(network_of_model(source), {})
-    given, taking = _network(source), _network(target)
-    need(given.format == "keras", f"the source is a {given.format} network, expected a Keras network", InputError)
-    need(
-        taking.format == "caffe", f"the target is a {taking.format} network, expected a Caffe network", InputError
-    )
-    pair = _Pair(given, taking, _shapes(source), blog_compat)
+    giving, taking = _network(source), _network(target)
+    for what, net, wanted in (("source", giving, "Keras"), ("target", taking, "Caffe")):
+        rule = f"the {what} is a {net.format} network, expected a {wanted} network"
+        need(net.format == wanted.lower(), rule, InputError)
+    pair = _Pair(giving, taking, _shapes(source), blog_compat)
     report = Transfer()
-    for node in given.nodes:
+    for node in giving.nodes:
         layer = pair.by_name.get(node.name)
         if not node.blobs:
             continue
@@ -88,7 +87,7 @@ def transfer_weights(source: Any, target: Any, *, blog_compat: bool = False) -> 
             continue
         with at(f"layer '{node.name}' ({node.type} to {layer.type})"):
             text = "weights of this type cannot be transferred; write the whole network: net.write(...)"
-            filled = need_value(_RULES.get(node.type), text)(pair, node, layer)
+            filled = given(_RULES.get(node.type), text)(pair, node, layer)
             for name, blobs in filled.items():
                 pair.by_name[name].blobs = [np.ascontiguousarray(b, np.float32) for b in blobs]
         shapes = {name: [np.asarray(b).shape for b in blobs] for name, blobs in filled.items()}
@@ -232,7 +231,7 @@ def _flattened(pair: _Pair, node: Node) -> Shape | None:
     while (producer := pair.producer(value)) is not None:
         if producer.type in ("Flatten", "Reshape"):
             text = "the shape before Flatten is not known; give the network's input shape"
-            shape = need_value(pair.shapes.get(producer.inputs[0]), text)
+            shape = given(pair.shapes.get(producer.inputs[0]), text)
             return None if _config(producer).get("data_format") == "channels_first" else shape[1:]
         if producer.type not in _SHAPE_PRESERVING:
             return None

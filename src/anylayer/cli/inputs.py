@@ -14,7 +14,7 @@ import numpy as np
 
 from anylayer.cli.command import say
 from anylayer.cli.preprocess import Placement, Recipe, Scale, prepare, recipe_for, with_mean
-from anylayer.errors import FileError, InputError, at, nearest, need
+from anylayer.errors import FileError, InputError, at, given, nearest, need
 from anylayer.network import Array, Preprocess, TensorType, open_text
 from anylayer.readers._protobuf import MappedFile
 from anylayer.runtime.order import transposed_inputs
@@ -446,14 +446,11 @@ def feed(
             images.update(loaded.images)
     random = np.random.default_rng(seed)
     for name, known in types.items():
-        noise = name not in arrays
+        if name in arrays:
+            continue
         left_open = net.network.open.get(name)
         where = f"is {open_text(left_open)} in the file" if left_open else "is not in the file"
-        need(
-            known is not None or not noise,
-            f"{net.network.source}: the shape of input '{name}' {where}: give --shape {name}=N,C,H,W",
-            InputError,
-        )
-        if noise and known is not None:
-            arrays[name] = random.standard_normal(known.shape, np.float32).astype(known.dtype)
+        rule = f"{net.network.source}: the shape of input '{name}' {where}: give --shape {name}=N,C,H,W"
+        kind = given(known, rule, InputError)
+        arrays[name] = random.standard_normal(kind.shape, np.float32).astype(kind.dtype)
     return arrays

@@ -7,12 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from anylayer.cli.files import to_json, write_arrays, write_text
 from anylayer.cli.inputs import Item, Loaded
 from anylayer.cli.results import DRAWN, ShowOptions, channels_first, concat_results, detections, kind_of
-from anylayer.errors import InputError, at, need
+from anylayer.errors import InputError, at, given, need
 from anylayer.inspect.drawing import Box, colors, to_image
 from anylayer.network import Array
 
@@ -171,15 +169,12 @@ def drawn(name: str, output: Array, loaded: Loaded, options: ShowOptions) -> tup
     from anylayer.cli.images import draw_boxes
 
     if kind_of(output, options.show, options.channels_last) == "detections":
-        need(
-            loaded.image is not None,
-            "detections are drawn on the input image, but the input was not an image",
-            InputError,
-        )
+        rule = "detections are drawn on the input image, but the input was not an image"
+        image = given(loaded.image, rule, InputError)
         found = detections(output, options, loaded.place)
         palette = colors(256)
         boxes = [_box(d.box, d.label or str(d.number), d.score, palette[d.number % 255 + 1]) for d in found]
-        return draw_boxes(np.asarray(loaded.image), boxes), f"{len(found)} of '{name}' drawn"
+        return draw_boxes(image, boxes), f"{len(found)} of '{name}' drawn"
     with at(f"output '{name}'"):
         output = channels_first(output, options.channels_last)
         need(output.ndim >= 2, f"an image needs 2 dimensions, got {output.ndim}", InputError)

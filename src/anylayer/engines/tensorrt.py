@@ -17,7 +17,7 @@ import numpy as np
 from anylayer.compile.limits import need_compilable
 from anylayer.corrections import corrected
 from anylayer.engines._devices import device_number
-from anylayer.errors import EngineError, need
+from anylayer.errors import EngineError, given, need
 from anylayer.graph import Graph
 from anylayer.network import Array, TensorType
 from anylayer.writers.onnx import to_half, to_onnx
@@ -114,8 +114,7 @@ def _built(model: bytes, trt: Any) -> Any:
         engine = trt.Runtime(log).deserialize_cuda_engine(plan) if plan is not None else None
     except Exception as error:
         raise EngineError(f"TensorRT says: {' '.join([*messages, str(error)])}") from error
-    need(engine is not None, f"TensorRT refuses the graph: {' '.join(messages)}", EngineError)
-    return engine
+    return given(engine, f"TensorRT refuses the graph: {' '.join(messages)}", EngineError)
 
 
 def _bytes(kind: TensorType) -> int:

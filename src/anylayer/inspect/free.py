@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from anylayer.compile.nodes import Definitions, trace_nodes
-from anylayer.errors import InputError, LayerError, nearest, need, wording
+from anylayer.errors import InputError, LayerError, given, nearest, need, wording
 from anylayer.inspect.costs import Steered
 from anylayer.layer import Definition
 from anylayer.layer.native import NativeProgram
@@ -94,8 +94,8 @@ class FreeType:
         own = dtype or (first.dtype if first is not None else np.dtype(np.float32))
         shapes = self._shapes
         if isinstance(shapes, str):
-            need(first is not None, f"{SAME}: the layer has no input whose shape its output could have")
-            shapes = [first.shape if first is not None else ()] * len(node.outputs)
+            one = given(first, f"{SAME}: the layer has no input whose shape its output could have")
+            shapes = [one.shape] * len(node.outputs)
         need(
             len(shapes) == len(node.outputs),
             f"is assumed free with {len(shapes)} output shapes; it has {len(node.outputs)} outputs "

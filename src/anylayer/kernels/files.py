@@ -99,10 +99,10 @@ def _need_same_system(head: bytes, path: Path) -> None:
         return
     wanted = next(name for name, its in _FORMATS.values() if its == system)
     found = next((kind for start, kind in _FORMATS.items() if head.startswith(start)), None)
-    _need(found is not None, path, f"is not {wanted} file, so it is no shared library of {system}")
-    if found is not None:
-        rule = f"is {found[0]} file, a library of {found[1]}, and this machine runs {system}"
-        _need(found[1] == system, path, f"{rule}. Build it for this machine")
+    if found is None:
+        raise FileError(f"is not {wanted} file, so it is no shared library of {system}", str(path))
+    rule = f"is {found[0]} file, a library of {found[1]}, and this machine runs {system}"
+    _need(found[1] == system, path, f"{rule}. Build it for this machine")
 
 
 def _need_same_machine(head: bytes, path: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.errors import LayerError, TraceError, need
+from anylayer.errors import LayerError, TraceError, given, need
 from anylayer.layer.order import Order, order_seen, permuted, stated_order
 from anylayer.layer.registry import Definition
 from anylayer.network import ABSENT, Flag, Node, Shape, TensorType, Word
@@ -87,7 +87,7 @@ def make(call: CallUser, node: Node, definition: Definition, types: Sequence[Ten
             )
     shapes_of = _method(call, made.instance, "getMemoryShapes")
     if definition.kernel is None or shapes_of is None:
-        need(_method(call, made.instance, "forward") is not None, "the class has no forward(inputs)")
+        given(_method(call, made.instance, "forward"), "the class has no forward(inputs)")
     if shapes_of is not None:
         made.declared = _declared(call, shapes_of, made.order, node, types)
     finalize = _method(call, made.instance, "finalize")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from anylayer.errors import InputError, need_value
+from anylayer.errors import InputError, given
 from anylayer.layer.opencv_module import installed
 from anylayer.opencv import constants, models, read, registry
 from anylayer.opencv.errors import converted
@@ -34,7 +34,7 @@ def install() -> None:
     """
     if _replaced:
         return
-    cv2 = need_value(installed(), "OpenCV is not installed: pip install opencv-python", InputError)
+    cv2 = given(installed(), "OpenCV is not installed: pip install opencv-python", InputError)
     dnn = cv2.dnn
     if hasattr(dnn, "readNetFromCaffe"):
         return

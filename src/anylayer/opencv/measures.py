@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from anylayer import api
-from anylayer.errors import InputError, need_value
+from anylayer.errors import InputError, given
 from anylayer.network import Network, TensorType
 from anylayer.opencv.table import LayerTable
 
@@ -25,7 +25,7 @@ def shapes_of(net: api.Net, table: LayerTable, shapes: Shapes, layouts: Mapping[
     def of(names: Sequence[str]) -> list[tuple[int, ...]]:
         found = []
         for name in names:
-            kind = need_value(types.get(name), f"the shape of '{name}' is not known for these inputs", InputError)
+            kind = given(types.get(name), f"the shape of '{name}' is not known for these inputs", InputError)
             shape = tuple(d if isinstance(d, int) else int(d.maximum) for d in kind.shape)
             last = len(shape) == 4 and layouts.get(name) == "NHWC"
             found.append(tuple(shape[i] for i in (0, 3, 1, 2)) if last else shape)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anylayer import api
-from anylayer.errors import EngineError, InputError, nearest, need, need_value, writing
+from anylayer.errors import EngineError, InputError, given, nearest, need, writing
 from anylayer.libraries.whole import write_whole
 from anylayer.network import Array, Network
 from anylayer.opencv import constants as c
@@ -107,7 +107,7 @@ class Net:
         """Return the network, read again if other layers are registered and it has not run yet."""
         if self._source is not None and self._changes != registry.changes():
             self._read(self._source)
-        return need_value(self._net, "the network is empty; read one with readNet", InputError)
+        return given(self._net, "the network is empty; read one with readNet", InputError)
 
     def _used(self) -> api.Net:
         """Return the network, which keeps its layers' classes from now on."""
@@ -217,9 +217,10 @@ class Net:
 
     def _shapes_by_name(self, shapes: Any) -> dict[str, tuple[int, ...]]:
         """Return input shapes by name, in the file's order of axes; `shapes` is one shape or one per input."""
-        given = list(shapes)
-        several = [given] if given and not np.iterable(given[0]) else given
-        names = list(need_value(self._net, "the network is empty", InputError).network.inputs)
+        several = list(shapes)
+        if several and not np.iterable(several[0]):
+            several = [several]
+        names = list(given(self._net, "the network is empty", InputError).network.inputs)
         need(
             len(several) == len(names),
             f"the network has {len(names)} inputs, got {len(several)} shapes",
@@ -350,9 +351,7 @@ class Net:
     def _find(self, name: str) -> LayerEntry:
         """Return a layer whose output is asked for: by its name, or the last one for ""."""
         self._checked()
-        entry = (
-            self._table.find(name) if name else need_value(self._table.last, "the network is empty", InputError)
-        )
+        entry = self._table.find(name) if name else given(self._table.last, "the network is empty", InputError)
         need(entry.number > 0, "the input layer has no output to compute", InputError)
         need(entry.values, f"layer '{entry.name}' has no outputs", InputError)
         return entry

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from anylayer.api import Net
-from anylayer.errors import AnyLayerError, InputError, need, need_value
+from anylayer.errors import AnyLayerError, InputError, given, need
 from anylayer.libraries.ray import ray
 from anylayer.network import Array, TensorType
 from anylayer.runtime.batches import Batches
@@ -79,9 +79,7 @@ class Mapper:
     def _files(self, paths: Sequence[str]) -> dict[str, Any]:
         """Run files, and write the results as one Parquet file. Return the files, each with the error that it
         raised."""
-        prepare = need_value(
-            self._prepare, "give prepare=, a function from a file to the network's inputs", InputError
-        )
+        prepare = given(self._prepare, "give prepare=, a function from a file to the network's inputs", InputError)
         errors = dict.fromkeys(paths, "")
         requests: dict[str, Mapping[str, Array]] = {}
         for path in paths:

@@ -10,7 +10,7 @@ import numpy as np
 from anylayer.compile.nodes import after_error, guarded, run_bound
 from anylayer.compile.plan import HostStep, Plan
 from anylayer.compile.shared import unshared
-from anylayer.errors import AnyLayerError, LayerError, at, call_contained, need_value
+from anylayer.errors import AnyLayerError, LayerError, at, call_contained, given
 from anylayer.layer import Bound
 from anylayer.network import Array, TensorType
 
@@ -23,7 +23,7 @@ class HostCall:
     """
 
     def __init__(self, step: HostStep, plan: Plan, fixed: set[str]) -> None:
-        self._bound: Bound = need_value(step.traced.bound, "a host call needs a layer")
+        self._bound: Bound = given(step.traced.bound, "a host call needs a layer")
         self._expected = [(t.shape, t.dtype) for t in (plan.types[name] for name in step.traced.node.outputs)]
         self._fixed = [name in fixed for name in step.traced.node.outputs]
         self._called = False

@@ -235,8 +235,9 @@ def _preprocessed(
     known = types[name]
     own = known.shape[2:] if known is not None and not loader.channels_last(name) else None
     size = given["picture"] if isinstance(given["picture"], tuple) else recipe.size or own
-    need(size is not None, "the size of the images is unknown: give --picture WxH", InputError)
-    shape = (known.shape[0] if known is not None else 1, *(size or ()), 3)
+    if size is None:
+        raise InputError("the size of the images is unknown: give --picture WxH")
+    shape = (known.shape[0] if known is not None else 1, *size, 3)
     say(f"input '{name}': {recipe}", given["quiet"])
     whole = net.before(image_function(recipe, channels_last, given["preprocess"] == "rgb"), (shape, "uint8"))
     rest = {n: s for n, s in shapes.items() if n != name}

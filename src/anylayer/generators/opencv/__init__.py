@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from anylayer.errors import at, need
+from anylayer.errors import at, given, need
 from anylayer.generators import Expected, Project
 from anylayer.generators._cases import Case, cases_of, chosen_types
 from anylayer.generators._cpp import numbers_of, string
@@ -66,14 +66,10 @@ def _arrays(case: Case) -> list[Array]:
 def _need_arrays(case: Case) -> None:
     """Raise LayerError for arrays whose dtype or rank OpenCV does not support."""
     for x in (*case.inputs, *case.outputs):
-        need(x is not None, "an input is absent, which OpenCV cannot express")
-        if x is not None:
-            need(x.dtype == _FLOAT, f"OpenCV's layers have float32 arrays only, and one is {x.dtype}")
-            need(
-                x.ndim >= 2,
-                f"OpenCV has no arrays of rank {x.ndim}; reshape it in the layer, for example to (1, n)",
-            )
-            need(x.size > 0, f"an array has shape {x.shape}, without elements")
+        x = given(x, "an input is absent, which OpenCV cannot express")
+        need(x.dtype == _FLOAT, f"OpenCV's layers have float32 arrays only, and one is {x.dtype}")
+        need(x.ndim >= 2, f"OpenCV has no arrays of rank {x.ndim}; reshape it in the layer, for example to (1, n)")
+        need(x.size > 0, f"an array has shape {x.shape}, without elements")
 
 
 def _test(at_: int, case: Case) -> str:

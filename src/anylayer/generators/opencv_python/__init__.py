@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.errors import LayerError, at, need
+from anylayer.errors import LayerError, at, given, need
 from anylayer.generators import Expected, Project
 from anylayer.generators._cases import Case, cases_of, chosen_types
 from anylayer.generators.opencv_python.extract import Extract
@@ -64,11 +64,8 @@ def _callable(case: Case) -> Bound:
     if bound is None or bound.definition.built_in or bound.definition.kernel is not None:
         raise LayerError(f"{node.type} has no class of yours in NumPy; give one with -l")
     for x in (*case.inputs, *case.outputs):
-        need(x is not None, "an input is absent, which OpenCV cannot express")
-        need(
-            x is None or x.dtype == _FLOAT,
-            f"OpenCV gives and takes float32 only, and an array of the layer is {getattr(x, 'dtype', '')}",
-        )
+        dtype = given(x, "an input is absent, which OpenCV cannot express").dtype
+        need(dtype == _FLOAT, f"OpenCV gives and takes float32 only, and an array of the layer is {dtype}")
     need(
         node.layout != "NHWC" or bound.order is not None,
         "the class sees arrays as NHWC, and OpenCV gives NCHW",

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.errors import LayerError, at, need
+from anylayer.errors import LayerError, at, given, need
 from anylayer.kernels.opencl.configuration import CustomLayer, Define
 from anylayer.network import Flag, Node
 
@@ -82,8 +82,7 @@ def _value(define: Define, node: Node) -> str:
     text = parameter_text(node, define.param) if define.param else None
     if text is None:
         missing = f"the layer has no parameter '{define.param}', and '{define.name}' has no default"
-        need(define.value is not None or not define.param, missing)
-        return define.value or ""
+        return given(define.value, missing) if define.param else define.value or ""
     parts = [_NOT_FINITE.get(part.strip().lower(), part.strip()) for part in text.split(",")]
     need(
         len(parts) == 1 or define.type not in ("int", "float"),

@@ -6,7 +6,7 @@ import ast
 import re
 from typing import Any
 
-from anylayer.errors import need
+from anylayer.errors import LayerError
 
 _KEY = re.compile(r"""\s*(?:'([^']*)'|"([^"]*)"|(\w+))\s*:\s*""")
 _VALUE = re.compile(r"""(\[[^\[\]]*\]|'[^']*'|"[^"]*"|[^,\n\[\]{}'"]+)\s*(?:[,\n]\s*|$)""")
@@ -25,14 +25,13 @@ def read_param_str(text: str) -> dict[str, Any]:
     while rest:
         key = _KEY.match(rest)
         value = _VALUE.match(rest, key.end()) if key is not None else None
-        need(
-            key is not None and value is not None,
-            f"param_str must be a mapping of numbers and lists of numbers, got {text!r}; it cannot be read from "
-            f"{rest[:20]!r} on",
-        )
-        if key is not None and value is not None:
-            found[key[1] or key[2] or key[3]] = _number(value[1].strip())
-            rest = rest[value.end() :].strip()
+        if key is None or value is None:
+            raise LayerError(
+                f"param_str must be a mapping of numbers and lists of numbers, got {text!r}; it cannot be read "
+                f"from {rest[:20]!r} on"
+            )
+        found[key[1] or key[2] or key[3]] = _number(value[1].strip())
+        rest = rest[value.end() :].strip()
     return found
 
 

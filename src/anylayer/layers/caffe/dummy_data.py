@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from anylayer.errors import given
 from anylayer.layer import Layer, field, layer, need
 from anylayer.layers.caffe._messages import BlobShape, FillerParameter, constant
 
@@ -33,13 +34,11 @@ class DummyData(Layer):
     def forward(self) -> Any:
         outputs = []
         for i, (filler, shape) in enumerate(self.fillers()):
-            values = filler.fill(shape)
-            need(
-                values is not None,
+            rule = (
                 f"data_filler {i} of type '{filler.type}' draws random values, so the output is not defined. "
-                "Make it an Input layer and feed the values",
+                "Make it an Input layer and feed the values"
             )
-            outputs.append(values)
+            outputs.append(given(filler.fill(shape), rule))
         return outputs
 
     def _each(self, name: str, values: tuple[Any, ...]) -> tuple[Any, ...]:

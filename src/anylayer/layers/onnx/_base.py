@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from anylayer.errors import LayerError, TraceError, nearest, need
+from anylayer.errors import LayerError, TraceError, given, nearest, need
 from anylayer.layer import Field, Layer, Message
 from anylayer.layers.onnx._call import (
     ANY_SIZE,
@@ -58,8 +58,7 @@ class Standard(Layer):
 
     def _take(self, target: Message, name: str, node: Node) -> None:
         found = schema(node.type, self.version, self.domain)
-        need(found is not None, f"operator set {self.version} has no {node.type}")
-        declared = found.attributes
+        declared = given(found, f"operator set {self.version} has no {node.type}").attributes
         values = node.params.get(name, {})
         for key in values:
             if key not in declared:

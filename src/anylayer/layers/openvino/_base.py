@@ -34,12 +34,12 @@ class OpenVINOLayer(Layer):
     def prepare(self, node: Node, dialect: str | None) -> None:
         version = str(node.params.get("version", "opset1"))
         found = re.fullmatch(r"opset(\d{1,3})", version)
+        self.opset = int(found[1]) if found else 0
         need(
-            found is not None and 1 <= int(found[1]) <= NEWEST,
+            1 <= self.opset <= NEWEST,
             f"is of version '{version}', but only opset1 to opset{NEWEST} are supported. Define an operation of "
             "an extension by a class in a layers file",
         )
-        self.opset = int(found[1]) if found else 1
         data = node.params.get("data", {})
         kept = {name: value for name, value in data.items() if name not in self.harmless}
         super().prepare(replace(node, params={"data": kept}), dialect)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from anylayer.errors import given
 from anylayer.graph.sizes import is_static
 from anylayer.layer import Enum, layer, need
 from anylayer.layer.arguments import axes_of, axis_of, constant, integers
@@ -189,7 +190,7 @@ class Broadcast(OpenVINOLayer):
     def forward(self, x: Array, shape: Array, axes: Any = None) -> Any:
         wanted = tuple(integers(shape, "the shape"))
         if "explicit" in (self.mode, self.broadcast_spec):
-            need(axes is not None, "mode 'explicit' needs a third input, the axes")
+            axes = given(axes, "mode 'explicit' needs a third input, the axes")
             places = axes_of(integers(axes, "axes"), len(wanted))
             need(
                 len(places) == len(x.shape),

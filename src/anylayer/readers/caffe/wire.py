@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from anylayer.errors import FileError, at, need
+from anylayer.errors import FileError, at, given, need
 from anylayer.network import MAX_RANK, Array, Shape
 from anylayer.readers._arrays import to_float32
 from anylayer.readers._limits import MAX_BLOB_PIECES, MAX_BLOBS
@@ -80,24 +80,16 @@ class BinaryBlob:
             return self._runs(self.floats, "<f4")
         start, stop = self.raw
         names = {0: "<f8", 1: "<f4", 2: "<f2"}
-        need(
-            self.raw_type is not None,
-            "field 12 is raw_data (OpenCV) or uint64_data (Ascend), and there is no raw_data_type to tell which",
-            FileError,
-        )
-        need(
-            self.raw_type in names,
-            f"raw_data_type must be DOUBLE (0), FLOAT (1) or FLOAT16 (2), got {self.raw_type}",
-            FileError,
-        )
-        dtype = np.dtype(names[self.raw_type or 0])
+        rule = "field 12 is raw_data (OpenCV) or uint64_data (Ascend), and there is no raw_data_type to tell which"
+        kind = given(self.raw_type, rule, FileError)
+        rule = f"raw_data_type must be DOUBLE (0), FLOAT (1) or FLOAT16 (2), got {kind}"
+        dtype = np.dtype(given(names.get(kind), rule, FileError))
         need(
             (stop - start) % dtype.itemsize == 0,
             f"{stop - start} bytes of raw_data are not a multiple of {dtype.itemsize}",
             FileError,
         )
-        run = self._runs([(start, (stop - start) // dtype.itemsize, dtype.itemsize)], names[self.raw_type or 0])
-        return to_float32(run)
+        return to_float32(self._runs([(start, (stop - start) // dtype.itemsize, dtype.itemsize)], names[kind]))
 
     def _runs(self, runs: list[_Run], dtype: str) -> Array:
         """Return the values of runs, concatenated."""

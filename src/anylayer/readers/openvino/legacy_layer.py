@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.errors import FileError, LayerError, need
+from anylayer.errors import FileError, LayerError, given, need
 from anylayer.libraries.markup import Element
 from anylayer.network import Array, Flag, Node, Shape
 from anylayer.readers.openvino.attributes import typed
@@ -69,8 +69,7 @@ class LegacyLayer:
 
     def number(self, *names: str, default: float | None = None) -> float:
         """Return a number. Raise LayerError for another value, and for a missing attribute without a default."""
-        value = self.value(*names, default=default)
-        need(value is not None, f"attribute '{names[0]}' is missing")
+        value = given(self.value(*names, default=default), f"attribute '{names[0]}' is missing")
         need(isinstance(value, (int, float)), f"attribute '{names[0]}' must be a number, got {value!r}")
         return float(value)
 

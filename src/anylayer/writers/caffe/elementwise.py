@@ -62,9 +62,8 @@ def _clip(b: CaffeBuilder, op: Op) -> None:
     bounds = [-math.inf, math.inf]
     for i, value in enumerate(op.inputs[1:3]):
         if value is not None:
-            bound = b.const_array(value)
-            b.need(bound is not None, "no Clip with computed limits")
-            bounds[i] = float(np.asarray(bound).reshape(-1)[0])
+            bound = b.given(b.const_array(value), "no Clip with computed limits")
+            bounds[i] = float(bound.reshape(-1)[0])
     b.set_view(op.outputs[0], apply_to_blob(b, b.view(op.inputs[0]), lambda x: clip(b, x, *bounds)))
 
 
@@ -105,11 +104,8 @@ def _selu(b: CaffeBuilder, op: Op) -> None:
 
 def _prelu(b: CaffeBuilder, op: Op) -> None:
     """Add a ReLU for one slope, a PReLU for one slope per channel, else max(x, 0) - slope * max(-x, 0)."""
-    slope = b.const_array(op.inputs[1])
-    b.need(slope is not None, "no PReLU with a computed slope")
+    slope = b.given(b.const_array(op.inputs[1]), "no PReLU with a computed slope")
     view = b.view(op.inputs[0])
-    if slope is None:
-        return
     if not view.is_rearrangement:
         view = b.materialized(view)
     slopes = b.constant_on_blob(view, slope)
@@ -135,12 +131,10 @@ def _pow(b: CaffeBuilder, op: Op) -> None:
         number = float(exponent.reshape(-1)[0])
         b.set_view(op.outputs[0], apply_to_blob(b, b.view(op.inputs[0]), lambda x: power(b, x, exponent=number)))
         return
-    base = b.const_array(op.inputs[0])
-    b.need(
-        base is not None and base.size == 1 and base.min() > 0,
-        "no power whose base and exponent are both computed",
-    )
-    number = float(np.asarray(base).reshape(-1)[0])
+    refused = "no power whose base and exponent are both computed"
+    base = b.given(b.const_array(op.inputs[0]), refused)
+    b.need(base.size == 1 and base.min() > 0, refused)
+    number = float(base.reshape(-1)[0])
     b.set_view(
         op.outputs[0],
         apply_to_blob(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -12,6 +12,8 @@ from anylayer.errors import LayerError, wording
 from anylayer.network import Array, Shape
 from anylayer.writers.caffe.layers import CaffeLayer, CaffeNet, unused_name
 from anylayer.writers.caffe.views import BlobView
+
+T = TypeVar("T")
 
 
 class Emitter:
@@ -46,6 +48,12 @@ class Emitter:
         """Raise LayerError ("Caffe has <what>") unless the condition holds."""
         if not condition:
             raise self.refusal(what)
+
+    def given(self, value: T | None, what: str) -> T:
+        """Return `value`. Raise LayerError ("Caffe has <what>") where it is None."""
+        if value is None:
+            raise self.refusal(what)
+        return value
 
     def add(
         self,

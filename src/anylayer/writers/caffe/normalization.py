@@ -16,12 +16,8 @@ from anylayer.writers.caffe.views import BlobView
 def _batch_norm(b: CaffeBuilder, op: Op) -> None:
     """Fold the normalisation into the layer before it, or add BatchNorm and Scale; see CaffeBuilder for the
     options."""
-    scale, shift, mean, var = (b.const_array(v) for v in op.inputs[1:5])
-    b.need(
-        all(p is not None for p in (scale, shift, mean, var)), "no batch normalisation with computed statistics"
-    )
-    if scale is None or shift is None or mean is None or var is None:
-        return
+    refused = "no batch normalisation with computed statistics"
+    scale, shift, mean, var = (b.given(b.const_array(v), refused) for v in op.inputs[1:5])
     epsilon = float_attribute(op, "epsilon", 1e-5)
     x = b.materialized(op.inputs[0])
     shape = (1, -1, *(1,) * (len(x.base) - 2))

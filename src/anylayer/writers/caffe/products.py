@@ -15,19 +15,15 @@ from anylayer.writers.caffe.views import AxisProduct, BlobView
 
 def _gemm(b: CaffeBuilder, op: Op) -> None:
     """Add an InnerProduct for a product with constant weights and an optional bias per output."""
-    weights = b.const_array(op.inputs[1])
-    b.need(weights is not None and not op.attrs.get("transA"), "no product of two computed matrices")
-    if weights is None:
-        return
+    weights = None if op.attrs.get("transA") else b.const_array(op.inputs[1])
+    weights = b.given(weights, "no product of two computed matrices")
     rows = weights if op.attrs.get("transB") else weights.T
     rows = rows * np.float32(op.attrs.get("alpha", 1.0))
     bias = None
     if len(op.inputs) > 2 and op.inputs[2] is not None:
-        bias = b.const_array(op.inputs[2])
-        b.need(bias is not None, "no Gemm with a computed bias")
-        beta = np.float32(op.attrs.get("beta", 1.0))
-        bias = np.broadcast_to(np.asarray(bias).reshape(-1) * beta, (len(rows),))
-        b.need(np.asarray(op.inputs[2].const).size in (1, len(rows)), "no bias for each row of a batch")
+        one = b.given(b.const_array(op.inputs[2]), "no Gemm with a computed bias")
+        b.need(one.size in (1, len(rows)), "no bias for each row of a batch")
+        bias = np.broadcast_to(one.reshape(-1) * np.float32(op.attrs.get("beta", 1.0)), (len(rows),))
     b.set_view(op.outputs[0], inner_product(b, op.inputs[0], rows, bias))
 
 
@@ -79,9 +75,7 @@ def _matmul(b: CaffeBuilder, op: Op) -> None:
         blobs = [np.ascontiguousarray(matrix.T)]
         b.set_view(op.outputs[0], b.add("InnerProduct", [x], shape, {"inner_product_param": params}, blobs))
         return
-    b.need(left is not None, "no product of two computed matrices")
-    if left is None:
-        return
+    left = b.given(left, "no product of two computed matrices")
     view = b.view(op.inputs[1])
     matrix = left.reshape(left.shape[-2:]) if math.prod(left.shape[:-2]) == 1 else left
     b.need(matrix.ndim == 2 and len(view.shape) > 2, f"no product of {list(left.shape)} and {list(view.shape)}")
@@ -95,15 +89,12 @@ def _lstm(b: CaffeBuilder, op: Op) -> None:
     """
     x = b.materialized(op.inputs[0])
     given = [*op.inputs, *[None] * 8]
-    w, r, bias = (b.const_array(v) for v in given[1:4])
+    bias = b.const_array(given[3])
+    usual = ["Sigmoid", "Tanh", "Tanh"]
     is_default = op.attrs.get("direction", "forward") == "forward" and not op.attrs.get("clip")
-    is_default = is_default and list(op.attrs.get("activations") or ["Sigmoid", "Tanh", "Tanh"]) == [
-        "Sigmoid",
-        "Tanh",
-        "Tanh",
-    ]
+    is_default = is_default and list(op.attrs.get("activations") or usual) == usual
     b.need(is_default, "no LSTM other than forward with sigmoid and tanh")
-    b.need(w is not None and r is not None, "no LSTM with computed weights")
+    w, r = (b.given(b.const_array(v), "no LSTM with computed weights") for v in given[1:3])
     b.need(given[4] is None and given[7] is None and not op.attrs.get("input_forget"), "no LSTM with peepholes, "
            "sequence lengths or coupled gates")  # fmt: skip
     starts = [b.const_array(v) for v in given[5:7]]
@@ -112,8 +103,6 @@ def _lstm(b: CaffeBuilder, op: Op) -> None:
     b.need(
         not any(b.value_uses.get(v) for v in op.outputs[1:]), "no LSTM with a last state that other operators read"
     )
-    if w is None or r is None:
-        return
     steps, batch = x.base[:2]
     d = int(op.attrs["hidden_size"])
     gates = np.arange(4 * d).reshape(4, d)[[0, 2, 1, 3]].reshape(-1)  # ONNX: i, o, f, c

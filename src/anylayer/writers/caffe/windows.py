@@ -49,10 +49,8 @@ def _conv(b: CaffeBuilder, op: Op) -> None:
 
     The pad of an axis is the pad at its beginning, plus multiples of the stride until enough windows fit.
     """
-    weights, bias = b.const_array(op.inputs[1]), b.const_array(op.inputs[2]) if len(op.inputs) > 2 else None
-    b.need(weights is not None, "no convolution with computed weights")
-    if weights is None:
-        return
+    weights = b.given(b.const_array(op.inputs[1]), "no convolution with computed weights")
+    bias = b.const_array(op.inputs[2]) if len(op.inputs) > 2 else None
     b.need(len(op.inputs) < 3 or op.inputs[2] is None or bias is not None, "no convolution with a computed bias")
     windows = _windows(b, op)
     x, windows = _absorb_pad(b, op.inputs[0], windows, zeros=True)
@@ -118,10 +116,8 @@ def _blob_of_strided_size(b: CaffeBuilder, x: BlobView, windows: Window, counts:
 
 def _conv_transpose(b: CaffeBuilder, op: Op) -> None:
     """Add a Deconvolution, and a Crop where its pads cannot be those of the operator."""
-    weights, bias = b.const_array(op.inputs[1]), b.const_array(op.inputs[2]) if len(op.inputs) > 2 else None
-    b.need(weights is not None, "no deconvolution with computed weights")
-    if weights is None:
-        return
+    weights = b.given(b.const_array(op.inputs[1]), "no deconvolution with computed weights")
+    bias = b.const_array(op.inputs[2]) if len(op.inputs) > 2 else None
     x = b.materialized(op.inputs[0])
     b.need(b.dialect.name != "opencv" or len(x.base) == 4, f"no deconvolution of {list(x.base)}, only of maps")
     windows = _windows(b, op)
