@@ -26,7 +26,7 @@ def test_places_come_before_the_rule() -> None:
 
 def test_given_returns_all_values_but_none() -> None:
     assert given(0, "the size is missing") == 0
-    with pytest.raises(InputError, match="^the size is missing$"):
+    with pytest.raises(InputError, match=r"^the size is missing$"):
         given(None, "the size is missing", InputError)
 
 
