@@ -1,8 +1,8 @@
 """Send a request again if the process that computed it has ended.
 
 This runs in the processes of Ray Serve that accept HTTP connections, in front of Ray Serve's own application. That
-application ends without a complete response if the process that computed the request has died. Inference has no side
-effects, so that the request can be computed once more by another process.
+application ends without a complete response if the process that computed the request has died. Inference has no
+side effects, so that the request can be computed once more by another process.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ class Retry:
 class _Exchange:
     """The messages of one HTTP request and its response.
 
-    The messages of the request are kept until the response is complete, because another attempt reads them from the
-    first one. The start of the response is held back until its body follows.
+    The messages of the request are kept until the response is complete, because another attempt reads them from
+    the first one. The start of the response is held back until its body follows.
     """
 
     def __init__(self, receive: Receive, send: Send) -> None:
