@@ -67,6 +67,7 @@ class EngineStage:
         self.blobs = {name: blob_of[value] for name, value in self.values.items()}
         self._network = replace(network, nodes=self.nodes, outputs=self.values, blobs=self.values)
         self._models: dict[frozenset[str], Model] = {}
+        self._arrays: dict[frozenset[str], list[Array]] = {}
         self._given: dict[str, Array] = {}
         self._handed: dict[str, LayerBlob] = {}
 
@@ -76,7 +77,8 @@ class EngineStage:
         for value, blob in self.inputs:
             array, kept = blob.current(), self._given.get(value)
             if kept is None or kept.shape != array.shape:
-                self._given[value] = kept = np.empty_like(array)
+                self._given[value] = kept = np.empty(array.shape, array.dtype)
+                self._arrays.clear()
             kept[...] = array
         if claim:
             self.ask(name for name, blob in self.blobs.items() if blob.is_held)
@@ -89,9 +91,16 @@ class EngineStage:
             for blob in self.blobs.values():
                 blob.producer = self
         if wanted:
-            model = self._models.get(wanted) or self._compiled(wanted)
-            for name, array in model(self._given).items():
+            for name, array in self._results(wanted).items():
                 self.blobs[name].store(array, generation)
+
+    def _results(self, wanted: frozenset[str]) -> dict[str, Array]:
+        """Compute the blobs in `wanted` from the inputs of the last run."""
+        model = self._models.get(wanted) or self._compiled(wanted)
+        arrays = self._arrays.get(wanted)
+        if arrays is None:
+            arrays = self._arrays[wanted] = [self._given[name] for name in model.inputs]
+        return model.run(arrays)
 
     def _compiled(self, wanted: frozenset[str]) -> Model:
         """Compile the stage for the blobs in `wanted`, in the order of the layers."""
@@ -101,7 +110,9 @@ class EngineStage:
         unknown_layers(self._network, needed, self._definitions, Registry.of("caffe").types())
         model = self._choice.compile(self._network, self._definitions, outputs)
         while len(self._models) >= _MODELS_KEPT:
-            del self._models[next(iter(self._models))]
+            oldest = next(iter(self._models))
+            del self._models[oldest]
+            self._arrays.pop(oldest, None)
         self._models[wanted] = model
         return model
 
@@ -120,12 +131,12 @@ class EngineStage:
     def forget(self) -> None:
         """Drop the compiled models, because weights have changed."""
         self._models.clear()
+        self._arrays.clear()
 
     def fill(self, blob: LayerBlob) -> None:
         """Compute every blob of the last run that is not computed yet."""
         pending = [b for b in self.blobs.values() if b.producer is self and b.pending]
-        every = frozenset(self.values)
-        results = (self._models.get(every) or self._compiled(every))(self._given)
+        results = self._results(frozenset(self.values))
         for one in pending:
             one.store(results[one.name], self.generation)
 

@@ -179,12 +179,9 @@ class Model:
         arrays = [self._array(name, inputs) for name in self._names]
         if len(inputs) != len(arrays):
             self._refuse_others(inputs)
-        runner = self._runner(tuple([(a.shape, a.dtype) for a in arrays]))
         if not out:
-            try:
-                return runner(arrays, {})
-            except EngineError as error:
-                return self._on_another_engine(runner, arrays, error)
+            return self.run(arrays)
+        runner = self._runner(tuple([(a.shape, a.dtype) for a in arrays]))
         self._check_buffers(out, arrays)
         if isinstance(runner, PlanRunner):
             for name, buffer in out.items():
@@ -202,6 +199,18 @@ class Model:
             _require_type(name, buffer, TensorType(results[name].shape, results[name].dtype))
             np.copyto(buffer, results[name])
         return {**results, **out}
+
+    def run(self, arrays: Sequence[Array]) -> dict[str, Array]:
+        """Compute the outputs, and return them by name.
+
+        arrays: one per input, in the order of `inputs`. They must be C-contiguous and have the inputs' dtypes;
+        this is not checked.
+        """
+        runner = self._runner(tuple([(a.shape, a.dtype) for a in arrays]))
+        try:
+            return runner(arrays, {})
+        except EngineError as error:
+            return self._on_another_engine(runner, arrays, error)
 
     def _refuse_others(self, inputs: Mapping[str, Any]) -> None:
         """Refuse a name that is not an input of the network. An input that the outputs do not depend on is
