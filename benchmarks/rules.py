@@ -319,7 +319,7 @@ docstrings by `make docs`.
 
 def page() -> str:
     """Return the text of docs/rewrites.md."""
-    simplifier.simplify(Graph())  # enters the rules
+    simplifier.simplify(Graph())  # registers the rules
     lines = [_INTRODUCTION]
     theme = ""
     shown: dict[str, list[str]] = {}
@@ -364,7 +364,7 @@ def main() -> None:
         PAGE.write_text(page(), "utf-8")
         return
     print(f"{'rule':28}{'expression':32}{'shape':18}{'engine':13}{'before us':>10}{'after us':>10}{'ratio':>7}")
-    simplifier.simplify(Graph())  # enters the rules
+    simplifier.simplify(Graph())  # registers the rules
     for case in CASES:
         if given.names and not any(name in case.rules for name in given.names):
             continue

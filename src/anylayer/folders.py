@@ -1,4 +1,4 @@
-"""A folder is a list: modules are found by listing their folder, and enter what they define in tables."""
+"""A folder is a list: modules are found by listing their folder, and register what they define in tables."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def summary(folder: str, name: str) -> str:
 
 
 def load_all(folder: str) -> None:
-    """Import every module of a folder of anylayer, so that each one enters its definitions in tables."""
+    """Import every module of a folder of anylayer, so that each one registers its definitions in tables."""
     for name in modules(folder):
         load(folder, name)
 
@@ -46,7 +46,7 @@ def load_all(folder: str) -> None:
 class Table(dict[K, V]):
     """A dictionary that raises ValueError for a second value of a key.
 
-    Many files enter their definitions. In a plain dictionary, the last file that is imported would win silently.
+    Many files register definitions. In a plain dictionary, the last imported file would silently replace others.
     """
 
     def __setitem__(self, key: K, value: V) -> None:
@@ -55,7 +55,7 @@ class Table(dict[K, V]):
         super().__setitem__(key, value)
 
     def enter(self, keys: Iterable[K], value: V) -> None:
-        """Enter one value for several keys. Raises ValueError for a key that has another value."""
+        """Set one value for several keys. Raises ValueError for a key that has another value."""
         for key in keys:
             self[key] = value
 

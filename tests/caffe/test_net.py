@@ -84,7 +84,7 @@ def test_network_of_another_format_is_refused(tmp_path: Path, net: caffe.Net) ->
 
 
 class Live:
-    """A stand-in for a Keras layer or model, with its public attributes."""
+    """A mock of a Keras layer or model, with its public attributes."""
 
     def __init__(self, name: str, arrays: Any = (), layers: Any = (), config: str = "") -> None:
         self.name, self._arrays, self.layers, self._config = name, list(arrays), list(layers), config

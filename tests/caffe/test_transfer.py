@@ -110,7 +110,7 @@ def test_dense_weights_after_flatten_are_permuted(tmp_path: Path) -> None:
     net = target(tmp_path, lambda x: L.InnerProduct(x, name="d", num_output=5), shape=(1, 4, 2, 3))
 
     class Shaped:
-        """A stand-in for anylayer.Net: the network and its shapes."""
+        """A mock of anylayer.Net: the network and its shapes."""
 
         def __init__(self) -> None:
             self.network = network

@@ -160,7 +160,7 @@ def test_camera_that_does_not_exist_is_refused(small: Path, anylayer_command: Ru
 
 
 class Webcam:
-    """A stand-in for OpenCV's cameras. Ctrl-C is pressed after 8 frames."""
+    """A mock of OpenCV's cameras. Ctrl-C is pressed after 8 frames."""
 
     def __init__(self, number: int, *more: Any) -> None:
         self.number, self.frames = number, iter(pictures())

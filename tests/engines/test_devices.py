@@ -1,4 +1,4 @@
-"""Engines on GPUs: how they are chosen and refused. There is no GPU here, so the runtimes are stand-ins."""
+"""Engines on GPUs: how they are chosen and refused. There is no GPU here, so the runtimes are mocks."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def net(tmp_path: Path) -> anylayer.Net:
 
 
 class Binding:
-    """A stand-in for a binding: what is bound to a GPU is bound to the CPU, and entered in `kept`."""
+    """A mock of a binding: what is bound to a GPU is bound to the CPU, and added to `kept`."""
 
     def __init__(self, real: Any, kept: list[str]) -> None:
         self.real, self.kept = real, kept
@@ -48,7 +48,7 @@ class Binding:
 
 
 class Cuda:
-    """A stand-in for onnxruntime-gpu: sessions compute on the CPU, and claim to be on a GPU."""
+    """A mock of onnxruntime-gpu: sessions compute on the CPU, and claim to be on a GPU."""
 
     def __init__(self, *, works: bool = True, on_cpu: tuple[str, ...] = ()) -> None:
         self.works, self.on_cpu = works, on_cpu
@@ -179,7 +179,7 @@ def test_auto_measures_engines_on_devices(net: anylayer.Net, cuda: Cuda) -> None
 
 
 def test_assignment_of_operators_is_what_onnxruntime_tells(net: anylayer.Net, tmp_path: Path) -> None:
-    """The attributes that the stand-in has are those of the real session."""
+    """The attributes that the mock has are those of the real session."""
     net.write(tmp_path / "net.onnx")
     options = onnxruntime.SessionOptions()
     options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")

@@ -1,4 +1,4 @@
-"""Engine "tensorrt": how it is chosen and refused. There is no GPU here, so NVIDIA's packages are stand-ins."""
+"""Engine "tensorrt": how it is chosen and refused. There is no GPU here, so NVIDIA's packages are mocks."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Status(enum.IntEnum):
 
 
 class Cuda(ModuleType):
-    """A stand-in for CUDA's runtime, whose memory is the CPU's."""
+    """A mock of CUDA's runtime, whose memory is the CPU's."""
 
     def __init__(self) -> None:
         super().__init__("cuda.bindings.runtime")
@@ -76,7 +76,7 @@ class Cuda(ModuleType):
 
 
 class TensorRt(ModuleType):
-    """A stand-in for TensorRT, which computes with ONNX Runtime."""
+    """A mock of TensorRT, which computes with ONNX Runtime."""
 
     def __init__(self, memory: dict[int, np.ndarray]) -> None:
         super().__init__("tensorrt")
@@ -118,7 +118,7 @@ class TensorRt(ModuleType):
 
 
 class Engine:
-    """A stand-in for an engine, and for its context."""
+    """A mock of an engine, and for its context."""
 
     def __init__(self, owner: TensorRt, plan: bytes) -> None:
         self.session = onnxruntime.InferenceSession(plan, providers=["CPUExecutionProvider"])
@@ -222,7 +222,7 @@ def test_missing_packages_are_named(net: anylayer.Net, monkeypatch: pytest.Monke
 
 
 def test_functions_of_cuda_exist() -> None:
-    """The functions that the stand-in has are those of NVIDIA's package."""
+    """The functions that the mock has are those of NVIDIA's package."""
     runtime = pytest.importorskip("cuda.bindings.runtime", reason="cuda-bindings is not installed")
     for name in vars(Cuda):
         assert not name.startswith("cuda") or callable(getattr(runtime, name))

@@ -1,4 +1,6 @@
-"""OpenVINO's GPU plugin is given the user's configuration of kernels. There is no GPU here: it is a stand-in."""
+"""OpenVINO's GPU plugin gets the user's configuration of kernels. There is no GPU here, so the plugin is a
+mock.
+"""
 
 from __future__ import annotations
 

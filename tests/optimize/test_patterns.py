@@ -18,7 +18,7 @@ from anylayer.tracing import trace
 
 from .rewriting import f, kinds, noise, traced
 
-simplify(Graph())  # enters the rules
+simplify(Graph())  # registers the rules
 NUMBERS = [f(v) for v in (0.25, 0.5, 2, -1.5)]
 X = noise(2, 3, 4)
 

@@ -186,7 +186,8 @@ class Fed(LayerBlob):
 class Weight(Blob):
     """A weight of a layer. Networks that share it hold the same object.
 
-    `listeners` are the sets of weights that networks compare before a run; a read of `data` enters the weight.
+    `listeners` are the sets of weights that networks compare before a run; a read of `data` adds the weight to
+    them.
     """
 
     def __init__(self, array: Array) -> None:

@@ -183,7 +183,7 @@ class Net(api.Net):
         return self._ranges[first, last]
 
     def _index_weights(self) -> None:
-        """Enter the nodes that have each weight, and listen to reads of the weights."""
+        """Store the nodes that have each weight, and register for reads of the weights."""
         self._nodes_of.clear()
         for part in self.assembly.parts:
             for i, weight in enumerate(part.view.blobs):

@@ -25,9 +25,9 @@ _NEAR = 64
 def first_sizes(sizes: OpenSizes, types: Mapping[str, TensorType | None]) -> list[Symbols]:
     """Return the sizes to try for the first trace, the best first.
 
-    A batch is 2. Other sizes are those of the file, or 96. Different symbols get different values, so that code
-    that compares them takes the usual branch; where the network needs equal ones, the second choice has them, and
-    in the third the batch equals them too.
+    A batch is 2. Other sizes are those of the file, or 96. In the first choice, different symbols have different
+    values, so that code that compares them takes the usual branch. The second choice has equal values, for
+    networks that need them; in the third, the batch has this value, too.
     """
     found = {name: _given(name, sizes, types) for name in sizes.symbols}
     batches = _batches(sizes)
@@ -56,7 +56,7 @@ def larger_sizes(sizes: OpenSizes, first: Symbols) -> Symbols | None:
 
 
 def _given(name: str, sizes: OpenSizes, types: Mapping[str, TensorType | None]) -> int:
-    """Return the value of a symbol at the sizes that the file states, or a little below, or 0."""
+    """Return the largest value of a symbol for which an input is not larger than the file states, or 0."""
     for source, shape in sizes.shapes.items():
         known = types.get(source)
         if known is None or len(known.shape) != len(shape):
@@ -69,7 +69,9 @@ def _given(name: str, sizes: OpenSizes, types: Mapping[str, TensorType | None]) 
 
 
 def _part(size: int, name: str, sizes: OpenSizes) -> int:
-    """Return the value of a symbol whose largest multiple is about `size`. The value is at least 1."""
+    """Return the value of a symbol, at least 1, for which the largest size that is a multiple of it is about
+    `size`.
+    """
     lines = [solved(e, name) for shape in sizes.shapes.values() for e in shape]
     return max(size // max([1, *(line[0] for line in lines if line is not None)]), 1)
 
@@ -118,8 +120,8 @@ def conditions_text(sizes: OpenSizes) -> str:
 def verified_sizes(sizes: OpenSizes) -> list[Symbols]:
     """Return five choices of sizes that were not traced and that the guards allow, fewer where there are fewer.
 
-    They are the least, an odd, a prime, a large and an uneven choice, each as near as possible to what it should
-    be.
+    They are the smallest sizes, odd sizes, primes, large sizes, and sizes with different factors per symbol; each
+    is moved to the nearest sizes that the guards allow.
     """
     found: list[Symbols] = []
     for wanted in _wanted(sizes.traced[0], sizes):

@@ -28,11 +28,11 @@ _LONG_CALL = 0.2
 
 
 def compare_trace(body: Graph, forward: ArrayFunction, types: Sequence[TensorType], compiler: Compiler) -> None:
-    """Run a user's `forward` and its trace on seeded noise, and raise TraceError where the trace is of no use.
+    """Run a user's `forward` and its trace on seeded noise, and raise TraceError if the trace is wrong or slow.
 
     body: the trace. forward: the same function in NumPy. types: the types of its inputs. compiler: compiles a
-    graph for the engine. The trace is of no use where its values differ from those of `forward`, or where it has
-    many operators and takes longer than NumPy. Nothing is compared where the size of an output depends on data.
+    graph for the engine. The trace is wrong if its values differ from those of `forward`, and slow if it has many
+    operators and takes longer than NumPy. Nothing is compared if the size of an output depends on data.
     """
     if any(not isinstance(d, int) for v in body.outputs for d in v.shape):
         return
@@ -59,7 +59,7 @@ def difference(got: Array, want: Array, *, half: bool = False) -> str:
     """Return how the engine's output differs from NumPy's beyond rounding. "" where it does not.
 
     The tolerance of floats is 1e-4 of the largest value, and 1e-2 for float16. Of integers and booleans, which
-    rounding may change, one in a thousand may differ. `half` tells whether values on the way are float16.
+    rounding may change, one in a thousand may differ. `half` tells whether intermediate values are float16.
     """
     if got.shape != want.shape:
         return f"shape {got.shape}, expected {want.shape}"

@@ -54,7 +54,7 @@ class Budget:
         need(self.operators >= 0, f"with it the network has more than {MAX_OPERATORS} operators")
 
     def take_weights(self, bound: Bound) -> None:
-        """Count the weights that a typed layer asks for and that no file holds."""
+        """Count the weights that a layer with declared fields needs, if no file contains them."""
         if not bound.definition.typed or bound.node.blobs:
             return
         self.weights -= sum(math.prod(w.shape) for w in bound.instance.wanted.values())
@@ -69,7 +69,7 @@ class Budget:
         self.computed -= count
 
     def need_computed(self, count: int) -> None:
-        """Refuse a layer that computes `count` bytes of constants where fewer are left."""
+        """Raise LayerError if a layer computes `count` bytes of constants and the budget has fewer left."""
         need(
             count <= self.computed,
             f"its outputs are constant and take {shown(count)}; the limit for the constants of all layers is "
@@ -83,7 +83,7 @@ def size(type_: TensorType | Value) -> int:
 
 
 def need_countable(shape: Sequence[Any], what: str = "an array", error: type[AnyLayerError] = LayerError) -> None:
-    """Refuse a shape of more than MAX_RANK axes or MAX_VALUES values. A dynamic size counts as 1."""
+    """Raise `error` for a shape of more than MAX_RANK axes or MAX_VALUES values. A dynamic size counts as 1."""
     need(len(shape) <= MAX_RANK, f"{what} would have {len(shape)} axes; the limit is {MAX_RANK}", error)
     count = math.prod(int(d) for d in shape if isinstance(d, int))
     need(
@@ -136,7 +136,9 @@ def _machine() -> int | None:
 
 
 def _group() -> int | None:
-    """Return the bytes that the process's control group (version 2, as seen inside a container) leaves."""
+    """Return the bytes that the process's control group (version 2, as seen inside a container) can still
+    allocate.
+    """
     folder = Path("/sys/fs/cgroup")
     try:
         limit = int((folder / "memory.max").read_text())

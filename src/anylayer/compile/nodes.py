@@ -240,9 +240,8 @@ def _compare_declared(traced: TracedNode, declared: Mapping[str, TensorType], fm
 
 
 def _need_elements(traced: TracedNode, empty: Mapping[str, Node]) -> None:
-    """Refuse constants that were computed from a dynamic size which a host call's trial on zeros has set to 0.
-
-    `empty` maps values without elements to the host call that gives them.
+    """Raise LayerError for constants computed from a dynamic size that was 0 because a host call ran on zeros, to
+    find its output types. `empty` maps values without elements to the host call that returned them.
     """
     for name in traced.node.inputs if traced.constants else ():
         if name in empty:
@@ -260,7 +259,7 @@ def _trace_node(
     check: Compiler | None,
     budget: Budget,
 ) -> None:
-    """Trace a node whose input types are all known, and enter the results in `traced`.
+    """Trace a node whose input types are all known, and store the results in `traced`.
 
     `given` are the values of its constant inputs, by index; an absent input is None.
     """
@@ -323,9 +322,8 @@ def _trace_node(
 
 
 def _take_kernel(traced: TracedNode, network: Network) -> None:
-    """Let the native kernel of a node's type compute it. A layer whose outputs are constants needs no kernel.
-
-    Raises LayerError where the kernel gives other shapes than the NumPy class of the type.
+    """Make the native kernel of a node's type compute it. A layer whose outputs are constants needs no kernel.
+    Raises LayerError if the kernel returns other shapes than the NumPy class of the type.
     """
     bound = traced.bound
     kernel = bound.definition.kernel if bound is not None else None
@@ -366,11 +364,9 @@ def _trace_user(
 def _need_computed(
     bound: Bound, known: Sequence[TensorType], given: Mapping[int, Array | None], budget: Budget
 ) -> None:
-    """Refuse a layer of constants whose results take more memory than the budget leaves, before NumPy allocates
-    it.
-
-    A trace tells how much it takes. All inputs are traced first. Where that fails, small integer inputs after the
-    first stay constant, because they may decide shapes.
+    """Raise LayerError if the results of a layer with constant inputs exceed the budget, before NumPy allocates
+    them. The size of the results comes from a trace. All inputs are traced first. If that fails, small integer
+    inputs after the first stay constant, because shapes may depend on them.
     """
     deciding = [i for i in given if i and known[i].dtype.kind in "iu" and size(known[i]) <= _MAX_SHAPE_BYTES]
     for held in ([], deciding):
@@ -437,7 +433,7 @@ def run_bound(bound: Bound, inputs: Sequence[Array | None]) -> list[Array]:
     """Run a layer in NumPy and return its outputs.
 
     An optional input that is absent is None. The inputs are read-only; a user's class that tries to write to them
-    gets copies from then on. An output that a user's class keeps a reference to is copied. An exception in a
+    gets copies from then on. An output to which a user's class keeps a reference is copied. An exception in a
     user's class becomes a LayerError that names it.
     """
     first = not (bound.definition.built_in or bound.called or bound.writes)
@@ -458,8 +454,8 @@ def after_error(
 ) -> list[Array]:
     """Handle an exception in a user's forward: return the outputs of a second call, or raise a LayerError.
 
-    The call is repeated with copies of the inputs where forward tried to write to a read-only one. Where this was
-    the first call, the instance gets the state back that `renew` kept.
+    The call is repeated with copies of the inputs if forward tried to write to a read-only one. If this was the
+    first call, `renew` returns an instance with the state before it.
     """
     if bound.definition.built_in:
         raise error

@@ -37,8 +37,8 @@ class OpenTraces:
     def source(self, rewrite: Callable[[Graph], Graph] | None = simplify_sized) -> Source:
         """Return the network for every size: see anylayer.source.Source.
 
-        rewrite: simplifies both traces first; it is left out where it does not give the same graph for both.
-        Raises TraceError where the traces differ in more than the sizes.
+        rewrite: simplifies both traces first. If its results for the two traces differ, it is not applied. Raises
+        TraceError where the traces differ in more than the sizes.
         """
         with at(self.first.network.source):
             graph = for_every_size(self.a, self.b, self.sizes.ranges, rewrite)
@@ -89,10 +89,8 @@ def trace_open(
 def _first_trace(
     traced: Callable[[Symbols], tuple[Source, Trace]], choices: Sequence[Symbols], sizes: OpenSizes
 ) -> tuple[Source, Trace]:
-    """Return the trace at the first choice of sizes that the layers allow.
-
-    Where a guard asks for equal sizes, larger sizes are tried too: the first ones may be a special case, such as a
-    single cell.
+    """Return the trace at the first choice of sizes that the layers allow. If a guard requires equal sizes, larger
+    sizes are tried, too, because the first ones may be a special case, such as size 1.
     """
     found = None
     problems: list[LayerError] = []

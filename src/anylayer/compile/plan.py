@@ -49,11 +49,9 @@ Step = GraphStep | HostStep | KernelStep
 
 @dataclass(slots=True)
 class Plan:
-    """The steps that compute a network's outputs from its inputs.
-
-    `inputs` maps the name of each input to its type, `outputs` each public name to the value it stands for.
-    `types` and `constants` are by the name of the value. `nodes` are the traced nodes that the steps were made
-    from.
+    """The steps that compute a network's outputs from its inputs. `inputs` maps the name of each input to its
+    type, and `outputs` maps public names to names of values. `types` and `constants` map names of values. `nodes`
+    are the traced nodes from which the steps were made.
     """
 
     inputs: dict[str, TensorType]
@@ -149,8 +147,9 @@ NATIVE_DOMAIN = "anylayer.native"
 
 
 def with_native_operators(plan: Plan, fits: Callable[[NativeNode], bool]) -> Plan:
-    """Return the plan with the native layers that `fits` accepts as operators of its graphs; the plan itself if
-    there are none. A layer that reads a constant stays a step."""
+    """Return the plan with the native layers that `fits` accepts as operators of its graphs. Return the plan
+    itself if there are none. A native layer that reads a constant remains a step.
+    """
     embedded = {
         id(t): replace(t, kernel=None, body=_native_body(t, t.kernel))
         for t in plan.nodes
@@ -211,7 +210,7 @@ def _cut(traced: Sequence[TracedNode], wanted: set[str], constants: Mapping[str,
 
 
 def concatenated(part: Sequence[TracedNode], wanted: set[str], constants: Mapping[str, Array]) -> GraphStep:
-    """Return one graph of the bodies of the nodes `part`. Its outputs are the values in `wanted`."""
+    """Return one graph that contains the bodies of the nodes `part`. Its outputs are the values in `wanted`."""
     graph = Graph()
     values: dict[str, Value] = {}
     for t in part:

@@ -1,4 +1,4 @@
-"""Drop conditions on sizes that only come from the sizes of a trace.
+"""Drop conditions on sizes that are only artifacts of the traced sizes.
 
 A branch on a size records a condition even where both branches compute the same. The network is traced once more
 at sizes that break one condition. Where that trace has the same graph, and no further conditions, the condition is
@@ -65,7 +65,7 @@ def _is_needless(
     ranges: Mapping[str, tuple[int, int]],
     traced: Callable[[Mapping[str, int]], Trace],
 ) -> bool:
-    """Return whether the graph is the same where a condition does not hold and the rest does.
+    """Return whether the graph is the same at sizes that break a condition and fulfil the others.
 
     dropped: conditions that were found to be needless, and whether they hold at the sizes to try.
     """
@@ -90,7 +90,7 @@ def _distinct(sizes: OpenSizes) -> Sequence[Guard]:
 
 
 def _breaking(broken: Sequence[Guard], first: Mapping[str, int], sizes: OpenSizes) -> Mapping[str, int] | None:
-    """Return sizes near the first ones that break some conditions and fulfil those of `sizes`."""
+    """Return sizes near the first ones that break all conditions in `broken` and fulfil those of `sizes`."""
     names = [n for n in first if any(n in g.symbols for g in broken)][:2]
     values = dict.fromkeys(first[n] + step for step in (0, *_STEPS) for n in names)
     for moved in ({**first, **dict(zip(names, own))} for own in product(values, repeat=len(names))):
@@ -114,7 +114,7 @@ def _same_graph(
 def _is_covered(
     other: Trace, name: str, low: int, guards: Sequence[Guard], ranges: Mapping[str, tuple[int, int]]
 ) -> bool:
-    """Return whether a trace with a symbol below `low` is valid for all values from its least one to `low`."""
+    """Return whether a trace with the symbol `name` below `low` is valid for all smaller values of the symbol."""
     below = range(other.ranges[name][0], low)
     others = all(g in guards or _holds_for(g, name, below) for g in map(Guard.reduced, other.guards))
     return others and all(other.ranges[n][0] <= bottom for n, (bottom, _) in ranges.items() if n != name)
@@ -123,7 +123,9 @@ def _is_covered(
 def _is_complement(
     other: Trace, broken: Sequence[Guard], fulfilled: Sequence[Guard], ranges: Mapping[str, tuple[int, int]]
 ) -> bool:
-    """Return whether a trace is valid wherever some conditions do not hold and others do."""
+    """Return whether a trace is valid at all sizes at which the conditions `broken` do not hold and `fulfilled`
+    do.
+    """
     if not all(g in fulfilled or any(map(g.contradicts, broken)) for g in map(Guard.reduced, other.guards)):
         return False
     return all(

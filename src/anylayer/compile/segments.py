@@ -60,8 +60,8 @@ def segments(plan: Plan) -> list[Segment]:
 def with_parts(plan: Plan, parts: Sequence[EnginePart]) -> Plan:
     """Return a plan of one graph with one graph per part, each for the part's engine.
 
-    parts: in computing order. The plan is returned as it is where it has other steps, or layers with operators
-    that are in no part, which the same network may have at other sizes.
+    parts: in computing order. The plan is returned unchanged if it has other steps, or if a layer with operators
+    is in no part. This can occur when the same network is traced at other sizes.
     """
     nodes = {i for part in parts for i in part.nodes}
     if not _is_graph(plan) or any(t.body is not None and i not in nodes for i, t in enumerate(plan.nodes)):
@@ -83,7 +83,7 @@ def engine_layers(plan: Plan) -> list[tuple[str, list[str]]]:
 
 
 def whole(plan: Plan) -> Plan:
-    """Return a plan whose graphs name engines as a plan of one graph; others as they are."""
+    """Return a plan whose graphs name engines as a plan of one graph. Return any other plan unchanged."""
     if not any(isinstance(step, GraphStep) and step.engine for step in plan.steps):
         return plan
     nodes = [t for t in plan.nodes if t.body is not None]
@@ -95,8 +95,9 @@ def _is_graph(plan: Plan) -> bool:
 
 
 def _in_order(nodes: Sequence[TracedNode], work: dict[int, int]) -> tuple[list[int], int]:
-    """Return the nodes with operators, those that no layer with weights depends on last, and how many are not
-    among these."""
+    """Return the indices of the nodes with operators, and the number of them on which a layer with weights depends
+    or that have weights; these come first.
+    """
     needed: set[str] = set()
     before: set[int] = set()
     for i in sorted(work, reverse=True):
@@ -107,7 +108,7 @@ def _in_order(nodes: Sequence[TracedNode], work: dict[int, int]) -> tuple[list[i
 
 
 def _places_of_dynamic_sizes(plan: Plan, order: Sequence[int]) -> set[int]:
-    """Return the places in the order where a cut would pass on a value whose size depends on data."""
+    """Return the positions in the order where a value whose size depends on data would cross a cut."""
     last: dict[str, int] = {}
     for k, i in enumerate(order):
         last.update(dict.fromkeys(plan.nodes[i].node.inputs, k))

@@ -22,7 +22,7 @@ _ROUNDING = {"floor": "Floor", "ceil": "Ceil", "round": "Round"}
 
 
 class SizeOperators:
-    """Records the operators that compute expressions of sizes, each once, in a graph."""
+    """A recorder of the operators that compute expressions of sizes. Equal expressions are computed once."""
 
     def __init__(self, graph: Graph, ranges: Ranges) -> None:
         self.graph = graph
@@ -31,7 +31,7 @@ class SizeOperators:
         self.made: dict[Any, Value] = {}
 
     def add(self, value: Value, shape: Sequence[Any]) -> None:
-        """Enter an array of the graph, whose `shape` gives the values of the symbols."""
+        """Add an array of the graph, from whose `shape` the values of symbols can be computed."""
         for axis, d in enumerate(shape):
             e = getattr(d, "expression", None)
             if e is not None:

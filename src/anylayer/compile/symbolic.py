@@ -1,9 +1,8 @@
 """Make one graph for every size from two traces of a network with symbolic sizes.
 
-Each trace knows which numbers were computed from the sizes of the inputs (anylayer.graph.symbolic). What both
-traces compute from the sizes in the same way becomes operators that compute it when the network runs. What is a
-plain number in both, but not the same number, was pinned to one size by the code of a layer: it is refused by
-name.
+Each trace records which numbers were computed from the sizes of the inputs (anylayer.graph.symbolic). Numbers that
+both traces compute by the same expression become operators that compute it when the network runs. If a plain
+number differs between the traces, a layer's code has fixed a size; this raises an error that names the layer.
 """
 
 from __future__ import annotations
@@ -45,9 +44,8 @@ class Trace:
 def for_every_size(a: Trace, b: Trace, ranges: Ranges, rewrite: Callable[[Graph], Graph] | None = None) -> Graph:
     """Return one graph for every size, from the traces at two choices of sizes.
 
-    rewrite: a function of the graph of a trace; what it returns takes its place, if that gives the same graph for
-    both traces. Raises TraceError, which names the node and the line, where the traces differ in more than the
-    sizes.
+    rewrite: a function that simplifies the graph of a trace. It is applied if its results for both traces are
+    equal. Raises TraceError, which names the node and the line, where the traces differ in more than the sizes.
     """
     if rewrite is not None:
         try:
@@ -85,7 +83,7 @@ def simplify_sized(graph: Graph, engine: str | None = None, *, exact: bool = Fal
 
 
 class _Unifier:
-    """Walk two traces together, and build the graph for every size.
+    """A walk through two traces that builds the graph for every size.
 
     `unified` maps a value of `a` to its value in the new graph, `partner` to its value in `b`. `dims` are the
     symbolic sizes of the new graph, by expression. `place` and `scope` are those of the operator that is compared.

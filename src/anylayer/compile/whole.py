@@ -26,9 +26,9 @@ class Calls:
     """The layer types that stay calls in the written file.
 
     `functions` become calls of a function whose body is the layer's trace. `keep` become calls of a layer that the
-    target has. `layout` is the order of axes in which the target gives arrays of rank 4 to a kept layer of the
-    user's; "" means the order that the layer's class sees. `choosable` says whether the user can name
-    types to keep.
+    target has. `layout` is the order of axes in which the target passes arrays of rank 4 to a kept layer of the
+    user; "" means the order that the layer's class expects. `choosable` says whether the user can choose types to
+    keep.
     """
 
     functions: frozenset[str] = frozenset()
@@ -157,14 +157,18 @@ class _WholeGraph:
         return [self.transposed(value, orders[::-1]) for value in results]
 
     def orders(self, t: TracedNode) -> tuple[str, str]:
-        """Return the file's order of axes at a kept node, and the order in which the target gives arrays to it."""
+        """Return the file's order of axes at a kept node, and the order in which the target passes arrays to
+        it.
+        """
         file, bound = t.node.layout, t.bound
         if file not in ORDERS or bound is None or bound.definition.built_in or bound.definition.typed:
             return "", ""
         return file, self.calls.layout or (bound.order.seen if bound.order else file)
 
     def transposed(self, value: Value, orders: tuple[str, str], graph: Graph | None = None) -> Value:
-        """Return a value of rank 4 transposed from the first order of axes to the second; others as they are."""
+        """Return a value of rank 4 transposed from the first order of axes to the second. Return other values
+        unchanged.
+        """
         if orders[0] == orders[1] or len(value.shape) != 4:
             return value
         into = graph or self.graph
@@ -174,8 +178,9 @@ class _WholeGraph:
         return into.emit("Transpose", [value], [kind], {"perm": list(permutation(*orders))})[0]
 
     def body_of_kept(self, t: TracedNode, orders: tuple[str, str]) -> Graph | None:
-        """Return a graph of what a kept node computes, over all of its inputs (constants included), with inputs
-        and outputs in the target's order of axes. None where it has no operators."""
+        """Return the graph that a kept node computes from all of its inputs, including constants, or None if it
+        has no operators. Inputs and outputs are in the target's order of axes.
+        """
         if not t.has_operators:
             return None
         graph = Graph(f"{t.node.name}/")

@@ -14,7 +14,8 @@ Types = Mapping[str, TensorType | None]
 
 
 class CalibrationSets(Sequence[dict[str, Array]]):
-    """The sets of inputs that a caller gives, as arrays of the network's types. Each is made when it is read.
+    """The sets of inputs that a caller gives, as arrays of the network's types. Each set is converted when it is
+    read.
 
     `given` holds a mapping from inputs to arrays per set; where the network has one input, an array is enough.
     `types` are the types of the network's inputs. The arrays of a set may have any of the open `sizes`.

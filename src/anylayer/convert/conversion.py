@@ -32,11 +32,11 @@ Prove = Callable[[Written], None]
 
 @dataclass(slots=True)
 class Conversion:
-    """What `Net.write` did.
+    """The result of `Net.write`.
 
-    `files` are the files, the one to open last. `checks` holds the comparison of each output, at every batch size
-    that was tried. Where nothing was compared it is empty, and `unchecked` says why. `runs` names what ran the
-    file. `notes` are for the user. `nodes` are the errors of the nodes in a file of int8.
+    `files` are the written files; the last one is the file to open. `checks` holds the comparison of each output
+    at every batch size that was tried. If nothing was compared, it is empty and `unchecked` says why. `runs` names
+    the runtime that ran the file. `notes` are for the user. `nodes` are the errors of the nodes in an int8 file.
     """
 
     format: str
@@ -83,9 +83,9 @@ def convert(
 ) -> Conversion:
     """Write the network as `path` and the files that belong to it, verify them, and move them into place.
 
-    outputs: public name to value. inputs: the sets of inputs on which the file must compute what the source's
-    layers compute in NumPy; None for seeded noise; without any, nothing is verified. reopen: reads written files
-    with anylayer.read, for writers whose RUNS is "numpy". prove: compares the parameters in the files with the
+    outputs: public name to value. inputs: the sets of inputs on which the file is compared with the source's
+    layers in NumPy; None for seeded noise; an empty sequence verifies nothing. reopen: reads written files with
+    anylayer.read, for writers whose RUNS is "numpy". prove: compares the parameters in the files with the
     source's.
 
     Raises what tracing and the writer raise, FileError where a file cannot be written, and ConversionError where
@@ -186,7 +186,9 @@ def _temporary_folder(path: Path, is_folder: bool) -> Path:
 
 
 def _keep_source(network: Network, targets: Mapping[Path, Path]) -> None:
-    """Refuse to replace one of the source's own files. `targets` maps each written file to its destination."""
+    """Raise InputError if the conversion would replace a file of the source. `targets` maps written files to
+    destinations.
+    """
     sources = [Path(name) for name in (network.source, network.weights) if name]
     for target in targets.values():
         for source in sources:
@@ -198,7 +200,9 @@ def _keep_source(network: Network, targets: Mapping[Path, Path]) -> None:
 
 
 def _keep_settings(targets: Mapping[Path, Path]) -> None:
-    """Refuse to replace files that people edit by other contents."""
+    """Raise InputError for an existing file that people edit (for example config.pbtxt) unless its content stays
+    the same.
+    """
     for file, target in targets.items():
         need(
             not target.exists() or target.read_bytes() == file.read_bytes(),

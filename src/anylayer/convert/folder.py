@@ -22,8 +22,9 @@ Contents = str | Sequence[bytes | memoryview]
 
 
 def need_replaceable(folder: Path, force: bool) -> None:
-    """Raise InputError unless `folder` can be written: it does not exist, is empty, or holds what a generator
-    wrote and nobody changed since then. With `force`, files that were changed or added may be lost."""
+    """Raise InputError unless `folder` can be written: it does not exist, is empty, or holds only unchanged
+    generated files. With `force`, changed and added files are replaced, too.
+    """
     need(not folder.is_symlink(), f"{folder} is a link; give the folder itself", InputError)
     need(folder.is_dir() or not folder.exists(), f"{folder} is a file; the output is a folder", InputError)
     if not folder.exists() or not any(folder.iterdir()):
@@ -123,7 +124,7 @@ def _write(folder: Path, name: str, contents: Contents) -> None:
 
 
 def _remove_others(folder: Path, kept: set[str]) -> None:
-    """Remove what is not among the files to keep."""
+    """Remove all files and folders that are not in `kept`."""
     folders = {str(parent) for name in kept for parent in PurePosixPath(name).parents}
     for path in sorted(folder.rglob("*"), reverse=True):
         name = path.relative_to(folder).as_posix()

@@ -27,10 +27,10 @@ _SECONDS = 1800
 
 @dataclass(slots=True)
 class Generation:
-    """What `Net.generate` did.
+    """The result of `Net.generate`.
 
-    `files` are the paths of the project's files. `report` is what the project's test printed, by lines. Where the
-    test did not run it is empty, and `untested` says why. `notes` are for the user.
+    `files` are the paths of the project's files. `report` has the lines that the project's test printed. If the
+    test did not run, it is empty and `untested` says why. `notes` are for the user.
     """
 
     target: str

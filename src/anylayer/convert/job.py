@@ -30,7 +30,7 @@ class HasOptions(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What to write.
+    """The arguments of a conversion.
 
     `types` are the types of the network's inputs. `calls` says which layers stay calls in the file. `options` are
     the writer's. `sizes` are the sizes that stay open in the file, or None where all are numbers. With `by_node`,
@@ -101,7 +101,7 @@ class Job:
 
 
 def _indicators(network: Network, definitions: Definitions) -> set[str]:
-    """Return the values that layers take as indicators."""
+    """Return the values that layers read as indicators (0 or 1), for example the second input of Caffe's LSTM."""
     return {
         node.inputs[i]
         for node in network.nodes
@@ -174,8 +174,9 @@ def _option(name: str) -> str:
 
 
 def _batched_inputs(network: Network, types: Mapping[str, TensorType | None]) -> list[str]:
-    """Return the inputs whose first size is the batch: those whose first size the file leaves open, or else
-    all."""
+    """Return the inputs whose first size is the batch size: those whose first size is open in the file, or all if
+    there are none.
+    """
     left_open = [name for name, shape in network.open.items() if shape and shape[0] is None]
     return left_open or [name for name, kind in types.items() if kind is None or kind.shape]
 

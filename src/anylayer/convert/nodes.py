@@ -58,18 +58,22 @@ def node_errors(source: Source, want: Mapping[str, Array], got: Mapping[str, Arr
 
 
 def costliest(errors: Sequence[NodeError], source: Source) -> NodeError | None:
-    """Return the node without jumps that adds most to the error, None where no error is known."""
+    """Return the node without discontinuous operators that adds most to the error, or None if no error is
+    known.
+    """
     smooth = {t.node.name for t in source.nodes if not has_jump(t)}
     return max((e for e in errors if e.name in smooth), key=lambda e: e.added, default=None)
 
 
 def has_jump(traced: TracedNode) -> bool:
-    """Return whether a small change of the node's inputs may change its outputs by any amount."""
+    """Return whether a node has a discontinuous operator: a small change of its inputs may change its outputs by
+    any amount.
+    """
     return traced.body is not None and any(o.op in _JUMPS for o in traced.body.ops)
 
 
 def after_jumps(source: Source) -> tuple[set[str], list[str]]:
-    """Return the values that depend on an operator with jumps, and the values that these operators' nodes read."""
+    """Return the values that depend on a discontinuous operator, and the inputs of these operators' nodes."""
     after: set[str] = set()
     read: dict[str, None] = {}
     for t in source.nodes:

@@ -48,7 +48,7 @@ class OutputCheck:
 
     `error` is the largest absolute difference, `scale` the largest absolute value of the source's output; in a
     file of int8 they are root mean squares (`rms`). `ok` is error <= tolerance * scale. `tolerance` is infinite
-    for an output in low precision that depends on an operator with jumps (an arg-max, NMS). `note` says what
+    for an output in low precision that depends on a discontinuous operator (arg-max, NMS). `note` says what
     differs besides values: a shape, or that the output is missing. `sizes` are the shapes of the inputs of this
     comparison where sizes are open. `spread` is the difference of the source's largest and smallest value, None
     where it is not known. `run_by` names the runtime that ran the file, where it is another one than the writer's
@@ -75,7 +75,7 @@ class OutputCheck:
 class Verification:
     """The comparison of written files with their source, for the outputs (public name to value) of a job.
 
-    In low precision, outputs that depend on operators with jumps (an arg-max, NMS) may differ by any amount. Then
+    In low precision, outputs that depend on discontinuous operators (arg-max, NMS) may differ by any amount. Then
     the values before these operators are compared.
     """
 
@@ -113,14 +113,14 @@ class Verification:
         return checks
 
     def jumps(self, written: Written) -> set[str]:
-        """Return the outputs of a file in low precision that depend on operators with jumps."""
+        """Return the outputs of a file in low precision that depend on discontinuous operators."""
         if written.precision == "float32":
             return set()
         after, _ = after_jumps(self.source)
         return {name for name, value in self.outputs.items() if value in after}
 
     def jump_notes(self, written: Written) -> list[str]:
-        """Return a note for each output that depends on operators with jumps, in low precision."""
+        """Return a note for each output that depends on discontinuous operators, in low precision."""
         return [
             f"output '{name}' depends on values that are ordered, selected or compared, which small errors may "
             "change; its own error has no limit, but the values before are compared"
@@ -132,7 +132,7 @@ class Verification:
     ) -> list[NodeError]:
         """Return the errors of the nodes of a file in low precision.
 
-        Raises ConversionError where a value that an operator with jumps reads exceeds the tolerance. path: where
+        Raises ConversionError if an input of a discontinuous operator's node exceeds the tolerance. path: where
         the caller wants the file.
         """
         names = {n: n for t in self.source.nodes for n in t.node.outputs}

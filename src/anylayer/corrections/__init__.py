@@ -12,4 +12,4 @@ from anylayer.folders import load_all
 
 __all__ = ["Corrected", "corrected"]
 
-load_all("corrections")  # each module enters its corrections
+load_all("corrections")  # each module registers its corrections

@@ -1,4 +1,4 @@
-"""How corrections are entered and applied.
+"""How corrections are registered and applied.
 
 A correction gets one operator, whose inputs are corrected already. It returns the values that replace the
 operator's outputs, or None to leave the operator as it is. It raises EngineError where the engine computes the
@@ -32,7 +32,7 @@ CORRECTIONS: dict[str, dict[str, list[Correction]]] = {}
 
 
 def correction(engine: str, *ops: str) -> Callable[[Correction], Correction]:
-    """Enter the decorated function as a correction of operators `ops` for an engine."""
+    """Register the decorated function as a correction of operators `ops` for an engine."""
 
     def enter(rewrite: Correction) -> Correction:
         for op in ops:

@@ -30,18 +30,19 @@ class KeepsOutputs(Program, Protocol):
     """A compiled graph that can leave outputs in the memory of its device, for other programs on this device."""
 
     def keep(self, outputs: Collection[int]) -> None:
-        """Leave these outputs, by index, on the device. A call returns a value for each that is not an array, and
-        that only programs of the same engine on the same device take as an input."""
+        """Keep these outputs, by index, in the device's memory. For each of them, a call returns an object instead
+        of an array. Only programs of the same engine on the same device accept this object as an input.
+        """
 
 
 @dataclass(frozen=True, slots=True)
 class Counter:
-    """What an engine has measured of one node of its own graph.
+    """The measurements of an engine for one node of its own optimized graph.
 
-    `name` and `operation` are the engine's words. `seconds` is the mean time of a run. `bytes` is the size of the
-    node's inputs, weights and outputs. `holds` are the operators of the compiled graph that the engine names for
-    the node. A `reorder` changes only the order of values in memory, and holds the operators next to it.
-    `precision` is the dtype that the engine computes in, by NumPy's name, "" where the engine does not say it.
+    `name` and `operation` are spelled as in the engine. `seconds` is the mean time of a run. `bytes` is the size
+    of the node's inputs, weights and outputs. `holds` are the operators of the compiled graph that the node
+    computes. A `reorder` changes only the memory layout; its `holds` are the operators next to it. `precision` is
+    NumPy's name of the dtype in which the engine computes, or "" if the engine does not report it.
     """
 
     name: str
@@ -66,14 +67,15 @@ class CountedProgram(Program, Protocol):
         """Forget what was measured."""
 
     def counters(self) -> tuple[list[Counter], float]:
-        """Return what was measured since `reset`: the nodes in computing order, and the mean seconds of the calls
-        that their times are the means of. Call it once, as the last method."""
+        """Return the measurements since `reset`: the nodes in computing order, and the mean seconds of the
+        measured calls. It must be called once, as the last method.
+        """
 
 
 class Engine(Protocol):
-    """A module that compiles graphs. One that measures its nodes has a function `counted`: see `counting`. One
-    that can run native layers inside its graphs has a function `embeds`: see `embedding`. One whose threads spin
-    after a call has a function `compile_alongside`: see `alongside`.
+    """A module that compiles graphs. It may also define `counted`, if it can measure its nodes (see `counting`);
+    `embeds`, if it can run native layers inside its graphs (see `embedding`); and `compile_alongside`, if its
+    threads spin after a call (see `alongside`).
 
     PRECISIONS: the precisions in which it can compute, including "float32".
     GENERAL: whether it runs every graph, each operator as the graph has it. An engine that is not general runs
@@ -98,8 +100,8 @@ class Engine(Protocol):
 class HasDevices(Engine, Protocol):
     """An engine that computes on other devices than the CPU.
 
-    DEVICE_PRECISIONS: the precisions in which it can compute there.
-    ON_CPU: whether it also computes on the CPU. `compile` of one that does not is for its first device.
+    DEVICE_PRECISIONS: the precisions in which it can compute there. ON_CPU: whether it also computes on the CPU.
+    If not, `compile` compiles for its first device.
     """
 
     DEVICE_PRECISIONS: Collection[str]
@@ -124,8 +126,8 @@ def engines() -> list[str]:
 def installed(device: str = "") -> dict[str, Engine]:
     """Return the engines whose packages are installed, by name, the general ones first.
 
-    An engine on another device than the CPU is called ENGINE@DEVICE, and is there where the device is. device:
-    only the engines on this one: "cpu", "gpu" for any other, or its name, as in `on_device`.
+    An engine on another device than the CPU is called ENGINE@DEVICE, and is included if the device is available.
+    device: include only engines on this device: "cpu", "gpu" for any other, or a name as in `on_device`.
     """
     found: dict[str, Engine] = {}
     for name in engines():

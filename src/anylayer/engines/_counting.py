@@ -1,4 +1,4 @@
-"""A program whose calls are timed, beside what the engine measures of its nodes."""
+"""A program that measures the time of its calls in addition to the engine's counters of its nodes."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from anylayer.network import Array
 
 
 class Meter(Protocol):
-    """What reads an engine's counters. `graph` is the graph that the engine was given."""
+    """A reader of an engine's counters. `graph` is the graph that the engine was given."""
 
     graph: Graph
 
     def reset(self, runs: int) -> None:
-        """Forget what was measured in the `runs` calls until now."""
+        """Discard the measurements up to now. runs: the number of calls up to now."""
 
     def counters(self, times: Sequence[float]) -> tuple[list[Counter], float]:
-        """Return the counters since `reset`, and the mean seconds of the calls that they are the means of.
+        """Return the counters since `reset`, and the mean seconds of the calls that they were measured in.
 
         times: the seconds of all calls since `reset`.
         """

@@ -70,7 +70,7 @@ private:
 PARALLEL = """\
 namespace {
 
-// Threads that share the rounds of loops with the caller. They are never joined: the library stays loaded.
+// Threads that run iterations of loops together with the caller. They are never joined: the library stays loaded.
 class Pool {
 public:
     explicit Pool(int helpers) {

@@ -1,4 +1,4 @@
-"""ONNX Runtime on a GPU of NVIDIA's, through its CUDA provider. It has been tested with stand-ins only."""
+"""ONNX Runtime on an NVIDIA GPU, through its CUDA provider. It has only been tested with mocks of the runtime."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ _INSTALL = (
 
 
 def has_cuda() -> bool:
-    """Return whether the installed ONNX Runtime is one for CUDA. Whether there is a GPU shows when it compiles."""
+    """Return whether the installed ONNX Runtime supports CUDA. A missing GPU is detected when a graph is
+    compiled.
+    """
     return PROVIDER in ort.get_available_providers()
 
 
@@ -138,7 +140,7 @@ def _file(graph: Graph, precision: str, folder: Path, weights: Callable[[Graph, 
 
 
 def _warn_of_cpu(session: Any) -> None:
-    """Warn of the operators that a session has placed on the CPU."""
+    """Warn about the operators that a session has placed on the CPU."""
     parts = [part for part in session.get_provider_graph_assignment_info() if part.ep_name != PROVIDER]
     nodes = [node for part in parts for node in part.get_nodes()]
     if nodes:

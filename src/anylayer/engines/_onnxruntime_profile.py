@@ -1,4 +1,4 @@
-"""ONNX Runtime's profile: the time of each node of the graph that its optimizers leave."""
+"""ONNX Runtime's profile: the time of each node of its optimized graph."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class _Node:
 
 
 class Profiler:
-    """The profile of one session, and the model that its optimizers leave: see _counting.Meter.
+    """The profile of one session, and its optimized model: see _counting.Meter.
 
     `session` is set once it exists.
     """
@@ -99,15 +99,17 @@ def _nodes(events: Sequence[Mapping[str, Any]], skipped: int) -> list[_Node]:
 
 
 def _start(event: Mapping[str, Any]) -> tuple[float, float]:
-    """Return what events are sorted by: the start, and the longer one first of two that start together."""
+    """Return the sort key of an event: the start, then the negative duration, so that enclosing events come
+    first.
+    """
     return event["ts"], -event["dur"]
 
 
 def _held(graph: Graph, optimized: Any) -> dict[str, list[Op]]:
     """Return the operators that each node of the optimized model holds, by the name of the node.
 
-    An optimizer keeps the name of the value that its new node gives, or names the node after an operator that it
-    replaces. A reorder names the value that it reads or gives.
+    An optimizer keeps the output name of the operators that it replaces, or names the new node after one of them.
+    A reorder node is named after its input or output.
     """
     ops = {v.name: o for o in graph.ops for v in o.outputs}
     uses = _uses(graph)
@@ -144,7 +146,9 @@ def _uses(graph: Graph) -> dict[str, list[Op]]:
 def _add_results(
     graph: Graph, owners: dict[Op, str], uses: Mapping[str, Sequence[Op]], replacing: Collection[str]
 ) -> None:
-    """Give the operators after a convolution to its node, where it was named before they were fused into it."""
+    """Assign the operators after a convolution to the convolution's node if they were fused into it after it was
+    named.
+    """
     for o in graph.ops:
         if owners.get(o) in replacing:
             after = uses.get(o.outputs[0].name, [])
@@ -153,7 +157,7 @@ def _add_results(
 
 
 def _add_operands(graph: Graph, owners: dict[Op, str], uses: Mapping[str, Sequence[Op]]) -> None:
-    """Give the operators that no node names to the node of their first consumer, which computes them, too."""
+    """Assign the operators that no node names to the node of their first consumer, into which they were fused."""
     for o in reversed(graph.ops):
         if o not in owners:
             after = [owners[u] for v in o.outputs for u in uses.get(v.name, ()) if u in owners]

@@ -32,7 +32,8 @@ _lock = threading.Lock()
 
 def fits_plugin(kernel: object) -> bool:
     """Return whether the plugin can compute a layer. It has no blobs as arguments, and arrays are float32 in the
-    order N, C, H, W. A layer for which the user has named another device stays there."""
+    order N, C, H, W. A layer for which the user has chosen another device is not accepted.
+    """
     if not isinstance(kernel, OpenCLLayer) or kernel.kernel.settings.asked.device.lower() not in ("", "gpu"):
         return False
     values = [*kernel.types, *kernel.outputs]
@@ -44,8 +45,9 @@ def fits_plugin(kernel: object) -> bool:
 
 
 class PluginKernels:
-    """The layers in OpenCL of one model. `numbers` are the values of the operators' attribute `call`, `config` is
-    what the plugin is configured with. Raises EngineError where they are of several files."""
+    """The layers in OpenCL of one model. `numbers` are the values of the operators' attribute `call`. `config` is
+    the plugin's configuration. Raises EngineError if the layers come from several files.
+    """
 
     def __init__(self, layers: Sequence[OpenCLLayer]) -> None:
         files = {layer.layer.file: layer.kernel.library for layer in layers}

@@ -36,6 +36,6 @@ def has_operation() -> bool:
 
 
 def _key() -> str:
-    """Return a hash of what the operation depends on besides its source: the headers and OpenVINO's version."""
+    """Return a hash of the headers and of OpenVINO's version, on which the compiled operation depends."""
     texts = [(sdk() / name).read_bytes() for name in _HEADERS]
     return hashlib.sha256(b"\0".join([*texts, ov.__version__.encode()])).hexdigest()

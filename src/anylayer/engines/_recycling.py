@@ -1,7 +1,6 @@
 """Reuse output arrays after the caller has dropped them.
 
-The page faults of a new array of a megabyte take a good part of a millisecond, which is longer than many
-operators.
+The page faults of a new array of 1 MB take several hundred microseconds, which is longer than many operators.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ class Recycled:
         self._slots: list[ArrayHolder] = []
 
     def take(self) -> tuple[Array, ArrayHolder | None]:
-        """Return an array with undefined values, and its slot: None where the array is not kept for reuse."""
+        """Return an array with undefined values, and its holder, or None if the array is not kept for reuse."""
         for slot in self._slots:
             if slot.references() == _UNUSED:
                 return slot.array, slot

@@ -1,8 +1,8 @@
-"""C++ that is generated for the graph, and compiled by the system's compiler: loops over fused elementwise
-operators, gathers, reductions and matrix products, without a library.
+"""C++ code that is generated for the graph and compiled by the system's compiler: loops over fused elementwise
+operators, gathers, reductions and matrix products, without any library.
 
-It runs graphs of which all operators have loops (anylayer.loops): those that most custom layers consist of, but
-not convolutions. The compiled library is kept in the user's cache folder: see kernels/cache.py.
+It runs graphs whose operators all have loops (anylayer.loops). These include the operators of most custom layers,
+but not convolutions. The compiled library is kept in the user's cache folder: see kernels/cache.py.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class CppProgram:
 
 
 def flags() -> list[str]:
-    """Return the flags of the compiler, besides those for vector instructions of this processor."""
+    """Return the compiler's flags, without those for the vector instructions of this processor."""
     return [*_FLAGS, *_TUNED.get(platform.machine(), ())]
 
 
@@ -141,5 +141,7 @@ def compile(graph: Graph, threads: int | None = None, precision: str = "float32"
 
 
 def suits(graphs: Sequence[Graph]) -> bool:
-    """Return False: to compile C++ takes seconds, and whole networks have convolutions, which it refuses."""
+    """Return False: compiling C++ takes seconds, and whole networks contain convolutions, which it does not
+    support.
+    """
     return False

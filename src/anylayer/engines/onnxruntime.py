@@ -100,7 +100,7 @@ class _SharedWeights:
         self.add_packing_to(options)
 
     def add_packing_to(self, options: Any) -> None:
-        """Switch packed copies of weights off where they are not faster, which is for single rows."""
+        """Disable packed copies of weights for products with single rows, where they are not faster."""
         if self.shared and self.single_rows:
             options.add_session_config_entry("session.disable_prepacking", "1")
 
@@ -138,8 +138,8 @@ def _pools_padded(graph: Graph) -> bool:
 def _harmful_optimizers(graph: Graph) -> list[str]:
     """Return the names of ONNX Runtime 1.31's optimizers that would change results.
 
-    These are the fusion of _pools_padded, and the one that rounds float32 weights to 8 bits where the values
-    around them are quantized, which no file asks for.
+    These are the fusion that _pools_padded describes, and the optimizer that rounds float32 weights to 8 bits
+    between quantized values.
     """
     quantised = any(op.op == "QuantizeLinear" for op in graph.ops)
     return ["Pad_Fusion"] * _pools_padded(graph) + ["WeightBiasQuantization"] * quantised

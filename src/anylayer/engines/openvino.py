@@ -260,7 +260,7 @@ class _Request:
             self._small_inputs.append((i, own))
 
     def profile(self) -> Any:
-        """Return what OpenVINO has measured of each node."""
+        """Return OpenVINO's measurements of each node."""
         return self._request.get_profiling_info()
 
     def run(self, inputs: Sequence[Array], out: Sequence[Array | None] | None) -> list[Array]:

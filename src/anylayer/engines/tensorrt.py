@@ -1,4 +1,4 @@
-"""TensorRT on a GPU of NVIDIA's, through its own package. It has been tested with a stand-in only.
+"""TensorRT on an NVIDIA GPU, through its own package. It has only been tested with a mock of the package.
 
 TensorRT gets the ONNX form of a graph, whose types it keeps. It compiles for fixed sizes, which takes seconds to
 minutes.
@@ -91,7 +91,7 @@ def _built(model: bytes, trt: Any) -> Any:
     messages: list[str] = []
 
     class Log(trt.ILogger):  # type: ignore[misc]  # TensorRT has no types
-        """Keeps the errors."""
+        """A logger for TensorRT that keeps the errors."""
 
         def __init__(self) -> None:
             trt.ILogger.__init__(self)
@@ -139,8 +139,9 @@ def compile(graph: Graph, threads: int | None = None, precision: str = "float32"
 
 
 def devices() -> list[str]:
-    """Return ["cuda"] if TensorRT is installed: see engines.HasDevices. Whether there is a GPU shows when it
-    compiles."""
+    """Return ["cuda"] if TensorRT is installed: see engines.HasDevices. A missing GPU is detected when a graph is
+    compiled.
+    """
     return ["cuda"] if find_spec("tensorrt") is not None else []
 
 

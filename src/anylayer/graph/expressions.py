@@ -328,7 +328,7 @@ def bounds(e: Expression, ranges: Ranges) -> Bounds:
 
 
 def _rounded(bound: float, whole: Callable[[float], int], tolerance: float) -> float:
-    """Return a bound of integers as an integer; a sum of fractions may be off by its rounding."""
+    """Return a bound of integers as an integer, with a tolerance for the rounding of a sum of fractions."""
     return whole(bound + tolerance) if abs(bound) < 2**50 else bound
 
 

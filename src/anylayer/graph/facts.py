@@ -232,7 +232,7 @@ class Window(NamedTuple):
 def window_of(op: Op) -> Window | None:
     """Return the windows of a Conv, ConvTranspose, MaxPool, AveragePool or a global pooling.
 
-    Returns None where `auto_pad` leaves the padding open.
+    Returns None if `auto_pad` determines the padding.
     """
     if op.attrs.get("auto_pad", "NOTSET") != "NOTSET" or op.inputs[0] is None:
         return None

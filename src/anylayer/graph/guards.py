@@ -97,7 +97,7 @@ class SymbolicTrace:
         return result
 
     def assume(self, guard: Guard) -> None:
-        """Know that a condition holds."""
+        """Record that a condition holds."""
         self.facts.extend(_not_negative(guard))
 
     def _is_least_size(self, guard: Guard) -> bool:
@@ -177,8 +177,8 @@ def copied_state(trace: SymbolicTrace) -> SymbolicTrace:
 def repeated_trace() -> Iterator[Callable[[], None]]:
     """Let code that is traced several times record the same each time.
 
-    Yields a function to call before each repetition: the symbolic trace, if there is one, then knows what it knew
-    at the beginning of the context. What the last repetition records is kept.
+    Yields a function to call before each repetition. It restores the ranges and guards that the symbolic trace, if
+    there is one, had at the beginning of the context. The records of the last repetition are kept.
     """
     trace = current_trace.get()
     if trace is None:

@@ -1,7 +1,7 @@
 """The graph that tracing records: ONNX operators (opset 18) as plain dataclasses.
 
 Constants stay NumPy arrays on their Value until an engine or a writer takes them. Equal constants and equal
-operators are entered once. Values and operators are compared by identity, so both can be keys of a dictionary.
+operators are stored once. Values and operators are compared by identity, so both can be keys of a dictionary.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ class Op:
 
     With a `domain` other than "" it is a call of something that is not an ONNX operator, and no rewrite rule looks
     into it. Without `kept` it calls `body`, a graph over the same inputs. With `kept` it calls an operator of the
-    target; `body` is then the graph that this operator computes from the inputs without the last ones, its
-    weights, or None where that is not known.
+    target, whose last inputs are its weights; `body` is then the graph that this operator computes from the other
+    inputs, or None if it is not known.
     """
 
     op: str
@@ -119,7 +119,7 @@ class Graph:
                 return name
 
     def reserve(self, names: Iterable[str]) -> None:
-        """Prevent that the output of a later operator gets one of these names."""
+        """Reserve these names, so that no output of a later operator gets one of them."""
         self._names.update(names)
 
     def input(self, name: str, shape: Sequence[Any], dtype: np.dtype[Any]) -> Value:

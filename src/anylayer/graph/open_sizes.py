@@ -188,7 +188,7 @@ def parse_sizes(shapes: Mapping[str, Sequence[Any]]) -> OpenSizes | None:
 
 
 def _size(text: Any, where: str, limits: dict[str, tuple[int, int]]) -> Expression:
-    """Return one size as an expression, and enter its symbols and their ranges in `limits`."""
+    """Return one size as an expression, and add its symbols with their ranges to `limits`."""
     if isinstance(text, Expression):
         limits.update({name: limits.get(name, (1, MAX_VALUES)) for name in sorted(text.symbols)})
         return text

@@ -87,7 +87,7 @@ def user_place() -> str:
 
 
 def refusal(message: str, *, place: str | None = None, kind: type[TraceError] = TraceError) -> TraceError:
-    """Return a TraceError at the user's line, and enter it in `refused`.
+    """Return a TraceError at the user's line, and add it to `refused`.
 
     place: `file.py:line`; the user's line if it is None.
     kind: the class of the error.

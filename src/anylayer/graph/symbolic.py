@@ -344,7 +344,7 @@ def extreme(function: str, first: Any, *others: Any) -> Any:
 
 
 def _extremum(function: str, a: Expression, b: Expression, trace: SymbolicTrace | None) -> Expression:
-    """Return the "max" or the "min" of two expressions, without arguments that certainly do not count."""
+    """Return the "max" or the "min" of two expressions, without arguments that cannot be the result."""
     found: list[Expression] = []
     for x in (*extremum_arguments(a, function), *extremum_arguments(b, function)):
         if not any(_covers(function, y, x, trace) for y in found):
@@ -353,7 +353,7 @@ def _extremum(function: str, a: Expression, b: Expression, trace: SymbolicTrace 
 
 
 def _covers(function: str, a: Expression, b: Expression, trace: SymbolicTrace | None) -> bool:
-    """Return whether `b` does not count beside `a` in a "max" or a "min"."""
+    """Return whether the "max" or "min" of `a` and `b` is certainly `a`."""
     more = a - b if function == "max" else b - a
     return a == b or (trace is not None and trace.not_negative(more))
 
@@ -379,5 +379,5 @@ def is_zero(x: Any) -> bool:
 
 
 def as_int(x: Any) -> int:
-    """Return an integer as an int, or as the Size that it is."""
+    """Return a Size unchanged, and any other integer as an int."""
     return x if type(x) is Size else int(x)

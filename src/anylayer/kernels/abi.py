@@ -41,7 +41,7 @@ DTYPES: dict[int, np.dtype[Any]] = {number: dtype for dtype, number in NUMBERS.i
 
 
 class Structure(ctypes.Structure):
-    """A structure that starts with its own size, which is filled in."""
+    """A C structure whose first field is its own size, which is set automatically."""
 
     def __init__(self, *args: Any, **fields: Any) -> None:
         super().__init__(ctypes.sizeof(type(self)), *args, **fields)
@@ -203,7 +203,7 @@ class CLibrary(Structure):
 
 
 def pointers(structures: list[Any]) -> Any:
-    """Return an array of pointers to structures, None where there are none. The caller keeps both alive."""
+    """Return an array of pointers to structures, or None for an empty list. The caller must keep both alive."""
     if not structures:
         return None
     return (ctypes.c_void_p * len(structures))(*map(ctypes.addressof, structures))

@@ -1,4 +1,4 @@
-"""Libraries that are built from generated C++ once, and kept in the user's cache folder.
+"""A cache of libraries that are built from generated C++, in the user's cache folder.
 
 The folder is $XDG_CACHE_HOME/anylayer/cpp, or ~/.cache/anylayer/cpp. It and its parent must belong to the user,
 and others must not be able to write to them; otherwise each library is built in a temporary folder and not kept.
@@ -33,8 +33,8 @@ _lock = threading.Lock()
 def library(source: str, compiler: Sequence[str], flags: Sequence[str] = ()) -> ctypes.CDLL:
     """Return the library of a C++ source text for this processor. Build it if the cache folder does not have it.
 
-    compiler: the words that call the compiler. flags: further words. Raises FileError, with what the compiler
-    says, where the source does not compile.
+    compiler: the command of the compiler, as a list of arguments. flags: further arguments. Raises FileError, with
+    the compiler's message, if the source does not compile.
     """
     key = _key(source, compiler, flags)
     with _lock:
@@ -50,7 +50,7 @@ def _key(source: str, compiler: Sequence[str], flags: Sequence[str]) -> str:
 
 @lru_cache
 def _version(compiler: tuple[str, ...]) -> str:
-    """Return what a compiler says of its version."""
+    """Return a compiler's description of its version."""
     done = subprocess.run([*compiler, "--version"], stdin=subprocess.DEVNULL, capture_output=True, text=True)
     return done.stdout
 
@@ -88,7 +88,9 @@ def _is_private(state: os.stat_result, closed: int) -> bool:
 
 
 def _found(key: str) -> ctypes.CDLL | None:
-    """Return a library of the cache folder, or None. A file that does not fit its name is deleted."""
+    """Return a library of the cache folder, or None. A file whose content does not match the hash in its name is
+    deleted.
+    """
     place = folder()
     for path in sorted(place.glob(f"{key}-*.so")) if place is not None else ():
         try:
@@ -129,7 +131,7 @@ def _built(key: str, source: str, compiler: Sequence[str], flags: Sequence[str])
 
 
 def _delete_oldest(place: Path) -> None:
-    """Delete the libraries beyond the number that is kept."""
+    """Delete the oldest libraries if there are more than the limit."""
     ages = []
     for path in place.glob("*.so"):
         try:

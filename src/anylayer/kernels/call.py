@@ -22,11 +22,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """How an input or output is passed.
-
-    `seen` is the type that the layer sees, `dtype` the network's element type. `order` has the axes of the file's
-    order in the order that the layer sees (None where both are the same). `in_place` is the input whose memory an
-    output shares, or -1.
+    """The conversion of an input or output between the network and a layer. `seen` is the type in the layer's
+    order of axes, `dtype` the network's element type. `order` is the permutation from the file's order of axes to
+    the layer's (None if both are the same). `in_place` is the index of the input whose memory an output shares, or
+    -1.
     """
 
     seen: TensorType
@@ -42,7 +41,7 @@ class Slot:
 
     @property
     def back(self) -> tuple[int, ...] | None:
-        """The axes that lead from the order the layer sees to the file's."""
+        """The permutation from the layer's order of axes to the file's."""
         return None if self.order is None else tuple(int(i) for i in np.argsort(self.order))
 
     @property
@@ -53,9 +52,8 @@ class Slot:
 
 
 class _Frame:
-    """The structures of one call. A thread takes one for the time of a call.
-
-    `given` and `filled` are the arrays that the structures lead to. They stay bound until others come.
+    """The C structures of a call. Each call in progress uses one frame. `given` and `filled` are the input and
+    output arrays that the structures point to. They stay bound until a call passes other arrays.
     """
 
     __slots__ = ("arena", "args", "filled", "given", "inputs", "internals", "messages", "outputs")
@@ -75,7 +73,7 @@ class _Frame:
         self.filled: list[Array | None] = [None] * len(self.outputs)
 
     def bind(self, i: int, array: Array | None) -> None:
-        """Let input i lead to an array, or to a copy of it where its memory is not as a layer wants it."""
+        """Point input i to an array, or to a copy of it if its memory is not contiguous and aligned."""
         self.given[i] = array
         if array is None:
             return
@@ -173,7 +171,7 @@ class LibraryCall:
         return results
 
     def _call(self, frame: _Frame, given: Sequence[Array | None], memory: Sequence[Array]) -> None:
-        """Run forward on arrays in the dtypes and orders of axes that the layer asked for."""
+        """Run forward on arrays in the dtypes and orders of axes of the layer's configuration."""
         frame.given, frame.filled = [None] * len(frame.inputs), [None] * len(frame.outputs)
         shared = {slot.in_place: array for slot, array in zip(self._layer.results, memory) if slot.in_place >= 0}
         for i, (tensor, array) in enumerate(zip(frame.inputs, given)):
@@ -228,7 +226,7 @@ def _aligned(array: Array) -> Array:
 
 
 def _handed(slot: Slot, array: Array) -> Array:
-    """Return an input in the dtype and the order of axes that the layer asked for, as contiguous memory."""
+    """Return an input in the dtype and order of axes of the layer's configuration, as contiguous memory."""
     if slot.seen == ABSENT:
         return array
     turned = array if slot.order is None else array.transpose(slot.order)

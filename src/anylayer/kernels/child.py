@@ -28,7 +28,9 @@ class ServedLibrary:
         self._programs: dict[tuple[int, int | None], Any] = {}
 
     def load(self, path: str) -> tuple[str, str, dict[str, str]]:
-        """Load the library. Return its version, its description, and its layer types with theirs."""
+        """Load the library. Return its version, its description, and a dict from its layer types to their
+        descriptions.
+        """
         self._library = library = load_library(path)
         types = {name: NativeType(library, name).__doc__ or "" for name in library.types}
         return library.version, library.description, types
@@ -36,7 +38,7 @@ class ServedLibrary:
     def bind(
         self, number: int, type_: str, node: Node, types: Sequence[TensorType], dtype: Any
     ) -> tuple[Any, ...]:
-        """Make an instance. Return its outputs, internal arrays, configuration and notes."""
+        """Create an instance. Return the types of its outputs and internal arrays, its configuration and notes."""
         if self._library is None:
             raise AnyLayerError("no library is loaded")
         made = self._layers[number] = NativeType(self._library, type_)(node, types, dtype)

@@ -24,9 +24,8 @@ def sdk() -> Path:
 
 
 def compiler(named: str | None = None) -> list[str]:
-    """Return the words that call the C++ compiler: `named`, else $CXX, else the first of COMPILERS that exists.
-
-    Raises InputError where there is none.
+    """Return the command of the C++ compiler as a list of arguments: `named`, else $CXX, else the first of
+    COMPILERS that exists. Raises InputError if there is none.
     """
     asked = named or os.environ.get("CXX")
     words = shlex.split(asked) if asked else []
@@ -45,8 +44,9 @@ def compiler(named: str | None = None) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """How a library is built. `tuned` uses every instruction of this machine's processor; the library then runs on
-    processors of this kind only. `flags` are further words for the compiler."""
+    """The settings with which a library is built. `tuned` enables all instructions of this machine's processor;
+    the library then runs only on such processors. `flags` are further arguments of the compiler.
+    """
 
     sources: Sequence[Path]
     out: Path
@@ -64,10 +64,8 @@ class Build:
         return [*self.compiler, "-std=c++17", "-O3", *tune, *link, f"-I{sdk() / 'include'}", *files, *self.flags]
 
     def run(self) -> None:
-        """Build the library. Raise FileError with what the compiler says where it does not compile.
-
-        The library is moved into place when it is complete, so that a process that has loaded the one before keeps
-        that.
+        """Build the library. Raise FileError with the compiler's message if it does not compile. The complete
+        library is moved into place, so that processes which have loaded the previous file keep using it.
         """
         for source in self.sources:
             need(source.is_file(), f"{source}: there is no such file", FileError)

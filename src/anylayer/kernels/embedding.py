@@ -20,7 +20,7 @@ _MAX_KEPT = 8
 
 
 class Errors:
-    """Exceptions on their way through an engine, which passes on their text or nothing at all.
+    """Exceptions raised inside an engine's operator, while the engine passes on only their text or nothing.
 
     `count` is the number of exceptions so far. The last `_MAX_KEPT` are kept.
     """
@@ -31,8 +31,9 @@ class Errors:
         self.count = 0
 
     def keep(self, error: BaseException) -> int:
-        """Keep an exception, and return its number. `count` is set last, so that whoever sees it finds the
-        exception."""
+        """Store an exception, and return its number. `count` is increased last, so that other threads find the
+        exception.
+        """
         number = next(self._numbers)
         self._kept[number] = error
         self._kept.pop(number - _MAX_KEPT, None)
@@ -40,7 +41,7 @@ class Errors:
         return number
 
     def named_in(self, text: str) -> BaseException | None:
-        """Return the exception that a text of the engine stands for, None where there is none."""
+        """Return the exception whose number is in the engine's error message, or None."""
         found = _NUMBER.search(text)
         return self._kept.pop(int(found[1]), None) if found else None
 
@@ -57,10 +58,9 @@ def is_embeddable(kernel: object) -> bool:
 
 
 class EmbeddedLibrary:
-    """What an engine's operator calls: see anylayer_embedded in abi.h.
-
-    The operator has its `address`, and calls `forward` of the library itself as soon as the first call is checked
-    and if no array must be converted. Otherwise it calls back.
+    """The structure through which an engine's operator calls a native layer: see anylayer_embedded in abi.h. The
+    operator gets its `address`. After the first call is checked, it calls `forward` of the library directly if no
+    array must be converted. Otherwise it calls back into Python.
     """
 
     def __init__(self, layer: NativeLayer, threads: int | None, errors: Errors) -> None:
@@ -96,7 +96,7 @@ class EmbeddedLibrary:
 
 
 def _arrays(at: int | None, types: Sequence[TensorType]) -> list[Array]:
-    """Return arrays over the memory that an array of addresses leads to."""
+    """Return arrays over the memory that an array of pointers points to."""
     addresses: Any = (ctypes.c_void_p * len(types)).from_address(at or 0) if types else ()
     return [_array(address, kind) for address, kind in zip(addresses, types)]
 

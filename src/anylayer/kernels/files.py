@@ -1,4 +1,4 @@
-"""Whether a file can be a shared library of this machine, checked before the system's loader has it."""
+"""Check whether a file can be a shared library for this machine, before the system's loader opens it."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def is_configuration(source: object) -> bool:
 
 
 def split(sources: Any) -> tuple[list[Any] | Mapping[str, Any], list[str]]:
-    """Return the sources of layers that are no libraries, and the libraries ("lib.so" or "Type=lib.so")."""
+    """Return the sources of layers that are not libraries, and the libraries ("lib.so" or "Type=lib.so")."""
     if isinstance(sources, Mapping):
         return sources, []
     listed: Iterable[Any] = [sources] if isinstance(sources, (str, Path)) else sources or ()
@@ -68,7 +68,7 @@ def split(sources: Any) -> tuple[list[Any] | Mapping[str, Any], list[str]]:
 
 
 def need_library(path: Path) -> None:
-    """Raise FileError where a file is no shared library that this machine can load."""
+    """Raise FileError unless a file is a shared library that this machine can load."""
     with reading(str(path)):
         need_there(path)
         size = path.stat().st_size
@@ -83,7 +83,7 @@ def need_library(path: Path) -> None:
 
 
 def need_there(path: Path) -> None:
-    """Raise FileError where there is no such file."""
+    """Raise FileError if a file does not exist."""
     _need(path.is_file(), path, "there is no such library")
 
 
@@ -93,7 +93,7 @@ def _need(condition: bool, path: Path, rule: str) -> None:
 
 
 def _need_same_system(head: bytes, path: Path) -> None:
-    """Compare the file's format with that of the system's libraries."""
+    """Raise FileError if the file's format is not that of the system's libraries."""
     system = _SYSTEMS.get(sys.platform)
     if system is None:
         return
@@ -106,7 +106,7 @@ def _need_same_system(head: bytes, path: Path) -> None:
 
 
 def _need_same_machine(head: bytes, path: Path) -> None:
-    """Compare the file's architecture with that of the Python that runs."""
+    """Raise FileError if the file's architecture is not that of the running Python."""
     own = Path(sys.executable).resolve().read_bytes()[:_HEADER]
     there, here = _architecture(head), _architecture(own) if own[:4] == _ELF else ""
     _need(
@@ -126,7 +126,9 @@ def _architecture(head: bytes) -> str:
 
 
 def _need_whole(head: bytes, rest: bytes, size: int, path: Path) -> None:
-    """Refuse a file that is shorter than its segments: reading such a mapping would end the process."""
+    """Raise FileError for a file that is shorter than its segments, because reading such a mapping would crash the
+    process.
+    """
     if head[4] != 2 or head[5] != 1:
         return
     start, count = struct.unpack_from("<Q", head, 32)[0], struct.unpack_from("<H", head, 56)[0]

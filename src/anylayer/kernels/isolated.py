@@ -74,7 +74,7 @@ class IsolatedLibrary:
 
     @contextlib.contextmanager
     def _limited(self, request: str) -> Iterator[None]:
-        """Stop the child process where the context takes longer than the limit."""
+        """Stop the child process if the context takes longer than the time limit."""
 
         def stop() -> None:
             remedy = wording("isolate=SECONDS", "--isolate-limit SECONDS")
@@ -105,7 +105,7 @@ class IsolatedLibrary:
 
 
 def _doing(request: str) -> str:
-    """Return what the library does for a request."""
+    """Return a description of a request for an error message."""
     return {"load": "while it was loaded", "run": "in forward"}.get(request, "while a layer was prepared")
 
 

@@ -47,8 +47,9 @@ class NativeType:
         dtype: np.dtype[Any] | None = None,
         outputs: Sequence[TensorType] | None = None,
     ) -> NativeLayer:
-        """Make an instance for a node and these input types. `dtype` is the one element type that the network's
-        values have, where its format knows only one. Raises LayerError."""
+        """Create an instance for a node and these input types. `dtype` is the element type of all values, for
+        formats that have only one. Raises LayerError.
+        """
         return NativeLayer(self, node, types, dtype)
 
     def __repr__(self) -> str:
@@ -58,8 +59,8 @@ class NativeType:
 class NativeLayer:
     """An instance of a native layer type: one node, one set of input types.
 
-    `outputs` are the types of the outputs in the file's order of axes; `configuration` is what was agreed on;
-    `notes` says which arrays are converted for it.
+    `outputs` are the types of the outputs in the file's order of axes. `configuration` is the one that the layer
+    has accepted, and `notes` says which arrays are converted for it.
     """
 
     def __init__(
@@ -116,7 +117,7 @@ class NativeLayer:
         return made.value
 
     def _prepare(self, dtype: np.dtype[Any] | None) -> None:
-        """Agree on a configuration, ask for the shapes, and let the layer prepare for them."""
+        """Negotiate a configuration, get the output shapes, and call the layer's preparation for them."""
         self.configuration = Negotiation(self.kernel.functions, self.handle, self.node, self.types).agreed()
         self.inputs = [self._slot(e, t) for e, t in zip(self.configuration.inputs, self.types)]
         shapes, internals = self._shapes()
@@ -137,7 +138,7 @@ class NativeLayer:
         self._note()
 
     def _slot(self, edge: Edge, kind: TensorType) -> Slot:
-        """Return how an input is passed."""
+        """Return the conversion of an input."""
         if kind == ABSENT:
             return Slot(ABSENT, kind.dtype, -1, None, abi.ANY)
         seen = abi.DTYPES.get(edge.dtype, kind.dtype)
@@ -147,7 +148,7 @@ class NativeLayer:
         return Slot(TensorType(shape, seen), kind.dtype, -1, self._permutation(edge, len(shape)), edge.layout)
 
     def _permutation(self, edge: Edge, rank: int) -> tuple[int, ...] | None:
-        """Return the axes of the file's order in the order that the layer sees, None where both are the same."""
+        """Return the permutation from the file's order of axes to the layer's, or None if both are the same."""
         if not is_turned(self.node, edge, rank):
             return None
         return permutation(self.node.layout, abi.LAYOUTS[edge.layout])
@@ -196,7 +197,7 @@ class NativeLayer:
         self.call("finalize", self.handle, ctypes.addressof(made))
 
     def _note(self) -> None:
-        """Note the conversions that the configuration costs."""
+        """Add notes on the conversions that the configuration needs."""
         for what, slots in (("input", self.inputs), ("output", self.results)):
             for i, slot in enumerate(slots):
                 if slot.order is not None:

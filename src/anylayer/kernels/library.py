@@ -24,9 +24,10 @@ _MAX_TYPES = 10_000
 class Library:
     """A loaded library: its own version and description, and its layer types by name.
 
-    `path` is the file as the user named it, `file` the one that is loaded. A thread holds `turn` while it is in a
-    function of the library that is not reentrant, unless the library `takes_turns` by itself; then it also has a
-    custom operator for ONNX Runtime. `keep` holds what the library has pointers to.
+    `path` is the file as the user named it, `file` the one that is loaded. A thread holds the lock `turn` while it
+    is in a function of the library that is not reentrant, unless the library `takes_turns`, that is, locks by
+    itself; it then also has a custom operator for ONNX Runtime. `keep` holds the objects that the library has
+    pointers to.
     """
 
     path: str
@@ -50,7 +51,7 @@ _lock = threading.Lock()
 
 
 def load_library(path: str) -> Library:
-    """Load a library, once as long as the file stays as it is.
+    """Load a library. It is loaded again only if the file has changed.
 
     Raises FileError where the file is not a library of layers.
     """
@@ -91,9 +92,10 @@ def _load(path: str, place: Path) -> Library:
 
 
 def _opened(path: str, place: Path) -> tuple[ctypes.CDLL, Path]:
-    """Open a library. Return it, and the file. One that was built again since it was loaded is opened as a copy,
-    which exists until the process ends: the system's loader knows libraries by their path, and would return the
-    one before."""
+    """Open a library. Return it and the opened file. A library that was rebuilt after it was loaded is opened as a
+    copy, because the system's loader identifies libraries by their path and would return the previous one. The
+    copy exists until the process ends.
+    """
     again = place in _places
     _places.add(place)
     try:
@@ -108,7 +110,9 @@ def _opened(path: str, place: Path) -> tuple[ctypes.CDLL, Path]:
 
 
 def _need_version(at: int, path: str) -> None:
-    """Raise FileError unless a library's table, of which only the first two fields are sure, is of our version."""
+    """Raise FileError unless a library's table has this version of the binary interface. Only its first two fields
+    are the same in all versions.
+    """
     size, version = (ctypes.c_uint32 * 2).from_address(at)
     if version != abi.VERSION:
         raise FileError(
@@ -141,7 +145,7 @@ def _take_types(library: Library, table: Any, path: str) -> None:
 
 
 def _connect(library: Library, table: Any) -> None:
-    """Give the library a log, and have it unloaded when the process ends."""
+    """Set the library's log function, and unload the library when the process ends."""
     if table.set_log:
 
         def write(text: bytes) -> None:

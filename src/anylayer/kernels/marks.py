@@ -1,4 +1,4 @@
-"""Marks in memory that show where a kernel has written nothing."""
+"""Fill memory with marker values that show which elements a kernel has not written."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ _BYTES = (0xA5, 0x5A)
 
 
 def _marker(array: Array, turn: int) -> int:
-    """Return the bits of an element that shows where nothing was written."""
+    """Return the bits of the marker value for an array."""
     if array.dtype.kind == "f":
         return _NANS[array.itemsize]
     return int.from_bytes([_BYTES[turn]] * array.itemsize)
 
 
 def mark(array: Array, turn: int) -> None:
-    """Fill an array with a value that shows where nothing was written. Turns 0 and 1 have different values for
-    integers, which may be results."""
+    """Fill an array with the marker value. Turns 0 and 1 have different markers for integers, because a result can
+    equal a marker.
+    """
     array.view(f"u{array.itemsize}").fill(_marker(array, turn))
 
 

@@ -25,7 +25,7 @@ _NUMBERS = {"NCHW": abi.NCHW, "NHWC": abi.NHWC}
 
 @dataclass(slots=True)
 class Edge:
-    """What a configuration asks of an input or output; the numbers are those of the binary interface."""
+    """The requirements of a configuration for an input or output, as numbers of the binary interface."""
 
     dtype: int
     layout: int
@@ -44,7 +44,7 @@ class Configuration:
     reentrant: bool = False
 
     def __str__(self) -> str:
-        """Return the configuration in a few words: "implementation 'scalar', float32, NHWC, in place"."""
+        """Return a short description: "implementation 'scalar', float32, NHWC, in place"."""
         parts = [f"implementation '{self.name}'" if self.name else ""]
         edges = [*self.inputs, *self.outputs]
         parts.append(" or ".join(dict.fromkeys(_dtype_text(e.dtype) for e in edges)))
@@ -61,7 +61,7 @@ def _dtype_text(number: int) -> str:
 
 @dataclass(slots=True)
 class Offer:
-    """The structure of a configuration, with the edges that it points to."""
+    """The C structure of a configuration, with the structures of the inputs and outputs that it points to."""
 
     inputs: int
     outputs: int
@@ -96,7 +96,7 @@ def plain(inputs: Sequence[TensorType], outputs: int) -> Configuration:
 
 
 class Negotiation:
-    """The way to a configuration that both the layer and the network's values agree with."""
+    """The search for a configuration that the layer accepts and that fits the network's values."""
 
     def __init__(self, type_: Any, handle: int, node: Node, types: Sequence[TensorType]) -> None:
         self._type, self._handle, self._node, self._types = type_, handle, node, types
@@ -149,7 +149,9 @@ class Negotiation:
         return offer
 
     def _selected(self, offer: Offer) -> str:
-        """Offer a configuration until the layer accepts it. Return the reason where it does not."""
+        """Offer a configuration to the layer, with its changes, until it is accepted. Return "", or the reason for
+        refusal.
+        """
         if not self._type.select:
             return ""
         for _ in range(_ROUNDS):
@@ -165,7 +167,7 @@ class Negotiation:
         return f"changed {_ROUNDS} times, and not accepted"
 
     def _obstacle(self, found: Configuration) -> str:
-        """Return why the network's values cannot be given as a configuration asks, or nothing."""
+        """Return why the network's values do not fit a configuration, or ""."""
         for what, edges in (("input", found.inputs), ("output", found.outputs)):
             for i, edge in enumerate(edges):
                 reason = self._edge_obstacle(edge, what, i)
@@ -211,7 +213,9 @@ def _is_float(number: int) -> bool:
 
 
 def is_turned(node: Node, edge: Edge, rank: int) -> bool:
-    """Return whether a value of this rank has another order of axes in the file than the edge asks for."""
+    """Return whether a value of this rank has another order of axes in the file than the configuration
+    requires.
+    """
     if rank != 4 or node.layout not in ORDERS or edge.layout == abi.ANY:
         return False
     return _NUMBERS[node.layout] != edge.layout

@@ -17,7 +17,7 @@ _INT64 = range(-(1 << 63), 1 << 63)
 
 
 class Arena:
-    """Structures with the objects that they point to. They live as long as the arena."""
+    """C structures and the objects that they point to, which live as long as the arena."""
 
     def __init__(self) -> None:
         self._kept: list[Any] = []
@@ -171,5 +171,5 @@ def _spelled(value: Any) -> str:
 
 
 def _bytes(text: str) -> bytes:
-    """Return text as C has it: up to a NUL character."""
+    """Return text as a C string: up to the first NUL character."""
     return text.encode("utf-8", "replace").split(b"\0")[0]

@@ -1,4 +1,4 @@
-"""Load libraries of layers and configurations of OpenCL kernels; say which kernel computes which layer type."""
+"""Load libraries of layers and configurations of OpenCL kernels, and select the kernel of each layer type."""
 
 from __future__ import annotations
 
@@ -80,8 +80,9 @@ def load_user_kernels(settings: KernelSettings) -> dict[str, OpenCLType]:
 
 
 def without_given(personal: Mapping[str, OpenCLType], given: Mapping[str, AnyType]) -> dict[str, OpenCLType]:
-    """Return the kernels of the user's own configuration whose types no given file has. A given OpenCL kernel
-    notes the one that it replaces."""
+    """Return the kernels of the user's own configuration for types that no given file defines. A given OpenCL
+    kernel gets a note about the one that it replaces.
+    """
     for name, kernel in personal.items():
         other = given.get(name)
         if isinstance(other, OpenCLType):
@@ -132,10 +133,10 @@ def with_kernels(
 ) -> dict[str, list[Definition]]:
     """Return the definitions of a network's layer types, with the kernels that compute them.
 
-    The NumPy class of a type stays its definition: it gives the shapes, and the kernel is compared with it. A
-    built-in class is left out where several could be meant and the file does not say which, for a node with params
-    in a message that the class does not read, and for a node with constant inputs in ONNX, OpenVINO and
-    TensorFlow: a user's layer has them as blobs, a built-in layer as inputs.
+    The NumPy class of a type stays its definition: it determines the shapes, and the kernel is compared with it. A
+    built-in class is not used if the choice between several is ambiguous, if a node has params in a message that
+    the class does not read, or if a node has constant inputs in ONNX, OpenVINO or TensorFlow. These are blobs of a
+    user's layer, but inputs of a built-in layer.
     """
     made: dict[str, list[Definition]] = {}
     for type_, found in definitions.items():
@@ -155,7 +156,7 @@ def with_kernels(
 
 
 def _shapes_only(known: Sequence[Definition]) -> Definition | None:
-    """Return a user's class that states shapes and computes nothing."""
+    """Return a user's class that only defines getMemoryShapes, or None."""
     return next((d for d in known if not d.typed and not hasattr(d.cls, "forward")), None)
 
 
@@ -182,5 +183,5 @@ def kernel_of(type_: str, kernels: Mapping[str, LoadedKernel]) -> LoadedKernel |
 
 
 def _named(sources: Sequence[str]) -> set[str]:
-    """Return the types that a library is chosen for."""
+    """Return the layer types for which a library is chosen."""
     return {s.partition("=")[0] for s in sources if "=" in s and not Path(s).exists()}

@@ -221,7 +221,7 @@ def _neighbours(folder: Path, used: dict[Path, str]) -> Iterator[None]:
     """Let a layers file import modules from its folder.
 
     Afterwards these modules are removed from sys.modules, so that each layers file has its own. Their files and
-    digests are entered into `used`.
+    digests are added to `used`.
     """
     before = set(sys.modules)
     sys.path.append(str(folder))  # at the end, so that it cannot hide another module

@@ -155,7 +155,7 @@ class Registry:
         return cls._formats[fmt]
 
     def add(self, definition: Definition) -> None:
-        """Enter a built-in class. Raise ValueError where the type has a class for one of its dialects already."""
+        """Register a built-in class. Raise ValueError if the type already has a class for one of its dialects."""
         same = self._definitions.setdefault(definition.type, [])
         for other in same:
             if set(other.dialects) & set(definition.dialects) or other.dialects == definition.dialects:

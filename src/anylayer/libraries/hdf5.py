@@ -94,7 +94,9 @@ def _read(function: Callable[[], T]) -> T:
 
 @dataclass(slots=True)
 class _Source:
-    """An open file: its bytes, the bytes that may still be unpacked, and the members that may still be entered."""
+    """An open file: its bytes, the bytes that may still be unpacked, and the number of members that may still be
+    read.
+    """
 
     pyfive: Any
     whole: Array

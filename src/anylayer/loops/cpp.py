@@ -20,7 +20,7 @@ from anylayer.network import Array
 _INLINE = 1024
 """The largest number of elements of a table in the function; a larger one is a parameter."""
 _SHARED = 4096
-"""The number of rounds from which on a loop is worth sharing between threads."""
+"""The smallest number of iterations for which a loop is divided among threads."""
 
 TYPES = {
     "float32": "float",

@@ -14,8 +14,8 @@ _TOP = """\
 
 namespace {
 
-// Runs the rounds of a loop on one thread. A caller may give an object of its own that shares them between
-// threads. `work` is the number of elements that all rounds compute together, about.
+// Runs the iterations of a loop on one thread. A caller may pass an object of its own that divides them among
+// threads. `work` is the approximate number of elements that all iterations compute.
 struct Sequential {
     template <class Body>
     void operator()(int64_t count, int64_t /* work */, const Body& body) const { body(int64_t(0), count); }

@@ -36,8 +36,9 @@ class BlobElements:
 Parameters = Mapping[Value, Sequence[ParamNumber | Any] | BlobElements]
 """The source of the elements of a constant: a blob, or for each element a ParamNumber or a plain number."""
 Compare = Callable[[Graph, Graph, dict[Value, Value]], str]
-"""A function that returns how two graphs differ apart from their constants. It enters the constants that differ in
-the given dict."""
+"""A function that returns how two graphs differ apart from their constants. It adds the pairs of constants that
+differ to the given dict.
+"""
 
 
 def find(layer: Bound, trace: Callable[[Bound], Graph], compare: Compare) -> tuple[Graph, Parameters]:

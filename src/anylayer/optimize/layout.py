@@ -29,7 +29,7 @@ LAYOUT_RULES: Table[str, LayoutRule] = Table()
 
 
 def layout_rule(*ops: str) -> Callable[[LayoutRule], LayoutRule]:
-    """Enter the decorated function as the rule for operators `ops`.
+    """Register the decorated function as the rule for operators `ops`.
 
     It gets the views of the operator's inputs (None for an absent one). It returns the views of the outputs, or
     None where the operator needs its inputs materialized.
@@ -45,11 +45,11 @@ def layout_rule(*ops: str) -> Callable[[LayoutRule], LayoutRule]:
 def propagate_layouts(graph: Graph, *, exact: bool = False) -> Graph:
     """Return an equal graph with fewer Transposes. The given graph is not changed.
 
-    exact: leave out what changes the order in which elements are summed.
+    exact: omit rules that change the order of summation.
     """
     if not any(o.op == "Transpose" for o in graph.ops):
         return graph
-    load("optimize", "layout_rules")  # enters its rules
+    load("optimize", "layout_rules")  # registers its rules
     return LayoutPropagation(graph, exact=exact).run()
 
 

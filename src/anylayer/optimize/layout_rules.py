@@ -63,9 +63,8 @@ def _reshape(do: LayoutPropagation, o: Op, views: Views) -> list[View] | None:
     *("BitwiseXor", "Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Where", "PRelu"),
 )
 def _elementwise(do: LayoutPropagation, o: Op, views: Views) -> list[View] | None:
-    """Apply the operator in the layout of the operand for which the least data moves. Operands may broadcast.
-
-    It moves less data than materializing all operands, or as much with a layout that moves axes.
+    """Apply the operator in the layout of one of its operands, such that the least data is moved. Operands may
+    broadcast. Return None if this moves more data than materializing all operands.
     """
     shape = o.outputs[0].shape
     own = _present(views)
@@ -316,7 +315,7 @@ def _top_k(do: LayoutPropagation, o: Op, views: Views) -> list[View] | None:
 def _product(do: LayoutPropagation, o: Op, views: Views) -> list[View] | None:
     """Permute the rows of constant weights instead of the elements of each row of the input.
 
-    Not for weights above 32 MiB, which may be mapped from a file: then it is better to move the input.
+    Return None for weights above 32 MiB, which may be mapped from a file: then it is faster to permute the input.
     """
     x, weights = views[0], views[1]
     if x is None or weights is None or weights.base.const is None or do.exact or o.attrs.get("transA"):

@@ -25,7 +25,7 @@ class NewGraph:
         self.values: dict[Value, Value] = {v: v for v in old.inputs}
 
     def constant(self, array: Any) -> Value:
-        """Return the value of a constant array that nobody changes."""
+        """Return the value of a constant array that is never modified."""
         return self.graph.constant(array, trusted=True)
 
     def ints(self, values: Sequence[int]) -> Value:

@@ -103,7 +103,7 @@ class _PatternSearch:
         self.kinds = dict(zip(pattern.graph.inputs, pattern.kinds))
 
     def operator(self, wanted: Op, o: Op, found: _Found) -> Iterator[_Found]:
-        """Yield what the pattern's values stand for, for each way in which `o` computes the output of `wanted`."""
+        """Yield a mapping from the pattern's values to the graph's for each way in which `o` matches `wanted`."""
         for operands in self._operands(wanted, o):
             yield from self._all(list(zip(wanted.inputs, operands)), found)
 
@@ -161,7 +161,7 @@ class _PatternSearch:
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """A rewrite as it was stated: see `rewrite`. `kinds` are those of the parameters: see Pattern."""
+    """A registered rewrite: see `rewrite`. `kinds` has the kind of each parameter, as in Pattern."""
 
     befores: tuple[Function, ...]
     after: Function
@@ -183,7 +183,7 @@ def rewrite(
     inexact: bool = False,
     figure: str = "",
 ) -> Callable[[Function], Function]:
-    """Enter a rule that replaces the decorated function of NumPy arrays by another one.
+    """Register a rule that replaces the decorated function of NumPy arrays by another one.
 
     after: a function of the same parameters, which gets traced arrays and floats. It returns an array of the same
         shape and dtype.

@@ -1,8 +1,8 @@
 """What a rewrite rule is, and the graph that rules write.
 
 A rule looks at one operator, whose inputs are rewritten already. It returns the values that replace the operator's
-outputs, or None to leave the operator as it is. It is entered by `rule`; a rule that can be stated as two NumPy
-functions is entered by `optimize.patterns.rewrite`.
+outputs, or None to leave the operator as it is. It is registered by `rule`; a rule that can be stated as two NumPy
+functions, by `optimize.patterns.rewrite`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Rewrite = Callable[["Rewriter", Op], "list[Value] | None"]
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """`rewrite`, tried on each operator `op`.
+    """A rewrite rule: the function `rewrite`, which is tried on each operator of type `op`.
 
     engines: the engines on which it is faster; all where empty.
     inexact: whether last bits of the results may change.
@@ -53,7 +53,7 @@ RULES: list[Rule] = []
 def rule(
     *ops: str, engines: Sequence[str] = (), inexact: bool = False, late: bool = False, figure: str = ""
 ) -> Callable[[Rewrite], Rewrite]:
-    """Enter the decorated function as a rule for operators `ops`. The other arguments are as in Rule."""
+    """Register the decorated function as a rule for operators `ops`. The other arguments are as in Rule."""
 
     def enter(rewrite: Rewrite) -> Rewrite:
         RULES.extend(Rule(op, rewrite, frozenset(engines), inexact, late, figure) for op in ops)
@@ -141,7 +141,8 @@ class Rewriter(NewGraph):
         return values_before(self._old.ops, is_division, lambda o: o.op not in _MIXES, kind="f", index=1)
 
     def feeds_step(self, o: Op) -> bool:
-        """Return whether a last bit of the operator's result can decide a floor, a comparison or the like.
+        """Return whether the last bit of the operator's result can change the result of a floor, a comparison or
+        another discontinuous operator.
 
         The search ends at operators that sum many elements.
         """
@@ -157,8 +158,9 @@ class Rewriter(NewGraph):
     # ------------------------------------------------------------------ writing
 
     def mapped(self, value: Value | None) -> Value | None:
-        """Return the new graph's value for a value of the old graph. A constant is entered when it is asked
-        for."""
+        """Return the new graph's value for a value of the old graph. A constant is added to the new graph on first
+        use.
+        """
         if value is None:
             return None
         found = self.values.get(value)
@@ -224,7 +226,7 @@ class Rewriter(NewGraph):
     def record(
         self, o: Op, function: Callable[..., Any], arguments: Sequence[Value | Array | float]
     ) -> list[Value]:
-        """Append what a NumPy function computes, and return its results as values.
+        """Append the operators that a NumPy function records, and return its results as values.
 
         arguments: values are passed as traced arrays, everything else as it is.
 

@@ -23,7 +23,7 @@ def simplify(graph: Graph, engine: str | None = None, *, exact: bool = False) ->
     engine: the engine that runs the graph; None applies the rules for all engines only.
     exact: leave out the rules that change last bits.
     """
-    load("optimize", "rewrites")  # enters its rules
+    load("optimize", "rewrites")  # registers its rules
     rules = [r for r in RULES if (not r.engines or engine in r.engines) and not (exact and r.inexact)]
     general = [r for r in rules if not r.engines and not r.inexact]
     simplified = _repeated(graph, general)

@@ -104,7 +104,9 @@ class Mapper:
         return {"path": np.array(paths, object), "error": np.array([errors[p] for p in paths], object)}
 
     def _write(self, results: Mapping[str, Mapping[str, Array]]) -> None:
-        """Write results. The name follows from the files, so that a batch that is run again replaces its file."""
+        """Write results. The name of the file is a hash of the input files' names, so that a batch that runs again
+        replaces its file.
+        """
         from anylayer.libraries.pyarrow import write_parquet
 
         paths = list(results)

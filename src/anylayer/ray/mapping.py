@@ -29,8 +29,9 @@ _ROWS = 32
 
 @dataclass(slots=True)
 class Mapped:
-    """What a run over files did. `done` and `skipped` count files that ran now, and that had results already.
-    `failed` maps each file without a result to its error."""
+    """The result of a run over files. `done` and `skipped` count the files that this run has computed, and those
+    that had results already. `failed` maps each file without a result to its error.
+    """
 
     folder: Path
     done: int = 0

@@ -1,4 +1,6 @@
-"""Send networks to the processes of a cluster, with the user's layers, and without files that they would need."""
+"""Send networks to the processes of a cluster together with the user's layers, so that the processes need no
+files.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +14,8 @@ from anylayer.libraries.ray import ray
 
 
 def sent(net: Net, *more: Any) -> Any:
-    """Put a network into the cluster's shared memory, and return the reference to it; to a tuple, if there is
-    `more`.
+    """Put a network into the cluster's shared memory, and return the reference to it. With `more`, the reference
+    is to a tuple.
 
     The processes of a node share its weights. The code of the user's layers travels with it: the files of `layers`
     and modules beside them. Raises InputError for native layers, whose libraries and devices do not travel.

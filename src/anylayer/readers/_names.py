@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def unique(name: str, taken: dict[str, int]) -> str:
-    """Return `name`, or the first of name_1, name_2, ... that is not taken, and enter it in `taken`.
+    """Return `name`, or the first of name_1, name_2, ... that is not taken, and add it to `taken`.
 
     `taken` maps each name to the last number that was appended to it, so that many equal names take linear time.
     """

@@ -29,9 +29,9 @@ Arrays = Mapping[str, Array]
 class Batches:
     """A compiled model that runs several requests together. One thread may call it at a time.
 
-    `size` is the number of samples of a batch, a power of two; 1 where samples run one by one, and 0 where
-    requests cannot be joined or cut, so that each runs as it is. `why` says why it is not larger. `seconds` are
-    the measured seconds per sample of each size.
+    `size` is the number of samples per batch, a power of two; 1 if samples run one by one, and 0 if requests
+    cannot be concatenated or split, so that each runs alone. `why` says why it is not larger. `seconds` maps batch
+    sizes to the measured seconds per sample.
     """
 
     def __init__(self, model: Model, types: Mapping[str, TensorType], most: int) -> None:
@@ -58,7 +58,9 @@ class Batches:
         return self._fastest(samples[0], most)
 
     def _fastest(self, sample: Arrays, most: int) -> tuple[int, str]:
-        """Measure growing batches until one is not faster per sample than the one before."""
+        """Measure batches of increasing size until one is not faster per sample than the previous one. Return the
+        best size, and why it is not larger.
+        """
         size = 1
         self.seconds[1] = self._time(sample, 1)
         while 2 * size <= most:
@@ -107,7 +109,7 @@ class Batches:
             return [self._group([arrays])[0] for arrays in requests]
 
     def _run(self, arrays: Arrays, count: int) -> dict[str, Array]:
-        """Run samples in batches whose sizes are powers of two, so that few programs are compiled."""
+        """Run `count` samples in batches whose sizes are powers of two, so that few programs are compiled."""
         parts = [self.model(_part(arrays, start, end)) for start, end in _cuts(count, self.size)]
         return dict(parts[0]) if len(parts) == 1 else _joined(parts)
 

@@ -1,4 +1,4 @@
-"""The choice among the engines that "auto" measures: which of them compute what the layers in NumPy compute."""
+"""Select the engines for "auto" whose outputs match those of the layers in NumPy."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ def trusted(
 ) -> tuple[list[str], dict[str, str]]:
     """Return the engines that compute the right outputs, and for each of the others how it differs.
 
-    An engine that stops with an EngineError is in neither; where all of them stop, the first error is raised.
-    Where the engines do not agree, the layers in NumPy decide. All engines count where a change of the inputs in
-    their last bits changes the outputs as much, because then the network has a jump (a threshold, a sort) at these
-    inputs.
+    An engine that raises an EngineError is in neither; if all raise one, the first error is raised. If the engines
+    disagree, their outputs are compared with those of the layers in NumPy. All engines are accepted if a change of
+    the inputs in their last bits changes the outputs as much, because the network is then discontinuous (a
+    threshold, a sort) at these inputs.
     """
     outputs: dict[str, Outputs] = {}
     errors: list[EngineError] = []
@@ -63,7 +63,9 @@ def trusted(
 def _wrong_engines(
     outputs: Mapping[str, Outputs], arrays: Sequence[Array], definition: EngineRun
 ) -> dict[str, str]:
-    """Return the engines that differ from the layers in NumPy, and how each differs. Empty where NumPy raises."""
+    """Return the engines that differ from the layers in NumPy, and how each differs; empty if NumPy raises an
+    error.
+    """
     try:
         want = definition(arrays)
     except AnyLayerError:

@@ -19,7 +19,8 @@ class HostCall:
     """A layer that runs in Python. Its class is called by one thread at a time, because it may keep state.
 
     An output that a graph reads (its name is in `fixed`) must have the shape for which that graph was compiled.
-    The size of another output may be dynamic. The first call also checks what cannot change between calls.
+    Other outputs may have dynamic sizes. The first call has more checks, for properties that cannot change between
+    calls.
     """
 
     def __init__(self, step: HostStep, plan: Plan, fixed: set[str]) -> None:

@@ -269,8 +269,8 @@ class Model:
                 self._lock.release()
 
     def _compiled(self, key: InputKey) -> Runner:
-        """Compile for these input types and keep the program. Raise LayerError where a forward that this
-        compilation calls asks for the same program.
+        """Compile for these input types and keep the program. Raise LayerError if a user's forward, which this
+        compilation calls, calls the model with the same types.
         """
         mine = (threading.get_ident(), key)
         need(
@@ -312,8 +312,9 @@ class Model:
         self._types = {name: None if name in sizes.shapes else kind for name, kind in types.items()}
 
     def _open_varied(self, key: InputKey) -> None:
-        """Compile one program for the sizes that have varied up to now, if the first calls become faster. `key` is
-        the next one."""
+        """Compile one program for all values of the sizes that have varied between calls, if that makes first
+        calls faster. `key` has the input types of the next call.
+        """
         before = [_key(self._open.types)] if self._open is not None else []
         sizes = varied_sizes(self._names, [*before, *self._seen, key])
         seconds = min(self._seen.values())
@@ -394,9 +395,8 @@ class Model:
 
     def _pair(self, plan: Plan, runners: Mapping[str, PlanRunner], tried: set[str]) -> PlanRunner | None:
         """Return a runner with two engines that is faster than the fastest engine, and keep its parts for later
-        shapes; None where there is none.
-
-        tried: the engines that compute the whole network, rightly or not.
+        shapes. Return None if there is none. tried: the engines that can run the whole network, even if their
+        outputs are wrong.
         """
         if len(self.timings) < 2 or self._device not in ("", "cpu"):
             return None
@@ -419,7 +419,7 @@ class Model:
         return NumpyRunner(self._network, self._definitions, self._targets)(arrays, {})
 
     def _trusted(self, runners: Mapping[str, PlanRunner], plan: Plan) -> dict[str, PlanRunner]:
-        """Return the runners whose outputs on noise are right. Warn of each of the others."""
+        """Return the runners whose outputs on noise are correct. Warn about each of the others."""
         runs = {name: partial(runner, out={}) for name, runner in runners.items()}
         kept, wrong = trusted(runs, uniform_noise(plan.inputs.values()), self._numpy_run)
         for name, how in wrong.items():
@@ -433,8 +433,8 @@ class Model:
         """Run a call on another engine, because the engine that "auto" has chosen refuses it, and keep that
         engine.
 
-        A call that a program for every size refuses runs on the program for its own size. Raises `error`, which
-        the first engine raised, where no other engine runs the call.
+        If a program for every size raised the error, the call runs on a program for its own size. Raises `error`,
+        the error of the first engine, if no other engine runs the call.
         """
         if isinstance(runner, OpenProgram):
             key = tuple((a.shape, a.dtype) for a in arrays)
@@ -458,7 +458,7 @@ class Model:
 
 
 def _nothing_on(device: str) -> str:
-    """Return the message that no engine is installed, or none that computes on a device."""
+    """Return the error message for the case that no engine, or no engine for this device, is installed."""
     if device in ("", "cpu"):
         return "no engine is installed: pip install onnxruntime"
     return (

@@ -34,7 +34,7 @@ class OpenProgram:
     """A compiled network that takes every size that its conditions allow. Safe to call from several threads.
 
     `names` are the network's inputs. `types` are their types at the traced sizes, and `memory` the bytes that the
-    network takes there. `known` says for sets of input types whether they are taken.
+    network takes there. `known` maps input types to whether the program accepts them.
     """
 
     runner: PlanRunner
@@ -67,7 +67,7 @@ class OpenProgram:
         return True
 
     def refuse(self, key: InputKey) -> None:
-        """Refuse these types from now on."""
+        """Raise EngineError for these types in all later calls."""
         self.known[key] = False
 
     def __call__(self, arrays: Sequence[Array], out: Mapping[str, Array]) -> dict[str, Array]:
@@ -155,8 +155,9 @@ def fastest_open(
 ) -> OpenProgram:
     """Return the program for every size of the engine that is the fastest at new sizes.
 
-    compile_: compiles the network for every size on an engine. It must compute what the references compute, and
-    must not be slower than to compile and run them. Raises the last engine's error where none is left.
+    compile_: compiles the network for every size on an engine. A program is rejected if its outputs differ from
+    the references, or if it is slower than compiling and running them. Raises the last engine's error if all are
+    rejected.
     """
     best: OpenProgram | None = None
     least = math.inf
@@ -176,8 +177,9 @@ def fastest_open(
 
 
 def _compared(program: OpenProgram, references: Sequence[Reference]) -> float:
-    """Return the seconds of the program's first calls with the references' types. Raises EngineError where it
-    differs from them, or is slower than to compile and run them."""
+    """Return the seconds of the program's first calls with the references' types. Raises EngineError if its
+    outputs differ from theirs, or if it is slower than compiling and running them.
+    """
     seconds = limit = 0.0
     taken = [r for r in references if program.takes(r.key)]
     for r in taken:

@@ -79,10 +79,9 @@ class PairFinder:
         return EnginePair(found.runner, parts, self.timings[best] * seconds[found.name] / seconds[best])
 
     def _promising(self, plan: Plan, best: str) -> list[EnginePart] | None:
-        """Return the parts of the fastest two engines by the times of the network's segments; None where no pair
-        of engines should be faster than `best`.
-
-        An engine's time for the layers with weights is that for the network without its other segments.
+        """Return the parts of the fastest two engines by the times of the network's segments, or None if no pair
+        of engines is expected to be faster than `best`. An engine's time for the layers with weights is its time
+        for the whole network minus its times for the other segments.
         """
         pieces = segments(plan)
         heavy = [piece for piece in pieces if piece.heavy]
@@ -109,7 +108,7 @@ class PairFinder:
         return [*_joined(pieces, *chosen)]
 
     def _values(self, plan: Plan, engine: str, graphs: Sequence[tuple[GraphStep, Segment]]) -> dict[str, Any]:
-        """Return the values between the segments, for noise."""
+        """Run the segments on noise, and return the values between them."""
         values: dict[str, Any] = dict(zip(plan.inputs, uniform_noise(plan.inputs.values())))
         for step, _ in graphs:
             program = self._program(step, engine, self.engines[engine])
@@ -119,7 +118,7 @@ class PairFinder:
     def _seconds(
         self, steps: Sequence[GraphStep], engines: Mapping[str, Engine], values: Mapping[str, Array]
     ) -> dict[str, float]:
-        """Return the seconds of the steps on each engine that takes all of them."""
+        """Return the seconds of the steps on each engine that can run all of them."""
         calls: dict[str, Callable[[], object]] = {}
         for name, engine in engines.items():
             with suppress(EngineError):
@@ -146,6 +145,6 @@ def _weights(plan: Plan) -> int:
 
 
 def _joined(pieces: Sequence[Segment], heavy: str, light: str) -> Iterator[EnginePart]:
-    """Yield the parts of the two engines. Neighbouring segments on the same engine are one."""
+    """Yield the parts of the two engines. Consecutive segments on the same engine become one part."""
     for is_heavy, found in groupby(pieces, key=lambda piece: piece.heavy):
         yield EnginePart(heavy if is_heavy else light, tuple(i for piece in found for i in piece.nodes))

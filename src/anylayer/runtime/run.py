@@ -68,7 +68,7 @@ class PlanRunner:
         return self._places.setdefault(name, len(self._places))
 
     def _keep_on_device(self) -> None:
-        """Leave on the device what only graphs read, where the engine can."""
+        """Keep values that only graphs read in the device's memory, if the engine supports it."""
         away = {place for _, place in self._outputs}
         for program, inputs, _ in self._steps:
             if not isinstance(program, KeepsOutputs):
@@ -132,7 +132,7 @@ def step_programs(
 ) -> Iterator[StepProgram]:
     """Yield the program of each step of a plan.
 
-    compile_: compiles the graph of a step. Raises what it raises, in the plan's file.
+    compile_: compiles the graph of a step. Its errors are raised with the name of the plan's file.
     """
     fixed = {name for step in plan.steps for name in _fixed_inputs(step)}
     for step in plan.steps:
@@ -227,7 +227,7 @@ class NumpyRunner:
         """Return the layer of node `i` for the types of these inputs. Those of the last SHAPES_KEPT types are
         kept.
 
-        No lock is held while it is made, because a user's class is called.
+        It is created without a lock, because this calls a user's class.
         """
         types = tuple(ABSENT if x is None else TensorType(x.shape, x.dtype) for x in inputs)
         kept = self._bounds[i]
@@ -257,7 +257,7 @@ def _without_absent(bound: Bound, types: Sequence[TensorType]) -> Callable[[list
 
 
 def _need_memory(bound: Bound, types: Sequence[TensorType]) -> None:
-    """Refuse a built-in layer whose results take more memory than there is, before NumPy allocates it."""
+    """Raise EngineError if the results of a built-in layer exceed the free memory, before NumPy allocates them."""
     try:
         body = trace(
             _without_absent(bound, types), [t for t in types if t is not ABSENT], limit=MAX_LAYER_OPERATORS

@@ -1,4 +1,4 @@
-"""Measure what "auto" chooses from: calls in turns."""
+"""Measure the alternatives of engine "auto" by interleaved calls."""
 
 from __future__ import annotations
 

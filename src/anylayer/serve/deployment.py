@@ -38,7 +38,7 @@ class Replica:
         )(self._run)
 
     async def _run(self, requests: list[Mapping[str, Array]]) -> list[dict[str, Array] | AnyLayerError]:
-        """Run the requests that wait, in the thread of the network, so that others can arrive meanwhile."""
+        """Run the waiting requests in the network's thread, so that other requests can arrive in the meantime."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._served.run, requests)
 
     async def __call__(self, request: Request) -> Response:
@@ -127,6 +127,7 @@ def _last_line(error: Exception) -> str:
 
 def stop(networks: Sequence[tuple[Net, Settings]]) -> None:
     """Stop the networks that `start` has started, after the requests that they are computing. Other applications
-    of the cluster go on."""
+    of the cluster continue.
+    """
     for name in (*(settings.name for _, settings in networks), _ROOT):
         serve().delete(name)

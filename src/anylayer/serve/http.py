@@ -80,9 +80,10 @@ def _count(text: str) -> int:
 
 
 async def body_of(request: Request, largest: int) -> bytes | None:
-    """Return the body of a request; None where it has more than `largest` bytes.
+    """Return the body of a request, or None if it has more than `largest` bytes.
 
-    A larger one is read and dropped, so that the client gets the answer, but not beyond _DROPPED times that size.
+    A larger body is read and discarded, up to _DROPPED times that size, because the client reads the answer only
+    after it has sent the body.
     """
     stated = request.headers.get("content-length", "")
     if stated.isdigit() and int(stated) > _DROPPED * largest:

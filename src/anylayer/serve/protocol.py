@@ -107,7 +107,7 @@ def _flag(found: Mapping[str, Any], name: str) -> bool:
 
 
 def _take(request: Request, name: str, tensor: Mapping[str, Any], rest: memoryview) -> memoryview:
-    """Enter an input in the request. Return the data of the inputs that follow."""
+    """Add an input to the request. Return the data of the inputs that follow."""
     shape, kind = tensor.get("shape"), tensor.get("datatype")
     if not isinstance(shape, list) or not all(type(d) is int and d >= 0 for d in shape) or len(shape) > _MAX_RANK:
         raise InputError(f"input '{name}': the shape must be a list of sizes, got {json.dumps(shape)[:80]}")

@@ -24,9 +24,9 @@ Decode = Callable[[bytes], Array]
 class Settings:
     """How a network is served.
 
-    name: of the model. shapes: the inputs' shapes, as in compile. free: the axes, per input, whose sizes requests
-    choose. batch: the largest number of samples that run together. decode: for inputs that are pictures, by name.
-    largest: the limit on the bytes of a request.
+    name: the name of the model. shapes: the inputs' shapes, as in compile. free: for each input, the axes whose
+    sizes a request may choose. batch: the largest number of samples that run together. decode: maps inputs that
+    are pictures to the functions that decode them. largest: the limit on the size of a request in bytes.
     """
 
     name: str
@@ -76,7 +76,9 @@ class Served:
         return ordered_inputs(request, self._types, self._sizes)
 
     def picture(self, data: bytes) -> Request:
-        """Return the request that a picture alone makes: for the network's first input, answered as JSON."""
+        """Return the request for a body that is a picture: it is the network's first input, and the answer is
+        JSON.
+        """
         return Request({}, {next(iter(self._types)): [data]})
 
     def run(self, requests: Sequence[Mapping[str, Array]]) -> list[dict[str, Array] | AnyLayerError]:

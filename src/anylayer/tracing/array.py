@@ -110,7 +110,9 @@ class TracedArray(_Base):
         return content.const if isinstance(content, Value) else content
 
     def _resolved(self) -> Array:
-        """Return the content for a rule: a NumPy array if it is a constant, else a TracedArray that is no view."""
+        """Return the content for a rule: a NumPy array if it is a constant, else a TracedArray that is not a
+        view.
+        """
         const = self._const()
         return TracedArray(self._graph, self._up_to_date()) if const is None else const
 

@@ -51,7 +51,7 @@ def arange(n: Any) -> Array:
 
 
 def as_array(x: Any, dtype: DTypeLike) -> Array:
-    """Return a Python number as an array of no axes, which is traced where the number is symbolic."""
+    """Return a Python number as an array of rank 0, which is traced if the number is symbolic."""
     return sized([x], dtype, ()) if is_symbolic(x) else np.asarray(x, dtype)
 
 

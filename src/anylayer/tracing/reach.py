@@ -229,7 +229,7 @@ class Reach:
             self._visit(x, "")
 
     def _check_reproducible(self, x: Any, bare: bool, f: types.FunctionType, line: int) -> None:
-        """Note if `x` gives different results in each call, or may use a shared random number generator."""
+        """Record if `x` returns different results in each call, or may use a shared random number generator."""
         if x is None:
             return
         self.uses_shared_generator = self.uses_shared_generator or _may_use_shared_generator(x)
@@ -311,7 +311,7 @@ def _inside(x: Any) -> Iterator[Any]:
 
 
 def _parts(x: Any) -> Iterator[Any]:
-    """Yield the objects inside `x` that may be functions, or may contain some."""
+    """Yield the objects inside `x` that may be functions, or may contain functions."""
     if isinstance(x, dict):
         yield from (v for v in list(x.values())[:1000] if not isinstance(v, (int, float, str, np.ndarray)))
     elif isinstance(x, (list, tuple, set, frozenset)):

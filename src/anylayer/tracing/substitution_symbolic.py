@@ -55,7 +55,7 @@ class _SubstituteOfType(_SubstituteType):
 
 
 def _number_in(x: Any) -> Any:
-    """Return the size that a traced array of no axes holds, or the argument itself."""
+    """Return the size that a traced array of rank 0 holds, or the argument itself."""
     found = size_list(x) if type(x) is TracedArray and not x.shape else None
     return x if found is None else found[0]
 

@@ -54,7 +54,7 @@ Sets = Sequence[Mapping[str, Array]]
 
 @dataclass(frozen=True, slots=True)
 class Precision:
-    """The precision that was asked for, checked.
+    """The precision that the user has selected, after the options are checked.
 
     `float32` are the names of the network's nodes that stay in float32, `io` the dtype of the inputs and outputs,
     `calibrate` the sets of inputs that determine the ranges of int8.
@@ -112,7 +112,8 @@ class Precision:
 def precision_of(
     name: str, float32: Sequence[str], io: str, calibrate: Sets, source: Source, given: Iterable[str] = PRECISIONS
 ) -> Precision:
-    """Return the precision of a writer's options. `given` are the precisions that take `float32`.
+    """Return the precision that a writer's options select. `given` are the precisions with which `float32` may be
+    used.
 
     Raises InputError for an unknown precision or node, and for options that do not belong together.
     """

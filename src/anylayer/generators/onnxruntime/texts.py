@@ -21,7 +21,7 @@ TOP = """\
 PARALLEL = """\
 namespace {
 
-// Shares the rounds of a loop between the threads of the session, where there is enough to do.
+// Divides the iterations of a loop among the threads of the session, where there is enough to do.
 struct Parallel {
     const void* context;
 

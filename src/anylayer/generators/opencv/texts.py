@@ -35,7 +35,7 @@ using cv::dnn::MatShape;
 
 namespace {
 
-// Shares the rounds of a loop between OpenCV's threads, where there is enough to do.
+// Divides the iterations of a loop among OpenCV's threads, where there is enough to do.
 struct Parallel {
     template <class Body>
     void operator()(int64_t count, int64_t work, const Body& body) const {

@@ -24,7 +24,7 @@ TOP = """\
 PARALLEL = """\
 namespace {
 
-// Shares the rounds of a loop between OpenVINO's threads, where there is enough to do.
+// Divides the iterations of a loop among OpenVINO's threads, where there is enough to do.
 struct Parallel {
     template <class Body>
     void operator()(int64_t count, int64_t work, const Body& body) const {

@@ -1,4 +1,4 @@
-"""Run an OpenCL layer on its device: programs and buffers are made once, and the first call is checked."""
+"""Run an OpenCL layer on its device. Programs and buffers are created once, and the first call is checked."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 class _DeviceFrame:
     """A queue, a kernel and memory for one call at a time.
 
-    `inputs` and `outputs` have the memory of each bound port with its index, and the permutation from the
-    network's order of axes to the kernel's or back, None where they are the same.
+    `inputs` and `outputs` map each bound port to (memory, port, permutation). The permutation is from the
+    network's order of axes to the kernel's, or back for outputs; None if both are the same.
     """
 
     __slots__ = ("inputs", "kept", "kernel", "outputs", "queue")
@@ -135,7 +135,7 @@ class OpenCLProgram:
             raise self._refused(error) from error
 
     def _checked(self, frame: _DeviceFrame) -> None:
-        """Run the kernel with marks in the outputs, which show where nothing was written."""
+        """Run the kernel with marker values in the outputs, which show the elements that were not written."""
         layer, entry = self._layer, self._layer.layer.entry
         given = {i: memory.array.copy() for memory, i, _ in frame.inputs.values()}
         made = {i: memory for memory, i, _ in frame.outputs.values() if memory.array.size}
@@ -187,7 +187,7 @@ _redirecting = threading.Lock()
 
 @contextlib.contextmanager
 def _stdout_to_stderr() -> Iterator[None]:
-    """Let what C code writes to stdout, such as a kernel's printf, go to stderr: stdout is for results."""
+    """Redirect output of C code to stdout, such as a kernel's printf, to stderr, because stdout is for results."""
     flush = (ctypes.CDLL("msvcrt") if sys.platform == "win32" else ctypes.CDLL(None)).fflush
     with _redirecting:
         sys.stdout.flush()

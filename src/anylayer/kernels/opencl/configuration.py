@@ -51,7 +51,7 @@ _DIM = re.compile(r"output|input(?:,(\d{1,3}))?")
 
 @dataclass(frozen=True, slots=True)
 class Define:
-    """A #define of the user. `value` is the default, None where there is none; `param` may be empty."""
+    """A #define of the user. `value` is the default or None; `param` may be empty."""
 
     name: str
     param: str
@@ -140,7 +140,7 @@ def read_configuration(path: Path, folders: Sequence[Path] = ()) -> dict[str, Cu
 
 
 def _check(element: Element, file: str) -> None:
-    """Raise FileError for an element or attribute that is unknown, missing or there too often."""
+    """Raise FileError for an element or attribute that is unknown, missing or repeated."""
     known, inside = _ATTRIBUTES[element.tag], _CHILDREN.get(element.tag, {})
     with at(f"{file}:{element.line}"):
         for name, value in element.attributes.items():
@@ -171,7 +171,7 @@ def _known(name: str, known: Iterable[str]) -> str:
 
 
 class _LayerReader:
-    """Makes a CustomLayer from an element whose parts are known to be there."""
+    """A conversion of a checked element to a CustomLayer."""
 
     def __init__(self, path: Path, folders: Sequence[Path]) -> None:
         self.file = str(path)
@@ -288,7 +288,7 @@ class _LayerReader:
         return KernelArgument(kind, element.line, port, format_.upper())
 
     def _options(self, element: Element) -> list[str]:
-        """Return the compiler's options. A folder of -I is relative to the configuration."""
+        """Return the compiler's options. The path of -I is relative to the configuration."""
         with self._at(element):
             try:
                 words = shlex.split(element.attributes["options"])
@@ -312,7 +312,7 @@ class _LayerReader:
             return parse_formulas(sizes.attributes.get(name, ""), limit)
 
     def _dim(self, sizes: Element | None) -> int | None:
-        """Return the index of the input whose sizes the formulas have, None for output 0."""
+        """Return the index of the input whose sizes the formulas use, or None for output 0."""
         text = sizes.attributes.get("dim", "output") if sizes is not None else "output"
         found = _DIM.fullmatch(text)
         if sizes is not None:

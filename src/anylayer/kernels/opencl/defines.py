@@ -1,5 +1,6 @@
-"""The lines that lead a kernel's source: built-in defines, in the order and spelling of the documents, and the
-user's."""
+"""The #define lines before a kernel's source: built-in defines, in the order and spelling of OpenVINO's
+documentation, and the user's.
+"""
 
 from __future__ import annotations
 
@@ -108,7 +109,8 @@ def parameter_texts(layer: CustomLayer, node: Node) -> dict[str, str]:
 def parameter_text(node: Node, name: str) -> str | None:
     """Return a parameter as the file spells it, None where the node does not have it.
 
-    A parameter inside a message has its own name. One that comes without a text is spelled as Python does.
+    A parameter inside a message is found by its own name. A value without the file's spelling is spelled as in
+    Python.
     """
     if name in node.texts:
         return node.texts[name]

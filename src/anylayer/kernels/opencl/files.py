@@ -38,14 +38,14 @@ class OpenCL:
 
 
 def opencl_of(kernels: PathLike | Iterable[PathLike] | OpenCL | None) -> OpenCL:
-    """Return what `anylayer.read` is given as `kernels` as an OpenCL."""
+    """Convert the argument `kernels` of `anylayer.read` to an OpenCL."""
     if isinstance(kernels, OpenCL):
         return kernels
     return OpenCL([kernels] if isinstance(kernels, (str, Path)) else [*(kernels or ())])
 
 
 def user_file() -> Path | None:
-    """Return the user's own configuration file, None where there is none."""
+    """Return the user's own configuration file, or None if it does not exist."""
     if sys.platform == "win32":
         base = os.environ.get("APPDATA", "")
     else:
@@ -77,7 +77,9 @@ class Dump:
 
 
 class KernelSettings:
-    """What the kernels of one network share: what was asked for, the device, the folder of dumped programs."""
+    """The settings that the kernels of one network share: the user's options, the device, the folder of dumped
+    programs.
+    """
 
     def __init__(self, asked: OpenCL) -> None:
         self.asked = asked

@@ -54,8 +54,9 @@ class OpenCLType:
         self.__doc__ = f"OpenCL kernel {layer.entry} in {', '.join(s.name for s in layer.sources)}"
 
     def within(self, network: Network, shapes: Definition | None = None) -> OpenCLType:
-        """Return the type for nodes of a network. The shapes of their outputs are those of `shapes`, a class that
-        has getMemoryShapes only, else those that the network's file declares."""
+        """Return the layer type for nodes of a network. Their output shapes come from `shapes`, a class that only
+        defines getMemoryShapes, or else from the network's file.
+        """
         made = OpenCLType(self.library, self.layer, self.settings)
         made.notes, made._network = self.notes, network
         made._shapes = None if shapes is None else replace(shapes, kernel=made)
@@ -68,8 +69,9 @@ class OpenCLType:
         dtype: np.dtype[Any] | None = None,
         outputs: Sequence[TensorType] | None = None,
     ) -> OpenCLLayer:
-        """Make an instance for a node and these input types. `outputs` are the types that the NumPy class gives,
-        None where there is none: then a class with getMemoryShapes or the file has them. Raises LayerError."""
+        """Create an instance for a node and these input types. `outputs` are the types that the NumPy class
+        returns; if there is no class (None), they come from getMemoryShapes or the file. Raises LayerError.
+        """
         if outputs is None and self._shapes is not None:
             outputs = self._of_class(self._shapes, node, types, dtype)
         return OpenCLLayer(self, node, types, outputs if outputs is not None else self._declared(node, types))
@@ -77,13 +79,17 @@ class OpenCLType:
     def _of_class(
         self, shapes: Definition, node: Node, types: Sequence[TensorType], dtype: np.dtype[Any] | None
     ) -> list[TensorType]:
-        """Return the types of outputs whose shapes a class states. They are floats, as the inputs are."""
+        """Return the types of the outputs from a class with getMemoryShapes. Their dtype is that of the
+        floating-point inputs.
+        """
         found = Bound(node, shapes, types, dtype=dtype).declared or ()
         base = next((t.dtype for t in types if t.dtype.kind == "f"), np.dtype(np.float32))
         return [TensorType(shape, dtype or base) for shape in found]
 
     def _declared(self, node: Node, types: Sequence[TensorType]) -> list[TensorType]:
-        """Return the types that the file declares for a node's outputs. They hold for its own input types."""
+        """Return the output types that the file declares for a node. Raises LayerError for input types other than
+        the file's.
+        """
         remedy = f"Give a NumPy class of type '{self.type}', or one that has getMemoryShapes only"
         declared = {} if self._network is None else {**self._network.inputs, **self._network.declared}
         found = [kind for value in node.outputs if (kind := declared.get(value)) is not None]
@@ -103,10 +109,10 @@ class OpenCLType:
 class OpenCLLayer:
     """An instance of an OpenCL layer type: one node, one set of input types.
 
-    `inputs` and `results` say how the arguments of the network are passed: by port, those that are bound.
-    `arguments` are the kernel's, in order, `blobs` the arrays of data arguments by argument, `scratch` the bytes
-    of internal ones. `whole` and `local` are the work sizes; `whole` is empty where the outputs have no values.
-    `text` is the program.
+    `inputs` and `results` map the indices of bound ports to the conversion of their arrays. `arguments` are the
+    kernel's arguments in order. `blobs` maps data arguments to arrays, and `scratch` maps internal arguments to
+    sizes in bytes. `whole` and `local` are the global and local work sizes; `whole` is empty if the outputs have
+    no elements. `text` is the program.
     """
 
     def __init__(
@@ -146,7 +152,7 @@ class OpenCLLayer:
                 need(len(kind.shape) <= 4, f"{what} has {len(kind.shape)} axes, a kernel has B, F, Y and X")
 
     def _prepare(self) -> None:
-        """Find how arguments are passed, the work sizes and the program's text."""
+        """Compute the conversions of arguments, the work sizes and the program's text."""
         ports = self._ports()
         given = {i: a for (kind, i), a in ports.items() if kind == "input"}
         made = {i: a for (kind, i), a in ports.items() if kind == "output"}
@@ -194,7 +200,9 @@ class OpenCLLayer:
         return self.node.layout if rank == 4 and self.node.layout in ORDERS else "NCHW"[:rank]
 
     def _slot(self, kind: TensorType, argument: KernelArgument) -> Slot:
-        """Return how a port is passed: the axes in the format's order, half as float where the device lacks it."""
+        """Return the conversion of a port: to the format's order of axes, and of half to float if the device lacks
+        half.
+        """
         rank, dtype, what = len(kind.shape), kind.dtype, f"{argument.kind} {argument.port}"
         if dtype == np.float16 and not self._has_half():
             dtype = np.dtype(np.float32)
@@ -220,7 +228,7 @@ class OpenCLLayer:
             return True
 
     def _tensor(self, name: str, argument: KernelArgument, kind: TensorType, slot: Slot) -> KernelTensor:
-        """Return a tensor as the defines describe it. Axes that it does not have are of size 1."""
+        """Return the description of a tensor for the defines. Axes that it does not have have size 1."""
         file = self._file_axes(len(kind.shape))
         size = {a: kind.shape[file.index(_AXES[a])] if _AXES[a] in file else 1 for a in _AXES}
         order = [a for f in file for a in _AXES if _AXES[a] == f]
@@ -244,7 +252,7 @@ class OpenCLLayer:
         return np.array(blob, np.float32 if blob.dtype.kind == "f" else blob.dtype, order="C")
 
     def _dim(self) -> int:
-        """Return the place among the bound inputs of the input whose sizes the formulas have."""
+        """Return the position among the bound inputs of the input whose sizes the formulas use."""
         bound = list(self.inputs)
         need(self.layer.dim in bound, f"dim is input {self.layer.dim}, which the kernel does not read")
         return bound.index(self.layer.dim or 0)
@@ -289,5 +297,5 @@ class OpenCLLayer:
         return self._run(inputs)
 
     def failed(self, text: str) -> AnyLayerError:
-        """Return the error for a call or a build that went wrong, with the node's place."""
+        """Return the error for a failed call or build, with the node's place."""
         return LayerError(f"{self.name}: {text}", self.node.place)

@@ -1,4 +1,4 @@
-"""The text of a program: as it is shown and dumped, and as it is compiled."""
+"""The text of a program, in the form that is shown and dumped, and in the form that is compiled."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _INCLUDE = re.compile(r"^[ \t]*#[ \t]*include\b", re.MULTILINE)
 class ProgramText:
     """The program of a kernel for one set of parameters.
 
-    `compiled` has #line directives, so that the compiler's messages name the user's files and lines, and no
-    name of a layer, so that layers with equal parameters share a program. `prints` says that a source has printf,
-    `includes` that one includes other files.
+    `compiled` has #line directives, so that the compiler's messages name the user's files and lines, and no name
+    of a layer, so that layers with equal parameters share a program. `prints` says that a source file calls
+    printf, `includes` that one includes other files.
     """
 
     def __init__(self, layer: CustomLayer, built_ins: Sequence[str], defines: Sequence[tuple[int, str]]) -> None:
@@ -32,7 +32,9 @@ class ProgramText:
         self.includes = any(_INCLUDE.search(source.text) for source in layer.sources)
 
     def shown(self, name: str) -> str:
-        """Return the text as the documents show it, with the name of a layer that has these parameters."""
+        """Return the text in the form of OpenVINO's documentation, with the name of a layer that has these
+        parameters.
+        """
         layer = self._layer
         lines = [*self._built_ins, "", f"// Layer {_comment(name)} using Custom Layer {_comment(layer.type)}"]
         lines += ["// Custom Layer User Defines", *(define for _, define in self._defines)]
@@ -57,6 +59,6 @@ def _quoted(name: str) -> str:
 
 
 def _comment(text: str) -> str:
-    """Return a text that stays in its comment: without control characters and what continues a line."""
+    """Return a text that cannot end its comment: without control characters and line continuations."""
     plain = "".join(c if c.isprintable() else " " for c in text)
     return plain.replace("\\", "/").replace("??/", "?? /")

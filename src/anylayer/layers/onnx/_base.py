@@ -43,7 +43,7 @@ class Standard(Layer):
     """An operator of ONNX's standard set, whose attributes and meaning are those of its schema.
 
     Traced, it is recorded as itself, in the form of the graph's operator set. Called with arrays, it computes the
-    NumPy meaning that is entered here, or else that of the reference implementation of onnx.
+    NumPy meaning that is registered here, or else that of the reference implementation of onnx.
     """
 
     message = "attribute"

@@ -65,7 +65,7 @@ SHAPES_ONLY: set[str] = set()
 
 
 def meaning(*ops: str, traceable: bool = False, shapes_only: bool = False) -> Callable[[Meaning], Meaning]:
-    """Enter a function as the NumPy meaning of operators.
+    """Register a function as the NumPy meaning of operators.
 
     `traceable`: the function can be traced, which replaces the operator where engines do not support the dtype.
     `shapes_only`: the function uses only the shapes of its inputs, or returns an input.

@@ -1,4 +1,4 @@
-"""Rewrite rules that make graphs faster, one theme per file. Importing this enters them all."""
+"""Rewrite rules that make graphs faster, one theme per file. Importing this package registers all of them."""
 
 from anylayer.folders import load_all
 

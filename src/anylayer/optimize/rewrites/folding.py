@@ -23,7 +23,9 @@ _NCHW, _NHWC = (0, 1, 2, 3), (0, 3, 1, 2)
 
 
 def _view(new: Rewriter, value: Value) -> View | None:
-    """Return a value as a view, through Reshapes, at most one Transpose, and one Reshape before the Transpose."""
+    """Return a value as a view of the value before a chain of Reshapes that has at most one Transpose, with at
+    most one Reshape before the Transpose.
+    """
     steps: list[Op] = []
     transposed = False
     while (o := new.producer(value)) is not None and o.op in ("Reshape", "Transpose"):

@@ -44,7 +44,7 @@ class _Term:
 
 
 class _Reader:
-    """Reads values as sums of terms over one array. It gives up after 64 operators, and at more than 8 terms."""
+    """A search that expresses values as sums of terms of one array. It stops after 64 operators or 8 terms."""
 
     def __init__(self, new: Rewriter) -> None:
         self.new = new
@@ -205,9 +205,8 @@ _TOO_LONG = np.empty(0)
 
 
 def _weighted(matrix: Array | None, weights: Array, size: int) -> Array | None:
-    """Return the matrix with each row multiplied by its weight. No matrix is an identity matrix of `size`.
-
-    Returns _TOO_LONG where that identity matrix would be too large.
+    """Return the matrix with each row multiplied by its weight; None stands for the identity matrix of `size`.
+    Returns _TOO_LONG if that identity matrix would be too large.
     """
     if weights.size == 1 and weights[0] == 1:
         return matrix
@@ -251,7 +250,9 @@ def _sum_of_two(a: _Term, b: _Term) -> _Term | None:
 
 
 def _ratio(a: Array | None, b: Array | None) -> float | None:
-    """Return c where a = c * b. None is an identity matrix."""
+    """Return the number c with a = c * b, or None if there is none. `a` or `b` None stands for an identity
+    matrix.
+    """
     if a is None and b is None:
         return 1.0
     if a is None or b is None:
@@ -267,7 +268,7 @@ def _ratio(a: Array | None, b: Array | None) -> float | None:
 
 
 def _total(a: Array | None, b: Array | None, ratio: float) -> Array | None:
-    """Return ratio * a + b. None is an identity matrix."""
+    """Return ratio * a + b. `a` or `b` None stands for an identity matrix."""
     if a is None and b is None:
         return None
     given = a if b is None else b

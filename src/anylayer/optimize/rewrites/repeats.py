@@ -126,7 +126,7 @@ def _copied(new: Rewriter, o: Op) -> Value | None:
 
 
 def _before_copies(new: Rewriter, x: Value) -> Value | None:
-    """Return what an Expand, or a Concat of the same value several times, copies."""
+    """Return the value that an Expand, or a Concat of the same value several times, copies."""
     expanded = new.operands(x, "Expand")
     if expanded is not None:
         return expanded[0] if len(expanded[0].shape) == len(x.shape) else None
@@ -141,8 +141,9 @@ def _before_copies(new: Rewriter, x: Value) -> Value | None:
     "64x104x104: 46321 -> 22008, 2706 -> 2034",
 )
 def _columns_first(new: Rewriter, o: Op) -> list[Value] | None:
-    """Apply the Gather along the inner axis first, of two Gathers, if the other one enlarges its axis: the inner
-    one costs more per element."""
+    """Swap two Gathers so that the one along the inner axis, which costs more per element, runs before the one
+    that enlarges its axis.
+    """
     outer, before = gathered(o), new.producer(o.inputs[0], "Gather")
     inner = gathered(before) if before is not None else None
     if outer is None or inner is None or before is None or before.inputs[0] is None or not is_float32(o):
@@ -218,7 +219,9 @@ def _last_axis(new: Rewriter, o: Op) -> list[Value] | None:
 
 
 def _select_columns(new: Rewriter, o: Op, x: Value, indices: Value) -> Value:
-    """Return x[..., indices]: one by one from long rows, as rows of the transposed array from short ones."""
+    """Return x[..., indices]: by GatherElements for long rows, by a Gather of the transposed array for short
+    ones.
+    """
     *lead, size = x.shape
     rows = int(np.prod(lead))
     count = int(np.prod(indices.shape))

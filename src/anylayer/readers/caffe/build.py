@@ -230,7 +230,7 @@ def _input_types(layer: Draft, options: Options) -> list[TensorType | None]:
 
 
 def _add_outputs(network: Network, blobs: dict[str, list[Version]], *, by_layer: bool) -> None:
-    """Add the blobs without consumers as the network's outputs, in alphabetical order. Enter the value of every
+    """Add the blobs without consumers as the network's outputs, in alphabetical order. Store the value of every
     blob.
 
     With `by_layer`, inputs are not outputs, and a blob is an output only if no top of its layer is consumed.

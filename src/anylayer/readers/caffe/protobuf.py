@@ -194,7 +194,7 @@ def _add_field(message: Any, declared: FieldType) -> None:
 
 
 def _default(declared: FieldType) -> str:
-    """Return a default as a descriptor spells it."""
+    """Return the default of a field as a FieldDescriptorProto stores it: as text."""
     if declared.kind == "bool":
         return "true" if declared.default in (1, *_TRUE) else "false"
     return str(declared.default)

@@ -120,7 +120,7 @@ def read_blob(buffer: MappedFile, start: int, stop: int) -> BinaryBlob:
 
 
 def _blob_field(blob: BinaryBlob, number: int, kind: int, low: int, high: int) -> None:
-    """Enter one field of a blob, except unpacked values."""
+    """Store one field of a blob, except unpacked values."""
     if number in (1, 2, 3, 4) and kind == VARINT:
         blob.legacy_shape[number] = signed(blob.buffer.varint(low, high)[0])
     elif number == 7 and kind == BYTES:

@@ -295,7 +295,7 @@ def _add_input(network: Network, name: str, info: onnx.ValueInfoProto) -> None:
 
 
 def _declare(network: Network, name: str, info: onnx.ValueInfoProto) -> None:
-    """Enter the type of a value if the file states all of it. A dynamic batch size is 1, as in the inputs."""
+    """Store the type of a value if the file states all of it. A dynamic batch size is 1, as in the inputs."""
     tensor = info.type.tensor_type
     if info.type.WhichOneof("value") != "tensor_type" or not tensor.HasField("shape"):
         return

@@ -73,7 +73,7 @@ def _sizes(root: Element) -> StatedSizes | None:
 
 
 def _declare(network: Network, port: Port) -> None:
-    """Enter the type of a port if the file states all of it.
+    """Store the type of a port if the file states all of it.
 
     A port without sizes is left out, because it is either a scalar or a port whose shape the file omits.
     """

@@ -84,8 +84,10 @@ def _keep(layer: LegacyLayer) -> None:
 
 
 def _translated_alone(layer: LegacyLayer) -> LegacyLayer:
-    """Return the layer as one Caffe node of the same type, with the file's texts of attributes where it is one and
-    has no blobs; otherwise as a node that is kept."""
+    """Return the layer translated to one Caffe node of the same type without blobs, with the attributes as the
+    file spells them. If the translation is something else, return the layer as a node with the file's own
+    attributes.
+    """
     if not layer.blobs and layer.type in TYPES:
         made = LegacyLayer(layer.layer, layer.attributes, layer.blobs, layer.inputs)
         with suppress(AnyLayerError):
@@ -109,7 +111,7 @@ def _translate(layer: LegacyLayer) -> None:
 
 
 def _outputs(network: Network, layers: list[IrLayer]) -> None:
-    """Enter the values without a consumer as the network's outputs, in alphabetical order."""
+    """Add the values without a consumer to the network's outputs, in alphabetical order."""
     read = {id(p.source[0].outputs[p.source[1]]) for layer in layers for p in layer.inputs if p.source is not None}
     ends = [port.value for layer in layers for port in layer.outputs if id(port) not in read]
     network.outputs.update({name: name for name in sorted(ends)})
@@ -117,7 +119,7 @@ def _outputs(network: Network, layers: list[IrLayer]) -> None:
 
 
 def _preprocess(network: Network, element: Element, weights: BinFile) -> None:
-    """Enter the mean and the scale of an input's channels. An input that is not a picture is passed over."""
+    """Store the mean and the scale of an input's channels. An input that is not a picture is ignored."""
     given = element.attributes.get("reference-layer-name", "")
     name = given or next(iter(network.inputs), "")
     place = f"line {element.line}"

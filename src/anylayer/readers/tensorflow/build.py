@@ -296,7 +296,7 @@ class _NetworkBuilder:
         )
 
     def _declare(self, node: GraphNode) -> None:
-        """Enter the static shapes that the file states for the outputs of a custom operation."""
+        """Store the static shapes that the file states for the outputs of a custom operation."""
         shapes, dtype = node.attrs.get("_output_shapes"), node.attrs.get("T", "float32")
         dtype = dtype if dtype in READABLE and dtype != "bfloat16" else "float32"
         for i, shape in enumerate(shapes if isinstance(shapes, list) else ()):

@@ -26,7 +26,8 @@ def resize_factors(
 ) -> list[Array] | None:
     """Return the factors of height and width of a resize, each with shape (1, 1).
 
-    `text` is the input with the output size. Return None if the size is not a multiple of a shape.
+    `text` is the name of the input with the output size. Return None if that input is not computed as a shape
+    times constant factors.
     """
     if node.op not in _RESIZES or len(node.inputs) != 2 or text != node.inputs[1]:
         return None

@@ -63,7 +63,7 @@ def _target_shape(x: TracedArray, shape: Any) -> tuple[Any, ...]:
 
 
 def _size(x: Any) -> int:
-    """Return a size as a number, or as the symbolic size that a traced array of no axes holds."""
+    """Return a size as a number, or as the symbolic size that a traced array of rank 0 holds."""
     found = size_list(x)
     return x.__index__() if found is None else found[0]
 
@@ -281,7 +281,9 @@ def rot90(m: TracedArray, k: int = 1, axes: AxisArg = (0, 1)) -> Any:
 
 
 def _bounds(total: int, parts: Any, even: bool) -> list[int]:
-    """Return where split and array_split cut an axis: the start of each part, and the end of the axis."""
+    """Return the positions at which split and array_split cut an axis: the start of each part, and the end of the
+    axis.
+    """
     if isinstance(parts, (int, np.integer)):
         if parts <= 0:
             raise ValueError("number sections must be larger than 0.")

@@ -32,7 +32,8 @@ class CaffeBuilder(Emitter):
     `lowerings` maps an ONNX operator to the function that adds its layers; "" stands for operators outside ONNX's
     domain. With `fold`, batch normalisation is folded into the weights of the layer before it. With `blog_compat`,
     its epsilon is added to the stored variance, and Caffe adds its own epsilon once more. `views` maps a value to
-    its blob and deferred steps. `mergeable` are blobs whose producer may take over the bias that is being added.
+    its blob and deferred steps. `mergeable` are blobs into whose producer the bias that is being added may be
+    folded.
     """
 
     def __init__(

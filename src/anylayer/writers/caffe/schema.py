@@ -144,7 +144,7 @@ class NetSchema:
         return message_class(cls.__name__, fields, cls)
 
     def _number(self, name: str, cls: type[Message] | None) -> int:
-        """Return and enter the number of a field of LayerParameter.
+        """Return and store the number of a field of LayerParameter.
 
         It is the number in the given schema, else the first unused one of the dialect's number, BVLC's number, and
         the numbers in other dialects, else a new number.

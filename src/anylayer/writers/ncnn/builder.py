@@ -192,7 +192,7 @@ def shape_params(shape: Shape) -> dict[int, int]:
 
 NcnnLowering = Callable[[NcnnBuilder, Op], "list[str]"]
 """A function that adds the layers of one operator and returns the blobs of its outputs. "" stands for an output
-whose blob the function has entered itself."""
+whose blob the function has stored itself."""
 
 
 def lower_graph(graph: Graph, lowerings: Mapping[str, NcnnLowering]) -> NcnnModel:
