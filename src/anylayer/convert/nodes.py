@@ -17,7 +17,7 @@ _JUMPS = frozenset(
         *("Equal", "Less", "Greater", "LessOrEqual", "GreaterOrEqual", "Compress", "Unique"),
     )
 )
-"""Operators with jumps: a small change of their inputs may change an output by any amount."""
+"""Discontinuous operators: a small change of their inputs may change an output by any amount."""
 
 
 @dataclass(frozen=True, slots=True)
