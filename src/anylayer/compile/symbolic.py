@@ -190,7 +190,9 @@ class _Unifier:
             self.pair(x, y, unified)
 
     def number(self, a: Op, inputs: Sequence[Value | None]) -> Value | None:
-        """Return the input of an Identity that stands for a number computed from the sizes, else None."""
+        """Return the input of an Identity by which the tracer marks a number computed from the sizes. Return None
+        for other operators.
+        """
         sized = a.op == "Identity" and a.inputs[0] is not None and elements_of(a.inputs[0].const) is not None
         return inputs[0] if sized and not a.domain else None
 

@@ -22,7 +22,7 @@ from anylayer.source import Source
 
 
 class HasOptions(Protocol):
-    """A writer, or the target of a generator: WHAT it makes, and the names of its OPTIONS."""
+    """A writer or a generator's target. WHAT describes its output, and OPTIONS are the names of its options."""
 
     WHAT: str
     OPTIONS: Collection[str]

@@ -34,7 +34,7 @@ class NodeError:
 
 
 def node_errors(source: Source, want: Mapping[str, Array], got: Mapping[str, Array]) -> list[NodeError]:
-    """Return the error of each node whose output both have, in computing order.
+    """Return the error of each node whose output is in `want` and in `got`, in computing order.
 
     want: the outputs of the nodes in the source, by name. got: those in the file.
     """

@@ -39,5 +39,7 @@ class Names:
 
 
 def comment(text: str) -> str:
-    """Return text for a comment that ends with its line: characters that are not printable become "."."""
+    """Return text that is safe in a one-line comment: characters that are not printable, such as line breaks,
+    become ".".
+    """
     return "".join(c if c.isprintable() else "." for c in text).replace("\\", "/")

@@ -48,7 +48,7 @@ def sized_array(values: Sequence[Any], dtype: Any, shape: Sequence[int] | None =
 
 
 def copied(array: Array) -> Array:
-    """Return a copy of an array, with the elements of a SizedArray."""
+    """Return a copy of an array. The copy of a SizedArray keeps its `elements`."""
     copy = array.copy()
     if isinstance(array, SizedArray) and isinstance(copy, SizedArray):
         copy.elements = array.elements

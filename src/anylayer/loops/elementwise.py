@@ -1,4 +1,4 @@
-"""Elements of operators that compute each element on its own."""
+"""Elementwise operators, as expressions for one element."""
 
 from __future__ import annotations
 

@@ -32,8 +32,8 @@ class Request:
     """A request to run a network.
 
     `arrays` maps inputs to arrays, and `pictures` maps inputs to encoded pictures, one per sample. `outputs` maps
-    the outputs that are wanted to whether their data are binary; it is empty for all outputs, and then `binary`
-    holds.
+    each requested output to whether its data are binary. If it is empty, all outputs are requested, and `binary`
+    says whether their data are binary.
     """
 
     arrays: dict[str, Array]

@@ -1,4 +1,6 @@
-"""References in bytecode: the names that code reads, the attributes taken of them, and the lines."""
+"""References in bytecode: the names that code reads, the attributes that it reads from them, and the source
+lines.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ _BETWEEN = ("CACHE", "PUSH_NULL", "PRECALL", "EXTENDED_ARG", "NOP", "RESUME")
 
 @dataclass(frozen=True, slots=True)
 class NameReference:
-    """A name that code reads, and the chain of attributes taken of it.
+    """A name that code reads, and the chain of attributes that it reads from it.
 
     `kind` is "global", "cell" or "import". `bare` is true if the result is called at once without arguments, or
     with None as the only argument.

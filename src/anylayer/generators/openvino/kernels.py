@@ -31,7 +31,7 @@ class Kernels:
 def kernels(cases: Iterable[OperatorCase]) -> Kernels:
     """Return a source for each operator, and kernels.xml with an element for each of them.
 
-    An operator that cannot be a kernel has a note, and is computed by the extension in C++.
+    An operator for which no kernel can be generated gets a note, and is computed by the C++ extension.
     """
     done, elements = Kernels(), []
     for case in cases:

@@ -44,8 +44,9 @@ def _view(new: Rewriter, value: Value) -> View | None:
 
 
 def _space_to_batch(base: Value, layout: tuple[int, ...], block: tuple[int, int]) -> View | None:
-    """Return the view (row in the block, column in the block, n, c, h, w) of a map: one sample for each position
-    in the blocks of pixels. None where the blocks do not divide the map."""
+    """Return the view of a map with axes (row in the block, column in the block, n, c, h, w), as SpaceToBatch
+    arranges it. Return None if the block sizes do not divide the map's sizes.
+    """
     n, c, h, w = (base.shape[p] for p in layout)
     if h % block[0] or w % block[1]:
         return None

@@ -28,7 +28,7 @@ class Version:
 
     @property
     def is_split(self) -> bool:
-        """Return whether several bottoms read it.
+        """Return whether the version is read by several bottoms.
 
         Caffe then inserts a Split, and refuses to rewrite its outputs in place.
         """

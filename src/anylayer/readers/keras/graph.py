@@ -321,8 +321,8 @@ class _AddingModel:
     def _add_per_step(self, layer: LayerConfig, inner: LayerConfig, label: str, call: LayerCall) -> list[str]:
         """Add a wrapper that applies a model to each step of a sequence. Return the values of its outputs.
 
-        A layer of its own ("join") makes the steps items of the batch before the model, and another one ("part")
-        separates them again after it.
+        A node named "join" merges the steps into the batch axis before the model, and a node named "part" splits
+        this axis after it.
         """
         inputs = [self.value(ref) for ref in LayerCall(call.args).refs()]
         need(len(inputs) == 1, f"it has {len(inputs)} inputs, expected 1", NetworkError)

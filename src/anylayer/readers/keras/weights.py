@@ -179,7 +179,7 @@ class NamedWeights:
         return NamedWeights(None, found)
 
     def _split(self, layers: Sequence[LayerName]) -> dict[str, WeightGroup]:
-        """Return a nested model's weights by the layer whose name is in theirs."""
+        """Group the weights of a nested model by the layer whose name is part of their names."""
         names = set(_names(layers))
         found: dict[str, NamedWeights] = {}
         for name, member in self._named:

@@ -56,7 +56,7 @@ def in_order(values: Mapping[str, Any], fields: Fields) -> list[str]:
 
 
 def fields_of(declared: Field | None) -> Fields:
-    """Return the fields of a field whose type is a message; none for other fields."""
+    """Return the fields of a field's message type, or an empty mapping if its type is not a message."""
     kind = declared.kind if declared is not None else None
     return kind.fields if isinstance(kind, type) and issubclass(kind, Message) else {}
 

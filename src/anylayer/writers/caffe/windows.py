@@ -100,10 +100,9 @@ def convolution(windows: Window, pads: Sequence[int], outputs: int, group: int, 
 
 
 def _blob_of_strided_size(b: CaffeBuilder, x: BlobView, windows: Window, counts: Sequence[int]) -> BlobView | None:
-    """Return a blob with ceil(size / stride) cells per axis, the size of a result with SAME padding, for Crop.
-
-    It is one channel of a strided 1 x 1 convolution of x, so it fits where the input's size changes. The result is
-    None where the operator has another size or the dialect has no Crop.
+    """Return a blob whose spatial sizes are ceil(size / stride), those of a result with SAME padding, as the
+    second input of Crop. Return None if the operator's output has other sizes or the dialect has no Crop. The blob
+    is one channel of a strided 1 x 1 convolution of x, so it also has these sizes for inputs of other sizes.
     """
     sizes = [(n - 1) // s + 1 for n, s in zip(x.base[2:], windows.strides)]
     if sizes != list(counts) or not b.dialect.has("Crop"):

@@ -1,4 +1,4 @@
-"""Operators that compute each element on its own."""
+"""Elementwise operators."""
 
 from __future__ import annotations
 
