@@ -52,6 +52,7 @@ REFUSED = {
     "exception_prototxt_12": "parameter 'shape': parameter 'dim': must be an integer, got inf",
     "exception_tf-op_05": "layer 'in0' (Placeholder): its dtype must be a type, got [2, 7, 6, 4]",
     "exception_tf-op_15": "layer 'in0' (Placeholder): its shape must be a list of sizes, got ['",
+    "exception_tf-op_16": "layer 'Conv2D/filter' (Const): has shape (2, 0, 4, 3) of float32, which is 0 bytes",
     "mem_keras-json_00": OUTPUTS,
     "nofile_ir-legacy_05": "output 'l_y.1' is 'l_y.1', which no layer produces",
     "nofile_ir-legacy_06": "output 'Result.1' is 'Result.1', which no layer produces",
