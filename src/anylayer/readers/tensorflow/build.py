@@ -298,8 +298,8 @@ class _NetworkBuilder:
     def _declare(self, node: GraphNode) -> None:
         """Store the static shapes that the file states for the outputs of a custom operation."""
         shapes, dtype = node.attrs.get("_output_shapes"), node.attrs.get("T", "float32")
-        readable = isinstance(dtype, str) and dtype in READABLE and dtype != "bfloat16"
-        dtype = dtype if readable else "float32"
+        if not isinstance(dtype, str) or dtype not in READABLE or dtype == "bfloat16":
+            dtype = "float32"
         for i, shape in enumerate(shapes if isinstance(shapes, list) else ()):
             if isinstance(shape, list) and all(type(d) is int for d in shape):
                 self.declared[self._value(tensor_name(node.name, i))] = TensorType.of(shape, dtype)
