@@ -249,6 +249,27 @@ def test_onnx_recurrent_network_of_any_length(op: str, tmp_path: Path) -> None:
     opened_by_runtimes(net, tmp_path / "open", {"x": ("T", "N", 3), "h": (2, "N", 5)}, feeds)
 
 
+@pytest.mark.parametrize(
+    ("op", "direction"), [("LSTM", "forward"), ("LSTM", "bidirectional"), ("GRU", "reverse"), ("RNN", "bidirectional")]
+)
+def test_onnx_recurrent_network_of_sequences_of_any_length(op: str, direction: str, tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    rows, d = {"LSTM": 20, "GRU": 15, "RNN": 5}[op], 2 if direction == "bidirectional" else 1
+    weights = {n: random.normal(0, 0.4, (d, rows, k)).astype(np.float32) for n, k in (("w", 3), ("r", 5))}
+    outputs = ["y", "last", "cell"][: 3 if op == "LSTM" else 2]
+    lens = helper.make_tensor_value_info("lens", onnx.TensorProto.INT32, [2])
+    node = helper.make_node(op, ["x", "w", "r", "", "lens"], outputs, hidden_size=5, direction=direction)
+    made = model([node], [value("x", [4, 2, 3]), lens], outputs, weights)
+    (tmp_path / "net.onnx").write_bytes(made.SerializeToString())
+    feeds = []
+    for t, n in ((1, 1), (7, 3), (37, 2)):
+        x = random.standard_normal((t, n, 3)).astype(np.float32)
+        feeds.append({"x": x, "lens": random.integers(1, t + 1, n).astype(np.int32)})
+    opened_by_runtimes(
+        anylayer.read(tmp_path / "net.onnx"), tmp_path / "open", {"x": ("T", "N", 3), "lens": ("N",)}, feeds
+    )
+
+
 RECURRENT = """
 input: "x" input_shape {{ dim: 6 dim: 2 dim: 3 }}
 input: "cont" input_shape {{ dim: 6 dim: 2 }}

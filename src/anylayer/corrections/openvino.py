@@ -15,7 +15,8 @@ from anylayer.graph.sizes import is_static
 from anylayer.network import Array
 from anylayer.tracing import trace
 
-_ACTIVATIONS = frozenset(("Sigmoid", "Tanh", "Relu"))
+_NO_LIMIT = 1e30
+"""A limit of gates that has no effect. It keeps OpenVINO from its own kernel for recurrent operators."""
 
 
 @correction("openvino", "LSTM")
@@ -39,6 +40,16 @@ def _lstm(new: Corrector, o: Op) -> list[Value] | None:
         )
 
     return respelled(new, o, stepwise)
+
+
+@correction("openvino", "LSTM", "GRU", "RNN")
+def _sequence_lens(new: Corrector, o: Op) -> list[Value] | None:
+    """Set a limit that no gate reaches: without `clip`, OpenVINO ignores `sequence_lens` where the number of steps
+    or the batch is not static."""
+    x, lens = o.inputs[0], o.inputs[4] if len(o.inputs) > 4 else None
+    if x is None or lens is None or is_static(x.shape[:2]) or o.attrs.get("clip"):
+        return None
+    return new.emit(o, o.op, o.inputs, **{**o.attrs, "clip": _NO_LIMIT})
 
 
 @correction("openvino", "BatchNormalization")
