@@ -160,6 +160,13 @@ def test_sizes_that_cannot_be_are_refused(tmp_path: Path, shapes: Any, message: 
     assert not (tmp_path / "net.onnx").exists()
 
 
+@pytest.mark.parametrize("sizes", [(2, "H", "W"), (2, 20, 24)])
+def test_shape_with_another_number_of_axes_is_named(tmp_path: Path, sizes: Any) -> None:
+    message = r"input 'data' has 4 axes in the file, but 3 in the shape that is given: .*\(1, 2, 20, 24\)"
+    with pytest.raises(InputError, match=message):
+        network(tmp_path).write(tmp_path / "net.onnx", shapes={"data": sizes})
+
+
 def test_caffe_has_no_open_sizes(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="Caffe's files have fixed sizes"):
         network(tmp_path).write(tmp_path / "out.prototxt", shapes=OPEN)
@@ -250,7 +257,8 @@ def test_onnx_recurrent_network_of_any_length(op: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("op", "direction"), [("LSTM", "forward"), ("LSTM", "bidirectional"), ("GRU", "reverse"), ("RNN", "bidirectional")]
+    ("op", "direction"),
+    [("LSTM", "forward"), ("LSTM", "bidirectional"), ("GRU", "reverse"), ("RNN", "bidirectional")],
 )
 def test_onnx_recurrent_network_of_sequences_of_any_length(op: str, direction: str, tmp_path: Path) -> None:
     random = np.random.default_rng(0)

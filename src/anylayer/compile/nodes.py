@@ -29,6 +29,7 @@ from anylayer.errors import (
     at,
     nearest,
     need,
+    wording,
 )
 from anylayer.graph import Graph, TooManyOperators
 from anylayer.graph.guards import traces_symbolically, unguarded
@@ -193,9 +194,10 @@ def trace_nodes(
                     _need_elements(traced, empty)
                     _compare_declared(traced, declared, network.format)
             except AnyLayerError as error:
+                traced.problem = _explained(error, network, inputs)
                 if not lenient:
-                    raise
-                traced.problem = error.with_traceback(None)
+                    raise traced.problem from error.__cause__
+                traced.problem.with_traceback(None)
         else:
             traced.problem = UNSHAPED if found else NO_DEFINITION
         if traced.problem is not None:
@@ -206,6 +208,20 @@ def trace_nodes(
         if node.type not in opaque:
             constants.update({node.outputs[i]: c for i, c in traced.constants.items()})
         yield traced
+
+
+def _explained(error: AnyLayerError, network: Network, inputs: Mapping[str, TensorType | None]) -> AnyLayerError:
+    """Return an error that names an input whose rank is not the one in the file, or `error` if there is none."""
+    for name, kind in network.inputs.items():
+        shape, given = network.open.get(name) if kind is None else kind.shape, inputs.get(name)
+        if shape is not None and given is not None and len(shape) != len(given.shape):
+            sizes = ["N" if d is None else str(d) for d in shape]
+            like = wording(f"shapes={{{name!r}: ({', '.join(sizes)})}}", f"--shape {name}={','.join(sizes)}")
+            return InputError(
+                f"input '{name}' has {len(shape)} axes in the file, but {len(given.shape)} in the shape that is "
+                f"given: give a size for each axis, as in {like}. With {len(given.shape)} axes, {error}"
+            )
+    return error
 
 
 def declared_types(network: Network, inputs: Mapping[str, TensorType | None]) -> Mapping[str, TensorType]:

@@ -6,6 +6,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -117,11 +118,17 @@ def convert(
             else:
                 _verify(
                     done,
-                    Verification(job, source, outputs, opener(writer, reopen), tolerance_of(source.graph)),
+                    Verification(
+                        job,
+                        source,
+                        outputs,
+                        opener(writer, reopen),
+                        partial(_write_again, job, writer, folder, path.name),
+                        tolerance_of(source.graph),
+                    ),
                     writer,
                     written,
                     inputs,
-                    folder / path.name,
                     path,
                 )
             done.notes += weak_checks(done.checks)
@@ -143,12 +150,11 @@ def _verify(
     writer: Writer,
     written: Written,
     inputs: Sequence[Mapping[str, Array]],
-    file: Path,
     path: Path,
 ) -> None:
     """Compare the written files with the source, and complete the report. Raises ConversionError.
 
-    file: the path in the temporary folder that the writer was given. path: where the caller wants the file.
+    path: where the caller wants the file.
     """
     done.runs = ", ".join([writer.RUNS, *written.runtimes])
     done.checks = verification.compare(written, inputs)
@@ -156,9 +162,17 @@ def _verify(
     errors = None
     if low and (written.precision == "int8" or not right or verification.jumps(written)):
         errors = verification.compare_nodes(written, inputs[0], inner_opener(writer), path)
-    verification.require_equal(done.checks, inputs, writer, file, path, errors)
+    verification.require_equal(done.checks, inputs, path, errors)
     done.notes += verification.jump_notes(written)
     done.nodes = errors if errors is not None and written.precision == "int8" else []
+
+
+def _write_again(
+    job: Job, writer: Writer, folder: Path, name: str, outputs: Mapping[str, str], inner: str
+) -> Written:
+    """Write the network with other outputs as the file `name` in a new folder `inner` of the temporary folder."""
+    (folder / inner).mkdir(exist_ok=True)
+    return writer.write(job.source(outputs), folder / inner / name, **job.options)
 
 
 def _conditions(source: Source) -> list[str]:

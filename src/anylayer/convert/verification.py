@@ -5,18 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from anylayer.compile.nodes import needed_nodes
+from anylayer.compile.nodes import needed_inputs, needed_nodes
 from anylayer.convert.job import Job
 from anylayer.convert.nodes import NodeError, after_jumps, costliest, node_errors
 from anylayer.engines import load_engine
 from anylayer.errors import AnyLayerError, ConversionError, adding_advice, wording
 from anylayer.graph import Graph
-from anylayer.network import Array, Node
+from anylayer.network import Array, Node, TensorType
 from anylayer.numerics import (
     DEEP_TOLERANCE,
     largest_error,
@@ -31,6 +33,8 @@ from anylayer.writers import Writer
 
 Open = Callable[[Written], Run]
 """A function that opens written files, to run them."""
+Write = Callable[[Mapping[str, str], str], Written]
+"""A function that writes a network with outputs (public name to value) into a temporary folder of a name."""
 OpenInner = Callable[[Written, Sequence[str]], Run]
 """A function that opens written files. What it returns gives named inner values besides the outputs."""
 
@@ -52,7 +56,8 @@ class OutputCheck:
     differs besides values: a shape, or that the output is missing. `sizes` are the shapes of the inputs of this
     comparison where sizes are open. `spread` is the difference of the source's largest and smallest value, None
     where it is not known. `run_by` names the runtime that ran the file, where it is another one than the writer's
-    RUNS.
+    RUNS. `split` says that the values before a discontinuous operator were compared, and then what follows from
+    them.
     """
 
     name: str
@@ -65,6 +70,7 @@ class OutputCheck:
     spread: float | None = None
     run_by: str = ""
     rms: bool = False
+    split: bool = False
 
     def __str__(self) -> str:
         root = " (root mean squares)" if self.rms else ""
@@ -75,14 +81,16 @@ class OutputCheck:
 class Verification:
     """The comparison of written files with their source, for the outputs (public name to value) of a job.
 
-    In low precision, outputs that depend on discontinuous operators (arg-max, NMS) may differ by any amount. Then
-    the values before these operators are compared.
+    Outputs that depend on discontinuous operators (arg-max, NMS) may differ by any amount where rounding changes a
+    selection. Then the values before these operators are compared. In float32, what follows is compared with
+    NumPy on the values of the file. `write` writes the network with these outputs into a folder of this name.
     """
 
     job: Job
     source: Source
     outputs: Mapping[str, str]
     open: Open
+    write: Write
     tolerance: float
 
     def compare(self, written: Written, inputs: Sequence[Mapping[str, Array]]) -> list[OutputCheck]:
@@ -93,6 +101,7 @@ class Verification:
         runner = NumpyRunner(network, self.job.definitions, self.outputs)
         others = wording("verify={...}, or verify=False", "-i, or --no-verify")
         jumps = self.jumps(written)
+        inner = cache(self._with_inner_values)
         checks = []
         for given in inputs:
             with adding_advice(f"The inputs to compare on do not suit the network; give other inputs: {others}"):
@@ -104,6 +113,8 @@ class Verification:
                 found = [
                     replace(c, ok=True, tolerance=math.inf) if c.name in jumps and not c.note else c for c in found
                 ]
+                if not run_by and written.precision == "float32":
+                    found = self._split(found, inner, given)
                 checks += [replace(check, sizes=sizes, run_by=run_by) for check in found]
             if written.by_sample:
                 got = _run_samples(runs[""], written, given)
@@ -111,6 +122,50 @@ class Verification:
                 found = [c if c.ok else replace(c, note=f"{c}; {written.by_sample}") for c in found]
                 checks += [replace(check, sizes=sizes, run_by="single samples") for check in found]
         return checks
+
+    def _with_inner_values(self) -> tuple[Written, Run]:
+        """Write and open the network with the values that discontinuous operators read as further outputs."""
+        _, read = after_jumps(self.source)
+        source = self.job.source({n: n for n in read})
+        computed = {n: n for n, v in zip(source.outputs, source.graph.outputs) if v.const is None}
+        written = self.write({**self.outputs, **computed}, "before")
+        return written, self.open(written)
+
+    def _split(
+        self, found: list[OutputCheck], inner: Callable[[], tuple[Written, Run]], given: Mapping[str, Array]
+    ) -> list[OutputCheck]:
+        """Return the checks, in which outputs that differ after a discontinuous operator are compared in two parts.
+
+        The values that these operators read must match those of the source. The outputs must match what the layers
+        compute in NumPy from the values of the file.
+        """
+        after, read = after_jumps(self.source)
+        apart = {c.name: self.outputs[c.name] for c in found if not c.ok and self.outputs[c.name] in after}
+        if not apart or not read:
+            return found
+        written, run = inner()
+        got = _run_file(run, written, given)
+        before = {n: array for n in read if (array := _of_file(n, got, written)) is not None}
+        checks = _output_checks(self._numpy({n: n for n in before}, given), got, written, self.tolerance)
+        if not before or written.transposed or not all(c.ok for c in checks):
+            return found
+        checks = _output_checks(self._numpy(apart, given, before), got, written, self.tolerance)
+        parts = {c.name: replace(c, split=True) for c in checks if c.ok}
+        return [parts.get(c.name, c) for c in found]
+
+    def _numpy(
+        self,
+        outputs: Mapping[str, str],
+        given: Mapping[str, Array],
+        known: Mapping[str, Array] = MappingProxyType({}),
+    ) -> dict[str, Array]:
+        """Return outputs computed in NumPy from the inputs, and from values that replace those of their nodes."""
+        feed = {**given, **known}
+        nodes = [node for node in self.job.network.nodes if not {*node.outputs} & {*known}]
+        types = {n: TensorType.of(x.shape, x.dtype) for n, x in feed.items()}
+        network = replace(self.job.network, inputs={**types}, nodes=nodes)
+        runner = NumpyRunner(network, self.job.definitions, outputs)
+        return runner([feed[n] for n in needed_inputs(network, outputs)], {})
 
     def jumps(self, written: Written) -> set[str]:
         """Return the outputs of a file in low precision that depend on discontinuous operators."""
@@ -164,24 +219,22 @@ class Verification:
         self,
         checks: Sequence[OutputCheck],
         inputs: Sequence[Mapping[str, Array]],
-        writer: Writer,
-        written: Path,
         path: Path,
         errors: Sequence[NodeError] | None = None,
     ) -> None:
         """Raise ConversionError for the first check that is not ok.
 
-        checks: those of `inputs`, as `compare` returns them. written: the file in its temporary folder. path:
-        where the caller wants it. errors: those of the nodes, in low precision.
+        checks: those of `inputs`, as `compare` returns them. path: where the caller wants the file. errors: those
+        of the nodes, in low precision.
         """
         for i, check in enumerate(checks):
             if not check.ok and errors is not None and not check.note:
                 raise ConversionError(f"output {self.explain_cost(check, errors)}", str(path))
             if not check.ok:
                 given = inputs[i * len(inputs) // len(checks)]
-                raise ConversionError(self._explain(check, given, writer, written), str(path))
+                raise ConversionError(self._explain(check, given), str(path))
 
-    def _explain(self, bad: OutputCheck, given: Mapping[str, Array], writer: Writer, path: Path) -> str:
+    def _explain(self, bad: OutputCheck, given: Mapping[str, Array]) -> str:
         """Return how an output differs, and the first node whose output in the file differs from the source's.
 
         The network is written again, with the output of every node as an output of the file.
@@ -197,9 +250,7 @@ class Verification:
         try:
             source = job.source({name: name for name in producers})
             computed = {n: n for n, v in zip(source.outputs, source.graph.outputs) if v.const is None}
-            (path.parent / "all").mkdir()
-            written = writer.write(job.source(computed), path.parent / "all" / path.name, **job.options)
-            checks = replace(self, outputs=computed).compare(written, [given])
+            checks = replace(self, outputs=computed).compare(self.write(computed, "all"), [given])
         except AnyLayerError as error:
             return f"{text}. The node that differs cannot be found: {error}"
         first = next((c for c in checks if not c.ok), None)
@@ -252,6 +303,11 @@ def _run_samples(run: Run, written: Written, given: Mapping[str, Array]) -> dict
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
+def _of_file(name: str, got: Mapping[str, Array], written: Written) -> Array | None:
+    """Return an output of a file by its name in the source, None where the file has no such output."""
+    return got.get(written.outputs.get(name) or written.renamed.get(name, name))
+
+
 def _as_written(name: str, array: Array, written: Written) -> Array:
     """Return an input or output of the source in the order of axes that it has in the file."""
     permutation = written.transposed.get(name)
@@ -263,7 +319,7 @@ def _output_checks(
 ) -> list[OutputCheck]:
     checks = []
     for name, array in want.items():
-        found = got.get(written.outputs.get(name) or written.renamed.get(name, name))
+        found = _of_file(name, got, written)
         if found is None:
             note = f"the file has no such output; it has {', '.join(got)}"
             checks.append(OutputCheck(name, math.inf, 0.0, tolerance, False, note))
@@ -289,10 +345,18 @@ def compare(name: str, want: Array, got: Array, tolerance: float, *, rms: bool =
 
 
 def weak_checks(checks: Sequence[OutputCheck]) -> list[str]:
-    """Return a note for each output whose values are almost the same, so that a mistake would hardly show."""
+    """Return a note for each output of which the comparison says less than of others.
+
+    Its values are almost the same, so that a mistake would hardly show, or it was compared in two parts.
+    """
+    parts = dict.fromkeys(c.name for c in checks if c.split)
     found = {c.name: c for c in checks if c.spread is not None and c.spread < _MIN_SPREAD * c.scale}
     return [
         f"the values of output '{name}' differ by only {c.spread:.3g} of {c.scale:.3g}, which hides mistakes: "
         "compare on real inputs of the network, " + wording("verify={...}", "-i")
         for name, c in found.items()
+    ] + [
+        f"output '{name}' selects between values so close that rounding decides: the values before were compared "
+        "with the source, and the selection with that of NumPy for the file's own values"
+        for name in parts
     ]

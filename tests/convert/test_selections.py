@@ -1,0 +1,57 @@
+"""Outputs that select between values which differ only by rounding."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import anylayer
+from anylayer.engines import onnxruntime
+from anylayer.errors import ConversionError
+
+TEXT = """
+input: "data" input_shape { dim: 1 dim: 4 }
+layer { name: "scores" type: "ReLU" bottom: "data" top: "scores" }
+layer { name: "best" type: "ArgMax" bottom: "scores" top: "best" }
+"""
+TIES = np.float32([[0.5, 1, 1, 0.2]])
+Run = Callable[[Mapping[str, Any]], dict[str, Any]]
+
+
+def converted(path: Path, monkeypatch: pytest.MonkeyPatch, changed: Callable[[Run], Run]) -> Any:
+    """Write the network while ONNX Runtime is replaced by `changed` of it."""
+    original = onnxruntime.open_file
+    monkeypatch.setattr(onnxruntime, "open_file", lambda *args: changed(original(*args)))
+    path.with_suffix(".prototxt").write_text(TEXT)
+    return anylayer.read(path.with_suffix(".prototxt")).write(path, verify={"data": TIES})
+
+
+def test_selection_that_rounding_decides_is_compared_on_the_values_of_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rounding = np.float32([[0, 1e-7, 0, 0]])
+    done = converted(
+        tmp_path / "net.onnx", monkeypatch, lambda run: lambda feed: run({"data": feed["data"] + rounding})
+    )
+    assert [c.split for c in done.checks] == [True]
+    assert any("output 'best' selects between values so close that rounding decides" in n for n in done.notes)
+
+
+@pytest.mark.parametrize("error", [1e-3, 0.0])
+def test_wrong_selection_and_wrong_values_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: float
+) -> None:
+    def wrong(run: Run) -> Run:
+        def changed(feed: Mapping[str, Any]) -> dict[str, Any]:
+            got = run({"data": feed["data"] + np.float32([[0, error, 0, 0]])})
+            return got if error else {n: x + np.float32(n == "best") for n, x in got.items()}
+
+        return changed
+
+    with pytest.raises(ConversionError, match="output 'best' differs from the source"):
+        converted(tmp_path / "net.onnx", monkeypatch, wrong)
+    assert not (tmp_path / "net.onnx").exists()
