@@ -1,29 +1,31 @@
 """python -m tests.convert.networks [NAME...]: write whole networks with open sizes, and print their errors.
 
-These are the networks of the benchmarks and those of ../shared/models. Each is written once per format, and
-compared with its layers in NumPy at five sizes that were not traced: ONNX files in ONNX Runtime, IR in OpenVINO.
-Detections of random weights depend on differences in the last digit, and random weights may saturate a softmax.
-Such a network, if its outputs differ or are constant, is written up to the values before them.
+These are the networks of the benchmarks, and all of ../shared/models and ../shared/prototxt. Each is written once
+per format, and compared with its layers in NumPy at five sizes that were not traced: ONNX files in ONNX Runtime,
+IR in OpenVINO. A network whose height and width are fixed, for example by an InnerProduct, is written with an open
+batch, and the reason is printed. Random weights may saturate a softmax, or make boxes of 1e19 pixels. Such a
+network, if its outputs differ or are constant, is written up to the values before them.
 """
 
 from __future__ import annotations
 
 import copy
 import dataclasses
+import re
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.networks import NETWORKS
+from benchmarks.networks import DETECTORS, NETWORKS, SHARED, Source
 from benchmarks.parts.networks import prepare
 
 import anylayer
-from anylayer.errors import AnyLayerError
+from anylayer.errors import AnyLayerError, ConversionError
 
 _RANGES = "48<=H<=200", "48<=W<=200"
-_SIZES: tuple[tuple[int | str, str, str], ...] = (
+_SIZES: tuple[tuple[int | str, int | str, int | str], ...] = (
     ("N", *_RANGES),
     ("N", "32*h", "32*w"),
     (1, *_RANGES),
@@ -38,7 +40,8 @@ _SIZES: tuple[tuple[int | str, str, str], ...] = (
 class Row:
     """A network in a format: the shape that is open, the number of sizes compared, and the largest relative error.
 
-    `problem` says why no shape is open. `end` names the values that the network is written up to, if it is cut.
+    `problem` says why the height and width are not open. `end` names the values that the network is written up to,
+    if it is cut.
     """
 
     network: str
@@ -50,22 +53,42 @@ class Row:
     end: str = ""
 
     def __str__(self) -> str:
-        right = f"{self.shape}: right at {self.sizes} sizes, off by {self.error:.1g}"
+        right = f"{self.shape}: right at {self.sizes} sizes, off by {self.error:.1g}" if self.shape else ""
         right += f" (up to {self.end})" if self.end else ""
-        return f"{self.network:20} {self.format:9} {self.problem or right}"
+        reason = f"{'other sizes are fixed: ' if right else ''}{self.problem}" if self.problem else ""
+        return f"{self.network:30} {self.format:9} {'; '.join(filter(None, (right, reason)))}"
+
+
+def sources() -> list[Source]:
+    """Return the networks, each text once."""
+    found = [s for s in (*NETWORKS, *DETECTORS) if s.make is not None or s.path.is_file()]
+    known = {s.path.read_text() for s in found if s.make is None}
+    for path in sorted([*SHARED.glob("models/*/*.prototxt"), *SHARED.glob("prototxt/*.prototxt")]):
+        text = path.read_text()
+        if text not in known:
+            known.add(text)
+            parts = path.stem.split("__")
+            name = path.parent.name if path.stem == "deploy" else "/".join(dict.fromkeys([parts[0], *parts[-2:]]))
+            weights = "weights.caffemodel" if (path.parent / "weights.caffemodel").is_file() else ""
+            found.append(Source(name.partition("+")[2] or name, str(path.relative_to(SHARED)), weights))
+    return found
 
 
 def rows(names: Sequence[str] = ()) -> Iterator[Row]:
-    """Yield a row for each of the named networks (all by default) whose files exist, and each format."""
-    for source in NETWORKS:
-        if (names and source.name not in names) or (source.make is None and not source.path.is_file()):
+    """Yield a row for each network whose name contains one of `names` (all by default), and each format."""
+    for source in sources():
+        if names and not any(name in source.name for name in names):
             continue
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
-            net = anylayer.read(*prepare(source, folder), dialect=source.dialect)
+            try:
+                net = anylayer.read(*prepare(source, folder), dialect=source.dialect)
+            except AnyLayerError as error:
+                yield Row(source.name, "", problem=_short(error))
+                continue
             for format, suffix in (("onnx", "onnx"), ("openvino", "xml")):
                 row = _row(source.name, net, format, folder / f"open.{suffix}")
-                if row.problem and source.outputs:
+                if not row.shape and source.outputs:
                     cut = copy.copy(net)
                     cut.network = dataclasses.replace(net.network, outputs={n: n for n in source.outputs})
                     row = _row(source.name, cut, format, folder / f"open.{suffix}", ", ".join(source.outputs))
@@ -75,20 +98,30 @@ def rows(names: Sequence[str] = ()) -> Iterator[Row]:
 def _row(name: str, net: anylayer.api.Net, format: str, path: Path, end: str = "") -> Row:
     problem = ""
     (given, kind), *_ = net.inputs.items()
-    channels = kind.shape[1] if kind is not None else 3
-    for n, h, w in _SIZES:
+    if kind is None or len(kind.shape) != 4:
+        return Row(name, format, problem=f"input '{given}' has no height and width")
+    _, channels, *fixed = kind.shape
+    for n, h, w in (*_SIZES, ("N", *fixed)):
         shape = (n, channels, h, w)
         try:
             done = net.write(path, format, shapes={given: shape})
         except AnyLayerError as error:
-            problem = problem or str(error)
+            problem = problem or _short(error)
+            if isinstance(error, ConversionError):
+                break  # the sizes are open, but the values differ
             continue
         sizes = {tuple(c.sizes.items()) for c in done.checks if c.sizes is not None}
         worst = max(c.error / c.scale for c in done.checks)
         if not worst:
             return Row(name, format, problem="no value differs in the last digit, as if the outputs were constant")
-        return Row(name, format, str(shape).replace("'", ""), len(sizes), worst, end=end)
+        text = str(shape).replace("'", "")
+        return Row(name, format, text, len(sizes), worst, problem if h == fixed[0] else "", end)
     return Row(name, format, problem=problem)
+
+
+def _short(error: AnyLayerError) -> str:
+    """Return a message without the path of the file, and at most 300 characters."""
+    return re.sub(r"/\S*/", "", str(error))[:300]
 
 
 def main() -> None:
