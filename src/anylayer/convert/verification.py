@@ -134,7 +134,7 @@ class Verification:
     def _split(
         self, found: list[OutputCheck], inner: Callable[[], tuple[Written, Run]], given: Mapping[str, Array]
     ) -> list[OutputCheck]:
-        """Return the checks, in which outputs that differ after a discontinuous operator are compared in two parts.
+        """Return the checks. Outputs that differ after a discontinuous operator are compared in two parts.
 
         The values that these operators read must match those of the source. The outputs must match what the layers
         compute in NumPy from the values of the file.
