@@ -28,10 +28,7 @@ INTERP = PREFIX + (
     'layer { name: "big" type: "Interp" bottom: "x" top: "big" interp_param { height: 17 width: 15 } }\n'
     'layer { name: "norm" type: "Normalize" bottom: "big" top: "y" norm_param { across_spatial: false } }\n'
 )
-CONVOLUTION = PREFIX + (
-    'layer { name: "conv1" type: "Convolution" bottom: "x" top: "y" '
-    "convolution_param { num_output: 2 kernel_size: 3 } }\n"
-)
+PEAKS = PREFIX + 'layer { name: "peaks" type: "Peaks" bottom: "x" top: "y" }\n'
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -145,10 +142,20 @@ def test_index_outside_of_data_is_refused() -> None:
         program([x, at])
 
 
+class Peaks:
+    """Use an operator without loops."""
+
+    def __init__(self, params: Any, blobs: Any) -> None:
+        pass
+
+    def forward(self, inputs: Any) -> Any:
+        return [anylayer.ops.max_pool_with_indices(inputs[0], 2)[0]]
+
+
 def test_operator_without_loops_is_refused_with_its_layer(tmp_path: Path) -> None:
-    (tmp_path / "net.prototxt").write_text(CONVOLUTION)
-    with pytest.raises(EngineError, match=r"conv1: operator Conv .*cannot become loops.*Use engine 'onnxruntime'"):
-        anylayer.read(tmp_path / "net.prototxt").fill().compile("cpp")
+    (tmp_path / "net.prototxt").write_text(PEAKS)
+    with pytest.raises(EngineError, match=r"operator MaxPool .*cannot become loops.*Use engine 'onnxruntime'"):
+        anylayer.read(tmp_path / "net.prototxt", layers=[("Peaks", Peaks)]).compile("cpp")
 
 
 def test_missing_compiler_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -1,8 +1,8 @@
 """C++ code that is generated for the graph and compiled by the system's compiler: loops over fused elementwise
 operators, gathers, reductions and matrix products, without any library.
 
-It runs graphs whose operators all have loops (anylayer.loops). These include the operators of most custom layers,
-but not convolutions. The compiled library is kept in the user's cache folder: see kernels/cache.py.
+It runs graphs whose operators all have loops (anylayer.loops). These include the operators of most custom layers.
+The loops of convolutions are slow. The compiled library is kept in the user's cache folder: see kernels/cache.py.
 """
 
 from __future__ import annotations
@@ -141,7 +141,5 @@ def compile(graph: Graph, threads: int | None = None, precision: str = "float32"
 
 
 def suits(graphs: Sequence[Graph]) -> bool:
-    """Return False: compiling C++ takes seconds, and whole networks contain convolutions, which it does not
-    support.
-    """
+    """Return False: compiling C++ takes seconds, and the loops of convolutions are slow."""
     return False

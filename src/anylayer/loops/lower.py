@@ -8,7 +8,13 @@ from typing import Any
 from anylayer.errors import LayerError
 from anylayer.graph import Graph, Op, Value
 from anylayer.graph.expressions import constant, symbol
-from anylayer.loops import elementwise, movement, reductions, regions  # noqa: F401 (they register their operators)
+from anylayer.loops import (  # noqa: F401 (they register their operators)
+    elementwise,
+    movement,
+    reductions,
+    regions,
+    windows,
+)
 from anylayer.loops.composites import expanded
 from anylayer.loops.ir import DTYPES, Argument, Buffer, LoopProgram, sorts_of, stores_of, used_scalars
 from anylayer.loops.lowering import ELEMENTS, INLINED, NESTS, Lowering, Unsupported, sizes_of

@@ -150,6 +150,13 @@ NETS = {
     + layer("fc", "InnerProduct", "mine", "inner_product_param { num_output: 6 }"),
     "custom layers": layer("a", "Mine", "data") + layer("b", "Mine", "a", "mine_param { add: 2 }")
     + layer("s", "Softmax", "b") + layer("p", "Power", "s", "power_param { power: 2 shift: 1 }"),
+    "padded means": layer("a", "Convolution", "data", CONV)
+    + layer("p", "Pooling", "a", POOL % "pool: AVE kernel_size: 3 stride: 2 pad: 1")
+    + layer("n", "LRN", "p", "lrn_param { local_size: 5 alpha: 0.5 }") + layer("b", "Convolution", "n", CONV),
+    "parts for hardware": layer("a", "Convolution", "data", CONV)
+    + 'layer { name: "cut" type: "Slice" bottom: "a" top: "u" top: "v" slice_param { slice_point: 5 } }'
+    + layer("b", "Convolution", "u", CONV) + layer("c", "Mine", "v")
+    + layer("s", "Softmax", "b") + layer("d", "Convolution", "s", CONV),
     "general operators": layer("a", "Convolution", "data", CONV)
     + layer("n", "Normalize", "a", "norm_param { across_spatial: false }")
     + layer("p", "Permute", "n", "permute_param { order: 0 order: 2 order: 3 order: 1 }")
@@ -253,6 +260,22 @@ def test_other_networks_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="networks with one input, this one has 2"):
         generate(tmp_path, more + layer("sum", "Eltwise", "data d2"))
     assert not (tmp_path / "project").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (layer("big", "Mine", "data", "mine_param { add: 1e5 }") + layer("b", "Convolution", "big", CONV),
+         r"layer 'big' \(Mine\): 16-bit floats .* 65504, and this layer gives values up to .*inputs="),
+        (layer("a", "Convolution", "data", CONV) + layer("big", "Power", "a", "power_param { scale: 1e6 }"),
+         r"layer 'big' \(Power\): 16-bit floats hold at most 65504, and its weights go up to"),
+    ],
+)  # fmt: skip
+def test_numbers_that_16_bit_floats_cannot_hold_are_refused_by_name(
+    text: str, message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(LayerError, match=message):
+        generate(tmp_path, text)
 
 
 ULTRAFACE = Path(__file__).parents[4] / "shared" / "models" / "ultraface_RFB-320"

@@ -51,11 +51,11 @@ class Flat(Mine):
         return [inputs[0].reshape(-1)]
 
 
-class Convolved(Mine):
+class Pooled(Mine):
     """Use an operator without loops."""
 
     def forward(self, inputs: Any) -> Any:
-        return [anylayer.ops.conv(inputs[0], np.ones((1, 2, 1, 1), np.float32))]
+        return [anylayer.ops.max_pool_with_indices(inputs[0], 2)[0]]
 
 
 def examples(folder: Path) -> tuple[Net, dict[str, Array]]:
@@ -183,7 +183,7 @@ def test_project_has_its_files_and_readable_code(tmp_path: Path) -> None:
     ("cls", "rule"),
     [
         (Flat, "OpenCV has no arrays of rank 1; reshape it in the layer"),
-        (Convolved, "operator Conv at test_project.py:"),
+        (Pooled, "operator MaxPool at test_project.py:"),
     ],
 )
 def test_what_opencv_or_loops_lack_is_refused(cls: Any, rule: str, tmp_path: Path) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -371,25 +371,31 @@ class _PlanBuilder:
         hardware = {
             view.buffer for layer in plan.layers if not isinstance(layer.kind, Custom) for view in layer.inputs
         }
+        plan.layers[:] = [part for layer in plan.layers for part in _convertible(layer, hardware)]
         for layer in plan.layers:
             if isinstance(layer.kind, (Custom, Softmax)):
-                several = len(layer.outputs) > 1
                 for buffer in layer.outputs:
-                    buffer.half = buffer in hardware and not isinstance(layer.kind, Softmax)
-                    need(
-                        not (several and buffer.half),
-                        f"layer '{layer.names[0]}' has several outputs, one of which hardware reads",
-                    )
-                    need(
-                        not (isinstance(layer.kind, Softmax) and buffer in hardware),
-                        f"the hardware reads the softmax '{layer.names[0]}', whose result has 32-bit floats",
-                    )
+                    buffer.half = buffer in hardware
 
 
-def _part(ops: Sequence[Op], inputs: Sequence[Value], outputs: Sequence[Value]) -> Graph:
-    """Return a graph of some operators."""
+def _convertible(layer: DvLayer, hardware: Container[DeviceBuffer]) -> list[DvLayer]:
+    """Return the layers that take the place of one whose outputs hardware reads: softmax on the CPU, and a layer
+    per output, because the runtime converts one array per layer."""
+    kind = layer.kind
+    if any(b in hardware for b in layer.outputs):
+        if isinstance(kind, Softmax):
+            return [replace(layer, kind=Custom(_part(layer.ops, layer.ops[0].inputs, layer.ops[0].outputs)))]
+        if isinstance(kind, Custom) and kind.graph is not None and len(layer.outputs) > 1:
+            graph = kind.graph
+            parts = [replace(kind, graph=_part(graph.ops, graph.inputs, [v])) for v in graph.outputs]
+            return [replace(layer, kind=part, outputs=[b]) for part, b in zip(parts, layer.outputs)]
+    return [layer]
+
+
+def _part(ops: Sequence[Op], inputs: Sequence[Value | None], outputs: Sequence[Value]) -> Graph:
+    """Return a graph of those of some operators that the outputs depend on."""
     graph = Graph()
-    values = {v: graph.input(v.name, v.shape, v.dtype) for v in inputs}
+    values = {v: graph.input(v.name, v.shape, v.dtype) for v in inputs if v is not None}
     for op in ops:
         for v in op.inputs:
             if v is not None and v.const is not None and v not in values:
@@ -397,6 +403,7 @@ def _part(ops: Sequence[Op], inputs: Sequence[Value], outputs: Sequence[Value]) 
         made = graph.append_copy(op, [None if v is None else values[v] for v in op.inputs])
         values.update(zip(op.outputs, made))
     graph.outputs = [values[v] for v in outputs]
+    graph.drop_dead()
     return graph
 
 

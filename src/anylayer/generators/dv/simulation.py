@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from anylayer.errors import LayerError, at, wording
 from anylayer.generators import Expected, Sample
 from anylayer.generators.dv.plan import Convolution, DvLayer, DvPlan, FullyConnected
 from anylayer.graph import Op, Value
@@ -23,9 +24,9 @@ _WEIGHTS = {"Conv": (1, 2), "Gemm": (1, 2), "MatMul": (1,), "PRelu": (1,)}
 
 
 def rounded(x: Array) -> Array:
-    """Return an array with the precision of 16-bit floats."""
+    """Return an array of 32-bit floats with the precision of 16-bit floats; other arrays as they are."""
     with np.errstate(over="ignore"):
-        return x.astype(np.float16).astype(x.dtype) if x.dtype.kind == "f" else np.array(x)
+        return x.astype(np.float32).astype(np.float16).astype(np.float32) if x.dtype.kind == "f" else np.array(x)
 
 
 def simulated(plan: DvPlan, expected: Expected) -> Expected:
@@ -86,7 +87,19 @@ class _Simulation:
             for v, result in zip(op.outputs, results):
                 view = self.plan.views.get(v)
                 half = view is not None and view.buffer.half
-                values[v] = rounded(result) if half else np.asarray(result)
+                values[v] = self.rounded(op, result) if half else np.asarray(result)
+
+    def rounded(self, op: Op, result: Array) -> Array:
+        """Return what the hardware stores. Raises LayerError for numbers that 16-bit floats cannot hold."""
+        found = rounded(result)
+        if np.isinf(found).any() and np.isfinite(result).all():
+            with at(next((layer.place for layer in self.plan.layers if op in layer.ops), "")):
+                raise LayerError(
+                    "16-bit floats hold at most 65504, and this layer gives values up to "
+                    f"{np.abs(result).max():.3g} for the test's inputs; give inputs in the range of real ones: "
+                    + wording("inputs={...}", "-i")
+                )
+        return found
 
     def read(self, values: Mapping[Value, Array], v: Value | None, op: Op, i: int) -> Array | None:
         """Return an input of an operator: a value, or a constant rounded as the hardware stores it."""
@@ -103,6 +116,8 @@ class _Simulation:
             self.run(op.body.ops, values)
             return [values[v] if v.const is None else np.asarray(v.const) for v in op.body.outputs]
         layer, attributes = self.hardware.get(op), dict(op.attrs)
+        if layer is not None:  # sums in double precision round to the same 16-bit floats in any order
+            inputs = [None if x is None else x.astype(np.float64) if x.dtype.kind == "f" else x for x in inputs]
         if op.op == "LeakyRelu" and layer is not None:
             attributes["alpha"] = float(np.float16(attributes.get("alpha", 0.01)))
         names = ["" if x is None else f"x{i}" for i, x in enumerate(inputs)]
@@ -114,9 +129,9 @@ class _Simulation:
         return results
 
 
-def _factor(layer: DvLayer) -> np.float32:
+def _factor(layer: DvLayer) -> float:
     """Return the factor of the error in the hardware's average pooling, which multiplies by a rounded 16-bit
     float.
     """
     x, y = layer.kind.pool_size if isinstance(layer.kind, Convolution) else (1, 1)
-    return np.float32(np.float16(1 / (x * y))) * np.float32(x * y)
+    return float(np.float16(1 / (x * y))) * x * y

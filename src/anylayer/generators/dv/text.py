@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from anylayer.errors import at
 from anylayer.generators._names import comment
 from anylayer.generators.dv import priors
 from anylayer.generators.dv.callbacks import Callbacks
@@ -152,7 +153,8 @@ def _layer(i: int, layer: DvLayer, plan: DvPlan, name: str, callbacks: Callbacks
         fields += _convolution(kind, layer, offset)
     if isinstance(kind, FullyConnected):
         fields += _fully_connected(kind, layer, offset)
-    weights.append(packed(kind) if isinstance(kind, (Convolution, FullyConnected)) else b"")
+    with at(layer.place):
+        weights.append(packed(kind) if isinstance(kind, (Convolution, FullyConnected)) else b"")
     lines += [f"  {line}" for line in [*fields, *_fields(layer), *own]]
     if any(b.is_output for b in layer.outputs):
         number = sum(any(b.is_output for b in other.outputs) for other in plan.layers[:i])

@@ -9,17 +9,20 @@ from __future__ import annotations
 
 import numpy as np
 
+from anylayer.errors import need
 from anylayer.generators.dv.plan import ALIGN, Convolution, FullyConnected
 from anylayer.network import Array
 
 _BLOCK = 72
 _HALF = np.dtype(np.float16)
+LARGEST = 65520.0
+"""Numbers from here on are infinite as 16-bit floats."""
 
 
 def packed(kind: Convolution | FullyConnected) -> bytes:
     """Return the weights of a layer; b"" for one without weights."""
     if isinstance(kind, FullyConnected):
-        return b"".join(_padded(x.astype(_HALF).tobytes()) for x in (kind.weight, kind.bias))
+        return b"".join(_padded(_half(x).tobytes()) for x in (kind.weight, kind.bias))
     if kind.weight is None or kind.bias is None:
         return b""
     if kind.dilation == (1, 1):
@@ -34,6 +37,13 @@ def packed(kind: Convolution | FullyConnected) -> bytes:
     return b"".join(parts)
 
 
+def _half(values: Array) -> Array:
+    """Return weights as 16-bit floats. Raises LayerError for weights that these cannot hold."""
+    largest = np.abs(values).max(initial=0)
+    need(largest < LARGEST, f"16-bit floats hold at most 65504, and its weights go up to {largest:.3g}")
+    return values.astype(_HALF)
+
+
 def _padded(data: bytes) -> bytes:
     return data + bytes(-len(data) % ALIGN)
 
@@ -42,7 +52,7 @@ def _convolution(weight: Array, bias: Array, slopes: Array | None) -> bytes:
     """Return the weights of a convolution (M, C, ky, kx) without dilation."""
     outputs, channels, ky, kx = weight.shape
     size = max(kx, ky) | 1
-    square = np.pad(weight, ((0, 0), (0, 0), (size - ky, 0), (0, size - kx))).astype(_HALF)
+    square = _half(np.pad(weight, ((0, 0), (0, 0), (size - ky, 0), (0, size - kx))))
     places = _places(channels, size)
     per_output = (int(places.max()) // _BLOCK + 1) * _BLOCK
     parts = []
@@ -50,7 +60,7 @@ def _convolution(weight: Array, bias: Array, slopes: Array | None) -> bytes:
         some = square[first : first + 8]
         for head in (bias, slopes):
             if head is not None:
-                parts.append(np.pad(head[first : first + 8].astype(_HALF), (0, 8 - len(some))))
+                parts.append(np.pad(_half(head[first : first + 8]), (0, 8 - len(some))))
         blocks = np.zeros((len(some), per_output), _HALF)
         blocks[:, places.reshape(-1)] = some.reshape(len(some), -1)
         parts.append(_by_groups(blocks, size))

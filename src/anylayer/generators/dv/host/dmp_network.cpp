@@ -1,4 +1,5 @@
-// Computes the layers of a generated network on a PC: values are stored as 16-bit floats, sums are 32-bit floats.
+// Computes the layers of a generated network on a PC: values are stored as 16-bit floats, and summed in
+// double precision, so that the order of sums does not change the 16-bit results.
 #include "dmp_network.h"
 
 #include <algorithm>
@@ -10,10 +11,10 @@ namespace {
 
 struct Map {  // channels, rows, columns
   int w, h, c;
-  std::vector<float> values;
+  std::vector<double> values;
   Map(int width, int height, int channels) : w(width), h(height), c(channels), values(size_t(w) * h * c) {}
-  float& at(int x, int y, int z) { return values[(size_t(z) * h + y) * w + x]; }
-  float at(int x, int y, int z) const { return values[(size_t(z) * h + y) * w + x]; }
+  double& at(int x, int y, int z) { return values[(size_t(z) * h + y) * w + x]; }
+  double at(int x, int y, int z) const { return values[(size_t(z) * h + y) * w + x]; }
 };
 
 const uint16_t* halves(const uint8_t* memory, uint64_t offs) {
@@ -81,14 +82,14 @@ struct Weights {
 int low(uint32_t word) { return word & 0xff; }
 int high(uint32_t word) { return word >> 8 & 0xff; }
 
-float activated(float v, const dmp_dv_cmdraw_conv_v0_run& run, float slope) {
+double activated(double v, const dmp_dv_cmdraw_conv_v0_run& run, double slope) {
   switch (run.actfunc) {
     case 1: return std::tanh(v);
     case 2: return v < 0 ? v * half_to_float(run.actfunc_param) : v;
     case 3: return 1 / (1 + std::exp(-v));
     case 4: return v < 0 ? v * slope : v;
     case 5: return v < 0 ? std::exp(v) - 1 : v;
-    case 6: return std::min(std::max(v, 0.f), 6.f);
+    case 6: return std::min(std::max(v, 0.0), 6.0);
     default: return v;
   }
 }
@@ -116,7 +117,7 @@ Map convolved(const Map& in, const dmp_dv_cmdraw_conv_v0_run& run, const uint8_t
         for (int i = 0; i < kx; ++i) {
           Weights here = packed;
           if (dilated) here.data += tap * (size_t(j) * kx + i);
-          const float weight = dilated ? here.at(m, c, 0, 0) : here.at(m, c, j + side - ky, i);
+          const double weight = dilated ? here.at(m, c, 0, 0) : here.at(m, c, j + side - ky, i);
           if (weight == 0) continue;
           for (int y = 0; y < h; ++y) {
             const int from = y * sy - top + j * dy;
@@ -152,7 +153,7 @@ Map pooled(const Map& in, const dmp_dv_cmdraw_conv_v0_run& run) {
   for (int c = 0; c < out.c; ++c)
     for (int y = 0; y < out.h; ++y)
       for (int x = 0; x < out.w; ++x) {
-        float found = average ? 0 : -std::numeric_limits<float>::infinity();
+        double found = average ? 0 : -std::numeric_limits<double>::infinity();
         for (int j = std::max(0, y * sy - top); j < std::min(in.h, y * sy - top + ky); ++j)
           for (int i = std::max(0, x * sx - left); i < std::min(in.w, x * sx - left + kx); ++i)
             found = average ? found + in.at(i, j, c) : std::max(found, in.at(i, j, c));
@@ -254,10 +255,10 @@ void CDMP_Network::run_fc(const fpga_layer& layer) {
   const uint16_t* bias = weights + (size_t(conf.input_size) * conf.output_size + 7) / 8 * 8;
   uint16_t* out = reinterpret_cast<uint16_t*>(io_ptr_ + conf.output_buf.offs);
   for (int m = 0; m < conf.output_size; ++m) {
-    float sum = half_to_float(bias[m]);
+    double sum = half_to_float(bias[m]);
     for (int i = 0; i < conf.input_size; ++i)
-      sum += half_to_float(weights[size_t(m) * conf.input_size + i]) * half_to_float(in[i]);
-    if (conf.actfunc == 1) sum = std::max(sum, 0.f);
+      sum += double(half_to_float(weights[size_t(m) * conf.input_size + i])) * half_to_float(in[i]);
+    if (conf.actfunc == 1) sum = std::max(sum, 0.0);
     if (conf.actfunc == 2) sum = std::tanh(sum);
     if (conf.actfunc == 3) sum = sum < 0 ? sum * half_to_float(conf.actfunc_param) : sum;
     if (conf.actfunc == 4) sum = 1 / (1 + std::exp(-sum));
