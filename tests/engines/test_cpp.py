@@ -149,7 +149,7 @@ class Peaks:
         pass
 
     def forward(self, inputs: Any) -> Any:
-        return [anylayer.ops.max_pool_with_indices(inputs[0], 2)[0]]
+        return [anylayer.ops.max_pool_with_indices(inputs[0], 2)[1].astype(np.float32)]
 
 
 def test_operator_without_loops_is_refused_with_its_layer(tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ class Pooled(Mine):
     """Use an operator without loops."""
 
     def forward(self, inputs: Any) -> Any:
-        return [anylayer.ops.max_pool_with_indices(inputs[0], 2)[0]]
+        return [anylayer.ops.max_pool_with_indices(inputs[0], 2)[1].astype(np.float32)]
 
 
 def examples(folder: Path) -> tuple[Net, dict[str, Array]]:
