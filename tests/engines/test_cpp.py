@@ -28,7 +28,7 @@ INTERP = PREFIX + (
     'layer { name: "big" type: "Interp" bottom: "x" top: "big" interp_param { height: 17 width: 15 } }\n'
     'layer { name: "norm" type: "Normalize" bottom: "big" top: "y" norm_param { across_spatial: false } }\n'
 )
-PEAKS = PREFIX + 'layer { name: "peaks" type: "Peaks" bottom: "x" top: "y" }\n'
+RECURRENT = PREFIX + 'layer { name: "steps" type: "Recurrent" bottom: "x" top: "y" }\n'
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -142,20 +142,21 @@ def test_index_outside_of_data_is_refused() -> None:
         program([x, at])
 
 
-class Peaks:
+class Recurrent:
     """Use an operator without loops."""
 
     def __init__(self, params: Any, blobs: Any) -> None:
         pass
 
     def forward(self, inputs: Any) -> Any:
-        return [anylayer.ops.max_pool_with_indices(inputs[0], 2)[1].astype(np.float32)]
+        w, r = (np.ones((1, 4, n), np.float32) for n in (inputs[0].shape[-1], 1))
+        return [anylayer.ops.lstm(inputs[0][0], w, r, hidden_size=1)[0]]
 
 
 def test_operator_without_loops_is_refused_with_its_layer(tmp_path: Path) -> None:
-    (tmp_path / "net.prototxt").write_text(PEAKS)
-    with pytest.raises(EngineError, match=r"operator MaxPool .*cannot become loops.*Use engine 'onnxruntime'"):
-        anylayer.read(tmp_path / "net.prototxt", layers=[("Peaks", Peaks)]).compile("cpp")
+    (tmp_path / "net.prototxt").write_text(RECURRENT)
+    with pytest.raises(EngineError, match=r"operator LSTM .*cannot become loops.*Use engine 'onnxruntime'"):
+        anylayer.read(tmp_path / "net.prototxt", layers=[("Recurrent", Recurrent)]).compile("cpp")
 
 
 def test_missing_compiler_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

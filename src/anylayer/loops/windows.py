@@ -81,7 +81,7 @@ def _product(op: Op, cells: Any, weight: Any, bias: Any) -> Any:
 @composite("ConvTranspose")
 def _conv_transpose(op: Op, x: Any, weight: Any, bias: Any = None) -> Any:
     """Compute a transposed convolution as a convolution with the mirrored kernel: element o reads the input at
-    (o + begin - i * dilation) / stride for each i of the kernel where this is a whole number."""
+    (o + begin - i * dilation) / stride for each i of the kernel where this is an integer."""
     window, group, shape = _window(op), int(op.attrs.get("group", 1)), op.outputs[0].shape
     n = len(window.kernel)
     for a, (k, s, d, begin) in enumerate(zip(window.kernel, window.strides, window.dilations, window.begins)):

@@ -51,11 +51,12 @@ class Flat(Mine):
         return [inputs[0].reshape(-1)]
 
 
-class Pooled(Mine):
+class Recurrent(Mine):
     """Use an operator without loops."""
 
     def forward(self, inputs: Any) -> Any:
-        return [anylayer.ops.max_pool_with_indices(inputs[0], 2)[1].astype(np.float32)]
+        w, r = (np.ones((1, 4, n), np.float32) for n in (inputs[0].shape[-1], 1))
+        return [anylayer.ops.lstm(inputs[0][0], w, r, hidden_size=1)[0]]
 
 
 def examples(folder: Path) -> tuple[Net, dict[str, Array]]:
@@ -183,7 +184,7 @@ def test_project_has_its_files_and_readable_code(tmp_path: Path) -> None:
     ("cls", "rule"),
     [
         (Flat, "OpenCV has no arrays of rank 1; reshape it in the layer"),
-        (Pooled, "operator MaxPool at test_project.py:"),
+        (Recurrent, "operator LSTM at test_project.py:"),
     ],
 )
 def test_what_opencv_or_loops_lack_is_refused(cls: Any, rule: str, tmp_path: Path) -> None:
