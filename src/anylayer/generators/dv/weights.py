@@ -39,7 +39,7 @@ def packed(kind: Convolution | FullyConnected) -> bytes:
 
 def _half(values: Array) -> Array:
     """Return weights as 16-bit floats. Raises LayerError for weights that these cannot hold."""
-    largest = np.abs(values).max(initial=0)
+    largest = float(np.abs(values).max(initial=0))
     need(largest < LARGEST, f"16-bit floats hold at most 65504, and its weights go up to {largest:.3g}")
     return values.astype(_HALF)
 
