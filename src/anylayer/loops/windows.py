@@ -60,7 +60,7 @@ def _average_pool(op: Op, x: Any) -> Any:
 @composite("GlobalAveragePool", "GlobalMaxPool")
 def _global_pool(op: Op, x: Any) -> Any:
     axes = tuple(range(2, len(x.shape)))
-    return x.mean(axis=axes, keepdims=True) if "Average" in op.op else x.max(axis=axes, keepdims=True)
+    return (x.max if op.op == "GlobalMaxPool" else x.mean)(axis=axes, keepdims=True)
 
 
 @composite("Conv")
