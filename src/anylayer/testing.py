@@ -59,12 +59,12 @@ def check_function(
     want = [np.asarray(w) for w in as_list([x.copy() for x in inputs])]
     graph = trace(as_list, [TensorType.of(x.shape, x.dtype) for x in inputs])
     if len(graph.outputs) != len(want):
-        raise AssertionError(f"traced {len(graph.outputs)} outputs, NumPy gives {len(want)}")
+        raise AssertionError(f"traced {len(graph.outputs)} outputs, NumPy returns {len(want)}")
     for value, array in zip(graph.outputs, want):
         if all(isinstance(d, int) for d in value.shape) and value.shape != array.shape:
-            raise AssertionError(f"traced shape {value.shape}, NumPy gives {array.shape}")
+            raise AssertionError(f"traced shape {value.shape}, NumPy returns {array.shape}")
         if value.dtype != array.dtype:
-            raise AssertionError(f"traced dtype {value.dtype}, NumPy gives {array.dtype}")
+            raise AssertionError(f"traced dtype {value.dtype}, NumPy returns {array.dtype}")
     for engine in engines:
         got = run_graph(graph, inputs, engine)
         for i, (g, w) in enumerate(zip(got, want)):

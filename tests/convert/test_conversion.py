@@ -80,7 +80,7 @@ def test_compare_uses_the_largest_value_as_scale() -> None:
     assert str(check) == "off by 1e-05 of 4"
     assert not compare("y", want, want + np.float32(1e-3), 1e-5).ok
     other = compare("y", want, want[:2], 1e-5)
-    assert (other.ok, str(other)) == (False, "shape (2,), the source gives (3,)")
+    assert (other.ok, str(other)) == (False, "shape (2,), the source's is (3,)")
 
 
 def test_compare_requires_equal_values_that_are_not_finite() -> None:
@@ -277,7 +277,7 @@ def test_engine_opens_a_file_as_a_function(engine: str, tmp_path: Path) -> None:
     run = load_engine(engine).open_file(tmp_path / "n.onnx")
     x, k = np.ones((1, 4, 5, 3), np.float32), np.arange(3, dtype=np.float32)
     np.testing.assert_array_equal(run({"x": x, "k": k})["b"], 2 * x + k)
-    with pytest.raises(EngineError, match=f"n.onnx: engine '{engine}' stops: "):
+    with pytest.raises(EngineError, match=f"n.onnx: engine '{engine}' failed: "):
         run({"x": x[:, :1], "k": k})
 
 

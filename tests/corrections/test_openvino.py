@@ -253,7 +253,7 @@ def test_output_of_a_wrong_shape_is_refused() -> None:
     size = Dim("n", 4)
     need_shapes("openvino", [np.zeros((3, 2))], [(size, 2)])
     with pytest.raises(
-        EngineError, match=r"engine 'openvino' gives output 0 with shape \(1, 1, 1\), expected \(1, 1\)"
+        EngineError, match=r"engine 'openvino' returned output 0 with shape \(1, 1, 1\), expected \(1, 1\)"
     ):
         need_shapes("openvino", [np.zeros((1, 1, 1))], [(1, 1)])
     for wrong in ((5, 2), (3, 1), (3,)):

@@ -138,7 +138,7 @@ def test_outputs_are_written_to_the_callers_arrays() -> None:
 def test_index_outside_of_data_is_refused() -> None:
     x, at = noise(4, 3), np.array([1, 7])
     program = load_engine("cpp").compile(traced(lambda v, i: np.take(v, i, 0), x, at))
-    with pytest.raises(EngineError, match="engine 'cpp' stops: an index that is read from data lies outside"):
+    with pytest.raises(EngineError, match="engine 'cpp' failed: an index that is read from data lies outside"):
         program([x, at])
 
 

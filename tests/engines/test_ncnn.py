@@ -552,7 +552,7 @@ class Doctored:
 
         def run(inputs: Any, out: Any = None) -> Any:
             if self.factor is None:
-                raise EngineError("engine 'ncnn' gives status -100 for output 0")
+                raise EngineError("engine 'ncnn' failed with status -100 for output 0")
             return [y * np.float32(self.factor) for y in program(inputs, out)]
 
         return run
@@ -569,7 +569,7 @@ def test_auto_skips_inaccurate_or_failing_ncnn(
         model = net.compile(engine="auto")
     else:
         with pytest.warns(
-            UserWarning, match=r"engine 'ncnn' is left out: output 'p1' is off by .*, compared with NumPy"
+            UserWarning, match=r"engine 'ncnn' is not used: output 'p1' is off by .*, compared with NumPy"
         ):
             model = net.compile(engine="auto")
     assert ("ncnn" in model.timings) == kept

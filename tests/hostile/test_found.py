@@ -41,7 +41,7 @@ REFUSED = {
     "a pooling of nothing": (
         input_(1, 2, 11, 0) + layer("Pooling", "pooling_param { pool: AVE kernel_size: 5 stride: 3 pad: 2 }"),
         "EngineError",
-        "engine 'onnxruntime' stops: ",
+        "engine 'onnxruntime' failed: ",
     ),
 }
 

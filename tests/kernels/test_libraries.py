@@ -69,7 +69,7 @@ def test_a_file_that_is_no_library_is_refused(tmp_path: Path, probe: Path) -> No
     refused(tmp_path / "gone.so", "there is no such library")
     path = tmp_path / "x.so"
     path.write_text("layer { }")
-    refused(path, "is not an ELF file, so it is no shared library of Linux")
+    refused(path, "is not an ELF file, so it is not a shared library of Linux")
     path = tmp_path / "x.dylib"
     for start in (b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe"):
         path.write_bytes(start + bytes(100))
@@ -85,7 +85,7 @@ def test_a_file_that_is_no_library_is_refused(tmp_path: Path, probe: Path) -> No
         path.write_bytes(whole[:18] + struct.pack("<H", machine) + whole[20:])
         refused(path, f"is built for {name}, this Python for .*. Build it for this machine")
     path.write_bytes(whole[:16] + struct.pack("<H", 1) + whole[18:])
-    refused(path, "is an ELF file, but no shared library. Link it with -shared")
+    refused(path, "is an ELF file, but not a shared library. Link it with -shared")
     for length in (100, 5000, len(whole) // 2):
         path.write_bytes(whole[:length])
         refused(path, "is cut off")
@@ -148,7 +148,7 @@ def test_a_layer_in_c_fails_with_its_status(tmp_path: Path, table: Callable[...,
     ):
         out(net_of(tmp_path, "One", "", path))
     path = table(returned(1), TYPE.replace("SHAPES", "(to->output_count = 1, 0)"))
-    with pytest.raises(LayerError, match="getMemoryShapes gives a number of shapes and no shapes"):
+    with pytest.raises(LayerError, match="getMemoryShapes returns a number of shapes, but no shapes"):
         net_of(tmp_path, "One", "", path).compile("onnxruntime")
 
 
@@ -182,12 +182,12 @@ def test_an_exception_in_a_thread_becomes_an_error_of_the_layer(tmp_path: Path, 
 @pytest.mark.parametrize(
     ("params", "rule"),
     [
-        ("shape: 1 shape: -2", r"getMemoryShapes gives \(1, -2\) for output 0, a size cannot be negative"),
-        ("shape: [0, 3]", r"getMemoryShapes gives \(0, 3\) for output 0, which has no elements"),
+        ("shape: 1 shape: -2", r"getMemoryShapes returns \(1, -2\) for output 0, a size cannot be negative"),
+        ("shape: [0, 3]", r"getMemoryShapes returns \(0, 3\) for output 0, which has no elements"),
         ("shape: [99999, 99999, 99]", "for output 0, which is too large"),
         (f"shape: {[1] * 33}", "output 0 has 33 axes, 0 to 32 are possible"),
-        ("shape: [1, 2] count: 3", "getMemoryShapes gives 3 shapes, the node has 1 outputs"),
-        ("shape: [1, 2] count: 0", "getMemoryShapes gives 0 shapes, the node has 1 outputs"),
+        ("shape: [1, 2] count: 3", "getMemoryShapes returns 3 shapes, the node has 1 outputs"),
+        ("shape: [1, 2] count: 0", "getMemoryShapes returns 0 shapes, the node has 1 outputs"),
     ],
 )
 def test_shapes_that_cannot_be_are_refused(tmp_path: Path, probe: Path, params: str, rule: str) -> None:
@@ -203,9 +203,7 @@ def test_other_shapes_than_those_of_the_numpy_class_are_refused(tmp_path: Path, 
             return [inputs[0] * 1]
 
     net = net_of(tmp_path, "Declares", "declares_param { shape: [1, 24] }", probe, 1, ("Declares", Same))
-    with pytest.raises(
-        LayerError, match=r"libprobe.so: output 0 is float32\[1, 24\], the NumPy class of the type in"
-    ):
+    with pytest.raises(LayerError, match=r"libprobe.so: output 0 is float32\[1, 24\], its NumPy class in"):
         net.compile("onnxruntime")
 
 

@@ -157,10 +157,10 @@ def test_class_with_opencvs_contract_is_called() -> None:
     ("forward", "shapes", "text"),
     [
         (lambda self, i: i[0], None, "forward must return a list of arrays, got ndarray"),
-        (lambda self, i: [i[0], i[0]], None, "forward gives 2 outputs, the node has 1"),
+        (lambda self, i: [i[0], i[0]], None, "forward returns 2 outputs, the node has 1"),
         (lambda self, i: [3], None, "output 0 of forward is a int, not an array"),
         (lambda self, i: i, lambda self, i: [1, 6], "getMemoryShapes must return a list of shapes, got [1, 6]"),
-        (lambda self, i: i, lambda self, i: [], "getMemoryShapes gives 0 shapes, the node has 1 outputs"),
+        (lambda self, i: i, lambda self, i: [], "getMemoryShapes returns 0 shapes, the node has 1 outputs"),
         (
             lambda self, i: i,
             lambda self, i: [[2, 6]],

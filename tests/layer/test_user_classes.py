@@ -73,7 +73,7 @@ def test_getmemoryshapes_may_return_any_integers(tmp_path: Path, shapes: Any) ->
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_impossible_sizes_are_refused(tmp_path: Path, engine: str) -> None:
-    with pytest.raises(LayerError, match=r"getMemoryShapes gives \(1, -3, 4, 4\), a size cannot be negative"):
+    with pytest.raises(LayerError, match=r"getMemoryShapes returns \(1, -3, 4, 4\), a size cannot be negative"):
         run(tmp_path, made(getMemoryShapes=lambda self, inputs: [[1, -3, 4, 4]]), engine)
     with pytest.raises(
         AnyLayerError, match=r"output 0 has shape \(1, 3, 4, 4\), getMemoryShapes declares \(10{30},"
@@ -93,7 +93,7 @@ OUTPUTS = [
     ([X.astype(object)], "output 0 of forward is an array of object."),
     ([np.array(["a"])], "output 0 of forward is an array of <U1."),
     ([np.ma.masked_equal(X, 1)], "output 0 of forward is a masked array."),
-    ([X, X], "forward gives 2 outputs, the node has 1"),
+    ([X, X], "forward returns 2 outputs, the node has 1"),
     (iter([X]), "forward must return a list of arrays, got list_iterator"),
 ]
 

@@ -318,13 +318,13 @@ def test_array_with_channels_at_the_other_end_gets_a_warning(net: Any) -> None:
 def test_error_of_an_engine_names_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Stopping:
         def __call__(self, inputs: Any, out: Any) -> Any:
-            raise EngineError("engine 'x' stops: no")
+            raise EngineError("engine 'x' failed: no")
 
     (tmp_path / "net.prototxt").write_text(SMALL + layer("ReLU"))
     net = anylayer.read(tmp_path / "net.prototxt")
     engine = SimpleNamespace(compile=lambda *_: Stopping())
     monkeypatch.setattr("anylayer.runtime.run.load_engine", lambda name: engine)
-    with pytest.raises(EngineError, match=r"^.*net\.prototxt: engine 'x' stops: no$"):
+    with pytest.raises(EngineError, match=r"^.*net\.prototxt: engine 'x' failed: no$"):
         net.compile("onnxruntime")(np.zeros((1, 3, 8, 8), np.float32))
 
     def refusing(*_: Any) -> Any:

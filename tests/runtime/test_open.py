@@ -149,7 +149,7 @@ def test_size_that_the_engine_refuses_runs_on_a_program_of_its_own(
     model = net.compile("onnxruntime", shapes={"data": (1, 2, "H", "W")})
 
     def stopping(*_: Any) -> Any:
-        raise EngineError("engine 'onnxruntime' stops")
+        raise EngineError("engine 'onnxruntime' failed")
 
     monkeypatch.setattr(model._open.runner, "_whole", stopping)
     compiled = counted(model, monkeypatch)

@@ -157,7 +157,7 @@ def test_error_of_one_engine_leads_to_a_single_engine(
     program = type(load_engine("openvino").compile(only_graph(model.plan)))
 
     def stops(*arguments: Any) -> Any:
-        raise EngineError("engine 'openvino' stops")
+        raise EngineError("engine 'openvino' failed")
 
     monkeypatch.setattr(program, "__call__", stops)
     assert np.abs(model(X)["found"] - net.compile("numpy")(X)["found"]).max() < 1e-5

@@ -170,8 +170,8 @@ def need_compilable(graph: Graph, engine: str, limit: int) -> None:
     count = len(graph.ops)
     need(
         count <= limit,
-        f"engine '{engine}' gets no graphs of more than {limit} operators, because it would compile them for "
-        f"minutes; this one has {count}",
+        f"engine '{engine}' is not used for graphs of more than {limit} operators, because it would compile them "
+        f"for minutes; this one has {count}",
         EngineError,
     )
 

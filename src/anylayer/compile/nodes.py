@@ -352,7 +352,7 @@ def _take_kernel(traced: TracedNode, network: Network) -> None:
     for i, (kind, wanted) in enumerate(zip(native.outputs, traced.outputs)):
         if wanted is not None and kind != wanted:
             raise native.error(
-                f"output {i} is {kind}, the NumPy class of the type in {bound.definition.origin} gives {wanted}. "
+                f"output {i} is {kind}, its NumPy class in {bound.definition.origin} returns {wanted}. "
                 "Correct the library, or give your own NumPy class beside it"
             )
     traced.kernel = native

@@ -336,7 +336,7 @@ def compare(name: str, want: Array, got: Array, tolerance: float, *, rms: bool =
     """
     scale = rms_scale(want) if rms else scale_of(want)
     if want.shape != got.shape:
-        note = f"shape {got.shape}, the source gives {want.shape}"
+        note = f"shape {got.shape}, the source's is {want.shape}"
         return OutputCheck(name, math.inf, scale, tolerance, False, note)
     error = rms_error(got, want) if rms else largest_error(got, want)
     finite = want[np.isfinite(want)] if want.dtype.kind == "f" else want.ravel()[:0]

@@ -73,7 +73,7 @@ class CudaProgram:
             ) from error
         if PROVIDER not in self._session.get_providers():  # it goes on without it
             raise EngineError(
-                f"engine 'onnxruntime' cannot use device 'cuda:{number}'. nvidia-smi shows whether there is one, "
+                f"engine 'onnxruntime' cannot use device 'cuda:{number}'. Run nvidia-smi to check the GPU "
                 "and its driver; CUDA and cuDNN come with onnxruntime-gpu[cuda,cudnn]"
             )
         _warn_of_cpu(self._session)
@@ -93,7 +93,7 @@ class CudaProgram:
             with self._lock:
                 results = self._run(inputs)
         except Exception as error:
-            raise EngineError(f"engine 'onnxruntime' stops: {error}") from error
+            raise EngineError(f"engine 'onnxruntime' failed: {error}") from error
         need_shapes("onnxruntime", results, self._shapes)
         for i, buffer in enumerate(out or ()):
             if buffer is not None and i not in self._kept:

@@ -25,8 +25,8 @@ def need_shapes(engine: str, results: Sequence[Array], expected: OutputShapes) -
     for i, shape in enumerate(expected):
         if results[i].shape != shape and not _fits(results[i].shape, shape):
             raise EngineError(
-                f"engine '{engine}' gives output {i} with shape {results[i].shape}, expected {shape}. This is a "
-                "fault of the engine; use another one"
+                f"engine '{engine}' returned output {i} with shape {results[i].shape}, expected {shape}. This is "
+                "a fault of the engine; use another one"
             )
 
 

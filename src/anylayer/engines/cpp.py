@@ -72,7 +72,7 @@ class CppProgram:
             what = (
                 "an index that is read from data lies outside its axis" if status == 1 else "memory is exhausted"
             )
-            raise EngineError(f"engine 'cpp' stops: {what}")
+            raise EngineError(f"engine 'cpp' failed: {what}")
         if out is None:
             return targets
         results = []

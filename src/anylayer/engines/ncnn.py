@@ -133,7 +133,7 @@ class NcnnProgram:
         for i, (name, shape) in enumerate(self._outputs):
             status, mat = extractor.extract(name)
             if status:
-                raise EngineError(f"engine 'ncnn' gives status {status} for output {i}")
+                raise EngineError(f"engine 'ncnn' failed with status {status} for output {i}")
             buffer = out[i] if out is not None else None
             if buffer is None:
                 buffer = np.empty(shape, np.float32)

@@ -210,7 +210,7 @@ class OnnxRuntimeProgram:
                 results = self._session.run(self._outputs, dict(zip(self._inputs, inputs)))
         except Exception as error:
             raise self._errors.named_in(str(error)) or EngineError(
-                f"engine 'onnxruntime' stops: {error}"
+                f"engine 'onnxruntime' failed: {error}"
             ) from error
         need_shapes("onnxruntime", results, self._shapes)
         return results
@@ -349,7 +349,7 @@ def open_file(path: Path, values: Collection[str] = ()) -> Callable[[Mapping[str
         try:
             return dict(zip(names, session.run(names, dict(inputs))))
         except Exception as error:
-            raise EngineError(f"engine 'onnxruntime' stops: {error}", path.name) from error
+            raise EngineError(f"engine 'onnxruntime' failed: {error}", path.name) from error
 
     return run
 

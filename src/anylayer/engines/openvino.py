@@ -131,7 +131,7 @@ class OpenVinoProgram:
         for value, place in zip(graph.inputs, self._places):
             need(
                 place is not None or value not in read,
-                f"engine 'openvino' loses input '{value.name}' of the graph",
+                f"engine 'openvino' has removed input '{value.name}' of the graph",
                 EngineError,
             )
         self._local = threading.local()
@@ -176,7 +176,7 @@ class OpenVinoProgram:
         except Exception as error:
             if self._compile is not None:
                 self._local, self._model = threading.local(), None
-            raise errors.since(before) or EngineError(f"engine 'openvino' stops: {error}") from error
+            raise errors.since(before) or EngineError(f"engine 'openvino' failed: {error}") from error
         failed = errors.since(before)
         if failed is not None:
             raise failed
@@ -209,7 +209,7 @@ class OpenVinoProgram:
         """Raise EngineError where a check in the graph has failed. `flags` has one boolean per check."""
         if flags.any():
             found = self._checks[int(flags.argmax())]
-            raise EngineError(f"engine 'openvino' stops: {found}. Use engine 'onnxruntime', or 'numpy'")
+            raise EngineError(f"engine 'openvino' failed: {found}. Use engine 'onnxruntime', or 'numpy'")
 
 
 class _Request:
@@ -442,7 +442,7 @@ def open_file(path: Path, values: Collection[str] = ()) -> Callable[[Mapping[str
         try:
             results = infer(model.create_infer_request(), feed)
         except Exception as error:
-            raise EngineError(f"engine 'openvino' stops: {error}", path.name) from error
+            raise EngineError(f"engine 'openvino' failed: {error}", path.name) from error
         return {name: np.array(results[i]) for i, port in enumerate(model.outputs) for name in port.get_names()}
 
     return run

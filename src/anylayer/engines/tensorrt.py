@@ -50,8 +50,8 @@ class TensorRtProgram:
             self._context = self._engine.create_execution_context()
         except EngineError as error:
             raise EngineError(
-                f"engine 'tensorrt' cannot use device 'cuda:{number}': {error}. nvidia-smi shows whether there is "
-                "one, and its driver"
+                f"engine 'tensorrt' cannot use device 'cuda:{number}': {error}. Run nvidia-smi to check the "
+                "GPU and its driver"
             ) from None
         for name, kind, address in zip(names, types, self._buffers.addresses):
             found = self._engine.get_tensor_dtype(name)
@@ -73,7 +73,7 @@ class TensorRtProgram:
             for i, array in enumerate(results, len(held)):
                 self._buffers.read(i, array)
             self._buffers.wait()
-        need(done, "engine 'tensorrt' stops", EngineError)
+        need(done, "engine 'tensorrt' failed", EngineError)
         return results
 
 
@@ -113,7 +113,7 @@ def _built(model: bytes, trt: Any) -> Any:
         plan = builder.build_serialized_network(network, config) if parsed else None
         engine = trt.Runtime(log).deserialize_cuda_engine(plan) if plan is not None else None
     except Exception as error:
-        raise EngineError(f"TensorRT says: {' '.join([*messages, str(error)])}") from error
+        raise EngineError(f"TensorRT reports: {' '.join([*messages, str(error)])}") from error
     return given(engine, f"TensorRT refuses the graph: {' '.join(messages)}", EngineError)
 
 

@@ -102,11 +102,11 @@ class Operators:
         if t.body is None:
             return self._inlined(graph, t)
         values = [self._values[name] for name in t.node.inputs]
-        need(None not in values, "an optional input is left out, which an operator in C++ cannot be given")
+        need(None not in values, "an optional input is absent, which operators in C++ do not support")
         for kind in (*t.inputs, *t.outputs):
             if kind is not None and self._dtypes:
                 known = kind.dtype.name in self._dtypes
-                need(known, f"an array is {kind.dtype}; operators take and give {' and '.join(self._dtypes)}")
+                need(known, f"an array is {kind.dtype}; operators support only {' and '.join(self._dtypes)}")
         kernel, params = self._kernel(t)
         values += [graph.constant(t.node.blobs[i], trusted=True) for i in kernel.code.blobs]
         types = [(kind.shape, kind.dtype) for kind in t.outputs if kind is not None]

@@ -35,7 +35,7 @@ def compiler(named: str | None = None) -> list[str]:
     found = next((name for name in COMPILERS if shutil.which(name)), None)
     need(
         found,
-        f"there is no C++ compiler ({', '.join(COMPILERS)}). On Debian: apt-get install g++. Another one is named "
+        f"there is no C++ compiler ({', '.join(COMPILERS)}). On Debian: apt-get install g++. Choose another one "
         "with " + wording("compiler='...'", "--compiler") + " or the environment variable CXX",
         InputError,
     )

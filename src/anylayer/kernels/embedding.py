@@ -86,7 +86,7 @@ class EmbeddedLibrary:
         try:
             if text is not None:
                 raise self._program.error(
-                    text.decode("utf-8", "replace") or "forward gives an error and no message"
+                    text.decode("utf-8", "replace") or "forward returns an error without a message"
                 )
             self._program(_arrays(inputs, self._inputs), _arrays(outputs, self._outputs))
             self._struct.direct = self._program.direct

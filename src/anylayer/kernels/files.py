@@ -100,7 +100,7 @@ def _need_same_system(head: bytes, path: Path) -> None:
     wanted = next(name for name, its in _FORMATS.values() if its == system)
     found = next((kind for start, kind in _FORMATS.items() if head.startswith(start)), None)
     if found is None:
-        raise FileError(f"is not {wanted} file, so it is no shared library of {system}", str(path))
+        raise FileError(f"is not {wanted} file, so it is not a shared library of {system}", str(path))
     rule = f"is {found[0]} file, a library of {found[1]}, and this machine runs {system}"
     _need(found[1] == system, path, f"{rule}. Build it for this machine")
 
@@ -113,7 +113,7 @@ def _need_same_machine(head: bytes, path: Path) -> None:
         not here or there == here, path, f"is built for {there}, this Python for {here}. Build it for this machine"
     )
     kind = struct.unpack_from(("<" if head[5] == 1 else ">") + "H", head, 16)[0]
-    _need(kind == _SHARED, path, "is an ELF file, but no shared library. Link it with -shared")
+    _need(kind == _SHARED, path, "is an ELF file, but not a shared library. Link it with -shared")
 
 
 def _architecture(head: bytes) -> str:

@@ -112,7 +112,7 @@ class NativeLayer:
         given = self._try(node_of, self._arena, self.node, self.types)
         self.call("create", ctypes.addressof(given), ctypes.addressof(made))
         if not made.value:
-            raise self.error("create gives no instance and no message")
+            raise self.error("create returned neither an instance nor a message")
         weakref.finalize(self, self.kernel.functions.destroy, made.value)
         return made.value
 
@@ -162,7 +162,7 @@ class NativeLayer:
         self.call("shapes", self.handle, at, len(given), count, ctypes.addressof(made))
         need(
             made.output_count == count,
-            f"getMemoryShapes gives {made.output_count} shapes, the node has {count} outputs",
+            f"getMemoryShapes returns {made.output_count} shapes, the node has {count} outputs",
         )
         need(
             made.internal_count <= _MAX_INTERNALS,
@@ -173,7 +173,7 @@ class NativeLayer:
         internals = [_shape_of(at, f"internal array {i}") for i, at in enumerate(inside)]
         if all(math.prod(t.shape) for t in self.types if t != ABSENT):
             for i, shape in enumerate(outputs):
-                need(math.prod(shape), f"getMemoryShapes gives {shape} for output {i}, which has no elements")
+                need(math.prod(shape), f"getMemoryShapes returns {shape} for output {i}, which has no elements")
         return outputs, internals
 
     def _check_in_place(self) -> None:
@@ -230,17 +230,17 @@ def _addresses(at: int | None, count: int) -> list[int]:
     """Return the pointers of an array of pointers."""
     if not count:
         return []
-    need(at, "getMemoryShapes gives a number of shapes and no shapes")
+    need(at, "getMemoryShapes returns a number of shapes, but no shapes")
     return [a or 0 for a in (ctypes.c_void_p * count).from_address(at or 0)]
 
 
 def _shape_of(at: int, what: str) -> Shape:
     """Return the shape at an address that the library gives. Raise LayerError if it is not a valid shape."""
-    need(at, f"getMemoryShapes gives no shape for {what}")
+    need(at, f"getMemoryShapes returns no shape for {what}")
     found = abi.CShape.from_address(at)
     need(0 <= found.rank <= abi.MAX_RANK, f"{what} has {found.rank} axes, 0 to {abi.MAX_RANK} are possible")
-    need(found.sizes or not found.rank, f"getMemoryShapes gives no sizes for {what}")
+    need(found.sizes or not found.rank, f"getMemoryShapes returns no sizes for {what}")
     shape = tuple((ctypes.c_int64 * found.rank).from_address(found.sizes)) if found.rank else ()
-    need(all(d >= 0 for d in shape), f"getMemoryShapes gives {shape} for {what}, a size cannot be negative")
-    need(math.prod(shape) <= MAX_VALUES, f"getMemoryShapes gives {shape} for {what}, which is too large")
+    need(all(d >= 0 for d in shape), f"getMemoryShapes returns {shape} for {what}, a size cannot be negative")
+    need(math.prod(shape) <= MAX_VALUES, f"getMemoryShapes returns {shape} for {what}, which is too large")
     return shape

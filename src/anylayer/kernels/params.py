@@ -57,7 +57,7 @@ def address(array: Any) -> int:
 def need_known(dtype: np.dtype[Any], what: str) -> None:
     """Raise LayerError for an element type that the interface does not have."""
     if dtype not in abi.NUMBERS:
-        raise LayerError(f"{what} is {dtype}, which a native layer cannot be given")
+        raise LayerError(f"{what} is {dtype}, which native layers do not support")
 
 
 def node_of(arena: Arena, node: Node, types: Sequence[TensorType]) -> abi.CNode:

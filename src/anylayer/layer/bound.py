@@ -271,7 +271,7 @@ class Bound:
 
     def _checked(self, outputs: list[Any]) -> list[Any]:
         wanted = len(self.node.outputs)
-        need(len(outputs) == wanted, f"forward gives {len(outputs)} outputs, the node has {wanted}")
+        need(len(outputs) == wanted, f"forward returns {len(outputs)} outputs, the node has {wanted}")
         for i, output in enumerate(outputs):
             if not self.definition.built_in:
                 require_numbers(output, i)

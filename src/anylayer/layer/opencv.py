@@ -112,7 +112,7 @@ def _declared(
     shapes = _read_shapes(call(shapes_of, [list(s) for s in given]))
     need(
         len(shapes) == len(node.outputs),
-        f"getMemoryShapes gives {len(shapes)} shapes, the node has {len(node.outputs)} outputs",
+        f"getMemoryShapes returns {len(shapes)} shapes, the node has {len(node.outputs)} outputs",
     )
     if order is None:
         return shapes
@@ -139,7 +139,7 @@ def _read_shapes(found: Any) -> list[Shape]:
         "output, for example [[1, 64, 28, 28]]",
     )
     negative = next((shape for shape in shapes if any(d < 0 for d in shape)), None)
-    need(negative is None, f"getMemoryShapes gives {negative}, a size cannot be negative")
+    need(negative is None, f"getMemoryShapes returns {negative}, a size cannot be negative")
     return shapes
 
 

@@ -138,7 +138,7 @@ class _Part(io.RawIOBase):
         begin = min(max(self._at, 0), len(self._data))
         stop = len(self._data) if size is None or size < 0 else min(begin + size, len(self._data))
         self._left -= _BYTES_PER_READ + stop - begin
-        need(self._left >= 0, "its structure leads back to itself", FileError)
+        need(self._left >= 0, "its structure contains a cycle", FileError)
         self._at += stop - begin
         return bytes(self._data[begin:stop])
 

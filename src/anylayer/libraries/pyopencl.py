@@ -160,7 +160,7 @@ def _chosen(name: str) -> Any:
     found = _listed()
     need(
         found,
-        "there is no OpenCL device. Install a driver; the CPU is one with PoCL (Debian: apt-get install "
+        "there is no OpenCL device. Install a driver; PoCL provides the CPU as a device (Debian: apt-get install "
         "pocl-opencl-icd)",
         EngineError,
     )

@@ -117,7 +117,7 @@ def to_opencl(
         for i, a in enumerate(arguments):
             rank = len(a.shape)
             need(rank <= _AXES, f"{what} {i} has {rank} axes; an OpenCL kernel has B, F, Y and X")
-            need(a.dtype.kind != "b", f"{what} {i} is bool, which an OpenCL kernel cannot be given")
+            need(a.dtype.kind != "b", f"{what} {i} is bool, which OpenCL kernels do not support")
     return _OpenCLPrinter(program, describe, sizes).kernel(name, param)
 
 

@@ -424,7 +424,7 @@ class Model:
         kept, wrong = trusted(runs, uniform_noise(plan.inputs.values()), self._numpy_run)
         for name, how in wrong.items():
             warnings.warn(
-                f"engine '{name}' is left out: {how}. anylayer verify --engine {name} names the layer",
+                f"engine '{name}' is not used: {how}. anylayer verify --engine {name} names the layer",
                 stacklevel=7,
             )
         return {name: runners[name] for name in kept}

@@ -65,10 +65,10 @@ def _callable(case: Case) -> Bound:
         raise LayerError(f"{node.type} has no class of yours in NumPy; give one with -l")
     for x in (*case.inputs, *case.outputs):
         dtype = given(x, "an input is absent, which OpenCV cannot express").dtype
-        need(dtype == _FLOAT, f"OpenCV gives and takes float32 only, and an array of the layer is {dtype}")
+        need(dtype == _FLOAT, f"OpenCV passes only float32 to layers, and an array of this one is {dtype}")
     need(
         node.layout != "NHWC" or bound.order is not None,
-        "the class sees arrays as NHWC, and OpenCV gives NCHW",
+        "the class expects arrays in NHWC, and OpenCV passes NCHW",
     )
     if bound.definition.typed:
         _need_plain_fields(bound)

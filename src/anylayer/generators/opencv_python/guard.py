@@ -164,7 +164,7 @@ class _Guarded:
         found = [np.ascontiguousarray(y, np.float32).reshape(np.shape(y)) for y in self._results(inputs)]
         got = [y.shape for y in found]
         if got != self._declared:
-            raise ValueError(f"forward gives the shapes {got}, getMemoryShapes declares {self._declared}")
+            raise ValueError(f"forward returns the shapes {got}, getMemoryShapes declares {self._declared}")
         # Without wrap_channels=False, OpenCV takes the last of three axes for channels.
         return [cv2.Mat(y, wrap_channels=False) if y.ndim == 3 else y for y in found]
 

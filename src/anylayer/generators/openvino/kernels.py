@@ -114,6 +114,9 @@ def _word(atom: Atom, case: OperatorCase) -> str:
     if atom.function == "//":
         a, b = (_formula(e, case) for e in atom.arguments)
         return f"(({a})/({b}))"
-    need(not atom.function, f"an array between its loops has the size {atom.text}, which is no formula of sizes")
+    need(
+        not atom.function,
+        f"an array between its loops has the size {atom.text}, which is not a formula of the inputs' sizes",
+    )
     _, axis, times = case.source.sizes[atom.name]
     return f"({_AXES[axis]}/{times})" if times != 1 else _AXES[axis]

@@ -134,7 +134,7 @@ class Code:
         if value.const is not None:
             return self.array(value.const, role, value)
         if self.parent is None:
-            raise LayerError(f"the value '{value.name}' is computed by no operator")
+            raise LayerError(f"the value '{value.name}' is not computed by any operator")
         found = self.known[value] = self.outer(self.parent.tensor(value), "x")
         return found
 
@@ -175,7 +175,7 @@ class Code:
         if not is_dynamic(size):
             return str(int(size))
         require(self.batch and isinstance(size, Dim), "a size that depends on data")
-        require(size.base is self.batch_size, f"the size {size.name}, which is no multiple of the batch size")
+        require(size.base is self.batch_size, f"the size {size.name}, which is not a multiple of the batch size")
         if self.parent is not None:
             self.outer(self.batch, "n")
             self.parent.batch_used = True

@@ -147,7 +147,7 @@ class OpenCLLayer:
                 f"{what} is {kind}, whose size depends on data. A native layer needs all sizes in advance",
             )
             if kind != ABSENT:
-                need(kind.dtype.name in TYPES, f"{what} is {kind.dtype}, which an OpenCL kernel cannot be given")
+                need(kind.dtype.name in TYPES, f"{what} is {kind.dtype}, which OpenCL kernels do not support")
                 need(math.prod(kind.shape) <= MAX_VALUES, f"{what} is {kind}, which is too large for a kernel")
                 need(len(kind.shape) <= 4, f"{what} has {len(kind.shape)} axes, a kernel has B, F, Y and X")
 
@@ -190,7 +190,7 @@ class OpenCLLayer:
             if other.format != argument.format:
                 raise LayerError(f"{what} is {argument.format}, and {other.format} in line {other.line}", where)
             if argument.kind == "input" and self.types[argument.port] == ABSENT:
-                raise LayerError(f"{what} is left out in the network, and the kernel reads it", where)
+                raise LayerError(f"{what} is absent in the network, but the kernel reads it", where)
         for i in range(len(self.outputs)):
             need(("output", i) in found, f"output {i} of the layer is not bound to an argument of the kernel")
         return dict(sorted(found.items()))
@@ -247,7 +247,10 @@ class OpenCLLayer:
             known = ", ".join(names) or "none"
             raise LayerError(f"the layer has no blob '{argument.blob}'; it has: {known}", where)
         blob = self.node.blobs[names.index(argument.blob)]
-        need(blob.dtype.name in TYPES, f"blob '{argument.blob}' is {blob.dtype}, which a kernel cannot be given")
+        need(
+            blob.dtype.name in TYPES,
+            f"blob '{argument.blob}' is {blob.dtype}, which OpenCL kernels do not support",
+        )
         need(blob.ndim <= 4, f"blob '{argument.blob}' has {blob.ndim} axes, a kernel has B, F, Y and X")
         return np.array(blob, np.float32 if blob.dtype.kind == "f" else blob.dtype, order="C")
 
