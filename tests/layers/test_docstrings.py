@@ -13,8 +13,6 @@ WITHOUT_SOURCE = {
     ("caffe", "PassThrough"): "names the class that has the source",
     ("caffe", "Proposal"): "Ascend's layer has no public source",
     ("caffe", "YoloLoss"): "is not computed",
-    ("tensorflow", "Flatten"): "is no operation of TensorFlow",
-    ("tensorflow", "L2Normalize"): "is no operation of TensorFlow",
 }
 
 

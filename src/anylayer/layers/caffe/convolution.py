@@ -54,7 +54,8 @@ class Convolution(GroupedConvolution):
 class HoleConvolution(Convolution):
     """Convolve the input with a kernel whose dilation is the field `hole` (DeepLab v1).
 
-    Its field numbers 17 and 18 mean force_nd_im2col and dilation elsewhere, so only a text file is unambiguous.
+    Shapes and weights are those of Convolution. Its field numbers 17 and 18 mean force_nd_im2col and dilation
+    elsewhere, so only a text file is unambiguous.
     Source: TheLegendAli/DeepLab-Context src/caffe/layers/base_conv_layer.cpp; arXiv 1412.7062.
     """
 

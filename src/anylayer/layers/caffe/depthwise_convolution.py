@@ -10,6 +10,6 @@ from anylayer.layers.caffe.convolution import Convolution
 class DepthwiseConvolution(Convolution):
     """Convolve each channel by itself: a Convolution whose `group` is the number of channels.
 
-    Another `group` means the same as in Convolution.
+    Shapes and weights are those of Convolution. Another `group` means the same as in Convolution.
     Source: yonghenglh6/DepthwiseConvolution depthwise_conv_layer.cpp (its CPU path).
     """

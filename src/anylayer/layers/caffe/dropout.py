@@ -16,6 +16,7 @@ from anylayer.network import Array
 class Dropout(Layer):
     """Return the input; training sets a share of the elements to 0.
 
+    The output has the shape of the input.
     Source: BVLC/caffe src/caffe/layers/dropout_layer.cpp.
     """
 
@@ -41,6 +42,7 @@ class Dropout(Layer):
 class BayesianDropout(Layer):
     """Return the input; sampling at test time is refused (Bayesian SegNet).
 
+    The output has the shape of the input.
     Source: alexgkendall/caffe-segnet src/caffe/layers/dropout_layer.cpp; arXiv 1511.02680.
     """
 

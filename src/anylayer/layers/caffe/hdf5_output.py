@@ -12,6 +12,7 @@ from anylayer.network import Array
 class HDF5Output(Layer):
     """Consume the inputs; Caffe writes them to a file, here nothing is written.
 
+    The inputs may have any shapes.
     Source: BVLC/caffe src/caffe/layers/hdf5_output_layer.cpp.
     """
 

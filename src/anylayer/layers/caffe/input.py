@@ -11,6 +11,7 @@ from anylayer.network import TensorType
 class Input(Layer):
     """Declare inputs of the network, one per output.
 
+    `shape` states one shape per output, or one for all.
     Source: BVLC/caffe src/caffe/layers/input_layer.cpp.
     """
 

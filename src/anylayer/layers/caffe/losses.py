@@ -8,7 +8,7 @@ from anylayer.layers.caffe._losses import LossLayer, TrainingLoss
 
 @layer("EuclideanLoss")
 class EuclideanLoss(TrainingLoss, LossLayer):
-    """Declare half the mean squared distance of two inputs.
+    """Declare the loss sum((a - b)^2) / (2 * N) of two inputs (N, ...).
 
     It serves training and is not computed.
     Source: BVLC/caffe src/caffe/layers/euclidean_loss_layer.cpp.
@@ -17,7 +17,7 @@ class EuclideanLoss(TrainingLoss, LossLayer):
 
 @layer("MultinomialLogisticLoss")
 class MultinomialLogisticLoss(TrainingLoss, LossLayer):
-    """Declare the mean of -log(probability) at the labels.
+    """Declare the mean of -log(probability) at the labels. Inputs: probabilities (N, C, ...), labels (N, ...).
 
     It serves training and is not computed.
     Source: BVLC/caffe src/caffe/layers/multinomial_logistic_loss_layer.cpp.
@@ -26,7 +26,7 @@ class MultinomialLogisticLoss(TrainingLoss, LossLayer):
 
 @layer("SigmoidCrossEntropyLoss")
 class SigmoidCrossEntropyLoss(TrainingLoss, LossLayer):
-    """Declare the cross entropy of sigmoid(x) and targets in 0..1.
+    """Declare the cross entropy of sigmoid(x) and targets in 0..1, for x and targets of one shape.
 
     It serves training and is not computed.
     Source: BVLC/caffe src/caffe/layers/sigmoid_cross_entropy_loss_layer.cpp.
@@ -35,7 +35,7 @@ class SigmoidCrossEntropyLoss(TrainingLoss, LossLayer):
 
 @layer("HingeLoss")
 class HingeLoss(TrainingLoss):
-    """Declare the one-against-all hinge loss.
+    """Declare the one-against-all hinge loss. Inputs: scores (N, C), labels (N,).
 
     It serves training and is not computed.
     Source: BVLC/caffe src/caffe/layers/hinge_loss_layer.cpp.
@@ -48,7 +48,7 @@ class HingeLoss(TrainingLoss):
 
 @layer("InfogainLoss")
 class InfogainLoss(TrainingLoss):
-    """Declare the logistic loss, weighted by a matrix over pairs of labels.
+    """Declare the infogain loss -H[label] @ log(p) for p (N, C, ...), labels (N, ...) and a matrix H (C, C).
 
     It serves training and is not computed.
     Source: BVLC/caffe src/caffe/layers/infogain_loss_layer.cpp.
@@ -62,7 +62,7 @@ class InfogainLoss(TrainingLoss):
 
 @layer("ContrastiveLoss")
 class ContrastiveLoss(TrainingLoss):
-    """Declare the loss that pulls similar pairs together and pushes others apart (Hadsell et al. 2006).
+    """Declare the contrastive loss (Hadsell et al. 2006) of two arrays (N, C) and labels (N,).
 
     It serves training and is not computed.
     Source: BVLC/caffe src/caffe/layers/contrastive_loss_layer.cpp.
@@ -76,7 +76,7 @@ class ContrastiveLoss(TrainingLoss):
 
 @layer("SmoothL1Loss")
 class SmoothL1Loss(TrainingLoss):
-    """Declare the smooth L1 loss: squares near 0, absolute values elsewhere, of the difference of two inputs.
+    """Declare the smooth L1 loss of a - b for inputs of one shape: squares near 0, absolute values elsewhere.
 
     It serves training and is not computed.
     Source: rbgirshick/caffe-fast-rcnn src/caffe/layers/smooth_L1_loss_layer.cpp.

@@ -12,6 +12,7 @@ from anylayer.layers.caffe._messages import BlobShape, constant
 class Parameter(Layer):
     """Return a weight as an output; 0 without a weights file.
 
+    `shape` states the shape of the weight and of the output.
     Source: BVLC/caffe include/caffe/layers/parameter_layer.hpp.
     """
 

@@ -12,6 +12,7 @@ from anylayer.network import Array
 class Silence(Layer):
     """Consume any number of inputs, so that they are not outputs of the network.
 
+    The inputs may have any shapes.
     Source: BVLC/caffe src/caffe/layers/silence_layer.cpp.
     """
 

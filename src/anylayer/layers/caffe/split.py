@@ -12,6 +12,7 @@ from anylayer.network import Array
 class Split(Layer):
     """Return the input once per output.
 
+    Each output has the shape of the input.
     Source: BVLC/caffe src/caffe/layers/split_layer.cpp.
     """
 

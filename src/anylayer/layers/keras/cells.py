@@ -16,7 +16,7 @@ from anylayer.network import Array
 class LSTMCell(LSTM):
     """Compute one step of an LSTM, as part of an RNN.
 
-    Weights: those of LSTM.
+    Inputs are (N, C), the states (N, units). Weights: those of LSTM.
     Source: keras/src/layers/rnn/lstm.py.
     """
 
@@ -25,7 +25,7 @@ class LSTMCell(LSTM):
 class GRUCell(GRU):
     """Compute one step of a GRU, as part of an RNN.
 
-    Weights: those of GRU.
+    Inputs are (N, C), the state (N, units). Weights: those of GRU.
     Source: keras/src/layers/rnn/gru.py.
     """
 
@@ -34,7 +34,7 @@ class GRUCell(GRU):
 class SimpleRNNCell(SimpleRNN):
     """Compute one step of a SimpleRNN, as part of an RNN.
 
-    Weights: those of SimpleRNN.
+    Inputs are (N, C), the state (N, units). Weights: those of SimpleRNN.
     Source: keras/src/layers/rnn/simple_rnn.py.
     """
 

@@ -12,6 +12,7 @@ from anylayer.layer import Layer, layer
 class Constant(Layer):
     """Return an array that the file holds: an initializer or a Constant operator.
 
+    The output has the array's shape and dtype.
     Source: ONNX operator specification, Constant-1 to Constant-13.
     """
 

@@ -113,7 +113,7 @@ class _Binary(_Quantized):
 
 @layer("com.microsoft.QLinearAdd")
 class QLinearAdd(_Binary):
-    """Compute the sum of two quantized inputs that broadcast.
+    """Compute a + b of two quantized inputs whose shapes broadcast.
 
     Each quantized array q is followed by its scale and its zero point, and stands for (q - zero) * scale.
     Source: ONNX Runtime, docs/ContribOperators.md, com.microsoft.QLinearAdd.
@@ -124,7 +124,7 @@ class QLinearAdd(_Binary):
 
 @layer("com.microsoft.QLinearMul")
 class QLinearMul(_Binary):
-    """Compute the product of two quantized inputs that broadcast.
+    """Compute a * b of two quantized inputs whose shapes broadcast.
 
     Each quantized array q is followed by its scale and its zero point, and stands for (q - zero) * scale.
     Source: ONNX Runtime, docs/ContribOperators.md, com.microsoft.QLinearMul.
@@ -148,7 +148,7 @@ class _Unary(_Quantized):
 
 @layer("com.microsoft.QLinearSigmoid")
 class QLinearSigmoid(_Unary):
-    """Compute the logistic function of a quantized input.
+    """Compute 1 / (1 + exp(-x)) for each element of a quantized input.
 
     Each quantized array q is followed by its scale and its zero point, and stands for (q - zero) * scale.
     Source: ONNX Runtime, docs/ContribOperators.md, com.microsoft.QLinearSigmoid.
@@ -160,7 +160,7 @@ class QLinearSigmoid(_Unary):
 
 @layer("com.microsoft.QLinearLeakyRelu")
 class QLinearLeakyRelu(_Unary):
-    """Compute x where x > 0, else alpha * x, of a quantized input.
+    """Compute x where x > 0, else alpha * x, for each element of a quantized input.
 
     Each quantized array q is followed by its scale and its zero point, and stands for (q - zero) * scale.
     Source: ONNX Runtime, docs/ContribOperators.md, com.microsoft.QLinearLeakyRelu.
@@ -195,7 +195,7 @@ class QLinearSoftmax(_Unary):
 
 @layer("com.microsoft.QLinearWhere")
 class QLinearWhere(_Quantized):
-    """Select the element of one of two quantized inputs, as a condition states.
+    """Select elements of two quantized inputs by a boolean condition, as numpy.where. The shapes broadcast.
 
     Each quantized array q is followed by its scale and its zero point, and stands for (q - zero) * scale.
     Source: ONNX Runtime, docs/ContribOperators.md, com.microsoft.QLinearWhere.

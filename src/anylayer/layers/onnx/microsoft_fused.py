@@ -114,7 +114,7 @@ class FusedMatMul(Layer):
 
 @layer("com.microsoft.QuickGelu")
 class QuickGelu(Layer):
-    """Compute x * sigmoid(alpha * x).
+    """Compute x * sigmoid(alpha * x) for each element.
 
     Source: ONNX Runtime, docs/ContribOperators.md, com.microsoft.QuickGelu.
     """
@@ -128,7 +128,7 @@ class QuickGelu(Layer):
 
 @layer("com.microsoft.Gelu")
 class Gelu(Layer):
-    """Compute x * P(X <= x) for a standard normal X.
+    """Compute x * P(X <= x) for each element, with a standard normal X.
 
     Source: ONNX Runtime, docs/ContribOperators.md, com.microsoft.Gelu.
     """
@@ -154,7 +154,7 @@ class BiasGelu(Layer):
 
 @layer("com.microsoft.FastGelu")
 class FastGelu(Layer):
-    """Compute the tanh approximation of Gelu of x, or of x + bias.
+    """Compute the tanh approximation of Gelu for each element of x, or of x + bias with a bias of shape (C,).
 
     Source: ONNX Runtime, docs/ContribOperators.md, com.microsoft.FastGelu.
     """

@@ -10,7 +10,7 @@ from anylayer.layers.openvino._base import OpenVINOLayer
 
 @layer("Const")
 class Const(OpenVINOLayer):
-    """Return the value that the file holds.
+    """Return the array that the file holds, in its shape and dtype.
 
     Source: OpenVINO operation specification, Constant-1.
     """

@@ -60,7 +60,7 @@ class ScaledDotProductAttention(OpenVINOLayer):
 
 @layer("Einsum")
 class Einsum(OpenVINOLayer):
-    """Compute the sum of products that `equation` states in Einstein's notation, like numpy.einsum.
+    """Compute numpy.einsum(equation, *inputs): sums of products over the axes that `equation` labels.
 
     Source: OpenVINO operation specification, Einsum-7.
     """

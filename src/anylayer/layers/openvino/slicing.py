@@ -29,7 +29,8 @@ def _dynamic(limit: Any = MAX_VALUES) -> Dim:
 class StridedSlice(OpenVINOLayer):
     """Compute x[begin:end:strides, ...] in NumPy's notation.
 
-    begin, end and strides are constants with one entry per dimension of the slice, to which the masks apply.
+    `begin`, `end` and `strides` are constants of shape (d,), with one entry per axis of the slice, to which
+    the masks apply.
     Source: OpenVINO operation specification, StridedSlice-1.
     """
 

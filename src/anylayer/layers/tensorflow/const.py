@@ -9,7 +9,7 @@ from anylayer.layers.tensorflow._base import TensorFlowLayer, attribute, layer, 
 
 @layer("Const")
 class Const(TensorFlowLayer):
-    """Return the value that the file holds.
+    """Return the array that the file holds, in its shape and dtype.
 
     Source: tf.raw_ops.Const; tensorflow/core/kernels/constant_op.cc.
     """

@@ -16,7 +16,7 @@ from anylayer.network import Array
 @layer("CheckNumerics")
 @layer("ReadVariableOp")
 class Identity(TensorFlowLayer):
-    """Return the input.
+    """Return the input, of any shape.
 
     CheckNumerics does not check here that all values are finite. Source: tf.raw_ops.Identity
     (tensorflow/core/kernels/identity_op.cc), StopGradient, PreventGradient, Snapshot, CheckNumerics,
@@ -31,7 +31,7 @@ class Identity(TensorFlowLayer):
 
 @layer("IdentityN")
 class IdentityN(TensorFlowLayer):
-    """Return all inputs.
+    """Return all inputs, of any shapes.
 
     Source: tf.raw_ops.IdentityN; tensorflow/core/kernels/identity_n_op.cc.
     """
@@ -48,7 +48,7 @@ class IdentityN(TensorFlowLayer):
 
 @layer("PlaceholderWithDefault")
 class PlaceholderWithDefault(TensorFlowLayer):
-    """Return the default value, since the graph is not fed.
+    """Return the default value, which has any shape, because no other value is passed.
 
     Source: tf.raw_ops.PlaceholderWithDefault; tensorflow/core/kernels/identity_op.cc.
     """

@@ -37,8 +37,9 @@ class LRN(TensorFlowLayer):
 class L2Normalize(TensorFlowLayer):
     """Compute x / sqrt(max(s, 1e-12)), where s is the sum of squares over the given axes.
 
-    x and the output have the same shape; the axes are a constant. TensorFlow has no such operation: OpenCV's tools
+    x and the output have the same shape; the axes are a constant. TensorFlow has no such operation; OpenCV's tools
     write it into text graphs.
+    Source: OpenCV modules/dnn/src/tensorflow/tf_importer.cpp, parseL2Normalize.
     """
 
     def forward(self, x: Array, axes: Array) -> Any:

@@ -66,7 +66,7 @@ class BatchMatMul(TensorFlowLayer):
 
 @layer("Einsum")
 class Einsum(TensorFlowLayer):
-    """Compute the sum of products that `equation` states in Einstein's notation, like numpy.einsum.
+    """Compute numpy.einsum(equation, *inputs): sums of products over the axes that `equation` labels.
 
     Source: tf.raw_ops.Einsum; tensorflow/core/kernels/linalg/einsum_op_impl.h.
     """

@@ -114,7 +114,8 @@ class Reshape(TensorFlowLayer):
 class Flatten(TensorFlowLayer):
     """Flatten all axes after the first into one: (N, ...) to (N, C).
 
-    TensorFlow has no such operation: OpenCV's tools write it into text graphs.
+    TensorFlow has no such operation; OpenCV's tools write it into text graphs.
+    Source: OpenCV modules/dnn/src/tensorflow/tf_importer.cpp, parseFlatten.
     """
 
     def forward(self, x: Array) -> Any:

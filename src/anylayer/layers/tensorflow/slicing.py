@@ -152,7 +152,7 @@ class GatherV2(_Picked):
 
 @layer("ResourceGather")
 class ResourceGather(_Picked):
-    """Select rows of a variable by index: x[indices].
+    """Select rows of a variable by index: x[indices], of shape indices.shape + x.shape[1:].
 
     Source: tf.raw_ops.ResourceGather; tensorflow/core/kernels/resource_variable_ops.cc.
     """
