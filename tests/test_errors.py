@@ -104,6 +104,6 @@ def test_messages_name_only_what_their_reader_has(rooms: str, stranger: str) -> 
 
 
 @pytest.mark.parametrize("module", [anylayer.errors, anylayer.network])
-def test_examples_in_docstrings_hold(module: object) -> None:
+def test_examples_in_docstrings_are_correct(module: object) -> None:
     result = doctest.testmod(module)
     assert result.attempted > 0 and result.failed == 0

@@ -72,7 +72,7 @@ def test_image_is_loaded_as_floats_up_to_1(tmp_path: Path, mode: str, pixels: An
     assert np.allclose(found, want, atol=1e-7)
 
 
-def test_file_that_is_no_image_is_refused(tmp_path: Path) -> None:
+def test_file_that_is_not_an_image_is_refused(tmp_path: Path) -> None:
     (tmp_path / "x.png").write_bytes(b"no image")
     with pytest.raises(FileError, match=r"x\.png: this is not an image that Pillow can read"):
         caffe.io.load_image(tmp_path / "x.png")

@@ -43,7 +43,7 @@ def test_weights_have_the_shapes_of_their_layers(net: caffe.Net) -> None:
         net.params["cov"]
 
 
-def test_weights_written_in_place_hold_from_the_next_call(net: caffe.Net) -> None:
+def test_weights_written_in_place_are_used_from_the_next_call(net: caffe.Net) -> None:
     x, w, v = noise(1, 2, 4, 4), noise(3, 2, 3, 3), noise(2, 12)
     want = np.maximum(np.einsum("oikl,ihwkl->ohw", w, _windows(x)) + 0.5, 0)[None]
     assert np.array_equal(net.forward(data=x)["ip"], np.zeros((1, 2), np.float32))

@@ -42,7 +42,7 @@ def test_messages_have_the_defaults_and_enums_of_caffe() -> None:
         _ = caffe_pb2.NoSuch
 
 
-def test_network_written_by_a_script_is_read_as_it_is(tmp_path: Path) -> None:
+def test_network_written_by_a_script_is_read_unchanged(tmp_path: Path) -> None:
     net = caffe_pb2.NetParameter(name="made")
     data = net.layer.add(name="data", type="Input", top=["data"])
     data.input_param.shape.add().dim.extend([1, 4])

@@ -216,7 +216,7 @@ def test_layer_without_bottoms_is_called_in_each_run(tmp_path: Path, module: str
     assert net.blobs["data"].data.tolist() == [[0, 1, 2]]
 
 
-def test_shape_that_depends_on_data_holds_for_the_layers_after_it(tmp_path: Path, module: str) -> None:
+def test_shape_that_depends_on_data_is_passed_to_later_layers(tmp_path: Path, module: str) -> None:
     net = made(tmp_path, INPUT + python(module, "Positive", "data", "top count") + IP % "top")
     w, b = (blob.data for blob in net.params["ip"])
     for seed in range(4):
@@ -263,7 +263,7 @@ def test_reshape_of_an_input_reaches_python_layers(tmp_path: Path, module: str) 
     assert np.array_equal(net.forward(data=x)["end"], 2 * x)
 
 
-def test_exception_of_a_layer_is_raised_as_it_is_with_its_place(tmp_path: Path, module: str) -> None:
+def test_exception_of_a_layer_keeps_its_type_and_names_its_place(tmp_path: Path, module: str) -> None:
     with pytest.raises(RuntimeError, match="not ready") as error:
         made(tmp_path, INPUT + python(module, "Unready"))
     assert error.value.__notes__ == [f"{tmp_path / 'net.prototxt'}:2: layer 'unready' (Unready)"]
@@ -284,7 +284,7 @@ def test_exception_of_a_layer_is_raised_as_it_is_with_its_place(tmp_path: Path, 
         ("a.b", "python_param must name a module and a class, got module '{module}', layer 'a.b'"),
     ],
 )  # fmt: skip
-def test_class_that_is_no_layer_is_refused(tmp_path: Path, module: str, layer: str, text: str) -> None:
+def test_class_that_is_not_a_layer_is_refused(tmp_path: Path, module: str, layer: str, text: str) -> None:
     with pytest.raises(LayerError, match=text.replace("{module}", module)):
         made(tmp_path, INPUT + python(module, layer))
 

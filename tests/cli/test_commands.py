@@ -312,7 +312,7 @@ def test_bench_shows_refusing_engine_as_row(anylayer_command, small, monkeypatch
     assert alone.stderr == "engine 'openvino' needs: pip install openvino\n"
 
 
-def test_bench_json(anylayer_command, small):
+def test_bench_writes_json(anylayer_command, small):
     words = ("-e", "onnxruntime", "--threads", 1, "-n", 3, "--json")
     data = json.loads(anylayer_command("bench", *WITH, *words).stdout)
     assert (data["threads"], data["inputs"]) == (1, {"data": [1, 3, 4, 6]})
@@ -326,7 +326,7 @@ def test_bench_reports_host_calls(anylayer_command, small):
     assert "layer 'means' (Means) runs in Python: " in result.stderr
 
 
-def test_interleaved_times():
+def test_calls_are_timed_in_turns():
     order = []
     ticks = iter(range(1000))
     calls = {name: lambda name=name: order.append(name) for name in "ab"}
@@ -344,7 +344,7 @@ def test_interleaved_times():
 @pytest.mark.parametrize(
     ("values", "p95"), [([3], 3), (range(1, 21), 19), (range(1, 101), 95), ([5, 1, 9], 9), (range(1, 22), 20)]
 )
-def test_95th_percentile(values, p95):
+def test_percentile_is_a_measured_value(values, p95):
     assert percentile(list(values), 0.95) == p95
 
 
@@ -361,7 +361,7 @@ def test_layers_shows_fields_of_type(anylayer_command):
     assert rows_of(shown)["group"][:4] == ["group", "1", "uint32", "1"]
 
 
-def test_layers_json(anylayer_command):
+def test_layers_writes_json(anylayer_command):
     data = json.loads(anylayer_command("layers", "--json").stdout)
     assert len({d["type"] for d in data}) > 20
     (found,) = json.loads(anylayer_command("layers", "ShuffleChannel", "--json").stdout)

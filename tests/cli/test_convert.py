@@ -33,7 +33,7 @@ def test_suffix_determines_format(anylayer_command, small):
     np.testing.assert_allclose(means, np.full((1, 3), 0.5))
 
 
-def test_json_report(anylayer_command, small):
+def test_convert_writes_a_json_report(anylayer_command, small):
     data = json.loads(anylayer_command("convert", *WITH, "--to", "onnx", "-o", "a/net", "--json").stdout)
     assert {k: data[k] for k in ("model", "format", "files", "compared_with", "not_compared", "notes")} == {
         "model": "net.prototxt",
@@ -89,7 +89,7 @@ def test_batch_and_shape(anylayer_command, small):
     assert shape_of(onnx.load("net.onnx").graph.input[0]) == [4, 3, 8, 8]
 
 
-def test_symbolic_batch(anylayer_command, small):
+def test_batch_option_writes_a_symbolic_batch_size(anylayer_command, small):
     result = anylayer_command("convert", *WITH, "-o", "net.onnx", "--batch", "n")
     lines = [line.split(":")[0] for line in result.stdout.splitlines()]
     assert lines == [f"{name} (data {n}x3x4x6)" for n in (1, 4, 5, 6, 7) for name in ("flat", "means")]
@@ -109,7 +109,7 @@ def test_given_inputs_and_seed(anylayer_command, small):
     assert shown.splitlines()[0] != "flat: off by 0 of 0.00289"
 
 
-def test_writer_options(anylayer_command, small):
+def test_options_reach_the_writer(anylayer_command, small):
     text = (
         (small / "net.prototxt")
         .read_text()

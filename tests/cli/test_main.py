@@ -31,7 +31,7 @@ def test_help_of_each_command_has_example(anylayer_command, name):
     assert f"anylayer {name} " in anylayer_command(name, "--help").stdout.split("Example:\n")[1]
 
 
-def test_version_option(anylayer_command):
+def test_version_option_prints_the_version(anylayer_command):
     assert anylayer_command("--version").stdout == f"anylayer {__version__}\n"
 
 

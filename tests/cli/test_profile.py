@@ -96,7 +96,7 @@ layer { name: "best" type: "ArgMax" bottom: "new" top: "best" argmax_param { top
 
 
 @pytest.mark.parametrize("command", ["profile", "bench"])
-def test_void_estimate_is_said(anylayer_command, small, command):
+def test_impossible_estimate_is_reported(anylayer_command, small, command):
     (small / "steered.prototxt").write_text(STEERED)
     words = ("--assume-free", "NotWritten=same", "-e", "onnxruntime", "--seconds", 0.01)
     shown = anylayer_command(command, "steered.prototxt", *words)

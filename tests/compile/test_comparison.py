@@ -104,7 +104,7 @@ class Halved:
 
 
 @pytest.mark.parametrize("engine", GENERAL)
-def test_rounding_of_float16_on_the_way_is_no_difference(tmp_path: Path, engine: str) -> None:
+def test_rounding_of_intermediate_float16_values_is_allowed(tmp_path: Path, engine: str) -> None:
     path = tmp_path / "net.prototxt"
     path.write_text(NET)
     model = anylayer.read(path, layers={"Loop": Halved}).compile(engine)

@@ -74,7 +74,7 @@ def test_lstm_with_peepholes_and_activation_parameters_is_refused() -> None:
         lambda x: np.concatenate([x[None], x[None]], axis=1),
     ],
 )
-def test_absolute_values_of_a_concatenation_leave_it_as_it_is(joined: Any, dtype: str) -> None:
+def test_absolute_values_do_not_change_a_concatenation(joined: Any, dtype: str) -> None:
     x = np.array([-4, 1, -3, 2], dtype)
 
     def both(x: Any) -> Any:
@@ -310,7 +310,7 @@ def test_range_of_computed_numbers(limits: tuple[int, int, int], dtype: Any) -> 
         *((v, np.float32) for v in [(np.nan, 1, 1), (0, np.nan, 1), (0, 1, np.nan), (0, np.inf, 1), (0, 1e30, 1)]),
     ],
 )
-def test_range_whose_length_is_no_number_is_refused(limits: Any, dtype: Any) -> None:
+def test_range_whose_length_is_not_a_number_is_refused(limits: Any, dtype: Any) -> None:
     with pytest.raises(
         EngineError, match=r"'Range': its length, \(limit - start\) / delta, must be a number below 2"
     ):

@@ -195,7 +195,7 @@ def test_auto_measures_it_on_gpus_only(net: anylayer.Net, trt: Any) -> None:
     assert not [name for name in net.compile(device="cpu").timings if name.startswith("tensorrt")]
 
 
-def test_what_it_refuses_is_said(net: anylayer.Net, cuda: Cuda, trt: Any) -> None:
+def test_refusal_of_tensorrt_is_reported(net: anylayer.Net, cuda: Cuda, trt: Any) -> None:
     trt.error = "No importer registered for op: Mystery"
     with pytest.raises(EngineError, match="TensorRT refuses the graph: No importer registered for op: Mystery"):
         net.compile("tensorrt")

@@ -65,7 +65,7 @@ def test_producer_is_found_by_operator() -> None:
     assert producer(graph.producers, out) is None
 
 
-def test_constants() -> None:
+def test_numbers_and_integers_are_read_from_constants() -> None:
     graph = Graph()
     assert number(graph.constant(np.array([[2]], np.int64))) == 2
     assert number(graph.constant(np.array([1, 2]))) is None
@@ -135,7 +135,7 @@ def test_gathered_indices_count_from_the_front() -> None:
         (operator("ReduceSum", (2, 3, 4), computed()), None),
     ],
 )
-def test_reduced_axes(op: Op, want: list[int] | None) -> None:
+def test_reduced_axes_count_from_the_front(op: Op, want: list[int] | None) -> None:
     assert reduced_axes(op) == want
 
 
@@ -150,11 +150,11 @@ def test_reduced_axes(op: Op, want: list[int] | None) -> None:
         (operator("Pad", (2, 3), [1, 2], None, computed()), None),
     ],
 )
-def test_padding(op: Op, want: Padding | None) -> None:
+def test_padding_is_read_from_pad_operators(op: Op, want: Padding | None) -> None:
     assert padding_of(op) == want
 
 
-def test_windows() -> None:
+def test_windows_are_read_from_convolutions_and_pooling() -> None:
     conv = traced(
         lambda x: ops.conv(x, np.ones((4, 3, 2, 3), np.float32), strides=2, pads=(1, 0, 2, 0)), (1, 3, 8, 8)
     ).ops[-1]
@@ -168,14 +168,14 @@ def test_windows() -> None:
     assert window_of(operator("MaxPool", (1, 3, 8, 8), kernel_shape=[2, 2], auto_pad="SAME_UPPER")) is None
 
 
-def test_shifted_exponential() -> None:
+def test_shifted_exponential_needs_the_maximum_of_the_same_value() -> None:
     graph = traced(lambda x: np.exp(x - x.max(axis=-1, keepdims=True)), (2, 3))
     assert shifted_exponential(graph.producers, graph.outputs[0]) == (graph.inputs[0], [1])
     graph = traced(lambda x, y: np.exp(x - y.max(axis=-1, keepdims=True)), (2, 3), (2, 3))
     assert shifted_exponential(graph.producers, graph.outputs[0]) is None
 
 
-def test_values_before_an_end() -> None:
+def test_values_before_ends_are_found() -> None:
     graph = traced(lambda x, y: np.floor(np.exp(x) @ y) + np.log(x), (2, 3), (3, 3))
     names = {o.op: o.outputs[0] for o in graph.ops}
 

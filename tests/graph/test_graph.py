@@ -58,7 +58,7 @@ def test_operators_without_uses_are_removed() -> None:
     assert [o.op for o in of(forward).ops] == ["Mul"]
 
 
-def test_inline() -> None:
+def test_inlined_graph_computes_the_same() -> None:
     weights = np.random.default_rng(0).standard_normal((4, 5000)).astype(np.float32)
     weights.flags.writeable = False
     a = of(lambda x: (x @ weights) * np.float32(2), prefix="a/")
@@ -111,7 +111,7 @@ def test_inline_refuses_other_inputs(inputs: Any, text: str) -> None:
         whole.inline(of(lambda x: x + 1), given)
 
 
-def test_compare() -> None:
+def test_compare_names_the_first_difference_of_two_graphs() -> None:
     a = of(lambda x: np.exp(x) + np.float32(1))
     assert compare(a, of(lambda x: np.exp(x) + np.float32(1), prefix="other/")) is None
     for other, text in (
@@ -125,12 +125,12 @@ def test_compare() -> None:
         assert difference[1] == "" or re.match(r"test_graph\.py:\d+", difference[1])
 
 
-def test_print() -> None:
+def test_graph_is_printed_with_types_and_operators() -> None:
     text = str(of(lambda x: np.exp(x)))
     assert text.splitlines()[1].strip().startswith("exp_1: float32[2, 3, 4] = Exp(input_0)")
 
 
-def test_record_many() -> None:
+def test_record_many_returns_all_outputs_of_an_operator() -> None:
     def forward(x: Any) -> Any:
         values, _ = record_many("TopK", [x, np.array([2])], [((2, 3, 2), "f4"), ((2, 3, 2), "i8")], axis=2)
         return record("Relu", [values], values.shape, values.dtype)
@@ -209,7 +209,7 @@ SIMPLE: list[tuple[str, Any, list[str]]] = [
 
 
 @pytest.mark.parametrize(("build", "ops"), [s[1:] for s in SIMPLE], ids=[s[0] for s in SIMPLE])
-def test_rules(build: Any, ops: list[str]) -> None:
+def test_exact_rules_simplify_the_graph(build: Any, ops: list[str]) -> None:
     graph = _raw(build)
     before = [o.op for o in graph.ops]
     simple = simplify(graph, exact=True)

@@ -63,7 +63,7 @@ def softmax_sum(x: Any) -> Any:
         (lambda x: ops.conv(np.abs(x).reshape(1, 1, 2, 2), -np.ones((1, 1, 1, 1), np.float32)), -np.inf),
     ],
 )
-def test_lowest_float(function: Callable[[Any], Any], low: float) -> None:
+def test_lower_bound_of_floats_is_proved(function: Callable[[Any], Any], low: float) -> None:
     assert interval(function, "float32")[0] == pytest.approx(low)
 
 

@@ -60,7 +60,7 @@ def test_powers_of_extreme_exponents(power: str, trials: Trials) -> None:
     assert found.end == "ok", found
 
 
-def test_infinite_scale(trials: Trials) -> None:
+def test_infinite_scale_of_upsample_does_not_end_the_process(trials: Trials) -> None:
     found = trials.run(SMALL + layer("Upsample", "upsample_param { scale: inf }"))
     assert found.end == "ok", found
 

@@ -45,7 +45,7 @@ def test_command_counts_results(capsys: pytest.CaptureFixture[str]) -> None:
     assert "| onnxruntime |" in command.table(counts)
 
 
-def test_dead_process_is_a_result(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dead_process_is_reported_as_a_result(monkeypatch: pytest.MonkeyPatch) -> None:
     child = command.Child()
     assert child.ask(0, "onnxruntime")[0] in command.ENDS
     assert child.ask(0, "no_such_engine")[0] == "refused"

@@ -135,7 +135,7 @@ def test_cells_wrap_between_their_parts() -> None:
     ]
 
 
-def test_ellipsis() -> None:
+def test_long_text_is_shortened_with_an_ellipsis() -> None:
     assert shortened("abc", 3) == "abc"
     assert shortened("abcdefgh", 5) == "abcd…"
     assert shortened("abcdefgh", 5, middle=True) == "ab…gh"

@@ -134,7 +134,9 @@ def test_an_input_that_is_written_to_is_refused(tmp_path: Path, probe: Path) -> 
         out(net_of(tmp_path, "WritesInput", "", probe))
 
 
-def test_the_calls_come_in_order(tmp_path: Path, probe: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_functions_of_a_library_are_called_in_order(
+    tmp_path: Path, probe: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     gc.collect()
     capfd.readouterr()
     model = net_of(tmp_path, "Logs", "", probe).compile("onnxruntime", threads=1)
@@ -214,7 +216,7 @@ def test_the_first_configuration_that_both_accept_is_taken(
     assert "in place" not in net.inspect().nodes[1].reason
 
 
-def test_the_reasons_are_told_where_no_configuration_fits(tmp_path: Path, probe: Path) -> None:
+def test_reasons_are_reported_if_no_configuration_fits(tmp_path: Path, probe: Path) -> None:
     net = net_of(
         tmp_path, "Several", 'several_param { offers: "refuses" offers: "status" offers: "never" }', probe
     )

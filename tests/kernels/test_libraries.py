@@ -65,7 +65,7 @@ def refused(path: Path, rule: str) -> None:
 
 
 @linux
-def test_a_file_that_is_no_library_is_refused(tmp_path: Path, probe: Path) -> None:
+def test_a_file_that_is_not_a_library_is_refused(tmp_path: Path, probe: Path) -> None:
     refused(tmp_path / "gone.so", "there is no such library")
     path = tmp_path / "x.so"
     path.write_text("layer { }")

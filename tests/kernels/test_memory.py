@@ -97,7 +97,7 @@ def test_threads_have_memory_of_their_own(model: anylayer.Model) -> None:
         assert all(pool.map(run, range(200)))
 
 
-def test_arrays_that_are_not_aligned_or_change_are_taken_anew(tmp_path: Path, examples: Path) -> None:
+def test_unaligned_or_changed_arrays_are_bound_again(tmp_path: Path, examples: Path) -> None:
     (tmp_path / "n.prototxt").write_text(
         'layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 2 dim: 3 } } }\n'
         'layer { name: "a" type: "Double" bottom: "data" top: "a" }\n'

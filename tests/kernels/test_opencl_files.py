@@ -205,7 +205,7 @@ def personal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def test_a_given_configuration_wins_over_the_users_own(tmp_path: Path, personal: Path) -> None:
+def test_a_given_configuration_replaces_the_users_own(tmp_path: Path, personal: Path) -> None:
     net, other = ir_2018(tmp_path, "It"), ir_2018(tmp_path / "other", "Other")
     given = configuration(tmp_path, "It")
     assert origins(anylayer.read(net)) == [str(personal)]

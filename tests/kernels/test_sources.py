@@ -56,7 +56,7 @@ def test_the_library_computes_and_the_class_is_its_reference(tmp_path: Path, pro
     assert row.reason.startswith("float32, NCHW; NumPy class: ")
 
 
-def test_a_class_that_cannot_be_traced_is_no_host_call_beside_a_library(tmp_path: Path, probe: Path) -> None:
+def test_a_library_replaces_the_host_call_of_an_untraceable_class(tmp_path: Path, probe: Path) -> None:
     net = net_of(tmp_path, "First", "", probe, 1, ("First", Dynamic))
     np.testing.assert_array_equal(out(net), WANT)
     assert net.compile("onnxruntime").host_calls == []
@@ -181,9 +181,7 @@ def test_a_native_layer_runs_in_an_onnx_network(tmp_path: Path, probe: Path) -> 
         np.testing.assert_array_equal(results["v"], x.max(1))
 
 
-def test_a_built_in_class_is_no_reference_for_parameters_that_it_does_not_read(
-    tmp_path: Path, examples: Path
-) -> None:
+def test_a_built_in_class_is_not_compared_with_if_it_ignores_parameters(tmp_path: Path, examples: Path) -> None:
     path = tmp_path / "interp.prototxt"
     path.write_text(
         'layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 1 dim: 3 dim: 4 dim: 2 } } }\n'

@@ -55,7 +55,7 @@ def test_layers_may_be_a_pair_of_type_and_class() -> None:
     assert load_layers([("Some", Given)])["Some"].cls is Given
 
 
-def test_registration_in_a_program_holds_for_the_process() -> None:
+def test_registration_in_a_program_is_valid_for_the_process() -> None:
     try:
 
         @anylayer.layer("FromAProgram")

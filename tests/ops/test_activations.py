@@ -35,7 +35,7 @@ def test_activation_matches_its_definition(name: str) -> None:
     assert function(noise(3).astype(np.float64)).dtype == np.float64
 
 
-def test_activation_parameters() -> None:
+def test_parameters_change_the_activations() -> None:
     x = np.array([-2, -0.5, 0, 3], np.float32)
     np.testing.assert_allclose(ops.leaky_relu(x, 0.5), [-1, -0.25, 0, 3])
     np.testing.assert_allclose(ops.elu(x, 2.0), [2 * math.expm1(-2), 2 * math.expm1(-0.5), 0, 3], rtol=1e-6)

@@ -96,7 +96,7 @@ def test_spellings_of_values(spelled: str, value: object) -> None:
     assert type(found) is type(value)
 
 
-def test_nan() -> None:
+def test_nan_is_read_with_and_without_a_sign() -> None:
     assert math.isnan(values("a: nan")["a"])
     assert math.isnan(values("a: -nan")["a"])
 
@@ -117,7 +117,7 @@ def test_field_that_occurs_twice_is_a_list() -> None:
     assert values("a { x: 1 } a { x: 2 }") == {"a": [{"x": 1}, {"x": 2}]}
 
 
-def test_lists() -> None:
+def test_lists_of_values_strings_and_messages_are_read() -> None:
     assert values("a: [1, -2, 0x3]") == {"a": [1, -2, 3]}
     assert values("a: ['x' 'y', \"z\"]") == {"a": ["xy", "z"]}
     assert values("a: [{ b: 1 }, < b: 2 >]") == {"a": [{"b": 1}, {"b": 2}]}
@@ -135,11 +135,11 @@ def test_extension_and_any_names() -> None:
     }
 
 
-def test_separators() -> None:
+def test_commas_and_semicolons_separate_fields() -> None:
     assert values("a: 1, b: 2; c { d: 3 }, e: 4") == {"a": 1, "b": 2, "c": {"d": 3}, "e": 4}
 
 
-def test_lines() -> None:
+def test_each_field_has_its_line() -> None:
     block = read("a: 1\n\nb {\n  c: 2\n  c: 3\n  d {\n e: 1 } }\nf: [1,\n2]\n")
     assert block.lines() == {"a": 1, "b": 3, "b.c": 4, "b.d": 6, "b.d.e": 7, "f": 8}
     assert [e.line for e in block] == [1, 3, 8, 9]
@@ -194,7 +194,7 @@ def test_malformed_texts_are_refused(text: str | bytes, message: str) -> None:
     assert str(caught.value) == message
 
 
-def test_typed_access() -> None:
+def test_typed_access_refuses_values_of_other_types() -> None:
     block = read("a: 1\nb: 'x'\nb: 'y'\nc { }\nd: 1.5")
     with pytest.raises(FileError, match=r"^net\.prototxt:3: 'b' is given 2 times, once is allowed$"):
         block.text("b")

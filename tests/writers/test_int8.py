@@ -146,7 +146,9 @@ def test_same_network_gives_the_same_bytes(net: anylayer.Net, tmp_path: Path) ->
         ),
     ],
 )
-def test_refusals(net: anylayer.Net, tmp_path: Path, options: dict[str, Any], rule: str) -> None:
+def test_invalid_options_are_refused_and_write_no_file(
+    net: anylayer.Net, tmp_path: Path, options: dict[str, Any], rule: str
+) -> None:
     with pytest.raises(InputError, match=rule):
         net.write(tmp_path / "int8.onnx", precision="int8", **options)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["net.prototxt"]

@@ -227,7 +227,7 @@ def test_output_with_name_of_input_is_renamed(tmp_path: Path) -> None:
     assert [o.name for o in onnx.load(tmp_path / "net.onnx").graph.output] == ["x_out_", "x_out"]
 
 
-def test_fixed_batch(tmp_path: Path) -> None:
+def test_batch_option_fixes_the_batch_size(tmp_path: Path) -> None:
     done = read(tmp_path).write(tmp_path / "net.onnx", batch=3)
     (given,) = onnx.load(tmp_path / "net.onnx").graph.input
     assert [d.dim_value for d in given.type.tensor_type.shape.dim] == [3, 2, 6, 8]
@@ -292,7 +292,7 @@ def test_batch_that_cannot_be_symbolic_is_refused(tmp_path: Path, how: Any) -> N
     assert read(tmp_path, DependsOnBatch).write(tmp_path / "net.onnx", batch=2, **how).checks[0].ok
 
 
-def test_external_weights(tmp_path: Path) -> None:
+def test_external_option_writes_weights_to_a_second_file(tmp_path: Path) -> None:
     text = NET.replace("num_output: 4", "num_output: 40").replace('type: "Mine"', 'type: "ReLU"')
     net = read(tmp_path, text=re.sub("mine_param { .* } }", "}", text))
     done = net.write(tmp_path / "net.onnx", external=True)

@@ -103,7 +103,7 @@ def test_both_files_or_none_are_written(tmp_path: Path) -> None:
     assert not list(folder.iterdir())
 
 
-def test_round_trip(tmp_path: Path) -> None:
+def test_written_ir_is_read_back_with_the_same_outputs(tmp_path: Path) -> None:
     source = net(tmp_path)
     source.write(tmp_path / "net.xml")
     again = anylayer.read(tmp_path / "net.xml")
@@ -164,7 +164,7 @@ def test_runtime_with_extension_runs_kept_layer(tmp_path: Path) -> None:
     assert np.abs(compiled({"data": x()})["r"] - want).max() < 1e-5
 
 
-def test_symbolic_batch(tmp_path: Path) -> None:
+def test_ir_with_symbolic_batch_runs_with_any_batch_size(tmp_path: Path) -> None:
     source = net(tmp_path)
     source.write(tmp_path / "net.xml", batch="N")
     compiled = ov.Core().compile_model(tmp_path / "net.xml", "CPU", {"INFERENCE_PRECISION_HINT": "f32"})

@@ -4,7 +4,7 @@ from anylayer.layer import Registry
 from tests.layers.harness import Case, ramp
 
 
-def test_gives_nothing() -> None:
+def test_layer_has_no_outputs() -> None:
     bound = Case("HDF5Output", {"file_name": "never-written.h5"}, [ramp(2), ramp(2)], tops=0).bind()
     assert bound([ramp(2), ramp(2)]) == []
 

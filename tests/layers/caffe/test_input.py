@@ -14,7 +14,7 @@ def made(params: dict, outputs: int = 1) -> Layer:
     return instance
 
 
-def test_one_shape() -> None:
+def test_one_shape_is_used_for_all_outputs() -> None:
     assert made({"shape": {"dim": [1, 3]}}, 2).input_types() == [TensorType.of((1, 3))] * 2
 
 
@@ -23,19 +23,19 @@ def test_a_shape_each() -> None:
     assert types == [TensorType.of((1, 3)), TensorType.of((2,))]
 
 
-def test_no_shape() -> None:
+def test_without_shape_the_type_is_unknown() -> None:
     assert made({}).input_types() == [None]
 
 
-def test_role() -> None:
+def test_role_is_input() -> None:
     assert made({}).role == "input"
 
 
-def test_counts() -> None:
+def test_wrong_number_of_shapes_is_refused() -> None:
     with pytest.raises(LayerError, match="once for each of the 3 outputs, or never, got 2"):
         made({"shape": [{"dim": 1}, {"dim": 2}]}, 3).input_types()
 
 
-def test_negative_size() -> None:
+def test_negative_size_is_refused() -> None:
     with pytest.raises(LayerError, match=r"dimensions must be 0 or more, got \(1, -1\)"):
         made({"shape": {"dim": [1, -1]}}).input_types()

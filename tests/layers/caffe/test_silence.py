@@ -4,7 +4,7 @@ from anylayer.layer import Registry
 from tests.layers.harness import Case, ramp
 
 
-def test_gives_nothing() -> None:
+def test_layer_has_no_outputs() -> None:
     bound = Case("Silence", {}, [ramp(2), ramp(3)], tops=0).bind()
     assert bound([ramp(2), ramp(3)]) == []
 

@@ -116,7 +116,9 @@ def test_matches_onnx_runtime(name: str, tmp_path: Path, monkeypatch: Any) -> No
         ),
     ],
 )
-def test_refused(op: str, held: Any, attrs: Any, message: str, tmp_path: Path, monkeypatch: Any) -> None:
+def test_invalid_arguments_are_refused(
+    op: str, held: Any, attrs: Any, message: str, tmp_path: Path, monkeypatch: Any
+) -> None:
     monkeypatch.chdir(tmp_path)
     names = [f"h{i}" for i in range(len(held))]
     node = helper.make_node(op, ["x", *names], ["y"], domain=MICROSOFT, **attrs)

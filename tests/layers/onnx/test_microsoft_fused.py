@@ -61,7 +61,9 @@ def test_matches_onnx_runtime(name: str, tmp_path: Path, monkeypatch: Any) -> No
         ),
     ],
 )
-def test_refused(op: str, attrs: Any, message: str, tmp_path: Path, monkeypatch: Any) -> None:
+def test_invalid_arguments_are_refused(
+    op: str, attrs: Any, message: str, tmp_path: Path, monkeypatch: Any
+) -> None:
     monkeypatch.chdir(tmp_path)
     node = helper.make_node(op, ["x", "w"], ["y"], domain=MICROSOFT, **attrs)
     path = save(model([node], [value("x", list(X.shape))], ["y"], {"w": W}, domains=[MICROSOFT]))

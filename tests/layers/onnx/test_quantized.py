@@ -157,7 +157,9 @@ def test_float8_is_dequantized() -> None:
         ),
     ],
 )
-def test_refused(op: str, held: Any, attrs: Any, message: str, tmp_path: Path, monkeypatch: Any) -> None:
+def test_invalid_arguments_are_refused(
+    op: str, held: Any, attrs: Any, message: str, tmp_path: Path, monkeypatch: Any
+) -> None:
     monkeypatch.chdir(tmp_path)
     node = helper.make_node(op, ["x", *(f"h{i}" for i in range(len(held)))], ["y"], **attrs)
     with pytest.raises(LayerError, match=message):

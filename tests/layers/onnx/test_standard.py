@@ -143,7 +143,7 @@ def test_matches_onnx_runtime(case: tuple[int, Any, dict[str, Any]]) -> None:
         ),
     ],
 )
-def test_refused(opset: int, made: Any, message: str) -> None:
+def test_invalid_arguments_are_refused(opset: int, made: Any, message: str) -> None:
     constants = {**STATISTICS, "shape": np.int64([5, -1]), "seven": np.int64([7]), "e": np.zeros(0, np.float32)}
     path = path_of(opset, made, constants)
     with pytest.raises(LayerError, match=message):

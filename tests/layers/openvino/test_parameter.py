@@ -35,7 +35,7 @@ def test_unknown_batch_size_becomes_one(tmp_path: Path) -> None:
     assert np.array_equal(next(iter(got.values())), np.maximum(x, 0))
 
 
-def test_unknown_sizes(tmp_path: Path) -> None:
+def test_input_with_dynamic_sizes_has_no_type(tmp_path: Path) -> None:
     shaped("1,3,?,2..8", tmp_path / "net.xml")
     net = read_net(tmp_path / "net.xml")
     assert net.inputs == {"x": None}
@@ -46,7 +46,7 @@ def test_unknown_sizes(tmp_path: Path) -> None:
         assert np.array_equal(next(iter(got.values())), np.maximum(x, 0))
 
 
-def test_unknown_rank(tmp_path: Path) -> None:
+def test_input_with_a_dynamic_rank_is_refused(tmp_path: Path) -> None:
     shaped("...", tmp_path / "net.xml")
     with pytest.raises(AnyLayerError, match="its rank is dynamic"):
         read_net(tmp_path / "net.xml")

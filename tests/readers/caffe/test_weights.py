@@ -202,7 +202,7 @@ def write_hdf5(datasets: dict[str, Any], file: str = "net.caffemodel.h5") -> str
     return file
 
 
-def test_hdf5_weights() -> None:
+def test_hdf5_weights_are_read() -> None:
     file = write_hdf5(
         {
             "data/a/0": np.float32([[1, 2]]),
@@ -472,7 +472,7 @@ def test_dialect_selects_the_meaning_of_a_field_number() -> None:
 # ---- mean images
 
 
-def test_mean_images() -> None:
+def test_mean_images_are_read() -> None:
     Path("mean.binaryproto").write_bytes(shape(2, 1, 2) + floats(5, [1, 2, 3, 4]))
     assert read_mean(Path("mean.binaryproto")).tolist() == [[[1.0, 2.0]], [[3.0, 4.0]]]
 

@@ -64,7 +64,7 @@ def test_all_forms_of_values(parts: list[bytes]) -> None:
     assert found.tolist() == [SIX[:3], SIX[3:]]
 
 
-def test_legacy_dims() -> None:
+def test_legacy_sizes_take_precedence_over_the_shape() -> None:
     assert array(LEGACY, floats(5, SIX)).shape == (1, 1, 2, 3)
     assert array(shape(6), LEGACY, floats(5, SIX)).shape == (1, 1, 2, 3)
 

@@ -138,11 +138,11 @@ def test_v0_padding_is_folded() -> None:
     assert [b.shape for b in node(network, "conv1").blobs] == [(4, 3, 3, 3), (4,)]
 
 
-def test_duplicate_names() -> None:
+def test_duplicate_layer_names_get_numbers() -> None:
     assert [n.name for n in golden("NetRules/duplicate_layer_names").nodes] == ["d", "d_1"]
 
 
-def test_stages() -> None:
+def test_stages_select_layers() -> None:
     assert [n.name for n in golden("NetRules/stage").nodes] == ["t1"]
     folder = SHARED / "golden" / "NetRules/stage"
     assert [n.name for n in read(folder / "deploy.prototxt", stages=("deploy",)).nodes] == ["t2"]

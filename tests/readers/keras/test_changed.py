@@ -85,7 +85,7 @@ def packed(name: str, random: Random) -> bytes:
 
 
 @pytest.mark.parametrize("name", ["nested.keras", "text.keras", "operations.keras"])
-def test_changed_archives(name: str, trials: Trials) -> None:
+def test_changed_archives_are_read_or_refused(name: str, trials: Trials) -> None:
     random = Random(name)
     for _ in range(25):
         found = trials.run(packed(name, random), name="net.keras", engines=("numpy",))
@@ -93,7 +93,7 @@ def test_changed_archives(name: str, trials: Trials) -> None:
 
 
 @pytest.mark.parametrize("name", ["k2_nested", "nested"])
-def test_changed_json(name: str, trials: Trials) -> None:
+def test_changed_json_is_read_or_refused(name: str, trials: Trials) -> None:
     random = Random(name)
     weights = (DATA / f"{name}.weights.h5").read_bytes()
     for _ in range(25):
@@ -103,7 +103,7 @@ def test_changed_json(name: str, trials: Trials) -> None:
 
 
 @pytest.mark.parametrize("name", ["k2_nested.h5", "k2_tf_functions.h5", "text.h5"])
-def test_changed_bytes(name: str, trials: Trials) -> None:
+def test_changed_bytes_are_read_or_refused(name: str, trials: Trials) -> None:
     random = Random(name)
     for _ in range(25):
         found = trials.run(mutations.data((DATA / name).read_bytes(), random), name="net.h5", engines=("numpy",))

@@ -67,7 +67,7 @@ def test_nodes_are_sorted_in_computing_order() -> None:
     assert [n.type for n in anylayer.read(path).network.nodes] == ["Abs", "Neg"]
 
 
-def test_constant_nodes() -> None:
+def test_constant_nodes_become_arrays() -> None:
     nodes = [
         node("Constant", [], ["a"], value=numpy_helper.from_array(np.float32([1, 2, 3]))),
         node("Constant", [], ["b"], value_float=2.0),

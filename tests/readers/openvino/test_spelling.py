@@ -62,7 +62,7 @@ ATTRIBUTES = {
 
 
 @pytest.mark.parametrize(("version", "tag"), [(2, "data"), (2, "convolution_data"), (3, "data"), (7, "data")])
-def test_convolution(version: int, tag: str, tmp_path: Path) -> None:
+def test_convolution_is_read_in_every_ir_version(version: int, tag: str, tmp_path: Path) -> None:
     data = {**ATTRIBUTES[min(version, 3)], "output": 4, "group": 1}
     want = ops.conv(X, W, B, strides=[2, 3], pads=[0, 1, 0, 1])
     path = one(
@@ -73,7 +73,7 @@ def test_convolution(version: int, tag: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("pads", [(0, 0, 1, 1), (1, 0, 0, 3), (2, 1, 0, 0), (0, 1, 3, 0)])
 @pytest.mark.parametrize("stride", [1, 2, 3])
-def test_asymmetric_pads(pads: tuple[int, ...], stride: int, tmp_path: Path) -> None:
+def test_convolution_with_asymmetric_pads_is_sliced(pads: tuple[int, ...], stride: int, tmp_path: Path) -> None:
     want = ops.conv(X, W, strides=stride, pads=list(pads))
     data = {
         "kernel": "3,3", "strides": f"{stride},{stride}", "pads_begin": f"{pads[0]},{pads[1]}",
@@ -94,7 +94,7 @@ def test_pads_at_the_end_in_version_2(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("word", ["same_upper", "same_lower"])
-def test_auto_pad(word: str, tmp_path: Path) -> None:
+def test_auto_pad_is_replaced_by_numbers(word: str, tmp_path: Path) -> None:
     begin, end = ((0, 0), (1, 1)) if word == "same_upper" else ((1, 1), (0, 0))
     x = noise(1, 3, 8, 10)
     want = ops.conv(x, W, strides=2, pads=[*begin, *end])
@@ -185,7 +185,7 @@ def test_layer_matches_numpy(name: str, tmp_path: Path) -> None:
     near(run(one(tmp_path, type_, data, want.shape, blobs=blobs)), np.asarray(want, np.float32))
 
 
-def test_resizing(tmp_path: Path) -> None:
+def test_resizing_layers_match_resize(tmp_path: Path) -> None:
     want = ops.resize(X, (15, 17), coordinates="align_corners")
     data = {"align_corners": 1, "height": 0, "width": 0, "zoom_factor": 2, "pad_beg": 0, "pad_end": 0}
     near(run(one(tmp_path, "Interp", data, (1, 3, 15, 17))), want)

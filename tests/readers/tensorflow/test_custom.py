@@ -123,7 +123,7 @@ def test_unknown_operation_is_reported() -> None:
         net.compile()
 
 
-def test_align_corners() -> None:
+def test_resize_bilinear_with_aligned_corners_matches_tensorflow() -> None:
     net = anylayer.read(SHARED / "resize_bilinear_align.pb")
     x = np.random.default_rng(0).standard_normal((1, 65, 65, 64)).astype(np.float32)
     y = net.compile("numpy")({"input": x})["resize_bilinear"]

@@ -120,7 +120,7 @@ def test_functions_are_inlined(read: Any) -> None:
     ],
     ids=["all values", "one value repeats", "the last value repeats", "unpacked", "no values", "bfloat16"],
 )
-def test_float_constants(read: Any, value: bytes, want: Any) -> None:
+def test_float_constants_are_read(read: Any, value: bytes, want: Any) -> None:
     net = read(graph(node("k", "Const", value=field(8, value), dtype="float32"), node("y", "Identity", "k")))
     got = run(net)["y"]
     assert got.dtype == np.float32
@@ -158,7 +158,7 @@ versions { producer: 21 }
 """
 
 
-def test_text_format(read: Any) -> None:
+def test_graph_in_text_format_is_read(read: Any) -> None:
     net = read(TEXT, "graph.pbtxt")
     assert run(net, x=np.float32([[3, 4]]))["y"].tolist() == [[-5]]
     assert net.network.nodes[0].place.endswith("graph.pbtxt:4: layer 'input' (Const)")

@@ -178,7 +178,7 @@ def test_silence_is_kept(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("value", [0, 1, 127, 128, 300, 2**31, 2**64 - 1, -1])
-def test_varint_encoding(value: int) -> None:
+def test_varint_is_encoded_in_groups_of_seven_bits(value: int) -> None:
     number = shift = 0
     for byte in varint(value):
         number |= (byte & 0x7F) << shift

@@ -116,7 +116,7 @@ TEXTS = {
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_respelled_fields(tmp_path: Path, name: str) -> None:
+def test_fields_that_opencv_ignores_or_requires_are_written(tmp_path: Path, name: str) -> None:
     """Fields that OpenCV ignores without a second field, or requires, are written."""
     opencv = opencv4()
     type_, _, params = TEXTS[name].partition(" ")

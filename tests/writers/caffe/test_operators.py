@@ -121,7 +121,7 @@ DATA_MOVEMENT: dict[str, tuple[Callable[..., Any], list[Any], list[str] | None]]
 
 
 @pytest.mark.parametrize("name", ELEMENTWISE)
-def test_elementwise_operators(tmp_path: Path, name: str) -> None:
+def test_elementwise_operators_become_caffe_layers(tmp_path: Path, name: str) -> None:
     function, inputs, types = ELEMENTWISE[name]
     found = check(tmp_path, function, *inputs)
     assert types is None or found == types
@@ -189,7 +189,7 @@ def test_channel_shuffle_is_one_layer_if_dialect_has_it(tmp_path: Path) -> None:
     assert check(tmp_path, function, *inputs, dialect="ascend") == ["ShuffleChannel"]
 
 
-def test_lstm_layer(tmp_path: Path) -> None:
+def test_lstm_becomes_caffes_lstm_layer(tmp_path: Path) -> None:
     w, r, b = noise(1, 16, 3), noise(1, 16, 4, seed=1), noise(1, 32, seed=2)
     types = check(tmp_path, lambda x: ops.lstm(x, w, r, b, hidden_size=4)[0][:, 0], noise(5, 2, 3))
     assert types == ["DummyData", "DummyData", "Concat", "LSTM"]

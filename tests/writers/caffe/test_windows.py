@@ -94,7 +94,7 @@ def test_floor_pooling_uses_field_of_dialect(tmp_path: Path) -> None:
     assert found == {"bvlc": {"round_mode": "FLOOR"}, "opencv": {"ceil_mode": False}, "ssd": {}}
 
 
-def test_global_pooling(tmp_path: Path) -> None:
+def test_reductions_of_maps_become_global_pooling(tmp_path: Path) -> None:
     def whole(x: Any) -> Any:
         return x.mean(axis=(2, 3)), x.max(axis=(2, 3), keepdims=True), x.sum(axis=(2, 3))
 
@@ -102,7 +102,7 @@ def test_global_pooling(tmp_path: Path) -> None:
     assert types.count("Pooling") == 3
 
 
-def test_deconvolution(tmp_path: Path) -> None:
+def test_transposed_convolutions_become_deconvolution(tmp_path: Path) -> None:
     for kernel, stride, pads, more in [
         (3, 2, 1, 0), (4, 2, 1, 0), (2, 2, 0, 0), (3, 2, [0, 0, 1, 1], 0), (3, 2, 1, 1), (2, 3, 0, 1),
     ]:  # fmt: skip
