@@ -43,5 +43,5 @@ def assume_free_option(function: F) -> F:
         callback=_to_assumed,
         metavar="TYPE[=SHAPES]",
         help="Replace layers of this type by a stub that takes no time. SHAPES are those of its outputs "
-        "(1,64,28,28;1,10) or 'same'; by default those that its class or the file tells.",
+        "(1,64,28,28;1,10) or 'same'; by default those that its class or the file states.",
     )(function)

@@ -70,7 +70,7 @@ def target_options(function: F) -> F:
             click.option(
                 "--precision",
                 type=click.Choice(["float32", "float16", "int8"]),
-                help="The precision of the weights, and of most operators or of the convolutions [float32].",
+                help="float16: the weights and most operators; int8: convolutions and matrix products [float32].",
             ),
             click.option(
                 "--float32",
@@ -82,7 +82,7 @@ def target_options(function: F) -> F:
                 "--calibrate",
                 multiple=True,
                 metavar="[NAME=]FOLDER",
-                help="Images or .npy files for --precision int8, of the kind that the network was made for.",
+                help="Representative images or .npy files, from which --precision int8 takes the range of each value.",
             ),
             settings_option("the writer, for example external=true for ONNX"),
         ],
