@@ -82,7 +82,7 @@ def target_options(function: F) -> F:
                 "--calibrate",
                 multiple=True,
                 metavar="[NAME=]FOLDER",
-                help="Representative images or .npy files, from which --precision int8 takes the range of each value.",
+                help="Representative images or .npy files, which determine the ranges for --precision int8.",
             ),
             settings_option("the writer, for example external=true for ONNX"),
         ],
