@@ -57,7 +57,7 @@ def _version(compiler: tuple[str, ...]) -> str:
 
 @lru_cache
 def _processor() -> str:
-    """Return a text that differs between processors with different instructions."""
+    """Return a text that identifies the instruction set of this processor."""
     try:
         lines = Path("/proc/cpuinfo").read_text("utf-8", "replace").splitlines()
     except OSError:

@@ -17,8 +17,9 @@ def sent(net: Net, *more: Any) -> Any:
     """Put a network into the cluster's shared memory, and return the reference to it. With `more`, the reference
     is to a tuple.
 
-    The processes of a node share its weights. The code of the user's layers travels with it: the files of `layers`
-    and modules beside them. Raises InputError for native layers, whose libraries and devices do not travel.
+    The processes of a node share its weights. The code of the user's layers is sent, too: the files of `layers`
+    and the modules in the same folders. Raises InputError for native layers, whose libraries and devices cannot be
+    sent.
     """
     native = sorted(net.kernels)
     need(

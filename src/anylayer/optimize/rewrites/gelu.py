@@ -48,7 +48,9 @@ def _gelu(new: Rewriter, o: Op) -> list[Value] | None:
 
 
 def _factors(new: Rewriter, source: Op | Value, depth: int) -> tuple[list[Value], float]:
-    """Return (values, number): the factors of a product or quotient, and the product of its numbers."""
+    """Return (values, number): the non-constant factors of a product or quotient, and the product of its
+    constants.
+    """
     parts = new.operands(source, "Mul") if depth else None
     if parts is None:
         quotient = new.operands(source, "Div") if depth else None

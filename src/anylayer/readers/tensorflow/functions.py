@@ -157,7 +157,7 @@ class Inliner:
 
 
 def _bound(value: AttrValue, attrs: Mapping[str, AttrValue]) -> AttrValue:
-    """Return an attribute's value, or the caller's value if the function leaves it to the caller."""
+    """Return an attribute's value. If it is a placeholder, return the value that the caller passes."""
     return attrs.get(value.name) if isinstance(value, AttrPlaceholder) else value
 
 
