@@ -38,3 +38,17 @@ def test_remainder_of_infinity() -> None:
         want = np.fmod(x, y)
     got = run("openvino", lambda x, y: np.fmod(x, y), x, y)[0]
     assert np.array_equal(got[1:], want[1:])
+
+
+@pytest.mark.parametrize("engine", ["onnxruntime", "openvino"])
+@pytest.mark.parametrize("function", [np.fmod, np.remainder])
+@pytest.mark.parametrize("computed", [False, True])
+@pytest.mark.parametrize("y", [100, -100])
+def test_sign_of_a_remainder_of_zero(y: float, computed: bool, function: Callable[..., Any], engine: str) -> None:
+    x = np.array([-100, 100, -0.0, 0.0, -200, 50, -300], np.float32)
+    divisor = np.full(1, y, np.float32)
+
+    def signs(x: Any, divisor: Any) -> Any:
+        return np.copysign(np.float32(1), function(x, divisor if computed else np.float32(y)))
+
+    assert np.array_equal(run(engine, signs, x, divisor)[0], signs(x, divisor))

@@ -42,7 +42,7 @@ def _exact(x: Array, y: Array) -> Array:
     rest = np.where(rest < 0, rest + b, rest)
     rest = np.where(rest >= b, rest - b, rest)
     rest = np.where(a < b, a, rest)
-    return np.where(x < 0, -rest, rest)
+    return np.where(rest == 0, x * kind(0), np.where(x < 0, -rest, rest))
 
 
 def _split(b: Array) -> tuple[Array, Array]:

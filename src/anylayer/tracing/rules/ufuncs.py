@@ -238,7 +238,11 @@ def _fmod(a: Array, b: Array) -> Array:
 def _remainder(a: Array, b: Array) -> Array:
     if a.dtype.kind == "f":
         r = _mod(a, b, 1)
-        return np.where((r != 0) & ((r < 0) ^ (b < 0)), r + b, r)
+        r = np.where((r != 0) & ((r < 0) ^ (b < 0)), r + b, r)
+        # A remainder of 0 has the sign of the divisor, too.
+        if is_constant(b) and (np.signbit(b).all() or not np.signbit(b).any()):
+            return -np.abs(r) if np.signbit(b).any() else np.abs(r)
+        return np.copysign(r, b)
     if _zero_free(b):
         return _mod(a, b, 0)
     zero = b == 0
