@@ -92,7 +92,7 @@ def _layer(function: Callable[..., Any], name: str, types: Sequence[TensorType])
         found["names"] = [str(key) for key in result]
         return [y if hasattr(y, "__array_function__") else np.asarray(y) for y in result.values()]
 
-    # The tracer looks into code of the user's for state and randomness, and passes over code of this package.
+    # The tracer inspects user code for state and randomness, but not the code of this package.
     module = getattr(function, "__module__", None) or "given"
     forward.__code__, forward.__module__ = forward.__code__.replace(co_filename=_OUTSIDE), module
     members = {

@@ -74,7 +74,7 @@ def picture(role: str, name: str, array: Array, channels_last: bool) -> Picture:
             return _picture(role, name, array, image, "3 channels as blue, green, red, from the smallest value")
         shown = "tiles" if role == "map" and len(maps) > 1 else "auto"
         image, what = to_image(maps[:_CHANNELS] if shown == "tiles" else maps, shown)
-    except InputError:  # values that are no classes
+    except InputError:  # values that are not classes
         return _picture(role, name, array, None, "")
     left = len(maps) - _CHANNELS
     what += f"; {left} more are not drawn" if shown == "tiles" and left > 0 else ""

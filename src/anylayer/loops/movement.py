@@ -151,7 +151,7 @@ def _concat(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
         part = given(op, i)
         start, end = end, end + size_of(part.shape[axis])
         if low.space.certain(_plus(low.space.lower(place), end, -1)):
-            continue  # the index lies after this part
+            continue  # the index is in a later part
         parts.append((part, start, end))
         if low.space.below(place, end):
             break

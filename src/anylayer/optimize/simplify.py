@@ -32,7 +32,9 @@ def simplify(graph: Graph, engine: str | None = None, *, exact: bool = False) ->
         done = _repeated(done, general)
     if not exact:
         done = _repeated(done, [r for r in rules if r.inexact and not r.late])
-    last = [r for r in rules if r.late or (r.engines and not r.inexact)]  # these hide what the others look for
+    last = [
+        r for r in rules if r.late or (r.engines and not r.inexact)
+    ]  # these rules hide patterns that the other rules match
     return _repeated(done, [*general, *last])
 
 

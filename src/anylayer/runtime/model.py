@@ -362,7 +362,7 @@ class Model:
                     return self._plan_runner(with_parts(plan, self._parts), self.engine)
             try:
                 return self._plan_runner(plan, self.engine)
-            except EngineError:  # a specialist that was the fastest may not do these shapes
+            except EngineError:  # the fastest engine may not support these shapes
                 if self._asked != "auto":
                     raise
         return self._fastest(plan)

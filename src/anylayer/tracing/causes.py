@@ -68,7 +68,7 @@ def _values_refusal(x: Array, what: str, remedy: str) -> TraceError:
     If the user's line called a function of an installed package, the message names that function instead.
     """
     package = package_frame()
-    if package is not None:  # a package function that the user's line called made the request
+    if package is not None:  # the request came from a package function that the user's line called
         called = _running_expression(user_frame())[1].partition("(")[0] or package.f_code.co_name
         what, remedy = f"{called}() (at {place_of(package)})", "write it with " + _FUNCTIONS
     return refusal(

@@ -209,7 +209,7 @@ def differences() -> list[tuple[str, float, float]]:
     """Return (layer type, largest difference, largest value) for each case that this version of OpenCV can run."""
     data = np.load(Path(__file__).with_name("test_data.npz"))
     numpy_layers.register("numpy")
-    numpy_layers.register("numpy")  # a second time changes nothing
+    numpy_layers.register("numpy")  # calling it again has no effect
     found = []
     for case, kind in enumerate(TYPES):
         inputs, outputs = arrays(data, case, "input"), arrays(data, case, "output")

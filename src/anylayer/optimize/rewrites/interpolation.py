@@ -188,7 +188,7 @@ def _scaled(terms: list[_Term], c: Array, shape: tuple[Any, ...]) -> list[_Term]
     row, column = plane[:, j], plane[i] / corner
     if np.abs(row[:, None] * column - plane).max() > _PROPORTIONAL * abs(corner):
         return None
-    if row.size == 1:  # then one matrix is enough
+    if row.size == 1:  # one matrix is sufficient
         row, column = np.ones(1), plane[0]
     result = []
     for t in terms:
