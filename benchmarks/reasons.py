@@ -42,7 +42,11 @@ def reason(row: Row) -> str:
 
 def _from_samples(row: Row) -> str:
     """Return what separates our call from the fastest direct call: the engine, bound arrays, the form of the
-    network, and anylayer's own call. "" where the row has no such calls."""
+    network, and anylayer's own call; for a layer in the middle of a network, what it costs by hand. "" where the
+    row has no such calls."""
+    hand, bare, kernel = (row["columns"].get(c, {}).get("seconds") for c in ("hand", "bare", "kernel"))
+    if hand and bare and kernel:
+        return f"an operator of the engine that is written by hand costs {_time(hand - bare - kernel)}"
     ours = row["columns"].get("anylayer", {})
     engine = ours.get("facts", {}).get("engine")
     columns = {name: _calls(row, name) for name in _NAMES}

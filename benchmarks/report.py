@@ -169,7 +169,7 @@ def native(results: Results) -> tuple[Table, list[Behind]]:
 
 def middle(results: Results) -> tuple[Table, list[Behind]]:
     """Return the table of a layer in the middle of a network: what it costs besides its kernel, as an operator of
-    the engine and as a cut of the graph.
+    the engine, as one that is written by hand and called directly, and as a cut of the graph.
     """
     heads = [
         "a C++ layer between two convolutions",
@@ -177,21 +177,25 @@ def middle(results: Results) -> tuple[Table, list[Behind]]:
         "without it",
         "kernel",
         "cost",
+        "by hand",
         "as a cut",
     ]
     table, behind = Table("A layer in C++ in the middle of a network", heads), list[Behind]()
     found = rows(results, "middle")
     for row in found:
         whole, alone, kernel = (seconds(row, c) for c in ("whole", "alone", "kernel"))
-        cut, bare = seconds(row, "cut"), seconds(row, "bare")
+        bare = seconds(row, "bare")
         if whole is None or alone is None or kernel is None:
             continue
         cost = whole - alone - kernel
         late = cost > HOST
-        between = "-" if cut is None or bare is None else f"{(cut - bare - kernel) * 1e6:.1f}"
+        others = [
+            "-" if other is None or bare is None else f"{(other - bare - kernel) * 1e6:.1f}"
+            for other in (seconds(row, "hand"), seconds(row, "cut"))
+        ]
         shown = f"{cost * 1e6:.1f}" + (" !" if late else "")
         cells = [cell(row, c, 1e-6) for c in ("whole", "alone", "kernel")]
-        table.rows.append([row["name"], *cells, shown, between])
+        table.rows.append([row["name"], *cells, shown, *others])
         if late:
             text = f"a layer in C++ costs {cost * 1e6:.1f} us besides its kernel ({HOST * 1e6:g} us){doubt(row)}"
             behind.append(("middle", row["name"], text))

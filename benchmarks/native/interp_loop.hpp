@@ -25,8 +25,9 @@ inline std::vector<Column> columns(int from, int to) {
   return found;
 }
 
-// Rows begin to end of all planes of the output.
-inline void rows(const float* from, float* to, int height, int width, int out_height,
+// Rows begin to end of all planes of the output. A function of its own, at an address that is a multiple of 64: inlined
+// into each host, the same instructions were 1.3 times slower where their place in the cache lines was an unlucky one.
+__attribute__((noinline, aligned(64))) inline void rows(const float* from, float* to, int height, int width, int out_height,
                  const std::vector<Column>& columns, int64_t begin, int64_t end) {
   const int out_width = static_cast<int>(columns.size());
   const float scale = out_height > 1 ? static_cast<float>(height - 1) / (out_height - 1) : 0.f;

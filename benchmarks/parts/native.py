@@ -100,13 +100,15 @@ def _middle(field: Field, engine: str, shape: tuple[int, ...]) -> Row:
     """Return a row: a network with a layer in its middle, in every way of calling it."""
     library = field.folder / "libdouble.so"
     Build([ROOT / "examples/native/double.cpp"], library, compiler()).run()
+    hand = _built(field, {"hand": f"double_{engine}"}).get("hand", "")
     spec = {
         "folder": str(field.folder),
         "engine": engine,
         "shape": shape,
         "library": str(library),
+        "hand": hand,
     }
-    for call in ("whole", "alone", "kernel", "cut", "bare"):
+    for call in ("whole", "alone", "kernel", "cut", "bare", *["hand"][: bool(hand)]):
         field.load(call, "native_middle", spec)
         field.limit(call, [call])
     field.measure()

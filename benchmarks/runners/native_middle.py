@@ -1,22 +1,25 @@
 """Call a network with a layer in C++ in its middle in every way, on one engine.
 
-spec: folder, engine, shape, library (of examples/native/double.cpp).
+spec: folder, engine, shape, library (of examples/native/double.cpp), hand (the library of the same layer as an
+operator of the engine, written by hand; "" for none).
 The network is Convolution, ReLU, Double, Convolution, ReLU.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import anylayer
-from anylayer.compile.plan import KernelStep
+from anylayer.compile.plan import NATIVE_DOMAIN, KernelStep, Plan, with_native_operators
 from anylayer.engines import load_engine
 from anylayer.graph import Graph
 from anylayer.optimize.simplify import simplify
+from anylayer.writers.onnx import to_onnx
 from benchmarks.prototxt import Prototxt
 from benchmarks.runners import Loaded
 
@@ -26,7 +29,7 @@ def load(spec: dict[str, Any]) -> Loaded:
 
     whole, alone: the network with and without the layer, through anylayer. kernel: the layer's function alone.
     cut: the two parts of the network on the engine, with the layer between them. bare: the network without the
-    layer on the engine.
+    layer on the engine. hand: the network with the operator written by hand, on the engine.
     """
     engine, shape = spec["engine"], tuple(spec["shape"])
     x = np.random.default_rng(0).random(shape, np.float32)
@@ -44,6 +47,8 @@ def load(spec: dict[str, Any]) -> Loaded:
         "cut": lambda: programs[1](between(programs[0]([x], memory[:1]), memory[1:])),
         "bare": lambda: bare([x]),
     }
+    if spec["hand"]:
+        calls["hand"] = _HAND[engine](_by_hand(with_layer.plan, engine), spec["hand"], x)
     return Loaded(calls, lambda name: {"y": np.array(_first(calls[name]()))}, {"engine": engine})
 
 
@@ -70,6 +75,41 @@ def _network(folder: Path, shape: tuple[int, ...], library: str | None) -> anyla
 
 def _program(engine: str, graph: Graph) -> Any:
     return load_engine(engine).compile(simplify(graph, engine), 1)
+
+
+def _by_hand(plan: Plan, engine: str) -> bytes:
+    """Return the network as an ONNX model with the operator Double of domain "hand"."""
+    (step,) = with_native_operators(plan, lambda _: True).steps
+    graph = simplify(step.graph, engine)
+    graph.ops = [
+        replace(o, op="Double", domain="hand", attrs={}) if o.domain == NATIVE_DOMAIN else o for o in graph.ops
+    ]
+    return to_onnx(graph).SerializeToString()
+
+
+def _on_onnxruntime(model: bytes, library: str, x: Any) -> Callable[[], Any]:
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.register_custom_ops_library(library)
+    session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    feed = {session.get_inputs()[0].name: x}
+    return lambda: session.run(None, feed)
+
+
+def _on_openvino(model: bytes, library: str, x: Any) -> Callable[[], Any]:
+    import openvino
+
+    core = openvino.Core()
+    core.add_extension(library)
+    config = {"INFERENCE_PRECISION_HINT": "f32", "PERFORMANCE_HINT": "LATENCY"}
+    config |= {"INFERENCE_NUM_THREADS": 1, "ENABLE_CPU_PINNING": False}
+    request = core.compile_model(core.read_model(model), "CPU", config).create_infer_request()
+    return lambda: request.infer({0: x}, share_inputs=True, share_outputs=True).to_tuple()
+
+
+_HAND = {"onnxruntime": _on_onnxruntime, "openvino": _on_openvino}
 
 
 def _kernel_call(step: KernelStep, array: Any) -> Callable[[], Any]:

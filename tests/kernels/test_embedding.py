@@ -51,6 +51,23 @@ def test_a_layer_is_part_of_the_engines_graph(tmp_path: Path, probe: Path, engin
     assert model.native_layers == [("it", "First", str(probe))]
 
 
+def test_a_network_of_native_layers_alone_is_not_given_to_the_engine_for_one_thread(
+    tmp_path: Path, probe: Path, engine: str
+) -> None:
+    path = tmp_path / "n.prototxt"
+    path.write_text(
+        'layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 1 dim: 3 dim: 2 dim: 4 } } }\n'
+        'layer { name: "a" type: "First" bottom: "data" top: "a" }\n'
+        'layer { name: "b" type: "First" bottom: "a" top: "b" }\n'
+    )
+    net = anylayer.read(path, layers=[probe])
+    models = [net.compile(engine, threads=threads) for threads in (1, 2)]
+    assert [steps(model) for model in models] == [2, 1]
+    for _ in range(2):
+        one, two = (model(X)["b"] for model in models)
+        np.testing.assert_array_equal(one, two)
+
+
 @pytest.mark.parametrize("type_", ["Last", "Half", "InPlace", "Internals"])
 def test_conversions_and_memory_are_those_of_the_contract(
     tmp_path: Path, probe: Path, engine: str, type_: str

@@ -118,9 +118,11 @@ def _programs(
     plan: Plan, engine: str, compile_: Callable[[GraphStep], Program], threads: int | None, precision: str
 ) -> tuple[Plan, list[StepProgram]]:
     """Return the programs of the steps, and the plan of these steps. Native layers are operators of its graphs
-    where the engine supports that."""
-    fits = embedding(engine)
-    embedded = plan if fits is None or precision != "float32" else with_native_operators(plan, fits)
+    where the engine supports that, and where there is a graph or the layers need the engine's threads: a call of
+    the engine for the layers alone takes 3 us on ONNX Runtime and 8 us on OpenVINO."""
+    alone = threads == 1 and "@" not in engine and all(isinstance(step, KernelStep) for step in plan.steps)
+    fits = embedding(engine) if precision == "float32" and not alone else None
+    embedded = plan if fits is None else with_native_operators(plan, fits)
     if embedded is not plan:
         with suppress(EngineError):
             return embedded, list(step_programs(embedded, compile_, threads))
