@@ -322,9 +322,12 @@ class TestReport:
         ]
 
     def test_layer_in_the_middle_is_a_difference(self) -> None:
-        times = {"whole": 30e-6, "alone": 12e-6, "kernel": 2e-6, "bare": 10e-6, "cut": 15e-6}
-        table, behind = report.middle(results.merge(results.empty(), [row("middle", "m", **times)]))
-        assert list(table.rows[0]) == ["m", "30", "12", "2", "16.0 !", "3.0"]
+        times = {"whole": 30e-6, "alone": 12e-6, "kernel": 2e-6, "bare": 10e-6, "hand": 25e-6, "cut": 15e-6}
+        measured = results.merge(results.empty(), [row("middle", "m", **times)])
+        table, behind = report.middle(measured)
+        assert list(table.rows[0]) == ["m", "30", "12", "2", "16.0 !", "13.0", "3.0"]
+        (missed,) = report.behind_table(behind, measured).rows
+        assert missed[-1] == "an operator of the engine that is written by hand costs 13 us"
         assert behind == [("middle", "m", "a layer in C++ costs 16.0 us besides its kernel (10 us)")]
         del times["cut"]
         table, _ = report.middle(results.merge(results.empty(), [row("middle", "m", **times)]))
