@@ -68,7 +68,9 @@ def test_suggestion_prefers_the_users_types(tmp_path: Path) -> None:
         UnknownLayers, match=r"\(layer 'y'\)\. You define, and no layer has: 'Other'\. To define them"
     ):
         anylayer.read(path, layers=[("Other", Doubles)]).compile("numpy")
-    with pytest.raises(UnknownLayers, match=r"\(layer 'y'\)\. To define them"):
+    with pytest.raises(
+        UnknownLayers, match=r"\(layer 'y'\)\. To define them: anylayer stub .* -o layers\.py, then layers="
+    ):
         anylayer.read(path).compile("numpy")
 
 

@@ -150,9 +150,9 @@ def unknown_layers(
     listed = f"{count}: {'; '.join(parts)}"
     stop = "" if listed.endswith("?") else "."
     others = f" You define, and no layer has: {', '.join(map(repr, unused))}." if unused else ""
-    raise UnknownLayers(
-        f"{listed}{stop}{others} To define them: anylayer stub {network.source}", network.source, types=by_type
-    )
+    given = wording("layers=['layers.py']", "-l layers.py")
+    remedy = f"To define them: anylayer stub {network.source} -o layers.py, then {given}"
+    raise UnknownLayers(f"{listed}{stop}{others} {remedy}", network.source, types=by_type)
 
 
 def trace_nodes(
