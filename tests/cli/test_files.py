@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import zipfile
 
 import numpy as np
@@ -12,7 +13,7 @@ from numpy.testing import assert_array_equal
 from anylayer import AnyLayerError
 from anylayer.cli.files import to_json, write_arrays
 from anylayer.cli.inputs import read_npy, read_npz
-from anylayer.libraries.whole import write_whole
+from anylayer.libraries.whole import whole_path, write_whole
 from anylayer.network import Flag
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
@@ -45,6 +46,15 @@ def test_failed_write_keeps_old_file(tmp_path):
         write_whole(tmp_path / "a", fill)
     assert [p.name for p in tmp_path.iterdir()] == ["a"]
     assert (tmp_path / "a").read_bytes() == b"old"
+
+
+def test_pipes_and_devices_are_not_replaced(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(AnyLayerError, match="pipe is a device or a pipe; the output must be a file"):
+        write_whole(tmp_path / "pipe", lambda file: file.write(b"new"))
+    with pytest.raises(AnyLayerError, match="must be a file"), whole_path(tmp_path / "pipe") as path:
+        path.write_bytes(b"new")
+    assert (tmp_path / "pipe").is_fifo()
 
 
 def test_folder_is_not_overwritten(tmp_path):

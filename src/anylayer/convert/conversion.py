@@ -23,6 +23,7 @@ from anylayer.convert.verification import (
     weak_checks,
 )
 from anylayer.errors import ConversionError, EngineError, FileError, InputError, need, need_name, within, writing
+from anylayer.libraries.whole import need_file
 from anylayer.network import Array, Network
 from anylayer.source import Source, Written
 from anylayer.writers import Writer
@@ -191,7 +192,7 @@ def _temporary_folder(path: Path, is_folder: bool) -> Path:
     if is_folder:
         need(path.is_dir() or not path.exists(), f"{path} is a file; the output is a folder", InputError)
     else:
-        need(not path.is_dir(), f"{path} is a folder; the output must be a file", InputError)
+        need_file(path)
     above = next((p for p in path.parents if p.exists()), path.parent)
     if above.exists() and not above.is_dir():
         raise FileError(f"cannot be written: {above} is not a folder", str(path))

@@ -7,12 +7,12 @@ import shlex
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from anylayer.errors import FileError, InputError, need, wording, writing
+from anylayer.libraries.whole import whole_path
 
 COMPILERS = ("c++", "g++", "clang++")
 """The compilers that are looked for, in this order, where $CXX is not set."""
@@ -69,15 +69,11 @@ class Build:
         """
         for source in self.sources:
             need(source.is_file(), f"{source}: there is no such file", FileError)
-        with writing(str(self.out)):
-            self.out.parent.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryDirectory(prefix=".anylayer-", dir=self.out.parent) as folder:
-                made = Path(folder) / self.out.name
-                done = subprocess.run(self.command(made), stdin=subprocess.DEVNULL, capture_output=True, text=True)
-                text = (done.stdout + done.stderr).replace(str(made), str(self.out)).strip()
-                if done.returncode or not made.is_file():
-                    says = f":\n{text}" if text else f", {self.compiler[0]} ends with status {done.returncode}"
-                    raise FileError(f"does not compile{says}", ", ".join(map(str, self.sources)))
-                made.replace(self.out)
+        with writing(str(self.out)), whole_path(self.out) as made:
+            done = subprocess.run(self.command(made), stdin=subprocess.DEVNULL, capture_output=True, text=True)
+            text = (done.stdout + done.stderr).replace(str(made), str(self.out)).strip()
+            if done.returncode or not made.is_file():
+                says = f":\n{text}" if text else f", {self.compiler[0]} ends with status {done.returncode}"
+                raise FileError(f"does not compile{says}", ", ".join(map(str, self.sources)))
         if text:
             sys.stderr.write(f"{text}\n")

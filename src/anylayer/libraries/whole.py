@@ -12,14 +12,20 @@ from typing import BinaryIO
 from anylayer.errors import InputError, need
 
 
+def need_file(path: Path) -> None:
+    """Raise InputError if `path` is a folder, a device or a pipe: a file that is moved there would replace it."""
+    kind = "a folder" if path.is_dir() else "a device or a pipe"
+    need(path.is_file() or not path.exists(), f"{path} is {kind}; the output must be a file", InputError)
+
+
 @contextmanager
 def whole_path(path: Path) -> Iterator[Path]:
     """Yield a path in a new folder beside `path`, for a library that writes files by name.
 
     Where the block ends without an error, the file there becomes `path`; else it is deleted. Raises InputError if
-    `path` is a folder.
+    `path` is a folder or a device.
     """
-    need(not path.is_dir(), f"{path} is a folder; the output must be a file", InputError)
+    need_file(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{path.name[:32]}.", dir=path.parent) as folder:
         temporary = Path(folder) / path.name
@@ -30,9 +36,9 @@ def whole_path(path: Path) -> Iterator[Path]:
 def write_whole(path: Path, fill: Callable[[BinaryIO], object]) -> None:
     """Write a file by `fill(file)` under a temporary name in the same folder, then rename it to `path`.
 
-    Missing folders are created. Raises InputError if `path` is a folder.
+    Missing folders are created. Raises InputError if `path` is a folder or a device.
     """
-    need(not path.is_dir(), f"{path} is a folder; the output must be a file", InputError)
+    need_file(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(prefix=f".{path.name[:32]}.", dir=path.parent)
     try:
