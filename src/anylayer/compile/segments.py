@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import groupby, pairwise
+from operator import itemgetter
 
 from anylayer.compile.plan import GraphStep, Plan, Step, concatenated
 from anylayer.graph.facts import multiply_adds
@@ -74,6 +75,22 @@ def with_parts(plan: Plan, parts: Sequence[EnginePart]) -> Plan:
         if step.outputs:
             steps.append(replace(step, engine=part.engine))
     return replace(plan, steps=steps)
+
+
+def nodes_with_operators(plan: Plan) -> tuple[int, ...]:
+    """Return the nodes of a plan's one graph, as their indices in `Plan.nodes`; () where it has other steps."""
+    return tuple(i for i, t in enumerate(plan.nodes) if t.body is not None) if _is_graph(plan) else ()
+
+
+def refined(plan: Plan, parts: Sequence[EnginePart], engines: Mapping[int, str]) -> list[EnginePart]:
+    """Return the parts of a plan after some nodes, by index, have moved to other engines.
+
+    A node stays where it is if a value whose size depends on data would have to pass from one engine to another.
+    """
+    order = [(i, part.engine) for part in parts for i in part.nodes]
+    open_ = _places_of_dynamic_sizes(plan, [i for i, _ in order])
+    placed = [(i, engine if open_ & {k, k + 1} else engines.get(i, engine)) for k, (i, engine) in enumerate(order)]
+    return [EnginePart(name, tuple(i for i, _ in found)) for name, found in groupby(placed, key=itemgetter(1))]
 
 
 def engine_layers(plan: Plan) -> list[tuple[str, list[str]]]:

@@ -74,8 +74,9 @@ class CountedProgram(Program, Protocol):
 
 class Engine(Protocol):
     """A module that compiles graphs. It may also define `counted`, if it can measure its nodes (see `counting`);
-    `embeds`, if it can run native layers inside its graphs (see `embedding`); and `compile_alongside`, if its
-    threads spin after a call (see `alongside`).
+    `embeds`, if it can run native layers inside its graphs (see `embedding`); `compile_alongside`, if its
+    threads spin after a call (see `alongside`); and `suits_layer`, if it is fast for single layers (see
+    `layer_engines`).
 
     PRECISIONS: the precisions in which it can compute, including "float32".
     GENERAL: whether it runs every graph, each operator as the graph has it. An engine that is not general runs
@@ -188,6 +189,17 @@ def alongside(engine: Engine) -> Callable[[Graph, int | None, str], Program]:
     it: the engine's `compile_alongside`, or its `compile` where it has none. The threads of such a program do not
     spin after a call."""
     found: Callable[[Graph, int | None, str], Program] = getattr(engine, "compile_alongside", engine.compile)
+    return found
+
+
+def layer_engines(graph: Graph) -> dict[str, Engine]:
+    """Return the engines that "auto" measures for a single custom layer, whose graph this is: those whose function
+    `suits_layer(graph)` returns True."""
+    found: dict[str, Engine] = {}
+    for name, engine in installed("cpu").items():
+        suits: Callable[[Graph], bool] | None = getattr(engine, "suits_layer", None)
+        if suits is not None and suits(graph):
+            found[name] = engine
     return found
 
 

@@ -36,6 +36,8 @@ _TUNED = {"x86_64": ("-mtune=haswell",)}
 Intel's. With them, Interp of 64x65x65 to 129x129 takes 0.74 ms on a Sapphire Rapids, 1.11 ms without."""
 _MAX_OPERATORS = 1500
 """A compiler takes a minute and more for a function of more operators."""
+_MAX_OPERATORS_OF_LAYER = 300
+"""The largest number of operators of a layer that "auto" compiles, which takes some seconds."""
 _MAX_THREADS = 64
 _ELSEWHERE = "Use engine 'onnxruntime', 'openvino' or 'numpy'"
 
@@ -143,3 +145,13 @@ def compile(graph: Graph, threads: int | None = None, precision: str = "float32"
 def suits(graphs: Sequence[Graph]) -> bool:
     """Return False: compiling C++ takes seconds, and the loops of convolutions are slow."""
     return False
+
+
+def suits_layer(graph: Graph) -> bool:
+    """Return whether there is a compiler, and the graph is small enough to be compiled in a few seconds."""
+    if len(graph.ops) > _MAX_OPERATORS_OF_LAYER:
+        return False
+    try:
+        return bool(compiler())
+    except AnyLayerError:
+        return False

@@ -19,7 +19,7 @@ from anylayer.compile.comparison import Compiler
 from anylayer.compile.nodes import Definitions, needed_inputs
 from anylayer.compile.open import OpenTraces, open_types, trace_open
 from anylayer.compile.plan import GraphStep, Plan, make_plan
-from anylayer.compile.segments import EnginePart, engine_layers, whole, with_parts
+from anylayer.compile.segments import EnginePart, engine_layers, nodes_with_operators, whole, with_parts
 from anylayer.engines import engines, installed, load_engine
 from anylayer.errors import AnyLayerError, EngineError, InputError, nearest, need
 from anylayer.graph.open_sizes import OpenSizes
@@ -27,6 +27,7 @@ from anylayer.layer.exclusive import in_user_code
 from anylayer.network import Array, Network, TensorType
 from anylayer.numerics import uniform_noise
 from anylayer.runtime.choice import trusted
+from anylayer.runtime.custom import LayerFinder, kinds_of_layers
 from anylayer.runtime.open import (
     InputKey,
     OpenProgram,
@@ -37,7 +38,7 @@ from anylayer.runtime.open import (
     volume,
 )
 from anylayer.runtime.order import transposed_inputs
-from anylayer.runtime.pairs import PairFinder
+from anylayer.runtime.pairs import PairFinder, Split
 from anylayer.runtime.run import SHAPES_KEPT, NumpyRunner, PlanRunner
 from anylayer.runtime.timing import timed_in_turns
 
@@ -104,7 +105,7 @@ class Model:
         self._compiling: set[tuple[int, InputKey]] = set()
         self.engine = engine
         self.timings: dict[str, float] = {}
-        self._parts: list[EnginePart] = []
+        self._parts: Sequence[EnginePart] = []
         self.plan: Plan | None = None
         self._precision, self._exact = precision, exact
         if engine not in ("auto", "numpy"):
@@ -388,31 +389,38 @@ class Model:
         tried = set(runners)
         if len(runners) > 1:
             runners = self._trusted(runners, plan)
-        if len(runners) > 1:
+        if len(runners) > 1 or (runners and kinds_of_layers(plan)):
             self.timings = _measure(runners, plan)
         self.engine = min(self.timings, key=self.timings.__getitem__) if self.timings else next(iter(runners))
-        return self._pair(plan, runners, tried) or runners[self.engine]
+        return self._divided(plan, runners, tried)
 
-    def _pair(self, plan: Plan, runners: Mapping[str, PlanRunner], tried: set[str]) -> PlanRunner | None:
-        """Return a runner with two engines that is faster than the fastest engine, and keep its parts for later
-        shapes. Return None if there is none. tried: the engines that can run the whole network, even if their
-        outputs are wrong.
+    def _divided(self, plan: Plan, runners: Mapping[str, PlanRunner], tried: set[str]) -> PlanRunner:
+        """Return the runner of the fastest engine, or one in which several engines are faster.
+
+        Its parts are kept for later shapes, except custom layers on an engine that compiles code for them, which
+        takes seconds for each set of shapes. tried: the engines that can run the
+        whole network, even if their outputs are wrong.
         """
-        if len(self.timings) < 2 or self._device not in ("", "cpu"):
-            return None
-        there = installed("cpu")
+        alone = runners[self.engine]
+        there = installed("cpu") if self._device in ("", "cpu") else {}
         able = {name: there[name] for name in runners if name in there}
+        if self.engine not in able or not self.timings:
+            return alone
         others = {n: e for n, e in there.items() if not (e.GENERAL or self._exact or n in tried)}
-        if self.engine not in able:
-            return None
-        finder = PairFinder(able, others, self.timings, self._threads, self._exact, self._plan_runner)
+        finder = PairFinder(
+            able, others, self.timings, self._threads, self._exact, self._plan_runner, self._numpy_run
+        )
+        best = Split(alone, [EnginePart(self.engine, nodes_with_operators(plan))], self.timings[self.engine])
         with suppress(EngineError):
-            found = finder.faster(plan, self.engine, runners[self.engine], self._numpy_run)
-            if found is not None:
-                self._parts, self.timings = found.parts, {**self.timings, found.name: found.seconds}
-                self.plan = found.runner.plan if self.plan is plan else self.plan
-                return found.runner
-        return None
+            best = (len(able) > 1 and finder.faster(plan, best)) or best
+            self._parts = best.parts if best.runner is not alone else []
+        with suppress(EngineError):
+            own = self._precision == "float32" and not self._exact
+            best = (own and LayerFinder(finder).faster(plan, best)) or best
+        if best.runner is not alone:
+            self.timings = {**self.timings, best.name: best.seconds}
+            self.plan = best.runner.plan if self.plan is plan else self.plan
+        return best.runner
 
     def _numpy_run(self, arrays: Sequence[Array]) -> Mapping[str, Array]:
         """Run the network as its layers in NumPy define it."""

@@ -31,17 +31,17 @@ _TRIAL_SECONDS = 0.2
 
 
 @dataclass(frozen=True, slots=True)
-class EnginePair:
-    """A network on two engines: the parts of each, and the measured seconds of a call."""
+class Split:
+    """A network as parts that run on engines: the runner, the parts, and the measured seconds of a call."""
 
     runner: PlanRunner
-    parts: list[EnginePart]
+    parts: Sequence[EnginePart]
     seconds: float
 
     @property
     def name(self) -> str:
         """The engines in computing order, as one word: "onnxruntime+openvino"."""
-        return "+".join(part.engine for part in self.parts)
+        return "+".join(dict.fromkeys(part.engine for part in self.parts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,8 @@ class PairFinder:
     """Finds a plan with two engines that is faster than each engine alone.
 
     `engines` compute the whole network, in the seconds of `timings`. `specialists` are engines that do not
-    compute it, but may compute parts. `make_runner` compiles a plan for an engine.
+    compute it, but may compute parts. `make_runner` compiles a plan for an engine. `definition` is the network in
+    NumPy, which decides where two plans compute different outputs.
     """
 
     engines: Mapping[str, Engine]
@@ -58,25 +59,26 @@ class PairFinder:
     threads: int | None
     exact: bool
     make_runner: Callable[[Plan, str], PlanRunner]
+    definition: EngineRun
 
-    def faster(self, plan: Plan, best: str, alone: PlanRunner, definition: EngineRun) -> EnginePair | None:
-        """Return a pair that is faster than the fastest engine `best`, whose runner is `alone`; None where
-        there is none.
+    def faster(self, plan: Plan, best: Split) -> Split | None:
+        """Return a plan on two engines that is faster than `best`, the plan on the fastest engine; None where
+        there is none."""
+        parts = self._promising(plan, best.name)
+        return self.checked(plan, [parts], best) if parts is not None else None
 
-        definition: the network in NumPy, which decides where the pair and `best` compute different outputs.
-        """
-        parts = self._promising(plan, best)
-        if parts is None:
-            return None
+    def checked(self, plan: Plan, found: Sequence[Sequence[EnginePart]], best: Split) -> Split | None:
+        """Return the fastest of the plans in these parts, if it computes the same as `best` on noise and is
+        measured faster; else None."""
         arrays = uniform_noise(plan.inputs.values())
-        found = EnginePair(self.make_runner(with_parts(plan, parts), best), parts, 0.0)
-        runners = {best: alone, found.name: found.runner}
-        if found.name not in trusted({n: partial(r, out={}) for n, r in runners.items()}, arrays, definition)[0]:
+        runners = [best.runner, *(self.make_runner(with_parts(plan, parts), parts[0].engine) for parts in found)]
+        runs = {str(i): partial(runner, out={}) for i, runner in enumerate(runners)}
+        kept = ["0", *(name for name in trusted(runs, arrays, self.definition)[0] if name != "0")]
+        seconds = timed_in_turns({name: partial(runs[name], arrays) for name in kept})
+        name = min(seconds, key=seconds.__getitem__)
+        if seconds[name] >= _GAIN * seconds["0"]:
             return None
-        seconds = timed_in_turns({name: partial(r, arrays, {}) for name, r in runners.items()})
-        if seconds[found.name] >= _GAIN * seconds[best]:
-            return None
-        return EnginePair(found.runner, parts, self.timings[best] * seconds[found.name] / seconds[best])
+        return Split(runners[int(name)], found[int(name) - 1], best.seconds * seconds[name] / seconds["0"])
 
     def _promising(self, plan: Plan, best: str) -> list[EnginePart] | None:
         """Return the parts of the fastest two engines by the times of the network's segments, or None if no pair

@@ -13,18 +13,16 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from hypothesis import Phase, given, settings
 
 import anylayer
 from anylayer import ops
 from anylayer.api import Net
-from anylayer.convert.generation import Generation
 from anylayer.errors import LayerError
 from anylayer.layer import load_layers
 from anylayer.network import Array, Network, Node, TensorType
 from tests.generators.opencv import test_project
 from tests.generators.opencv.test_project import attacked, examples
-from tests.loops.test_random import programs
+from tests.loops.test_random import collected
 
 openvino = pytest.importorskip("openvino", reason="openvino is not installed")
 Forward = Callable[[list[Any]], list[Any]]
@@ -54,23 +52,22 @@ def network(layers: Mapping[str, tuple[Forward, Sequence[Array]]]) -> tuple[Net,
     return Net(Network("side by side", "caffe", types, nodes, outputs), load_layers(classes)), inputs
 
 
-def require_same(net: Net, inputs: Mapping[str, Array], folder: Path) -> Generation:
+def require_same(net: Net, inputs: Mapping[str, Array], folder: Path) -> None:
     """Generate the project of a network, run its kernels in the model that it contains, and compare."""
     done = net.generate("openvino", folder, inputs=inputs, test=False)
+    assert not [note for note in done.notes if "OpenCL" in note]
     kernels = anylayer.OpenCL([str(folder / "kernels.xml")], user_file=False)
     model = anylayer.read(folder / "model.xml", kernels=kernels).compile("openvino")
     got = model({name: x for name, x in inputs.items() if name in model.inputs})
     for name, want in net.compile("numpy")(inputs).items():
         scale = max(1e-6, float(np.abs(want[np.isfinite(want)]).max(initial=0)))
         np.testing.assert_allclose(got[name], want, rtol=0, atol=1e-5 * scale, err_msg=name)
-    return done
 
 
 @pytest.mark.usefixtures("opencl_device")
 def test_all_example_layers_match_numpy(tmp_path: Path) -> None:
     net, inputs = examples(tmp_path)
-    done = require_same(net, inputs, tmp_path / "project")
-    assert not [note for note in done.notes if "OpenCL" in note]
+    require_same(net, inputs, tmp_path / "project")
     element = ElementTree.fromstring((tmp_path / "project/kernels.xml").read_text().join(("<all>", "</all>")))
     assert len(element) == len(list((tmp_path / "project").glob("*.cl"))) == 17
     assert not element.findall(".//WorkSizes")  # each element of an output is computed on its own
@@ -80,26 +77,21 @@ def drawn(count: int) -> dict[str, tuple[Forward, Sequence[Array]]]:
     """Return random compositions of operators, as layers of arrays with up to four axes."""
     found: dict[str, tuple[Forward, Sequence[Array]]] = {}
 
-    @settings(max_examples=count, phases=[Phase.generate], derandomize=True, deadline=None, database=None)
-    @given(programs())
-    def collect(program: tuple[list[str], Callable[[Any], list[Any]], Array]) -> None:
-        names, function, x = program
-        outputs = function(x) if names else []
-        if outputs and max(np.ndim(y) for y in [x, *outputs]) <= 4:
-            found[f"Random{len(found)}"] = (lambda arrays: function(arrays[0])), [x]
-
-    with np.errstate(all="ignore"):
-        collect()
+    for _, function, x in collected(count):
+        with np.errstate(all="ignore"):
+            ranks = [np.ndim(y) for y in [x, *function(x)]]
+        if max(ranks) <= 4:
+            found[f"Random{len(found)}"] = (lambda arrays, function=function: function(arrays[0])), [x]
     return found
 
 
+@pytest.mark.hypothesis
 @pytest.mark.usefixtures("opencl_device")
 def test_random_compositions_of_operators_match_numpy(tmp_path: Path) -> None:
     layers = drawn(40)
     assert len(layers) > 30
     net, inputs = network(layers)
-    done = require_same(net, inputs, tmp_path / "project")
-    assert not [note for note in done.notes if "OpenCL" in note]
+    require_same(net, inputs, tmp_path / "project")
 
 
 def noise(*shape: int) -> Array:
