@@ -75,6 +75,21 @@ def test_sorting_keeps_the_order_of_equal_elements_and_of_nan() -> None:
     check_function(sorted_on_all_axes, x, engines=["cpp"])
 
 
+def test_reductions_of_any_length_equal_numpy() -> None:
+    x = noise(3, 101)
+    x[1, [5, 40]] = np.nan, np.inf
+    whole = np.arange(303, dtype=np.int32).reshape(3, 101) - 150
+
+    def several(v: Any, w: Any) -> list[Any]:
+        found: list[Any] = []
+        for size in (1, 15, 16, 17, 35, 101):
+            found += [f(part[:, :size], axis=1) for part in (v, w) for f in (np.sum, np.max, np.min)]
+            found.append(np.prod(np.abs(v[:, :size]) + np.float32(0.7), axis=1))
+        return found
+
+    check_function(several, x, whole, engines=["cpp"])
+
+
 def test_network_equals_numpy(tmp_path: Path) -> None:
     (tmp_path / "net.prototxt").write_text(INTERP)
     net, x = anylayer.read(tmp_path / "net.prototxt").fill(), noise(1, 6, 9, 8)

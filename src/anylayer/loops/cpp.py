@@ -11,7 +11,7 @@ import numpy as np
 
 from anylayer.graph.expressions import Expression
 from anylayer.loops.arithmetic import Arithmetic
-from anylayer.loops.ir import Argument, Buffer, Loop, LoopProgram, Scalar, Sort
+from anylayer.loops.ir import Argument, Buffer, Let, Loop, LoopProgram, Return, Scalar, Set, Sort
 from anylayer.loops.parameters import ParamNumber
 from anylayer.loops.printer import INDENT, PER_LINE, Printer, identifier, rounds_inside, split_rounds
 from anylayer.loops.schedule import scheduled
@@ -106,6 +106,9 @@ def number(value: Any, dtype: np.dtype[Any]) -> str:
 
 _VECTORS = {"exp": "exponential", "log": "logarithm", "tanh": "hyperbolic_tangent"}
 """Functions of float32 that compilers turn into vector instructions."""
+_COMBINED = {"add": "Sum", "mul": "Product", "max": "Maximum", "min": "Minimum"}
+_PARTS = 16
+"""The number of partial results of a loop that combines numbers: see `combined` of the prelude."""
 _FUNCTIONS = {"round": "std::nearbyint", "max": "maximum", "min": "minimum", "sign": "sign", "mod": "modulo"}
 
 
@@ -212,6 +215,9 @@ class _Printer(Printer):
         small = work.constant is not None and work.constant < _SHARED and len(names) == 1
         if small or not s.parallel:
             text = self.arithmetic.text(s.extent)
+            if self.combines(s):
+                self.combined(s, names[0], text)
+                return
             self.block(f"for (int64_t {names[0]} = 0; {names[0]} < {text}; ++{names[0]})", s.body, variables=1)
             return
         self.parallel = True
@@ -226,6 +232,25 @@ class _Printer(Printer):
         self.block(head, s.body, variables=len(names), after=self.counted(names, extents))
         self.depth -= 1
         self.line("});")
+
+    def combines(self, s: Loop) -> bool:
+        """Return whether a loop only combines numbers in a local, and is not short."""
+        *before, last = s.body
+        short = s.extent.constant is not None and s.extent.constant < _PARTS
+        return (
+            isinstance(last, Set)
+            and last.how in _COMBINED
+            and last.local.dtype.kind != "b"
+            and all(isinstance(one, Let) for one in before)
+            and not (short or self.program.checks)
+        )
+
+    def combined(self, s: Loop, variable: str, count: str) -> None:
+        """Write a loop as a call of `combined`, with a function of the loop's variable."""
+        last, kind = s.body[-1], TYPES[s.body[-1].local.dtype.name]
+        name = last.local.name
+        head = f"{name} = combined<{_COMBINED[last.how]}>({name}, {count}, [&](int64_t {variable}) -> {kind}"
+        self.block(head, [*s.body[:-1], Return(last.value)], variables=1, end="});")
 
     def sort(self, s: Sort) -> None:
         text, order = self.arithmetic.text, "true" if s.largest else "false"

@@ -37,6 +37,28 @@ _HELPERS = """
 // The maximum and the minimum, as NumPy defines them: NaN if one of the numbers is NaN.
 template <class T> inline T maximum(T a, T b) { return a > b || a != a ? a : b; }
 template <class T> inline T minimum(T a, T b) { return a < b || a != a ? a : b; }
+
+// Combines the numbers of a loop. Each of 16 partial results takes every 16th number, so that compilers make vector
+// instructions of the loop.
+struct Sum { template <class T> T operator()(T a, T b) const { return T(a + b); } };
+struct Product { template <class T> T operator()(T a, T b) const { return T(a * b); } };
+struct Maximum { template <class T> T operator()(T a, T b) const { return maximum(a, b); } };
+struct Minimum { template <class T> T operator()(T a, T b) const { return minimum(a, b); } };
+template <class Combine, class T, class Number> inline T combined(T result, int64_t count, const Number& number) {
+    const Combine combine{};
+    const int64_t parts = 16, whole = count - count % parts;
+    if (whole > 0) {
+        T part[parts];
+        for (int64_t i = 0; i < parts; ++i) part[i] = number(i);
+        for (int64_t at = parts; at < whole; at += parts) {
+            for (int64_t i = 0; i < parts; ++i) part[i] = combine(part[i], number(at + i));
+        }
+        for (int64_t i = 0; i < parts; ++i) result = combine(result, part[i]);
+    }
+    for (int64_t at = whole; at < count; ++at) result = combine(result, number(at));
+    return result;
+}
+
 template <class T> inline T sign(T x) { return x > T(0) ? T(1) : x < T(0) ? T(-1) : x; }
 template <class T> inline T quotient(T a, T b) { return b == T(0) ? T(0) : T(a / b); }
 inline int64_t floor_quotient(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a % b < 0) != (b < 0)); }

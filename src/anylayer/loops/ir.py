@@ -130,6 +130,13 @@ class Sort:
 
 
 @dataclass(slots=True, eq=False)
+class Return:
+    """Return a scalar from a function that a printer writes inside of the loops."""
+
+    value: Scalar
+
+
+@dataclass(slots=True, eq=False)
 class If:
     """Run `body` where a condition holds."""
 

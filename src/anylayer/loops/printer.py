@@ -10,7 +10,7 @@ import numpy as np
 
 from anylayer.graph.expressions import Expression, constant
 from anylayer.loops.arithmetic import Arithmetic
-from anylayer.loops.ir import Buffer, Comment, If, Let, Loop, LoopProgram, Scalar, Set, Sort, Store
+from anylayer.loops.ir import Buffer, Comment, If, Let, Loop, LoopProgram, Return, Scalar, Set, Sort, Store
 
 INDENT = "    "
 PER_LINE = 8
@@ -133,6 +133,8 @@ class Printer(ABC):
             self.line(f"{self.types[s.local.dtype.name]} {s.local.name} = {self.scalar(s.value)};")
         elif isinstance(s, Set):
             self.assign(s.local.name, s.value, s.how, self.scalar(s.value))
+        elif isinstance(s, Return):
+            self.line(f"return {self.scalar(s.value)};")
         elif isinstance(s, If):
             self.block(f"if ({self.scalar(s.condition)})", s.body)
         elif isinstance(s, Loop):
@@ -157,6 +159,7 @@ class Printer(ABC):
         before: Sequence[str] = (),
         variables: int = 0,
         after: Sequence[str] = (),
+        end: str = "}",
     ) -> None:
         self.line(f"{head} {{")
         self.depth += 1
@@ -168,7 +171,7 @@ class Printer(ABC):
             self.line(text)
         self.level -= variables
         self.depth -= 1
-        self.line("}")
+        self.line(end)
 
     def variable(self, more: int) -> str:
         """Return a name for a loop variable: i, j, k and so on, from the outermost loop to the inner ones."""
