@@ -101,9 +101,10 @@ def _input_of(case: OperatorCase, kernel: OpenCLKernel) -> int:
 
 
 def _formula(size: Expression, case: OperatorCase) -> str:
-    """Return a size as a formula of B, F, Y and X."""
+    """Return a size as a formula of B, F, Y and X: a larger one where the size is a minimum."""
     text = ""
     for monomial, factor in sorted(size.terms.items(), key=lambda term: term[1] < 0):
+        need(factor > 0 or "min(" not in str(size), f"an array between its loops has {size} elements")
         words = [str(abs(factor)), *(_word(atom, case) for atom, power in monomial for _ in range(power))]
         text += ("-" if factor < 0 else "+" if text else "") + "*".join(words)
     return text
@@ -111,6 +112,8 @@ def _formula(size: Expression, case: OperatorCase) -> str:
 
 def _word(atom: Atom, case: OperatorCase) -> str:
     """Return a size, or a quotient of sizes, as a formula."""
+    if atom.function == "min":
+        return f"({_formula(min(atom.arguments, key=lambda e: e.constant is None), case)})"
     if atom.function == "//":
         a, b = (_formula(e, case) for e in atom.arguments)
         return f"(({a})/({b}))"
