@@ -178,7 +178,7 @@ def test_missing_compiler_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     monkeypatch.delenv("CXX", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(
-        EngineError, match=r"engine 'cpp' needs a compiler, but there is no C\+\+ compiler .*apt-get"
+        EngineError, match=r"engine 'cpp' needs a C\+\+ compiler: c\+\+, .* CXX .*apt-get install g\+\+"
     ):
         load_engine("cpp").compile(traced(lambda v: v + 1, noise(2)))
 

@@ -184,6 +184,32 @@ def test_operators_read_params_and_refuse_those_without_code(small: Generation, 
             with_params(small, tmp_path / "copy", {"add": wrong})
 
 
+class Shifted(Mine):
+    """Add a blob per channel, and multiply by another one."""
+
+    def __init__(self, params: Any, blobs: Any) -> None:
+        self.blobs = blobs
+
+    def forward(self, inputs: Any) -> Any:
+        shift, scale = (blob.reshape(1, -1, 1, 1) for blob in self.blobs)
+        return [inputs[0] * scale + shift]
+
+
+def test_blobs_are_inputs_of_operators(target: str, tmp_path: Path) -> None:
+    (tmp_path / "net.prototxt").write_text(re.sub(r"mine_param {.*?}", "", NET))
+    net = anylayer.read(tmp_path / "net.prototxt", layers={"Mine": Shifted})
+    random = np.random.default_rng(1)
+    for node in net.network.nodes:
+        if node.type == "Mine":
+            node.blobs = [random.standard_normal(2).astype(np.float32) for _ in range(2)]
+    done = net.fill(0).generate(target, tmp_path / "project")
+    ((error, scale),) = errors(done.report)
+    assert done.untested == "" and error <= 1e-5 * scale
+    text = (tmp_path / "project" / "layers.cpp").read_text()
+    assert "bool Mine_run(" in text and "bool Mine_2_run(" not in text  # one operator for all blobs
+    assert text.count("from[2]") == 1 and "std::vector<int64_t>{2}" in text
+
+
 def test_what_has_no_loops_or_no_layers_is_refused(target: str, tmp_path: Path) -> None:
     one = "\n".join(line for line in NET.splitlines() if '"other"' not in line and '"same"' not in line)
     with pytest.raises(LayerError, match=r"net.prototxt:5: layer 'mine' \(Mine\): .*Conv"):

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import anylayer
+from anylayer.cli import main
 from anylayer.errors import LayerError
 from anylayer.generators import targets
 
@@ -59,3 +62,25 @@ def test_dtypes_without_loops_are_refused(target: str, tmp_path: Path) -> None:
         pytest.importorskip("openvino", reason="openvino is not installed")
     text = refusal(tmp_path, target, lambda x: x.astype(np.float16) * 2)
     assert "cannot become loops: an array is float16; convert it with .astype(np.float32) before" in text
+
+
+@pytest.mark.parametrize("target", LOOPS)
+def test_missing_compilers_are_named_with_what_to_do(
+    target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if target == "openvino":
+        pytest.importorskip("openvino", reason="openvino is not installed")
+    (tmp_path / "net.prototxt").write_text(NET)
+    (tmp_path / "layers.py").write_text(
+        "class Mine:\n    def __init__(self, params, blobs):\n        pass\n\n"
+        "    def forward(self, inputs):\n        return [inputs[0] + 1]\n"
+    )
+    monkeypatch.setenv("PATH", str(tmp_path))
+    words = ["generate", tmp_path / "net.prototxt", "-l", f"Mine={tmp_path}/layers.py:Mine", "--for", target]
+    done = CliRunner().invoke(main, [*map(str, words), "-o", str(tmp_path / "project")])
+    assert done.exit_code == 0 and (tmp_path / "project").is_dir(), done.output
+    assert "its test was not run: this needs " in done.stderr and "c++" in done.stderr
+    command = re.search(r"^to build and run the test: cd \S+/project && (.*)$", done.stderr, re.MULTILINE)
+    assert command and ("cmake" in command[1] or "c++" in command[1] or "test_model.py build" in command[1])
+    if target != "dv":
+        assert "cmake (on Debian: apt-get install cmake), c++ (on Debian: apt-get install g++)" in done.stderr

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import openvino as ov
@@ -12,7 +13,7 @@ import pytest
 
 import anylayer
 from anylayer import ops
-from anylayer.errors import InputError, LayerError
+from anylayer.errors import FileError, InputError, LayerError
 from anylayer.network import Array
 from tests.engine_names import ALL
 
@@ -210,3 +211,33 @@ def test_data_dependent_nms_is_read_back(tmp_path: Path, engine: str) -> None:
         (got,) = model({"boxes": boxes, "scores": given}).values()
         want = regions(boxes, given)
         assert got.shape == want.shape and np.allclose(got, want)
+
+
+CONTROLS = """
+layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 1 dim: 2 } } }
+layer { name: "a\\001\\n<b" type: "ReLU" bottom: "data" top: "t\\014" }
+layer { name: "t\\\\x0c" type: "ReLU" bottom: "t\\014" top: "t\\\\x0c" }
+layer { name: "last" type: "ReLU" bottom: "t\\\\x0c" top: "y" }
+"""
+
+
+def test_characters_that_xml_cannot_have_are_escaped_in_names(tmp_path: Path) -> None:
+    net(tmp_path, CONTROLS).write(tmp_path / "net.xml")
+    ElementTree.parse(tmp_path / "net.xml")
+    model = ov.Core().read_model(tmp_path / "net.xml")
+    assert "a\\x01\n<b" in {op.get_friendly_name() for op in model.get_ops()}
+    names = [name for op in model.get_ops() for output in op.outputs() for name in output.get_names()]
+    assert {"t\\x0c", "t\\x0c_"} <= {*names}
+    x = np.array([[-1, 2]], np.float32)
+    assert np.array_equal(ov.Core().compile_model(model, "CPU")(x)["y"], [[0, 2]])
+
+
+def test_characters_that_xml_cannot_have_are_refused_in_public_names(tmp_path: Path) -> None:
+    with pytest.raises(FileError, match=r"the name 'y\\x1f' has the character '\\x1f', which XML cannot have"):
+        net(tmp_path, CONTROLS.replace('"y"', '"y\\037"')).write(tmp_path / "net.xml")
+    assert not (tmp_path / "net.xml").exists()
+
+
+def test_characters_that_xml_cannot_have_are_refused_in_attributes(tmp_path: Path) -> None:
+    with pytest.raises(LayerError, match=r"layer 'm' \(Mine\): attribute 'word' is 'a\\x01', with a character"):
+        net(tmp_path, NET.replace('word: "a"', 'word: "a\\001"')).write(tmp_path / "net.xml", keep=["Mine"])

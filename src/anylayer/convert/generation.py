@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -30,7 +32,8 @@ class Generation:
     """The result of `Net.generate`.
 
     `files` are the paths of the project's files. `report` has the lines that the project's test printed. If the
-    test did not run, it is empty and `untested` says why. `notes` are for the user.
+    test did not run, it is empty and `untested` says why. `commands` build and run the test in the folder. `notes`
+    are for the user.
     """
 
     target: str
@@ -39,6 +42,7 @@ class Generation:
     report: list[str] = field(default_factory=list)
     untested: str = ""
     notes: list[str] = field(default_factory=list)
+    commands: list[str] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the generation as plain values, for JSON."""
@@ -48,6 +52,7 @@ class Generation:
             "files": [str(f) for f in self.files],
             "tested": not self.untested,
             "not_tested": self.untested,
+            "commands": self.commands,
             "report": self.report,
             "notes": self.notes,
         }
@@ -89,7 +94,8 @@ def generate(
         untested = "not asked for" if not test else f"this needs {project.missing}" if project.missing else ""
         report = [] if untested else _tested(project, made, folder)
     files = [folder / file for file in project.files]
-    return Generation(name, folder, files, report, untested, [*notes, *project.notes])
+    commands = [shlex.join(["python" if w == sys.executable else w for w in words]) for words in project.test]
+    return Generation(name, folder, files, report, untested, [*notes, *project.notes], commands)
 
 
 def _candidates(job: Job, symbolic: bool) -> list[Job]:

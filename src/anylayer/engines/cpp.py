@@ -21,7 +21,7 @@ from anylayer.errors import AnyLayerError, EngineError, LayerError
 from anylayer.graph import Graph
 from anylayer.graph.sizes import is_static
 from anylayer.kernels.cache import library
-from anylayer.kernels.compiler import compiler
+from anylayer.kernels.compiler import COMPILERS, compiler
 from anylayer.loops import TYPES, CppFunction, arguments_text, lower, prelude, to_cpp
 from anylayer.network import Array
 
@@ -49,8 +49,11 @@ class CppProgram:
         code = generated(graph)
         try:
             words = compiler()
-        except AnyLayerError as error:
-            raise EngineError(f"engine 'cpp' needs a compiler, but {error.message}") from None
+        except AnyLayerError:
+            raise EngineError(
+                f"engine 'cpp' needs a C++ compiler: {', '.join(COMPILERS)}, or the one that the environment variable "
+                f"CXX names. On Debian: apt-get install g++. {_ELSEWHERE}"
+            ) from None
         try:
             loaded = library(source_of(code), words, flags())
         except (AnyLayerError, OSError) as error:

@@ -50,9 +50,15 @@ def test_data(expected: Expected) -> bytes:
     return file.getvalue()
 
 
+_TOOLS = {"cmake": "cmake", "c++": "g++"}
+"""The programs that build a project in C++, and the packages of Debian that have them."""
+
+
 def missing_tools(*packages: str) -> list[str]:
     """Return the missing ones of the tools that a test in C++ needs: CMake, a compiler, and these Python
     packages.
     """
-    tools = [name for name in ("cmake", "c++") if shutil.which(name) is None]
+    tools = [
+        f"{name} (on Debian: apt-get install {p})" for name, p in _TOOLS.items() if shutil.which(name) is None
+    ]
     return [*tools, *(f"{name} (pip install {name})" for name in packages if find_spec(name) is None)]

@@ -38,8 +38,8 @@ _HELPERS = """
 template <class T> inline T maximum(T a, T b) { return a > b || a != a ? a : b; }
 template <class T> inline T minimum(T a, T b) { return a < b || a != a ? a : b; }
 
-// Combines the numbers of a loop. Each of 16 partial results takes every 16th number, so that compilers make vector
-// instructions of the loop.
+// Combines the numbers of a loop. Each of 16 partial results takes every 16th number, so that compilers make
+// vector instructions of the loop.
 struct Sum { template <class T> T operator()(T a, T b) const { return T(a + b); } };
 struct Product { template <class T> T operator()(T a, T b) const { return T(a * b); } };
 struct Maximum { template <class T> T operator()(T a, T b) const { return maximum(a, b); } };

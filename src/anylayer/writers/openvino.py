@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from anylayer.corrections import corrected
-from anylayer.errors import EngineError, FileError, LayerError, at
+from anylayer.errors import EngineError, FileError, LayerError, at, need
 from anylayer.graph import Graph, Op, Value
 from anylayer.graph.open_sizes import SIZES
 from anylayer.network import Array
@@ -26,6 +27,8 @@ SUFFIXES = (".xml",)
 OPTIONS = frozenset(("keep", "batch", "precision", "float32", "io", "calibrate"))
 RUNS = "openvino"
 
+_NOT_XML = re.compile("[^\\t\\n\\r -\\ud7ff\\ue000-\\ufffd\\U00010000-\\U0010ffff]")
+"""A character that XML 1.0 cannot have."""
 _LARGE = 1 << 16
 """Bytes from which on a constant is shared with OpenVINO instead of copied through protobuf."""
 
@@ -52,9 +55,18 @@ def write(
     its inputs those of the layer followed by the weights. A runtime needs an extension that defines it. `applied`
     are options whose effect is in `source.graph` already.
 
-    Raises EngineError where OpenVINO refuses the network or is not installed, and LayerError where a kept layer
-    has an attribute that an IR cannot express.
+    Characters that XML cannot have are escaped in the names of layers and of values inside the network.
+
+    Raises EngineError where OpenVINO refuses the network or is not installed, LayerError where a kept layer has an
+    attribute that an IR cannot express, and FileError for the name of an input or output that XML cannot have.
     """
+    for name in (*source.inputs, *source.outputs):
+        bad = _NOT_XML.search(name)
+        need(
+            bad is None,
+            f"the name {name!a} has the character {bad and bad[0]!a}, which XML cannot have",
+            FileError,
+        )
     wanted = precision_of(precision, float32, io, calibrate, source, ("int8",))
     wanted.need_possible(source.graph)
     graph = source.graph if source.sizes is not None else simplify(source.graph, "openvino")
@@ -89,12 +101,37 @@ def _save(graph: Graph, source: Source, path: Path, precision: Precision) -> Non
         model = _model(graph, source, shared, precision)
     except RuntimeError as error:
         raise EngineError(f"OpenVINO refuses the network: {error}") from error
+    _escape_names(model)
     if source.sizes is not None:
         model.set_rt_info(source.sizes.stated().to_json(), SIZES.split("."))
     try:
         ov.save_model(model, str(path), compress_to_fp16=precision.half)
     except RuntimeError as error:
         raise FileError(f"cannot be written: {error}", path.name) from error
+
+
+def _escape_names(model: Any) -> None:
+    """Replace characters that XML cannot have by their escape sequences in Python, for example "\\x01"."""
+
+    def escaped(name: str) -> str:
+        return _NOT_XML.sub(lambda found: found[0].encode("unicode_escape").decode(), name)
+
+    model.set_friendly_name(escaped(model.get_friendly_name()))
+    outputs = [output for op in model.get_ops() for output in op.outputs()]
+    taken = {name for output in outputs for name in output.get_names()}
+    for op in model.get_ops():
+        op.set_friendly_name(escaped(op.get_friendly_name()))
+    for output in outputs:
+        names = output.get_names()
+        new = {name for name in names if not _NOT_XML.search(name)}
+        for name in sorted(names - new):
+            other = escaped(name)
+            while other in taken:
+                other += "_"
+            taken.add(other)
+            new.add(other)
+        if new != names:
+            output.set_names(new)
 
 
 def _openvino() -> Any:
@@ -260,6 +297,7 @@ def _text(name: str, value: Any) -> Any:
     if isinstance(value, (float, np.floating)):
         return repr(float(value))
     if isinstance(value, str):
+        need(not _NOT_XML.search(value), f"attribute '{name}' is {value!a}, with a character that XML cannot have")
         return str(value)
     raise LayerError(f"attribute '{name}' is a {type(value).__name__}, which an IR cannot express")
 

@@ -20,7 +20,6 @@ from anylayer.api import Net
 from anylayer.errors import LayerError
 from anylayer.layer import load_layers
 from anylayer.network import Array, Network, Node, TensorType
-from tests.generators.opencv import test_project
 from tests.generators.opencv.test_project import attacked, examples
 from tests.loops.test_random import collected
 
@@ -176,10 +175,7 @@ def test_layers_without_a_kernel_are_named(tmp_path: Path) -> None:
 
 
 def test_attacks_become_neither_code_nor_elements(tmp_path: Path) -> None:
-    done = attacked(tmp_path, "openvino")
-    folder = done.folder
-    assert any(note.startswith("names in the network have characters that XML cannot have") for note in done.notes)
-    assert not (folder / "test_kernels.py").exists()
+    folder = attacked(tmp_path, "openvino").folder
     elements = ElementTree.fromstring((folder / "kernels.xml").read_text("utf-8").join(("<all>", "</all>")))
     known = {"CustomLayer", "Kernel", "Source", "Define", "Buffers", "Tensor"}
     assert {e.tag for e in elements.iter()} - {"all"} == known
@@ -194,14 +190,12 @@ def test_attacks_become_neither_code_nor_elements(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("opencl_device")
-def test_attacks_compile_and_match_numpy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    plain = [attack for attack in test_project.ATTACKS if attack.read_bytes().decode().isprintable()]
-    monkeypatch.setattr(test_project, "ATTACKS", plain)
+def test_attacks_compile_and_match_numpy(tmp_path: Path) -> None:
     folder = attacked(tmp_path, "openvino").folder
     command = [sys.executable, "-B", "test_kernels.py"]
     path = str(Path(anylayer.__file__).parent.parent)
     ran = subprocess.run(
         command, cwd=folder, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=False
     )
-    assert len(plain) > 15 and ran.returncode == 0 and "off by 0 of" in ran.stdout, ran.stdout + ran.stderr
+    assert ran.returncode == 0 and "off by 0 of" in ran.stdout, ran.stdout + ran.stderr
     assert not list(tmp_path.rglob("pwned"))

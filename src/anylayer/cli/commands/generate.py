@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -101,3 +102,8 @@ def _show(done: Generation, given: dict[str, Any]) -> None:
     names = ", ".join(file.relative_to(done.folder).as_posix() for file in done.files)
     verdict = f"its test was not run: {done.untested}" if done.untested else "its test passes"
     say(f"wrote {done.folder} ({names}); {verdict}", given["quiet"])
+    if done.untested:
+        say(
+            f"to build and run the test: {' && '.join([shlex.join(['cd', str(done.folder)]), *done.commands])}",
+            given["quiet"],
+        )
