@@ -51,8 +51,8 @@ class CppProgram:
             words = compiler()
         except AnyLayerError:
             raise EngineError(
-                f"engine 'cpp' needs a C++ compiler: {', '.join(COMPILERS)}, or the one that the environment variable "
-                f"CXX names. On Debian: apt-get install g++. {_ELSEWHERE}"
+                f"engine 'cpp' needs a C++ compiler: {', '.join(COMPILERS)}, or the one that the environment "
+                f"variable CXX names. On Debian: apt-get install g++. {_ELSEWHERE}"
             ) from None
         try:
             loaded = library(source_of(code), words, flags())

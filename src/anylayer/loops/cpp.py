@@ -106,7 +106,7 @@ def number(value: Any, dtype: np.dtype[Any]) -> str:
 
 _VECTORS = {"exp": "exponential", "log": "logarithm", "tanh": "hyperbolic_tangent"}
 """Functions of float32 that compilers turn into vector instructions."""
-_COMBINED = {"add": "Sum", "mul": "Product", "max": "Maximum", "min": "Minimum"}
+_COMBINED = {"add": "Sum", "mul": "Product", "max": "Largest", "min": "Smallest"}
 _PARTS = 16
 """The number of partial results of a loop that combines numbers: see `combined` of the prelude."""
 _FUNCTIONS = {"round": "std::nearbyint", "max": "maximum", "min": "minimum", "sign": "sign", "mod": "modulo"}

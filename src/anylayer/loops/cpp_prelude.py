@@ -42,8 +42,8 @@ template <class T> inline T minimum(T a, T b) { return a < b || a != a ? a : b; 
 // vector instructions of the loop.
 struct Sum { template <class T> T operator()(T a, T b) const { return T(a + b); } };
 struct Product { template <class T> T operator()(T a, T b) const { return T(a * b); } };
-struct Maximum { template <class T> T operator()(T a, T b) const { return maximum(a, b); } };
-struct Minimum { template <class T> T operator()(T a, T b) const { return minimum(a, b); } };
+struct Largest { template <class T> T operator()(T a, T b) const { return maximum(a, b); } };
+struct Smallest { template <class T> T operator()(T a, T b) const { return minimum(a, b); } };
 template <class Combine, class T, class Number> inline T combined(T result, int64_t count, const Number& number) {
     const Combine combine{};
     const int64_t parts = 16, whole = count - count % parts;

@@ -16,6 +16,7 @@ from anylayer.network import TensorType
 from anylayer.numerics import uniform_noise
 from anylayer.optimize.simplify import simplify
 from anylayer.runtime.pairs import PairFinder, Split
+from anylayer.runtime.run import PlanRunner
 from anylayer.runtime.timing import timed_in_turns
 from anylayer.source import TracedNode
 
@@ -39,6 +40,26 @@ _TRIAL_SECONDS = 0.1
 
 Times = Mapping[str, float]
 """The seconds of a layer by the engine."""
+
+
+def fastest_split(
+    finder: PairFinder, plan: Plan, alone: PlanRunner, engine: str, layers: bool
+) -> tuple[Split, Sequence[EnginePart]]:
+    """Return the fastest plan, and its parts for later shapes.
+
+    Later shapes have no custom layers on engines that compile code for them, because this takes seconds for
+    each set of shapes. alone: the plan on the fastest engine, `engine`. layers: whether custom layers may move.
+    """
+    best = Split(alone, [EnginePart(engine, nodes_with_operators(plan))], finder.timings[engine])
+    parts: Sequence[EnginePart] = []
+    with suppress(EngineError):
+        pair = finder.faster(plan, best) if len(finder.engines) > 1 else None
+        if pair is not None:
+            best, parts = pair, pair.parts
+    with suppress(EngineError):
+        if layers and not finder.exact:
+            best = LayerFinder(finder).faster(plan, best) or best
+    return best, parts
 
 
 @dataclass(frozen=True, slots=True)

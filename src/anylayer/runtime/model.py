@@ -19,7 +19,7 @@ from anylayer.compile.comparison import Compiler
 from anylayer.compile.nodes import Definitions, needed_inputs
 from anylayer.compile.open import OpenTraces, open_types, trace_open
 from anylayer.compile.plan import GraphStep, Plan, make_plan
-from anylayer.compile.segments import EnginePart, engine_layers, nodes_with_operators, whole, with_parts
+from anylayer.compile.segments import EnginePart, engine_layers, whole, with_parts
 from anylayer.engines import engines, installed, load_engine
 from anylayer.errors import AnyLayerError, EngineError, InputError, nearest, need
 from anylayer.graph.open_sizes import OpenSizes
@@ -27,7 +27,7 @@ from anylayer.layer.exclusive import in_user_code
 from anylayer.network import Array, Network, TensorType
 from anylayer.numerics import uniform_noise
 from anylayer.runtime.choice import trusted
-from anylayer.runtime.custom import LayerFinder, kinds_of_layers
+from anylayer.runtime.custom import fastest_split, kinds_of_layers
 from anylayer.runtime.open import (
     InputKey,
     OpenProgram,
@@ -38,7 +38,7 @@ from anylayer.runtime.open import (
     volume,
 )
 from anylayer.runtime.order import transposed_inputs
-from anylayer.runtime.pairs import PairFinder, Split
+from anylayer.runtime.pairs import PairFinder
 from anylayer.runtime.run import SHAPES_KEPT, NumpyRunner, PlanRunner
 from anylayer.runtime.timing import timed_in_turns
 
@@ -395,11 +395,8 @@ class Model:
         return self._divided(plan, runners, tried)
 
     def _divided(self, plan: Plan, runners: Mapping[str, PlanRunner], tried: set[str]) -> PlanRunner:
-        """Return the runner of the fastest engine, or one in which several engines are faster.
-
-        Its parts are kept for later shapes, except custom layers on an engine that compiles code for them, which
-        takes seconds for each set of shapes. tried: the engines that can run the
-        whole network, even if their outputs are wrong.
+        """Return the runner of the fastest engine, or a faster one on several engines. Keep its parts for later
+        shapes. tried: the engines that can run the whole network, even if their outputs are wrong.
         """
         alone = runners[self.engine]
         there = installed("cpu") if self._device in ("", "cpu") else {}
@@ -407,16 +404,9 @@ class Model:
         if self.engine not in able or not self.timings:
             return alone
         others = {n: e for n, e in there.items() if not (e.GENERAL or self._exact or n in tried)}
-        finder = PairFinder(
-            able, others, self.timings, self._threads, self._exact, self._plan_runner, self._numpy_run
-        )
-        best = Split(alone, [EnginePart(self.engine, nodes_with_operators(plan))], self.timings[self.engine])
-        with suppress(EngineError):
-            best = (len(able) > 1 and finder.faster(plan, best)) or best
-            self._parts = best.parts if best.runner is not alone else []
-        with suppress(EngineError):
-            own = self._precision == "float32" and not self._exact
-            best = (own and LayerFinder(finder).faster(plan, best)) or best
+        compile_ = self._plan_runner
+        finder = PairFinder(able, others, self.timings, self._threads, self._exact, compile_, self._numpy_run)
+        best, self._parts = fastest_split(finder, plan, alone, self.engine, self._precision == "float32")
         if best.runner is not alone:
             self.timings = {**self.timings, best.name: best.seconds}
             self.plan = best.runner.plan if self.plan is plan else self.plan
