@@ -153,6 +153,7 @@ def test_conversion_shows_types_before_and_after(net: anylayer.Net, tmp_path: Pa
     assert report.measured is not None and report.measured.change is not None
     change = report.measured.change
     assert change.before["Convolution"] == 1 and change.after["Conv"] == 1 and "Twice" not in change.after
+    assert "Constant" not in change.after  # the weights
     assert change.files == [(str(tmp_path / "net.onnx"), (tmp_path / "net.onnx").stat().st_size)]
     assert [c["ok"] for c in change.checks] == [True]
 

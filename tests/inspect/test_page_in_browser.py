@@ -134,6 +134,18 @@ def test_keyboard_opens_a_node_and_follows_its_input(page: Opened) -> None:
     assert page.page.locator("tr.more").count() == 0
 
 
+def test_arrow_keys_lead_from_the_search_to_the_first_node_and_back(page: Opened) -> None:
+    page.page.keyboard.press("/")
+    box = page.page.locator("#nodes").bounding_box()
+    assert box is not None and box["y"] < 450  # the results are in sight
+    page.page.keyboard.type("t")
+    page.page.keyboard.press("ArrowDown")
+    focused = "document.activeElement.textContent || document.activeElement.id"
+    assert page.page.evaluate(focused) == page.rows()[0]
+    page.page.keyboard.press("ArrowUp")
+    assert page.page.evaluate(focused) == "search"
+
+
 def test_theme_follows_the_system_and_the_button(browser: Browser, small: Path) -> None:
     background = "getComputedStyle(document.body).backgroundColor"
     colors = [opened(browser, small, color_scheme=s).page.evaluate(background) for s in ("light", "dark")]
@@ -184,6 +196,8 @@ def test_controls_have_names(page: Opened) -> None:
 def test_print_shows_the_nodes_without_controls(page: Opened) -> None:
     page.page.emulate_media(media="print")
     assert not page.page.locator("#controls").is_visible() and not page.page.locator("#theme").is_visible()
+    page.page.set_viewport_size({"width": 700, "height": 1000})  # about the width of A4 without its margins
+    assert page.page.evaluate("document.documentElement.scrollWidth") <= 700
     assert page.page.locator("tr.node").last.is_visible()
     assert page.page.pdf().startswith(b"%PDF")
 

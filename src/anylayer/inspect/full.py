@@ -188,7 +188,7 @@ def _change(network: Network, done: Conversion) -> Change:
     return Change(
         done.format,
         [(str(path), path.stat().st_size) for path in done.files],
-        dict(Counter(node.type for node in network.nodes)),
+        _types_of(network),
         _types_in(done),
         done.to_dict()["outputs"],
         done.runs or f"nothing: {done.unchecked}",
@@ -201,4 +201,10 @@ def _types_in(done: Conversion) -> dict[str, int]:
     if done.format not in readers():
         return {}
     written = load_reader(done.format).read(done.files[-1], None, user_types=frozenset())
-    return dict(Counter(node.type for node in written.nodes))
+    return _types_of(written)
+
+
+def _types_of(network: Network) -> dict[str, int]:
+    """Return how often each type of node occurs. A node without inputs that holds one array is a constant, which
+    is not counted: formats differ in whether weights are nodes."""
+    return dict(Counter(node.type for node in network.nodes if node.inputs or len(node.blobs) != 1))

@@ -378,6 +378,8 @@
     $("table").tHead.append(header);
     $("table").classList.toggle("many", nodes.length > MANY);
     $("table").style.setProperty("--columns", COLUMNS.map((c) => c.width).join(" "));
+    // On paper all columns must fit: each gets its share of the width.
+    $("table").style.setProperty("--printed", COLUMNS.map((c) => "minmax(0, " + parseInt(c.width.replace("minmax(", "")) + "fr)").join(" "));
     $("table").style.setProperty("--graph", GRAPH);
     $("type").append(el("option", { value: "", text: "all" }));
     const kinds = new Map();
@@ -465,13 +467,14 @@
     const typing = /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName);
     if (event.key === "/" && !typing && !event.ctrlKey && !event.metaKey) {
       event.preventDefault();
-      $("search").focus();
+      $("nodes").scrollIntoView();
+      $("search").focus({ preventScroll: true });
       $("search").select();
     } else if (event.key === "Escape" && event.target === $("search")) {
       $("search").value = "";
       update();
-    } else if ((event.key === "ArrowDown" || event.key === "ArrowUp") && event.target.closest && event.target.closest("td.name")) {
-      const buttons = [...$("table").querySelectorAll("tr.node:not([hidden]) td.name button")];
+    } else if ((event.key === "ArrowDown" || event.key === "ArrowUp") && event.target.closest && event.target.closest("td.name, #search")) {
+      const buttons = [$("search"), ...$("table").querySelectorAll("tr.node:not([hidden]) td.name button")];
       const next = buttons[buttons.indexOf(event.target) + (event.key === "ArrowDown" ? 1 : -1)];
       if (next) {
         event.preventDefault();
