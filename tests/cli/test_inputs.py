@@ -245,7 +245,7 @@ def test_folder_gets_one_file_per_output(tmp_path):
     [
         (
             {"a": MAP["m"], "b": MAP["m"]},
-            "is one image, but there are 2 outputs to draw: a, b. Select one with --blob",
+            "is one file, but there are 2 outputs to draw: a, b. Select one with --blob",
         ),
         ({"p": np.zeros((1, 4))}, r"no output is a map or detections: p \[1, 4\]"),
     ],
@@ -268,7 +268,7 @@ def test_detections_without_image_are_refused(tmp_path):
             ONE,
             r"-o out\.xyz: '\.xyz' is neither the suffix of an image nor one of \.npy, \.npz, \.json",
         ),
-        ("out.png", TWO, r"-o out\.png is one image, but there are 2 inputs: write into a folder, or put {name}"),
+        ("out.png", TWO, r"-o out\.png is one file, but there are 2 inputs: write into a folder, or put {name}"),
         ("o/{name}.png", [*ONE, Item({}, "a", "y/a.png")], r"x/a\.png and y/a\.png would have the same name"),
     ],
 )

@@ -156,7 +156,7 @@ def test_file_without_a_video_package_says_what_to_install(
 @pytest.mark.needs("cv2")
 def test_camera_that_does_not_exist_is_refused(small: Path, anylayer_command: Run) -> None:
     done = anylayer_command(*RUN, "-i", "97", status=1)
-    assert done.stderr.startswith("camera 97: ") and done.stderr.count("\n") == 1
+    assert done.stderr.startswith("camera 97: the camera cannot be opened") and done.stderr.count("\n") == 1
 
 
 class Webcam:

@@ -64,7 +64,7 @@ def test_table_fits_its_width(report: Any, width: int, edges: bool) -> None:
 def test_narrow_table_keeps_numbers_and_cuts_names(report: Any) -> None:
     shown = text(report, 80)
     conv, host, mine, cut, mystery, relu = shown[2:8]
-    assert re.fullmatch(r"incepti…ng_name  Con…ion  kernel…  1x64x401x561\s+36\.9 k  8\.29 G  engine", conv)
+    assert re.fullmatch(r"incept…g_name  Conv…tion  kernel…  1x64x401x561\s+36\.9 k  8\.29 G  engine", conv)
     assert host.endswith("Python*") and mine.endswith("engine*") and mystery.endswith("unknown")
     assert "1x16x401x561, +3" in cut
     assert relu.endswith("not traced")

@@ -54,7 +54,7 @@ class OutOption:
             return
         need(
             self.is_folder or "{name}" in self.text,
-            f"-o {self.text} is one image, but there are {len(items)} inputs: write into a folder, or put "
+            f"-o {self.text} is one file, but there are {len(items)} inputs: write into a folder, or put "
             "{name} in the path",
             InputError,
         )
@@ -89,7 +89,7 @@ class OutOption:
         )
         need(
             len(names) == 1 or "{blob}" in self.text,
-            f"-o {self.text} is one image, but there are {len(names)} outputs to draw: {', '.join(names)}. "
+            f"-o {self.text} is one file, but there are {len(names)} outputs to draw: {', '.join(names)}. "
             "Select one with --blob, or put {blob} in the path",
             InputError,
         )

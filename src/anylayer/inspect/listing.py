@@ -29,7 +29,7 @@ _FULL = (
 )
 _NARROW = (
     Column("node", 8, "middle", worth=8),
-    Column("type", 7, "middle"),
+    Column("type", 7, "middle", worth=4),
     Column("params", 7),
     Column("outputs"),
     Column("weights", right=True),

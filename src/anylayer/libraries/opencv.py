@@ -97,7 +97,10 @@ class Camera(VideoReader):
 
     def __init__(self, number: int) -> None:
         self._path = f"camera {number}"
-        self._open(number, cv2.CAP_ANY)
+        try:
+            self._open(number, cv2.CAP_ANY)
+        except FileError:
+            raise FileError("the camera cannot be opened", self._path) from None
         self.claimed = 0
 
 
