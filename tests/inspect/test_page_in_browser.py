@@ -146,6 +146,13 @@ def test_arrow_keys_lead_from_the_search_to_the_first_node_and_back(page: Opened
     assert page.page.evaluate(focused) == "search"
 
 
+def test_long_name_keeps_its_end(page: Opened) -> None:
+    button = page.page.locator("td.name button").first
+    button.evaluate("b => b.children[0].textContent = 'a very long name of a node '.repeat(9)")
+    end, cell = button.locator("span").nth(1).bounding_box(), page.page.locator("td.name").first.bounding_box()
+    assert end and cell and end["width"] > 0 and end["x"] + end["width"] <= cell["x"] + cell["width"]
+
+
 def test_theme_follows_the_system_and_the_button(browser: Browser, small: Path) -> None:
     background = "getComputedStyle(document.body).backgroundColor"
     colors = [opened(browser, small, color_scheme=s).page.evaluate(background) for s in ("light", "dark")]
@@ -198,6 +205,8 @@ def test_print_shows_the_nodes_without_controls(page: Opened) -> None:
     assert not page.page.locator("#controls").is_visible() and not page.page.locator("#theme").is_visible()
     page.page.set_viewport_size({"width": 700, "height": 1000})  # about the width of A4 without its margins
     assert page.page.evaluate("document.documentElement.scrollWidth") <= 700
+    assert page.page.locator("svg.lanes").first.is_visible()
+    assert page.page.locator("td.macs").first.inner_text() == "6.91 k"
     assert page.page.locator("tr.node").last.is_visible()
     assert page.page.pdf().startswith(b"%PDF")
 

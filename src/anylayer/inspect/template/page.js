@@ -221,7 +221,7 @@
   const GRAPH = Math.max(76, 32 + (lanes - 1) * gap) + "px";
   const COLUMNS = [
     { key: "graph", label: "Graph", width: GRAPH, value: (n) => n.i, cell: (n) => [lane(n)] },
-    { key: "name", label: "Node", width: "minmax(140px, 1.6fr)", value: (n) => n.name },
+    { key: "name", label: "Node", width: "minmax(165px, 1.6fr)", value: (n) => n.name },
     { key: "type", label: "Type", width: "minmax(110px, 1.2fr)", value: (n) => n.type, cell: (n) => text(n.type), title: (n) => n.type },
     { key: "params", label: "Params", width: "minmax(90px, 1.5fr)", value: (n) => n.short, cell: (n) => text(n.short.slice(0, 160)), title: (n) => n.short.slice(0, 600) },
     { key: "output", label: "Output", width: "minmax(150px, 1.2fr)", value: size, cell: (n) => text(outputs(n)), title: outputs },
@@ -237,12 +237,18 @@
   const rows = nodes.map(makeRow);
   const found = nodes.map((n) => [n.name, n.type, n.short, n.runs, n.reason, ...n.outputs.map(([v]) => v)].join("\n").toLowerCase());
 
+  // A name that is too long is cut in the middle: the ends of names tell nodes apart.
+  function halves(name) {
+    const end = Math.max(name.length - 9, Math.ceil(name.length / 2));
+    return [el("span", { text: name.slice(0, end) }), el("span", { text: name.slice(end) })];
+  }
+
   function makeRow(n) {
     const tr = el("tr", { class: "node", id: "n" + n.i, role: "row" });
     for (const c of COLUMNS) {
       const title = c.title ? c.title(n) : undefined;
       if (c.key === "name") {
-        const button = el("button", { type: "button", "aria-expanded": "false", text: n.name || "(no name)", title: n.name, on: { click: () => toggle(n) } });
+        const button = el("button", { type: "button", "aria-expanded": "false", title: n.name, on: { click: () => toggle(n) } }, ...halves(n.name || "(no name)"));
         tr.append(el("td", { class: "name", role: "rowheader" }, button));
       } else tr.append(el("td", { class: c.key + (c.num ? " num" : ""), role: "cell", title }, ...c.cell(n)));
     }
