@@ -26,7 +26,9 @@ def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retry, "_PAUSE", 0)
 
 
-def exchanged(die: Deaths, deaths: int, messages: list[Any] = BODY) -> tuple[list[dict[str, Any]], int]:
+def exchanged(
+    die: Deaths, deaths: int, messages: list[Any] = BODY, path: str = "/v2/models/net/infer"
+) -> tuple[list[dict[str, Any]], int]:
     """Return the messages of the response to a request, and how often it was computed. `die` is called instead of
     the first `deaths` computations."""
     waiting, sent, calls = list(messages), [], 0
@@ -50,7 +52,7 @@ def exchanged(die: Deaths, deaths: int, messages: list[Any] = BODY) -> tuple[lis
     async def send(message: Any) -> None:
         sent.append(message)
 
-    asyncio.run(retry.Retry(application)({"type": "http"}, receive, send))
+    asyncio.run(retry.Retry(application)({"type": "http", "path": path}, receive, send))
     return sent, calls
 
 
@@ -89,3 +91,7 @@ def test_request_that_ends_every_process_is_refused() -> None:
 
 def test_request_of_a_client_that_has_left_is_not_computed_again() -> None:
     assert exchanged(with_the_client, 1, [*BODY, {"type": "http.disconnect"}]) == ([], 1)
+
+
+def test_request_for_another_application_is_not_computed_again() -> None:
+    assert exchanged(within_the_response, 1, path="/pay") == ([START], 1)

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
 from anylayer.libraries.starlette import Middleware
-from anylayer.serve.http import failed
+from anylayer.serve.http import MODELS, failed
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -33,13 +33,16 @@ def middlewares() -> list[Middleware]:
 
 
 class Retry:
-    """An ASGI application that calls another one, and calls it again if it ends without a complete response."""
+    """An ASGI application that calls another one, and calls it again if it ends without a complete response.
+
+    This concerns requests for networks only: those for other applications of the cluster may have side effects.
+    """
 
     def __init__(self, application: Application) -> None:
         self._application = application
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
+        if scope["type"] != "http" or not scope["path"].startswith(MODELS):
             await self._application(scope, receive, send)
             return
         exchange = _Exchange(receive, send)
