@@ -473,7 +473,7 @@
     const typing = /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName);
     if (event.key === "/" && !typing && !event.ctrlKey && !event.metaKey) {
       event.preventDefault();
-      $("nodes").scrollIntoView();
+      $("nodes").scrollIntoView({ behavior: "instant" });
       $("search").focus({ preventScroll: true });
       $("search").select();
     } else if (event.key === "Escape" && event.target === $("search")) {
