@@ -49,12 +49,12 @@ def generate(source: Source, expected: Expected, callback_arguments: int | str =
 
     callback_arguments: 3, or 2 for runtimes of 2018, whose callbacks have no `io_ptr`.
 
-    Raises InputError for several inputs or samples, and LayerError if the network exceeds a limit of the hardware
-    or if no code can be generated for a layer.
+    Raises InputError for pictures in batches and inputs of other dtypes, and LayerError if the network exceeds a
+    limit of the hardware or if no code can be generated for a layer.
     """
     arguments = str(callback_arguments)
     need(arguments in ("2", "3"), f"callback_arguments must be 2 or 3, got {arguments}", InputError)
-    _need_one_input(source)
+    _need_pictures(source)
     name = Names(KEYWORDS).new(source.network.name or Path(source.network.source).stem, "Network")
     places = {t.node.name: t.node.place for t in source.nodes}
     plan = build(simplify(source.graph), places)
@@ -92,19 +92,17 @@ def generate(source: Source, expected: Expected, callback_arguments: int | str =
     )
 
 
-def _need_one_input(source: Source) -> None:
-    """Raise InputError unless the network has one input of float32 with a batch of 1."""
-    count = len(source.inputs)
-    need(count == 1, f"the hardware takes networks with one input, this one has {count}", InputError)
-    (name, kind), *_ = source.inputs.items()
-    batch = kind.shape[0] if kind.shape else None
-    need(
-        batch == 1,
-        f"the hardware takes one picture at a time, and input '{name}' has the batch size {batch}; give "
-        + wording(f"shapes={{'{name}': (1, ...)}}", f"--shape {name}=1,..."),
-        InputError,
-    )
-    need(kind.dtype == np.float32, f"input '{name}' is {kind.dtype}, the hardware takes float32", InputError)
+def _need_pictures(source: Source) -> None:
+    """Raise InputError unless the inputs are float32, and pictures have a batch of 1."""
+    for name, kind in source.inputs.items():
+        batch = kind.shape[0] if len(kind.shape) == 4 else 1
+        need(
+            batch == 1,
+            f"the hardware takes one picture at a time, and input '{name}' has the batch size {batch}; give "
+            + wording(f"shapes={{'{name}': (1, ...)}}", f"--shape {name}=1,..."),
+            InputError,
+        )
+        need(kind.dtype == np.float32, f"input '{name}' is {kind.dtype}, the hardware takes float32", InputError)
 
 
 def arrange(plan: DvPlan) -> None:
@@ -129,8 +127,10 @@ def _data(plan: DvPlan, source: Source, expected: Expected) -> bytes:
     """Return each input in the hardware's layout, followed by the outputs in the runtime's order, as bytes."""
     parts = []
     for sample in expected.samples:
-        (given,) = sample.inputs.values()
-        parts.append(given.reshape(-1)[plan.input.memory()].astype(np.float16).tobytes())
+        parts += [
+            sample.inputs[value.name].reshape(-1)[view.memory()].astype(np.float16).tobytes()
+            for value, view in zip(plan.graph.inputs, plan.inputs)
+        ]
         parts += [
             sample.outputs[public].reshape(-1)[order].astype(np.float32).tobytes()
             for public, (_, _, order) in zip(source.outputs, _results(plan))
@@ -145,7 +145,8 @@ def _test(plan: DvPlan, name: str, expected: Expected) -> str:
         rows=rows,
         count=len(plan.results),
         samples=len(expected.samples),
-        inputs=plan.input.buffer.count,
+        inputs=", ".join(f"{{{view.buffer.offset}, {view.buffer.size}}}" for view in plan.inputs),
+        input_count=len(plan.inputs),
         tolerance=TOLERANCE,
     )
 
@@ -161,9 +162,11 @@ _TEST = """\
 #include "{name}_gen.h"
 
 struct result {{ int layer, first, count; }};  // an output of the network in one of a layer
+struct input {{ size_t offset, size; }};       // an input of the network, in bytes
 
 int main() {{
   const result results[{count}] = {{{rows}}};
+  const input inputs[{input_count}] = {{{inputs}}};
   C{name} network;
   if (!network.Initialize() || !network.LoadWeights("{name}_weights.bin")) {{
     std::puts("{name}_weights.bin has another size than the network's weights");
@@ -172,7 +175,8 @@ int main() {{
   std::ifstream data("test_data.bin", std::ios::binary);
   bool good = true;
   for (int sample = 0; sample < {samples}; ++sample) {{
-    data.read(static_cast<char*>(network.get_network_input_addr_cpu()), {inputs} * 2);
+    for (const input& i : inputs)
+      data.read(static_cast<char*>(network.get_network_input_addr_cpu()) + i.offset, i.size);
     if (!network.RunNetwork()) return 1;
     for (const result& r : results) {{
       std::vector<float> got, want(r.count);

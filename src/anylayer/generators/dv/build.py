@@ -22,12 +22,23 @@ from anylayer.generators.dv.plan import (
     Softmax,
     allocate,
 )
+from anylayer.generators.dv.windows import (
+    MAX_KERNEL,
+    dense,
+    factors,
+    is_pool,
+    max_stages,
+    mirrored,
+    sides,
+    spread,
+    xy,
+)
 from anylayer.graph import Graph, Op, Value
-from anylayer.graph.facts import number, per_channel, window_of
+from anylayer.graph.facts import Window, number, per_channel, window_of
 from anylayer.network import Array
 
-MAX_WIDTH, MAX_HEIGHT, MAX_CHANNELS, MAX_KERNEL, MAX_INPUTS = 2047, 1024, 32768, 7, 16384
-"""Limits of the hardware: the sizes of maps, the kernel, and the inputs of a fully connected layer."""
+MAX_WIDTH, MAX_HEIGHT, MAX_CHANNELS, MAX_INPUTS, MAX_PAD, MAX_STRIDE = 2047, 1024, 32768, 16384, 127, 255
+"""Limits of the hardware: the sizes of maps, the inputs of a fully connected layer, and numbers of windows."""
 
 _TO_FIRST, _TO_LAST = [0, 3, 1, 2], [0, 2, 3, 1]
 _RESHAPES = ("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity")
@@ -86,17 +97,19 @@ class _PlanBuilder:
         self.views: dict[Value, BufferView] = {}
         self.layers: list[DvLayer] = []
         self.rules: dict[str, Callable[[Op], bool]] = {
-            "Conv": self.convolution, "MaxPool": self.pooling, "AveragePool": self.pooling,
-            "GlobalAveragePool": self.pooling, "Resize": self.upsampling, "Gemm": self.fully_connected,
+            **dict.fromkeys(("Conv", "ConvTranspose"), self.convolution),
+            **dict.fromkeys(("MaxPool", "AveragePool", "GlobalAveragePool"), self.pooling),
+            "Resize": self.upsampling, "Gemm": self.fully_connected,
             "MatMul": self.fully_connected, "Concat": self.concat, "Softmax": self.softmax, "Add": self.sum,
             "Transpose": self.transposition, **dict.fromkeys(_RESHAPES, self.reshaping),
         }  # fmt: skip
 
     def plan(self) -> DvPlan:
-        (value,) = self.graph.inputs
-        users = self.uses.get(value, [])
-        last = bool(users) and all(u.op == "Transpose" and u.attrs["perm"] == _TO_FIRST for u in users)
-        start = self.views[value] = BufferView(self.buffer(value, last), last)
+        for value in self.graph.inputs:
+            users = self.uses.get(value, [])
+            last = bool(users) and all(u.op == "Transpose" and u.attrs["perm"] == _TO_FIRST for u in users)
+            self.views[value] = BufferView(self.buffer(value, last), last)
+        starts = [self.views[value] for value in self.graph.inputs]
         for i, op in enumerate(self.ops):
             if op in self.done:
                 continue
@@ -107,7 +120,7 @@ class _PlanBuilder:
             if value.const is not None and value not in self.views:
                 self.constant(value)
         plan = DvPlan(
-            start, self.layers, [self.views[v] for v in self.graph.outputs], self.graph, self.ops, self.views
+            starts, self.layers, [self.views[v] for v in self.graph.outputs], self.graph, self.ops, self.views
         )
         self.choose_formats(plan)
         allocate(plan)
@@ -163,24 +176,43 @@ class _PlanBuilder:
             need(size <= limit, f"the hardware takes maps of at most {limit} ({what}), got {size}")
 
     def convolution(self, op: Op) -> bool:
+        """Add a convolution. A transposed one is a convolution of the map with zeros between its pixels."""
         view, window, weight = self.map_of(op.inputs[0]), window_of(op), op.inputs[1]
         if view is None or window is None or weight is None or weight.const is None or len(window.kernel) != 2:
             return False
         self.check(view)
-        need(
-            max(window.kernel) <= MAX_KERNEL,
-            f"the hardware takes kernels of at most {MAX_KERNEL}, got {' x '.join(map(str, window.kernel))}",
-        )
+        group, transposed = int(op.attrs.get("group", 1)), op.op == "ConvTranspose"
+        kernel = mirrored(weight.const, group) if transposed else weight.const
+        begins, ends, dilations = window.begins, window.ends, window.dilations
+        if transposed:
+            last = op.attrs.get("output_padding") or (0, 0)
+            begins = [e - 1 - p for e, p in zip(window.extents, begins)]
+            ends = [e - 1 - p + int(q) for e, p, q in zip(window.extents, ends, last)]
+        same = all(o * s == n for o, s, n in zip(op.outputs[0].shape[2:], window.strides, view.buffer.shape[1:]))
+        if dilations != [1, 1] and (transposed or group > 1 or not same or not all(k % 2 for k in window.kernel)):
+            kernel, dilations = spread(kernel, dilations), [1, 1]
+        given = transposed or kernel.shape[2:] != tuple(window.kernel)
+        if given and (max(kernel.shape[2:]) > MAX_KERNEL or min(*begins, *ends) < 0):
+            return False
+        for numbers, limit, what in (
+            (kernel.shape[2:], MAX_KERNEL, "kernels"),
+            (window.strides, MAX_STRIDE, "strides"),
+            ((*begins, *ends), MAX_PAD, "padding"),
+            (dilations, MAX_STRIDE, "dilations"),
+        ):
+            text = " x ".join(map(str, numbers))
+            need(max(numbers) <= limit, f"the hardware takes {what} of at most {limit}, got {text}")
         bias = op.inputs[2].const if len(op.inputs) > 2 and op.inputs[2] is not None else None
-        outputs, group = weight.shape[0], int(op.attrs.get("group", 1))
+        outputs = kernel.shape[0]
         depthwise = group == view.buffer.shape[0] == outputs and group > 1
         kind = Convolution(
-            weight.const if depthwise else _dense(weight.const, group),
+            kernel if depthwise else dense(kernel, group),
             np.zeros(outputs, np.float32) if bias is None else bias,
             depthwise,
-            _xy(window.strides),
-            _xy(window.dilations),
-            _sides(window.begins, window.ends),
+            transposed,
+            xy(window.strides),
+            xy(dilations),
+            sides(begins, ends),
         )
         ops, value = self.fused(kind, [op])
         return self.add(kind, ops, [view], [value])
@@ -192,36 +224,26 @@ class _PlanBuilder:
         value = ops[-1].outputs[0]
         follower = self.only_use(value)
         found = None if follower is None else _activation(follower)
-        if follower is not None and found is not None and follower.inputs[0] is value:
+        dilated = kind.dilation != (1, 1)
+        fits = found is not None and not (dilated and found.slopes is not None)
+        if follower is not None and found is not None and fits and follower.inputs[0] is value:
             kind.activation, kind.parameter, kind.slopes = found.conv, found.parameter, found.slopes
             ops, value = [*ops, follower], follower.outputs[0]
             follower = self.only_use(value)
-        if follower is not None and follower.op == "MaxPool" and not kind.is_sum and self.pool(kind, follower):
+        alone = kind.is_sum or dilated
+        if follower is not None and follower.op == "MaxPool" and not alone and self.pool(kind, follower):
             ops, value = [*ops, follower], follower.outputs[0]
         return ops, value
 
     def pool(self, kind: Convolution, op: Op) -> bool:
         """Add a pooling to a layer. Return False where the hardware has no such pooling."""
-        x, y = op.inputs[0], op.outputs[0]
-        window = window_of(op)
-        if (
-            x is None
-            or window is None
-            or len(window.kernel) != 2
-            or set(window.dilations) != {1}
-            or len(op.outputs) > 1
-        ):
+        window, average = _pooling_window(op), op.op != "MaxPool"
+        if window is None or not is_pool(window.kernel, average):
             return False
-        kernel, average = window.kernel, op.op != "MaxPool"
-        ends = [
-            max(0, (o - 1) * s + k - i - b)
-            for o, s, k, i, b in zip(y.shape[2:], window.strides, kernel, x.shape[2:], window.begins)
-        ]
-        padded = any((*window.begins, *ends))
-        if max(kernel) > MAX_KERNEL or (average and padded and not op.attrs.get("count_include_pad")):
+        if average and any(window.pads) and not op.attrs.get("count_include_pad"):
             return False
-        kind.pool, kind.pool_size, kind.pool_stride = 2 if average else 1, _xy(kernel), _xy(window.strides)
-        kind.pool_pads = _sides(window.begins, ends)
+        kind.pool, kind.pool_size, kind.pool_stride = 2 if average else 1, xy(window.kernel), xy(window.strides)
+        kind.pool_pads = sides(window.begins, window.ends)
         return True
 
     def pooling(self, op: Op) -> bool:
@@ -231,24 +253,40 @@ class _PlanBuilder:
         self.check(view)
         if self.pool(kind, op):
             return self.add(kind, [op], [view], op.outputs)
-        return op.op != "MaxPool" and tuple(op.outputs[0].shape[2:]) == (1, 1) and self.mean(op, view)
+        if op.op != "MaxPool":
+            return tuple(op.outputs[0].shape[2:]) == (1, 1) and self.mean(op, view)
+        window = _pooling_window(op)
+        stages = window and max_stages(window.kernel, window.strides, window.begins, window.ends)
+        if not stages:
+            return False
+        for size, stride, pads in stages[:-1]:
+            part = Convolution(pool=1, pool_size=size, pool_stride=stride, pool_pads=pads)
+            view = self.stage(part, op, view)
+        size, stride, pads = stages[-1]
+        last = Convolution(pool=1, pool_size=size, pool_stride=stride, pool_pads=pads)
+        return self.add(last, [op], [view], op.outputs)
+
+    def stage(self, part: Convolution, op: Op, view: BufferView) -> BufferView:
+        """Add a pooling whose result only the next stage of the same operator reads. Return the result."""
+        c, h, w = view.buffer.shape
+        left, right, top, bottom = part.pool_pads
+        (kx, ky), (sx, sy) = part.pool_size, part.pool_stride
+        buffer = DeviceBuffer((c, (h + top + bottom - ky) // sy + 1, (w + left + right - kx) // sx + 1), True)
+        self.layers.append(DvLayer(part, self.names([op]), self.places.get(op.scope, ""), [view], [buffer]))
+        return BufferView(buffer)
 
     def mean(self, op: Op, view: BufferView) -> bool:
         """Add the mean of a whole map as average poolings that the hardware supports, or as a layer on the CPU."""
         window = window_of(op)
-        c, *sizes = view.buffer.shape
+        sizes = list(view.buffer.shape[1:])
         if window is None or list(window.kernel) != sizes or any((*window.begins, *window.ends)):
             return False
-        parts = [_factors(n) for n in sizes]
+        parts = [factors(n) for n in sizes]
         if any(n > MAX_KERNEL for part in parts for n in part):
             return self.add(Custom(_mean(op)), [op], [view], op.outputs)
         ys, xs = ([*part, *[1] * (max(map(len, parts)) - len(part))] for part in parts)
         for y, x in list(zip(ys, xs))[:-1]:
-            sizes = [sizes[0] // y, sizes[1] // x]
-            buffer = DeviceBuffer((c, *sizes), True)
-            part = Convolution(pool=2, pool_size=(x, y), pool_stride=(x, y))
-            self.layers.append(DvLayer(part, self.names([op]), self.places.get(op.scope, ""), [view], [buffer]))
-            view = BufferView(buffer)
+            view = self.stage(Convolution(pool=2, pool_size=(x, y), pool_stride=(x, y)), op, view)
         last = (xs[-1], ys[-1])
         return self.add(Convolution(pool=2, pool_size=last, pool_stride=last), [op], [view], op.outputs)
 
@@ -302,14 +340,10 @@ class _PlanBuilder:
 
     def concat(self, op: Op) -> bool:
         views = [self.map_of(v) for v in op.inputs]
-        if op.attrs["axis"] not in (1, -3) or any(v is None or v.buffer is self.input_buffer for v in views):
+        starts = [self.views[value].buffer for value in self.graph.inputs]  # no layer computes them
+        if op.attrs["axis"] not in (1, -3) or any(v is None or v.buffer in starts for v in views):
             return False
         return self.add(Concat(), [op], [v for v in views if v is not None], op.outputs)
-
-    @property
-    def input_buffer(self) -> DeviceBuffer:
-        """The buffer of the network's input, which no layer computes."""
-        return self.views[self.graph.inputs[0]].buffer
 
     def softmax(self, op: Op) -> bool:
         view = self.views.get(op.inputs[0]) if op.inputs[0] is not None else None
@@ -420,34 +454,14 @@ def _gives(ops: Sequence[Op], value: Value) -> bool:
     return any(value in op.outputs for op in ops)
 
 
-def _dense(weight: Array, group: int) -> Array:
-    """Return the weights of a grouped convolution as those of one without groups. The hardware supports only
-    groups of one channel.
-    """
-    if group == 1:
-        return weight
-    m, c, ky, kx = weight.shape
-    dense = np.zeros((m, c * group, ky, kx), weight.dtype)
-    for i in range(group):
-        rows = slice(i * m // group, (i + 1) * m // group)
-        dense[rows, i * c : (i + 1) * c] = weight[rows]
-    return dense
-
-
-def _factors(size: int) -> list[int]:
-    """Return factors of a size that are valid kernel sizes, each as large as possible."""
-    if size <= MAX_KERNEL:
-        return [size]
-    largest = next((n for n in range(MAX_KERNEL, 1, -1) if size % n == 0), size)
-    return [size] if largest == size else [largest, *_factors(size // largest)]
-
-
-def _xy(numbers: Sequence[int]) -> tuple[int, int]:
-    """Return numbers per axis (y, x) as (x, y)."""
-    y, x = numbers
-    return int(x), int(y)
-
-
-def _sides(begins: Sequence[int], ends: Sequence[int]) -> tuple[int, int, int, int]:
-    """Return pads as (left, right, top, bottom)."""
-    return int(begins[1]), int(ends[1]), int(begins[0]), int(ends[0])
+def _pooling_window(op: Op) -> Window | None:
+    """Return the windows of a pooling of maps without dilation, with the padding that they reach."""
+    x, y, window = op.inputs[0], op.outputs[0], window_of(op)
+    plain = window is not None and len(window.kernel) == 2 and set(window.dilations) == {1}
+    if x is None or window is None or not plain or len(op.outputs) > 1:
+        return None
+    ends = [
+        max(0, (o - 1) * s + k - i - b)
+        for o, s, k, i, b in zip(y.shape[2:], window.strides, window.kernel, x.shape[2:], window.begins)
+    ]
+    return window._replace(ends=ends)

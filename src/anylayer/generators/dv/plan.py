@@ -91,6 +91,7 @@ class Convolution:
     weight: Array | None = None
     bias: Array | None = None
     depthwise: bool = False
+    transposed: bool = False
     stride: tuple[int, int] = (1, 1)
     dilation: tuple[int, int] = (1, 1)
     pads: tuple[int, int, int, int] = (0, 0, 0, 0)
@@ -160,7 +161,7 @@ class DvPlan:
     buffers in bytes. `graph` and `ops` are the network's operators, and `views` maps values to buffers.
     """
 
-    input: BufferView
+    inputs: list[BufferView]
     layers: list[DvLayer]
     results: list[BufferView]
     graph: Graph
@@ -178,7 +179,7 @@ def allocate(plan: DvPlan) -> None:
     for view in plan.results:
         view.buffer.last, view.buffer.is_output = end, True
     live: list[tuple[int, int, int]] = []  # begin, end, last layer
-    blocks: list[tuple[int, Sequence[DeviceBuffer]]] = [(-1, [plan.input.buffer])]
+    blocks: list[tuple[int, Sequence[DeviceBuffer]]] = [(-1, [view.buffer]) for view in plan.inputs]
     blocks += [(i, layer.outputs) for i, layer in enumerate(plan.layers)]
     for i, buffers in blocks:
         live = [block for block in live if block[2] >= i]

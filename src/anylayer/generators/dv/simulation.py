@@ -19,7 +19,7 @@ from anylayer.layer.bound import bind
 from anylayer.network import ABSENT, Array, Node, TensorType
 from anylayer.source import Source
 
-_WEIGHTS = {"Conv": (1, 2), "Gemm": (1, 2), "MatMul": (1,), "PRelu": (1,)}
+_WEIGHTS = {"Conv": (1, 2), "ConvTranspose": (1, 2), "Gemm": (1, 2), "MatMul": (1,), "PRelu": (1,)}
 """The inputs of operators that the hardware reads as 16-bit floats."""
 
 
@@ -72,9 +72,8 @@ class _Simulation:
 
     def sample(self, sample: Sample) -> Sample:
         """Return a sample with the outputs that the hardware computes."""
-        (given,) = sample.inputs.values()
         graph = self.plan.graph
-        values = {graph.inputs[0]: rounded(given)}
+        values = {v: rounded(sample.inputs[v.name]) for v in graph.inputs}
         self.run(self.plan.ops, values)
         found = [values[v] if v.const is None else np.asarray(v.const) for v in graph.outputs]
         return replace(sample, outputs=dict(zip(sample.outputs, found)))

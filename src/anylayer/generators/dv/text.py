@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from anylayer.errors import at
-from anylayer.generators._names import comment
+from anylayer.generators._names import Names, comment
 from anylayer.generators.dv import priors
 from anylayer.generators.dv.callbacks import Callbacks
-from anylayer.generators.dv.parameters import quoted
+from anylayer.generators.dv.parameters import KEYWORDS, quoted
 from anylayer.generators.dv.plan import Concat, Convolution, Custom, DvLayer, DvPlan, FullyConnected, Softmax
 from anylayer.generators.dv.weights import packed
 from anylayer.loops import PRELUDE
@@ -54,7 +54,16 @@ def _header(plan: DvPlan, name: str, callbacks: Callbacks) -> str:
         lines += [f"void custom_callback_{callback.name}(fpga_layer &layer, void *custom_param{end});", ""]
     lines += [f"class C{name} : public CDMP_Network {{", " private:"]
     lines += [f"  void Layer_{i}();" for i in range(len(plan.layers))]
-    lines += ["", " public:", "  virtual bool Initialize();", f"  C{name}();", f"  virtual ~C{name}();", "};", ""]
+    lines += ["", " public:"]
+    if len(plan.inputs) > 1:
+        names = Names(KEYWORDS)
+        pairs = [(names.new(f"input_{v.name}"), view) for v, view in zip(plan.graph.inputs, plan.inputs)]
+        places = ", ".join(f"{name} = {view.buffer.offset}" for name, view in pairs)
+        lines += [
+            "  // The offset of each input from get_network_input_addr_cpu(), in bytes.",
+            f"  enum {{ {places} }};",
+        ]
+    lines += ["  virtual bool Initialize();", f"  C{name}();", f"  virtual ~C{name}();", "};", ""]
     return "\n".join(lines)
 
 
@@ -216,7 +225,7 @@ def _convolution(kind: Convolution, layer: DvLayer, weights: int) -> list[str]:
     dilated = kind.dilation != (1, 1)
     fields = {
         "m": layer.output.shape[0],
-        "conv_enable": 0 if kind.weight is None else 3 if kind.depthwise else 1,
+        "conv_enable": 0 if kind.weight is None else 1 + 2 * kind.depthwise + 4 * kind.transposed,
         "p": hex(kx if kx == ky else kx | ky << 8),
         "pz": 1,
         "weight_buf.mem": "weights_mem_",

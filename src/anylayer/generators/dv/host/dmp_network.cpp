@@ -94,11 +94,20 @@ double activated(double v, const dmp_dv_cmdraw_conv_v0_run& run, double slope) {
   }
 }
 
-Map convolved(const Map& in, const dmp_dv_cmdraw_conv_v0_run& run, const uint8_t* memory) {
+Map spread(const Map& in, int sx, int sy) {  // zeros between the pixels, for a transposed convolution
+  Map out((in.w - 1) * sx + 1, (in.h - 1) * sy + 1, in.c);
+  for (int c = 0; c < in.c; ++c)
+    for (int y = 0; y < in.h; ++y)
+      for (int x = 0; x < in.w; ++x) out.at(x * sx, y * sy, c) = in.at(x, y, c);
+  return out;
+}
+
+Map convolved(const Map& map, const dmp_dv_cmdraw_conv_v0_run& run, const uint8_t* memory) {
   const int kx = low(run.p), ky = high(run.p) ? high(run.p) : kx;
-  const bool dilated = run.conv_dilation != 0, depthwise = run.conv_enable == 3;
+  const bool dilated = run.conv_dilation != 0, depthwise = run.conv_enable & 2, transposed = run.conv_enable & 4;
   const int dx = dilated ? low(run.conv_dilation) : 1, dy = dilated ? high(run.conv_dilation) : 1;
-  const int sx = low(run.conv_stride), sy = high(run.conv_stride);
+  const Map in = transposed ? spread(map, low(run.conv_stride), high(run.conv_stride)) : map;
+  const int sx = transposed ? 1 : low(run.conv_stride), sy = transposed ? 1 : high(run.conv_stride);
   const int left = low(run.conv_pad), right = low(run.conv_pad >> 8);
   const int top = low(run.conv_pad >> 16), bottom = low(run.conv_pad >> 24);
   const int w = (in.w + left + right - (kx - 1) * dx - 1) / sx + 1;
