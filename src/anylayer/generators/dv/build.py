@@ -9,6 +9,7 @@ import numpy as np
 
 from anylayer.errors import LayerError, at, need
 from anylayer.generators._recognize import recognized
+from anylayer.generators.dv.merge import merge
 from anylayer.generators.dv.plan import (
     BufferView,
     Concat,
@@ -123,6 +124,7 @@ class _PlanBuilder:
             starts, self.layers, [self.views[v] for v in self.graph.outputs], self.graph, self.ops, self.views
         )
         self.choose_formats(plan)
+        merge(plan)
         allocate(plan)
         return plan
 
@@ -272,7 +274,8 @@ class _PlanBuilder:
         left, right, top, bottom = part.pool_pads
         (kx, ky), (sx, sy) = part.pool_size, part.pool_stride
         buffer = DeviceBuffer((c, (h + top + bottom - ky) // sy + 1, (w + left + right - kx) // sx + 1), True)
-        self.layers.append(DvLayer(part, self.names([op]), self.places.get(op.scope, ""), [view], [buffer]))
+        place = self.places.get(op.scope, "")
+        self.layers.append(DvLayer(part, self.names([op]), place, [view], [buffer], [op]))
         return BufferView(buffer)
 
     def mean(self, op: Op, view: BufferView) -> bool:

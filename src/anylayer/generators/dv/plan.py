@@ -22,6 +22,7 @@ class DeviceBuffer:
 
     `half` says that it holds 16-bit floats, in the layout of the hardware if it is a map. Otherwise it holds
     32-bit floats; maps are then stored as (H, W, C). `last` is the last layer that reads it.
+    `within` is the buffer that contains it, if there is one, and its first byte there.
     """
 
     shape: tuple[int, ...]
@@ -30,6 +31,7 @@ class DeviceBuffer:
     offset: int = 0
     last: int = -1
     is_output: bool = False
+    within: tuple[DeviceBuffer, int] | None = None
 
     @property
     def count(self) -> int:
@@ -117,7 +119,18 @@ class FullyConnected:
 
 @dataclass(slots=True)
 class Concat:
-    """The concat of maps along their channels."""
+    """The concat of maps along their channels. copies: whether the inputs lie elsewhere than in its buffer."""
+
+    copies: bool = True
+
+
+@dataclass(slots=True)
+class Runs:
+    """Several convolutions and poolings of one map. Bit i of `topology` says that the result of part i is the next
+    part of the output; otherwise only part i + 1 reads it. The other parts read the map."""
+
+    parts: Sequence[DvLayer]
+    topology: int
 
 
 @dataclass(slots=True)
@@ -133,10 +146,10 @@ class Custom:
     op: Op | None = None
 
 
-Kind = Convolution | FullyConnected | Concat | Softmax | Custom
+Kind = Convolution | FullyConnected | Concat | Runs | Softmax | Custom
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class DvLayer:
     """A layer: its kind, the names and place of the network's nodes, its buffers, and the operators that it
     computes.
@@ -178,10 +191,17 @@ def allocate(plan: DvPlan) -> None:
             view.buffer.last = max(view.buffer.last, i)
     for view in plan.results:
         view.buffer.last, view.buffer.is_output = end, True
+    inner = [b for layer in plan.layers for b in layer.outputs if b.within is not None]
+    for b in inner:
+        _root(b)[0].last = max(_root(b)[0].last, b.last)
     live: list[tuple[int, int, int]] = []  # begin, end, last layer
     blocks: list[tuple[int, Sequence[DeviceBuffer]]] = [(-1, [view.buffer]) for view in plan.inputs]
-    blocks += [(i, layer.outputs) for i, layer in enumerate(plan.layers)]
+    blocks += [(i, [_root(b)[0] for b in layer.outputs]) for i, layer in enumerate(plan.layers)]
+    placed: set[DeviceBuffer] = set()
     for i, buffers in blocks:
+        if placed.issuperset(buffers):
+            continue
+        placed.update(buffers)
         live = [block for block in live if block[2] >= i]
         size, begin = sum(b.size for b in buffers), 0
         for low, high, _ in sorted(live):
@@ -192,6 +212,18 @@ def allocate(plan: DvPlan) -> None:
         plan.size = max(plan.size, aligned(begin + size))
         for buffer in buffers:
             buffer.offset, begin = begin, begin + buffer.size
+    for b in inner:
+        root, start = _root(b)
+        b.offset = root.offset + start
+
+
+def _root(buffer: DeviceBuffer) -> tuple[DeviceBuffer, int]:
+    """Return the outermost buffer that contains a buffer, and the buffer's first byte there."""
+    start = 0
+    while buffer.within is not None:
+        buffer, first = buffer.within
+        start += first
+    return buffer, start
 
 
 def aligned(size: int) -> int:

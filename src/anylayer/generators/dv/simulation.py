@@ -12,7 +12,7 @@ import numpy as np
 
 from anylayer.errors import LayerError, at, wording
 from anylayer.generators import Expected, Sample
-from anylayer.generators.dv.plan import Convolution, DvLayer, DvPlan, FullyConnected
+from anylayer.generators.dv.plan import Convolution, DvLayer, DvPlan, FullyConnected, Runs
 from anylayer.graph import Op, Value
 from anylayer.layer import Registry
 from anylayer.layer.bound import bind
@@ -62,13 +62,18 @@ def difference(expected: Expected, other: Expected) -> float:
 
 
 class _Simulation:
-    """The simulation of a plan. `hardware` maps each operator that the hardware computes to its layer."""
+    """The simulation of a plan. `hardware` maps each operator that the hardware computes to its layers: several
+    where it computes a mean in stages."""
 
     def __init__(self, plan: DvPlan) -> None:
         self.plan, self.registry = plan, Registry.of("onnx")
         kinds = (Convolution, FullyConnected)
-        layers = [layer for layer in plan.layers if isinstance(layer.kind, kinds)]
-        self.hardware = {op: layer for layer in layers for op in layer.ops}
+        parts = [layer.kind.parts if isinstance(layer.kind, Runs) else [layer] for layer in plan.layers]
+        layers = [layer for some in parts for layer in some if isinstance(layer.kind, kinds)]
+        self.hardware: dict[Op, list[DvLayer]] = {}
+        for layer in layers:
+            for op in layer.ops:
+                self.hardware.setdefault(op, []).append(layer)
 
     def sample(self, sample: Sample) -> Sample:
         """Return a sample with the outputs that the hardware computes."""
@@ -114,18 +119,30 @@ class _Simulation:
             values = dict(zip(op.body.inputs, given))
             self.run(op.body.ops, values)
             return [values[v] if v.const is None else np.asarray(v.const) for v in op.body.outputs]
-        layer, attributes = self.hardware.get(op), dict(op.attrs)
-        if layer is not None:  # sums in double precision round to the same 16-bit floats in any order
+        layers, attributes = self.hardware.get(op), dict(op.attrs)
+        if layers:  # sums in double precision round to the same 16-bit floats in any order
             inputs = [None if x is None else x.astype(np.float64) if x.dtype.kind == "f" else x for x in inputs]
-        if op.op == "LeakyRelu" and layer is not None:
+        if op.op == "LeakyRelu" and layers:
             attributes["alpha"] = float(np.float16(attributes.get("alpha", 0.01)))
         names = ["" if x is None else f"x{i}" for i, x in enumerate(inputs)]
+        if layers and op.op in ("AveragePool", "GlobalAveragePool") and len(layers) > 1 and inputs[0] is not None:
+            return [_mean(inputs[0], layers)]
         node = Node(op.op, op.op, names, [f"y{i}" for i in range(len(op.outputs))], {"attribute": attributes})
         types = [ABSENT if x is None else TensorType(x.shape, x.dtype) for x in inputs]
         results: list[Array] = bind(node, self.registry.find(op.op), types)(list(inputs))
-        if layer is not None and op.op in ("AveragePool", "GlobalAveragePool"):
-            return [results[0] * _factor(layer)]
+        if layers and op.op in ("AveragePool", "GlobalAveragePool"):
+            return [results[0] * _factor(layers[0])]
         return results
+
+
+def _mean(x: Array, layers: Sequence[DvLayer]) -> Array:
+    """Return the mean of a map that the hardware computes in stages, each of which rounds its result."""
+    for layer in layers:
+        n, c, h, w = x.shape
+        _, rows, columns = layer.output.shape
+        blocks = rounded(x).astype(np.float64).reshape(n, c, rows, h // rows, columns, w // columns)
+        x = blocks.mean(axis=(3, 5)) * _factor(layer)
+    return x
 
 
 def _factor(layer: DvLayer) -> float:

@@ -12,12 +12,13 @@ from anylayer.generators._names import Names, comment
 from anylayer.generators.dv import priors
 from anylayer.generators.dv.callbacks import Callbacks
 from anylayer.generators.dv.parameters import KEYWORDS, quoted
-from anylayer.generators.dv.plan import Concat, Convolution, Custom, DvLayer, DvPlan, FullyConnected, Softmax
+from anylayer.generators.dv.plan import Concat, Convolution, Custom, DvLayer, DvPlan, FullyConnected, Runs, Softmax
 from anylayer.generators.dv.weights import packed
 from anylayer.loops import PRELUDE
 
 _TITLES = {
     Convolution: ("Convolution Layer", "LT_CONV"),
+    Runs: ("Convolution Layer", "LT_CONV"),
     FullyConnected: ("Fully Connected Layer", "LT_FC"),
     Concat: ("CopyConcatenate Layer", "LT_COPY_CONCAT"),
     Softmax: ("SoftMax Layer", "LT_SOFTMAX"),
@@ -152,18 +153,27 @@ std::vector<float> to_planes(const std::vector<float>& values, size_t rows, size
 def _layer(i: int, layer: DvLayer, plan: DvPlan, name: str, callbacks: Callbacks, weights: list[bytes]) -> str:
     """Return the method of a layer, and append its weights."""
     kind, (title, type_) = layer.kind, _TITLES[type(layer.kind)]
+    if isinstance(kind, Concat) and not kind.copies:
+        title, type_ = "Concatenate Layer", "LT_CONCAT"
     lines = [f"//Layer_{i}: {title}", *(f"//\t->: {comment(n)}" for n in layer.names)]
     lines += [f"void C{name}::Layer_{i}()", "{"]
     before, own = _own(layer, plan, callbacks)
     lines += [*before, f"  struct fpga_layer& layer = get_layer({i});", f"  layer.type = {type_};"]
     fields = [f"layer.name = {quoted(', '.join(layer.names))};"]
     offset = sum(map(len, weights))
-    if isinstance(kind, Convolution):
-        fields += _convolution(kind, layer, offset)
+    parts = kind.parts if isinstance(kind, Runs) else [layer]
+    runs = [(part.kind, part) for part in parts if isinstance(part.kind, Convolution)]
+    if runs:
+        fields += _command(layer, runs[0][0], kind.topology if isinstance(kind, Runs) else 1)
+    for number, (run, part) in enumerate(runs):
+        with at(part.place):
+            weights.append(packed(run))
+        fields += _run(number, run, part, offset)
+        offset += len(weights[-1])
     if isinstance(kind, FullyConnected):
         fields += _fully_connected(kind, layer, offset)
-    with at(layer.place):
-        weights.append(packed(kind) if isinstance(kind, (Convolution, FullyConnected)) else b"")
+        with at(layer.place):
+            weights.append(packed(kind))
     lines += [f"  {line}" for line in [*fields, *_fields(layer), *own]]
     if any(b.is_output for b in layer.outputs):
         number = sum(any(b.is_output for b in other.outputs) for other in plan.layers[:i])
@@ -180,7 +190,7 @@ def _own(layer: DvLayer, plan: DvPlan, callbacks: Callbacks) -> tuple[list[str],
         before = [f"  static custom_param_{callback.name} custom_param = {{", *values, "  };", ""]
         own = [f"layer.custom_proc_ptr = &custom_callback_{callback.name};", "layer.custom_param = &custom_param;"]
         return before, own
-    if isinstance(kind, Concat):
+    if isinstance(kind, Concat) and kind.copies:
         sources = [
             next(j for j, other in enumerate(plan.layers) if v.buffer in other.outputs) for v in layer.inputs
         ]
@@ -216,12 +226,25 @@ def _half(value: float) -> str:
     return f"0x{int(np.float16(value).view(np.uint16)):X}"
 
 
-def _convolution(kind: Convolution, layer: DvLayer, weights: int) -> list[str]:
-    """Return the fields of a convolution's configuration."""
+def _command(layer: DvLayer, first: Convolution, topology: int) -> list[str]:
+    """Return the fields of a convolution's configuration before those of its runs."""
     c, h, w = layer.inputs[0].buffer.shape
+    return [
+        "dmp_dv_cmdraw_conv_v0& conf = layer.conv_conf;",
+        *_head("CONV"),
+        f"conf.topo = {hex(topology)};",
+        *(f"conf.{name} = {size};" for name, size in (("w", w), ("h", h), ("z", 1), ("c", c))),
+        *_buffers(layer),
+        f"conf.eltwise_buf.mem = {'io_mem_' if first.is_sum else 'NULL'};",
+        f"conf.eltwise_buf.offs = {layer.inputs[1].buffer.offset if first.is_sum else 0};",
+        f"conf.output_mode = {int(first.is_sum)};",
+    ]
+
+
+def _run(number: int, kind: Convolution, layer: DvLayer, weights: int) -> list[str]:
+    """Return the fields of a run."""
     ky, kx = kind.weight.shape[2:] if kind.weight is not None else (1, 1)
     average = kind.pool == 2
-    other = layer.inputs[1].buffer.offset if kind.is_sum else 0
     dilated = kind.dilation != (1, 1)
     fields = {
         "m": layer.output.shape[0],
@@ -246,17 +269,7 @@ def _convolution(kind: Convolution, layer: DvLayer, weights: int) -> list[str]:
         "rectifi_en": 0,
         "lrn": 0,
     }
-    return [
-        "dmp_dv_cmdraw_conv_v0& conf = layer.conv_conf;",
-        *_head("CONV"),
-        "conf.topo = 0x1;",
-        *(f"conf.{name} = {size};" for name, size in (("w", w), ("h", h), ("z", 1), ("c", c))),
-        *_buffers(layer),
-        f"conf.eltwise_buf.mem = {'io_mem_' if kind.is_sum else 'NULL'};",
-        f"conf.eltwise_buf.offs = {other};",
-        f"conf.output_mode = {int(kind.is_sum)};",
-        *(f"conf.run[0].{name} = {value};" for name, value in fields.items()),
-    ]
+    return [f"conf.run[{number}].{name} = {value};" for name, value in fields.items()]
 
 
 def _fully_connected(kind: FullyConnected, layer: DvLayer, weights: int) -> list[str]:

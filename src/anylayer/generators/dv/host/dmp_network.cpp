@@ -230,6 +230,7 @@ bool CDMP_Network::RunNetwork() {
   for (fpga_layer& layer : layers_) switch (layer.type) {
       case LT_CONV: run_conv(layer); break;
       case LT_FC: run_fc(layer); break;
+      case LT_CONCAT: break;  // the inputs lie in its buffer
       case LT_COPY_CONCAT: run_copy_concat(layer); break;
       case LT_SOFTMAX: run_softmax(layer); break;
 #ifdef DMP_TWO_ARGUMENTS
@@ -244,17 +245,27 @@ bool CDMP_Network::RunNetwork() {
 
 void CDMP_Network::run_conv(const fpga_layer& layer) {
   const dmp_dv_cmdraw_conv_v0& conf = layer.conv_conf;
-  const dmp_dv_cmdraw_conv_v0_run& run = conf.run[0];
-  Map map = load(io_ptr_, conf.input_buf.offs, conf.w, conf.h, conf.c);
-  if (run.conv_enable) map = convolved(map, run, weights_.data());
-  if (conf.output_mode == 1) {
-    const Map other = load(io_ptr_, conf.eltwise_buf.offs, conf.w, conf.h, conf.c);
-    for (size_t i = 0; i < map.values.size(); ++i)
-      map.values[i] = activated(map.values[i] + other.values[i], run, 0);
-  } else if (run.pool_enable) {
-    map = pooled(map, run);
+  const Map input = load(io_ptr_, conf.input_buf.offs, conf.w, conf.h, conf.c);
+  Map map = input;
+  uint64_t offs = conf.output_buf.offs;
+  const dmp_dv_cmdraw_conv_v0_run* run = conf.run;
+  for (uint32_t topo = conf.topo; topo; topo >>= 1, ++run) {
+    if (run->conv_enable) map = convolved(map, *run, weights_.data());
+    if (conf.output_mode == 1) {
+      const Map other = load(io_ptr_, conf.eltwise_buf.offs, conf.w, conf.h, conf.c);
+      for (size_t i = 0; i < map.values.size(); ++i)
+        map.values[i] = activated(map.values[i] + other.values[i], *run, 0);
+    } else if (run->pool_enable) {
+      map = pooled(map, *run);
+    }
+    if (topo & 1) {  // the result goes to the output, and the next run reads the input again
+      store(io_ptr_, offs, map);
+      offs += map.values.size() * 2;
+      map = input;
+    } else {  // the next run reads the result, which is stored as 16-bit floats
+      for (double& v : map.values) v = half_to_float(float_to_half(v));
+    }
   }
-  store(io_ptr_, conf.output_buf.offs, map);
 }
 
 void CDMP_Network::run_fc(const fpga_layer& layer) {
