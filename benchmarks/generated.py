@@ -3,6 +3,9 @@
 Each row generates a project for PyTorch, runs the project's own test, and states the largest difference from the
 layers in NumPy, relative to the largest value of the output. `--only NAME` chooses rows, `--layers` leaves out the
 networks. It needs torch and safetensors.
+
+`--dv` prints the table of networks for DMP's DV700 instead, which needs a C++ compiler: the error of the code, the
+error of 16-bit floats, and the number of layers of each kind.
 """
 
 from __future__ import annotations
@@ -16,10 +19,13 @@ from tempfile import TemporaryDirectory
 from tests.generators.pytorch.test_examples import RUNS, example
 
 import anylayer
+from anylayer.api import Net
 from anylayer.convert.generation import Generation
-from benchmarks.networks import NETWORKS, Source
+from anylayer.errors import AnyLayerError
+from benchmarks.networks import DETECTORS, NETWORKS, Source
 
 _LINE = re.compile(r"off by (\S+) of (\S+)$")
+_ROUNDING = re.compile(r"16-bit floats change an output by (\S+) of")
 
 
 def error_of(done: Generation) -> float:
@@ -49,6 +55,12 @@ def network_rows(only: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 def network_error(source: Source, folder: Path) -> float:
     """Return the error of a network, with random weights where it has none."""
+    net, shapes = network(source, folder)
+    return error_of(net.generate("pytorch", folder / "project", shapes=shapes, batch=1))
+
+
+def network(source: Source, folder: Path) -> tuple[Net, dict[str, tuple[int, ...]] | None]:
+    """Return a network of the benchmark, with random weights where it has none, and the shapes of its inputs."""
     path = source.path
     if source.make is not None:
         path = folder / f"{source.name}.prototxt"
@@ -58,7 +70,38 @@ def network_error(source: Source, folder: Path) -> float:
     net.fill(0, shapes)
     if source.outputs:
         net.network.outputs = {name: net.network.blobs[name] for name in source.outputs}
-    return error_of(net.generate("pytorch", folder / "project", shapes=shapes, batch=1))
+    return net, shapes
+
+
+DV_NETWORKS = (
+    *NETWORKS,
+    Source("lenet", "models/lenet/deploy.prototxt", "weights.caffemodel", shape=(1, 1, 28, 28)),
+    Source("mtcnn_det2", "models/mtcnn_det2/deploy.prototxt", "weights.caffemodel", shape=(1, 3, 24, 24)),
+    Source("ultraface_RFB-320, ONNX", "models/ultraface_RFB-320/version-RFB-320_without_postprocessing.onnx"),
+    Source("deconv_upsample, Keras", "tf_keras/deconv_upsample.keras"),
+    *DETECTORS,
+)
+_KINDS = ("CONV", "FC", "COPY_CONCAT", "CONCAT", "SOFTMAX", "CUSTOM")
+
+
+def dv_rows(only: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Yield the cells of each network's row: built or the reason why not, error, error of rounding, and counts of
+    hardware layers, of layers of the runtime, and of callbacks."""
+    for source in DV_NETWORKS:
+        if chosen(source.name, only):
+            with TemporaryDirectory() as folder:
+                try:
+                    net, shapes = network(source, Path(folder))
+                    done = net.generate("dv", Path(folder) / "project", shapes=shapes)
+                except AnyLayerError as error:
+                    yield source.name, error.message, *["-"] * 5
+                    continue
+                (code,) = (f.read_text() for f in done.files if f.name.endswith("_gen.cpp"))
+                conv, fc, *others, custom = (code.count(f"layer.type = LT_{kind};") for kind in _KINDS)
+                rounding = _ROUNDING.search(" ".join(done.notes))
+                within = rounding[1] if rounding else "< 0.002"
+                counts = map(str, (conv + fc, sum(others), custom))
+                yield source.name, "yes", f"{error_of(done):.1e}", within, *counts
 
 
 def chosen(name: str, only: Sequence[str]) -> bool:
@@ -71,7 +114,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.generated", description=__doc__)
     parser.add_argument("--only", action="append", default=[], help="a part of the name of a row; may be repeated")
     parser.add_argument("--layers", action="store_true", help="leave out the networks")
+    parser.add_argument("--dv", action="store_true", help="print the table for DMP's DV700")
     options = parser.parse_args()
+    if options.dv:
+        print("| network | built | error | rounding | hardware layers | runtime layers | callbacks |")
+        print("|---|---|---:|---:|---:|---:|---:|", flush=True)
+        for row in dv_rows(options.only):
+            print(f"| {' | '.join(row)} |", flush=True)
+        return
     for kind, rows in (("layer", layer_rows), ("network", network_rows)):
         if kind == "layer" or not options.layers:
             print(f"| {kind} | PyTorch |\n|---|---:|", flush=True)

@@ -108,6 +108,12 @@ def test_format_of_a_custom_layer_is_chosen_by_its_consumer(tmp_path: Path) -> N
 
 
 POOL = "pooling_param { %s }"
+KERNEL = "convolution_param { num_output: %s kernel_size: %s %s }"
+FIRST = layer("x", "Convolution", "data", KERNEL % (16, 3, ""))
+OTHER_INPUTS = "".join(
+    f'layer {{ name: "{name}" type: "Input" top: "{name}" input_param {{ shape {{ {dims(*shape)} }} }} }}\n'
+    for name, shape in (("other", (1, 3, 10, 12)), ("info", (1, 3)))
+)
 NETS = {
     "several kernels": "".join(
         layer(f"conv{k}", "Convolution", "data", f"convolution_param {{ num_output: {k + 8} kernel_size: {k} }}")
@@ -146,6 +152,37 @@ NETS = {
     + layer("fc", "InnerProduct", "a", "inner_product_param { num_output: 6 }")
     + layer("relu", "ReLU", "fc") + layer("fc2", "InnerProduct", "relu", "inner_product_param { num_output: 5 }")
     + layer("prob", "Softmax", "fc2"),
+    "transposed": layer("a", "Deconvolution", "data", KERNEL % (9, 3, "stride: 2 pad: 1"))
+    + layer("relu", "ReLU", "a")
+    + layer("b", "Deconvolution", "relu", KERNEL % (9, 4, "stride: 2 pad: 1 group: 9"))
+    + layer("c", "Deconvolution", "b", KERNEL % (6, 2, "stride: 2 group: 3"))
+    + layer("d", "Deconvolution", "data", KERNEL % (5, 3, "dilation: 2")),
+    "transposed on the CPU": layer("a", "Deconvolution", "data", KERNEL % (3, 8, "stride: 4 pad: 2"))
+    + layer("b", "Convolution", "a", CONV),
+    "wide dilation": layer("a", "Convolution", "data", KERNEL % (9, 3, "dilation: 4 pad: 4"))
+    + layer("p", "PReLU", "a") + layer("b", "Convolution", "p", KERNEL % (9, 3, "dilation: 4 pad: 5"))
+    + layer("m", "Pooling", "b", POOL % "kernel_size: 2 stride: 2"),
+    "large maxima": "".join(
+        layer(f"p{k}{s}", "Pooling", "data", POOL % f"kernel_size: {k} stride: {s} pad: {k // 2}")
+        for k, s in ((4, 1), (5, 2), (6, 3), (7, 1), (8, 2), (9, 3))
+    ) + layer("row", "Pooling", "data", POOL % "kernel_h: 2 kernel_w: 7")
+    + layer("column", "Pooling", "data", POOL % "kernel_h: 3 kernel_w: 1"),
+    "inputs": OTHER_INPUTS + layer("a", "Convolution", "data", KERNEL % (3, 3, "pad: 1"))
+    + layer("sum", "Eltwise", "a other") + layer("mine", "Mine", "other") + layer("cat", "Concat", "sum mine")
+    + layer("fc", "InnerProduct", "cat", "inner_product_param { num_output: 3 }")
+    + layer("scaled", "Eltwise", "fc info", "eltwise_param { operation: PROD }"),
+    "runs": FIRST + layer("s", "Convolution", "x", KERNEL % (8, 1, ""))
+    + layer("a", "Convolution", "s", KERNEL % (16, 1, "")) + layer("ra", "ReLU", "a")
+    + layer("b", "Convolution", "s", KERNEL % (24, 3, "pad: 1")) + layer("rb", "PReLU", "b")
+    + layer("cat", "Concat", "ra rb") + layer("last", "Convolution", "cat", CONV),
+    "runs in a row": FIRST + layer("a", "Convolution", "x", KERNEL % (16, 1, ""))
+    + layer("b0", "Convolution", "x", KERNEL % (12, 1, ""))
+    + layer("b", "Convolution", "b0", KERNEL % (8, 3, "pad: 1"))
+    + layer("p", "Pooling", "x", POOL % "kernel_size: 3 pad: 1")
+    + layer("c", "Convolution", "p", KERNEL % (24, 1, ""))
+    + layer("cat", "Concat", "a b c") + layer("last", "Convolution", "cat", CONV),
+    "concat without copies": FIRST + layer("a", "Convolution", "x", KERNEL % (8, 3, "pad: 1"))
+    + layer("mine", "Mine", "a") + layer("cat", "Concat", "x a mine") + layer("last", "Convolution", "cat", CONV),
     "dense after custom": layer("mine", "Mine", "data")
     + layer("fc", "InnerProduct", "mine", "inner_product_param { num_output: 6 }"),
     "custom layers": layer("a", "Mine", "data") + layer("b", "Mine", "a", "mine_param { add: 2 }")
@@ -169,6 +206,33 @@ NETS = {
 def test_network_on_the_runtime_for_pcs_matches_numpy(name: str, tmp_path: Path) -> None:
     done = generate(tmp_path, NETS[name])
     assert done.untested == "" and done.notes == [] and all("off by" in line for line in done.report)
+
+
+@pytest.mark.parametrize(
+    ("name", "kinds", "field", "value"),
+    [
+        ("transposed", "CONV CONV CONV CONV", "conf.run[0].conv_enable", ["5", "7", "5", "5"]),
+        ("transposed on the CPU", "CUSTOM CONV", "conf.run[0].conv_enable", ["1"]),
+        ("wide dilation", "CONV CUSTOM CUSTOM CONV", "conf.run[0].conv_dilation", ["0x404", "0"]),
+        ("runs", "CONV CONV CONV CONV", "conf.topo", ["0x1", "0x1", "0x3", "0x1"]),
+        ("runs in a row", "CONV CONV CONV", "conf.topo", ["0x1", "0x15", "0x1"]),
+        ("concat without copies", "CONV CONV CUSTOM CONCAT CONV", "conf.topo", ["0x1", "0x1", "0x1"]),
+    ],
+)  # fmt: skip
+def test_layers_are_those_that_the_hardware_has(
+    name: str, kinds: str, field: str, value: list[str], tmp_path: Path
+) -> None:
+    generate(tmp_path, NETS[name], test=False)
+    text = source_of(tmp_path)
+    found = [fields(text, i) for i in range(text.count("//end of  Layer_"))]
+    assert [f["layer.type"] for f in found] == [f"LT_{kind}" for kind in kinds.split()]
+    assert [f[field] for f in found if field in f] == value
+
+
+def test_inputs_have_names_and_offsets_in_the_header(tmp_path: Path) -> None:
+    folder = generate(tmp_path, NETS["inputs"], test=False).folder
+    header, size = (folder / "SmallNet_gen.h").read_text(), 3 * 10 * 12 * 2
+    assert f"enum {{ input_data = 0, input_other = {size}, input_info = {2 * size} }};" in header
 
 
 @needs_compiler
@@ -241,6 +305,8 @@ def test_boxes_are_a_loop_over_params_not_a_table(tmp_path: Path) -> None:
         (layer("c", "Convolution", "data", CONV), (1, 3, 1025, 4), r"maps of at most 1024 \(height\), got 1025"),
         (layer("f", "InnerProduct", "data", "inner_product_param { num_output: 2 }"), (1, 1, 129, 128),
          "fully connected layers of at most 16384 inputs, got 16512"),
+        (layer("c", "Convolution", "data", KERNEL % (2, 3, "pad_h: 128 pad_w: 1")), (1, 3, 4, 4),
+         "the hardware takes padding of at most 127, got 128 x 1 x 128 x 1"),
     ],
 )  # fmt: skip
 def test_limits_of_the_hardware_are_checked_by_name(
@@ -256,9 +322,6 @@ def test_other_networks_are_refused(tmp_path: Path) -> None:
         generate(tmp_path, layer("relu", "ReLU", "data"), (2, 3, 4, 4))
     with pytest.raises(InputError, match="callback_arguments must be 2 or 3, got 4"):
         generate(tmp_path, layer("relu", "ReLU", "data"), callback_arguments=4)
-    more = 'layer { name: "d2" type: "Input" top: "d2" input_param { shape { dim: 1 dim: 3 dim: 10 dim: 12 } } }'
-    with pytest.raises(InputError, match="networks with one input, this one has 2"):
-        generate(tmp_path, more + layer("sum", "Eltwise", "data d2"))
     assert not (tmp_path / "project").exists()
 
 
