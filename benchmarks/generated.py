@@ -74,7 +74,8 @@ def network(source: Source, folder: Path) -> tuple[Net, dict[str, tuple[int, ...
 
 
 DV_NETWORKS = (
-    *NETWORKS,
+    *(source for source in NETWORKS if source.name != "hed"),
+    Source("hed, 128 x 128", "models/hed/deploy.prototxt", shape=(1, 3, 128, 128)),
     Source("lenet", "models/lenet/deploy.prototxt", "weights.caffemodel", shape=(1, 1, 28, 28)),
     Source("mtcnn_det2", "models/mtcnn_det2/deploy.prototxt", "weights.caffemodel", shape=(1, 3, 24, 24)),
     Source("ultraface_RFB-320, ONNX", "models/ultraface_RFB-320/version-RFB-320_without_postprocessing.onnx"),

@@ -109,6 +109,8 @@ def test_format_of_a_custom_layer_is_chosen_by_its_consumer(tmp_path: Path) -> N
 
 POOL = "pooling_param { %s }"
 KERNEL = "convolution_param { num_output: %s kernel_size: %s %s }"
+PERMUTE = "permute_param { order: 0 order: 2 order: 3 order: 1 }"
+DETECTION = "detection_output_param { num_classes: 2 keep_top_k: 5 nms_param { nms_threshold: 0.5 top_k: 9 } }"
 FIRST = layer("x", "Convolution", "data", KERNEL % (16, 3, ""))
 OTHER_INPUTS = "".join(
     f'layer {{ name: "{name}" type: "Input" top: "{name}" input_param {{ shape {{ {dims(*shape)} }} }} }}\n'
@@ -325,6 +327,48 @@ def test_other_networks_are_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "project").exists()
 
 
+class Chosen(Mine):
+    """Return the pixels of the first map that are positive."""
+
+    def forward(self, inputs: Any) -> Any:
+        x = inputs[0].reshape(-1, 1)
+        return [x[x[:, 0] > 0]]
+
+
+class Recurrent(Mine):
+    """Use an operator without loops."""
+
+    def forward(self, inputs: Any) -> Any:
+        w, r = (np.ones((1, 4, n), np.float32) for n in (inputs[0].shape[-1], 1))
+        return [anylayer.ops.lstm(inputs[0][0], w, r, hidden_size=1)[0]]
+
+
+@pytest.mark.parametrize(
+    ("layers", "message"),
+    [
+        (Chosen, r"layer 'mine' \(Mine\): .*known only when the network runs"),
+        (Recurrent, r"layer 'mine' \(Mine\): .*operator LSTM at test_project.py:\d+ cannot become loops"),
+    ],
+)
+def test_layers_without_code_are_refused_by_name(layers: Any, message: str, tmp_path: Path) -> None:
+    (tmp_path / "net.prototxt").write_text(DATA % dims(1, 3, 4, 4) + layer("mine", "Mine", "data"))
+    with pytest.raises(LayerError, match=message):
+        anylayer.read(tmp_path / "net.prototxt", layers=[("Mine", layers)]).generate("dv", tmp_path / "project")
+    assert not (tmp_path / "project").exists()
+
+
+def test_sizes_that_depend_on_data_are_refused_with_what_works(tmp_path: Path) -> None:
+    text = (
+        layer("c", "Convolution", "data", KERNEL % (4, 1, "")) + layer("p", "Permute", "c", PERMUTE)
+        + layer("loc", "Flatten", "p") + layer("d", "Convolution", "data", KERNEL % (2, 1, ""))
+        + layer("q", "Permute", "d", PERMUTE) + layer("conf", "Flatten", "q")
+        + layer("priors", "PriorBox", "c data", "prior_box_param { min_size: 4 }")
+        + layer("out", "DetectionOutput", "loc conf priors", DETECTION)
+    )  # fmt: skip
+    with pytest.raises(LayerError, match=r"layer 'out' .*depends on data, .*end the network before this layer"):
+        generate(tmp_path, text)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -388,6 +432,8 @@ def test_text_of_the_network_does_not_become_code(attack: Path, tmp_path: Path) 
     net = f'name: {name} layer {{ name: {name} type: "Input" top: "data" '
     net += f"input_param {{ shape {{ {dims(1, 3, 4, 4)} }} }} }}"
     net += f'layer {{ name: {name} type: {name} bottom: "data" top: "mine" mine_param {{ add: 1 text: {name} }} }}'
+    net += f'layer {{ name: "other" type: "Input" top: {name} input_param {{ shape {{ {dims(1, 3, 4, 4)} }} }} }}'
+    net += f'layer {{ name: "sum" type: "Eltwise" bottom: "mine" bottom: {name} top: "sum" }}'
     (tmp_path / "net.prototxt").write_text(net)
     done = anylayer.read(tmp_path / "net.prototxt", layers=[(text, Mine)]).generate(
         "dv", tmp_path / "out" / "project", test=False

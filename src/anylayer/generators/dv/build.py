@@ -132,6 +132,11 @@ class _PlanBuilder:
 
     def buffer(self, value: Value, last: bool = False) -> DeviceBuffer:
         """Return a new buffer for a value. last: whether the value's axes are (N, H, W, C)."""
+        need(
+            all(isinstance(d, int) for d in value.shape),
+            "the size of its output depends on data, and buffers of the hardware have fixed sizes; end the "
+            "network before this layer, and compute it in the application",
+        )
         shape = tuple(map(int, value.shape))
         if len(shape) == 4 and shape[0] == 1:
             return DeviceBuffer((shape[3], *shape[1:3]) if last else shape[1:], True)

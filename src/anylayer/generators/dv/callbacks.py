@@ -120,7 +120,10 @@ class _Code:
             "one of its inputs is a constant; give the constant as a param",
         )
         for v in (*graph.inputs, *graph.outputs):
-            need(v.dtype == np.float32, f"layers on the CPU read and write float32, this one has {v.dtype}")
+            need(
+                v.dtype == np.float32,
+                f"layers on the CPU read and write float32, this one has {v.dtype}; convert it in the layer",
+            )
         code = to_cpp(lower(graph), f"compute_{name}", comment)
         tables = [table_text(f"{name}_{t}", a.dtype, a) for t, a in code.tables]
         return "\n".join([*tables, code.text, head + self.body(name, code)])
