@@ -398,6 +398,14 @@ def test_deep_network_matches_numpy_that_rounds_as_the_hardware_does(tmp_path: P
     assert len(done.notes) == 1 and "16-bit floats change an output by 0.00" in done.notes[0]
 
 
+@pytest.mark.skipif(not ULTRAFACE.exists(), reason="needs ../shared/models")
+def test_shapes_that_a_file_computes_are_constants(tmp_path: Path) -> None:
+    path = ULTRAFACE / "version-RFB-320_without_postprocessing.onnx"
+    folder = anylayer.read(path).generate("dv", tmp_path / "project", test=False).folder
+    (text,) = (file.read_text() for file in folder.glob("*_gen.cpp"))
+    assert text.count("LT_CONV") > 50 and "custom_callback_Shape" not in text
+
+
 @needs_compiler
 def test_project_does_not_appear_where_its_test_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dv, "TOLERANCE", 0.0)

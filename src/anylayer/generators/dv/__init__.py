@@ -37,11 +37,15 @@ _HOST = ("dmp_network.h", "dmp_network.cpp")
 
 
 def kept_types(source: Source) -> set[str]:
-    """Return the layer types that become custom layers: the user's, and those whose outputs depend only on params
-    and sizes.
-    """
-    constant = {t.node.type for t in source.nodes if t.is_constant and any(t.node.inputs)}
-    return constant | ({t.node.type for t in source.nodes} & source.user_types)
+    """Return the layer types that become custom layers: the user's, and those whose layers all give numbers that
+    depend on params and sizes only. Integers, which are shapes, become constants."""
+    constant: dict[str, bool] = {}
+    for t in source.nodes:
+        floats = all(x.dtype == np.float32 for x in t.constants.values())
+        alone = t.is_constant and any(t.node.inputs) and floats
+        constant[t.node.type] = constant.get(t.node.type, True) and alone
+    types = {t.node.type for t in source.nodes} & source.user_types
+    return types | {kind for kind, alone in constant.items() if alone}
 
 
 def generate(source: Source, expected: Expected, callback_arguments: int | str = 3) -> Project:
