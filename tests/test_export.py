@@ -12,8 +12,9 @@ import onnxruntime
 import pytest
 
 import anylayer
-from anylayer.errors import InputError, TraceError
+from anylayer.errors import AnyLayerError, InputError, TraceError
 from anylayer.testing import assert_same
+from tests.exported_functions import FUNCTIONS
 from tests.tracing import harness
 from tests.tracing.expressions import cases
 
@@ -101,6 +102,24 @@ def test_hundreds_of_functions(tmp_path: Path, part: int) -> None:
         assert_same(np.asarray(got), harness.expected("f4", text), text)
 
 
+@pytest.mark.parametrize(("function", "arrays"), FUNCTIONS, ids=[f.__name__ for f, _ in FUNCTIONS])
+def test_function_as_people_write_them(
+    tmp_path: Path, function: Callable[..., Any], arrays: tuple[Any, ...]
+) -> None:
+    done = anylayer.export(function, *arrays, path=tmp_path / "f.onnx")
+    assert all(check.ok and not check.split for check in done.checks)
+    got = run(tmp_path / "f.onnx", **dict(zip(function.__code__.co_varnames, arrays)))
+    want = function(*arrays)
+    named = want.values() if isinstance(want, dict) else want if isinstance(want, tuple) else [want]
+    for array, expected in zip(got.values(), named, strict=True):
+        assert_same(array, np.asarray(expected), function.__name__)
+
+
+def test_at_least_200_different_functions_are_exported() -> None:
+    assert len({f.__code__.co_code for f, _ in FUNCTIONS}) >= 80
+    assert len(FUNCTIONS) + len({*_expressions()}) >= 600
+
+
 COUNT = [0]
 
 
@@ -136,11 +155,36 @@ def test_a_refusal_names_the_line(tmp_path: Path, function: Callable[..., Any], 
         (lambda x: x, [((2, "a"), "float32")], "an input must be an array or a pair"),
         (lambda x: {"x": x}, [X], "has an input and an output of one name: x"),
         (lambda x: {1: x, "1": x}, [X], "returns two outputs of one name: 1, 1"),
+        (lambda x: {"": x}, [X], "returns an output whose name is empty"),
+        (lambda x: None, [X], "output 'output' is of type NoneType, which a file cannot hold"),
+        (
+            lambda x: {"boxes": x, "found": object()},
+            [X],
+            "output 'found' is of type object, which a file cannot hold",
+        ),
+        (lambda x: (row for row in x), [X], "output 'output' is of type generator"),
     ],
 )
 def test_input_that_is_refused(tmp_path: Path, function: Any, inputs: list[Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         anylayer.export(function, *inputs, path=tmp_path / "f.onnx")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (lambda x: "text", "output 0 of forward is an array of <U4. Return arrays of real numbers"),
+        (lambda x: (x, np.datetime64("2020-01-01")), r"output 1 of forward is an array of datetime64\[D\]"),
+        (lambda x: x * 1j, r"test_export.py:\d+: np.multiply computes in complex64"),
+    ],
+)
+def test_results_that_a_file_cannot_hold_are_refused(
+    tmp_path: Path, function: Callable[..., Any], message: str
+) -> None:
+    with pytest.raises(AnyLayerError, match=message):
+        anylayer.export(function, X, path=tmp_path / "f.onnx")
+    assert not list(tmp_path.iterdir())
 
 
 def test_sizes_stay_open(tmp_path: Path) -> None:

@@ -90,7 +90,11 @@ def _layer(function: Callable[..., Any], name: str, types: Sequence[TensorType])
         elif not isinstance(result, dict):
             result = {"output": result}
         found["names"] = [str(key) for key in result]
-        return [y if hasattr(y, "__array_function__") else np.asarray(y) for y in result.values()]
+        arrays = [y if hasattr(y, "__array_function__") else np.asarray(y) for y in result.values()]
+        for name, given, array in zip(result, result.values(), arrays):
+            kind = type(given).__name__
+            need(array.dtype != object, f"output '{name}' is of type {kind}, which a file cannot hold", InputError)
+        return arrays
 
     # The tracer inspects user code for state and randomness, but not the code of this package.
     module = getattr(function, "__module__", None) or "given"
@@ -109,6 +113,7 @@ def _layer(function: Callable[..., Any], name: str, types: Sequence[TensorType])
     names = found["names"]
     if not names:
         raise InputError("returns no array")
+    need(all(names), "returns an output whose name is empty", InputError)
     need(len(set(names)) == len(names), f"returns two outputs of one name: {', '.join(names)}", InputError)
     return names, cls
 

@@ -152,6 +152,9 @@ def test_multiples_and_ranges_are_names_in_the_file(tmp_path: Path) -> None:
         ({"date": ("N", 2, 3, 4)}, "the network has no input 'date'; did you mean 'data'"),
         ({"data": ("N", 2, "H?", 4)}, r"size 'H\?' is not understood"),
         ({"data": ("N", "C", 8, 8)}, "C == 2"),
+        ({"data": ("N", 2, 1.5, "W")}, r"size '1.5' is not understood"),
+        ({"data": ("N", 2, "64<=H<=32", "W")}, "size 'H' must be at least 64 and at most 32"),
+        ({"data": ("N", 2, "H>=64", "H<=32")}, "size 'H' must be at least 64 and at most 32"),
     ],
 )
 def test_sizes_that_cannot_be_are_refused(tmp_path: Path, shapes: Any, message: str) -> None:
@@ -308,6 +311,67 @@ def test_caffe_recurrent_network_of_any_length(type_: str, states: list[str], tm
         feeds.append({name: x.astype(np.float32) for name, x in feed.items()})
     shapes = {"x": ("T", "N", 3), "cont": ("T", "N"), "static": ("N", 4)}
     opened_by_runtimes(net, tmp_path / "open", shapes | {f"{s}0": (1, "N", 5) for s in states}, feeds)
+
+
+class Squares(Branching):
+    """Refuse pictures that are not squares."""
+
+    def forward(self, inputs: Any) -> Any:
+        h, w = inputs[1].shape[2:]
+        if h != w:
+            raise ValueError("needs squares")
+        return [inputs[0]]
+
+
+class Portraits(Branching):
+    """Refuse pictures that are not higher than wide."""
+
+    def forward(self, inputs: Any) -> Any:
+        h, w = inputs[1].shape[2:]
+        if h <= w:
+            raise ValueError("needs portraits")
+        return [inputs[0]]
+
+
+@pytest.mark.parametrize(
+    ("other", "shape", "message"),
+    [
+        (Portraits, ("N", 2, "H", "W"), "layer 'other'.*needs portraits"),
+        (Squares, (1, 2, "H>=64", "W<=32"), "needs squares"),
+    ],
+)
+def test_layers_whose_conditions_contradict_are_refused_by_name(
+    tmp_path: Path, other: type, shape: Any, message: str
+) -> None:
+    path = tmp_path / "net.prototxt"
+    path.write_text(PROTOTXT + 'layer { name: "other" type: "Other" bottom: "pool" bottom: "data" top: "last" }')
+    net = anylayer.read(path, layers=[("Mine", Squares), ("Other", other)]).fill()
+    with pytest.raises(AnyLayerError, match=message):
+        net.write(tmp_path / "net.onnx", shapes={"data": shape})
+    assert [p.name for p in tmp_path.iterdir()] == ["net.prototxt"]
+
+
+class Same(Branching):
+    """Return what `compute` gives for the input."""
+
+    def forward(self, inputs: Any) -> Any:
+        return [self.compute(inputs[0])]
+
+    @staticmethod
+    def compute(x: Any) -> Any:
+        """Return the input."""
+        return x
+
+
+class Exponential(Same):
+    """Replace a function of the base class by one of NumPy."""
+
+    compute = staticmethod(np.exp)
+
+
+def test_function_of_numpy_replaces_that_of_the_base_class(tmp_path: Path) -> None:
+    feeds = [{"data": np.ones(shape, np.float32)} for shape in ((1, 2, 5, 7), (3, 2, 31, 64))]
+    opened_by_runtimes(network(tmp_path, Exponential), tmp_path / "open", OPEN, feeds)
 
 
 class TypeTest(Stretch):

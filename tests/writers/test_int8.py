@@ -137,6 +137,10 @@ def test_same_network_gives_the_same_bytes(net: anylayer.Net, tmp_path: Path) ->
             {"calibrate": [noise(1)[0], np.zeros((1, 3, 8, 8))]},
             r"calibration set 1: input 'data' has shape \(1, 3, 8, 8\), expected \(1, 3, 16, 16\)",
         ),
+        (
+            {"calibrate": [{n: x * np.float32(np.nan) for n, x in noise(1)[0].items()}]},
+            "calibration set 0: input 'data' holds NaN or infinities",
+        ),
         ({"calibrate": 3}, "calibrate must be a list of sets of inputs"),
         ({"calibrate": noise(1), "keep": ["Blur"]}, "precision='int8' needs standard operators only"),
         ({"calibrate": noise(1), "external": True}, "needs the weights in the file itself"),

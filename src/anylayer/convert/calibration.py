@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, overload
 
+import numpy as np
+
 from anylayer.compile.nodes import input_arrays
 from anylayer.errors import InputError, at, need
 from anylayer.graph.open_sizes import OpenSizes
@@ -43,6 +45,9 @@ class CalibrationSets(Sequence[dict[str, Array]]):
                 found = {next(iter(self.types)): found}
             arrays = input_arrays(self.types, found)
             need_shapes(arrays, self.types, self.sizes)
+            for name, array in arrays.items():
+                finite = array.dtype.kind != "f" or bool(np.isfinite(array).all())
+                need(finite, f"input '{name}' holds NaN or infinities, which have no range for int8", InputError)
         return arrays
 
     def __iter__(self) -> Iterator[dict[str, Array]]:

@@ -195,7 +195,7 @@ def _size(text: Any, where: str, limits: dict[str, tuple[int, int]]) -> Expressi
     if isinstance(text, (int, np.integer)):
         need(text >= 0, f"{where}: a size must be 0 or more, got {text}", InputError)
         return constant(int(text))
-    parts = _RANGE.fullmatch(text)
+    parts = _RANGE.fullmatch(text) if isinstance(text, str) else None
     found = _parsed(parts.group(2)) if parts is not None else None
     if parts is None or found is None:
         raise InputError(

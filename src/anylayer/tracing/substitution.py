@@ -153,9 +153,11 @@ class Substitution:
             return self.value(bound.__func__)(instance, *args)
         clone = copy.copy(instance)
         attributes = {name: _constant(x, f"self.{name}") for name, x in vars(instance).items()}
+        found = {*attributes}
         for cls in type(instance).__mro__:
             for name, x in vars(cls).items():
-                if name not in attributes and not name.startswith("__"):
+                if name not in found and not name.startswith("__"):
+                    found.add(name)
                     f = x.__func__ if isinstance(x, staticmethod) else x
                     if isinstance(f, types.FunctionType) and self.sees(f):
                         new = self.function(f)
