@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import tempfile
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +22,8 @@ FORMATS = {
     "caffe": "Caffe",
     "tensorflow": "TensorFlow",
     "keras": "Keras",
+    "onnx": "ONNX",
+    "openvino": "OpenVINO IR",
 }
 
 
@@ -45,7 +50,8 @@ class Sample:
 def samples(format: str) -> Iterator[Sample]:
     """Yield the samples of a format. A network that cannot be read is left out."""
     with tempfile.TemporaryDirectory() as folder:
-        yield from _tensorflow(Path(folder)) if format == "tensorflow" else _of_cases(format)
+        own = {"tensorflow": _tensorflow, "onnx": _onnx, "openvino": _openvino}
+        yield from own[format](Path(folder)) if format in own else _of_cases(format)
 
 
 def _of_cases(format: str) -> Iterator[Sample]:
@@ -76,3 +82,87 @@ def _tensorflow(folder: Path) -> Iterator[Sample]:
         arrays = {f"in{j}": np.asarray(x) for j, x in enumerate(case.inputs)}
         if {*arrays} == {*net.network.inputs} and None not in net.network.inputs.values():
             yield Sample(case.name.split()[0], net, [arrays[name] for name in net.network.inputs])
+
+
+def _onnx(folder: Path) -> Iterator[Sample]:
+    """Yield ONNX's own tests of single operators. Weights and integer settings are constants."""
+    from onnx import defs, numpy_helper
+    from onnx.backend.test.loader import load_model_tests
+
+    from tests.readers.onnx.test_node_tests import array, excuses
+
+    excused = excuses()
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        found = load_model_tests(kind="node")
+    for i, case in enumerate(found):
+        nodes = case.model.graph.node
+        if len(nodes) != 1 or case.name in excused or "_expanded" in case.name:
+            continue
+        op, graph = nodes[0].op_type, case.model.graph
+        formal = defs.get_schema(op).inputs
+        feed = {given.name: array(v) for given, v in zip(graph.input, case.data_sets[0][0])}
+        for k, name in enumerate(nodes[0].input):
+            if name in feed and k and _is_setting(feed[name], op, formal[min(k, len(formal) - 1)].name):
+                graph.initializer.append(numpy_helper.from_array(feed.pop(name), name))
+        kept = [given for given in graph.input if given.name in feed]
+        del graph.input[:]
+        graph.input.extend(kept)
+        path = folder / f"{i}.onnx"
+        path.write_bytes(case.model.SerializeToString())
+        sample = _read(op, path, [*feed], [*feed.values()])
+        if sample is not None:
+            yield sample
+
+
+_WEIGHTS = frozenset(("W", "R", "P", "scale", "bias", "input_mean", "input_var", "weights", "slope"))
+"""The names in ONNX's schemas of inputs that are weights in networks."""
+_PRODUCTS = frozenset(
+    ("Conv", "ConvTranspose", "DeformConv", "Gemm", "GRU", "LSTM", "MatMul", "MatMulInteger", "RNN")
+)
+"""Operators whose inputs B and C are weights in networks."""
+
+
+def _is_setting(x: Any, op: str, name: str) -> bool:
+    """Return whether an input of an operator is a constant in networks: weights, axes, sizes."""
+    if not isinstance(x, np.ndarray):
+        return False
+    weights = name in _WEIGHTS or (name in ("B", "C") and op in _PRODUCTS)
+    return weights or x.size == 0 or (x.ndim < 2 and x.dtype.kind in "iu")
+
+
+def _openvino(folder: Path) -> Iterator[Sample]:
+    """Yield the models of the tests in tests/layers/openvino that have one operation besides constants."""
+    from tests.layers.openvino.harness import save
+
+    number = 0
+    for path in sorted((Path(__file__).parent / "openvino").glob("test_*.py")):
+        module = importlib.import_module(f"tests.layers.openvino.{path.stem}")
+        for test in getattr(module, "CASES", {}).values():
+            if not hasattr(test, "sample"):
+                continue
+            build, inputs, tolerance = test.sample
+            number += 1
+            file = folder / f"{number}.xml"
+            save(build, inputs, file)
+            sample = _read("", file, [f"in{i}" for i in range(len(inputs))], list(inputs), tolerance)
+            if sample is not None:
+                yield sample
+
+
+def _read(
+    type: str, path: Path, names: list[str], values: list[Any], tolerance: float | None = None
+) -> Sample | None:
+    """Return the sample of a file, or None where it cannot be read, or has inputs that are not arrays.
+
+    type: the type of its layer; "" stands for that of the only one that is not a constant.
+    """
+    try:
+        net = anylayer.read(path)
+    except AnyLayerError:
+        return None
+    feed = {n: x for n, x in zip(names, values) if isinstance(x, np.ndarray) and x.dtype != object}
+    types = {n.type for n in net.network.nodes} - {"Const", "Constant", "Parameter", "Result"}
+    if {*feed} != {*net.network.inputs} or None in net.network.inputs.values() or (not type and len(types) != 1):
+        return None
+    return Sample(type or types.pop(), net, [feed[name] for name in net.network.inputs], tolerance)

@@ -65,7 +65,8 @@ def matches(
 ) -> Callable[[Path], None]:
     """Return a test that the IR of `build(*parameters)` matches OpenVINO on every engine.
 
-    `want` are the expected outputs in place of OpenVINO's.
+    `want` are the expected outputs in place of OpenVINO's. The attribute `sample` of the test holds `build`, the
+    inputs and the tolerance.
     """
 
     def test(tmp_path: Path) -> None:
@@ -80,6 +81,7 @@ def matches(
             for name, w in zip(net.network.outputs, expected):
                 assert_same(got[name], w, f"{engine}, {name}", tolerance)
 
+    test.sample = (build, inputs, tolerance)
     return test
 
 
