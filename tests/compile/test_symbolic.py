@@ -10,6 +10,9 @@ import pytest
 from anylayer import ops
 from anylayer.errors import TraceError
 from anylayer.graph import Graph
+from anylayer.graph.expressions import symbol
+from anylayer.graph.guards import symbolic_trace
+from anylayer.graph.symbolic import extreme, new_size
 from tests.compile.open_sizes import batches, check_sizes, traces, unified
 from tests.optimize.rewriting import Function, kinds, noise
 
@@ -181,3 +184,21 @@ def test_dependence_on_the_batch_size_is_refused(function: Function, text: str) 
     with pytest.raises(TraceError) as caught:
         unified_batch(function, 4)
     assert text in str(caught.value)
+
+
+def test_loop_over_open_size_records_a_least_size_and_no_conditions() -> None:
+    with symbolic_trace({"H": (1, 2**31 - 1)}) as trace:
+        height: Any = new_size(40, symbol("H"))
+        first = extreme("min", 1, height) - 0
+        for i in range(1, 40):
+            assert extreme("min", i + 1, height) - extreme("min", i, height) == first
+    assert (trace.ranges["H"], list(trace.guards), list(trace.facts)) == ((40, 2**31 - 1), [], [])
+
+
+def test_conditions_that_differ_in_a_number_are_one_fact() -> None:
+    with symbolic_trace({}) as trace:
+        cells: Any = new_size(1200, symbol("H") * symbol("W"))
+        for i in range(1, 40):
+            assert extreme("min", i, cells) == i
+        assert [str(f) for f in trace.facts.values()] == ["H*W - 39"]
+        assert cells >= 39 and len(trace.guards) == 38

@@ -268,6 +268,15 @@ def extremum_in(e: Expression) -> tuple[Atom, int] | None:
     return None
 
 
+def settled(e: Expression, ranges: Ranges) -> Expression:
+    """Return the expression with a number for each "max" and "min" term that has one value in these ranges."""
+    for m, c in e.terms.items():
+        low, high = _atom_bounds(m[0][0], ranges) if m and m[0][0].function in ("max", "min") else (0, 1)
+        if low == high and len(m) == 1 and m[0][1] == 1:
+            e = e + Expression({m: -c, (): c * int(low)})
+    return e
+
+
 def extremum_arguments(e: Expression, function: str) -> tuple[Expression, ...]:
     """Return the arguments of an expression that consists of a "max" or "min", else the expression itself."""
     atom = _only_atom(e)

@@ -20,6 +20,7 @@ from anylayer.graph.expressions import (
     is_increasing,
     least_value,
     of_atom,
+    settled,
 )
 from anylayer.graph.place import user_place
 from anylayer.graph.reals import Real
@@ -81,38 +82,55 @@ class SymbolicTrace:
     """What is recorded while a network is traced with symbolic sizes.
 
     `ranges` are the least and the largest value of each symbol, narrowed by comparisons. `guards` are the
-    conditions under which the trace is valid, without those that hold for every size in the ranges.
+    conditions under which the trace is valid, without those that hold for every size in the ranges. `facts` are
+    expressions that are 0 or more: of those that differ in a number only, the least one, by the rest of its terms.
     """
 
     ranges: dict[str, tuple[int, int]]
     guards: dict[Guard, Guard] = field(default_factory=dict)
-    facts: list[Expression] = field(default_factory=list)
+    facts: dict[Expression, Expression] = field(default_factory=dict)
 
     def compare(self, left: Expression | Real, relation: str, right: Expression | Real, result: bool) -> bool:
         """Record the condition, unless it always holds, and return `result`, its value at the traced sizes."""
         guard = Guard(left, relation if result else _OPPOSITE[relation], right, user_place())
-        if guard not in self.guards and not self.certain(guard) and not self._is_least_size(guard):
+        if guard not in self.guards and not self.certain(guard) and not self._are_least_sizes(guard):
             self.guards[guard] = guard
             self.assume(guard)
         return result
 
     def assume(self, guard: Guard) -> None:
         """Record that a condition holds."""
-        self.facts.extend(_not_negative(guard))
+        for e in (part for whole in _not_negative(guard) for part in self._uncertain(whole)):
+            self.facts[Expression({m: c for m, c in e.terms.items() if m})] = e
 
-    def _is_least_size(self, guard: Guard) -> bool:
-        """Return whether a condition only means that one symbol has a least value, which then becomes its
-        range."""
+    def _are_least_sizes(self, guard: Guard) -> bool:
+        """Return whether a condition only means that symbols have least values, which then become their ranges."""
+        least = dict(self.ranges)
         needed = _not_negative(guard)
-        if len(needed) != 1 or len(needed[0].symbols) != 1 or not is_increasing(needed[0]):
-            return False
-        (name,) = needed[0].symbols
-        low, high = self.ranges.get(name, (1, MAX_VALUES))
-        least = least_value(needed[0], name, low)
-        if least is None or least > high:
-            return False
-        self.ranges[name] = least, high
-        return True
+        for e in (part for whole in needed for part in self._uncertain(whole)):
+            name = min(e.symbols, default="")
+            low, high = least.get(name, (1, MAX_VALUES))
+            value = least_value(e, name, low) if len(e.symbols) == 1 and is_increasing(e) else None
+            if value is None or value > high:
+                return False
+            least[name] = value, high
+        self.ranges.update(least)
+        return bool(needed)
+
+    def _uncertain(self, e: Expression) -> list[Expression]:
+        """Return the expressions that must be 0 or more so that `e` is, without those that certainly are.
+
+        min(6, H) - 6 becomes H - 6: loops over an open size record such a condition per step.
+        """
+        e = settled(e, self.ranges)
+        if self.not_negative(e):
+            return []
+        found = extremum_in(e)
+        if found is None or (found[0].function == "max") == (found[1] > 0):
+            return [e]
+        atom, c = found
+        rest = e - constant(c) * of_atom(atom)
+        return [part for a in atom.arguments for part in self._uncertain(rest + constant(c) * a)]
 
     def certain(self, guard: Guard) -> bool:
         """Return whether a condition follows from the ranges and from the guards."""
@@ -126,7 +144,7 @@ class SymbolicTrace:
 
     def not_negative(self, e: Expression) -> bool:
         """Return whether an expression is certainly 0 or more."""
-        if bounds(e, self.ranges)[0] >= 0 or any(bounds(e - f, self.ranges)[0] >= 0 for f in self.facts):
+        if bounds(e, self.ranges)[0] >= 0 or any(bounds(e - f, self.ranges)[0] >= 0 for f in self.facts.values()):
             return True
         shorter = divided_by_common(e)
         if shorter is not None:
@@ -170,7 +188,7 @@ def symbolic_trace(ranges: Ranges) -> Iterator[SymbolicTrace]:
 
 def copied_state(trace: SymbolicTrace) -> SymbolicTrace:
     """Return a trace with the same ranges, guards and facts."""
-    return SymbolicTrace(dict(trace.ranges), dict(trace.guards), list(trace.facts))
+    return SymbolicTrace(dict(trace.ranges), dict(trace.guards), dict(trace.facts))
 
 
 @contextmanager
