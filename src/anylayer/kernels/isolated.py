@@ -32,7 +32,8 @@ _COMMAND = (sys.executable, "-m", "anylayer.kernels.child")
 class IsolatedLibrary:
     """A library that a child process has loaded. Requests are made one at a time.
 
-    The process is stopped where a request takes longer than `limit` seconds.
+    The process is stopped where a request takes longer than `limit` seconds. To start and to load the library, it
+    has at least TIME_LIMIT.
     """
 
     def __init__(self, path: str, limit: float = TIME_LIMIT) -> None:
@@ -76,15 +77,17 @@ class IsolatedLibrary:
     def _limited(self, request: str) -> Iterator[None]:
         """Stop the child process if the context takes longer than the time limit."""
 
+        limit = max(self._limit, TIME_LIMIT) if request == "load" else self._limit
+
         def stop() -> None:
             remedy = wording("isolate=SECONDS", "--isolate-limit SECONDS")
             self._ended = (
-                f"its process was stopped, because it took more than {self._limit:g} s {_doing(request)}. "
+                f"its process was stopped, because it took more than {limit:g} s {_doing(request)}. "
                 f"If it needs more time, give {remedy}"
             )
             self._process.kill()
 
-        timer = threading.Timer(self._limit, stop)
+        timer = threading.Timer(limit, stop)
         timer.daemon = True
         timer.start()
         try:
