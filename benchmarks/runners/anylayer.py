@@ -157,5 +157,5 @@ def _ncnn(step: Any, folder: Path) -> dict[str, Any]:
         "param": str(param),
         "bin": str(binary),
         "inputs": {name: list(place) for name, place in places if place is not None},
-        "blobs": list(written.outputs),
+        "blobs": [name for name, _ in written.outputs],
     }

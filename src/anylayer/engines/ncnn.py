@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from anylayer.engines._outputs import OutputShapes, need_shapes
 from anylayer.errors import EngineError
 from anylayer.graph import Graph, Op
 from anylayer.network import Array
@@ -108,7 +109,9 @@ class NcnnProgram:
             None if place is None else (*place, changed)
             for place, changed in zip(model.inputs, model.changed_in_place)
         ]
-        self._outputs = [(name, v.shape) for name, v in zip(model.outputs, self._graph.outputs)]
+        self._outputs = [name for name, _ in model.outputs]
+        self._blob_shapes: OutputShapes = [shape for _, shape in model.outputs]
+        self._shapes = [v.shape for v in self._graph.outputs]
         self._net = net
         _started = _started or self._threads != 1
 
@@ -129,16 +132,19 @@ class NcnnProgram:
                 name, shape, changed = place
                 mat = ncnn.Mat(array.reshape(shape))
                 extractor.input(name, mat.clone() if changed else mat)
-        results: list[Array] = []
-        for i, (name, shape) in enumerate(self._outputs):
+        blobs: list[Array] = []
+        for i, name in enumerate(self._outputs):
             status, mat = extractor.extract(name)
             if status:
                 raise EngineError(f"engine 'ncnn' failed with status {status} for output {i}")
+            blobs.append(np.asarray(mat))
+        need_shapes("ncnn", blobs, self._blob_shapes)
+        results: list[Array] = []
+        for i, (blob, shape) in enumerate(zip(blobs, self._shapes)):
             buffer = out[i] if out is not None else None
             if buffer is None:
                 buffer = np.empty(shape, np.float32)
-            data = np.asarray(mat)
-            np.copyto(buffer.reshape(data.shape), data)
+            np.copyto(buffer.reshape(blob.shape), blob)
             results.append(buffer)
         return results
 

@@ -45,15 +45,15 @@ class NcnnLayer:
 class NcnnModel:
     """An ncnn network.
 
-    `text` is the .param file, `weights` the .bin file in pieces. `inputs` are the names of blobs with their
-    shapes; None stands for an input without consumers. `outputs` are names of blobs. `changed_in_place` tells for
-    each input whether ncnn may write to its memory.
+    `text` is the .param file, `weights` the .bin file in pieces. `inputs` and `outputs` are names of blobs with
+    their shapes; None stands for an input without consumers. `changed_in_place` tells for each input whether ncnn
+    may write to its memory.
     """
 
     text: str
     weights: list[Array]
     inputs: list[tuple[str, Shape] | None]
-    outputs: list[str]
+    outputs: list[tuple[str, Shape]]
     changed_in_place: list[bool]
 
 
@@ -210,7 +210,8 @@ def lower_graph(graph: Graph, lowerings: Mapping[str, NcnnLowering]) -> NcnnMode
     outputs = [_output(b, v) for v in graph.outputs]
     changed = [i is not None and not _is_only_read(b, i[0]) for i in inputs]
     outputs = _insert_splits(b, outputs)
-    return NcnnModel(_text(b), [w for y in b.layers for w in y.weights], inputs, outputs, changed)
+    shaped = [(name, b.shapes[name]) for name in outputs]
+    return NcnnModel(_text(b), [w for y in b.layers for w in y.weights], inputs, shaped, changed)
 
 
 def _input(b: NcnnBuilder, value: Value) -> tuple[str, Shape] | None:
