@@ -11,8 +11,12 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import settings
 
+from anylayer.layer import registry
+
 OPTIONAL = ("cv2", "h5py", "ncnn", "openvino", "pyfive", "safetensors", "torch")
 """The packages without which tests are skipped; the reason names the missing package."""
+MISSING = {package for package in OPTIONAL if find_spec(package) is None}
+"""Those that are not installed. A package that only a test hides is not one of them."""
 
 settings.register_profile("fixed", derandomize=True, database=None)
 settings.register_profile("fresh", database=None, print_blob=True)
@@ -38,6 +42,15 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         _home.cleanup()
 
 
+@pytest.fixture(autouse=True)
+def restored_registry() -> Iterator[None]:
+    """Let a layer class that a test registers exist in that test only."""
+    before = dict(registry._users)
+    yield
+    registry._users.clear()
+    registry._users.update(before)
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     for mark in item.iter_markers("needs"):
         for package in mark.args:
@@ -48,7 +61,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def missing_package(error: BaseException | None) -> str | None:
     """Return the optional package whose absence caused an error, or None if the error has another cause."""
     while error is not None:
-        if isinstance(error, ModuleNotFoundError) and error.name in OPTIONAL and find_spec(error.name) is None:
+        if isinstance(error, ModuleNotFoundError) and error.name in MISSING:
             return error.name
         error = error.__cause__ or error.__context__
     return None

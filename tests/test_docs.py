@@ -34,7 +34,6 @@ from anylayer import errors, ops
 from anylayer.engines import engines
 from anylayer.errors import InputError
 from anylayer.kernels.compiler import compiler
-from anylayer.layer import registry
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -145,7 +144,6 @@ def test_snippets_run(page: Path, examples: Path, tmp_path: Path, monkeypatch: p
     folder = tmp_path / "page"
     shutil.copytree(examples, folder)
     monkeypatch.chdir(folder)
-    monkeypatch.setattr(registry, "_users", dict(registry._users))  # a class that a page registers ends with it
     names: dict[str, Any] = {"__name__": "page"}
     for block in blocks(page):
         where = f"{page.name}:{block.line}"

@@ -1,10 +1,13 @@
-"""The end of a run lists why tests were skipped."""
+"""The settings of the suite: the reasons for skipped tests, and what a test leaves behind."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
+
+from tests.conftest import OPTIONAL
 
 SKIPPING = """import pytest
 
@@ -26,10 +29,41 @@ def test_package():
 """
 
 
+LEAVING = """import sys
+import anylayer
+import pytest
+from anylayer.layer.registry import registered
+
+@pytest.mark.parametrize("i", range(2))
+def test_registers(i):
+    assert not registered()
+    anylayer.layer("Left")(object)
+
+def test_fails_without_a_package_that_it_hides(monkeypatch):
+    monkeypatch.setitem(sys.modules, "HIDDEN", None)
+    import HIDDEN
+"""
+
+
+def run(folder: Path, text: str) -> str:
+    """Return what pytest prints for a file of tests with the settings of this suite."""
+    (folder / "conftest.py").write_text((Path(__file__).parent / "conftest.py").read_text())
+    (folder / "test_it.py").write_text(text)
+    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(folder)]
+    return subprocess.run(words, capture_output=True, text=True, cwd=folder).stdout
+
+
 def test_summary_counts_tests_per_reason(tmp_path: Path) -> None:
-    (tmp_path / "conftest.py").write_text((Path(__file__).parent / "conftest.py").read_text())
-    (tmp_path / "test_it.py").write_text(SKIPPING)
-    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)]
-    done = subprocess.run(words, capture_output=True, text=True, check=True, cwd=tmp_path)
-    assert "     3 ../shared/golden is absent\n     1 no such processor\n" in done.stdout
-    assert "     1 a_package_that_nobody_has is not installed\n" in done.stdout
+    printed = run(tmp_path, SKIPPING)
+    assert "     3 ../shared/golden is absent\n     1 no such processor\n" in printed
+    assert "     1 a_package_that_nobody_has is not installed\n" in printed
+    assert " failed" not in printed
+
+
+def test_registered_classes_end_with_their_test(tmp_path: Path) -> None:
+    assert "2 passed" in run(tmp_path, LEAVING.split("\ndef test_fails")[0])
+
+
+def test_package_that_a_test_hides_is_not_a_reason_to_skip(tmp_path: Path) -> None:
+    package = next(name for name in OPTIONAL if find_spec(name))
+    assert "1 failed, 2 passed" in run(tmp_path, LEAVING.replace("HIDDEN", package))

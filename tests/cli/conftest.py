@@ -11,7 +11,6 @@ from click.testing import CliRunner, Result
 from PIL import Image
 
 from anylayer.cli import main
-from anylayer.layer import registry
 
 NET = """name: "small"
 layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 1 dim: 3 dim: 4 dim: 6 } } }
@@ -84,7 +83,6 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     Image.new("RGB", (6, 4), (10, 20, 30)).save(tmp_path / "picture.png")
     np.save(tmp_path / "x.npy", np.arange(72, dtype=np.float32).reshape(1, 3, 4, 6))
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(registry, "_users", {})  # layers that a test registers exist in that test only
     return tmp_path
 
 

@@ -513,7 +513,7 @@ def test_output_of_another_shape_is_a_fault_of_the_engine(monkeypatch: pytest.Mo
     program = load_engine("ncnn").compile(traced(lambda x: x * x, X))
     assert program([X])[0].shape == X.shape
     monkeypatch.setattr(program, "_blob_shapes", [(8, 12, 9)])
-    text = r"engine 'ncnn' gives output 0 with shape \(8, 9, 12\), expected \(8, 12, 9\)\. This is a fault"
+    text = r"engine 'ncnn' returned output 0 with shape \(8, 9, 12\), expected \(8, 12, 9\)\. This is a fault"
     with pytest.raises(EngineError, match=text):
         program([X])
 

@@ -11,7 +11,7 @@ import pytest
 import anylayer
 from anylayer.errors import FileError, InputError
 from anylayer.layer import load_layers
-from anylayer.layer.registry import Definition, Registry, _users, registered
+from anylayer.layer.registry import Definition, Registry, registered
 
 FILE = """
 import anylayer
@@ -56,19 +56,15 @@ def test_layers_may_be_a_pair_of_type_and_class() -> None:
 
 
 def test_registration_in_a_program_is_valid_for_the_process() -> None:
-    try:
+    @anylayer.layer("FromAProgram")
+    class First:
+        pass
 
-        @anylayer.layer("FromAProgram")
-        class First:
-            pass
+    @anylayer.layer("FromAProgram")
+    class Second:
+        pass
 
-        @anylayer.layer("FromAProgram")
-        class Second:
-            pass
-
-        assert registered()["FromAProgram"].cls is Second
-    finally:
-        _users.pop("FromAProgram", None)
+    assert registered()["FromAProgram"].cls is Second
 
 
 @pytest.mark.parametrize(

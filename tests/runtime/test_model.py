@@ -211,6 +211,25 @@ def test_weights_are_not_copied_for_onnx_runtime(tmp_path: Path) -> None:
     assert model(x)["y"][0, 0] in (0, 64)  # 64 where the engine packs this weight for its kernel
 
 
+@pytest.mark.parametrize("split", [False, True])
+@pytest.mark.parametrize("engine", ALL)
+def test_rewrite_in_place_does_not_change_what_others_have_read(tmp_path: Path, engine: str, split: bool) -> None:
+    """Caffe refuses this network: its Split layer shares the memory of the blob with all consumers."""
+    lines = [NET.splitlines()[2], NET.splitlines()[3]]
+    if split:
+        lines.append('layer { name: "s" type: "Split" bottom: "a" top: "x" top: "other" }')
+    x, other = ("x", "other") if split else ("a", "a")
+    lines += [
+        f'layer {{ name: "before" type: "Power" bottom: "{other}" top: "before" power_param {{ shift: 1 }} }}',
+        f'layer {{ name: "rewrite" type: "Power" bottom: "{x}" top: "{x}" power_param {{ scale: 10 }} }}',
+        f'layer {{ name: "after" type: "Power" bottom: "{x}" top: "after" power_param {{ shift: 1 }} }}',
+    ]
+    (tmp_path / "net.prototxt").write_text("\n".join(lines))
+    got = anylayer.read(tmp_path / "net.prototxt").compile(engine, outputs=["before", "after"])(X)
+    np.testing.assert_array_equal(got["before"], 2 * X + 1)
+    np.testing.assert_array_equal(got["after"], 20 * X + 1)
+
+
 def test_all_unknown_layers_are_listed_in_one_error(net: Any) -> None:
     text = NET + 'layer { name: "q" type: "Poling" bottom: "z" top: "q" }'
     pattern = (
