@@ -268,7 +268,7 @@ def extremum_in(e: Expression) -> tuple[Atom, int] | None:
     return None
 
 
-def settled(e: Expression, ranges: Ranges) -> Expression:
+def with_fixed_extrema(e: Expression, ranges: Ranges) -> Expression:
     """Return the expression with a number for each "max" and "min" term that has one value in these ranges."""
     for m, c in e.terms.items():
         low, high = _atom_bounds(m[0][0], ranges) if m and m[0][0].function in ("max", "min") else (0, 1)

@@ -20,7 +20,7 @@ from anylayer.graph.expressions import (
     is_increasing,
     least_value,
     of_atom,
-    settled,
+    with_fixed_extrema,
 )
 from anylayer.graph.place import user_place
 from anylayer.graph.reals import Real
@@ -122,7 +122,7 @@ class SymbolicTrace:
 
         min(6, H) - 6 becomes H - 6: loops over an open size record such a condition per step.
         """
-        e = settled(e, self.ranges)
+        e = with_fixed_extrema(e, self.ranges)
         if self.not_negative(e):
             return []
         found = extremum_in(e)
