@@ -58,6 +58,9 @@ refused(r"np.copyto \(also np.full, np.full_like\) writes a traced array into a 
     lambda x: np.full_like(CONST, x)
 )
 refused(rf"np.full\(\) {NEEDS}write np.broadcast_to")(lambda x: np.full((3, 4), x))
+refused(r"\*\* 2 of a bool is int64 or int8, for a scalar or an array; cast the bool first")(
+    lambda x: (x > 0).any() ** 2
+)
 refused(rf"float\(\) {NEEDS}keep the array")(lambda x: float(x[0, 0]))
 refused(rf"math.sqrt\(\) {NEEDS}keep the array and use NumPy's functions: np.sqrt")(lambda x: math.sqrt(x[0, 0]))
 refused(rf"size, a slice bound or int\(\) {NEEDS}sizes must follow")(lambda x: int(x[0, 0]))

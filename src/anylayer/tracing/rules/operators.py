@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from anylayer.graph.place import refusal
 from anylayer.tracing.array import TracedArray
 
 _BINARY = {
@@ -69,6 +70,8 @@ def _power(self: Any, other: Any, modulo: Any = None) -> Any:
     if modulo is not None:
         return NotImplemented
     if type(other) is int and other == 2:  # NumPy's operator, unlike np.power, calls np.square here
+        if self.dtype.kind == "b" and not self.shape:
+            raise refusal("** 2 of a bool is int64 or int8, for a scalar or an array; cast the bool first")
         return np.square(self)
     return np.power(self, other)
 
