@@ -29,13 +29,13 @@ demo: $(VENV)/run.stamp
 		-i $(HED)/picture.png --blob sigmoid-fuse -o $(OUT)/edges.png
 
 test: $(VENV)/dev.stamp
-	$(PY) -m pytest -n auto $(ARGS)
+	$(PY) -m pytest -n auto --dist worksteal $(ARGS)
 
 test-fresh: $(VENV)/dev.stamp
-	$(PY) -m pytest -n auto -m hypothesis --hypothesis-profile=fresh $(ARGS)
+	$(PY) -m pytest -n auto --dist worksteal -m hypothesis --hypothesis-profile=fresh $(ARGS)
 
 test-opencv4: $(VENV)/dev.stamp $(VENV)-opencv4/stamp
-	ANYLAYER_OPENCV4=$(CURDIR)/$(VENV)-opencv4/bin/python $(PY) -m pytest -n auto tests/writers/caffe/test_opencv.py tests/opencv/test_opencv4.py tests/generators/opencv_python $(ARGS)
+	ANYLAYER_OPENCV4=$(CURDIR)/$(VENV)-opencv4/bin/python $(PY) -m pytest -n auto --dist worksteal tests/writers/caffe/test_opencv.py tests/opencv/test_opencv4.py tests/generators/opencv_python $(ARGS)
 
 test-versions: $(VENV)/dev.stamp
 	$(PY) -m tests.versions $(ARGS)

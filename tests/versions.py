@@ -98,7 +98,7 @@ def main(arguments: list[str]) -> int:
     for combination in chosen:
         print(f"== {combination.name}", flush=True)
         install(combination)
-        command = [combination.python, "-m", "pytest", "-n", "auto", *arguments]
+        command = [combination.python, "-m", "pytest", "-n", "auto", "--dist", "worksteal", *arguments]
         codes[combination.name] = subprocess.run(
             command, cwd=ROOT, env={**os.environ, "PYTHONPATH": ""}
         ).returncode

@@ -93,19 +93,26 @@ def test_a_network_calls_one_operator_per_case(small: Generation) -> None:
         assert "import anylayer" not in (small.folder / file).read_text()
 
 
-def built(small: Generation, folder: Path) -> Path:
-    """Return a copy of the project with its library."""
+@pytest.fixture(scope="module")
+def built(small: Generation, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the project with its library."""
+    folder = tmp_path_factory.mktemp(small.target) / "copy"
     shutil.copytree(small.folder, folder)
     commands = [["cmake", "-S", ".", "-B", "build"], ["cmake", "--build", "build"]]
     if small.target == "openvino":
         commands = [[sys.executable, "test_model.py", "build"]]
     for command in commands:
         subprocess.run(command, cwd=folder, check=True, capture_output=True)
-    return next((folder / "build").rglob("liblayers.so"))
+    return folder
 
 
-def test_operators_take_other_sizes_and_refuse_what_has_no_code(small: Generation, tmp_path: Path) -> None:
-    library = built(small, tmp_path / "copy")
+def library_of(project: Path) -> Path:
+    """Return the library of a project that is built."""
+    return next((project / "build").rglob("liblayers.so"))
+
+
+def test_operators_take_other_sizes_and_refuse_what_has_no_code(small: Generation, built: Path) -> None:
+    library = library_of(built)
     x = np.random.default_rng(0).standard_normal((3, 1, 5, 2), np.float32)
     if small.target == "onnxruntime":
         ort = pytest.importorskip("onnxruntime")
@@ -129,7 +136,7 @@ def test_operators_take_other_sizes_and_refuse_what_has_no_code(small: Generatio
         config = {"INFERENCE_PRECISION_HINT": "f32"}
 
         def run(array: np.ndarray) -> np.ndarray:
-            model = core.read_model(tmp_path / "copy" / "model.xml")
+            model = core.read_model(built / "model.xml")
             node = next(op for op in model.get_ordered_ops() if op.get_type_name() == "Mine")
             x = ov.op.Parameter(ov.Type.f32, ov.PartialShape(list(array.shape)))
             made = node.copy_with_new_inputs([x.output(0)]) if hasattr(node, "copy_with_new_inputs") else None
@@ -147,7 +154,7 @@ def test_operators_take_other_sizes_and_refuse_what_has_no_code(small: Generatio
 def with_params(small: Generation, folder: Path, params: dict[str, str]) -> Any:
     """Return the outputs of the model on noise, with other params of its layer 'other'."""
     x = np.random.default_rng(0).standard_normal((1, 2, 4, 6), np.float32)
-    library = next((folder / "build").rglob("liblayers.so"))
+    library = library_of(folder)
     if small.target == "onnxruntime":
         onnx, ort = pytest.importorskip("onnx"), pytest.importorskip("onnxruntime")
         model = onnx.load(folder / "model.onnx")
@@ -170,18 +177,17 @@ def with_params(small: Generation, folder: Path, params: dict[str, str]) -> Any:
     return core.compile_model(made, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})(x)[0]
 
 
-def test_operators_read_params_and_refuse_those_without_code(small: Generation, tmp_path: Path) -> None:
-    built(small, tmp_path / "copy")
-    first = with_params(small, tmp_path / "copy", {"add": "20"})
-    more = with_params(small, tmp_path / "copy", {"add": "21.5"})
+def test_operators_read_params_and_refuse_those_without_code(small: Generation, built: Path) -> None:
+    first = with_params(small, built, {"add": "20"})
+    more = with_params(small, built, {"add": "21.5"})
     assert first.min() > 5  # no output is cut to 0
     np.testing.assert_allclose(more - first, 1.5, atol=1e-5)
     text = r"parameter mirror of operator Mine_2 is '1'; there is code for .*: any add, mirror=0; inputs"
     with pytest.raises(Exception, match=text):
-        with_params(small, tmp_path / "copy", {"mirror": "1"})
+        with_params(small, built, {"mirror": "1"})
     for wrong in ("3, 4", "word", ""):
         with pytest.raises(Exception, match=f"parameter add of operator Mine_2 is '{wrong}'"):
-            with_params(small, tmp_path / "copy", {"add": wrong})
+            with_params(small, built, {"add": wrong})
 
 
 class Shifted(Mine):
