@@ -16,7 +16,7 @@ import anylayer
 from anylayer.convert.generation import Generation
 from anylayer.errors import InputError, LayerError
 from anylayer.generators._testing import missing_tools
-from tests.generators.opencv.test_project import Convolved, attacked, examples
+from tests.generators.opencv.test_project import Recurrent, attacked, examples
 from tests.generators.pytorch.test_examples import RUNS
 
 TARGETS = ("onnxruntime", "openvino")
@@ -218,8 +218,8 @@ def test_blobs_are_inputs_of_operators(target: str, tmp_path: Path) -> None:
 
 def test_what_has_no_loops_or_no_layers_is_refused(target: str, tmp_path: Path) -> None:
     one = "\n".join(line for line in NET.splitlines() if '"other"' not in line and '"same"' not in line)
-    with pytest.raises(LayerError, match=r"net.prototxt:5: layer 'mine' \(Mine\): .*Conv"):
-        read(tmp_path, one, Convolved).generate(target, tmp_path / "project")
+    with pytest.raises(LayerError, match=r"net.prototxt:5: layer 'mine' \(Mine\): .*LSTM"):
+        read(tmp_path, one, Recurrent).generate(target, tmp_path / "project")
     with pytest.raises(InputError, match="there is no layer of type 'Mien' in the network; did you mean 'Mine'"):
         read(tmp_path).generate(target, tmp_path / "project", layer=["Mien"])
     (tmp_path / "net.prototxt").write_text(
