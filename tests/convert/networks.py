@@ -106,9 +106,10 @@ def _row(name: str, net: anylayer.api.Net, format: str, path: Path, end: str = "
         try:
             done = net.write(path, format, shapes={given: shape})
         except AnyLayerError as error:
+            if isinstance(error, ConversionError):  # the sizes are open, but the values differ
+                problem = _short(error)
+                break
             problem = problem or _short(error)
-            if isinstance(error, ConversionError):
-                break  # the sizes are open, but the values differ
             continue
         sizes = {tuple(c.sizes.items()) for c in done.checks if c.sizes is not None}
         worst = max(c.error / c.scale for c in done.checks)
