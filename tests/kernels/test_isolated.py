@@ -14,6 +14,7 @@ import anylayer
 from anylayer.cli import main
 from anylayer.errors import FileError, InputError, LayerError
 from anylayer.inspect.verify import verify
+from anylayer.kernels.isolated import IsolatedLibrary
 from tests.kernels.conftest import Built
 from tests.kernels.test_contract import X, net_of, out
 from tests.kernels.test_sources import WANT, First
@@ -196,6 +197,10 @@ def test_a_call_that_does_not_end_is_an_error_of_the_layer(
     result = CliRunner().invoke(main, [str(w) for w in words])
     assert result.exit_code == 1
     assert f"more than 2 s {doing}. If it needs more time, give --isolate-limit SECONDS" in result.stderr
+
+
+def test_start_of_the_process_does_not_count_as_a_call(probe: Path) -> None:
+    assert IsolatedLibrary(str(probe), limit=0.01).types
 
 
 def test_a_time_limit_is_positive(tmp_path: Path, probe: Path) -> None:
