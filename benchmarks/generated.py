@@ -1,8 +1,8 @@
 """How exact generated code is: `python -m benchmarks.generated` prints the tables of docs/generate.md.
 
-Each row generates a project for PyTorch, runs the project's own test, and states the largest difference from the
-layers in NumPy, relative to the largest value of the output. `--only NAME` chooses rows, `--layers` leaves out the
-networks. It needs torch and safetensors.
+Each figure is from a generated project, whose own test runs in the target's runtime: the largest difference from
+the layers in NumPy, relative to the largest value of the output. `--only NAME` chooses rows, `--layers` leaves out
+the networks, `--docs` writes the table of layers. A target whose tools are not installed has no figures.
 
 `--dv` prints the table of networks for DMP's DV700 instead, which needs a C++ compiler: the error of the code, the
 error of 16-bit floats, and the number of layers of each kind.
@@ -12,10 +12,13 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import numpy as np
+from tests.generators.opencv.test_project import examples
 from tests.generators.pytorch.test_examples import RUNS, example
 
 import anylayer
@@ -24,8 +27,12 @@ from anylayer.convert.generation import Generation
 from anylayer.errors import AnyLayerError
 from benchmarks.networks import DETECTORS, NETWORKS, Source
 
-_LINE = re.compile(r"off by (\S+) of (\S+)$")
+_LINE = re.compile(r"^(.+): off by (\S+) of (\S+?)(?: in OpenCV \S+)?$")
 _ROUNDING = re.compile(r"16-bit floats change an output by (\S+) of")
+COLUMNS = ("opencv", "opencv-python", "onnxruntime", "openvino", "pytorch", "dv", "cpp")
+"""The targets of `generate`, and the engine cpp. openvino has a second column for its kernels in OpenCL."""
+PAGE = Path(__file__).parent.parent / "docs" / "generate.md"
+START, END = "<!-- measured: python -m benchmarks.generated --docs -->\n", "<!-- end of measured part -->\n"
 
 
 def error_of(done: Generation) -> float:
@@ -33,16 +40,72 @@ def error_of(done: Generation) -> float:
     found = [match for line in done.report if (match := _LINE.search(line))]
     if len(found) != len(done.report) or not found:
         raise RuntimeError(f"the test of {done.folder} printed {done.report}, {done.untested}")
-    return max(float(error) / float(scale) for error, scale in (match.groups() for match in found))
+    return max(float(error) / float(scale) for _, error, scale in (match.groups() for match in found))
 
 
-def layer_rows(only: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield (layer, error) for each class of examples/layers."""
-    for name in RUNS:
-        if " " not in name and chosen(name, only):
-            with TemporaryDirectory() as folder:
-                tested = example(name, Path(folder))
-                yield tested.node.type, f"{error_of(tested.generate(test=True)):.1e}"
+def layer_errors(target: str, names: Sequence[str], folder: Path) -> dict[str, dict[str, float]]:
+    """Return the errors that a target's runtime has, by the column of the table and the layer type.
+
+    The layers run side by side in one project, except for dv, which takes one sample only and refuses some layers:
+    each layer has a project there.
+    """
+    if target == "dv":
+        pairs = [pair for name in names for pair in _alone(name, target, folder / name.replace(" ", "_"))]
+        return {target: _largest(pairs)}
+    net, given = examples(folder, names)
+    types = {output: node.type for node in net.network.nodes for output in node.outputs}
+    if target == "cpp":
+        want, got = net.compile("numpy")(given), net.compile("cpp")(given)
+        pairs = [(types[n], float(np.abs(got[n] - y).max() / np.abs(y).max())) for n, y in want.items()]
+        return {target: _largest(pairs)}
+    done = net.generate(target, folder / "project", inputs=given)
+    found: dict[str, list[tuple[str, float]]] = {target: []}
+    for line in done.report:
+        if line.startswith("the OpenCL kernels"):
+            target += ", OpenCL"
+            found[target] = []
+        if (match := _LINE.search(line)) is not None:
+            name, error, scale = match.groups()
+            found[target].append((types.get(name, name.strip("'")), float(error) / float(scale)))
+    return {column: _largest(pairs) for column, pairs in found.items()}
+
+
+def _alone(name: str, target: str, folder: Path) -> list[tuple[str, float]]:
+    """Return (type, error) of a layer in a project of its own, for one sample. Return [] if it is refused."""
+    folder.mkdir()
+    tested = example(name, folder)
+    try:
+        done = replace(tested, inputs=[x[:1] for x in tested.inputs]).generate(test=True, target=target)
+    except AnyLayerError:
+        return []
+    return [(tested.node.type, error_of(done))]
+
+
+def _largest(pairs: Sequence[tuple[str, float]]) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for name, error in pairs:
+        found[name] = max(error, found.get(name, 0.0))
+    return found
+
+
+def layer_table(only: Sequence[str], columns: Sequence[str] = COLUMNS) -> list[str]:
+    """Return the lines of the table of layers and targets."""
+    names = [name for name in RUNS if chosen(name, only)]
+    found: dict[str, dict[str, float]] = {}
+    for target in columns:
+        with TemporaryDirectory() as folder:
+            found.update(layer_errors(target, names, Path(folder)))
+    return table_of(names, found)
+
+
+def table_of(names: Sequence[str], found: Mapping[str, Mapping[str, float]]) -> list[str]:
+    """Return the lines of a table of errors. "-" stands for a layer that the target refuses, or that the installed
+    version of its runtime cannot run."""
+    rows = [f"| layer | {' | '.join(found)} |", "|---|" + "---:|" * len(found)]
+    for name in dict.fromkeys(RUNS[name][0] for name in names):
+        words = (f"{errors[name]:.1e}" if name in errors else "-" for errors in found.values())
+        rows.append(f"| {name} | {' | '.join(words)} |")
+    return rows
 
 
 def network_rows(only: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -110,11 +173,18 @@ def chosen(name: str, only: Sequence[str]) -> bool:
     return not only or any(part in name for part in only)
 
 
+def write_docs(lines: Sequence[str]) -> None:
+    """Replace the table of layers in docs/generate.md."""
+    before, rest = PAGE.read_text("utf-8").split(START)
+    PAGE.write_text("\n".join([before + START, *lines, "", END + rest.split(END)[1]]), "utf-8")
+
+
 def main() -> None:
-    """Print the tables."""
+    """Print the tables, or write that of the layers to docs/generate.md."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.generated", description=__doc__)
     parser.add_argument("--only", action="append", default=[], help="a part of the name of a row; may be repeated")
     parser.add_argument("--layers", action="store_true", help="leave out the networks")
+    parser.add_argument("--docs", action="store_true", help="write the table of layers to docs/generate.md")
     parser.add_argument("--dv", action="store_true", help="print the table for DMP's DV700")
     options = parser.parse_args()
     if options.dv:
@@ -123,12 +193,14 @@ def main() -> None:
         for row in dv_rows(options.only):
             print(f"| {' | '.join(row)} |", flush=True)
         return
-    for kind, rows in (("layer", layer_rows), ("network", network_rows)):
-        if kind == "layer" or not options.layers:
-            print(f"| {kind} | PyTorch |\n|---|---:|", flush=True)
-            for name, error in rows(options.only):
-                print(f"| {name} | {error} |", flush=True)
-            print()
+    lines = layer_table(options.only)
+    if options.docs:
+        write_docs(lines)
+    print("\n".join(lines), flush=True)
+    if not (options.layers or options.docs):
+        print("\n| network | PyTorch |\n|---|---:|", flush=True)
+        for name, error in network_rows(options.only):
+            print(f"| {name} | {error} |", flush=True)
 
 
 if __name__ == "__main__":

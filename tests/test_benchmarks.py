@@ -8,7 +8,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from benchmarks import caffemodel, guard, measure, native_onnx, onnx_forms, reasons, report, results, rules
+from benchmarks import (
+    caffemodel,
+    generated,
+    guard,
+    measure,
+    native_onnx,
+    onnx_forms,
+    reasons,
+    report,
+    results,
+    rules,
+)
 from benchmarks.__main__ import arguments
 from benchmarks.guard import Guard, Probe, Sample, best_fma, figure, mode, plain
 from benchmarks.networks import NETWORKS
@@ -22,6 +33,8 @@ from benchmarks.setup import difference
 from benchmarks.table import Table
 
 import anylayer
+from tests.generators.pytorch.test_examples import RUNS
+from tests.loops.harness import needs_compiler
 
 
 def sample(seconds: float, latency: float = 60, fma: float = 1e-4, foreign: float = 0.0) -> Sample:
@@ -429,3 +442,24 @@ def test_an_unknown_part_is_refused_by_name(capsys: pytest.CaptureFixture[str]) 
     with pytest.raises(SystemExit):
         arguments(["squeezenet"])
     assert "there is no part 'squeezenet'" in capsys.readouterr().err
+
+
+@needs_compiler
+def test_table_of_layers_has_the_errors_of_each_target() -> None:
+    lines = generated.layer_table(["upsample", "crop"], ["dv", "cpp"])
+    assert lines == [
+        "| layer | dv | cpp |",
+        "|---|---:|---:|",
+        "| Upsample | 0.0e+00 | 0.0e+00 |",
+        "| Crop | 0.0e+00 | 0.0e+00 |",
+    ]
+
+
+def test_docs_have_each_example_layer_and_each_target() -> None:
+    page = generated.PAGE.read_text("utf-8")
+    heads, _, *rows = page.split(generated.START)[1].split(generated.END)[0].strip().splitlines()
+    assert [row.split(" | ")[0] for row in rows] == [
+        f"| {name}" for name in dict.fromkeys(r[0] for r in RUNS.values())
+    ]
+    columns = heads.strip("| ").split(" | ")[1:]
+    assert {*generated.COLUMNS} - {*columns} == set() and "openvino, OpenCL" in columns

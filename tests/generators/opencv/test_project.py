@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import subprocess
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -59,13 +60,14 @@ class Recurrent(Mine):
         return [anylayer.ops.lstm(inputs[0][0], w, r, hidden_size=1)[0]]
 
 
-def examples(folder: Path) -> tuple[Net, dict[str, Array]]:
-    """Return a network of all layers of examples/layers side by side, with its inputs."""
+def examples(folder: Path, names: Collection[str] = RUNS) -> tuple[Net, dict[str, Array]]:
+    """Return a network of layers of examples/layers side by side, with its inputs. names: of RUNS."""
     nodes: list[Node] = []
     types: dict[str, TensorType | None] = {}
     given: dict[str, Array] = {}
     layers = {}
-    for i, (name, (type_, params, dialect, inputs)) in enumerate(RUNS.items()):
+    for i, name in enumerate(names):
+        type_, params, dialect, inputs = RUNS[name]
         node = node_of(folder, type_, params, dialect, inputs)
         if type_ == "ResizeBilinear":
             node.params, node.blobs = {"align_corners": False}, [np.array([[7, 9]])]
