@@ -298,7 +298,7 @@ def _trace_node(
         return
 
     def merged(target: Bound) -> Callable[[list[Any]], list[Any]]:
-        def call(arrays: list[Any]) -> list[Any]:
+        def call(arrays: list[Any]) -> list[Array]:
             full: list[Any] = [given.get(i) for i in range(len(known))]
             if not target.definition.built_in:
                 full = guarded(target, full)
@@ -388,7 +388,7 @@ def _need_computed(
     for held in ([], deciding):
         free = [i for i in range(len(known)) if i not in held and given[i] is not None]
 
-        def call(arrays: list[Any], held: Sequence[int] = held, free: Sequence[int] = free) -> list[Any]:
+        def call(arrays: list[Any], held: Sequence[int] = held, free: Sequence[int] = free) -> list[Array]:
             full: list[Any] = [given[i] if i in held else None for i in range(len(known))]
             for i, array in zip(free, arrays):
                 full[i] = array

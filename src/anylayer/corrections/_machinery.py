@@ -19,6 +19,7 @@ from anylayer.errors import EngineError, TraceError
 from anylayer.graph import Graph, Op, Value
 from anylayer.graph.facts import values_before
 from anylayer.graph.intervals import Interval, Intervals
+from anylayer.network import Array
 from anylayer.optimize.rules import Rewriter
 from anylayer.tracing import trace
 
@@ -235,7 +236,7 @@ def respelled(new: Corrector, o: Op, function: Callable[..., Any]) -> list[Value
     if not free:
         return None
 
-    def call(arrays: list[Any]) -> list[Any]:
+    def call(arrays: list[Any]) -> list[Array]:
         left = iter(arrays)
         results = function(*[None if v is None else next(left) if v.const is None else v.const for v in o.inputs])
         return [*results] if isinstance(results, (list, tuple)) else [results]

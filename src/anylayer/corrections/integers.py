@@ -122,7 +122,7 @@ def _sixteen_bits(new: Corrector, o: Op) -> list[Value] | None:
     if inside(new.interval(0), (lowest, highest)):
         return None
 
-    def wrap(x: Array) -> Any:
+    def wrap(x: Array) -> Array:
         wide = x.astype(np.int32)
         shifted = wide - np.int32(lowest) if lowest else wide
         rest = record("BitwiseAnd", [shifted, np.array((1 << 16) - 1, np.int32)], x.shape, np.int32)

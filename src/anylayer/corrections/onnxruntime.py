@@ -21,7 +21,7 @@ def _by_minus_one(new: Corrector, o: Op) -> list[Value] | None:
     if divisor.const is not None and not (divisor.const == -1).any():
         return None
 
-    def divide(x: Array, y: Array) -> Any:
+    def divide(x: Array, y: Array) -> Array:
         is_minus_one = y == -1
         safe = np.where(is_minus_one, dtype.type(1), y)
         result = record(o.op, [x, safe], o.outputs[0].shape, dtype, **o.attrs)
@@ -31,7 +31,7 @@ def _by_minus_one(new: Corrector, o: Op) -> list[Value] | None:
             else np.where(is_minus_one, by_minus_one(x), result)
         )
 
-    def by_minus_one(x: Array) -> Any:
+    def by_minus_one(x: Array) -> Array:
         return np.zeros_like(x) if o.op == "Mod" else -x
 
     return respelled(new, o, divide)
@@ -77,7 +77,7 @@ def _zeros_of_where(new: Corrector, o: Op) -> list[Value] | None:
     if new.old.outputs[0] not in new.before_divisors or not _has_negative_zero(new, first):
         return None
 
-    def exchange(condition: Array, x: Array, y: Array) -> Any:
+    def exchange(condition: Array, x: Array, y: Array) -> Array:
         return np.where(condition ^ True, y, x)  # ONNX Runtime exchanges the branches back if it finds Not
 
     def mark(condition: Array, x: Array, y: Array) -> Any:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from anylayer.corrections._machinery import Corrector, correction, refused, respelled
@@ -34,7 +32,7 @@ def _quantize(new: Corrector, o: Op) -> list[Value] | None:
         raise refused(o, "block_size with 16 bits")
     axis, info = o.attrs.get("axis", 1), np.iinfo(out.dtype)
 
-    def quantized(x: Array, scale: Array, zero: Array | None = None) -> Any:
+    def quantized(x: Array, scale: Array, zero: Array | None = None) -> Array:
         y = np.rint(x / _along(scale, x, axis))
         y = y if zero is None else y + _along(zero, x, axis).astype(np.float32)
         return np.clip(y, np.float32(info.min), np.float32(info.max)).astype(out.dtype)
@@ -50,7 +48,7 @@ def _dequantize(new: Corrector, o: Op) -> list[Value] | None:
         return None
     axis = o.attrs.get("axis", 1)
 
-    def dequantized(x: Array, scale: Array, zero: Array | None = None) -> Any:
+    def dequantized(x: Array, scale: Array, zero: Array | None = None) -> Array:
         y = x.astype(np.float32)
         y = y if zero is None else y - _along(zero, x, axis).astype(np.float32)
         return y * _along(scale, x, axis)
@@ -62,7 +60,7 @@ def _dequantize(new: Corrector, o: Op) -> list[Value] | None:
 def _quantize_to_range(new: Corrector, o: Op) -> list[Value] | None:
     """Compute DynamicQuantizeLinear by its formulas: OpenVINO rounds some halves differently."""
 
-    def quantized(x: Array) -> Any:
+    def quantized(x: Array) -> list[Array]:
         axes = tuple(range(len(x.shape)))
         low = np.minimum(x.min(axis=axes), np.float32(0))
         high = np.maximum(x.max(axis=axes), np.float32(0))

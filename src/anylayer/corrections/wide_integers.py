@@ -72,7 +72,7 @@ def _is_exact(new: Corrector, o: Op) -> bool:
     return not _wide(o.inputs[0]) or all(inside(new.interval(i), _EXACT) for i in range(len(o.inputs)))
 
 
-def _is_zero(x: Array) -> Any:
+def _is_zero(x: Array) -> Array:
     return record("Equal", [x, np.array(0, x.dtype)], x.shape, bool)
 
 
@@ -98,7 +98,7 @@ def _limited(new: Corrector, o: Op) -> list[Value] | None:
     if _is_exact(new, o):
         return None
 
-    def limited(x: Array, low: Array | None = None, high: Array | None = None) -> Any:
+    def limited(x: Array, low: Array | None = None, high: Array | None = None) -> Array:
         low = np.array(0, x.dtype) if o.op == "Relu" else low
         x = x if low is None else np.maximum(x, low)
         return x if high is None else ~np.maximum(~x, ~high)  # OpenVINO makes a Clip of Max and Min

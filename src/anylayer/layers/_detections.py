@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from anylayer import ops
+from anylayer.network import Array
 
 LOWEST = np.float32(np.finfo(np.float32).min)
 """-FLT_MAX, which is below every valid score."""
@@ -18,7 +19,7 @@ def below(value: float) -> float:
     return float(np.nextafter(np.float32(value), np.float32(-np.inf)))
 
 
-def among_best(scores: Any, k: int) -> Any:
+def among_best(scores: Array, k: int) -> Any:
     """Return which of `scores` (..., N) are among the `k` best of their row, the earlier of equal ones.
 
     Only the k-th value is taken from TopK, not the indices, since indices in a defined order are slow (80 times
@@ -32,7 +33,7 @@ def among_best(scores: Any, k: int) -> Any:
     return (scores > least) | (equal & (equal.cumsum(axis=-1) <= room))
 
 
-def only_best(scores: Any, k: int, least: float) -> Any:
+def only_best(scores: Array, k: int, least: float) -> Array:
     """Return `scores` (N, C, P) where they exceed `least` and are among the `k` best of their row, else LOWEST.
 
     Of equal scores the earlier are better. An NMS that drops nothing sorts only the scores above `least`, which
@@ -47,7 +48,7 @@ def only_best(scores: Any, k: int, least: float) -> Any:
     return kept.reshape(n, c, p)
 
 
-def for_overlap(boxes: Any, extra: float = 0.0) -> Any:
+def for_overlap(boxes: Array, extra: float = 0.0) -> Array:
     """Return `boxes` (..., 4) in the form in which ops.nms computes Caffe's overlaps.
 
     A box whose end lies before its start has no area in Caffe's bbox_util, and so no overlap, whereas ONNX would
@@ -69,7 +70,7 @@ def lowered(threshold: float, eta: float) -> list[float]:
     return found
 
 
-def adaptive(boxes: Any, scores: Any, thresholds: Sequence[float], least: float) -> tuple[Any, Any]:
+def adaptive(boxes: Any, scores: Array, thresholds: Sequence[float], least: float) -> tuple[Array, Array]:
     """Return the boxes kept by an NMS whose threshold decreases from kept box to kept box.
 
     `boxes` (O, K, 4) are sorted by descending `scores` (O, K); scores of at most `least` do not count. Boxes are
@@ -96,7 +97,7 @@ def adaptive(boxes: Any, scores: Any, thresholds: Sequence[float], least: float)
     return np.minimum(flat, none - 1), (flat < none).sum()
 
 
-def overlaps(boxes: Any, other: Any) -> Any:
+def overlaps(boxes: Array, other: Array) -> Any:
     """Return the intersection over union of boxes (O, K, 4) with one box per row (O, 1, 4)."""
     sides = np.minimum(boxes[..., 2:], other[..., 2:]) - np.maximum(boxes[..., :2], other[..., :2])
     sides = np.maximum(sides, np.float32(0))
@@ -106,13 +107,13 @@ def overlaps(boxes: Any, other: Any) -> Any:
     return np.where(common > 0, common / np.where(common > 0, union, np.float32(1)), np.float32(0))
 
 
-def rows(image: Any, label: Any, score: Any, boxes: Any) -> Any:
+def rows(image: Array, label: Array, score: Array, boxes: Array) -> Array:
     """Return rows [image, label, score, 4 box values] (K, 7) in float32, from columns (K,) and boxes (K, 4)."""
     columns = [np.expand_dims(c.astype(np.float32), 1) for c in (image, label, score)]
     return np.concatenate([*columns, boxes], axis=1)
 
 
-def output(table: Any, count: Any, images: int) -> Any:
+def output(table: Array, count: Array, images: int) -> Array:
     """Return the first `count` rows of `table` (K, 7), K >= images, as (1, 1, D, 7).
 
     If `count` is 0, it is one row [i, -1, -1, -1, -1, -1, -1] per image i, as SSD writes it

@@ -36,7 +36,9 @@ def check_fields(layer: Fields) -> None:
     need(0 <= layer.nms_thresh <= 1, f"nms_thresh must lie in 0..1, got {layer.nms_thresh:g}")
 
 
-def proposals(layer: Fields, scores: Any, deltas: Any, info: Any, *, clip_before: bool, clip_after: bool) -> Any:
+def proposals(
+    layer: Fields, scores: Array, deltas: Array, info: Array, *, clip_before: bool, clip_after: bool
+) -> list[Array]:
     """Return the regions (R, 5) and their scores (R,), best first. R is a dynamic size.
 
     clip_before: whether the boxes are clipped to the image before NMS, with their ends included.
@@ -56,7 +58,7 @@ def proposals(layer: Fields, scores: Any, deltas: Any, info: Any, *, clip_before
     return [ops.head(rois, count), ops.head(score[at], count)]
 
 
-def check_shapes(scores: Any, deltas: Any, info: Any, anchors: int) -> None:
+def check_shapes(scores: Array, deltas: Array, info: Array, anchors: int) -> None:
     """Refuse inputs that are not (1, 2A, H, W), (1, 4A, H, W) and at least 3 values."""
     n, _, h, w = scores.shape
     need(n == 1, f"takes one image, got a batch of {n}")
@@ -90,7 +92,7 @@ def _rounded(side: Any, half_even: bool) -> Any:
     return np.round(side) if half_even else np.floor(side + np.float32(0.5))
 
 
-def boxes(deltas: Any, first: Array, stride: int) -> Any:
+def boxes(deltas: Array, first: Array, stride: int) -> Array:
     """Return the boxes (H * W * A, 4) of the anchors moved by `deltas` (1, 4A, H, W), unclipped.
 
     `deltas` are dx, dy, log w, log h. `first` are the anchors of the first cell (A, 4), `stride` is the number of
@@ -107,22 +109,22 @@ def boxes(deltas: Any, first: Array, stride: int) -> Any:
     return np.concatenate([centre - half, centre + half], axis=1)
 
 
-def clipped(found: Any, info: Any, beyond: float = 1.0) -> Any:
+def clipped(found: Array, info: Array, beyond: float = 1.0) -> Array:
     """Return the boxes, clipped to an image of the height and width with which `info` begins, less `beyond`."""
     return np.maximum(np.minimum(found, info[[1, 0, 1, 0]] - np.float32(beyond)), np.float32(0))
 
 
-def large(found: Any, least: Any) -> Any:
+def large(found: Array, least: Array) -> Any:
     """Return which boxes (N, 4), with their ends included, are at least `least` wide and high."""
     return (found[:, 2:] - found[:, :2] + np.float32(1) >= least).all(axis=1)
 
 
-def foreground(scores: Any) -> Any:
+def foreground(scores: Array) -> Array:
     """Return the scores (H * W * A,) of the foreground: the second half of the channels of (1, 2A, H, W)."""
     return scores[0, scores.shape[1] // 2 :].transpose(1, 2, 0).reshape(-1)
 
 
-def best(found: Any, score: Any, limits: tuple[int, int], threshold: float) -> tuple[Any, Any, Any]:
+def best(found: Array, score: Array, limits: tuple[int, int], threshold: float) -> tuple[Array, Array, Array]:
     """Return the indices of the boxes (N, 4) that NMS keeps, best first, their number, and their regions.
 
     `limits` are the numbers of boxes that enter NMS and that remain. Boxes with the score LOWEST do not take part.

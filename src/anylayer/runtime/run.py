@@ -251,7 +251,7 @@ class NumpyRunner:
 def _without_absent(bound: Bound, types: Sequence[TensorType]) -> Callable[[list[Any]], list[Any]]:
     """Return the layer as a function of the inputs that are not absent."""
 
-    def call(arrays: list[Any]) -> list[Any]:
+    def call(arrays: list[Any]) -> list[Array]:
         left = iter(arrays)
         return bound([None if t is ABSENT else next(left) for t in types])
 

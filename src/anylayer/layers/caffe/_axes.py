@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any
 
 from anylayer.graph.symbolic import plain
 from anylayer.layer import need
 from anylayer.layer.arguments import axis_of
+from anylayer.network import Array
 
 MAX_CELLS = 1 << 27
 """Limit on the cells of a padded map."""
 
 
-def canonical(axis: int, x: Any, name: str = "axis") -> int:
+def canonical(axis: int, x: Array, name: str = "axis") -> int:
     """Return `axis` of `x` as an index of 0 or more; a negative axis counts from the end."""
     return axis_of(axis, len(x.shape), name, f"an input of shape {tuple(x.shape)}")
 
 
-def broadcast_shape(x: Any, operand_shape: Sequence[int], axis: int, what: str) -> tuple[int, ...]:
+def broadcast_shape(x: Array, operand_shape: Sequence[int], axis: int, what: str) -> tuple[int, ...]:
     """Return the shape in which an operand broadcasts against `x` when its axes start at `axis` of `x`.
 
     Raise LayerError when the operand's shape is not that of `x` from `axis` on.
@@ -37,7 +37,7 @@ def broadcast_shape(x: Any, operand_shape: Sequence[int], axis: int, what: str) 
     return shape + (1,) * (len(x.shape) - start - len(shape))
 
 
-def weight_shape(x: Any, axis: int, num_axes: int) -> tuple[int, ...]:
+def weight_shape(x: Array, axis: int, num_axes: int) -> tuple[int, ...]:
     """Return the shape of a weight for `num_axes` axes of `x` from `axis` on (-1: all of them; 0: one value)."""
     need(num_axes >= -1, f"num_axes must be -1 or more, got {num_axes}")
     start = canonical(axis, x)

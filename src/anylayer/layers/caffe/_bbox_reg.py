@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from anylayer.layer import Message, field, need
+from anylayer.network import Array
 
 
 class BBoxReg(Message):
@@ -16,12 +16,12 @@ class BBoxReg(Message):
     bbox_mean: tuple[float, ...] = field(1, "float", repeated=True, doc="means of x, y, width, height")
     bbox_std: tuple[float, ...] = field(2, "float", repeated=True, doc="standard deviations of them")
 
-    def undone(self, moves: Any) -> Any:
+    def undone(self, moves: Array) -> Array:
         """Return `moves` (..., 4) without their normalization; without both fields there is none."""
         return without_normalization(moves, self.bbox_mean, self.bbox_std)
 
 
-def without_normalization(moves: Any, mean: Sequence[float], std: Sequence[float]) -> Any:
+def without_normalization(moves: Array, mean: Sequence[float], std: Sequence[float]) -> Array:
     """Return `moves` (..., 4), or moves * std + mean when both have values."""
     if not (mean and std):
         return moves

@@ -92,7 +92,7 @@ class ConvolutionLayer(Layer):
         18, "uint32", repeated=True, doc="dilation: one for all axes, or one per axis; default 1"
     )
 
-    def windows(self, x: Any) -> ConvolutionWindows:
+    def windows(self, x: Array) -> ConvolutionWindows:
         """Return the windows that the fields describe on `x`."""
         axis = canonical(self.axis, x)
         return self._windows(axis, len(x.shape) - axis - 1)
@@ -147,7 +147,7 @@ class GroupedConvolution(ConvolutionLayer):
             f"group={self.group} does not divide num_output={self.num_output}",
         )
 
-    def forward(self, *inputs: Array) -> Any:
+    def forward(self, *inputs: Array) -> list[Array]:
         need(inputs, "takes 1 input or more, got none")
         need(len(inputs) == self.outputs, f"{len(inputs)} inputs need as many outputs, got {self.outputs}")
         first = inputs[0]

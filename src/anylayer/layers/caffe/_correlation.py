@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -32,7 +32,7 @@ class CorrelationLayer(Layer):
         if self.do_abs:
             self.note("do_abs has no effect: the reference reads it and does not use it")
 
-    def places(self, a: Any, b: Any, border: tuple[int, int], pads: tuple[int, int]) -> list[Array]:
+    def places(self, a: Array, b: Array, border: tuple[int, int], pads: tuple[int, int]) -> list[Array]:
         """Return the padded rows and columns at which the patches of input 0 start.
 
         `border` is the number of cells before and after the patches of a map in each direction, besides the
@@ -56,7 +56,7 @@ class CorrelationLayer(Layer):
         need_plane(len(found[0]), len(found[1]))
         return found
 
-    def compare(self, a: Any, b: Any, at: list[Array], down: Array, across: Array) -> Any:
+    def compare(self, a: Array, b: Array, at: list[Array], down: Array, across: Array) -> Array:
         """Return the correlation of padded maps: (N, len(down) * len(across), rows, columns).
 
         `at` are the rows and columns at which the patches of `a` start. Those of `b` start `down` rows and
@@ -76,7 +76,7 @@ class CorrelationLayer(Layer):
         found = picked.transpose(0, 2, 4, 1, 3) / np.float32(terms)
         return found.reshape(a.shape[0], len(down) * len(across), len(rows), len(columns))
 
-    def _taps(self, x: Any) -> Any:
+    def _taps(self, x: Array) -> Array:
         """Return the cells of each kernel as channels: (N, C * k * k, H - k + 1, W - k + 1)."""
         k, (h, w) = self.kernel_size, x.shape[2:]
         if k == 1:
@@ -84,7 +84,7 @@ class CorrelationLayer(Layer):
         shifted = [x[:, :, j : h - k + 1 + j, i : w - k + 1 + i] for j in range(k) for i in range(k)]
         return np.concatenate(shifted, axis=1)
 
-    def _distances(self, left: Any, lines: Any, reached: Array) -> Any:
+    def _distances(self, left: Array, lines: Array, reached: Array) -> Array:
         """Return the sums over C of |a - b|: (N, rows, down, columns, across)."""
         left = left.transpose(0, 1, 2, 4, 3)  # (N, rows, 1, C, columns)
         found = [np.abs(left - lines[..., reached[:, k]]).sum(axis=3) for k in range(reached.shape[1])]

@@ -60,7 +60,7 @@ class Priors(Layer):
         for name in ("step", "step_h", "step_w"):
             need(getattr(self, name) >= 0, f"{name} must not be negative, got {getattr(self, name):g}")
 
-    def image(self, image: Any) -> tuple[int, int]:
+    def image(self, image: Array) -> tuple[int, int]:
         """Return the height and width of the image."""
         if self.img_size:
             return self.img_size, self.img_size
@@ -83,7 +83,7 @@ class Priors(Layer):
         """Return width and height of the boxes of one cell, in pixels."""
         raise NotImplementedError
 
-    def forward(self, feature: Array, image: Array) -> Any:
+    def forward(self, feature: Array, image: Array) -> Array:
         cells = plane_of(feature)
         picture = self.image(image)
         sizes = np.array(self.sizes(), np.float32)

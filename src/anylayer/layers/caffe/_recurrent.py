@@ -9,6 +9,7 @@ import numpy as np
 
 from anylayer.layer import Layer, field, need
 from anylayer.layers.caffe._messages import FillerParameter
+from anylayer.network import Array
 from anylayer.tracing import is_traced
 
 
@@ -58,7 +59,7 @@ class RecurrentLayer(Layer):
             static = static.reshape(n, -1)
         return x.reshape(t, n, -1), cont[:, :, None], static, self.first(inputs[len(inputs) - given :], n)
 
-    def first(self, given: Sequence[Any], n: int) -> list[Any]:
+    def first(self, given: Sequence[Any], n: int) -> list[Array]:
         """Return the state before the first step, each array (N, D)."""
         d = self.num_output
         if not given:
@@ -71,7 +72,7 @@ class RecurrentLayer(Layer):
             )
         return [state[0] for state in given]
 
-    def in_one_run(self, cont: Any) -> bool:
+    def in_one_run(self, cont: Array) -> bool:
         """Return whether `cont` is a constant that continues every sequence to the last step."""
         return not is_traced(cont) and bool((cont[1:] == 1).all())
 
@@ -85,7 +86,7 @@ class RecurrentLayer(Layer):
         return np.where(starts | (cont == 1), x, np.float32(np.nan)), starts[:, :, 0]
 
     @staticmethod
-    def joined(x: Any, w: Any, static: Any, s: Any) -> tuple[Any, Any]:
+    def joined(x: Array, w: Array, static: Array | None, s: Array | None) -> tuple[Array, Array]:
         """Return `x` with the static input added to every step, and `w` with its weights as further rows."""
         if static is None:
             return x, w
@@ -93,14 +94,14 @@ class RecurrentLayer(Layer):
         return np.concatenate([x, every], axis=2), np.concatenate([w, s])
 
     @staticmethod
-    def summed(given: Any, static: Any, s: Any) -> Any:
+    def summed(given: Array, static: Array | None, s: Array | None) -> Array:
         """Return `given` (T, N, ...) plus the contribution of the static input to every step."""
         return given if static is None else given + static @ s
 
-    def weights(self, index: int, rows: int, columns: int, what: str) -> Any:
+    def weights(self, index: int, rows: int, columns: int, what: str) -> Array:
         """Return weight `index` of shape (rows, columns), transposed for x @ w."""
         return self.blob(index, (rows, columns), self.weight_filler, what=what).T
 
-    def bias(self, index: int, rows: int, what: str) -> Any:
+    def bias(self, index: int, rows: int, what: str) -> Array:
         """Return bias `index` of shape (rows,)."""
         return self.blob(index, (rows,), self.bias_filler, what=what)

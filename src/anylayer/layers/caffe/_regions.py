@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from anylayer import ops
 from anylayer.errors import need
 from anylayer.layers.caffe._resampling import plane_of
+from anylayer.network import Array
 
 Scores = Literal["sigmoid", "softmax", "softmax with objectness"]
 
 
-def split(x: Any, boxes: int, coords: int, classes: int) -> Any:
+def split(x: Array, boxes: int, coords: int, classes: int) -> Array:
     """Return (N, C, H, W) as (N, boxes, coords + 1 + classes, H * W)."""
     h, w = plane_of(x)
     each = coords + 1 + classes
@@ -25,7 +26,7 @@ def split(x: Any, boxes: int, coords: int, classes: int) -> Any:
     return x.reshape(x.shape[0], boxes, each, h * w)
 
 
-def activate(v: Any, coords: int, scores: Scores, raw_objectness: bool) -> tuple[Any, Any, Any, Any]:
+def activate(v: Array, coords: int, scores: Scores, raw_objectness: bool) -> tuple[Array, Array, Array, Array]:
     """Return the parts of a split map, activated: x and y, other coordinates, objectness, classes.
 
     The other coordinates are not changed.
@@ -46,7 +47,9 @@ def activate(v: Any, coords: int, scores: Scores, raw_objectness: bool) -> tuple
     )
 
 
-def in_place(x: Any, boxes: int, coords: int, classes: int, scores: Scores, raw_objectness: bool = False) -> Any:
+def in_place(
+    x: Array, boxes: int, coords: int, classes: int, scores: Scores, raw_objectness: bool = False
+) -> Array:
     """Return the map with its values activated, in the same shape."""
     parts = activate(split(x, boxes, coords, classes), coords, scores, raw_objectness)
     return np.concatenate(parts, axis=2).reshape(x.shape)

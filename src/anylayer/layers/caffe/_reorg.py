@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from anylayer import ops
 from anylayer.errors import need
 from anylayer.layers.caffe._resampling import need_plane, plane_of
+from anylayer.network import Array
 
 
-def into_channels(x: Any, stride: int) -> Any:
+def into_channels(x: Array, stride: int) -> Array:
     """Return (N, C * s * s, H / s, W / s): pixels of blocks moved into channels.
 
     Channel (dy * s + dx) * C + c holds pixel (dy, dx) of each block in channel c.
@@ -18,7 +17,7 @@ def into_channels(x: Any, stride: int) -> Any:
     return ops.space_to_depth(x, stride)
 
 
-def into_pixels(x: Any, stride: int) -> Any:
+def into_pixels(x: Array, stride: int) -> Array:
     """Return (N, C / s / s, H * s, W * s): the inverse of `into_channels`."""
     h, w = plane_of(x)
     _need_groups(x, stride)
@@ -26,7 +25,7 @@ def into_pixels(x: Any, stride: int) -> Any:
     return ops.depth_to_space(x, stride, mode="DCR")
 
 
-def darknet(x: Any, stride: int) -> Any:
+def darknet(x: Array, stride: int) -> Array:
     """Return (N, C * s * s, H / s, W / s): pixels moved into channels in the order of Darknet.
 
     The elements, in C order, are read as a map of C / s / s channels and s * H x s * W pixels, whose blocks of
@@ -39,13 +38,13 @@ def darknet(x: Any, stride: int) -> Any:
     return ops.space_to_depth(seen, stride).reshape(n, c * stride**2, h // stride, w // stride)
 
 
-def _need_blocks(x: Any, stride: int) -> None:
+def _need_blocks(x: Array, stride: int) -> None:
     h, w = plane_of(x)
     need(stride >= 1, f"stride must be at least 1, got {stride}")
     need(h % stride == 0 and w % stride == 0, f"stride={stride} does not divide {h} x {w} pixels")
 
 
-def _need_groups(x: Any, stride: int) -> None:
+def _need_groups(x: Array, stride: int) -> None:
     plane_of(x)
     need(stride >= 1, f"stride must be at least 1, got {stride}")
     need(x.shape[1] % stride**2 == 0, f"stride={stride} squared does not divide {x.shape[1]} channels")

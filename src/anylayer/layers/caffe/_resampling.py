@@ -19,7 +19,7 @@ MAX_SIDE = 1 << 15
 MAX_PLANE_CELLS = 1 << 27
 
 
-def plane_of(x: Any, what: str = "input 0") -> tuple[int, int]:
+def plane_of(x: Array, what: str = "input 0") -> tuple[int, int]:
     """Return the height and width of a blob (N, C, H, W)."""
     need(len(x.shape) == 4, f"{what} must be of shape (N, C, H, W), got {tuple(x.shape)}")
     return x.shape[2], x.shape[3]
@@ -56,7 +56,7 @@ def align_corners(size: int, wanted: int) -> Array:
     return weights
 
 
-def by_matrices(x: Any, rows: Array, columns: Array) -> Any:
+def by_matrices(x: Array, rows: Array, columns: Array) -> Any:
     """Return rows @ x @ columns.T for the planes of `x` (N, C, H, W), in the cheaper order, if it is known."""
     (tall, h), (wide, w) = rows.shape, columns.shape
     if any(map(is_symbolic, (tall, h, wide, w))) or h * wide * (w + tall) <= tall * w * (h + wide):
@@ -64,7 +64,7 @@ def by_matrices(x: Any, rows: Array, columns: Array) -> Any:
     return (rows @ x) @ columns.T
 
 
-def repeat_pixels(x: Any, tall: int, wide: int) -> Any:
+def repeat_pixels(x: Array, tall: int, wide: int) -> Array:
     """Return `x` (..., H, W) with each pixel repeated as a block of `tall` x `wide`."""
     h, w = x.shape[-2:]
     need_plane(h * tall, w * wide)

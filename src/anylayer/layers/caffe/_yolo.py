@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from anylayer import ops
 from anylayer.errors import need
 from anylayer.layers._detections import below, for_overlap, output, rows
+from anylayer.network import Array
 
 
-def cells(x: Any, anchors: int, classes: int) -> Any:
+def cells(x: Array, anchors: int, classes: int) -> Array:
     """Return the predictions (H * W * anchors, 5 + classes) of a map (1, anchors * (5 + classes), H, W).
 
     They are sorted by row, column and anchor. Each is tx, ty, tw, th, the objectness and one value per class.
@@ -24,7 +23,7 @@ def cells(x: Any, anchors: int, classes: int) -> Any:
     return x.reshape(anchors, 5 + classes, h, w).transpose(2, 3, 0, 1).reshape(-1, 5 + classes)
 
 
-def decode(predictions: Any, anchors: Any, height: int, width: int, scale: int = 1) -> tuple[Any, Any]:
+def decode(predictions: Array, anchors: Array, height: int, width: int, scale: int = 1) -> tuple[Array, Array]:
     """Return centers and sizes (K, 2) of the boxes, x before y, relative to the image.
 
     `anchors` (A, 2) are width and height in cells, or in pixels when a cell has `scale` of them.
@@ -39,13 +38,13 @@ def decode(predictions: Any, anchors: Any, height: int, width: int, scale: int =
     return centre, np.exp(predictions[:, 2:4]) * sizes / (cells_wide * np.float32(scale))
 
 
-def corners(centre: Any, size: Any) -> Any:
+def corners(centre: Array, size: Array) -> Array:
     """Return boxes (K, 4) x1 y1 x2 y2."""
     half = size * np.float32(0.5)
     return np.concatenate([centre - half, centre + half], axis=1)
 
 
-def suppress(boxes: Any, order: Any, threshold: float, least: float) -> tuple[Any, Any]:
+def suppress(boxes: Array, order: Array, threshold: float, least: float) -> tuple[Array, Array]:
     """Return the indices of the boxes (K, 4) that NMS keeps, best first, and their number.
 
     A box is dropped when its IoU with a kept one of higher `order` (K,) is `threshold` or more. Only boxes whose
@@ -61,7 +60,7 @@ def suppress(boxes: Any, order: Any, threshold: float, least: float) -> tuple[An
     return np.maximum(selected[:, 2], 0), count
 
 
-def detections(boxes: Any, label: Any, score: Any, *, nms_threshold: float, least: float) -> Any:
+def detections(boxes: Array, label: Array, score: Array, *, nms_threshold: float, least: float) -> Array:
     """Return rows [0, label, score, x1, y1, x2, y2] (1, 1, D, 7) of the boxes that NMS keeps, best first.
 
     NMS ignores the label. Of equal scores the earlier is better, which Caffe's std::sort leaves open.

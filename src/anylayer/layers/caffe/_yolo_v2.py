@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from anylayer.layer import Layer, field, need
 from anylayer.layers.caffe._yolo import check
+from anylayer.network import Array
 
 
 class YoloV2Layer(Layer):
@@ -32,6 +31,6 @@ class YoloV2Layer(Layer):
         )
 
     @property
-    def anchors(self) -> Any:
+    def anchors(self) -> Array:
         """The width and height (num_box, 2) of the boxes, in cells."""
         return np.array(self.biases, np.float32)[: 2 * self.num_box].reshape(-1, 2)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from anylayer.layer import Layer, layer, need
@@ -20,6 +18,6 @@ class AbsVal(Layer):
 
     elementwise = True
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> Array:
         need(not self.in_place, "cannot work in place: give the top another name than the bottom")
         return np.abs(x)

@@ -35,7 +35,7 @@ class Accum(Layer):
             "size_divisible_by must be at least 1, got 0",
         )
 
-    def forward(self, *inputs: Array) -> Any:
+    def forward(self, *inputs: Array) -> Array:
         least = 2 if self.have_reference else 1
         need(len(inputs) >= least, f"takes {least} inputs or more, got {len(inputs)}")
         planes = [plane_of(x, f"input {i}") for i, x in enumerate(inputs)]
@@ -57,7 +57,7 @@ class Accum(Layer):
         return asked if asked[0] > largest[0] and asked[1] > largest[1] else largest
 
 
-def _resized(x: Any, tall: int, wide: int) -> Any:
+def _resized(x: Array, tall: int, wide: int) -> Any:
     """Return `x` (N, C, H, W), resized to `tall` x `wide`."""
     h, w = x.shape[2:]
     if (h, w) == (tall, wide):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from anylayer import ops
@@ -30,7 +28,7 @@ class ArgMax(Layer):
     top_k: int = field(2, "uint32", 1, doc="number of the largest values")
     axis: int | None = field(3, "int32", None, doc="axis to search; default: all but the first, as one row")
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> Array:
         if self.axis is None:
             rows = x.reshape(x.shape[0], -1)
             index, value = self._largest(rows, 1)
@@ -40,7 +38,7 @@ class ArgMax(Layer):
         index, value = self._largest(x, canonical(self.axis, x))
         return value if self.out_max_val else index
 
-    def _largest(self, x: Any, axis: int) -> tuple[Any, Any]:
+    def _largest(self, x: Array, axis: int) -> tuple[Array, Array]:
         """Return indices and values.
 
         The axis is searched from its end, so that of equal values the larger index comes first.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from anylayer.layer import Layer, layer, need
 from anylayer.network import Array
 
@@ -18,7 +16,7 @@ class Axpy(Layer):
 
     numbers = {"caffe2onnx": 151}
 
-    def forward(self, a: Array, x: Array, y: Array) -> Any:
+    def forward(self, a: Array, x: Array, y: Array) -> Array:
         need(
             tuple(x.shape) == tuple(y.shape),
             f"inputs 1 and 2 must have one shape, got {tuple(x.shape)} and {tuple(y.shape)}",

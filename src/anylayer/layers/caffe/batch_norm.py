@@ -49,7 +49,7 @@ class BatchNorm(Layer):
         shift = -mean * divided * scale
         return x * scale.reshape(shape) + shift.reshape(shape)
 
-    def _of_the_batch(self, x: Any) -> Any:
+    def _of_the_batch(self, x: Array) -> Any:
         axes = (0, *range(2, len(x.shape)))
         centred = x - x.mean(axis=axes, keepdims=True)
         variance = (centred * centred).mean(axis=axes, keepdims=True)

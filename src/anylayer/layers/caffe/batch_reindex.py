@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from anylayer import ops
@@ -20,7 +18,7 @@ class BatchReindex(Layer):
     Source: BVLC/caffe src/caffe/layers/batch_reindex_layer.cpp.
     """
 
-    def forward(self, x: Array, index: Array) -> Any:
+    def forward(self, x: Array, index: Array) -> Array:
         need(
             len(index.shape) == 1,
             f"the second input must be a list of indices (K,), got shape {tuple(index.shape)}",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from anylayer.layer import Layer, field, layer, need
 from anylayer.layers.caffe._axes import broadcast_shape, weight_shape
 from anylayer.layers.caffe._messages import FillerParameter
@@ -25,7 +23,7 @@ class Bias(Layer):
     num_axes: int = field(2, "int32", 1, doc="axes a weight covers; -1: all the rest, 0: one value")
     filler: FillerParameter = field(3, FillerParameter, doc="values of the weight without a file; default 0")
 
-    def forward(self, *inputs: Array) -> Any:
+    def forward(self, *inputs: Array) -> Array:
         need(len(inputs) in (1, 2), f"takes 1 or 2 inputs, got {len(inputs)}")
         x = inputs[0]
         if len(inputs) == 2:

@@ -30,7 +30,7 @@ class BN(Layer):
     frozen: bool = field(5, "bool", False, doc="use the stored statistics in training too")
     engine: str = field(6, ENGINE, "DEFAULT", doc="Caffe's implementation; no effect here")
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> Array:
         need(len(x.shape) == 4, f"needs an input (N, C, H, W), got shape {tuple(x.shape)}")
         need(
             not is_training(self) or self.frozen,

@@ -48,7 +48,7 @@ class BoxOutput(Layer):
             need(getattr(self, name) > 0, f"{name} must be positive, got {getattr(self, name):g}")
         need(self.outputs <= 2, f"has at most 2 outputs (regions, regions with scores), got {self.outputs}")
 
-    def forward(self, *maps: Array) -> Any:
+    def forward(self, *maps: Array) -> list[Array]:
         self._check(maps)
         parts = [self._cells(x, i) for i, x in enumerate(maps)]
         boxes, score = (np.concatenate([p[k] for p in parts], axis=1)[:, ::-1] for k in (0, 1))
@@ -80,7 +80,7 @@ class BoxOutput(Layer):
                 f"{tuple(maps[0].shape)}, input {i} is {tuple(x.shape)}",
             )
 
-    def _cells(self, x: Any, i: int) -> tuple[Any, Any]:
+    def _cells(self, x: Array, i: int) -> tuple[Array, Array]:
         """Return boxes (N, H * W, 4) of map `i` and scores (N, H * W), LOWEST for boxes that do not count."""
         n, channels, h, w = x.shape
         rate, sides = self.downsample_rate[i], np.array([self.field_w[i], self.field_h[i]], np.float32)
@@ -99,7 +99,7 @@ class BoxOutput(Layer):
         counts = (score >= np.float32(self.fg_thr)) & (size >= np.float32(self.min_size)).all(axis=-1)
         return np.concatenate([start, start + size], axis=-1), np.where(counts, score, LOWEST)
 
-    def _written(self, rows: Any, count: Any) -> list[Any]:
+    def _written(self, rows: Array, count: Array) -> list[Array]:
         """Return the outputs for the first `count` rows (M, 6), or for no rows."""
         some, shown = count > 0, np.maximum(count, np.int64(1))
         none = np.zeros((rows.shape[0], 6), np.float32)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from anylayer.layer import Layer, field, layer
@@ -24,5 +22,5 @@ class Clip(Layer):
     min: float = field(1, "float", doc="smallest value")
     max: float = field(2, "float", doc="largest value")
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> Array:
         return np.clip(x, np.float32(self.min), np.float32(self.max))

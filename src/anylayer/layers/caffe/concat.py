@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from anylayer.layer import Layer, field, layer, need
@@ -27,7 +25,7 @@ class Concat(Layer):
     def setup(self) -> None:
         need(not (self.has("axis") and self.has("concat_dim")), "give axis or concat_dim, not both")
 
-    def forward(self, *inputs: Array) -> Any:
+    def forward(self, *inputs: Array) -> Array:
         need(inputs, "takes 1 input or more, got none")
         first = tuple(inputs[0].shape)
         if self.has("concat_dim"):

@@ -9,6 +9,7 @@ from typing import Any
 from anylayer import ops
 from anylayer.layer import field, layer, need
 from anylayer.layers.caffe._convolution import ConvolutionWindows, GroupedConvolution
+from anylayer.network import Array
 
 _HOLES = ("hole", "hole_h", "hole_w")
 _ONE = ConvolutionWindows(1, (1,), (1,), (0,), (1,))
@@ -31,7 +32,7 @@ class Convolution(GroupedConvolution):
     def kernel_shape(self, channels: int, kernel: tuple[int, ...]) -> tuple[int, ...]:
         return (self.num_output, channels // self.group, *kernel)
 
-    def apply(self, x: Any, weights: Any, bias: Any, windows: ConvolutionWindows) -> Any:
+    def apply(self, x: Array, weights: Array, bias: Array | None, windows: ConvolutionWindows) -> Array:
         before, channels, spatial = x.shape[: windows.axis], x.shape[windows.axis], x.shape[windows.axis + 1 :]
         if not spatial:  # no spatial axes: a map of one cell
             x, weights, windows = x.reshape(*x.shape, 1), weights.reshape(*weights.shape, 1), _ONE

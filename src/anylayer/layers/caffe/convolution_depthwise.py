@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from anylayer import ops
 from anylayer.layer import layer, need
 from anylayer.layers.caffe._convolution import ConvolutionLayer
@@ -26,7 +24,7 @@ class ConvolutionDepthwise(ConvolutionLayer):
             "stride is missing, and Caffe's layer has no default for it; write stride: 1",
         )
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> Array:
         need(len(x.shape) == 4, f"needs an input (N, C, H, W), got shape {tuple(x.shape)}")
         windows = self.windows(x)
         channels, sizes = x.shape[1], tuple(x.shape[2:])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from anylayer.layer import layer
@@ -21,7 +19,7 @@ class Correlation(CorrelationLayer):
     Source: lmb-freiburg/flownet2 src/caffe/layers/correlation_layer.cpp, correlation_layer.cu.
     """
 
-    def forward(self, a: Array, b: Array) -> Any:
+    def forward(self, a: Array, b: Array) -> Array:
         far, pad = self.max_displacement, self.pad
         at = self.places(a, b, (far, far), (pad, pad))
         around = ((0, 0), (0, 0), (pad, pad), (pad, pad))

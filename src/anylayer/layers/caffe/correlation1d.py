@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from anylayer.layer import layer, need
@@ -26,7 +24,7 @@ class Correlation1D(CorrelationLayer):
         way = self.single_direction
         need(way in (-1, 0, 1), f"single_direction must be -1, 0 or 1, got {way}")
 
-    def forward(self, a: Array, b: Array) -> Any:
+    def forward(self, a: Array, b: Array) -> Array:
         pad, radius = self.pad, self.max_displacement // self.stride_2
         rows, columns = self.places(a, b, (0, self.max_displacement), (0, pad))
         first = {-1: -radius - 1, 0: -radius, 1: 0}[self.single_direction]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from anylayer import ops
@@ -23,7 +21,7 @@ class CReLU(Layer):
     negative_slope: float = field(1, "float", 0.0, doc="factor of negative values")
     concat_axis: int = field(2, "int32", 1, doc="axis along which both are concatenated")
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> Array:
         need(not self.in_place, "cannot work in place: give the top another name than the bottom")
         both = np.concatenate([x, -x], axis=canonical(self.concat_axis, x, "concat_axis"))
         return ops.relu(both) if self.negative_slope == 0 else ops.leaky_relu(both, self.negative_slope)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
 
 from anylayer.errors import wording
 from anylayer.layer import Layer, field, layer, need
@@ -33,7 +32,7 @@ class Crop(Layer):
             return None
         return (Fraction(1), Fraction(-offsets[0])), (Fraction(1), Fraction(-offsets[1]))
 
-    def forward(self, x: Array, reference: Array) -> Any:
+    def forward(self, x: Array, reference: Array) -> Array:
         if not self._given:
             self.note(
                 "Crop without crop_param cuts from the corner (offset 0), as BVLC Caffe does; HED's fork aligns "

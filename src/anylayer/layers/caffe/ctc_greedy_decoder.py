@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -33,7 +33,7 @@ class CTCGreedyDecoder(Layer):
             f"has at most 2 outputs (sequences, scores), got {self.outputs}",
         )
 
-    def forward(self, *inputs: Array) -> Any:
+    def forward(self, *inputs: Array) -> list[Array]:
         need(
             len(inputs) == 2,
             f"takes 2 inputs (probabilities, indicators), got {len(inputs)}; accuracy is not computed",

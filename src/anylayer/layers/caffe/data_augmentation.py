@@ -89,7 +89,7 @@ class DataAugmentation(Layer):
             "augment_during_test: true is not supported, since it is random",
         )
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> Array:
         h, w = plane_of(x)
         tall, wide = (self.crop_height, self.crop_width) if self.cut else (h, w)
         need(0 < tall <= h and 0 < wide <= w, f"a crop of {tall} x {wide} does not fit an input of {h} x {w}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -38,7 +38,7 @@ class DecodeBBox(Layer):
         need(not is_training(self), "is supported in phase TEST only, since it drops boxes in training")
         need(all(s > 0 for s in self.bbox_std), f"bbox_std must be positive, got {list(self.bbox_std)}")
 
-    def forward(self, moves: Array, regions: Array) -> Any:
+    def forward(self, moves: Array, regions: Array) -> Array:
         for what, x, wanted in (("moves", moves, 8), ("regions", regions, 5)):
             need(
                 len(x.shape) >= 2 and x.shape[1] == wanted and prod(x.shape[2:]) == 1,

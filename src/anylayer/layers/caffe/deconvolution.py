@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Any
 
 from anylayer import ops
 from anylayer.layer import layer, need
 from anylayer.layer.contract import PixelMap
 from anylayer.layers.caffe._convolution import ConvolutionWindows, GroupedConvolution
+from anylayer.network import Array
 
 
 @layer("Deconvolution")
@@ -22,7 +22,7 @@ class Deconvolution(GroupedConvolution):
     Source: BVLC/caffe src/caffe/layers/deconv_layer.cpp, base_conv_layer.cpp.
     """
 
-    def windows(self, x: Any) -> ConvolutionWindows:
+    def windows(self, x: Array) -> ConvolutionWindows:
         windows = super().windows(x)
         need(windows.kernel, f"needs spatial axes after axis {windows.axis}, got shape {tuple(x.shape)}")
         return windows
@@ -38,7 +38,7 @@ class Deconvolution(GroupedConvolution):
             else ((1 / down[0][0], -down[0][1] / down[0][0]), (1 / down[1][0], -down[1][1] / down[1][0]))
         )
 
-    def apply(self, x: Any, weights: Any, bias: Any, windows: ConvolutionWindows) -> Any:
+    def apply(self, x: Array, weights: Array, bias: Array | None, windows: ConvolutionWindows) -> Array:
         axis = windows.axis
         before, sizes = tuple(x.shape[:axis]), tuple(x.shape[axis + 1 :])
         for i, (n, e, s, p) in enumerate(zip(sizes, windows.extents, windows.strides, windows.pads)):

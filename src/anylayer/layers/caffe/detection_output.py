@@ -30,7 +30,7 @@ from anylayer.network import Array
 _MAX_THRESHOLDS = 64
 
 
-def padded(priors: Any) -> Any:
+def padded(priors: Array) -> Array:
     """Return priors (P, 1, 4), padded to the maximum when P is a dynamic size."""
     return ops.pad_to_maximum(priors, 0.0)
 
@@ -112,19 +112,19 @@ class SsdDetectionOutput(Layer):
         """Return the threshold of NMS, and the number of boxes per class that enter it (negative: all)."""
         return self.nms_param.nms_threshold, self.nms_param.top_k
 
-    def forward(self, *inputs: Array) -> Any:
+    def forward(self, *inputs: Array) -> Array:
         """Return (1, 1, D, 7) for loc (N, P * 4 * L), conf (N, P * C) and priors (1, 2, P * 4)."""
         loc, conf, prior, variance = self.three(inputs)
         return self.found(self.decode(loc, prior, variance), conf)
 
-    def found(self, boxes: Any, conf: Any) -> Any:
+    def found(self, boxes: Array, conf: Array) -> Array:
         """Return the output for boxes (N, P, L, 4) and confidences (N, P, C)."""
         scores = conf.transpose(0, 2, 1)[:, self.classes]
         if not self.share_location:
             boxes = boxes.transpose(0, 2, 1, 3)[:, self.classes]
         return self.written(*self.suppress(boxes, scores), boxes.shape[0])
 
-    def three(self, inputs: tuple[Any, ...]) -> tuple[Any, Any, Any, Any]:
+    def three(self, inputs: tuple[Any, ...]) -> tuple[Array, Array, Array, Array | None]:
         """Return locations (N, P, L, 4), confidences (N, P, C), priors (P, 1, 4) and their variances, or None.
 
         If the number of priors is dynamic (regions of a Proposal), all are padded to its maximum. The padding has
@@ -154,7 +154,7 @@ class SsdDetectionOutput(Layer):
         conf = ops.pad_to_maximum(conf, float(LOWEST), axis=1)
         return ops.pad_to_maximum(loc, 0.0, axis=1), conf, padded(prior[0, 0].reshape(p, 1, 4)), variance
 
-    def decode(self, loc: Any, prior: Any, variance: Any) -> Any:
+    def decode(self, loc: Array, prior: Array, variance: Array | None) -> Array:
         """Return boxes (N, P, L, 4) for locations (N, P, L, 4), priors ([N,] P, 1, 4) and variances (P, 1, 4).
 
         `variance` is None when the locations are not scaled. Source: bbox_util.cpp DecodeBBox.
@@ -176,21 +176,21 @@ class SsdDetectionOutput(Layer):
         """Return the classes that are objects. The confidences must be checked first."""
         return np.flatnonzero(np.arange(self.num_classes) != self.background_label_id)
 
-    def named(self, index: Any) -> Any:
+    def named(self, index: Array) -> Array:
         """Return the classes at `index` of `classes`."""
         if 0 <= self.background_label_id < self.num_classes:
             return index + (index >= self.background_label_id).astype(np.int64)
         return index
 
-    def sides(self, start: Any, end: Any) -> Any:
+    def sides(self, start: Array, end: Array) -> Array:
         """Return widths and heights of the priors."""
         return end - start
 
-    def centre(self, start: Any, end: Any) -> Any:
+    def centre(self, start: Array, end: Array) -> Array:
         """Return the centers of the priors."""
         return (start + end) * np.float32(0.5)
 
-    def suppress(self, boxes: Any, scores: Any) -> tuple[Any, Any, Any, Any, Any]:
+    def suppress(self, boxes: Array, scores: Array) -> tuple[Array, Array, Array, Array, Array]:
         """Apply NMS within each class of each image to its `top_k` best boxes.
 
         `boxes` are (N, P, 1, 4), shared by the classes, or (N, C, P, 4); `scores` are (N, C, P). Return image,
@@ -217,7 +217,7 @@ class SsdDetectionOutput(Layer):
         score, box = scores.reshape(-1)[flat * p + at], boxes.reshape(-1, 4)[owner * p + at]
         return flat // c, flat % c, score, box, count
 
-    def suppress_adaptively(self, boxes: Any, scores: Any, k: int) -> tuple[Any, Any, Any, Any, Any]:
+    def suppress_adaptively(self, boxes: Array, scores: Array, k: int) -> tuple[Array, Array, Array, Array, Array]:
         """Apply `suppress` with a threshold that decreases (nms_param.eta)."""
         n, c, p = scores.shape
         scores, index = ops.top_k(scores, k)
@@ -227,7 +227,7 @@ class SsdDetectionOutput(Layer):
         found, count = adaptive(near, scores, self.thresholds, self.confidence_threshold)
         return found // k // c, found // k % c, scores.reshape(-1)[found], boxes.reshape(-1, 4)[found], count
 
-    def written(self, image: Any, label: Any, score: Any, box: Any, count: Any, images: int) -> Any:
+    def written(self, image: Array, label: Array, score: Array, box: Array, count: Array, images: int) -> Array:
         """Return the rows of the `keep_top_k` best of each image, by image, class and descending score.
 
         Of equal scores the earlier is kept, which Caffe's std::sort leaves open.
@@ -236,7 +236,7 @@ class SsdDetectionOutput(Layer):
         image, label, score, box = image[chosen], label[chosen], score[chosen], box[chosen]
         return output(rows(image, self.named(label), score, box), count, images)
 
-    def kept(self, image: Any, score: Any, count: Any, images: int) -> tuple[Any, Any]:
+    def kept(self, image: Array, score: Array, count: Array, images: int) -> tuple[Array, Array]:
         """Return the ascending indices of the candidates that are kept, and the number of valid ones."""
         m = score.shape[0]
         if self.keep_top_k < 0:
@@ -282,7 +282,7 @@ class RefineDetDetectionOutput(SsdDetectionOutput):
     def fits(cls, values: Mapping[str, Any], inputs: int, outputs: int) -> bool:
         return inputs in (4, 5) and all(name in cls.fields for name in values)
 
-    def forward(self, *inputs: Array) -> Any:
+    def forward(self, *inputs: Array) -> Array:
         need(
             len(inputs) in (4, 5), f"takes 4 or 5 inputs (those of SSD, probabilities, offsets), got {len(inputs)}"
         )
@@ -373,7 +373,7 @@ class OpenCvDetectionOutput(SsdDetectionOutput):
         need(self.code_type != "CORNER_SIZE", "code_type must be CORNER or CENTER_SIZE for OpenCV's layer")
         self.extra = 0.0 if self.normalized_bbox else 1.0
 
-    def forward(self, *inputs: Array) -> Any:
+    def forward(self, *inputs: Array) -> Array:
         need(
             len(inputs) in (3, 4),
             f"takes 3 or 4 inputs (locations, confidences, priors, image), got {len(inputs)}",
@@ -382,7 +382,7 @@ class OpenCvDetectionOutput(SsdDetectionOutput):
         boxes = self.decode(loc, prior, variance)
         return self.found(self.clipped(boxes, inputs[3:]) if self.clip else boxes, conf)
 
-    def clipped(self, boxes: Any, image: Sequence[Any]) -> Any:
+    def clipped(self, boxes: Array, image: Sequence[Any]) -> Array:
         """Return boxes (..., 4), clipped to 0 and 1, or to the first and last pixel of the image."""
         if self.normalized_bbox:
             return np.clip(boxes, np.float32(0), np.float32(1))
@@ -394,13 +394,13 @@ class OpenCvDetectionOutput(SsdDetectionOutput):
         last = np.array([width - 1, height - 1] * 2, np.float32)
         return np.maximum(np.minimum(boxes, last), np.float32(0))
 
-    def sides(self, start: Any, end: Any) -> Any:
+    def sides(self, start: Array, end: Array) -> Array:
         return end - start + np.float32(self.extra) if self.extra else end - start
 
-    def centre(self, start: Any, end: Any) -> Any:
+    def centre(self, start: Array, end: Array) -> Array:
         return start + self.sides(start, end) * np.float32(0.5)
 
-    def written(self, image: Any, label: Any, score: Any, box: Any, count: Any, images: int) -> Any:
+    def written(self, image: Array, label: Array, score: Array, box: Array, count: Array, images: int) -> Array:
         """Return (1, 1, images * keep_top_k, 7). Of equal scores the earlier comes first; OpenCV does not say."""
         m, wanted = score.shape[0], images * self.keep_top_k
         real = (image == np.arange(images)[:, None]) & (np.arange(m) < count)
@@ -432,7 +432,7 @@ class YoloV2DetectionOutput(YoloV2Layer):
     def fits(cls, values: Mapping[str, Any], inputs: int, outputs: int) -> bool:
         return inputs == 1 and super().fits(values, inputs, outputs)
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> Array:
         predictions = cells(x, self.num_box, self.num_classes)
         need(
             tuple(x.shape[2:]) == (self.side, self.side),

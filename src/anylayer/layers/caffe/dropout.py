@@ -32,7 +32,7 @@ class Dropout(Layer):
     def fits(cls, values: Mapping[str, Any], inputs: int, outputs: int) -> bool:
         return "sample_weights_test" not in values
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> Array:
         if is_training(self):
             self.note("Dropout at TRAIN is random; it is taken as the identity here")
         return x if self.scale_train else x * np.float32(1 - self.dropout_ratio)
@@ -56,7 +56,7 @@ class BayesianDropout(Layer):
     def fits(cls, values: Mapping[str, Any], inputs: int, outputs: int) -> bool:
         return "sample_weights_test" in values
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> Array:
         need(
             not self.sample_weights_test,
             "sample_weights_test: true draws random masks at test time, so the output is not defined. "

@@ -7,6 +7,7 @@ from typing import Any
 from anylayer.errors import given
 from anylayer.layer import Layer, field, layer, need
 from anylayer.layers.caffe._messages import BlobShape, FillerParameter, constant
+from anylayer.network import Array
 
 
 @layer("DummyData")
@@ -31,7 +32,7 @@ class DummyData(Layer):
         """Return the filler and the shape of each output."""
         return list(zip(self._each("data_filler", self.data_filler or (constant(0),)), self._shapes()))
 
-    def forward(self) -> Any:
+    def forward(self) -> list[Array]:
         outputs = []
         for i, (filler, shape) in enumerate(self.fillers()):
             rule = (

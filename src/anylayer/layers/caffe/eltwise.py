@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import reduce
-from typing import Any
 
 import numpy as np
 
@@ -27,7 +26,7 @@ class Eltwise(Layer):
     coeff: tuple[float, ...] = field(2, "float", repeated=True, doc="SUM: a factor for each input; default 1")
     stable_prod_grad: bool = field(3, "bool", True, doc="how PROD's gradient is computed (training)")
 
-    def forward(self, *inputs: Array) -> Any:
+    def forward(self, *inputs: Array) -> Array:
         need(len(inputs) >= 2, f"takes 2 inputs or more, got {len(inputs)}")
         need(
             len(self.coeff) in (0, len(inputs)),

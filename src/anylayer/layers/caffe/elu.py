@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from anylayer import ops
 from anylayer.layer import Layer, field, layer
 from anylayer.network import Array
@@ -22,5 +20,5 @@ class ELU(Layer):
     numbers = {"": 140}
     alpha: float = field(1, "float", 1.0, doc="negative values approach -alpha")
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> Array:
         return ops.elu(x, self.alpha)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from anylayer import ops
@@ -33,7 +31,7 @@ class Embed(Layer):
         need(self.num_output > 0, "num_output must be positive, got 0")
         need(self.input_dim > 0, "input_dim must be positive, got 0")
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> Array:
         filler = filler_if_written(self.weight_filler, self.has("weight_filler"))
         table = self.blob(0, (self.input_dim, self.num_output), filler)
         y = ops.gather(table, x.astype(np.int64))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from anylayer import ops
@@ -19,7 +17,7 @@ class Filter(Layer):
     Source: BVLC/caffe src/caffe/layers/filter_layer.cpp.
     """
 
-    def forward(self, *inputs: Array) -> Any:
+    def forward(self, *inputs: Array) -> list[Array]:
         need(len(inputs) >= 2, f"takes 2 inputs or more, the last one the selector, got {len(inputs)}")
         *data, selector = inputs
         need(

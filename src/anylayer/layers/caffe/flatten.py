@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from anylayer.layer import Layer, field, layer, need
 from anylayer.layers.caffe._axes import canonical
 from anylayer.network import Array
@@ -21,7 +19,7 @@ class Flatten(Layer):
     axis: int = field(1, "int32", 1, doc="first axis to flatten")
     end_axis: int = field(2, "int32", -1, doc="last axis to flatten")
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> Array:
         need(not self.in_place, "cannot work in place: give the top another name than the bottom")
         start, end = canonical(self.axis, x), canonical(self.end_axis, x, "end_axis")
         need(start <= end, f"axis must not lie after end_axis, got axis {start} and end_axis {end}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -26,7 +26,7 @@ class FlowWarp(Layer):
     numbers: ClassVar = {"synopsys": 159}
     fill_value: str = field(1, Enum(ZERO=1, NOT_A_NUMBER=2), "ZERO", doc="values of points outside the image")
 
-    def forward(self, image: Array, flow: Array) -> Any:
+    def forward(self, image: Array, flow: Array) -> Array:
         h, w = plane_of(image)
         wanted = (image.shape[0], 2, h, w)
         need(tuple(flow.shape) == wanted, f"the flow must be of shape {wanted}, got {tuple(flow.shape)}")
@@ -39,7 +39,7 @@ class FlowWarp(Layer):
         return np.where(inside[:, None], sampled, fill)
 
 
-def _point(inside: Any, at: Any, size: int) -> Any:
+def _point(inside: Array, at: Array, size: int) -> Array:
     """Return coordinates of cells `at` in -1..1, as grid_sample counts; points outside, maybe NaN, are cell 0."""
     at = np.where(inside, at, np.float32(0))
     return (at * np.float32(2) + np.float32(1)) / np.float32(size) - np.float32(1)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from anylayer import ops
 from anylayer.layer import Layer, layer
 from anylayer.network import Array
@@ -18,5 +16,5 @@ class GELU(Layer):
 
     elementwise = True
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> Array:
         return ops.gelu(x)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from anylayer import ops
 from anylayer.layer import Layer, layer
 from anylayer.network import Array
@@ -19,5 +17,5 @@ class HardSigmoid(Layer):
 
     elementwise = True
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> Array:
         return ops.hard_sigmoid(x, 0.2, 0.5)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Any
 
 import numpy as np
 
@@ -21,7 +20,7 @@ class Im2col(ConvolutionLayer):
     Source: BVLC/caffe src/caffe/layers/im2col_layer.cpp.
     """
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> Array:
         windows = self.windows(x)
         axis = windows.axis
         before, channels, sizes = tuple(x.shape[:axis]), x.shape[axis], tuple(x.shape[axis + 1 :])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Any
 
 from anylayer import ops
 from anylayer.layer import Layer, field, layer, need
@@ -33,7 +32,7 @@ class InnerProduct(Layer):
     def setup(self) -> None:
         need(self.num_output > 0, "num_output must be positive, got 0")
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> Array:
         axis = canonical(self.axis, x)
         before, length = tuple(x.shape[:axis]), prod(x.shape[axis:])
         shape = (length, self.num_output) if self.transpose else (self.num_output, length)

@@ -53,7 +53,7 @@ class Interp(Layer):
         for name in ("zoom_factor", "shrink_factor", "full_zoom_factor"):
             need(getattr(self, name) >= 1, f"{name} must be at least 1, got {getattr(self, name)}")
 
-    def forward(self, x: Array, like: Any = None) -> Any:
+    def forward(self, x: Array, like: Array | None = None) -> Any:
         h, w = plane_of(x)
         cut = self.pad_beg + self.pad_end
         need(

@@ -32,7 +32,7 @@ class LSTM(RecurrentLayer):
 
     states = 2
 
-    def forward(self, *inputs: Array) -> Any:
+    def forward(self, *inputs: Array) -> list[Array]:
         x, cont, static, (h, c) = self.split(inputs)
         d = 4 * self.num_output
         w, bias = self.weights(0, d, x.shape[2], "W of x"), self.bias(1, d, "b")
@@ -48,7 +48,7 @@ class LSTM(RecurrentLayer):
             steps, h, c = self.unrolled(self.summed(x @ w + bias, static, s), cont, of_h, h, c)
         return [steps, h[None], c[None]][: self.outputs]
 
-    def unrolled(self, gates: Any, cont: Any, of_h: Any, h: Any, c: Any) -> tuple[Any, Any, Any]:
+    def unrolled(self, gates: Array, cont: Array, of_h: Array, h: Array, c: Array) -> tuple[Array, Array, Array]:
         """Return all steps and the last state, computed step by step, since `cont` is not a constant."""
         d = self.num_output
         steps = []
@@ -81,7 +81,7 @@ class LSTM(RecurrentLayer):
         found = found[places, samples]
         return found, found[-1], c
 
-    def run(self, x: Any, w: Any, bias: Any, of_h: Any, h: Any, c: Any) -> tuple[Any, Any, Any]:
+    def run(self, x: Array, w: Array, bias: Array, of_h: Array, h: Array, c: Array) -> tuple[Array, Array, Array]:
         """Return all steps and the last state of one sequence per image, by ONNX's LSTM with gates i, o, f, g."""
         gates = np.arange(4 * self.num_output).reshape(4, -1)[[0, 2, 1, 3]].reshape(-1)
         both = np.concatenate([bias[gates], np.zeros(len(gates), np.float32)])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -33,11 +33,11 @@ class Mean(Layer):
         need(not self.has("file"), f"a mean image ('{self.file}') is not supported; give its means as value")
         need(self.value, "needs at least one value")
 
-    def forward(self, *inputs: Array) -> Any:
+    def forward(self, *inputs: Array) -> list[Array]:
         need(self.outputs == len(inputs), f"{len(inputs)} inputs need {len(inputs)} outputs, got {self.outputs}")
         return [self._shifted(x, i) for i, x in enumerate(inputs)]
 
-    def _shifted(self, x: Any, i: int) -> Any:
+    def _shifted(self, x: Array, i: int) -> Array:
         plane_of(x, f"input {i}")
         channels, count = x.shape[1], len(self.value)
         need(channels % count == 0, f"{count} values do not divide the {channels} channels of input {i}")

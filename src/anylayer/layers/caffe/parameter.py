@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from anylayer.layer import Layer, field, layer, need
 from anylayer.layers.caffe._messages import BlobShape, constant
+from anylayer.network import Array
 
 
 @layer("Parameter")
@@ -20,7 +19,7 @@ class Parameter(Layer):
     numbers = {"": 145}
     shape: BlobShape = field(1, BlobShape, doc="shape of the weight")
 
-    def forward(self) -> Any:
+    def forward(self) -> Array:
         shape = tuple(self.shape.dim)
         need(all(d >= 0 for d in shape), f"dimensions must be 0 or more, got {shape}")
         return self.blob(0, shape, constant(0))

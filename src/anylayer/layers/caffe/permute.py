@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from anylayer.layer import Layer, field, layer, need
 from anylayer.network import Array
 
@@ -19,7 +17,7 @@ class Permute(Layer):
     numbers = {"": 202, "ssd": 202, "caffe-plus": 150, "atlas": 151, "opencv": 148, "model-optimizer": 154}
     order: tuple[int, ...] = field(1, "uint32", repeated=True, doc="axes of the input, in the order of the output")
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> Array:
         rank = len(x.shape)
         for axis in self.order:
             need(axis < rank, f"order must list axes below {rank} for shape {tuple(x.shape)}, got {axis}")

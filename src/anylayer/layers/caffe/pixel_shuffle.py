@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from anylayer import ops
 from anylayer.layer import Layer, field, layer, need
 from anylayer.layers.caffe._resampling import need_plane, plane_of
@@ -22,7 +20,7 @@ class PixelShuffle(Layer):
     message = "pixel_shuffle_param"
     upscale_factor: int = field(1, "int32", doc="the output's size over the input's; at least 2")
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> Array:
         h, w = plane_of(x)
         r = self.upscale_factor
         need(r > 1, f"upscale_factor must be at least 2, got {r}")

@@ -67,13 +67,13 @@ class Line:
         return is_symbolic(self.size)
 
 
-def _divisors(line: Line) -> Any:
+def _divisors(line: Line) -> Array:
     """Return the cells by which each window is divided: those within the padding, maybe 0 or less."""
     starts = np.arange(line.count) * line.stride - line.pad
     return np.minimum(starts + line.kernel, line.size + line.pad) - starts
 
 
-def pool(x: Any, method: str, lines: tuple[Line, Line]) -> Any:
+def pool(x: Array, method: str, lines: tuple[Line, Line]) -> Any:
     """Return (N, C, H, W), pooled by the maximum ("MAX") or the mean ("AVE").
 
     The maximum of a window outside the map is the lowest float. Source: BVLC/caffe
@@ -100,7 +100,7 @@ def pool(x: Any, method: str, lines: tuple[Line, Line]) -> Any:
     return y
 
 
-def _symbolic_mean(x: Any, lines: tuple[Line, Line]) -> Any:
+def _symbolic_mean(x: Array, lines: tuple[Line, Line]) -> Array:
     """Return the mean of each window where the numbers of cells are symbolic."""
     if any(line.pad for line in lines):
         cells = _divisors(lines[0])[: lines[0].inside, None] * _divisors(lines[1])[: lines[1].inside]
@@ -115,20 +115,20 @@ def _symbolic_mean(x: Any, lines: tuple[Line, Line]) -> Any:
     return y + np.where(empty, np.float32(np.nan), np.float32(0))
 
 
-def pool_with_mask(x: Any, lines: tuple[Line, Line]) -> tuple[Any, Any]:
+def pool_with_mask(x: Array, lines: tuple[Line, Line]) -> tuple[Array, Array]:
     """Return the maxima, and the flat index of each in its plane as a float, -1 outside the map."""
     y, index = _run(ops.max_pool_with_indices, x, lines)
     return _widened(y, lines, _LOWEST), _widened(index.astype(np.float32), lines, -1)
 
 
-def _run(operator: Callable[..., Any], x: Any, lines: tuple[Line, Line], **options: Any) -> Any:
+def _run(operator: Callable[..., Any], x: Array, lines: tuple[Line, Line], **options: Any) -> Any:
     pads = [line.pad for line in lines] + [line.end for line in lines]
     return operator(
         x, [line.kernel for line in lines], strides=[line.stride for line in lines], pads=pads, **options
     )
 
 
-def _widened(y: Any, lines: tuple[Line, Line], value: Any) -> Any:
+def _widened(y: Array, lines: tuple[Line, Line], value: Any) -> Array:
     """Return `y` with a constant for the windows outside the map."""
     missing = [line.count - line.inside for line in lines]
     if all(map(is_zero, missing)):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from anylayer.layer import Layer, field, layer
@@ -25,7 +23,7 @@ class Power(Layer):
     scale: float = field(2, "float", 1.0, doc="factor of x")
     shift: float = field(3, "float", 0.0, doc="added to scale * x")
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> Array:
         if self.power * self.scale == 0:
             with np.errstate(all="ignore"):
                 value = np.float32(1) if self.power == 0 else np.float32(self.shift) ** np.float32(self.power)

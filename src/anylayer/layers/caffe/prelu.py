@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from anylayer import ops
 from anylayer.layer import Layer, field, layer, need
 from anylayer.layers.caffe._messages import FillerParameter, constant
@@ -24,7 +22,7 @@ class PReLU(Layer):
     filler: FillerParameter = field(1, FillerParameter, doc="values of the slope without a file; default 0.25")
     channel_shared: bool = field(2, "bool", False, doc="one slope for all channels")
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> Array:
         need(len(x.shape) >= 2, f"needs an input of 2 axes or more (N, C, ...), got shape {tuple(x.shape)}")
         filler = self.filler if self.has("filler") else constant(0.25)
         slope = self.blob(0, () if self.channel_shared else (x.shape[1],), filler, what="slope")

@@ -10,6 +10,7 @@ import numpy as np
 from anylayer.layer import field, layer, need
 from anylayer.layers.caffe._priors import SsdPriors
 from anylayer.layers.caffe._resampling import plane_of
+from anylayer.network import Array
 
 
 @layer("PriorBox", dialects=("ssd", "ascend", "mobilenet-yolo"))
@@ -55,7 +56,7 @@ class PriorBoxOpenCV(SsdPriors):
         if self.has("img_size") or self.has("img_h"):
             self.note("img_size, img_h and img_w are ignored, as in OpenCV: the image is input 1")
 
-    def image(self, image: Any) -> tuple[int, int]:
+    def image(self, image: Array) -> tuple[int, int]:
         return plane_of(image, "input 1")
 
 
@@ -79,7 +80,7 @@ class PriorBoxOpenVINO(SsdPriors):
             self.note(f"{', '.join(dropped)} ignored, as by the Model Optimizer: input 1 and step decide")
         self.step_h = self.step_w = 0.0
 
-    def image(self, image: Any) -> tuple[int, int]:
+    def image(self, image: Array) -> tuple[int, int]:
         return plane_of(image, "input 1")
 
     def offsets(self) -> tuple[float, float]:

@@ -48,7 +48,7 @@ class Proposal(Layer):
         check_fields(self)
         need(self.outputs <= 2, f"has at most 2 outputs (rois, scores), got {self.outputs}")
 
-    def forward(self, scores: Array, deltas: Array, info: Array) -> Any:
+    def forward(self, scores: Array, deltas: Array, info: Array) -> list[Array]:
         return proposals(self, scores, deltas, info, clip_before=True, clip_after=False)[: self.outputs]
 
 
@@ -64,7 +64,7 @@ class OpenCvProposal(Proposal):
     def fits(cls, values: Mapping[str, Any], inputs: int, outputs: int) -> bool:
         return False
 
-    def forward(self, scores: Array, deltas: Array, info: Array) -> Any:
+    def forward(self, scores: Array, deltas: Array, info: Array) -> list[Array]:
         first = anchors(self.base_size, self.ratio, self.scale)
         check_shapes(scores, deltas, info, len(first))
         found = clipped(boxes(deltas, first, self.feat_stride), info.reshape(-1))

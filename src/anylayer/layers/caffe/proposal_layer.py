@@ -68,7 +68,7 @@ class ProposalLayer(Layer):
                 "prototxt: write them into param_str"
             )
 
-    def forward(self, scores: Array, deltas: Array, info: Array) -> Any:
+    def forward(self, scores: Array, deltas: Array, info: Array) -> list[Array]:
         values = self.values
         first = anchors(values["base_size"], values["ratios"], values["scales"], half_even=True)
         check_shapes(scores, deltas, info, len(first))

@@ -54,7 +54,7 @@ class PSROIPooling(Layer):
         mean = total / np.maximum(area, np.float32(1))[:, :, None]
         return mean.transpose(3, 2, 0, 1)
 
-    def cells(self, start: Any, end: Any, size: int) -> Any:
+    def cells(self, start: Array, end: Array, size: int) -> Any:
         """Return (g, size, R): 1 for each row or column of the map that lies in a bin, else 0."""
         g = self.group_size
         width = np.maximum(end - start, np.float32(0.1)) / np.float32(g)
@@ -65,7 +65,7 @@ class PSROIPooling(Layer):
         return ((at >= first) & (at < last)).astype(np.float32)
 
 
-def _round(x: Any) -> Any:
+def _round(x: Array) -> Any:
     """Return the nearest integer, with halves rounded away from zero (round of C)."""
     whole = np.floor(np.abs(x))
     return np.sign(x) * (whole + (np.abs(x) - whole >= np.float32(0.5)).astype(np.float32))

@@ -42,7 +42,7 @@ class Region(_Region):
     def fits(cls, values: Mapping[str, Any], inputs: int, outputs: int) -> bool:
         return "boxes" in values and super().fits(values, inputs, outputs)
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> Array:
         need(self.outputs == 1, f"Region has 1 output, got {self.outputs}; the layer with 3 outputs is Yolo")
         need(not self.softmax_tree, f"softmax_tree is not supported, got {self.softmax_tree!r}")
         need(self.coords == 4, f"coords must be 4, got {self.coords}: with more, Darknet's CPU and GPU disagree")
@@ -64,7 +64,7 @@ class RegionDarknet(_Region):
     softmax: int = field(4, "uint32", 0, doc="apply softmax to the classes")
     background: int = field(5, "uint32", 0, doc="the objectness is the score of the background class")
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> Array:
         need(self.coords == 4, f"coords must be 4, got {self.coords}: with more, Darknet's CPU and GPU disagree")
         scores, raw = self.rule(bool(self.softmax), bool(self.background))
         return in_place(x, self.num, self.coords, self.classes, scores, raw)
@@ -83,6 +83,6 @@ class RegionIntel(_Region):
     coords: int = field(1, "int32", 4, doc="coordinates of a box")
     num: int = field(3, "int32", 1, doc="boxes of a cell")
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> Array:
         need(self.coords >= 2, f"coords must be at least 2, got {self.coords}")
         return in_place(x, self.num, self.coords, self.classes, "softmax")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from anylayer.layer import Layer, Message, field, layer, need
 from anylayer.layers.caffe._axes import canonical
@@ -41,7 +40,7 @@ class RegionYolo(Layer):
     anchors: tuple[float, ...] = field(5, "float", repeated=True, doc="sizes of the boxes; used after this layer")
     mask: tuple[int, ...] = field(6, "int32", repeated=True, doc="the anchors this map is for, without do_softmax")
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> Array:
         need(self.coords >= 2, f"coords must be at least 2, got {self.coords}")
         need(
             self.do_softmax or self.mask,

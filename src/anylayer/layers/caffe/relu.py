@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from anylayer import ops
 from anylayer.layer import Layer, field, layer
 from anylayer.layers.caffe._messages import ENGINE
@@ -24,5 +22,5 @@ class ReLU(Layer):
     negative_slope: float = field(1, "float", 0.0, doc="factor of negative values (leaky ReLU)")
     engine: str = field(2, ENGINE, "DEFAULT", doc="Caffe's implementation; no effect here")
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> Array:
         return ops.relu(x) if self.negative_slope == 0 else ops.leaky_relu(x, self.negative_slope)

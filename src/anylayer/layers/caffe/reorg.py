@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from anylayer.layer import Layer, field, layer
 from anylayer.layers.caffe._reorg import darknet, into_channels, into_pixels
 from anylayer.network import Array
@@ -24,7 +22,7 @@ class Reorg(Layer):
     stride: int = field(1, "uint32", doc="side of the blocks of pixels")
     reverse: bool = field(2, "bool", False, doc="move channels into pixels")
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> Array:
         return into_pixels(x, self.stride) if self.reverse else darknet(x, self.stride)
 
 
@@ -42,5 +40,5 @@ class ReorgAscend(Layer):
     reverse: bool = field(1, "bool", False, doc="move channels into pixels")
     stride: int = field(2, "uint32", 2, doc="side of the blocks of pixels")
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> Array:
         return into_pixels(x, self.stride) if self.reverse else into_channels(x, self.stride)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from anylayer.layer import Layer, field, layer
 from anylayer.layers.caffe._reorg import into_channels, into_pixels
 from anylayer.network import Array
@@ -22,5 +20,5 @@ class Reorg3d(Layer):
     stride: int = field(1, "uint32", doc="side of the blocks of pixels")
     reverse: bool = field(2, "bool", False, doc="move channels into pixels")
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> Array:
         return into_pixels(x, self.stride) if self.reverse else into_channels(x, self.stride)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from anylayer.layer import Layer, field, layer
 from anylayer.layers.caffe._reorg import darknet
 from anylayer.network import Array
@@ -21,5 +19,5 @@ class ReorgYolo(Layer):
     numbers = {"": 215, "model-optimizer": 215}
     stride: int = field(1, "int32", 1, doc="side of the blocks of pixels")
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> Array:
         return darknet(x, self.stride)

@@ -34,7 +34,7 @@ class Resample(Layer):
     antialias: bool = field(4, "bool", True, doc="whether the filter is wider when the output is smaller")
     factor: float = field(5, "float", 1.0, doc="size of the output over that of the input, without another size")
 
-    def forward(self, x: Array, like: Any = None) -> Any:
+    def forward(self, x: Array, like: Array | None = None) -> Any:
         h, w = plane_of(x)
         tall, wide = self._size(h, w) if like is None else plane_of(like, "input 1")
         need_plane(tall, wide)
@@ -75,7 +75,7 @@ class Resample(Layer):
         need(self.type != "AREA", "type AREA is not defined by the reference; NEAREST, LINEAR and CUBIC are")
 
 
-def _picked(x: Any, rows: Array, columns: Array) -> Any:
+def _picked(x: Array, rows: Array, columns: Array) -> Array:
     """Return `x` at these rows and columns."""
     tall, wide = len(rows) // x.shape[2], len(columns) // x.shape[3]
     whole = len(rows) == tall * x.shape[2] and len(columns) == wide * x.shape[3]

@@ -31,7 +31,7 @@ class Reshape(Layer):
         need(all(d >= -1 for d in dims), f"sizes must be positive, 0 or -1, got {list(dims)}")
         need(self.num_axes >= -1, f"num_axes must be -1 or more, got {self.num_axes}")
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> Array:
         need(not self.in_place, "cannot work in place: give the top another name than the bottom")
         rank = len(x.shape)
         start = self.axis if self.axis >= 0 else rank + self.axis + 1

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from anylayer.layer import Layer, field, layer, need
 from anylayer.network import Array
 
@@ -23,7 +21,7 @@ class Reverse(Layer):
     numbers = {"": 157, "ascend": 157, "synopsys": 261, "model-optimizer": 147}
     axis: tuple[int, ...] = field(1, "int32", repeated=True, doc="axes to reverse")
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> Array:
         axes = self.axis
         if not axes:
             need(

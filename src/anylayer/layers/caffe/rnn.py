@@ -27,7 +27,7 @@ class RNN(RecurrentLayer):
     Source: BVLC/caffe src/caffe/layers/rnn_layer.cpp.
     """
 
-    def forward(self, *inputs: Array) -> Any:
+    def forward(self, *inputs: Array) -> list[Array]:
         x, cont, static, (h,) = self.split(inputs)
         d = self.num_output
         w, bias = self.weights(0, d, x.shape[2], "W of x"), self.bias(1, d, "b of h")
@@ -72,7 +72,7 @@ class RNN(RecurrentLayer):
         )
         return steps[:, 0], last[0]
 
-    def unrolled(self, given: Any, cont: Any, of_h: Any, h: Any) -> tuple[Any, Any]:
+    def unrolled(self, given: Array, cont: Array, of_h: Array, h: Array) -> tuple[Array, Array]:
         """Return all steps and the last state, computed step by step, since `cont` is not a constant."""
         steps = []
         for t in range(given.shape[0]):

@@ -31,7 +31,7 @@ class _ROIAlign(Layer):
         need_plane(self.pooled_h, self.pooled_w)
         need(self.spatial_scale > 0, f"spatial_scale must be positive, got {self.spatial_scale:g}")
 
-    def regions(self, rois: Any) -> Any:
+    def regions(self, rois: Array) -> Array:
         """Return the regions as (K, 5)."""
         shape = tuple(rois.shape)
         flat = len(shape) == 2 or (len(shape) == 4 and shape[2:] == (1, 1))
@@ -44,7 +44,7 @@ class _ROIAlign(Layer):
         )
         return rois.reshape(shape[1] if listed and not flat else shape[0], 5)
 
-    def align(self, x: Any, image: Any, corners: Any, ratio: int, half_pixel: bool) -> Any:
+    def align(self, x: Array, image: Array, corners: Array, ratio: int, half_pixel: bool) -> Array:
         plane_of(x)
         return ops.roi_align(
             x,
@@ -80,7 +80,7 @@ class ROIAlign(_ROIAlign):
         super().setup()
         need(0 <= self.roi_end_mode <= 3, f"roi_end_mode must lie in 0..3, got {self.roi_end_mode}")
 
-    def forward(self, x: Array, rois: Array) -> Any:
+    def forward(self, x: Array, rois: Array) -> Array:
         regions = self.regions(rois)
         near, far = regions[:, 1:3], regions[:, 3:5]
         if self.roi_end_mode == 1:
@@ -110,7 +110,7 @@ class ROIAlignAdaptive(_ROIAlign):
     def fits(cls, values: Mapping[str, Any], inputs: int, outputs: int) -> bool:
         return "sampling_ratio" not in values and super().fits(values, inputs, outputs)
 
-    def forward(self, x: Array, rois: Array) -> Any:
+    def forward(self, x: Array, rois: Array) -> Array:
         regions = self.regions(rois)
         return self.align(x, regions[:, 0], regions[:, 1:], self.sampling_ratio, False)
 

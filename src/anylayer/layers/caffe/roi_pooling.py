@@ -45,7 +45,7 @@ class ROIPooling(Layer):
                 f"spatial_scale_w={scales[1]:g}",
             )
 
-    def forward(self, x: Array, rois: Array) -> Any:
+    def forward(self, x: Array, rois: Array) -> Array:
         rois = regions(x, rois)
         scale = self.spatial_scale
         if self.has("spatial_scale_h"):
@@ -76,7 +76,7 @@ class MsCnnROIPooling(Layer):
     def setup(self) -> None:
         need_bins(self.pooled_h, self.pooled_w)
 
-    def forward(self, x: Array, rois: Array) -> Any:
+    def forward(self, x: Array, rois: Array) -> Array:
         rois = regions(x, rois)
         if self.pad_ratio != 0:
             start, end = rois[:, 1:3], rois[:, 3:5]
@@ -92,7 +92,7 @@ def need_bins(rows: int, columns: int) -> None:
         need(value > 0, f"{name} must be at least 1, got {value}")
 
 
-def regions(x: Any, rois: Any) -> Any:
+def regions(x: Array, rois: Array) -> Array:
     """Return `rois` as (R, 5), after a check of its shape and of that of the map `x`."""
     need(len(x.shape) == 4, f"needs an input (N, C, H, W), got shape {tuple(x.shape)}")
     rest = tuple(rois.shape[1:])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from anylayer.layer import Layer, field, layer, need
 from anylayer.layers.caffe._axes import broadcast_shape, weight_shape
 from anylayer.layers.caffe._messages import FillerParameter, constant
@@ -28,7 +26,7 @@ class Scale(Layer):
     bias_term: bool = field(4, "bool", False, doc="add a bias")
     bias_filler: FillerParameter = field(5, FillerParameter, doc="values of the bias without a file; default 0")
 
-    def forward(self, *inputs: Array) -> Any:
+    def forward(self, *inputs: Array) -> Array:
         need(len(inputs) in (1, 2), f"takes 1 or 2 inputs, got {len(inputs)}")
         x = inputs[0]
         if len(inputs) == 2:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from anylayer.layer import Layer, field, layer, need
 from anylayer.network import Array
 
@@ -20,7 +18,7 @@ class ShuffleChannel(Layer):
     numbers = {"ascend": 159, "shufflenet": 164, "caffe2onnx": 164, "synopsys": 166, "ncnn": 145}
     group: int = field(1, "uint32", 1, doc="number of groups; must divide the channels")
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> Array:
         need(len(x.shape) >= 2, f"needs an input (N, C, ...), got shape {tuple(x.shape)}")
         n, c, *rest = x.shape
         need(self.group > 0 and c % self.group == 0, f"group={self.group} does not divide {c} channels")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from anylayer import ops
 from anylayer.layer import Layer, field, layer
 from anylayer.layers.caffe._messages import ENGINE
@@ -23,5 +21,5 @@ class Sigmoid(Layer):
     numbers = {"": 124}
     engine: str = field(1, ENGINE, "DEFAULT", doc="Caffe's implementation; no effect here")
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> Array:
         return ops.sigmoid(x)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from anylayer.layer import Layer, field, layer, need
 from anylayer.layers.caffe._axes import canonical
 from anylayer.network import Array
@@ -25,7 +23,7 @@ class Slice(Layer):
     def setup(self) -> None:
         need(not (self.has("axis") and self.has("slice_dim")), "give axis or slice_dim, not both")
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> list[Array]:
         older = self.has("slice_dim")
         axis = canonical(self.slice_dim, x, "slice_dim") if older else canonical(self.axis, x)
         size = x.shape[axis]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from anylayer import ops
 from anylayer.layer import Layer, field, layer
 from anylayer.layers.caffe._axes import canonical
@@ -25,5 +23,5 @@ class Softmax(Layer):
     engine: str = field(1, ENGINE, "DEFAULT", doc="Caffe's implementation; no effect here")
     axis: int = field(2, "int32", 1, doc="axis whose elements sum to 1")
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> Array:
         return ops.softmax(x, axis=canonical(self.axis, x))

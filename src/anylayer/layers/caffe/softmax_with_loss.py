@@ -50,7 +50,7 @@ class SoftmaxWithLoss(LossLayer):
         loss = np.where(own, surprise, np.float32(0)).sum() / self._divisor(counted, outer)
         return loss if self.outputs == 1 else (loss, softmax)
 
-    def _divisor(self, counted: Any, outer: int) -> Any:
+    def _divisor(self, counted: Array, outer: int) -> Any:
         mode = self.normalization
         if not self.has("normalization") and self.normalize is not None:
             mode = "VALID" if self.normalize else "BATCH_SIZE"

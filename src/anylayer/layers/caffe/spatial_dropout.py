@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from anylayer.layer import Layer, field, layer, need
 from anylayer.layers.caffe._messages import is_training
 from anylayer.network import Array
@@ -29,7 +27,7 @@ class SpatialDropout(Layer):
             "Remove the field for the mean prediction",
         )
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> Array:
         if is_training(self):
             self.note("SpatialDropout at TRAIN is random; it is taken as the identity here")
         return x

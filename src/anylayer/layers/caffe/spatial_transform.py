@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from anylayer.layer import Layer, layer
 from anylayer.layers.caffe.spatial_transformer import AscendTransform
 from anylayer.network import Array
@@ -22,5 +20,5 @@ class SpatialTransform(AscendTransform, Layer):
     message = "spatial_transform_param"
     numbers = {"": 153, "ascend": 153}
 
-    def forward(self, x: Array, theta: Any = None) -> Any:
+    def forward(self, x: Array, theta: Array | None = None) -> Array:
         return self.apply(x, theta)

@@ -16,7 +16,7 @@ from anylayer.network import Array
 _THETA = ("theta_1_1", "theta_1_2", "theta_1_3", "theta_2_1", "theta_2_2", "theta_2_3")
 
 
-def transform(x: Any, theta: Any, fixed: Sequence[float | None], size: tuple[int, int]) -> Any:
+def transform(x: Array, theta: Array | None, fixed: Sequence[float | None], size: tuple[int, int]) -> Array:
     """Return `x` (N, C, H, W), sampled at `size` points of an affine map t11 t12 t13 t21 t22 t23: (N, C, *size).
 
     Output pixel (r, c) has the coordinates (g0, g1) = (2 r / rows - 1, 2 c / columns - 1). It is the input at row
@@ -75,7 +75,7 @@ class AscendTransform(Message):
         """Return whether the file contains any of the fields."""
         return any(map(self.has, self.fields))
 
-    def apply(self, x: Any, theta: Any) -> Any:
+    def apply(self, x: Array, theta: Array | None) -> Array:
         """Return `x`, sampled as the fields state, or as `theta` when they state no map."""
         count = len(self.affine_transform)
         need(count in (0, 6), f"affine_transform must be given 0 or 6 times, got {count}")
@@ -119,7 +119,7 @@ class SpatialTransformer(Layer):
         need(self.transform_type == "affine", f"transform_type must be 'affine', got {self.transform_type!r}")
         need(self.sampler_type == "bilinear", f"sampler_type must be 'bilinear', got {self.sampler_type!r}")
 
-    def forward(self, x: Array, theta: Any = None) -> Any:
+    def forward(self, x: Array, theta: Array | None = None) -> Array:
         if self.spatial_transform_param.written:
             return self.spatial_transform_param.apply(x, theta)
         h, w = plane_of(x)

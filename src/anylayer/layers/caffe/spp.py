@@ -67,7 +67,7 @@ def _window(size: int, level: int) -> tuple[int, int]:
     return kernel, (kernel * bins - size + 1) // 2
 
 
-def _symbolic_level(x: Any, method: str, level: int) -> Any:
+def _symbolic_level(x: Array, method: str, level: int) -> Any:
     """Return a level for a map of any size: the padded map is reshaped into its windows, which do not overlap."""
     n, c, *sizes = x.shape
     bins = 2**level

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from anylayer.layer import Layer, field, layer
@@ -24,5 +22,5 @@ class TanH(Layer):
     numbers = {"": 127}
     engine: str = field(1, ENGINE, "DEFAULT", doc="Caffe's implementation; no effect here")
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> Array:
         return np.tanh(x)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from anylayer.layer import Layer, field, layer
@@ -23,5 +21,5 @@ class Threshold(Layer):
     numbers = {"": 128}
     threshold: float = field(1, "float", 0.0, doc="values above it give 1")
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> Array:
         return (x > np.float32(self.threshold)).astype(np.float32)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Any
 
 import numpy as np
 
@@ -27,7 +26,7 @@ class Tile(Layer):
     def setup(self) -> None:
         need(self.tiles > 0, f"tiles must be positive, got {self.tiles}")
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> Array:
         axis = canonical(self.axis, x)
         limit = 2**31 - 1  # limit on the elements of a blob in Caffe's blob.cpp
         count = prod(d for d in x.shape if isinstance(d, int)) * self.tiles

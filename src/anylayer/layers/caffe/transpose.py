@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from anylayer.layer import Layer, field, layer, need
 from anylayer.network import Array
 
@@ -20,7 +18,7 @@ class Transpose(Layer):
         1, "int32", repeated=True, doc="all axes of the input, in the order of the output"
     )
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> Array:
         need(not self.in_place, "cannot work in place: give the top another name than the bottom")
         rank = len(x.shape)
         need(

@@ -55,7 +55,7 @@ class Upsample(Layer):
         return y if self.scale == 1 else y * np.float32(self.scale)
 
 
-def _summed(x: Any, block: int) -> Any:
+def _summed(x: Array, block: int) -> Any:
     n, c, h, w = x.shape
     need(h % block == 0 and w % block == 0, f"stride={-block} does not divide {h} x {w}")
     return x.reshape(n, c, h // block, block, w // block, block).sum(axis=(3, 5))
@@ -79,7 +79,7 @@ class UpsampleNearest(Layer):
         whole = isinstance(scale, (int, float)) and 1 <= scale < math.inf and scale == int(scale)
         return inputs == 1 and whole and super().fits(values, inputs, outputs)
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> Array:
         need(len(x.shape) >= 2, f"input 0 must be of shape (..., H, W), got {tuple(x.shape)}")
         scale = int(self.scale) if math.isfinite(self.scale) else 0
         need(scale == self.scale and scale >= 1, f"scale must be an integer of at least 1, got {self.scale:g}")
@@ -116,7 +116,7 @@ class Unpool(Layer):
         neither = not self.has("scale_h") and not self.has("scale_w")
         need(sized or both or neither, "give upsample_h and upsample_w, or scale, or scale_h and scale_w")
 
-    def forward(self, x: Array, mask: Array) -> Any:
+    def forward(self, x: Array, mask: Array) -> Array:
         h, w = plane_of(x)
         need(
             tuple(mask.shape) == tuple(x.shape),
@@ -163,7 +163,7 @@ class UpsampleTo(Layer):
         sized = {"height", "width"} <= set(values) or {"height_scale", "width_scale"} <= set(values)
         return (inputs == 2 or (inputs == 1 and sized)) and super().fits(values, inputs, outputs)
 
-    def forward(self, x: Array, like: Any = None) -> Any:
+    def forward(self, x: Array, like: Array | None = None) -> Any:
         h, w = plane_of(x)
         tall, wide = self._size(h, w) if like is None else plane_of(like, "input 1")
         need_plane(tall, wide)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from anylayer.layer import Layer, field, layer, need
 from anylayer.layers.caffe._resampling import plane_of, repeat_pixels
 from anylayer.network import Array
@@ -21,7 +19,7 @@ class UpsampleDarknet(Layer):
     numbers = {"": 209, "synopsys": 209}
     stride: int = field(1, "int32", 1, doc="number of repetitions of each pixel in both directions")
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> Array:
         plane_of(x)
         need(self.stride >= 1, f"stride must be at least 1, got {self.stride}")
         return x if self.stride == 1 else repeat_pixels(x, self.stride, self.stride)

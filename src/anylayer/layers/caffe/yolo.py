@@ -72,7 +72,7 @@ class Yolo(Layer):
         return "sigmoid", self.background
 
 
-def _padded(x: Any) -> Any:
+def _padded(x: Array) -> Array:
     n = x.shape[-1]
     length = -(-(2 * n + 32) // 32) * 32 // 2
     return np.pad(x, [(0, 0)] * (len(x.shape) - 1) + [(0, length - n)])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -26,7 +26,7 @@ class YoloDetectionOutput(YoloV2Layer):
     message = "yolo_detection_output_param"
     numbers: ClassVar = {"mobilenet-yolo": 601}
 
-    def forward(self, *maps: Array) -> Any:
+    def forward(self, *maps: Array) -> Array:
         need(len(maps) in (1, 2), f"takes one or two maps, got {len(maps)}")
         boxes, labels, scores = zip(*(self.of_map(x, self.anchors) for x in maps))
         return detections(
@@ -37,7 +37,7 @@ class YoloDetectionOutput(YoloV2Layer):
             least=below(self.confidence_threshold),
         )
 
-    def of_map(self, x: Any, anchors: Any) -> tuple[Any, Any, Any]:
+    def of_map(self, x: Array, anchors: Array) -> tuple[Array, Array, Array]:
         """Return boxes (K, 4), labels (K,) and scores (K,) of one map."""
         predictions = cells(x, self.num_box, self.num_classes)
         height, width = x.shape[2:]

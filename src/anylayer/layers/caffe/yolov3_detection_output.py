@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -54,7 +54,7 @@ class Yolov3DetectionOutput(Layer):
             f"mask_group_num={groups} needs as many anchors_scale, got {len(self.anchors_scale)}",
         )
 
-    def forward(self, *maps: Array) -> Any:
+    def forward(self, *maps: Array) -> Array:
         need(
             len(maps) == self.mask_group_num,
             f"mask_group_num={self.mask_group_num} needs as many inputs, got {len(maps)}",
@@ -68,7 +68,7 @@ class Yolov3DetectionOutput(Layer):
             least=self.confidence_threshold,
         )
 
-    def of_map(self, t: int, x: Any) -> tuple[Any, Any, Any]:
+    def of_map(self, t: int, x: Array) -> tuple[Array, Array, Array]:
         """Return boxes (K, 4), labels (K,) and scores (K,) of map `t`."""
         used = self.mask[t * self.num_box : (t + 1) * self.num_box]
         anchors = np.array(self.biases, np.float32).reshape(-1, 2)[list(used)]

@@ -9,13 +9,14 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.errors import LayerError, nearest
+from anylayer.network import Array
 
 Function = Callable[..., Any]
 
 _SELU_ALPHA, _SELU_SCALE = 1.6732632423543772, 1.0507009873554805
 
 
-def relu(x: Any, negative_slope: float = 0.0, max_value: float | None = None, threshold: float = 0.0) -> Any:
+def relu(x: Array, negative_slope: float = 0.0, max_value: float | None = None, threshold: float = 0.0) -> Array:
     """Compute x from `threshold` up to `max_value`, and negative_slope * (x - threshold) below the threshold."""
     if threshold:
         below = np.float32(negative_slope) * (x - np.float32(threshold))
@@ -29,42 +30,42 @@ def relu(x: Any, negative_slope: float = 0.0, max_value: float | None = None, th
     return y if max_value is None else np.minimum(y, np.float32(max_value))
 
 
-def softmax(x: Any, axis: int = -1) -> Any:
+def softmax(x: Array, axis: int = -1) -> Array:
     """Compute exp(x), divided by its sum along `axis`."""
     return ops.softmax(x, axis=axis)
 
 
-def log_softmax(x: Any, axis: int = -1) -> Any:
+def log_softmax(x: Array, axis: int = -1) -> Array:
     """Compute x minus the logarithm of the sum of exp(x) along `axis`."""
     return ops.log_softmax(x, axis=axis)
 
 
-def elu(x: Any, alpha: float = 1.0) -> Any:
+def elu(x: Array, alpha: float = 1.0) -> Array:
     """Compute x where x > 0, else alpha * (exp(x) - 1)."""
     return ops.elu(x, alpha=float(alpha))
 
 
-def selu(x: Any) -> Any:
+def selu(x: Array) -> Array:
     """Compute 1.0507 * x where x > 0, else 1.0507 * 1.67326 * (exp(x) - 1) (arXiv 1706.02515)."""
     return np.float32(_SELU_SCALE) * ops.elu(x, alpha=_SELU_ALPHA)
 
 
-def leaky_relu(x: Any, negative_slope: float = 0.2) -> Any:
+def leaky_relu(x: Array, negative_slope: float = 0.2) -> Array:
     """Compute x where x > 0, else negative_slope * x."""
     return ops.leaky_relu(x, alpha=float(negative_slope))
 
 
-def gelu(x: Any, approximate: bool = False) -> Any:
+def gelu(x: Array, approximate: bool = False) -> Array:
     """Compute x * P(X <= x) for a standard normal X, or its tanh approximation (arXiv 1606.08415)."""
     return ops.gelu(x, approximate="tanh" if approximate else "none")
 
 
-def softsign(x: Any) -> Any:
+def softsign(x: Array) -> Array:
     """Compute x / (1 + |x|)."""
     return x / (np.float32(1) + np.abs(x))
 
 
-def hard_sigmoid(x: Any) -> Any:
+def hard_sigmoid(x: Array) -> Array:
     """Compute clip(x + 3, 0, 6) / 6."""
     return ops.hard_sigmoid(x, alpha=1 / 6, beta=0.5)
 
@@ -74,55 +75,55 @@ def hard_sigmoid_2(x: Any) -> Any:
     return ops.hard_sigmoid(x, alpha=0.2, beta=0.5)
 
 
-def silu(x: Any) -> Any:
+def silu(x: Array) -> Any:
     """Compute x * sigmoid(x)."""
     return x * ops.sigmoid(x)
 
 
-def hard_silu(x: Any) -> Any:
+def hard_silu(x: Array) -> Array:
     """Compute x * clip(x + 3, 0, 6) / 6."""
     return x * hard_sigmoid(x)
 
 
-def mish(x: Any) -> Any:
+def mish(x: Array) -> Any:
     """Compute x * tanh(log(1 + exp(x))) (arXiv 1908.08681)."""
     return x * np.tanh(ops.softplus(x))
 
 
-def celu(x: Any, alpha: float = 1.0) -> Any:
+def celu(x: Array, alpha: float = 1.0) -> Array:
     """Compute max(x, 0) + alpha * (exp(min(x, 0) / alpha) - 1)."""
     a = np.float32(alpha)
     return np.maximum(x, np.float32(0)) + a * np.expm1(np.minimum(x, np.float32(0)) / a)
 
 
-def glu(x: Any, axis: int = -1) -> Any:
+def glu(x: Array, axis: int = -1) -> Any:
     """Compute a * sigmoid(b), where a and b are the halves of x along `axis`."""
     left, right = np.split(x, 2, axis=axis)
     return left * ops.sigmoid(right)
 
 
-def squareplus(x: Any, b: float = 4.0) -> Any:
+def squareplus(x: Array, b: float = 4.0) -> Array:
     """Compute (x + sqrt(x * x + b)) / 2."""
     return (x + np.sqrt(x * x + np.float32(b))) / np.float32(2)
 
 
-def soft_shrink(x: Any, threshold: float = 0.5) -> Any:
+def soft_shrink(x: Array, threshold: float = 0.5) -> Array:
     """Compute sign(x) * max(|x| - threshold, 0)."""
     t = np.float32(threshold)
     return np.sign(x) * np.maximum(np.abs(x) - t, np.float32(0))
 
 
-def hard_shrink(x: Any, threshold: float = 0.5) -> Any:
+def hard_shrink(x: Array, threshold: float = 0.5) -> Array:
     """Compute x where |x| > threshold, else 0."""
     return np.where(np.abs(x) > np.float32(threshold), x, np.float32(0))
 
 
-def hard_tanh(x: Any) -> Any:
+def hard_tanh(x: Array) -> Array:
     """Compute clip(x, -1, 1)."""
     return np.clip(x, np.float32(-1), np.float32(1))
 
 
-def tanh_shrink(x: Any) -> Any:
+def tanh_shrink(x: Array) -> Array:
     """Compute x - tanh(x)."""
     return x - np.tanh(x)
 
@@ -132,23 +133,23 @@ def threshold(x: Any, threshold: float, default_value: float) -> Any:
     return np.where(x > np.float32(threshold), x, np.float32(default_value))
 
 
-def sparse_plus(x: Any) -> Any:
+def sparse_plus(x: Array) -> Array:
     """Compute 0 for x <= -1, x for x >= 1, else (x + 1)^2 / 4."""
     middle = np.float32(0.25) * (x + np.float32(1)) * (x + np.float32(1))
     return np.where(x <= -1, np.float32(0), np.where(x >= 1, x, middle))
 
 
-def sparse_sigmoid(x: Any) -> Any:
+def sparse_sigmoid(x: Array) -> Any:
     """Compute clip((x + 1) / 2, 0, 1)."""
     return np.clip(np.float32(0.5) * (x + np.float32(1)), np.float32(0), np.float32(1))
 
 
-def log_sigmoid(x: Any) -> Any:
+def log_sigmoid(x: Array) -> Array:
     """Compute log(sigmoid(x))."""
     return -ops.softplus(-x)
 
 
-def relu6(x: Any) -> Any:
+def relu6(x: Array) -> Array:
     """Compute min(max(x, 0), 6)."""
     return np.clip(x, np.float32(0), np.float32(6))
 

@@ -41,7 +41,7 @@ class Called(KerasLayer):
             if name not in (keywords or ()):
                 raise LayerError(f"has no argument '{name}'{nearest(name, keywords or ())}")
 
-    def forward(self, *inputs: Array) -> Any:
+    def forward(self, *inputs: Array) -> list[Array]:
         """Return the result of the function, with float64 cast to float32."""
         args, kwargs = with_inputs(self.call["args"], inputs), with_inputs(self.given, inputs)
         try:
@@ -65,7 +65,7 @@ def _keywords(function: Function) -> list[str] | None:
     return None if any(p.kind == p.VAR_KEYWORD for p in parameters.values()) else list(parameters)
 
 
-def _narrow(x: Any) -> Any:
+def _narrow(x: Array) -> Array:
     return x.astype(np.float32) if x.dtype == np.float64 else x
 
 

@@ -12,6 +12,7 @@ from anylayer.errors import LayerError, need
 from anylayer.layer.arguments import axis_of, channels_first, flat_pads, restored, same_pads
 from anylayer.layers.keras._base import FORMATS, positive
 from anylayer.layers.keras._resampling import METHODS, resampled
+from anylayer.network import Array
 
 DTYPES = (
     "float32",
@@ -28,7 +29,7 @@ DTYPES = (
 )
 
 
-def cast(x: Any, dtype: Any) -> Any:
+def cast(x: Array, dtype: Any) -> Any:
     """Cast `x` to another dtype; all floating-point dtypes become float32."""
     name = str(dtype.get("config", {}).get("name")) if isinstance(dtype, dict) else str(dtype)
     need(name in DTYPES, f"dtype must be one of {', '.join(DTYPES)}, got {dtype!r}")
@@ -49,7 +50,7 @@ def index(spec: Any) -> Any:
     return spec
 
 
-def get_item(x: Any, key: Any) -> Any:
+def get_item(x: Array, key: Any) -> Any:
     """Compute x[key]."""
     found = index(key)
     if isinstance(key, list) and key and all(type(k) is int for k in key) and not isinstance(found, tuple):
@@ -57,12 +58,12 @@ def get_item(x: Any, key: Any) -> Any:
     return x[found]
 
 
-def axes(given: Any) -> Any:
+def axes(given: Any) -> tuple[int]:
     """Return an axis, a tuple of axes, or None."""
     return tuple(given) if isinstance(given, (list, tuple)) else given
 
 
-def split(x: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
+def split(x: Array, indices_or_sections: Any, axis: int = 0) -> list[Any]:
     """Split an array into equal parts, or at the given indices, along `axis`."""
     given = indices_or_sections
     where = axis_of(axis, len(x.shape))
@@ -75,7 +76,7 @@ def split(x: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
     return list(np.split(x, list(given), axis=where))
 
 
-def split_sizes(value: Any, num_or_size_splits: Any, axis: int = 0, num: Any = None) -> list[Any]:
+def split_sizes(value: Array, num_or_size_splits: Any, axis: int = 0, num: Any = None) -> list[Array]:
     """Split an array into equal parts, or into parts of the given sizes, along `axis` as tf.split."""
     if type(num_or_size_splits) is int:
         return split(value, num_or_size_splits, axis)
@@ -91,7 +92,7 @@ def unstack(x: Any, num: Any = None, axis: int = 0) -> list[Any]:
     return [np.take(x, i, axis=where) for i in range(x.shape[where])]
 
 
-def reshape(x: Any, newshape: Any) -> Any:
+def reshape(x: Array, newshape: Any) -> Any:
     """Reshape an array; a size of -1 or None stands for the rest."""
     shape = [-1 if d is None else d for d in (newshape if isinstance(newshape, list) else [newshape])]
     return x.reshape(*shape)
@@ -109,7 +110,7 @@ def pad(x: Any, pad_width: Any, mode: Any = "constant", constant_values: Any = N
     return np.pad(x, pairs, mode=mode)
 
 
-def normalize(x: Any, axis: Any = -1, order: Any = 2, epsilon: Any = None) -> Any:
+def normalize(x: Array, axis: Any = -1, order: Any = 2, epsilon: Any = None) -> Any:
     """Compute x / max(|x|, epsilon) with the Euclidean length |x| along `axis`."""
     need(order == 2, f"order must be 2, got {order}")
     least = np.float32(1e-7 if epsilon is None else epsilon) ** 2

@@ -17,7 +17,7 @@ from anylayer.network import Array
 METHODS = ("nearest", "bilinear", "bicubic", "lanczos3", "lanczos5", "gaussian", "mitchellcubic", "area")
 
 
-def resampled(x: Any, sizes: tuple[int, int], method: str, antialias: bool) -> Any:
+def resampled(x: Array, sizes: tuple[int, int], method: str, antialias: bool) -> Any:
     """Return `x` (N, C, H, W), resized to sizes = (height, width)."""
     if tuple(x.shape[2:]) == tuple(sizes):
         return x
@@ -29,7 +29,7 @@ def resampled(x: Any, sizes: tuple[int, int], method: str, antialias: bool) -> A
     return rows @ (x @ columns.T)
 
 
-def _along_both(x: Any, sizes: tuple[int, int], function: Callable[[Any, int, int], Any]) -> Any:
+def _along_both(x: Array, sizes: tuple[int, int], function: Callable[[Any, int, int], Any]) -> Array:
     for axis, size in zip((2, 3), sizes):
         x = function(x, axis, size)
     return x

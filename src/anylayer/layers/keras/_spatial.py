@@ -28,7 +28,7 @@ class WindowLayer(Spatial):
         super().setup()
         self.padding = one_of(self.padding.lower(), self.paddings, "padding")
 
-    def need_rank(self, x: Any) -> None:
+    def need_rank(self, x: Array) -> None:
         need(
             len(x.shape) == self.rank + 2,
             f"takes an input of rank {self.rank + 2} (batch, {self.rank} axes, channels), got {tuple(x.shape)}",

@@ -48,7 +48,7 @@ class ReLU(ElementwiseLayer):
     negative_slope: Any = attribute("any", 0.0, doc="slope below the threshold")
     threshold: Any = attribute("any", 0.0, doc="threshold from which x is passed on")
 
-    def forward(self, x: Array, mask: Any = None) -> Any:
+    def forward(self, x: Array, mask: Any = None) -> Array:
         slope, threshold = _real(self.negative_slope or 0.0), _real(self.threshold or 0.0)
         limit = None if self.max_value is None else _real(self.max_value)
         return _activations.relu(x, slope, limit, threshold)
@@ -65,7 +65,7 @@ class LeakyReLU(ElementwiseLayer):
     negative_slope: Any = attribute("any", None, doc="slope of the negative part; default 0.3")
     alpha: Any = attribute("any", None, doc="name of negative_slope in Keras 2")
 
-    def forward(self, x: Array, mask: Any = None) -> Any:
+    def forward(self, x: Array, mask: Any = None) -> Array:
         slope = next((v for v in (self.negative_slope, self.alpha) if v is not None), 0.3)
         return ops.leaky_relu(x, alpha=_real(_unwrapped(slope)))
 
@@ -80,7 +80,7 @@ class ELU(ElementwiseLayer):
 
     alpha: Any = attribute("any", 1.0, doc="-alpha is the limit for x towards minus infinity")
 
-    def forward(self, x: Array, mask: Any = None) -> Any:
+    def forward(self, x: Array, mask: Any = None) -> Array:
         return ops.elu(x, alpha=_real(_unwrapped(self.alpha)))
 
 
@@ -108,7 +108,7 @@ class PReLU(ElementwiseLayer):
 
     shared_axes: Any = attribute("any", None, doc="axes along which alpha does not vary, counted from 1")
 
-    def forward(self, x: Array, mask: Any = None) -> Any:
+    def forward(self, x: Array, mask: Any = None) -> Array:
         shared = self.shared_axes or []
         axes = {
             axis_of(a, len(x.shape), "shared_axes") for a in (shared if isinstance(shared, list) else [shared])

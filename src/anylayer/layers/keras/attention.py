@@ -17,12 +17,12 @@ from anylayer.network import Array
 _LOW = np.float32(-1e9)
 
 
-def masked_softmax(scores: Any, mask: Any) -> Any:
+def masked_softmax(scores: Array, mask: Array | None) -> Array:
     """Return the softmax over the last axis, where elements with a false mask count as -1e9."""
     return ops.softmax(scores if mask is None else np.where(mask, scores, _LOW), axis=-1)
 
 
-def causal(queries: int, keys: int) -> Any:
+def causal(queries: int, keys: int) -> Array:
     """Return a mask (1, queries, keys) that lets each query see its own position and those before it."""
     return np.tril(np.ones((1, queries, keys), bool))
 
@@ -64,7 +64,7 @@ class Heads(KerasLayer):
         need(query is not None and value is not None, "takes query and value, but one of them is None")
         return query, value, value if key is None else key, given
 
-    def projected(self, index: int, x: Any, heads: int, size: int, what: str) -> tuple[Any, int]:
+    def projected(self, index: int, x: Array, heads: int, size: int, what: str) -> tuple[Array, int]:
         """Return `x` (..., C), projected to (..., heads, size), and the index of the next weight."""
         w = self.blob(index, (x.shape[-1], heads, size), what=f"{what} kernel").reshape(x.shape[-1], heads * size)
         y = x @ w
@@ -72,7 +72,7 @@ class Heads(KerasLayer):
             y = y + self.blob(index + 1, (heads, size), what=f"{what} bias").reshape(heads * size)
         return y.reshape(*x.shape[:-1], heads, size), index + 1 + self.use_bias
 
-    def result(self, index: int, x: Any, shape: tuple[int, ...]) -> Any:
+    def result(self, index: int, x: Array, shape: tuple[int, ...]) -> Array:
         """Return `x` (..., heads, size), projected to (..., *shape)."""
         heads, size = x.shape[-2:]
         count = math.prod(shape)
@@ -137,14 +137,14 @@ class MultiHeadAttention(Heads):
         y = self.result(index, y, tuple(shape) if isinstance(shape, list) else (shape,))
         return [y, scores][: self.outputs] if given.get("return_attention_scores") else y
 
-    def _axes(self, query: Any) -> list[int]:
+    def _axes(self, query: Array) -> list[int]:
         rank = len(query.shape)
         if self.attention_axes is None:
             return list(range(1, rank - 1))
         listed = self.attention_axes if isinstance(self.attention_axes, list) else [self.attention_axes]
         return [axis_of(axis, rank, "attention_axes") for axis in listed]
 
-    def _apart(self, x: Any, axes: list[int]) -> tuple[Any, list[int], list[int]]:
+    def _apart(self, x: Array, axes: list[int]) -> tuple[Any, list[int], list[int]]:
         """Return `x` (N, ..., heads, size) as (N, free axes, heads, cells, size), and how to undo the permutation.
 
         Cells are the positions along `axes`. The second and third results are the order of the leading axes of `x`
@@ -237,7 +237,7 @@ class Attention(Unprojected):
 
     score_mode: str = attribute("string", "dot", doc="dot, or concat: the sum of tanh(query + key)")
 
-    def scores(self, query: Any, key: Any) -> Any:
+    def scores(self, query: Array, key: Array) -> Any:
         one_of(self.score_mode, ("dot", "concat"), "score_mode")
         scale = self.blob(0, (), what="scale") if self.use_scale else np.float32(1)
         if self.score_mode == "dot":
@@ -258,6 +258,6 @@ class AdditiveAttention(Unprojected):
 
     use_scale: bool = attribute("bool", True, doc="whether learned factors multiply the terms")
 
-    def scores(self, query: Any, key: Any) -> Any:
+    def scores(self, query: Array, key: Array) -> Any:
         both = np.tanh(query[:, :, None] + key[:, None])
         return np.sum(self.blob(0, (query.shape[-1],), what="scale") * both if self.use_scale else both, axis=-1)

@@ -34,7 +34,7 @@ class BatchNormalization(KerasLayer):
     renorm: bool = attribute("bool", False, doc="batch renormalization; only affects training")
     virtual_batch_size: Any = attribute("any", None, doc="only affects training")
 
-    def forward(self, x: Array, mask: Any = None) -> Any:
+    def forward(self, x: Array, mask: Any = None) -> Array:
         rank = len(x.shape)
         given = self.axis if isinstance(self.axis, list) else [self.axis]
         need(len(given) == 1 and type(given[0]) is int, f"axis must be one integer, got {self.axis!r}")

@@ -60,7 +60,7 @@ class RNN(KerasLayer):
     stateful: bool = attribute("bool", False, doc="whether Keras keeps the state from call to call")
     zero_output_for_mask: bool = attribute("bool", False, doc="whether the output of masked steps is zero")
 
-    def forward(self, x: Array, mask: Any = None) -> Any:
+    def forward(self, x: Array, mask: Array | None = None) -> list[Array]:
         cells = self._cells()
         first, states = 0, []
         for i, spec in enumerate(cells):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from anylayer import ops
@@ -38,7 +36,7 @@ class ConvLSTM(StateLayer, KernelLayer):
         need(self.groups == 1, f"groups must be 1, got {self.groups}")
         self.note_state()
 
-    def forward(self, *inputs: Array) -> Any:
+    def forward(self, *inputs: Array) -> list[Array]:
         args, kwargs = self.arguments(inputs)
         x, given = args[0], kwargs.get("initial_state", args[1:])
         need(len(x.shape) == self.rank + 3, f"takes a sequence of rank {self.rank + 3}, got {tuple(x.shape)}")
@@ -61,7 +59,7 @@ class ConvLSTM(StateLayer, KernelLayer):
         last = [restored(s, self.data_format) for s in state] if self.return_state else []
         return [output, *last][: self.outputs]
 
-    def _of_inputs(self, x: Any) -> Any:
+    def _of_inputs(self, x: Array) -> Array:
         """Return the contribution of the inputs (items, ..., C) to the gates: (items, 4 filters, ...)."""
         x = channels_first(x, self.data_format)
         w = self.blob(0, (*self.kernel, x.shape[1], 4 * self.filters), what="kernel")

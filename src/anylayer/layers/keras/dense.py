@@ -71,7 +71,7 @@ class EinsumDense(KerasLayer):
             y = y + self.blob(1, shape, what="bias")
         return activation(self.activation, self.dialect)(y)
 
-    def _shapes(self, x: Any) -> tuple[str, str, str, tuple[int, ...], tuple[Any, ...]]:
+    def _shapes(self, x: Array) -> tuple[str, str, str, tuple[int, ...], tuple[Any, ...]]:
         """Return the letters of input, kernel and output, with `...` expanded, and the known sizes."""
         left, _, result = self.equation.replace(" ", "").partition("->")
         first, _, kernel = left.partition(",")

@@ -28,7 +28,7 @@ class Depthwise(KernelLayer):
         need(self.groups == 1, f"groups must be 1, since each channel is a group; got {self.groups}")
         need(self.depth_multiplier >= 1, f"depth_multiplier must be at least 1, got {self.depth_multiplier}")
 
-    def depthwise(self, x: Any, bias: Any, kernel: str) -> Any:
+    def depthwise(self, x: Array, bias: Array | None, kernel: str) -> Array:
         """Return `x` (N, C, ...), each channel convolved by itself; output channel c * depth_multiplier + m."""
         channels, more = x.shape[1], self.depth_multiplier
         w = self.blob(0, (*self.kernel, channels, more), what=kernel)

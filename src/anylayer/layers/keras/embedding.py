@@ -35,7 +35,7 @@ class Embedding(KerasLayer):
     def makes_mask(cls, config: Mapping[str, Any]) -> bool:
         return config.get("mask_zero") is True
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> list[Array]:
         table = self.blob(0, (self.input_dim, self.output_dim), what="embeddings")
         whole = x.astype(np.int64)
         y = ops.gather(table, whole, axis=0)
@@ -54,7 +54,7 @@ class Masking(KerasLayer):
 
     mask_value: float = attribute("double", 0.0, doc="value of the steps that are masked")
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> list[Array]:
         other = (x != np.float32(self.mask_value)).astype(np.float32)
         kept = np.max(other, axis=-1, keepdims=True)
         return [x * kept, kept[..., 0] > 0][: self.outputs]

@@ -18,7 +18,7 @@ class GlobalPooling(Spatial):
     rank: ClassVar[int] = 2
     keepdims: bool = attribute("bool", False, doc="whether the reduced axes are kept with size 1")
 
-    def axes(self, x: Any) -> tuple[int, ...]:
+    def axes(self, x: Array) -> tuple[int, ...]:
         """Return the axes to reduce."""
         need(
             len(x.shape) == self.rank + 2,
@@ -55,7 +55,7 @@ class GlobalAveragePooling1D(GlobalAveragePooling):
     masks = "takes"
     called_with = frozenset({"mask"})
 
-    def forward(self, x: Array, mask: Any = None) -> Any:
+    def forward(self, x: Array, mask: Array | None = None) -> Any:
         axes = self.axes(x)
         if mask is None:
             return np.mean(x, axis=axes, keepdims=self.keepdims)

@@ -19,7 +19,7 @@ class Unchanged(KerasLayer):
     def _harmless(self, name: str) -> bool:
         return True
 
-    def forward(self, x: Array, mask: Any = None) -> Any:
+    def forward(self, x: Array, mask: Any = None) -> Array:
         for index, blob in enumerate(self._blobs):
             self.blob(index, blob.shape, what="state of random numbers")
         return x
@@ -35,7 +35,7 @@ class Base(KerasLayer):
     masks = "passes"
     called_with = frozenset({"mask"})
 
-    def forward(self, x: Array, mask: Any = None) -> Any:
+    def forward(self, x: Array, mask: Any = None) -> Array:
         need(
             not self._blobs,
             f"is of type Layer, the base class of Keras, but has {len(self._blobs)} weights, so it is a class of "

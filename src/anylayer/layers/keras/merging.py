@@ -24,7 +24,7 @@ class Merge(KerasLayer):
 
     masks = "joins"
 
-    def joined(self, inputs: Sequence[Any], function: Callable[[Any, Any], Any]) -> Any:
+    def joined(self, inputs: Sequence[Any], function: Callable[[Any, Any], Any]) -> Array:
         """Return the inputs, brought to one rank and reduced from the left by `function`."""
         need(len(inputs) >= 1, "takes 1 or more inputs, got 0")
         rank = max(len(x.shape) for x in inputs)
@@ -43,7 +43,7 @@ class Folded(Merge):
 
     function: Callable[[Any, Any], Any]
 
-    def forward(self, *inputs: Array) -> Any:
+    def forward(self, *inputs: Array) -> Array:
         return self.joined(inputs, type(self).function)
 
 
@@ -72,7 +72,7 @@ class Subtract(Merge):
     Source: keras/src/layers/merging/subtract.py.
     """
 
-    def forward(self, a: Array, b: Array) -> Any:
+    def forward(self, a: Array, b: Array) -> Array:
         return self.joined([a, b], np.subtract)
 
 
@@ -84,7 +84,7 @@ class Average(Merge):
     Source: keras/src/layers/merging/average.py.
     """
 
-    def forward(self, *inputs: Array) -> Any:
+    def forward(self, *inputs: Array) -> Array:
         return self.joined(inputs, np.add) / np.float32(len(inputs))
 
 
@@ -99,7 +99,7 @@ class Concatenate(KerasLayer):
     masks = "joins"
     axis: int = attribute("int64", -1, doc="axis along which the inputs are concatenated")
 
-    def forward(self, *inputs: Array) -> Any:
+    def forward(self, *inputs: Array) -> Array:
         need(len(inputs) >= 1, "takes 1 or more inputs, got 0")
         axis = axis_of(self.axis, len(inputs[0].shape))
         for x in inputs[1:]:
@@ -146,5 +146,5 @@ class Dot(KerasLayer):
         return y if len(y.shape) > 1 else y[:, None]
 
 
-def _unit(x: Any, axis: int) -> Any:
+def _unit(x: Array, axis: int) -> Any:
     return x / np.sqrt(np.maximum(np.sum(x * x, axis=axis, keepdims=True), np.float32(1e-12)))

@@ -34,7 +34,7 @@ class Normalization(KerasLayer):
     variance: Any = attribute("any", None, doc="the variance, where it is not a weight")
     invert: bool = attribute("bool", False, doc="whether the normalization is inverted")
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> Array:
         x = x.astype(np.float32)
         axes = axes_of([] if self.axis is None else self.axis, len(x.shape))
         sizes = tuple(x.shape[a] for a in axes)
@@ -51,7 +51,7 @@ class Normalization(KerasLayer):
         return mean + x * deviation if self.invert else (x - mean) / deviation
 
 
-def _aligned(value: Any, axes: tuple[int, ...], wide: tuple[int, ...]) -> Any:
+def _aligned(value: Any, axes: tuple[int, ...], wide: tuple[int, ...]) -> Array:
     """Return a mean or variance of the configuration with its last dimension at the last of `axes`."""
     array = np.asarray(value, np.float32)
     if array.ndim <= len(axes):
@@ -75,7 +75,7 @@ class LayerScale(KerasLayer):
 
     projection_dim: int = attribute("int64", doc="number of channels")
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> Array:
         return x * self.blob(0, (self.projection_dim,), what="gamma")
 
 
@@ -92,11 +92,11 @@ class Rescaling(KerasLayer):
     scale: Any = attribute("any", doc="the factor: one number, or one per channel")
     offset: Any = attribute("any", 0.0, doc="what is added: one number, or one per channel")
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> Array:
         return x.astype(np.float32) * _number(self.scale) + _number(self.offset)
 
 
-def _number(value: Any) -> Any:
+def _number(value: Any) -> Array:
     """Return a number or a list of the configuration, plain or serialized as an array, in float32."""
     if isinstance(value, dict):
         config = value.get("config", value)

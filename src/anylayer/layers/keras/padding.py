@@ -41,7 +41,7 @@ class ZeroPadding(Borders):
 
     padding: Any = attribute("any", 1, doc="zeros before and after each axis")
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> Array:
         return np.pad(x, self.pairs(self.padding, "padding", len(x.shape)))
 
 
@@ -50,7 +50,7 @@ class Cropping(Borders):
 
     cropping: Any = attribute("any", 1, doc="cells removed before and after each axis")
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> Array:
         pairs = self.pairs(self.cropping, "cropping", len(x.shape))
         for axis, (size, pair) in enumerate(zip(x.shape, pairs)):
             need(

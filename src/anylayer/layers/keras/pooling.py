@@ -23,7 +23,7 @@ class PoolingLayer(WindowLayer):
         self.kernel = positive(self.pool_size, self.rank, "pool_size")
         self.steps = positive(self.pool_size if self.strides is None else self.strides, self.rank, "strides")
 
-    def pooled(self, x: Any, pool: Callable[..., Any]) -> Any:
+    def pooled(self, x: Array, pool: Callable[..., Any]) -> Any:
         """Return `pool` of the windows of `x` (N, ..., C). Padded cells do not count."""
         self.need_rank(x)
         x = channels_first(x, self.data_format)

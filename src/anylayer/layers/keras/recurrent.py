@@ -36,7 +36,7 @@ class SequenceLayer(StateLayer):
     time_major: bool = attribute("bool", False, doc="whether the sequence is (T, N, C)")
     zero_output_for_mask: bool = attribute("bool", False, doc="whether the output of masked steps is zero")
 
-    def forward(self, *inputs: Array) -> Any:
+    def forward(self, *inputs: Array) -> list[Array]:
         """Return the output, then the arrays of the last state when return_state is set."""
         args, kwargs = self.arguments(inputs)
         given = kwargs.get("initial_state", args[1:])
@@ -44,7 +44,7 @@ class SequenceLayer(StateLayer):
         outputs = self.run(args[0], given, kwargs.get("mask"))
         return outputs[: self.outputs]
 
-    def run(self, x: Any, given: Sequence[Any], mask: Any = None) -> list[Any]:
+    def run(self, x: Array, given: Sequence[Any], mask: Array | None = None) -> list[Array]:
         """Return the output and the last state of the sequence `x` (N, T, C), from the initial state `given`."""
         need(len(x.shape) == 3, f"takes a sequence of rank 3, got {tuple(x.shape)}")
         need(len(given) in (0, self.states), f"the initial state must be {self.states} arrays, got {len(given)}")
@@ -105,7 +105,7 @@ class SequenceLayer(StateLayer):
         """Return a function from (x (N, C), *state) to the next state, whose first array is the output."""
         raise NotImplementedError
 
-    def unrolled(self, x: Any, first: list[Any], mask: Any) -> tuple[Any, list[Any]]:
+    def unrolled(self, x: Array, first: list[Any], mask: Array | None) -> tuple[Any, list[Any]]:
         """Return all steps (T, N, units) and the last state, computed step by step."""
         step = self.stepper(x.shape[2])
         state, outputs = list(first), []
@@ -145,7 +145,7 @@ class LSTM(SequenceLayer):
     def names(self) -> list[Any]:
         return [self.recurrent_activation, self.activation, self.activation]
 
-    def operator(self, x: Any, first: list[Any]) -> tuple[Any, list[Any]]:
+    def operator(self, x: Array, first: list[Any]) -> tuple[Any, list[Any]]:
         order = np.arange(4 * self.units).reshape(4, -1)[[0, 3, 1, 2]].reshape(-1)
         w, r = self.kernels(x.shape[2])
         b = self.bias()[order]
@@ -165,7 +165,7 @@ class LSTM(SequenceLayer):
         w, r = self.kernels(channels)
         b, (f, g) = self.bias(), self.functions()
 
-        def step(x: Any, h: Any, c: Any) -> list[Any]:
+        def step(x: Array, h: Array, c: Array) -> list[Array]:
             i, forget, new, o = np.split(x @ w + h @ r + b, 4, axis=1)
             c = g(forget) * c + g(i) * f(new)
             return [g(o) * f(c), c]
@@ -204,7 +204,7 @@ class GRU(SequenceLayer):
             return self.blob(2, (2, wide), what="bias")
         return np.stack([self.bias(), np.zeros(wide, np.float32)])
 
-    def operator(self, x: Any, first: list[Any]) -> tuple[Any, list[Any]]:
+    def operator(self, x: Array, first: list[Any]) -> tuple[Any, list[Any]]:
         w, r = self.kernels(x.shape[2])
         steps, h = ops.gru(
             x,
@@ -222,7 +222,7 @@ class GRU(SequenceLayer):
         w, r = self.kernels(channels)
         (of_x, of_h), (f, g), n = self.biases(), self.functions(), self.units
 
-        def step(x: Any, h: Any) -> list[Any]:
+        def step(x: Array, h: Array) -> list[Array]:
             xz, xr, xh = np.split(x @ w + of_x, 3, axis=1)
             gates = h @ r[:, : 2 * n] + of_h[: 2 * n]
             z, reset = g(xz + gates[:, :n]), g(xr + gates[:, n:])
@@ -248,7 +248,7 @@ class SimpleRNN(SequenceLayer):
     def names(self) -> list[Any]:
         return [self.activation]
 
-    def operator(self, x: Any, first: list[Any]) -> tuple[Any, list[Any]]:
+    def operator(self, x: Array, first: list[Any]) -> tuple[Any, list[Any]]:
         w, r = self.kernels(x.shape[2])
         b = self.bias()
         steps, h = ops.rnn(

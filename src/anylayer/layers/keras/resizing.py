@@ -17,7 +17,7 @@ from anylayer.network import Array
 class Images(Spatial):
     """A layer of images (N, H, W, C), or (N, C, H, W) with channels_first."""
 
-    def images(self, x: Any) -> Any:
+    def images(self, x: Array) -> Any:
         """Return `x` as float32 (N, C, H, W)."""
         need(len(x.shape) == 4, f"takes images of rank 4, got {tuple(x.shape)}")
         return channels_first(x.astype(np.float32), self.data_format)
@@ -28,7 +28,7 @@ def _center(given: int, wanted: int, other_given: int, other_wanted: int) -> int
     return max(min(given, int(np.float32(other_given * wanted) / np.float32(other_wanted))), 1)
 
 
-def cropped_to(x: Any, height: int, width: int) -> Any:
+def cropped_to(x: Array, height: int, width: int) -> Array:
     """Return the largest central crop of `x` (N, C, H, W) with the aspect ratio height : width."""
     h, w = x.shape[2:]
     ch, cw = _center(h, height, w, width), _center(w, width, h, height)
@@ -36,7 +36,7 @@ def cropped_to(x: Any, height: int, width: int) -> Any:
     return x[:, :, top : top + ch, left : left + cw]
 
 
-def padded_to(x: Any, height: int, width: int, value: float) -> Any:
+def padded_to(x: Array, height: int, width: int, value: float) -> Array:
     """Return `x` (N, C, H, W), padded around to the aspect ratio height : width."""
     h, w = x.shape[2:]
     ph = max(h, int(np.float32(w * height) / np.float32(width)))
@@ -146,7 +146,7 @@ class UpSampling1D(KerasLayer):
 
     size: int = attribute("int64", 2, doc="number of repetitions")
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> Array:
         need(len(x.shape) == 3, f"takes an input of rank 3, got {tuple(x.shape)}")
         return np.repeat(x, self.size, axis=1)
 

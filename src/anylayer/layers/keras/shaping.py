@@ -25,7 +25,7 @@ class Flatten(KerasLayer):
         "any", "channels_last", doc="channels_last: (N, ..., C); channels_first: (N, C, ...)"
     )
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> Array:
         rank = len(x.shape)
         if self.data_format == "channels_first" and rank > 2:
             x = x.transpose(0, *range(2, rank), 1)
@@ -42,7 +42,7 @@ class Reshape(KerasLayer):
 
     target_shape: Any = attribute("any", doc="shape of the output without the batch; one size may be -1")
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> Array:
         shape, count = self.target_shape, math.prod(x.shape[1:])
         need(
             isinstance(shape, list) and all(type(d) is int and d >= -1 for d in shape) and shape.count(-1) <= 1,
@@ -64,7 +64,7 @@ class Permute(KerasLayer):
 
     dims: Any = attribute("any", doc="permutation of the axes, counted from 1")
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> Array:
         rank = len(x.shape)
         need(
             isinstance(self.dims, list) and sorted(self.dims) == list(range(1, rank)),
@@ -83,7 +83,7 @@ class RepeatVector(KerasLayer):
 
     n: int = attribute("int64", doc="number of steps")
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> Array:
         need(
             len(x.shape) == 2 and self.n > 0,
             f"takes an input (N, C) and n > 0, got {tuple(x.shape)} and n={self.n}",

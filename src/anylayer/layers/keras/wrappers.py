@@ -41,7 +41,7 @@ class Bidirectional(KerasLayer):
             self.merge_mode in _MODES, f"merge_mode must be concat, sum, ave, mul or none, got {self.merge_mode!r}"
         )
 
-    def forward(self, *inputs: Array) -> Any:
+    def forward(self, *inputs: Array) -> list[Array]:
         args, kwargs = self.arguments(inputs)
         given = kwargs.get("initial_state", args[1:])
         half, count = len(given) // 2, len(self._blobs) // 2
@@ -66,7 +66,7 @@ class Bidirectional(KerasLayer):
             made.zero_output_for_mask = made.return_sequences
         return one, other
 
-    def _joined(self, a: Any, b: Any) -> list[Any]:
+    def _joined(self, a: Array, b: Array) -> list[Array]:
         if self.merge_mode is None:
             return [a, b]
         if self.merge_mode == "concat":

@@ -100,7 +100,7 @@ class Standard(Layer):
             substituted(spell_out)(made)
         return made
 
-    def forward(self, *inputs: Array) -> Any:
+    def forward(self, *inputs: Array) -> list[Array]:
         made = self.call(list(inputs))
         if not any(map(is_traced, made.inputs)):
             return self.computed(made)
@@ -126,7 +126,7 @@ class Standard(Layer):
             return MEANINGS[made.op](made, *made.inputs)
         return expanded(made) if made.op in EXPANDED else recorded(made)
 
-    def computed(self, made: OpCall) -> Any:
+    def computed(self, made: OpCall) -> list[Array]:
         """Return the outputs for arrays."""
         found: Any = MEANINGS.get(made.op, self._reference)
         if any(x is not None and not is_plain(x.dtype) for x in made.inputs):
@@ -137,7 +137,7 @@ class Standard(Layer):
             results = self._reference(made, *made.inputs)
         return self._shaped(made, results)
 
-    def _shaped(self, made: OpCall, results: Any) -> list[Any]:
+    def _shaped(self, made: OpCall, results: Any) -> list[Array]:
         listed = list(results) if isinstance(results, (list, tuple)) else [results]
         if made.shape is not None:
             listed = [y.reshape(made.shape) for y in listed]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from anylayer.folders import Table
+from anylayer.network import Array
 
 _PLAIN = frozenset(
     ("bool", *(f"{u}int{bits}" for u in ("", "u") for bits in (8, 16, 32, 64)), "float16", "float32", "float64")
@@ -46,7 +47,7 @@ class OpCall:
     def __getitem__(self, name: str) -> Any:
         return self.attrs.get(name)
 
-    def input(self, i: int) -> Any:
+    def input(self, i: int) -> Array | None:
         """Return input `i`, or None when it is absent."""
         return self.inputs[i] if i < len(self.inputs) else None
 

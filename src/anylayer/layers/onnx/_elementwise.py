@@ -11,6 +11,7 @@ import numpy as np
 from anylayer import ops
 from anylayer.layers.onnx._call import OpCall, Uncovered, is_plain, meaning
 from anylayer.libraries.onnx import helper
+from anylayer.network import Array
 
 _UNARY: dict[str, Callable[[Any], Any]] = {
     "Abs": np.abs,
@@ -83,7 +84,7 @@ def _mean(call: OpCall, *inputs: Any) -> Any:
 
 
 @meaning("Div")
-def _div(call: OpCall, a: Any, b: Any) -> Any:
+def _div(call: OpCall, a: Array, b: Array) -> Any:
     """Divide two inputs, with integers rounded towards zero."""
     if a.dtype.kind == "f":
         return a / b
@@ -111,7 +112,7 @@ def _where(call: OpCall, condition: Any, a: Any, b: Any) -> Any:
 
 
 @meaning("Clip", traceable=True)
-def _clip(call: OpCall, x: Any, low: Any = None, high: Any = None) -> Any:
+def _clip(call: OpCall, x: Array, low: Array | None = None, high: Array | None = None) -> Array:
     """Clip the input. The upper bound counts where the bounds cross."""
     if low is not None:
         x = np.maximum(x, low)
@@ -124,12 +125,12 @@ def _elu(call: OpCall, x: Any) -> Any:
 
 
 @meaning("PRelu")
-def _prelu(call: OpCall, x: Any, slope: Any) -> Any:
+def _prelu(call: OpCall, x: Array, slope: Array) -> Array:
     return ops.prelu(x, slope)
 
 
 @meaning("Gelu")
-def _gelu(call: OpCall, x: Any) -> Any:
+def _gelu(call: OpCall, x: Array) -> Array:
     return ops.gelu(x, approximate=call["approximate"])
 
 
@@ -140,7 +141,7 @@ def _shrink(call: OpCall, x: Any) -> Any:
 
 
 @meaning("Cast")
-def _cast(call: OpCall, x: Any) -> Any:
+def _cast(call: OpCall, x: Array) -> Array:
     dtype = np.dtype(helper.tensor_dtype_to_np_dtype(call["to"]))
     return _cast_to(x, dtype)
 
@@ -150,7 +151,7 @@ def _cast_like(call: OpCall, x: Any, like: Any) -> Any:
     return _cast_to(x, like.dtype)
 
 
-def _cast_to(x: Any, dtype: Any) -> Any:
+def _cast_to(x: Array, dtype: Any) -> Array:
     if not (is_plain(x.dtype) and is_plain(dtype)):
         raise Uncovered
     if x.dtype.kind == "f" and dtype.kind in "iu" and dtype.itemsize < 4:

@@ -15,7 +15,7 @@ from anylayer.layer import Registry
 from anylayer.layers.onnx._call import OpCall
 from anylayer.layers.onnx._record import attributes
 from anylayer.libraries.onnx import elem_type, function, helper, histories, numpy_helper, onnx, schema
-from anylayer.network import Node
+from anylayer.network import Array, Node
 
 _RECORDED = ("Gelu",)
 """Newer operators that engines support, and compute faster than their definition."""
@@ -34,7 +34,7 @@ def _newer() -> frozenset[str]:
 EXPANDED = _newer()
 
 
-def expanded(call: OpCall) -> list[Any]:
+def expanded(call: OpCall) -> list[Array]:
     """Return the outputs of a call, recorded as the operators that define it."""
     written = attributes(call)
     for name, declared in schema(call.op, call.version).attributes.items():
@@ -61,7 +61,7 @@ def _sizes(shape: Any) -> list[Any]:
     return [d if isinstance(d, int) else None for d in shape]
 
 
-def _run(proto: Any, given: dict[str, Any], values: dict[str, Any], version: int) -> list[Any]:
+def _run(proto: Any, given: dict[str, Any], values: dict[str, Any], version: int) -> list[Array]:
     """Return the outputs of one node of a function."""
     attrs: dict[str, Any] = {}
     for one in proto.attribute:

@@ -10,7 +10,7 @@ import numpy as np
 from anylayer import ops
 from anylayer.errors import TraceError, need
 from anylayer.layers.onnx._call import SPELLED_OUT, OpCall, meaning
-from anylayer.network import MAX_VALUES
+from anylayer.network import MAX_VALUES, Array
 from anylayer.tracing import is_traced, size_list
 
 
@@ -24,19 +24,19 @@ def _need_room(shape: Any) -> None:
     )
 
 
-def ints(x: Any) -> list[int]:
+def ints(x: Array) -> list[int]:
     """Return the elements of an array of integers as a list. Sizes may be symbolic."""
     sizes = size_list(x)
     return [int(v) for v in np.asarray(x).reshape(-1)] if sizes is None else sizes
 
 
 @meaning("Identity", shapes_only=True)
-def _identity(call: OpCall, x: Any) -> Any:
+def _identity(call: OpCall, x: Array) -> Array:
     return x
 
 
 @meaning("Shape", shapes_only=True)
-def _shape(call: OpCall, x: Any) -> Any:
+def _shape(call: OpCall, x: Array) -> Array:
     return np.array(x.shape[call["start"] or 0 : call["end"]], np.int64)
 
 
@@ -62,11 +62,11 @@ SPELLED_OUT["Reshape"] = _reshaped
 
 
 @meaning("Reshape")
-def _reshape(call: OpCall, x: Any, shape: Any) -> Any:
+def _reshape(call: OpCall, x: Array, shape: Array) -> Array:
     return x.reshape(_wanted(call, x, shape))
 
 
-def _wanted(call: OpCall, x: Any, shape: Any) -> list[Any]:
+def _wanted(call: OpCall, x: Array, shape: Array) -> list[Any]:
     """Return the sizes to reshape to, with the input's size in place of 0."""
     wanted = ints(shape)
     if not call["allowzero"]:
@@ -80,7 +80,7 @@ def _wanted(call: OpCall, x: Any, shape: Any) -> list[Any]:
 
 
 @meaning("Flatten")
-def _flatten(call: OpCall, x: Any) -> Any:
+def _flatten(call: OpCall, x: Array) -> Array:
     axis = call["axis"] if call["axis"] >= 0 else call["axis"] + len(x.shape)
     return x.reshape(math.prod(x.shape[:axis]), math.prod(x.shape[axis:]))
 
@@ -91,22 +91,22 @@ def _transpose(call: OpCall, x: Any) -> Any:
 
 
 @meaning("Squeeze")
-def _squeeze(call: OpCall, x: Any, axes: Any = None) -> Any:
+def _squeeze(call: OpCall, x: Array, axes: Array | None = None) -> Array:
     return x.squeeze() if axes is None else x.squeeze(tuple(ints(axes)))
 
 
 @meaning("Unsqueeze")
-def _unsqueeze(call: OpCall, x: Any, axes: Any) -> Any:
+def _unsqueeze(call: OpCall, x: Array, axes: Array) -> Array:
     return np.expand_dims(x, tuple(ints(axes)))
 
 
 @meaning("Concat")
-def _concat(call: OpCall, *inputs: Any) -> Any:
+def _concat(call: OpCall, *inputs: Any) -> Array:
     return np.concatenate(inputs, call["axis"])
 
 
 @meaning("Split")
-def _split(call: OpCall, x: Any, sizes: Any = None) -> Any:
+def _split(call: OpCall, x: Array, sizes: Array | None = None) -> list[Array]:
     axis, count = call["axis"], call["num_outputs"]
     if sizes is None:
         need(count, "needs the sizes or the number of the parts, both are missing")
@@ -122,7 +122,9 @@ def _split(call: OpCall, x: Any, sizes: Any = None) -> Any:
 
 
 @meaning("Slice")
-def _slice(call: OpCall, x: Any, starts: Any, ends: Any, axes: Any = None, steps: Any = None) -> Any:
+def _slice(
+    call: OpCall, x: Array, starts: Array, ends: Array, axes: Array | None = None, steps: Any = None
+) -> Any:
     first = ints(starts)
     where = list(range(len(first))) if axes is None else ints(axes)
     by = [1] * len(first) if steps is None else ints(steps)
@@ -162,7 +164,7 @@ def _gather_nd(call: OpCall, x: Any, indices: Any) -> Any:
 
 
 @meaning("ScatterElements")
-def _scatter_elements(call: OpCall, x: Any, indices: Any, updates: Any) -> Any:
+def _scatter_elements(call: OpCall, x: Array, indices: Array, updates: Array) -> Array:
     return ops.scatter_elements(x, indices, updates, axis=call["axis"], reduction=call["reduction"] or "none")
 
 
@@ -187,7 +189,7 @@ def _tile(call: OpCall, x: Any, repeats: Any) -> Any:
 
 
 @meaning("Pad")
-def _pad(call: OpCall, x: Any, pads: Any, value: Any = None, axes: Any = None) -> Any:
+def _pad(call: OpCall, x: Array, pads: Array, value: Array | None = None, axes: Any = None) -> Array:
     where = list(range(len(x.shape))) if axes is None else ints(axes)
     both = ints(pads)
     need(len(both) == 2 * len(where), f"pads must be {2 * len(where)} numbers, got {len(both)}")
@@ -261,7 +263,7 @@ SPELLED_OUT.update(Dropout=_no_training, Transpose=_order)
 
 
 @meaning("Dropout", shapes_only=True)
-def _dropout(call: OpCall, x: Any, ratio: Any = None, training: Any = None) -> Any:
+def _dropout(call: OpCall, x: Array, ratio: Any = None, training: Any = None) -> list[Array]:
     need(
         not is_traced(training),
         "training_mode is computed from the network's inputs, but must be a constant",

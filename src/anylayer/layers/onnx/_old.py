@@ -14,6 +14,7 @@ from anylayer.errors import need
 from anylayer.graph import OPSET
 from anylayer.layers.onnx._call import OpCall
 from anylayer.libraries.onnx import TensorProto
+from anylayer.network import Array
 
 Upgrade = Callable[[OpCall], None]
 _UPGRADES: dict[str, list[tuple[int, Upgrade]]] = {}
@@ -39,11 +40,11 @@ def upgraded(call: OpCall, version: int) -> OpCall:
     return call
 
 
-def _ints(values: Any) -> Any:
+def _ints(values: Any) -> Array:
     return np.asarray(values, np.int64)
 
 
-def _put(call: OpCall, i: int, value: Any) -> None:
+def _put(call: OpCall, i: int, value: Array) -> None:
     call.inputs += [None] * (i + 1 - len(call.inputs))
     call.inputs[i] = value
 

@@ -19,6 +19,7 @@ from anylayer.layers.onnx._call import OpCall, Uncovered, is_plain, meaning
 from anylayer.layers.onnx._record import recorded
 from anylayer.layers.onnx._windows import explicit
 from anylayer.libraries.onnx import helper, least_version
+from anylayer.network import Array
 from anylayer.tracing import is_traced
 
 _f = np.float32
@@ -37,7 +38,7 @@ def bounds(dtype: Any) -> tuple[int, int]:
     return stated or (int(np.iinfo(dtype).min), int(np.iinfo(dtype).max))
 
 
-def broadcastable(value: Any, x: Any, axis: int, block: int = 0, what: str = "scale") -> Any:
+def broadcastable(value: Array, x: Array, axis: int, block: int = 0, what: str = "scale") -> Array:
     """Return a scale or zero point, reshaped so that it broadcasts to `x`.
 
     It has one number for all, one per slice of `axis`, or one per block of `block` slices.
@@ -65,7 +66,7 @@ def broadcastable(value: Any, x: Any, axis: int, block: int = 0, what: str = "sc
     return np.take(value, index, axis)
 
 
-def dequantize(x: Any, scale: Any, zero: Any = None, axis: int = 1, block: int = 0) -> Any:
+def dequantize(x: Array, scale: Array, zero: Array | None = None, axis: int = 1, block: int = 0) -> Any:
     """Return (x - zero) * scale, recorded as DequantizeLinear when `x` is traced."""
     if is_traced(x):
         return _recorded("DequantizeLinear", [x, scale, zero], axis, block, scale.dtype)
@@ -84,7 +85,9 @@ def dequantize(x: Any, scale: Any, zero: Any = None, axis: int = 1, block: int =
     return ((values - offset).astype(np.float32) * factor.astype(np.float32)).astype(scale.dtype)
 
 
-def quantize(x: Any, scale: Any, zero: Any, axis: int = 1, block: int = 0, dtype: Any = None) -> Any:
+def quantize(
+    x: Array, scale: Array, zero: Array | None, axis: int = 1, block: int = 0, dtype: Any = None
+) -> Array:
     """Return round(x / scale) + zero, with halves rounded to even and the result clipped to its dtype.
 
     The dtype is that of `zero`, or `dtype`, or uint8. Recorded as QuantizeLinear when `x` is traced.
@@ -100,7 +103,7 @@ def quantize(x: Any, scale: Any, zero: Any, axis: int = 1, block: int = 0, dtype
     return held.astype(kind)
 
 
-def _recorded(op: str, inputs: list[Any], axis: int, block: int, kind: Any) -> Any:
+def _recorded(op: str, inputs: list[Any], axis: int, block: int, kind: Any) -> Array:
     attrs = {"axis": axis, **({"block_size": block} if block else {})}
     if op == "QuantizeLinear" or inputs[2] is None:
         inputs = inputs if inputs[2] is not None else inputs[:2]
@@ -111,13 +114,13 @@ def _recorded(op: str, inputs: list[Any], axis: int, block: int, kind: Any) -> A
 
 
 @meaning("DequantizeLinear")
-def _dequantize(call: OpCall, x: Any, scale: Any, zero: Any = None) -> Any:
+def _dequantize(call: OpCall, x: Array, scale: Array, zero: Array | None = None) -> Any:
     y = dequantize(x, scale, zero, call["axis"], call["block_size"] or 0)
     return y.astype(_asked(call)) if call["output_dtype"] else y
 
 
 @meaning("QuantizeLinear")
-def _quantize(call: OpCall, x: Any, scale: Any, zero: Any = None) -> Any:
+def _quantize(call: OpCall, x: Array, scale: Array, zero: Array | None = None) -> Array:
     dtype = _asked(call) if call["output_dtype"] else None
     return quantize(x, scale, zero, call["axis"], call["block_size"] or 0, dtype)
 
@@ -127,7 +130,7 @@ def _asked(call: OpCall) -> Any:
 
 
 @meaning("DynamicQuantizeLinear")
-def dynamic(call: OpCall | None, x: Any) -> Any:
+def dynamic(call: OpCall | None, x: Array) -> tuple[Array, Array, Array]:
     """Return `x`, quantized to uint8 by its own range, which includes 0; the scale; and the zero point."""
     low, high = np.minimum(x.min(initial=0), _f(0)), np.maximum(x.max(initial=0), _f(0))
     scale = (high - low) / _f(255)
@@ -139,7 +142,7 @@ def dynamic(call: OpCall | None, x: Any) -> Any:
 # ------------------------------------------------------------------------------------- convolutions and products
 
 
-def exact(x: Any, zero: Any, axis: int) -> Any:
+def exact(x: Array, zero: Array | None, axis: int) -> Array:
     """Return x - zero in float64, which holds sums of integers exactly. `axis` is that of several zero points."""
     values = x.astype(np.float64)
     return values if zero is None else values - broadcastable(zero, x, axis, what="zero point").astype(np.float64)
@@ -152,14 +155,16 @@ def rescaled(total: Any, factor: Any, zero: Any, kind: Any) -> Any:
     return np.clip(steps + (_f(0) if zero is None else zero.astype(np.float32)), lowest, highest).astype(kind)
 
 
-def _convolved(call: OpCall, x: Any, w: Any) -> Any:
+def _convolved(call: OpCall, x: Array, w: Array) -> Array:
     return ops.conv(
         x, w, strides=call["strides"], pads=call["pads"], dilations=call["dilations"], group=call["group"]
     )
 
 
 @meaning("ConvInteger")
-def _conv_integer(call: OpCall, x: Any, w: Any, x_zero: Any = None, w_zero: Any = None) -> Any:
+def _conv_integer(
+    call: OpCall, x: Array, w: Array, x_zero: Array | None = None, w_zero: Array | None = None
+) -> Array:
     explicit(call)
     return _convolved(call, exact(x, x_zero, 1), exact(w, w_zero, 0)).astype(np.int32)
 
@@ -167,15 +172,15 @@ def _conv_integer(call: OpCall, x: Any, w: Any, x_zero: Any = None, w_zero: Any 
 @meaning("QLinearConv")
 def _qlinear_conv(
     call: OpCall,
-    x: Any,
-    x_scale: Any,
-    x_zero: Any,
-    w: Any,
-    w_scale: Any,
-    w_zero: Any,
-    y_scale: Any,
-    y_zero: Any,
-    b: Any = None,
+    x: Array,
+    x_scale: Array,
+    x_zero: Array,
+    w: Array,
+    w_scale: Array,
+    w_zero: Array,
+    y_scale: Array,
+    y_zero: Array,
+    b: Array | None = None,
 ) -> Any:
     explicit(call)
     total = _convolved(call, exact(x, x_zero, 1), exact(w, w_zero, 0))
@@ -186,7 +191,7 @@ def _qlinear_conv(
     return rescaled(total, factor.reshape(wide if factor.size > 1 else ()), y_zero.reshape(()), y_zero.dtype)
 
 
-def _rows(value: Any, x: Any) -> Any:
+def _rows(value: Array, x: Array) -> Array:
     """Return a scale or zero point of the first factor of a product: one for all, or one per row."""
     if value is None or math.prod(value.shape) == 1:
         return value if value is None else value.reshape(())
@@ -204,13 +209,23 @@ def product(a: Any, a_zero: Any, b: Any, b_zero: Any) -> Any:
 
 
 @meaning("MatMulInteger")
-def _matmul_integer(call: OpCall, a: Any, b: Any, a_zero: Any = None, b_zero: Any = None) -> Any:
+def _matmul_integer(
+    call: OpCall, a: Array, b: Array, a_zero: Array | None = None, b_zero: Array | None = None
+) -> Any:
     return product(a, a_zero, b, b_zero).astype(np.int32)
 
 
 @meaning("QLinearMatMul")
 def _qlinear_matmul(
-    call: OpCall, a: Any, a_scale: Any, a_zero: Any, b: Any, b_scale: Any, b_zero: Any, y_scale: Any, y_zero: Any
+    call: OpCall,
+    a: Array,
+    a_scale: Array,
+    a_zero: Array,
+    b: Array,
+    b_scale: Array,
+    b_zero: Array,
+    y_scale: Array,
+    y_zero: Array,
 ) -> Any:
     one = b_scale.reshape(()) if math.prod(b_scale.shape) == 1 else b_scale
     factor = (_rows(a_scale, a) * one / _rows(y_scale, a)).astype(np.float32)

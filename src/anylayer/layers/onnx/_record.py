@@ -15,7 +15,7 @@ from anylayer.graph.place import refusal
 from anylayer.graph.symbolic import is_symbolic, symbolic_shape
 from anylayer.layers.onnx._call import OpCall, is_plain
 from anylayer.libraries.onnx import helper, inferred, least_version, numpy_helper, schema
-from anylayer.network import MAX_VALUES, as_written
+from anylayer.network import MAX_VALUES, Array, as_written
 from anylayer.tracing import is_traced, record_many
 
 _MAX_CONSTANT_SIZE = 4096
@@ -27,7 +27,7 @@ _SAME_RANK = frozenset(("Split", "Pad", "Tile", "CenterCropPad", "Resize", "Slic
 _fresh = itertools.count()
 
 
-def recorded(call: OpCall) -> list[Any]:
+def recorded(call: OpCall) -> list[Array]:
     """Return the outputs of an operator, traced.
 
     A size that its inference does not determine becomes a Dim. Raise TraceError when even the rank of an output is
@@ -200,6 +200,6 @@ def has_symbolic_size(inputs: Sequence[Any]) -> bool:
     return any(x is not None and symbolic_shape(x.shape) for x in inputs)
 
 
-def is_static(x: Any) -> bool:
+def is_static(x: Array | None) -> bool:
     """Return whether every size of `x` is static."""
     return x is None or not any(isinstance(d, Dim) for d in x.shape)

@@ -10,14 +10,15 @@ import numpy as np
 from anylayer import ops
 from anylayer.errors import need
 from anylayer.layers.onnx._call import OpCall, Uncovered, meaning
+from anylayer.network import Array
 
 
-def _sum(x: Any, axes: Any, keep: bool) -> Any:
+def _sum(x: Array, axes: Any, keep: bool) -> Any:
     return x.sum(axis=axes, keepdims=keep, dtype=x.dtype)
 
 
 def _extreme(function: Callable[..., Any], empty_float: float) -> Callable[..., Any]:
-    def reduce(x: Any, axes: Any, keep: bool) -> Any:
+    def reduce(x: Array, axes: Any, keep: bool) -> Any:
         if 0 not in x.shape:
             return function(x, axis=axes, keepdims=keep)
         if x.dtype.kind == "f":
@@ -42,7 +43,7 @@ _REDUCTIONS: dict[str, Callable[[Any, Any, bool], Any]] = {
 }
 
 
-def _axes(call: OpCall, x: Any) -> tuple[int, ...] | None:
+def _axes(call: OpCall, x: Array) -> tuple[int, ...] | None:
     """Return the axes to reduce, or None for no axes at all."""
     axes = call.input(1)
     if axes is None or not np.size(axes):
@@ -53,7 +54,7 @@ def _axes(call: OpCall, x: Any) -> tuple[int, ...] | None:
 def _enter() -> None:
     for op, function in _REDUCTIONS.items():
 
-        def reduced(call: OpCall, x: Any, axes: Any = None, function: Any = function) -> Any:
+        def reduced(call: OpCall, x: Array, axes: Array | None = None, function: Any = function) -> Any:
             where = _axes(call, x)
             return _unreduced(call.op, x) if where is None else function(x, where, bool(call["keepdims"]))
 
@@ -71,7 +72,7 @@ _enter()
 
 
 @meaning("ReduceMean")
-def _mean(call: OpCall, x: Any, axes: Any = None) -> Any:
+def _mean(call: OpCall, x: Array, axes: Array | None = None) -> Any:
     """Return the mean. The reference implementation sums float16 in float16."""
     where = _axes(call, x)
     if where is None or x.dtype.kind != "f":
@@ -80,7 +81,7 @@ def _mean(call: OpCall, x: Any, axes: Any = None) -> Any:
 
 
 @meaning("LpNormalization", traceable=True)
-def _lp_normalization(call: OpCall, x: Any) -> Any:
+def _lp_normalization(call: OpCall, x: Array) -> Any:
     """Divide by the sum of absolute values (p=1) or the Euclidean length (p=2); 0 where that is 0."""
     p = call["p"]
     need(p in (1, 2), f"p must be 1 or 2, got {p}")
@@ -95,6 +96,6 @@ def _einsum(call: OpCall, *inputs: Any) -> Any:
 
 
 @meaning("TopK")
-def _top_k(call: OpCall, x: Any, k: Any) -> Any:
+def _top_k(call: OpCall, x: Array, k: Array) -> tuple[Array, Array]:
     count = int(np.asarray(k).reshape(()))
     return ops.top_k(x, count, axis=call["axis"], largest=bool(call["largest"]))

@@ -10,6 +10,7 @@ import numpy as np
 from anylayer import ops
 from anylayer.errors import need
 from anylayer.layers.onnx._call import OpCall, Uncovered, meaning
+from anylayer.network import Array
 
 RECURRENT = frozenset(("LSTM", "GRU", "RNN"))
 
@@ -63,17 +64,17 @@ def _rnn(call: OpCall, *inputs: Any) -> Any:
 
 
 @meaning("Softmax")
-def _softmax(call: OpCall, x: Any) -> Any:
+def _softmax(call: OpCall, x: Array) -> Array:
     return ops.softmax(x, axis=call["axis"])
 
 
 @meaning("LogSoftmax")
-def _log_softmax(call: OpCall, x: Any) -> Any:
+def _log_softmax(call: OpCall, x: Array) -> Array:
     return ops.log_softmax(x, axis=call["axis"])
 
 
 @meaning("BatchNormalization")
-def _batch_norm(call: OpCall, x: Any, scale: Any, bias: Any, mean: Any, var: Any) -> Any:
+def _batch_norm(call: OpCall, x: Array, scale: Array, bias: Array, mean: Array, var: Array) -> Array:
     if call["training_mode"]:
         raise Uncovered
     if len(x.shape) < 2:
@@ -82,7 +83,7 @@ def _batch_norm(call: OpCall, x: Any, scale: Any, bias: Any, mean: Any, var: Any
 
 
 @meaning("GroupNormalization")
-def _group_norm(call: OpCall, x: Any, scale: Any, bias: Any) -> Any:
+def _group_norm(call: OpCall, x: Array, scale: Array, bias: Array) -> Any:
     """Scale and bias have one number per channel, as since operator set 21."""
     n, c = x.shape[:2]
     groups = call["num_groups"]

@@ -11,6 +11,7 @@ from anylayer import ops
 from anylayer.errors import LayerError, need
 from anylayer.layer.arguments import extent, flat_pads, same_pads
 from anylayer.layers.onnx._call import SPELLED_OUT, OpCall, Uncovered, meaning
+from anylayer.network import Array
 
 
 def explicit(call: OpCall) -> None:
@@ -83,7 +84,7 @@ SPELLED_OUT["ConvTranspose"] = explicit_transpose
 
 
 @meaning("Conv")
-def _conv(call: OpCall, x: Any, w: Any, b: Any = None) -> Any:
+def _conv(call: OpCall, x: Array, w: Array, b: Any = None) -> Array:
     return ops.conv(
         x,
         w,
@@ -111,7 +112,7 @@ def _conv_transpose(call: OpCall, x: Any, w: Any, b: Any = None) -> Any:
 
 
 @meaning("MaxPool")
-def _max_pool(call: OpCall, x: Any) -> Any:
+def _max_pool(call: OpCall, x: Array) -> Any:
     given = {
         "strides": call["strides"],
         "pads": call["pads"],
@@ -130,7 +131,7 @@ def _max_pool(call: OpCall, x: Any) -> Any:
 
 
 @meaning("AveragePool")
-def average_pool(call: OpCall, x: Any) -> Any:
+def average_pool(call: OpCall, x: Array) -> Any:
     """Return the mean of each window of a call whose window is explicit."""
     if any(d != 1 for d in call["dilations"] or (1,)):
         return dilated_mean(call, x)
@@ -144,7 +145,7 @@ def average_pool(call: OpCall, x: Any) -> Any:
     )
 
 
-def dilated_mean(call: OpCall, x: Any) -> Any:
+def dilated_mean(call: OpCall, x: Array) -> Any:
     """Return the mean over dilated windows: a depthwise convolution of ones, divided by the cell counts."""
     count, axes = x.shape[1], len(x.shape) - 2
     if call["ceil_mode"]:
@@ -235,7 +236,9 @@ _BY_SCALE = ("half_pixel", "pytorch_half_pixel", "asymmetric", "tf_half_pixel_fo
 
 
 @meaning("Resize")
-def _resize(call: OpCall, x: Any, roi: Any = None, scales: Any = None, sizes: Any = None) -> Any:
+def _resize(
+    call: OpCall, x: Array, roi: Any = None, scales: Array | None = None, sizes: Array | None = None
+) -> Array:
     """Return the resized input by anylayer.ops.resize when points follow from sizes or scales alone.
 
     "align_corners" uses the length of the output, as the specification, PyTorch and every engine do. The reference
@@ -270,7 +273,7 @@ def _resize(call: OpCall, x: Any, roi: Any = None, scales: Any = None, sizes: An
 
 
 def _sizes(
-    call: OpCall, x: Any, scales: Any, sizes: Any
+    call: OpCall, x: Array, scales: Array | None, sizes: Array | None
 ) -> tuple[list[int], list[int], list[float] | None] | None:
     """Return the axes, their new sizes, and the scales when they are not new / old.
 
@@ -290,7 +293,7 @@ def _sizes(
 
 
 @meaning("GridSample")
-def _grid_sample(call: OpCall, x: Any, grid: Any) -> Any:
+def _grid_sample(call: OpCall, x: Array, grid: Array) -> Array:
     if len(x.shape) != 4:
         raise Uncovered
     modes = {"bilinear": "linear", "bicubic": "cubic"}

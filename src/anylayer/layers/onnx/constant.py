@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from anylayer.errors import need
 from anylayer.layer import Layer, layer
+from anylayer.network import Array
 
 
 @layer("Constant")
@@ -18,7 +17,7 @@ class Constant(Layer):
 
     message = ""
 
-    def forward(self) -> Any:
+    def forward(self) -> Array:
         need(len(self._blobs) == 1, f"must hold 1 array, got {len(self._blobs)}")
         return self._blobs[0]
 

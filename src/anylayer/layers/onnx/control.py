@@ -32,7 +32,7 @@ class _Control(Layer):
         self.version = node.version or latest()
         super().prepare(node, dialect)
 
-    def inside(self, graph: Subgraph, inputs: Sequence[Any]) -> list[Any]:
+    def inside(self, graph: Subgraph, inputs: Sequence[Any]) -> list[Array]:
         """Return the outputs of a network inside the operator for these inputs; captured values come last."""
         network = graph.network
         need(
@@ -58,14 +58,14 @@ def _definitions(node: Node) -> list[Definition]:
     return found
 
 
-def _stack(rows: Sequence[Any], axis: int = 0) -> Any:
+def _stack(rows: Sequence[Any], axis: int = 0) -> Array:
     """Return the rows of all steps as one array."""
     if not all(map(is_static, rows)):
         raise TraceError("the sizes of its rows are known only when the network runs")
     return np.stack(rows, axis)
 
 
-def _truth(x: Any, what: str) -> bool:
+def _truth(x: Array, what: str) -> bool:
     if is_traced(x):
         raise TraceError(f"{what} is known only when the network runs")
     return bool(np.asarray(x).reshape(()))
@@ -112,7 +112,7 @@ class If(_Control):
     then_branch: Subgraph = attribute("any", doc="the network for a true condition")
     else_branch: Subgraph = attribute("any", doc="the network for a false condition")
 
-    def forward(self, condition: Array, *captured: Array) -> Any:
+    def forward(self, condition: Array, *captured: Array) -> list[Array]:
         split = len(self.then_branch.captured)
         branches = ((self.then_branch, captured[:split]), (self.else_branch, captured[split:]))
         if not is_traced(condition):
@@ -138,7 +138,7 @@ class Loop(_Control):
 
     body: Subgraph = attribute("any", doc="the network: step, condition, state -> condition, state, rows")
 
-    def forward(self, limit: Any = None, condition: Any = None, *rest: Array) -> Any:
+    def forward(self, limit: Array | None = None, condition: Array | None = None, *rest: Array) -> list[Array]:
         captured = len(self.body.captured)
         states = list(rest[: len(rest) - captured])
         outer = rest[len(rest) - captured :]
@@ -193,7 +193,7 @@ class Scan(_Control):
     scan_output_directions: Sequence[int] = attribute("int64", (), repeated=True, doc="1: in reverse order")
     directions: Sequence[int] = attribute("int64", (), repeated=True, doc="the directions in operator set 8")
 
-    def forward(self, *inputs: Array) -> Any:
+    def forward(self, *inputs: Array) -> list[Array]:
         need(self.version >= 9, "Scan of operator set 8 (with a batch axis) is not supported")
         own = list(inputs[: len(inputs) - len(self.body.captured)])
         outer = inputs[len(own) :]
@@ -220,7 +220,7 @@ class Scan(_Control):
             growth.need_room(t + 1, steps)
         return [*states, *self._stacked(rows)]
 
-    def _stacked(self, rows: list[list[Any]]) -> list[Any]:
+    def _stacked(self, rows: list[list[Any]]) -> list[Array]:
         need(all(rows), "it takes 0 steps, so the sizes of its rows are unknown")
         axes = self.scan_output_axes or (0,) * len(rows)
         back = self.scan_output_directions or (0,) * len(rows)

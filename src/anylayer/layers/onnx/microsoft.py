@@ -39,7 +39,7 @@ class _Quantized(Layer):
         super().prepare(node, dialect)
 
 
-def _standard(op: str, inputs: Sequence[Any], **attrs: Any) -> Any:
+def _standard(op: str, inputs: Sequence[Any], **attrs: Any) -> Array:
     """Return the output of a standard operator, recorded."""
     given = list(inputs)
     while given and given[-1] is None:
@@ -60,7 +60,7 @@ class DequantizeLinear(_Quantized):
     block_size: int = attribute("int64", 0)
     least = 2
 
-    def forward(self, x: Array, scale: Array, zero: Any = None) -> Any:
+    def forward(self, x: Array, scale: Array, zero: Array | None = None) -> Any:
         return dequantize(x, scale, zero, self.axis, self.block_size)
 
 
@@ -78,7 +78,7 @@ class QuantizeLinear(_Quantized):
     block_size: int = attribute("int64", 0)
     least = 2
 
-    def forward(self, x: Array, scale: Array, zero: Any = None) -> Any:
+    def forward(self, x: Array, scale: Array, zero: Array | None = None) -> Array:
         return quantize(x, scale, zero, self.axis, self.block_size)
 
 
@@ -87,15 +87,15 @@ class QuantizeLinear(_Quantized):
 
 def _of_two(
     function: Any,
-    a: Any,
-    a_scale: Any,
-    a_zero: Any,
-    b: Any,
-    b_scale: Any,
-    b_zero: Any,
-    y_scale: Any,
-    y_zero: Any = None,
-) -> Any:
+    a: Array,
+    a_scale: Array,
+    a_zero: Array,
+    b: Array,
+    b_scale: Array,
+    b_zero: Array,
+    y_scale: Array,
+    y_zero: Array | None = None,
+) -> Array:
     """Return a function of two quantized arrays, computed on real numbers and quantized again."""
     y = function(dequantize(a, a_scale, a_zero), dequantize(b, b_scale, b_zero))
     return quantize(y, y_scale, y_zero, dtype=a.dtype)
@@ -107,7 +107,7 @@ class _Binary(_Quantized):
     least = 7
     compute: ClassVar[Any]
 
-    def forward(self, *given: Array) -> Any:
+    def forward(self, *given: Array) -> Array:
         return _of_two(type(self).compute, *given)
 
 
@@ -138,7 +138,9 @@ class _Unary(_Quantized):
 
     least = 4
 
-    def forward(self, x: Array, x_scale: Array, x_zero: Array, y_scale: Array, y_zero: Any = None) -> Any:
+    def forward(
+        self, x: Array, x_scale: Array, x_zero: Array, y_scale: Array, y_zero: Array | None = None
+    ) -> Array:
         return quantize(self.computed(dequantize(x, x_scale, x_zero)), y_scale, y_zero, dtype=x.dtype)
 
     def computed(self, x: Any) -> Any:
@@ -154,7 +156,7 @@ class QLinearSigmoid(_Unary):
     Source: ONNX Runtime, docs/ContribOperators.md, com.microsoft.QLinearSigmoid.
     """
 
-    def computed(self, x: Any) -> Any:
+    def computed(self, x: Array) -> Array:
         return ops.sigmoid(x)
 
 
@@ -168,7 +170,7 @@ class QLinearLeakyRelu(_Unary):
 
     alpha: float = attribute("float", 0.01)
 
-    def computed(self, x: Any) -> Any:
+    def computed(self, x: Array) -> Array:
         return ops.leaky_relu(x, self.alpha)
 
 
@@ -184,7 +186,7 @@ class QLinearSoftmax(_Unary):
     axis: int = attribute("int64", -1)
     opset: int = attribute("int64")
 
-    def computed(self, x: Any) -> Any:
+    def computed(self, x: Array) -> Array:
         rank = len(x.shape)
         axis = axis_of(self.axis, rank)
         if self.opset >= 13 or axis == rank - 1:
@@ -203,7 +205,7 @@ class QLinearWhere(_Quantized):
 
     least = 8
 
-    def forward(self, which: Array, *given: Array) -> Any:
+    def forward(self, which: Array, *given: Array) -> Array:
         return _of_two(lambda a, b: np.where(which, a, b), *given)
 
 
@@ -218,7 +220,7 @@ class QLinearConcat(_Quantized):
 
     axis: int = attribute("int64")
 
-    def forward(self, y_scale: Array, y_zero: Array, *given: Any) -> Any:
+    def forward(self, y_scale: Array, y_zero: Array, *given: Any) -> Array:
         need(len(given) % 3 == 0, f"takes 2 inputs and then groups of 3, got {len(given) + 2} inputs")
         parts = [dequantize(*given[i : i + 3]) for i in range(0, len(given), 3)]
         return quantize(np.concatenate(parts, axis=self.axis), y_scale, y_zero, dtype=given[0].dtype)
@@ -238,7 +240,7 @@ class QLinearGlobalAveragePool(_Unary):
 
     channels_last: int = attribute("int64", 0)
 
-    def computed(self, x: Any) -> Any:
+    def computed(self, x: Array) -> Any:
         rank = len(x.shape)
         need(rank > 2, f"takes an input (N, C, ...), got shape {tuple(x.shape)}")
         axes = range(1, rank - 1) if self.channels_last else range(2, rank)
@@ -262,7 +264,7 @@ class QLinearAveragePool(_Unary):
     count_include_pad: int = attribute("int64", 0)
     channels_last: int = attribute("int64", 0)
 
-    def computed(self, x: Any) -> Any:
+    def computed(self, x: Array) -> Any:
         data_format = "channels_last" if self.channels_last else "channels_first"
         x = channels_first(x, data_format)
         names = ("kernel_shape", "strides", "pads", "auto_pad", "ceil_mode", "count_include_pad")
@@ -297,9 +299,9 @@ class QGemm(_Quantized):
         b: Array,
         b_scale: Array,
         b_zero: Array,
-        c: Any = None,
-        y_scale: Any = None,
-        y_zero: Any = None,
+        c: Array | None = None,
+        y_scale: Array | None = None,
+        y_zero: Array | None = None,
     ) -> Any:
         step = (_f(self.alpha) * a_scale.reshape(()) * b_scale).astype(np.float32)
         if is_traced(a) or is_traced(b):
@@ -345,9 +347,9 @@ class MatMulIntegerToFloat(_Quantized):
         b: Array,
         a_scale: Array,
         b_scale: Array,
-        a_zero: Any = None,
-        b_zero: Any = None,
-        bias: Any = None,
+        a_zero: Array | None = None,
+        b_zero: Array | None = None,
+        bias: Array | None = None,
     ) -> Any:
         return _to_float(a, a_scale.reshape(()), a_zero, b, b_scale, b_zero, bias)
 
@@ -362,7 +364,9 @@ class DynamicQuantizeMatMul(_Quantized):
 
     least = 3
 
-    def forward(self, a: Array, b: Array, b_scale: Array, b_zero: Any = None, bias: Any = None) -> Any:
+    def forward(
+        self, a: Array, b: Array, b_scale: Array, b_zero: Array | None = None, bias: Array | None = None
+    ) -> Any:
         if is_traced(a):
             x, scale, zero = recorded(OpCall("DynamicQuantizeLinear", 18, [a], {}, 3))
         else:
@@ -388,7 +392,7 @@ class MatMulNBits(_Quantized):
     least = 3
 
     def forward(
-        self, a: Array, b: Array, scales: Array, zero: Any = None, groups: Any = None, bias: Any = None
+        self, a: Array, b: Array, scales: Array, zero: Array | None = None, groups: Any = None, bias: Any = None
     ) -> Any:
         need(self.bits in (2, 4, 8), f"bits must be 2, 4 or 8, got {self.bits}")
         need(groups is None and not self.weight_prepacked, "g_idx and prepacked weights are not supported")
@@ -413,7 +417,7 @@ class MatMulNBits(_Quantized):
         return y if bias is None else y + bias
 
 
-def _unpacked(data: Any, bits: int) -> Any:
+def _unpacked(data: Array, bits: int) -> Array:
     """Return integers of a few bits each, the lowest bits of a byte first, along the last axis."""
     parts = [(data >> np.uint8(shift)) & np.uint8((1 << bits) - 1) for shift in range(0, 8, bits)]
     return np.stack(parts, -1).reshape(*data.shape[:-1], -1)

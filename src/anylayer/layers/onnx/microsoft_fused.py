@@ -20,7 +20,7 @@ from anylayer.layers.onnx._windows import explicit
 from anylayer.network import Array
 
 
-def activated(name: str, params: Sequence[float], y: Any) -> Any:
+def activated(name: str, params: Sequence[float], y: Array) -> Any:
     """Return the activation `name` of `y`, or `y` itself when the name is empty."""
     if name in ("LeakyRelu", "HardSigmoid", "Clip"):
         count = 1 if name == "LeakyRelu" else 2
@@ -56,7 +56,7 @@ class FusedConv(Layer):
     activation: str = attribute("string", "")
     activation_params: tuple[float, ...] = attribute("float", (), repeated=True)
 
-    def forward(self, x: Array, w: Array, b: Any = None, z: Any = None) -> Any:
+    def forward(self, x: Array, w: Array, b: Array | None = None, z: Array | None = None) -> Any:
         names = ("kernel_shape", "strides", "dilations", "pads", "auto_pad")
         call = OpCall("Conv", 18, [x, w], {name: getattr(self, name) or None for name in names})
         explicit(call)
@@ -83,7 +83,7 @@ class FusedGemm(Layer):
     activation_alpha: float = attribute("float", 0.0)
     activation_beta: float = attribute("float", 0.0)
 
-    def forward(self, a: Array, b: Array, c: Any = None) -> Any:
+    def forward(self, a: Array, b: Array, c: Array | None = None) -> Any:
         y = (a.T if self.transA else a) @ (b.T if self.transB else b)
         y = y * y.dtype.type(self.alpha)
         y = y if c is None else y + c * c.dtype.type(self.beta)
@@ -135,7 +135,7 @@ class Gelu(Layer):
 
     message = "attribute"
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> Array:
         return ops.gelu(x)
 
 
@@ -148,7 +148,7 @@ class BiasGelu(Layer):
 
     message = "attribute"
 
-    def forward(self, x: Array, bias: Array) -> Any:
+    def forward(self, x: Array, bias: Array) -> Array:
         return ops.gelu(x + bias)
 
 
@@ -161,7 +161,7 @@ class FastGelu(Layer):
 
     message = "attribute"
 
-    def forward(self, x: Array, bias: Any = None) -> Any:
+    def forward(self, x: Array, bias: Array | None = None) -> Array:
         return ops.gelu(x if bias is None else x + bias, approximate="tanh")
 
 

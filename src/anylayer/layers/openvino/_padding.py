@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from anylayer.layer import Enum, need
 from anylayer.layer.arguments import extent, flat_pads, same_pads
 from anylayer.layer.fields import attribute
 from anylayer.layers.openvino._base import OpenVINOLayer
+from anylayer.network import Array
 
 AUTO_PAD = Enum("explicit", "notset", "same_upper", "same_lower", "valid")
 
@@ -52,7 +52,7 @@ class Windowed(OpenVINOLayer):
         return flat_pads(same_pads(shape, extents, strides, upper=self.auto_pad == "same_upper"))
 
 
-def joined(w: Any) -> Any:
+def joined(w: Array) -> Array:
     """Return the kernels (G, M, C, ...) of a grouped convolution as (G * M, C, ...)."""
     need(
         len(w.shape) >= 4,

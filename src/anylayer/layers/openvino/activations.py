@@ -14,7 +14,7 @@ from anylayer.layers.openvino._base import OpenVINOLayer
 from anylayer.network import Array
 
 
-def number(x: Any, what: str) -> float:
+def number(x: Array, what: str) -> float:
     """Return the number of a constant input with one element."""
     value = constant(x, what)
     need(value.size == 1, f"{what} must be one number, got shape {value.shape}")
@@ -55,7 +55,7 @@ class Elu(OpenVINOLayer):
     elementwise = True
     alpha: float = attribute("float")
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> Array:
         return ops.elu(x, alpha=self.alpha)
 
 
@@ -70,7 +70,7 @@ class PReLU(OpenVINOLayer):
 
     elementwise = True
 
-    def forward(self, x: Array, slope: Array) -> Any:
+    def forward(self, x: Array, slope: Array) -> Array:
         rank = len(x.shape)
         if len(slope.shape) == 1 and slope.shape[0] != 1 and rank > 1:
             need(
@@ -92,7 +92,7 @@ class Gelu(OpenVINOLayer):
     elementwise = True
     approximation_mode: str = attribute(Enum("erf", "tanh"), "erf")
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> Array:
         return ops.gelu(x, approximate="none" if self.approximation_mode == "erf" else "tanh")
 
 
@@ -106,7 +106,7 @@ class Swish(OpenVINOLayer):
 
     elementwise = True
 
-    def forward(self, x: Array, beta: Any = None) -> Any:
+    def forward(self, x: Array, beta: Array | None = None) -> Any:
         return x * ops.sigmoid(x if beta is None else x * beta)
 
 
@@ -120,7 +120,7 @@ class HardSigmoid(OpenVINOLayer):
 
     elementwise = True
 
-    def forward(self, x: Array, alpha: Array, beta: Array) -> Any:
+    def forward(self, x: Array, alpha: Array, beta: Array) -> Array:
         return ops.hard_sigmoid(x, alpha=number(alpha, "alpha"), beta=number(beta, "beta"))
 
 
@@ -148,7 +148,7 @@ class SoftMax(OpenVINOLayer):
 
     axis: int = attribute("int64", 1)
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> Array:
         return ops.softmax(x, axis=axis_of(self.axis, len(x.shape)))
 
 
@@ -170,5 +170,5 @@ class LogSoftmax(OpenVINOLayer):
 
     axis: int = attribute("int64", 1)
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> Array:
         return ops.log_softmax(x, axis=axis_of(self.axis, len(x.shape)))

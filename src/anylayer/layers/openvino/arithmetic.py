@@ -47,7 +47,7 @@ class Binary(Broadcasting):
         raise NotImplementedError
 
 
-def _square(a: Any, b: Any) -> Any:
+def _square(a: Array, b: Array) -> Any:
     difference = a - b
     return difference * difference
 
@@ -91,7 +91,7 @@ class Divide(Binary):
 
     m_pythondiv: bool = attribute("bool", True, doc="whether quotients of integers are rounded down")
 
-    def forward(self, a: Array, b: Array) -> Any:
+    def forward(self, a: Array, b: Array) -> Array:
         self.agree(a, b)
         if a.dtype.kind not in "iu":
             return a / b
@@ -108,6 +108,6 @@ class Select(Broadcasting):
     Source: OpenVINO operation specification, Select-1.
     """
 
-    def forward(self, condition: Array, a: Array, b: Array) -> Any:
+    def forward(self, condition: Array, a: Array, b: Array) -> Array:
         self.agree(a, b)
         return np.where(condition, a, b)

@@ -24,7 +24,7 @@ def dtype_of(name: str, what: str) -> Any:
     return np.dtype(DTYPES[name])
 
 
-def cast(x: Any, dtype: Any) -> Any:
+def cast(x: Array, dtype: Any) -> Array:
     """Return `x` cast to `dtype`, or `x` itself when it has that dtype."""
     if x.dtype == dtype:
         return x
@@ -41,7 +41,7 @@ class Convert(OpenVINOLayer):
 
     destination_type: str = attribute("string")
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> Array:
         return cast(x, dtype_of(self.destination_type, "destination_type"))
 
 
@@ -53,5 +53,5 @@ class ConvertLike(OpenVINOLayer):
     Source: OpenVINO operation specification, ConvertLike-1.
     """
 
-    def forward(self, x: Array, like: Array) -> Any:
+    def forward(self, x: Array, like: Array) -> Array:
         return cast(x, like.dtype)

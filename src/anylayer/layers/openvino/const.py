@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from anylayer.layer import layer, need
 from anylayer.layers.openvino._base import OpenVINOLayer
+from anylayer.network import Array
 
 
 @layer("Const")
@@ -15,6 +14,6 @@ class Const(OpenVINOLayer):
     Source: OpenVINO operation specification, Constant-1.
     """
 
-    def forward(self) -> Any:
+    def forward(self) -> Array:
         need(self._blobs, "the file does not contain its value")
         return self.blob(0, self._blobs[0].shape)

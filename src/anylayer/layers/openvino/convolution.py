@@ -26,10 +26,10 @@ class Convolution(Windowed):
 
     output_padding: tuple[int, ...] = attribute("int64", (), repeated=True)
 
-    def forward(self, x: Array, w: Array) -> Any:
+    def forward(self, x: Array, w: Array) -> Array:
         return self.convolved(x, w, 1)
 
-    def convolved(self, x: Any, w: Any, group: int) -> Any:
+    def convolved(self, x: Array, w: Array, group: int) -> Array:
         """Return the convolution of `x` with kernels (M, C / group, ...)."""
         need(
             len(x.shape) == len(w.shape) >= 3,
@@ -52,7 +52,7 @@ class GroupConvolution(Convolution):
     Source: OpenVINO operation specification, GroupConvolution-1.
     """
 
-    def forward(self, x: Array, w: Array) -> Any:
+    def forward(self, x: Array, w: Array) -> Array:
         return self.convolved(x, joined(w), w.shape[0])
 
 
@@ -67,10 +67,10 @@ class ConvolutionBackpropData(Windowed):
 
     output_padding: tuple[int, ...] = attribute("int64", (), repeated=True)
 
-    def forward(self, x: Array, w: Array, shape: Any = None) -> Any:
+    def forward(self, x: Array, w: Array, shape: Array | None = None) -> Array:
         return self.convolved(x, w, shape, 1)
 
-    def convolved(self, x: Any, w: Any, shape: Any, group: int) -> Any:
+    def convolved(self, x: Array, w: Array, shape: Array | None, group: int) -> Array:
         """Return the transposed convolution of `x` with kernels (C, M / group, ...)."""
         need(
             len(x.shape) == len(w.shape) >= 3,
@@ -109,7 +109,7 @@ class ConvolutionBackpropData(Windowed):
         return [*small, *large], extra
 
 
-def _cut(y: Any, pads: list[int], extra: list[int]) -> Any:
+def _cut(y: Array, pads: list[int], extra: list[int]) -> Array:
     """Return `y` with `pads` removed and `extra` zeros added at the end of each axis."""
     count = len(y.shape) - 2
     grown = [max(e - pads[count + i], 0) for i, e in enumerate(extra)]
@@ -134,5 +134,5 @@ class GroupConvolutionBackpropData(ConvolutionBackpropData):
     Source: OpenVINO operation specification, GroupConvolutionBackpropData-1.
     """
 
-    def forward(self, x: Array, w: Array, shape: Any = None) -> Any:
+    def forward(self, x: Array, w: Array, shape: Any = None) -> Array:
         return self.convolved(x, joined(w), shape, w.shape[0])

@@ -42,7 +42,7 @@ class Interpolate(OpenVINOLayer):
     axes: tuple[int, ...] = attribute("int64", (), repeated=True, doc="up to opset3")
     align_corners: bool = attribute("bool", True, doc="up to opset3")
 
-    def forward(self, x: Array, *inputs: Array) -> Any:
+    def forward(self, x: Array, *inputs: Array) -> Array:
         x = self.padded(x)
         rank = len(x.shape)
         if self.opset < 4:
@@ -82,7 +82,7 @@ class Interpolate(OpenVINOLayer):
             cubic_a=self.cube_coeff,
         )
 
-    def padded(self, x: Any) -> Any:
+    def padded(self, x: Array) -> Array:
         """Return `x` with the zeros that pads_begin and pads_end state around it."""
         rank = len(x.shape)
         low, high = ((*p, *[0] * rank)[:rank] for p in (self.pads_begin, self.pads_end))
@@ -91,7 +91,7 @@ class Interpolate(OpenVINOLayer):
         need_sizes([a + d + b for a, d, b in zip(low, x.shape, high)], "the padded input")
         return np.pad(x, list(zip(low, high))) if any([*low, *high]) else x
 
-    def asked(self, x: Any, inputs: tuple[Any, ...]) -> tuple[list[int], list[int]]:
+    def asked(self, x: Array, inputs: tuple[Any, ...]) -> tuple[list[int], list[int]]:
         """Return the axes and their new sizes."""
         rank = len(x.shape)
         scaled = self.shape_calculation_mode == "scales"
@@ -120,7 +120,7 @@ class Interpolate(OpenVINOLayer):
         return new
 
 
-def _picks(old: int, new: int, coordinates: str, nearest: str) -> Any:
+def _picks(old: int, new: int, coordinates: str, nearest: str) -> Array:
     """Return the index of the input cell for each output cell along an axis, for mode nearest."""
     i = np.arange(new, dtype=np.float64)
     scale = new / old

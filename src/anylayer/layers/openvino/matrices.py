@@ -26,7 +26,7 @@ class MatMul(OpenVINOLayer):
     transpose_a: bool = attribute("bool", False)
     transpose_b: bool = attribute("bool", False)
 
-    def forward(self, a: Array, b: Array) -> Any:
+    def forward(self, a: Array, b: Array) -> Array:
         if self.transpose_a and len(a.shape) > 1:
             a = np.swapaxes(a, -1, -2)
         if self.transpose_b and len(b.shape) > 1:
@@ -45,7 +45,9 @@ class ScaledDotProductAttention(OpenVINOLayer):
 
     causal: bool = attribute("bool", False)
 
-    def forward(self, q: Array, k: Array, v: Array, mask: Any = None, scale: Any = None, sink: Any = None) -> Any:
+    def forward(
+        self, q: Array, k: Array, v: Array, mask: Array | None = None, scale: Any = None, sink: Any = None
+    ) -> Array:
         need(sink is None, "the sixth input, sink, is not supported")
         factor = q.dtype.type(1 / math.sqrt(q.shape[-1])) if scale is None else scale
         scores = (q * factor) @ np.swapaxes(k, -1, -2)

@@ -27,7 +27,7 @@ class BatchNormInference(OpenVINOLayer):
 
     epsilon: float = attribute("double")
 
-    def forward(self, *inputs: Array) -> Any:
+    def forward(self, *inputs: Array) -> Array:
         need(len(inputs) == 5, f"takes 5 inputs, got {len(inputs)}")
         if self.opset >= 5:
             x, gamma, beta, mean, variance = inputs
@@ -62,7 +62,7 @@ class LRN(OpenVINOLayer):
         scale = number(self.alpha / self.size ** len(named))
         return x / np.power(number(self.bias) + scale * total, number(self.beta))
 
-    def windows(self, x: Any, axis: int) -> Any:
+    def windows(self, x: Array, axis: int) -> Array:
         """Return the sums over the windows along an axis."""
         n, low = x.shape[axis], self.size // 2
         places = np.arange(n)
@@ -86,7 +86,7 @@ class MVN(OpenVINOLayer):
     across_channels: bool = attribute("bool", False)
     reduction_axes: tuple[int, ...] = attribute("int64", (), repeated=True)
 
-    def forward(self, x: Array, axes: Any = None) -> Any:
+    def forward(self, x: Array, axes: Array | None = None) -> Any:
         rank = len(x.shape)
         if axes is not None:
             named = axes_of(integers(axes, "axes"), rank)
@@ -176,7 +176,7 @@ class FakeQuantize(OpenVINOLayer):
     levels: int = attribute("int64")
     auto_broadcast: str = attribute(Enum("numpy", "none", "pdpd"), "numpy")
 
-    def forward(self, x: Array, low: Array, high: Array, out_low: Array, out_high: Array) -> Any:
+    def forward(self, x: Array, low: Array, high: Array, out_low: Array, out_high: Array) -> Array:
         need(self.levels >= 2, f"levels must be at least 2, got {self.levels}")
         need(self.auto_broadcast == "numpy", f"auto_broadcast '{self.auto_broadcast}' is not supported; numpy is")
         steps = x.dtype.type(self.levels - 1)

@@ -27,7 +27,7 @@ class Pool(Windowed):
     kernel: tuple[int, ...] = attribute("int64", repeated=True)
     rounding_type: str = attribute(ROUNDING, "floor", doc="rounding of the number of windows")
 
-    def plan(self, x: Any) -> tuple[list[int], list[int], list[int], list[int], bool]:
+    def plan(self, x: Array) -> tuple[list[int], list[int], list[int], list[int], bool]:
         """Return kernel, strides, dilations, pads, and whether the last window may exceed the padded input.
 
         It may with ceil_torch, and the cells beyond the padding do not count. With ceil, the padding is extended
@@ -102,7 +102,7 @@ class AvgPool(Pool):
 
     exclude_pad: bool = attribute("bool", doc="whether padded cells are left out of the mean")
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> Array:
         kernel, strides, dilations, pads, ceil = self.plan(x)
         need(all(d == 1 for d in dilations), f"dilations must be 1, got {dilations}")
         written = any(self.pads(x.shape[2:], kernel))  # without pads, cells beyond the input do not count
@@ -125,7 +125,7 @@ class AdaptiveAvgPool(OpenVINOLayer):
     Source: OpenVINO operation specification, AdaptiveAvgPool-8.
     """
 
-    def forward(self, x: Array, size: Array) -> Any:
+    def forward(self, x: Array, size: Array) -> Array:
         wanted = integers(size, "the output's shape")
         need(
             len(wanted) == len(x.shape) - 2, f"the output's shape must have {len(x.shape) - 2} sizes, got {wanted}"

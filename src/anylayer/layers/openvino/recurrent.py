@@ -43,20 +43,20 @@ class RecurrentOperation(OpenVINOLayer):
         }
 
 
-def gates(w: Any, order: list[int], hidden: int) -> Any:
+def gates(w: Array, order: list[int], hidden: int) -> Array:
     """Return weights (D, G * H, ...) with their gates permuted."""
     parts = [w[:, g * hidden : (g + 1) * hidden] for g in order]
     return np.concatenate(parts, axis=1)
 
 
-def lengths(given: Any, x: Any) -> Any:
+def lengths(given: Array, x: Array) -> Array | None:
     """Return the lengths of the sequences as int32, or None when all of them have full length."""
     if isinstance(given, np.ndarray) and (given == x.shape[1]).all():
         return None
     return given.astype(np.int32)
 
 
-def _swap_batch_and_time(x: Any) -> Any:
+def _swap_batch_and_time(x: Array) -> Array:
     """Return (B, T, ...) as (T, B, ...), or back."""
     return x.swapaxes(0, 1)
 
@@ -65,14 +65,16 @@ _LSTM = [1, 3, 0, 2]
 """Permutation of the gates from the order f, i, c, o of OpenVINO to the order i, o, f, c of ONNX."""
 
 
-def _lstm(self: RecurrentOperation, x: Any, h: Any, c: Any, lens: Any, w: Any, r: Any, b: Any) -> Any:
+def _lstm(
+    self: RecurrentOperation, x: Array, h: Array, c: Array, lens: Array | None, w: Array, r: Array, b: Array
+) -> Any:
     n = self.hidden_size
     w, r, b = (gates(v, _LSTM, n) for v in (w, r, b))
     b = np.concatenate([b, np.zeros(b.shape, b.dtype)], axis=1)
     return ops.lstm(x, w, r, b, lens, h, c, **self.options("sigmoid,tanh,tanh"))
 
 
-def _gru(self: Any, x: Any, h: Any, lens: Any, w: Any, r: Any, b: Any) -> Any:
+def _gru(self: Any, x: Array, h: Array, lens: Array | None, w: Array, r: Array, b: Array) -> Any:
     n, linear = self.hidden_size, self.linear_before_reset
     wanted = 4 * n if linear else 3 * n
     need(b.shape[1] == wanted, f"the bias must have {wanted} numbers per direction, got {b.shape[1]}")
@@ -83,12 +85,12 @@ def _gru(self: Any, x: Any, h: Any, lens: Any, w: Any, r: Any, b: Any) -> Any:
     return ops.gru(x, w, r, b, lens, h, linear_before_reset=linear, **self.options("sigmoid,tanh"))
 
 
-def _rnn(self: RecurrentOperation, x: Any, h: Any, lens: Any, w: Any, r: Any, b: Any) -> Any:
+def _rnn(self: RecurrentOperation, x: Array, h: Array, lens: Array | None, w: Array, r: Array, b: Array) -> Any:
     b = np.concatenate([b, np.zeros(b.shape, b.dtype)], axis=1)
     return ops.rnn(x, w, r, b, lens, h, **self.options("tanh"))
 
 
-def _batch_first(y: Any) -> Any:
+def _batch_first(y: Array) -> Array:
     """Return outputs (T, D, B, H) as (B, D, T, H)."""
     return y.transpose(2, 1, 0, 3)
 
@@ -173,7 +175,7 @@ class LSTMCell(RecurrentOperation):
     Source: OpenVINO operation specification, LSTMCell-4.
     """
 
-    def forward(self, x: Array, h: Array, c: Array, w: Array, r: Array, b: Array) -> Any:
+    def forward(self, x: Array, h: Array, c: Array, w: Array, r: Array, b: Array) -> tuple[Array, Array]:
         _, last, cell = _lstm(self, x[None], h[None], c[None], None, w[None], r[None], b[None])
         return (last[0], cell[0])[: self.outputs]
 

@@ -19,7 +19,7 @@ class ReductionOperation(OpenVINOLayer):
 
     keep_dims: bool = attribute("bool", False, doc="whether reduced axes are kept with size 1")
 
-    def forward(self, x: Array, axes: Array) -> Any:
+    def forward(self, x: Array, axes: Array) -> Array:
         named = tuple(axes_of(integers(axes, "axes"), len(x.shape)))
         return self.compute(x, named, self.keep_dims) if named else x
 
@@ -33,24 +33,24 @@ def _by(function: Callable[..., Any]) -> Callable[[Any, tuple[int, ...], bool], 
     return lambda x, axes, keep: function(x, axis=axes, keepdims=keep)
 
 
-def _sum(x: Any, axes: tuple[int, ...], keep: bool) -> Any:
+def _sum(x: Array, axes: tuple[int, ...], keep: bool) -> Array:
     return np.sum(x, axis=axes, keepdims=keep, dtype=x.dtype)
 
 
-def _mean(x: Any, axes: tuple[int, ...], keep: bool) -> Any:
+def _mean(x: Array, axes: tuple[int, ...], keep: bool) -> Any:
     need(x.dtype.kind == "f", f"the mean needs real numbers, got {x.dtype}")
     return np.mean(x, axis=axes, keepdims=keep)
 
 
-def _prod(x: Any, axes: tuple[int, ...], keep: bool) -> Any:
+def _prod(x: Array, axes: tuple[int, ...], keep: bool) -> Any:
     return np.prod(x, axis=axes, keepdims=keep, dtype=x.dtype)
 
 
-def _norm1(x: Any, axes: tuple[int, ...], keep: bool) -> Any:
+def _norm1(x: Array, axes: tuple[int, ...], keep: bool) -> Array:
     return _sum(np.abs(x), axes, keep)
 
 
-def _norm2(x: Any, axes: tuple[int, ...], keep: bool) -> Any:
+def _norm2(x: Array, axes: tuple[int, ...], keep: bool) -> Array:
     return np.sqrt(_sum(x * x, axes, keep))
 
 
@@ -82,7 +82,7 @@ class CumSum(OpenVINOLayer):
     exclusive: bool = attribute("bool", False, doc="whether element i is the sum of the elements before i")
     reverse: bool = attribute("bool", False, doc="whether the sum starts at the end")
 
-    def forward(self, x: Array, axis: Any = 0) -> Any:
+    def forward(self, x: Array, axis: Any = 0) -> Array:
         along = axis_of(integers(np.asarray(axis) if isinstance(axis, int) else axis, "axis")[0], len(x.shape))
         y = np.flip(x, along) if self.reverse else x
         total = np.cumsum(y, axis=along, dtype=x.dtype)

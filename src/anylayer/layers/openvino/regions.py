@@ -19,7 +19,7 @@ from anylayer.network import Array, Node, TensorType
 class FromCaffe(OpenVINOLayer):
     """An operation that Intel's fork of Caffe has as a layer with other names of attributes."""
 
-    def by_caffe(self, type_: str, params: Mapping[str, Any], inputs: Sequence[Any]) -> list[Any]:
+    def by_caffe(self, type_: str, params: Mapping[str, Any], inputs: Sequence[Any]) -> list[Array]:
         """Return the outputs of Caffe's layer `type_` for these params and inputs."""
         node = Node(
             name=self.name,
@@ -64,7 +64,7 @@ class RegionYolo(FromCaffe):
     end_axis: int = attribute("int64", -1)
     anchors: tuple[float, ...] = attribute("float", (), repeated=True)
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> list[Array]:
         region = {
             "coords": self.coords,
             "classes": self.classes,
@@ -86,7 +86,7 @@ class ReorgYolo(FromCaffe):
 
     stride: tuple[int, ...] = attribute("int64", repeated=True)
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> list[Array]:
         need(len(set(self.stride)) == 1, f"stride must have one value, got {list(self.stride)}")
         return self.by_caffe("ReorgYolo", {"reorg_yolo_param": {"stride": self.stride[0]}}, [x])
 
@@ -94,7 +94,7 @@ class ReorgYolo(FromCaffe):
 class _Priors(FromCaffe):
     """What PriorBox and PriorBoxClustered share."""
 
-    def laid(self, type_: str, params: Mapping[str, Any], cells: Any, image: Any) -> Any:
+    def laid(self, type_: str, params: Mapping[str, Any], cells: Array, image: Array) -> Any:
         """Return the boxes and variances (2, 4 * P) for the sizes of a feature map and of an image."""
         rows = [np.broadcast_to(np.float32(0), (1, 1, *integers(v, "a size"))) for v in (cells, image)]
         need(all(len(r.shape) == 4 for r in rows), "each size must be two numbers, height and width")
@@ -196,7 +196,7 @@ class DetectionOutput(FromCaffe):
     input_width: int = attribute("int64", 1)
     objectness_score: float = attribute("float", 0.0)
 
-    def forward(self, loc: Array, conf: Array, priors: Array, *more: Array) -> Any:
+    def forward(self, loc: Array, conf: Array, priors: Array, *more: Array) -> list[Array]:
         need(
             not more, f"takes 3 inputs, since the 2 inputs of a first stage are not supported; got {3 + len(more)}"
         )
@@ -253,7 +253,7 @@ class Proposal(OpenVINOLayer):
     box_coordinate_scale: float = attribute("float", 1.0)
     framework: str = attribute("string", "")
 
-    def forward(self, scores: Array, deltas: Array, info: Array) -> Any:
+    def forward(self, scores: Array, deltas: Array, info: Array) -> list[Array]:
         need(not self.normalize, "normalize: true is not supported")
         for name in ("box_size_scale", "box_coordinate_scale"):
             need(getattr(self, name) == 1, f"a {name} other than 1 is not supported, got {getattr(self, name):g}")
@@ -278,7 +278,7 @@ class PSROIPooling(FromCaffe):
     spatial_bins_x: int = attribute("int64", 1)
     spatial_bins_y: int = attribute("int64", 1)
 
-    def forward(self, x: Array, rois: Array) -> Any:
+    def forward(self, x: Array, rois: Array) -> list[Array]:
         need(self.mode == "average", f"mode '{self.mode}' is not supported; average is")
         params = {
             "output_dim": self.output_dim,
@@ -303,7 +303,7 @@ class ROIPooling(FromCaffe):
     output_roi: tuple[int, ...] = attribute("int64", (), repeated=True)
     spatial_scale: float = attribute("float")
 
-    def forward(self, x: Array, rois: Array) -> Any:
+    def forward(self, x: Array, rois: Array) -> list[Array]:
         need(self.method == "max", f"method '{self.method}' is not supported; max is")
         size = (self.pooled_h, self.pooled_w) if self.pooled_h else (*self.output_roi, *self.output_size)
         need(len(size) == 2, f"the output's size must have two numbers, got {list(size)}")
@@ -326,7 +326,7 @@ class ROIAlign(OpenVINOLayer):
     mode: str = attribute(Enum("avg", "max"))
     aligned_mode: str = attribute(Enum("asymmetric", "half_pixel_for_nn", "half_pixel"), "asymmetric")
 
-    def forward(self, x: Array, rois: Array, batch: Array) -> Any:
+    def forward(self, x: Array, rois: Array, batch: Array) -> Array:
         need(
             self.mode == "avg",
             "mode 'max' is not supported, because OpenVINO takes the maximum of weighted corners; avg is",
@@ -356,7 +356,7 @@ class GridSample(OpenVINOLayer):
     mode: str = attribute(Enum("bilinear", "bicubic", "nearest"), "bilinear")
     padding_mode: str = attribute(Enum("zeros", "border", "reflection"), "zeros")
 
-    def forward(self, x: Array, grid: Array) -> Any:
+    def forward(self, x: Array, grid: Array) -> Array:
         mode: Any = {"bilinear": "linear", "bicubic": "cubic"}.get(self.mode, self.mode)
         padding: Any = self.padding_mode
         return ops.grid_sample(x, grid, mode=mode, padding=padding, align_corners=self.align_corners)
@@ -375,7 +375,7 @@ class CTCGreedyDecoderSeqLen(OpenVINOLayer):
     classes_index_type: str = attribute(Enum("i32", "i64"), "i32")
     sequence_length_type: str = attribute(Enum("i32", "i64"), "i32")
 
-    def forward(self, x: Array, lengths: Array, blank: Any = None) -> Any:
+    def forward(self, x: Array, lengths: Array, blank: Array | None = None) -> list[Array]:
         n, t, c = x.shape
         none = c - 1 if blank is None else integers(blank, "blank_index")[0]
         axis_of(none, c, "blank_index")

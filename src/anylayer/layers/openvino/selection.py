@@ -57,7 +57,13 @@ class NonMaxSuppression(OpenVINOLayer):
     output_type: str = attribute("string", "i64")
 
     def forward(
-        self, boxes: Array, scores: Array, limit: Any = None, iou: Any = None, score: Any = None, sigma: Any = None
+        self,
+        boxes: Array,
+        scores: Array,
+        limit: Array | None = None,
+        iou: Array | None = None,
+        score: Array | None = None,
+        sigma: Array | None = None,
     ) -> Any:
         need(sigma is None or number(sigma, "soft_nms_sigma") == 0, "soft_nms_sigma other than 0 is not supported")
         count = (
@@ -84,7 +90,7 @@ class NonMaxSuppression(OpenVINOLayer):
         found = [ops.head(chosen, real).astype(dtype), ops.head(table, real), real.reshape(1).astype(dtype)]
         return found[: self.outputs]
 
-    def scores(self, scores: Any, chosen: Any) -> Any:
+    def scores(self, scores: Array, chosen: Array) -> Array:
         """Return the score of each selected row."""
         _, c, n = scores.shape
         at = np.maximum(chosen, 0)

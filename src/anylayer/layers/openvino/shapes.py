@@ -29,7 +29,7 @@ class Reshape(OpenVINOLayer):
 
     special_zero: bool = attribute("bool", doc="whether 0 copies the size of the same input axis")
 
-    def forward(self, x: Array, shape: Array) -> Any:
+    def forward(self, x: Array, shape: Array) -> Array:
         wanted = integers(shape, "the shape")
         if self.special_zero:
             need(
@@ -56,7 +56,7 @@ class Squeeze(OpenVINOLayer):
 
     allow_axis_skip: bool = attribute("bool", False, doc="whether axes of other sizes are kept instead of refused")
 
-    def forward(self, x: Array, axes: Any = None) -> Any:
+    def forward(self, x: Array, axes: Array | None = None) -> Array:
         rank = len(x.shape)
         if axes is None or not integers(axes, "axes"):
             named = [i for i in range(rank) if x.shape[i] == 1]
@@ -77,7 +77,7 @@ class Unsqueeze(OpenVINOLayer):
     Source: OpenVINO operation specification, Unsqueeze-1.
     """
 
-    def forward(self, x: Array, axes: Array) -> Any:
+    def forward(self, x: Array, axes: Array) -> Array:
         named = integers(axes, "axes")
         rank = len(x.shape) + len(named)
         places = axes_of(named, rank)
@@ -93,7 +93,7 @@ class Transpose(OpenVINOLayer):
     Source: OpenVINO operation specification, Transpose-1.
     """
 
-    def forward(self, x: Array, order: Array) -> Any:
+    def forward(self, x: Array, order: Array) -> Array:
         rank = len(x.shape)
         wanted = integers(order, "the order") or list(range(rank))[::-1]
         wanted = axes_of(wanted, rank, "the order")
@@ -111,7 +111,7 @@ class Concat(OpenVINOLayer):
 
     axis: int = attribute("int64")
 
-    def forward(self, *inputs: Array) -> Any:
+    def forward(self, *inputs: Array) -> Array:
         need(inputs, "takes at least one input")
         return np.concatenate(inputs, axis=axis_of(self.axis, len(inputs[0].shape)))
 
@@ -126,7 +126,7 @@ class Split(OpenVINOLayer):
 
     num_splits: int = attribute("int64")
 
-    def forward(self, x: Array, axis: Array) -> Any:
+    def forward(self, x: Array, axis: Array) -> list[Array]:
         along = axis_of(integers(axis, "axis")[0], len(x.shape))
         n, count = x.shape[along], self.num_splits
         need(
@@ -144,7 +144,7 @@ class VariadicSplit(OpenVINOLayer):
     Source: OpenVINO operation specification, VariadicSplit-1.
     """
 
-    def forward(self, x: Array, axis: Array, lengths: Array) -> Any:
+    def forward(self, x: Array, axis: Array, lengths: Array) -> list[Array]:
         along = axis_of(integers(axis, "axis")[0], len(x.shape))
         parts, n = integers(lengths, "the lengths"), x.shape[along]
         if parts.count(-1) == 1:
@@ -167,7 +167,7 @@ class ShapeOf(OpenVINOLayer):
 
     output_type: str = attribute("string", "i64")
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> Array:
         need(self.output_type in ("i32", "i64"), f"output_type must be i32 or i64, got '{self.output_type}'")
         dtype = dtype_of(self.output_type, "output_type")
         if is_static(x.shape):
@@ -187,7 +187,7 @@ class Broadcast(OpenVINOLayer):
     mode: str = attribute(Enum("numpy", "explicit", "bidirectional"), "numpy")
     broadcast_spec: str = attribute(Enum("numpy", "explicit"), "numpy")
 
-    def forward(self, x: Array, shape: Array, axes: Any = None) -> Any:
+    def forward(self, x: Array, shape: Array, axes: Array | None = None) -> Array:
         wanted = tuple(integers(shape, "the shape"))
         if "explicit" in (self.mode, self.broadcast_spec):
             axes = given(axes, "mode 'explicit' needs a third input, the axes")
@@ -214,7 +214,7 @@ class Tile(OpenVINOLayer):
     Source: OpenVINO operation specification, Tile-1.
     """
 
-    def forward(self, x: Array, repeats: Array) -> Any:
+    def forward(self, x: Array, repeats: Array) -> Array:
         times = integers(repeats, "the repeats")
         need(min(times, default=0) >= 0, f"the repeats must not be negative, got {times}")
         rank = max(len(times), len(x.shape))
@@ -272,7 +272,7 @@ class Roll(OpenVINOLayer):
     Source: OpenVINO operation specification, Roll-7.
     """
 
-    def forward(self, x: Array, shift: Array, axes: Array) -> Any:
+    def forward(self, x: Array, shift: Array, axes: Array) -> Array:
         shifts, named = integers(shift, "shift"), integers(axes, "axes")
         shifts = shifts * len(named) if len(shifts) == 1 else shifts
         return np.roll(x, tuple(shifts), tuple(axis_of(a, len(x.shape), "axes") for a in named))

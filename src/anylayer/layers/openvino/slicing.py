@@ -42,7 +42,7 @@ class StridedSlice(OpenVINOLayer):
     )
     ellipsis_mask: tuple[int, ...] = attribute("int64", (), repeated=True, doc="1: an ellipsis")
 
-    def forward(self, x: Array, begin: Array, end: Array, strides: Any = None) -> Any:
+    def forward(self, x: Array, begin: Array, end: Array, strides: Array | None = None) -> Any:
         starts, stops = integers(begin, "begin"), integers(end, "end")
         steps = [1] * len(starts) if strides is None else integers(strides, "strides")
         need(
@@ -78,7 +78,7 @@ class Slice(OpenVINOLayer):
     Source: OpenVINO operation specification, Slice-8.
     """
 
-    def forward(self, x: Array, start: Array, stop: Array, step: Array, axes: Any = None) -> Any:
+    def forward(self, x: Array, start: Array, stop: Array, step: Array, axes: Array | None = None) -> Array:
         limits = [start, stop, step]
         if any(map(is_traced, limits)) or not is_static(x.shape):
             named = list(range(start.shape[0])) if axes is None else axes_of(integers(axes, "axes"), len(x.shape))
@@ -113,7 +113,7 @@ class Gather(OpenVINOLayer):
 
     batch_dims: int = attribute("int64", 0, doc="number of leading axes that x and the indices share")
 
-    def forward(self, x: Array, indices: Array, axis: Array) -> Any:
+    def forward(self, x: Array, indices: Array, axis: Array) -> Array:
         along = axis_of(integers(axis, "axis")[0], len(x.shape))
         batch = axis_of(self.batch_dims, len(indices.shape) + 1, "batch_dims")
         need(batch <= along, f"batch_dims={batch} must not exceed the axis {along}")
@@ -139,7 +139,7 @@ class GatherElements(OpenVINOLayer):
 
     axis: int = attribute("int64")
 
-    def forward(self, x: Array, indices: Array) -> Any:
+    def forward(self, x: Array, indices: Array) -> Array:
         return ops.gather_elements(x, indices, axis=axis_of(self.axis, len(x.shape)))
 
 
@@ -153,7 +153,7 @@ class GatherND(OpenVINOLayer):
 
     batch_dims: int = attribute("int64", 0)
 
-    def forward(self, x: Array, indices: Array) -> Any:
+    def forward(self, x: Array, indices: Array) -> Array:
         need(self.batch_dims == 0, f"batch_dims must be 0, got {self.batch_dims}")
         return ops.gather_nd(x, indices.astype(np.int64))
 
@@ -166,7 +166,7 @@ class ScatterUpdate(OpenVINOLayer):
     Source: OpenVINO operation specification, ScatterUpdate-3.
     """
 
-    def forward(self, x: Array, indices: Array, updates: Array, axis: Array) -> Any:
+    def forward(self, x: Array, indices: Array, updates: Array, axis: Array) -> Array:
         along = axis_of(integers(axis, "axis")[0], len(x.shape))
         count = int(np.prod(indices.shape))
         rest = [*x.shape[:along], *x.shape[along + 1 :]]
@@ -188,7 +188,7 @@ class ScatterNDUpdate(OpenVINOLayer):
 
     reduction: str = attribute(Enum("none", "sum", "sub", "prod", "min", "max"), "none")
 
-    def forward(self, x: Array, indices: Array, updates: Array) -> Any:
+    def forward(self, x: Array, indices: Array, updates: Array) -> Array:
         kind = {"sum": "add", "prod": "mul"}.get(self.reduction, self.reduction)
         if kind == "sub":
             kind, updates = "add", -updates
@@ -206,7 +206,7 @@ class ScatterElementsUpdate(OpenVINOLayer):
     reduction: str = attribute(Enum("none", "sum", "prod", "min", "max", "mean"), "none")
     use_init_val: bool = attribute("bool", True)
 
-    def forward(self, x: Array, indices: Array, updates: Array, axis: Array) -> Any:
+    def forward(self, x: Array, indices: Array, updates: Array, axis: Array) -> Array:
         need(self.reduction != "mean", "reduction 'mean' is not supported")
         need(
             self.use_init_val or self.reduction == "none",
@@ -230,7 +230,7 @@ class Pad(OpenVINOLayer):
         Enum("constant", "edge", "reflect", "symmetric")
     )
 
-    def forward(self, x: Array, begin: Array, end: Array, value: Any = None) -> Any:
+    def forward(self, x: Array, begin: Array, end: Array, value: Array | None = None) -> Array:
         fill = x.dtype.type(0 if value is None else number(value, "pad_value"))
         if is_traced(begin) or is_traced(end) or not is_static(x.shape):
             need(self.pad_mode == "constant", f"computed pads with pad_mode '{self.pad_mode}' are not supported")
@@ -260,7 +260,7 @@ class ReverseSequence(OpenVINOLayer):
     batch_axis: int = attribute("int64", 0)
     seq_axis: int = attribute("int64", 1)
 
-    def forward(self, x: Array, lengths: Array) -> Any:
+    def forward(self, x: Array, lengths: Array) -> Array:
         rank = len(x.shape)
         batch, time = axis_of(self.batch_axis, rank, "batch_axis"), axis_of(self.seq_axis, rank, "seq_axis")
         need(batch != time, f"batch_axis and seq_axis must differ, both are {batch}")
@@ -282,7 +282,7 @@ class OneHot(OpenVINOLayer):
 
     axis: int = attribute("int64")
 
-    def forward(self, indices: Array, depth: Array, on: Array, off: Array) -> Any:
+    def forward(self, indices: Array, depth: Array, on: Array, off: Array) -> Array:
         count = integers(depth, "depth")[0]
         hot = ops.one_hot(indices, count, axis=axis_of(self.axis, len(indices.shape) + 1)) != np.float32(0)
         return np.where(hot, constant(on, "on_value").reshape(()), constant(off, "off_value").reshape(()))

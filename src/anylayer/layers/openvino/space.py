@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from anylayer.layer import Enum, layer, need
@@ -27,7 +25,7 @@ class DepthToSpace(OpenVINOLayer):
     mode: str = attribute(BLOCKS)
     block_size: int = attribute("int64", 1)
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> Array:
         n, c, *shape = x.shape
         k, b = len(shape), self.block_size
         need(b > 0 and c % b**k == 0, f"block_size={b} to the power of {k} does not divide {c} channels")
@@ -51,7 +49,7 @@ class SpaceToDepth(OpenVINOLayer):
     mode: str = attribute(BLOCKS)
     block_size: int = attribute("int64", 1)
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> Array:
         n, c, *shape = x.shape
         k, b = len(shape), self.block_size
         need(b > 0 and all(d % b == 0 for d in shape), f"block_size={b} does not divide {tuple(shape)}")
@@ -72,7 +70,7 @@ class ShuffleChannels(OpenVINOLayer):
     axis: int = attribute("int64", 1)
     group: int = attribute("int64", 1)
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> Array:
         axis = axis_of(self.axis, len(x.shape))
         c, g = x.shape[axis], self.group
         need(g > 0 and c % g == 0, f"group={g} does not divide {c} channels")
@@ -89,7 +87,7 @@ class BatchToSpace(OpenVINOLayer):
     Source: OpenVINO operation specification, BatchToSpace-2.
     """
 
-    def forward(self, x: Array, block: Array, begin: Array, end: Array) -> Any:
+    def forward(self, x: Array, block: Array, begin: Array, end: Array) -> Array:
         blocks, low, high = (integers(v, w) for v, w in ((block, "block"), (begin, "begin"), (end, "end")))
         rank = len(x.shape)
         need(len(blocks) == len(low) == len(high) == rank, f"block, begin and end must have {rank} numbers")
@@ -115,7 +113,7 @@ class SpaceToBatch(OpenVINOLayer):
     Source: OpenVINO operation specification, SpaceToBatch-2.
     """
 
-    def forward(self, x: Array, block: Array, begin: Array, end: Array) -> Any:
+    def forward(self, x: Array, block: Array, begin: Array, end: Array) -> Array:
         blocks, low, high = (integers(v, w) for v, w in ((block, "block"), (begin, "begin"), (end, "end")))
         rank = len(x.shape)
         need(len(blocks) == len(low) == len(high) == rank, f"block, begin and end must have {rank} numbers")

@@ -27,21 +27,21 @@ class Unary(OpenVINOLayer):
         raise NotImplementedError
 
 
-def _softsign(x: Any) -> Any:
+def _softsign(x: Array) -> Any:
     return x / (x.dtype.type(1) + np.abs(x))
 
 
-def _hswish(x: Any) -> Any:
+def _hswish(x: Array) -> Any:
     one = x.dtype.type
     return x * np.minimum(np.maximum(x + one(3), one(0)), one(6)) / one(6)
 
 
-def _hsigmoid(x: Any) -> Any:
+def _hsigmoid(x: Array) -> Any:
     one = x.dtype.type
     return np.minimum(np.maximum(x + one(3), one(0)), one(6)) / one(6)
 
 
-def _mish(x: Any) -> Any:
+def _mish(x: Array) -> Any:
     return x * np.tanh(ops.softplus(x))
 
 
@@ -117,7 +117,7 @@ class IsInf(OpenVINOLayer):
     detect_negative: bool = attribute("bool", True)
     detect_positive: bool = attribute("bool", True)
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> Array:
         found = np.isinf(x)
         if not self.detect_negative:
             found = found & (x > 0)

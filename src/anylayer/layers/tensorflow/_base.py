@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from anylayer.layer import Enum, Layer, layer, need
 from anylayer.layer.arguments import axes_of, axis_of, constant, integers
 from anylayer.layer.fields import attribute
-from anylayer.network import Node
+from anylayer.network import Array, Node
 
 __all__ = [
     "Enum",
@@ -67,7 +67,7 @@ def count_of(attr: Mapping[str, Any], name: str) -> int:
     return int(value) if isinstance(value, int) else 0
 
 
-def integer(x: Any, what: str) -> int:
+def integer(x: Array, what: str) -> int:
     """Return the integer of a constant input with one element. Raise LayerError when it has another size."""
     values = integers(x, what, 1)
     need(len(values) == 1, f"{what} must be one number, got {len(values)}")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from anylayer import ops
@@ -33,7 +31,7 @@ class LeakyRelu(TensorFlowLayer):
 
     alpha: float = attribute("float", 0.2, doc="slope of the negative part")
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> Array:
         return ops.leaky_relu(x, self.alpha)
 
 
@@ -46,7 +44,7 @@ class Selu(TensorFlowLayer):
     Source: tf.raw_ops.Selu; tensorflow/core/kernels/relu_op_functor.h.
     """
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> Array:
         return ops.elu(x, 1.6732632423543772) * 1.0507009873554805
 
 
@@ -57,7 +55,7 @@ class Softmax(TensorFlowLayer):
     The output has the shape of x. Source: tf.raw_ops.Softmax; tensorflow/core/kernels/softmax_op.cc.
     """
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> Array:
         need(len(x.shape) >= 1, "the input must have 1 axis or more, got a scalar")
         return ops.softmax(x, axis=-1)
 
@@ -69,6 +67,6 @@ class LogSoftmax(TensorFlowLayer):
     The output has the shape of x. Source: tf.raw_ops.LogSoftmax; tensorflow/core/kernels/softmax_op.cc.
     """
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> Array:
         need(len(x.shape) >= 1, "the input must have 1 axis or more, got a scalar")
         return ops.log_softmax(x, axis=-1)

@@ -41,7 +41,7 @@ class Concat(TensorFlowLayer):
     Source: tf.raw_ops.Concat; tensorflow/core/kernels/concat_op.cc.
     """
 
-    def forward(self, axis: Array, *xs: Array) -> Any:
+    def forward(self, axis: Array, *xs: Array) -> Array:
         need(xs, "needs 1 array or more to concatenate, got 0")
         return np.concatenate(xs, axis=axis_of(integer(axis, "concat_dim"), len(xs[0].shape), "concat_dim"))
 
@@ -54,7 +54,7 @@ class ConcatV2(TensorFlowLayer):
     Source: tf.raw_ops.ConcatV2; tensorflow/core/kernels/concat_op.cc.
     """
 
-    def forward(self, *given: Array) -> Any:
+    def forward(self, *given: Array) -> Array:
         need(len(given) >= 2, f"needs 1 array or more and an axis, got {len(given)} inputs")
         *xs, axis = given
         return np.concatenate(xs, axis=axis_of(integer(axis, "axis"), len(xs[0].shape)))
@@ -70,7 +70,7 @@ class Pack(TensorFlowLayer):
 
     axis: int = attribute("int64", 0)
 
-    def forward(self, *xs: Array) -> Any:
+    def forward(self, *xs: Array) -> Array:
         need(xs, "needs 1 input or more, got 0")
         return np.stack(xs, axis=axis_of(self.axis, len(xs[0].shape) + 1))
 
@@ -87,7 +87,7 @@ class Unpack(_Counted):
     num: int = attribute("int64")
     counted = "num"
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> list[Array]:
         axis = axis_of(self.axis, len(x.shape))
         need(x.shape[axis] == self.num, f"num={self.num} is not the size of axis {axis} of shape {tuple(x.shape)}")
         return [np.take(x, i, axis=axis) for i in range(self.num)]
@@ -103,7 +103,7 @@ class Split(_Counted):
 
     num_split: int = attribute("int64")
 
-    def forward(self, axis: Array, x: Array) -> Any:
+    def forward(self, axis: Array, x: Array) -> list[Array]:
         over = axis_of(integer(axis, "split_dim"), len(x.shape), "split_dim")
         need(
             x.shape[over] % self.num_split == 0,
@@ -123,7 +123,7 @@ class SplitV(_Counted):
 
     num_split: int = attribute("int64")
 
-    def forward(self, x: Array, sizes: Array, axis: Array) -> Any:
+    def forward(self, x: Array, sizes: Array, axis: Array) -> list[Array]:
         over = axis_of(integer(axis, "split_dim"), len(x.shape), "split_dim")
         parts = integers(sizes, "size_splits")
         need(
@@ -147,7 +147,7 @@ class Transpose(TensorFlowLayer):
     Source: tf.raw_ops.Transpose; tensorflow/core/kernels/transpose_op.cc.
     """
 
-    def forward(self, x: Array, perm: Array) -> Any:
+    def forward(self, x: Array, perm: Array) -> Array:
         order = axes_of(integers(perm, "perm"), len(x.shape), "perm")
         need(len(order) == len(x.shape), f"perm must name {len(x.shape)} axes, got {order}")
         return x.transpose(order)
@@ -161,7 +161,7 @@ class Tile(TensorFlowLayer):
     Source: tf.raw_ops.Tile; tensorflow/core/kernels/tile_ops.cc.
     """
 
-    def forward(self, x: Array, multiples: Array) -> Any:
+    def forward(self, x: Array, multiples: Array) -> Array:
         times = integers(multiples, "multiples")
         need(
             len(times) == len(x.shape) and all(t >= 0 for t in times),
@@ -178,11 +178,11 @@ class ReverseV2(TensorFlowLayer):
     Source: tf.raw_ops.ReverseV2; tensorflow/core/kernels/reverse_op.cc.
     """
 
-    def forward(self, x: Array, axes: Array) -> Any:
+    def forward(self, x: Array, axes: Array) -> Array:
         return np.flip(x, tuple(axes_of(integers(axes, "axis"), len(x.shape))))
 
 
-def _pairs(paddings: Any, rank: int) -> list[tuple[int, int]]:
+def _pairs(paddings: Array, rank: int) -> list[tuple[int, int]]:
     """Return the pads (before, after) of each axis from a constant of shape (rank, 2)."""
     values = integers(paddings, "paddings", 2)
     need(
@@ -200,7 +200,7 @@ class Pad(TensorFlowLayer):
     Source: tf.raw_ops.Pad; tensorflow/core/kernels/pad_op.cc.
     """
 
-    def forward(self, x: Array, paddings: Array) -> Any:
+    def forward(self, x: Array, paddings: Array) -> Array:
         return np.pad(x, _pairs(paddings, len(x.shape)))
 
 
@@ -213,7 +213,7 @@ class PadV2(TensorFlowLayer):
     Source: tf.raw_ops.PadV2; tensorflow/core/kernels/pad_op.cc.
     """
 
-    def forward(self, x: Array, paddings: Array, value: Array) -> Any:
+    def forward(self, x: Array, paddings: Array, value: Array) -> Array:
         around = constant(value, "constant_values")
         need(around.size == 1, f"constant_values must be one number, got shape {around.shape}")
         return np.pad(x, _pairs(paddings, len(x.shape)), constant_values=around.reshape(())[()])
@@ -230,11 +230,11 @@ class MirrorPad(TensorFlowLayer):
 
     mode: str = attribute("string")
 
-    def forward(self, x: Array, paddings: Array) -> Any:
+    def forward(self, x: Array, paddings: Array) -> Array:
         return mirrored(x, paddings, self.mode)
 
 
-def mirrored(x: Any, paddings: Any, mode: str) -> Any:
+def mirrored(x: Array, paddings: Array, mode: str) -> Array:
     """Return `x`, padded with mirrored elements: REFLECT does not repeat the edge element, SYMMETRIC does."""
     need(mode in ("REFLECT", "SYMMETRIC"), f"mode must be REFLECT or SYMMETRIC, got '{mode}'")
     pairs = _pairs(paddings, len(x.shape))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from anylayer.layers.tensorflow._base import Enum, TensorFlowLayer, attribute, layer, need
 from anylayer.network import Array
 
@@ -20,7 +18,7 @@ class BiasAdd(TensorFlowLayer):
 
     data_format: str = attribute(Enum("NHWC", "NCHW"), "NHWC")
 
-    def forward(self, x: Array, bias: Array) -> Any:
+    def forward(self, x: Array, bias: Array) -> Array:
         rank = len(x.shape)
         need(rank >= 2, f"the input must have 2 axes or more, got shape {tuple(x.shape)}")
         axis = 1 if self.data_format == "NCHW" else rank - 1

@@ -12,7 +12,7 @@ from anylayer.layers.tensorflow._base import TensorFlowLayer, attribute, layer, 
 from anylayer.network import Array
 
 
-def _truncated(a: Any, b: Any) -> Any:
+def _truncated(a: Array, b: Array) -> Array:
     """Return a / b, rounded towards zero."""
     if a.dtype.kind == "f":
         return np.trunc(a / b)
@@ -20,11 +20,11 @@ def _truncated(a: Any, b: Any) -> Any:
     return np.where((a < 0) != (b < 0), -quotient, quotient).astype(a.dtype)
 
 
-def _divided(a: Any, b: Any) -> Any:
+def _divided(a: Array, b: Array) -> Array:
     return a / b if a.dtype.kind == "f" else _truncated(a, b)
 
 
-def _no_nan(a: Any, b: Any) -> Any:
+def _no_nan(a: Array, b: Array) -> Array:
     """Return a / b, or 0 where b is 0."""
     zero = b == 0
     return np.where(zero, np.zeros((), a.dtype), a / np.where(zero, np.ones((), b.dtype), b))
@@ -110,7 +110,7 @@ class AddN(TensorFlowLayer):
 
     shape: Any = attribute("any", None)
 
-    def forward(self, *xs: Array) -> Any:
+    def forward(self, *xs: Array) -> Array:
         need(xs, "needs 1 input or more, got 0")
         total = xs[0]
         for x in xs[1:]:
@@ -130,7 +130,7 @@ class ClipByValue(TensorFlowLayer):
     tensorflow/core/kernels/cwise_op_clip.cc.
     """
 
-    def forward(self, x: Array, low: Array, high: Array) -> Any:
+    def forward(self, x: Array, low: Array, high: Array) -> Array:
         return np.minimum(np.maximum(x, low), high)
 
 
@@ -142,7 +142,7 @@ class SelectV2(TensorFlowLayer):
     tensorflow/core/kernels/cwise_op_select.cc.
     """
 
-    def forward(self, condition: Array, a: Array, b: Array) -> Any:
+    def forward(self, condition: Array, a: Array, b: Array) -> Array:
         return np.where(condition, a, b)
 
 
@@ -154,7 +154,7 @@ class Select(TensorFlowLayer):
     Source: tf.raw_ops.Select; tensorflow/core/kernels/cwise_op_select.cc.
     """
 
-    def forward(self, condition: Array, a: Array, b: Array) -> Any:
+    def forward(self, condition: Array, a: Array, b: Array) -> Array:
         need(
             tuple(a.shape) == tuple(b.shape),
             f"both values must have the same shape, got {tuple(a.shape)} and {tuple(b.shape)}",

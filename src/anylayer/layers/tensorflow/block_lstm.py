@@ -38,8 +38,8 @@ class _BlockSteps(TensorFlowLayer):
         return [(name, 1) for name in _RESULTS]
 
     def step(
-        self, x: Any, cell: Any, h: Any, w: Any, b: Any, peepholes: Sequence[Any], forget: float
-    ) -> list[Any]:
+        self, x: Array, cell: Array, h: Array, w: Array, b: Array, peepholes: Sequence[Any], forget: float
+    ) -> list[Array]:
         """Return i, cs, f, o, ci, co and h of one step, each (batch, units)."""
         size = cell.shape[-1]
         need(
@@ -77,7 +77,7 @@ class LSTMBlockCell(_BlockSteps):
 
     def forward(
         self, x: Array, cell: Array, h: Array, w: Array, wci: Array, wcf: Array, wco: Array, b: Array
-    ) -> Any:
+    ) -> list[Array]:
         return self.step(x, cell, h, w, b, (wci, wcf, wco), self.forget_bias)
 
 
@@ -101,7 +101,7 @@ class _Sequence(_BlockSteps):
         wcf: Array,
         wco: Array,
         b: Array,
-    ) -> Any:
+    ) -> list[Array]:
         need(len(x.shape) == 3, f"x must have shape (steps, batch, inputs), got {tuple(x.shape)}")
         count = integer(length, "seq_len_max")
         need(

@@ -44,7 +44,7 @@ class DepthToSpace(_Block):
         return restored(y, self.data_format)
 
 
-def _pairs(values: Any, count: int, what: str) -> list[tuple[int, int]]:
+def _pairs(values: Array, count: int, what: str) -> list[tuple[int, int]]:
     """Return pairs of numbers from a constant of shape (count, 2)."""
     flat = integers(values, what, 2)
     need(
@@ -54,7 +54,7 @@ def _pairs(values: Any, count: int, what: str) -> list[tuple[int, int]]:
     return list(zip(flat[::2], flat[1::2]))
 
 
-def _to_batch(x: Any, block: list[int], pairs: list[tuple[int, int]]) -> Any:
+def _to_batch(x: Array, block: list[int], pairs: list[tuple[int, int]]) -> Array:
     """Return `x`, padded, with the pixels at the same place of their blocks as one batch."""
     m, rank = len(block), len(x.shape)
     need(m < rank and all(b >= 1 for b in block), f"block_shape {block} does not fit shape {tuple(x.shape)}")
@@ -74,7 +74,7 @@ def _to_batch(x: Any, block: list[int], pairs: list[tuple[int, int]]) -> Any:
     return y.reshape(x.shape[0] * math.prod(block), *inner[::2], *rest)
 
 
-def _from_batch(x: Any, block: list[int], crops: list[tuple[int, int]]) -> Any:
+def _from_batch(x: Array, block: list[int], crops: list[tuple[int, int]]) -> Any:
     """Return `x` with each group of batches as blocks of pixels, cropped."""
     m, rank = len(block), len(x.shape)
     need(m < rank and all(b >= 1 for b in block), f"block_shape {block} does not fit shape {tuple(x.shape)}")
@@ -106,7 +106,7 @@ class SpaceToBatchND(TensorFlowLayer):
     Source: tf.raw_ops.SpaceToBatchND; tensorflow/core/kernels/spacetobatch_op.cc.
     """
 
-    def forward(self, x: Array, block_shape: Array, paddings: Array) -> Any:
+    def forward(self, x: Array, block_shape: Array, paddings: Array) -> Array:
         block = integers(block_shape, "block_shape")
         return _to_batch(x, block, _pairs(paddings, len(block), "paddings"))
 
@@ -135,7 +135,7 @@ class SpaceToBatch(TensorFlowLayer):
 
     block_size: int = attribute("int64")
 
-    def forward(self, x: Array, paddings: Array) -> Any:
+    def forward(self, x: Array, paddings: Array) -> Array:
         return _to_batch(x, [self.block_size] * 2, _pairs(paddings, 2, "paddings"))
 
 
@@ -167,7 +167,7 @@ class ExtractImagePatches(TensorFlowLayer):
     rates: tuple[int, ...] = attribute("int64", repeated=True)
     padding: str = attribute(Enum("SAME", "VALID"))
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> Array:
         need(len(x.shape) == 4, f"the input must have 4 axes, got shape {tuple(x.shape)}")
         kernel, steps, rates = (
             spatial(v, "NHWC", 4, n)

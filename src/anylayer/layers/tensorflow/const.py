@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from anylayer.layers.tensorflow._base import TensorFlowLayer, attribute, layer, need
+from anylayer.network import Array
 
 
 @layer("Const")
@@ -16,6 +15,6 @@ class Const(TensorFlowLayer):
 
     dtype: str = attribute("string")
 
-    def forward(self) -> Any:
+    def forward(self) -> Array:
         need(len(self._blobs) == 1, f"a constant needs one value in the file, got {len(self._blobs)}")
         return self.blob(0, self._blobs[0].shape, what="value")

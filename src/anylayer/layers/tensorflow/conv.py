@@ -30,7 +30,7 @@ class _Convolution(_Windows):
 
     rank = 4
 
-    def convolve(self, x: Any, w: Any, group: int, dilations: tuple[int, ...]) -> Any:
+    def convolve(self, x: Array, w: Array, group: int, dilations: tuple[int, ...]) -> Any:
         """Return the convolution of `x`, in the layout of data_format, with kernels (M, C / group, ...)."""
         strides, spread = self.steps(self.rank, dilations)
         y = channels_first(x, self.data_format)
@@ -39,7 +39,7 @@ class _Convolution(_Windows):
         y = ops.conv(y, w, strides=strides, pads=flat_pads(pairs), dilations=spread, group=group)
         return restored(y, self.data_format)
 
-    def check(self, x: Any, w: Any) -> int:
+    def check(self, x: Array, w: Array) -> int:
         """Return the number of channels of `x`. Raise LayerError when an input has another rank."""
         for what, array in (("input", x), ("filter", w)):
             need(

@@ -57,7 +57,7 @@ class _Backprop(_Windows):
         )
         return restored(done, self.data_format)
 
-    def _sizes(self, wanted: list[int], w: Any) -> list[int]:
+    def _sizes(self, wanted: list[int], w: Array) -> list[int]:
         """Return the spatial sizes of the output."""
         axes = self.rank - 2
         if len(wanted) == axes:

@@ -31,7 +31,7 @@ class Dequantize(TensorFlowLayer):
     axis: int = attribute("int64", -1)
     dtype: str = attribute("string", "float32")
 
-    def forward(self, x: Array, low: Array, high: Array) -> Any:
+    def forward(self, x: Array, low: Array, high: Array) -> Array:
         need(x.dtype.kind in "iu", f"the input must hold integers, got {x.dtype}")
         need(self.dtype == "float32", f"dtype must be float32, got {self.dtype}")
         need(
@@ -49,13 +49,13 @@ class Dequantize(TensorFlowLayer):
         half = _f((highest - lowest + 1) / 2 if lowest else 0)
         return (x.astype(np.float32) + half) * ((top - bottom) / _f(highest - lowest)) + bottom
 
-    def _scale(self, bottom: Any, top: Any, lowest: int, highest: int) -> Any:
+    def _scale(self, bottom: Array, top: Array, lowest: int, highest: int) -> Array:
         """Return the real number that one integer step stands for in mode SCALED."""
         if not lowest:
             return top / _f(highest)
         return np.maximum(bottom / _f(lowest + self.narrow_range), top / _f(highest))
 
-    def _bound(self, x: Any, given: Any, what: str) -> Any:
+    def _bound(self, x: Array, given: Array, what: str) -> Array:
         """Return a bound of the range as a float32 array that broadcasts to `x`."""
         values = np.asarray(constant(given, what), np.float32)
         if self.axis == -1:

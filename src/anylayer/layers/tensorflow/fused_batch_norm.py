@@ -37,7 +37,9 @@ class FusedBatchNorm(TensorFlowLayer):
         names = ["y", "batch_mean", "batch_variance", "reserve_space_1", "reserve_space_2", "reserve_space_3"]
         return [(name, 1) for name in names]
 
-    def forward(self, x: Array, scale: Array, offset: Array, mean: Array, variance: Array) -> Any:
+    def forward(
+        self, x: Array, scale: Array, offset: Array, mean: Array, variance: Array
+    ) -> tuple[Array, Array, Array, Array, Array, Array]:
         y = channels_first(x, self.data_format)
         if self.is_training:
             axes = (0, *range(2, len(y.shape)))

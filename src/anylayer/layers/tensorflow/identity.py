@@ -25,7 +25,7 @@ class Identity(TensorFlowLayer):
 
     harmless = frozenset({"message", "dtype"})
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> Array:
         return x
 
 

@@ -22,7 +22,7 @@ class MatMul(TensorFlowLayer):
     transpose_b: bool = attribute("bool", False)
     harmless = frozenset({"grad_a", "grad_b"})
 
-    def forward(self, a: Array, b: Array) -> Any:
+    def forward(self, a: Array, b: Array) -> Array:
         need(
             len(a.shape) == len(b.shape) == 2,
             f"both inputs must be matrices (2 axes), got shapes {tuple(a.shape)} and {tuple(b.shape)}",
@@ -51,7 +51,7 @@ class BatchMatMul(TensorFlowLayer):
     adj_y: bool = attribute("bool", False)
     harmless = frozenset({"grad_x", "grad_y"})
 
-    def forward(self, a: Array, b: Array) -> Any:
+    def forward(self, a: Array, b: Array) -> Array:
         need(
             min(len(a.shape), len(b.shape)) >= 2,
             f"both inputs must have 2 axes or more, got shapes {tuple(a.shape)} and {tuple(b.shape)}",

@@ -12,7 +12,7 @@ from anylayer.layers.tensorflow._base import TensorFlowLayer, attribute, constan
 from anylayer.network import Array
 
 
-def _number(x: Any, what: str) -> float:
+def _number(x: Array, what: str) -> float:
     """Return the number of a constant input with one element."""
     value = constant(x, what)
     need(value.size == 1, f"{what} must be one number, got {value.size}")
@@ -23,8 +23,8 @@ class _Suppression(TensorFlowLayer):
     """NMS of boxes (N, 4), each given by two opposite corners (y1, x1, y2, x2), by their scores (N,)."""
 
     def keep(
-        self, boxes: Any, scores: Any, max_size: Any, iou: float, threshold: float | None
-    ) -> tuple[Any, Any, int]:
+        self, boxes: Array, scores: Array, max_size: Array, iou: float, threshold: float | None
+    ) -> tuple[Array, Array, int]:
         """Return the indices of the boxes that are kept, their number, and max_output_size.
 
         The indices are sorted by descending score and padded with -1 to a static size.
@@ -59,7 +59,7 @@ class NonMaxSuppression(_Suppression):
 
     iou_threshold: float = attribute("float", 0.5)
 
-    def forward(self, boxes: Array, scores: Array, max_size: Array) -> Any:
+    def forward(self, boxes: Array, scores: Array, max_size: Array) -> Array:
         found, count, limit = self.keep(boxes, scores, max_size, self.iou_threshold, None)
         return ops.head(found, count).astype(np.int32) if limit else np.zeros(0, np.int32)
 
@@ -76,7 +76,9 @@ class NonMaxSuppressionV3(_Suppression):
     tensorflow/core/kernels/image/non_max_suppression_op.cc.
     """
 
-    def forward(self, boxes: Array, scores: Array, max_size: Array, iou: Array, threshold: Any = None) -> Any:
+    def forward(
+        self, boxes: Array, scores: Array, max_size: Array, iou: Array, threshold: Array | None = None
+    ) -> Array:
         low = _number(threshold, "score_threshold") if threshold is not None else None
         found, count, limit = self.keep(boxes, scores, max_size, _number(iou, "iou_threshold"), low)
         return ops.head(found, count).astype(np.int32) if limit else np.zeros(0, np.int32)
@@ -87,7 +89,7 @@ class _Padded(_Suppression):
 
     pad_to_max_output_size: bool = attribute("bool", False)
 
-    def padded(self, found: Any, count: Any, limit: int) -> Any:
+    def padded(self, found: Array, count: Array, limit: int) -> Array:
         """Return the indices of the kept boxes, with pad_to_max_output_size padded with zeros to `limit`."""
         if not self.pad_to_max_output_size:
             return ops.head(found, count).astype(np.int32)
@@ -108,7 +110,9 @@ class NonMaxSuppressionV4(_Padded):
     def results(cls, attr: Mapping[str, Any]) -> Sequence[tuple[str, int]]:
         return (("selected_indices", 1), ("valid_outputs", 1))
 
-    def forward(self, boxes: Array, scores: Array, max_size: Array, iou: Array, threshold: Array) -> Any:
+    def forward(
+        self, boxes: Array, scores: Array, max_size: Array, iou: Array, threshold: Array
+    ) -> tuple[Array, Array]:
         low = _number(threshold, "score_threshold")
         found, count, limit = self.keep(boxes, scores, max_size, _number(iou, "iou_threshold"), low)
         return self.padded(found, count, limit), count.astype(np.int32)
@@ -130,7 +134,7 @@ class NonMaxSuppressionV5(_Padded):
 
     def forward(
         self, boxes: Array, scores: Array, max_size: Array, iou: Array, threshold: Array, sigma: Array
-    ) -> Any:
+    ) -> tuple[Array, Array, Array]:
         need(_number(sigma, "soft_nms_sigma") == 0, "soft_nms_sigma must be 0: soft NMS is not supported")
         low = _number(threshold, "score_threshold")
         found, count, limit = self.keep(boxes, scores, max_size, _number(iou, "iou_threshold"), low)

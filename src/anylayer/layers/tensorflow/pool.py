@@ -21,7 +21,7 @@ class _Pool(TensorFlowLayer):
     data_format: str = attribute(Enum("NHWC", "NCHW"), "NHWC")
     rank = 4
 
-    def pool(self, x: Any, ksize: Sequence[int], strides: Sequence[int], average: bool) -> Any:
+    def pool(self, x: Array, ksize: Sequence[int], strides: Sequence[int], average: bool) -> Any:
         """Return the maximum of each window, or its mean over the cells that are not padding."""
         need(len(x.shape) == self.rank, f"the input must have {self.rank} axes, got shape {tuple(x.shape)}")
         kernel = spatial(ksize, self.data_format, self.rank, "ksize")

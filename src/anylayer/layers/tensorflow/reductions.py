@@ -22,7 +22,7 @@ from anylayer.layers.tensorflow._base import (
 from anylayer.network import Array
 
 
-def _mean(x: Any, axis: tuple[int, ...], keepdims: bool) -> Any:
+def _mean(x: Array, axis: tuple[int, ...], keepdims: bool) -> Any:
     """Return the mean over axes. The mean of integers is the sum divided by the count, rounded down."""
     if x.dtype.kind == "f":
         return np.mean(x, axis=axis, keepdims=keepdims)
@@ -30,7 +30,7 @@ def _mean(x: Any, axis: tuple[int, ...], keepdims: bool) -> Any:
     return np.sum(x, axis=axis, keepdims=keepdims) // max(count, 1)
 
 
-def _norm(x: Any, axis: tuple[int, ...], keepdims: bool) -> Any:
+def _norm(x: Array, axis: tuple[int, ...], keepdims: bool) -> Any:
     return np.sqrt(np.sum(x * x, axis=axis, keepdims=keepdims))
 
 
@@ -114,7 +114,7 @@ class Cumsum(TensorFlowLayer):
     exclusive: bool = attribute("bool", False)
     reverse: bool = attribute("bool", False)
 
-    def forward(self, x: Array, axis: Array) -> Any:
+    def forward(self, x: Array, axis: Array) -> Array:
         over = axis_of(integer(axis, "axis"), len(x.shape))
         y = np.flip(x, over) if self.reverse else x
         total = np.cumsum(y, axis=over).astype(x.dtype)

@@ -17,7 +17,7 @@ _TABLE = 1 << 10
 """Number of steps per cell in which the cubic weights are tabulated (resize_bicubic_op.cc, kTableSize)."""
 
 
-def resized(x: Any, size: Any) -> list[int]:
+def resized(x: Array, size: Array) -> list[int]:
     """Return the height and width to which images (N, H, W, C) are resized."""
     need(len(x.shape) == 4, f"the input must have 4 axes, got shape {tuple(x.shape)}")
     wanted = integers(size, "size")
@@ -129,7 +129,7 @@ class ResizeBicubic(_Resize):
         y = self._interpolation(y.shape[2], height) @ y
         return restored(y @ self._interpolation(y.shape[3], width).T, "NHWC")
 
-    def _interpolation(self, old: int, new: int) -> Any:
+    def _interpolation(self, old: int, new: int) -> Array:
         """Return the interpolation matrix (new, old) of an axis."""
         need(
             old * new < 1 << 26,
@@ -151,13 +151,13 @@ class ResizeBicubic(_Resize):
         return matrix
 
 
-def _near(step: Any, a: float) -> Any:
+def _near(step: Array, a: float) -> Array:
     """Return the weight of a cell at a distance of step / 1024 from the point."""
     x = step / _TABLE
     return (((a + 2) * x - (a + 3)) * x * x + 1).astype(np.float32)
 
 
-def _far(step: Any, a: float) -> Any:
+def _far(step: Array, a: float) -> Array:
     """Return the weight of a cell at a distance of 1 + step / 1024 from the point."""
     x = step / _TABLE + 1
     return (((a * x - 5 * a) * x + 8 * a) * x - 4 * a).astype(np.float32)
@@ -176,7 +176,7 @@ class CropAndResize(TensorFlowLayer):
     method: str = attribute("string", "bilinear")
     extrapolation_value: float = attribute("float", 0.0)
 
-    def forward(self, x: Array, boxes: Array, which: Array, size: Array) -> Any:
+    def forward(self, x: Array, boxes: Array, which: Array, size: Array) -> Array:
         need(self.method in ("bilinear", "nearest"), f"method must be bilinear or nearest, got '{self.method}'")
         need(
             len(x.shape) == 4 and len(boxes.shape) == 2 and boxes.shape[1] == 4,
@@ -191,7 +191,7 @@ class CropAndResize(TensorFlowLayer):
         flat = x.astype(np.float32).reshape(n * height * width, channels)
         start = which.astype(np.int64).reshape(-1, 1, 1) * (height * width)
 
-        def pixels(row: Any, column: Any) -> Any:
+        def pixels(row: Array, column: Array) -> Array:
             index = start + _cells(row, height)[:, :, None] * width + _cells(column, width)[:, None, :]
             return ops.gather(flat, index, axis=0)
 
@@ -207,7 +207,7 @@ class CropAndResize(TensorFlowLayer):
         return np.where(inside[:, :, :, None], done, _f(self.extrapolation_value))
 
 
-def _points(first: Any, last: Any, old: int, new: int) -> Any:
+def _points(first: Array, last: Array, old: int, new: int) -> Array:
     """Return the coordinates of the output points of each box along an axis: (boxes, new)."""
     first, last = first.reshape(-1, 1), last.reshape(-1, 1)
     if new == 1:
@@ -216,14 +216,14 @@ def _points(first: Any, last: Any, old: int, new: int) -> Any:
     return first * _f(old - 1) + np.arange(new, dtype=np.float32) * step
 
 
-def _within(at: Any, old: int) -> Any:
+def _within(at: Array, old: int) -> Array:
     return (at >= 0) & (at <= old - 1)
 
 
-def _rounded(at: Any) -> Any:
+def _rounded(at: Array) -> Array:
     """Return the nearest integer, with halves rounded up."""
     return np.floor(at + _f(0.5))
 
 
-def _cells(at: Any, old: int) -> Any:
+def _cells(at: Array, old: int) -> Array:
     return np.clip(at, 0, old - 1).astype(np.int64)

@@ -39,7 +39,7 @@ class Shape(_Sized):
     Source: tf.raw_ops.Shape; tensorflow/core/kernels/shape_ops.cc.
     """
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> Array:
         return np.array(x.shape, self.out_type)
 
 
@@ -90,7 +90,7 @@ class Reshape(TensorFlowLayer):
     Source: tf.raw_ops.Reshape; tensorflow/core/kernels/reshape_op.cc.
     """
 
-    def forward(self, x: Array, shape: Array) -> Any:
+    def forward(self, x: Array, shape: Array) -> Array:
         wanted = integers(shape, "shape")
         need(
             wanted.count(-1) <= 1 and all(d >= -1 for d in wanted),
@@ -132,7 +132,7 @@ class Squeeze(TensorFlowLayer):
 
     squeeze_dims: tuple[int, ...] = attribute("int64", (), repeated=True)
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> Array:
         rank = len(x.shape)
         gone = axes_of(self.squeeze_dims, rank, "squeeze_dims") or [i for i, d in enumerate(x.shape) if d == 1]
         for axis in gone:
@@ -150,7 +150,7 @@ class ExpandDims(TensorFlowLayer):
     Source: tf.raw_ops.ExpandDims; tensorflow/core/kernels/shape_ops.cc.
     """
 
-    def forward(self, x: Array, dim: Array) -> Any:
+    def forward(self, x: Array, dim: Array) -> Array:
         axis = axis_of(integer(dim, "dim"), len(x.shape) + 1, "dim")
         return x.reshape((*x.shape[:axis], 1, *x.shape[axis:]))
 
@@ -165,7 +165,7 @@ class Fill(TensorFlowLayer):
 
     harmless = frozenset({"index_type"})
 
-    def forward(self, dims: Array, value: Array) -> Any:
+    def forward(self, dims: Array, value: Array) -> Array:
         return np.broadcast_to(value, _sizes(dims, "dims"))
 
 
@@ -177,11 +177,11 @@ class BroadcastTo(TensorFlowLayer):
     Source: tf.raw_ops.BroadcastTo; tensorflow/core/kernels/broadcast_to_op.cc.
     """
 
-    def forward(self, x: Array, shape: Array) -> Any:
+    def forward(self, x: Array, shape: Array) -> Array:
         return np.broadcast_to(x, _sizes(shape, "shape"))
 
 
-def _sizes(value: Any, what: str) -> list[int]:
+def _sizes(value: Array, what: str) -> list[int]:
     """Return the sizes of a constant input, all of which are 0 or more."""
     sizes = integers(value, what)
     need(all(d >= 0 for d in sizes), f"{what} must be sizes of 0 or more, got {sizes}")
@@ -231,7 +231,7 @@ class LinSpace(TensorFlowLayer):
     Source: tf.raw_ops.LinSpace; tensorflow/core/kernels/sequence_ops.cc.
     """
 
-    def forward(self, start: Array, stop: Array, num: Array) -> Any:
+    def forward(self, start: Array, stop: Array, num: Array) -> Array:
         first, last, count = constant(start, "start"), constant(stop, "stop"), integer(num, "num")
         need(0 < count < _MAX_RANGE, f"num must lie in 1..{_MAX_RANGE - 1}, got {count}")
         return np.linspace(first, last, count, dtype=first.dtype)

@@ -20,7 +20,7 @@ class Slice(TensorFlowLayer):
     Source: tf.raw_ops.Slice; tensorflow/core/kernels/slice_op.cc.
     """
 
-    def forward(self, x: Array, begin: Array, size: Array) -> Any:
+    def forward(self, x: Array, begin: Array, size: Array) -> Array:
         first, sizes = integers(begin, "begin"), integers(size, "size")
         rank = len(x.shape)
         need(len(first) == len(sizes) == rank, f"begin and size must be {rank} numbers, got {first} and {sizes}")
@@ -97,7 +97,7 @@ class _Picked(TensorFlowLayer):
     harmless = frozenset({"validate_indices", "bad_indices_policy"})
 
 
-def _checked(indices: Any, size: int) -> Any:
+def _checked(indices: Array, size: int) -> Array:
     """Return `indices`. Raise LayerError when constant indices do not lie in 0..size-1."""
     need(indices.dtype.kind in "iu", f"indices must be integers, got {indices.dtype}")
     if not is_traced(indices) and np.size(indices):
@@ -116,7 +116,7 @@ class Gather(_Picked):
     Source: tf.raw_ops.Gather; tensorflow/core/kernels/gather_op.cc.
     """
 
-    def forward(self, x: Array, indices: Array) -> Any:
+    def forward(self, x: Array, indices: Array) -> Array:
         need(len(x.shape) >= 1, "the input must have 1 axis or more, got a scalar")
         return ops.gather(x, _checked(indices, x.shape[0]), axis=0)
 
@@ -133,7 +133,7 @@ class GatherV2(_Picked):
 
     batch_dims: int = attribute("int64", 0)
 
-    def forward(self, x: Array, indices: Array, axis: Array) -> Any:
+    def forward(self, x: Array, indices: Array, axis: Array) -> Array:
         over = axis_of(integer(axis, "axis"), len(x.shape))
         indices = _checked(indices, x.shape[over])
         lead = axis_of(self.batch_dims, len(indices.shape) + 1, "batch_dims") if self.batch_dims else 0
@@ -173,7 +173,7 @@ class GatherNd(_Picked):
     Source: tf.raw_ops.GatherNd; tensorflow/core/kernels/gather_nd_op.cc.
     """
 
-    def forward(self, x: Array, indices: Array) -> Any:
+    def forward(self, x: Array, indices: Array) -> Array:
         return ops.gather_nd(x, indices.astype(np.int64))
 
 
@@ -188,7 +188,7 @@ class OneHot(TensorFlowLayer):
 
     axis: int = attribute("int64", -1)
 
-    def forward(self, indices: Array, depth: Array, on: Array, off: Array) -> Any:
+    def forward(self, indices: Array, depth: Array, on: Array, off: Array) -> Array:
         count = integer(depth, "depth")
         need(0 <= count < 1 << 24, f"depth must lie in 0..{(1 << 24) - 1}, got {count}")
         rank = len(indices.shape)
@@ -205,7 +205,7 @@ class _LargestValues(TensorFlowLayer):
     def results(cls, attr: Any) -> Any:
         return (("values", 1), ("indices", 1))
 
-    def best(self, x: Any, k: int) -> Any:
+    def best(self, x: Array, k: int) -> tuple[Array, Array]:
         """Return the k largest elements along the last axis and their indices."""
         need(0 <= k <= x.shape[-1], f"k={k} exceeds the {x.shape[-1]} elements of the last axis")
         values, indices = ops.top_k(x, k, axis=-1)
@@ -236,7 +236,7 @@ class TopKV2(_LargestValues):
 
     index_type: str = attribute("string", "int32")
 
-    def forward(self, x: Array, k: Array) -> Any:
+    def forward(self, x: Array, k: Array) -> tuple[Array, Array]:
         values, indices = self.best(x, integer(k, "k"))
         need(self.index_type in ("int32", "int64"), f"index_type must be int32 or int64, got {self.index_type}")
         return values, indices.astype(self.index_type)
@@ -253,7 +253,7 @@ class ReverseSequence(TensorFlowLayer):
     seq_dim: int = attribute("int64")
     batch_dim: int = attribute("int64", 0)
 
-    def forward(self, x: Array, lengths: Array) -> Any:
+    def forward(self, x: Array, lengths: Array) -> Array:
         rank = len(x.shape)
         time, batch = axis_of(self.seq_dim, rank, "seq_dim"), axis_of(self.batch_dim, rank, "batch_dim")
         need(time != batch, f"seq_dim and batch_dim must differ, got {time} for both")
@@ -273,5 +273,5 @@ class Where(TensorFlowLayer):
     Source: tf.raw_ops.Where; tensorflow/core/kernels/where_op.cc.
     """
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> Array:
         return np.argwhere(x).astype(np.int64)

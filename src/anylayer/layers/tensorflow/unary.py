@@ -74,7 +74,7 @@ class ZerosLike(TensorFlowLayer):
     Source: tf.raw_ops.ZerosLike; tensorflow/core/kernels/constant_op.cc.
     """
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> Array:
         return np.broadcast_to(np.zeros((), x.dtype), x.shape)
 
 
@@ -85,7 +85,7 @@ class OnesLike(TensorFlowLayer):
     Source: tf.raw_ops.OnesLike; tensorflow/core/kernels/constant_op.cc.
     """
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> Array:
         return np.broadcast_to(np.ones((), x.dtype), x.shape)
 
 
@@ -107,5 +107,5 @@ class Cast(TensorFlowLayer):
     )
     harmless = frozenset({"SrcT", "Truncate"})
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> Array:
         return x.astype(self.DstT)

@@ -19,18 +19,18 @@ _WHERE = "x 96x55x55, us: ONNX Runtime 150 -> 40, OpenVINO 86 -> 77; one slope p
 _CLIP = "x 96x55x55, us: ONNX Runtime 85 -> 32, OpenVINO 77 -> 81"
 
 
-def _clip(x: Array, low: float, high: float) -> Any:
+def _clip(x: Array, low: float, high: float) -> Array:
     return np.clip(x, np.float32(low), np.float32(high))
 
 
 @rewrite(ops.relu, figure=_MAX)
-def _relu(x: Array) -> Any:
+def _relu(x: Array) -> Array:
     """Compute max(x, 0) by Relu."""
     return np.maximum(x, 0)
 
 
 @rewrite(ops.leaky_relu, when=lambda c: c <= 1, figure=_MAX)
-def _leaky_relu(x: Array, c: float) -> Any:
+def _leaky_relu(x: Array, c: float) -> Array:
     """Compute max(x, c * x) with c <= 1 by LeakyRelu."""
     return np.maximum(x, c * x)
 
@@ -45,13 +45,13 @@ def _selections(below: Callable[..., Any]) -> list[Callable[..., Any]]:
 
 
 @rewrite(ops.relu, also=_selections(lambda x: np.float32(0)), figure=_WHERE)
-def _selected_relu(x: Array) -> Any:
+def _selected_relu(x: Array) -> Array:
     """Compute where(x > 0, x, 0) by Relu."""
     return np.where(x > 0, x, np.float32(0))
 
 
 @rewrite(ops.leaky_relu, also=_selections(lambda x, c: c * x), figure=_WHERE)
-def _selected_leaky_relu(x: Array, c: float) -> Any:
+def _selected_leaky_relu(x: Array, c: float) -> Array:
     """Compute where(x > 0, x, c * x) by LeakyRelu."""
     return np.where(x > 0, x, c * x)
 
@@ -62,7 +62,7 @@ def _relu_and_rest(x: Array, slopes: Constant) -> Any:
 
 
 @rewrite(_relu_and_rest, also=_selections(lambda x, slopes: x * slopes), figure=_WHERE)
-def _selected_slopes(x: Array, slopes: Constant) -> Any:
+def _selected_slopes(x: Array, slopes: Constant) -> Array:
     """Compute where(x > 0, x, x * slopes) with constant slopes by relu(x) + (x - relu(x)) * slopes."""
     return np.where(x > 0, x, x * slopes)
 
@@ -72,25 +72,25 @@ def _selected_slopes(x: Array, slopes: Constant) -> Any:
     also=[lambda x: x * (x >= 0)],
     figure="x 96x55x55, us: ONNX Runtime 111 -> 43, OpenVINO 93 -> 86",
 )
-def _masked(x: Array) -> Any:
+def _masked(x: Array) -> Array:
     """Compute x * (x > 0) by Relu."""
     return x * (x > 0)
 
 
 @rewrite(ops.leaky_relu, figure="x 96x55x55, us: ONNX Runtime 142 -> 40, OpenVINO 78 -> 77")
-def _relu_and_minimum(x: Array, c: float) -> Any:
+def _relu_and_minimum(x: Array, c: float) -> Array:
     """Compute relu(x) + c * min(x, 0) by LeakyRelu."""
     return ops.relu(x) + c * np.minimum(x, 0)
 
 
 @rewrite(ops.leaky_relu, figure="x 96x55x55, us: ONNX Runtime 142 -> 40")
-def _two_relus(x: Array, c: float) -> Any:
+def _two_relus(x: Array, c: float) -> Array:
     """Compute relu(x) - c * relu(-x) by LeakyRelu."""
     return ops.relu(x) - c * ops.relu(-x)
 
 
 @rewrite(_clip, when=lambda low, high: low <= high, figure=_CLIP)
-def _upper_limit(x: Array, low: float, high: float) -> Any:
+def _upper_limit(x: Array, low: float, high: float) -> Array:
     """Compute min(max(x, low), high) with low <= high by Clip."""
     return np.minimum(np.maximum(x, low), high)
 
@@ -102,7 +102,7 @@ def _upper_limit_of_relu(x: Array, high: float) -> Any:
 
 
 @rewrite(_clip, when=lambda low, high: low <= high, figure=_CLIP)
-def _lower_limit(x: Array, low: float, high: float) -> Any:
+def _lower_limit(x: Array, low: float, high: float) -> Array:
     """Compute max(min(x, high), low) with low <= high by Clip."""
     return np.maximum(np.minimum(x, high), low)
 

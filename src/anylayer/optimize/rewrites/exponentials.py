@@ -19,7 +19,7 @@ _HARD_SIGMOID = "x 96x55x55, us: x * clip(x + 3, 0, 6) / 6 175 -> 101"
 
 
 @rewrite(ops.sigmoid, engines=_ORT, inexact=True, figure=_SIGMOID)
-def _sigmoid(x: Array) -> Any:
+def _sigmoid(x: Array) -> Array:
     """Compute 1 / (1 + exp(-x)) by Sigmoid."""
     return 1 / (1 + np.exp(-x))
 
@@ -37,7 +37,7 @@ def _quotient_of_exponentials(x: Array) -> Any:
 
 
 @rewrite(ops.sigmoid, engines=_ORT, inexact=True, figure="x 96x55x55, us: 99 -> 60")
-def _sigmoid_of_tanh(x: Array) -> Any:
+def _sigmoid_of_tanh(x: Array) -> Array:
     """Compute (tanh(x / 2) + 1) / 2 by Sigmoid."""
     return (np.tanh(x * np.float32(0.5)) + 1) * np.float32(0.5)
 
@@ -48,7 +48,7 @@ def _tanh(x: Array) -> Any:
     return (np.exp(x) - np.exp(-x)) / (np.exp(x) + np.exp(-x))
 
 
-def _from_zero_to(limit: float, x: Array) -> Any:
+def _from_zero_to(limit: float, x: Array) -> Array:
     return record("Clip", [x, np.float32(0), limit], x.shape, x.dtype)
 
 
@@ -63,7 +63,7 @@ def _is_one(shift: float, limit: float, scale: float) -> bool:
     inexact=True,
     figure=_HARD_SIGMOID,
 )
-def _hard_sigmoid(x: Array, shift: float, limit: float, scale: float) -> Any:
+def _hard_sigmoid(x: Array, shift: float, limit: float, scale: float) -> Array:
     """Compute clip(x + shift, 0, limit) / limit by HardSigmoid."""
     return _from_zero_to(limit, x + shift) * scale
 
@@ -75,7 +75,7 @@ def _hard_sigmoid(x: Array, shift: float, limit: float, scale: float) -> Any:
     inexact=True,
     figure=_HARD_SIGMOID,
 )
-def _hard_swish(x: Array, y: Array, shift: float, limit: float, scale: float) -> Any:
+def _hard_swish(x: Array, y: Array, shift: float, limit: float, scale: float) -> Array:
     """Compute y * clip(x + shift, 0, limit) / limit by y * HardSigmoid(x)."""
     return y * _from_zero_to(limit, x + shift) * scale
 

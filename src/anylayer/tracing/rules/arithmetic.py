@@ -56,7 +56,7 @@ def diff(a: ArrayLike, n: int = 1, axis: int = -1, prepend: Any = _NONE, append:
     return a
 
 
-def _end_values(value: Array, a: Array, axis: int) -> Any:
+def _end_values(value: Array, a: Array, axis: int) -> Array:
     """Return the prepend= or append= of np.diff, broadcast like `a` with size 1 along `axis` if it is a scalar."""
     if value.ndim == 0:
         return np.broadcast_to(value, [1 if i == axis else d for i, d in enumerate(a.shape)])

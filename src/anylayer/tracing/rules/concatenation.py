@@ -204,7 +204,7 @@ _INDEX_MODES = ("edge", "reflect", "symmetric", "wrap")
 
 
 @implements(np.pad)
-def pad(array: Array, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Any:
+def pad(array: Array, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Array:
     widths = _pad_widths(pad_width, array.ndim)
     if mode == "empty":
         mode = "constant"

@@ -40,13 +40,13 @@ def _full_like(value: Any) -> Callable[..., Any]:
         shape: Any = None,
         *,
         device: object = None,
-    ) -> Any:
+    ) -> Array:
         return _filled(a, value, dtype, shape)
 
     return rule
 
 
-def _filled(a: Array, value: Any, dtype: DTypeLike | None, shape: Any) -> Any:
+def _filled(a: Array, value: Any, dtype: DTypeLike | None, shape: Any) -> Array:
     return full(a.shape if shape is None else shape, value, a.dtype if dtype is None else dtype)
 
 

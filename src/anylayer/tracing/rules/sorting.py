@@ -39,7 +39,7 @@ def sort(a: Array, axis: AxisArg = -1, kind: object = None, order: object = None
 @implements(np.argsort)
 def argsort(
     a: Any, axis: AxisArg = -1, kind: object = None, order: object = None, *, stable: object = None
-) -> Any:
+) -> Array:
     if kind not in ("stable", "mergesort") and not stable:
         a._graph.note(
             "np.argsort leaves the order of equal values undefined; here the lower index comes first, as with "
@@ -61,7 +61,7 @@ def partition(a: Array, kth: Any, axis: AxisArg = -1, kind: object = None, order
 
 
 @implements(np.argpartition)
-def argpartition(a: Array, kth: Any, axis: AxisArg = -1, kind: object = None, order: object = None) -> Any:
+def argpartition(a: Array, kth: Any, axis: AxisArg = -1, kind: object = None, order: object = None) -> Array:
     return argsort(a, axis)
 
 

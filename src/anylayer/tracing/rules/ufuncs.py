@@ -420,7 +420,7 @@ def _logaddexp2(a: Array, b: Array) -> Any:
 
 
 @ufunc_rule(np.ldexp)
-def _ldexp(x: Array, n: Array) -> Any:
+def _ldexp(x: Array, n: Array) -> Array:
     limits = np.finfo(x.dtype)
     rest, two = cast(n, np.int64), x.dtype.type(2)
     for _ in range(3):  # no factor is infinite or 0; together they shift any number out of the dtype
