@@ -32,6 +32,26 @@ _PLAIN = frozenset(f"{ascii_letters}{digits} _.,:;=()/-+[]")
 """The characters that need no escape in a string literal."""
 
 
+def cmake(name: str, standard: int, target: str) -> str:
+    """Return the start of a CMakeLists.txt: a library `name`, which the lines of `target` define."""
+    return f"""\
+cmake_minimum_required(VERSION 3.13)
+project({name} CXX)
+
+set(CMAKE_CXX_STANDARD {standard})
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release)
+endif()
+{target}\
+if(NOT MSVC)
+  # NumPy rounds after each operation, so a product and a sum must not become one instruction.
+  # Without errno and traps, which have no effect on results, more loops become vector instructions.
+  target_compile_options({name} PRIVATE -O3 -ffp-contract=off -fno-math-errno -fno-trapping-math)
+endif()
+"""
+
+
 def names() -> Names:
     """Return an empty set of identifiers for a C++ file."""
     return Names(KEYWORDS)

@@ -11,7 +11,7 @@ import numpy as np
 
 from anylayer.generators import Expected
 
-CHECKS = '''\
+COMPARED = '''\
 def compared(got: np.ndarray, want: np.ndarray) -> tuple[float, float]:
     """Return the largest difference and the largest value of two arrays. NaN equals NaN."""
     assert got.shape == want.shape and got.dtype == want.dtype, (got.shape, got.dtype, want.shape, want.dtype)
@@ -21,7 +21,11 @@ def compared(got: np.ndarray, want: np.ndarray) -> tuple[float, float]:
     error = np.abs(np.where(same, 0, got.astype(np.float64) - np.where(same, 0, want)))
     scale = np.abs(want[np.isfinite(want)]).max(initial=0.0)
     return float(np.nan_to_num(error, nan=np.inf).max(initial=0.0)), max(float(scale), 1e-6)
+'''
 
+CHECKS = (
+    COMPARED
+    + '''
 
 def test_outputs_match_numpy() -> None:
     for name, error, scale in differences():
@@ -34,6 +38,7 @@ def show() -> None:
         print(f"{ascii(name)[1:-1]}: off by {error:.3g} of {scale:.3g}")
     test_outputs_match_numpy()
 '''
+)
 """Functions for a test in Python that has imported NumPy as np, and defines TOLERANCE and differences()."""
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from anylayer.errors import LayerError
+from anylayer.errors import LayerError, TraceError
 from anylayer.kernels import abi
 from anylayer.kernels.marks import mark, marks
 from anylayer.kernels.params import Arena, address
@@ -18,6 +18,22 @@ from anylayer.network import ABSENT, Array, TensorType
 
 if TYPE_CHECKING:
     from anylayer.kernels.layer import NativeLayer
+    from anylayer.layer.native import NativeProgram
+
+
+class KernelLayer:
+    """A layer that a native kernel computes. `program` returns the function that computes it."""
+
+    program: Callable[..., NativeProgram]
+    _run: NativeProgram | None = None
+
+    def forward(self, inputs: Sequence[Array | None]) -> list[Array]:
+        """Compute the outputs, in the file's order of axes. Raises TraceError for traced arrays."""
+        if not all(x is None or type(x) is np.ndarray for x in inputs):
+            raise TraceError("a native kernel computes it")
+        if self._run is None:
+            self._run = self.program()
+        return self._run(inputs)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,15 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.errors import LayerError, TraceError, need
+from anylayer.errors import LayerError, need
 from anylayer.kernels import abi
-from anylayer.kernels.call import LibraryCall, Slot
+from anylayer.kernels.call import KernelLayer, LibraryCall, Slot
 from anylayer.kernels.library import Library
 from anylayer.kernels.negotiation import Edge, Negotiation, is_turned
 from anylayer.kernels.params import Arena, need_known, node_of
 from anylayer.layer import Definition
 from anylayer.layer.order import permutation, permuted
-from anylayer.network import ABSENT, MAX_VALUES, Array, Network, Node, Shape, TensorType
+from anylayer.network import ABSENT, MAX_VALUES, Network, Node, Shape, TensorType
 
 _MAX_INTERNALS = 1000
 """The number of internal arrays that a layer may have at most."""
@@ -56,7 +56,7 @@ class NativeType:
         return f"<layer type {self.type!r} of {self.library.name}>"
 
 
-class NativeLayer:
+class NativeLayer(KernelLayer):
     """An instance of a native layer type: one node, one set of input types.
 
     `outputs` are the types of the outputs in the file's order of axes. `configuration` is the one that the layer
@@ -76,7 +76,6 @@ class NativeLayer:
         with self.library.turn:
             self.handle = self._created()
             self._try(self._prepare, dtype)
-        self._run: LibraryCall | None = None
 
     def _need_sizes(self) -> None:
         for i, kind in enumerate(self.types):
@@ -216,14 +215,6 @@ class NativeLayer:
         """Return a function that computes the layer: one array per input gives a list with one array per output.
         It uses at most `threads` threads; None leaves the number to the layer."""
         return LibraryCall(self, threads)
-
-    def forward(self, inputs: Sequence[Array | None]) -> list[Array]:
-        """Compute the outputs, in the file's order of axes. Raises TraceError for traced arrays."""
-        if not all(x is None or type(x) is np.ndarray for x in inputs):
-            raise TraceError("a native kernel computes it")
-        if self._run is None:
-            self._run = self.program()
-        return self._run(inputs)
 
 
 def _addresses(at: int | None, count: int) -> list[int]:

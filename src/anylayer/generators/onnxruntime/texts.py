@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from anylayer.generators._cpp import cmake
+
 TOP = """\
 // Layers as custom operators of ONNX Runtime, generated from NumPy. This file needs no library, and no headers but
 // onnxruntime_api.hpp. In Python: options.register_custom_ops_library("liblayers.so")
@@ -166,24 +168,14 @@ extern "C" EXPORT void* RegisterCustomOps(void* options, const void* base) {
 }
 """
 
-CMAKE = """\
-cmake_minimum_required(VERSION 3.13)
-project(layers CXX)
-
-set(CMAKE_CXX_STANDARD 17)
-set(CMAKE_CXX_STANDARD_REQUIRED ON)
-if(NOT CMAKE_BUILD_TYPE)
-  set(CMAKE_BUILD_TYPE Release)
-endif()
-
+CMAKE = cmake(
+    "layers",
+    17,
+    """
 add_library(layers MODULE layers.cpp)
 set_target_properties(layers PROPERTIES PREFIX "lib" SUFFIX ".so" CXX_VISIBILITY_PRESET hidden)
-if(NOT MSVC)
-  # NumPy rounds after each operation, so a product and a sum must not become one instruction.
-  # Without errno and traps, which have no effect on results, more loops become vector instructions.
-  target_compile_options(layers PRIVATE -O3 -ffp-contract=off -fno-math-errno -fno-trapping-math)
-endif()
-"""
+""",
+)
 
 TEST = '''"""Compare the model with the network's layers in NumPy: `python test_model.py`, or pytest.
 

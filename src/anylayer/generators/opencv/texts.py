@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from anylayer.generators._cpp import cmake
+
 HEADER = """\
 // Layers for OpenCV's dnn module. Call register_layers() once, before the first network runs.
 #pragma once
@@ -243,32 +245,26 @@ private:
 }  // namespace
 """
 
-CMAKE = """\
-cmake_minimum_required(VERSION 3.13)
-project(numpy_layers CXX)
-
-set(CMAKE_CXX_STANDARD 11)
-set(CMAKE_CXX_STANDARD_REQUIRED ON)
-if(NOT CMAKE_BUILD_TYPE)
-  set(CMAKE_BUILD_TYPE Release)
-endif()
+CMAKE = (
+    cmake(
+        "numpy_layers",
+        11,
+        """\
 find_package(OpenCV REQUIRED COMPONENTS core dnn)
 
 add_library(numpy_layers STATIC layers.cpp)
 target_include_directories(numpy_layers PUBLIC ${CMAKE_CURRENT_SOURCE_DIR} ${OpenCV_INCLUDE_DIRS})
 target_link_libraries(numpy_layers PUBLIC ${OpenCV_LIBS})
-if(NOT MSVC)
-  # NumPy rounds after each operation, so a product and a sum must not become one instruction.
-  # Without errno and traps, which have no effect on results, more loops become vector instructions.
-  target_compile_options(numpy_layers PRIVATE -O3 -ffp-contract=off -fno-math-errno -fno-trapping-math)
-endif()
-
+""",
+    )
+    + """
 add_executable(test_layers test_layers.cpp)
 target_link_libraries(test_layers PRIVATE numpy_layers)
 
 enable_testing()
 add_test(NAME layers COMMAND test_layers ${CMAKE_CURRENT_SOURCE_DIR}/test_data.bin)
 """
+)
 
 TEST = """\
 // Runs the layers in OpenCV, and compares them with NumPy: test_layers test_data.bin

@@ -15,6 +15,7 @@ import numpy as np
 from anylayer.errors import LayerError, at, given, need
 from anylayer.generators import Expected, Project
 from anylayer.generators._cases import Case, cases_of, chosen_types
+from anylayer.generators._testing import COMPARED
 from anylayer.generators.opencv_python.extract import Extract
 from anylayer.layer import Bound
 from anylayer.layer.opencv import opencv_params
@@ -50,7 +51,7 @@ def generate(source: Source, expected: Expected, layer: Sequence[str] = ()) -> P
     files: dict[str, str | Sequence[bytes | memoryview]] = {
         "numpy_layers.py": _module(out, entries),
         "test_numpy_layers.py": _TEST.format(
-            tolerance=expected.tolerance, types=literal([case.node.type for case in cases])
+            tolerance=expected.tolerance, types=literal([case.node.type for case in cases]), compared=COMPARED
         ),
         "test_data.npz": [_data(cases)],
     }
@@ -230,13 +231,7 @@ def arrays(data: np.lib.npyio.NpzFile, case: int, what: str) -> list[np.ndarray]
     return [data[name] for name in names if name in data]
 
 
-def compared(got: np.ndarray, want: np.ndarray) -> tuple[float, float]:
-    """Return the largest difference and the largest value of two arrays. NaN equals NaN."""
-    same = (got == want) | (np.isnan(got) & np.isnan(want))
-    error = np.abs(np.where(same, 0, got.astype(np.float64) - np.where(same, 0, want)))
-    scale = np.abs(want[np.isfinite(want)]).max(initial=0.0)
-    return float(np.nan_to_num(error, nan=np.inf).max(initial=0.0)), max(float(scale), 1e-6)
-
+{compared}
 
 def test_layers_match_numpy() -> None:
     for kind, error, scale in differences():

@@ -4,6 +4,8 @@ inserted.
 
 from __future__ import annotations
 
+from anylayer.generators._cpp import cmake
+
 TOP = """\
 // Layers as operations of an OpenVINO extension, generated from NumPy. This file needs OpenVINO only: the headers
 // of the version that loads it. In Python: core.add_extension("liblayers.so")
@@ -143,14 +145,10 @@ OPENVINO_CREATE_EXTENSIONS(extensions(std::make_index_sequence<std::size(kernels
 
 CMAKE = """\
 # cmake -B build -DOpenVINO_DIR=$(python -c "import openvino.utils as u; print(u.get_cmake_path())")
-cmake_minimum_required(VERSION 3.13)
-project(layers CXX)
-
-set(CMAKE_CXX_STANDARD 17)
-set(CMAKE_CXX_STANDARD_REQUIRED ON)
-if(NOT CMAKE_BUILD_TYPE)
-  set(CMAKE_BUILD_TYPE Release)
-endif()
+""" + cmake(
+    "layers",
+    17,
+    """\
 find_package(OpenVINO REQUIRED COMPONENTS Runtime)
 
 add_library(layers MODULE layers.cpp)
@@ -162,12 +160,8 @@ if(TBB)
   list(GET TBB 0 TBB)
   target_link_libraries(layers PRIVATE ${TBB})
 endif()
-if(NOT MSVC)
-  # NumPy rounds after each operation, so a product and a sum must not become one instruction.
-  # Without errno and traps, which have no effect on results, more loops become vector instructions.
-  target_compile_options(layers PRIVATE -O3 -ffp-contract=off -fno-math-errno -fno-trapping-math)
-endif()
-"""
+""",
+)
 
 TEST = '''"""Compare the model with the network's layers in NumPy: `python test_model.py`, or pytest.
 

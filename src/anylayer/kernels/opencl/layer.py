@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from anylayer.errors import AnyLayerError, EngineError, LayerError, TraceError, at, need
+from anylayer.errors import AnyLayerError, EngineError, LayerError, at, need
 from anylayer.kernels import abi
-from anylayer.kernels.call import Slot
+from anylayer.kernels.call import KernelLayer, Slot
 from anylayer.kernels.opencl.configuration import CustomLayer, KernelArgument, read_configuration
 from anylayer.kernels.opencl.defines import TYPES, KernelTensor, built_ins, user_defines
 from anylayer.kernels.opencl.files import KernelSettings
@@ -106,7 +106,7 @@ class OpenCLType:
         return f"<OpenCL layer type {self.type!r} of {self.layer.file}>"
 
 
-class OpenCLLayer:
+class OpenCLLayer(KernelLayer):
     """An instance of an OpenCL layer type: one node, one set of input types.
 
     `inputs` and `results` map the indices of bound ports to the conversion of their arrays. `arguments` are the
@@ -124,7 +124,6 @@ class OpenCLLayer:
         self.name = Path(self.layer.file).name
         self.notes = list(kernel.notes)
         self.checked = False
-        self._run: OpenCLProgram | None = None
         try:
             self._need_known()
             self._prepare()
@@ -290,14 +289,6 @@ class OpenCLLayer:
         from anylayer.kernels.opencl.call import OpenCLProgram
 
         return OpenCLProgram(self)
-
-    def forward(self, inputs: Sequence[Array | None]) -> list[Array]:
-        """Compute the outputs, in the file's order of axes. Raises TraceError for traced arrays."""
-        if not all(x is None or type(x) is np.ndarray for x in inputs):
-            raise TraceError("a native kernel computes it")
-        if self._run is None:
-            self._run = self.program()
-        return self._run(inputs)
 
     def failed(self, text: str) -> AnyLayerError:
         """Return the error for a failed call or build, with the node's place."""
