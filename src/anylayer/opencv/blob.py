@@ -162,7 +162,7 @@ def blobFromImagesWithParams(images: Iterable[Array], param: Image2BlobParams | 
     return blob
 
 
-def _pixels(image: Any) -> Array:
+def _pixels(image: Array) -> Array:
     """Return an image as an array (H, W, C) of uint8 or float32."""
     array = np.asarray(image)
     array = array[:, :, None] if array.ndim == 2 else array

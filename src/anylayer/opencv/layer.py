@@ -60,7 +60,7 @@ class Layer:
         return f"<anylayer.opencv.Layer '{self.name}' ({self.type})>"
 
 
-def set_weight(network: Network, entry: LayerEntry, index: int, blob: Any) -> None:
+def set_weight(network: Network, entry: LayerEntry, index: int, blob: Array) -> None:
     """Replace a weight of a layer, or add the next one.
 
     A row or column stands for weights with one axis, except for the matrix of an InnerProduct.

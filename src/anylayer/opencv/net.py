@@ -286,7 +286,7 @@ class Net:
         return names[name]
 
     @converted
-    def setInput(self, blob: Any, name: str = "", scalefactor: float = 1.0, mean: Numbers | None = None) -> None:
+    def setInput(self, blob: Array, name: str = "", scalefactor: float = 1.0, mean: Numbers | None = None) -> None:
         """Set an input, the first one by default, to (blob - mean) * scalefactor. `mean` is per channel."""
         if self._source is not None or self._net is None:
             self._checked()

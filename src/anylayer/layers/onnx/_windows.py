@@ -84,7 +84,7 @@ SPELLED_OUT["ConvTranspose"] = explicit_transpose
 
 
 @meaning("Conv")
-def _conv(call: OpCall, x: Array, w: Array, b: Any = None) -> Array:
+def _conv(call: OpCall, x: Array, w: Array, b: Array | None = None) -> Array:
     return ops.conv(
         x,
         w,
