@@ -70,7 +70,7 @@ def lowered(threshold: float, eta: float) -> list[float]:
     return found
 
 
-def adaptive(boxes: Any, scores: Array, thresholds: Sequence[float], least: float) -> tuple[Array, Array]:
+def adaptive(boxes: Array, scores: Array, thresholds: Sequence[float], least: float) -> tuple[Array, Array]:
     """Return the boxes kept by an NMS whose threshold decreases from kept box to kept box.
 
     `boxes` (O, K, 4) are sorted by descending `scores` (O, K); scores of at most `least` do not count. Boxes are

@@ -12,6 +12,7 @@ from anylayer.graph import Graph, Op, Value
 from anylayer.graph.facts import Producers, reduced_axes
 from anylayer.graph.sized import elements_of
 from anylayer.loops.lowering import size_of
+from anylayer.network import Array
 from anylayer.tracing import record, trace
 
 Form = Callable[..., Any]
@@ -102,52 +103,52 @@ def _inside(done: Graph, op: Op, inputs: list[Value | None]) -> Value | None:
     return done.emit("Inside", [index], [(index.shape, np.int64)], attrs, place=op.place, scope=op.scope)[0]
 
 
-def _axis(op: Op, x: Any, default: int) -> int:
+def _axis(op: Op, x: Array, default: int) -> int:
     return int(op.attrs.get("axis", default)) % len(x.shape)
 
 
 @composite("Softmax")
-def _softmax(op: Op, x: Any) -> Any:
+def _softmax(op: Op, x: Array) -> Any:
     axis = _axis(op, x, -1)
     e = np.exp(x - x.max(axis=axis, keepdims=True))
     return e / e.sum(axis=axis, keepdims=True)
 
 
 @composite("LogSoftmax")
-def _log_softmax(op: Op, x: Any) -> Any:
+def _log_softmax(op: Op, x: Array) -> Any:
     axis = _axis(op, x, -1)
     shifted = x - x.max(axis=axis, keepdims=True)
     return shifted - np.log(np.exp(shifted).sum(axis=axis, keepdims=True))
 
 
 @composite("Sigmoid")
-def _sigmoid(op: Op, x: Any) -> Any:
+def _sigmoid(op: Op, x: Array) -> Any:
     one = x.dtype.type(1)
     return one / (one + np.exp(-x))
 
 
 @composite("Reciprocal")
-def _reciprocal(op: Op, x: Any) -> Any:
+def _reciprocal(op: Op, x: Array) -> Any:
     return x.dtype.type(1) / x
 
 
-def _over(op: Op, function: Callable[[Any, Any, bool], Any], x: Any) -> Any:
+def _over(op: Op, function: Callable[[Any, Any, bool], Any], x: Array) -> Any:
     axes = reduced_axes(op)
     if axes is None:
         return record("Identity", [x], x.shape, x.dtype)
     return function(x, tuple(axes), bool(op.attrs.get("keepdims", 1)))
 
 
-def _sum(x: Any, axes: Any, kept: bool) -> Any:
+def _sum(x: Array, axes: Array, kept: bool) -> Any:
     return x.sum(axis=axes, keepdims=kept, dtype=x.dtype)
 
 
 @composite("ReduceSumSquare", "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMean")
-def _reduced(op: Op, x: Any, axes: Any = None) -> Any:
-    def mean(x: Any, axes: Any, kept: bool) -> Any:
+def _reduced(op: Op, x: Array, axes: Array | None = None) -> Any:
+    def mean(x: Array, axes: Array, kept: bool) -> Any:
         return _sum(x, axes, kept) / math.prod(x.shape[a] for a in axes)
 
-    def stable(x: Any, axes: Any, kept: bool) -> Any:
+    def stable(x: Array, axes: Array, kept: bool) -> Any:
         top = x.max(axis=axes, keepdims=True)
         found = np.log(_sum(np.exp(x - top), axes, True)) + top
         return found if kept else found.reshape([d for a, d in enumerate(x.shape) if a not in axes])
@@ -164,7 +165,7 @@ def _reduced(op: Op, x: Any, axes: Any = None) -> Any:
 
 
 @composite("SpaceToDepth")
-def _space_to_depth(op: Op, x: Any) -> Any:
+def _space_to_depth(op: Op, x: Array) -> Array:
     b = int(op.attrs["blocksize"])
     n, c, h, w = x.shape
     y = x.reshape(n, c, h // b, b, w // b, b).transpose(0, 3, 5, 1, 2, 4)
@@ -172,7 +173,7 @@ def _space_to_depth(op: Op, x: Any) -> Any:
 
 
 @composite("DepthToSpace")
-def _depth_to_space(op: Op, x: Any) -> Any:
+def _depth_to_space(op: Op, x: Array) -> Array:
     b = int(op.attrs["blocksize"])
     n, c, h, w = x.shape
     if op.attrs.get("mode", "DCR") == "CRD":
@@ -183,41 +184,41 @@ def _depth_to_space(op: Op, x: Any) -> Any:
 
 
 @composite("LeakyRelu")
-def _leaky_relu(op: Op, x: Any) -> Any:
+def _leaky_relu(op: Op, x: Array) -> Array:
     return np.where(x < 0, x * _given(op, x, "alpha", 0.01), x)
 
 
 @composite("PRelu")
-def _prelu(op: Op, x: Any, slopes: Any) -> Any:
+def _prelu(op: Op, x: Array, slopes: Array) -> Array:
     return np.where(x < 0, x * slopes, x)
 
 
 @composite("Elu")
-def _elu(op: Op, x: Any) -> Any:
+def _elu(op: Op, x: Array) -> Array:
     return np.where(x < 0, (np.exp(x) - x.dtype.type(1)) * _given(op, x, "alpha", 1.0), x)
 
 
 @composite("HardSigmoid")
-def _hard_sigmoid(op: Op, x: Any) -> Any:
+def _hard_sigmoid(op: Op, x: Array) -> Any:
     line = x * _given(op, x, "alpha", 0.2) + _given(op, x, "beta", 0.5)
     return np.minimum(np.maximum(line, x.dtype.type(0)), x.dtype.type(1))
 
 
 @composite("Softplus")
-def _softplus(op: Op, x: Any) -> Any:
+def _softplus(op: Op, x: Array) -> Any:
     one, zero = x.dtype.type(1), x.dtype.type(0)
     return np.maximum(x, zero) + np.log(one + np.exp(-abs(x)))
 
 
 @composite("BatchNormalization")
-def _batch_normalization(op: Op, x: Any, scale: Any, bias: Any, mean: Any, variance: Any) -> Any:
+def _batch_normalization(op: Op, x: Array, scale: Array, bias: Array, mean: Array, variance: Array) -> Any:
     wide = (None, slice(None), *(None,) * (len(x.shape) - 2))
     factor = scale / np.sqrt(variance + _given(op, variance, "epsilon", 1e-5))
     return x * factor[wide] + (bias - mean * factor)[wide]
 
 
 @composite("Gemm")
-def _gemm(op: Op, a: Any, b: Any, c: Any = None) -> Any:
+def _gemm(op: Op, a: Array, b: Array, c: Array | None = None) -> Array:
     product = (a.T if op.attrs.get("transA") else a) @ (b.T if op.attrs.get("transB") else b)
     if op.attrs.get("alpha", 1.0) != 1.0:
         product = product * _given(op, a, "alpha", 1.0)
@@ -226,6 +227,6 @@ def _gemm(op: Op, a: Any, b: Any, c: Any = None) -> Any:
     return product + (c if op.attrs.get("beta", 1.0) == 1.0 else c * _given(op, a, "beta", 1.0))
 
 
-def _given(op: Op, x: Any, name: str, default: float) -> Any:
+def _given(op: Op, x: Array, name: str, default: float) -> Any:
     """Return a float attribute in the dtype of an array."""
     return x.dtype.type(np.float32(op.attrs.get(name, default)))

@@ -13,6 +13,7 @@ from anylayer.graph.sized import elements_of
 from anylayer.graph.symbolic import same
 from anylayer.loops.composites import composite
 from anylayer.loops.lowering import Unsupported
+from anylayer.network import Array
 from anylayer.ops._interpolation import interpolation, nearest_cells, positions
 from anylayer.ops.grid_sample import on_axis, taps
 from anylayer.tracing import record, substituted
@@ -22,14 +23,16 @@ _TAPS = 4
 _MODES = {"bilinear": "linear", "bicubic": "cubic", "nearest": "nearest"}
 
 
-def _along(x: Any, cells: Any, axis: int) -> Any:
+def _along(x: Array, cells: Array, axis: int) -> Array:
     """Return the elements of `x` at these positions of one axis."""
     shape = (*x.shape[:axis], *cells.shape, *x.shape[axis + 1 :])
     return record("Gather", [x, cells], shape, x.dtype, axis=axis)
 
 
 @composite("Resize")
-def _resize(op: Op, x: Any, roi: Any = None, scales: Any = None, sizes: Any = None) -> Any:
+def _resize(
+    op: Op, x: Array, roi: Array | None = None, scales: Array | None = None, sizes: Array | None = None
+) -> Array:
     """Resize one axis at a time, beginning with the axis that shrinks most."""
     rule, mode = op.attrs.get("coordinate_transformation_mode", "half_pixel"), op.attrs.get("mode", "nearest")
     if scales is not None or rule == "tf_crop_and_resize" or op.attrs.get("antialias"):
@@ -71,7 +74,7 @@ def _is_sparse(op: Op) -> bool:
 
 
 @composite("MatMul", when=_is_sparse)
-def _sparse_product(op: Op, a: Any, b: Any) -> Any:
+def _sparse_product(op: Op, a: Array, b: Array) -> Any:
     """Gather the cells whose weights are not 0."""
     matrix, axis = _matrix_and_axis(op) or (a, -2)
     matrix, x = np.asarray(matrix), b if axis == -2 else a
@@ -83,7 +86,7 @@ def _sparse_product(op: Op, a: Any, b: Any) -> Any:
     return sum(terms[1:], start=terms[0])
 
 
-def _points(x: Any, image: Any, row: Any, column: Any) -> Any:
+def _points(x: Array, image: Array, row: Array, column: Array) -> Array:
     """Return the pixels (..., C) of `x` (N, C, H, W) at integer positions that broadcast together."""
     parts = np.broadcast_arrays(image, row, column)
     where = np.stack([p.astype(np.int64) for p in parts], axis=-1)
@@ -92,7 +95,7 @@ def _points(x: Any, image: Any, row: Any, column: Any) -> Any:
 
 
 @composite("GridSample")
-def _grid_sample(op: Op, x: Any, grid: Any) -> Any:
+def _grid_sample(op: Op, x: Array, grid: Array) -> Any:
     mode, padding = _MODES[op.attrs.get("mode", "bilinear")], op.attrs.get("padding_mode", "zeros")
     corners = bool(op.attrs.get("align_corners", 0))
     n, _, height, width = x.shape
@@ -111,7 +114,7 @@ def _numbers(n: int) -> Any:
     return np.arange(n)
 
 
-def _samples(start: Any, extent: Any, bins: int, ratio: int, cells: int) -> list[tuple[Any, Any]]:
+def _samples(start: Array, extent: Array, bins: int, ratio: int, cells: int) -> list[tuple[Any, Any]]:
     """Return (cell, weight) of the two cells that each sample of an axis interpolates: (K, bins, ratio)."""
     bin_, sample = np.divmod(np.arange(bins * ratio), ratio)
     step = extent[:, None] / np.float32(bins)
@@ -128,7 +131,7 @@ def _samples(start: Any, extent: Any, bins: int, ratio: int, cells: int) -> list
 
 
 @composite("RoiAlign")
-def _roi_align(op: Op, x: Any, rois: Any, images: Any) -> Any:
+def _roi_align(op: Op, x: Array, rois: Array, images: Array) -> Any:
     ratio = int(op.attrs.get("sampling_ratio", 0))
     if ratio < 1 or op.attrs.get("mode", "avg") != "avg":
         raise Unsupported("a RoiAlign whose number of samples depends on data, or that takes the maximum")

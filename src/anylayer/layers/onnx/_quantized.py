@@ -198,7 +198,7 @@ def _rows(value: Array, x: Array) -> Array:
     return value.reshape(-1, 1) if len(value.shape) == 1 and len(x.shape) > 1 else value
 
 
-def product(a: Any, a_zero: Any, b: Any, b_zero: Any) -> Any:
+def product(a: Array, a_zero: Any, b: Array, b_zero: Any) -> Any:
     """Return the exact sums of a matrix product of quantized numbers, in float64."""
     first, second = a.astype(np.float64), b.astype(np.float64)
     if a_zero is not None:

@@ -320,7 +320,7 @@ class QGemm(_Quantized):
         return rescaled(total, (step / y_scale.reshape(())).astype(np.float32), y_zero, kind)
 
 
-def _to_float(a: Any, a_scale: Any, a_zero: Any, b: Any, b_scale: Any, b_zero: Any, bias: Any) -> Any:
+def _to_float(a: Array, a_scale: Any, a_zero: Any, b: Array, b_scale: Any, b_zero: Any, bias: Array | None) -> Any:
     """Return the product of quantized matrices in float32, plus a bias."""
     if is_traced(a) or is_traced(b):
         total = _standard("MatMulInteger", [a, b, a_zero, b_zero])
