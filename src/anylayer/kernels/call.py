@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from anylayer.layer.native import NativeProgram
 
 
-class KernelLayer:
+class CompiledKernel:
     """A layer that a native kernel computes. `program` returns the function that computes it."""
 
     program: Callable[..., NativeProgram]

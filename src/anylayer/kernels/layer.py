@@ -12,7 +12,7 @@ import numpy as np
 
 from anylayer.errors import LayerError, need
 from anylayer.kernels import abi
-from anylayer.kernels.call import KernelLayer, LibraryCall, Slot
+from anylayer.kernels.call import CompiledKernel, LibraryCall, Slot
 from anylayer.kernels.library import Library
 from anylayer.kernels.negotiation import Edge, Negotiation, is_turned
 from anylayer.kernels.params import Arena, need_known, node_of
@@ -56,7 +56,7 @@ class NativeType:
         return f"<layer type {self.type!r} of {self.library.name}>"
 
 
-class NativeLayer(KernelLayer):
+class NativeLayer(CompiledKernel):
     """An instance of a native layer type: one node, one set of input types.
 
     `outputs` are the types of the outputs in the file's order of axes. `configuration` is the one that the layer

@@ -12,7 +12,7 @@ import numpy as np
 
 from anylayer.errors import AnyLayerError, EngineError, LayerError, at, need
 from anylayer.kernels import abi
-from anylayer.kernels.call import KernelLayer, Slot
+from anylayer.kernels.call import CompiledKernel, Slot
 from anylayer.kernels.opencl.configuration import CustomLayer, KernelArgument, read_configuration
 from anylayer.kernels.opencl.defines import TYPES, KernelTensor, built_ins, user_defines
 from anylayer.kernels.opencl.files import KernelSettings
@@ -106,7 +106,7 @@ class OpenCLType:
         return f"<OpenCL layer type {self.type!r} of {self.layer.file}>"
 
 
-class OpenCLLayer(KernelLayer):
+class OpenCLLayer(CompiledKernel):
     """An instance of an OpenCL layer type: one node, one set of input types.
 
     `inputs` and `results` map the indices of bound ports to the conversion of their arrays. `arguments` are the
