@@ -262,7 +262,7 @@ def test_all_unknown_layers_are_named(anylayer_command, small):
     result = anylayer_command("run", "net.prototxt", "-i", "x.npy", status=1)
     for type_ in ("Times", "Means", "Flat"):
         assert f"'{type_}'" in result.stderr
-    assert "anylayer stub net.prototxt" in result.stderr
+    assert "anylayer stub -o layers.py net.prototxt" in result.stderr
     assert len(result.stderr.splitlines()) == 1
 
 

@@ -69,7 +69,7 @@ def test_suggestion_prefers_the_users_types(tmp_path: Path) -> None:
     ):
         anylayer.read(path, layers=[("Other", Doubles)]).compile("numpy")
     with pytest.raises(
-        UnknownLayers, match=r"\(layer 'y'\)\. To define them: anylayer stub .* -o layers\.py, then layers="
+        UnknownLayers, match=r"\(layer 'y'\)\. To define them: anylayer stub -o layers\.py .*, then layers="
     ):
         anylayer.read(path).compile("numpy")
 

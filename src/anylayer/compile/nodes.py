@@ -151,7 +151,7 @@ def unknown_layers(
     stop = "" if listed.endswith("?") else "."
     others = f" You define, and no layer has: {', '.join(map(repr, unused))}." if unused else ""
     given = wording("layers=['layers.py']", "-l layers.py")
-    remedy = f"To define them: anylayer stub {network.source} -o layers.py, then {given}"
+    remedy = f"To define them: anylayer stub -o layers.py {network.source}, then {given}"
     raise UnknownLayers(f"{listed}{stop}{others} {remedy}", network.source, types=by_type)
 
 
