@@ -86,7 +86,7 @@ def _tensorflow(folder: Path) -> Iterator[Sample]:
 
 def _onnx(folder: Path) -> Iterator[Sample]:
     """Yield ONNX's own tests of single operators. Weights and integer settings are constants."""
-    from onnx import defs, numpy_helper
+    from onnx import ModelProto, defs, numpy_helper
     from onnx.backend.test.loader import load_model_tests
 
     from tests.readers.onnx.test_node_tests import array, excuses
@@ -96,10 +96,11 @@ def _onnx(folder: Path) -> Iterator[Sample]:
         warnings.simplefilter("ignore")
         found = load_model_tests(kind="node")
     for i, case in enumerate(found):
-        nodes = case.model.graph.node
+        model = ModelProto.FromString(case.model.SerializeToString())  # a copy: onnx keeps the models of its tests
+        nodes = model.graph.node
         if len(nodes) != 1 or case.name in excused or "_expanded" in case.name:
             continue
-        op, graph = nodes[0].op_type, case.model.graph
+        op, graph = nodes[0].op_type, model.graph
         formal = defs.get_schema(op).inputs
         feed = {given.name: array(v) for given, v in zip(graph.input, case.data_sets[0][0])}
         for k, name in enumerate(nodes[0].input):
@@ -109,7 +110,7 @@ def _onnx(folder: Path) -> Iterator[Sample]:
         del graph.input[:]
         graph.input.extend(kept)
         path = folder / f"{i}.onnx"
-        path.write_bytes(case.model.SerializeToString())
+        path.write_bytes(model.SerializeToString())
         sample = _read(op, path, [*feed], [*feed.values()])
         if sample is not None:
             yield sample
