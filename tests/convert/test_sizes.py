@@ -106,6 +106,26 @@ def test_number_that_a_loop_fixes_is_refused_with_layer_and_line(tmp_path: Path)
     assert network(tmp_path, Unrolled).write(tmp_path / "net.onnx", shapes={"data": ("N", 2, 20, "W")}).checks
 
 
+class Cells(Stretch):
+    """Double each position of the map in a loop over all of them."""
+
+    def getMemoryShapes(self, inputs: Any) -> Any:
+        n, c, h, w = inputs[1]
+        return [[n, c, h * w]]
+
+    def forward(self, inputs: Any) -> Any:
+        n, c, h, w = inputs[1].shape
+        flat = inputs[1].reshape(n, c, h * w)
+        return [np.concatenate([2 * flat[:, :, i : i + 1] for i in range(h * w)], axis=2)]
+
+
+def test_loop_over_all_positions_is_refused_with_its_line(tmp_path: Path) -> None:
+    text = r"layer 'mine' \(Mine\): .* test_sizes\.py:\d+: this records more than 1000 operators"
+    with pytest.raises(AnyLayerError, match=text):
+        network(tmp_path, Cells).write(tmp_path / "net.onnx", shapes=OPEN)
+    assert not (tmp_path / "net.onnx").exists()
+
+
 class Needless(Branching):
     """Branch on sizes, with the same result on both sides."""
 

@@ -20,6 +20,9 @@ Forward = Callable[[list[Array]], Sequence[Array]]
 _MAX_OPERATORS = 5000
 """The largest number of operators that a second attempt may record. Larger graphs come from code that writes
 element by element."""
+_MAX_OPEN_OPERATORS = 1000
+"""The largest number of operators with open sizes, where expressions make each operator slower to record. Code
+with more usually loops over a size, and then no graph is right for every size."""
 
 
 def trace_checked(
@@ -44,7 +47,7 @@ def trace_checked(
     """
     if traces_symbolically():  # plain NumPy would turn the sizes into numbers
         with substitute_numpy() as globals_of, repeated_trace() as restart:
-            return _trace_twice(function, types, prefix, _MAX_OPERATORS, subject, globals_of, restart)
+            return _trace_twice(function, types, prefix, _MAX_OPEN_OPERATORS, subject, globals_of, restart)
     try:
         return _trace_twice(function, types, prefix, None, subject)
     except TraceError as error:
