@@ -28,6 +28,7 @@ RIGHT = ("nofile_keras-h5_01", "nofile_keras-json_02", "nofile_keras-zip_07", "n
 """Files that are read, run and written, because the damage has no effect."""
 
 REFUSED = {
+    "died_onnx-node_00": "layer 'ReduceSum_1') is computed wrongly by this engine: a constant without elements",
     "exception_caffemodel-alone_08": "w.caffemodel: layer 'l_y' (Normalize): top 0 has no name",
     "exception_keras-json_00": f"output 2147483648 of layer 'global_average_pooling2d' {OUTPUTS}",
     "exception_keras-json_16": "layer 'pair' (Functional): the nested model has no outputs",
@@ -54,6 +55,7 @@ REFUSED = {
     "exception_tf-op_15": "layer 'in0' (Placeholder): its shape must be a list of sizes, got ['",
     "exception_tf-op_16": "layer 'Conv2D/filter' (Const): has shape (2, 0, 4, 3) of float32, which is 0 bytes",
     "mem_keras-json_00": OUTPUTS,
+    "nofile_caffemodel_01": "has the character '\\x12', which XML cannot have",
     "nofile_ir-legacy_05": "output 'l_y.1' is 'l_y.1', which no layer produces",
     "nofile_ir-legacy_06": "output 'Result.1' is 'Result.1', which no layer produces",
     "nofile_onnx-node_00": "an input or output of the network has no name",

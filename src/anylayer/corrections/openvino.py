@@ -15,6 +15,10 @@ from anylayer.graph.sizes import is_static
 from anylayer.network import Array
 from anylayer.tracing import trace
 
+_REDUCTIONS = tuple(
+    f"Reduce{name}"
+    for name in ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")
+)
 _NO_LIMIT = 1e30
 """A limit of gates that has no effect. It keeps OpenVINO from its own kernel for recurrent operators."""
 
@@ -269,6 +273,15 @@ def _col2im(new: Corrector, o: Op) -> list[Value] | None:
     sizes = [v for v in o.inputs[1:] if v is not None]
     if any(v.const is None or (v.const < 1).any() for v in sizes):
         raise refused(o, "a size that is not a positive constant ends the process")
+    return None
+
+
+@correction("openvino", *_REDUCTIONS)
+def _empty_reduction(new: Corrector, o: Op) -> list[Value] | None:
+    """Refuse to reduce a constant without elements over computed axes: this ends the process."""
+    x, axes = [*o.inputs, None][:2]
+    if x is not None and x.const is not None and x.const.size == 0 and axes is not None and axes.const is None:
+        raise refused(o, "a constant without elements and computed axes end the process")
     return None
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from anylayer.corrections import corrected
-from anylayer.errors import EngineError, FileError, LayerError, at, need
+from anylayer.errors import EngineError, FileError, LayerError, at, need, shortened
 from anylayer.graph import Graph, Op, Value
 from anylayer.graph.open_sizes import SIZES
 from anylayer.network import Array
@@ -62,11 +62,9 @@ def write(
     """
     for name in (*source.inputs, *source.outputs):
         bad = _NOT_XML.search(name)
-        need(
-            bad is None,
-            f"the name {name!a} has the character {bad and bad[0]!a}, which XML cannot have",
-            FileError,
-        )
+        if bad is not None:
+            rule = f"the name {shortened(ascii(name))} has the character {bad[0]!a}, which XML cannot have"
+            raise FileError(rule, source.network.source)
     wanted = precision_of(precision, float32, io, calibrate, source, ("int8",))
     wanted.need_possible(source.graph)
     graph = source.graph if source.sizes is not None else simplify(source.graph, "openvino")
