@@ -54,6 +54,8 @@ REFUSED = {
     "exception_tf-op_05": "layer 'in0' (Placeholder): its dtype must be a type, got [2, 7, 6, 4]",
     "exception_tf-op_15": "layer 'in0' (Placeholder): its shape must be a list of sizes, got ['",
     "exception_tf-op_16": "layer 'Conv2D/filter' (Const): has shape (2, 0, 4, 3) of float32, which is 0 bytes",
+    "foreign_onnx-node_01": "layer 'Expand_0' (Expand): its shape has 36 axes; the limit is 32",
+    "foreign_onnx-node_02": "layer 'Loop_8' (Loop): its body must have the step and the condition as inputs",
     "mem_keras-json_00": OUTPUTS,
     "nofile_caffemodel_01": "has the character '\\x12', which XML cannot have",
     "nofile_ir-legacy_05": "output 'l_y.1' is 'l_y.1', which no layer produces",

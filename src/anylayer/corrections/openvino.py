@@ -15,9 +15,9 @@ from anylayer.graph.sizes import is_static
 from anylayer.network import Array
 from anylayer.tracing import trace
 
-_REDUCTIONS = tuple(
-    f"Reduce{name}"
-    for name in ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")
+_REDUCTIONS = (
+    *("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin"),
+    *("ReduceProd", "ReduceSum", "ReduceSumSquare"),
 )
 _NO_LIMIT = 1e30
 """A limit of gates that has no effect. It keeps OpenVINO from its own kernel for recurrent operators."""

@@ -10,7 +10,7 @@ import numpy as np
 from anylayer import ops
 from anylayer.errors import TraceError, need
 from anylayer.layers.onnx._call import SPELLED_OUT, OpCall, meaning
-from anylayer.network import MAX_VALUES, Array
+from anylayer.network import MAX_RANK, MAX_VALUES, Array
 from anylayer.tracing import is_traced, size_list
 
 
@@ -175,7 +175,9 @@ def _scatter_nd(call: OpCall, x: Any, indices: Any, updates: Any) -> Any:
 
 @meaning("Expand")
 def _expand(call: OpCall, x: Any, shape: Any) -> Any:
-    wanted = np.broadcast_shapes(x.shape, tuple(ints(shape)))
+    sizes = tuple(ints(shape))
+    need(len(sizes) <= MAX_RANK, f"its shape has {len(sizes)} axes; the limit is {MAX_RANK}")
+    wanted = np.broadcast_shapes(x.shape, sizes)
     _need_room(wanted)
     return np.broadcast_to(x, wanted)
 

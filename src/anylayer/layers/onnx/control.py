@@ -73,6 +73,10 @@ def _truth(x: Array, what: str) -> bool:
 
 def _keeps_condition(network: Network) -> bool:
     """Return whether the body of a Loop returns the condition that it gets."""
+    need(
+        len(network.inputs) >= 2 and len(network.outputs) >= 1,
+        "its body must have the step and the condition as inputs, and return a condition",
+    )
     producers = {name: node for node in network.nodes for name in node.outputs}
     name = next(iter(network.outputs.values()))
     while (node := producers.get(name)) is not None and node.type == "Identity":
