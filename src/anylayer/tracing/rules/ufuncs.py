@@ -239,10 +239,7 @@ def _remainder(a: Array, b: Array) -> Array:
     if a.dtype.kind == "f":
         r = _mod(a, b, 1)
         r = np.where((r != 0) & ((r < 0) ^ (b < 0)), r + b, r)
-        # A remainder of 0 has the sign of the divisor, too.
-        if is_constant(b) and (np.signbit(b).all() or not np.signbit(b).any()):
-            return -np.abs(r) if np.signbit(b).any() else np.abs(r)
-        return np.copysign(r, b)
+        return np.copysign(r, b)  # a remainder of 0 has the sign of the divisor, too
     if _zero_free(b):
         return _mod(a, b, 0)
     zero = b == 0
