@@ -1,5 +1,6 @@
 # make demo    run the example network on the example picture
 # make test    run the tests
+# make extras  install the packages that some tests need and `make test` does not install
 # make test-fresh     run the property tests on examples that no run has seen
 # make test-opencv4   run the tests that compare with OpenCV 4, which reads Caffe files
 # make test-versions  run the tests with the lowest and the highest dependencies, on each Python found
@@ -17,10 +18,12 @@ VENV := .venv
 PY := $(VENV)/bin/python
 OUT := demo-output
 HED := examples/hed
+OPENCV4_TESTS := tests/writers/caffe/test_opencv.py tests/opencv/test_opencv4.py tests/generators/opencv_python \
+	tests/layers/caffe/test_detection_output.py
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test test-fresh test-opencv4 test-versions check docs site dist clean
+.PHONY: demo test extras test-fresh test-opencv4 test-versions check docs site dist clean
 
 demo: $(VENV)/run.stamp
 	@mkdir -p $(OUT)
@@ -28,14 +31,18 @@ demo: $(VENV)/run.stamp
 	$(VENV)/bin/anylayer run $(HED)/deploy.prototxt $(OUT)/hed.caffemodel -l $(HED)/layers.py \
 		-i $(HED)/picture.png --blob sigmoid-fuse -o $(OUT)/edges.png
 
+# OpenCV 4 is used where `make extras` or `make test-opencv4` has installed it.
+test: export ANYLAYER_OPENCV4 ?= $(wildcard $(CURDIR)/$(VENV)-opencv4/bin/python)
 test: $(VENV)/dev.stamp
 	$(PY) -m pytest -n auto --dist worksteal $(ARGS)
+
+extras: $(VENV)/extras.stamp $(VENV)-opencv4/stamp
 
 test-fresh: $(VENV)/dev.stamp
 	$(PY) -m pytest -n auto --dist worksteal -m hypothesis --hypothesis-profile=fresh $(ARGS)
 
 test-opencv4: $(VENV)/dev.stamp $(VENV)-opencv4/stamp
-	ANYLAYER_OPENCV4=$(CURDIR)/$(VENV)-opencv4/bin/python $(PY) -m pytest -n auto --dist worksteal tests/writers/caffe/test_opencv.py tests/opencv/test_opencv4.py tests/generators/opencv_python $(ARGS)
+	ANYLAYER_OPENCV4=$(CURDIR)/$(VENV)-opencv4/bin/python $(PY) -m pytest -n auto --dist worksteal $(OPENCV4_TESTS) $(ARGS)
 
 test-versions: $(VENV)/dev.stamp
 	$(PY) -m tests.versions $(ARGS)
@@ -67,6 +74,14 @@ $(VENV)/run.stamp: pyproject.toml $(PY)
 $(VENV)/dev.stamp: pyproject.toml $(PY)
 	$(PY) -m pip install --quiet --editable '.[dev]'
 	@touch $@ $(VENV)/run.stamp
+
+# KServe's client is first, so that its older versions of shared dependencies give way to those of the others. This
+# version of torch has a build for the CPU.
+$(VENV)/extras.stamp: $(VENV)/dev.stamp
+	$(PY) -m pip install --quiet kserve==0.21.0
+	$(PY) -m pip install --quiet torch==2.13.0 safetensors pyopencl av==18.1.0 netron==9.3.3 playwright==1.65.2 \
+		'ray[serve,data]==2.60.0' 'tritonclient[http]==2.73.0' pyarrow==26.0.1
+	@touch $@
 
 $(VENV)/site.stamp $(VENV)/dist.stamp: $(VENV)/%.stamp: pyproject.toml $(PY)
 	$(PY) -m pip install --quiet --editable '.[$*]'

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
@@ -17,6 +18,25 @@ OPTIONAL = ("cv2", "h5py", "ncnn", "openvino", "pyfive", "safetensors", "torch")
 """The packages without which tests are skipped; the reason names the missing package."""
 MISSING = {package for package in OPTIONAL if find_spec(package) is None}
 """Those that are not installed. A package that only a test hides is not one of them."""
+
+REMEDIES = {
+    r"\b(apt-get|pip) install ": "",  # the reason names its remedy
+    r"^the test needs tools that are not installed: ": "",  # likewise
+    r"^(cv2|h5py|ncnn|openvino|openvino-telemetry|pyfive) is not installed": "Run: pip install -e '.[dev]'",
+    r"^(tensorrt|cuda-bindings) is not installed": "With an NVIDIA GPU, run: pip install -e '.[tensorrt]'",
+    r"^OpenCV 4 is not installed": "Run `make test-opencv4`, which installs it in an environment of its own.",
+    r"^OpenCV is older than 5": "Run: pip install 'opencv-python-headless>=5'",
+    r"^ONNX Runtime is installed with CUDA": "Replace the package onnxruntime-gpu by onnxruntime.",
+    r"^(chromium|cmake|strace) is not installed": r"On Debian, run: apt-get install \1",
+    r"^there is no C\+\+ compiler": "On Debian, run: apt-get install g++",
+    r"^(\S+) is not installed": "Run `make extras`, which installs it.",
+    r"\.\./shared": "Nothing to do: the folder, which has results of Caffe, is not part of the repository.",
+    r"^the expected results are those of onnx (\S+)": r"Run: pip install 'onnx==\1.*'",
+    r"^the OpenCL device does not share memory": "PoCL does. On Debian, run: apt-get install pocl-opencl-icd",
+    r"^the system (is not Linux|has no fork)": "Run the tests on Linux.",
+    r"^the user of the tests is root": "Run the tests as another user.",
+}
+"""The remedy for each reason for skipped tests. The keys are regular expressions."""
 
 settings.register_profile("fixed", derandomize=True, database=None)
 settings.register_profile("fresh", database=None, print_blob=True)
@@ -94,13 +114,26 @@ def pytest_make_collect_report(collector: pytest.Collector) -> Iterator[pytest.C
 
 
 def skips(reports: Sequence[pytest.TestReport | pytest.CollectReport]) -> list[str]:
-    """Return one line per reason for skipped tests, with their number, the most frequent reason first."""
+    """Return the lines of the summary: each reason for skipped tests with their number, the most frequent reason
+    first, and the remedy below it.
+    """
     reasons = Counter(
         report.longrepr[2].removeprefix("Skipped: ")
         for report in reports
         if isinstance(report.longrepr, tuple)  # other reports are expected failures
     )
-    return [f"{number:6} {reason}" for reason, number in reasons.most_common()]
+    lines = []
+    for reason, number in reasons.most_common():
+        lines += [f"{number:6} {reason}", *([f"{'':7}{text}"] if (text := remedy(reason)) else [])]
+    return lines
+
+
+def remedy(reason: str) -> str | None:
+    """Return how to run the tests that are skipped for a reason. Return "" if the reason says it itself, and
+    None if nothing is known.
+    """
+    found = ((re.search(rule, reason), text) for rule, text in REMEDIES.items())
+    return next((match.expand(text) for match, text in found if match), None)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -50,7 +50,7 @@ def test_read_refuses_name_no_file_can_have() -> None:
     assert unreadable("a\ud800.prototxt") == r"the name 'a\ud800.prototxt' is not UTF-8"
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may read every file")
+@pytest.mark.skipif(os.geteuid() == 0, reason="the user of the tests is root, who may read every file")
 def test_read_refuses_file_without_permission() -> None:
     Path("net.prototxt").chmod(0)
     assert unreadable("net.prototxt") == "net.prototxt: cannot be read: Permission denied"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
-from tests.conftest import OPTIONAL
+from tests.conftest import OPTIONAL, remedy
 
 SKIPPING = """import pytest
 
@@ -55,8 +57,9 @@ def run(folder: Path, text: str) -> str:
 
 def test_summary_counts_tests_per_reason(tmp_path: Path) -> None:
     printed = run(tmp_path, SKIPPING)
-    assert "     3 ../shared/golden is absent\n     1 no such processor\n" in printed
-    assert "     1 a_package_that_nobody_has is not installed\n" in printed
+    assert "     3 ../shared/golden is absent\n       Nothing to do: the folder, " in printed
+    assert "     1 no such processor\n     1 a_package_that_nobody_has is not installed\n" in printed
+    assert "       Run `make extras`, which installs it.\n" in printed
     assert " failed" not in printed
 
 
@@ -67,3 +70,28 @@ def test_registered_classes_end_with_their_test(tmp_path: Path) -> None:
 def test_package_that_a_test_hides_is_not_a_reason_to_skip(tmp_path: Path) -> None:
     package = next(name for name in OPTIONAL if find_spec(name))
     assert "1 failed, 2 passed" in run(tmp_path, LEAVING.replace("HIDDEN", package))
+
+
+SKIPPERS = ("skip", "skipif", "importorskip")
+
+
+def reasons(file: Path) -> Iterator[str]:
+    """Yield the reasons for which a file skips tests, as far as they are literals."""
+    for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in SKIPPERS:
+            given = [k.value for k in node.keywords if k.arg == "reason"]
+            given += node.args if node.func.attr == "skip" else []
+            for text in given:
+                if isinstance(text, ast.JoinedStr):
+                    yield "".join(
+                        str(part.value) if isinstance(part, ast.Constant) else "X" for part in text.values
+                    )
+                elif isinstance(text, ast.Constant):
+                    yield str(text.value)
+
+
+def test_every_reason_to_skip_has_a_remedy() -> None:
+    files = [file for file in Path(__file__).parent.rglob("*.py") if file != Path(__file__)]
+    found = {reason for file in files for reason in reasons(file)}
+    assert len(found) > 20
+    assert not [reason for reason in found if remedy(reason) is None]

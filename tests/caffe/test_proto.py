@@ -60,7 +60,7 @@ def test_network_written_by_a_script_is_read_unchanged(tmp_path: Path) -> None:
     assert [list(blob.data) for blob in again.layer[1].blobs] == [list(range(8)), [1, 2]]
 
 
-@pytest.mark.skipif(not MODELS.is_dir(), reason="no ../shared with networks")
+@pytest.mark.skipif(not MODELS.is_dir(), reason="../shared/models is absent")
 def test_networks_of_bvlc_caffe_are_parsed() -> None:
     net = parsed((MODELS / "squeezenet_v1.1" / "deploy.prototxt").read_text())
     assert len(net.layer) > 60 and net.layer[-1].type == "Softmax"

@@ -412,7 +412,7 @@ def test_module_has_the_functions_of_pycaffe() -> None:
 SHARED = Path(__file__).parents[3] / "shared" / "models"
 
 
-@pytest.mark.skipif(not SHARED.is_dir(), reason="no ../shared with the blobs that Caffe computed")
+@pytest.mark.skipif(not SHARED.is_dir(), reason="../shared/models is absent")
 @pytest.mark.parametrize(("model", "case"), [("mtcnn_det1", "patch12"), ("mtcnn_det2", "batch6")])
 def test_every_blob_is_what_caffe_computed(model: str, case: str) -> None:
     folder = SHARED / model

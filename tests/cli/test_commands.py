@@ -410,7 +410,7 @@ def test_inspect_shows_symbolic_sizes(anylayer_command, small):
 @pytest.mark.parametrize("command", ["run", "bench", "profile", "verify"])
 def test_device_is_the_one_of_the_engines(small, anylayer_command, command) -> None:
     if has_cuda():
-        pytest.skip("this ONNX Runtime is one for CUDA")
+        pytest.skip("ONNX Runtime is installed with CUDA")
     words = [command, "net.prototxt", "-l", "layers.py", "-i", "x.npy", "-e", "onnxruntime", "--device", "cuda"]
     assert (
         "engine 'onnxruntime': the installed package is without CUDA" in anylayer_command(*words, status=1).output

@@ -296,7 +296,7 @@ def test_unusable_calibration_is_refused_by_name(anylayer_command: Any, calibrat
 def test_file_takes_images_of_any_size(anylayer_command: Any, images: Any, suffix: str, resized: bool) -> None:
     from anylayer.cli.preprocess import Recipe, prepare
 
-    openvino = pytest.importorskip("openvino")
+    openvino = pytest.importorskip("openvino", reason="openvino is not installed")
     Path("conv.prototxt").write_text(CONVOLUTION.replace("dim: 2", "dim: 1"))
     words = [
         "convert",

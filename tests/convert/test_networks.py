@@ -9,9 +9,9 @@ from tests.convert.networks import rows
 
 @pytest.mark.parametrize("name", ["qr_detector", "mtcnn_det1"])
 def test_network_is_right_at_five_sizes_that_were_not_traced(name: str) -> None:
-    pytest.importorskip("openvino")
+    pytest.importorskip("openvino", reason="openvino is not installed")
     found = list(rows([name]))
     if not found:
-        pytest.skip(f"the files of {name} in ../shared are absent")
+        pytest.skip(f"{name} in ../shared is absent")
     assert [(row.format, row.sizes, row.problem) for row in found] == [("onnx", 5, ""), ("openvino", 5, "")]
     assert all(row.error < 1e-4 for row in found)

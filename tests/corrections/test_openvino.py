@@ -20,7 +20,7 @@ from anylayer.tracing import record, record_many
 from tests.compile.open_sizes import unified
 from tests.corrections.harness import noise, run, traced
 
-pytest.importorskip("openvino")
+pytest.importorskip("openvino", reason="openvino is not installed")
 
 
 def same(got: Any, want: Any, tolerance: float = 1e-5) -> None:

@@ -162,7 +162,7 @@ def test_operators_on_the_cpu_are_named(net: anylayer.Net, cuda: Cuda) -> None:
 
 def test_package_without_cuda_is_refused(net: anylayer.Net) -> None:
     if _cuda.has_cuda():
-        pytest.skip("this ONNX Runtime is one for CUDA")
+        pytest.skip("ONNX Runtime is installed with CUDA")
     with pytest.raises(EngineError, match=r"the installed package is without CUDA: .*onnxruntime-gpu\[cuda"):
         net.compile("onnxruntime", device="cuda")
     with pytest.raises(EngineError, match=r"no installed engine computes on device 'cuda'"):
@@ -189,7 +189,7 @@ def test_assignment_of_operators_is_what_onnxruntime_tells(net: anylayer.Net, tm
 
 
 def test_openvino_compiles_for_the_gpu_that_it_finds(net: anylayer.Net, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("openvino", reason="OpenVINO is not installed")
+    pytest.importorskip("openvino", reason="openvino is not installed")
     from anylayer.engines import openvino
 
     real, asked = openvino.shared_core(), []
@@ -225,7 +225,7 @@ def test_device_that_does_not_fit_is_refused(
     net: anylayer.Net, engine: str, device: str, error: type[Exception], text: str
 ) -> None:
     if engine == "openvino":
-        pytest.importorskip("openvino", reason="OpenVINO is not installed")
+        pytest.importorskip("openvino", reason="openvino is not installed")
     with pytest.raises(error, match=text):
         net.compile(engine, device=device)
 

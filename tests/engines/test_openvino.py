@@ -22,7 +22,7 @@ from anylayer.tracing import record
 from anylayer.writers.onnx import to_onnx
 from tests.corrections.harness import traced
 
-pytest.importorskip("openvino")
+pytest.importorskip("openvino", reason="openvino is not installed")
 
 
 def two_rows_of(x: Any, kept: Any) -> Any:

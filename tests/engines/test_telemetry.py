@@ -26,9 +26,7 @@ model = anylayer.read(sys.argv[1]).compile(sys.argv[2])
 model({"x": np.zeros((1, 4), np.float32)})
 """
 
-needs_strace = pytest.mark.skipif(
-    shutil.which("strace") is None, reason="strace is not installed (apt-get install strace)"
-)
+needs_strace = pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
 
 
 def environment(home: Path, **variables: str) -> dict[str, str]:

@@ -48,7 +48,7 @@ def target(request: pytest.FixtureRequest) -> str:
     """The name of a target; skips the test where its tools are missing."""
     missing = ", ".join(missing_tools(request.param))
     if missing:
-        pytest.skip(f"this needs {missing}")
+        pytest.skip(f"the test needs tools that are not installed: {missing}")
     return str(request.param)
 
 
@@ -115,7 +115,7 @@ def test_operators_take_other_sizes_and_refuse_what_has_no_code(small: Generatio
     library = library_of(built)
     x = np.random.default_rng(0).standard_normal((3, 1, 5, 2), np.float32)
     if small.target == "onnxruntime":
-        ort = pytest.importorskip("onnxruntime")
+        import onnxruntime as ort
         from onnx import TensorProto, helper
 
         def run(array: np.ndarray) -> np.ndarray:
@@ -130,7 +130,8 @@ def test_operators_take_other_sizes_and_refuse_what_has_no_code(small: Generatio
             session = ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
             return np.asarray(session.run(None, {"x": array})[0])
     else:
-        ov = pytest.importorskip("openvino")
+        import openvino as ov
+
         core = ov.Core()
         core.add_extension(str(library))
         config = {"INFERENCE_PRECISION_HINT": "f32"}
@@ -156,7 +157,9 @@ def with_params(small: Generation, folder: Path, params: dict[str, str]) -> Any:
     x = np.random.default_rng(0).standard_normal((1, 2, 4, 6), np.float32)
     library = library_of(folder)
     if small.target == "onnxruntime":
-        onnx, ort = pytest.importorskip("onnx"), pytest.importorskip("onnxruntime")
+        import onnx
+        import onnxruntime as ort
+
         model = onnx.load(folder / "model.onnx")
         node = next(n for n in model.graph.node if n.op_type == "Mine_2")
         for attribute in node.attribute:
@@ -166,7 +169,8 @@ def with_params(small: Generation, folder: Path, params: dict[str, str]) -> Any:
         options.register_custom_ops_library(str(library))
         session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
         return session.run(None, {"data": x})[0]
-    ov = pytest.importorskip("openvino")
+    import openvino as ov
+
     text = (folder / "model.xml").read_text()
     assert text.count('add="-0.5" mirror="0"') == 1
     given = " ".join(f'{name}="{value}"' for name, value in {"add": "-0.5", "mirror": "0", **params}.items())

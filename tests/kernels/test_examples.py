@@ -143,12 +143,12 @@ def test_verify_compares_the_kernel_with_its_numpy_class(tmp_path: Path, example
     assert checks["interp"].scale > 0
 
 
-@pytest.mark.skipif(not SHARED.exists(), reason="needs the graphs of ../shared")
+@pytest.mark.skipif(not SHARED.exists(), reason="../shared is absent")
 @pytest.mark.parametrize("name", ["resize_bilinear", "resize_bilinear_factor"])
 def test_resize_bilinear_sees_channels_first_in_a_tensorflow_graph(examples: Path, name: str) -> None:
     path = SHARED / "tf_keras" / f"{name}.pb"
     if not path.exists():
-        pytest.skip(f"needs {path.name}")
+        pytest.skip(f"../shared/tf_keras/{path.name} is absent")
     python = ROOT / "examples/layers/resize_bilinear.py"
     net = anylayer.read(path, layers=[examples, python])
     (given,) = net.inputs

@@ -18,7 +18,7 @@ from anylayer.kernels.library import load_library
 from tests.kernels.conftest import Built
 from tests.kernels.test_contract import X, net_of, out
 
-linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the checks of ELF files are Linux's")
+linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the system is not Linux")
 
 TABLE = """#include <anylayer/abi.h>
 {code}

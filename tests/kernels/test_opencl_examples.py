@@ -53,7 +53,7 @@ def test_relu_matches_numpy(tmp_path: Path, shape: tuple[int, ...], slope: str) 
     np.testing.assert_allclose(got, np.where(x < 0, np.float32(slope) * x, x), rtol=1e-6)
 
 
-@pytest.mark.skipif(not SEED.exists(), reason="needs ../shared/seeds")
+@pytest.mark.skipif(not SEED.exists(), reason="../shared/seeds is absent")
 @pytest.mark.parametrize("data", ["", 'negative_slope="0.10"'])
 def test_example_of_the_document_matches_numpy(tmp_path: Path, data: str) -> None:
     text = SEED.read_text()

@@ -30,7 +30,7 @@ def written(folder: Path, text: str) -> Path:
 def test_an_example_of_the_document_is_read(tmp_path: Path) -> None:
     seed = Path(__file__).parent.parent.parent.parent / "shared/seeds/002_fa21e22e0753b723.txt"
     if not seed.exists():
-        pytest.skip("needs ../shared/seeds")
+        pytest.skip("../shared/seeds is absent")
     text = seed.read_text()
     text = text[text.index("<!-- the config file introduces") : text.index("Built-In Defines for Custom")]
     (tmp_path / "custom_layer_kernel.cl").write_text(COPY)

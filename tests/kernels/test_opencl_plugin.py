@@ -15,7 +15,7 @@ from anylayer.kernels.opencl.files import OpenCL
 from anylayer.runtime.run import PlanRunner
 from tests.kernels.opencl import COPY, IN, OUT, configuration
 
-pytest.importorskip("openvino", reason="OpenVINO is not installed")
+pytest.importorskip("openvino", reason="openvino is not installed")
 
 from anylayer.engines import openvino
 from anylayer.libraries.openvino import ov, shared_core

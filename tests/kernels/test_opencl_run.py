@@ -58,7 +58,7 @@ def memory(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
     from anylayer.libraries.pyopencl import device
 
     if request.param and not device("").shared:
-        pytest.skip("the device does not share memory with the host")
+        pytest.skip("the OpenCL device does not share memory with the host")
     monkeypatch.setattr(device(""), "shared", request.param)
 
 
@@ -77,7 +77,7 @@ def test_a_kernel_sees_the_formats_that_it_asks_for(tmp_path: Path, first: str, 
 def test_axes_have_their_names_in_a_channels_last_network(tmp_path: Path, format_: str) -> None:
     tf = Path(__file__).parent.parent.parent.parent / "shared/tf_keras/resize_bilinear.pb"
     if not tf.exists():
-        pytest.skip("needs ../shared/tf_keras")
+        pytest.skip("../shared/tf_keras is absent")
 
     class Class:
         def __init__(self, params: object, blobs: object) -> None: ...

@@ -29,7 +29,7 @@ def dumped(folder: Path, net: Path, *kernels: Path) -> list[str]:
     return [file.read_text() for file in files]
 
 
-@pytest.mark.skipif(not SEED.exists(), reason="needs ../shared/seeds")
+@pytest.mark.skipif(not SEED.exists(), reason="../shared/seeds is absent")
 def test_appendix_comes_out_byte_for_byte(tmp_path: Path) -> None:
     text = SEED.read_text()
     example = text[text.index("<!-- the config file introduces") : text.index("Built-In Defines for Custom")]

@@ -13,7 +13,7 @@ from tests.kernels.conftest import ROOT, Built
 from tests.kernels.test_examples import interp_net, noise
 
 TUTORIAL = next(iter(sorted((ROOT.parent / "shared" / "seeds").glob("000_*.txt"))), None)
-needs_tutorial = pytest.mark.skipif(TUTORIAL is None, reason="needs the tutorial's text in ../shared")
+needs_tutorial = pytest.mark.skipif(TUTORIAL is None, reason="../shared/seeds is absent")
 
 
 def classes() -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("openvino", reason="OpenVINO is not installed")
+pytest.importorskip("openvino", reason="openvino is not installed")
 
 from anylayer.engines import _openvino_native, openvino
 from anylayer.errors import FileError

@@ -22,7 +22,7 @@ def test_page_states_what_layers_of_other_formats_leave_open(format: str) -> Non
     if format in ("onnx", "openvino"):
         pytest.importorskip("openvino", reason="openvino is not installed")
     if format == "onnx" and not onnx.__version__.startswith(WRITTEN_FOR):
-        pytest.skip(f"the page is about the tests of onnx {WRITTEN_FOR}")
+        pytest.skip(f"the expected results are those of onnx {WRITTEN_FOR}")
     found = tried(format)
     for type_ in list(found)[::EACH]:
         check(format, type_, *row(found[type_]))

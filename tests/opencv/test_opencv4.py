@@ -25,7 +25,7 @@ def opencv4(networks: Path) -> dict[str, Any]:
         [python, programs.__file__, networks], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": ""}
     )
     if "no Caffe reader" in done.stderr or "No module named 'cv2'" in done.stderr:
-        pytest.skip("no OpenCV 4: ANYLAYER_OPENCV4 names a Python with opencv-python-headless<5")
+        pytest.skip("OpenCV 4 is not installed")
     assert done.returncode == 0, done.stderr
     results: dict[str, Any] = pickle.loads((networks / "results.pickle").read_bytes())
     return results

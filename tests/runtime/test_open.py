@@ -95,7 +95,7 @@ def counted(model: Any, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_one_program_serves_open_sizes(tmp_path: Path, engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip(engine)
+    pytest.importorskip(engine, reason=f"{engine} is not installed")
     net = network(tmp_path)
     model = net.compile(engine, shapes={"data": ("N", 2, "H", "W")})
     compiled = counted(model, monkeypatch)
@@ -108,7 +108,7 @@ def test_one_program_serves_open_sizes(tmp_path: Path, engine: str, monkeypatch:
 def test_model_compiles_one_program_after_eight_sizes(
     tmp_path: Path, engine: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip(engine)
+    pytest.importorskip(engine, reason=f"{engine} is not installed")
     net = network(tmp_path)
     model = net.compile(engine)
     compiled = counted(model, monkeypatch)

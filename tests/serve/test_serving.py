@@ -266,7 +266,7 @@ def replicas(server: Server, model: str) -> list[int]:
     return [process for process in found if descends(process)]
 
 
-@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="there is no /proc, which lists processes")
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="the system is not Linux")
 def test_killed_process_is_replaced(server: Server) -> None:
     x = np.random.default_rng(5).standard_normal((1, 3, 8, 8), np.float32)
     (before,) = replicas(server, "onnx")
@@ -290,7 +290,7 @@ def test_port_in_use_is_refused(server: Server) -> None:
     assert f"cannot listen on 127.0.0.1:{server.port}: Address already in use; give another --port" in done.stderr
 
 
-@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="there is no /proc, which lists processes")
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="the system is not Linux")
 def test_requests_in_flight_are_answered_if_a_process_is_killed_and_if_the_server_stops(server: Server) -> None:
     port = free_port()
     words = ["serve", "small.prototxt", "-l", "slow.py", "--random-weights", "-e", "onnxruntime"]

@@ -66,7 +66,7 @@ def test_int8_onnx_has_quantized_weights(net: anylayer.Net, tmp_path: Path) -> N
 
 
 def test_int8_ir_has_quantized_weights(net: anylayer.Net, tmp_path: Path) -> None:
-    openvino = pytest.importorskip("openvino")
+    openvino = pytest.importorskip("openvino", reason="openvino is not installed")
     full = net.write(tmp_path / "full.xml")
     done = net.write(tmp_path / "int8.xml", precision="int8", calibrate=noise(8))
     assert done.files[0].stat().st_size < 0.35 * full.files[0].stat().st_size

@@ -107,7 +107,7 @@ def test_inputs_and_outputs_become_float16_if_asked(net: anylayer.Net, tmp_path:
 
 
 def test_inputs_and_outputs_of_an_ir_become_float16_if_asked(net: anylayer.Net, tmp_path: Path) -> None:
-    openvino = pytest.importorskip("openvino")
+    openvino = pytest.importorskip("openvino", reason="openvino is not installed")
     x = np.random.default_rng(0).standard_normal((1, 3, 16, 16)).astype(np.float32)
     net.write(tmp_path / "half.xml", precision="float16", io="float16")
     model = openvino.Core().compile_model(str(tmp_path / "half.xml"), "CPU", {"INFERENCE_PRECISION_HINT": "f32"})

@@ -58,7 +58,7 @@ def test_folder_has_the_layout_of_a_model_repository(tmp_path: Path) -> None:
 
 def test_openvino_runs_the_model_of_the_folder(tmp_path: Path) -> None:
     """OpenVINO Model Server reads NAME/VERSION/*.onnx, where VERSION is a positive integer, with OpenVINO."""
-    pytest.importorskip("openvino", reason="OpenVINO is not installed")
+    pytest.importorskip("openvino", reason="openvino is not installed")
     from anylayer.libraries.openvino import shared_core
 
     read = net(tmp_path)

@@ -389,7 +389,7 @@ ULTRAFACE = Path(__file__).parents[4] / "shared" / "models" / "ultraface_RFB-320
 
 
 @needs_compiler
-@pytest.mark.skipif(not ULTRAFACE.exists(), reason="needs ../shared/models")
+@pytest.mark.skipif(not ULTRAFACE.exists(), reason="../shared/models is absent")
 def test_deep_network_matches_numpy_that_rounds_as_the_hardware_does(tmp_path: Path) -> None:
     net = anylayer.read(ULTRAFACE / "deploy.prototxt", ULTRAFACE / "weights.caffemodel")
     done = net.generate("dv", tmp_path / "project")
@@ -398,7 +398,7 @@ def test_deep_network_matches_numpy_that_rounds_as_the_hardware_does(tmp_path: P
     assert len(done.notes) == 1 and "16-bit floats change an output by 0.00" in done.notes[0]
 
 
-@pytest.mark.skipif(not ULTRAFACE.exists(), reason="needs ../shared/models")
+@pytest.mark.skipif(not ULTRAFACE.exists(), reason="../shared/models is absent")
 def test_shapes_that_a_file_computes_are_constants(tmp_path: Path) -> None:
     path = ULTRAFACE / "version-RFB-320_without_postprocessing.onnx"
     folder = anylayer.read(path).generate("dv", tmp_path / "project", test=False).folder
@@ -424,7 +424,7 @@ def test_networks_of_other_formats(fmt: str, tmp_path: Path) -> None:
     else:
         path = Path(__file__).parents[4] / "shared" / "tf_keras" / "stride_same_even.keras"
         if not path.exists():
-            pytest.skip("needs ../shared/tf_keras")
+            pytest.skip("../shared/tf_keras is absent")
     done = anylayer.read(path).generate("dv", tmp_path / "project")
     assert done.untested == "" and done.notes == []
     assert any("LT_CONV" in file.read_text() for file in done.files if file.name.endswith("_gen.cpp"))

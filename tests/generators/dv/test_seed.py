@@ -121,7 +121,7 @@ def test_callback_equals_that_of_the_page(config: dict[str, Any], tmp_path: Path
     done = generate(tmp_path, config)
     assert difference(done.report[0]) <= 1e-6
     if not SEED.exists():
-        pytest.skip("needs ../shared/seeds")
+        pytest.skip("../shared/seeds is absent")
     code = SEED.read_text().split("inline float box_clip")[1].split("\n}\n\n:")[0]
     code = "inline float box_clip" + code + "\n}\n"
     code = code.replace("void *param)", "void *param, uint8_t *io_ptr)").replace(

@@ -27,7 +27,7 @@ from tests.generators.test_names import ATTACKS
 from tests.test_examples_layers import FOLDER, node_of
 
 MISSING = opencv._missing() or ("" if shutil.which("pkg-config") else "pkg-config")
-needs_opencv = pytest.mark.skipif(bool(MISSING), reason=f"this needs {MISSING}")
+needs_opencv = pytest.mark.skipif(bool(MISSING), reason=f"the test needs tools that are not installed: {MISSING}")
 
 NET = """
 layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 1 dim: 2 dim: 4 dim: 6 } } }

@@ -13,6 +13,7 @@ from anylayer.layer import Registry, bind
 from anylayer.network import Array, Node, TensorType
 from tests.layers.caffe.boxes import F, adaptive, greedy, random_boxes
 from tests.layers.harness import Case, case, noise, rejects
+from tests.writers.caffe.opencv4 import opencv4
 
 PRIORS = np.array([[[0, 0, 4, 4], [1, 0, 5, 4], [6, 6, 8, 8]], np.full((3, 4), 0.5)], F).reshape(1, 2, 12) / F(8)
 
@@ -289,9 +290,6 @@ test_opencv_clip_of_pixels_needs_the_image = rejected(
 
 
 def test_opencv_itself_cuts_boxes_off(tmp_path: Path) -> None:
-    cv2 = pytest.importorskip("cv2", reason="cv2 is not installed")
-    if not hasattr(cv2.dnn, "readNetFromCaffe"):
-        pytest.skip("this OpenCV reads no Caffe files")
     p = {**CENTER, "nms_param": {"nms_threshold": 0.4}, "keep_top_k": 50, "confidence_threshold": 0.2, "clip": 1}
     xs = inputs(p)
     shapes = [" ".join(f"dim: {d}" for d in x.shape) for x in xs]
@@ -303,10 +301,8 @@ def test_opencv_itself_cuts_boxes_off(tmp_path: Path) -> None:
         + "code_type: CENTER_SIZE nms_param { nms_threshold: 0.4 } "
         + "keep_top_k: 50 confidence_threshold: 0.2 clip: true } }"
     )
-    net = cv2.dnn.readNetFromCaffe(str(tmp_path / "net.prototxt"))
-    for i, x in enumerate(xs):
-        net.setInput(x, f"in{i}")
-    np.testing.assert_allclose(net.forward(), opencv(*xs, p, None), atol=1e-6)
+    got = opencv4().run(tmp_path / "net.prototxt", None, {f"in{i}": x for i, x in enumerate(xs)})[""]
+    np.testing.assert_allclose(got, opencv(*xs, p, None), atol=1e-6)
 
 
 def refinedet(xs: list[Array], p: dict[str, Any]) -> Array:

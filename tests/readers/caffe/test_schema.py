@@ -392,7 +392,7 @@ def test_message_with_dots_may_be_declared_again() -> None:
 SEED = next(iter(sorted((SHARED / "seeds").glob("001_*"))), None)
 
 
-@pytest.mark.skipif(SEED is None, reason="../shared/seeds is not here")
+@pytest.mark.skipif(SEED is None, reason="../shared/seeds is absent")
 def test_definitions_of_ascends_document() -> None:
     """All definitions of the document, in one file."""
     assert SEED is not None

@@ -44,7 +44,7 @@ def problem(case: Any, folder: Path) -> str:
 @pytest.mark.filterwarnings("ignore")
 def test_operators_match_onnx_or_are_refused(part: int, cases: list[Any], tmp_path: Path) -> None:
     if not onnx.__version__.startswith(WRITTEN_FOR):
-        pytest.skip(f"the list of differences is of onnx {WRITTEN_FOR}")
+        pytest.skip(f"the expected results are those of onnx {WRITTEN_FOR}")
     elsewhere = {name for name, engines in excuses().items() if engines in (set(shared.ENGINES), {"random"})}
     problems = []
     for case in cases[part::PARTS]:

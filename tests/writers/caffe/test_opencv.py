@@ -138,7 +138,7 @@ def test_fields_that_opencv_ignores_or_requires_are_written(tmp_path: Path, name
 def test_models_match_opencv(tmp_path: Path, name: str) -> None:
     folder = SHARED / "models" / name
     if not folder.exists():
-        pytest.skip("../shared/models is not here")
+        pytest.skip("../shared/models is absent")
     opencv = opencv4()
     net = anylayer.read(folder / "deploy.prototxt", folder / "weights.caffemodel", dialect="opencv")
     *_, weights, text = net.write(tmp_path / "net.prototxt", verify=False).files
