@@ -21,6 +21,7 @@ class Plain : public Implementation {
     Configuration one = Configuration::plain(1, 1, DataType::float32, Layout::any);
     one.dynamic_batch = true;
     one.reentrant = true;
+    one.elementwise = true;
     return {one};
   }
 

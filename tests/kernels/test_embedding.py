@@ -203,6 +203,69 @@ def test_the_engine_lends_its_threads_to_every_library(
         np.testing.assert_array_equal(model(X)["b"], first + 1)
 
 
+LAST = """
+#include <anylayer/layer.hpp>
+using namespace anylayer;
+// Adds the last size of the array that forward gets, which tells the order of its axes.
+struct Last : Layer {
+  using Layer::Layer;
+  std::vector<Configuration> getSupportedConfigurations(InputArrays inputs, int outputs) override {
+    Configuration one = Configuration::plain(inputs.size(), outputs, DataType::float32, Layout::any);
+    one.elementwise = true;
+    return {one};
+  }
+  void forward(InputArrays x, OutputArrays y, OutputArrays) override {
+    for (std::size_t i = 0; i < y[0].total(); ++i) {
+      float sum = static_cast<float>(y[0].shape().back());
+      for (const Tensor& each : x) sum += each.ptr<float>()[i];
+      y[0].ptr<float>()[i] = sum;
+    }
+  }
+};
+ANYLAYER_REGISTER_NAMED_LAYER("LastSize", Last, "Add the last size.")
+"""
+
+
+@pytest.fixture(scope="module")
+def last(built: Built, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A library whose elementwise layer adds its inputs and the last size of its arrays."""
+    source = tmp_path_factory.mktemp("last") / "last.cpp"
+    source.write_text(LAST)
+    return built("last", source)
+
+
+@pytest.mark.parametrize(
+    ("first", "seen"), [("Convolution", {"openvino": 3, "onnxruntime": 2}), ("Softmax", dict.fromkeys(ENGINES, 2))]
+)
+def test_an_elementwise_layer_after_a_convolution_has_the_channels_last_in_openvino(
+    tmp_path: Path, last: Path, engine: str, first: str, seen: dict[str, int]
+) -> None:
+    path = tmp_path / "n.prototxt"
+    param = "convolution_param { num_output: 3 kernel_size: 1 }" if first == "Convolution" else ""
+    path.write_text(
+        'layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 1 dim: 3 dim: 4 dim: 2 } } }\n'
+        f'layer {{ name: "a" type: "{first}" bottom: "data" top: "a" {param} }}\n'
+        'layer { name: "b" type: "ReLU" bottom: "a" top: "b" }\n'
+        'layer { name: "c" type: "LastSize" bottom: "a" bottom: "b" top: "c" }\n'
+    )
+    model = anylayer.read(path, layers=[last]).fill(0).compile(engine)
+    first_call = model(X)["c"]  # the first call is checked, and gets arrays in the file's order of axes
+    np.testing.assert_allclose(model(X)["c"], first_call - 2 + seen[engine], 1e-6, 1e-5)
+
+
+def test_an_elementwise_layer_needs_arrays_of_one_shape(tmp_path: Path, last: Path) -> None:
+    path = tmp_path / "n.prototxt"
+    path.write_text(
+        'input: "a" input_shape { dim: 1 dim: 3 dim: 4 dim: 2 }\n'
+        'input: "b" input_shape { dim: 1 dim: 3 dim: 1 dim: 1 }\n'
+        'layer { name: "c" type: "LastSize" bottom: "a" bottom: "b" top: "c" }\n'
+    )
+    with pytest.raises(
+        LayerError, match=r"'c' \(LastSize\): liblast.so: states that it is elementwise, and has arrays"
+    ):
+        anylayer.read(path, layers=[last]).compile("onnxruntime")
+
+
 @pytest.mark.parametrize(("type_", "most"), [("Alone", 1), ("Together", 2)])
 def test_only_reentrant_layers_run_in_several_threads(
     tmp_path: Path, probe: Path, engine: str, type_: str, most: int

@@ -20,7 +20,7 @@ from anylayer.engines._devices import device_number
 from anylayer.engines._narrowing import narrowed, need_range
 from anylayer.engines._native import native_layers, with_calls
 from anylayer.engines._openvino_gpu import OPERATOR, PluginKernels, fits_plugin
-from anylayer.engines._openvino_native import has_operation
+from anylayer.engines._openvino_native import channels_last, has_operation
 from anylayer.engines._openvino_profile import PerformanceCounts
 from anylayer.engines._outputs import need_shapes, output_shapes
 from anylayer.engines._recycling import ArrayHolder, Recycled
@@ -97,7 +97,10 @@ class OpenVinoProgram:
         self._embedded: list[EmbeddedLibrary] = []
         self._kernels = PluginKernels(layers if device != "CPU" else [])
         if device == "CPU":
-            self._embedded = [EmbeddedLibrary(layer, threads, self._errors) for layer in layers]
+            graph, orders = channels_last(graph)
+            self._embedded = [
+                EmbeddedLibrary(layer, threads, self._errors, order) for layer, order in zip(layers, orders)
+            ]
             graph = with_calls(graph, [embedded.address for embedded in self._embedded])
         else:
             graph = with_calls(graph, self._kernels.numbers, OPERATOR)

@@ -61,16 +61,21 @@ class EmbeddedLibrary:
     """The structure through which an engine's operator calls a native layer: see anylayer_embedded in abi.h. The
     operator gets its `address`. After the first call is checked, it calls `forward` of the library directly if no
     array must be converted. Otherwise it calls back into Python.
+
+    order: the permutation from the file's order of axes to the one in which the engine passes the arrays; None if
+    both are the same. Only an elementwise layer takes another order.
     """
 
-    def __init__(self, layer: NativeLayer, threads: int | None, errors: Errors) -> None:
+    def __init__(
+        self, layer: NativeLayer, threads: int | None, errors: Errors, order: Sequence[int] | None = None
+    ) -> None:
         self._program, self._errors = layer.program(threads), errors
         self.library = str(layer.library.file)
         arena = Arena()
         self._inputs = [slot.file_type for slot in layer.inputs]
         self._outputs = [slot.file_type for slot in layer.results]
         tensors = [
-            [arena.tensor(slot.file_type, slot.layout) for slot in slots]
+            [arena.tensor(_in_order(slot.file_type, order), slot.layout) for slot in slots]
             for slots in (layer.inputs, layer.results)
         ]
         tensors.append([arena.tensor(kind) for kind in layer.internals])
@@ -93,6 +98,10 @@ class EmbeddedLibrary:
         except BaseException as error:
             return self._errors.keep(error)
         return 0
+
+
+def _in_order(kind: TensorType, order: Sequence[int] | None) -> TensorType:
+    return kind if order is None else TensorType(tuple(kind.shape[i] for i in order), kind.dtype)
 
 
 def _arrays(at: int | None, types: Sequence[TensorType]) -> list[Array]:

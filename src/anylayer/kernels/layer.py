@@ -132,6 +132,7 @@ class NativeLayer(CompiledKernel):
             self.results.append(slot)
             self.outputs.append(slot.file_type)
         self._check_in_place()
+        self._check_elementwise()
         self.internals = [TensorType(shape, np.dtype(np.float32)) for shape in internals]
         self._finalize()
         self._note()
@@ -183,6 +184,12 @@ class NativeLayer(CompiledKernel):
                     given == slot.seen,
                     f"output {i} is {slot.seen} and shares the memory of input {slot.in_place}, which is {given}",
                 )
+
+    def _check_elementwise(self) -> None:
+        """Raise LayerError where an elementwise layer has arrays of several shapes."""
+        if self.configuration.elementwise:
+            shapes = list(dict.fromkeys(slot.seen.shape for slot in [*self.inputs, *self.results]))
+            need(len(shapes) == 1, f"states that it is elementwise, and has arrays of the shapes {shapes}")
 
     def _finalize(self) -> None:
         if not self.kernel.functions.finalize:

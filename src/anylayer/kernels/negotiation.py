@@ -42,6 +42,7 @@ class Configuration:
     outputs: list[Edge]
     dynamic_batch: bool = False
     reentrant: bool = False
+    elementwise: bool = False
 
     def __str__(self) -> str:
         """Return a short description: "implementation 'scalar', float32, NHWC, in place"."""
@@ -52,6 +53,7 @@ class Configuration:
         parts += ["in place"] if any(e.in_place >= 0 for e in self.outputs) else []
         parts += ["any batch size"] if self.dynamic_batch else []
         parts += ["reentrant"] if self.reentrant else []
+        parts += ["elementwise"] if self.elementwise else []
         return ", ".join(p for p in parts if p)
 
 
@@ -84,8 +86,8 @@ class Offer:
         inputs, outputs = ([Edge(e.dtype, e.layout, e.in_place) for e in edges] for edges in self.edges)
         flags = self.struct.flags
         name = self.struct.name.decode("utf-8", "replace")
-        dynamic, reentrant = bool(flags & abi.DYNAMIC_BATCH), bool(flags & abi.REENTRANT)
-        return Configuration(self.struct.implementation, name, inputs, outputs, dynamic, reentrant)
+        stated = (bool(flags & flag) for flag in (abi.DYNAMIC_BATCH, abi.REENTRANT, abi.ELEMENTWISE))
+        return Configuration(self.struct.implementation, name, inputs, outputs, *stated)
 
 
 def plain(inputs: Sequence[TensorType], outputs: int) -> Configuration:

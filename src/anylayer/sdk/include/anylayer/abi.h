@@ -138,7 +138,9 @@ typedef struct anylayer_edge {
 
 enum {
   ANYLAYER_DYNAMIC_BATCH = 1, /* forward takes any size of axis 0 */
-  ANYLAYER_REENTRANT = 2      /* several threads may be in forward of one instance */
+  ANYLAYER_REENTRANT = 2,     /* several threads may be in forward of one instance */
+  ANYLAYER_ELEMENTWISE = 4    /* an element of an output depends only on the elements at its position; all inputs and
+                               * outputs have one shape, and forward may get them in any order of axes */
 };
 
 /* One way in which an implementation can run. anylayer allocates it with as many edges as the node has. */

@@ -49,6 +49,9 @@ struct Configuration {
   std::vector<Edge> outputs;
   bool dynamic_batch = false;
   bool reentrant = false;
+  // An element of an output depends only on the elements of the inputs at the same position, so that forward may get
+  // the arrays in any order of axes. All of them have one shape.
+  bool elementwise = false;
 
   // The same type and layout on every edge.
   static Configuration plain(std::size_t inputs, std::size_t outputs, DataType dtype, Layout layout) {

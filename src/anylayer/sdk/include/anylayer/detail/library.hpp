@@ -84,7 +84,8 @@ inline void put(const Configuration& from, anylayer_configuration* to) {
                   << " outputs, the node has " << to->input_count << " and " << to->output_count;
   for (uint32_t i = 0; i < to->input_count; ++i) put(from.inputs[i], to->inputs[i]);
   for (uint32_t i = 0; i < to->output_count; ++i) put(from.outputs[i], to->outputs[i]);
-  to->flags = (from.dynamic_batch ? ANYLAYER_DYNAMIC_BATCH : 0) | (from.reentrant ? ANYLAYER_REENTRANT : 0);
+  to->flags = (from.dynamic_batch ? ANYLAYER_DYNAMIC_BATCH : 0) | (from.reentrant ? ANYLAYER_REENTRANT : 0) |
+              (from.elementwise ? ANYLAYER_ELEMENTWISE : 0);
 }
 
 inline Configuration taken(const anylayer_configuration& from) {
@@ -93,6 +94,7 @@ inline Configuration taken(const anylayer_configuration& from) {
   for (uint32_t i = 0; i < from.output_count; ++i) made.outputs.push_back(taken(*from.outputs[i]));
   made.dynamic_batch = (from.flags & ANYLAYER_DYNAMIC_BATCH) != 0;
   made.reentrant = (from.flags & ANYLAYER_REENTRANT) != 0;
+  made.elementwise = (from.flags & ANYLAYER_ELEMENTWISE) != 0;
   return made;
 }
 
