@@ -95,7 +95,7 @@ def test_folder_without_manifest_is_never_replaced(tmp_path: Path) -> None:
 
 def test_file_and_link_are_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match="is a file; the output is a folder"):
+    with pytest.raises(InputError, match="is a file, but the output is a folder"):
         make(tmp_path / "file")
     (tmp_path / "link").symlink_to(tmp_path)
     with pytest.raises(InputError, match="is a link; give the folder itself"):

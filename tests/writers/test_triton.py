@@ -164,5 +164,5 @@ def test_options_that_do_not_fit_are_refused(tmp_path: Path, options: dict[str, 
 
 def test_file_in_place_of_the_folder_is_refused(tmp_path: Path) -> None:
     source = net(tmp_path)
-    with pytest.raises(InputError, match=r"net.prototxt is a file; the output is a folder"):
+    with pytest.raises(InputError, match=r"net.prototxt is a file, but the output is a folder"):
         source.write(tmp_path / "net.prototxt", "triton")

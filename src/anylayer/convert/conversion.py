@@ -190,7 +190,7 @@ def _conditions(source: Source) -> list[str]:
 def _temporary_folder(path: Path, is_folder: bool) -> Path:
     """Make a folder beside `path` for files that are not verified yet. is_folder: whether `path` is a folder."""
     if is_folder:
-        need(path.is_dir() or not path.exists(), f"{path} is a file; the output is a folder", InputError)
+        need(path.is_dir() or not path.exists(), f"{path} is a file, but the output is a folder", InputError)
     else:
         need_file(path)
     above = next((p for p in path.parents if p.exists()), path.parent)

@@ -26,7 +26,7 @@ def need_replaceable(folder: Path, force: bool) -> None:
     generated files. With `force`, changed and added files are replaced, too.
     """
     need(not folder.is_symlink(), f"{folder} is a link; give the folder itself", InputError)
-    need(folder.is_dir() or not folder.exists(), f"{folder} is a file; the output is a folder", InputError)
+    need(folder.is_dir() or not folder.exists(), f"{folder} is a file, but the output is a folder", InputError)
     if not folder.exists() or not any(folder.iterdir()):
         return
     known = _manifest(folder)

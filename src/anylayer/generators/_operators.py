@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from anylayer.errors import LayerError, at, need
+from anylayer.errors import LayerError, at, need, wording
 from anylayer.generators._cpp import describer, line_comment, names, string
 from anylayer.graph import Graph, Value
 from anylayer.layer import Bound
@@ -124,7 +124,7 @@ class Operators:
     def _kernel(self, t: TracedNode) -> tuple[OperatorCase, dict[str, str]]:
         """Return the operator of a layer, and the attributes of its call. Equal loops are one operator."""
         if t.bound is None or t.bound.definition.native_only:
-            raise LayerError("it has no class in NumPy; give one with -l")
+            raise LayerError(f"it has no class in NumPy; give one: {wording('layers=[...]', '-l layers.py')}")
         texts = _params(t)
         source = opened(t.bound, free_params=True)
         program = lower(source)

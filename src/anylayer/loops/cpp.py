@@ -56,7 +56,7 @@ class CppFunction:
     params: list[ParamNumber] = field(default_factory=list)
 
     def size(self, e: Expression) -> str:
-        """Return a size of an argument as a C++ expression of the sizes."""
+        """Return a size of an input or output as a C++ expression of the function's size variables."""
         return self.arithmetic.text(e)
 
 
@@ -246,7 +246,10 @@ class _Printer(Printer):
         )
 
     def combined(self, s: Loop, variable: str, count: str) -> None:
-        """Write a loop as a call of `combined`, with a function of the loop's variable."""
+        """Write a loop that adds or compares numbers as a call of the C++ function `combined`.
+
+        It collects several partial results, so that compilers use vector instructions.
+        """
         last, kind = s.body[-1], TYPES[s.body[-1].local.dtype.name]
         name = last.local.name
         head = f"{name} = combined<{_COMBINED[last.how]}>({name}, {count}, [&](int64_t {variable}) -> {kind}"

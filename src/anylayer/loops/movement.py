@@ -237,8 +237,9 @@ def _gather(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
 
 
 def position(low: Lowering, indices: Value, index: Index, size: Expression) -> Expression:
-    """Return the element of an index array at `index`, as an index into an axis of this size. Constants are
-    checked.
+    """Return the element of an index array at `index`, as an index into an axis of this size.
+
+    An index that is not known to be in range is checked when the loops run.
     """
     found, const = low.element(indices, index), indices.const
     made = low.graph.producers.get(indices)

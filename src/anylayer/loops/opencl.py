@@ -116,7 +116,7 @@ def to_opencl(
     for what, arguments in (("input", program.inputs), ("output", program.outputs)):
         for i, a in enumerate(arguments):
             rank = len(a.shape)
-            need(rank <= _AXES, f"{what} {i} has {rank} axes; an OpenCL kernel has B, F, Y and X")
+            need(rank <= _AXES, f"{what} {i} has {rank} axes; an OpenCL kernel has at most {_AXES}: B, F, Y and X")
             need(a.dtype.kind != "b", f"{what} {i} is bool, which OpenCL kernels do not support")
     return _OpenCLPrinter(program, describe, sizes).kernel(name, param)
 
@@ -318,7 +318,8 @@ class _OpenCLPrinter(Printer):
         stored = {s.buffer for s in stores_of(self.program.body)}
         need(
             not self.program.checks or all(b.dtype.kind == "f" for b in stored),
-            "an index is read from data, and an array is not float; a kernel reports a wrong index as NaN only",
+            "an index comes from data, and the layer has arrays of integers; an OpenCL kernel reports an index "
+            "out of range by NaN, which integers do not have",
         )
 
     def parameters(self, scratch: Sequence[Buffer]) -> list[str]:

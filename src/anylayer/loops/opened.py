@@ -157,7 +157,7 @@ class _Opening:
             if changed is None:
                 return graph, guards, ranges
             self.replace(changed)
-        raise TraceError("its sizes depend on each other in too many ways")
+        raise TraceError(f"its code relates its sizes to each other by more than {_TRIES} conditions")
 
     def fix_sizes_that_code_reads(self, graph: Graph, guards: Sequence[Guard], ranges: Ranges) -> bool:
         """Fix each open size that changes constants in the graph. Return whether there are any."""

@@ -137,8 +137,9 @@ class Scalars:
         return a if a is b else self.call("where", a.dtype, condition, a, b)
 
     def position(self, x: Scalar, size: Expression) -> Expression:
-        """Return the value of a scalar as an index into an axis. Negative values count from the end. If it is out
-        of range when the loops run, the function reports it.
+        """Return the value of a scalar as an index into an axis. Negative values count from the end.
+
+        The generated code checks the index when it runs, and reports an error if it is out of range.
         """
         if x.op == "index" and self.space.not_negative(x.data) and self.space.below(x.data, size):
             found: Expression = x.data

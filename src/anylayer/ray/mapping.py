@@ -139,7 +139,7 @@ def _results(folder: Path, fingerprint: str) -> set[str]:
     removed."""
     from anylayer.libraries.pyarrow import strings
 
-    need(folder.is_dir() or not folder.exists(), f"{folder} is a file; the output is a folder", InputError)
+    need(folder.is_dir() or not folder.exists(), f"{folder} is a file, but the output is a folder", InputError)
     with writing(str(folder)):
         folder.mkdir(parents=True, exist_ok=True)
         manifest = folder / _MANIFEST

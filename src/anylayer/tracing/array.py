@@ -207,7 +207,7 @@ class TracedArray(_Base):
 
     @__class__.setter
     def __class__(self, cls: type) -> None:
-        raise TypeError("a traced array keeps its class")
+        raise TypeError("the __class__ of a traced array cannot be set")
 
     def __repr__(self) -> str:
         if self._graph.strict and self._const() is None and causes.shown_to_user_code():

@@ -52,7 +52,7 @@ class MaskSelection:
 
     @__class__.setter
     def __class__(self, cls: type) -> None:
-        raise TypeError("a traced array keeps its class")
+        raise TypeError("the __class__ of a traced array cannot be set")
 
     def __repr__(self) -> str:
         return f"traced {describe(self.whole)}[mask]"

@@ -29,7 +29,10 @@ _MAX_ELEMENTS = 64
 
 
 def hold(graph: Graph, array: Any) -> TracedArray:
-    """Return a constant that holds symbolic sizes as a traced array: NumPy does not compute with its values."""
+    """Return a traced array of symbolic sizes, so that operations on it are recorded.
+
+    NumPy would compute with the values that the sizes have in this trace.
+    """
     value = graph.constant(array)
     return TracedArray(graph, graph.emit("Identity", [value], [(value.shape, value.dtype)])[0])
 

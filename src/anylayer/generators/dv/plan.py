@@ -45,7 +45,8 @@ class DeviceBuffer:
 
     @property
     def dims(self) -> list[int]:
-        """The sizes as the fields of a layer have them: (W, H, C), or at most three other sizes."""
+        """The sizes in the order of a hardware layer's fields: (W, H, C) of a map. Other arrays keep at most three
+        sizes, and have one, the number of elements, if their rank is higher."""
         if self.is_map:
             return list(self.shape[::-1])
         return list(self.shape) if 1 <= len(self.shape) <= 3 else [self.count]

@@ -85,7 +85,7 @@ def _blocks(count: int, size: int) -> int:
 
 
 def _places(channels: int, size: int) -> Array:
-    """Return the position of each weight (C, y, x) among the blocks of its output."""
+    """Return an array (C, y, x): the position of each weight in the memory of one output's blocks."""
     c, y, x = np.ogrid[:channels, :size, :size]
     group, inside = c // _group(size), c % _group(size)
     if size == 7:

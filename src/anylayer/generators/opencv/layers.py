@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from anylayer.errors import LayerError
+from anylayer.errors import LayerError, wording
 from anylayer.generators._cpp import describer, line_comment, names, numbers_of, string
 from anylayer.generators._names import Names
 from anylayer.generators.opencv.texts import BASE, TOP
@@ -51,7 +51,7 @@ class LayerWriter:
         """Add a layer. Equal cases are written once."""
         layer = traced.bound
         if layer is None or layer.definition.native_only:
-            raise LayerError("it has no class in NumPy; give one with -l")
+            raise LayerError(f"it has no class in NumPy; give one: {wording('layers=[...]', '-l layers.py')}")
         known = self.types.get(traced.node.type)
         if known is None:
             name = self.names.new(f"{traced.node.type}Layer", "Custom")

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.errors import LayerError, at, given, need
+from anylayer.errors import LayerError, at, given, need, wording
 from anylayer.generators import Expected, Project
 from anylayer.generators._cases import Case, cases_of, chosen_types
 from anylayer.generators._testing import COMPARED
@@ -63,10 +63,11 @@ def _callable(case: Case) -> Bound:
     """Return the node with its class. Raises LayerError where OpenCV cannot call it."""
     bound, node = case.traced.bound, case.node
     if bound is None or bound.definition.built_in or bound.definition.kernel is not None:
-        raise LayerError(f"{node.type} has no class of yours in NumPy; give one with -l")
+        remedy = wording("layers=[...]", "-l layers.py")
+        raise LayerError(f"{node.type} has no class of yours in NumPy; give one: {remedy}")
     for x in (*case.inputs, *case.outputs):
         dtype = given(x, "an input is absent, which OpenCV cannot express").dtype
-        need(dtype == _FLOAT, f"OpenCV passes only float32 to layers, and an array of this one is {dtype}")
+        need(dtype == _FLOAT, f"OpenCV passes only float32 to layers, and an input or output is {dtype}")
     need(
         node.layout != "NHWC" or bound.order is not None,
         "the class expects arrays in NHWC, and OpenCV passes NCHW",

@@ -192,7 +192,10 @@ def _exact(entry: _Entry, params: dict[str, Any]) -> dict[str, Any]:
         return params
     found = [known for known in entry.params if _stands_for(params, known)]
     if any(known != found[0] for known in found):
-        raise ValueError(f"OpenCV loses signs and lists of these params, so they have several meanings: {found}")
+        raise ValueError(
+            "OpenCV passes these params without their signs and lists, so they fit several nodes: "
+            f"{found}. Give python_param with a param_str"
+        )
     if not found:
         raise ValueError(
             "OpenCV gives these params as text, which loses signs and lists, and no node of the generated network "

@@ -15,9 +15,10 @@ from anylayer.writers.caffe.views import BlobView
 
 
 def apply_to_blob(b: CaffeBuilder, view: BlobView, make: Callable[[BlobView], BlobView]) -> BlobView:
-    """Apply an elementwise `make` to the view's blob, before the view's steps.
+    """Add elementwise layers below a view: to the blob that the view rearranges, so that it stays a view.
 
-    A view that is more than a rearrangement is materialized first.
+    make: adds the layers to a view and returns the result. A view that does more than rearrange the elements is
+    materialized first.
     """
     if not view.is_rearrangement:
         return make(b.materialized(view))
@@ -104,7 +105,7 @@ def _affine(
             where["bias_term"] = True
             blobs.append(shift)
         return b.add("Scale", [x], x.base, {"scale_param": where}, blobs, suffix=suffix)
-    b.need(axis == 1 and len(shape) == 1 and len(x.base) == 4, "no Scale, so factors only per channel of a map")
+    b.need(axis == 1 and len(shape) == 1 and len(x.base) == 4, "no Scale; only maps can be scaled, per channel")
     channels = x.base[1]
     ones = np.ones(channels, np.float32) if scale is None else scale
     params: dict[str, Any] = {"num_output": channels, "kernel_size": 1}

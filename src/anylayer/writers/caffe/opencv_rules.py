@@ -279,7 +279,7 @@ def require_readable(node: Node) -> None:
 
 
 def _require_text_fields(node: Node, message: str, values: Mapping[str, Any], seen: dict[str, str]) -> None:
-    """Refuse fields that change where OpenCV keeps them as text, including those of inner messages."""
+    """Refuse fields whose value changes when OpenCV passes it as text, including those of inner messages."""
     _require_unique(node, message, values, seen)
     for name, value in values.items():
         if isinstance(value, Mapping):

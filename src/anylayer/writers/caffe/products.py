@@ -59,7 +59,7 @@ def _matmul(b: CaffeBuilder, op: Op) -> None:
     left, right = b.const_array(op.inputs[0]), b.const_array(op.inputs[1])
     if right is not None:
         matrix = right.reshape(right.shape[-2:]) if right.ndim > 2 and math.prod(right.shape[:-2]) == 1 else right
-        b.need(matrix.ndim == 2, f"no product with weights {list(right.shape)}, one matrix for each sample")
+        b.need(matrix.ndim == 2, f"no product with one matrix per sample, whose weights are {list(right.shape)}")
         view = b.view(op.inputs[0])
         rank = len(view.shape)
         if rank == 2:

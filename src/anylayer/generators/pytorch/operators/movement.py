@@ -132,7 +132,7 @@ def _cut(start: int, end: int, step: int, size: Any) -> str:
 
 
 def _trimmed(cut: Sequence[str]) -> list[str]:
-    """Return the slices of the axes up to the last one that is cut."""
+    """Remove the slices ":" after the last axis that is cut: `x[1:, :, :]` is written as `x[1:]`."""
     last = max(i for i, c in enumerate(cut) if c != ":")
     return list(cut[: last + 1])
 

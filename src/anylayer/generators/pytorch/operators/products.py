@@ -13,7 +13,8 @@ from anylayer.network import Array
 
 
 def _linear(code: Code, weight: Array, bias: Array | None, key: list[Value | None]) -> str:
-    """Return an nn.Linear; `weight` is of shape (outputs, inputs)."""
+    """Return the expression of an nn.Linear. `weight` is of shape (outputs, inputs). `key`: modules with the same
+    values share their weights."""
     outputs, inputs = weight.shape
     state = {"weight": np.ascontiguousarray(weight)} | ({} if bias is None else {"bias": bias})
     return code.module(f"nn.Linear({inputs}, {outputs}{'' if bias is not None else ', bias=False'})", state, key)
