@@ -245,3 +245,21 @@ def test_layers_may_be_a_mapping() -> None:
         pass
 
     assert load_layers({"Some": Given})["Some"].cls is Given
+
+
+def test_two_files_that_define_one_type_are_refused(tmp_path: Path) -> None:
+    one, two = (tmp_path / name for name in ("one.py", "two.py"))
+    for path in (one, two):
+        path.write_text(f'import anylayer\n\n\n@anylayer.layer("Crop")\n{CLASS.format(name="Crop").lstrip()}')
+    with pytest.raises(InputError, match=r"two layers files define type 'Crop': .*one\.py and .*two\.py\. Choose"):
+        load_layers([one, two])
+    assert load_layers([one, f"Crop={two}:Crop"])["Crop"].origin == str(two)
+    assert load_layers([f"Crop={one}:Crop", two])["Crop"].origin == str(one)
+    assert load_layers([one, one])["Crop"].origin == str(one)
+
+
+def test_file_may_import_another_layers_file(tmp_path: Path) -> None:
+    base, more = (tmp_path / name for name in ("base_layers.py", "more_layers.py"))
+    base.write_text(f'import anylayer\n\n\n@anylayer.layer("Crop")\n{CLASS.format(name="Crop").lstrip()}')
+    more.write_text("import base_layers\n" + base.read_text().replace("Crop", "Crop2"))
+    assert set(load_layers([base, more])) == {"Crop", "Crop2"}

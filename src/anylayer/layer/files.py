@@ -7,30 +7,36 @@ import hashlib
 import importlib.util
 import sys
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from anylayer.errors import FileError, InputError, call_contained, kind_and_text, nearest, need
+from anylayer.errors import FileError, InputError, call_contained, kind_and_text, nearest, need, wording
 from anylayer.layer.opencv_module import registering
 from anylayer.layer.registry import Definition, collecting, origin_of
 from anylayer.layer.scripts import execute_definitions, imports, reads_command_line, registrations
 
 
 def load_layers(sources: Iterable[Any]) -> dict[str, Definition]:
-    """Return the definitions that layers files and classes give, by layer type. A later source wins.
+    """Return the definitions that layers files and classes give, by layer type.
 
-    A source is the path of a Python file, "Type=file.py:Class" for a class that does not register itself, or a
-    (type, class) pair. A mapping of types to classes stands for its pairs. Files are *executed*; this is the only
-    place that executes a user's file. Raises FileError and InputError.
+    A source is the path of a Python file, "Type=file.py:Class" for one class of a file, or a (type, class) pair.
+    The last two choose the class of a type; a later choice replaces an earlier one. A mapping of types to classes
+    stands for its pairs. Files are *executed*; this is the only place that executes a user's file.
+
+    Raises FileError, and InputError where two files define one type and no class is chosen for it.
     """
+    files: dict[str, list[Definition]] = {}
     found: dict[str, Definition] = {}
     for source in sources.items() if isinstance(sources, Mapping) else sources:
         if isinstance(source, (str, Path)):
-            found.update(_of_text(str(source)))
+            loaded, chosen = _of_text(str(source))
+            found.update({d.type: d for d in loaded} if chosen else {})
+            for d in () if chosen else loaded:
+                files.setdefault(d.type, []).append(d)
             continue
         need(
             isinstance(source, tuple) and len(source) == 2 and isinstance(source[0], str) and callable(source[1]),
@@ -39,11 +45,25 @@ def load_layers(sources: Iterable[Any]) -> dict[str, Definition]:
         )
         type_, cls = source
         found[type_] = Definition(type_, cls, origin_of(cls))
-    return found
+    return {**{type_: _only(all_) for type_, all_ in files.items() if type_ not in found}, **found}
 
 
-def _of_text(text: str) -> dict[str, Definition]:
-    """Return the definitions of a file, or the one that "Type=file.py:Class" gives."""
+def _only(definitions: Sequence[Definition]) -> Definition:
+    """Return the last definition of a type. Raises InputError where another file defines the type, too."""
+    last = definitions[-1]
+    other = next((d for d in definitions if Path(d.origin).resolve() != Path(last.origin).resolve()), last)
+    which = f"{last.type}={last.origin}:{getattr(last.cls, '__name__', 'Class')}"
+    need(
+        other is last,
+        f"two layers files define type '{last.type}': {other.origin} and {last.origin}. Choose one: "
+        + wording(f"layers=[..., {which!r}]", f"-l {which}"),
+        InputError,
+    )
+    return last
+
+
+def _of_text(text: str) -> tuple[list[Definition], bool]:
+    """Return the definitions of a file and False, or the one that "Type=file.py:Class" chooses and True."""
     type_, _, rest = text.partition("=")
     if not rest or Path(text).exists():
         loaded = _load(Path(text))
@@ -53,14 +73,14 @@ def _of_text(text: str) -> dict[str, Definition]:
             f'{text} registers no layer. Put @anylayer.layer("Type") on a class, or give it as Type={text}:{name}',
             InputError,
         )
-        return {d.type: d for d in loaded.definitions}
+        return loaded.definitions, False
     path, _, name = rest.rpartition(":")
     need(path, f"'{text}' names no class. Write {type_}={rest}:Class", InputError)
     module = _load(Path(path)).module
     known = _classes(module)
     hint = nearest(name, known) or (f"; it has: {', '.join(known)}" if known else "")
     need(hasattr(module, name), f"{path} has no class '{name}'{hint}", InputError)
-    return {type_: Definition(type_, getattr(module, name), path)}
+    return [Definition(type_, getattr(module, name), path)], True
 
 
 def _classes(module: ModuleType) -> list[str]:
