@@ -35,7 +35,7 @@ RANDOM = {
 }
 """Networks whose weights are random: only their times are those of real networks."""
 TURNS = 30
-HEAD = ("network", "size", "largest error", "ORT float32", "ORT int8", "OpenVINO float32", "bfloat16", "int8")
+HEAD = ("network", "size", "largest error", "ORT float32", "ORT int8", "OV float32", "OV bfloat16", "OV int8")
 Call = Callable[[], Any]
 
 

@@ -57,7 +57,7 @@ _WEIGHTS = (".caffemodel", ".caffemodel.h5", ".weights.h5", ".bin", ".npz")
     type=click.IntRange(1),
     default=8,
     metavar="N",
-    help="The most samples of several requests that run together [8]; fewer if that is faster.",
+    help="The largest number of samples, of several requests, that run as one batch [8].",
 )
 @click.option(
     "--max-size",
