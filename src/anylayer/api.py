@@ -20,7 +20,7 @@ from anylayer.layer.native import LoadedKernel
 from anylayer.layer.registry import registered
 from anylayer.network import Array, Network, Node, Shape, TensorType, need_produced
 from anylayer.readers import Option, Reader, load_reader, readers
-from anylayer.readers._recognize import describe
+from anylayer.readers._recognize import unread
 
 if TYPE_CHECKING:
     from anylayer.convert.conversion import Conversion
@@ -475,9 +475,9 @@ def _reader_of(path: Path) -> tuple[str, Reader]:
     if path.suffix == ".py":
         how = wording("anylayer.read(model, layers=...)", "-l " + path.name)
         raise FileError(f"this is a Python file, not a network; give layers as {how}", str(path))
-    what = f"a folder{_holding(path)}" if path.is_dir() else describe(path) or "nothing anylayer knows"
+    what, remedy = (f"a folder{_holding(path)}", "") if path.is_dir() else unread(path)
     formats = ", ".join(load_reader(name).WHAT for name in readers())
-    raise FileError(f"this is {what}; anylayer reads {formats}", str(path))
+    raise FileError(f"this is {what}; anylayer reads {formats}{remedy}", str(path))
 
 
 def _holding(folder: Path) -> str:

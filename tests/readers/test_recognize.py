@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
+import anylayer
 from anylayer.errors import AnyLayerError, FileError
 from anylayer.readers._recognize import describe
 from anylayer.readers.caffe import match, read
@@ -72,6 +73,7 @@ FILES = [
     (b'{"nodes": []}', "a JSON file"),
     (b"# yolo\n[net]\nwidth=416", "a Darknet network (.cfg)"),
     (b"7767517\n3 3\n", "an ncnn network"),
+    ("layer".encode("utf-16"), "a text in UTF-16: save it in UTF-8"),
     (
         b"version https://git-lfs.github.com/spec/v1\n",
         "a Git LFS pointer: download the file itself with git lfs pull",
@@ -237,3 +239,22 @@ def test_describe_accepts_any_bytes(data: bytes) -> None:
         Path(name).write_bytes(data)
         with pytest.raises(AnyLayerError):
             read(Path(name))
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "what", "remedy"),
+    [
+        ("net.pt", zipped("net/data.pkl"), "a PyTorch checkpoint", "Export the model as ONNX with torch.onnx.export"),
+        ("net.tflite", b"\x1c\0\0\0TFL3", "a TensorFlow Lite model", "Give the SavedModel or Keras model"),
+        ("net.engine", b"\0\1\2\3" * 9, "a TensorRT engine, judged by its name", "Give the ONNX file"),
+        ("net.nb", b"\0\1\2\3" * 9, "a Paddle Lite model, judged by its name", "Export the model as ONNX with"),
+        ("net.zip", zipped("saved/saved_model.pb"), "a zip archive", "Unpack it, and give a file or folder of it"),
+        ("net.engine", b"some text", "nothing anylayer knows", ""),
+    ],
+)
+def test_foreign_model_is_refused_with_a_remedy(name: str, data: bytes, what: str, remedy: str) -> None:
+    Path(name).write_bytes(data)
+    with pytest.raises(FileError) as caught:
+        anylayer.read(name)
+    assert f"this is {what}; anylayer reads a Caffe network" in str(caught.value)
+    assert remedy in str(caught.value)

@@ -28,6 +28,8 @@ _MAGIC = (
     (b"\x7fELF", "a program or shared library"),
     (b"version https://git-lfs", "a Git LFS pointer: download the file itself with git lfs pull"),
     (b"7767517", "an ncnn network"),
+    (b"\xff\xfe", "a text in UTF-16: save it in UTF-8"),
+    (b"\xfe\xff", "a text in UTF-16: save it in UTF-8"),
 )
 _ZIPPED = (
     (rb"config\.json|metadata\.json|model\.weights\.h5", "a Keras model (.keras)"),
@@ -52,6 +54,42 @@ _MARKUP = (
     (rb"(\s|#[^\n]*\n)*(node|library|versions)\s*:?\s*[{<]", "a TensorFlow graph (text)"),
     (rb"(\s|#[^\n]*\n)*saved_model_schema_version\s*:", "a TensorFlow SavedModel (text)"),
 )
+
+
+_ONNX_FIRST = "export the model as ONNX"
+_INSTEAD = {
+    **dict.fromkeys(
+        (f"a {kind} archive" for kind in ("zip", "gzip", "7z", "rar")), "unpack it, and give a file or folder of it"
+    ),
+    "a PyTorch checkpoint": f"{_ONNX_FIRST} with torch.onnx.export",
+    "a Python pickle": f"if PyTorch wrote it, {_ONNX_FIRST} with torch.onnx.export",
+    "a TensorFlow Lite model": "give the SavedModel or Keras model that it was made from",
+    "an ncnn network": "give the file that it was made from",
+    "a Darknet network (.cfg)": "convert it to ONNX or Caffe first",
+    "a TensorRT engine": "give the ONNX file that it was built from",
+    "a PaddlePaddle model": f"{_ONNX_FIRST} with paddle2onnx",
+    "a Paddle Lite model": f"{_ONNX_FIRST} with paddle2onnx, from the .pdmodel that it was made from",
+    "a Core ML model": "give the model that it was made from",
+    "a Torch 7 model": "convert it to ONNX or Caffe first",
+}
+"""What to do with files that no reader takes."""
+_SUFFIXES = {
+    **dict.fromkeys((".engine", ".plan", ".trt"), "a TensorRT engine"),
+    **dict.fromkeys((".pdmodel", ".pdiparams"), "a PaddlePaddle model"),
+    ".nb": "a Paddle Lite model",
+    ".mlmodel": "a Core ML model",
+    ".t7": "a Torch 7 model",
+}
+"""Suffixes of binary files whose first bytes say nothing."""
+
+
+def unread(path: Path) -> tuple[str, str]:
+    """Return what a file that no reader takes is, and a sentence that says what to do; "" if nothing is known."""
+    what = describe(path)
+    named = "" if what or is_text(path) else _SUFFIXES.get(path.suffix.lower(), "")
+    remedy = _INSTEAD.get(what or named, "")
+    shown = what or (f"{named}, judged by its name" if named else "nothing anylayer knows")
+    return shown, f". {remedy[0].upper()}{remedy[1:]}" if remedy else ""
 
 
 def describe(path: Path) -> str:
