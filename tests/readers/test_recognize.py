@@ -244,7 +244,12 @@ def test_describe_accepts_any_bytes(data: bytes) -> None:
 @pytest.mark.parametrize(
     ("name", "data", "what", "remedy"),
     [
-        ("net.pt", zipped("net/data.pkl"), "a PyTorch checkpoint", "Export the model as ONNX with torch.onnx.export"),
+        (
+            "net.pt",
+            zipped("net/data.pkl"),
+            "a PyTorch checkpoint",
+            "Export the model as ONNX with torch.onnx.export",
+        ),
         ("net.tflite", b"\x1c\0\0\0TFL3", "a TensorFlow Lite model", "Give the SavedModel or Keras model"),
         ("net.engine", b"\0\1\2\3" * 9, "a TensorRT engine, judged by its name", "Give the ONNX file"),
         ("net.nb", b"\0\1\2\3" * 9, "a Paddle Lite model, judged by its name", "Export the model as ONNX with"),

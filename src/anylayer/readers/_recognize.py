@@ -59,7 +59,8 @@ _MARKUP = (
 _ONNX_FIRST = "export the model as ONNX"
 _INSTEAD = {
     **dict.fromkeys(
-        (f"a {kind} archive" for kind in ("zip", "gzip", "7z", "rar")), "unpack it, and give a file or folder of it"
+        (f"a {kind} archive" for kind in ("zip", "gzip", "7z", "rar")),
+        "unpack it, and give a file or folder of it",
     ),
     "a PyTorch checkpoint": f"{_ONNX_FIRST} with torch.onnx.export",
     "a Python pickle": f"if PyTorch wrote it, {_ONNX_FIRST} with torch.onnx.export",

@@ -138,7 +138,9 @@ def result_options(function: F) -> F:
     epilog="\b\nExample:\n  anylayer run deploy.prototxt weights.caffemodel -l layers.py -i a.jpg -o edges.png",
 )
 @network_options
-@input_option("an image, .npy, .npz, a folder of them, values [1, 2], a video, or a camera's number", required=True)
+@input_option(
+    "an image, .npy, .npz, a folder of them, values [1, 2], a video, or a camera's number", required=True
+)
 @image_options
 @result_options
 @engine_option()
