@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import anylayer
@@ -180,3 +181,19 @@ def test_mapping_of_model_optimizer_is_not_needed(file: Path) -> None:
     path.write_text("<CustomKernelsMapping/>")
     with pytest.raises(FileError, match=r"must be a Python file \(.py\); a CustomLayersMapping.xml is not needed"):
         anylayer.read(file, layers=path)
+
+
+@pytest.mark.parametrize(("name", "meant"), [("layer", "layers"), ("wieghts", "weights"), ("dialec", "dialect")])
+def test_misspelled_argument_of_read_is_named(file: Path, name: str, meant: str) -> None:
+    with pytest.raises(InputError, match=f"did you mean '{meant}'"):
+        anylayer.read(file, **{name: "x"})
+
+
+def test_wrong_number_of_channels_names_the_input(tmp_path: Path) -> None:
+    path = tmp_path / "n.prototxt"
+    conv = 'layer { name: "c" type: "Convolution" bottom: "data" top: "c" '
+    conv += "convolution_param { num_output: 2 kernel_size: 1 } }"
+    path.write_text(f'input: "data" input_shape {{ dim: 1 dim: 1 dim: 4 dim: 4 }} {conv}')
+    net = anylayer.read(path).fill()
+    with pytest.raises(LayerError, match=r"Input 'data' has shape \(1, 3, 4, 4\), and \(1, 1, 4, 4\) in the file"):
+        net.compile("onnxruntime")(np.zeros((1, 3, 4, 4), np.float32))

@@ -440,9 +440,10 @@ def _network(
     _, reader = _reader_of(path)
     given = {name: value for name, value in options.items() if value is not None}
     for name in given:
+        hint = nearest(name, [*reader.OPTIONS, *_READ])
         need(
             name in reader.OPTIONS,
-            f"{path}: {_option(name)}: {reader.WHAT} has no such option{nearest(name, reader.OPTIONS)}; "
+            f"{path}: {_option(name)}: {reader.WHAT} has no such option{hint}; "
             f"its options: {', '.join(map(_option, reader.OPTIONS)) or 'none'}",
             InputError,
         )
@@ -452,6 +453,10 @@ def _network(
     with within(str(path)):
         need_produced(network)
     return reader, network
+
+
+_READ = ("weights", "layers", "isolate", "kernels")
+"""The arguments of `read` for every format."""
 
 
 def _option(name: str) -> str:

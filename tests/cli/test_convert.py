@@ -317,3 +317,7 @@ def test_file_takes_images_of_any_size(anylayer_command: Any, images: Any, suffi
         assert_same(model({"image": rgb})["conv"], want)
         if session is not None:
             assert_same(session.run(None, {"image": rgb})[0], want)
+
+
+def test_unknown_suffix_names_the_option(anylayer_command, small):
+    assert "or give --to FORMAT" in anylayer_command("convert", *WITH, "-o", "net", status=1).stderr

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from numpy.testing import assert_array_equal
 from anylayer import AnyLayerError
 from anylayer.cli.files import to_json, write_arrays
 from anylayer.cli.inputs import read_npy, read_npz
+from anylayer.errors import FileError
 from anylayer.libraries.whole import whole_path, write_whole
 from anylayer.network import Flag
 
@@ -100,3 +102,10 @@ def test_file_that_is_not_npz_is_refused(tmp_path):
         read_npz(tmp_path / "a.npz")
     with pytest.raises(AnyLayerError, match="there is no such file"):
         read_npz(tmp_path / "b.npz")
+
+
+def test_output_that_cannot_be_created_is_named_without_its_temporary_name() -> None:
+    path = Path("/proc/new.txt")
+    for write in (lambda: write_whole(path, lambda file: None), lambda: whole_path(path).__enter__()):
+        with pytest.raises(FileError, match=r"^/proc/new\.txt: cannot be written: "):
+            write()

@@ -170,7 +170,7 @@ def test_input_with_one_channel_gets_gray():
             r"an image has 1 or 3 channels, but this input float32\[1, 4, 8, 8\] has 4",
         ),
         (DATA, {"gray": True}, "--gray gives 1 channel, but the input has 3"),
-        (TensorType((1, 1, 8, 8)), {"mean": np.zeros(3)}, "the mean has 3 values, but the input has 1 channels"),
+        (TensorType((1, 1, 8, 8)), {"mean": np.zeros(3)}, "the mean has 3 values, but the input has 1 channel"),
         (DATA, {"cover": True, "size": "keep"}, "--crop needs a --size to cover"),
     ],
 )

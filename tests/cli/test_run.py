@@ -339,3 +339,13 @@ def test_array_without_batch_axis_is_refused_with_remedy(anylayer_command, small
     np.save("one.npy", np.zeros((3, 4, 6), np.float32))
     said = anylayer_command(*NET, "-i", "one.npy", status=1).stderr
     assert "expected 4 dimensions, got shape (3, 4, 6). Add the batch axis: x[None]" in said
+
+
+def test_array_with_other_sizes_than_shape_is_refused(anylayer_command, small):
+    np.save("x.npy", np.zeros((2, 3, 4, 6), np.float32))
+    wrong = anylayer_command(*NET, "-i", "x.npy", "--shape", "1,3,8,6", status=1).stderr
+    assert (
+        wrong
+        == "input 'data' has shape (2, 3, 4, 6), but --shape says (1, 3, 8, 6); leave out --shape for arrays\n"
+    )
+    anylayer_command(*NET, "-i", "x.npy", "--shape", "1,3,4,6")

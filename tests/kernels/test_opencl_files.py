@@ -276,3 +276,16 @@ def test_a_class_without_forward_gives_the_shapes(tmp_path: Path) -> None:
     (row,) = read.inspect().nodes
     assert (row.where, str(row.outputs[0][1])) == ("native", "float32[4, 6]")
     assert row.reason == "OpenCL, BFYX, global 24; no NumPy class"
+
+
+@pytest.mark.parametrize(
+    ("name", "rule"),
+    [
+        ("a.cl", r"a\.cl: a configuration of OpenCL kernels is an \.xml file, which names the sources"),
+        ("a.so", r"a\.so: is a library or a Python file, not a configuration .* give it as layers="),
+        ("It=a.py", r"a\.py: is a library or a Python file, not a configuration"),
+    ],
+)
+def test_other_file_than_a_configuration_is_refused(tmp_path: Path, name: str, rule: str) -> None:
+    with pytest.raises(InputError, match=rule):
+        anylayer.read(ir_2018(tmp_path, "It"), kernels=[name])

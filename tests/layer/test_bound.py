@@ -156,7 +156,7 @@ def test_class_with_opencvs_contract_is_called() -> None:
 @pytest.mark.parametrize(
     ("forward", "shapes", "text"),
     [
-        (lambda self, i: i[0], None, "forward must return a list of arrays, got ndarray"),
+        (lambda self, i: i[0], None, "forward must return a list of arrays, got an array"),
         (lambda self, i: [i[0], i[0]], None, "forward returns 2 outputs, the node has 1"),
         (lambda self, i: [3], None, "output 0 of forward is a int, not an array"),
         (lambda self, i: i, lambda self, i: [1, 6], "getMemoryShapes must return a list of shapes, got [1, 6]"),

@@ -263,3 +263,10 @@ def test_file_may_import_another_layers_file(tmp_path: Path) -> None:
     base.write_text(f'import anylayer\n\n\n@anylayer.layer("Crop")\n{CLASS.format(name="Crop").lstrip()}')
     more.write_text("import base_layers\n" + base.read_text().replace("Crop", "Crop2"))
     assert set(load_layers([base, more])) == {"Crop", "Crop2"}
+
+
+def test_source_in_cpp_is_refused_with_the_command_that_compiles_it(tmp_path: Path) -> None:
+    path = tmp_path / "scale.cpp"
+    path.write_text("int x;")
+    with pytest.raises(FileError, match=r"must be a Python file.*anylayer build .*scale\.cpp -o libscale\.so"):
+        load_layers([path])

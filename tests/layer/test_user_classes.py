@@ -83,7 +83,7 @@ def test_impossible_sizes_are_refused(tmp_path: Path, engine: str) -> None:
 
 OUTPUTS = [
     (None, "forward must return a list of arrays, got NoneType"),
-    (X, "forward must return a list of arrays, got ndarray"),
+    (X, "forward must return a list of arrays, got an array"),
     ({"u": X}, "forward must return a list of arrays, got dict"),
     ([None], "output 0 of forward is a NoneType, not an array. Return NumPy arrays"),
     ([X.tolist()], "output 0 of forward is a list, not an array"),

@@ -73,7 +73,7 @@ FILES = [
     (b'{"nodes": []}', "a JSON file"),
     (b"# yolo\n[net]\nwidth=416", "a Darknet network (.cfg)"),
     (b"7767517\n3 3\n", "an ncnn network"),
-    ("layer".encode("utf-16"), "a text in UTF-16: save it in UTF-8"),
+    ("layer".encode("utf-16"), "a text in UTF-16 (save it in UTF-8)"),
     (
         b"version https://git-lfs.github.com/spec/v1\n",
         "a Git LFS pointer: download the file itself with git lfs pull",
@@ -153,7 +153,8 @@ def test_swapped_arguments_are_refused() -> None:
     with pytest.raises(FileError) as caught:
         read(Path("net.caffemodel"), Path("deploy.prototxt"))
     assert str(caught.value) == (
-        "deploy.prototxt: this is a prototxt (text) without weights. The weights are in a .caffemodel"
+        "deploy.prototxt: this is a prototxt (text) without weights. "
+        "Give the prototxt first, and then the .caffemodel"
     )
 
 
@@ -263,3 +264,10 @@ def test_foreign_model_is_refused_with_a_remedy(name: str, data: bytes, what: st
         anylayer.read(name)
     assert f"this is {what}; anylayer reads a Caffe network" in str(caught.value)
     assert remedy in str(caught.value)
+
+
+def test_schema_that_is_not_text_is_named() -> None:
+    Path("deploy.prototxt").write_text(NET)
+    Path("fork.proto").write_bytes(layer("a", blob([1], [1])))
+    with pytest.raises(FileError, match=r"fork\.proto: this is a Caffe model \(binary\), not a schema of Caffe"):
+        read(Path("deploy.prototxt"), proto="fork.proto")

@@ -65,7 +65,7 @@ def test_every_call_calls_forward(compiled: Any) -> None:
         ("return [x[:, :3]]", r"output 0 of forward is float32\[1, 3\]; it was float32\[1, 4\] when"),
         ("return [7]", "output 0 of forward is a int, not an array"),
         ("return []", "forward returns 0 outputs, the node has 1"),
-        ("return x", "forward must return a list of arrays, got ndarray"),
+        ("return x", "forward must return a list of arrays, got an array"),
         ("return [inputs[9]]", r"forward raises IndexError: .*mine.py:\d+\)"),
     ],
 )

@@ -80,3 +80,16 @@ def test_input_may_have_no_elements(tmp_path: Path, layer: str, shape: Any, outp
         model = net.compile(engine, shapes={"d": shape} if stated == "in shapes" else None)
         got = model({"d": np.zeros(shape, np.float32)})["y"]
         assert (got.shape, got.dtype) == (output, np.float32)
+
+
+def test_positional_second_array_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "n.prototxt"
+    path.write_text(
+        'input: "data" input_shape { dim: 1 dim: 2 } layer { name: "r" type: "ReLU" bottom: "data" top: "r" }'
+    )
+    net = anylayer.read(path)
+    x = np.zeros((1, 2), np.float32)
+    with pytest.raises(InputError, match="out must be a dict of arrays, got ndarray"):
+        net.compile("numpy")(x, x)
+    with pytest.raises(InputError, match=r"shapes must be a dict such as .*, got \(1, 2\)"):
+        net.compile("numpy", shapes=(1, 2))

@@ -82,11 +82,12 @@ class Loaded:
 
 @dataclass
 class Loader:
-    """Reads the items of a network. `types` are the types of its inputs, with shapes of --shape applied."""
+    """Reads the items of a network. `types` are the types of its inputs, with the `shapes` of --shape applied."""
 
     net: Net
     types: Mapping[str, TensorType | None]
     options: ImageOptions = field(default_factory=ImageOptions)
+    shapes: Mapping[str, Sequence[int]] = field(default_factory=dict)
     _recipes: dict[str, Recipe] = field(default_factory=dict)
     _said: set[str] = field(default_factory=set)
 
@@ -138,6 +139,8 @@ class Loader:
                 loaded.arrays[name] = self._image(source, name, loaded)
         for name, array in loaded.arrays.items():
             _check(name, array, self.types[name])
+            if name not in loaded.images:
+                _need_shape(name, array, self.shapes.get(name))
         for note in transposed_inputs(
             self.net.network, {name: array.shape for name, array in loaded.arrays.items()}
         ):
@@ -215,6 +218,12 @@ def _check(name: str, array: Array, known: TensorType | None) -> None:
         f"input '{name}' is {known} in the file: expected {rank} dimensions, got shape {array.shape}{remedy}",
         InputError,
     )
+
+
+def _need_shape(name: str, array: Array, shape: Sequence[int] | None) -> None:
+    """Raise InputError if an array has other sizes than --shape states. The number of samples does not count."""
+    rule = f"input '{name}' has shape {array.shape}, but --shape says {tuple(shape or ())}"
+    need(shape is None or array.shape[1:] == tuple(shape[1:]), f"{rule}; leave out --shape for arrays", InputError)
 
 
 def _numeric(array: Array, path: Path) -> Array:
@@ -440,7 +449,7 @@ def feed(
     if specs:
         items = items_of(specs, list(types))
         need(len(items) == 1, f"this command needs one file per input, got {len(items)}", InputError)
-        loaded = Loader(net, types, options or ImageOptions()).load(items[0])
+        loaded = Loader(net, types, options or ImageOptions(), shapes).load(items[0])
         arrays = loaded.arrays
         if images is not None:
             images.update(loaded.images)

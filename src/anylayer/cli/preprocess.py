@@ -14,6 +14,7 @@ import numpy as np
 
 from anylayer.errors import InputError, need
 from anylayer.graph.symbolic import Size
+from anylayer.inspect.tables import plural
 from anylayer.network import Array, Preprocess, TensorType
 
 _BITS = 11
@@ -167,13 +168,13 @@ def _check_channels(recipe: Recipe, channels: int | None) -> None:
     need(channels in (None, have), f"--gray gives 1 channel, but the input has {channels}", InputError)
     need(
         len(_factors(recipe.scale)) in (1, have),
-        f"the scale has {len(_factors(recipe.scale))} values, but the input has {have} channels",
+        f"the scale has {len(_factors(recipe.scale))} values, but the input has {plural(have, 'channel')}",
         InputError,
     )
     if recipe.mean is not None:
         need(
             len(recipe.mean) in (1, have),
-            f"the mean has {len(recipe.mean)} values, but the input has {have} channels",
+            f"the mean has {len(recipe.mean)} values, but the input has {plural(have, 'channel')}",
             InputError,
         )
 

@@ -159,11 +159,11 @@ def _forward(type_: str, nodes: Sequence[tuple[Node, NodeReport]]) -> list[str]:
         lines[-1] += "  # " + "; ".join(_types(*nodes[0]))
     outputs = sorted({len(n.outputs) for n, _ in nodes})
     several = " or ".join(map(str, outputs))
-    arrays = "array" if outputs == [1] else "arrays"
+    arrays, them = ("array", "it") if outputs == [1] else ("arrays", "them")
     lines += [
         "raise anylayer.AnyLayerError(",
         f"    {_quoted(f'the forward of layer type {type_!r} is not written yet: ')}",
-        f"    {_quoted(f'compute {several} {arrays} from its inputs in NumPy and return a list of them')}",
+        f"    {_quoted(f'compute {several} {arrays} from its inputs in NumPy, and return a list with {them}')}",
         ")",
     ]
     return lines

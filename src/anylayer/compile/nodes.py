@@ -211,16 +211,20 @@ def trace_nodes(
 
 
 def _explained(error: AnyLayerError, network: Network, inputs: Mapping[str, TensorType | None]) -> AnyLayerError:
-    """Return an error that names an input whose rank is not the one in the file, or `error` if there is none."""
+    """Return an error that names the inputs whose rank or sizes are not those in the file."""
     for name, kind in network.inputs.items():
         shape, given = network.open.get(name) if kind is None else kind.shape, inputs.get(name)
-        if shape is not None and given is not None and len(shape) != len(given.shape):
+        if shape is None or given is None:
+            continue
+        if len(shape) != len(given.shape):
             sizes = ["N" if d is None else str(d) for d in shape]
             like = wording(f"shapes={{{name!r}: ({', '.join(sizes)})}}", f"--shape {name}={','.join(sizes)}")
             return InputError(
                 f"input '{name}' has {len(shape)} axes in the file, but {len(given.shape)} in the shape that is "
                 f"given: give a size for each axis, as in {like}. With {len(given.shape)} axes, {error}"
             )
+        if any(type(d) is int and own not in (None, d) for own, d in zip(shape[1:], given.shape[1:])):
+            error.message += f". Input '{name}' has shape {given.shape}, and {shape} in the file"
     return error
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from anylayer.errors import AnyLayerError, DialectError, InputError, nearest, need, wording
-from anylayer.kernels.files import is_configuration
+from anylayer.kernels.files import is_configuration, is_library
 from anylayer.kernels.isolated import TIME_LIMIT, IsolatedLibrary, IsolatedType
 from anylayer.kernels.layer import NativeType
 from anylayer.kernels.library import Library, load_library
@@ -40,7 +40,10 @@ def load_kernels(
     chosen: dict[str, AnyType] = {}
     settings = settings or KernelSettings(OpenCL())
     open_ = _Opener(isolate, settings)
-    sources = [*libraries, *map(str, settings.asked.files)]
+    configurations = [str(file) for file in settings.asked.files]
+    for source in configurations:
+        _need_configuration(source)
+    sources = [*libraries, *configurations]
     for source in sources:
         type_, _, rest = source.partition("=")
         if rest and not Path(source).exists():
@@ -53,6 +56,16 @@ def load_kernels(
                 raise _ambiguous(name, other.origin, source)
             found[name] = open_.kernel(library, name)
     return {**found, **chosen}
+
+
+def _need_configuration(source: str) -> None:
+    """Raise InputError if `source`, which is given as a configuration of OpenCL kernels, is another file."""
+    path = source if Path(source).exists() else source.rpartition("=")[2]
+    remedy = wording("layers=[...]", f"-l {path}")
+    rule = f"is a library or a Python file, not a configuration of OpenCL kernels (.xml): give it as {remedy}"
+    need(not is_library(path) and not path.endswith(".py"), f"{path}: {rule}", InputError)
+    rule = "a configuration of OpenCL kernels is an .xml file, which names the sources (.cl)"
+    need(is_configuration(path), f"{path}: {rule}", InputError)
 
 
 def _ambiguous(name: str, one: str, other: str) -> InputError:

@@ -246,9 +246,11 @@ class Bound:
             outputs = list(result) if isinstance(result, (tuple, list)) else [result]
             self.instance.check_blobs()
             return self._checked(outputs)
+        kind = type(result).__name__
+        array = isinstance(result, np.ndarray)
         need(
             isinstance(result, (tuple, list)),
-            f"forward must return a list of arrays, got {type(result).__name__}",
+            f"forward must return a list of arrays, got {'an array: return [y]' if array else kind}",
         )
         return self._checked(list(result))
 

@@ -136,8 +136,10 @@ def _executed(path: Path, place: Path) -> _Loaded:
     name = f"anylayer_user_{path.stem}_{abs(hash(place)):x}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
-        needless = "; a CustomLayersMapping.xml is not needed" if b"<CustomKernelsMapping" in _head(path) else ""
-        raise FileError(f"a layers file must be a Python file (.py){needless}", str(path))
+        remedy = "; a CustomLayersMapping.xml is not needed" if b"<CustomKernelsMapping" in _head(path) else ""
+        if path.suffix in (".cpp", ".cc", ".cxx", ".c"):
+            remedy = f". Layers in C++ are compiled first: anylayer build {path} -o lib{path.stem}.so"
+        raise FileError(f"a layers file must be a Python file (.py){remedy}", str(path))
     try:
         tree = ast.parse(path.read_bytes(), str(path)) if path.suffix == ".py" else None
     except (SyntaxError, ValueError) as error:

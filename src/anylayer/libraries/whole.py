@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from anylayer.errors import InputError, need
+from anylayer.errors import FileError, InputError, need
 
 
 def need_file(path: Path) -> None:
@@ -27,7 +27,9 @@ def whole_path(path: Path) -> Iterator[Path]:
     """
     need_file(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f".{path.name[:32]}.", dir=path.parent) as folder:
+    with _named(path):
+        made = tempfile.TemporaryDirectory(prefix=f".{path.name[:32]}.", dir=path.parent)
+    with made as folder:
         temporary = Path(folder) / path.name
         yield temporary
         temporary.replace(path)
@@ -40,7 +42,8 @@ def write_whole(path: Path, fill: Callable[[BinaryIO], object]) -> None:
     """
     need_file(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name[:32]}.", dir=path.parent)
+    with _named(path):
+        handle, temporary = tempfile.mkstemp(prefix=f".{path.name[:32]}.", dir=path.parent)
     try:
         with os.fdopen(handle, "w+b") as file:
             fill(file)
@@ -49,6 +52,15 @@ def write_whole(path: Path, fill: Callable[[BinaryIO], object]) -> None:
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+@contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """Raise FileError with the name of the output, not of the temporary file, where it cannot be created."""
+    try:
+        yield
+    except OSError as error:
+        raise FileError(f"cannot be written: {error.strerror}", str(path)) from error
 
 
 def _umask() -> int:

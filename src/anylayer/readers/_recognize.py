@@ -28,8 +28,8 @@ _MAGIC = (
     (b"\x7fELF", "a program or shared library"),
     (b"version https://git-lfs", "a Git LFS pointer: download the file itself with git lfs pull"),
     (b"7767517", "an ncnn network"),
-    (b"\xff\xfe", "a text in UTF-16: save it in UTF-8"),
-    (b"\xfe\xff", "a text in UTF-16: save it in UTF-8"),
+    (b"\xff\xfe", "a text in UTF-16 (save it in UTF-8)"),
+    (b"\xfe\xff", "a text in UTF-16 (save it in UTF-8)"),
 )
 _ZIPPED = (
     (rb"config\.json|metadata\.json|model\.weights\.h5", "a Keras model (.keras)"),
@@ -71,6 +71,7 @@ _INSTEAD = {
     "a PaddlePaddle model": f"{_ONNX_FIRST} with paddle2onnx",
     "a Paddle Lite model": f"{_ONNX_FIRST} with paddle2onnx, from the .pdmodel that it was made from",
     "a Core ML model": "give the model that it was made from",
+    "a file of weights": "give the model (.xml) that it belongs to",
     "a Torch 7 model": "convert it to ONNX or Caffe first",
 }
 """What to do with files that no reader takes."""
@@ -78,6 +79,7 @@ _SUFFIXES = {
     **dict.fromkeys((".engine", ".plan", ".trt"), "a TensorRT engine"),
     **dict.fromkeys((".pdmodel", ".pdiparams"), "a PaddlePaddle model"),
     ".nb": "a Paddle Lite model",
+    ".bin": "a file of weights",
     ".mlmodel": "a Core ML model",
     ".t7": "a Torch 7 model",
 }

@@ -180,8 +180,9 @@ class Model:
         arrays = [self._array(name, inputs) for name in self._names]
         if len(inputs) != len(arrays):
             self._refuse_others(inputs)
-        if not out:
+        if out is None:
             return self.run(arrays)
+        need(isinstance(out, Mapping), f"out must be a dict of arrays, got {type(out).__name__}", InputError)
         runner = self._runner(tuple([(a.shape, a.dtype) for a in arrays]))
         self._check_buffers(out, arrays)
         if isinstance(runner, PlanRunner):

@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any, Protocol, cast
 
-from anylayer.errors import InputError, nearest, need
+from anylayer.errors import InputError, nearest, need, wording
 from anylayer.folders import load, modules
 from anylayer.source import Source, Written
 
@@ -84,7 +84,7 @@ def format_of(path: Path) -> str:
     """Return the format that a file's suffix means. Raises InputError where it means none."""
     known = {suffix: name for name, module in writers().items() for suffix in module.SUFFIXES}
     listed = ", ".join(f"{suffix} ({name})" for suffix, name in known.items())
-    need(
-        path.suffix.lower() in known, f"{path}: its suffix means no format; it must be one of {listed}", InputError
-    )
+    rule = f"{path}: its suffix means no format; it must be one of {listed}"
+    remedy = wording("format='onnx'", "--to FORMAT")
+    need(path.suffix.lower() in known, f"{rule}, or give {remedy}", InputError)
     return known[path.suffix.lower()]

@@ -172,8 +172,9 @@ def command(**given: Any) -> None:
 
     net = read_net(given)
     labels = read_labels(given["labels"]) if given["labels"] else ()
-    types = input_types(net.network, shapes_of(net, given["shapes"]))
-    loader = Loader(net, types, preprocessing_of(given))
+    shapes = shapes_of(net, given["shapes"])
+    types = input_types(net.network, shapes)
+    loader = Loader(net, types, preprocessing_of(given), shapes)
     channels_last = any(map(loader.channels_last, types))
     options = ShowOptions(given["show"], given["top"], given["threshold"], labels, channels_last)
     targets = [OutOption(out) for out in given["outs"]]

@@ -111,7 +111,9 @@ def built(model: Path, weights: Path | None, user_types: frozenset[str], **optio
     schema = None
     if proto is not None:
         need_name(Path(proto))
-        schema = read_proto(_file(Path(proto), "schema"))
+        what = describe(_file(Path(proto), "schema"))
+        need(not what, f"{proto}: this is {what}, not a schema of Caffe (caffe.proto)", FileError)
+        schema = read_proto(Path(proto))
         schema.require("LayerParameter")
         if "NetParameter" not in schema.messages:
             schema.complete(core())
@@ -216,7 +218,7 @@ def read_stored(path: Path) -> Sequence[StoredLayer]:
     found = [TextLayer.of(layer) for layer in upgrade(read_text(path)).blocks("layer")]
     need(
         any(layer.blobs for layer in found),
-        f"{path}: this is a prototxt (text) without weights. The weights are in a .caffemodel",
+        f"{path}: this is a prototxt (text) without weights. Give the prototxt first, and then the .caffemodel",
         FileError,
     )
     return found
