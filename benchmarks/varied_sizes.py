@@ -26,7 +26,7 @@ MODELS = ROOT.parent / "shared" / "models"
 NETWORKS = {"det1": ("mtcnn_det1", (240, 320)), "hed": ("hed", (160, 240)), "ssd": ("mobilenet_ssd", (240, 320))}
 """A network's folder, and the mean size of its pictures."""
 _TURN = 10
-"""Pictures of one kind before it is the other kind's turn."""
+"""Pictures or frames of one kind before it is the other kind's turn."""
 _WARM = 12
 """Sizes that run before the measurement."""
 
@@ -141,11 +141,13 @@ def picture_pyramid(engine: str, frames: int, threads: int) -> Result:
     forget_peak()
     before, spent = resident(), [0.0, 0.0]
     seconds_of([*alone, *together])
-    for _ in range(frames):
-        spent[0] += seconds_of(together)
-        spent[1] += seconds_of(alone)
+    turns = -(-frames // _TURN)  # the threads of the other kind's sessions wait actively for a while after a turn
+    for _ in range(turns):
+        for kind, calls in enumerate((together, alone)):
+            seconds_of(calls)
+            spent[kind] += seconds_of(calls * _TURN)
     growth, opened = resident() - before, many.open_sizes is not None
-    total = pixels * frames
+    total = pixels * turns * _TURN
     return Result("pyramid", engine, spent[0] / total, spent[1] / total, growth, peak(), opened)
 
 
