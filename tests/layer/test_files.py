@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -153,7 +154,10 @@ def test_unchanged_file_is_executed_once(tmp_path: Path) -> None:
         f"pathlib.Path('{path}').write_text('print(3)\\nclass A: forward = 3\\n')\n"
         f"print(load_layers(['A={path.name}:A'])['A'].cls.forward)\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
+    )
     assert done.stdout == "executed one\nexecuted two\n3\n3\n"
 
 

@@ -245,11 +245,13 @@ def _neighbours(folder: Path, used: dict[Path, str]) -> Iterator[None]:
     Afterwards these modules are removed from sys.modules, so that each layers file has its own. Their files and
     digests are added to `used`.
     """
-    before = set(sys.modules)
+    before, writes = set(sys.modules), sys.dont_write_bytecode
     sys.path.append(str(folder))  # at the end, so that it cannot hide another module
+    sys.dont_write_bytecode = True  # Python would use it after a change of the same size in the same second
     try:
         yield
     finally:
+        sys.dont_write_bytecode = writes
         sys.path.remove(str(folder))
         beside = {n for n in set(sys.modules) - before if "." not in n and _lies_in(sys.modules[n], folder)}
         for name in set(sys.modules) - before:
