@@ -22,6 +22,8 @@ OPENCV4_TESTS := tests/writers/caffe/test_opencv.py tests/opencv/test_opencv4.py
 	tests/layers/caffe/test_detection_output.py
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# The tests start hundreds of Python processes. Each would compile all modules again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test extras test-fresh test-opencv4 test-versions check docs site dist clean
 
