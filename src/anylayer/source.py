@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -59,6 +59,20 @@ class TracedNode:
     def has_operators(self) -> bool:
         """Whether operators or constants stand for the node, so that a file can hold it."""
         return self.body is not None or self.is_constant
+
+
+def layer_notes(nodes: Iterable[TracedNode]) -> list[str]:
+    """Return the notes of built-in layers on how they read their params, each once, with the place of the first
+    node that has it."""
+    places: dict[str, list[str]] = {}
+    for t in nodes:
+        if t.bound is not None and t.bound.definition.built_in:
+            for note in t.bound.notes:
+                places.setdefault(note, []).append(t.node.place)
+    return [
+        f"{found[0]}: {note}" + (f" (the same for {len(found) - 1} more)" if found[1:] else "")
+        for note, found in places.items()
+    ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -426,3 +426,15 @@ def test_every_blob_is_what_caffe_computed(model: str, case: str) -> None:
         want = np.load(path)
         assert net.blobs[name].data.shape == want.shape
         assert np.allclose(net.blobs[name].data, want, rtol=1e-4, atol=1e-4), name
+
+
+def test_ambiguous_params_are_reported_once(tmp_path: Path) -> None:
+    crop = 'layer {{ name: "{0}" type: "Crop" bottom: "conv" bottom: "conv2" top: "{0}" }}'
+    small = 'layer { name: "conv2" type: "Convolution" bottom: "conv" top: "conv2" convolution_param { num_output: 1 '
+    text = f"{NET}{small}kernel_size: 3 }} }}\n{crop.format('a')}\n{crop.format('b')}"
+    with pytest.warns(UserWarning) as found:
+        made(tmp_path, text)
+    (warning,) = found
+    assert "layer 'a' (Crop): Crop without crop_param cuts from the corner" in str(warning.message)
+    assert str(warning.message).endswith("(the same for 1 more)")
+    made(tmp_path, text, dialect="hed")

@@ -327,7 +327,8 @@ input: "deltas" input_shape { dim: 1 dim: 36 dim: 4 dim: 4 }
 input: "info" input_shape { dim: 1 dim: 3 }
 """
     text += python("rpn.proposal_layer", "ProposalLayer", "scores deltas info", "rois", "'feat_stride': 16")
-    net = made(tmp_path, text)
+    with pytest.warns(UserWarning, match="takes py-faster-rcnn.s defaults min_size=16"):
+        net = made(tmp_path, text)
     rois = net.forward(
         scores=noise(1, 18, 4, 4), deltas=noise(1, 36, 4, 4, scale=0.1), info=np.float32([[64, 64, 1]])
     )["rois"]

@@ -349,3 +349,17 @@ def test_array_with_other_sizes_than_shape_is_refused(anylayer_command, small):
         == "input 'data' has shape (2, 3, 4, 6), but --shape says (1, 3, 8, 6); leave out --shape for arrays\n"
     )
     anylayer_command(*NET, "-i", "x.npy", "--shape", "1,3,4,6")
+
+
+def test_reading_of_ambiguous_params_is_reported(anylayer_command, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("crop.prototxt").write_text(
+        'input: "a" input_shape { dim: 1 dim: 1 dim: 4 dim: 4 } input: "b" input_shape { dim: 1 dim: 1 dim: 2 dim: 2 }'
+        ' layer { name: "crop" type: "Crop" bottom: "a" bottom: "b" top: "crop" }'
+    )
+    np.save("a.npy", np.zeros((1, 1, 4, 4), np.float32))
+    np.save("b.npy", np.zeros((1, 1, 2, 2), np.float32))
+    note = "note: crop.prototxt:1: layer 'crop' (Crop): Crop without crop_param cuts from the corner"
+    run = anylayer_command("run", "crop.prototxt", "-i", "a=a.npy", "-i", "b=b.npy", "-e", "onnxruntime")
+    assert note in run.stderr
+    assert note in anylayer_command("convert", "crop.prototxt", "-o", "crop.onnx").stderr

@@ -19,6 +19,7 @@ from anylayer.errors import InputError, LayerError, at, need
 from anylayer.layer import Bound, Definition, Registry
 from anylayer.network import Array, Network, Node, Shape, TensorType
 from anylayer.readers.caffe.build import FileLayer
+from anylayer.source import TracedNode
 
 Stage = EngineStage | PythonStage | FilledStage
 Definitions = dict[str, Sequence[Definition]]
@@ -61,7 +62,8 @@ class Assembly:
     """A network's layers and blobs. `blob_of` maps values to blobs, `blobs` names of blobs.
 
     `fed` are the blobs of data layers, and `unshaped` the inputs for which the file gives no shape. `unfilled` are
-    the layers whose weights are neither in the file nor constants.
+    the layers whose weights are neither in the file nor constants. `traced` are the nodes that engines compute,
+    as they were traced when the network was made.
     """
 
     network: Network
@@ -74,6 +76,7 @@ class Assembly:
     fed: dict[str, tuple[Fed, FileLayer]] = field(default_factory=dict)
     unshaped: dict[str, LayerBlob] = field(default_factory=dict)
     unfilled: list[str] = field(default_factory=list)
+    traced: list[TracedNode] = field(default_factory=list)
     exposed: Exposed = field(default_factory=Exposed)
     _shared: dict[str, Weight] = field(default_factory=dict)
 
@@ -170,6 +173,7 @@ class Assembly:
                     self._shape(self.blob_of[value], fixed(kind.shape))
             if lenient and part.traced is None:
                 self._fill(part, traced.bound)
+                self.traced.append(traced)
 
     def _type(self, value: str) -> TensorType | None:
         shape = self.blob_of[value].shape

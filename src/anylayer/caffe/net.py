@@ -19,6 +19,7 @@ from anylayer.caffe.stages import Choice, EngineStage
 from anylayer.errors import AnyLayerError, InputError, nearest, need
 from anylayer.network import Array, Node
 from anylayer.runtime.model import Model
+from anylayer.source import layer_notes
 
 NO_GRADIENTS = (
     "anylayer computes no gradients. To train or to differentiate, write the network as a PyTorch module: "
@@ -107,6 +108,9 @@ class Net(api.Net):
                 f"{self.network.weights} has no weights of layers {listed}; they have the values of their fillers",
                 stacklevel=2,
             )
+        for note in layer_notes(self.assembly.traced):
+            warnings.warn(note, stacklevel=2)
+        self.assembly.traced.clear()
         self._ranges: dict[tuple[int, int], list[Stage]] = {}
         self._last: list[Stage] | None = None
         self._nodes_of: dict[int, list[tuple[Node, int]]] = {}

@@ -25,7 +25,7 @@ from anylayer.convert.verification import (
 from anylayer.errors import ConversionError, EngineError, FileError, InputError, need, need_name, within, writing
 from anylayer.libraries.whole import need_file
 from anylayer.network import Array, Network
-from anylayer.source import Source, Written
+from anylayer.source import Source, Written, layer_notes
 from anylayer.writers import Writer
 
 Prove = Callable[[Written], None]
@@ -108,7 +108,7 @@ def convert(
             targets = {file: path.parent / file.relative_to(folder) for file in written.files}
             _keep_source(job.network, targets)
             _keep_settings({file: targets[file] for file in written.settings})
-            notes = [*written.notes, *_conditions(source)]
+            notes = [*written.notes, *layer_notes(source.nodes), *_conditions(source)]
             done = Conversion(format, list(targets.values()), notes=notes)
             if inputs:
                 prove(written)

@@ -36,6 +36,7 @@ from anylayer.cli.targets import OutOption
 from anylayer.cli.video import VideoRun, moving_input
 from anylayer.errors import InputError, need
 from anylayer.inspect.tables import parts_text, plural
+from anylayer.source import layer_notes
 
 if TYPE_CHECKING:
     from anylayer import Net
@@ -289,7 +290,8 @@ class Presenter:
             say(line)
         for line in layer_lines(runner.net, model):
             say(line)
-        for note in runner.net.network.notes:
+        remarks = layer_notes(model.plan.nodes) if model.plan is not None else []
+        for note in (*runner.net.network.notes, *remarks):
             say(f"note: {note}")
 
     def _json_data(self, data: list[dict[str, Any]], written: Sequence[str]) -> dict[str, Any]:
