@@ -29,7 +29,7 @@ import anylayer
 import anylayer.ray
 from anylayer.libraries.ray import cluster, serve
 from anylayer.runtime.batches import Batches
-from anylayer.serve.deployment import start, stop
+from anylayer.serve.deployment import serving
 from anylayer.serve.served import Settings
 
 NET = """
@@ -158,26 +158,25 @@ def latency(rounds: int) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as name, cluster(cpus=2):
         net = network(Path(name))
         networks = [(net, Settings("small", "onnxruntime", threads=1))]
-        start(networks, port=PORT)
-        x = np.random.default_rng(0).standard_normal((1, 3, 112, 112), np.float32)
-        body, headers = _message(x)
-        connection = http.client.HTTPConnection("127.0.0.1", PORT)
-        size = len(_post(connection, "/v2/models/small/infer", body, headers))
-        serve().run(serve().deployment(Empty).bind(size), name="empty", route_prefix="/empty")
-        model = net.compile("onnxruntime", threads=1)
-        ways: dict[str, Callable[[], object]] = {
-            "model": lambda: model(x),
-            "empty": lambda: _post(connection, "/empty", body, headers),
-            "request": lambda: _post(connection, "/v2/models/small/infer", body, headers),
-        }
-        times: dict[str, list[float]] = {way: [] for way in ways}
-        for i in range(rounds + 20):
-            for way, call in ways.items():
-                begin = time.perf_counter()
-                call()
-                if i >= 20:
-                    times[way].append(time.perf_counter() - begin)
-        stop(networks)
+        with serving(networks, port=PORT):
+            x = np.random.default_rng(0).standard_normal((1, 3, 112, 112), np.float32)
+            body, headers = _message(x)
+            connection = http.client.HTTPConnection("127.0.0.1", PORT)
+            size = len(_post(connection, "/v2/models/small/infer", body, headers))
+            serve().run(serve().deployment(Empty).bind(size), name="empty", route_prefix="/empty")
+            model = net.compile("onnxruntime", threads=1)
+            ways: dict[str, Callable[[], object]] = {
+                "model": lambda: model(x),
+                "empty": lambda: _post(connection, "/empty", body, headers),
+                "request": lambda: _post(connection, "/v2/models/small/infer", body, headers),
+            }
+            times: dict[str, list[float]] = {way: [] for way in ways}
+            for i in range(rounds + 20):
+                for way, call in ways.items():
+                    begin = time.perf_counter()
+                    call()
+                    if i >= 20:
+                        times[way].append(time.perf_counter() - begin)
     found = {way: median(values) * 1e3 for way, values in times.items()}
     return {**found, "ratio": found["request"] / (found["model"] + found["empty"])}
 
@@ -189,34 +188,35 @@ def saturation(minutes: float, clients: int) -> dict[str, float]:
     counts, errors = [0] * clients, [0] * clients
     with tempfile.TemporaryDirectory() as name, cluster(cpus=2):
         networks = [(network(Path(name)), Settings("small", "onnxruntime", threads=1))]
-        start(networks, port=PORT)
-        body, headers = _message(np.zeros((1, 3, 112, 112), np.float32))
-        end = time.monotonic() + 60 * minutes
+        with serving(networks, port=PORT):
+            body, headers = _message(np.zeros((1, 3, 112, 112), np.float32))
+            end = time.monotonic() + 60 * minutes
 
-        def client(number: int) -> None:
-            connection = http.client.HTTPConnection("127.0.0.1", PORT)
-            while time.monotonic() < end:
-                try:
-                    _post(connection, "/v2/models/small/infer", body, headers)
-                    counts[number] += 1
-                except Exception:
-                    errors[number] += 1
-                    connection = http.client.HTTPConnection("127.0.0.1", PORT)
+            def client(number: int) -> None:
+                connection = http.client.HTTPConnection("127.0.0.1", PORT)
+                while time.monotonic() < end:
+                    try:
+                        _post(connection, "/v2/models/small/infer", body, headers)
+                        counts[number] += 1
+                    except Exception:
+                        errors[number] += 1
+                        connection = http.client.HTTPConnection("127.0.0.1", PORT)
 
-        def memory() -> float:
-            own = psutil.Process().children(recursive=True)
-            return sum(one.memory_info().rss for one in own if "ServeReplica" in " ".join(one.cmdline())) / 2**20
+            def memory() -> float:
+                own = psutil.Process().children(recursive=True)
+                return (
+                    sum(one.memory_info().rss for one in own if "ServeReplica" in " ".join(one.cmdline())) / 2**20
+                )
 
-        threads = [threading.Thread(target=client, args=(number,)) for number in range(clients)]
-        for thread in threads:
-            thread.start()
-        time.sleep(60 * minutes / 5)
-        early = memory()
-        time.sleep(60 * minutes * 0.75)
-        late = memory()
-        for thread in threads:
-            thread.join()
-        stop(networks)
+            threads = [threading.Thread(target=client, args=(number,)) for number in range(clients)]
+            for thread in threads:
+                thread.start()
+            time.sleep(60 * minutes / 5)
+            early = memory()
+            time.sleep(60 * minutes * 0.75)
+            late = memory()
+            for thread in threads:
+                thread.join()
     return {"per_second": sum(counts) / (60 * minutes), "errors": sum(errors), "early_mb": early, "late_mb": late}
 
 

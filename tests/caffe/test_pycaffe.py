@@ -430,8 +430,9 @@ def test_every_blob_is_what_caffe_computed(model: str, case: str) -> None:
 
 def test_ambiguous_params_are_reported_once(tmp_path: Path) -> None:
     crop = 'layer {{ name: "{0}" type: "Crop" bottom: "conv" bottom: "conv2" top: "{0}" }}'
-    small = 'layer { name: "conv2" type: "Convolution" bottom: "conv" top: "conv2" convolution_param { num_output: 1 '
-    text = f"{NET}{small}kernel_size: 3 }} }}\n{crop.format('a')}\n{crop.format('b')}"
+    small = """layer { name: "conv2" type: "Convolution" bottom: "conv" top: "conv2" convolution_param {
+      num_output: 1 kernel_size: 3 } }"""
+    text = f"{NET}\n{small}\n{crop.format('a')}\n{crop.format('b')}"
     with pytest.warns(UserWarning) as found:
         made(tmp_path, text)
     (warning,) = found

@@ -354,7 +354,8 @@ def test_array_with_other_sizes_than_shape_is_refused(anylayer_command, small):
 def test_reading_of_ambiguous_params_is_reported(anylayer_command, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("crop.prototxt").write_text(
-        'input: "a" input_shape { dim: 1 dim: 1 dim: 4 dim: 4 } input: "b" input_shape { dim: 1 dim: 1 dim: 2 dim: 2 }'
+        'input: "a" input_shape { dim: 1 dim: 1 dim: 4 dim: 4 } '
+        'input: "b" input_shape { dim: 1 dim: 1 dim: 2 dim: 2 }'
         ' layer { name: "crop" type: "Crop" bottom: "a" bottom: "b" top: "crop" }'
     )
     np.save("a.npy", np.zeros((1, 1, 4, 4), np.float32))

@@ -23,7 +23,7 @@ Deaths = Callable[[int, Any, Any], Any]
 
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retry, "_PAUSE", 0)
+    monkeypatch.setattr(retry, "PAUSE", 0)
 
 
 def exchanged(

@@ -34,6 +34,15 @@ def serve() -> Any:
     return found
 
 
+def listening() -> tuple[str, int] | None:
+    """Return the host and the port of Ray Serve on the cluster, None where it does not run."""
+    serve()
+    from ray.serve.context import _get_global_client
+
+    client: Any = _get_global_client(raise_if_no_controller_running=False)
+    return None if client is None else (client.http_config.host, client.http_config.port)
+
+
 def data() -> Any:
     """Return ray.data, which reports errors only. Raises InputError where its dependencies are not installed."""
     try:
@@ -80,7 +89,8 @@ def cluster(
             ray.init(address, **quiet)
     except (ConnectionError, ValueError, RuntimeError) as error:
         where = "a cluster cannot be started" if address is None else f"there is no cluster at '{address}'"
-        raise InputError(f"{where}: {str(error).splitlines()[0]}") from None
+        token = "" if address is None else ". If it requires a token, set RAY_AUTH_MODE=token"
+        raise InputError(f"{where}: {str(error).splitlines()[0]}{token}") from None
     for number, handler in handlers.items():  # Ray's end the process some seconds after the signal
         signal.signal(number, handler)
     try:

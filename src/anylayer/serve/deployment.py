@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
 from anylayer.api import Net
-from anylayer.errors import AnyLayerError, EngineError, InputError, need
-from anylayer.libraries.ray import cores, ray, serve
+from anylayer.errors import AnyLayerError, EngineError, InputError, at, need
+from anylayer.libraries.ray import cores, listening, ray, serve
 from anylayer.libraries.starlette import Request, Response
 from anylayer.network import Array
 from anylayer.ray.sending import sent
+from anylayer.serve.front import Front
 from anylayer.serve.http import MODELS, answer, server_answer
 from anylayer.serve.retry import ENVIRONMENT
 from anylayer.serve.served import Served, Settings, known_types
@@ -44,6 +46,14 @@ class Replica:
     async def __call__(self, request: Request) -> Response:
         return await answer(self._served, self._together, request)
 
+    async def answer(self, scope: MutableMapping[str, Any], body: bytes) -> Response:
+        """Answer a request that a Front has received. `scope` is ASGI's."""
+
+        async def receive() -> MutableMapping[str, Any]:
+            return {"type": "http.request", "body": body, "more_body": False}
+
+        return await self(Request(scope, receive))
+
     def describe(self) -> dict[str, Any]:
         """Return what the network measured."""
         return self._served.describe()
@@ -68,12 +78,15 @@ def are_ready(models: Sequence[str]) -> bool:
     return all(name in found and found[name].status == "RUNNING" for name in models)
 
 
-def start(
+@contextlib.contextmanager
+def serving(
     networks: Sequence[tuple[Net, Settings]], host: str = "127.0.0.1", port: int = 8000, replicas: int = 1
-) -> dict[str, dict[str, Any]]:
-    """Start networks on the cluster that the program is connected to, and return what each measured.
+) -> Iterator[dict[str, dict[str, Any]]]:
+    """Serve networks on the cluster that the program is connected to, and give what each measured. At the end of
+    the `with` block they stop, after the requests that they are computing; other applications continue.
 
-    replicas: the number of processes per network. Raises InputError for a name that a URL cannot have, and what
+    replicas: the number of processes per network. Where Ray Serve runs already, it listens where it did before.
+    Raises InputError for a name that a URL cannot have, or that an application of the cluster has, and what
     `compile` raises.
     """
     names = [settings.name for _, settings in networks]
@@ -88,32 +101,52 @@ def start(
     share = max(1, cores() // (len(networks) * replicas))
     on = serve()
     logging.getLogger("ray.serve").setLevel(logging.ERROR)  # after the import, which sets it
-    begin = ray.remote(num_cpus=0, runtime_env={"env_vars": ENVIRONMENT})(_begin)  # its environment is inherited
-    ray.get(begin.remote(host, port))
-    on.run(_deployed(Root, 0, 1).bind(names), name=_ROOT, route_prefix="/")
-    found = {}
-    for net, settings in networks:
-        threads = settings.threads or share
-        deployment = _deployed(Replica, threads, replicas)
-        application = deployment.bind([sent(net)], replace(settings, threads=threads))
-        try:
-            handle = on.run(application, name=settings.name, route_prefix=MODELS + settings.name)
-        except RuntimeError as error:
-            raise EngineError(
-                f"'{settings.name}' does not start: {_last_line(error)}", net.network.source
-            ) from None
-        found[settings.name] = handle.describe.remote().result()
-    return found
+    ours = listening() is None
+    if ours:
+        # Ray Serve's processes inherit the environment of this one.
+        begin = ray.remote(num_cpus=0, runtime_env={"env_vars": ENVIRONMENT})(_begin)
+        ray.get(begin.remote(host, port))
+    for name in set(on.status().applications) & {*names, _ROOT}:
+        rule = f"an application '{name}' runs on this cluster already"
+        other = "another anylayer serves there" if name == _ROOT else f"serve the model as NAME={name}"
+        raise InputError(f"{rule}; {other}")
+    started = []
+    try:
+        started.append(_ROOT)
+        _run(_deployed(Root, 0, 1).bind(names), _ROOT, "/" if ours else "/v2")
+        found = {}
+        for net, settings in networks:
+            threads = settings.threads or share
+            own = replace(settings, threads=threads)
+            application = _deployed(Replica, threads, replicas).bind([sent(net)], own)
+            if not ours:
+                application = _deployed(Front, 0, 1, _QUEUED).bind(application, settings.largest)
+            started.append(settings.name)
+            with at(net.network.source):
+                handle = _run(application, settings.name, MODELS + settings.name)
+            found[settings.name] = handle.describe.remote().result()
+        yield found
+    finally:
+        for name in reversed(started):
+            on.delete(name)
+
+
+def _run(application: Any, name: str, route: str) -> Any:
+    """Start an application of Ray Serve. Raises EngineError where it does not start."""
+    try:
+        return serve().run(application, name=name, route_prefix=route)
+    except (RuntimeError, serve().exceptions.RayServeException) as error:
+        raise EngineError(f"'{name}' does not start: {_last_line(error)}") from None
 
 
 def _begin(host: str, port: int) -> None:
     serve().start(http_options={"host": host, "port": port})
 
 
-def _deployed(cls: type, cpus: int, replicas: int) -> Any:
+def _deployed(cls: type, cpus: int, replicas: int, ongoing: int = 64) -> Any:
     return serve().deployment(
         num_replicas=replicas,
-        max_ongoing_requests=64,
+        max_ongoing_requests=ongoing,
         max_queued_requests=_QUEUED,
         ray_actor_options={"num_cpus": cpus},
     )(cls)
@@ -123,11 +156,3 @@ def _last_line(error: Exception) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     found = next((line for line in lines if line.startswith("anylayer.errors.")), lines[-1])
     return found.partition(": ")[2] or found
-
-
-def stop(networks: Sequence[tuple[Net, Settings]]) -> None:
-    """Stop the networks that `start` has started, after the requests that they are computing. Other applications
-    of the cluster continue.
-    """
-    for name in (*(settings.name for _, settings in networks), _ROOT):
-        serve().delete(name)

@@ -29,6 +29,11 @@ def failed(status: int, text: str) -> Response:
     return JSONResponse({"error": text}, status)
 
 
+def too_large(largest: int) -> Response:
+    """Return the answer to a request of more than `largest` bytes."""
+    return failed(413, f"a request has at most {largest} bytes")
+
+
 async def answer(served: Served, run: Run, request: Request) -> Response:
     """Answer a request below /v2/models/NAME."""
     path = request.url.path.removeprefix(f"{MODELS}{served.settings.name}").rstrip("/")
@@ -52,7 +57,7 @@ async def _infer(served: Served, run: Run, request: Request) -> Response:
         return failed(415, "compressed requests are not accepted")
     body = await body_of(request, largest)
     if body is None:
-        return failed(413, f"a request has at most {largest} bytes")
+        return too_large(largest)
     length = request.headers.get(_LENGTH)
     try:
         if request.headers.get("content-type", "").startswith("image/"):

@@ -21,10 +21,12 @@ Application = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None
 
 ENVIRONMENT = {"RAY_SERVE_HTTP_PROXY_CALLBACK_IMPORT_PATH": f"{__name__}:middlewares"}
 """The variable that makes Ray Serve call `middlewares` in its processes that accept HTTP connections."""
-_ATTEMPTS = 4
+ATTEMPTS = 4
 """Times that a request is computed at most. A request that ends every process that computes it must stop."""
-_PAUSE = 0.1
+PAUSE = 0.1
 """Seconds before the second attempt. The pause doubles with each further one."""
+ENDED = f"the process that computed this request ended, and so did {ATTEMPTS - 1} others that tried again"
+"""The answer to a request after its last attempt."""
 
 
 def middlewares() -> list[Middleware]:
@@ -46,13 +48,12 @@ class Retry:
             await self._application(scope, receive, send)
             return
         exchange = _Exchange(receive, send)
-        for attempt in range(_ATTEMPTS):
+        for attempt in range(ATTEMPTS):
             await self._application(dict(scope), exchange.receiver(), exchange.send)
             if exchange.answered or exchange.disconnected:
                 return
-            await asyncio.sleep(_PAUSE * 2**attempt)
-        text = f"the process that computed this request ended, and so did {_ATTEMPTS - 1} others that tried again"
-        await failed(500, text)(scope, receive, send)
+            await asyncio.sleep(PAUSE * 2**attempt)
+        await failed(500, ENDED)(scope, receive, send)
 
 
 class _Exchange:

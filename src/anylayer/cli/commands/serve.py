@@ -84,28 +84,38 @@ def command(**given: Any) -> None:
     networks = [_network(name, model, weights, given) for name, model, weights in models_of(given["models"])]
     _need_shapes_used(networks, given)
     try:
-        from anylayer.libraries.ray import cluster
-        from anylayer.serve.deployment import start, stop
+        from anylayer.libraries.ray import cluster, listening
+        from anylayer.serve.deployment import serving
     except ModuleNotFoundError as error:
         if error.name is not None and error.name.startswith("anylayer"):
             raise
         raise InputError("serve needs: pip install 'ray[serve,data]'") from None
     weights = sum(blob.nbytes for net, _ in networks for node in net.network.nodes for blob in node.blobs)
+    asked = given["host"], given["port"]
     if given["ray_address"] is None:
-        _need_free_port(given["host"], given["port"])
-    with cluster(given["ray_address"], weights=2 * weights, metrics_port=given["metrics_port"]):
+        _need_free_port(*asked)
+    need(
+        given["ray_address"] is None or given["metrics_port"] is None,
+        "--metrics-port is for a cluster that this command starts; the one of --ray serves its own metrics",
+        InputError,
+    )
+    with (
+        cluster(given["ray_address"], weights=2 * weights, metrics_port=given["metrics_port"]),
+        serving(networks, *asked, given["replicas"]) as measured,
+    ):
+        for name, found in measured.items():
+            why = f" ({found['why']})" if found["why"] else ""
+            batches = f"batches of at most {max(1, found['batch'])}{why}"
+            say(f"model '{name}': engine {found['engine']}, {batches}", given["quiet"])
+        host, port = listening() or asked
+        if (host, port) != asked:
+            say("Ray Serve runs on this cluster already; it listens where it did before", given["quiet"])
+        say(f"serving at http://{host}:{port}/v2", given["quiet"])
         try:
-            measured = start(networks, given["host"], given["port"], given["replicas"])
-            for name, found in measured.items():
-                why = f" ({found['why']})" if found["why"] else ""
-                batches = f"batches of at most {max(1, found['batch'])}{why}"
-                say(f"model '{name}': engine {found['engine']}, {batches}", given["quiet"])
-            say(f"serving at http://{given['host']}:{given['port']}/v2", given["quiet"])
             while True:
                 time.sleep(3600)
         finally:
             say("stopping, after the requests that are being computed", given["quiet"])
-            stop(networks)
 
 
 def models_of(words: Sequence[str]) -> list[tuple[str, Path, Path | None]]:

@@ -1,0 +1,120 @@
+"""`anylayer serve --ray` on a cluster where Ray Serve runs already, with an application of its own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import anylayer
+from tests.layer_files import write_layer
+from tests.serve.test_serving import NET, SLOW, Server, free_port, replicas, running, stop
+
+pytest.importorskip("ray.serve", reason="ray[serve] is not installed", exc_type=ImportError)
+
+CLUSTER = """
+import sys, time, ray
+from ray import serve
+
+ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False, _node_ip_address="127.0.0.1",
+         object_store_memory=512 << 20)
+serve.start(http_options={"host": "127.0.0.1", "port": int(sys.argv[1])})
+
+@serve.deployment(ray_actor_options={"num_cpus": 0})
+class Other:
+    async def __call__(self, request):
+        return "other"
+
+serve.run(Other.bind(), name="other", route_prefix="/")
+print(ray.get_runtime_context().gcs_address, flush=True)
+time.sleep(600)
+"""
+
+
+@dataclass
+class Cluster:
+    """A cluster with Ray Serve. `port` is the one at which it listens."""
+
+    address: str
+    port: int
+    process: subprocess.Popen[str]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("existing")
+    (folder / "small.prototxt").write_text(NET)
+    write_layer(folder, "factors", "*", 0.5)
+    (folder / "slow.py").write_text(SLOW)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    port = free_port()
+    environment = {**os.environ, "PYTHONPATH": str(Path(anylayer.__file__).parents[1])}
+    environment |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "disabled"}
+    command = [sys.executable, "-c", CLUSTER, str(port)]
+    one = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    assert one.stdout is not None
+    address = one.stdout.readline().strip()
+    assert address, "the cluster did not start"
+    yield Cluster(address, port, one)
+    one.terminate()
+    one.wait(60)
+
+
+def answer_of_other(port: int) -> str:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=30) as answer:
+        return str(answer.read().decode())
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="the system is not Linux")
+def test_requests_are_computed_again_on_a_cluster_that_serves_already(folder: Path, cluster: Cluster) -> None:
+    words = ["serve", "small.prototxt", "-l", "slow.py", "--random-weights", "--max-size", "1"]
+    one = running(folder, [*words, "--ray", cluster.address])
+    net = anylayer.read(folder / "small.prototxt", layers=[folder / "slow.py"]).fill()
+    server = Server(cluster.port, 0, one, folder, net)
+    workers = Server(cluster.port, 0, cluster.process, folder, net)
+    x = np.random.default_rng(0).standard_normal((2, 3, 8, 8), np.float32)
+    status, found = server.infer(x)
+    assert status == 200 and found["outputs"][0]["shape"] == [2, 5]
+    assert server.get("/v2/models/small")[1]["name"] == "small"
+    assert server.get("/v2/health/ready") == (200, {"ready": True})
+    assert server.get("/v2/models/small/infer", b"{}")[0] == 400
+    assert server.get("/v2/models/small/infer", bytes((1 << 20) + 1))[0] == 413
+    slow = np.full((1, 3, 8, 8), 101, np.float32)
+    with ThreadPoolExecutor(3) as pool:
+        answers = [pool.submit(server.infer, slow) for _ in range(3)]
+        time.sleep(0.7)
+        before = replicas(workers, "small:Replica")
+        assert len(before) == 1
+        os.kill(before[0], signal.SIGKILL)
+        assert [answer.result()[0] for answer in answers] == [200] * 3
+    assert replicas(workers, "small:Replica") != before
+    again = ["-m", "anylayer", "serve", "small.prototxt", "-l", "slow.py", "--ray", cluster.address]
+    environment = {**os.environ, "PYTHONPATH": str(Path(anylayer.__file__).parents[1])}
+    done = subprocess.run([sys.executable, *again], cwd=folder, env=environment, capture_output=True, text=True)
+    assert done.returncode == 1 and "runs on this cluster already" in done.stderr
+    assert server.infer(x)[0] == 200
+    assert stop(one) == 128 + signal.SIGTERM
+    assert answer_of_other(cluster.port) == "other"
+
+
+def test_name_of_another_application_is_refused(folder: Path, cluster: Cluster) -> None:
+    words = ["-m", "anylayer", "serve", "other=small.prototxt", "-l", "layers.py", "--ray", cluster.address]
+    environment = {**os.environ, "PYTHONPATH": str(Path(anylayer.__file__).parents[1])}
+    done = subprocess.run([sys.executable, *words], cwd=folder, env=environment, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "an application 'other' runs on this cluster already" in done.stderr
+    assert answer_of_other(cluster.port) == "other"
