@@ -165,7 +165,9 @@ def test_layers_given_as_none_are_no_layers(file: Path) -> None:
 
 def test_folder_is_refused_with_the_networks_in_it(file: Path) -> None:
     (file.parent / "layers.py").write_text("")
-    with pytest.raises(FileError, match=r"this is a folder that holds n.prototxt; anylayer reads"):
+    with pytest.raises(
+        FileError, match=r"this is a folder that holds n.prototxt: give one of these files; anylayer reads"
+    ):
         anylayer.read(file.parent)
 
 

@@ -490,4 +490,4 @@ def _holding(folder: Path) -> str:
     files = sorted(p for p in folder.iterdir() if p.is_file() and p.suffix != ".py")
     found = [p.name for p in files[:100] if any(load_reader(name).match(p) for name in readers())]
     more = ", ..." if len(found) > 3 else ""
-    return f" that holds {', '.join(found[:3])}{more}" if found else ""
+    return f" that holds {', '.join(found[:3])}{more}: give one of these files" if found else ""

@@ -321,3 +321,26 @@ def test_file_takes_images_of_any_size(anylayer_command: Any, images: Any, suffi
 
 def test_unknown_suffix_names_the_option(anylayer_command, small):
     assert "or give --to FORMAT" in anylayer_command("convert", *WITH, "-o", "net", status=1).stderr
+
+
+def test_calibration_data_need_int8(anylayer_command, small):
+    shown = anylayer_command("convert", *WITH, "-o", "net.onnx", "--calibrate", ".", status=2).stderr
+    assert "--calibrate needs --precision int8" in shown
+
+
+@pytest.mark.parametrize(
+    ("options", "rule"),
+    [
+        (("--set", "external=ture"), "--set external is true or false, got 'ture'"),
+        (("--batch", "x-y"), "input 'data': size 'x-y' subtracts a name, so it may be negative"),
+        (("--shape", "data=N,3,H-W,6"), "input 'data': size 'H-W' subtracts a name, so it may be negative"),
+    ],
+)
+def test_options_without_meaning_are_refused(anylayer_command, small, options, rule):
+    assert rule in anylayer_command("convert", *WITH, "-o", "net.onnx", *options, status=1).stderr
+    assert not Path("net.onnx").exists()
+
+
+def test_calibration_pictures_form_batches_of_the_given_size(anylayer_command: Any, calibrated: list[str]) -> None:
+    anylayer_command(*calibrated, "pictures", "--batch", "2")
+    assert onnx.load("net.onnx").graph.input[0].type.tensor_type.shape.dim[0].dim_value == 2

@@ -247,7 +247,7 @@ def test_folder_gets_one_file_per_output(tmp_path):
             {"a": MAP["m"], "b": MAP["m"]},
             "is one file, but there are 2 outputs to draw: a, b. Select one with --blob",
         ),
-        ({"p": np.zeros((1, 4))}, r"no output is a map or detections: p \[1, 4\]"),
+        ({"p": np.zeros((1, 4))}, r"no output is a map or detections: p \[1, 4\]\. Write an \.npy"),
     ],
 )
 def test_output_that_is_not_one_image_is_refused(tmp_path, outputs, message):

@@ -62,6 +62,7 @@ def test_a_file_is_a_sequence_of_layers(tmp_path: Path, head: str) -> None:
         ("&lol;", "this is not XML: undefined entity"),
         ('<?xml version="1.0" encoding="utf-16"?><a/>', "its encoding is utf-16, expected UTF-8"),
         ("<Custom/>", ":1: <Custom> is unknown, expected <CustomLayer>"),
+        ("<net/>", ":1: <net> is unknown, expected <CustomLayer>: this is an OpenVINO model"),
         (f"{LAYER}{KERNEL}{BUFFERS}\n<Foo/></CustomLayer>", ":2: <Foo> in <CustomLayer> is unknown; it has: K"),
         (f"{LAYER}{KERNEL}{BUFFERS}\n<WorkSize/></CustomLayer>", "is unknown; did you mean 'WorkSizes'?"),
         (f"{LAYER}{BUFFERS}</CustomLayer>", ":1: <CustomLayer> has no <Kernel>"),

@@ -271,3 +271,11 @@ def test_schema_that_is_not_text_is_named() -> None:
     Path("fork.proto").write_bytes(layer("a", blob([1], [1])))
     with pytest.raises(FileError, match=r"fork\.proto: this is a Caffe model \(binary\), not a schema of Caffe"):
         read(Path("deploy.prototxt"), proto="fork.proto")
+
+
+def test_text_with_a_byte_order_mark_is_recognized() -> None:
+    graph = b'node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } } }\r\n'
+    graph += b'node { name: "y" op: "Relu" input: "x" attr { key: "T" value { type: DT_FLOAT } } }'
+    Path("graph.pbtxt").write_bytes(b"\xef\xbb\xbf" + graph)
+    assert describe(Path("graph.pbtxt")) == "a TensorFlow graph (text)"
+    assert list(anylayer.read("graph.pbtxt").inputs) == ["x"]

@@ -84,7 +84,8 @@ class OutOption:
         names = _drawable(outputs, options)
         need(
             names,
-            f"-o {self.text}: no output is a map or detections: " + ", ".join(map(_described, outputs.items())),
+            f"-o {self.text}: no output is a map or detections: {', '.join(map(_described, outputs.items()))}. "
+            "Write an .npy, .npz or .json file",
             InputError,
         )
         need(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from inspect import signature
 from typing import Any, Protocol
 
 from anylayer.compile.choices import verified_sizes
@@ -130,6 +131,7 @@ def job_of(
             f"{', '.join(map(_option, sorted(writer.OPTIONS))) or 'none'}",
             InputError,
         )
+    _need_flags(writer, given)
     functions, keep, batch = given.get("functions", ()), given.get("keep", ()), given.get("batch")
     if functions is True:
         functions = [t for t, found in definitions.items() if any(not d.built_in for d in found)]
@@ -143,11 +145,19 @@ def job_of(
     return Job(network, definitions, types, calls, given, sizes)
 
 
+def _need_flags(writer: HasOptions, given: Mapping[str, Any]) -> None:
+    """Raise InputError for a value of an option that is true or false, if the value is neither."""
+    declared = signature(getattr(writer, "write", _with_batch)).parameters
+    for name, value in given.items():
+        flag = name in declared and str(declared[name].annotation).startswith("bool")
+        need(not flag or isinstance(value, bool), f"{_option(name)} is true or false, got {value!r}", InputError)
+
+
 def _with_batch(
     network: Network, types: Mapping[str, TensorType | None], sizes: OpenSizes | None, batch: int | str
 ) -> tuple[dict[str, TensorType | None], OpenSizes | None]:
     """Return the types with a batch size, or the open sizes with an open batch (True: "N")."""
-    batched = _batched_inputs(network, types)
+    batched = batched_inputs(network, types)
     taken = [name for name in batched if sizes is not None and name in sizes.shapes]
     need(not taken, f"the batch of input '{taken[0] if taken else ''}' is given by its shape already", InputError)
     if batch is not True and isinstance(batch, int):
@@ -173,7 +183,7 @@ def _option(name: str) -> str:
     return wording(name, f"--{_FLAGS.get(name, f'set {name}')}")
 
 
-def _batched_inputs(network: Network, types: Mapping[str, TensorType | None]) -> list[str]:
+def batched_inputs(network: Network, types: Mapping[str, TensorType | None]) -> list[str]:
     """Return the inputs whose first size is the batch size: those whose first size is open in the file, or all if
     there are none.
     """

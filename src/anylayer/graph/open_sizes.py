@@ -204,6 +204,11 @@ def _size(text: Any, where: str, limits: dict[str, tuple[int, int]]) -> Expressi
             f"{where}: size '{text}' is not understood; write a number, a name, a sum or a multiple (N, 32*h, "
             "h+1), or a name with its range (H>=64, 64<=H<=2048)"
         )
+    need(
+        all(factor > 0 for product, factor in found.terms.items() if product),
+        f"{where}: size '{text}' subtracts a name, so it may be negative; write a sum or a multiple",
+        InputError,
+    )
     low, _, relation, bound = parts.groups()
     only = next(iter(found.symbols)) if found.symbols and str(found) in found.symbols else None
     need(only is not None or not (low or bound), f"{where}: a range belongs to one name, got '{text}'", InputError)

@@ -88,8 +88,9 @@ def _totals(report: Report, shown: Sequence[NodeReport]) -> str:
     others = f" and {hidden} of constants" if hidden else ""
     known = " known" if untraced or t["unknown"] else ""
     given = "" if report.weighted else " (no weights file given)"
+    weights = f"{count(t['weights'])} weight{'' if t['weights'] == 1 else 's'}"
     return (
-        f"{plural(len(shown), 'node')}{others}, {count(t['weights'])} weights{given}, "
+        f"{plural(len(shown), 'node')}{others}, {weights}{given}, "
         f"{count(t['macs'])}{known} multiply-adds; in Python: {t['host']}; unknown: {t['unknown']}"
         + (f"; not traced: {untraced}" if untraced else "")
     )

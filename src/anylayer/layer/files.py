@@ -138,7 +138,7 @@ def _executed(path: Path, place: Path) -> _Loaded:
     if spec is None or spec.loader is None:
         remedy = "; a CustomLayersMapping.xml is not needed" if b"<CustomKernelsMapping" in _head(path) else ""
         if path.suffix in (".cpp", ".cc", ".cxx", ".c"):
-            remedy = f". Layers in C++ are compiled first: anylayer build {path} -o lib{path.stem}.so"
+            remedy = ". Layers in C++ are compiled first: anylayer build layers.cpp -o liblayers.so"
         raise FileError(f"a layers file must be a Python file (.py){remedy}", str(path))
     try:
         tree = ast.parse(path.read_bytes(), str(path)) if path.suffix == ".py" else None

@@ -119,7 +119,8 @@ def describe(path: Path) -> str:
     if len(head) > 1 and head[0] == 0x80 and head[1] in (2, 3, 4, 5):
         return "a Python pickle"
     if _is_text(head):
-        return next((name for pattern, name in _MARKUP if re.match(pattern, head[:4096])), "")
+        text = head[:4096].removeprefix(b"\xef\xbb\xbf")
+        return next((name for pattern, name in _MARKUP if re.match(pattern, text)), "")
     return _protobuf(head, size)
 
 

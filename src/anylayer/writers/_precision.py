@@ -83,7 +83,8 @@ class Precision:
         """Raise InputError for a graph that cannot be written in this precision."""
         if self.name == "float32":
             return
-        rule = f"{_spelled(self.name)} needs standard operators only; omit functions and keep"
+        kept = wording("functions and keep", "--functions, --function and --keep")
+        rule = f"{_spelled(self.name)} needs standard operators only; leave out {kept}"
         need(not any(o.kept or o.body is not None for o in graph.ops), rule, InputError)
         if self.half:
             _need_float16_weights(graph)
@@ -150,7 +151,7 @@ def _need_calibration(name: str, calibrate: Sets) -> None:
         "with some tens of pictures of the kind that the network was made for",
         InputError,
     )
-    rule = f"{wording('calibrate', '--calibrate')} needs precision='int8'"
+    rule = f"{wording('calibrate', '--calibrate')} needs {_spelled('int8')}"
     need(name == "int8" or len(calibrate) == 0, rule, InputError)
 
 

@@ -29,12 +29,19 @@ _NAMES = {"float32": "FP32", "float64": "FP64", "float16": "FP16", "bfloat16": "
 
 
 def write(
-    source: Source, path: Path, *, max_batch: int | None = None, version: int = 1, **options: Any
+    source: Source,
+    path: Path,
+    *,
+    max_batch: int | None = None,
+    version: int = 1,
+    external: bool | None = None,
+    **options: Any,
 ) -> Written:
     """Write the folder `path`, whose name is the name of the model.
 
     max_batch: the largest batch that the server makes of several requests, where the batch size is open; 8 by
-        default, 0 for none. version: the number of the folder with the model. options: those of the ONNX writer.
+        default, 0 for none. version: the number of the folder with the model. external, options: those of the ONNX
+        writer.
 
     Raises what the ONNX writer raises, and InputError for options that do not fit.
     """
@@ -50,7 +57,7 @@ def write(
     )
     folder = path / str(version)
     folder.mkdir(parents=True)
-    done = onnx.write(source, folder / "model.onnx", **options)
+    done = onnx.write(source, folder / "model.onnx", external=external, **options)
     batch, why = _batch(source, _MAX_BATCH if max_batch is None else max_batch)
     if why and max_batch:
         raise InputError(f"max_batch={max_batch}: {why}")

@@ -196,6 +196,8 @@ def _need_purpose(given: dict[str, Any]) -> None:
     """Refuse options for images where no image is read."""
     if given["picture"] and not given["preprocess"]:
         raise click.UsageError("--picture needs --preprocess: it is the size of the images that the file accepts")
+    if given["calibrate"] and given["precision"] != "int8":
+        raise click.UsageError("--calibrate needs --precision int8")
     stray = [f"--{_IMAGE_OPTIONS[n]}" for n in _IMAGE_OPTIONS if given[n]]
     if stray and not given["preprocess"] and not given["calibrate"]:
         raise click.UsageError(f"{stray[0]} needs --preprocess or --calibrate")
@@ -263,10 +265,14 @@ def _calibration(net: Net, given: dict[str, Any], shapes: dict[str, tuple[Any, .
     """
     from anylayer.cli.calibration import Pictures, PixelLoader
     from anylayer.compile.open import open_types
+    from anylayer.convert.job import batched_inputs, with_batch
 
     if not given["calibrate"]:
         return None
     types, sizes = open_types(net.network, shapes)
+    batch = batch_of(given["batch"])
+    if isinstance(batch, int):
+        types = with_batch(types, batch, batched_inputs(net.network, types))
     if given["preprocess"]:
         unsized = {**types, **dict.fromkeys(sizes.shapes)} if sizes is not None else types
         loader: Loader = PixelLoader(net, unsized, rgb=given["preprocess"] == "rgb")

@@ -130,7 +130,14 @@ def read_configuration(path: Path, folders: Sequence[Path] = ()) -> dict[str, Cu
     found: dict[str, CustomLayer] = {}
     for element in elements:
         with at(f"{file}:{element.line}"):
-            need(element.tag == "CustomLayer", f"<{element.tag}> is unknown, expected <CustomLayer>", FileError)
+            other = (
+                ": this is an OpenVINO model (IR), not a configuration of kernels" if element.tag == "net" else ""
+            )
+            need(
+                element.tag == "CustomLayer",
+                f"<{element.tag}> is unknown, expected <CustomLayer>{other}",
+                FileError,
+            )
         _check(element, file)
         layer = _LayerReader(path, folders).layer(element)
         with at(layer.place):
