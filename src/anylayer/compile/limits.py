@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -93,6 +93,13 @@ def need_countable(shape: Sequence[Any], what: str = "an array", error: type[Any
         f"{what} of shape ({', '.join(map(str, shape))}) would have {count} values; the limit is {MAX_VALUES}",
         error,
     )
+
+
+def need_outputs_countable(types: Iterable[TensorType | None]) -> None:
+    """Raise LayerError for an output with more values or axes than the limit. None stands for an unknown type."""
+    for kind in types:
+        if kind is not None:
+            need_countable(kind.shape)
 
 
 def shown(count: int) -> str:

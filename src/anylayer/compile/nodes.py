@@ -17,6 +17,7 @@ from anylayer.compile.limits import (
     graph_memory,
     need_countable,
     need_memory,
+    need_outputs_countable,
     size,
 )
 from anylayer.compile.shared import unshared
@@ -190,7 +191,7 @@ def trace_nodes(
             try:
                 with at(node.place):
                     _trace_node(traced, network, found, given, check, budget)
-                    _need_countable(traced)
+                    need_outputs_countable(traced.outputs)
                     _take_kernel(traced, network)
                     _need_elements(traced, empty)
                     _compare_declared(traced, declared, network.format)
@@ -258,13 +259,6 @@ def _compare_declared(traced: TracedNode, declared: Mapping[str, TensorType], fm
             traced.notes.append(text)
         else:
             raise LayerError(f"{text}. Correct the class in {bound.definition.origin}")
-
-
-def _need_countable(traced: TracedNode) -> None:
-    """Raise LayerError for an output with more values or axes than the limit."""
-    for kind in traced.outputs:
-        if kind is not None:
-            need_countable(kind.shape)
 
 
 def _need_elements(traced: TracedNode, empty: Mapping[str, Node]) -> None:
