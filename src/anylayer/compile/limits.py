@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -95,11 +95,11 @@ def need_countable(shape: Sequence[Any], what: str = "an array", error: type[Any
     )
 
 
-def need_outputs_countable(types: Iterable[TensorType | None]) -> None:
-    """Raise LayerError for an output with more values or axes than the limit. None stands for an unknown type."""
-    for kind in types:
-        if kind is not None:
-            need_countable(kind.shape)
+def countable_types(arrays: Iterable[Array]) -> Iterator[TensorType]:
+    """Yield the types of arrays. Raise LayerError for one with more values or axes than the limit."""
+    for array in arrays:
+        need_countable(array.shape)
+        yield TensorType(array.shape, array.dtype)
 
 
 def shown(count: int) -> str:

@@ -14,10 +14,10 @@ from anylayer.compile.limits import (
     MAX_LAYER_OPERATORS,
     MAX_OPERATORS,
     Budget,
+    countable_types,
     graph_memory,
     need_countable,
     need_memory,
-    need_outputs_countable,
     size,
 )
 from anylayer.compile.shared import unshared
@@ -191,7 +191,6 @@ def trace_nodes(
             try:
                 with at(node.place):
                     _trace_node(traced, network, found, given, check, budget)
-                    need_outputs_countable(traced.outputs)
                     _take_kernel(traced, network)
                     _need_elements(traced, empty)
                     _compare_declared(traced, declared, network.format)
@@ -298,7 +297,7 @@ def _trace_node(
         else:
             outputs = run_bound(bound, [given[i] for i in range(len(known))])
         traced.constants = dict(enumerate(outputs))
-        traced.outputs = [TensorType(o.shape, o.dtype) for o in outputs]
+        traced.outputs = [*countable_types(outputs)]
         budget.take_weights(bound)
         budget.take_computed(_allocated_bytes(outputs, [*node.blobs, *given.values()]))
         return
