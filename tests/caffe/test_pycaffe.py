@@ -402,6 +402,11 @@ def test_module_has_the_functions_of_pycaffe() -> None:
     caffe.init_log()
     caffe.log("text")
     assert caffe.has_nccl() is False
+    assert (caffe.solver_count(), caffe.solver_rank(), caffe.__version__.split(".")[0]) == (1, 0, "1")
+    caffe.set_solver_count(1), caffe.set_solver_rank(0), caffe.set_multiprocess(False)
+    for call in (caffe.set_solver_count, caffe.set_multiprocess):
+        with pytest.raises(NotImplementedError, match="no gradients"):
+            call(2)
     assert {"Convolution", "Data", "InnerProduct", "Python"} <= set(caffe.layer_type_list())
     with pytest.warns(UserWarning, match="set_mode_gpu has no effect: anylayer.caffe runs networks on the CPU"):
         caffe.set_mode_gpu()

@@ -57,6 +57,21 @@ def test_blobs_of_floats_are_equal_to_the_last_bit_without_ipp(seed: int) -> Non
     )
 
 
+@pytest.mark.usefixtures("without_ipp")
+@pytest.mark.parametrize("dtype", [np.uint16, np.int16])
+@pytest.mark.parametrize("seed", range(12))
+def test_blobs_of_16_bits_are_equal_to_the_last_bit_without_ipp(seed: int, dtype: type) -> None:
+    rng = np.random.default_rng(seed)
+    height, width = map(int, rng.integers(2, 60, 2))
+    target = (width, height) if seed % 3 == 0 else tuple(map(int, rng.integers(2, 60, 2)))
+    shape = (2 * height, 2 * width, 3) if seed % 3 == 0 else (height, width, 3)
+    ends = np.iinfo(dtype)
+    image = rng.integers(ends.min, ends.max, shape, dtype, endpoint=True)
+    crop = bool(seed % 2)
+    want = cv2.dnn.blobFromImage(image, 0.5, target, (1, 2, 3), crop=crop)
+    assert np.array_equal(dnn.blobFromImage(image, 0.5, target, (1, 2, 3), crop=crop), want)
+
+
 def test_blobs_of_floats_are_near_those_of_ipp() -> None:
     image = np.random.default_rng(0).standard_normal((33, 47, 3)).astype(np.float32)
     want = cv2.dnn.blobFromImage(image, size=(20, 30))

@@ -32,12 +32,20 @@ from anylayer.caffe.modes import (
     set_device,
     set_mode_cpu,
     set_mode_gpu,
+    set_multiprocess,
+    set_solver_count,
+    set_solver_rank,
+    solver_count,
+    solver_rank,
 )
 from anylayer.caffe.net import TEST, TRAIN, Net, TrainingError
 from anylayer.caffe.net_parameter import LayerParameter, NetParameter
 from anylayer.caffe.net_spec import Layers, NetSpec, Parameters, Top, to_proto
 from anylayer.caffe.python_layer import Layer
 from anylayer.caffe.transfer import Transfer, transfer_weights
+
+__version__ = "1.0.0"
+"""The version of Caffe whose interface this is, for scripts that compare it."""
 
 layers = Layers()
 """`layers.Convolution(bottom, num_output=8, kernel_size=3)` returns a top, or a tuple of `ntop` tops."""
@@ -95,7 +103,12 @@ __all__ = [
     "set_device",
     "set_mode_cpu",
     "set_mode_gpu",
+    "set_multiprocess",
     "set_random_seed",
+    "set_solver_count",
+    "set_solver_rank",
+    "solver_count",
+    "solver_rank",
     "to_proto",
     "transfer_weights",
 ]

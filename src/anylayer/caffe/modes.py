@@ -7,6 +7,7 @@ import warnings
 from typing import Any, NoReturn
 
 from anylayer.caffe.net import NO_GRADIENTS, TrainingError
+from anylayer.errors import need
 from anylayer.layer import Registry
 
 
@@ -26,6 +27,31 @@ def set_device(device: int) -> None:
 def has_nccl() -> bool:
     """Return False: there is no training on several devices."""
     return False
+
+
+def solver_count() -> int:
+    """Return 1: layers that share their data among solvers use all of it."""
+    return 1
+
+
+def solver_rank() -> int:
+    """Return 0: there is one process."""
+    return 0
+
+
+def set_solver_count(count: int) -> None:
+    """Raise TrainingError for more than one solver."""
+    need(count == 1, NO_GRADIENTS, TrainingError)
+
+
+def set_solver_rank(rank: int) -> None:
+    """Raise TrainingError for another solver than the first."""
+    need(rank == 0, NO_GRADIENTS, TrainingError)
+
+
+def set_multiprocess(several: bool) -> None:
+    """Raise TrainingError for several processes."""
+    need(not several, NO_GRADIENTS, TrainingError)
 
 
 def init_log(level: int = 0) -> None:

@@ -15,6 +15,8 @@ from anylayer.opencv.resize import Size, resize
 
 _DEPTHS = {c.CV_8U: np.dtype(np.uint8), c.CV_32F: np.dtype(np.float32)}
 _CHANNELS = (1, 3, 4)
+_WHOLE = (np.uint8, np.uint16, np.int16)
+"""The integers that images keep where they are resized, as in OpenCV."""
 
 Numbers = float | Sequence[float] | Array
 
@@ -163,7 +165,7 @@ def blobFromImagesWithParams(images: Iterable[Array], param: Image2BlobParams | 
 
 
 def _pixels(image: Array) -> Array:
-    """Return an image as an array (H, W, C) of uint8 or float32."""
+    """Return an image as an array (H, W, C) of a dtype of _WHOLE or of float32."""
     array = np.asarray(image)
     array = array[:, :, None] if array.ndim == 2 else array
     need(
@@ -173,7 +175,7 @@ def _pixels(image: Array) -> Array:
         InputError,
     )
     need(array.dtype.kind in "uif", f"an image is an array of numbers, got {array.dtype}", InputError)
-    return array if array.dtype == np.uint8 else array.astype(np.float32)
+    return array if array.dtype in _WHOLE else array.astype(np.float32)
 
 
 def _resized(image: Array, size: Size, param: Image2BlobParams) -> Array:

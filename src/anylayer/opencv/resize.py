@@ -2,7 +2,8 @@
 
 For uint8 it is OpenCV's fixed-point arithmetic with 11 bits for the weights (modules/imgproc/src/resize.cpp, the
 vertical pass drops 4 bits of the sums before it multiplies). For other dtypes it is OpenCV's own float32
-arithmetic; where OpenCV uses Intel's IPP in place of it (its x86 packages), IPP's results differ by 1e-5.
+arithmetic, and integers of 16 bits are rounded; where OpenCV uses Intel's IPP in place of it (its x86 packages),
+IPP's results differ by 1e-5, or by one where they are rounded.
 """
 
 from __future__ import annotations
@@ -40,10 +41,11 @@ def resize(image: Array, size: Size, factors: tuple[float, float] | None = None)
     above, below = np.clip(rows, 0, height - 1), np.clip(rows + 1, 0, height - 1)
     if image.dtype == np.uint8:
         return _fixed(image, (left, right), at_x[:, None], (above, below), at_y[:, None, None])
-    one = np.float32(1)
+    one, pixels = np.float32(1), image.astype(np.float32, copy=False)
     at_x, at_y = at_x[:, None], at_y[:, None, None]
-    lines = [image[r][:, left] * (one - at_x) + image[r][:, right] * at_x for r in (above, below)]
-    return np.asarray(lines[0] * (one - at_y) + lines[1] * at_y)
+    lines = [pixels[r][:, left] * (one - at_x) + pixels[r][:, right] * at_x for r in (above, below)]
+    found = np.asarray(lines[0] * (one - at_y) + lines[1] * at_y)
+    return found if image.dtype == np.float32 else np.rint(found).astype(image.dtype)
 
 
 def _taps(wanted: int, step: float) -> Taps:
@@ -69,9 +71,10 @@ def _halved(image: Array, size: Size) -> Array:
     """
     height, width = image.shape[:2]
     (top, bottom), (left, right) = _pairs(height, size[1]), _pairs(width, size[0])
-    pixels = image.astype(np.int32) if image.dtype == np.uint8 else image
+    whole = image.dtype.kind in "ui"
+    pixels = image.astype(np.int32) if whole else image
     sums = pixels[top][:, left] + pixels[top][:, right] + pixels[bottom][:, left] + pixels[bottom][:, right]
-    return np.asarray(((sums + 2) >> 2).astype(np.uint8) if image.dtype == np.uint8 else sums * np.float32(0.25))
+    return np.asarray(((sums + 2) >> 2).astype(image.dtype) if whole else sums * np.float32(0.25))
 
 
 def _pairs(count: int, wanted: int) -> list[NDArray[np.intp]]:
