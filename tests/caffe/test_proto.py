@@ -25,6 +25,14 @@ def parsed(text: str) -> Any:
     return text_format.Merge(text, caffe_pb2.NetParameter())
 
 
+def test_names_of_classes_are_read_from_a_label_map() -> None:
+    from google.protobuf import text_format
+
+    text = "item { name: 'none' display_name: 'background' label: 0 } item { display_name: 'cat' label: 7 }"
+    names = text_format.Merge(text, caffe_pb2.LabelMap())
+    assert {item.label: item.display_name for item in names.item} == {0: "background", 7: "cat"}
+
+
 def test_messages_have_the_defaults_and_enums_of_caffe() -> None:
     layer = caffe_pb2.LayerParameter()
     assert (layer.convolution_param.group, layer.lrn_param.local_size, layer.dropout_param.dropout_ratio) == (

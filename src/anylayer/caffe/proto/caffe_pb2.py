@@ -1,6 +1,6 @@
 """caffe_pb2: the messages of BVLC Caffe as classes of protobuf, made from anylayer's declarations of them.
 
-A fork's own messages are not here: read its networks with anylayer.read or caffe.Net.
+Of forks, it has LabelMap, the names of the classes of SSD. Read networks of forks with anylayer.read or caffe.Net.
 """
 
 from __future__ import annotations
@@ -37,4 +37,4 @@ TRAIN, TEST = 0, 1
 
 
 def __getattr__(name: str) -> Any:
-    raise AttributeError(f"caffe_pb2 has no message '{name}': it has those of BVLC Caffe")
+    raise AttributeError(f"caffe_pb2 has no message '{name}': it has those of BVLC Caffe, and LabelMap")
