@@ -203,67 +203,98 @@ def test_the_engine_lends_its_threads_to_every_library(
         np.testing.assert_array_equal(model(X)["b"], first + 1)
 
 
-LAST = """
+ELEMENTWISE = """
 #include <anylayer/layer.hpp>
 using namespace anylayer;
-// Adds the last size of the array that forward gets, which tells the order of its axes.
-struct Last : Layer {
+struct Elementwise : Layer {
   using Layer::Layer;
   std::vector<Configuration> getSupportedConfigurations(InputArrays inputs, int outputs) override {
     Configuration one = Configuration::plain(inputs.size(), outputs, DataType::float32, Layout::any);
     one.elementwise = true;
     return {one};
   }
+};
+// Adds its inputs. An error tells the last size of the arrays that forward gets.
+struct Sum : Elementwise {
+  using Elementwise::Elementwise;
   void forward(InputArrays x, OutputArrays y, OutputArrays) override {
     for (std::size_t i = 0; i < y[0].total(); ++i) {
-      float sum = static_cast<float>(y[0].shape().back());
+      float sum = 0;
       for (const Tensor& each : x) sum += each.ptr<float>()[i];
+      if (sum > 1e6f) ANYLAYER_THROW << "the last size is " << y[0].shape().back();
       y[0].ptr<float>()[i] = sum;
     }
   }
 };
-ANYLAYER_REGISTER_NAMED_LAYER("LastSize", Last, "Add the last size.")
+// Adds the last size of its array, so it is not elementwise.
+struct LastSize : Elementwise {
+  using Elementwise::Elementwise;
+  void forward(InputArrays x, OutputArrays y, OutputArrays) override {
+    for (std::size_t i = 0; i < y[0].total(); ++i)
+      y[0].ptr<float>()[i] = x[0].ptr<float>()[i] + static_cast<float>(y[0].shape().back());
+  }
+};
+ANYLAYER_REGISTER_LAYER(Sum, Sum)
+ANYLAYER_REGISTER_LAYER(LastSize, LastSize)
 """
 
 
 @pytest.fixture(scope="module")
-def last(built: Built, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A library whose elementwise layer adds its inputs and the last size of its arrays."""
-    source = tmp_path_factory.mktemp("last") / "last.cpp"
-    source.write_text(LAST)
-    return built("last", source)
+def elementwise(built: Built, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A library whose layers state that they are elementwise."""
+    source = tmp_path_factory.mktemp("elementwise") / "elementwise.cpp"
+    source.write_text(ELEMENTWISE)
+    return built("elementwise", source)
 
 
-@pytest.mark.parametrize(
-    ("first", "seen"), [("Convolution", {"openvino": 3, "onnxruntime": 2}), ("Softmax", dict.fromkeys(ENGINES, 2))]
-)
-def test_an_elementwise_layer_after_a_convolution_has_the_channels_last_in_openvino(
-    tmp_path: Path, last: Path, engine: str, first: str, seen: dict[str, int]
-) -> None:
-    path = tmp_path / "n.prototxt"
+def after(folder: Path, first: str, layer: str, library: Path, engine: str) -> anylayer.Model:
+    """Return a model of a layer of this type, a ReLU, and a native layer over the results of both."""
+    path = folder / "n.prototxt"
     param = "convolution_param { num_output: 3 kernel_size: 1 }" if first == "Convolution" else ""
     path.write_text(
         'layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 1 dim: 3 dim: 4 dim: 2 } } }\n'
         f'layer {{ name: "a" type: "{first}" bottom: "data" top: "a" {param} }}\n'
         'layer { name: "b" type: "ReLU" bottom: "a" top: "b" }\n'
-        'layer { name: "c" type: "LastSize" bottom: "a" bottom: "b" top: "c" }\n'
+        f'layer {{ name: "c" type: "{layer}" bottom: "a" bottom: "b" top: "c" }}\n'
     )
-    model = anylayer.read(path, layers=[last]).fill(0).compile(engine)
-    first_call = model(X)["c"]  # the first call is checked, and gets arrays in the file's order of axes
-    np.testing.assert_allclose(model(X)["c"], first_call - 2 + seen[engine], 1e-6, 1e-5)
+    return anylayer.read(path, layers=[library]).fill(0).compile(engine)
 
 
-def test_an_elementwise_layer_needs_arrays_of_one_shape(tmp_path: Path, last: Path) -> None:
+@pytest.mark.parametrize(
+    ("first", "seen"), [("Convolution", {"openvino": 3, "onnxruntime": 2}), ("AbsVal", dict.fromkeys(ENGINES, 2))]
+)
+def test_an_elementwise_layer_after_a_convolution_has_the_channels_last_in_openvino(
+    tmp_path: Path, elementwise: Path, engine: str, first: str, seen: dict[str, int]
+) -> None:
+    model = after(tmp_path, first, "Sum", elementwise, engine)
+    want = after(tmp_path, first, "Sum", elementwise, "numpy")(X)["c"]
+    for _ in range(2):  # the first call is checked
+        np.testing.assert_allclose(model(X)["c"], want, 1e-5, 1e-5)
+    with pytest.raises(LayerError, match=f"the last size is {seen[engine]}"):
+        model(X * 1e9)
+    with pytest.raises(LayerError, match=f"the last size is {seen[engine]}"):
+        model(X * -1e9)
+
+
+def test_a_layer_that_is_not_elementwise_but_states_so_is_refused(tmp_path: Path, elementwise: Path) -> None:
+    pytest.importorskip("openvino", reason="openvino is not installed")
+    model = after(tmp_path, "Convolution", "LastSize", elementwise, "openvino")
+    rule = r"'c' \(LastSize\): libelementwise.so: states that it is elementwise, but computes another output 0"
+    for _ in range(2):
+        with pytest.raises(LayerError, match=rule):
+            model(X)
+
+
+def test_an_elementwise_layer_needs_arrays_of_one_shape(tmp_path: Path, elementwise: Path) -> None:
     path = tmp_path / "n.prototxt"
     path.write_text(
         'input: "a" input_shape { dim: 1 dim: 3 dim: 4 dim: 2 }\n'
         'input: "b" input_shape { dim: 1 dim: 3 dim: 1 dim: 1 }\n'
-        'layer { name: "c" type: "LastSize" bottom: "a" bottom: "b" top: "c" }\n'
+        'layer { name: "c" type: "Sum" bottom: "a" bottom: "b" top: "c" }\n'
     )
-    with pytest.raises(
-        LayerError, match=r"'c' \(LastSize\): liblast.so: states that it is elementwise, and has arrays"
-    ):
-        anylayer.read(path, layers=[last]).compile("onnxruntime")
+    rule = r"'c' \(Sum\): libelementwise.so: states that it is elementwise, and has arrays of the shapes"
+    with pytest.raises(LayerError, match=rule):
+        anylayer.read(path, layers=[elementwise]).compile("onnxruntime")
 
 
 @pytest.mark.parametrize(("type_", "most"), [("Alone", 1), ("Together", 2)])

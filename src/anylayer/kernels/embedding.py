@@ -14,6 +14,7 @@ from anylayer.kernels import abi
 from anylayer.kernels.layer import NativeLayer
 from anylayer.kernels.params import Arena
 from anylayer.network import ABSENT, Array, TensorType
+from anylayer.numerics import largest_error, tolerance_for
 
 _NUMBER = re.compile(r"anylayer error (\d+)\.")
 _MAX_KEPT = 8
@@ -63,7 +64,7 @@ class EmbeddedLibrary:
     array must be converted. Otherwise it calls back into Python.
 
     order: the permutation from the file's order of axes to the one in which the engine passes the arrays; None if
-    both are the same. Only an elementwise layer takes another order.
+    both are the same. Only a layer that `takes_any_order` may have one. Its first call compares both orders.
     """
 
     def __init__(
@@ -72,18 +73,21 @@ class EmbeddedLibrary:
         self._program, self._errors = layer.program(threads), errors
         self.library = str(layer.library.file)
         arena = Arena()
-        self._inputs = [slot.file_type for slot in layer.inputs]
-        self._outputs = [slot.file_type for slot in layer.results]
-        tensors = [
-            [arena.tensor(_in_order(slot.file_type, order), slot.layout) for slot in slots]
-            for slots in (layer.inputs, layer.results)
+        self._layer, self._order = layer, order
+        arena = Arena()
+        self._inputs = [_in_order(slot.file_type, order) for slot in layer.inputs]
+        self._outputs = [_in_order(slot.file_type, order) for slot in layer.results]
+        self._tensors = [
+            [arena.tensor(kind, slot.layout) for kind, slot in zip(kinds, slots)]
+            for kinds, slots in ((self._inputs, layer.inputs), (self._outputs, layer.results))
         ]
-        tensors.append([arena.tensor(kind) for kind in layer.internals])
+        tensors = [*self._tensors, [arena.tensor(kind) for kind in layer.internals]]
         counts = [len(part) for part in tensors]
-        call = arena.keep(abi.CCall(threads or 0, *counts, 0, *(arena.structures(part) for part in tensors)))
+        self._call = arena.keep(abi.CCall(threads or 0, *counts, 0, *(arena.structures(part) for part in tensors)))
         forward = ctypes.cast(layer.kernel.functions.forward, ctypes.c_void_p).value
-        self._struct = abi.Embedded(0, forward, layer.handle, ctypes.addressof(call), abi.REPORT(self._report))
-        self._kept = arena, layer
+        at = ctypes.addressof(self._call)
+        self._struct = abi.Embedded(0, forward, layer.handle, at, abi.REPORT(self._report))
+        self._kept = arena
         self.address = ctypes.addressof(self._struct)
 
     def _report(self, inputs: int | None, outputs: int | None, text: bytes | None) -> int:
@@ -93,11 +97,28 @@ class EmbeddedLibrary:
                 raise self._program.error(
                     text.decode("utf-8", "replace") or "forward returns an error without a message"
                 )
-            self._program(_arrays(inputs, self._inputs), _arrays(outputs, self._outputs))
+            self._run(_arrays(inputs, self._inputs), _arrays(outputs, self._outputs))
             self._struct.direct = self._program.direct
         except BaseException as error:
             return self._errors.keep(error)
         return 0
+
+    def _run(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        """Compute the outputs. Raise LayerError if they depend on the order of axes in which the arrays are."""
+        if self._order is None:
+            self._program(inputs, outputs)
+            return
+        back = np.argsort(self._order)
+        want = self._program([np.ascontiguousarray(x.transpose(back)) for x in inputs])
+        for tensor, array in zip([*self._tensors[0], *self._tensors[1]], [*inputs, *outputs]):
+            tensor.data = array.ctypes.data
+        with self._layer.library.turn:
+            self._layer.call("forward", self._layer.handle, ctypes.addressof(self._call))
+        for i, (y, other) in enumerate(zip(outputs, want)):
+            if largest_error(y.transpose(back), other) > tolerance_for(y.dtype):
+                raise self._program.error(
+                    f"states that it is elementwise, but computes another output {i} where the channels are last"
+                )
 
 
 def _in_order(kind: TensorType, order: Sequence[int] | None) -> TensorType:

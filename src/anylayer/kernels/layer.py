@@ -77,6 +77,12 @@ class NativeLayer(CompiledKernel):
             self.handle = self._created()
             self._try(self._prepare, dtype)
 
+    @property
+    def takes_any_order(self) -> bool:
+        """Whether the engine may pass the network's arrays to forward in any order of axes."""
+        plain = all(slot.plain for slot in [*self.inputs, *self.results])
+        return self.configuration.elementwise and plain and not self.internals
+
     def _need_sizes(self) -> None:
         for i, kind in enumerate(self.types):
             if not all(isinstance(d, int) for d in kind.shape):
