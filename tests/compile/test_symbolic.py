@@ -16,6 +16,8 @@ from anylayer.graph.symbolic import extreme, new_size
 from tests.compile.open_sizes import batches, check_sizes, traces, unified
 from tests.optimize.rewriting import Function, kinds, noise
 
+F, linspace = np.float32, np.linspace
+"""Functions of NumPy under names of their own."""
 W, DENSE, KERNEL = noise(4, 3, 3, 3), noise(4 * 4 * 3, 5), noise(2, 1, 3, 3)
 
 
@@ -125,6 +127,15 @@ OTHERS: list[Any] = [{"H": h, "W": w} for h, w in ((3, 2), (7, 5), (8, 16), (13,
         lambda x: ops.max_pool(x[None, None], 3, strides=2, pads=1, ceil_mode=True)[0, 0],
         lambda x: ops.average_pool(x[None, None], 2, strides=2, ceil_mode=True)[0, 0],
         lambda x: ops.conv(x[None, None], KERNEL, strides=2, pads=[x.shape[0] % 2, 1, 1, 1]),
+        lambda x: x[np.arange(4) * x.shape[0] // 4],
+        lambda x: x[:, np.clip(np.arange(4), 0, x.shape[1] - 1)],
+        lambda x: x * F(x.shape[0]) + linspace(0, 1, x.shape[1]).astype(F),
+        lambda x: np.pad(x, ((2, 1), (0, 3)), mode="symmetric"),
+        lambda x: np.pad(x, ((0, 5), (4, 0)), mode="wrap"),
+        lambda x: np.pad(x, 1, mode="reflect"),
+        lambda x: np.eye(x.shape[0], dtype=np.float32) @ x,
+        lambda x: np.eye(3, x.shape[0], 1, np.float32) @ x,
+        lambda x: np.tri(x.shape[0], x.shape[1], -1, np.float32) * x,
     ],
 )
 def test_graph_matches_numpy_at_sizes_that_were_not_traced(function: Function) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import anylayer
+from anylayer.convert.verification import error_of_rows
 from anylayer.engines import onnxruntime
 from anylayer.errors import ConversionError
 
@@ -39,6 +40,36 @@ def test_selection_that_rounding_decides_is_compared_on_the_values_of_the_file(
     )
     assert [c.split for c in done.checks] == [True]
     assert any("output 'best' selects between values so close that rounding decides" in n for n in done.notes)
+
+
+def test_selection_that_rounding_inside_its_node_decides_is_accepted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def rounding(run: Run) -> Run:
+        def changed(feed: Mapping[str, Any]) -> dict[str, Any]:
+            found = run({"data": feed["data"] + np.float32([[0, 1e-7, 0, 0]])})
+            return {name: x if name == "best" else run(feed)[name] for name, x in found.items()}
+
+        return changed
+
+    assert [c.split for c in converted(tmp_path / "net.onnx", monkeypatch, rounding).checks] == [True]
+
+
+BOXES = np.float32([[0, 1, 0.9, 5, 6], [0, 2, 0.5, 7, 8], [0, 3, 0.5, 1, 2], [0, 1, 0.1, 3, 4]])[None]
+
+
+@pytest.mark.parametrize(
+    ("order", "changed", "accepted"),
+    [
+        ([0, 2, 1, 3], 0.0, True),  # of equal rank
+        ([1, 0, 2, 3], 0.0, False),  # of another rank
+        ([0, 2, 2, 3], 0.0, False),  # one row twice
+        ([0, 2, 1, 3], 0.1, False),
+    ],
+)
+def test_rows_of_equal_rank_may_change_places(order: list[int], changed: float, accepted: bool) -> None:
+    got = BOXES[:, order] + np.float32([0, 0, 0, 0, changed])
+    assert (error_of_rows(BOXES, got, 1e-5) < 1e-4) == accepted
 
 
 @pytest.mark.parametrize("error", [1e-3, 0.0])

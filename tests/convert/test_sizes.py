@@ -126,6 +126,23 @@ def test_loop_over_all_positions_is_refused_with_its_line(tmp_path: Path) -> Non
     assert not (tmp_path / "net.onnx").exists()
 
 
+class Steps(Stretch):
+    """Repeat a step 600 times, at every size."""
+
+    def getMemoryShapes(self, inputs: Any) -> Any:
+        return [inputs[1]]
+
+    def forward(self, inputs: Any) -> Any:
+        y = inputs[1]
+        for i in range(600):
+            y = np.tanh(y + np.float32(i % 3 - 1))
+        return [y]
+
+
+def test_many_operators_are_recorded_where_sizes_do_not_change_their_number(tmp_path: Path) -> None:
+    assert network(tmp_path, Steps).write(tmp_path / "net.onnx", shapes=OPEN).checks
+
+
 class Needless(Branching):
     """Branch on sizes, with the same result on both sides."""
 

@@ -43,8 +43,11 @@ class Sample:
 
     @property
     def is_channels_last(self) -> bool:
-        """Whether layers of this format take (N, H, W, C) by default."""
-        return self.net.network.format in ("tensorflow", "keras")
+        """Whether the layer takes (N, H, W, C), as those of TensorFlow and Keras do by default."""
+        network = self.net.network
+        params = repr([node.params for node in network.nodes])
+        channels_first = "NCHW" in params or "channels_first" in params
+        return network.format in ("tensorflow", "keras") and not channels_first
 
 
 def samples(format: str) -> Iterator[Sample]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,8 +36,9 @@ This page lists which sizes each built-in layer leaves open: see [files with ope
 It is written by `python -m tests.layers.open_sizes`, which tries each layer on two inputs of its own tests. The
 sizes N, C, H and W are opened one after the other. A second size of this kind, of another input, is H' or N'. P
 is a size of which others are multiples, such as the coordinates of boxes. The number of channels (C, or the last
-size) is open where the layer allows it, and is not counted otherwise. The graph is then compared with NumPy at a
-size that was not traced.
+size) is open where the layer allows it, and is not counted otherwise. A size that is not open alone is tried
+together with another of the same length (`H = W`), as a multiple (`2*H`), and for one input only. The graph is
+then compared with NumPy at a size that was not traced.
 
 A layer in the table may leave more sizes open with other params or inputs: a condition such as `H == 4` comes
 from the sizes of the test, and H is open in a network in which the other sizes follow H. Inputs that broadcast or
@@ -52,10 +53,12 @@ _BOTH = ("onnx", "openvino")
 """The formats whose graphs run on both."""
 _TRIED = 2
 """The number of inputs on which a layer is tried: those with the most axes and values."""
-_LETTERS = {2: "NC", 3: "NCL", 4: "NCHW", 5: "NCDHW"}
-_LETTERS_OF_CHANNELS_LAST = {2: "NC", 3: "NLC", 4: "NHWC", 5: "NDHWC"}
+_LETTERS = {1: "K", 2: "NC", 3: "NCL", 4: "NCHW", 5: "NCDHW"}
+_LETTERS_OF_CHANNELS_LAST = {1: "K", 2: "NC", 3: "NLC", 4: "NHWC", 5: "NDHWC"}
 _COUPLED = 4
 """Sizes from this one on may be multiples of one number, such as the coordinates of all boxes."""
+_MULTIPLES = 2
+"""The largest number of multiples that are tried for a size."""
 
 Place = tuple[int, int]
 Names = Mapping[str, Mapping[Place, Expression]]
@@ -69,26 +72,63 @@ class Found:
     fixed: Mapping[str, str]
 
 
+def _multiples(case: Sample, several: bool) -> dict[Place, Expression]:
+    """Return the sizes of flat inputs that are multiples of one number P, such as the coordinates of all boxes.
+
+    several: whether there may be other inputs besides.
+    """
+    flat = [i for i, x in enumerate(case.inputs) if math.prod(x.shape[3:]) == 1]
+    long = {(i, axis): d for i in flat for axis, d in enumerate(case.inputs[i].shape) if axis and d >= _COUPLED}
+    step = math.gcd(*long.values()) if len(flat) > 1 and (several or len(flat) == len(case.inputs)) else 1
+    return {place: constant(d // step) * symbol("P") for place, d in long.items()} if step > 1 else {}
+
+
 def _names(case: Sample) -> Names:
     """Return the sizes that may be open: for each name, the places that have it and the sizes there.
 
     Sizes of the same axis and length share a name, as they do in networks.
     """
+    multiples = _multiples(case, several=False)
     found: dict[str, dict[Place, Expression]] = {}
     letters = _LETTERS_OF_CHANNELS_LAST if case.is_channels_last else _LETTERS
-    flat = [x for x in case.inputs if x.ndim < 4]
-    long = [d for x in flat for d in x.shape[1:] if d >= _COUPLED]
-    step = math.gcd(*long) if len(flat) == len(case.inputs) > 1 else 1
     for i, x in enumerate(case.inputs):
         for axis, d in enumerate(x.shape):
             letter = letters[x.ndim][axis] if x.ndim in letters else f"D{axis}" if axis else "N"
-            if step > 1 and axis and d >= _COUPLED and d % step == 0:
-                found.setdefault("P", {})[i, axis] = constant(d // step) * symbol("P")
+            if (i, axis) in multiples:
+                found["P"] = multiples
             elif d > 1 or (axis == 0 and all(y.shape[:1] == (1,) for y in case.inputs)):
                 same = next((n for n in found if n[0] == letter and _length(case, found[n]) == d), None)
                 name = same or letter + "'" * sum(n[0] == letter for n in found)
-                found.setdefault(name, {})[i, axis] = symbol(name.replace("'", "2"))
+                found.setdefault(name, {})[i, axis] = _symbol(name)
     return found
+
+
+def _symbol(name: str) -> Expression:
+    return symbol(name.replace("'", "2"))
+
+
+def _forms(case: Sample, names: Names, name: str) -> Iterator[tuple[str, Names]]:
+    """Yield the ways to open a size, each with its text and the names after it.
+
+    They are: the size alone; the same name for another size of this length; a multiple; one input of several that
+    share the name; sizes of several inputs that are multiples of one number.
+    """
+    own = names[name]
+    yield name, names
+    if name == "P":
+        return
+    length = _length(case, own)
+    for other, places in names.items():
+        if other not in (name, "P") and _length(case, places) == length:
+            merged = dict.fromkeys((*places, *own), next(iter(places.values())))
+            yield f"{name} = {other}", {**names, name: merged, other: merged}
+    for times in [t for t in range(2, length + 1) if length % t == 0][:_MULTIPLES]:
+        yield f"{times}*{name}", {**names, name: dict.fromkeys(own, constant(times) * _symbol(name))}
+    for place in own if len(own) > 1 else ():
+        yield f"{name} of input {place[0]}", {**names, name: {place: own[place]}}
+    multiples = _multiples(case, several=True)
+    if {*own} <= {*multiples} and "P" not in names:
+        yield f"{name} = {multiples[next(iter(own))]}", {**names, name: multiples}
 
 
 def _length(case: Sample, places: Mapping[Place, Expression]) -> int:
@@ -142,16 +182,22 @@ def _resized(x: Any, shape: Sequence[int]) -> Any:
 def sizes_of(case: Sample) -> Found:
     """Return which sizes of a case are open."""
     names = _names(case)
-    opened: list[str] = []
+    opened: dict[str, str] = {}
     fixed: dict[str, str] = {}
-    for name in names:
-        try:
-            _check(case, [names[n] for n in [*opened, name]])
-            opened.append(name)
-        except (AnyLayerError, AssertionError, ValueError) as error:
-            if not _is_channel(case, names[name]):
-                fixed[name] = getattr(error, "message", str(error))
-    return Found(tuple(opened), fixed)
+    for name in list(names):
+        if any(names[name] is names[other] for other in opened):
+            continue
+        for text, changed in _forms(case, names, name):
+            try:
+                _check(case, [changed[n] for n in [*opened, name]])
+            except (AnyLayerError, AssertionError, ValueError) as error:
+                if not _is_channel(case, names[name]):
+                    fixed.setdefault(name, getattr(error, "message", str(error)))
+                continue
+            opened[name], names = text, changed
+            fixed.pop(name, None)
+            break
+    return Found(tuple(opened.values()), fixed)
 
 
 def tried(format: str) -> dict[str, list[Sample]]:

@@ -14,7 +14,6 @@ from anylayer.compile.limits import (
     MAX_LAYER_OPERATORS,
     MAX_OPERATORS,
     Budget,
-    countable_types,
     graph_memory,
     need_countable,
     need_memory,
@@ -297,7 +296,7 @@ def _trace_node(
         else:
             outputs = run_bound(bound, [given[i] for i in range(len(known))])
         traced.constants = dict(enumerate(outputs))
-        traced.outputs = [*countable_types(outputs)]
+        traced.outputs = [TensorType(o.shape, o.dtype) for o in outputs]
         budget.take_weights(bound)
         budget.take_computed(_allocated_bytes(outputs, [*node.blobs, *given.values()]))
         return

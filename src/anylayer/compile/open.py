@@ -67,7 +67,7 @@ def trace_open(
 
     def traced(symbols: Symbols) -> tuple[Source, Trace]:
         symbolic = sizes.symbolic_types(types, symbols)
-        with symbolic_trace(sizes.ranges) as recorded:
+        with symbolic_trace(sizes.ranges, symbols) as recorded:
             source = whole(network, definitions, symbolic, outputs, calls or Calls(), rewrite)
         return source, Trace(source.graph, symbols, tuple(recorded.guards), recorded.ranges)
 

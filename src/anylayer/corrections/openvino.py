@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from anylayer import ops
-from anylayer.corrections._machinery import REQUIREMENTS, Corrector, correction, refused, respelled
-from anylayer.graph import Graph, Op, Value
+from anylayer.corrections._machinery import Corrector, correction, refused, respelled
+from anylayer.graph import Op, Value
 from anylayer.graph.facts import gathered, reduced_axes
 from anylayer.graph.sizes import is_static
 from anylayer.network import Array
@@ -19,8 +19,6 @@ _REDUCTIONS = (
     *("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin"),
     *("ReduceProd", "ReduceSum", "ReduceSumSquare"),
 )
-_MAX_RANK = 12
-"""Axes of an array that every operator of OpenVINO takes (MAX_ELTWISE_DIM_RANK of its CPU plugin)."""
 _NO_LIMIT = 1e30
 """A limit of gates that has no effect. It keeps OpenVINO from its own kernel for recurrent operators."""
 
@@ -381,15 +379,3 @@ def _permutation(new: Corrector, o: Op) -> list[Value] | None:
     shape = (*x.shape[: axis + 1], 1, *x.shape[axis + 1 :])
     column = new.step(o, "Gather", [x, new.constant(indices.reshape(-1, 1))], shape, x.dtype, axis=axis)
     return new.emit(o, "Squeeze", [column, new.constant(np.array([axis + 1]))])
-
-
-def _need_few_axes(graph: Graph) -> None:
-    """Refuse arrays with more than 12 axes: comparisons, Where and Trilu of them end the process."""
-    for o in graph.ops:
-        for value in (*o.inputs, *o.outputs):
-            rank = 0 if value is None else len(value.shape)
-            if rank > _MAX_RANK:
-                raise refused(o, f"an array has {rank} axes; with more than {_MAX_RANK}, some operators crash")
-
-
-REQUIREMENTS.setdefault("openvino", []).append(_need_few_axes)

@@ -84,11 +84,13 @@ class SymbolicTrace:
     `ranges` are the least and the largest value of each symbol, narrowed by comparisons. `guards` are the
     conditions under which the trace is valid, without those that hold for every size in the ranges. `facts` are
     expressions that are 0 or more: of those that differ in a number only, the least one, by the rest of its terms.
+    `symbols` are the traced values of the symbols, where they are known.
     """
 
     ranges: dict[str, tuple[int, int]]
     guards: dict[Guard, Guard] = field(default_factory=dict)
     facts: dict[Expression, Expression] = field(default_factory=dict)
+    symbols: Mapping[str, int] = field(default_factory=dict)
 
     def compare(self, left: Expression | Real, relation: str, right: Expression | Real, result: bool) -> bool:
         """Record the condition, unless it always holds, and return `result`, its value at the traced sizes."""
@@ -176,9 +178,12 @@ current_trace: ContextVar[SymbolicTrace | None] = ContextVar("symbolic_trace", d
 
 
 @contextmanager
-def symbolic_trace(ranges: Ranges) -> Iterator[SymbolicTrace]:
-    """Record the guards of the sizes that are compared inside the context."""
-    trace = SymbolicTrace(dict(ranges))
+def symbolic_trace(ranges: Ranges, symbols: Mapping[str, int] | None = None) -> Iterator[SymbolicTrace]:
+    """Record the guards of the sizes that are compared inside the context.
+
+    symbols: the values of the symbols in these sizes.
+    """
+    trace = SymbolicTrace(dict(ranges), symbols=symbols or {})
     token = current_trace.set(trace)
     try:
         yield trace
@@ -188,7 +193,7 @@ def symbolic_trace(ranges: Ranges) -> Iterator[SymbolicTrace]:
 
 def copied_state(trace: SymbolicTrace) -> SymbolicTrace:
     """Return a trace with the same ranges, guards and facts."""
-    return SymbolicTrace(dict(trace.ranges), dict(trace.guards), dict(trace.facts))
+    return SymbolicTrace(dict(trace.ranges), dict(trace.guards), dict(trace.facts), trace.symbols)
 
 
 @contextmanager

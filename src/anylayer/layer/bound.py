@@ -61,6 +61,10 @@ def code_traits(cls: Any) -> tracing.CodeTraits:
     return tracing.code_traits(cls)
 
 
+_UNFORESEEN = (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError)
+"""Exceptions of a built-in layer that become a LayerError: no rule of the layer covers the input."""
+
+
 def choose(definitions: Sequence[Definition], node: Node, dialect: str | None) -> Definition:
     """Return the class that a node means, of those that share its type.
 
@@ -158,9 +162,7 @@ class Bound:
             return
         try:
             instance.prepare(self.node, dialect)
-        except AnyLayerError:
-            raise
-        except Exception as error:
+        except _UNFORESEEN as error:
             raise LayerError(
                 f"does not take the parameters {self.node.params} ({type(error).__name__}: {error})"
             ) from error
@@ -263,9 +265,7 @@ class Bound:
         foresee."""
         try:
             return call_user(self.instance.forward, *inputs)
-        except AnyLayerError:
-            raise
-        except Exception as error:
+        except _UNFORESEEN as error:
             shapes = ", ".join("none" if x is None else str(tuple(x.shape)) for x in inputs) or "none"
             rule = next((rule for words, rule in _RULES if re.search(words, str(error))), None)
             why = f": {rule}" if rule else f" ({type(error).__name__}: {error})"

@@ -6,13 +6,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from anylayer.errors import AnyLayerError, TraceError, kind_and_text
-from anylayer.graph.guards import repeated_trace, traces_symbolically
-from anylayer.graph.ir import Graph, Value
+from anylayer.graph.guards import current_trace, repeated_trace, traces_symbolically, unguarded
+from anylayer.graph.ir import Graph, TooManyOperators, Value
 from anylayer.graph.place import place_of_error, refusal
 from anylayer.graph.sized import elements_of
+from anylayer.graph.symbolic import Size
 from anylayer.network import Array, TensorType
 from anylayer.tracing.reach import Reach
-from anylayer.tracing.record import trace
+from anylayer.tracing.record import running_graph, trace
 from anylayer.tracing.state import Snapshot, replace_counters, state_refusal
 from anylayer.tracing.substitution import call_user, substitute_numpy
 
@@ -21,8 +22,8 @@ _MAX_OPERATORS = 5000
 """The largest number of operators that a second attempt may record. Larger graphs come from code that writes
 element by element."""
 _MAX_OPEN_OPERATORS = 1000
-"""The largest number of operators with open sizes, where expressions make each operator slower to record. Code
-with more usually loops over a size, and then no graph is right for every size."""
+"""The number of operators with open sizes above which code is traced at numbers, too, to find out whether it loops
+over a size. With open sizes each operator is slower to record."""
 
 
 def trace_checked(
@@ -46,8 +47,17 @@ def trace_checked(
     function raises.
     """
     if traces_symbolically():  # plain NumPy would turn the sizes into numbers
-        with substitute_numpy() as globals_of, repeated_trace() as restart:
-            return _trace_twice(function, types, prefix, _MAX_OPEN_OPERATORS, subject, globals_of, restart)
+        with repeated_trace() as restart:
+            try:
+                with substitute_numpy() as globals_of:
+                    return _trace_twice(function, types, prefix, _MAX_OPEN_OPERATORS, subject, globals_of, restart)
+            except TooManyOperators:
+                fresh = rebuild if rebuild is not None else lambda: function
+                if _loops_over_size(fresh, types):
+                    raise
+            restart()
+            with substitute_numpy() as globals_of:
+                return _trace_twice(fresh(), types, prefix, _MAX_OPERATORS, subject, globals_of, restart)
     try:
         return _trace_twice(function, types, prefix, None, subject)
     except TraceError as error:
@@ -62,6 +72,35 @@ def trace_checked(
         raise error from None
     except AnyLayerError:
         raise first from None
+
+
+def _loops_over_size(rebuild: Callable[[], Forward], types: Sequence[TensorType]) -> bool:
+    """Return whether a function records another number of operators at larger sizes, or too many."""
+    trace_of_sizes = current_trace.get()
+    if trace_of_sizes is None or not trace_of_sizes.symbols:
+        return True
+    counts: list[int] = []
+
+    def counted(arrays: list[Array]) -> Sequence[Array]:
+        try:
+            found: Sequence[Array] = call_user(function, arrays)
+            return found
+        finally:
+            counts.append(len(running_graph().ops))
+
+    for more in (0, 1):
+        symbols = {name: value + more for name, value in trace_of_sizes.symbols.items()}
+        shapes = [tuple(d.expression.value(symbols) if type(d) is Size else d for d in t.shape) for t in types]
+        numbers = [TensorType(shape, t.dtype) for shape, t in zip(shapes, types)]
+        function = rebuild()
+        try:
+            with unguarded(), substitute_numpy():
+                trace(counted, numbers, limit=_MAX_OPERATORS, strict=True)
+        except TooManyOperators:
+            return True
+        except Exception:  # a layer may refuse other sizes than those that it was made for, after it has computed
+            pass
+    return len({*counts}) != 1
 
 
 class _UserError(TraceError):

@@ -11,6 +11,7 @@ import numpy as np
 from anylayer.folders import Table
 from anylayer.graph.place import describe, refusal
 from anylayer.graph.sizes import broadcast, stand_for
+from anylayer.graph.symbolic import holds_symbolic, is_symbolic
 from anylayer.network import Array
 from anylayer.tracing.array import PROTOCOLS, UFUNC_METHODS, UFUNCS, TracedArray, TracingRule, wrapped
 from anylayer.tracing.dtypes import as_operand, loop_dtypes, weak
@@ -129,7 +130,8 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict
     args = [resolved(x) for x in inputs]
     where = resolved(kwargs.pop("where", True))
     function: TracingRule = ufunc if method == "__call__" else getattr(ufunc, method)
-    if not any(type(x) is TracedArray for x in (*args, where, *kwargs.values())):
+    sized = method == "__call__" and any(map(is_symbolic, args))
+    if not sized and not any(type(x) is TracedArray for x in (*args, where, *kwargs.values())):
         if where is not True and out is None and method == "__call__":
             raise refusal(
                 f"np.{ufunc.__name__}(..., where=) without out= leaves elements uninitialized; use np.where"
@@ -275,7 +277,9 @@ def call_function(function: Callable[..., Any], args: Sequence[Any], kwargs: Map
         raise refusal(f"{name} cannot be recorded; use other NumPy functions")
     resolved_args = [resolved(x) for x in args]
     resolved_kwargs = {k: resolved(v) for k, v in kwargs.items()}
-    if next(traced_in([*resolved_args, *resolved_kwargs.values()]), None) is None:
+    given = [*resolved_args, *resolved_kwargs.values()]
+    sized = rule is not None and any(map(holds_symbolic, given))
+    if not sized and next(traced_in(given), None) is None:
         result = function(*resolved_args, **resolved_kwargs)
     else:
         if rule is None:

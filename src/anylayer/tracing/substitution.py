@@ -33,9 +33,8 @@ class NumpySubstitute(types.ModuleType):
 
     def __init__(self, symbolic: bool) -> None:
         super().__init__("numpy")
-        self.__dict__.update(creation.CREATION)
-        if symbolic:
-            self.__dict__.update(substitution_symbolic.NUMPY)
+        self.substitutes = {**creation.CREATION, **(substitution_symbolic.NUMPY if symbolic else {})}
+        self.__dict__.update(self.substitutes)
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(np, name)
@@ -86,10 +85,9 @@ class Substitution:
         """Return the replacement of a value that the user's code refers to, or the value itself."""
         if x is np:
             return self.numpy
-        if callable(x) and not isinstance(x, type):
-            name = getattr(x, "__name__", "")
-            if name in creation.CREATION and getattr(np, name) is x:
-                return creation.CREATION[name]
+        name = getattr(x, "__name__", "") if callable(x) else ""
+        if name in self.numpy.substitutes and getattr(np, name) is x:
+            return self.numpy.substitutes[name]
         return self.function(x) if isinstance(x, types.FunctionType) else x
 
     def function(self, f: types.FunctionType) -> Function:

@@ -12,7 +12,7 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.errors import need
-from anylayer.graph.symbolic import is_symbolic, plain
+from anylayer.graph.symbolic import is_symbolic, plain, same
 from anylayer.network import Array
 
 MAX_SIDE = 1 << 15
@@ -62,6 +62,13 @@ def by_matrices(x: Array, rows: Array, columns: Array) -> Any:
     if any(map(is_symbolic, (tall, h, wide, w))) or h * wide * (w + tall) <= tall * w * (h + wide):
         return rows @ (x @ columns.T)
     return (rows @ x) @ columns.T
+
+
+def whole_factor(size: int, wanted: int) -> int:
+    """Return wanted / size where that is the same integer at every size of the inputs, else 0."""
+    small, large = plain((size, wanted))
+    times = large // small if small else 0
+    return times if same(wanted, size * times) else 0
 
 
 def repeat_pixels(x: Array, tall: int, wide: int) -> Array:

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from anylayer.graph.symbolic import same, same_shape
 from anylayer.layer import Layer, field, layer, need
 from anylayer.layers.caffe._resampling import by_matrices, need_plane, plane_of
 from anylayer.network import Array
@@ -60,7 +61,7 @@ class Accum(Layer):
 def _resized(x: Array, tall: int, wide: int) -> Any:
     """Return `x` (N, C, H, W), resized to `tall` x `wide`."""
     h, w = x.shape[2:]
-    if (h, w) == (tall, wide):
+    if same_shape((h, w), (tall, wide)):
         return x
     for size, wanted, what in ((h, tall, "row"), (w, wide, "column")):
         need(
@@ -72,7 +73,7 @@ def _resized(x: Array, tall: int, wide: int) -> Any:
 
 def _weights(size: int, wanted: int) -> Array:
     """Return the interpolation matrix (wanted, size): the weights of the two cells around each sample."""
-    if size == wanted:
+    if same(size, wanted):
         return np.eye(size, dtype=np.float32)
     at = np.arange(wanted, dtype=np.float32) / np.float32(max(wanted - 1, 1)) * np.float32(size - 1)
     low = np.floor(at).astype(np.int64)

@@ -102,8 +102,7 @@ class BoxOutput(Layer):
     def _written(self, rows: Array, count: Array) -> list[Array]:
         """Return the outputs for the first `count` rows (M, 6), or for no rows."""
         some, shown = count > 0, np.maximum(count, np.int64(1))
-        none = np.zeros((rows.shape[0], 6), np.float32)
-        region = none.copy()
-        region[0, 1:5] = 1, 1, 10, 10
-        regions = ops.head(np.where(some, rows, region)[:, :5], shown)[:, :, None, None]
-        return [regions, ops.head(np.where(some, rows, none), shown)[:, :, None, None]][: self.outputs]
+        region = np.array([0, 1, 1, 10, 10], np.float32)
+        regions = ops.head(np.where(some, rows[:, :5], region), shown)
+        scored = ops.head(np.where(some, rows, np.float32(0)), shown)
+        return [regions[:, :, None, None], scored[:, :, None, None]][: self.outputs]

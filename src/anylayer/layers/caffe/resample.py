@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from anylayer.layer import Enum, Layer, field, layer, need
-from anylayer.layers.caffe._resampling import by_matrices, need_plane, plane_of, repeat_pixels
+from anylayer.layers.caffe._resampling import by_matrices, need_plane, plane_of, repeat_pixels, whole_factor
 from anylayer.network import Array
 
 _SUPPORT = {"LINEAR": 2, "CUBIC": 4}
@@ -43,8 +43,16 @@ class Resample(Layer):
         down = np.arange(tall, dtype=np.float32) * fy + fx / np.float32(2) - half
         across = np.arange(wide, dtype=np.float32) * fx + fy / np.float32(2) - half
         if self.type == "NEAREST":
-            return _picked(x, _nearest(down, h, "row"), _nearest(across, w, "column"))
-        wider = self.antialias and bool(fx > 1 or fy > 1)
+            need(
+                h * wide < 2 * w * tall and w * tall < 2 * h * wide,
+                f"NEAREST from {h} x {w} to {tall} x {wide} would read outside the input: the height and the "
+                "width must change by similar factors",
+            )
+            times = whole_factor(h, tall)
+            if times and times == whole_factor(w, wide):
+                return repeat_pixels(x, times, times)
+            return x[:, :, :, _round(across)][:, :, _round(down)]
+        wider = (fx > 1) | (fy > 1) if self.antialias else np.False_
         rows = self._weights(down, h, fy, wider)
         return by_matrices(x, rows, self._weights(across, w, fx, wider))
 
@@ -52,17 +60,19 @@ class Resample(Layer):
         if self.has("height") or self.has("width"):
             return self.height, self.width
         need(self.has("factor"), "the size is missing: give height and width, or a second input that has it")
-        tall, wide = h * self.factor, w * self.factor
+        factor = int(self.factor) if self.factor.is_integer() else self.factor
+        tall, wide = h * factor, w * factor
         need(
             tall == int(tall) and wide == int(wide),
             f"factor={self.factor:g} must give whole sizes, got {tall:g} x {wide:g} for {h} x {w}",
         )
         return int(tall), int(wide)
 
-    def _weights(self, at: Array, size: int, factor: Any, wider: bool) -> Array:
+    def _weights(self, at: Array, size: int, factor: Any, wider: Any) -> Array:
         """Return the normalized interpolation matrix (len(at), size) for samples at `at`."""
-        scale = np.float32(1) / factor if wider else np.float32(1)
-        reach = 2 if factor < 1 else int(np.ceil(np.float32(_SUPPORT[self.type]) / scale))
+        scale = np.where(wider, np.float32(1) / factor, np.float32(1))
+        taps = np.ceil(np.float32(_SUPPORT[self.type]) / scale).astype(np.int64)
+        reach = np.where(factor < 1, 2, taps)
         away = at[:, None] - np.arange(size, dtype=np.float32)
         near = np.abs(np.arange(size) - _round(at)[:, None]) <= reach
         filter_ = _cubic if self.type == "CUBIC" else _triangle
@@ -75,33 +85,10 @@ class Resample(Layer):
         need(self.type != "AREA", "type AREA is not defined by the reference; NEAREST, LINEAR and CUBIC are")
 
 
-def _picked(x: Array, rows: Array, columns: Array) -> Array:
-    """Return `x` at these rows and columns."""
-    tall, wide = len(rows) // x.shape[2], len(columns) // x.shape[3]
-    whole = len(rows) == tall * x.shape[2] and len(columns) == wide * x.shape[3]
-    if (
-        whole
-        and (rows == np.arange(len(rows)) // tall).all()
-        and (columns == np.arange(len(columns)) // wide).all()
-    ):
-        return repeat_pixels(x, tall, wide)
-    return x[:, :, :, columns][:, :, rows]
-
-
 def _round(at: Array) -> Array:
     """Return the nearest integer, with halves rounded away from zero (round of C)."""
     halves: Array = np.sign(at) * np.floor(np.abs(at) + 0.5)
     return halves.astype(np.int64)
-
-
-def _nearest(at: Array, size: int, what: str) -> Array:
-    picks = _round(at)
-    need(
-        picks.min() >= 0 and picks.max() < size,
-        f"NEAREST would read {what} {picks.min() if picks.min() < 0 else picks.max()} of {size}: "
-        "the height and the width must change by similar factors",
-    )
-    return picks
 
 
 def _triangle(away: Array) -> Array:

@@ -11,7 +11,14 @@ import numpy as np
 from anylayer import ops
 from anylayer.errors import wording
 from anylayer.layer import Enum, Layer, field, layer, need
-from anylayer.layers.caffe._resampling import align_corners, by_matrices, need_plane, plane_of, repeat_pixels
+from anylayer.layers.caffe._resampling import (
+    align_corners,
+    by_matrices,
+    need_plane,
+    plane_of,
+    repeat_pixels,
+    whole_factor,
+)
 from anylayer.network import Array
 
 
@@ -169,8 +176,9 @@ class UpsampleTo(Layer):
         need_plane(tall, wide)
         if self.mode == "BILINEAR":
             return by_matrices(x, align_corners(h, tall), align_corners(w, wide))
-        if tall % h == 0 and wide % w == 0:
-            return repeat_pixels(x, tall // h, wide // w)
+        rows, columns = whole_factor(h, tall), whole_factor(w, wide)
+        if rows and columns:
+            return repeat_pixels(x, rows, columns)
         return x[:, :, :, np.arange(wide) * w // wide][:, :, np.arange(tall) * h // tall]
 
     def _size(self, h: int, w: int) -> tuple[int, int]:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from anylayer import ops
+from anylayer.graph.symbolic import same_shape
 from anylayer.network import Array
 
 METHODS = ("nearest", "bilinear", "bicubic", "lanczos3", "lanczos5", "gaussian", "mitchellcubic", "area")
@@ -19,7 +20,7 @@ METHODS = ("nearest", "bilinear", "bicubic", "lanczos3", "lanczos5", "gaussian",
 
 def resampled(x: Array, sizes: tuple[int, int], method: str, antialias: bool) -> Any:
     """Return `x` (N, C, H, W), resized to sizes = (height, width)."""
-    if tuple(x.shape[2:]) == tuple(sizes):
+    if same_shape(x.shape[2:], sizes):
         return x
     if method == "nearest":
         return _along_both(x, sizes, lambda y, axis, size: np.take(y, _nearest(y.shape[axis], size), axis=axis))
@@ -78,8 +79,8 @@ def _cubic(given: int, wanted: int) -> Array:
     for tap in (-1, 0, 1, 2):
         cells = first.astype(np.int64) + tap
         inside = (cells >= 0) & (cells < given)
-        rows = np.arange(wanted)[inside]
-        weights[rows, cells[inside]] += _keys(np.abs(tap - part))[inside]
+        shares = np.where(inside, _keys(np.abs(tap - part)), 0)
+        weights[np.arange(wanted), np.clip(cells, 0, given - 1)] += shares
     return np.asarray(weights / weights.sum(axis=1, keepdims=True), np.float32)
 
 

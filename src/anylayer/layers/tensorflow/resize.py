@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from anylayer import ops
+from anylayer.graph.symbolic import symbolic_shape
 from anylayer.layers.tensorflow._base import TensorFlowLayer, attribute, integers, layer, need
 from anylayer.layers.tensorflow._spatial import channels_first, restored
 from anylayer.network import Array
@@ -89,12 +90,13 @@ class ResizeNearestNeighbor(_Resize):
         wanted = resized(x, size)
         y = channels_first(x, "NHWC")
         axes = [(2, wanted[0]), (3, wanted[1])]
-        if all(self._repeats(y.shape[axis], new) for axis, new in axes):
+        symbolic = symbolic_shape((*y.shape[2:], *wanted))
+        if not symbolic and all(self._repeats(y.shape[axis], new) for axis, new in axes):
             return restored(ops.resize(y, wanted, mode="nearest", coordinates="asymmetric"), "NHWC")
         for axis, new in axes:
             cells = self.cells(y.shape[axis], new)
-            if not np.array_equal(cells, np.arange(y.shape[axis])):
-                y = np.take(y, cells, axis)
+            if symbolic or not np.array_equal(cells, np.arange(y.shape[axis])):
+                y = ops.gather(y, cells, axis=axis) if symbolic else np.take(y, cells, axis)
         return restored(y, "NHWC")
 
     def _repeats(self, old: int, new: int) -> bool:
@@ -189,7 +191,7 @@ class CropAndResize(TensorFlowLayer):
         columns = _points(boxes[:, 1], boxes[:, 3], width, wanted[1])
         inside = _within(rows, height)[:, :, None] & _within(columns, width)[:, None, :]
         flat = x.astype(np.float32).reshape(n * height * width, channels)
-        start = which.astype(np.int64).reshape(-1, 1, 1) * (height * width)
+        start = which.astype(np.int64).reshape(-1, 1, 1) * np.int64(height * width)
 
         def pixels(row: Array, column: Array) -> Array:
             index = start + _cells(row, height)[:, :, None] * width + _cells(column, width)[:, None, :]

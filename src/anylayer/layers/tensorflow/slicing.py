@@ -257,12 +257,9 @@ class ReverseSequence(TensorFlowLayer):
         rank = len(x.shape)
         time, batch = axis_of(self.seq_dim, rank, "seq_dim"), axis_of(self.batch_dim, rank, "batch_dim")
         need(time != batch, f"seq_dim and batch_dim must differ, got {time} for both")
-        steps = np.arange(x.shape[time], dtype=lengths.dtype)
-        length = lengths.reshape(-1, 1)
-        picks = np.where(steps < length, length - 1 - steps, steps)
         front = np.moveaxis(x, (batch, time), (0, 1))
-        parts = [ops.gather(front[i], picks[i], axis=0) for i in range(front.shape[0])]
-        return np.moveaxis(np.stack(parts), (0, 1), (batch, time))
+        turned = ops.reverse_sequence(front, lengths, time_axis=1, batch_axis=0)
+        return np.moveaxis(turned, (0, 1), (batch, time))
 
 
 @layer("Where")

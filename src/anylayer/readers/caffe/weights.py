@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from anylayer.errors import at
-from anylayer.network import Array, Shape, reshaped
+from anylayer.network import Array, Shape
 from anylayer.readers._arrays import to_float32
 from anylayer.readers._tree import Block
 
@@ -33,8 +32,7 @@ class TextBlob:
             dims = tuple(shape.integers("dim"))
         if any(d < 0 for d in dims) or int(np.prod(dims, dtype=object)) != values.size:
             raise block.fail(f"a blob with shape {dims} has {values.size} values")
-        with at(block.place()):
-            return reshaped(values, dims)
+        return values.reshape(dims)
 
 
 @dataclass(slots=True)

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from anylayer.graph.place import refusal
 from anylayer.graph.sizes import axis_of
-from anylayer.graph.symbolic import as_int, is_symbolic, plain, same
+from anylayer.graph.symbolic import as_int, extreme, is_symbolic, plain, same
 from anylayer.network import Array
 from anylayer.tracing import primitives
 from anylayer.tracing.array import TracedArray
@@ -217,14 +217,29 @@ def pad(array: Array, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> 
     if kwargs.pop("reflect_type", "even") != "even":
         raise refusal("np.pad(..., reflect_type='odd') cannot be recorded; use reflect_type='even'")
     _reject_keywords(mode, kwargs)
-    simple = all(b < d and a < d for (b, a), d in zip(widths, array.shape))
-    if mode == "edge" or (mode == "reflect" and simple):
+    if mode == "edge" or (mode == "reflect" and all(b < d and a < d for (b, a), d in zip(widths, array.shape))):
         return primitives.pad(array, [b for b, _ in widths], [a for _, a in widths], mode=mode)
     for axis, (before, after) in enumerate(widths):
         if before or after:
-            order = np.pad(np.arange(array.shape[axis]), (before, after), mode)
-            array = np.take(array, order, axis)
+            places = _padded_places(array.shape[axis], before, after, mode)
+            fixed = type(places) is not TracedArray
+            array = np.take(array, places, axis) if fixed else primitives.gather(array, places, axis)
     return array
+
+
+def _padded_places(size: int, before: int, after: int, mode: Any) -> Array:
+    """Return the index of the element that np.pad copies to each place along an axis of this size."""
+    if not any(map(is_symbolic, (size, before, after))):
+        fixed: Array = np.pad(np.arange(size), (before, after), mode)
+        return fixed
+    places = arange(size + before + after) - before
+    if mode == "wrap":
+        return places % size
+    period = extreme("max", 2 * size - 2, 1) if mode == "reflect" else 2 * size
+    forward = places % period
+    backward = period - forward - int(mode == "symmetric")
+    nearer: Array = np.minimum(forward, backward)
+    return nearer
 
 
 def _reject_keywords(mode: str, kwargs: Any) -> None:

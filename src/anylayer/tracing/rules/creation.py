@@ -194,13 +194,30 @@ def linspace(
     return cast(values, np.dtype(options.get("dtype") or np.float64))
 
 
+def _by_place(function: Callable[..., Any], relation: np.ufunc) -> Callable[..., Any]:
+    """Return the rule of np.eye or np.tri: 1 where `relation` holds for a column and a row plus k.
+
+    The numbers may be symbolic.
+    """
+
+    def rule(
+        N: Any, M: Any = None, k: Any = 0, dtype: DTypeLike = float, order: str = "C", *, device: object = None
+    ) -> Array:
+        if not any(map(is_symbolic, (N, M, k))):
+            return constant_array(function(N, M, k, dtype))
+        row = array(counted(N), copy=False)[:, None] + k
+        return cast(relation(counted(N if M is None else M), row), np.dtype(dtype))
+
+    return rule
+
+
 CREATION: dict[str, Callable[..., Any]] = {
     "zeros": _constant_fill(0),
     "ones": _constant_fill(1),
     "empty": _constant_fill(0),
-    "eye": _traced_result(np.eye),
-    "identity": _traced_result(np.identity),
-    "tri": _traced_result(np.tri),
+    "eye": _by_place(np.eye, np.equal),
+    "identity": lambda n, dtype=None: _by_place(np.eye, np.equal)(n, dtype=dtype or float),
+    "tri": _by_place(np.tri, np.less_equal),
     "arange": arange,
     "linspace": linspace,
     "fromfunction": _traced_result(np.fromfunction),

@@ -57,8 +57,8 @@ _add = ufunc_rule(np.add)(_arithmetic("Add", "Or"))
 _multiply = ufunc_rule(np.multiply)(_arithmetic("Mul", "And"))
 ufunc_rule(np.subtract)(_arithmetic("Sub"))
 _divide = ufunc_rule(np.true_divide)(_arithmetic("Div"))
-_maximum = ufunc_rule(np.maximum)(_arithmetic("Max", "Or"))
-_minimum = ufunc_rule(np.minimum)(_arithmetic("Min", "And"))
+ufunc_rule(np.maximum)(_arithmetic("Max", "Or"))
+ufunc_rule(np.minimum)(_arithmetic("Min", "And"))
 
 
 # -------------------------------------------------------- one array, one operator
@@ -376,7 +376,7 @@ CLIP: np.ufunc = np._core.umath.clip  # type: ignore[attr-defined]  # absent fro
 def _clip(x: Array, low: Array, high: Array) -> Any:
     if x.dtype in NATIVE and is_constant(low) and is_constant(high) and low.ndim == high.ndim == 0 and low <= high:
         return record("Clip", [x, low, high], x.shape, x.dtype)
-    return _minimum(_maximum(x, low), high)
+    return np.minimum(np.maximum(x, low), high)
 
 
 # -------------------------------------------------------- functions of two arrays
