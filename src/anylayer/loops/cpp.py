@@ -11,7 +11,7 @@ import numpy as np
 
 from anylayer.graph.expressions import Expression
 from anylayer.loops.arithmetic import Arithmetic
-from anylayer.loops.ir import Argument, Buffer, Let, Loop, LoopProgram, Return, Scalar, Set, Sort
+from anylayer.loops.ir import Argument, Buffer, Let, Loop, LoopProgram, Return, Scalar, Set, Sort, Suppress
 from anylayer.loops.parameters import ParamNumber
 from anylayer.loops.printer import INDENT, PER_LINE, Printer, identifier, rounds_inside, split_rounds
 from anylayer.loops.schedule import scheduled
@@ -261,6 +261,15 @@ class _Printer(Printer):
         results = [f"&{self.place(b, s.target)}" for b in (s.values, s.places)]
         sizes = ", ".join(map(text, (s.step, s.size, s.count)))
         self.line(f"sort_row<{order}>({row}, {', '.join(results)}, {sizes});")
+
+    def suppress(self, s: Suppress) -> None:
+        scores, boxes, rows, count = (b.name for b in s.buffers)
+        least = -math.inf if s.least is None else s.least
+        limits = [number(x, s.scores.dtype) for x in (s.overlap, least)]
+        sizes = ", ".join([*map(self.arithmetic.text, s.sizes), str(s.kept)])
+        bounded = "false" if s.least is None else "true"
+        arguments = f"&{scores}[0], &{boxes}[0], {sizes}, {limits[0]}, {bounded}, {limits[1]}, &{rows}[0]"
+        self.line(f"{count}[0] = suppress({arguments});")
 
     def counted(self, names: Sequence[str], extents: Sequence[Expression]) -> list[str]:
         """Return the statements that advance the variables of collapsed loops to the next iteration."""

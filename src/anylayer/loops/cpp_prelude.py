@@ -98,6 +98,57 @@ inline void sort_row(const T* row, T* values, int64_t* places, int64_t step, int
     }
 }
 
+// NMS of boxes (images, size, 4) with scores (images, classes, size): stores a row (image, class, box) for each
+// box that overlaps no better box of its class, the best first, then rows of -1. Returns the number of boxes.
+// Scores must exceed `least` if they are `bounded`. Of equal scores the first is better; NaN is worst.
+template <class T> inline bool overlaps(const T* a, const T* b, T limit) {
+    T area[3];  // of a, of b, of their intersection
+    for (int i = 0; i < 3; ++i) area[i] = T(1);
+    for (int axis = 0; axis < 2; ++axis) {
+        const T low_a = minimum(a[axis], a[axis + 2]), high_a = maximum(a[axis], a[axis + 2]);
+        const T low_b = minimum(b[axis], b[axis + 2]), high_b = maximum(b[axis], b[axis + 2]);
+        area[0] *= high_a - low_a;
+        area[1] *= high_b - low_b;
+        area[2] *= maximum(minimum(high_a, high_b) - maximum(low_a, low_b), T(0));
+    }
+    return area[2] > T(0) && area[2] / (area[0] + area[1] - area[2]) > limit;
+}
+template <class T> inline bool is_better(T a, T b) { return a > b || (a == a && b != b); }
+template <class T>
+inline int64_t suppress(const T* scores, const T* boxes, int64_t images, int64_t classes, int64_t size,
+                        int64_t kept, T limit, bool bounded, T least, int64_t* rows) {
+    int64_t total = 0;
+    const Memory<int64_t> memory(size);
+    int64_t* all = &memory[0];
+    for (int64_t group = 0; group < images * classes; ++group) {
+        const T* score = scores + group * size;
+        const T* corners = boxes + group / classes * size * 4;
+        int64_t count = 0;
+        for (int64_t i = 0; i < size; ++i) {
+            if (!bounded || score[i] > least) all[count++] = i;
+        }
+        std::sort(all, all + count, [score](int64_t a, int64_t b) {
+            return is_better(score[a], score[b]) || (a < b && !is_better(score[b], score[a]));
+        });
+        int64_t* found = rows + total * 3;
+        int64_t taken = 0;
+        for (int64_t k = 0; k < count && taken < kept; ++k) {
+            bool free = true;
+            for (int64_t i = 0; i < taken && free && limit < T(1); ++i) {
+                free = !overlaps(corners + found[i * 3 + 2] * 4, corners + all[k] * 4, limit);
+            }
+            if (!free) continue;
+            found[taken * 3] = group / classes;
+            found[taken * 3 + 1] = group % classes;
+            found[taken * 3 + 2] = all[k];
+            ++taken;
+        }
+        total += taken;
+    }
+    std::fill(rows + total * 3, rows + images * classes * std::min(kept, size) * 3, int64_t(-1));
+    return total;
+}
+
 // An index inside an axis; a negative one counts from the end. `valid` becomes false for one outside.
 template <class Flag> inline int64_t inside(int64_t i, int64_t size, Flag& valid) {
     if (i < 0) i += size;

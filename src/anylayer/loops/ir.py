@@ -128,6 +128,34 @@ class Sort:
     count: Expression
     largest: bool
 
+    @property
+    def buffers(self) -> tuple[Buffer, ...]:
+        """The arrays that it reads and writes."""
+        return self.source, self.values, self.places
+
+
+@dataclass(slots=True, eq=False)
+class Suppress:
+    """Apply NMS to boxes (N, P, 4) with scores (N, C, P), as `ops.nms` does.
+
+    `sizes` are (N, C, P). `rows` gets the selected boxes, padded with -1, and `count` their number. A box is
+    dropped if its overlap with a better one exceeds `overlap`. Scores must exceed `least`, if it is not None.
+    """
+
+    scores: Buffer
+    boxes: Buffer
+    rows: Buffer
+    count: Buffer
+    sizes: Sequence[Expression]
+    kept: int
+    overlap: float
+    least: float | None
+
+    @property
+    def buffers(self) -> tuple[Buffer, ...]:
+        """The arrays that it reads and writes."""
+        return self.scores, self.boxes, self.rows, self.count
+
 
 @dataclass(slots=True, eq=False)
 class Return:
@@ -172,7 +200,9 @@ class Loop:
         return [self.var, *(name for name, _ in self.more)]
 
 
-Statement = Comment | Store | Set | Sort | If | Let | Loop
+Statement = Comment | Store | Set | Sort | Suppress | If | Let | Loop
+ROUTINES = (Sort, Suppress)
+"""Statements that call a function with loops of its own."""
 
 
 @dataclass(slots=True)
@@ -256,7 +286,7 @@ def scalars_of(statements: Sequence[Any]) -> Iterator[Scalar]:
     for s in statements:
         if isinstance(s, Loop):
             yield from scalars_of(s.body)
-        elif not isinstance(s, (Comment, Sort)):
+        elif not isinstance(s, (Comment, *ROUTINES)):
             yield s.condition if hasattr(s, "condition") else s.value
             yield from scalars_of(getattr(s, "body", ()))
 
@@ -284,9 +314,9 @@ def used_scalars(statements: Sequence[Any], data: Mapping[str, Scalar]) -> set[S
     return seen
 
 
-def sorts_of(statements: Sequence[Any]) -> Iterator[Sort]:
-    """Yield the sorts among statements, including those inside loops."""
+def routines_of(statements: Sequence[Any]) -> Iterator[Sort | Suppress]:
+    """Yield the sorts and NMS among statements, including those inside loops."""
     for s in statements:
-        if isinstance(s, Sort):
+        if isinstance(s, ROUTINES):
             yield s
-        yield from sorts_of(getattr(s, "body", ()))
+        yield from routines_of(getattr(s, "body", ()))

@@ -13,10 +13,11 @@ from anylayer.loops import (  # noqa: F401 (they register their operators)
     movement,
     reductions,
     regions,
+    suppression,
     windows,
 )
 from anylayer.loops.composites import expanded
-from anylayer.loops.ir import DTYPES, Argument, Buffer, LoopProgram, sorts_of, stores_of, used_scalars
+from anylayer.loops.ir import DTYPES, Argument, Buffer, LoopProgram, routines_of, stores_of, used_scalars
 from anylayer.loops.lowering import ELEMENTS, INLINED, NESTS, Lowering, Unsupported, sizes_of
 from anylayer.loops.movement import concat_pieces
 from anylayer.loops.opened import Opened
@@ -90,7 +91,7 @@ def lower(source: Graph | Opened, *, by_element: bool = False) -> LoopProgram:
             copies(low, value, target)
     scalars = used_scalars(low.body, low.scalars.data)
     used = {s.buffer for s in stores_of(low.body)} | {x.data[0] for x in scalars if x.op == "load"}
-    used |= {b for s in sorts_of(low.body) for b in (s.source, s.values, s.places)}
+    used |= {b for s in routines_of(low.body) for b in s.buffers}
     return LoopProgram(
         inputs,
         outputs,
@@ -264,5 +265,5 @@ def _repeats(op: Op, i: int, v: Value) -> float:
 def _count(v: Value) -> int:
     total = 1
     for d in v.shape:
-        total *= int(d)
+        total *= 1 if isinstance(d, str) else int(d)
     return total

@@ -76,7 +76,7 @@ def size_of(d: Any) -> Expression:
     """Return a size as an expression. Raises Unsupported for one that depends on data."""
     if type(d) is Size:
         return d.expression
-    if isinstance(d, Dim):
+    if isinstance(d, (Dim, str)):
         raise Unsupported("a size that is known only when the network runs")
     return constant(int(d))
 

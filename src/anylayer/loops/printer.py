@@ -10,7 +10,20 @@ import numpy as np
 
 from anylayer.graph.expressions import Expression, constant
 from anylayer.loops.arithmetic import Arithmetic
-from anylayer.loops.ir import Buffer, Comment, If, Let, Loop, LoopProgram, Return, Scalar, Set, Sort, Store
+from anylayer.loops.ir import (
+    Buffer,
+    Comment,
+    If,
+    Let,
+    Loop,
+    LoopProgram,
+    Return,
+    Scalar,
+    Set,
+    Sort,
+    Store,
+    Suppress,
+)
 
 INDENT = "    "
 PER_LINE = 8
@@ -70,6 +83,10 @@ class Printer(ABC):
 
     def sort(self, s: Sort) -> None:
         """Write a sort. Programs that are lowered by element contain none."""
+        raise NotImplementedError
+
+    def suppress(self, s: Suppress) -> None:
+        """Write an NMS. Programs that are lowered by element contain none."""
         raise NotImplementedError
 
     def place(self, buffer: Buffer, offset: Expression) -> str:
@@ -141,6 +158,8 @@ class Printer(ABC):
             self.loop(s)
         elif isinstance(s, Sort):
             self.sort(s)
+        elif isinstance(s, Suppress):
+            self.suppress(s)
 
     def store(self, s: Store) -> None:
         target = self.place(s.buffer, s.offset)

@@ -253,11 +253,7 @@ def _top_k(low: Lowering, op: Op) -> None:
         _ranked(low, x, count[0], axis, largest, values, places)
         return
     shape = sizes_of(x)
-    source = low.buffers.get(x)
-    if source is None:
-        source = Buffer(low.name("temporary"), x.dtype, shape, "temporary")
-        low.all.append(source)
-        copies(low, x, source)
+    source = in_memory(low, x)
     loops, index = _outer(low, shape, axis)
     step = constant(1)
     for size in shape[axis + 1 :]:
@@ -327,6 +323,16 @@ def _arg(low: Lowering, op: Op) -> None:
         Store(buffer, place, low.scalars.local(at)),
     ]
     low.flush(low.shared(loops, body))
+
+
+def in_memory(low: Lowering, value: Value) -> Buffer:
+    """Return a buffer with a value. Append loops that write the value to a temporary one if it has none."""
+    buffer = low.buffers.get(value)
+    if buffer is None:
+        buffer = Buffer(low.name("temporary"), value.dtype, sizes_of(value), "temporary")
+        low.all.append(buffer)
+        copies(low, value, buffer)
+    return buffer
 
 
 def copies(low: Lowering, value: Value, buffer: Buffer) -> None:

@@ -357,16 +357,111 @@ def test_layers_without_code_are_refused_by_name(layers: Any, message: str, tmp_
     assert not (tmp_path / "project").exists()
 
 
-def test_sizes_that_depend_on_data_are_refused_with_what_works(tmp_path: Path) -> None:
-    text = (
-        layer("c", "Convolution", "data", KERNEL % (4, 1, "")) + layer("p", "Permute", "c", PERMUTE)
-        + layer("loc", "Flatten", "p") + layer("d", "Convolution", "data", KERNEL % (2, 1, ""))
-        + layer("q", "Permute", "d", PERMUTE) + layer("conf", "Flatten", "q")
-        + layer("priors", "PriorBox", "c data", "prior_box_param { min_size: 4 }")
-        + layer("out", "DetectionOutput", "loc conf priors", DETECTION)
-    )  # fmt: skip
-    with pytest.raises(LayerError, match=r"layer 'out' .*depends on data, .*end the network before this layer"):
+BOXES = (
+    layer("c", "Convolution", "data", KERNEL % (4, 1, "")) + layer("p", "Permute", "c", PERMUTE)
+    + layer("loc", "Flatten", "p") + layer("d", "Convolution", "data", KERNEL % (2, 1, ""))
+    + layer("q", "Permute", "d", PERMUTE) + layer("conf", "Flatten", "q")
+    + layer("priors", "PriorBox", "c data", "prior_box_param { min_size: 4 }")
+    + layer("out", "DetectionOutput", "loc conf priors", DETECTION)
+)  # fmt: skip
+
+
+@needs_compiler
+@pytest.mark.parametrize("threshold", ["", "confidence_threshold: 1e9"])
+def test_detections_are_rows_of_a_fixed_number_with_absent_ones_of_minus_one(
+    threshold: str, tmp_path: Path
+) -> None:
+    done = generate(tmp_path, BOXES.replace("keep_top_k", threshold + " keep_top_k"))
+    assert done.untested == "" and "off by" in done.report[0]
+    assert (
+        "output 'out' always has the shape (1, 1, 5, 7); the rows after the last result hold -1" in done.notes[0]
+    )
+    net = anylayer.read(tmp_path / "net.prototxt").fill(1)
+    image = np.random.default_rng(0).standard_normal((1, 3, 10, 12)).astype(np.float32)
+    net.generate("dv", tmp_path / "project", inputs={"data": image})
+    (want,) = net.compile("numpy")({"data": image}).values()
+    got = np.frombuffer((tmp_path / "project" / "test_data.bin").read_bytes()[-5 * 7 * 4 :], np.float32)
+    rows = got.reshape(5, 7)
+    assert (len(want[0, 0]) == 1) == bool(threshold) and (rows[len(want[0, 0]) :] == -1).all()
+    np.testing.assert_allclose(rows[: len(want[0, 0])], want[0, 0], rtol=0, atol=2e-2)
+
+
+def test_layers_after_rows_of_data_are_refused_with_what_works(tmp_path: Path) -> None:
+    text = BOXES + layer("next", "Power", "out", "power_param { scale: 2 }")
+    with pytest.raises(LayerError, match=r"layer 'next' .*number depends on data, .*end the network before this"):
         generate(tmp_path, text)
+    assert not (tmp_path / "project").exists()
+
+
+def test_lrn_is_a_hardware_layer_where_the_hardware_has_its_parameters(tmp_path: Path) -> None:
+    text = FIRST + "".join(
+        layer(f"n{i}", "LRN", source, f"lrn_param {{ local_size: {size} alpha: 0.0001 {more} }}")
+        for i, (source, size, more) in enumerate(
+            [
+                ("x", 5, ""),
+                ("x", 3, ""),
+                ("x", 5, "k: 2"),
+                ("x", 5, "norm_region: WITHIN_CHANNEL"),
+                ("data", 5, ""),
+            ]
+        )
+    )
+    generate(tmp_path, text)
+    found = [fields(source_of(tmp_path), i) for i in range(6)]
+    assert [f["layer.type"] for f in found[1:]] == ["LT_CONV", *["LT_CUSTOM"] * 4]
+    assert found[1]["conf.run[0].lrn"] == "0x503" and found[1]["conf.run[0].conv_enable"] == "0"
+    assert found[0]["conf.run[0].lrn"] == "0" and found[1]["conf.run[0].m"] == "16"
+
+
+@needs_compiler
+def test_weights_of_8_bits_are_a_table_and_indices(tmp_path: Path) -> None:
+    text = (
+        FIRST
+        + layer("relu", "ReLU", "x")
+        + layer("wide", "Convolution", "relu", KERNEL % (16, 3, "dilation: 2 pad: 2"))
+    )
+    text += layer("d", "Convolution", "wide", KERNEL % (16, 5, "pad: 2 group: 16")) + layer("p", "PReLU", "d")
+    text += layer("up", "Deconvolution", "p", KERNEL % (9, 7, "stride: 2"))
+    text += layer("fc", "InnerProduct", "up", "inner_product_param { num_output: 7 }")
+    generate(tmp_path, text)
+    exact = sum(f.stat().st_size for f in (tmp_path / "project").glob("*_weights.bin"))
+    done = generate(tmp_path, text, quantization=1)
+    assert done.untested == "" and "weights of 8 bits change an output by 0.0" in " ".join(done.notes)
+    found = [fields(source_of(tmp_path), i) for i in range(5)]
+    formats = [f.get("conf.run[0].weight_fmt", f.get("conf.weight_fmt")) for f in found]
+    assert formats == [
+        "3",
+        "3",
+        "1",
+        "3",
+        "1",
+    ]  # a convolution with PReLU has 16-bit floats, a dense layer its own number
+    assert sum(f.stat().st_size for f in (tmp_path / "project").glob("*_weights.bin")) < 0.6 * exact
+
+
+@needs_compiler
+@pytest.mark.parametrize("read", ["weights", "sum and weights", "sum"])
+def test_values_beyond_16_bit_floats_are_divided_where_weights_undo_it(read: str, tmp_path: Path) -> None:
+    text = FIRST + layer("relu", "ReLU", "x")
+    text += layer("pool", "Pooling", "relu", POOL % "kernel_size: 2 stride: 2")
+    source = "pool"
+    if "sum" in read:
+        text += layer("y", "Convolution", "data", KERNEL % (16, 3, "stride: 2"))
+        text, source = text + layer("sum", "Eltwise", "pool y") + layer("relu2", "ReLU", "sum"), "relu2"
+    text += layer("last", "Convolution", source, KERNEL % (16, 3, "pad: 1")) if "weights" in read else ""
+    (tmp_path / "net.prototxt").write_text(DATA % dims(1, 3, 10, 12) + text)
+    net = anylayer.read(tmp_path / "net.prototxt").fill(1)
+    for node in net.network.nodes:
+        factor = {"x": 4e4, "last": 1e-5}.get(node.name, 1)
+        node.blobs = [np.float32(factor) * b for b in node.blobs]
+    if read == "sum":
+        with pytest.raises(LayerError, match=r"layer 'x' \(Convolution\): 16-bit floats hold at most 65504"):
+            net.generate("dv", tmp_path / "project")
+        return
+    done = net.generate("dv", tmp_path / "project")
+    assert done.untested == "" and "off by" in done.report[0]
+    assert len(done.notes) == 1 and "layer 'x' computes values up to" in done.notes[0]
+    assert "divided by a power of two" in done.notes[0]
 
 
 @pytest.mark.parametrize(

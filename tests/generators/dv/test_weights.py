@@ -11,6 +11,7 @@ import pytest
 
 from anylayer.generators import dv
 from anylayer.generators.dv.plan import Convolution, FullyConnected
+from anylayer.generators.dv.quantization import nearest, table_of
 from anylayer.generators.dv.weights import packed
 from anylayer.network import Array
 
@@ -92,6 +93,38 @@ def test_fully_connected_weights_and_bias_begin_at_16_bytes() -> None:
     weight, bias = np.arange(15, dtype=np.float32).reshape(3, 5), np.array([7, 8, 9], np.float32)
     got = np.frombuffer(packed(FullyConnected(weight, bias)), np.float16)
     np.testing.assert_array_equal(got, [*range(15), 0, 7, 8, 9, 0, 0, 0, 0, 0])
+
+
+@pytest.mark.parametrize("shape", [(9, 70, 1, 1), (17, 19, 3, 3), (8, 9, 5, 5), (5, 11, 7, 7)])
+def test_indices_are_in_the_order_of_16_bit_weights_after_a_table(shape: tuple[int, ...]) -> None:
+    random = np.random.default_rng(0)
+    table = np.sort(random.standard_normal(255)).astype(np.float16)
+    weight = table[random.integers(0, 255, shape)].astype(np.float32)
+    weight[0, 0] = 0
+    bias = random.standard_normal(shape[0]).astype(np.float16).astype(np.float32)
+    data = packed(Convolution(weight, bias, table=table))
+    np.testing.assert_array_equal(np.frombuffer(data[:512], np.float16), [0, *table])
+    want, at = written_one_by_one(weight, bias, None), 512
+    per_eight = len(written_one_by_one(weight[:8], bias[:8], None))
+    for first in range(0, shape[0], 8):  # eight biases of 16 bits, and blocks of 8-bit indices
+        part = want[first // 8 * per_eight :][:per_eight]
+        np.testing.assert_array_equal(np.frombuffer(data[at : at + 16], np.float16), np.float16(part[:8]))
+        found = np.frombuffer(data[at + 16 : at + 8 + len(part)], np.uint8)
+        np.testing.assert_array_equal(np.concatenate([[0], table])[found], np.float16(part[8:]))
+        at += 8 + len(part)
+    assert len(data) == -(-at // 16) * 16 and not any(data[at:])
+
+
+def test_tables_minimize_the_error_of_the_weights() -> None:
+    random = np.random.default_rng(0)
+    weight = random.standard_normal(20_000).astype(np.float32)
+    table = table_of(weight)
+    error = nearest(table, weight) - weight
+    assert len(table) <= 255 and np.sqrt((error**2).mean()) < 0.012  # 0.0107 is the best for a normal distribution
+    few = np.array([0, 0.5, -1, 0.5, 0], np.float32)
+    np.testing.assert_array_equal(table_of(few), np.array([-1, 0.5], np.float16))
+    np.testing.assert_array_equal(nearest(table_of(few), few), few)
+    assert len(table_of(np.zeros(3, np.float32))) == 0
 
 
 @pytest.mark.skipif(not any(map(shutil.which, dv._COMPILERS)), reason="there is no C++ compiler")

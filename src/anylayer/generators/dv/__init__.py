@@ -5,6 +5,8 @@ layers, and a runtime for PCs.
 from __future__ import annotations
 
 import shutil
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,16 +16,20 @@ from anylayer.generators import Expected, Project
 from anylayer.generators._names import Names
 from anylayer.generators.dv.build import build
 from anylayer.generators.dv.callbacks import Callbacks
+from anylayer.generators.dv.dynamic import padded_to, with_fixed_sizes
 from anylayer.generators.dv.parameters import KEYWORDS
 from anylayer.generators.dv.plan import DvPlan, FullyConnected
+from anylayer.generators.dv.ranges import TooLarge, scaled_down
 from anylayer.generators.dv.simulation import difference, simulated, with_half_layers
 from anylayer.generators.dv.text import write
+from anylayer.graph import Graph
+from anylayer.graph.sizes import is_static
 from anylayer.network import Array
 from anylayer.optimize.simplify import simplify
 from anylayer.source import Source
 
 WHAT = "a network for DMP's DV700"
-OPTIONS = ("callback_arguments",)
+OPTIONS = ("callback_arguments", "quantization")
 LAYOUT = "NCHW"
 """The order of axes that the classes of a user see."""
 TOLERANCE = 2e-3
@@ -48,30 +54,51 @@ def kept_types(source: Source) -> set[str]:
     return types | {kind for kind, alone in constant.items() if alone}
 
 
-def generate(source: Source, expected: Expected, callback_arguments: int | str = 3) -> Project:
+def generate(
+    source: Source, expected: Expected, callback_arguments: int | str = 3, quantization: int | str = 0
+) -> Project:
     """Return a project: <name>_gen.h, <name>_gen.cpp, <name>_weights.bin, a runtime for PCs in host/, and a test.
 
-    callback_arguments: 3, or 2 for runtimes of 2018, whose callbacks have no `io_ptr`.
+    callback_arguments: 3, or 2 for runtimes of 2018, whose callbacks have no `io_ptr`. quantization: 1 for weights
+    of 8 bits, 0 for 16-bit floats.
 
     Raises InputError for pictures in batches and inputs of other dtypes, and LayerError if the network exceeds a
     limit of the hardware or if no code can be generated for a layer.
     """
-    arguments = str(callback_arguments)
+    arguments, bits = str(callback_arguments), str(quantization)
     need(arguments in ("2", "3"), f"callback_arguments must be 2 or 3, got {arguments}", InputError)
+    need(bits in ("0", "1"), f"quantization must be 0 or 1, got {bits}", InputError)
     _need_pictures(source)
     name = Names(KEYWORDS).new(source.network.name or Path(source.network.source).stem, "Network")
     places = {t.node.name: t.node.place for t in source.nodes}
-    plan = build(simplify(source.graph), places)
-    arrange(plan)
+    graph = with_fixed_sizes(simplify(source.graph), places)
+    plan, on_device, notes = _fitting(graph, places, expected, bits == "1")
     written = write(plan, name, Callbacks(source, arguments == "2"))
-    on_device = simulated(plan, expected)
-    rounding = difference(expected, on_device)
-    limit = max(TOLERANCE, _MARGIN * difference(expected, with_half_layers(source, expected)))
+    shapes = {public: tuple(map(int, v.shape)) for public, v in zip(source.outputs, plan.graph.outputs)}
+    notes += [
+        f"output '{public}' always has the shape {shapes[public]}; the rows after the last result hold -1"
+        for public, v in zip(source.outputs, source.graph.outputs)
+        if not is_static(v.shape)
+    ]
+    want = padded_to(expected, shapes)
+    exact = simulated(replace(plan, weights={}), want) if plan.weights else on_device
+    rounding = difference(want, exact)
+    limit = max(TOLERANCE, _MARGIN * difference(want, padded_to(with_half_layers(source, expected), shapes)))
     need(
         rounding <= limit,
         f"16-bit floats change an output by {rounding:.1g} of its largest value, expected at most {limit:.1g}; "
         "this is a mistake of the generator",
     )
+    if rounding > TOLERANCE:
+        notes.append(
+            f"16-bit floats change an output by {rounding:.1g} of its largest value, compared with the layers in "
+            "NumPy; the test compares with the layers in NumPy that round as the hardware does"
+        )
+    if plan.weights:
+        notes.append(
+            f"weights of 8 bits change an output by {difference(exact, on_device):.1g} of its largest value, "
+            "compared with 16-bit floats; the test compares with the layers in NumPy that have the same weights"
+        )
     compiler = next((c for c in _COMPILERS if shutil.which(c)), None)
     here = Path(__file__).parent / "host"
     flags = ["-std=c++11", "-O2", "-Ihost", *(["-DDMP_TWO_ARGUMENTS"] if arguments == "2" else [])]
@@ -87,13 +114,33 @@ def generate(source: Source, expected: Expected, callback_arguments: int | str =
         },
         test=[[compiler or "c++", *flags, *sources, "-o", "test_network"], ["./test_network"]],
         missing="" if compiler else f"a C++ compiler ({', '.join(_COMPILERS)})",
-        notes=[
-            f"16-bit floats change an output by {rounding:.1g} of its largest value, compared with the layers in "
-            "NumPy; the test compares with the layers in NumPy that round as the hardware does"
-        ]
-        if rounding > TOLERANCE
-        else [],
+        notes=notes,
     )
+
+
+def _fitting(
+    graph: Graph, places: Mapping[str, str], expected: Expected, quantization: bool
+) -> tuple[DvPlan, Expected, list[str]]:
+    """Return the plan of a graph whose values 16-bit floats can hold, the outputs that the hardware computes, and
+    notes about layers that were scaled.
+
+    Raises LayerError for a layer whose values are too large and cannot be scaled.
+    """
+    notes: list[str] = []
+    while True:
+        plan = build(graph, places, quantization)
+        arrange(plan)
+        try:
+            return plan, simulated(plan, expected), notes
+        except TooLarge as error:
+            smaller = scaled_down(graph, error.op, error.largest)
+            if smaller is None:
+                raise
+            graph = smaller
+            notes.append(
+                f"layer '{error.op.scope}' computes values up to {error.largest:.3g}, and 16-bit floats hold at "
+                "most 65504; it computes them divided by a power of two, which the weights of the next layers undo"
+            )
 
 
 def _need_pictures(source: Source) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from anylayer.generators.dv.plan import (
     Softmax,
     allocate,
 )
+from anylayer.generators.dv.quantization import nearest, table_of
+from anylayer.generators.dv.subgraphs import convertible, mean, part
+from anylayer.generators.dv.weights import LARGEST
 from anylayer.generators.dv.windows import (
     MAX_KERNEL,
     dense,
@@ -43,14 +46,19 @@ MAX_WIDTH, MAX_HEIGHT, MAX_CHANNELS, MAX_INPUTS, MAX_PAD, MAX_STRIDE = 2047, 102
 
 _TO_FIRST, _TO_LAST = [0, 3, 1, 2], [0, 2, 3, 1]
 _RESHAPES = ("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity")
+_LRN = {"size": 5.0, "alpha": 1e-4, "beta": 0.75, "bias": 1.0}
+"""The parameters of the hardware's LRN, which are those of AlexNet and GoogLeNet in Caffe."""
+_LRN_CHANNELS = 16
+"""Maps with an LRN have a multiple of this number of channels."""
 
 
-def build(graph: Graph, places: Mapping[str, str]) -> DvPlan:
-    """Return the plan of a simplified graph. places: the place of each node of the network, by name.
+def build(graph: Graph, places: Mapping[str, str], quantization: bool = False) -> DvPlan:
+    """Return the plan of a simplified graph. places: the place of each node of the network, by name. quantization:
+    whether hardware layers have weights of 8 bits.
 
     Raises LayerError, with the node, where a size exceeds a limit of the hardware.
     """
-    return _PlanBuilder(graph, places).plan()
+    return _PlanBuilder(graph, places, quantization).plan()
 
 
 @dataclass(slots=True)
@@ -86,8 +94,9 @@ def _activation(op: Op) -> _Activation | None:
 class _PlanBuilder:
     """A plan under construction. `views` maps each computed value to a view of its buffer."""
 
-    def __init__(self, graph: Graph, places: Mapping[str, str]) -> None:
-        self.graph, self.places = graph, places
+    def __init__(self, graph: Graph, places: Mapping[str, str], quantization: bool) -> None:
+        self.graph, self.places, self.quantization = graph, places, quantization
+        self.weights: dict[Op, Array] = {}
         self.ops = recognized(graph, {})
         self.uses: dict[Value, list[Op]] = {}
         for op in self.ops:
@@ -102,7 +111,7 @@ class _PlanBuilder:
             **dict.fromkeys(("MaxPool", "AveragePool", "GlobalAveragePool"), self.pooling),
             "Resize": self.upsampling, "Gemm": self.fully_connected,
             "MatMul": self.fully_connected, "Concat": self.concat, "Softmax": self.softmax, "Add": self.sum,
-            "Transpose": self.transposition, **dict.fromkeys(_RESHAPES, self.reshaping),
+            "LRN": self.lrn, "Transpose": self.transposition, **dict.fromkeys(_RESHAPES, self.reshaping),
         }  # fmt: skip
 
     def plan(self) -> DvPlan:
@@ -120,9 +129,8 @@ class _PlanBuilder:
         for value in self.graph.outputs:
             if value.const is not None and value not in self.views:
                 self.constant(value)
-        plan = DvPlan(
-            starts, self.layers, [self.views[v] for v in self.graph.outputs], self.graph, self.ops, self.views
-        )
+        results = [self.views[v] for v in self.graph.outputs]
+        plan = DvPlan(starts, self.layers, results, self.graph, self.ops, self.views, self.weights)
         self.choose_formats(plan)
         merge(plan)
         allocate(plan)
@@ -222,7 +230,17 @@ class _PlanBuilder:
             sides(begins, ends),
         )
         ops, value = self.fused(kind, [op])
+        if kind.slopes is None:  # the hardware cannot combine weights of 8 bits with PReLU
+            self.quantize(kind, op, weight.const)
         return self.add(kind, ops, [view], [value])
+
+    def quantize(self, kind: Convolution | FullyConnected, op: Op, weight: Array) -> None:
+        """Give a layer weights of 8 bits, if these are wanted. weight: those of the operator."""
+        if not self.quantization or kind.weight is None or not np.abs(weight).max(initial=0) < LARGEST:
+            return
+        kind.table = table_of(weight)
+        kind.weight = nearest(kind.table, kind.weight)
+        self.weights[op] = nearest(kind.table, weight)
 
     def fused(self, kind: Convolution, ops: list[Op]) -> tuple[list[Op], Value]:
         """Fuse a following activation and max pooling into a layer. Return the fused operators and the last
@@ -291,7 +309,7 @@ class _PlanBuilder:
             return False
         parts = [factors(n) for n in sizes]
         if any(n > MAX_KERNEL for part in parts for n in part):
-            return self.add(Custom(_mean(op)), [op], [view], op.outputs)
+            return self.add(Custom(mean(op)), [op], [view], op.outputs)
         ys, xs = ([*part, *[1] * (max(map(len, parts)) - len(part))] for part in parts)
         for y, x in list(zip(ys, xs))[:-1]:
             view = self.stage(Convolution(pool=2, pool_size=(x, y), pool_stride=(x, y)), op, view)
@@ -321,6 +339,15 @@ class _PlanBuilder:
             kind, ops, value = Convolution(is_sum=True), [op], op.outputs[0]
         return self.add(kind, ops, [a, b], [value])
 
+    def lrn(self, op: Op) -> bool:
+        """Add an LRN across channels, which the hardware computes with one choice of parameters only."""
+        view = self.map_of(op.inputs[0])
+        known = all(np.isclose(op.attrs.get(name, n), n, 1e-6) for name, n in _LRN.items())
+        if view is None or not known or view.buffer.shape[0] % _LRN_CHANNELS:
+            return False
+        self.check(view)
+        return self.add(Convolution(lrn=True), [op], [view], op.outputs)
+
     def fully_connected(self, op: Op) -> bool:
         x, matrix = op.inputs[0], op.inputs[1]
         view = None if x is None else self.views.get(x)
@@ -338,6 +365,7 @@ class _PlanBuilder:
         if bias is None:
             return False
         kind = FullyConnected(weight, np.broadcast_to(bias.reshape(-1), weight.shape[:1]))
+        self.quantize(kind, op, matrix.const)
         ops, value = [op], op.outputs[0]
         follower = self.only_use(value)
         found = None if follower is None else _activation(follower)
@@ -400,7 +428,7 @@ class _PlanBuilder:
         values = list(dict.fromkeys(read))
         outside = {v for o in self.ops if o not in ops for v in o.inputs} | set(self.graph.outputs)
         outputs = [v for o in ops for v in o.outputs if v in outside]
-        self.add(Custom(_part(ops, values, outputs)), ops, [self.views[v] for v in values], outputs)
+        self.add(Custom(part(ops, values, outputs)), ops, [self.views[v] for v in values], outputs)
 
     def constant(self, value: Value) -> None:
         """Raise LayerError for a constant output of the network, which no layer of the hardware can compute."""
@@ -413,49 +441,11 @@ class _PlanBuilder:
         hardware = {
             view.buffer for layer in plan.layers if not isinstance(layer.kind, Custom) for view in layer.inputs
         }
-        plan.layers[:] = [part for layer in plan.layers for part in _convertible(layer, hardware)]
+        plan.layers[:] = [one for layer in plan.layers for one in convertible(layer, hardware)]
         for layer in plan.layers:
             if isinstance(layer.kind, (Custom, Softmax)):
                 for buffer in layer.outputs:
                     buffer.half = buffer in hardware
-
-
-def _convertible(layer: DvLayer, hardware: Container[DeviceBuffer]) -> list[DvLayer]:
-    """Return the layers that take the place of one whose outputs hardware reads: softmax on the CPU, and a layer
-    per output, because the runtime converts one array per layer."""
-    kind = layer.kind
-    if any(b in hardware for b in layer.outputs):
-        if isinstance(kind, Softmax):
-            return [replace(layer, kind=Custom(_part(layer.ops, layer.ops[0].inputs, layer.ops[0].outputs)))]
-        if isinstance(kind, Custom) and kind.graph is not None and len(layer.outputs) > 1:
-            graph = kind.graph
-            parts = [replace(kind, graph=_part(graph.ops, graph.inputs, [v])) for v in graph.outputs]
-            return [replace(layer, kind=part, outputs=[b]) for part, b in zip(parts, layer.outputs)]
-    return [layer]
-
-
-def _part(ops: Sequence[Op], inputs: Sequence[Value | None], outputs: Sequence[Value]) -> Graph:
-    """Return a graph of those of some operators that the outputs depend on."""
-    graph = Graph()
-    values = {v: graph.input(v.name, v.shape, v.dtype) for v in inputs if v is not None}
-    for op in ops:
-        for v in op.inputs:
-            if v is not None and v.const is not None and v not in values:
-                values[v] = graph.constant(v.const, trusted=True)
-        made = graph.append_copy(op, [None if v is None else values[v] for v in op.inputs])
-        values.update(zip(op.outputs, made))
-    graph.outputs = [values[v] for v in outputs]
-    graph.drop_dead()
-    return graph
-
-
-def _mean(op: Op) -> Graph:
-    """Return the graph of the mean of a map, for a global pooling."""
-    graph, y = Graph(), op.outputs[0]
-    x = graph.input("x", op.inputs[0].shape if op.inputs[0] is not None else (), y.dtype)
-    axes = graph.constant(np.array([2, 3]))
-    graph.outputs = graph.emit("ReduceMean", [x, axes], [(y.shape, y.dtype)], {"keepdims": 1}, scope=op.scope)
-    return graph
 
 
 def _gives(ops: Sequence[Op], value: Value) -> bool:

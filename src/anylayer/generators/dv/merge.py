@@ -53,8 +53,8 @@ def _branches(plan: DvPlan, concat: DvLayer) -> list[list[DvLayer]] | None:
         """Return the layer that computes a map which only one layer reads, if it can be a run."""
         layer = made.get(b)
         kind = None if layer is None else layer.kind
-        plain = isinstance(kind, Convolution) and not kind.is_sum and kind.dilation == (1, 1)
-        return layer if plain and uses[b] == 1 else None
+        alone = isinstance(kind, Convolution) and (kind.is_sum or kind.lrn or kind.dilation != (1, 1))
+        return layer if isinstance(kind, Convolution) and not alone and uses[b] == 1 else None
 
     chains: list[list[DvLayer]] = []
     for view in concat.inputs:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -85,10 +85,11 @@ class BufferView:
 
 @dataclass(slots=True)
 class Convolution:
-    """A convolution, an activation and a max pooling, each of which is optional; or a sum of two maps.
+    """A convolution, an activation and a max pooling, each of which is optional; a sum of two maps; or an LRN.
 
     `weight` has shape (M, C, ky, kx). Sizes and strides of windows are (x, y), pads are (left, right, top,
-    bottom). `activation` is the hardware's number of the function.
+    bottom). `activation` is the hardware's number of the function. `table` holds the different numbers among the
+    weights if these are stored as 8-bit indices.
     """
 
     weight: Array | None = None
@@ -106,16 +107,22 @@ class Convolution:
     pool_stride: tuple[int, int] = (1, 1)
     pool_pads: tuple[int, int, int, int] = (0, 0, 0, 0)
     is_sum: bool = False
+    lrn: bool = False
+    table: Array | None = None
 
 
 @dataclass(slots=True)
 class FullyConnected:
-    """A product with a matrix (M, inputs in the order of the buffer's memory), a bias, and an activation."""
+    """A product with a matrix (M, inputs in the order of the buffer's memory), a bias, and an activation.
+
+    `table` is as in Convolution.
+    """
 
     weight: Array
     bias: Array
     activation: int = 0
     parameter: float = 0.0
+    table: Array | None = None
 
 
 @dataclass(slots=True)
@@ -173,6 +180,7 @@ class DvLayer:
 class DvPlan:
     """The layers in computing order. `results` are the views of the network's outputs. `size` is the size of all
     buffers in bytes. `graph` and `ops` are the network's operators, and `views` maps values to buffers.
+    `weights` maps operators to the weights that the hardware has in place of their own.
     """
 
     inputs: list[BufferView]
@@ -181,6 +189,7 @@ class DvPlan:
     graph: Graph
     ops: Sequence[Op]
     views: Mapping[Value, BufferView]
+    weights: Mapping[Op, Array] = field(default_factory=dict)
     size: int = 0
 
 

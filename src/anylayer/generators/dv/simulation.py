@@ -10,9 +10,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from anylayer.errors import LayerError, at, wording
+from anylayer.errors import at, wording
 from anylayer.generators import Expected, Sample
 from anylayer.generators.dv.plan import Convolution, DvLayer, DvPlan, FullyConnected, Runs
+from anylayer.generators.dv.ranges import TooLarge
 from anylayer.graph import Op, Value
 from anylayer.layer import Registry
 from anylayer.layer.bound import bind
@@ -29,6 +30,12 @@ def rounded(x: Array) -> Array:
         return x.astype(np.float32).astype(np.float16).astype(np.float32) if x.dtype.kind == "f" else np.array(x)
 
 
+def _half(x: Array) -> Array:
+    """Return an array with the precision of 16-bit floats, without their limits."""
+    found = rounded(x)
+    return np.where(np.isfinite(found), found, x).astype(found.dtype)
+
+
 def simulated(plan: DvPlan, expected: Expected) -> Expected:
     """Return the inputs with the outputs that the hardware computes, except for its order of summation."""
     found = _Simulation(plan)
@@ -39,12 +46,12 @@ def with_half_layers(source: Source, expected: Expected) -> Expected:
     """Return the inputs with the outputs of the layers in NumPy, each of which takes and returns 16-bit floats."""
     samples = []
     for sample in expected.samples:
-        values: dict[str, Array | None] = {"": None, **{n: rounded(x) for n, x in sample.inputs.items()}}
+        values: dict[str, Array | None] = {"": None, **{n: _half(x) for n, x in sample.inputs.items()}}
         for t in source.nodes:
             if t.bound is not None:
                 given = [None if x is None else x.copy() for x in map(values.get, t.node.inputs)]
                 with np.errstate(all="ignore"):
-                    values.update(zip(t.node.outputs, map(rounded, t.bound(given))))
+                    values.update(zip(t.node.outputs, map(_half, t.bound(given))))
         found = {public: values[value] for public, value in source.outputs.items()}
         samples.append(replace(sample, outputs={name: x for name, x in found.items() if x is not None}))
     return replace(expected, samples=samples)
@@ -98,10 +105,12 @@ class _Simulation:
         found = rounded(result)
         if np.isinf(found).any() and np.isfinite(result).all():
             with at(next((layer.place for layer in self.plan.layers if op in layer.ops), "")):
-                raise LayerError(
-                    "16-bit floats hold at most 65504, and this layer gives values up to "
-                    f"{np.abs(result).max():.3g} for the test's inputs; give inputs in the range of real ones: "
-                    + wording("inputs={...}", "-i")
+                largest, layers = float(np.abs(result).max()), self.hardware.get(op)
+                raise TooLarge(
+                    f"16-bit floats hold at most 65504, and this layer gives values up to {largest:.3g} for the "
+                    "test's inputs; give inputs in the range of real ones: " + wording("inputs={...}", "-i"),
+                    layers[0].ops[0] if layers else op,
+                    largest,
                 )
         return found
 
@@ -109,6 +118,8 @@ class _Simulation:
         """Return an input of an operator: a value, or a constant rounded as the hardware stores it."""
         if v is None or v in values:
             return None if v is None else values[v]
+        if i == 1 and op in self.plan.weights:
+            return self.plan.weights[op]
         const = np.asarray(v.const)
         return rounded(const) if op in self.hardware and i in _WEIGHTS.get(op.op, ()) else const
 

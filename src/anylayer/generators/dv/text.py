@@ -253,7 +253,7 @@ def _run(number: int, kind: Convolution, layer: DvLayer, weights: int) -> list[s
         "pz": 1,
         "weight_buf.mem": "weights_mem_",
         "weight_buf.offs": weights,
-        "weight_fmt": int(kind.weight is not None),
+        "weight_fmt": 0 if kind.weight is None else 1 if kind.table is None else 3,
         "conv_pad": _bytes(*kind.pads),
         "conv_stride": _bytes(*kind.stride),
         "conv_dilation": _bytes(*kind.dilation) if dilated else 0,
@@ -267,7 +267,7 @@ def _run(number: int, kind: Convolution, layer: DvLayer, weights: int) -> list[s
         "actfunc": kind.activation,
         "actfunc_param": _half(kind.parameter),
         "rectifi_en": 0,
-        "lrn": 0,
+        "lrn": "0x503" if kind.lrn else 0,
     }
     return [f"conf.run[{number}].{name} = {value};" for name, value in fields.items()]
 
@@ -283,7 +283,7 @@ def _fully_connected(kind: FullyConnected, layer: DvLayer, weights: int) -> list
         "conf.weight_buf.mem = weights_mem_;",
         f"conf.weight_buf.offs = {weights};",
         *_buffers(layer),
-        "conf.weight_fmt = 0;",
+        f"conf.weight_fmt = {int(kind.table is not None)};",
         f"conf.actfunc = {kind.activation};",
         f"conf.actfunc_param = {_half(kind.parameter)};",
     ]

@@ -1,8 +1,9 @@
-"""Weights in the order in which DMP's hardware reads them, as 16-bit floats.
+"""Weights in the order in which DMP's hardware reads them, as 16-bit floats or as indices of 8 bits into a table.
 
 A convolution has one block of 12 x 6 values per output channel and group of 1, 2, 8 or 64 input channels,
-depending on the kernel's size. The biases and slopes of eight outputs precede their blocks. Source of the
-arrangement: dv-user-driver, src/weights_conv.c and weights_dil.c.
+depending on the kernel's size. The biases and slopes of eight outputs precede their blocks, as 16-bit floats. A
+table precedes all of them. Source of the arrangement: dv-user-driver, src/weights_conv.c, weights_dil.c and
+weights_fc.c.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import numpy as np
 
 from anylayer.errors import need
 from anylayer.generators.dv.plan import ALIGN, Convolution, FullyConnected
+from anylayer.generators.dv.quantization import indices, stored
 from anylayer.network import Array
 
 _BLOCK = 72
@@ -21,20 +23,27 @@ LARGEST = 65520.0
 
 def packed(kind: Convolution | FullyConnected) -> bytes:
     """Return the weights of a layer; b"" for one without weights."""
-    if isinstance(kind, FullyConnected):
-        return b"".join(_padded(_half(x).tobytes()) for x in (kind.weight, kind.bias))
     if kind.weight is None or kind.bias is None:
         return b""
+    table = b"" if kind.table is None else stored(_half(kind.table))
+    if isinstance(kind, FullyConnected):
+        return table + _padded(_values(kind.weight, kind.table).tobytes()) + _padded(_half(kind.bias).tobytes())
     if kind.dilation == (1, 1):
-        return _padded(_convolution(kind.weight, kind.bias, kind.slopes))
+        return table + _padded(_convolution(kind.weight, kind.bias, kind.slopes, kind.table))
     *_, ky, kx = kind.weight.shape
-    parts = []
+    parts = [table]
     for tap in range(ky * kx):  # one kernel of 1 x 1 per tap, of which the last one has the bias
         y, x = divmod(tap, kx)
         last = tap == ky * kx - 1
         slopes = None if kind.slopes is None else kind.slopes * last
-        parts.append(_padded(_convolution(kind.weight[:, :, y : y + 1, x : x + 1], kind.bias * last, slopes)))
+        one = kind.weight[:, :, y : y + 1, x : x + 1]
+        parts.append(_padded(_convolution(one, kind.bias * last, slopes, kind.table)))
     return b"".join(parts)
+
+
+def _values(weight: Array, table: Array | None) -> Array:
+    """Return weights as the hardware stores each of them."""
+    return _half(weight) if table is None else indices(table, weight)
 
 
 def _half(values: Array) -> Array:
@@ -48,11 +57,11 @@ def _padded(data: bytes) -> bytes:
     return data + bytes(-len(data) % ALIGN)
 
 
-def _convolution(weight: Array, bias: Array, slopes: Array | None) -> bytes:
-    """Return the weights of a convolution (M, C, ky, kx) without dilation."""
+def _convolution(weight: Array, bias: Array, slopes: Array | None, table: Array | None) -> bytes:
+    """Return the weights of a convolution (M, C, ky, kx) without dilation, without its table."""
     outputs, channels, ky, kx = weight.shape
     size = max(kx, ky) | 1
-    square = _half(np.pad(weight, ((0, 0), (0, 0), (size - ky, 0), (0, size - kx))))
+    square = _values(np.pad(weight, ((0, 0), (0, 0), (size - ky, 0), (0, size - kx))), table)
     places = _places(channels, size)
     per_output = (int(places.max()) // _BLOCK + 1) * _BLOCK
     parts = []
@@ -61,7 +70,7 @@ def _convolution(weight: Array, bias: Array, slopes: Array | None) -> bytes:
         for head in (bias, slopes):
             if head is not None:
                 parts.append(np.pad(_half(head[first : first + 8]), (0, 8 - len(some))))
-        blocks = np.zeros((len(some), per_output), _HALF)
+        blocks = np.zeros((len(some), per_output), square.dtype)
         blocks[:, places.reshape(-1)] = some.reshape(len(some), -1)
         parts.append(_by_groups(blocks, size))
     return b"".join(part.tobytes() for part in parts)

@@ -39,22 +39,26 @@ void store(uint8_t* io, uint64_t offs, const Map& map) {
 }
 
 // Packed weights of a convolution: blocks of 12 x 6 values, whose arrangement depends on the kernel's size.
+// The values are 16-bit floats, or indices of 8 bits into a table that precedes the blocks.
 struct Weights {
-  const uint16_t* data;
+  const uint8_t* data;
   int channels, outputs, size;  // `size` is the larger side of the kernel, made odd
   bool prelu;
+  const uint16_t* table;  // NULL for 16-bit floats
 
+  size_t bytes() const { return table ? 1 : 2; }
   int group() const { return size == 1 ? 64 : 8; }
   int blocks(int count) const { return size == 7 ? count : size == 5 ? (count + 1) / 2 : 1; }
   size_t per_output() const {
     const int full = channels / group(), rest = channels % group();
     return size_t(full) * blocks(group()) + (rest ? blocks(rest) : 0);
   }
-  size_t head(int m) const { return size_t(m / 8) * (8 + (prelu ? 8 : 0) + 8 * 72 * per_output()); }
-  float bias(int m) const { return half_to_float(data[head(m) + m % 8]); }
-  float slope(int m) const { return half_to_float(data[head(m) + 8 + m % 8]); }
+  size_t fixed() const { return prelu ? 32 : 16; }  // the bytes of the biases and slopes of eight outputs
+  size_t head(int m) const { return size_t(m / 8) * (fixed() + 8 * 72 * per_output() * bytes()); }
+  float bias(int m) const { return half_to_float(halves(data, head(m))[m % 8]); }
+  float slope(int m) const { return half_to_float(halves(data, head(m) + 16)[m % 8]); }
   size_t total() const {
-    return size_t((outputs + 7) / 8) * (8 + (prelu ? 8 : 0)) + size_t(outputs) * 72 * per_output();
+    return size_t((outputs + 7) / 8) * fixed() + size_t(outputs) * 72 * per_output() * bytes();
   }
   float at(int m, int c, int y, int x) const {
     const int g = c / group(), in = c % group(), count = std::min(group(), channels - g * group());
@@ -75,7 +79,8 @@ struct Weights {
       row = 11 - in % 8 / 2 * 3 - in / 8 / 3;
       column = in % 2 * 3 + in / 8 % 3;
     }
-    return half_to_float(data[head(m) + 8 + (prelu ? 8 : 0) + block * 72 + row * 6 + column]);
+    const uint8_t* value = data + head(m) + fixed() + (block * 72 + row * 6 + column) * bytes();
+    return half_to_float(table ? table[*value] : *halves(value, 0));
   }
 };
 
@@ -113,8 +118,11 @@ Map convolved(const Map& map, const dmp_dv_cmdraw_conv_v0_run& run, const uint8_
   const int w = (in.w + left + right - (kx - 1) * dx - 1) / sx + 1;
   const int h = (in.h + top + bottom - (ky - 1) * dy - 1) / sy + 1;
   const int side = std::max(kx, ky) | 1, channels = depthwise ? 1 : in.c;
-  Weights packed = {halves(memory, run.weight_buf.offs), channels, run.m, dilated ? 1 : side, run.actfunc == 4};
-  const size_t tap = (packed.total() + 7) / 8 * 8;
+  const bool indexed = run.weight_fmt == 3;
+  const uint8_t* start = memory + run.weight_buf.offs;
+  Weights packed = {start + (indexed ? 512 : 0), channels, run.m, dilated ? 1 : side, run.actfunc == 4,
+                    indexed ? halves(start, 0) : nullptr};
+  const size_t tap = (packed.total() + 15) / 16 * 16;
   Weights last = packed;  // a dilated kernel has one set of weights per tap; the last one has the bias
   if (dilated) last.data += tap * (size_t(kx) * ky - 1);
   Map out(w, h, run.m);
@@ -167,6 +175,20 @@ Map pooled(const Map& in, const dmp_dv_cmdraw_conv_v0_run& run) {
           for (int i = std::max(0, x * sx - left); i < std::min(in.w, x * sx - left + kx); ++i)
             found = average ? found + in.at(i, j, c) : std::max(found, in.at(i, j, c));
         out.at(x, y, c) = average ? found * half_to_float(run.pool_avg_param) : found;
+      }
+  return out;
+}
+
+// LRN over 5 channels with the alpha and beta of AlexNet and GoogLeNet, which the hardware has no others of.
+Map normalized(const Map& in) {
+  Map out(in.w, in.h, in.c);
+  for (int c = 0; c < in.c; ++c)
+    for (int y = 0; y < in.h; ++y)
+      for (int x = 0; x < in.w; ++x) {
+        double sum = 0;
+        for (int i = std::max(0, c - 2); i <= std::min(in.c - 1, c + 2); ++i) sum += in.at(x, y, i) * in.at(x, y, i);
+        const double root = std::sqrt(1 + 1e-4 / 5 * sum);
+        out.at(x, y, c) = in.at(x, y, c) / (root * std::sqrt(root));
       }
   return out;
 }
@@ -255,6 +277,8 @@ void CDMP_Network::run_conv(const fpga_layer& layer) {
       const Map other = load(io_ptr_, conf.eltwise_buf.offs, conf.w, conf.h, conf.c);
       for (size_t i = 0; i < map.values.size(); ++i)
         map.values[i] = activated(map.values[i] + other.values[i], *run, 0);
+    } else if (run->lrn & 1) {
+      map = normalized(map);
     } else if (run->pool_enable) {
       map = pooled(map, *run);
     }
@@ -271,13 +295,19 @@ void CDMP_Network::run_conv(const fpga_layer& layer) {
 void CDMP_Network::run_fc(const fpga_layer& layer) {
   const dmp_dv_cmdraw_fc_v0& conf = layer.fc_conf;
   const uint16_t* in = halves(io_ptr_, conf.input_buf.offs);
-  const uint16_t* weights = halves(weights_.data(), conf.weight_buf.offs);
-  const uint16_t* bias = weights + (size_t(conf.input_size) * conf.output_size + 7) / 8 * 8;
+  const uint8_t* start = weights_.data() + conf.weight_buf.offs;
+  const bool indexed = conf.weight_fmt == 1;  // a table of 256 numbers, and indices of 8 bits
+  const uint16_t *table = halves(start, 0), *weights = table;
+  const uint8_t* index = start + 512;
+  const size_t size = size_t(conf.input_size) * conf.output_size;
+  const uint16_t* bias = halves(start, indexed ? 512 + (size + 15) / 16 * 16 : (size * 2 + 15) / 16 * 16);
   uint16_t* out = reinterpret_cast<uint16_t*>(io_ptr_ + conf.output_buf.offs);
   for (int m = 0; m < conf.output_size; ++m) {
     double sum = half_to_float(bias[m]);
-    for (int i = 0; i < conf.input_size; ++i)
-      sum += double(half_to_float(weights[size_t(m) * conf.input_size + i])) * half_to_float(in[i]);
+    for (int i = 0; i < conf.input_size; ++i) {
+      const size_t at = size_t(m) * conf.input_size + i;
+      sum += double(half_to_float(indexed ? table[index[at]] : weights[at])) * half_to_float(in[i]);
+    }
     if (conf.actfunc == 1) sum = std::max(sum, 0.0);
     if (conf.actfunc == 2) sum = std::tanh(sum);
     if (conf.actfunc == 3) sum = sum < 0 ? sum * half_to_float(conf.actfunc_param) : sum;

@@ -1,0 +1,58 @@
+"""NMS. What `ops.nms` records, a NonMaxSuppression and the padding of its result, becomes an operator Suppress."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from anylayer.graph import Graph, Op, Value
+from anylayer.graph.facts import number
+from anylayer.loops.ir import Suppress
+from anylayer.loops.lowering import Lowering, Unsupported, given, nests, optional, sizes_of
+from anylayer.loops.reductions import in_memory
+
+
+class Suppressions:
+    """The operators Suppress of `done`, which take the place of operators of `graph`."""
+
+    def __init__(self, graph: Graph, done: Graph) -> None:
+        self.done = done
+        self.shapes = {op.inputs[0]: op.outputs[0].shape for op in graph.ops if op.op == "Pad"}
+        for op in graph.ops:
+            if op.op not in ("Pad", "Shape") or (op.op == "Shape" and op.attrs):
+                for v in op.inputs:
+                    self.shapes.pop(v, None)
+        self.made: dict[Value, list[Value]] = {}
+
+    def replaced(self, op: Op, inputs: list[Value | None]) -> list[Value] | None:
+        """Return the values of an operator's outputs, or None if it is no part of an NMS.
+
+        inputs: its inputs in `done`.
+        """
+        where = {"place": op.place, "scope": op.scope}
+        if op.op == "NonMaxSuppression" and not op.domain and op.outputs[0] in self.shapes:
+            types = [(self.shapes[op.outputs[0]], np.int64), ((1,), np.int64)]
+            made = self.done.emit("Suppress", inputs, types, op.attrs, **where)
+            self.made[made[0]] = made
+            return made[:1]
+        found = self.made.get(inputs[0]) if inputs and inputs[0] is not None else None
+        if found is not None and op.op == "Pad":
+            return found[:1]
+        if found is not None and op.op == "Shape":
+            size = [found[1], self.done.constant(np.array([3]))]
+            return self.done.emit("Concat", size, [((2,), np.int64)], {"axis": 0}, **where)
+        return None
+
+
+@nests("Suppress")
+def _suppress(low: Lowering, op: Op) -> None:
+    boxes, scores = given(op), given(op, 1)
+    kept, overlap, least = (number(optional(op, i)) for i in (2, 3, 4))
+    if low.by_element:
+        raise Unsupported("an NMS in a kernel for GPUs")
+    if kept is None or any(optional(op, i) is not None and n is None for i, n in ((3, overlap), (4, least))):
+        raise Unsupported("an NMS whose limits are computed")
+    if op.attrs.get("center_point_box") or not boxes.dtype == scores.dtype == np.float32:
+        raise Unsupported("an NMS of boxes that have centers, or are not float32")
+    memory = in_memory(low, scores), in_memory(low, boxes)
+    results = [low.new_buffer(v) for v in op.outputs]
+    low.flush([Suppress(*memory, *results, sizes_of(scores), int(kept), overlap or 0.0, least)])
