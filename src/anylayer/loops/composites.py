@@ -12,7 +12,7 @@ from anylayer.graph import Graph, Op, Value
 from anylayer.graph.facts import Producers, reduced_axes
 from anylayer.graph.sized import elements_of
 from anylayer.loops.lowering import size_of
-from anylayer.loops.suppression import Suppressions
+from anylayer.loops.nms import PaddedNms
 from anylayer.network import Array
 from anylayer.tracing import record, trace
 
@@ -44,13 +44,13 @@ def _form(op: Op) -> Form | None:
 
 def expanded(graph: Graph) -> Graph:
     """Return a graph in which composite operators are replaced by simpler ones, at the same source lines."""
-    nms = any(op.op == "NonMaxSuppression" for op in graph.ops)
-    if not nms and not any(_form(op) or _open_indices(op, graph.producers) for op in graph.ops):
+    has_nms = any(op.op == "NonMaxSuppression" for op in graph.ops)
+    if not has_nms and not any(_form(op) or _open_indices(op, graph.producers) for op in graph.ops):
         return graph
     done = Graph(graph.prefix, graph.scope)
     done.limit = graph.limit
     values: dict[Value, Value] = {v: done.input(v.name, v.shape, v.dtype) for v in graph.inputs}
-    suppressions = Suppressions(graph, done)
+    nms = PaddedNms(graph, done)
 
     def mapped(value: Value) -> Value:
         if value.const is not None and value not in values:
@@ -62,7 +62,7 @@ def expanded(graph: Graph) -> Graph:
         if _open_indices(op, graph.producers):
             inputs[1] = _inside(done, op, inputs)
         function = _form(op)
-        made = suppressions.replaced(op, inputs)
+        made = nms.replaced(op, inputs)
         if made is None:
             made = done.append_copy(op, inputs) if function is None else _traced(done, op, function, inputs)
         values.update(zip(op.outputs, made))

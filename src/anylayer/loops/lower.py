@@ -11,9 +11,9 @@ from anylayer.graph.expressions import constant, symbol
 from anylayer.loops import (  # noqa: F401 (they register their operators)
     elementwise,
     movement,
+    nms,
     reductions,
     regions,
-    suppression,
     windows,
 )
 from anylayer.loops.composites import expanded

@@ -13,11 +13,10 @@ import numpy as np
 
 from anylayer.errors import InputError, need, wording
 from anylayer.generators import Expected, Project
-from anylayer.generators._names import Names
+from anylayer.generators._cpp import names
 from anylayer.generators.dv.build import build
 from anylayer.generators.dv.callbacks import Callbacks
 from anylayer.generators.dv.dynamic import padded_to, with_fixed_sizes
-from anylayer.generators.dv.parameters import KEYWORDS
 from anylayer.generators.dv.plan import DvPlan, FullyConnected
 from anylayer.generators.dv.ranges import TooLarge, scaled_down
 from anylayer.generators.dv.simulation import difference, simulated, with_half_layers
@@ -69,7 +68,7 @@ def generate(
     need(arguments in ("2", "3"), f"callback_arguments must be 2 or 3, got {arguments}", InputError)
     need(bits in ("0", "1"), f"quantization must be 0 or 1, got {bits}", InputError)
     _need_pictures(source)
-    name = Names(KEYWORDS).new(source.network.name or Path(source.network.source).stem, "Network")
+    name = names().new(source.network.name or Path(source.network.source).stem, "Network")
     places = {t.node.name: t.node.place for t in source.nodes}
     graph = with_fixed_sizes(simplify(source.graph), places)
     plan, on_device, notes = _fitting(graph, places, expected, bits == "1")

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from anylayer.errors import LayerError, at, need
-from anylayer.generators._names import Names, comment
-from anylayer.generators.dv.parameters import KEYWORDS, Struct, struct_of
+from anylayer.generators._cpp import KEYWORDS, line_comment
+from anylayer.generators._names import Names
+from anylayer.generators.dv.parameters import INPUTS, Struct, struct_of
 from anylayer.generators.dv.plan import Custom, DvLayer
 from anylayer.generators.dv.priors import PriorLayer, priors_of
 from anylayer.layer.opencv import opencv_params
@@ -80,7 +81,7 @@ def _add_inputs(struct: Struct, layer: DvLayer) -> None:
     one.
     """
     if len(layer.inputs) > 1:
-        struct.members.append(f"input_place inputs[{len(layer.inputs)}];")
+        struct.members.append(f"input_place {INPUTS}[{len(layer.inputs)}];")
         places = []
         for view in layer.inputs:
             dims = view.buffer.dims
@@ -124,7 +125,7 @@ class _Code:
                 v.dtype == np.float32,
                 f"layers on the CPU read and write float32, this one has {v.dtype}; convert it in the layer",
             )
-        code = to_cpp(lower(graph), f"compute_{name}", comment)
+        code = to_cpp(lower(graph), f"compute_{name}", line_comment)
         tables = [table_text(f"{name}_{t}", a.dtype, a) for t, a in code.tables]
         return "\n".join([*tables, code.text, head + self.body(name, code)])
 
@@ -139,7 +140,7 @@ class _Code:
         used = layer.inputs if code.inputs else []
         for i, view in enumerate(used):
             place = (
-                f"places->inputs[{i}]"
+                f"places->{INPUTS}[{i}]"
                 if several
                 else f"place_of_input(layer, {str(not view.buffer.half).lower()})"
             )

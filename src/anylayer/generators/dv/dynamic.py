@@ -75,13 +75,15 @@ def _filled(new: Graph, op: Op, inputs: list[Value | None]) -> Value:
     x, end = op.inputs[0], inputs[2]
     if x is None:
         raise TypeError(op)
-    where = {"place": op.place, "scope": op.scope}
+    place, scope = op.place, op.scope
     column = (x.shape[0], *[1] * (len(x.shape) - 1))
     index = new.constant(np.arange(x.shape[0]).reshape(column))
-    (exists,) = new.emit("Less", [index, end], [(column, np.bool_)], **where)
+    (exists,) = new.emit("Less", [index, end], [(column, np.bool_)], place=place, scope=scope)
     absent = new.constant(np.array(-1, x.dtype))
     names = [op.outputs[0].name]
-    (made,) = new.emit("Where", [exists, inputs[0], absent], [(x.shape, x.dtype)], names=names, **where)
+    (made,) = new.emit(
+        "Where", [exists, inputs[0], absent], [(x.shape, x.dtype)], names=names, place=place, scope=scope
+    )
     return made
 
 

@@ -9,21 +9,13 @@ from typing import Any
 import numpy as np
 
 from anylayer.errors import need
-from anylayer.generators._names import Names
+from anylayer.generators._cpp import names as empty_names
+from anylayer.generators._cpp import string
 from anylayer.loops.cpp import number
 from anylayer.network import Flag
 
-KEYWORDS = frozenset((
-    "alignas", "alignof", "and", "asm", "auto", "bitand", "bitor", "bool", "break", "case", "catch", "char",
-    "class", "compl", "const", "constexpr", "continue", "decltype", "default", "delete", "do", "double",
-    "else", "enum", "explicit", "export", "extern", "false", "float", "for", "friend", "goto", "if",
-    "inline", "int", "long", "mutable", "namespace", "new", "noexcept", "not", "nullptr", "operator", "or",
-    "private", "protected", "public", "register", "return", "short", "signed", "sizeof", "static", "struct",
-    "switch", "template", "this", "throw", "true", "try", "typedef", "typeid", "typename", "union",
-    "unsigned", "using", "virtual", "void", "volatile", "wchar_t", "while", "xor", "errno", "assert",
-    "NULL", "main", "std",
-))  # fmt: skip
-"""Words that a name in C++ must not be: keywords, and common macros."""
+INPUTS = "input_places"
+"""The member with the places of a layer's inputs."""
 
 
 @dataclass(slots=True)
@@ -39,7 +31,8 @@ def struct_of(params: Mapping[str, Any]) -> Struct:
 
     A list with a float is a list of floats. Raises LayerError for lists of anything but numbers and truth values.
     """
-    names, found = Names(KEYWORDS), Struct()
+    names, found = empty_names(), Struct()
+    names.new(INPUTS)
     for name, value in params.items():
         several = isinstance(value, (list, tuple, np.ndarray))
         values = (
@@ -53,7 +46,8 @@ def struct_of(params: Mapping[str, Any]) -> Struct:
             continue
         kind = _kind(name, values)
         size = f"[{len(values)}]" if several else ""
-        found.members.append(f"{kind:5} {names.new(name, 'param')}{size};".replace("char* ", "char *"))
+        wanted = f"param_{name}" if name.isupper() and len(name) > 1 else name  # it may be a macro
+        found.members.append(f"{kind:5} {names.new(wanted, 'param')}{size};".replace("char* ", "char *"))
         texts = [_text(v, kind) for v in values]
         found.values.append("{ " + "".join(f"{t}, " for t in texts) + " }" if several else texts[0])
     return found
@@ -76,18 +70,10 @@ def _text(value: Any, kind: str) -> str:
     if kind == "bool":
         return "true" if value else "false"
     if kind == "const char*":
-        return quoted(str(value))
+        return string(str(value))
     if kind == "int":
         need(-(2**31) <= int(value) < 2**31, f"{value} is not a 32-bit integer")
         return str(int(value))
     if isinstance(value, int) or not np.isfinite(value):
         return str(int(value)) if isinstance(value, int) else number(value, np.dtype(np.float32))
     return repr(float(value))
-
-
-def quoted(text: str) -> str:
-    """Return text as a C++ string literal of printable ASCII."""
-    plain = (
-        chr(b) if 32 <= b < 127 and chr(b) not in '"\\?' else f"\\{b:03o}" for b in text.encode("utf-8", "replace")
-    )
-    return '"' + "".join(plain) + '"'

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from anylayer.errors import at
-from anylayer.generators._names import Names, comment
+from anylayer.generators._cpp import line_comment, names, string
 from anylayer.generators.dv import priors
 from anylayer.generators.dv.callbacks import Callbacks
-from anylayer.generators.dv.parameters import KEYWORDS, quoted
 from anylayer.generators.dv.plan import Concat, Convolution, Custom, DvLayer, DvPlan, FullyConnected, Runs, Softmax
 from anylayer.generators.dv.weights import packed
 from anylayer.loops import PRELUDE
@@ -57,8 +56,8 @@ def _header(plan: DvPlan, name: str, callbacks: Callbacks) -> str:
     lines += [f"  void Layer_{i}();" for i in range(len(plan.layers))]
     lines += ["", " public:"]
     if len(plan.inputs) > 1:
-        names = Names(KEYWORDS)
-        pairs = [(names.new(f"input_{v.name}"), view) for v, view in zip(plan.graph.inputs, plan.inputs)]
+        taken = names()
+        pairs = [(taken.new(f"input_{v.name}"), view) for v, view in zip(plan.graph.inputs, plan.inputs)]
         places = ", ".join(f"{name} = {view.buffer.offset}" for name, view in pairs)
         lines += [
             "  // The offset of each input from get_network_input_addr_cpu(), in bytes.",
@@ -155,11 +154,11 @@ def _layer(i: int, layer: DvLayer, plan: DvPlan, name: str, callbacks: Callbacks
     kind, (title, type_) = layer.kind, _TITLES[type(layer.kind)]
     if isinstance(kind, Concat) and not kind.copies:
         title, type_ = "Concatenate Layer", "LT_CONCAT"
-    lines = [f"//Layer_{i}: {title}", *(f"//\t->: {comment(n)}" for n in layer.names)]
+    lines = [f"//Layer_{i}: {title}", *(f"//\t->: {line_comment(n)}" for n in layer.names)]
     lines += [f"void C{name}::Layer_{i}()", "{"]
     before, own = _own(layer, plan, callbacks)
     lines += [*before, f"  struct fpga_layer& layer = get_layer({i});", f"  layer.type = {type_};"]
-    fields = [f"layer.name = {quoted(', '.join(layer.names))};"]
+    fields = [f"layer.name = {string(', '.join(layer.names))};"]
     offset = sum(map(len, weights))
     parts = kind.parts if isinstance(kind, Runs) else [layer]
     runs = [(part.kind, part) for part in parts if isinstance(part.kind, Convolution)]

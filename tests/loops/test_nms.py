@@ -35,7 +35,7 @@ def boxes_and_scores() -> Array:
 
 
 @needs_compiler
-def test_suppression_matches_numpy(tmp_path: Path) -> None:
+def test_nms_matches_numpy(tmp_path: Path) -> None:
     def functions(limits: dict[str, Any]) -> Any:
         return lambda x: list(ops.nms(x[:, :4].transpose(0, 2, 1), x[:, 4:], **limits))
 
@@ -49,7 +49,7 @@ def test_suppression_matches_numpy(tmp_path: Path) -> None:
             np.testing.assert_array_equal(a, b, err_msg=str(limits))
 
 
-def test_unpadded_suppression_is_refused_by_name() -> None:
+def test_unpadded_nms_is_refused_by_name() -> None:
     def raw(x: Array) -> Any:
         limits = [np.array([3]), np.array([0.5], np.float32)]
         found = record(
@@ -57,7 +57,5 @@ def test_unpadded_suppression_is_refused_by_name() -> None:
         )
         return record("ReduceMax", [found, np.array([0])], (1, 3), np.int64)
 
-    with pytest.raises(
-        LayerError, match=r"operator NonMaxSuppression at .*test_suppression.py:\d+ cannot become loops"
-    ):
+    with pytest.raises(LayerError, match=r"operator NonMaxSuppression at .*test_nms.py:\d+ cannot become loops"):
         lower(traced(raw, boxes_and_scores()))

@@ -11,7 +11,7 @@ from anylayer.loops.lowering import Lowering, Unsupported, given, nests, optiona
 from anylayer.loops.reductions import in_memory
 
 
-class Suppressions:
+class PaddedNms:
     """The operators Suppress of `done`, which take the place of operators of `graph`."""
 
     def __init__(self, graph: Graph, done: Graph) -> None:
@@ -28,10 +28,10 @@ class Suppressions:
 
         inputs: its inputs in `done`.
         """
-        where = {"place": op.place, "scope": op.scope}
+        place, scope = op.place, op.scope
         if op.op == "NonMaxSuppression" and not op.domain and op.outputs[0] in self.shapes:
             types = [(self.shapes[op.outputs[0]], np.int64), ((1,), np.int64)]
-            made = self.done.emit("Suppress", inputs, types, op.attrs, **where)
+            made = self.done.emit("Suppress", inputs, types, op.attrs, place=place, scope=scope)
             self.made[made[0]] = made
             return made[:1]
         found = self.made.get(inputs[0]) if inputs and inputs[0] is not None else None
@@ -39,7 +39,7 @@ class Suppressions:
             return found[:1]
         if found is not None and op.op == "Shape":
             size = [found[1], self.done.constant(np.array([3]))]
-            return self.done.emit("Concat", size, [((2,), np.int64)], {"axis": 0}, **where)
+            return self.done.emit("Concat", size, [((2,), np.int64)], {"axis": 0}, place=place, scope=scope)
         return None
 
 
@@ -53,6 +53,6 @@ def _suppress(low: Lowering, op: Op) -> None:
         raise Unsupported("an NMS whose limits are computed")
     if op.attrs.get("center_point_box") or not boxes.dtype == scores.dtype == np.float32:
         raise Unsupported("an NMS of boxes that have centers, or are not float32")
-    memory = in_memory(low, scores), in_memory(low, boxes)
-    results = [low.new_buffer(v) for v in op.outputs]
-    low.flush([Suppress(*memory, *results, sizes_of(scores), int(kept), overlap or 0.0, least)])
+    sources = in_memory(low, scores), in_memory(low, boxes)
+    rows, count = (low.new_buffer(v) for v in op.outputs)
+    low.flush([Suppress(*sources, rows, count, sizes_of(scores), int(kept), overlap or 0.0, least)])
