@@ -39,7 +39,8 @@ def _first_centers(values: Array) -> Array:
     """
     counts, edges = np.histogram(values, _BINS)
     share = np.concatenate([[0.0], np.cumsum(np.cbrt(counts))])
-    return np.interp((np.arange(CENTERS) + 0.5) / CENTERS * share[-1], share, edges)
+    found: Array = np.interp((np.arange(CENTERS) + 0.5) / CENTERS * share[-1], share, edges)
+    return found
 
 
 def nearest(table: Array, weights: Array) -> Array:
