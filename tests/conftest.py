@@ -38,6 +38,9 @@ REMEDIES = {
 }
 """The remedy for each reason for skipped tests. The keys are regular expressions."""
 
+LONGEST = ("tests/serve/", "tests/ray/", "tests/generators/test_operators.py", "tests/test_docs.py")
+"""The beginnings of the names of tests that take many seconds each."""
+
 settings.register_profile("fixed", derandomize=True, database=None)
 settings.register_profile("fresh", database=None, print_blob=True)
 settings.load_profile("fixed")  # --hypothesis-profile=fresh draws new examples; see `make test-fresh`
@@ -54,7 +57,13 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ["XDG_CACHE_HOME"] = f"{_home.name}/cache"  # no library that an earlier run has built is loaded
         os.environ["POCL_CACHE_DIR"] = f"{_home.name}/pocl"
         os.environ["PYOPENCL_NO_CACHE"] = "1"
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # NumPy's threads would wait in loops on shared cores
     config.addinivalue_line("markers", "needs(*packages): skip where one of these packages is not installed")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Start with the tests that take longest, so that no worker computes one when the others have finished."""
+    items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
