@@ -12,7 +12,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -36,23 +36,28 @@ layer { name: "fc" type: "InnerProduct" bottom: "mine" top: "fc" inner_product_p
   weight_filler { type: "constant" value: 0.01 } } }
 layer { name: "prob" type: "Softmax" bottom: "fc" top: "prob" }
 """
-SLOW = '''"""A layer that takes long, and cannot be traced."""
+SLOW = '''"""A layer that waits for the test if a value is above a million, and cannot be traced."""
 
 import time
+from pathlib import Path
 
 import anylayer
 
 
-@anylayer.layer("Mine")
-class Mine:
+@anylayer.layer("Slow")
+class Slow:
     def __init__(self, params, blobs):
-        pass
+        self.folder = Path(params["folder"])
 
     def forward(self, inputs):
-        if float(inputs[0].max()) > 100:
-            time.sleep(1.5)
+        if float(inputs[0].max()) > 1e6:
+            (self.folder / "began").touch()
+            while not (self.folder / "end").exists():
+                time.sleep(0.02)
         return [inputs[0]]
 '''
+WAITING = """layer { name: "slow" type: "Slow" bottom: "data" top: "slow" slow_param { folder: "%s" } }
+layer { name: "mine" type: "Mine" bottom: "slow\""""
 
 
 @dataclass
@@ -87,26 +92,43 @@ def free_port() -> int:
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    folder = tmp_path_factory.mktemp("served")
-    (folder / "small.prototxt").write_text(NET)
+def servers() -> Iterator[list[Server]]:
+    """The server that runs, if a test has needed one and none has stopped it. Starting it takes many seconds."""
+    found: list[Server] = []
+    yield found
+    for one in found:
+        stop(one.process)
+
+
+@pytest.fixture
+def server(servers: list[Server], tmp_path_factory: pytest.TempPathFactory) -> Server:
+    """The server of two networks. The network 'small' waits during requests with values above a million."""
+    if not servers:
+        servers.append(started(tmp_path_factory.mktemp("served")))
+    return servers[0]
+
+
+def started(folder: Path) -> Server:
+    """Start the server, and return it once it serves."""
+    (folder / "fast.prototxt").write_text(NET)
     write_layer(folder, "factors", "*", 0.5)
     (folder / "slow.py").write_text(SLOW)
+    waiting = NET.replace('layer { name: "mine" type: "Mine" bottom: "data"', WAITING % folder)
+    (folder / "small.prototxt").write_text(waiting)
     Image.fromarray(np.random.default_rng(0).integers(0, 256, (20, 30, 3), np.uint8)).save(folder / "a.png")
-    net = anylayer.read(folder / "small.prototxt", layers=[folder / "layers.py"]).fill()
+    net = anylayer.read(folder / "fast.prototxt", layers=[folder / "layers.py"]).fill()
     net.write(folder / "weighted.onnx", batch=True)
     port, metrics = free_port(), free_port()
-    words = ["serve", "small.prototxt", "onnx=weighted.onnx", "-l", "layers.py", "--random-weights"]
-    words = [*words, "-e", "onnxruntime", "--threads", "1", "--port", str(port), "--metrics-port", str(metrics)]
-    one = running(folder, [*words, "--max-size", "1"])
-    yield Server(port, metrics, one, folder, net)
-    stop(one)
+    words = ["serve", "small.prototxt", "onnx=weighted.onnx", "-l", "layers.py", "-l", "slow.py"]
+    words = [*words, "--random-weights", "-e", "onnxruntime", "--threads", "1", "--max-size", "1"]
+    process = running(folder, [*words, "--port", str(port), "--metrics-port", str(metrics)])
+    return Server(port, metrics, process, folder, net)
 
 
 def running(folder: Path, words: list[str]) -> subprocess.Popen[str]:
     """Start the command, and wait until it serves."""
     source = str(Path(anylayer.__file__).parents[1])
-    environment = {**os.environ, "PYTHONPATH": source}
+    environment = {**os.environ, "PYTHONPATH": source, "RAY_metrics_report_interval_ms": "1000"}
     command = [sys.executable, "-m", "anylayer", *words]
     one = subprocess.Popen(command, cwd=folder, env=environment, stderr=subprocess.PIPE, text=True)
     assert one.stderr is not None
@@ -291,24 +313,37 @@ def test_port_in_use_is_refused(server: Server) -> None:
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="the system is not Linux")
-def test_requests_in_flight_are_answered_if_a_process_is_killed_and_if_the_server_stops(server: Server) -> None:
-    port = free_port()
-    words = ["serve", "small.prototxt", "-l", "slow.py", "--random-weights", "-e", "onnxruntime"]
-    one = running(server.folder, [*words, "--port", str(port)])
-    other = Server(port, 0, one, server.folder, server.net)
-    slow = np.full((1, 3, 8, 8), 101, np.float32)
+def test_requests_in_flight_are_answered_if_a_process_is_killed_and_if_the_server_stops(
+    server: Server, servers: list[Server]
+) -> None:
+    began, end = server.folder / "began", server.folder / "end"
+    slow = np.full((1, 3, 8, 8), 2e6, np.float32)
+
+    def asked(pool: ThreadPoolExecutor) -> list[Future[tuple[int, Any]]]:
+        """Send three requests, and return once the first of them is being computed."""
+        for file in (began, end):
+            file.unlink(missing_ok=True)
+        answers = [pool.submit(server.infer, slow) for _ in range(3)]
+        while not began.exists() and not answers[0].done():
+            time.sleep(0.02)
+        time.sleep(0.5)  # the others arrive
+        return answers
+
     with ThreadPoolExecutor(3) as pool:
-        answers = [pool.submit(other.infer, slow) for _ in range(3)]
-        time.sleep(0.7)
-        (process,) = replicas(other, "small")
+        answers = asked(pool)
+        (process,) = replicas(server, "small")
         os.kill(process, signal.SIGKILL)
+        end.touch()
         assert [answer.result()[0] for answer in answers] == [200] * 3
-        assert replicas(other, "small") != [process]
-        answers = [pool.submit(other.infer, slow) for _ in range(3)]
-        time.sleep(0.7)
-        status = stop(one)
+        assert replicas(server, "small") != [process]
+        answers = asked(pool)
+        servers.remove(server)
+        server.process.send_signal(signal.SIGTERM)
+        assert server.process.stderr is not None
+        assert any("stopping, after the requests" in line for line in server.process.stderr)
+        end.touch()
+        assert server.process.wait(60) == 128 + signal.SIGTERM
         assert [answer.result()[0] for answer in answers] == [200] * 3
-    assert status == 128 + signal.SIGTERM
 
 
 def test_ray_sends_no_statistics() -> None:
