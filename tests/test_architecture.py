@@ -346,7 +346,7 @@ def test_every_layer_has_a_test_file(fmt: str) -> None:
 
 def test_every_operator_is_listed_and_tested() -> None:
     assert {p.stem for p in (SRC / "ops").glob("[!_]*.py")} <= set(anylayer.ops.__all__)
-    tests = "".join(p.read_text() for p in (ROOT / "tests" / "ops").glob("test_*.py"))
+    tests = "".join(p.read_text("utf-8") for p in (ROOT / "tests" / "ops").glob("test_*.py"))
     assert not [name for name in anylayer.ops.__all__ if not re.search(rf"\b{name}\b", tests)]
 
 

@@ -63,7 +63,7 @@ def blocks(page: Path) -> list[Block]:
     found: list[Block] = []
     lines: list[str] | None = None
     info, start = "", 0
-    for number, line in enumerate(page.read_text().splitlines(), 1):
+    for number, line in enumerate(page.read_text("utf-8").splitlines(), 1):
         fence = FENCE.match(line)
         if fence and lines is None:
             lines, info, start = [], fence[2].strip(), number
@@ -108,7 +108,7 @@ def run_console(block: Block, folder: Path, where: str) -> None:
     for command, shown in commands:
         words = shlex.split(command)
         assert words[0] in ("anylayer", "python"), f"{where}: {words[0]} is not run here"
-        done = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True)
+        done = subprocess.run(words, cwd=folder, env=environment, capture_output=True, encoding="utf-8")
         output = done.stdout + done.stderr
         assert done.returncode == int(block.option("exit") or 0), f"{where}: {command}\n{output}"
         expected = "\n".join(shown)
@@ -137,7 +137,10 @@ def need_opencl() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
 def test_snippets_run(page: Path, examples: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    if any(line.startswith("$ anylayer build ") for line in page.read_text().splitlines()) and not has_compiler():
+    if (
+        any(line.startswith("$ anylayer build ") for line in page.read_text("utf-8").splitlines())
+        and not has_compiler()
+    ):
         pytest.skip("there is no C++ compiler")
     if page.name == "opencl-layers.md":
         need_opencl()
@@ -150,7 +153,7 @@ def test_snippets_run(page: Path, examples: Path, tmp_path: Path, monkeypatch: p
         kind = block.info.split()[0] if block.info else ""
         file = block.option("file")
         if file is not None:
-            (folder / file).write_text(block.text)
+            (folder / file).write_text(block.text, "utf-8")
         elif kind == "python":
             exec(compile("\n" * block.line + block.text, str(page), "exec"), names)
         elif kind == "console":
@@ -164,13 +167,15 @@ LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)|!\[[^\]]*\]\(([^)\s]+)\)|src=\
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
 def test_linked_files_exist(page: Path) -> None:
-    targets = ["".join(found) for found in LINK.findall(re.sub(r"```.*?```", "", page.read_text(), flags=re.S))]
+    targets = [
+        "".join(found) for found in LINK.findall(re.sub(r"```.*?```", "", page.read_text("utf-8"), flags=re.S))
+    ]
     local = [t.split("#")[0] for t in targets if "://" not in t and not t.startswith("#")]
     assert not [t for t in local if not (page.parent / t).exists()]
 
 
 def test_every_page_is_linked_from_the_readme() -> None:
-    readme = (ROOT / "README.md").read_text()
+    readme = (ROOT / "README.md").read_text("utf-8")
     assert not [p.name for p in PAGES if p.parent == ROOT / "docs" and f"docs/{p.name}" not in readme]
 
 
@@ -180,7 +185,7 @@ def test_generated_parts_are_current(page: Path) -> None:
 
 
 def test_performance_page_has_the_text_of_its_generator() -> None:
-    page = (ROOT / "docs" / "performance.md").read_text()
+    page = (ROOT / "docs" / "performance.md").read_text("utf-8")
     parts = re.split(r"\{machine\}|\{when\}", report._PREFACE)
     assert re.match(".*?".join(map(re.escape, parts)), page, re.S)
     rows = dict(re.findall(r"^\| (\S+) \| .* \| (.*) \|$", page.split("## Still behind")[1], re.M)[2:])
@@ -190,17 +195,17 @@ def test_performance_page_has_the_text_of_its_generator() -> None:
 
 
 def test_every_operator_is_in_one_table() -> None:
-    rows = Counter(re.findall(r"^\| `(\w+)\(", (ROOT / "docs" / "operators.md").read_text(), re.M))
+    rows = Counter(re.findall(r"^\| `(\w+)\(", (ROOT / "docs" / "operators.md").read_text("utf-8"), re.M))
     assert rows == Counter(ops.__all__)
 
 
 def test_engines_page_names_every_engine() -> None:
-    page = (ROOT / "docs" / "engines.md").read_text()
+    page = (ROOT / "docs" / "engines.md").read_text("utf-8")
     assert not [name for name in ("numpy", "auto", *engines()) if f"\n| `{name}` |" not in page]
 
 
 def test_errors_page_names_every_error() -> None:
-    page = (ROOT / "docs" / "errors.md").read_text()
+    page = (ROOT / "docs" / "errors.md").read_text("utf-8")
     classes = inspect.getmembers(errors, inspect.isclass)
     names = [n for n, c in classes if issubclass(c, errors.AnyLayerError) and c is not errors.AnyLayerError]
     assert not [name for name in names if f"| `{name}` |" not in page]
@@ -208,7 +213,7 @@ def test_errors_page_names_every_error() -> None:
 
 GLOSSARY = [
     [cell.strip() for cell in line.split("|")[1:-1]]
-    for line in (ROOT / "docs" / "glossary.md").read_text().splitlines()
+    for line in (ROOT / "docs" / "glossary.md").read_text("utf-8").splitlines()
     if line.startswith("| ")
 ][1:]
 

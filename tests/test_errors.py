@@ -58,7 +58,7 @@ ROOT = Path(anylayer.errors.__file__).parent
 def texts(file: Path) -> Iterator[tuple[int, str]]:
     """Yield the string literals of a source file with their lines, except docstrings, arguments of `wording`,
     texts of several lines, and options alone."""
-    tree = ast.parse(file.read_text())
+    tree = ast.parse(file.read_text("utf-8"))
     skipped: set[ast.AST] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):

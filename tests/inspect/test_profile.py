@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -328,3 +331,22 @@ def test_openvino_means_leave_out_the_runs_before_the_reset(monkeypatch: pytest.
     _, mean = counts.counters([0.002, 0.002, 0.004, 0.004, 0.002, 0.002, 0.004, 0.004])  # 10 runs, 40 ms in all
     assert seconds == {"n": pytest.approx(0.0025)}
     assert mean == pytest.approx(0.003)
+
+
+def test_names_of_layers_are_read_in_any_locale(tmp_path: Path) -> None:
+    (tmp_path / "net.prototxt").write_text(
+        'input: "data" input_shape { dim: 1 dim: 2 dim: 4 dim: 4 }\n'
+        'layer { name: "größe" type: "Convolution" bottom: "data" top: "y" '
+        "convolution_param { num_output: 2 kernel_size: 3 } }\n",
+        "utf-8",
+    )
+    words = ["profile", "net.prototxt", "--random-weights", "-e", "onnxruntime", "--seconds", "0.01"]
+    done = subprocess.run(
+        [sys.executable, "-m", "anylayer", *words],
+        cwd=tmp_path,
+        env={**os.environ, "LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"},
+        capture_output=True,
+        encoding="utf-8",
+    )
+    assert done.returncode == 0, done.stderr
+    assert "größe" in done.stdout

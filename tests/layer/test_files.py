@@ -179,7 +179,7 @@ def test_file_for_two_types_does_not_end_the_process(tmp_path: Path) -> None:
     ]
     run = "from anylayer.cli import main; main(prog_name='anylayer')"
     done = subprocess.run(
-        [sys.executable, "-c", run, *words], cwd=tmp_path, capture_output=True, text=True, check=False
+        [sys.executable, "-c", run, *words], cwd=tmp_path, capture_output=True, encoding="utf-8", check=False
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert "mine.py" in done.stdout

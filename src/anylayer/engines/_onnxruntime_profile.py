@@ -60,7 +60,7 @@ class Profiler:
     def counters(self, times: Sequence[float]) -> tuple[list[Counter], float]:
         """End the profile of the session, and return the means of the runs that took at most the median time, so
         that pauses of the machine do not count."""
-        nodes = _nodes(json.loads(Path(self.session.end_profiling()).read_text()), self._skipped)
+        nodes = _nodes(json.loads(Path(self.session.end_profiling()).read_bytes()), self._skipped)
         held = _held(self.graph, onnx.load(str(self._model), load_external_data=False).graph)
         self._removed()
         limit = median(times)

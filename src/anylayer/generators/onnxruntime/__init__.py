@@ -41,7 +41,7 @@ def generate(source: Source, expected: Expected, layer: Sequence[str] = ()) -> P
     return Project(
         files={
             "layers.cpp": TOP + written.text(PARALLEL) + LAYERS,
-            "onnxruntime_api.hpp": _HEADER.read_text(),
+            "onnxruntime_api.hpp": _HEADER.read_text("utf-8"),
             "CMakeLists.txt": CMAKE,
             "model.onnx": [model.SerializeToString()],
             "test_model.py": TEST.format(
