@@ -27,7 +27,7 @@ from anylayer.convert.generation import Generation
 from anylayer.errors import AnyLayerError
 from benchmarks.networks import DETECTORS, NETWORKS, Source
 
-_LINE = re.compile(r"^(.+): off by (\S+) of (\S+?)(?: in OpenCV \S+)?$")
+_LINE = re.compile(r"^(.+): largest difference (\S+), largest value (\S+)$")
 _ROUNDING = re.compile(r"16-bit floats change an output by (\S+) of")
 COLUMNS = ("opencv", "opencv-python", "onnxruntime", "openvino", "pytorch", "dv", "cpp")
 """The targets of `generate`, and the engine cpp. openvino has a second column for its kernels in OpenCL."""

@@ -58,7 +58,7 @@ def main(folder: Path) -> None:
     keras.write(folder / "converted.prototxt")
     for name in ("by_hand", "converted"):
         error = off(anylayer.read(folder / f"{name}.prototxt", folder / f"{name}.caffemodel"))
-        print(f"{name}: off by {error:.1g} from Keras")
+        print(f"{name}: largest difference from Keras {error:.1g}")
         if error > 1e-5:
             sys.exit(f"{name}: the tolerance is 1e-5")
 

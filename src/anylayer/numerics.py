@@ -61,6 +61,11 @@ def largest_error(got: Array, want: Array) -> float:
     return float(absolute_errors(got, want).max(initial=0.0))
 
 
+def difference_text(error: float, scale: float) -> str:
+    """Return how far an output differs, for a report: "largest difference 1e-05, largest value 4"."""
+    return f"largest difference {error:.3g}, largest value {scale:.3g}"
+
+
 def rms_scale(array: Array) -> float:
     """Return the root mean square of an array's finite values, at least 1e-6."""
     finite = array[np.isfinite(array)].astype(np.float64)

@@ -10,7 +10,7 @@ import numpy as np
 from anylayer.engines import load_engine
 from anylayer.graph import Graph
 from anylayer.network import Array, TensorType
-from anylayer.numerics import TOLERANCE, absolute_errors, scale_of
+from anylayer.numerics import TOLERANCE, absolute_errors, difference_text, scale_of
 from anylayer.tracing import trace
 
 
@@ -35,7 +35,7 @@ def assert_same(got: Array, want: Array, what: str = "", tolerance: float | None
     if worst > limit * scale:
         place = np.unravel_index(int(errors.argmax()), want.shape)
         raise AssertionError(
-            f"{what}: off by {worst:.3g} of {scale:.3g} at {tuple(map(int, place))}: "
+            f"{what}: {difference_text(worst, scale)} at {tuple(map(int, place))}: "
             f"{got[place]!r}, expected {want[place]!r}"
         )
 

@@ -184,7 +184,25 @@ def test_verify_agrees_on_every_engine(anylayer_command, small):
 
 def test_verify_skips_host_calls(anylayer_command, small):
     shown = anylayer_command("verify", "net.prototxt", "-l", "host.py", "-e", "onnxruntime").stdout
-    assert "all 3 nodes compared agree with NumPy (1 node not compared: constants and host calls)" in shown
+    assert "all 3 nodes compared agree with NumPy (1 node not compared: constant or host call)" in shown
+
+
+@pytest.mark.parametrize(
+    ("notes", "verdict"),
+    [
+        (["constant"], "no node was compared (1 node: constant or host call)"),
+        ([""], "the 1 node compared agrees with NumPy"),
+        (
+            ["", "constant", "constant"],
+            "the 1 node compared agrees with NumPy (2 nodes not compared: constant or host call)",
+        ),
+    ],
+)
+def test_verify_counts_nodes_in_words(anylayer_command, small, monkeypatch, notes, verdict):
+    checks = [NodeCheck("a", "A", 0.0, 1.0, True, note) for note in notes]
+    monkeypatch.setattr("anylayer.inspect.verify.verify", lambda *a, **k: iter(checks))
+    shown = anylayer_command("verify", *WITH, "-e", "onnxruntime").stdout
+    assert shown.splitlines()[-1] == f"onnxruntime: {verdict}"
 
 
 def test_verify_names_first_node_that_differs(anylayer_command, small, monkeypatch):
@@ -195,7 +213,9 @@ def test_verify_names_first_node_that_differs(anylayer_command, small, monkeypat
     ]
     monkeypatch.setattr("anylayer.inspect.verify.verify", lambda *a, **k: iter(checks))
     result = anylayer_command("verify", *WITH, "-e", "onnxruntime", status=1)
-    assert result.stdout.endswith("onnxruntime: 2 nodes differ, the first is 'b' (B): off by 0.5 of 2\n")
+    assert result.stdout.endswith(
+        "onnxruntime: 2 nodes differ, the first is 'b' (B): largest difference 0.5, largest value 2\n"
+    )
     data = json.loads(anylayer_command("verify", *WITH, "-e", "onnxruntime", "--json", status=1).stdout)
     assert (data["onnxruntime"]["ok"], data["onnxruntime"]["first"]) == (False, "b")
     assert data["onnxruntime"]["nodes"][1]["error"] == 0.5

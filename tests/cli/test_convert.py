@@ -26,7 +26,8 @@ def shape_of(value):
 def test_suffix_determines_format(anylayer_command, small):
     result = anylayer_command("convert", *WITH, "-o", "net.onnx")
     flat, means = result.stdout.splitlines()
-    assert flat == "flat: off by 0 of 0.00289" and re.fullmatch(r"means: off by [\d.e-]+ of 0\.087", means)
+    assert flat == "flat: largest difference 0, largest value 0.00289"
+    assert re.fullmatch(r"means: largest difference [\d.e-]+, largest value 0\.087", means)
     assert result.stderr == "wrote net.onnx: 2 outputs, run by onnxruntime, compared with the layers in NumPy\n"
     session = onnxruntime.InferenceSession("net.onnx")
     means = session.run(["means"], {"data": np.ones((1, 3, 4, 6), np.float32)})[0]
@@ -104,9 +105,9 @@ def test_batch_option_writes_a_symbolic_batch_size(anylayer_command, small):
 
 def test_given_inputs_and_seed(anylayer_command, small):
     shown = anylayer_command("convert", *WITH, "-o", "net.onnx", "-i", "x.npy").stdout
-    assert shown.splitlines()[0] == "flat: off by 0 of 0.0451"
+    assert shown.splitlines()[0] == "flat: largest difference 0, largest value 0.0451"
     shown = anylayer_command("convert", *WITH, "-o", "net.onnx", "--seed", "5").stdout
-    assert shown.splitlines()[0] != "flat: off by 0 of 0.00289"
+    assert shown.splitlines()[0] != "flat: largest difference 0, largest value 0.00289"
 
 
 def test_options_reach_the_writer(anylayer_command, small):
@@ -136,9 +137,12 @@ def test_setting_with_an_option_of_its_own(anylayer_command, small, name):
 def test_difference_is_an_error(anylayer_command, small, monkeypatch):
     monkeypatch.setitem(numerics.TOLERANCE, "float32", 1e-12)
     shown = anylayer_command("convert", *WITH, "-o", "net.onnx", status=1).stderr
-    text = r"net.onnx: output 'means' differs from the source: off by .* of 0\.087; the tolerance is 1e-12 of it"
+    text = (
+        r"net.onnx: output 'means' differs from the source: largest difference .*, largest value 0\.087; "
+        "the tolerance is 1e-12 of the largest value"
+    )
     assert re.match(text, shown)
-    assert "The first node that differs is 'means' (Means): off by " in shown
+    assert "The first node that differs is 'means' (Means): largest difference " in shown
     assert not (small / "net.onnx").exists()
 
 
@@ -249,9 +253,9 @@ def calibrated(images: Any, tmp_path: Path) -> list[str]:
 def test_pictures_calibrate_int8(anylayer_command: Any, calibrated: list[str], preprocess: list[str]) -> None:
     result = anylayer_command(*calibrated, "pictures", *preprocess)
     lines = result.stdout.splitlines()
-    assert re.fullmatch(r"conv: off by [\d.e-]+ of [\d.e-]+ \(root mean squares\)", lines[0])
-    assert lines[1].startswith("the nodes that add most to the relative error, ")
-    assert "conv (Convolution)" in result.stdout
+    assert re.fullmatch(r"conv: RMS of the differences [\d.e-]+, RMS of the values [\d.e-]+", lines[0])
+    assert lines[1].startswith("the nodes that add most to the relative error (")
+    assert re.search(r"^  conv \(Convolution\): adds [\d.]+%, relative error [\d.]+%$", result.stdout, re.M)
     types = {w.data_type for w in onnx.load("net.onnx").graph.initializer}
     assert onnx.TensorProto.INT8 in types
     data = json.loads(anylayer_command(*calibrated, "pictures", *preprocess, "--json").stdout)

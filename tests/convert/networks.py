@@ -66,7 +66,7 @@ class Row:
     end: str = ""
 
     def __str__(self) -> str:
-        right = f"{self.shape}: right at {self.sizes} sizes, off by {self.error:.1g}" if self.shape else ""
+        right = f"{self.shape}: right at {self.sizes} sizes, error {self.error:.1g}" if self.shape else ""
         right += f" (up to {self.end})" if self.end else ""
         reason = f"{'other sizes are fixed: ' if right else ''}{self.problem}" if self.problem else ""
         return f"{self.network:30} {self.format:9} {'; '.join(filter(None, (right, reason)))}"

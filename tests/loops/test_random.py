@@ -269,7 +269,8 @@ def differences(examples: Sequence[Any], folder: Path) -> list[str]:
         for g, w in zip(got, want):
             scale = max(float(np.abs(w[np.isfinite(w)]).max(initial=0)), 1e-6)
             if g.dtype != w.dtype or not np.allclose(g, w, rtol=0, atol=1e-5 * scale, equal_nan=True):
-                wrong.append(f"{names} of {x.shape}: off by {np.abs(g - w).max():.3g} of {scale:.3g}\n{code.text}")
+                how = f"largest difference {np.abs(g - w).max():.3g}, largest value {scale:.3g}"
+                wrong.append(f"{names} of {x.shape}: {how}\n{code.text}")
     return wrong
 
 

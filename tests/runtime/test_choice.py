@@ -44,25 +44,31 @@ def test_numpy_decides_between_engines(right: str) -> None:
     functions["b" if right == "a" else "a"] = lambda x: x * 3 + np.float32(0.01)
     kept, wrong = choose(lambda x: x * 3, **functions)
     assert kept == [right]
-    assert list(wrong.values()) == ["output 'y' is off by 0.01 of 3, compared with NumPy"]
+    assert list(wrong.values()) == ["output 'y' differs from NumPy (largest difference 0.01, largest value 3)"]
 
 
 @pytest.mark.parametrize(
     ("wrong", "text"),
     [
-        (lambda x: x[:2], r"has shape (2, 4), expected (3, 4)"),
-        (lambda x: np.where(x > 0.9, np.nan, x), "is off by inf of 1"),
-        (lambda x: np.where(x > 0.9, np.inf, x), "is off by inf of 1"),
+        (lambda x: x[:2], "has shape (2, 4), expected (3, 4) as in NumPy"),
+        (
+            lambda x: np.where(x > 0.9, np.nan, x),
+            "differs from NumPy (largest difference inf, largest value 1)",
+        ),
+        (
+            lambda x: np.where(x > 0.9, np.inf, x),
+            "differs from NumPy (largest difference inf, largest value 1)",
+        ),
     ],
 )
 def test_difference_of_an_engine_is_described(wrong: Function, text: str) -> None:
     kept, found = choose(lambda x: x, a=lambda x: x, b=wrong)
-    assert kept == ["a"] and found == {"b": f"output 'y' {text}, compared with NumPy"}
+    assert kept == ["a"] and found == {"b": f"output 'y' {text}"}
 
 
 def test_integers_must_be_equal() -> None:
     kept, found = choose(lambda x: [7, 8], a=lambda x: [7, 8], b=lambda x: [7, 9])
-    assert kept == ["a"] and found == {"b": "output 'y' differs in 1 of 2 values, compared with NumPy"}
+    assert kept == ["a"] and found == {"b": "output 'y' differs from NumPy in 1 of 2 values"}
 
 
 def test_nan_matches_nan_of_numpy() -> None:
@@ -120,7 +126,7 @@ class Doctored:
 def test_auto_warns_of_an_inaccurate_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     load = run_file.load_engine
     monkeypatch.setattr(run_file, "load_engine", lambda n: Doctored() if n == "openvino" else load(n))
-    text = r"engine 'openvino' is not used: output 'z' is off by .* compared with NumPy. anylayer verify --engine"
+    text = r"engine 'openvino' is not used: output 'z' differs from NumPy .*. anylayer verify --engine"
     with pytest.warns(UserWarning, match=text):
         model = network(tmp_path, "Add", TensorProto.FLOAT).compile("auto")
     assert model.engine == "onnxruntime" and model.timings == {}

@@ -12,7 +12,7 @@ from anylayer.compile.limits import need_memory, size
 from anylayer.errors import TraceError, kind_and_text
 from anylayer.graph import Graph
 from anylayer.network import Array, TensorType
-from anylayer.numerics import largest_error, normal_noise, scale_of, tolerance_for
+from anylayer.numerics import difference_text, largest_error, normal_noise, scale_of, tolerance_for
 
 ArrayFunction = Callable[[list[Array]], Sequence[Array]]
 Compiler = Callable[[Graph], ArrayFunction]
@@ -71,7 +71,7 @@ def difference(got: Array, want: Array, *, half: bool = False) -> str:
         return _NAN
     error, scale = largest_error(got[finite], want[finite]), scale_of(want)
     tolerance = tolerance_for(np.dtype(np.float16) if half else want.dtype, deep=True)
-    return f"by {error:.3g} of {scale:.3g}" if error > tolerance * scale else ""
+    return difference_text(error, scale) if error > tolerance * scale else ""
 
 
 def _need_speed(body: Graph, program: ArrayFunction, forward: ArrayFunction, inputs: Sequence[Array]) -> None:

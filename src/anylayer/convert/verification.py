@@ -21,6 +21,7 @@ from anylayer.graph import Graph
 from anylayer.network import Array, Node, TensorType
 from anylayer.numerics import (
     DEEP_TOLERANCE,
+    difference_text,
     largest_error,
     rms_error,
     rms_scale,
@@ -82,8 +83,14 @@ class OutputCheck:
     split: bool = False
 
     def __str__(self) -> str:
-        root = " (root mean squares)" if self.rms else ""
-        return self.note or f"off by {self.error:.3g} of {self.scale:.3g}{root}"
+        if self.rms and not self.note:
+            return f"RMS of the differences {self.error:.3g}, RMS of the values {self.scale:.3g}"
+        return self.note or difference_text(self.error, self.scale)
+
+    @property
+    def limit(self) -> str:
+        """The tolerance as the end of a sentence about an output that differs."""
+        return f"the tolerance is {self.tolerance:g} of the {'RMS of the values' if self.rms else 'largest value'}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +263,7 @@ class Verification:
 
     def explain_cost(self, bad: OutputCheck, errors: Sequence[NodeError]) -> str:
         """Return how a value of a file in low precision differs, and the node that costs most."""
-        text = f"'{bad.name}' differs from the source: {bad}; the tolerance is {bad.tolerance:g} of it"
+        text = f"'{bad.name}' differs from the source: {bad}; {bad.limit}"
         worst = costliest(errors, self.source)
         if worst is None:
             return text
@@ -292,9 +299,7 @@ class Verification:
         """
         job = self.job
         where = f" in {bad.run_by}" if bad.run_by else ""
-        text = (
-            f"output '{bad.name}' differs{where} from the source: {bad}; the tolerance is {bad.tolerance:g} of it"
-        )
+        text = f"output '{bad.name}' differs{where} from the source: {bad}; {bad.limit}"
         producers: dict[str, Node] = {
             name: node for node in needed_nodes(job.network, self.outputs) for name in node.outputs
         }
@@ -436,8 +441,8 @@ def weak_checks(checks: Sequence[OutputCheck]) -> list[str]:
     parts = dict.fromkeys(c.name for c in checks if c.split)
     found = {c.name: c for c in checks if c.spread is not None and c.spread < _MIN_SPREAD * c.scale}
     return [
-        f"the values of output '{name}' differ by only {c.spread:.3g} of {c.scale:.3g}, which hides mistakes: "
-        "compare on real inputs of the network, " + wording("verify={...}", "-i")
+        f"the values of output '{name}' span only {c.spread:.3g}, and the largest is {c.scale:.3g}, which hides "
+        "mistakes: compare on real inputs of the network, " + wording("verify={...}", "-i")
         for name, c in found.items()
     ] + [
         f"output '{name}' selects between values so close that rounding decides: the values before were compared "

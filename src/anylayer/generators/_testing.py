@@ -29,13 +29,13 @@ CHECKS = (
 
 def test_outputs_match_numpy() -> None:
     for name, error, scale in differences():
-        assert error <= TOLERANCE * scale, f"{name}: off by {error:.3g} of {scale:.3g}"
+        assert error <= TOLERANCE * scale, f"{name}: largest difference {error:.3g}, largest value {scale:.3g}"
 
 
 def show() -> None:
     """Print the difference of each output, and check them."""
     for name, error, scale in differences():
-        print(f"{ascii(name)[1:-1]}: off by {error:.3g} of {scale:.3g}")
+        print(f"{ascii(name)[1:-1]}: largest difference {error:.3g}, largest value {scale:.3g}")
     test_outputs_match_numpy()
 '''
 )

@@ -8,7 +8,7 @@ import numpy as np
 
 from anylayer.errors import AnyLayerError, EngineError
 from anylayer.network import Array
-from anylayer.numerics import largest_error, scale_of, tolerance_for
+from anylayer.numerics import difference_text, largest_error, scale_of, tolerance_for
 
 Outputs = Mapping[str, Array]
 EngineRun = Callable[[Sequence[Array]], Outputs]
@@ -24,12 +24,13 @@ def agree(got: Outputs, want: Outputs) -> bool:
 def _difference(got: Array, want: Array) -> str:
     """Return how an output differs, as the predicate of a sentence; "" where it matches."""
     if got.shape != want.shape:
-        return f"has shape {got.shape}, expected {want.shape}"
+        return f"has shape {got.shape}, expected {want.shape} as in NumPy"
     if want.dtype.kind != "f":
         count = int(np.count_nonzero(got != want))
-        return f"differs in {count} of {want.size} values" if count else ""
+        return f"differs from NumPy in {count} of {want.size} values" if count else ""
     error, scale = largest_error(got, want), scale_of(want)
-    return "" if error <= tolerance_for(want.dtype, deep=True) * scale else f"is off by {error:.3g} of {scale:.3g}"
+    agrees = error <= tolerance_for(want.dtype, deep=True) * scale
+    return "" if agrees else f"differs from NumPy ({difference_text(error, scale)})"
 
 
 def trusted(
@@ -75,7 +76,7 @@ def _wrong_engines(
         differences = ((output, _difference(found[output], array)) for output, array in want.items())
         output, text = next(((o, t) for o, t in differences if t), ("", ""))
         if text:
-            wrong[name] = f"output '{output}' {text}, compared with NumPy"
+            wrong[name] = f"output '{output}' {text}"
     return wrong
 
 

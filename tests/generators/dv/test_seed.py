@@ -102,7 +102,7 @@ def generate(folder: Path, config: dict[str, Any] = CONFIG, size: int = 38, **op
 
 def difference(printed: str) -> float:
     """Return the difference that the project's test prints."""
-    found = re.search(r"off by (\S+) of", printed)
+    found = re.search(r"largest difference (\S+),", printed)
     assert found is not None
     return float(found[1])
 

@@ -31,7 +31,9 @@ def steps(got: np.ndarray, want: np.ndarray, what: str, limit: int = 0, atol: fl
     assert (got.dtype, got.shape) == (want.dtype, want.shape), what
     off = np.abs(got.astype(np.float64) - want.astype(np.float64)).max(initial=0)
     scale = max(float(np.abs(want.astype(np.float64)).max(initial=0)), 1.0)
-    assert off <= (limit if want.dtype.kind in "iu" else atol * scale), f"{what}: off by {off} of {scale}"
+    assert off <= (limit if want.dtype.kind in "iu" else atol * scale), (
+        f"{what}: largest difference {off}, largest value {scale}"
+    )
 
 
 def as_runtime(

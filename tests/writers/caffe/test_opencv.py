@@ -169,7 +169,9 @@ def converted(folder: Path, text: str, *options: str) -> subprocess.CompletedPro
 def test_convert_runs_file_in_opencv(tmp_path: Path) -> None:
     done = converted(tmp_path, POOL)
     version = opencv4().version
-    assert re.search(rf"^y in OpenCV {re.escape(version)}: off by 0 of ", done.stdout, re.MULTILINE), done.stderr
+    assert re.search(rf"^y in OpenCV {re.escape(version)}: largest difference 0, ", done.stdout, re.MULTILINE), (
+        done.stderr
+    )
     assert f"1 output, run by numpy, OpenCV {version}, compared with the layers in NumPy" in done.stderr
 
 
@@ -187,7 +189,9 @@ def test_convert_refuses_file_that_opencv_reads_differently(tmp_path: Path) -> N
         for name, bottom, params in (("a", "x", "power: 2"), ("y", "a", "scale: 3"))
     )  # fmt: skip
     done = converted(tmp_path, text, "-l", "layers.py")
-    assert re.search(r"net\.prototxt: output 'y' differs in OpenCV 4\S* from the source: off by ", done.stderr)
+    assert re.search(
+        r"net\.prototxt: output 'y' differs in OpenCV 4\S* from the source: largest difference ", done.stderr
+    )
     assert not (tmp_path / "net.prototxt").exists()
     assert converted(tmp_path, text).returncode == 0
 

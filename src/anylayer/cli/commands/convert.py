@@ -333,9 +333,9 @@ def _show_nodes(nodes: Sequence[NodeError]) -> None:
     if not nodes:
         return
     most = sorted(nodes, key=lambda n: -n.added)[:_SHOWN_NODES]
-    click.echo(f"the nodes that add most to the relative error, {len(most)} of {len(nodes)}:")
+    click.echo(f"the nodes that add most to the relative error ({len(most)} of {len(nodes)}):")
     for node in most:
-        click.echo(f"  {node.added:.2%} of {node.error:.2%}  {node.name} ({node.type})")
+        click.echo(f"  {node.name} ({node.type}): adds {node.added:.2%}, relative error {node.error:.2%}")
 
 
 def _show(done: Conversion, given: dict[str, Any]) -> None:

@@ -19,6 +19,7 @@ from anylayer.cli.trials import trial, trial_options
 from anylayer.engines import engines, is_on_cpu, load_engine
 from anylayer.errors import EngineError
 from anylayer.inspect.tables import Column, clean, plural, wrapped
+from anylayer.numerics import difference_text
 
 if TYPE_CHECKING:
     from anylayer.inspect.verify import NodeCheck
@@ -124,11 +125,14 @@ def _verdict(found: list[NodeCheck]) -> str:
     compared = [c for c in found if (c.ok and not c.note) or not c.ok]
     wrong = [c for c in found if not c.ok]
     skipped = len(found) - len(compared)
-    tail = f" ({plural(skipped, 'node')} not compared: constants and host calls)" if skipped else ""
+    tail = f" ({plural(skipped, 'node')} not compared: constant or host call)" if skipped else ""
+    if not compared:
+        return f"no node was compared{tail.replace(' not compared', '')}"
     if not wrong:
-        return f"all {plural(len(compared), 'node')} compared agree with NumPy{tail}"
+        agree = f"all {len(compared)} nodes compared agree" if len(compared) > 1 else "the 1 node compared agrees"
+        return f"{agree} with NumPy{tail}"
     first = wrong[0]
-    why = f": {first.note or f'off by {first.error:.3g} of {first.scale:.3g}'}" if not first.refused else ""
+    why = f": {first.note or difference_text(first.error, first.scale)}" if not first.refused else ""
     refused = sum(c.refused for c in wrong)
     differ = len(wrong) - refused
     counts = [f"{plural(refused, 'node')} refused"] if refused else []

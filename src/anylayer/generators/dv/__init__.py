@@ -239,8 +239,9 @@ int main() {{
         scale = std::max(scale, std::fabs(double(want[i])));
       }}
       const bool near = error <= {tolerance} * scale && bool(data);
-      const char* verdict = near ? "" : ", too much";
-      std::printf("output %d: off by %.3g of %.3g%s\\n", int(&r - results), error, scale, verdict);
+      const char* verdict = near ? "" : ", above the tolerance";
+      std::printf("output %d: largest difference %.3g, largest value %.3g%s\\n", int(&r - results), error, scale,
+                  verdict);
       good = good && near;
     }}
   }}

@@ -307,7 +307,8 @@ bool same(const char* type, const cv::Mat& got, const cv::Mat& want) {
         const double size = std::abs(want.ptr<float>()[i]);
         if (std::isfinite(size) && size > scale) scale = size;
     }
-    std::printf("%%s: off by %%.3g of %%.3g in OpenCV %%s\\n", type, error, scale, CV_VERSION);
+    std::printf("%%s in OpenCV %%s: largest difference %%.3g, largest value %%.3g\\n", type, CV_VERSION, error,
+                scale);
     return error <= TOLERANCE * scale;
 }
 

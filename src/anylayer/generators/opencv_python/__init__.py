@@ -234,15 +234,20 @@ def arrays(data: np.lib.npyio.NpzFile, case: int, what: str) -> list[np.ndarray]
 
 {compared}
 
+def difference(error: float, scale: float) -> str:
+    """Return the text of a report."""
+    return f"largest difference {{error:.3g}}, largest value {{scale:.3g}}"
+
+
 def test_layers_match_numpy() -> None:
     for kind, error, scale in differences():
-        assert error <= TOLERANCE * scale, f"{{kind!a}}: off by {{error:.3g}} of {{scale:.3g}}"
+        assert error <= TOLERANCE * scale, f"{{kind!a}}: {{difference(error, scale)}}"
 
 
 if __name__ == "__main__":
     found = differences()
     for kind, error, scale in found:
-        print(f"{{kind!a}}: off by {{error:.3g}} of {{scale:.3g}} in OpenCV {{cv2.__version__}}")
+        print(f"{{kind!a}} in OpenCV {{cv2.__version__}}: {{difference(error, scale)}}")
     for kind, error, scale in found:
-        assert error <= TOLERANCE * scale, f"{{kind!a}}: off by {{error:.3g}} of {{scale:.3g}}"
+        assert error <= TOLERANCE * scale, f"{{kind!a}}: {{difference(error, scale)}}"
 '''

@@ -93,7 +93,7 @@
     if (measured && measured.verified) {
       const wrong = checked.filter((c) => !c.ok).length;
       const worst = Math.max(0, ...checked.map((c) => (c.relative === null ? Infinity : c.relative)));
-      const text = wrong ? plural(wrong, "node") + " " + (wrong === 1 ? "differs" : "differ") : "all " + checked.length + " compared agree";
+      const text = wrong ? plural(wrong, "node") + " " + (wrong === 1 ? "differs" : "differ") : checked.length > 1 ? "all " + checked.length + " nodes compared agree" : checked.length ? "the 1 node compared agrees" : "no node was compared";
       tile("Largest error", worst === Infinity ? "not finite" : scientific(worst), "against NumPy; " + text, wrong ? "bad" : "");
     }
     for (const gap of measured ? measured.gaps : []) $("warnings").append(el("p", { class: "warning", role: "note", text: gap }));
