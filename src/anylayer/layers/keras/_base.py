@@ -165,11 +165,19 @@ def with_inputs(value: Any, inputs: Sequence[Any]) -> Any:
 _SIZES = {1: ("T",), 2: ("H", "W"), 3: ("D", "H", "W")}
 
 
-def by_rank(base: type[KerasLayer], summary: str, details: str, ranks: Sequence[int] = (1, 2, 3)) -> None:
-    """Define layers Name1D to Name3D for a base Name, which has an attribute `rank`.
+def by_rank(
+    base: type[KerasLayer],
+    summary: str,
+    details: str,
+    ranks: Sequence[int] = (1, 2, 3),
+    name: str = "",
+    **body: Any,
+) -> None:
+    """Define layers Name1D to Name3D for a base Name, which has an attribute `rank`; or layers of another `name`,
+    which contains {rank}. `body` are further attributes of the classes.
 
     In `summary` and `details`, {rank} stands for the rank, {axes} for "two axes", {sizes} for "H, W", {new} for
-    "H', W'", and {ones} for "1, 1".
+    "H', W'", {ones} for "1, 1", and {kernel} for "kh, kw".
     """
     for rank in ranks:
         sizes = _SIZES[rank]
@@ -179,9 +187,10 @@ def by_rank(base: type[KerasLayer], summary: str, details: str, ranks: Sequence[
             "sizes": ", ".join(sizes),
             "new": ", ".join(f"{size}'" for size in sizes),
             "ones": ", ".join("1" * rank),
+            "kernel": ", ".join(f"k{size.lower()}" for size in sizes) if rank > 1 else "k",
         }
         texts = summary.format(**words), details.format(**words)
-        define(f"{base.__name__}{rank}D", base, *texts, rank=rank)
+        define((name or f"{base.__name__}{{rank}}D").format(rank=rank), base, *texts, rank=rank, **body)
 
 
 def numbers(value: Any, count: int, what: str) -> tuple[int, ...]:

@@ -14,6 +14,9 @@ from anylayer.layers.keras._activations import activation
 from anylayer.layers.keras._base import Spatial, one_of, positive
 from anylayer.network import Array
 
+CAUSAL = ("valid", "same", "causal")
+"""The paddings of layers that slide a window over a sequence."""
+
 
 class WindowLayer(Spatial):
     """A layer that slides a window over `rank` axes."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from anylayer import ops
-from anylayer.layer import layer, need
+from anylayer.layer import need
 from anylayer.layer.arguments import channels_first, restored
 from anylayer.layer.fields import attribute
-from anylayer.layers.keras._spatial import KernelLayer, kernel_first
+from anylayer.layers.keras._base import by_rank
+from anylayer.layers.keras._spatial import CAUSAL, KernelLayer, kernel_first
 from anylayer.network import Array
 
 
@@ -38,37 +39,13 @@ class Conv(KernelLayer):
         return self.function(restored(y, self.data_format))
 
 
-@layer("Conv1D")
-class Conv1D(Conv):
-    """Convolve over one axis: activation(conv(x, kernel) + bias).
+_SUMMARY = "Convolve over {axes}: activation(conv(x, kernel) + bias)."
+_SHAPES = "(N, {sizes}, C) to (N, {new}, filters); data_format channels_first puts C at axis 1."
+_CAUSAL = """
+    padding "causal" pads before the sequence only."""
+_WEIGHTS = """
+    Weights: kernel ({kernel}, C / groups, filters), bias (filters,).
+    Source: keras/src/layers/convolutional/conv{rank}d.py."""
 
-    (N, T, C) to (N, T', filters); data_format channels_first puts C at axis 1. padding "causal" pads before the
-    sequence only.
-    Weights: kernel (k, C / groups, filters), bias (filters,).
-    Source: keras/src/layers/convolutional/conv1d.py.
-    """
-
-    rank = 1
-    paddings = ("valid", "same", "causal")
-
-
-@layer("Conv2D")
-class Conv2D(Conv):
-    """Convolve over two axes: activation(conv(x, kernel) + bias).
-
-    (N, H, W, C) to (N, H', W', filters); data_format channels_first puts C at axis 1.
-    Weights: kernel (kh, kw, C / groups, filters), bias (filters,).
-    Source: keras/src/layers/convolutional/conv2d.py.
-    """
-
-
-@layer("Conv3D")
-class Conv3D(Conv):
-    """Convolve over three axes: activation(conv(x, kernel) + bias).
-
-    (N, D, H, W, C) to (N, D', H', W', filters); data_format channels_first puts C at axis 1.
-    Weights: kernel (kd, kh, kw, C / groups, filters), bias (filters,).
-    Source: keras/src/layers/convolutional/conv3d.py.
-    """
-
-    rank = 3
+by_rank(Conv, _SUMMARY, _SHAPES + _CAUSAL + _WEIGHTS, (1,), paddings=CAUSAL)
+by_rank(Conv, _SUMMARY, _SHAPES + _WEIGHTS, (2, 3))

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from anylayer import ops
-from anylayer.layer import layer, need
+from anylayer.layer import need
 from anylayer.layer.arguments import channels_first, restored
 from anylayer.layer.fields import attribute
 from anylayer.layers.keras._activations import activation
+from anylayer.layers.keras._base import by_rank
 from anylayer.layers.keras._spatial import KernelLayer, kernel_first
 from anylayer.layers.keras._state import StateLayer
 from anylayer.network import Array
@@ -68,41 +69,12 @@ class ConvLSTM(StateLayer, KernelLayer):
         return ops.conv(x, kernel_first(w), bias, strides=self.steps, pads=pads, dilations=self.dilations)
 
 
-@layer("ConvLSTM1D")
-class ConvLSTM1D(ConvLSTM):
-    """Compute an LSTM whose products are convolutions over one axis.
-
-    (N, T, X, C) to (N, X', filters), or (N, T, X', filters) with return_sequences; with return_state also the last
-    state's two arrays.
-    Weights: kernel (k, C, 4 filters), recurrent kernel (k, filters, 4 filters), bias (4 filters,), for the gates
-    i, f, c, o.
-    Source: arXiv 1506.04214; keras/src/layers/rnn/conv_lstm1d.py.
-    """
-
-    rank = 1
-
-
-@layer("ConvLSTM2D")
-class ConvLSTM2D(ConvLSTM):
-    """Compute an LSTM whose products are convolutions over two axes.
-
-    (N, T, H, W, C) to (N, H', W', filters), or (N, T, H', W', filters) with return_sequences; with return_state
-    also the last state's two arrays.
-    Weights: kernel (kh, kw, C, 4 filters), recurrent kernel (kh, kw, filters, 4 filters), bias (4 filters,), for
-    the gates i, f, c, o.
-    Source: arXiv 1506.04214; keras/src/layers/rnn/conv_lstm2d.py.
-    """
-
-
-@layer("ConvLSTM3D")
-class ConvLSTM3D(ConvLSTM):
-    """Compute an LSTM whose products are convolutions over three axes.
-
-    (N, T, D, H, W, C) to (N, D', H', W', filters), or (N, T, D', H', W', filters) with return_sequences; with
+by_rank(
+    ConvLSTM,
+    "Compute an LSTM whose products are convolutions over {axes}.",
+    """(N, steps, {sizes}, C) to (N, {new}, filters), or (N, steps, {new}, filters) with return_sequences; with
     return_state also the last state's two arrays.
-    Weights: kernel (kd, kh, kw, C, 4 filters), recurrent kernel (kd, kh, kw, filters, 4 filters), bias (4
-    filters,), for the gates i, f, c, o.
-    Source: arXiv 1506.04214; keras/src/layers/rnn/conv_lstm3d.py.
-    """
-
-    rank = 3
+    Weights: kernel ({kernel}, C, 4 filters), recurrent kernel ({kernel}, filters, 4 filters), bias (4 filters,),
+    for the gates i, f, c, o.
+    Source: arXiv 1506.04214; keras/src/layers/rnn/conv_lstm{rank}d.py.""",
+)

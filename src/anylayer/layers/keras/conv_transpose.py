@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from anylayer import ops
-from anylayer.layer import layer, need
+from anylayer.layer import need
 from anylayer.layer.arguments import channels_first, extent, restored
 from anylayer.layer.fields import attribute
-from anylayer.layers.keras._base import numbers
+from anylayer.layers.keras._base import by_rank, numbers
 from anylayer.layers.keras._spatial import KernelLayer
 from anylayer.network import Array
 
@@ -60,38 +60,13 @@ class ConvTranspose(KernelLayer):
         return crop // 2, crop - crop // 2, max(length - full, 0)
 
 
-@layer("Conv1DTranspose")
-class Conv1DTranspose(ConvTranspose):
-    """Compute a transposed convolution over one axis.
-
-    (N, T, C) to (N, T', filters) with T' = T * stride for padding "same" and T * stride + max(kernel - stride, 0)
-    for "valid", or the size that output_padding gives. data_format channels_first puts C at axis 1.
-    Weights: kernel (k, filters, C), bias (filters,).
-    Source: keras/src/layers/convolutional/conv1d_transpose.py.
-    """
-
-    rank = 1
-
-
-@layer("Conv2DTranspose")
-class Conv2DTranspose(ConvTranspose):
-    """Compute a transposed convolution over two axes.
-
-    (N, H, W, C) to (N, H', W', filters) with H' = H * stride for padding "same" and H * stride + max(kernel -
-    stride, 0) for "valid", or the size that output_padding gives. data_format channels_first puts C at axis 1.
-    Weights: kernel (kh, kw, filters, C), bias (filters,).
-    Source: keras/src/layers/convolutional/conv2d_transpose.py.
-    """
-
-
-@layer("Conv3DTranspose")
-class Conv3DTranspose(ConvTranspose):
-    """Compute a transposed convolution over three axes.
-
-    (N, D, H, W, C) to (N, D', H', W', filters) with D' = D * stride for padding "same" and D * stride + max(kernel
-    - stride, 0) for "valid", or the size that output_padding gives. data_format channels_first puts C at axis 1.
-    Weights: kernel (kd, kh, kw, filters, C), bias (filters,).
-    Source: keras/src/layers/convolutional/conv3d_transpose.py.
-    """
-
-    rank = 3
+by_rank(
+    ConvTranspose,
+    "Compute a transposed convolution over {axes}.",
+    """(N, {sizes}, C) to (N, {new}, filters), where a size n becomes n * stride for padding "same" and n * stride
+    + max(kernel - stride, 0) for "valid", or the size that output_padding gives. data_format channels_first puts C
+    at axis 1.
+    Weights: kernel ({kernel}, filters, C), bias (filters,).
+    Source: keras/src/layers/convolutional/conv{rank}d_transpose.py.""",
+    name="Conv{rank}DTranspose",
+)

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from anylayer import ops
-from anylayer.layer import layer, need
+from anylayer.layer import need
 from anylayer.layer.arguments import channels_first, restored
 from anylayer.layer.fields import attribute
-from anylayer.layers.keras._spatial import KernelLayer, kernel_first
+from anylayer.layers.keras._base import by_rank
+from anylayer.layers.keras._spatial import CAUSAL, KernelLayer, kernel_first
 from anylayer.network import Array
 
 
@@ -50,28 +51,16 @@ class Depthwise(KernelLayer):
         return self.function(restored(y, self.data_format))
 
 
-@layer("DepthwiseConv1D")
-class DepthwiseConv1D(Depthwise):
-    """Convolve each channel by itself over one axis.
-
-    (N, T, C) to (N, T', C * depth_multiplier); data_format channels_first puts C at axis 1. Output channel c *
-    depth_multiplier + m is channel c of the input, convolved with kernel[..., c, m].
-    Weights: kernel (k, C, depth_multiplier), bias (C * depth_multiplier,).
-    Source: keras/src/layers/convolutional/depthwise_conv1d.py.
-    """
-
-    rank = 1
-
-
-@layer("DepthwiseConv2D")
-class DepthwiseConv2D(Depthwise):
-    """Convolve each channel by itself over two axes.
-
-    (N, H, W, C) to (N, H', W', C * depth_multiplier); data_format channels_first puts C at axis 1. Output channel
-    c * depth_multiplier + m is channel c of the input, convolved with kernel[..., c, m].
-    Weights: kernel (kh, kw, C, depth_multiplier), bias (C * depth_multiplier,).
-    Source: keras/src/layers/convolutional/depthwise_conv2d.py.
-    """
+by_rank(
+    Depthwise,
+    "Convolve each channel by itself over {axes}.",
+    """(N, {sizes}, C) to (N, {new}, C * depth_multiplier); data_format channels_first puts C at axis 1. Output
+    channel c * depth_multiplier + m is channel c of the input, convolved with kernel[..., c, m].
+    Weights: kernel ({kernel}, C, depth_multiplier), bias (C * depth_multiplier,).
+    Source: keras/src/layers/convolutional/depthwise_conv{rank}d.py.""",
+    (1, 2),
+    name="DepthwiseConv{rank}D",
+)
 
 
 class Separable(Depthwise):
@@ -94,26 +83,11 @@ class Separable(Depthwise):
         return self.function(restored(y, self.data_format))
 
 
-@layer("SeparableConv1D")
-class SeparableConv1D(Separable):
-    """Convolve each channel by itself over one axis, then combine channels by a pointwise convolution.
-
-    (N, T, C) to (N, T', filters); data_format channels_first puts C at axis 1.
-    Weights: depthwise kernel (k, C, depth_multiplier), pointwise kernel (1, C * depth_multiplier, filters), bias
-    (filters,).
-    Source: keras/src/layers/convolutional/separable_conv1d.py.
-    """
-
-    rank = 1
-    paddings = ("valid", "same", "causal")
-
-
-@layer("SeparableConv2D")
-class SeparableConv2D(Separable):
-    """Convolve each channel by itself over two axes, then combine channels by a pointwise convolution.
-
-    (N, H, W, C) to (N, H', W', filters); data_format channels_first puts C at axis 1.
-    Weights: depthwise kernel (kh, kw, C, depth_multiplier), pointwise kernel (1, 1, C * depth_multiplier,
+_SUMMARY = "Convolve each channel by itself over {axes}, then combine channels by a pointwise convolution."
+_DETAILS = """(N, {sizes}, C) to (N, {new}, filters); data_format channels_first puts C at axis 1.
+    Weights: depthwise kernel ({kernel}, C, depth_multiplier), pointwise kernel ({ones}, C * depth_multiplier,
     filters), bias (filters,).
-    Source: keras/src/layers/convolutional/separable_conv2d.py.
-    """
+    Source: keras/src/layers/convolutional/separable_conv{rank}d.py."""
+
+by_rank(Separable, _SUMMARY, _DETAILS, (1,), "SeparableConv{rank}D", paddings=CAUSAL)
+by_rank(Separable, _SUMMARY, _DETAILS, (2,), "SeparableConv{rank}D")
