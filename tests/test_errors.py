@@ -12,7 +12,18 @@ import pytest
 
 import anylayer.errors
 import anylayer.network
-from anylayer.errors import AnyLayerError, InputError, LayerError, at, command_line, given, nearest, need, wording
+from anylayer.errors import (
+    AnyLayerError,
+    InputError,
+    LayerError,
+    at,
+    command_line,
+    given,
+    nearest,
+    need,
+    plural,
+    wording,
+)
 
 
 def test_places_come_before_the_rule() -> None:
@@ -41,6 +52,11 @@ def test_nearest_suggests_similar_names() -> None:
     assert nearest("xyz", ["Pooling"]) == ""
     assert nearest("onnx", ["numpy", "onnxruntime"]) == "; did you mean 'onnxruntime'?"
     assert nearest("MyResize", ["Size", "Slice"]) == ""
+
+
+def test_plural_counts_nouns() -> None:
+    assert [plural(n, "layer") for n in (0, 1, 2)] == ["0 layers", "1 layer", "2 layers"]
+    assert [plural(n, "axis") for n in (1, 2)] == ["1 axis", "2 axes"]
 
 
 def test_remedies_fit_python_or_the_command_line() -> None:

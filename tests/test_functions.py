@@ -131,7 +131,7 @@ def test_parameters_are_outputs_by_name_or_in_order(read: Any) -> None:
     [
         (lambda data: data, InputError, "the network has a value 'data'; rename the parameter"),
         (lambda x: {"image": x}, InputError, "the network has no input 'image'; its inputs: data"),
-        (lambda x: (x, x), InputError, "returns 2 arrays, the network has 1 inputs"),
+        (lambda x: (x, x), InputError, "returns 2 arrays, the network has 1 input"),
         (lambda x: x if x.sum() > 0 else -x, TraceError, r"test_functions.py:\d+: if, while, and, or, not"),
     ],
 )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from anylayer import functions
-from anylayer.errors import FileError, InputError, nearest, need, need_name, reading, within, wording
+from anylayer.errors import FileError, InputError, nearest, need, need_name, plural, reading, within, wording
 from anylayer.kernels.files import split
 from anylayer.kernels.opencl.files import KernelSettings, OpenCL, opencl_of, user_file
 from anylayer.layer import Definition, Registry, load_layers
@@ -354,7 +354,7 @@ class Net:
 
     def __repr__(self) -> str:
         ends = f"inputs {', '.join(self.network.inputs)}; outputs {', '.join(self.network.outputs)}"
-        return f"<anylayer.Net {self.network.name!r}: {len(self.network.nodes)} nodes, {ends}>"
+        return f"<anylayer.Net {self.network.name!r}: {plural(len(self.network.nodes), 'node')}, {ends}>"
 
 
 def _prove(written: Written) -> None:

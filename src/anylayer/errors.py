@@ -227,6 +227,13 @@ def shortened(text: str, limit: int = 60) -> str:
     return text if len(text) <= limit else text[: limit - 3] + "..."
 
 
+def plural(number: int, noun: str) -> str:
+    """Return a number with its noun: "1 layer", "2 layers", "1 axis", "2 axes"."""
+    if number == 1:
+        return f"1 {noun}"
+    return f"{number} {noun.removesuffix('is') + 'es' if noun.endswith('is') else noun + 's'}"
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """Return `"; did you mean 'x'?"` for the known name that is closest to `name`, or "" where none is close.
 

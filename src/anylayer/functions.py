@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.errors import InputError, at, nearest, need
+from anylayer.errors import InputError, at, nearest, need, plural
 from anylayer.layer import Definition
 from anylayer.network import Network, Node, TensorType
 
@@ -42,7 +42,11 @@ def parameter_names(function: Callable[..., Any], count: int) -> list[str]:
     names, required, rest = found
     if rest is not None:
         names += [f"{rest}{i}" for i in range(count - len(names))]
-    need(required <= count <= len(names), f"takes {len(names)} arguments, got {count} inputs", InputError)
+    need(
+        required <= count <= len(names),
+        f"takes {plural(len(names), 'argument')}, got {plural(count, 'input')}",
+        InputError,
+    )
     return names[:count]
 
 
@@ -167,7 +171,7 @@ def _matched(given: Sequence[str], names: Sequence[str], what: str) -> list[str]
     if unnamed:
         need(
             len(given) <= len(names),
-            f"returns {len(given)} arrays, the network has {len(names)} {what}s",
+            f"returns {plural(len(given), 'array')}, the network has {plural(len(names), what)}",
             InputError,
         )
         return list(names[: len(given)])

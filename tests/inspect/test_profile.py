@@ -171,9 +171,7 @@ def test_free_layer_takes_no_time_and_gives_zeros(read: Read, engine: str) -> No
 def test_free_layer_has_given_shape(read: Read) -> None:
     net = assume_free(read("Missing", fill=False), {"Missing": [(1, 5, 7, 9)]}).fill()
     assert net.compile("numpy")({"x": X})["y"].shape == (1, 16, 7, 9)
-    with pytest.raises(
-        LayerError, match=r"layer 'mid'.*assumed free with 2 output shapes; it has 1 outputs \(m\)"
-    ):
+    with pytest.raises(LayerError, match=r"layer 'mid'.*assumed free with 2 output shapes; it has 1 output \(m\)"):
         assume_free(net, {"Missing": [(1,), (2,)]}).compile("onnxruntime")
 
 

@@ -186,8 +186,8 @@ def test_an_exception_in_a_thread_becomes_an_error_of_the_layer(tmp_path: Path, 
         ("shape: [0, 3]", r"getMemoryShapes returns \(0, 3\) for output 0, which has no elements"),
         ("shape: [99999, 99999, 99]", "for output 0, which is too large"),
         (f"shape: {[1] * 33}", "output 0 has 33 axes, 0 to 32 are possible"),
-        ("shape: [1, 2] count: 3", "getMemoryShapes returns 3 shapes, the node has 1 outputs"),
-        ("shape: [1, 2] count: 0", "getMemoryShapes returns 0 shapes, the node has 1 outputs"),
+        ("shape: [1, 2] count: 3", "getMemoryShapes returns 3 shapes, the node has 1 output"),
+        ("shape: [1, 2] count: 0", "getMemoryShapes returns 0 shapes, the node has 1 output"),
     ],
 )
 def test_shapes_that_cannot_be_are_refused(tmp_path: Path, probe: Path, params: str, rule: str) -> None:

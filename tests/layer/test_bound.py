@@ -160,7 +160,7 @@ def test_class_with_opencvs_contract_is_called() -> None:
         (lambda self, i: [i[0], i[0]], None, "forward returns 2 outputs, the node has 1"),
         (lambda self, i: [3], None, "output 0 of forward is a int, not an array"),
         (lambda self, i: i, lambda self, i: [1, 6], "getMemoryShapes must return a list of shapes, got [1, 6]"),
-        (lambda self, i: i, lambda self, i: [], "getMemoryShapes returns 0 shapes, the node has 1 outputs"),
+        (lambda self, i: i, lambda self, i: [], "getMemoryShapes returns 0 shapes, the node has 1 output"),
         (
             lambda self, i: i,
             lambda self, i: [[2, 6]],

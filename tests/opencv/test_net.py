@@ -297,7 +297,7 @@ def test_inputs_can_be_renamed_and_given_a_shape() -> None:
     assert net.forward().tolist() == [[4, 6]]
     with pytest.raises(dnn.error, match="there is no input 'x'; inputs: left, right"):
         net.setInput(np.float32([[1, 2]]), "x")
-    with pytest.raises(dnn.error, match="the network has 2 inputs, got 1 names"):
+    with pytest.raises(dnn.error, match="the network has 2 inputs, got 1 name"):
         net.setInputsNames(["left"])
 
 
@@ -400,7 +400,7 @@ def test_mistakes_in_calls_are_refused(networks: Path) -> None:
         net.setInput(noise(1, 3, 2, 2), mean=(1, 2, 3, 4, 5))
     with pytest.raises(dnn.error, match="input 'data' is missing"):
         net.forward()
-    with pytest.raises(dnn.error, match="the network has 1 inputs, got 2 shapes"):
+    with pytest.raises(dnn.error, match="the network has 1 input, got 2 shapes"):
         net.getFLOPS([[1, 3, 4, 4], [1, 3, 4, 4]])
     with pytest.raises(dnn.error, match="layer 'relu' has 0 weights, there is no 0"):
         net.getParam("relu")

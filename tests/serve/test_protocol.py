@@ -70,7 +70,7 @@ SIZE = {"binary_data_size": 16}
         (message(tensor(data=[1, 2, 3, 300], datatype="UINT8")), None, "beyond uint8"),
         (message(tensor(data=[1.5, 2, 3, 4], datatype="INT32")), None, "must be numbers of type int32"),
         (message(tensor(parameters=SIZE)), len(message(tensor(parameters=SIZE))), "claims 16 binary bytes, but 0"),
-        (message(tensor()) + b"x", len(message(tensor())), "1 bytes follow the data"),
+        (message(tensor()) + b"x", len(message(tensor())), "1 byte after the data"),
         (message(tensor(datatype="BYTES", data=["a"])), None, "pictures must be binary data"),
         (message(tensor(), outputs=[{"name": "y", "parameters": {"classification": 3}}]), None, "classification"),
     ],

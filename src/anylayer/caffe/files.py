@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from anylayer.caffe.blob import Weight
-from anylayer.errors import FileError, at, need
+from anylayer.errors import FileError, at, need, plural
 from anylayer.libraries.h5py import write_hdf5
 from anylayer.libraries.whole import write_whole
 from anylayer.network import Array, Network
@@ -35,7 +35,9 @@ def load(params: Mapping[str, Sequence[Weight]], types: Mapping[str, str], weigh
         own = params[stored.name]
         with at(str(path)), at(f"layer '{stored.name}' ({types[stored.name]})"):
             count = len(stored.blobs)
-            need(count == len(own), f"the weights file has {count} blobs, expected {len(own)}", FileError)
+            need(
+                count == len(own), f"the weights file has {plural(count, 'blob')}, expected {len(own)}", FileError
+            )
             for i, (blob, target) in enumerate(zip(stored.blobs, own)):
                 if blob is None:  # another layer, which shares it, stores it
                     continue

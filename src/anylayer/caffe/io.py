@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from anylayer.caffe.proto import caffe_pb2
-from anylayer.errors import InputError, nearest, need
+from anylayer.errors import InputError, nearest, need, plural
 from anylayer.libraries.pillow import stored_values
 from anylayer.network import Array
 
@@ -31,7 +31,7 @@ def blobproto_to_array(blob: Any, return_diff: bool = False) -> Array:
     older = any(blob.HasField(name) for name in ("num", "channels", "height", "width"))
     shape = (blob.num, blob.channels, blob.height, blob.width) if older else tuple(blob.shape.dim)
     size = int(np.prod(shape, dtype=object))
-    need(size == values.size, f"a BlobProto of shape {shape} has {values.size} values", ShapeError)
+    need(size == values.size, f"a BlobProto of shape {shape} has {plural(values.size, 'value')}", ShapeError)
     return values.reshape(shape)
 
 
@@ -84,7 +84,7 @@ def datum_to_array(datum: Any) -> Array:
     need(not datum.encoded, "the Datum holds an encoded image; decode its data with an image library", InputError)
     values = np.frombuffer(datum.data, np.uint8) if datum.data else np.array(datum.float_data, float)
     shape = (datum.channels, datum.height, datum.width)
-    need(values.size == np.prod(shape), f"a Datum of shape {shape} has {values.size} values", ShapeError)
+    need(values.size == np.prod(shape), f"a Datum of shape {shape} has {plural(values.size, 'value')}", ShapeError)
     return values.reshape(shape).copy()
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from anylayer.caffe.alias import install
 from anylayer.caffe.blob import Blob, Weight
 from anylayer.caffe.net_parameter import LayerParameter
-from anylayer.errors import LayerError, given, need
+from anylayer.errors import LayerError, given, need, plural
 from anylayer.layer import Definition
 from anylayer.layer.registry import origin_of
 from anylayer.layer.state import copied
@@ -147,7 +147,7 @@ def take_weights(layer: Layer, arrays: Sequence[Array]) -> None:
         return
     need(
         len(arrays) in (0, len(layer.blobs)),
-        f"the weights file has {len(arrays)} blobs, and the layer's setup makes {len(layer.blobs)}",
+        f"the weights file has {plural(len(arrays), 'blob')}, and the layer's setup makes {len(layer.blobs)}",
     )
     for i, (weight, array) in enumerate(zip(layer.blobs, arrays)):
         need(

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 from anylayer.cli.command import say
 from anylayer.cli.inputs import Item, Loader
 from anylayer.cli.targets import OutOption
-from anylayer.errors import InputError, need
-from anylayer.inspect.tables import plural
+from anylayer.errors import InputError, need, plural
 
 if TYPE_CHECKING:
     from anylayer.network import Array

@@ -12,9 +12,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from anylayer.errors import InputError, need
+from anylayer.errors import InputError, need, plural
 from anylayer.graph.symbolic import Size
-from anylayer.inspect.tables import plural
 from anylayer.network import Array, Preprocess, TensorType
 
 _BITS = 11
@@ -174,7 +173,7 @@ def _check_channels(recipe: Recipe, channels: int | None) -> None:
     if recipe.mean is not None:
         need(
             len(recipe.mean) in (1, have),
-            f"the mean has {len(recipe.mean)} values, but the input has {plural(have, 'channel')}",
+            f"the mean has {plural(len(recipe.mean), 'value')}, but the input has {plural(have, 'channel')}",
             InputError,
         )
 

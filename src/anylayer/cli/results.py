@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from anylayer.cli.preprocess import Placement
-from anylayer.errors import FileError, InputError, at, need
+from anylayer.errors import FileError, InputError, at, need, plural
 from anylayer.inspect.drawing import summary
 from anylayer.network import Array, TensorType
 
@@ -155,7 +155,7 @@ def best(output: Array, options: ShowOptions, name: str) -> list[list[tuple[int,
     classes = rows.shape[1]
     need(
         not options.labels or len(options.labels) == classes,
-        f"output '{name}' has {classes} classes, but the labels file has {len(options.labels)} lines",
+        f"output '{name}' has {classes} classes, but the labels file has {plural(len(options.labels), 'line')}",
         InputError,
     )
     results = []

@@ -24,8 +24,7 @@ from anylayer.cli.overlap import ahead, behind
 from anylayer.cli.progress import progress
 from anylayer.cli.results import json_data
 from anylayer.cli.targets import OutOption, drawn
-from anylayer.errors import FileError, InputError, need
-from anylayer.inspect.tables import plural
+from anylayer.errors import FileError, InputError, need, plural
 from anylayer.libraries.video import (
     SUFFIXES,
     WRITABLE,

@@ -29,6 +29,7 @@ from anylayer.errors import (
     at,
     nearest,
     need,
+    plural,
     wording,
 )
 from anylayer.graph import Graph, TooManyOperators
@@ -146,7 +147,7 @@ def unknown_layers(
         hint = nearest(type_, unused) or nearest(type_, known)
         parts.append(f"'{type_}' (layer{'s' if len(found) > 1 else ''} {names}){hint}")
     parts += programs
-    count = f"{len(by_type)} unknown layer type{'s' if len(by_type) > 1 else ''}"
+    count = plural(len(by_type), "unknown layer type")
     listed = f"{count}: {'; '.join(parts)}"
     stop = "" if listed.endswith("?") else "."
     others = f" You define, and no layer has: {', '.join(map(repr, unused))}." if unused else ""
@@ -220,8 +221,9 @@ def _explained(error: AnyLayerError, network: Network, inputs: Mapping[str, Tens
             sizes = ["N" if d is None else str(d) for d in shape]
             like = wording(f"shapes={{{name!r}: ({', '.join(sizes)})}}", f"--shape {name}={','.join(sizes)}")
             return InputError(
-                f"input '{name}' has {len(shape)} axes in the file, but {len(given.shape)} in the shape that is "
-                f"given: give a size for each axis, as in {like}. With {len(given.shape)} axes, {error}"
+                f"input '{name}' has {plural(len(shape), 'axis')} in the file, but {len(given.shape)} in the "
+                f"shape that is given: give a size for each axis, as in {like}. With "
+                f"{plural(len(given.shape), 'axis')}, {error}"
             )
         if any(type(d) is int and own not in (None, d) for own, d in zip(shape[1:], given.shape[1:])):
             error.message += f". Input '{name}' has shape {given.shape}, and {shape} in the file"

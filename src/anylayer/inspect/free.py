@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from anylayer.compile.nodes import Definitions, trace_nodes
-from anylayer.errors import InputError, LayerError, given, nearest, need, wording
+from anylayer.errors import InputError, LayerError, given, nearest, need, plural, wording
 from anylayer.inspect.costs import Steered
 from anylayer.layer import Definition
 from anylayer.layer.native import NativeProgram
@@ -98,7 +98,7 @@ class FreeType:
             shapes = [one.shape] * len(node.outputs)
         need(
             len(shapes) == len(node.outputs),
-            f"is assumed free with {len(shapes)} output shapes; it has {len(node.outputs)} outputs "
+            f"is assumed free with {len(shapes)} output shapes; it has {plural(len(node.outputs), 'output')} "
             f"({', '.join(node.outputs)})",
         )
         return FreeLayer(node, [TensorType(shape, own) for shape in shapes])

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from anylayer.inspect.tables import Column, clean, count, listed, natural_width, plural, table, unbroken, wrapped
+from anylayer.errors import plural
+from anylayer.inspect.tables import Column, clean, count, listed, natural_width, table, unbroken, wrapped
 from anylayer.network import TensorType, open_text, size_text
 
 if TYPE_CHECKING:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from anylayer.inspect.tables import Column, clean, count, parts_text, plural, table, wrapped
+from anylayer.errors import plural
+from anylayer.inspect.tables import Column, clean, count, parts_text, table, wrapped
 
 if TYPE_CHECKING:
     from anylayer.inspect.costs import NodeCost, Profile

@@ -6,6 +6,8 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from anylayer.errors import plural
+
 _GAP = "  "
 BLANK = "\N{NO-BREAK SPACE}"
 """A blank at which cells are not wrapped."""
@@ -124,11 +126,6 @@ def count(value: int) -> str:
         if value >= size:
             return f"{value / size:.3g} {unit}"
     return str(value)
-
-
-def plural(number: int, noun: str) -> str:
-    """Return a number with its noun: "1 layer", "2 layers"."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def parts_text(parts: Sequence[tuple[str, Sequence[str]]]) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.errors import LayerError, need
+from anylayer.errors import LayerError, need, plural
 from anylayer.kernels import abi
 from anylayer.kernels.call import CompiledKernel, LibraryCall, Slot
 from anylayer.kernels.library import Library
@@ -168,7 +168,8 @@ class NativeLayer(CompiledKernel):
         self.call("shapes", self.handle, at, len(given), count, ctypes.addressof(made))
         need(
             made.output_count == count,
-            f"getMemoryShapes returns {made.output_count} shapes, the node has {count} outputs",
+            f"getMemoryShapes returns {plural(made.output_count, 'shape')}, "
+            f"the node has {plural(count, 'output')}",
         )
         need(
             made.internal_count <= _MAX_INTERNALS,

@@ -22,6 +22,7 @@ from anylayer.errors import (
     kind_and_text,
     nearest,
     need,
+    plural,
     wording,
 )
 from anylayer.graph.symbolic import plain
@@ -273,7 +274,7 @@ class Bound:
 
     def _checked(self, outputs: list[Any]) -> list[Any]:
         wanted = len(self.node.outputs)
-        need(len(outputs) == wanted, f"forward returns {len(outputs)} outputs, the node has {wanted}")
+        need(len(outputs) == wanted, f"forward returns {plural(len(outputs), 'output')}, the node has {wanted}")
         for i, output in enumerate(outputs):
             if not self.definition.built_in:
                 require_numbers(output, i)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from anylayer.errors import need
+from anylayer.errors import need, plural
 from anylayer.layer.fields import Message
 from anylayer.network import Array, Node, Shape, TensorType
 
@@ -172,7 +172,10 @@ class Layer(Message):
             view = blob.reshape(shape)
             view.flags.writeable = False
             return view
-        need(not self._blobs, f"blob {index} ({what}) is missing: the weights file has {len(self._blobs)} blobs")
+        need(
+            not self._blobs,
+            f"blob {index} ({what}) is missing: the weights file has {plural(len(self._blobs), 'blob')}",
+        )
         values = wanted.values()
         return np.broadcast_to(np.float32(0), shape) if values is None else values
 
@@ -193,7 +196,7 @@ class Layer(Message):
         """Raise LayerError where the weights file has more blobs than forward has asked for. Called after
         forward."""
         given, used = len(self._blobs), len(self._wanted)
-        need(given <= used, f"the weights file has {given} blobs, expected {used}")
+        need(given <= used, f"the weights file has {plural(given, 'blob')}, expected {used}")
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.errors import LayerError, TraceError, given, need
+from anylayer.errors import LayerError, TraceError, given, need, plural
 from anylayer.layer.order import Order, order_seen, permuted, stated_order
 from anylayer.layer.registry import Definition
 from anylayer.network import ABSENT, Flag, Node, Shape, TensorType, Word
@@ -112,7 +112,8 @@ def _declared(
     shapes = _read_shapes(call(shapes_of, [list(s) for s in given]))
     need(
         len(shapes) == len(node.outputs),
-        f"getMemoryShapes returns {len(shapes)} shapes, the node has {len(node.outputs)} outputs",
+        f"getMemoryShapes returns {plural(len(shapes), 'shape')}, "
+        f"the node has {plural(len(node.outputs), 'output')}",
     )
     if order is None:
         return shapes

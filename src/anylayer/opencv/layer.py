@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.errors import InputError, need
+from anylayer.errors import InputError, need, plural
 from anylayer.network import Array, Network, Node
 from anylayer.opencv.errors import converted
 from anylayer.opencv.table import LayerEntry
@@ -44,7 +44,7 @@ class Layer:
         blobs = self.blobs
         need(
             0 <= index < len(blobs),
-            f"layer '{self.name}' has {len(blobs)} weights, there is no {index}",
+            f"layer '{self.name}' has {plural(len(blobs), 'weight')}, there is no {index}",
             InputError,
         )
         return blobs[index]
@@ -72,18 +72,20 @@ def set_weight(network: Network, entry: LayerEntry, index: int, blob: Array) -> 
         raise InputError(f"layer '{entry.name}' has no weights")
     constants = [] if node.blobs else _constants(network, entry)
     if constants:
-        need(index < len(constants), f"layer '{entry.name}' has {len(constants)} weights", InputError)
+        need(index < len(constants), f"layer '{entry.name}' has {plural(len(constants), 'weight')}", InputError)
         old = constants[index].blobs[0]
-        need(array.size == old.size, f"the weight has {old.size} values, got {array.size}", InputError)
+        need(array.size == old.size, f"the weight has {plural(old.size, 'value')}, got {array.size}", InputError)
         constants[index].blobs[0] = np.array(array, old.dtype, order="C").reshape(old.shape)
         return
-    need(0 <= index <= len(node.blobs), f"layer '{entry.name}' has {len(node.blobs)} weights", InputError)
+    need(
+        0 <= index <= len(node.blobs), f"layer '{entry.name}' has {plural(len(node.blobs), 'weight')}", InputError
+    )
     new = np.array(array, np.float32, order="C")
     if index == len(node.blobs):
         node.blobs.append(new.ravel() if new.ndim == 2 and 1 in new.shape and not entry.is_matrix(index) else new)
         return
     old = node.blobs[index]
-    need(new.size == old.size, f"the weight has {old.size} values, got {new.size}", InputError)
+    need(new.size == old.size, f"the weight has {plural(old.size, 'value')}, got {new.size}", InputError)
     node.blobs[index] = new.reshape(old.shape)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anylayer import api
-from anylayer.errors import EngineError, InputError, given, nearest, need, writing
+from anylayer.errors import EngineError, InputError, given, nearest, need, plural, writing
 from anylayer.libraries.whole import write_whole
 from anylayer.network import Array, Network
 from anylayer.opencv import constants as c
@@ -223,7 +223,7 @@ class Net:
         names = list(given(self._net, "the network is empty", InputError).network.inputs)
         need(
             len(several) == len(names),
-            f"the network has {len(names)} inputs, got {len(several)} shapes",
+            f"the network has {plural(len(names), 'input')}, got {plural(len(several), 'shape')}",
             InputError,
         )
         return {name: self._shape_in_file(name, shape) for name, shape in zip(names, several)}
@@ -261,7 +261,9 @@ class Net:
         inputs = list(self._checked().network.inputs)
         names = list(inputBlobNames)
         need(
-            len(names) == len(inputs), f"the network has {len(inputs)} inputs, got {len(names)} names", InputError
+            len(names) == len(inputs),
+            f"the network has {plural(len(inputs), 'input')}, got {plural(len(names), 'name')}",
+            InputError,
         )
         self._names = dict(zip(names, inputs))
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from anylayer.errors import need
+from anylayer.errors import need, plural
 from anylayer.network import Array
 from anylayer.ops._operator import operator
 from anylayer.ops._spatial import (
@@ -50,8 +50,7 @@ def _plan(
     need(outputs % group == 0, f"group={group} does not divide {outputs} outputs")
     need(
         w.shape[1] * group == channels,
-        f"weights {tuple(w.shape)} in {group} group{'s' * (group > 1)} need {w.shape[1] * group} channels, "
-        f"got {channels}",
+        f"weights {tuple(w.shape)} in {plural(group, 'group')} need {w.shape[1] * group} channels, got {channels}",
     )
     need(b is None or tuple(b.shape) == (outputs,), f"bias must be of shape ({outputs},), got {shape_of(b)}")
     kernel = tuple(integer(k, "kernel") for k in w.shape[2:])

@@ -21,7 +21,7 @@ from anylayer.compile.open import OpenTraces, open_types, trace_open
 from anylayer.compile.plan import GraphStep, Plan, make_plan
 from anylayer.compile.segments import EnginePart, engine_layers, whole, with_parts
 from anylayer.engines import engines, installed, load_engine
-from anylayer.errors import AnyLayerError, EngineError, InputError, nearest, need
+from anylayer.errors import AnyLayerError, EngineError, InputError, nearest, need, plural
 from anylayer.graph.open_sizes import OpenSizes
 from anylayer.layer.exclusive import in_user_code
 from anylayer.network import Array, Network, TensorType
@@ -173,7 +173,7 @@ class Model:
         if type(inputs) is not dict and not isinstance(inputs, Mapping):
             need(
                 len(self._names) == 1,
-                f"the network has {len(self._names)} inputs ({', '.join(self._names)}): give a dict",
+                f"the network has {plural(len(self._names), 'input')} ({', '.join(self._names)}): give a dict",
                 InputError,
             )
             inputs = {self._names[0]: inputs}

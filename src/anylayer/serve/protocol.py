@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.errors import InputError, nearest, need
+from anylayer.errors import InputError, nearest, need, plural
 from anylayer.network import Array, TensorType
 
 _DTYPES = {
@@ -72,7 +72,7 @@ def parse(body: bytes | memoryview, json_size: int | None = None) -> Request:
             name not in request.arrays and name not in request.pictures, f"input '{name}' occurs twice", InputError
         )
         rest = _take(request, name, tensor, rest)
-    need(not rest, f"{len(rest)} bytes follow the data of the inputs", InputError)
+    need(not rest, f"{plural(len(rest), 'byte')} after the data of the inputs", InputError)
     for tensor in _list(found, "outputs"):
         own = tensor.get("parameters") or {}
         need(
@@ -136,7 +136,7 @@ def _take(request: Request, name: str, tensor: Mapping[str, Any], rest: memoryvi
     )
     need(
         array.size == math.prod(shape),
-        f"input '{name}' has {array.size} values, but shape {shape} needs {math.prod(shape)}",
+        f"input '{name}' has {plural(array.size, 'value')}, but shape {shape} needs {math.prod(shape)}",
         InputError,
     )
     request.arrays[name] = array.reshape(shape)
@@ -184,7 +184,11 @@ def _elements(name: str, raw: memoryview | None, count: int) -> list[bytes]:
         need(size <= len(raw), f"input '{name}': an element claims {size} bytes, {len(raw)} follow", InputError)
         found.append(bytes(raw[:size]))
         raw = raw[size:]
-    need(len(found) == count, f"input '{name}' has {len(found)} elements, but its shape needs {count}", InputError)
+    need(
+        len(found) == count,
+        f"input '{name}' has {plural(len(found), 'element')}, but its shape needs {count}",
+        InputError,
+    )
     return found
 
 

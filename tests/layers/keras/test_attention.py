@@ -16,7 +16,7 @@ test_rejects_query_without_value = rejects(
     "MultiHeadAttention",
     {"num_heads": 2, "key_dim": 2},
     inputs=[ramp(1, 4, 3)],
-    text="takes query and value, got 1 inputs",
+    text="takes query and value, got 1 input",
     format="keras",
 )
 test_rejects_indivisible_heads = rejects(
@@ -30,7 +30,7 @@ test_attention_rejects_single_input = rejects(
     "Attention",
     {},
     inputs=[ramp(1, 4, 3)],
-    text="takes [query, value] or [query, value, key], got 1 inputs",
+    text="takes [query, value] or [query, value, key], got 1 input",
     format="keras",
 )
 test_rejects_unknown_score_mode = rejects(

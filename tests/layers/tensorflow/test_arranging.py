@@ -26,7 +26,7 @@ test_concat_rejects_axis_out_of_range = rejects(
     "ConcatV2", {}, X, X, np.int32(2), text="axis must lie in -2..1 for 2 axes, got 2"
 )
 test_concat_rejects_single_input = rejects(
-    "ConcatV2", {}, X, text="needs 1 array or more and an axis, got 1 inputs"
+    "ConcatV2", {}, X, text="needs 1 array or more and an axis, got 1 input"
 )
 test_unpack_rejects_other_num = rejects(
     "Unpack", {"num": 4, "axis": 1}, X, text="num=4 is not the size of axis 1 of shape (2, 3)", tops=4

@@ -182,7 +182,7 @@ def test_weights_file_may_be_text() -> None:
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        ("blobs { shape { dim: 3 } data: 1 }", "blob 0: deploy.prototxt:2: a blob with shape (3,) has 1 values"),
+        ("blobs { shape { dim: 3 } data: 1 }", "blob 0: deploy.prototxt:2: a blob with shape (3,) has 1 value"),
         ("blobs { shape { dim: -1 } }", "blob 0: deploy.prototxt:2: a blob with shape (-1,) has 0 values"),
         ("blobs: 3", "blob 0: 'blobs' must be a message { ... }, got 3"),
     ],

@@ -341,7 +341,7 @@ def test_inconsistent_network_is_refused(nodes: Any, message: str) -> None:
 @pytest.mark.parametrize(
     ("made", "message"),
     [
-        (node("Relu", ["x", "x"], ["y"]), r"takes 1 inputs, got 2"),
+        (node("Relu", ["x", "x"], ["y"]), r"takes 1 input, got 2"),
         (node("Relu", ["x"], ["y"], slope=0.1), "Relu has no attribute 'slope' in operator set 18; it has: none"),
         (node("Concat", ["x", "x"], ["y"]), "attribute 'axis' is missing"),
         (node("LeakyRelu", ["x"], ["y"], alpha="much"), "parameter 'alpha': must be a number, got 'much'"),

@@ -254,7 +254,7 @@ REFUSED = {
             node("k", "Const", value=field(8, field(1, 1) + field(2, shape(1)) + field(5, bytes(8)))),
             node("y", "Neg", "k"),
         ],
-        r"has shape \(1,\), which is 1 values, but 2 are stored",
+        r"has shape \(1,\), which is 1 value, but 2 are stored",
     ),
     "values that are only claimed": (
         [

@@ -24,9 +24,9 @@ from anylayer.cli.command import (
 from anylayer.cli.files import to_json
 from anylayer.cli.free import assume_free_option
 from anylayer.cli.trials import trial, trial_options
-from anylayer.errors import AnyLayerError
+from anylayer.errors import AnyLayerError, plural
 from anylayer.inspect.profile_listing import VOID
-from anylayer.inspect.tables import Column, plural
+from anylayer.inspect.tables import Column
 
 if TYPE_CHECKING:
     from anylayer import Net

@@ -35,8 +35,7 @@ from anylayer.cli.commands.run import image_options, preprocessing_of
 from anylayer.cli.files import to_json
 from anylayer.cli.inputs import Loader, feed, images_to_compare, items_of
 from anylayer.cli.preprocess import image_function
-from anylayer.errors import InputError, need
-from anylayer.inspect.tables import plural
+from anylayer.errors import InputError, need, plural
 from anylayer.writers import format_of, load_writer
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ import click
 
 from anylayer.cli.command import Command, json_option, show, talk_options
 from anylayer.cli.files import to_json
-from anylayer.errors import InputError, nearest, need
+from anylayer.errors import InputError, nearest, need, plural
 from anylayer.folders import modules
-from anylayer.inspect.tables import Column, plural
+from anylayer.inspect.tables import Column
 from anylayer.kernels.abi import VERSION
 from anylayer.kernels.files import is_configuration, is_library
 from anylayer.kernels.library import load_library

@@ -34,8 +34,8 @@ from anylayer.cli.results import ShowOptions, json_data, lines, read_labels
 from anylayer.cli.running import Runner
 from anylayer.cli.targets import OutOption
 from anylayer.cli.video import VideoRun, moving_input
-from anylayer.errors import InputError, need
-from anylayer.inspect.tables import parts_text, plural
+from anylayer.errors import InputError, need, plural
+from anylayer.inspect.tables import parts_text
 from anylayer.source import layer_notes
 
 if TYPE_CHECKING:

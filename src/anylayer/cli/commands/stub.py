@@ -18,8 +18,7 @@ from anylayer.cli.command import (
 )
 from anylayer.cli.files import write_text
 from anylayer.cli.stubs import stub_file
-from anylayer.errors import InputError, nearest, need
-from anylayer.inspect.tables import plural
+from anylayer.errors import InputError, nearest, need, plural
 
 
 @click.command(

@@ -17,8 +17,8 @@ from anylayer.cli.command import (
 from anylayer.cli.files import to_json
 from anylayer.cli.trials import trial, trial_options
 from anylayer.engines import engines, is_on_cpu, load_engine
-from anylayer.errors import EngineError
-from anylayer.inspect.tables import Column, clean, plural, wrapped
+from anylayer.errors import EngineError, plural
+from anylayer.inspect.tables import Column, clean, wrapped
 from anylayer.numerics import difference_text
 
 if TYPE_CHECKING:

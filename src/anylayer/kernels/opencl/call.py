@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from anylayer.errors import AnyLayerError, at
+from anylayer.errors import AnyLayerError, at, plural
 from anylayer.kernels.marks import mark, marks
 from anylayer.libraries import pyopencl
 from anylayer.network import Array
@@ -178,7 +178,7 @@ def _built(layer: OpenCLLayer) -> Any:
         raise layer.error(f"the sources have no kernel '{entry}' (line {layer.layer.line})") from None
     if count != len(layer.arguments):
         bound = len(layer.arguments)
-        raise layer.error(f"kernel '{entry}' has {count} arguments, the configuration binds {bound}")
+        raise layer.error(f"kernel '{entry}' has {plural(count, 'argument')}, the configuration binds {bound}")
     return program
 
 

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from anylayer.errors import plural
 from anylayer.layer import Layer, field, need
 from anylayer.layers.caffe._messages import FillerParameter
 from anylayer.network import Array
@@ -37,7 +38,7 @@ class RecurrentLayer(Layer):
         wanted = 1 + self.states * self.expose_hidden
         need(
             self.outputs == wanted,
-            f"has {wanted} output{'s' * (wanted > 1)} with expose_hidden: {str(self.expose_hidden).lower()}, "
+            f"has {plural(wanted, 'output')} with expose_hidden: {str(self.expose_hidden).lower()}, "
             f"got {self.outputs}",
         )
 

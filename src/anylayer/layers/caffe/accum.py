@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from anylayer.errors import plural
 from anylayer.graph.symbolic import same, same_shape
 from anylayer.layer import Layer, field, layer, need
 from anylayer.layers.caffe._resampling import by_matrices, need_plane, plane_of
@@ -38,7 +39,7 @@ class Accum(Layer):
 
     def forward(self, *inputs: Array) -> Array:
         least = 2 if self.have_reference else 1
-        need(len(inputs) >= least, f"takes {least} inputs or more, got {len(inputs)}")
+        need(len(inputs) >= least, f"takes {plural(least, 'input')} or more, got {len(inputs)}")
         planes = [plane_of(x, f"input {i}") for i, x in enumerate(inputs)]
         parts = inputs[:-1] if self.have_reference else inputs
         n = parts[0].shape[0]

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from anylayer.errors import plural
 from anylayer.layer import Layer, field, layer, need
 from anylayer.layers.caffe._messages import constant, is_training
 from anylayer.layers.caffe._resampling import by_matrices, plane_of
@@ -105,7 +106,7 @@ class DataAugmentation(Layer):
         if not stored:
             if self.mean_per_pixel or len(self.mean) != 3:
                 return None
-            need(channels == 3, f"mean has 3 values, the input has {channels} channels")
+            need(channels == 3, f"mean has 3 values, the input has {plural(channels, 'channel')}")
             return np.array(self.mean, np.float32).reshape(1, 3, 1, 1)
         need(
             int(iterations.reshape(())) >= self.recompute_mean,

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from anylayer.errors import LayerError, nearest
+from anylayer.errors import LayerError, nearest, plural
 from anylayer.layer import need
 from anylayer.layers._family import define
 from anylayer.layers.keras._base import KerasLayer, with_inputs
@@ -49,7 +49,10 @@ class Called(KerasLayer):
         except (TypeError, AttributeError) as error:
             raise LayerError(f"does not take these arguments ({error})") from error
         results = list(result) if isinstance(result, (list, tuple)) else [result]
-        need(len(results) >= self.outputs, f"returns {len(results)} outputs, but the node has {self.outputs}")
+        need(
+            len(results) >= self.outputs,
+            f"returns {plural(len(results), 'output')}, but the node has {self.outputs}",
+        )
         for result in results:
             kind = getattr(np.asarray(result) if np.isscalar(result) else result, "dtype", np.dtype(object)).kind
             need(kind in "fiub", f"returns a {type(result).__name__}, which is not a tensor of numbers")

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from anylayer import ops
+from anylayer.errors import plural
 from anylayer.layer import layer, need
 from anylayer.layer.arguments import axis_of
 from anylayer.layer.fields import attribute
@@ -59,7 +60,7 @@ class Heads(KerasLayer):
         """Return query, value, key, and the other arguments of the call."""
         args, kwargs = self.arguments(inputs)
         given = {**dict(zip(("query", "value", "key"), args)), **kwargs}
-        need("query" in given and "value" in given, f"takes query and value, got {len(inputs)} inputs")
+        need("query" in given and "value" in given, f"takes query and value, got {plural(len(inputs), 'input')}")
         query, value, key = given.pop("query"), given.pop("value"), given.pop("key", None)
         need(query is not None and value is not None, "takes query and value, but one of them is None")
         return query, value, value if key is None else key, given
@@ -209,7 +210,7 @@ class Unprojected(KerasLayer):
 
     def forward(self, *inputs: Array) -> Any:
         args, given = self.arguments(inputs)
-        need(len(args) in (2, 3), f"takes [query, value] or [query, value, key], got {len(args)} inputs")
+        need(len(args) in (2, 3), f"takes [query, value] or [query, value, key], got {plural(len(args), 'input')}")
         query, value, key = args[0], args[1], args[-1]
         masks = given.get("mask") or [None, None]
         scores = self.scores(query, key)

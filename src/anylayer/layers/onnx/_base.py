@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from anylayer.errors import LayerError, TraceError, given, nearest, need
+from anylayer.errors import LayerError, TraceError, given, nearest, need, plural
 from anylayer.layer import Field, Layer, Message
 from anylayer.layers.onnx._call import (
     ANY_SIZE,
@@ -72,12 +72,12 @@ class Standard(Layer):
 
     def _check_inputs(self, found: Any, node: Node) -> None:
         given, minimum, maximum = len(node.inputs), found.min_input, found.max_input
-        count = f"{minimum}" if minimum == maximum else f"{minimum} to {maximum}"
+        count = plural(minimum, "input") if minimum == maximum else f"{minimum} to {maximum} inputs"
         if maximum > 1000:  # the schema states no limit
-            count = f"{minimum} or more"
-        need(minimum <= given <= maximum, f"takes {count} inputs, got {given}")
+            count = f"{plural(minimum, 'input')} or more"
+        need(minimum <= given <= maximum, f"takes {count}, got {given}")
         outputs = len(node.outputs)
-        need(outputs <= found.max_output, f"has at most {found.max_output} outputs, got {outputs}")
+        need(outputs <= found.max_output, f"has at most {plural(found.max_output, 'output')}, got {outputs}")
         for i, formal in enumerate(found.inputs[:given]):
             optional = formal.option == defs.OpSchema.FormalParameterOption.Optional
             need(node.inputs[i] or optional, f"input {i} ({formal.name}) is missing")

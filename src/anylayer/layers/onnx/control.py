@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.errors import TraceError, at, need
+from anylayer.errors import TraceError, at, need, plural
 from anylayer.graph import TooManyOperators
 from anylayer.layer import Bound, Definition, Layer, Registry, bind, layer
 from anylayer.layer.fields import attribute
@@ -37,7 +37,7 @@ class _Control(Layer):
         network = graph.network
         need(
             len(inputs) == len(network.inputs),
-            f"its graph '{network.name}' takes {len(network.inputs)} inputs, got {len(inputs)}",
+            f"its graph '{network.name}' takes {plural(len(network.inputs), 'input')}, got {len(inputs)}",
         )
         values: dict[str, Any] = {**dict(zip(network.inputs, inputs)), "": None}
         for i, node in enumerate(network.nodes):

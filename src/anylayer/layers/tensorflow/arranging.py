@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from anylayer.errors import plural
 from anylayer.layers.tensorflow._base import (
     TensorFlowLayer,
     attribute,
@@ -55,7 +56,7 @@ class ConcatV2(TensorFlowLayer):
     """
 
     def forward(self, *given: Array) -> Array:
-        need(len(given) >= 2, f"needs 1 array or more and an axis, got {len(given)} inputs")
+        need(len(given) >= 2, f"needs 1 array or more and an axis, got {plural(len(given), 'input')}")
         *xs, axis = given
         return np.concatenate(xs, axis=axis_of(integer(axis, "axis"), len(xs[0].shape)))
 

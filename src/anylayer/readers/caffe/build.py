@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.errors import FileError, NetworkError, at, need
+from anylayer.errors import FileError, NetworkError, at, need, plural
 from anylayer.layer import Definition, Registry
 from anylayer.network import Array, Network, Node, TensorType
 from anylayer.readers._limits import MAX_NODES
@@ -146,7 +146,7 @@ def _draft(block: Block, options: Options) -> Draft:
     with at(draft.place):
         for k, top in enumerate(draft.tops):
             need(top, f"top {k} has no name", NetworkError)
-        need(draft.role != "sink" or not draft.tops, f"it has {len(draft.tops)} tops, expected none")
+        need(draft.role != "sink" or not draft.tops, f"it has {plural(len(draft.tops), 'top')}, expected none")
         need(
             len(weights) in (0, len(draft.tops)),
             f"'loss_weight' must be given once per top or not at all: {len(draft.tops)} tops, got {len(weights)}",

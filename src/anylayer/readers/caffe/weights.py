@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from anylayer.errors import plural
 from anylayer.network import Array, Shape
 from anylayer.readers._arrays import to_float32
 from anylayer.readers._tree import Block
@@ -31,7 +32,7 @@ class TextBlob:
         elif shape is not None:
             dims = tuple(shape.integers("dim"))
         if any(d < 0 for d in dims) or int(np.prod(dims, dtype=object)) != values.size:
-            raise block.fail(f"a blob with shape {dims} has {values.size} values")
+            raise block.fail(f"a blob with shape {dims} has {plural(values.size, 'value')}")
         return values.reshape(dims)
 
 

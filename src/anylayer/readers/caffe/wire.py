@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from anylayer.errors import FileError, at, given, need
+from anylayer.errors import FileError, at, given, need, plural
 from anylayer.network import MAX_RANK, Array, Shape
 from anylayer.readers._arrays import to_float32
 from anylayer.readers._limits import MAX_BLOB_PIECES, MAX_BLOBS
@@ -53,7 +53,7 @@ class BinaryBlob:
         count = int(np.prod(shape, dtype=object))
         need(
             count == len(values),
-            f"has shape {shape}, which is {count} values, but {len(values)} are stored",
+            f"has shape {shape}, which is {plural(count, 'value')}, but {len(values)} are stored",
             FileError,
         )
         return values.reshape(shape)

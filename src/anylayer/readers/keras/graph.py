@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.errors import FileError, NetworkError, at, need
+from anylayer.errors import FileError, NetworkError, at, need, plural
 from anylayer.layer import Registry
 from anylayer.network import Array, Network, Node, TensorType
 from anylayer.readers._limits import MAX_GRAPH_NESTING, MAX_KERAS_NODES
@@ -195,7 +195,7 @@ class _AddingModel:
         wanted = refs_of(model.config.get("input_layers", []))
         need(
             given is None or len(given) == len(wanted),
-            f"the model takes {len(wanted)} inputs, got {len(given or ())}",
+            f"the model takes {plural(len(wanted), 'input')}, got {len(given or ())}",
             NetworkError,
         )
         for i, ref in enumerate(wanted):

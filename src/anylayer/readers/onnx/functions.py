@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from anylayer.errors import NetworkError, at, need
+from anylayer.errors import NetworkError, at, need, plural
 from anylayer.libraries.onnx import onnx
 from anylayer.readers._limits import MAX_GRAPH_NESTING, MAX_NODES
 
@@ -100,8 +100,8 @@ class Functions:
         """Return the scope of a function's nodes when `node`, which is in `scope`, calls it."""
         need(
             len(node.input) <= len(function.input) and len(node.output) <= len(function.output),
-            f"it has {len(function.input)} inputs and {len(function.output)} outputs, but the call has "
-            f"{len(node.input)} and {len(node.output)}",
+            f"it has {plural(len(function.input), 'input')} and {plural(len(function.output), 'output')}, but the "
+            f"call has {len(node.input)} and {len(node.output)}",
             NetworkError,
         )
         self._calls += 1

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-from anylayer.errors import FileError, NetworkError, at, need
+from anylayer.errors import FileError, NetworkError, at, need, plural
 from anylayer.graph.open_sizes import SIZES, StatedSizes
 from anylayer.layer import Definition, Registry
 from anylayer.libraries.markup import Element
@@ -83,7 +83,7 @@ def _declare(network: Network, port: Port) -> None:
 
 def _input(reading: _IRReading, layer: IrLayer) -> None:
     need(len(layer.outputs) == 1, f"an input layer has {len(layer.outputs)} outputs, expected 1", NetworkError)
-    need(not layer.inputs, f"an input layer has {len(layer.inputs)} inputs, expected none", NetworkError)
+    need(not layer.inputs, f"an input layer has {plural(len(layer.inputs), 'input')}, expected none", NetworkError)
     name = layer.outputs[0].value
     shape = shape_of(layer.data.get("shape", ""))
     dtype = dtype_of(layer.data.get("element_type", ""))

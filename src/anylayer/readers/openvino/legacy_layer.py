@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.errors import FileError, LayerError, given, need
+from anylayer.errors import FileError, LayerError, given, need, plural
 from anylayer.libraries.markup import Element
 from anylayer.network import Array, Flag, Node, Shape
 from anylayer.readers.openvino.attributes import typed
@@ -49,12 +49,18 @@ class LegacyLayer:
 
     def shape(self, i: int = 0) -> Shape:
         """Return the shape of input `i`, as the file states it."""
-        need(i < len(self.layer.inputs), f"it has {len(self.layer.inputs)} inputs, expected at least {i + 1}")
+        need(
+            i < len(self.layer.inputs),
+            f"it has {plural(len(self.layer.inputs), 'input')}, expected at least {i + 1}",
+        )
         return _static(self.layer.inputs[i].shape)
 
     def out_shape(self, i: int = 0) -> Shape:
         """Return the shape of output `i`, as the file states it."""
-        need(i < len(self.layer.outputs), f"it has {len(self.layer.outputs)} outputs, expected at least {i + 1}")
+        need(
+            i < len(self.layer.outputs),
+            f"it has {plural(len(self.layer.outputs), 'output')}, expected at least {i + 1}",
+        )
         return _static(self.layer.outputs[i].shape)
 
     def value(self, *names: str, default: Any = None) -> Any:
@@ -116,7 +122,7 @@ class LegacyLayer:
             need(optional or not self.blobs, f"its {name} are not in the file")
             return None
         count = math.prod(shape)
-        need(blob.size == count, f"its {name} have {blob.size} values, but shape {shape} needs {count}")
+        need(blob.size == count, f"its {name} have {plural(blob.size, 'value')}, but shape {shape} needs {count}")
         return blob.reshape(shape)
 
     def add(

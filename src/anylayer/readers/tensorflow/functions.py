@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from anylayer.errors import NetworkError, at, nearest, need
+from anylayer.errors import NetworkError, at, nearest, need, plural
 from anylayer.layer import Registry
 from anylayer.readers._limits import MAX_NESTING, MAX_NODES
 from anylayer.readers.tensorflow.graph import AttrPlaceholder, AttrValue, FunctionRef, GraphNode, nodes_of
@@ -128,7 +128,7 @@ class Inliner:
         given = [i for i in call.inputs if not i.startswith("^")]
         need(
             len(given) == len(body.inputs),
-            f"function '{body.name}' takes {len(body.inputs)} arguments, got {len(given)}",
+            f"function '{body.name}' takes {plural(len(body.inputs), 'argument')}, got {len(given)}",
             NetworkError,
         )
         scope = _Scope(call.name + "/", dict(zip(body.inputs, given)))

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from anylayer.errors import FileError, NetworkError, need
+from anylayer.errors import FileError, NetworkError, need, plural
 from anylayer.network import Array
 from anylayer.readers._limits import MAX_RESTORED_NAMES
 from anylayer.readers.tensorflow.build import InlinedGraph, by_name, unconsumed_outputs
@@ -122,7 +122,7 @@ def _restored(nodes: Mapping[str, GraphNode]) -> Iterable[tuple[str, str]]:
             continue
         need(
             len(value.inputs) >= 3,
-            f"'{value.name}' ({RESTORE}) has {len(value.inputs)} inputs, expected 3",
+            f"'{value.name}' ({RESTORE}) has {plural(len(value.inputs), 'input')}, expected 3",
             NetworkError,
         )
         names, slices = (_texts(nodes, text) for text in value.inputs[1:3])

@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from anylayer.errors import FileError, need
+from anylayer.errors import FileError, need, plural
 from anylayer.network import MAX_RANK, Array, Shape
 from anylayer.readers._arrays import bfloat16_to_float32
 from anylayer.readers._limits import MAX_REPEATED_VALUES
@@ -118,7 +118,7 @@ def tensor_values(record: Record) -> Array:
     values = _stored_values(record, name)
     need(
         len(values) <= count,
-        f"has shape {shape}, which is {count} values, but {len(values)} are stored",
+        f"has shape {shape}, which is {plural(count, 'value')}, but {len(values)} are stored",
         FileError,
     )
     return _repeat_last(values, count).reshape(shape)
