@@ -264,7 +264,6 @@ class Net:
 
         Raises TraceError with the line that cannot be recorded, and InputError.
         """
-
         network, definition = functions.before(self.network, function, inputs)
         return Net(network, {**self.user_layers, definition.type: definition}, self.kernels)
 
@@ -277,7 +276,6 @@ class Net:
 
         Raises TraceError with the line that cannot be recorded, and InputError.
         """
-
         types: dict[str, TensorType] = {}
         for public, kind in self._output_types(shapes).items():
             if kind is None:

@@ -74,5 +74,4 @@ def check_function(
 
 def run_graph(graph: Graph, inputs: Sequence[Array], engine: str) -> list[Array]:
     """Compile a traced graph on an engine, run it once on one thread, and return its outputs."""
-
     return load_engine(engine).compile(graph, threads=1)(list(inputs))

@@ -22,7 +22,6 @@ def progress(
     Yield three functions: one counts an item, one prints a line to stdout (above the bar, if stdout is the
     terminal too), and one prints a line to stderr.
     """
-
     if quiet or (total < 2 and not unit) or not sys.stderr.isatty():
         yield (lambda: None), click.echo, say
         return

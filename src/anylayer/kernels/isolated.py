@@ -76,7 +76,6 @@ class IsolatedLibrary:
     @contextlib.contextmanager
     def _limited(self, request: str) -> Iterator[None]:
         """Stop the child process if the context takes longer than the time limit."""
-
         limit = max(self._limit, TIME_LIMIT) if request == "load" else self._limit
 
         def stop() -> None:
@@ -114,7 +113,6 @@ def _doing(request: str) -> str:
 
 def _environment() -> dict[str, str]:
     """Return the environment in which the child process finds this package."""
-
     root = str(Path(__file__).parent.parent.parent)
     paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}

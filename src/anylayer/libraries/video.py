@@ -50,7 +50,6 @@ class VideoReader(Protocol):
     claimed: int
 
     def __iter__(self) -> Iterator[Array]: ...
-
     def close(self) -> None: ...
 
 

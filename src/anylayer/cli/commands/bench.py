@@ -61,7 +61,6 @@ def command(
     Runs of several engines alternate, so that other load on the machine affects them equally. Ratios are relative
     to the first engine. One run of each engine before the measurement is not counted.
     """
-
     net, arrays = trial(given)
     names = list(dict.fromkeys(engine))
     models, refused = _models(net, names, arrays, threads, quiet)
@@ -85,7 +84,6 @@ def _models(
 
     Raises the first error where all engines refuse.
     """
-
     models: dict[str, Model] = {}
     refused: dict[str, AnyLayerError] = {}
     for name in names:
@@ -99,7 +97,6 @@ def _models(
 
 
 def _compile(net: Net, engine: str, arrays: dict[str, Array], threads: int | None, quiet: bool) -> Model:
-
     from anylayer.inspect.free import steered_by
 
     with warnings.catch_warnings():
@@ -143,7 +140,6 @@ def percentile(values: Sequence[float], share: float) -> float:
 
 def _statistics(values: Sequence[float]) -> dict[str, float]:
     """Return the number of runs and, in milliseconds, the median, 95th percentile and minimum."""
-
     return {
         "runs": len(values),
         "median": median(values) * 1e3,

@@ -106,7 +106,6 @@ _OWN = {*signature(Net.write).parameters, *signature(Net.generate).parameters}
 
 def _settings(ctx: click.Context, param: click.Parameter, values: Sequence[str]) -> dict[str, Any]:
     """Return `external=true` as {"external": True}. A value that is not JSON is a string."""
-
     settings = {}
     for value in values:
         name, equals, text = value.partition("=")
@@ -155,7 +154,6 @@ def command(**given: Any) -> None:
     difference of each output is printed. If a difference exceeds the tolerance, the first layer that differs is
     named and no file is written.
     """
-
     fmt = given["format"] or format_of(given["out"])
     writer = load_writer(fmt)
     net, dialect = _read(given, "dialect" in writer.OPTIONS)
@@ -310,7 +308,6 @@ def _inputs(net: Net, given: dict[str, Any], shapes: dict[str, tuple[int, ...]])
 @contextmanager
 def spinner(text: str, quiet: bool) -> Iterator[None]:
     """Show a spinner with a text on stderr during the `with` block, if stderr is a terminal."""
-
     if quiet or not sys.stderr.isatty():
         yield
         return

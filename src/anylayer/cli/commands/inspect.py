@@ -40,7 +40,6 @@ def command(edges: bool, every: bool, as_json: bool, quiet: bool, **given: Any) 
     Neither weights nor a class for each layer are needed; rows of unknown layers are marked. On a terminal the
     table is cut to its width; in a file or pipe it is complete.
     """
-
     net = read_net(given)
     report = net.inspect(shapes_of(net, given["shapes"]) or None)
     if as_json:

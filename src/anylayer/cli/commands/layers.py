@@ -87,7 +87,6 @@ def command(types: tuple[str, ...], fmt: str, as_json: bool, quiet: bool, debug:
 
 def _show_files(libraries: list[str], configurations: list[str], as_json: bool) -> None:
     """Print the layers in libraries of native layers and in configurations of OpenCL kernels."""
-
     loaded = [load_library(path) for path in libraries]
     read = {path: list(read_configuration(Path(path)).values()) for path in configurations}
     if as_json:
@@ -111,7 +110,6 @@ def _described(library: Library) -> list[tuple[str, str]]:
 
 
 def _library_data(library: Library) -> dict[str, Any]:
-
     return {
         "library": library.path,
         "interface": VERSION,
@@ -133,7 +131,6 @@ def _kernel_row(layer: CustomLayer) -> tuple[str, ...]:
 
 
 def _find(registry: Registry, types: tuple[str, ...]) -> list[Definition]:
-
     known = registry.types()
     by_lower = {name.lower(): name for name in known}
     found: list[Definition] = []
@@ -152,7 +149,6 @@ def _first_sentence(definition: Definition) -> str:
 
 
 def _doc(definition: Definition) -> str:
-
     return inspect.getdoc(definition.cls) or ""
 
 
@@ -184,7 +180,6 @@ def _kind(field: Field) -> str:
 
 
 def _default(field: Field) -> str:
-
     if isinstance(field.kind, type) or (field.repeated and field.default is MISSING):
         return ""
     text = "required" if field.default is MISSING else str(field.default)
@@ -205,7 +200,6 @@ def _json_data(definition: Definition) -> dict[str, Any]:
 
 
 def _json_fields(message: Any, depth: int) -> list[dict[str, Any]]:
-
     rows = []
     for name, field in message.fields.items():
         row = {"name": name, "number": field.number, "type": _kind(field), "doc": field.doc}

@@ -200,7 +200,6 @@ def command(**given: Any) -> None:
 
 def preprocessing_of(given: dict[str, Any]) -> ImageOptions:
     """Return the preprocessing that the options for images state."""
-
     return ImageOptions(given["size"], **_pixels(given), cover=given["cover"], gray=given["gray"])
 
 
@@ -259,7 +258,6 @@ class Presenter:
     def show(
         self, item: Item, loaded: Loaded, outputs: dict[str, Array], several: bool, echo: Callable[[str], None]
     ) -> dict[str, Any]:
-
         place = loaded.place
         if self.as_json:
             shown = {name: json_data(name, a, self.options, place) for name, a in outputs.items()}

@@ -19,5 +19,4 @@ def command(include: bool, quiet: bool, debug: bool) -> None:
 
     Its headers are in the folder `include`. `anylayer build` needs none of this.
     """
-
     click.echo(str(sdk() / "include" if include else sdk()))

@@ -46,7 +46,6 @@ def command(
     params with their values, the shapes of its inputs, and the consumers of its outputs. Only `forward` is
     missing.
     """
-
     net = read_net(given)
     if out is not None:
         need(force or not out.exists(), f"{out} exists. --force overwrites it", InputError)

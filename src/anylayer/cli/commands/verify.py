@@ -75,7 +75,6 @@ def command(
 
 def _engines(given: tuple[str, ...], quiet: bool) -> list[str]:
     """Return the engines to compare with NumPy; "all" means all installed ones. Raises EngineError for none."""
-
     if given != ("all",):
         for name in given:
             if name == "numpy":

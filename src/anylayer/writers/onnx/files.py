@@ -155,7 +155,6 @@ def _check(path: Path) -> None:
 
 def _describe(model: onnx.ModelProto, source: Source) -> None:
     """Record the source in the model's metadata. Paths of folders and the time are left out."""
-
     network = source.network
     model.producer_version = __version__
     properties = {
