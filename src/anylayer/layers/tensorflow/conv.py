@@ -49,7 +49,7 @@ class _Convolution(_Windows):
         return int(x.shape[1 if self.data_format.startswith("NC") else -1])
 
 
-class _Grouped(_Convolution):
+class Grouped(_Convolution):
     """A convolution whose filter is (..., C / groups, M).
 
     The number of groups is the number of channels of x divided by that of the filter.
@@ -57,7 +57,8 @@ class _Grouped(_Convolution):
 
     dilations: tuple[int, ...] = attribute("int64", (), repeated=True)
 
-    def forward(self, x: Array, w: Array) -> Any:
+    def convolve_groups(self, x: Array, w: Array) -> Any:
+        """Return the convolution of `x` with the filter `w`."""
         channels = self.check(x, w)
         inner = w.shape[-2]
         need(
@@ -68,8 +69,13 @@ class _Grouped(_Convolution):
         return self.convolve(x, w.transpose(order), channels // inner, self.dilations)
 
 
+class _FilterOnly(Grouped):
+    def forward(self, x: Array, w: Array) -> Any:
+        return self.convolve_groups(x, w)
+
+
 @layer("Conv2D")
-class Conv2D(_Grouped):
+class Conv2D(_FilterOnly):
     """Convolve images (N, H, W, C) with a filter (height, width, C / groups, M).
 
     The output is (N, H', W', M); data_format NCHW puts channels at axis 1 of input and output. The kernel is not
@@ -82,7 +88,7 @@ class Conv2D(_Grouped):
 
 
 @layer("Conv3D")
-class Conv3D(_Grouped):
+class Conv3D(_FilterOnly):
     """Convolve volumes (N, D, H, W, C) with a filter (depth, height, width, C / groups, M).
 
     The output is (N, D', H', W', M), of the sizes that Conv2D explains; data_format NCDHW puts channels at axis 1.

@@ -8,13 +8,19 @@ from anylayer import ops
 from anylayer.layers.tensorflow._base import Enum, attribute, layer
 from anylayer.layers.tensorflow._spatial import channels_first, restored
 from anylayer.layers.tensorflow.arranging import mirrored
-from anylayer.layers.tensorflow.conv import Conv2D
+from anylayer.layers.tensorflow.conv import Grouped
 from anylayer.layers.tensorflow.resize import resized
 from anylayer.network import Array
 
 
+class _Padded(Grouped):
+    data_format = "NHWC"
+    mode: str = attribute(Enum("REFLECT", "SYMMETRIC"))
+    padding: str = attribute(Enum("SAME", "VALID"))
+
+
 @layer("FusedPadConv2D")
-class FusedPadConv2D(Conv2D):
+class FusedPadConv2D(_Padded):
     """Apply MirrorPad, then Conv2D.
 
     Inputs: x (N, H, W, C), paddings (4, 2), a filter (height, width, C / groups, M). All images of a batch are
@@ -22,15 +28,12 @@ class FusedPadConv2D(Conv2D):
     Source: tf.raw_ops.FusedPadConv2D; tensorflow/core/kernels/conv_ops_fused_image_transform.cc.
     """
 
-    mode: str = attribute(Enum("REFLECT", "SYMMETRIC"))
-    padding: str = attribute(Enum("SAME", "VALID"))
-
-    def forward(self, x: Array, paddings: Array, w: Array) -> Any:  # type: ignore[override]  # other inputs
-        return super().forward(mirrored(x, paddings, self.mode), w)
+    def forward(self, x: Array, paddings: Array, w: Array) -> Any:
+        return self.convolve_groups(mirrored(x, paddings, self.mode), w)
 
 
 @layer("FusedResizeAndPadConv2D")
-class FusedResizeAndPadConv2D(FusedPadConv2D):
+class FusedResizeAndPadConv2D(_Padded):
     """Apply ResizeBilinear, then MirrorPad, then Conv2D.
 
     Inputs: x (N, H, W, C), size (height, width), paddings (4, 2), a filter (height, width, C / groups, M). size
@@ -40,8 +43,8 @@ class FusedResizeAndPadConv2D(FusedPadConv2D):
 
     resize_align_corners: bool = attribute("bool", False)
 
-    def forward(self, x: Array, size: Array, paddings: Array, w: Array) -> Any:  # type: ignore[override]  # other inputs
+    def forward(self, x: Array, size: Array, paddings: Array, w: Array) -> Any:
         rule = "align_corners" if self.resize_align_corners else "asymmetric"
         wanted = resized(x, size)
         y = ops.resize(channels_first(x, "NHWC"), wanted, mode="linear", coordinates=rule)
-        return super().forward(restored(y, "NHWC"), paddings, w)
+        return self.convolve_groups(mirrored(restored(y, "NHWC"), paddings, self.mode), w)

@@ -284,10 +284,10 @@ def message_type(cls: Any) -> MessageType:
 
 
 def _field_type(name: str, declared: Field) -> FieldType:
-    kind = declared.kind
+    kind: Any = declared.kind
     if isinstance(kind, Enum):
         return FieldType(name, declared.number, repr(kind), declared.repeated, type=EnumType(name, kind.numbers))
     if isinstance(kind, str):
         return FieldType(name, declared.number, kind, declared.repeated)
-    inner = message_type(kind)  # type: ignore[arg-type]  # mypy takes the class for an instance
+    inner = message_type(kind)
     return FieldType(name, declared.number, inner.name, declared.repeated, type=inner)
