@@ -22,6 +22,7 @@ from anylayer.errors import (
     nearest,
     need,
     plural,
+    some,
     wording,
 )
 
@@ -57,6 +58,10 @@ def test_nearest_suggests_similar_names() -> None:
 def test_plural_counts_nouns() -> None:
     assert [plural(n, "layer") for n in (0, 1, 2)] == ["0 layers", "1 layer", "2 layers"]
     assert [plural(n, "axis") for n in (1, 2)] == ["1 axis", "2 axes"]
+
+
+def test_some_names_the_first_of_a_list() -> None:
+    assert [some(["a", "b", "c"][:n], 2) for n in range(4)] == ["", "a", "a, b", "a, b and 1 more"]
 
 
 def test_remedies_fit_python_or_the_command_line() -> None:

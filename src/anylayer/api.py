@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from anylayer import functions
-from anylayer.errors import FileError, InputError, nearest, need, need_name, plural, reading, within, wording
+from anylayer.errors import FileError, InputError, nearest, need, need_name, plural, reading, some, within, wording
 from anylayer.kernels.files import split
 from anylayer.kernels.opencl.files import KernelSettings, OpenCL, opencl_of, user_file
 from anylayer.layer import Definition, Registry, load_layers
@@ -487,5 +487,4 @@ def _holding(folder: Path) -> str:
     """Return the names of the networks among a folder's files, at most three of them, for a message."""
     files = sorted(p for p in folder.iterdir() if p.is_file() and p.suffix != ".py")
     found = [p.name for p in files[:100] if any(load_reader(name).match(p) for name in readers())]
-    more = ", ..." if len(found) > 3 else ""
-    return f" that holds {', '.join(found[:3])}{more}: give one of these files" if found else ""
+    return f" that holds {some(found)}: give one of these files" if found else ""

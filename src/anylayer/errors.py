@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -232,6 +232,12 @@ def plural(number: int, noun: str) -> str:
     if number == 1:
         return f"1 {noun}"
     return f"{number} {noun.removesuffix('is') + 'es' if noun.endswith('is') else noun + 's'}"
+
+
+def some(names: Sequence[str], limit: int = 3) -> str:
+    """Return the first names of a list, and the number of the others: "a, b, c and 2 more"."""
+    others = f" and {len(names) - limit} more" if len(names) > limit else ""
+    return ", ".join(names[:limit]) + others
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from anylayer.caffe.blob import Weight
-from anylayer.errors import FileError, at, need, plural
+from anylayer.errors import FileError, at, need, plural, some
 from anylayer.libraries.h5py import write_hdf5
 from anylayer.libraries.whole import write_whole
 from anylayer.network import Array, Network
@@ -50,8 +50,8 @@ def load(params: Mapping[str, Sequence[Weight]], types: Mapping[str, str], weigh
                 copies.append((target, array))
     need(
         copies or not unmatched,
-        f"{path}: none of its {len(unmatched)} layers with weights ({', '.join(unmatched[:3])}) is in the "
-        f"network, whose layers with weights are {', '.join(list(params)[:3])}. Weights are matched by layer name",
+        f"{path}: none of its {plural(len(unmatched), 'layer')} with weights ({some(unmatched)}) is in the "
+        f"network, whose layers with weights are {some(list(params))}. Weights are matched by layer name",
         FileError,
     )
     for target, array in copies:

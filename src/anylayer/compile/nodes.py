@@ -30,6 +30,7 @@ from anylayer.errors import (
     nearest,
     need,
     plural,
+    some,
     wording,
 )
 from anylayer.graph import Graph, TooManyOperators
@@ -143,7 +144,7 @@ def unknown_layers(
         return
     parts = []
     for type_, found in by_type.items():
-        names = ", ".join(f"'{n.name}'" for n in found[:5]) + (", ..." if len(found) > 5 else "")
+        names = some([f"'{n.name}'" for n in found], 5)
         hint = nearest(type_, unused) or nearest(type_, known)
         parts.append(f"'{type_}' (layer{'s' if len(found) > 1 else ''} {names}){hint}")
     parts += programs

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
-from anylayer.errors import FileError, InputError, need, need_name, wording, writing
+from anylayer.errors import FileError, InputError, need, need_name, some, wording, writing
 
 MANIFEST = "anylayer.json"
 """The file that lists the generated files of a folder with their SHA-256."""
@@ -35,10 +35,10 @@ def need_replaceable(folder: Path, force: bool) -> None:
     remedy = f"give another folder, or {wording('force=True', '--force')} to lose this"
     need(
         force or not changed,
-        f"{folder}: {_listed(changed)} was edited since it was generated; {remedy}",
+        f"{folder}: {some(changed)} was edited since it was generated; {remedy}",
         InputError,
     )
-    need(force or not added, f"{folder}: {_listed(added)} was not generated; {remedy}", InputError)
+    need(force or not added, f"{folder}: {some(added)} was not generated; {remedy}", InputError)
 
 
 def _manifest(folder: Path) -> dict[str, str]:
@@ -68,10 +68,6 @@ def _digest_of(path: Path) -> str:
         return ""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
 @contextmanager

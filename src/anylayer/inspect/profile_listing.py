@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from anylayer.errors import plural
+from anylayer.errors import plural, some
 from anylayer.inspect.tables import Column, clean, count, parts_text, table, wrapped
 
 if TYPE_CHECKING:
@@ -133,6 +133,4 @@ def _about_free(profile: Profile) -> list[str]:
 
 
 def _listed(names: list[str]) -> str:
-    names = list(dict.fromkeys(names))
-    more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
-    return ", ".join(names[:_LISTED]) + more
+    return some(list(dict.fromkeys(names)), _LISTED)

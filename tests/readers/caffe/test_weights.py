@@ -78,8 +78,8 @@ def test_doubles_become_float32() -> None:
 def test_weights_of_another_network_are_refused() -> None:
     data = layer("x", blob([1], [1])) + layer("y", blob([1], [1])) + layer("z", blob([1], [1])) + layer("a")
     assert refused(ip("a"), data + layer("w", blob([1], [1]))) == (
-        "net.caffemodel: none of its 4 layers with weights ('x', 'y', 'z', ...) is in the network, whose layers "
-        "are 'a'. Weights are matched by layer name"
+        "net.caffemodel: none of its 4 layers with weights ('x', 'y', 'z' and 1 more) is in the network, "
+        "whose layers are 'a'. Weights are matched by layer name"
     )
 
 

@@ -17,7 +17,7 @@ from anylayer.cli.command import (
 from anylayer.cli.files import to_json
 from anylayer.cli.trials import trial, trial_options
 from anylayer.engines import engines, is_on_cpu, load_engine
-from anylayer.errors import EngineError, plural
+from anylayer.errors import EngineError, plural, some
 from anylayer.inspect.tables import Column, clean, wrapped
 from anylayer.numerics import difference_text
 
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
 _NODE = (Column("node", 8, "middle", worth=8), Column("type", 7, "middle"))
 _WRONG = {"fg": "red", "bold": True}
-_LISTED = 3
-"""The number of nodes that a note names."""
 
 
 @click.command(
@@ -104,8 +102,7 @@ def _show(checks: dict[str, list[NodeCheck]]) -> None:
         for note in dict.fromkeys(c.note for c in row if c.note):
             notes.setdefault(note, []).append(row[0].name)
     for note, nodes in notes.items():
-        named = ", ".join(nodes[:_LISTED]) + (f" and {len(nodes) - _LISTED} more" if len(nodes) > _LISTED else "")
-        for line in wrapped(clean(f"{named}: {note}"), terminal_width()):
+        for line in wrapped(clean(f"{some(nodes)}: {note}"), terminal_width()):
             click.echo(line)
     for name, found in checks.items():
         click.echo(f"{name}: {_verdict(found)}")

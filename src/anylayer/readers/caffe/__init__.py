@@ -25,7 +25,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypedDict, Unpack
 
-from anylayer.errors import FileError, InputError, at, nearest, need, need_name
+from anylayer.errors import FileError, InputError, at, nearest, need, need_name, some
 from anylayer.layer import Definition, Registry
 from anylayer.network import Network
 from anylayer.readers import Option, options_of
@@ -203,7 +203,7 @@ def _no_network(net: Block) -> FileError:
         return FileError("this is a label map, not a network")
     if not names:
         return FileError("the file has nothing but comments and white space")
-    return FileError(f"this is not a network: it has no layer, only {', '.join(sorted(names)[:5])}")
+    return FileError(f"this is not a network: it has no layer, only {some(sorted(names), 5)}")
 
 
 def read_stored(path: Path) -> Sequence[StoredLayer]:

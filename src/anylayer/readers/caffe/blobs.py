@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from anylayer.errors import FileError, NetworkError, at, need
+from anylayer.errors import FileError, NetworkError, at, need, plural, some
 from anylayer.network import Array, Shape, Word
 from anylayer.readers._tree import Block, StoredBlob, Value, shown
 from anylayer.readers.caffe.weights import TextBlob
@@ -78,10 +78,11 @@ def _read_stored(layers: list[Draft], stored: Iterable[StoredLayer], file: str, 
             found[target] = [_array(blob, i) for i, blob in enumerate(source.blobs)]
         written.append(target)
     if unmatched and not written:
-        own = [layer.name for layer in layers if not layer.is_input]
+        theirs = [f"'{name}'" for name in unmatched]
+        own = [f"'{layer.name}'" for layer in layers if not layer.is_input]
         raise FileError(
-            f"none of its {len(unmatched)} layers with weights ({_few(unmatched)}) is in the network, whose "
-            f"layers are {_few(own)}. Weights are matched by layer name",
+            f"none of its {plural(len(unmatched), 'layer')} with weights ({some(theirs)}) is in the network, "
+            f"whose layers are {some(own)}. Weights are matched by layer name",
             file,
         )
     return written
@@ -90,11 +91,6 @@ def _read_stored(layers: list[Draft], stored: Iterable[StoredLayer], file: str, 
 def _array(blob: StoredBlob | None, index: int) -> Array | None:
     with at(f"blob {index}"):
         return None if blob is None else blob.array()
-
-
-def _few(names: list[str]) -> str:
-    listed = ", ".join(f"'{n}'" for n in names[:3])
-    return listed + (", ..." if len(names) > 3 else "")
 
 
 @dataclass(slots=True)

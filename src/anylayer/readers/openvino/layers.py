@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from anylayer.errors import FileError, NetworkError, at, need
+from anylayer.errors import FileError, NetworkError, at, need, some
 from anylayer.libraries.markup import Element
 from anylayer.network import MAX_RANK
 from anylayer.readers._limits import MAX_NODES
@@ -170,7 +170,7 @@ def _ordered(layers: list[IrLayer]) -> list[IrLayer]:
     if len(found) < len(layers):
         done = set(found)
         stuck = [layer for layer in layers if layer not in done]
-        names = ", ".join(f"'{layer.name}'" for layer in stuck[:5]) + (", ..." if len(stuck) > 5 else "")
+        names = some([f"'{layer.name}'" for layer in stuck], 5)
         raise NetworkError(f"layers {names} depend on each other in a cycle")
     return found
 

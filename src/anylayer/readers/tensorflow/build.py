@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.errors import FileError, NetworkError, at, nearest, need
+from anylayer.errors import FileError, NetworkError, at, nearest, need, some
 from anylayer.layer import Registry
 from anylayer.network import Array, Network, Node, TensorType
 from anylayer.readers._limits import MAX_OPERATION_OUTPUTS
@@ -181,8 +181,7 @@ def _no_control_flow(nodes: Sequence[GraphNode]) -> NetworkError:
 
 
 def _listed(nodes: Sequence[GraphNode]) -> str:
-    listed = ", ".join(f"'{n.name}' ({n.op})" for n in nodes[:5])
-    return listed + (", ..." if len(nodes) > 5 else "")
+    return some([f"'{n.name}' ({n.op})" for n in nodes], 5)
 
 
 class _NetworkBuilder:
