@@ -59,4 +59,4 @@ def test_params_missing_in_some_layers_are_optional():
     rows = [SimpleNamespace(inputs=[], outputs=[(n.name, None)]) for n in nodes]
     text = stub_file(Network("n", "caffe", {}, nodes, {}), rows, ["T"], "anylayer run n")
     assert 'self.k = params["k"]  # 1, 2\n' in text
-    assert 'self.s = params.get("s")  # "MAX"; 1 of 2 layers do not have it\n' in text
+    assert 'self.s = params.get("s")  # "MAX"; not in 1 of 2 layers\n' in text

@@ -14,7 +14,7 @@ import numpy as np
 
 from anylayer.cli.command import say
 from anylayer.cli.preprocess import Placement, Recipe, Scale, prepare, recipe_for, with_mean
-from anylayer.errors import FileError, InputError, at, given, nearest, need
+from anylayer.errors import FileError, InputError, at, given, nearest, need, plural
 from anylayer.network import Array, Preprocess, TensorType, open_text
 from anylayer.readers._protobuf import MappedFile
 from anylayer.runtime.order import transposed_inputs
@@ -250,7 +250,7 @@ def items_of(specs: Sequence[str], names: Sequence[str]) -> list[Item]:
     for name, sources in by_input.items():
         need(
             len(sources) in (1, total),
-            f"input '{name}' is given {len(sources)} times, but another input {total} times",
+            f"input '{name}' is given {plural(len(sources), 'time')}, but another input {total} times",
             InputError,
         )
     items = []

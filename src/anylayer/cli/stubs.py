@@ -7,6 +7,7 @@ import re
 from collections.abc import Container, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from anylayer.errors import plural
 from anylayer.layer.opencv import opencv_params
 from anylayer.layer.order import ORDERS, permuted
 from anylayer.network import Flag, Network, Node, TensorType
@@ -141,7 +142,7 @@ def _fields(nodes: Sequence[tuple[Node, NodeReport]], flat: Sequence[Mapping[str
         shown = list(dict.fromkeys(_short(_literal(v)) for v in given))
         note = ", ".join(shown[:6]) + (", ..." if len(shown) > 6 else "")
         if len(given) < len(values):
-            note += f"; {len(values) - len(given)} of {len(values)} layers do not have it"
+            note += f"; not in {len(values) - len(given)} of {plural(len(values), 'layer')}"
         lines.append(f"{line}  # {note}")
     blobs = next((n.blobs for n, _ in nodes if n.blobs), [])
     shapes = ", ".join(f"{b.dtype}{list(b.shape)}" for b in blobs)

@@ -10,7 +10,7 @@ from pathlib import Path
 from anylayer.cli.files import to_json, write_arrays, write_text
 from anylayer.cli.inputs import Item, Loaded
 from anylayer.cli.results import DRAWN, ShowOptions, channels_first, concat_results, detections, kind_of
-from anylayer.errors import InputError, at, given, need
+from anylayer.errors import InputError, at, given, need, plural
 from anylayer.inspect.drawing import Box, colors, to_image
 from anylayer.network import Array
 
@@ -150,7 +150,7 @@ def _results(path: Path, results: Sequence[tuple[str, Mapping[str, Array]]]) -> 
         {"input": source, "outputs": {n: a.tolist() for n, a in outputs.items()}} for source, outputs in results
     ]
     write_text(path, to_json(plain) + "\n")
-    return f"wrote {path}: the outputs of {len(results)} inputs"
+    return f"wrote {path}: the outputs of {plural(len(results), 'input')}"
 
 
 def _draw(path: Path, name: str, output: Array, loaded: Loaded, options: ShowOptions) -> str:

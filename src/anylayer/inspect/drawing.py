@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from anylayer.errors import InputError, need, wording
+from anylayer.errors import InputError, need, plural, wording
 from anylayer.network import Array
 
 _MAX_CLASSES = 1 << 16
@@ -75,7 +75,7 @@ def tiles(planes: Array) -> tuple[Array, str]:
         low, high = float(np.nanmin(plane)), float(np.nanmax(plane))
         scaled = (plane.astype(np.float64) - low) / ((high - low) or 1.0)
         sheet[y : y + height, x : x + width] = np.rint(255 * np.clip(np.nan_to_num(scaled), 0, 1))
-    return sheet, f"{count} channels, {columns} per row"
+    return sheet, f"{plural(count, 'channel')}, {columns} per row"
 
 
 def is_classes(plane: Array) -> bool:

@@ -277,7 +277,7 @@ class Presenter:
         for line in written[:_LISTED]:
             say(line)
         if len(written) > _LISTED:
-            say(f"... and {len(written) - _LISTED} more files")
+            say(f"... and {plural(len(written) - _LISTED, 'more file')}")
         measured = ", ".join(f"{n} {s * 1e3:.3g} ms" for n, s in sorted(model.timings.items(), key=lambda t: t[1]))
         runs = f", median of {len(runner.seconds)} runs" if len(runner.seconds) > 1 else ""
         engine = model.engine + (f" (measured: {measured})" if measured else "")
