@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 import anylayer
-from anylayer.compile.nodes import input_types, trace_nodes
+from anylayer.compile.inputs import input_types
+from anylayer.compile.nodes import trace_nodes
 from benchmarks import caffemodel
 from benchmarks.networks import DETECTORS, NETWORKS, Source
 from benchmarks.onnx_forms import forms

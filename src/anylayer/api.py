@@ -117,7 +117,8 @@ class Net:
         outputs: maps names to values of the network; only the nodes that compute these values count. None stands
         for all nodes.
         """
-        from anylayer.compile.nodes import needed_nodes, unknown_layers
+        from anylayer.compile.inputs import needed_nodes
+        from anylayer.compile.nodes import unknown_layers
 
         if self.unknown:
             nodes = self.network.nodes if outputs is None else needed_nodes(self.network, outputs)

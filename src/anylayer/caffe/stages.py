@@ -12,7 +12,8 @@ import numpy as np
 from anylayer.caffe.blob import LayerBlob
 from anylayer.caffe.fillers import Filler, draw, is_random
 from anylayer.caffe.python_layer import Layer
-from anylayer.compile.nodes import Definitions, needed_nodes, unknown_layers
+from anylayer.compile.inputs import needed_nodes
+from anylayer.compile.nodes import Definitions, unknown_layers
 from anylayer.errors import EngineError
 from anylayer.layer import Registry
 from anylayer.network import Array, Network, Node, Shape, TensorType

@@ -14,6 +14,7 @@ import numpy as np
 
 from anylayer.cli.command import say
 from anylayer.cli.preprocess import Placement, Recipe, Scale, prepare, recipe_for, with_mean
+from anylayer.compile.inputs import input_types
 from anylayer.errors import FileError, InputError, at, given, nearest, need, plural
 from anylayer.network import Array, Preprocess, TensorType, open_text
 from anylayer.readers._protobuf import MappedFile
@@ -442,8 +443,6 @@ def feed(
 
     `images` gets the image (BGR) that an input was made from.
     """
-    from anylayer.compile.nodes import input_types
-
     types = input_types(net.network, shapes)
     arrays: dict[str, Array] = {}
     if specs:

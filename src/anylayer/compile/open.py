@@ -8,7 +8,8 @@ from functools import partial
 from typing import Any
 
 from anylayer.compile.choices import Symbols, first_sizes, larger_sizes, second_sizes
-from anylayer.compile.nodes import Definitions, input_types
+from anylayer.compile.inputs import input_types
+from anylayer.compile.nodes import Definitions
 from anylayer.compile.relaxed import relaxed
 from anylayer.compile.symbolic import Trace, for_every_size, simplify_sized
 from anylayer.compile.whole import Calls, whole

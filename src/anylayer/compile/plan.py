@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from anylayer.compile.comparison import Compiler
+from anylayer.compile.inputs import needed_nodes
 from anylayer.compile.limits import graph_memory, need_memory
-from anylayer.compile.nodes import Definitions, needed_nodes, trace_nodes
+from anylayer.compile.nodes import Definitions, trace_nodes
 from anylayer.errors import InputError, LayerError, NetworkError, need, offers, shape_wording, wording
 from anylayer.graph import Graph, Value
 from anylayer.layer.native import NativeNode

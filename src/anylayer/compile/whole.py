@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.compile.nodes import Definitions, needed_nodes, trace_nodes
+from anylayer.compile.inputs import needed_nodes
+from anylayer.compile.nodes import Definitions, trace_nodes
 from anylayer.compile.plan import refuse_unfilled, require_types
 from anylayer.errors import InputError, LayerError, nearest, need, wording
 from anylayer.graph import Graph, Value

@@ -7,7 +7,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from anylayer.compile.nodes import input_arrays
+from anylayer.compile.inputs import input_arrays
 from anylayer.errors import InputError, at, need
 from anylayer.graph.open_sizes import OpenSizes
 from anylayer.network import Array, TensorType

@@ -9,7 +9,8 @@ from inspect import signature
 from typing import Any, Protocol
 
 from anylayer.compile.choices import verified_sizes
-from anylayer.compile.nodes import Definitions, input_arrays
+from anylayer.compile.inputs import input_arrays
+from anylayer.compile.nodes import Definitions
 from anylayer.compile.open import open_types, trace_open
 from anylayer.compile.symbolic import simplify_sized
 from anylayer.compile.whole import Calls, whole

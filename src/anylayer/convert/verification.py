@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.compile.nodes import needed_inputs, needed_nodes
+from anylayer.compile.inputs import needed_inputs, needed_nodes
 from anylayer.convert.job import Job
 from anylayer.convert.nodes import NodeError, after_jumps, costliest, node_errors
 from anylayer.engines import load_engine

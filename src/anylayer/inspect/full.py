@@ -11,7 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from anylayer.compile.nodes import input_arrays, input_types, trace_nodes
+from anylayer.compile.inputs import input_arrays, input_types
+from anylayer.compile.nodes import trace_nodes
 from anylayer.compile.plan import GraphStep, require_types
 from anylayer.errors import AnyLayerError, InputError, nearest, need
 from anylayer.inspect.costs import Profile

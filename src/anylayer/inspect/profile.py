@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from statistics import fmean, median
 from typing import TYPE_CHECKING, Any
 
-from anylayer.compile.nodes import input_arrays, needed_nodes, trace_nodes
+from anylayer.compile.inputs import input_arrays, needed_nodes
+from anylayer.compile.nodes import trace_nodes
 from anylayer.compile.plan import GraphStep, HostStep, KernelStep, Plan
 from anylayer.engines import CountedProgram, counting, load_engine
 from anylayer.graph import Graph, Op

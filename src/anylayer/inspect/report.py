@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from anylayer.compile.choices import first_sizes
-from anylayer.compile.nodes import NO_DEFINITION, PROGRAM, Definitions, input_types, trace_nodes
+from anylayer.compile.inputs import input_types
+from anylayer.compile.nodes import NO_DEFINITION, PROGRAM, Definitions, trace_nodes
 from anylayer.compile.open import open_types
 from anylayer.errors import InputError, need, shape_wording
 from anylayer.graph.facts import multiply_adds

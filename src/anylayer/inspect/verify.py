@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from anylayer.compile.nodes import input_arrays, needed_nodes, trace_nodes
+from anylayer.compile.inputs import input_arrays, needed_nodes
+from anylayer.compile.nodes import trace_nodes
 from anylayer.engines import load_engine
 from anylayer.errors import EngineError, at
 from anylayer.layer import Bound

@@ -16,7 +16,8 @@ import numpy as np
 
 from anylayer.compile.choices import verified_sizes
 from anylayer.compile.comparison import Compiler
-from anylayer.compile.nodes import Definitions, needed_inputs
+from anylayer.compile.inputs import needed_inputs
+from anylayer.compile.nodes import Definitions
 from anylayer.compile.open import OpenTraces, open_types, trace_open
 from anylayer.compile.plan import GraphStep, Plan, make_plan
 from anylayer.compile.segments import EnginePart, engine_layers, whole, with_parts

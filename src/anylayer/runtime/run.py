@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from anylayer.compile.inputs import needed_inputs, needed_nodes
 from anylayer.compile.limits import MAX_LAYER_OPERATORS, Budget, graph_memory, need_memory
-from anylayer.compile.nodes import Definitions, needed_inputs, needed_nodes, run_bound
+from anylayer.compile.nodes import Definitions, run_bound
 from anylayer.compile.plan import GraphStep, KernelStep, Plan, Step, no_weights, with_native_operators
 from anylayer.engines import KeepsOutputs, Program, alongside, embedding, load_engine
 from anylayer.errors import EngineError, TraceError, at, within

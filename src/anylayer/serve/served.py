@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from anylayer.api import Net
-from anylayer.compile.nodes import input_types
+from anylayer.compile.inputs import input_types
 from anylayer.errors import AnyLayerError, InputError, need
 from anylayer.network import Array, TensorType
 from anylayer.runtime.batches import Batches

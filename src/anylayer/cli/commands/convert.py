@@ -35,6 +35,7 @@ from anylayer.cli.commands.run import image_options, preprocessing_of
 from anylayer.cli.files import to_json
 from anylayer.cli.inputs import Loader, feed, images_to_compare, items_of
 from anylayer.cli.preprocess import image_function
+from anylayer.compile.inputs import input_types
 from anylayer.errors import InputError, need, plural
 from anylayer.writers import format_of, load_writer
 
@@ -217,8 +218,6 @@ def _preprocessed(
 
     Return the new network, the shapes of its other inputs, and the inputs for the comparison (see `_inputs`).
     """
-    from anylayer.compile.nodes import input_types
-
     opened = next((n for n, shape in shapes.items() if any(isinstance(d, str) for d in shape)), "")
     need(
         not opened,

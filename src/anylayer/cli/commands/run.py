@@ -34,6 +34,7 @@ from anylayer.cli.results import ShowOptions, json_data, lines, read_labels
 from anylayer.cli.running import Runner
 from anylayer.cli.targets import OutOption
 from anylayer.cli.video import VideoRun, moving_input
+from anylayer.compile.inputs import input_types
 from anylayer.errors import InputError, need, plural
 from anylayer.inspect.tables import parts_text
 from anylayer.source import layer_notes
@@ -169,8 +170,6 @@ def command(**given: Any) -> None:
     transform_param is used unless one of --mean, --scale, --swap-rb, --crop or --gray is given. A line on stderr
     says what was done. Results go to stdout, everything else to stderr.
     """
-    from anylayer.compile.nodes import input_types
-
     net = read_net(given)
     labels = read_labels(given["labels"]) if given["labels"] else ()
     shapes = shapes_of(net, given["shapes"])

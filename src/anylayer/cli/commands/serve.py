@@ -27,6 +27,7 @@ from anylayer.cli.command import (
 from anylayer.cli.commands.run import image_options, preprocessing_of
 from anylayer.cli.inputs import Loader
 from anylayer.cli.preprocess import prepare
+from anylayer.compile.inputs import input_types
 from anylayer.errors import InputError, need
 
 if TYPE_CHECKING:
@@ -135,7 +136,6 @@ def models_of(words: Sequence[str]) -> list[tuple[str, Path, Path | None]]:
 
 def _network(name: str, model: Path, weights: Path | None, given: dict[str, Any]) -> tuple[Net, Settings]:
     """Read a network, and return it with the settings that it is served with."""
-    from anylayer.compile.nodes import input_types
     from anylayer.serve.served import Settings
 
     net = read_net({**given, "model": model, "weights": weights})

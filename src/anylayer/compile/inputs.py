@@ -1,0 +1,81 @@
+"""The inputs of a network: their types and arrays, and which inputs and nodes some outputs need."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from anylayer.compile.limits import need_countable
+from anylayer.errors import InputError, at, nearest, need
+from anylayer.network import Array, Network, Node, TensorType
+
+
+def input_types(network: Network, shapes: Mapping[str, Sequence[int]] | None) -> dict[str, TensorType | None]:
+    """Return the types of the network's inputs, with `shapes` in place of those in the file.
+
+    A type is None where neither gives the shape. Raises InputError for a name that is not an input, and for a
+    shape that is not a sequence of integers of 0 or more.
+    """
+    types = dict(network.inputs)
+    for name, shape in (shapes or {}).items():
+        need(
+            name in types,
+            f"the network has no input '{name}'{nearest(name, types)}; its inputs: {', '.join(types)}",
+            InputError,
+        )
+        need(
+            all(isinstance(d, (int, np.integer)) and d >= 0 for d in shape),
+            f"input '{name}': a shape must be integers of 0 or more, got {tuple(shape)}",
+            InputError,
+        )
+        known = types[name]
+        types[name] = TensorType.of(
+            (int(d) for d in shape), known.dtype if known else network.dtypes.get(name, np.float32)
+        )
+    with at(network.source):
+        for name, type_ in types.items():
+            if type_ is not None:
+                need_countable(type_.shape, f"input '{name}'", InputError)
+        if network.sizes is not None:
+            network.sizes.check(types)
+    return types
+
+
+def input_arrays(types: Mapping[str, TensorType | None], inputs: Mapping[str, Any]) -> dict[str, Array]:
+    """Return an array for each of `types`, converted to its dtype (float32 where the type is None).
+
+    Raises InputError where an input is missing.
+    """
+    arrays: dict[str, Array] = {}
+    for name, kind in types.items():
+        need(
+            name in inputs,
+            f"input '{name}' is missing; the network's inputs: {', '.join(types)}",
+            InputError,
+        )
+        arrays[name] = np.ascontiguousarray(inputs[name], kind.dtype if kind else np.float32)
+    return arrays
+
+
+def needed_nodes(network: Network, outputs: Mapping[str, str]) -> list[Node]:
+    """Return the nodes that the outputs depend on, in computing order."""
+    wanted = set(outputs.values())
+    kept = []
+    for node in reversed(network.nodes):
+        if wanted.intersection(node.outputs):
+            wanted.update(node.inputs)
+            kept.append(node)
+    return kept[::-1]
+
+
+def needed_inputs(network: Network, outputs: Mapping[str, str]) -> list[str]:
+    """Return the names of the inputs that a caller must give, in order.
+
+    These are all inputs where `outputs` are the network's own, and otherwise those that the outputs depend on.
+    """
+    if dict(outputs) == network.outputs:
+        return list(network.inputs)
+    read = {name for node in needed_nodes(network, outputs) for name in node.inputs} | set(outputs.values())
+    return [name for name in network.inputs if name in read]
