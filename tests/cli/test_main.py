@@ -12,7 +12,8 @@ import pytest
 
 from anylayer import AnyLayerError, __version__
 from anylayer.cli.command import Command, TakesInputs, to_numbers, to_shapes, to_size
-from anylayer.inspect.tables import count, plural
+from anylayer.errors import plural
+from anylayer.inspect.tables import count
 
 _RUN = "from anylayer.cli import main; main(prog_name='anylayer')"
 COMMANDS = [
