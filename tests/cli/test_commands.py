@@ -119,7 +119,9 @@ def test_completed_stub_passes_its_test(anylayer_command, small):
     text = (small / "stub.py").read_text()
     start = text.index("raise anylayer")
     filled = (
-        text[:start] + "return [x * np.float32(self.factor)]" + text[text.index(")\n", text.index("them")) + 1 :]
+        text[:start]
+        + "return [x * np.float32(self.factor)]"
+        + text[text.index(")\n", text.index("a list with")) + 1 :]
     )
     (small / "filled.py").write_text(filled)
     load(small / "filled.py").test_times()
