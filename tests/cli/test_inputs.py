@@ -299,3 +299,10 @@ def test_values_without_name_are_for_only_input():
     assert item.sources["data"].tolist() == [1, 2]
     with pytest.raises(AnyLayerError, match=r"the network has several inputs \(a, b\): write NAME=\[1, 2\]"):
         items_of(["[1, 2]"], ["a", "b"])
+
+
+def test_mean_from_another_file_is_refused(tmp_path):
+    path = tmp_path / "net.mean"
+    path.write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(99))
+    with pytest.raises(AnyLayerError, match=r"this is a picture \(PNG\), not a mean \(\.npy or \.binaryproto\)"):
+        read_mean(str(path))

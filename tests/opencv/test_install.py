@@ -167,3 +167,8 @@ def test_scripts_written_for_opencv4_run_unmodified(tmp_path: Path, networks: Pa
 def test_command_without_a_script_says_how_it_is_used() -> None:
     done = subprocess.run([sys.executable, "-m", "anylayer.opencv"], capture_output=True, text=True)
     assert done.returncode == 2 and "python -m anylayer.opencv script.py" in done.stdout
+
+
+def test_missing_script_is_refused() -> None:
+    done = subprocess.run([sys.executable, "-m", "anylayer.opencv", "no.py"], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (2, "no.py: there is no such script\n")

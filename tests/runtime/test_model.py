@@ -260,7 +260,9 @@ def test_bad_arguments_of_compile_are_refused(net: Any) -> None:
         net().compile(shapes={"date": (1, 2)})
     with pytest.raises(InputError, match="input 'data': a shape must be integers of 0 or more, got"):
         net().compile(shapes={"data": (1, -2)})
-    with pytest.raises(InputError, match="threads must be positive, got 0"):
+    with pytest.raises(InputError, match=r"threads must be 1 to [0-9]+, got 50000"):
+        net().compile(threads=50000)
+    with pytest.raises(InputError, match=r"threads must be 1 to [0-9]+, got 0"):
         net().compile(threads=0)
 
 

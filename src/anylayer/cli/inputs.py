@@ -371,10 +371,14 @@ def _mean_file(path: Path) -> Array:
     if path.suffix.lower() == ".npy":
         mean = _numeric(read_npy(path), path).astype(np.float32)
     else:
+        from anylayer.readers._recognize import describe
         from anylayer.readers.caffe.wire import read_blob
 
         with at(str(path)):
             need(path.is_file(), "there is no such file; a mean is B,G,R or a file", FileError)
+            what = describe(path)
+            mean_like = what in ("", "a Caffe blob (.binaryproto)")
+            need(mean_like, f"this is {what}, not a mean (.npy or .binaryproto)", FileError)
             buffer = MappedFile(path)
             mean = np.array(read_blob(buffer, 0, buffer.size).array(), np.float32)
     if mean.ndim == 1:

@@ -14,6 +14,9 @@ def main() -> None:
     if len(sys.argv) < 2 or sys.argv[1] in ("-h", "--help"):
         print(__doc__)
         sys.exit(0 if len(sys.argv) > 1 else 2)
+    if not Path(sys.argv[1]).exists():
+        print(f"{sys.argv[1]}: there is no such script", file=sys.stderr)
+        sys.exit(2)
     install()
     del sys.argv[0]
     sys.path[0] = str(Path(sys.argv[0]).resolve().parent)

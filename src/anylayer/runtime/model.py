@@ -3,6 +3,7 @@ measures the installed engines and takes the fastest."""
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 import warnings
@@ -90,7 +91,8 @@ class Model:
             EngineError,
         )
         engine, self._device = (base, device) if base == "auto" else (engine, "")
-        need(threads is None or threads > 0, f"threads must be positive, got {threads}", InputError)
+        limit = max(64, 4 * (os.cpu_count() or 1))  # far more threads stall the whole machine
+        need(threads is None or 0 < threads <= limit, f"threads must be 1 to {limit}, got {threads}", InputError)
         self._network, self._definitions, self._targets = network, definitions, dict(outputs)
         self._threads = threads
         self._asked = engine
