@@ -206,9 +206,12 @@ def test_file_with_preprocessing_matches_run(
     anylayer_command("convert", "images.prototxt", "-o", "net.onnx", *asked, "-i", "picture.png")
     session = onnxruntime.InferenceSession("net.onnx")
     assert [(i.type, i.shape) for i in session.get_inputs()] == [("tensor(uint8)", [1, 21, 33, 3])]
-    image = images if order == "rgb" else images[:, :, ::-1]
-    (found,) = session.run(None, {session.get_inputs()[0].name: np.ascontiguousarray(image[None])})
-    assert_same(found, np.load("want.npy"))
+    image = np.ascontiguousarray((images if order == "rgb" else images[:, :, ::-1])[None])
+    assert_same(session.run(None, {session.get_inputs()[0].name: image})[0], np.load("want.npy"))
+    openvino = pytest.importorskip("openvino", reason="openvino is not installed")
+    anylayer_command("convert", "images.prototxt", "-o", "net.xml", *asked)
+    model = openvino.Core().compile_model("net.xml", "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+    assert_same(model([image])[0], np.load("want.npy"))
 
 
 def test_preprocessing_defaults_to_size_of_input(anylayer_command: Any, images: Any) -> None:
