@@ -9,6 +9,8 @@ from numpy.testing import assert_array_equal
 from anylayer import AnyLayerError
 from anylayer.cli.preprocess import Placement, Recipe, prepare, recipe_for, resize, to_gray
 from anylayer.network import Preprocess, TensorType
+from anylayer.testing import run_graph
+from anylayer.tracing import trace
 
 FIRST = np.array([[10, 200, 30, 90], [250, 0, 60, 120], [5, 77, 180, 33]], np.uint8)
 IMAGE = np.stack([FIRST, FIRST // 2, 255 - FIRST], 2)
@@ -177,3 +179,10 @@ def test_input_with_one_channel_gets_gray():
 def test_unfitting_options_are_refused(wanted, option, message):
     with pytest.raises(AnyLayerError, match=message):
         recipe_for(wanted, None, **option)
+
+
+def test_resize_is_exact_in_openvino() -> None:
+    pytest.importorskip("openvino", reason="openvino is not installed")
+    image = np.random.default_rng(0).integers(200, 256, (1, 321, 481, 3)).astype(np.uint8)
+    graph = trace(lambda arrays: [resize(arrays[0], (240, 320))], [TensorType.of(image.shape, np.uint8)])
+    assert_array_equal(run_graph(graph, [image], "openvino")[0], resize(image, (240, 320)))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -289,8 +290,14 @@ def resize(image: Array, size: tuple[int, int], factor: float | None = None) -> 
         used, where = np.unique(np.stack([top, bottom]), return_inverse=True)
         once, both = rows(used), where.reshape(2, -1)
         upper, lower = once[..., both[0], :, :], once[..., both[1], :, :]
-    blended: Array = ((((b0 * upper) >> 16) + ((b1 * lower) >> 16) + 2) >> 2).astype(np.uint8)
+    blended: Array = ((_weighted(b0, upper) + _weighted(b1, lower) + 2) >> 2).astype(np.uint8)
     return blended
+
+
+def _weighted(weight: Array, line: Array) -> Any:
+    """Return (weight * line) >> 16 without numbers beyond 24 bits, which OpenVINO would round."""
+    high = line >> 8
+    return (weight * high + ((weight * (line - (high << 8))) >> 8)) >> 8
 
 
 def _taps(source: int, target: int, factor: float | None) -> tuple[Array, Array]:
