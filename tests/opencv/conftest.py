@@ -29,7 +29,7 @@ layer { name: "prob" type: "Softmax" bottom: "fc" top: "prob" }
 CROP = """
 name: "crop" input: "data" input: "other"
 input_shape { dim: 1 dim: 2 dim: 9 dim: 11 } input_shape { dim: 1 dim: 2 dim: 4 dim: 5 }
-layer { name: "cut" type: "Crop" bottom: "data" bottom: "other" top: "cut" }
+layer { name: "cut" type: "Crop" bottom: "data" bottom: "other" top: "cut" crop_param { offset: 0 } }
 """
 
 COLUMN = """
