@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -163,3 +164,10 @@ def test_native_layers_are_refused(cluster: None, net: anylayer.Net, tmp_path: P
     net.kernels = kernels
     with pytest.raises(InputError, match="'Mine' is computed by a native library or an OpenCL kernel"):
         mapped(arrays(tmp_path, 1), net, tmp_path / "out")
+
+
+def test_no_more_processes_start_than_there_are_blocks(cluster: None, net: anylayer.Net, tmp_path: Path) -> None:
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        assert mapped(arrays(tmp_path, 1), net, tmp_path / "out", actors=2).done == 1
+    assert not [one for one in found if "concurrent actors" in str(one.message)]

@@ -87,7 +87,7 @@ def map(
         with cluster(address, weights=_size(model)):
             blocks = max(1, min(len(todo), 4 * (actors or cores()), 10_000), len(todo) // _ROWS)
             rows = data().from_items([{"path": file} for file in todo], override_num_blocks=blocks)
-            for found in _over(rows, model, prepare, task, actors).iter_batches(
+            for found in _over(rows, model, prepare, task, actors, blocks).iter_batches(
                 batch_size=None, batch_format="numpy"
             ):
                 errors = {str(p): str(e) for p, e in zip(found["path"], found["error"]) if e}
@@ -100,8 +100,10 @@ def map(
     return mapped
 
 
-def _over(dataset: Any, model: Net, prepare: Prepare | None, task: Task, actors: int | None) -> Any:
-    """Return the data set whose batches the network maps."""
+def _over(
+    dataset: Any, model: Net, prepare: Prepare | None, task: Task, actors: int | None, blocks: int | None = None
+) -> Any:
+    """Return the data set whose batches the network maps. No more processes than its `blocks` are started."""
     found = data()
     context = found.DataContext.get_current()
     context.enable_progress_bars = False
@@ -109,7 +111,7 @@ def _over(dataset: Any, model: Net, prepare: Prepare | None, task: Task, actors:
     return dataset.map_batches(
         Mapper,
         batch_size=_ROWS,
-        compute=found.ActorPoolStrategy(size=count),
+        compute=found.ActorPoolStrategy(size=min(count, blocks or count)),
         num_cpus=task.threads,
         fn_constructor_args=([sent(model, prepare)], task),
     )
