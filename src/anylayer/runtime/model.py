@@ -218,8 +218,7 @@ class Model:
             return self._on_another_engine(runner, arrays, error)
 
     def _refuse_others(self, inputs: Mapping[str, Any]) -> None:
-        """Refuse a name that is not an input of the network. An input that the outputs do not depend on is
-        ignored."""
+        """Refuse a name that is not an input of the network. Ignore inputs that no output depends on."""
         for name in inputs:
             known = self._network.inputs
             need(
