@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from anylayer.errors import NetworkError, need
+from anylayer.errors import FileError, NetworkError, need
 
 Array = NDArray[Any]
 Shape = tuple[int, ...]
@@ -240,3 +240,12 @@ def need_produced(network: Network) -> None:
 def as_written(value: Any) -> float:
     """Return a float32 as the shortest decimal number that rounds to it: -0.3, not -0.30000001192092896."""
     return float(str(np.float32(value)))
+
+
+def reshaped(values: Array, shape: Shape) -> Array:
+    """Return the values in the shape that a file states. Raise FileError where no array has this shape."""
+    need(len(shape) <= MAX_RANK, f"has {len(shape)} axes; the limit is {MAX_RANK}", FileError)
+    try:
+        return values.reshape(shape)
+    except ValueError as error:  # for example (0, 2**62, 2**62)
+        raise FileError(f"no array has shape {shape}: {error}") from None

@@ -426,3 +426,12 @@ def test_expand_to_a_computed_shape_is_checked() -> None:
     for shape in ((0, 0, 0), (2, 2, 4), (2, 3, -1)):
         with pytest.raises(EngineError, match=r"'Expand': x of shape \[3, 1\] does not broadcast to the shape"):
             run("openvino", function, x, np.array(shape))
+
+
+@pytest.mark.parametrize("shape", [(), (2, 0)])
+def test_reduction_over_computed_axes_that_ends_the_process_is_refused(shape: tuple[int, ...]) -> None:
+    def function(x: Any, axes: Any) -> Any:
+        return record("ReduceMax", [x, axes], shape[:-1], np.float32, keepdims=0)
+
+    with pytest.raises(EngineError, match="computed axes of an array of shape"):
+        run("openvino", function, np.zeros(shape, np.float32), np.array([-1]))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -83,14 +83,23 @@ def size(type_: TensorType | Value) -> int:
 
 
 def need_countable(shape: Sequence[Any], what: str = "an array", error: type[AnyLayerError] = LayerError) -> None:
-    """Raise `error` for a shape of more than MAX_RANK axes or MAX_VALUES values. A dynamic size counts as 1."""
+    """Raise `error` for a shape of more than MAX_RANK axes or MAX_VALUES values. A dynamic size and 0 count as 1:
+    NumPy refuses the shape (0, 2**62, 2**62), too.
+    """
     need(len(shape) <= MAX_RANK, f"{what} would have {len(shape)} axes; the limit is {MAX_RANK}", error)
-    count = math.prod(int(d) for d in shape if isinstance(d, int))
+    count = math.prod(int(d) or 1 for d in shape if isinstance(d, int))
     need(
         count <= MAX_VALUES,
         f"{what} of shape ({', '.join(map(str, shape))}) would have {count} values; the limit is {MAX_VALUES}",
         error,
     )
+
+
+def countable_types(arrays: Iterable[Array]) -> Iterator[TensorType]:
+    """Yield the types of arrays. Raise LayerError for one with more values or axes than the limit."""
+    for array in arrays:
+        need_countable(array.shape)
+        yield TensorType(array.shape, array.dtype)
 
 
 def shown(count: int) -> str:

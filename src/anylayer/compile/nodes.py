@@ -14,6 +14,7 @@ from anylayer.compile.limits import (
     MAX_LAYER_OPERATORS,
     MAX_OPERATORS,
     Budget,
+    countable_types,
     graph_memory,
     need_memory,
     size,
@@ -229,7 +230,7 @@ def _trace_node(
         else:
             outputs = run_bound(bound, [given[i] for i in range(len(known))])
         traced.constants = dict(enumerate(outputs))
-        traced.outputs = [TensorType(o.shape, o.dtype) for o in outputs]
+        traced.outputs = [*countable_types(outputs)]
         budget.take_weights(bound)
         budget.take_computed(_allocated_bytes(outputs, [*node.blobs, *given.values()]))
         return

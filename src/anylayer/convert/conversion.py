@@ -22,7 +22,17 @@ from anylayer.convert.verification import (
     tolerance_of,
     weak_checks,
 )
-from anylayer.errors import ConversionError, EngineError, FileError, InputError, need, need_name, within, writing
+from anylayer.errors import (
+    ConversionError,
+    EngineError,
+    FileError,
+    InputError,
+    LayerError,
+    need,
+    need_name,
+    within,
+    writing,
+)
 from anylayer.libraries.whole import need_file
 from anylayer.network import Array, Network
 from anylayer.source import Source, Written, layer_notes
@@ -102,7 +112,7 @@ def convert(
             inputs = job.inputs_to_compare(source.sizes) if inputs is None else inputs
             try:
                 written = writer.write(source, folder / path.name, **job.options)
-            except EngineError:
+            except (EngineError, LayerError):
                 with within(job.network.source):
                     raise
             targets = {file: path.parent / file.relative_to(folder) for file in written.files}

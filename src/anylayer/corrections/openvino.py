@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from anylayer import ops
-from anylayer.corrections._machinery import Corrector, correction, refused, respelled
-from anylayer.graph import Op, Value
+from anylayer.corrections._machinery import REQUIREMENTS, Corrector, correction, refused, respelled
+from anylayer.graph import Graph, Op, Value
 from anylayer.graph.facts import gathered, reduced_axes
 from anylayer.graph.sizes import is_static
 from anylayer.network import Array
@@ -19,6 +19,8 @@ _REDUCTIONS = (
     *("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin"),
     *("ReduceProd", "ReduceSum", "ReduceSumSquare"),
 )
+_MAX_RANK = 12
+"""Axes of an array that every operator of OpenVINO takes (MAX_ELTWISE_DIM_RANK of its CPU plugin)."""
 _NO_LIMIT = 1e30
 """A limit of gates that has no effect. It keeps OpenVINO from its own kernel for recurrent operators."""
 
@@ -276,15 +278,6 @@ def _col2im(new: Corrector, o: Op) -> list[Value] | None:
     return None
 
 
-@correction("openvino", *_REDUCTIONS)
-def _empty_reduction(new: Corrector, o: Op) -> list[Value] | None:
-    """Refuse to reduce a constant without elements over computed axes: this ends the process."""
-    x, axes = [*o.inputs, None][:2]
-    if x is not None and x.const is not None and x.const.size == 0 and axes is not None and axes.const is None:
-        raise refused(o, "a constant without elements and computed axes end the process")
-    return None
-
-
 @correction("openvino", "Slice")
 def _slice(new: Corrector, o: Op) -> list[Value] | None:
     """Check computed steps and axes: for a step of 0, or an axis named twice, OpenVINO computes a wrong size, and
@@ -379,3 +372,21 @@ def _permutation(new: Corrector, o: Op) -> list[Value] | None:
     shape = (*x.shape[: axis + 1], 1, *x.shape[axis + 1 :])
     column = new.step(o, "Gather", [x, new.constant(indices.reshape(-1, 1))], shape, x.dtype, axis=axis)
     return new.emit(o, "Squeeze", [column, new.constant(np.array([axis + 1]))])
+
+
+def _need_no_crash(graph: Graph) -> None:
+    """Refuse what ends the process: comparisons, Where and Trilu of arrays with more than 12 axes, and a reduction
+    of a scalar, or of an array without elements, over computed axes.
+    """
+    for o in graph.ops:
+        for value in (*o.inputs, *o.outputs):
+            rank = 0 if value is None else len(value.shape)
+            if rank > _MAX_RANK:
+                raise refused(o, f"an array has {rank} axes; with more than {_MAX_RANK}, some operators crash")
+        x, axes = [*o.inputs, None, None][:2]
+        is_computed = o.op in _REDUCTIONS and axes is not None and axes.const is None
+        if is_computed and x is not None and (not x.shape or 0 in x.shape):
+            raise refused(o, f"computed axes of an array of shape {list(x.shape)} end the process")
+
+
+REQUIREMENTS.setdefault("openvino", []).append(_need_no_crash)

@@ -62,8 +62,7 @@ def code_traits(cls: Any) -> tracing.CodeTraits:
     return tracing.code_traits(cls)
 
 
-_UNFORESEEN = (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError)
-"""Exceptions of a built-in layer that become a LayerError: no rule of the layer covers the input."""
+_FLOAT = np.dtype(np.float32)
 
 
 def choose(definitions: Sequence[Definition], node: Node, dialect: str | None) -> Definition:
@@ -163,7 +162,9 @@ class Bound:
             return
         try:
             instance.prepare(self.node, dialect)
-        except _UNFORESEEN as error:
+        except AnyLayerError:
+            raise
+        except Exception as error:
             raise LayerError(
                 f"does not take the parameters {self.node.params} ({type(error).__name__}: {error})"
             ) from error
@@ -266,7 +267,9 @@ class Bound:
         foresee."""
         try:
             return call_user(self.instance.forward, *inputs)
-        except _UNFORESEEN as error:
+        except AnyLayerError:
+            raise
+        except Exception as error:
             shapes = ", ".join("none" if x is None else str(tuple(x.shape)) for x in inputs) or "none"
             rule = next((rule for words, rule in _RULES if re.search(words, str(error))), None)
             why = f": {rule}" if rule else f" ({type(error).__name__}: {error})"
@@ -278,6 +281,8 @@ class Bound:
         for i, output in enumerate(outputs):
             if not self.definition.built_in:
                 require_numbers(output, i)
+            elif getattr(output, "dtype", _FLOAT).kind in "OSU":
+                raise LayerError(f"output {i} has values that are not numbers")
             shape = None if self.declared is None else self.declared[i]
             if shape is not None and plain(output.shape) != shape:  # a symbolic size as its number
                 raise LayerError(f"output {i} has shape {tuple(output.shape)}, getMemoryShapes declares {shape}")

@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from anylayer.errors import AnyLayerError, FileError, at, need
-from anylayer.network import Array
+from anylayer.network import Array, reshaped
 
 T = TypeVar("T")
 
@@ -237,13 +237,13 @@ class Dataset:
             return self._chunked(what)
         if layout == 1:
             return self._contiguous(what)
-        return np.asarray(_read(lambda: self._raw[()]), self.dtype).reshape(self.shape)
+        return reshaped(np.asarray(_read(lambda: self._raw[()]), self.dtype), self.shape)
 
     def _contiguous(self, what: str) -> Array:
         start = _read(lambda: int(self._raw.id.data_offset))
         size = math.prod(self.shape) * self.dtype.itemsize
         if not size:
-            return np.zeros(self.shape, self.dtype)
+            return reshaped(np.zeros(0, self.dtype), self.shape)
         need(
             start != _UNDEFINED_ADDRESS,
             f"{what} claims shape {self.shape}, 0 bytes are stored in this file",
@@ -258,7 +258,7 @@ class Dataset:
         found = whole[start : start + size]
         if found.ctypes.data % self.dtype.alignment:
             found = found.copy()
-        seen: Array = found.view(self.dtype).reshape(self.shape)
+        seen: Array = reshaped(found.view(self.dtype), self.shape)
         return seen if self.dtype.isnative else seen.astype(self.dtype.newbyteorder("="))
 
     def _chunked(self, what: str) -> Array:
@@ -272,16 +272,17 @@ class Dataset:
         )
         index = _read(lambda: dict(ident.index))
         steps = [range(0, d, c) for d, c in zip(self.shape, chunk)]
-        wanted, stored = math.prod(map(len, steps)), sum(int(one.size) for one in index.values())
+        wanted = math.prod(-(-d // c) for d, c in zip(self.shape, chunk))
+        stored = sum(int(one.size) for one in index.values())
         need(
             len(index) >= wanted,
             f"{what} claims shape {self.shape}, {stored} bytes are stored in this file",
             FileError,
         )
         self._source.take(math.prod(self.shape) * self.dtype.itemsize, what)
-        values = np.empty(self.shape, self.dtype.newbyteorder("="))
+        values = reshaped(np.empty(math.prod(self.shape), self.dtype.newbyteorder("=")), self.shape)
         filters = [(f["filter_id"], f.get("client_data", ())) for f in ident.filter_pipeline or ()]
-        for place in product(*steps):
+        for place in product(*steps) if wanted else ():
             need(place in index, f"{what} lacks its chunk at {place}", FileError)
             cut = tuple(slice(p, p + c) for p, c in zip(place, chunk))
             part = values[cut]

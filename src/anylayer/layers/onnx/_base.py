@@ -122,6 +122,8 @@ class Standard(Layer):
                 return recorded(made)
         if static and (made.op in SHAPES_ONLY or (made.op in TRACEABLE and _unsupported_by_engines(made))):
             return MEANINGS[made.op](made, *made.inputs)
+        if made.op in ("Transpose", "Pad") and not made.inputs[0].shape:
+            return made.inputs[0]
         if static and (_rounds_up(made) or (made.op in _IDENTITY_OF_ONE_INPUT and len(made.inputs) == 1)):
             return MEANINGS[made.op](made, *made.inputs)
         return expanded(made) if made.op in EXPANDED else recorded(made)

@@ -206,6 +206,8 @@ def _pad(call: OpCall, x: Array, pads: Array, value: Array | None = None, axes: 
     key = tuple(slice(max(-b, 0), n - max(-e, 0)) for n, (b, e) in zip(x.shape, pairs))
     x, pairs = x[key], [(max(b, 0), max(e, 0)) for b, e in pairs]
     _need_room([n + b + e for n, (b, e) in zip(x.shape, pairs)])
+    if not pairs:
+        return x
     if mode == "constant":
         fill = x.dtype.type(0) if value is None else np.asarray(value).reshape(())
         return np.pad(x, pairs, constant_values=fill)

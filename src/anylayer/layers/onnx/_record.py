@@ -37,6 +37,7 @@ def recorded(call: OpCall) -> list[Array]:
     dims: dict[str, Any] = {}
     written = attributes(call)
     need_known(call, written)
+    _need_axes(call)
     try:
         types = inferred(
             call.op,
@@ -73,6 +74,17 @@ def recorded(call: OpCall) -> list[Array]:
         count, axes = _count(call), len(call["axes"] or given[0].shape)
         need(count in (None, axes), f"shape must have {axes} elements, one per axis, got {count}")
     return list(record_many(call.op, given, results, **written))
+
+
+def _need_axes(call: OpCall) -> None:
+    """Refuse an axis that the first input does not have. ONNX's own inference may crash for it."""
+    if call.op in ("QuantizeLinear", "DequantizeLinear") or not call.inputs or call.inputs[0] is None:
+        return  # numbers for the whole array ignore the axis
+    rank = len(call.inputs[0].shape) + (call.op == "OneHot")
+    high = rank if call.op == "Flatten" else rank - 1
+    axes = [call["axis"], *(call["axes"] or ())] if "axis" in call.attrs else call["axes"] or ()
+    for axis in axes:
+        need(axis is None or -rank <= axis <= high, f"axis must lie in {-rank}..{high}, got {axis}")
 
 
 def _need_equal_counts(given: Sequence[Any], wanted: Sequence[Any]) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,26 @@ from anylayer.tracing.record import graph_of
 
 _MAX_STEPS = 30_000
 """Limit on the steps of a Loop or a Scan."""
+_MAX_STEPS_IN_ALL = 2 * _MAX_STEPS
+"""Limit on the steps of a Loop or a Scan and of those inside it."""
+_left: ContextVar[list[int] | None] = ContextVar("left", default=None)
+"""The number of steps that the running loops may still take, as a list of one element; None outside of loops."""
+
+
+@contextmanager
+def _counting() -> Iterator[Callable[[], None]]:
+    """Yield a function that counts a step. It raises LayerError above the limit of the outermost loop."""
+    left = _left.get() or [_MAX_STEPS_IN_ALL]
+    token = _left.set(left)
+
+    def count() -> None:
+        left[0] -= 1
+        need(left[0] >= 0, f"its loop and those inside it exceed the limit of {_MAX_STEPS_IN_ALL} steps")
+
+    try:
+        yield count
+    finally:
+        _left.reset(token)
 
 
 class _Control(Layer):
@@ -157,21 +179,23 @@ class Loop(_Control):
             not (go and runs_on) or (count is not None and count <= _MAX_STEPS),
             f"its loop exceeds the limit of {_MAX_STEPS} steps",
         )
-        while go and (count is None or step < count):
-            state: list[Any] = [np.array(step, np.int64), np.array(True), *states]
-            again, *results = self.inside(self.body, [*state, *outer])
-            states = results[: len(states)]
-            need(
-                len(results) == len(states) + len(rows),
-                f"its graph must return {1 + len(states) + len(rows)} outputs, got {len(results) + 1}",
-            )
-            for row, value in zip(rows, results[len(states) :]):
-                row.append(value)
-            go = _truth(again, "its condition")
-            step += 1
-            if runs_on and count is not None:
-                growth.need_room(step, count)
-            need(step <= _MAX_STEPS, f"its loop exceeds the limit of {_MAX_STEPS} steps")
+        with _counting() as count_step:
+            while go and (count is None or step < count):
+                count_step()
+                state: list[Any] = [np.array(step, np.int64), np.array(True), *states]
+                again, *results = self.inside(self.body, [*state, *outer])
+                states = results[: len(states)]
+                need(
+                    len(results) == len(states) + len(rows),
+                    f"its graph must return {1 + len(states) + len(rows)} outputs, got {len(results) + 1}",
+                )
+                for row, value in zip(rows, results[len(states) :]):
+                    row.append(value)
+                go = _truth(again, "its condition")
+                step += 1
+                if runs_on and count is not None:
+                    growth.need_room(step, count)
+                need(step <= _MAX_STEPS, f"its loop exceeds the limit of {_MAX_STEPS} steps")
         need(step or not rows, "its loop runs 0 steps, so the sizes of its rows are unknown")
         return [*states, *(_stack(row) for row in rows)]
 
@@ -212,16 +236,18 @@ class Scan(_Control):
         need(steps <= _MAX_STEPS, f"it takes {steps} steps, at most {_MAX_STEPS} are supported")
         rows: list[list[Any]] = [[] for _ in range(self.outputs - len(states))]
         growth = _Growth(inputs)
-        for t in range(steps):
-            slices = [
-                np.moveaxis(x, a, 0)[steps - 1 - t if b else t] if a else x[steps - 1 - t if b else t]
-                for x, a, b in zip(cut, axes, back)
-            ]
-            results = self.inside(self.body, [*states, *slices, *outer])
-            states = results[: len(states)]
-            for row, value in zip(rows, results[len(states) :]):
-                row.append(value)
-            growth.need_room(t + 1, steps)
+        with _counting() as count_step:
+            for t in range(steps):
+                count_step()
+                slices = [
+                    np.moveaxis(x, a, 0)[steps - 1 - t if b else t] if a else x[steps - 1 - t if b else t]
+                    for x, a, b in zip(cut, axes, back)
+                ]
+                results = self.inside(self.body, [*states, *slices, *outer])
+                states = results[: len(states)]
+                for row, value in zip(rows, results[len(states) :]):
+                    row.append(value)
+                growth.need_room(t + 1, steps)
         return [*states, *self._stacked(rows)]
 
     def _stacked(self, rows: list[list[Any]]) -> list[Array]:

@@ -127,13 +127,13 @@ def _without_padding(net: Block) -> list[Block]:
             continue
         out = connection.without()
         for i, entry in enumerate(out.entries):
-            if entry.name != "bottom" or entry.value not in pads:
+            if entry.name != "bottom" or connection.string(entry) not in pads:
                 continue
             if inner.text("type") not in ("conv", "pool"):
                 raise connection.fail(
                     f"only a conv or a pool may read a padding layer, got {inner.text('type')}", entry.line
                 )
-            bottom, pad = pads[str(entry.value)]
+            bottom, pad = pads[connection.string(entry)]
             out.entries[i] = Entry("bottom", bottom, entry.line)
             padded = inner.without("pad")
             padded.add("pad", pad)

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from anylayer.errors import plural
-from anylayer.network import Array, Shape
+from anylayer.errors import at, plural
+from anylayer.network import Array, Shape, reshaped
 from anylayer.readers._arrays import to_float32
 from anylayer.readers._tree import Block
 
@@ -33,7 +33,8 @@ class TextBlob:
             dims = tuple(shape.integers("dim"))
         if any(d < 0 for d in dims) or int(np.prod(dims, dtype=object)) != values.size:
             raise block.fail(f"a blob with shape {dims} has {plural(values.size, 'value')}")
-        return values.reshape(dims)
+        with at(block.place()):
+            return reshaped(values, dims)
 
 
 @dataclass(slots=True)

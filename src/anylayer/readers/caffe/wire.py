@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from anylayer.errors import FileError, at, given, need, plural
-from anylayer.network import MAX_RANK, Array, Shape
+from anylayer.network import MAX_RANK, Array, Shape, reshaped
 from anylayer.readers._arrays import to_float32
 from anylayer.readers._limits import MAX_BLOB_PIECES, MAX_BLOBS
 from anylayer.readers._protobuf import BYTES, FIXED32, FIXED64, VARINT, MappedFile, signed
@@ -56,7 +56,7 @@ class BinaryBlob:
             f"has shape {shape}, which is {plural(count, 'value')}, but {len(values)} are stored",
             FileError,
         )
-        return values.reshape(shape)
+        return reshaped(values, shape)
 
     def shape(self, count: int) -> Shape:
         """Return the shape: num, channels, height and width if any of them is written, or else the dims.

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import lzma
+import re
 import stat
 import zipfile
 import zlib
@@ -27,6 +28,7 @@ CONFIG = "config.json"
 METADATA = "metadata.json"
 WEIGHTS = "model.weights.h5"
 HDF5 = b"\x89HDF\r\n\x1a\n"
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]|\xed[\xa0-\xbf]")
 
 
 @dataclass
@@ -43,6 +45,8 @@ def parse(text: bytes, what: str) -> dict[str, Any]:
     """Return the JSON object that a text encodes. Raise FileError if it is not one. `what` names the text."""
     try:
         found = json.loads(text)
+        if _SURROGATE.search(text):  # half of a pair, which no text file can have
+            json.dumps(found, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
         raise FileError(f"{what} is not readable JSON: {error}") from None
     need(isinstance(found, dict), f"{what} must be a JSON object, got a {type(found).__name__}", FileError)

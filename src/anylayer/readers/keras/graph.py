@@ -383,6 +383,7 @@ class _AddingModel:
         config = layer.config
         shape = config.get("batch_shape") or config.get("batch_input_shape") or built_shape
         while not layer.is_input and layer.is_model and not shape:  # the sequence begins with a nested model
+            need(layer.config["layers"], "the model has no layers", FileError)
             layer = layer_config(layer.config["layers"][0])
             shape = layer.config.get("batch_shape") or layer.config.get("batch_input_shape")
         name = unique(layer.name if layer.is_input else f"{layer.name}_input", self.building.names)

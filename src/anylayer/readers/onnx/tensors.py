@@ -12,7 +12,7 @@ import numpy as np
 
 from anylayer.errors import FileError, at, need
 from anylayer.libraries.onnx import TensorProto, helper, numpy_helper, onnx
-from anylayer.network import MAX_RANK, Array, Shape
+from anylayer.network import MAX_RANK, Array, Shape, reshaped
 from anylayer.readers._folder import need_in_folder
 from anylayer.readers._limits import MAX_SPARSE_VALUES
 from anylayer.readers._protobuf import MappedFile
@@ -103,7 +103,7 @@ class Tensors:
             rule = f"shape {shape} has {count} values; the limit is {MAX_SPARSE_VALUES}"
             need(count <= MAX_SPARSE_VALUES, rule, FileError)
             values, indices = self.array(proto.values).reshape(-1), self.array(proto.indices)
-            dense = np.zeros(shape, values.dtype)
+            dense = reshaped(np.zeros(count, values.dtype), shape)
             flat = indices.reshape(-1)
             if indices.ndim == 2:
                 wanted = (len(values), len(shape))
@@ -179,7 +179,7 @@ def _view(buffer: MappedFile, start: int, stop: int, type_: _ArrayType) -> Array
     if type_.name in _PACKED:
         return _unpacked(buffer.data[start:stop], type_)
     if not type_.count:
-        return np.zeros(type_.shape, type_.dtype)
+        return reshaped(np.zeros(0, type_.dtype), type_.shape)
     dtype = type_.dtype if sys.byteorder == "little" else type_.dtype.newbyteorder("<")
     array = np.frombuffer(buffer.data, dtype, type_.count, start).reshape(type_.shape)
     array.flags.writeable = False

@@ -102,7 +102,9 @@ def _translated_alone(layer: LegacyLayer) -> LegacyLayer:
 def _translate(layer: LegacyLayer) -> None:
     try:
         translate(layer)
-    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+    except AnyLayerError:
+        raise
+    except Exception as error:
         raise LayerError(
             f"its attributes {layer.attributes} are not valid ({type(error).__name__}: {error})"
         ) from error

@@ -7,6 +7,7 @@ its output, crops less, and the rest is sliced off.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,6 +17,9 @@ from anylayer.errors import LayerError, need
 from anylayer.layer.arguments import extent, same_pads
 from anylayer.network import Array
 from anylayer.readers.openvino.legacy_layer import LegacyLayer
+
+_MAX_FACTORS = 1 << 26
+"""Cells of an average pooling that excludes its padding: the factors of all cells are computed."""
 
 
 class LegacyWindows:
@@ -269,6 +273,8 @@ def _rounding(windows: LegacyWindows, pads: list[int], added: list[int]) -> tupl
 
 def _padding_correction(windows: LegacyWindows, pads: list[int]) -> Array:
     """Return the factors (H, W) that turn averages that count the padding into averages that exclude it."""
+    count = math.prod(windows.out)
+    need(count <= _MAX_FACTORS, f"its output has {count} cells; the limit is {_MAX_FACTORS}")
     factors = []
     for n, k, s, p, o in zip(windows.size, windows.kernel, windows.stride, pads, windows.out):
         starts = np.arange(o) * s - p

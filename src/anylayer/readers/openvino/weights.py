@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from anylayer.errors import FileError, need
-from anylayer.network import Array, Shape
+from anylayer.network import Array, Shape, reshaped
 from anylayer.readers._arrays import bfloat16_to_float32
 
 _DTYPES: dict[str, type[np.generic]] = {
@@ -86,7 +86,7 @@ class BinFile:
             FileError,
         )
         values = self._values(offset, size, known, count)
-        return values if shape is None else values.reshape(shape)
+        return values if shape is None else reshaped(values, shape)
 
     def _values(self, offset: int, size: int, known: str, count: int) -> Array:
         if not count:

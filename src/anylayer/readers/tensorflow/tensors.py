@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from anylayer.errors import FileError, need, plural
-from anylayer.network import MAX_RANK, Array, Shape
+from anylayer.network import MAX_RANK, Array, Shape, reshaped
 from anylayer.readers._arrays import bfloat16_to_float32
 from anylayer.readers._limits import MAX_REPEATED_VALUES
 from anylayer.readers.tensorflow.messages import Record, numbers
@@ -121,7 +121,7 @@ def tensor_values(record: Record) -> Array:
         f"has shape {shape}, which is {plural(count, 'value')}, but {len(values)} are stored",
         FileError,
     )
-    return _repeat_last(values, count).reshape(shape)
+    return reshaped(_repeat_last(values, count), shape)
 
 
 def from_bytes(raw: Array, name: str, shape: Shape) -> Array:
@@ -137,7 +137,7 @@ def from_bytes(raw: Array, name: str, shape: Shape) -> Array:
         FileError,
     )
     values = raw.view(np.uint8) > 0 if name == "bool" else raw.view(dtype)
-    return (bfloat16_to_float32(values) if name == "bfloat16" else values).reshape(shape)
+    return reshaped(bfloat16_to_float32(values) if name == "bfloat16" else values, shape)
 
 
 def _stored_values(record: Record, name: str) -> Array:

@@ -117,7 +117,7 @@ def _pad(b: Emitter, x: BlobView, pad: PadStep) -> BlobView:
     Channels are padded by a 1 x 1 convolution. Raises LayerError for other values, axes or negative pads.
     """
     b.need(pad.value == 0, f"no padding with {pad.value:g}, only with zeros")
-    b.need(min((*pad.begins, *pad.ends)) >= 0, "no padding that crops")
+    b.need(min((*pad.begins, *pad.ends), default=0) >= 0, "no padding that crops")
     b.need(len(x.base) == 4, f"no padding of {list(x.base)}, only of maps (N, C, H, W)")
     outside = [i for i in (0, 1) if pad.begins[i] or pad.ends[i]]
     if outside == [1]:

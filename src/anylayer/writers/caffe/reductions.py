@@ -39,6 +39,7 @@ def _reduce_axes(b: CaffeBuilder, what: str, x: BlobView, axes: list[int]) -> Bl
 
     Reduction does it for trailing axes, otherwise Pooling over consecutive ones.
     """
+    b.need(axes, "no reduction of a scalar")
     kind = what.removeprefix("Reduce")
     if kind == "Min":
         negative = power(b, x, scale=-1, suffix="flipped")
