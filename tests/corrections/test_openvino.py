@@ -435,3 +435,11 @@ def test_reduction_over_computed_axes_that_ends_the_process_is_refused(shape: tu
 
     with pytest.raises(EngineError, match="computed axes of an array of shape"):
         run("openvino", function, np.zeros(shape, np.float32), np.array([-1]))
+
+
+def test_tile_whose_repeats_are_a_scalar_is_refused() -> None:
+    def function(x: Any, repeats: Any) -> Any:
+        return record("Tile", [x, repeats], (2, 2), np.float32)
+
+    with pytest.raises(EngineError, match="all input arrays must have the same shape"):
+        run("openvino", function, noise(2, 2), np.array(1))

@@ -66,6 +66,7 @@ REFUSED = {
     "foreign_onnx-node_05": "no reduction of a scalar",
     "foreign_onnx-node_06": "output 0 has values that are not numbers",
     "foreign_onnx-node_07": "output 0 has values that are not numbers",
+    "foreign_onnx-node_08": "layer 'Tile_0' (Tile): repeats must be 2 numbers, got 1",
     "foreign_pbtxt_01": "no array has shape (0, 4611686018427387904, 4611686018427387904)",
     "foreign_prototxt_01": "no array has shape (0, 4611686018427387904, 4611686018427387904)",
     "foreign_prototxt_02": "has 70 axes; the limit is 32",

@@ -245,6 +245,8 @@ def respelled(new: Corrector, o: Op, function: Callable[..., Any]) -> list[Value
         body = trace(call, [v.type for v in free])
     except TraceError as error:
         raise refused(o, error.message) from error
+    except ValueError as error:  # for example repeats of a Tile that are not one per axis
+        raise refused(o, str(error)) from error
     count = len(new.graph.ops)
     outputs = new.graph.inline(body, free, scope=o.scope)[: len(o.outputs)]
     new.divisions += [d.outputs[0] for d in new.graph.ops[count:] if d.op == "Div"]
