@@ -191,7 +191,10 @@ class Corrector(Rewriter):
         self.call_hooks(here, [v for v in here.inputs if v is not None])
         if not o.domain:
             for rule in rules:
-                values = rule(self, here)
+                try:
+                    values = rule(self, here)
+                except (IndexError, ValueError) as error:  # an argument of a wrong rank
+                    raise refused(o, str(error)) from error
                 if values is not None:
                     return values
         return self.graph.append_copy(here, here.inputs)
@@ -245,8 +248,6 @@ def respelled(new: Corrector, o: Op, function: Callable[..., Any]) -> list[Value
         body = trace(call, [v.type for v in free])
     except TraceError as error:
         raise refused(o, error.message) from error
-    except ValueError as error:  # for example repeats of a Tile that are not one per axis
-        raise refused(o, str(error)) from error
     count = len(new.graph.ops)
     outputs = new.graph.inline(body, free, scope=o.scope)[: len(o.outputs)]
     new.divisions += [d.outputs[0] for d in new.graph.ops[count:] if d.op == "Div"]
