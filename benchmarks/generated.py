@@ -3,6 +3,8 @@
 Each figure is from a generated project, whose own test runs in the target's runtime: the largest difference from
 the layers in NumPy, relative to the largest value of the output. `--only NAME` chooses rows, `--layers` leaves out
 the networks, `--docs` writes the table of layers. A target whose tools are not installed has no figures.
+opencv-python runs in the environment of the peers, which has OpenCV 4, where there is one (`python -m benchmarks
+--make-peers`).
 
 `--dv` prints the table of networks for DMP's DV700 instead, which needs a C++ compiler: the error of the code, the
 error of 16-bit floats, and the number of layers of each kind.
@@ -11,7 +13,9 @@ error of 16-bit floats, and the number of layers of each kind.
 from __future__ import annotations
 
 import argparse
+import os
 import re
+import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -25,9 +29,11 @@ import anylayer
 from anylayer.api import Net
 from anylayer.convert.generation import Generation
 from anylayer.errors import AnyLayerError
+from benchmarks.__main__ import peers
 from benchmarks.networks import DETECTORS, NETWORKS, Source
 
 _LINE = re.compile(r"^(.+): largest difference (\S+), largest value (\S+)$")
+_SECONDS = 600
 _ROUNDING = re.compile(r"16-bit floats change an output by (\S+) of")
 COLUMNS = ("opencv", "opencv-python", "onnxruntime", "openvino", "pytorch", "dv", "cpp")
 """The targets of `generate`, and the engine cpp. openvino has a second column for its kernels in OpenCL."""
@@ -58,9 +64,10 @@ def layer_errors(target: str, names: Sequence[str], folder: Path) -> dict[str, d
         want, got = net.compile("numpy")(given), net.compile("cpp")(given)
         pairs = [(types[n], float(np.abs(got[n] - y).max() / np.abs(y).max())) for n, y in want.items()]
         return {target: _largest(pairs)}
-    done = net.generate(target, folder / "project", inputs=given)
+    python = peers(os.environ.get("ANYLAYER_PEERS")) if target == "opencv-python" else None
+    done = net.generate(target, folder / "project", inputs=given, test=python is None)
     found: dict[str, list[tuple[str, float]]] = {target: []}
-    for line in done.report:
+    for line in done.report if python is None else _printed(done.folder, python):
         if line.startswith("the OpenCL kernels"):
             target += ", OpenCL"
             found[target] = []
@@ -68,6 +75,13 @@ def layer_errors(target: str, names: Sequence[str], folder: Path) -> dict[str, d
             name, error, scale = match.groups()
             found[target].append((types.get(name, name.strip("'")), float(error) / float(scale)))
     return {column: _largest(pairs) for column, pairs in found.items()}
+
+
+def _printed(folder: Path, python: str) -> list[str]:
+    """Return the lines that the test of a project for opencv-python prints in another environment."""
+    words = [python, "-B", "test_numpy_layers.py"]
+    done = subprocess.run(words, cwd=folder, check=True, capture_output=True, text=True, timeout=_SECONDS)
+    return done.stdout.splitlines()
 
 
 def _alone(name: str, target: str, folder: Path) -> list[tuple[str, float]]:
@@ -188,7 +202,7 @@ def chosen(name: str, only: Sequence[str]) -> bool:
 def write_docs(lines: Sequence[str]) -> None:
     """Replace the table of layers in docs/generate.md."""
     before, rest = PAGE.read_text("utf-8").split(START)
-    PAGE.write_text("\n".join([before + START, *lines, "", END + rest.split(END)[1]]), "utf-8")
+    PAGE.write_text("\n".join([before + START, *lines, "", END + rest.split(END, 1)[1]]), "utf-8")
 
 
 def main() -> None:

@@ -3,7 +3,8 @@
 Each row compiles the C++ function of a class of examples/layers, or of a NumPy function, with the flags of engine
 cpp. It runs on one thread at the sizes of a real network, in turn with NumPy and with the loops of
 native/loops.cpp, which are written by hand and compiled with the same flags. `--only NAME` chooses rows;
-`--openvino` compares Interp with OpenVINO's own operator. It needs a C++ compiler.
+`--openvino` compares Interp with OpenVINO's own operator, and `--bandwidth` an elementwise chain with a copy.
+It needs a C++ compiler.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import ctypes
 import subprocess
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -26,8 +28,9 @@ import anylayer.ops as ops
 from anylayer.engines import load_engine
 from anylayer.engines.cpp import flags
 from anylayer.graph import Graph
+from anylayer.inspect.peaks import measure_peaks
 from anylayer.kernels.compiler import compiler
-from anylayer.layer import load_layers
+from anylayer.layer import Definition, load_layers
 from anylayer.layer.bound import Bound, bind
 from anylayer.layer.opencv import opencv_params
 from anylayer.loops import CppFunction, Opened, lower, opened, to_cpp
@@ -37,8 +40,11 @@ from anylayer.tracing import trace
 _RANDOM = np.random.default_rng(0)
 _RUNS = 200
 TOLERANCE = 1e-5
+_LARGE = 1 << 24
+"""The number of elements of an array that no cache holds."""
 FLAGS = ["-O3", "-march=native", *flags()]
 HAND = Path(__file__).parent / "native" / "loops.cpp"
+FILES = [*FOLDER.glob("*.py"), Path(__file__).parent / "elementwise_layers.py"]
 
 
 def noise(*shape: int) -> Array:
@@ -70,26 +76,41 @@ LAYERS: dict[str, tuple[str, str | None, list[Array]]] = {
     "SpatialTransformer": ("st_param { output_H: 64 output_W: 64 }", None, [noise(1, 16, 80, 80), THETA]),
     "Crop": ("", None, [noise(1, 64, 90, 90), noise(1, 1, 64, 64)]),
     "ResizeBilinear": ("", None, [noise(1, 64, 33, 33)]),
+    "Chain": ("", None, [noise(1, 64, 128, 128)]),
+    "Logistic": ("", None, [noise(1, 64, 128, 128)]),
 }
+
+
+CONSTANTS: dict[str, tuple[str, str | None, list[Array]]] = {
+    "PriorBox": (
+        "prior_box_param { min_size: 60 max_size: 111 aspect_ratio: 2 aspect_ratio: 3 flip: true clip: false"
+        " variance: 0.1 variance: 0.1 variance: 0.2 variance: 0.2 step: 16 offset: 0.5 }",
+        None,
+        [noise(1, 8, 19, 19), noise(1, 3, 300, 300)],
+    ),
+}
+"""Layers whose outputs depend on sizes only. In the projects for all targets but dv they are constants."""
+
+
+def definition_of(name: str) -> Definition:
+    """Return the definition of a layer type."""
+    return next(d for p in FILES for t, d in load_layers([p]).items() if t == name)
 
 
 def layer_of(name: str, folder: Path) -> Bound:
     """Return the class of a layer for its inputs."""
-    params, dialect, inputs = LAYERS[name]
+    params, dialect, inputs = {**LAYERS, **CONSTANTS}[name]
     node = node_of(folder, name, params, dialect, inputs)
     if name == "ResizeBilinear":  # a layer of TensorFlow, whose size is a blob
         node.params, node.blobs = {"align_corners": False}, [np.array([[65, 65]])]
-    found = next(d for p in FOLDER.glob("*.py") for t, d in load_layers([p]).items() if t == name)
-    return bind(node, [found], [TensorType.of(x.shape) for x in inputs], dialect)
+    return bind(node, [definition_of(name)], [TensorType.of(x.shape) for x in inputs], dialect)
 
 
 FUNCTIONS: dict[str, tuple[Callable[[Any], Any], Array]] = {
-    "chain": (lambda x: np.maximum(x * 2 + 1, 0) * x - 3, noise(1, 64, 128, 128)),
-    "sigmoid": (lambda x: 1 / (1 + np.exp(-x)), noise(1, 64, 128, 128)),
     "softmax": (lambda x: ops.softmax(x, axis=1), noise(64, 1000)),
     "top_k": (lambda x: ops.top_k(x, 100, axis=1)[0], noise(8, 8732)),
 }
-"""Functions that are not layers of examples/layers."""
+"""Functions that are measured without a layer."""
 
 
 def best_milliseconds(*functions: Callable[[], Any]) -> list[float]:
@@ -133,7 +154,7 @@ def row(name: str, folder: Path) -> str:
         inputs, read, decide, numpy = [x], "-", "-", lambda: [function(x)]
         source = Opened(trace(lambda arrays: [function(arrays[0])], [TensorType.of(x.shape)]))
     else:
-        layer, inputs = layer_of(name, folder), LAYERS[name][2]
+        layer, inputs = layer_of(name, folder), {**LAYERS, **CONSTANTS}[name][2]
         source = opened(layer)
         free = to_cpp(lower(opened(layer, free_params=True)), "layer").params
         names = list(dict.fromkeys(p.name for p in free))
@@ -153,7 +174,7 @@ def row(name: str, folder: Path) -> str:
         if error > TOLERANCE:
             raise SystemExit(f"{name}: the largest difference from NumPy is {error:.1e}")
     error = max(float(np.abs(g - w).max() / np.abs(w).max()) for g, w in zip(outputs, want))
-    which = described(source, code) if name in LAYERS else "-"
+    which = "-" if name in FUNCTIONS else described(source, code)
     compared = f"{hand_run[0]:.3f} | {run / hand_run[0]:.2f}" if hand_run else "- | -"
     return f"| {name} | {which} | {read} | {decide} | {error:.1e} | {numpy_run:.3f} | {run:.3f} | {compared} |"
 
@@ -178,6 +199,30 @@ def interpolation(threads: int) -> str:
     )
 
 
+def bandwidth(threads: int) -> str:
+    """Return a line that compares a chain of five elementwise operations on the engine cpp with copies of its
+    array, and with the peak of `anylayer profile`."""
+    x = np.ones(_LARGE, np.float32)
+    chain = definition_of("Chain").cls({}, [])
+    graph = trace(lambda arrays: chain.forward(arrays), [TensorType.of(x.shape)])
+    program = load_engine("cpp").compile(graph, threads)
+    y, part = np.empty_like(x), _LARGE // threads
+    slices = [slice(part * i, part * (i + 1)) for i in range(threads)]
+    with ThreadPoolExecutor(threads) as pool:
+
+        def copy() -> list[None]:
+            return list(pool.map(lambda part: np.copyto(y[part], x[part]), slices))
+
+        times = best_milliseconds(lambda: program([x], [y]), copy)
+    chained, copied = (2 * x.nbytes / 1e6 / t for t in times)
+    peak = measure_peaks("onnxruntime", threads)
+    return (
+        f"chain of 5 operations on {x.nbytes >> 20} MiB, threads: {threads}; engine cpp {chained:.1f} GB/s, copy "
+        f"{copied:.1f} GB/s, ratio {chained / copied:.2f}; the peak of profile ({peak.how}) "
+        f"{peak.bytes / 1e9:.1f} GB/s"
+    )
+
+
 def main(words: Sequence[str] | None = None) -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.loops", description=__doc__)
@@ -185,10 +230,14 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--openvino", action="store_true", help="compare Interp with OpenVINO's Interpolate instead"
     )
+    parser.add_argument(
+        "--bandwidth", action="store_true", help="compare an elementwise chain with a copy instead"
+    )
     given = parser.parse_args(words)
-    if given.openvino:
+    for compared in [interpolation] * given.openvino + [bandwidth] * given.bandwidth:
         for threads in (1, 2):
-            print(interpolation(threads), flush=True)
+            print(compared(threads), flush=True)
+    if given.openvino or given.bandwidth:
         return
     heads = (
         "sizes (input.axis)",
@@ -202,7 +251,7 @@ def main(words: Sequence[str] | None = None) -> None:
     )
     print(f"| layer | {' | '.join(heads)} |")
     print("|---|---|---|---|---:|---:|---:|---:|---:|", flush=True)
-    for name in (*LAYERS, *FUNCTIONS):
+    for name in (*LAYERS, *CONSTANTS, *FUNCTIONS):
         if not given.only or any(part in name for part in given.only):
             with TemporaryDirectory() as folder:
                 print(row(name, Path(folder)), flush=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -146,22 +146,24 @@ def write(operator: Operator, output: Sequence[int], folder: Path) -> dict[str, 
     paths = {}
     for number, (form, (nodes, constants)) in enumerate(FORMS[key](operator).items()):
         path = folder / f"by_hand_{number}.onnx"
-        onnx.save(_model(operator, nodes, constants, output), str(path))
+        onnx.save(model(operator.name, operator.inputs(), nodes, constants, output), str(path))
         paths[f"by hand: {form}"] = str(path)
     return paths
 
 
-def _model(
-    operator: Operator, nodes: Sequence[Node], constants: dict[str, np.ndarray], output: Sequence[int]
+def model(
+    name: str,
+    inputs: Mapping[str, np.ndarray],
+    nodes: Sequence[Node],
+    constants: Mapping[str, np.ndarray],
+    output: Sequence[int],
 ) -> onnx.ModelProto:
-    inputs = [
-        helper.make_tensor_value_info(name, TensorProto.FLOAT, array.shape)
-        for name, array in operator.inputs().items()
-    ]
+    """Return an ONNX model of these nodes, whose output is y."""
+    given = [helper.make_tensor_value_info(n, TensorProto.FLOAT, x.shape) for n, x in inputs.items()]
     graph = helper.make_graph(
-        [helper.make_node(op, given, [made], **attributes) for op, given, made, attributes in nodes],
-        operator.name,
-        inputs,
+        [helper.make_node(op, read, [made], **attributes) for op, read, made, attributes in nodes],
+        name,
+        given,
         [helper.make_tensor_value_info("y", TensorProto.FLOAT, list(output))],
         [numpy_helper.from_array(np.asarray(array), name) for name, array in constants.items()],
     )

@@ -12,6 +12,7 @@ from benchmarks import (
     caffemodel,
     generated,
     guard,
+    loops,
     measure,
     native_onnx,
     onnx_forms,
@@ -19,6 +20,7 @@ from benchmarks import (
     report,
     results,
     rules,
+    targets,
 )
 from benchmarks.__main__ import arguments
 from benchmarks.guard import Guard, Probe, Sample, best_fma, figure, mode, plain
@@ -463,3 +465,32 @@ def test_docs_have_each_example_layer_and_each_target() -> None:
     ]
     columns = heads.strip("| ").split(" | ")[1:]
     assert {*generated.COLUMNS} - {*columns} == set() and "openvino, OpenCL" in columns
+
+
+@needs_compiler
+def test_loops_written_by_hand_match_numpy(tmp_path: Path) -> None:
+    for name in ("ROIAlign", "SpatialTransformer", "Yolo", "Crop"):
+        layer, inputs = loops.layer_of(name, tmp_path), loops.LAYERS[name][2]
+        want = [np.asarray(y) for y in layer(inputs)]
+        results = [np.full_like(y, 77) for y in want]
+        loops.hand_written(name, inputs, results, tmp_path)()
+        for got, expected in zip(results, want):
+            assert np.abs(got - expected).max() <= loops.TOLERANCE * np.abs(expected).max(), name
+
+
+def test_ratio_is_that_of_the_faster_layer_by_hand() -> None:
+    times = {
+        "A": {"NumPy": 4.0, "generated": 2.0, "loops": 1.0, "own": 1.6},
+        "B": {"NumPy": 1.0, "generated": 2.0},
+    }
+    *_, first, second = targets.table_of("opencv", times)
+    assert first == "| A | 4.000 | 2.000 | 1.000 | 1.600 | 2.0 | 2.00 |"
+    assert second == "| B | 1.000 | 2.000 | - | - | 0.5 | - |"
+
+
+def test_docs_have_the_speed_of_each_layer_in_each_target() -> None:
+    page = targets.PAGE.read_text("utf-8").split(targets.START)[1].split(targets.END)[0]
+    tables = [table.splitlines() for table in page.strip().split("\n\n")]
+    assert [table[0].split(" | ")[0] for table in tables] == [f"| {title}" for title in targets.TARGETS.values()]
+    for head, _, *rows in tables:
+        assert [row.split(" | ")[0] for row in rows] == [f"| {name}" for name in loops.LAYERS], head

@@ -198,9 +198,54 @@ def _blocks(draw: Any, x: Array) -> Step:
     return f"blocks {axis} {times}", function
 
 
+def _map(draw: Any, x: Array) -> Step:
+    """Return an operator of maps (N, C, H, W). Arrays of other ranks are reshaped first."""
+    shape = (1,) * (4 - x.ndim) + x.shape if x.ndim <= 4 else (*x.shape[:3], x.size // int(np.prod(x.shape[:3])))
+    n, c, h, w = shape
+    random = np.random.default_rng(draw(st.integers(0, 99)))
+    size, edge = (draw(st.integers(1, 4)), draw(st.integers(1, 4))), draw(st.integers(0, 1))
+    window = (draw(st.integers(1, min(h, 3))), draw(st.integers(1, min(w, 3))))
+    inside = [min(edge, k - 1) for k in window]
+    points = random.uniform(-1.2, 1.2, (n, *size, 2)).astype(np.float32)
+    corners = np.sort(random.uniform(-1, 2 * max(h, w), (3, 2, 2)), axis=1).reshape(3, 4).astype(np.float32)
+    weights = random.standard_normal((2, c, *window)).astype(np.float32)
+    mode = draw(st.sampled_from(["linear", "cubic"]))
+    padding = draw(st.sampled_from(["zeros", "border", "reflection"]))
+    functions: dict[str, Callable[[Any], Any]] = {
+        "space_to_depth": lambda v: ops.space_to_depth(np.repeat(np.repeat(v, 2, 2), 2, 3) * v[:, :, :1, :1], 2),
+        "depth_to_space": lambda v: ops.depth_to_space(np.tile(v, (1, 4, 1, 1)), 2, mode="CRD" if edge else "DCR"),
+        "grid_sample": lambda v: ops.grid_sample(
+            v, points + np.tanh(v[:, :1, :1, :1]), mode=mode, padding=padding, align_corners=bool(edge)
+        ),
+        "roi_align": lambda v: ops.roi_align(
+            v, corners, np.zeros(3, np.int64), size=size, sampling_ratio=2, half_pixel=bool(edge)
+        ),
+        "max_pool": lambda v: ops.max_pool(v, window, strides=size[0], pads=inside),
+        "average_pool": lambda v: ops.average_pool(
+            v, window, strides=size, pads=inside, count_include_pad=bool(edge)
+        ),
+        "conv": lambda v: ops.conv(v, weights, strides=size, pads=edge),
+        "conv_transpose": lambda v: ops.conv_transpose(v, weights.swapaxes(0, 1), strides=size),
+    }
+    name = draw(st.sampled_from(sorted(functions)))
+    return f"{name} {shape} {size} {window} {mode} {padding} {edge}", lambda v: functions[name](v.reshape(shape))
+
+
+def _nd(draw: Any, x: Array) -> Step:
+    """Select or replace elements by constant coordinates."""
+    random, depth = np.random.default_rng(draw(st.integers(0, 99))), draw(st.integers(1, x.ndim))
+    places = np.stack([random.integers(0, d, 4) for d in x.shape[:depth]], axis=-1)
+    axis = draw(st.integers(0, x.ndim - 1))
+    rows = np.argsort(random.random(x.shape), axis)
+    if draw(st.booleans()):
+        return f"gather_nd {depth}", lambda v: ops.gather_nd(v, places)
+    return f"scatter_elements {axis}", lambda v: ops.scatter_elements(v, rows, np.exp(-np.abs(v)), axis=axis)
+
+
 STEPS = [
     *(_unary, _binary, _with_itself, _reduce, _reshape, _transpose, _slice, _take, _take_computed, _concat, _pad),
     *(_repeat, _matmul, _normalize, _sort, _integers, _resize, _activation, _blocks),
+    *(_map, _nd),
 ]
 
 

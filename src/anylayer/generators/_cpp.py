@@ -43,11 +43,15 @@ set(CMAKE_CXX_STANDARD_REQUIRED ON)
 if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release)
 endif()
+option(NATIVE "use all vector instructions of this machine, so that the code runs on no other" OFF)
 {target}\
 if(NOT MSVC)
   # NumPy rounds after each operation, so a product and a sum must not become one instruction.
   # Without errno and traps, which have no effect on results, more loops become vector instructions.
   target_compile_options({name} PRIVATE -O3 -ffp-contract=off -fno-math-errno -fno-trapping-math)
+  if(NATIVE)
+    target_compile_options({name} PRIVATE -march=native)
+  endif()
 endif()
 """
 

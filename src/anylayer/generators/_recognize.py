@@ -16,7 +16,9 @@ def recognized(graph: Graph, unread: Mapping[str, Sequence[int]]) -> list[Op]:
     unread: the inputs that the code of an operator does not read, by operator.
     """
     needed, kept = set(graph.outputs), []
-    for op in reversed([_prelu(op, graph.producers) or _linear(op, graph.producers) or op for op in graph.ops]):
+    forms = (_prelu, _linear, _sigmoid)
+    found = [next(filter(None, (form(op, graph.producers) for form in forms)), op) for op in graph.ops]
+    for op in reversed(found):
         if needed.intersection(op.outputs):
             ignored = unread.get(op.op, ())
             needed.update(v for i, v in enumerate(op.inputs) if v is not None and i not in ignored)
@@ -59,3 +61,24 @@ def _linear(op: Op, producers: Producers) -> Op | None:
         if matrix.const.ndim == 2 and bias.shape == matrix.shape[1:] and _same_node([op, product]):
             return replace(op, op="Gemm", inputs=[product.inputs[0], matrix, bias])
     return None
+
+
+def _sigmoid(op: Op, producers: Producers) -> Op | None:
+    """Return Sigmoid for 1 / (1 + exp(-x))."""
+    if op.op != "Div" or not _is_one(op.inputs[0]):
+        return None
+    total = producer(producers, op.inputs[1], "Add")
+    for power, one in _operands(total):
+        exponential = producer(producers, power, "Exp")
+        negative = producer(producers, exponential.inputs[0], "Neg") if exponential is not None else None
+        if total is None or exponential is None or negative is None or not _is_one(one):
+            continue
+        if op.outputs[0].dtype.kind == "f" and _same_node([op, total, exponential, negative]):
+            return replace(op, op="Sigmoid", inputs=negative.inputs)
+    return None
+
+
+def _is_one(value: Value | None) -> bool:
+    """Return whether a value is the constant number 1."""
+    const = None if value is None else value.const
+    return const is not None and const.size == 1 and bool(const.reshape(-1)[0] == 1)

@@ -95,17 +95,29 @@ def _open_indices(op: Op, producers: Producers) -> bool:
     index = op.inputs[1] if op.op in _GATHERS and not op.domain else None
     if index is None or op.inputs[0] is None or (index.const is not None and elements_of(index.const) is None):
         return False
-    return index not in producers or producers[index].op != "Inside"
+    return not is_checked(index, producers)
+
+
+def is_checked(index: Value, producers: Producers) -> bool:
+    """Return whether the elements of an array are copies of indices that were checked."""
+    made = producers.get(index)
+    while made is not None and made.op == "Expand" and made.inputs[0] is not None:
+        made = producers.get(made.inputs[0])
+    return made is not None and made.op == "Inside"
 
 
 def _inside(done: Graph, op: Op, inputs: list[Value | None]) -> Value | None:
-    """Append an operator that checks the indices of a gather, so that each index is checked once."""
+    """Append an operator that checks the indices of a gather, so that each index is checked once: before an Expand
+    that copies them."""
     x, index = inputs[:2]
     if x is None or index is None:
         return index
-    size = x.shape[op.attrs.get("axis", 0) % max(len(x.shape), 1)]
-    attrs = {"size": size_of(size)}
-    return done.emit("Inside", [index], [(index.shape, np.int64)], attrs, place=op.place, scope=op.scope)[0]
+    attrs: dict[str, Any] = {"size": size_of(x.shape[op.attrs.get("axis", 0) % max(len(x.shape), 1)])}
+    name, given = "Inside", list[Value | None]([index])
+    made = done.producers.get(index)
+    if made is not None and made.op == "Expand":
+        name, given, attrs = "Expand", [_inside(done, op, [x, made.inputs[0]]), made.inputs[1]], {}
+    return done.emit(name, given, [(index.shape, np.int64)], attrs, place=op.place, scope=op.scope)[0]
 
 
 def _axis(op: Op, x: Array, default: int) -> int:

@@ -11,7 +11,19 @@ import numpy as np
 
 from anylayer.graph.expressions import Expression
 from anylayer.loops.arithmetic import Arithmetic
-from anylayer.loops.ir import Argument, Buffer, Let, Loop, LoopProgram, Return, Scalar, Set, Sort, Suppress
+from anylayer.loops.ir import (
+    Argument,
+    Buffer,
+    Let,
+    Loop,
+    LoopProgram,
+    Return,
+    Scalar,
+    Set,
+    Sort,
+    Suppress,
+    used_scalars,
+)
 from anylayer.loops.parameters import ParamNumber
 from anylayer.loops.printer import INDENT, PER_LINE, Printer, identifier, rounds_inside, split_rounds
 from anylayer.loops.schedule import scheduled
@@ -174,8 +186,9 @@ class _Printer(Printer):
         more += [f"double {param}" for param, _ in self.program.params]
         used = "parallel" if self.parallel else "/* parallel */"
         parameters = ", ".join([head, *more, f"const Parallel& {used}"])
-        flag = [f"{INDENT}std::atomic<bool> valid(true);"] if self.program.checks else []
-        last = f"{INDENT}return {'valid' if self.program.checks else 'true'};"
+        flag = [f"{INDENT}std::atomic<bool> all_valid(true);", f"{INDENT}bool valid = true;"]
+        flag = flag if self.program.checks else []
+        last = f"{INDENT}return {'valid && all_valid' if self.program.checks else 'true'};"
         lines = [
             "template <class Parallel>",
             f"static bool {name}({parameters}) {{",
@@ -228,8 +241,13 @@ class _Printer(Printer):
             self.line("if (begin == end) return;")
             for line in split_rounds(names, extents, self, "begin", ""):
                 self.line(line)
+        checks = any(x.op == "inside" for x in used_scalars(s.body, self.program.data))
+        if checks:
+            self.line("bool valid = true;")
         head = f"for (int64_t {rounds} = begin; {rounds} < end; ++{rounds})"
         self.block(head, s.body, variables=len(names), after=self.counted(names, extents))
+        if checks:
+            self.line("if (!valid) all_valid = false;")
         self.depth -= 1
         self.line("});")
 

@@ -150,11 +150,11 @@ inline int64_t suppress(const T* scores, const T* boxes, int64_t images, int64_t
 }
 
 // An index inside an axis; a negative one counts from the end. `valid` becomes false for one outside.
-template <class Flag> inline int64_t inside(int64_t i, int64_t size, Flag& valid) {
-    if (i < 0) i += size;
-    if (i >= 0 && i < size) return i;
-    valid = false;
-    return 0;
+inline int64_t inside(int64_t i, int64_t size, bool& valid) {
+    const int64_t at = i < 0 ? i + size : i;
+    const bool good = at >= 0 && at < size;
+    valid = valid && good;
+    return good ? at : 0;
 }
 
 inline float float_of_bits(int32_t i) { float x; std::memcpy(&x, &i, sizeof x); return x; }

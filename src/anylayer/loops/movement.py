@@ -9,6 +9,7 @@ import numpy as np
 from anylayer.graph import Op, Value
 from anylayer.graph.expressions import Expression, constant
 from anylayer.graph.facts import padding_of
+from anylayer.loops.composites import is_checked
 from anylayer.loops.ir import INT, Buffer, Scalar, Statement, Store, extremum
 from anylayer.loops.lowering import (
     Index,
@@ -242,8 +243,7 @@ def position(low: Lowering, indices: Value, index: Index, size: Expression) -> E
     An index that is not known to be in range is checked when the loops run.
     """
     found, const = low.element(indices, index), indices.const
-    made = low.graph.producers.get(indices)
-    if found.op == "load" and made is not None and made.op == "Inside":
+    if found.op == "load" and is_checked(indices, low.graph.producers):
         return low.scalars.named(found, size)
     limit = size.constant if const is not None and found.op == "load" else None
     if const is not None and limit is not None and const.min() >= 0 and const.max() < limit:

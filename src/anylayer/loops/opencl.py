@@ -18,7 +18,18 @@ from anylayer.errors import need
 from anylayer.graph.expressions import Expression, constant
 from anylayer.loops.arithmetic import Arithmetic
 from anylayer.loops.cpp import number
-from anylayer.loops.ir import Argument, Buffer, Comment, Loop, LoopProgram, Scalar, Store, stores_of, used_scalars
+from anylayer.loops.ir import (
+    Argument,
+    Buffer,
+    Comment,
+    Let,
+    Loop,
+    LoopProgram,
+    Scalar,
+    Store,
+    stores_of,
+    used_scalars,
+)
 from anylayer.loops.parameters import ParamNumber
 from anylayer.loops.printer import Printer, identifier, split_rounds
 from anylayer.loops.schedule import scheduled
@@ -26,6 +37,8 @@ from anylayer.loops.schedule import scheduled
 GROUP = 256
 """The number of work items of a kernel that runs as one work group."""
 _AXES = 4
+_WORK = ("", "B", "F,B", "Y,F,B", "X,Y,B*F")
+"""The global work sizes with an item for each element of the first output, by its rank."""
 _MAX_TABLE = 1 << 14
 """The most elements of a constant: the constant memory of a device has 64 KiB at least."""
 _NEAR = 1 << 20
@@ -83,7 +96,8 @@ class OpenCLKernel:
 
     Its parameters are pointers to the `inputs`, to the blobs with the indices `blobs` (as further inputs), to the
     `outputs`, and to temporary arrays of `scratch` bytes each. `params` are those that the text reads from
-    defines. `group` is the size of the only work group, or 0 if any global work size is valid.
+    defines. `group` is the size of the only work group, or 0. `work` are the global work sizes in the sizes of the
+    first output; "" if any are valid.
     """
 
     name: str
@@ -94,6 +108,7 @@ class OpenCLKernel:
     scratch: list[Expression]
     params: list[ParamNumber]
     group: int
+    work: str
 
 
 def to_opencl(
@@ -172,7 +187,7 @@ class _OpenCLPrinter(Printer):
         self.long = _OpenCLArithmetic(program, names, self.helper, "long")
         self.blobs = [b for b in program.buffers if b.kind == "blob"]
         self.first_blob = len(program.inputs)
-        self.group = False
+        self.group = self.by_axis = False
 
     def helper(self, name: str, kind: str) -> str:
         """Return the name of a function for a type, and note that it is needed."""
@@ -204,6 +219,9 @@ class _OpenCLPrinter(Printer):
         whole = _WHOLE.get(x.op) if x.dtype.kind in "iu" else None
         function = whole or _FUNCTIONS.get(x.op, x.op)
         return f"{self.helper(function, kind) if function in _HELPERS else function}({arguments})"
+
+    def declared(self, x: Scalar) -> str:
+        return "int" if x.op == "inside" else super().declared(x)
 
     def index_value(self, e: Expression) -> str:
         """Return an index expression: in 64 bits where it could leave the 32 bits of an index."""
@@ -244,10 +262,47 @@ class _OpenCLPrinter(Printer):
         if not s.parallel or self.depth > 1:
             self.serial(names, extents, s.body)
             return
+        groups = self.axes(list(zip(names, extents))) if self.by_axis else None
+        if groups is not None:
+            ids = [self.split(group, f"(int)get_global_id({at})") for at, group in enumerate(groups)]
+            self.block("", s.body, [line for lines in ids for line in lines], len(names))
+            return
         count = " * ".join(self.arithmetic.enclosed(e) for e in extents)
-        head = f"for (uint round = get_global_id(0); round < {count}; round += get_global_size(0))"
-        split = split_rounds(names, extents, self) or [f"const int {names[0]} = round;"]
-        self.block(head, s.body, split, len(names))
+        item, items = ("item", "items") if self.by_axis else ("get_global_id(0)", "get_global_size(0)")
+        head = f"for (uint round = {item}; round < {count}; round += {items})"
+        self.block(head, s.body, self.split(list(zip(names, extents)), "round"), len(names))
+
+    def split(self, variables: Sequence[tuple[str, Expression]], number: str) -> list[str]:
+        """Return the definitions of the variables of collapsed loops for the number of an iteration."""
+        names, extents = [name for name, _ in variables], [e for _, e in variables]
+        return split_rounds(names, extents, self, number) or [f"const int {name} = {number};" for name in names]
+
+    def axes(self, variables: list[tuple[str, Expression]]) -> list[list[tuple[str, Expression]]] | None:
+        """Return the variables of collapsed loops that each dimension of the work items stands for. None if the
+        loops do not run over the elements of the first output."""
+        found: list[list[tuple[str, Expression]]] = []
+        for size in self.program.outputs[0].shape:
+            own, product = list[tuple[str, Expression]](), constant(1)
+            while product != size and variables:
+                own.append(variables.pop(0))
+                product = product * own[-1][1]
+            if product != size:
+                return None
+            found.append(own)
+        if variables:
+            return None
+        return [*found[:1:-1], found[0] + found[1]] if len(found) == _AXES else found[::-1]
+
+    def suits_axes(self) -> bool:
+        """Return whether each work item can compute the element of the first output at its place: if there is a
+        loop over these elements, and no loop reads what another loop writes."""
+        scalars = used_scalars(self.program.body, self.program.data)
+        if any(x.op == "load" and x.data[0].kind in ("output", "temporary") for x in scalars):
+            return False
+        body = [s for s in self.program.body if not isinstance(s, (Comment, Let))]
+        loops = [s for s in body if isinstance(s, Loop) and s.parallel]
+        extents = [[("", e) for e in (s.extent, *(e for _, e in s.more))] for s in loops]
+        return len(loops) == len(body) and any(self.axes(one) is not None for one in extents)
 
     def serial(self, names: Sequence[str], extents: Sequence[Expression], body: Sequence[Any]) -> None:
         """Write sequential loops, which run inside one work item."""
@@ -294,10 +349,11 @@ class _OpenCLPrinter(Printer):
             need(size <= _MAX_TABLE, f"a constant has {size} elements; OpenCL code has at most {_MAX_TABLE}")
             self.table(b)
         tables, self.lines, self.depth = self.lines, [], 1
+        self.by_axis = self.suits_axes()
         self.stages(scheduled(self.program))
         loops, self.lines = self.lines, []
         self.require_floats()
-        self.definitions(param)
+        self.definitions(param, loops)
         self.size_check()
         scratch = [b for b in self.program.buffers if b.kind == "temporary"]
         head = f"__kernel void {name}({', '.join(self.parameters(scratch))}) {{"
@@ -311,6 +367,7 @@ class _OpenCLPrinter(Printer):
             [b.count * constant(1 if b.dtype.kind == "b" else b.dtype.itemsize) for b in scratch],
             [found for _, found in self.program.params],
             GROUP if self.group else 0,
+            _WORK[len(self.program.outputs[0].shape)] if self.by_axis else "",
         )
 
     def require_floats(self) -> None:
@@ -328,8 +385,8 @@ class _OpenCLPrinter(Printer):
         found += [f"__global OUTPUT{i}_TYPE* output{i}" for i in range(counts[1])]
         return found + [f"__global {_memory(b)}* {b.name}" for b in scratch]
 
-    def definitions(self, param: Callable[[ParamNumber], str]) -> None:
-        """Write the definitions of open sizes and params."""
+    def definitions(self, param: Callable[[ParamNumber], str], loops: Sequence[str]) -> None:
+        """Write the definitions of open sizes, of params and of what the loops use."""
         for name, i, axis, factor in self.sizes.values():
             divided = f" / {factor}" if factor != 1 else ""
             self.line(f"const int {name} = INPUT{i}_DIMS[{axis}]{divided};")
@@ -337,6 +394,10 @@ class _OpenCLPrinter(Printer):
             self.line(f"const wide {local} = {param(one)};")
         if self.program.checks:
             self.line("bool valid = true;")
+        if any(" = item; " in line for line in loops):
+            row = "get_global_id(1) + get_global_size(1) * get_global_id(2)"
+            self.line(f"const uint item = get_global_id(0) + get_global_size(0) * ({row});")
+            self.line("const uint items = get_global_size(0) * get_global_size(1) * get_global_size(2);")
 
     def size_check(self) -> None:
         """Write a check of all sizes. For sizes that the code does not support, the kernel writes nothing."""
@@ -347,6 +408,10 @@ class _OpenCLPrinter(Printer):
                 own = {(name, factor): f"INPUT{n}_DIMS[{k}]" for name, n, k, factor in self.sizes.values()}
                 tests += [f"{dim} != {e}" for dim, e in dims if own.get((e, 1)) != dim]
         tests += [f"!({self.arithmetic.condition(g)})" for g in self.program.conditions]
+        if self.by_axis:
+            shape = self.program.outputs[0].shape
+            work = [shape[3], shape[2], shape[0] * shape[1]] if len(shape) == _AXES else shape[::-1]
+            tests += [f"GLOBAL_WORKSIZE[{at}] != {self.arithmetic.text(e)}" for at, e in enumerate(work)]
         if tests:
             self.line(f"if ({' || '.join(tests)}) return;  // there is no code for these sizes")
 

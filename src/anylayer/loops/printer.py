@@ -101,6 +101,10 @@ class Printer(ABC):
         """Return a value in the type in which a buffer holds it."""
         return value
 
+    def declared(self, x: Scalar) -> str:
+        """Return the type of the variable that holds a scalar."""
+        return self.types[x.dtype.name]
+
     def index_value(self, e: Expression) -> str:
         """Return an index expression as an int64."""
         return self.arithmetic.text(e)
@@ -141,7 +145,7 @@ class Printer(ABC):
 
     def statement(self, s: Any) -> None:
         if isinstance(s, Let):
-            self.line(f"const {self.types[s.value.dtype.name]} {s.name} = {self.scalar(s.value)};")
+            self.line(f"const {self.declared(s.value)} {s.name} = {self.scalar(s.value)};")
             self.names[s.value] = s.name
             self.arithmetic.bind(s.value, s.name)
         elif isinstance(s, Store):
@@ -180,7 +184,7 @@ class Printer(ABC):
         after: Sequence[str] = (),
         end: str = "}",
     ) -> None:
-        self.line(f"{head} {{")
+        self.line(f"{head} {{".lstrip())
         self.depth += 1
         self.level += variables
         for text in before:

@@ -69,7 +69,8 @@ def test_all_example_layers_match_numpy(tmp_path: Path) -> None:
     require_same(net, inputs, tmp_path / "project")
     element = ElementTree.fromstring((tmp_path / "project/kernels.xml").read_text().join(("<all>", "</all>")))
     assert len(element) == len(list((tmp_path / "project").glob("*.cl"))) == 17
-    assert not element.findall(".//WorkSizes")  # each element of an output is computed on its own
+    sizes = {e.get("global") for e in element.iter("WorkSizes")}
+    assert sizes == {"Y,F,B", "X,Y,B*F"}  # a work item for each element of an output
 
 
 def drawn(count: int) -> dict[str, tuple[Forward, Sequence[Array]]]:
@@ -102,6 +103,33 @@ def test_size_of_memory_may_be_a_minimum(tmp_path: Path) -> None:
     x = noise(2, 4, 3, 80)
     net, inputs = network({"Least": (lambda v: [ops.softmax(np.exp(v[0][:, :3]), axis=3)], [x])})
     require_same(net, inputs, tmp_path / "project")
+
+
+@pytest.mark.usefixtures("opencl_device")
+def test_float16_arrays_are_float32_on_a_device_without_half(tmp_path: Path) -> None:
+    from onnx import TensorProto, helper, save
+
+    from anylayer.libraries import pyopencl
+
+    x = noise(2, 8)
+    net, inputs = network({"Relu": (lambda v: [v[0] / (1 + np.exp(-v[0]))], [x])})
+    folder = net.generate("openvino", tmp_path / "project", inputs=inputs, test=False).folder
+    assert (
+        "#ifdef cl_khr_fp16\n#pragma OPENCL EXTENSION cl_khr_fp16 : enable\n#endif"
+        in (folder / "Relu.cl").read_text()
+    )
+    kinds = [helper.make_tensor_value_info(name, TensorProto.FLOAT16, x.shape) for name in "xy"]
+    graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "half", kinds[:1], kinds[1:])
+    save(
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9), tmp_path / "half.onnx"
+    )
+    half = anylayer.read(tmp_path / "half.onnx", kernels=folder / "kernels.xml")
+    got = half.compile("onnxruntime")(x.astype(np.float16))["y"]
+    assert got.dtype == np.float16
+    want = x / (1 + np.exp(-x))
+    np.testing.assert_allclose(got, want, rtol=0, atol=2e-3 * float(np.abs(want).max()))
+    note = "kernels.xml has input 0 as float32: the device has no half"
+    assert (note in half.inspect().nodes[0].notes) == (not pyopencl.device("").half)
 
 
 def noise(*shape: int) -> Array:
@@ -177,7 +205,7 @@ def test_layers_without_a_kernel_are_named(tmp_path: Path) -> None:
 def test_attacks_become_neither_code_nor_elements(tmp_path: Path) -> None:
     folder = attacked(tmp_path, "openvino").folder
     elements = ElementTree.fromstring((folder / "kernels.xml").read_text("utf-8").join(("<all>", "</all>")))
-    known = {"CustomLayer", "Kernel", "Source", "Define", "Buffers", "Tensor"}
+    known = {"CustomLayer", "Kernel", "Source", "Define", "Buffers", "Tensor", "WorkSizes"}
     assert {e.tag for e in elements.iter()} - {"all"} == known
     assert {e.get("name") for e in elements.iter("Define")} == {"PARAM_add"}
     sources = {e.get("filename") for e in elements.iter("Source")}

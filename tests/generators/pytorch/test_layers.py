@@ -23,3 +23,12 @@ def test_torch_code_of_layer_matches_numpy(name: str) -> None:
     assert len(got) == len(want)
     for i, (g, w) in enumerate(zip(got, want)):
         assert_same(g, np.asarray(w), f"output {i}", case.tolerance)
+
+
+def test_logistic_function_becomes_sigmoid() -> None:
+    x = np.linspace(-9, 9, 24, dtype=np.float32).reshape(2, 3, 4)
+    written = module_of(traced(lambda v: 1 / (1 + np.exp(-v)), [x]))
+    assert "sigmoid(" in written.text and "exp(" not in written.text
+    assert_same(run(written, [x])[0], 1 / (1 + np.exp(-x)), "output 0")
+    other = module_of(traced(lambda v: 2 / (1 + np.exp(-v)), [x]))
+    assert "exp(" in other.text

@@ -80,6 +80,8 @@ def _element(case: OperatorCase, kernel: OpenCLKernel) -> str:
     if kernel.group:
         dim = f' dim="input,{_input_of(case, kernel)}"' if kernel.scratch else ""
         lines.append(f'  <WorkSizes global="{kernel.group}" local="{kernel.group}"{dim}/>')
+    elif kernel.work:
+        lines.append(f'  <WorkSizes global="{kernel.work}"/>')
     return "\n".join([*lines, "</CustomLayer>", ""])
 
 
