@@ -23,7 +23,7 @@ from benchmarks.networks import DETECTORS, NETWORKS, SHARED, Source
 from benchmarks.parts.networks import prepare
 
 import anylayer
-from anylayer.compile.nodes import needed_nodes
+from anylayer.compile.inputs import needed_nodes
 from anylayer.errors import AnyLayerError, ConversionError
 from anylayer.network import TensorType
 from anylayer.numerics import normal_noise
