@@ -437,6 +437,24 @@ def test_reduction_over_computed_axes_that_ends_the_process_is_refused(shape: tu
         run("openvino", function, np.zeros(shape, np.float32), np.array([-1]))
 
 
+@pytest.mark.parametrize("op", ["ReduceMin", "ReduceSum"])
+@pytest.mark.parametrize("dtype", [np.float32, np.int64])
+def test_reduction_over_computed_axes_is_checked(op: str, dtype: type) -> None:
+    def function(x: Any, axes: Any) -> Any:
+        return record(op, [x, axes], (Dim("n", 2), Dim("m", 3), Dim("k", 4)), dtype, keepdims=1)
+
+    x = np.arange(24).reshape(2, 3, 4).astype(dtype)
+    reduce = np.min if op == "ReduceMin" else np.sum
+    for axes in ((0, 1), (-1, 0)):
+        want = reduce(x, axes, keepdims=True)
+        assert np.array_equal(run("openvino", function, x, np.array(axes))[0], want)
+    for axes in ((2, 2), (1, -2), (3, 0), (0, -4)):
+        with pytest.raises(EngineError, match=f"'{op}': its axes must be different, and be axes of 3 dimensions"):
+            run("openvino", function, x, np.array(axes))
+    with pytest.raises(EngineError, match="it names 4 axes of an array of 3 dimensions"):
+        run("openvino", function, x, np.array([0, 1, 2, 0]))
+
+
 def test_tile_whose_repeats_are_a_scalar_is_refused() -> None:
     def function(x: Any, repeats: Any) -> Any:
         return record("Tile", [x, repeats], (2, 2), np.float32)

@@ -63,6 +63,9 @@ BEFORE: dict[str, list[Callable[[Corrector, Op | None, Sequence[Value]], None]]]
 """Engine -> functions that are called before each operator is corrected, with the operator and its inputs, and at
 the end with None and the graph's outputs."""
 
+INPUTS: dict[str, list[Callable[[Corrector, Op], Op]]] = {}
+"""Engine -> functions that return an operator with other inputs, before it is corrected."""
+
 REQUIREMENTS: dict[str, list[Callable[[Graph], None]]] = {}
 """Engine -> functions that raise EngineError where the engine computes a corrected graph wrongly."""
 
@@ -93,6 +96,7 @@ class Corrector(Rewriter):
     def __init__(self, graph: Graph, engine: str, checking: bool) -> None:
         super().__init__(graph)
         self._hooks = BEFORE.get(engine, ())
+        self._changes = INPUTS.get(engine, ())
         self._current: Op | None = None
         self.checking = checking
         self.checks: list[tuple[Value, str]] = []
@@ -188,6 +192,8 @@ class Corrector(Rewriter):
         """Return the values that replace the outputs of an operator of the old graph."""
         self._current = o
         here = replace(o, inputs=[self.mapped(v) for v in o.inputs])
+        for change in self._changes if not o.domain else ():
+            here = change(self, here)
         self.call_hooks(here, [v for v in here.inputs if v is not None])
         if not o.domain:
             for rule in rules:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from anylayer import ops
-from anylayer.corrections._machinery import REQUIREMENTS, Corrector, correction, refused, respelled
+from anylayer.corrections._machinery import INPUTS, REQUIREMENTS, Corrector, correction, refused, respelled
 from anylayer.graph import Graph, Op, Value
 from anylayer.graph.facts import gathered, reduced_axes
 from anylayer.graph.sizes import is_static
@@ -198,6 +199,35 @@ def _reduced(new: Corrector, o: Op) -> list[Value] | None:
     shape = [1 if i in axes else d for i, d in enumerate(x.shape)]
     kept = new.step(o, o.op, o.inputs, shape, out.dtype, **{**o.attrs, "keepdims": 1})
     return new.emit(o, "Squeeze", [kept, new.constant(np.array(sorted(axes)))])
+
+
+def _with_checked_axes(new: Corrector, o: Op) -> Op:
+    """Check the computed axes of a reduction: for one that x does not have, or one that is named twice, OpenVINO
+    writes to memory that it does not own, and a later network can crash.
+    """
+    x, axes = [*o.inputs, None, None][:2]
+    if o.op not in _REDUCTIONS or x is None or axes is None or axes.const is not None or not x.shape:
+        return o
+    rank = len(x.shape)
+    if not is_static(axes.shape):
+        raise refused(o, "the number of its axes depends on data")
+    count = math.prod(axes.shape)
+    if count > rank:
+        raise refused(o, f"it names {count} axes of an array of {rank} dimensions")
+
+    def judged(axes: Array) -> list[Any]:
+        is_named = np.where(axes < 0, axes + rank, axes).reshape(-1, 1) == np.arange(rank)
+        counts = is_named.sum(0)
+        bad = (counts.sum() < count) | (counts.max() > 1)
+        return [bad, np.where(bad, np.arange(count, dtype=axes.dtype).reshape(axes.shape), axes)]
+
+    bad, safe = new.graph.inline(trace(lambda given: judged(given[0]), [axes.type]), [axes], scope=o.scope)
+    if new.checking:
+        new.check(o, bad, f"its axes must be different, and be axes of {rank} dimensions")
+    return replace(o, inputs=[x, safe, *o.inputs[2:]])
+
+
+INPUTS.setdefault("openvino", []).append(_with_checked_axes)
 
 
 @correction("openvino", "NonMaxSuppression")
