@@ -14,6 +14,7 @@ import pytest
 
 import anylayer
 from anylayer import numerics
+from anylayer.convert import verification
 from anylayer.testing import assert_same
 
 WITH = ("net.prototxt", "-l", "layers.py")
@@ -90,6 +91,19 @@ def test_batch_and_shape(anylayer_command, small):
     assert shape_of(onnx.load("net.onnx").graph.input[0]) == [4, 3, 8, 8]
 
 
+def test_batch_of_inputs_with_different_first_sizes_is_refused(anylayer_command, small):
+    (small / "roi.prototxt").write_text(
+        'input: "x" input_shape { dim: 1 dim: 2 dim: 6 dim: 6 }\ninput: "rois" input_shape { dim: 3 dim: 5 }\n'
+        'layer { name: "y" type: "ROIPooling" bottom: "x" bottom: "rois" top: "y"\n'
+        "  roi_pooling_param { pooled_h: 2 pooled_w: 2 } }\n"
+    )
+    shown = anylayer_command("convert", "roi.prototxt", "-o", "roi.onnx", "--batch", "N", status=1).stderr
+    assert (
+        "the first sizes of the inputs differ (x: 1, rois: 3), so it is not known which is the batch size" in shown
+    )
+    assert "give --shape instead" in shown
+
+
 def test_batch_option_writes_a_symbolic_batch_size(anylayer_command, small):
     result = anylayer_command("convert", *WITH, "-o", "net.onnx", "--batch", "n")
     lines = [line.split(":")[0] for line in result.stdout.splitlines()]
@@ -136,6 +150,7 @@ def test_setting_with_an_option_of_its_own(anylayer_command, small, name):
 
 def test_difference_is_an_error(anylayer_command, small, monkeypatch):
     monkeypatch.setitem(numerics.TOLERANCE, "float32", 1e-12)
+    monkeypatch.setattr(verification, "_ROUNDING_FACTOR", 0)
     shown = anylayer_command("convert", *WITH, "-o", "net.onnx", status=1).stderr
     text = (
         r"net.onnx: output 'means' differs from the source: largest difference .*, largest value 0\.087; "

@@ -11,7 +11,7 @@ REFUSED = {
     "a sink with a top": (
         SMALL + layer("Silence"),
         "LayerError",
-        "deploy.prototxt:2: layer 'l' (Silence): it has 1 tops, expected none",
+        "deploy.prototxt:2: layer 'l' (Silence): it has 1 top, expected none",
     ),
     "billions of classes": (
         input_(1, 5, name="a")

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -17,8 +16,7 @@ import numpy as np
 import pytest
 
 import anylayer
-from tests.layer_files import write_layer
-from tests.serve.test_serving import NET, SLOW, Server, free_port, replicas, running, stop
+from tests.serve.test_serving import Server, asked, free_port, replicas, running, stop, write_waiting
 
 pytest.importorskip("ray.serve", reason="ray[serve] is not installed", exc_type=ImportError)
 
@@ -40,6 +38,8 @@ print(ray.get_runtime_context().gcs_address, flush=True)
 time.sleep(600)
 """
 
+LAYERS = ["-l", "layers.py", "-l", "slow.py"]
+
 
 @dataclass
 class Cluster:
@@ -53,9 +53,7 @@ class Cluster:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("existing")
-    (folder / "small.prototxt").write_text(NET)
-    write_layer(folder, "factors", "*", 0.5)
-    (folder / "slow.py").write_text(SLOW)
+    write_waiting(folder)
     return folder
 
 
@@ -81,9 +79,9 @@ def answer_of_other(port: int) -> str:
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="the system is not Linux")
 def test_requests_are_computed_again_on_a_cluster_that_serves_already(folder: Path, cluster: Cluster) -> None:
-    words = ["serve", "small.prototxt", "-l", "slow.py", "--random-weights", "--max-size", "1"]
+    words = ["serve", "small.prototxt", *LAYERS, "--random-weights", "--max-size", "1"]
     one = running(folder, [*words, "--ray", cluster.address])
-    net = anylayer.read(folder / "small.prototxt", layers=[folder / "slow.py"]).fill()
+    net = anylayer.read(folder / "small.prototxt", layers=[folder / "layers.py", folder / "slow.py"]).fill()
     server = Server(cluster.port, 0, one, folder, net)
     workers = Server(cluster.port, 0, cluster.process, folder, net)
     x = np.random.default_rng(0).standard_normal((2, 3, 8, 8), np.float32)
@@ -93,16 +91,15 @@ def test_requests_are_computed_again_on_a_cluster_that_serves_already(folder: Pa
     assert server.get("/v2/health/ready") == (200, {"ready": True})
     assert server.get("/v2/models/small/infer", b"{}")[0] == 400
     assert server.get("/v2/models/small/infer", bytes((1 << 20) + 1))[0] == 413
-    slow = np.full((1, 3, 8, 8), 101, np.float32)
     with ThreadPoolExecutor(3) as pool:
-        answers = [pool.submit(server.infer, slow) for _ in range(3)]
-        time.sleep(0.7)
+        answers = asked(server, pool)
         before = replicas(workers, "small:Replica")
         assert len(before) == 1
         os.kill(before[0], signal.SIGKILL)
+        (folder / "end").touch()
         assert [answer.result()[0] for answer in answers] == [200] * 3
     assert replicas(workers, "small:Replica") != before
-    again = ["-m", "anylayer", "serve", "small.prototxt", "-l", "slow.py", "--ray", cluster.address]
+    again = ["-m", "anylayer", "serve", "small.prototxt", *LAYERS, "--ray", cluster.address]
     environment = {**os.environ, "PYTHONPATH": str(Path(anylayer.__file__).parents[1])}
     done = subprocess.run([sys.executable, *again], cwd=folder, env=environment, capture_output=True, text=True)
     assert done.returncode == 1 and "runs on this cluster already" in done.stderr
@@ -112,7 +109,7 @@ def test_requests_are_computed_again_on_a_cluster_that_serves_already(folder: Pa
 
 
 def test_name_of_another_application_is_refused(folder: Path, cluster: Cluster) -> None:
-    words = ["-m", "anylayer", "serve", "other=small.prototxt", "-l", "layers.py", "--ray", cluster.address]
+    words = ["-m", "anylayer", "serve", "other=small.prototxt", *LAYERS, "--ray", cluster.address]
     environment = {**os.environ, "PYTHONPATH": str(Path(anylayer.__file__).parents[1])}
     done = subprocess.run([sys.executable, *words], cwd=folder, env=environment, capture_output=True, text=True)
     assert done.returncode == 1

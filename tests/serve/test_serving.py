@@ -108,13 +108,30 @@ def server(servers: list[Server], tmp_path_factory: pytest.TempPathFactory) -> S
     return servers[0]
 
 
-def started(folder: Path) -> Server:
-    """Start the server, and return it once it serves."""
-    (folder / "fast.prototxt").write_text(NET)
+def write_waiting(folder: Path) -> None:
+    """Write the network "small", which waits during requests with values above a million, and its layers."""
     write_layer(folder, "factors", "*", 0.5)
     (folder / "slow.py").write_text(SLOW)
     waiting = NET.replace('layer { name: "mine" type: "Mine" bottom: "data"', WAITING % folder)
     (folder / "small.prototxt").write_text(waiting)
+
+
+def asked(server: Server, pool: ThreadPoolExecutor) -> list[Future[tuple[int, Any]]]:
+    """Send three requests for which the network "small" waits, and return once the first is being computed."""
+    slow = np.full((1, 3, 8, 8), 2e6, np.float32)
+    for file in (server.folder / "began", server.folder / "end"):
+        file.unlink(missing_ok=True)
+    answers = [pool.submit(server.infer, slow) for _ in range(3)]
+    while not (server.folder / "began").exists() and not answers[0].done():
+        time.sleep(0.02)
+    time.sleep(0.5)  # the others arrive
+    return answers
+
+
+def started(folder: Path) -> Server:
+    """Start the server, and return it once it serves."""
+    (folder / "fast.prototxt").write_text(NET)
+    write_waiting(folder)
     Image.fromarray(np.random.default_rng(0).integers(0, 256, (20, 30, 3), np.uint8)).save(folder / "a.png")
     net = anylayer.read(folder / "fast.prototxt", layers=[folder / "layers.py"]).fill()
     net.write(folder / "weighted.onnx", batch=True)
@@ -316,27 +333,15 @@ def test_port_in_use_is_refused(server: Server) -> None:
 def test_requests_in_flight_are_answered_if_a_process_is_killed_and_if_the_server_stops(
     server: Server, servers: list[Server]
 ) -> None:
-    began, end = server.folder / "began", server.folder / "end"
-    slow = np.full((1, 3, 8, 8), 2e6, np.float32)
-
-    def asked(pool: ThreadPoolExecutor) -> list[Future[tuple[int, Any]]]:
-        """Send three requests, and return once the first of them is being computed."""
-        for file in (began, end):
-            file.unlink(missing_ok=True)
-        answers = [pool.submit(server.infer, slow) for _ in range(3)]
-        while not began.exists() and not answers[0].done():
-            time.sleep(0.02)
-        time.sleep(0.5)  # the others arrive
-        return answers
-
+    end = server.folder / "end"
     with ThreadPoolExecutor(3) as pool:
-        answers = asked(pool)
+        answers = asked(server, pool)
         (process,) = replicas(server, "small")
         os.kill(process, signal.SIGKILL)
         end.touch()
         assert [answer.result()[0] for answer in answers] == [200] * 3
         assert replicas(server, "small") != [process]
-        answers = asked(pool)
+        answers = asked(server, pool)
         servers.remove(server)
         server.process.send_signal(signal.SIGTERM)
         assert server.process.stderr is not None

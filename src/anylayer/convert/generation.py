@@ -14,7 +14,7 @@ from typing import Any
 from anylayer.convert.folder import need_replaceable, new_folder
 from anylayer.convert.job import Job
 from anylayer.convert.verification import tolerance_of
-from anylayer.errors import AnyLayerError, ConversionError, adding_advice, need_name, wording
+from anylayer.errors import AnyLayerError, ConversionError, InputError, adding_advice, need_name, wording
 from anylayer.generators import Expected, Project, Sample, Target
 from anylayer.network import Array
 from anylayer.runtime.run import NumpyRunner
@@ -102,7 +102,10 @@ def _candidates(job: Job, symbolic: bool) -> list[Job]:
     """Return the jobs to try in turn: with a symbolic batch size, if the caller gives no sizes, and `job`."""
     if not symbolic or "batch" in job.options or job.sizes is not None:
         return [job]
-    free = job.with_open_batch()
+    try:
+        free = job.with_open_batch()
+    except InputError:  # the inputs have no batch size in common
+        return [job]
     return [free, job] if free.sizes is not None else [job]
 
 

@@ -17,6 +17,7 @@ from anylayer.compile.whole import Calls, whole
 from anylayer.convert.calibration import CalibrationSets
 from anylayer.errors import InputError, nearest, need, wording
 from anylayer.graph.open_sizes import OpenSizes, parse_sizes
+from anylayer.graph.sizes import is_static
 from anylayer.network import Array, Network, TensorType
 from anylayer.numerics import normal_noise
 from anylayer.optimize.simplify import simplify
@@ -161,6 +162,14 @@ def _with_batch(
     batched = batched_inputs(network, types)
     taken = [name for name in batched if sizes is not None and name in sizes.shapes]
     need(not taken, f"the batch of input '{taken[0] if taken else ''}' is given by its shape already", InputError)
+    firsts = {n: t.shape[0] for n in batched if (t := types[n]) is not None and t.shape and is_static(t.shape[:1])}
+    shown = ", ".join(f"{name}: {size}" for name, size in firsts.items())
+    need(
+        len({*firsts.values()}) < 2,
+        f"the first sizes of the inputs differ ({shown}), so it is not known which is the batch size: give "
+        f"{wording('shapes', '--shape')} instead",
+        InputError,
+    )
     if batch is not True and isinstance(batch, int):
         return with_batch(types, batch, batched), sizes
     name = "N" if batch is True else str(batch)

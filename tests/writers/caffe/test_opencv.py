@@ -92,6 +92,16 @@ def test_operators_match_opencv(tmp_path: Path, name: str) -> None:
     assert_same_outputs(got, {f"y{i}": array for i, array in enumerate(listed)})
 
 
+def test_concat_of_one_blob_is_written_as_another_layer(tmp_path: Path) -> None:
+    """OpenCV 4.14 returns memory that is not initialised for a Concat of the network's input alone."""
+    path = tmp_path / "given.prototxt"
+    path.write_text(
+        'input: "x" input_shape { dim: 1 dim: 2 dim: 2 }\nlayer { name: "y" type: "Concat" bottom: "x" top: "y" }'
+    )
+    anylayer.read(path).write(tmp_path / "net.prototxt", dialect="opencv")
+    assert "Concat" not in (tmp_path / "net.prototxt").read_text()
+
+
 @pytest.mark.parametrize("name", CAFFE)
 def test_output_names(tmp_path: Path, name: str) -> None:
     opencv = opencv4()

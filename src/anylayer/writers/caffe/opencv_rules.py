@@ -234,7 +234,8 @@ def _if(condition: Callable[[Node, ParamValues, Sequence[Shape]], Any]) -> OpenC
 
 _RULES: dict[str, OpenCVRule] = {
     "BatchNorm": _if(lambda node, own, shapes: own.get("use_global_stats", True)),
-    "Concat": _if(lambda node, own, shapes: "concat_dim" not in own),
+    # A Concat of the network's input alone returns memory that is not initialised.
+    "Concat": _if(lambda node, own, shapes: "concat_dim" not in own and len(shapes) > 1),
     "Convolution": _convolution,
     "Deconvolution": _convolution,
     "DetectionOutput": _detection_output,
