@@ -45,6 +45,14 @@ CASES: list[tuple[str, list[Any]]] = [
     ("np.cosh(x)", [np.array([100.0, -120.0, 1e-9, 0.0, 3.0])]),
     ("np.log1p(x)", [f(np.inf, 1, 1e-9, 0, -1, 1e30)]),
     ("np.log1p(np.exp(x))", [f(90, 200, 1, -200)]),
+    (
+        "np.hypot(x, y)",
+        [
+            f(1e-30, 1e30, np.inf, -np.inf, 0, np.nan, 3, 3, 1e38),
+            f(1e-30, -1e30, np.nan, 1, 0, np.inf, np.nan, -4, 0),
+        ],
+    ),
+    ("np.hypot(x, y) != 0", [f(1e-30, 0, -1e-25), f(1e-30, 0, 0)]),
     ("np.logaddexp(x, x)", [f(np.inf, -np.inf, 3)]),
     ("np.logaddexp2(x, x)", [f(np.inf, -np.inf, 3)]),
     ("np.logaddexp2(x, y)", [np.array([-1, 2], "f2"), np.array([-1, 3], "f2")]),

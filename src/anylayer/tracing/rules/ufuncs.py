@@ -385,7 +385,13 @@ def _clip(x: Array, low: Array, high: Array) -> Any:
 @ufunc_rule(np.hypot)
 @_widened
 def _hypot(a: Array, b: Array) -> Any:
-    return np.sqrt(a * a + b * b)
+    """Divide by the larger size before squaring, so that no square overflows or becomes 0."""
+    number = a.dtype.type
+    sizes = np.abs(a), np.abs(b)
+    large = np.maximum(*sizes)
+    ratio = np.minimum(*sizes) / np.where(large == 0, number(1), large)
+    infinite = (sizes[0] == np.inf) | (sizes[1] == np.inf)
+    return np.where(infinite, number(np.inf), large * np.sqrt(1 + ratio * ratio))
 
 
 @ufunc_rule(np.arctan2)
