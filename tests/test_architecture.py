@@ -49,7 +49,6 @@ MAY_IMPORT = {
     "testing": {*_RUN, "api"},
     "caffe": {*_RUN, "convert", "inspect", "api"},
     "opencv": {*_RUN, "convert", "inspect", "api"},
-    "compat": {*_RUN, "convert", "inspect", "api"},
     "ray": {*_RUN, "convert", "inspect", "api"},
     "serve": {*_RUN, "convert", "inspect", "api", "ray"},
     "__main__": {"cli"},
@@ -369,7 +368,7 @@ def test_class_names_have_one_meaning(files: list[File]) -> None:
     places: dict[str, set[str]] = {name: set() for file in files for name in file.classes}
     for file in files:
         is_layer = file.room == "layers" and not file.path.name.startswith("_")
-        if not is_layer and file.room not in ("caffe", "opencv", "compat"):
+        if not is_layer and file.room not in ("caffe", "opencv"):
             for name in file.classes:
                 places[name].add(file.where)
     assert not {n: sorted(found) for n, found in places.items() if len(found) > 1 and n not in SHARED_NAMES}

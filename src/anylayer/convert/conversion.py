@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from anylayer.compile.choices import verified_sizes
+from anylayer.convert.folder import folder_beside
 from anylayer.convert.job import Job
 from anylayer.convert.nodes import NodeError
 from anylayer.convert.verification import (
@@ -25,7 +25,6 @@ from anylayer.convert.verification import (
 from anylayer.errors import (
     ConversionError,
     EngineError,
-    FileError,
     InputError,
     LayerError,
     need,
@@ -203,11 +202,7 @@ def _temporary_folder(path: Path, is_folder: bool) -> Path:
         need(path.is_dir() or not path.exists(), f"{path} is a file, but the output is a folder", InputError)
     else:
         need_file(path)
-    above = next((p for p in path.parents if p.exists()), path.parent)
-    if above.exists() and not above.is_dir():
-        raise FileError(f"cannot be written: {above} is not a folder", str(path))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    return Path(tempfile.mkdtemp(prefix=f".{path.name[:32]}.", dir=path.parent))
+    return folder_beside(path)
 
 
 def _keep_source(network: Network, targets: Mapping[Path, Path]) -> None:

@@ -70,6 +70,15 @@ def _digest_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def folder_beside(path: Path) -> Path:
+    """Make a folder beside `path` for files that replace `path` later. Raise FileError where it cannot be made."""
+    above = next((p for p in path.parents if p.exists()), path.parent)
+    if above.exists() and not above.is_dir():
+        raise FileError(f"cannot be written: {above} is not a folder", str(path))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return Path(tempfile.mkdtemp(prefix=f".{path.name[:32]}.", dir=path.parent))
+
+
 @contextmanager
 def new_folder(folder: Path, files: Mapping[str, Contents], what: str, force: bool) -> Iterator[Path]:
     """Write files into a temporary folder and yield it; when the `with` block ends, it becomes `folder`.
@@ -81,11 +90,7 @@ def new_folder(folder: Path, files: Mapping[str, Contents], what: str, force: bo
     need_name(folder, utf8=True)
     need_replaceable(folder, force)
     with writing(str(folder)):
-        above = next((p for p in folder.parents if p.exists()), folder.parent)
-        if above.exists() and not above.is_dir():
-            raise FileError(f"cannot be written: {above} is not a folder", str(folder))
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        outer = Path(tempfile.mkdtemp(prefix=f".{folder.name[:32]}.", dir=folder.parent))
+        outer = folder_beside(folder)
         try:
             made = outer / (folder.name or "project")
             made.mkdir()

@@ -291,12 +291,16 @@ def scalars_of(statements: Sequence[Any]) -> Iterator[Scalar]:
             yield from scalars_of(getattr(s, "body", ()))
 
 
+def all_statements(statements: Sequence[Any]) -> Iterator[Any]:
+    """Yield the statements and those inside them, for example the body of a loop after the loop itself."""
+    for s in statements:
+        yield s
+        yield from all_statements(getattr(s, "body", ()))
+
+
 def stores_of(statements: Sequence[Any]) -> Iterator[Store]:
     """Yield the stores among statements, including those inside loops."""
-    for s in statements:
-        if isinstance(s, Store):
-            yield s
-        yield from stores_of(getattr(s, "body", ()))
+    return (s for s in all_statements(statements) if isinstance(s, Store))
 
 
 def used_scalars(statements: Sequence[Any], data: Mapping[str, Scalar]) -> set[Scalar]:
@@ -316,7 +320,4 @@ def used_scalars(statements: Sequence[Any], data: Mapping[str, Scalar]) -> set[S
 
 def routines_of(statements: Sequence[Any]) -> Iterator[Sort | Suppress]:
     """Yield the sorts and NMS among statements, including those inside loops."""
-    for s in statements:
-        if isinstance(s, ROUTINES):
-            yield s
-        yield from routines_of(getattr(s, "body", ()))
+    return (s for s in all_statements(statements) if isinstance(s, ROUTINES))

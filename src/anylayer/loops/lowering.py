@@ -54,19 +54,19 @@ class Unsupported(LayerError):
 
 def elements(*names: str) -> Callable[[Element], Element]:
     """Register the decorated function, which returns an element of an operator's output, for these operators."""
-
-    def enter(function: Element) -> Element:
-        ELEMENTS.update(dict.fromkeys(names, function))
-        return function
-
-    return enter
+    return _entering(ELEMENTS, names)
 
 
 def nests(*names: str) -> Callable[[Callable[[Lowering, Op], None]], Callable[[Lowering, Op], None]]:
     """Register the decorated function, which appends the loops of an operator, for these operators."""
+    return _entering(NESTS, names)
 
-    def enter(function: Callable[[Lowering, Op], None]) -> Callable[[Lowering, Op], None]:
-        NESTS.update(dict.fromkeys(names, function))
+
+def _entering(table: dict[str, T], names: Sequence[str]) -> Callable[[T], T]:
+    """Return a decorator that enters its function in a table under each of the names."""
+
+    def enter(function: T) -> T:
+        table.update(dict.fromkeys(names, function))
         return function
 
     return enter

@@ -46,11 +46,16 @@ def align_corners(size: int, wanted: int) -> Array:
     Source: DeepLab caffe src/caffe/util/interp.cpp.
     """
     ratio = np.float32(size - 1) / np.float32(wanted - 1) if wanted > 1 else np.float32(0)
-    at = ratio * np.arange(wanted, dtype=np.float32)
-    low = at.astype(np.int64)
-    part = at - low.astype(np.float32)
-    weights = np.zeros((wanted, size), np.float32)
-    row = np.arange(wanted)
+    return two_cells(ratio * np.arange(wanted, dtype=np.float32), size)
+
+
+def two_cells(at: Array, size: int) -> Array:
+    """Return the linear interpolation matrix (n, size) of n positions, which are float32 and not negative.
+
+    Each row has the weights of the two cells around a position. Cells after the last one are the last one.
+    """
+    low, row = at.astype(np.int64), np.arange(len(at))
+    part, weights = at - low.astype(np.float32), np.zeros((len(at), size), np.float32)
     weights[row, np.minimum(low, size - 1)] = np.float32(1) - part
     weights[row, np.minimum(low + 1, size - 1)] += part
     return weights

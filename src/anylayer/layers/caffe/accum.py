@@ -10,7 +10,7 @@ import numpy as np
 from anylayer.errors import plural
 from anylayer.graph.symbolic import same, same_shape
 from anylayer.layer import Layer, field, layer, need
-from anylayer.layers.caffe._resampling import by_matrices, need_plane, plane_of
+from anylayer.layers.caffe._resampling import by_matrices, need_plane, plane_of, two_cells
 from anylayer.network import Array
 
 
@@ -77,8 +77,4 @@ def _weights(size: int, wanted: int) -> Array:
     if same(size, wanted):
         return np.eye(size, dtype=np.float32)
     at = np.arange(wanted, dtype=np.float32) / np.float32(max(wanted - 1, 1)) * np.float32(size - 1)
-    low = np.floor(at).astype(np.int64)
-    part, weights, row = at - low.astype(np.float32), np.zeros((wanted, size), np.float32), np.arange(wanted)
-    weights[row, low] = np.float32(1) - part
-    weights[row, np.minimum(low + 1, size - 1)] += part
-    return weights
+    return two_cells(at, size)

@@ -9,7 +9,7 @@ import numpy as np
 from anylayer.errors import plural
 from anylayer.layer import Layer, field, layer, need
 from anylayer.layers.caffe._messages import constant, is_training
-from anylayer.layers.caffe._resampling import by_matrices, plane_of
+from anylayer.layers.caffe._resampling import by_matrices, plane_of, two_cells
 from anylayer.network import Array
 
 _RANDOM = "for training"
@@ -129,9 +129,4 @@ def _cut(size: int, wanted: int) -> Array:
     """Return the interpolation matrix (wanted, size) of a crop from the center."""
     at = np.arange(wanted, dtype=np.float32) - np.float32(0.5) * np.float32(wanted)
     at = at + np.float32(0.5) * np.float32(size)
-    at = np.maximum(np.minimum(at, np.float32(size) - np.float32(1.05)), np.float32(0))
-    low = np.floor(at).astype(np.int64)
-    part, weights, row = at - low.astype(np.float32), np.zeros((wanted, size), np.float32), np.arange(wanted)
-    weights[row, low] = np.float32(1) - part
-    weights[row, np.minimum(low + 1, size - 1)] += part
-    return weights
+    return two_cells(np.maximum(np.minimum(at, np.float32(size) - np.float32(1.05)), np.float32(0)), size)

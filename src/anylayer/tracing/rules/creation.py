@@ -32,22 +32,10 @@ def constant_array(array: Any) -> TracedArray:
 
 
 def _full_like(value: Any) -> Callable[..., Any]:
-    def rule(
-        a: Array,
-        dtype: DTypeLike | None = None,
-        order: str = "K",
-        subok: bool = True,
-        shape: Any = None,
-        *,
-        device: object = None,
-    ) -> Array:
-        return _filled(a, value, dtype, shape)
+    def rule(a: TracedArray, *arguments: Any, **options: Any) -> Array:
+        return full_like(a, value, *arguments, **options)
 
     return rule
-
-
-def _filled(a: Array, value: Any, dtype: DTypeLike | None, shape: Any) -> Array:
-    return full(a.shape if shape is None else shape, value, a.dtype if dtype is None else dtype)
 
 
 implements(np.zeros_like, np.empty_like, raw=True)(_full_like(0))

@@ -140,15 +140,6 @@ def quantile(
 
 
 @implements(np.percentile)
-def percentile(
-    a: Array,
-    q: Array,
-    axis: AxisArg = None,
-    overwrite_input: bool = False,
-    method: str = "linear",
-    keepdims: bool = False,
-    *,
-    weights: Any = None,
-) -> Array:
+def percentile(a: Array, q: Array, *arguments: Any, **options: Any) -> Array:
     share = np.true_divide(q, a.dtype.type(100) if a.dtype.kind == "f" else 100)
-    return quantile(a, share, axis, overwrite_input, method, keepdims, weights=weights)
+    return quantile(a, share, *arguments, **options)

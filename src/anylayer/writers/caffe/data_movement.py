@@ -260,9 +260,7 @@ def _depth_to_space(b: CaffeBuilder, op: Op) -> None:
                 crd = op.attrs.get("mode") == "CRD"
                 source = (c * block + i) * block + j if crd else (i * block + j) * outputs + c
                 weights[source, c, i, j] = 1
-    params = {"num_output": outputs, "bias_term": False, "kernel_size": block, "stride": block}
-    shape = tuple(int(n) for n in op.outputs[0].shape)
-    b.set_view(op.outputs[0], b.add("Deconvolution", [x], shape, {"convolution_param": params}, [weights]))
+    _add_blocks(b, op, "Deconvolution", x, outputs, weights)
 
 
 def _space_to_depth(b: CaffeBuilder, op: Op) -> None:
@@ -274,9 +272,15 @@ def _space_to_depth(b: CaffeBuilder, op: Op) -> None:
     for k in range(outputs):
         cell, c = divmod(k, channels)
         weights[k, c, cell // block, cell % block] = 1
+    _add_blocks(b, op, "Convolution", x, outputs, weights)
+
+
+def _add_blocks(b: CaffeBuilder, op: Op, layer: str, x: BlobView, outputs: int, weights: Array) -> None:
+    """Add a layer whose windows do not overlap, without a bias, as the operator's output."""
+    block = weights.shape[-1]
     params = {"num_output": outputs, "bias_term": False, "kernel_size": block, "stride": block}
     shape = tuple(int(n) for n in op.outputs[0].shape)
-    b.set_view(op.outputs[0], b.add("Convolution", [x], shape, {"convolution_param": params}, [weights]))
+    b.set_view(op.outputs[0], b.add(layer, [x], shape, {"convolution_param": params}, [weights]))
 
 
 DATA_MOVEMENT: dict[str, CaffeLowering] = {

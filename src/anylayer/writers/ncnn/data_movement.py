@@ -243,21 +243,19 @@ def _pad(b: NcnnBuilder, op: Op) -> list[str]:
 
 
 def _depth_to_space(b: NcnnBuilder, op: Op) -> list[str]:
-    x, out = present(op.inputs[0]), op.outputs[0]
-    require(len(x.shape) == 4 and x.shape[0] == 1, f"an input {x.type}, expected batch 1")
-    mode = 0 if op.attrs.get("mode", "DCR") == "CRD" else 1
-    params = {0: int(op.attrs["blocksize"]), 1: mode}
-    return [b.add("PixelShuffle", [b.blob_of_shape(x, x.shape[1:])], tuple(out.shape[1:]), params)]
+    return _pixels(b, op, "PixelShuffle", 0 if op.attrs.get("mode", "DCR") == "CRD" else 1)
 
 
 def _space_to_depth(b: NcnnBuilder, op: Op) -> list[str]:
+    return _pixels(b, op, "Reorg", 1)
+
+
+def _pixels(b: NcnnBuilder, op: Op, layer: str, mode: int) -> list[str]:
+    """Add a layer that moves blocks of pixels into channels or back."""
     x, out = present(op.inputs[0]), op.outputs[0]
     require(len(x.shape) == 4 and x.shape[0] == 1, f"an input {x.type}, expected batch 1")
-    return [
-        b.add(
-            "Reorg", [b.blob_of_shape(x, x.shape[1:])], tuple(out.shape[1:]), {0: int(op.attrs["blocksize"]), 1: 1}
-        )
-    ]
+    params = {0: int(op.attrs["blocksize"]), 1: mode}
+    return [b.add(layer, [b.blob_of_shape(x, x.shape[1:])], tuple(out.shape[1:]), params)]
 
 
 DATA_MOVEMENT: dict[str, NcnnLowering] = {
