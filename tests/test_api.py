@@ -32,7 +32,7 @@ def file(tmp_path: Path) -> Path:
         (b"hello\n", "f: this is nothing anylayer knows; anylayer reads a Caffe network"),
         (
             b'<CustomKernelsMapping>\n<CustomLayer NativeType="Interp"/>',
-            "f: this is a CustomLayersMapping.xml, which .* is not needed: read the network with a layers",
+            r"f: this is a CustomLayersMapping.xml \(it let .* is not needed: read the network with a layers",
         ),
         (b'<CustomLayer name="ReLU" type="SimpleGPU">', "f: this is a configuration of OpenCL kernels; anylayer"),
         (b"\x89PNG\r\n\x1a\n" + bytes(99), r"f: this is a picture \(PNG\); anylayer reads a Caffe network"),

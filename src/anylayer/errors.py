@@ -188,24 +188,18 @@ def given(value: T | None, rule: str, error: type[AnyLayerError] = LayerError) -
     return value
 
 
-_command_options: frozenset[str] | None = None
+_on_command_line = False
 
 
 @contextmanager
-def command_line(options: Iterable[str] = ()) -> Iterator[None]:
-    """Word remedies inside for the command line: `options` of the current command instead of Python arguments."""
-    global _command_options
-    before, _command_options = _command_options, frozenset(options)
+def command_line() -> Iterator[None]:
+    """Word remedies inside for the command line: options instead of Python arguments."""
+    global _on_command_line
+    before, _on_command_line = _on_command_line, True
     try:
         yield
     finally:
-        _command_options = before
-
-
-def offers(option: str) -> bool:
-    """Return whether a remedy exists for the reader of a message: in Python, or in a command that has the
-    option."""
-    return _command_options is None or option in _command_options
+        _on_command_line = before
 
 
 def wording(argument: str, option: str) -> str:
@@ -214,7 +208,7 @@ def wording(argument: str, option: str) -> str:
     >>> wording("dialect='hed'", "--dialect hed")
     "dialect='hed'"
     """
-    return argument if _command_options is None else option
+    return option if _on_command_line else argument
 
 
 def shape_wording(name: str) -> str:

@@ -279,8 +279,12 @@ def test_verify_without_weights_names_remedy(anylayer_command, small):
         "net.prototxt:6: layer 'flat' (InnerProduct): its weights are not given. Give the .caffemodel that "
         "belongs to this file, or random weights: --random-weights\n"
     )
-    said = anylayer_command("run", *WITH, "-e", "onnxruntime", "-i", "x.npy", status=1).stderr
-    assert said.endswith("Give the .caffemodel that belongs to this file\n")  # run has no --random-weights
+    run = ("run", *WITH, "-e", "onnxruntime", "-i", "x.npy")
+    assert anylayer_command(*run, status=1).stderr.endswith("or random weights: --random-weights\n")
+    assert "flat float32[1, 9]" in anylayer_command(*run, "--random-weights").stdout
+    text = "".join(line for line in text.splitlines(True) if "input_param" not in line)
+    (small / "net.prototxt").write_text('input: "data"\n' + text)  # the array has the shape
+    assert "flat float32[1, 9]" in anylayer_command(*run, "--random-weights").stdout
 
 
 def test_verify_with_given_inputs(anylayer_command, small):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.testing import assert_array_equal
 from PIL import Image
 
 from anylayer import AnyLayerError
-from anylayer.cli.inputs import ImageOptions, Item, Loader, feed, items_of, read_mean
+from anylayer.cli.inputs import ImageOptions, Item, Loader, feed, items_of, read_mean, read_npy, read_npz
 from anylayer.cli.results import ShowOptions
 from anylayer.cli.targets import OutOption
 from anylayer.network import Network, Preprocess, TensorType
@@ -85,6 +86,16 @@ def test_input_with_one_file_has_it_in_all_items(folder):
     assert [i.name for i in items] == ["a", "b"]
     for item in items:
         assert_array_equal(item.sources["info"], [2, 4, 1])
+
+
+@pytest.mark.parametrize("name", ["objects.npy", "objects.npz"])
+def test_array_of_python_objects_is_refused(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    objects = np.array([{"a": 1}, None], dtype=object)
+    np.save(name, objects) if name.endswith("y") else np.savez(name, data=objects)
+    read = read_npy if name.endswith("y") else read_npz
+    with pytest.raises(AnyLayerError, match="holds Python objects, which are not read; save it with a dtype"):
+        read(Path(name))
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,7 @@ FILES = [
     (b"\x1f\x8b\x08", "a gzip archive"),
     (b"\x1c\0\0\0TFL3", "a TensorFlow Lite model"),
     (b"\x7fELF\2", "a program or shared library"),
-    (b"<!DOCTYPE html>\n<html>", "a web page: the download returned a page instead of the file"),
+    (b"<!DOCTYPE html>\n<html>", "a web page (the download returned a page instead of the file)"),
     (b"<?xml version='1.0'?>\n<net name='x'>", "an OpenVINO model (IR)"),
     (b"<?xml version='1.0'?>\n<a/>", "an XML file"),
     (b'{"nodes": []}', "a JSON file"),
@@ -76,7 +76,7 @@ FILES = [
     ("layer".encode("utf-16"), "a text in UTF-16 (save it in UTF-8)"),
     (
         b"version https://git-lfs.github.com/spec/v1\n",
-        "a Git LFS pointer: download the file itself with git lfs pull",
+        "a Git LFS pointer (download the file itself with git lfs pull)",
     ),
     (onnx_model(), "an ONNX model"),
     (GRAPH, "a TensorFlow graph"),

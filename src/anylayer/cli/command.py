@@ -37,7 +37,7 @@ class Command(click.Command):
     """
 
     def invoke(self, ctx: click.Context) -> Any:
-        with raising_terminated(), command_line(option for parameter in self.params for option in parameter.opts):
+        with raising_terminated(), command_line():
             return self._invoke(ctx)
 
     def _invoke(self, ctx: click.Context) -> Any:

@@ -40,6 +40,7 @@ _DEFAULT_SOURCES = {
 
 _MAX_ARRAY_BYTES = 1 << 33
 """Bytes of one array of an .npz file."""
+_OBJECTS = "the array holds Python objects, which are not read; save it with a dtype of numbers"
 
 
 @dataclass(frozen=True)
@@ -321,7 +322,9 @@ def read_npy(path: Path) -> Array:
         except (OSError, FileError):
             raise
         except Exception as error:  # NumPy raises many types of errors for a broken header
-            raise FileError(f"this is not an .npy file: {_first_line(error)}") from None
+            text = _first_line(error)
+            need("Python objects" not in text, _OBJECTS, FileError)
+            raise FileError(f"this is not an .npy file: {text}") from None
 
 
 def read_npz(path: Path) -> dict[str, Array]:
@@ -346,7 +349,8 @@ def _entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Array:
         read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
         shape, _, dtype = read(file)
         size = dtype.itemsize * int(np.prod([int(d) for d in shape], dtype=object))
-        if dtype.hasobject or size > entry.file_size:
+        need(not dtype.hasobject, f"array '{entry.filename}': {_OBJECTS}", FileError)
+        if size > entry.file_size:
             needs = f"{dtype}{list(shape)} needs {size}"
             raise FileError(f"array '{entry.filename}' has {entry.file_size} bytes, but {needs}")
     with archive.open(entry) as file:

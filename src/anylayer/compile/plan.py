@@ -10,7 +10,7 @@ from anylayer.compile.comparison import Compiler
 from anylayer.compile.inputs import needed_nodes
 from anylayer.compile.limits import graph_memory, need_memory
 from anylayer.compile.nodes import Definitions, trace_nodes
-from anylayer.errors import InputError, LayerError, NetworkError, need, offers, shape_wording, wording
+from anylayer.errors import InputError, LayerError, NetworkError, need, shape_wording, wording
 from anylayer.graph import Graph, Value
 from anylayer.layer.native import NativeNode
 from anylayer.network import Array, Network, Node, TensorType, open_text
@@ -138,7 +138,7 @@ def no_weights(network: Network, node: Node, unfilled: Sequence[str], others: st
     what = "weights" if set(unfilled) <= {"weights"} else f"weights ({', '.join(unfilled)})"
     file = f"are not in {network.weights}" if network.weights else "are not given"
     remedy = f"Give the {network.weights_file} that belongs to this file"
-    if not network.weights and offers("--random-weights"):
+    if not network.weights:
         remedy += ", or random weights: " + wording("net.fill()", "--random-weights")
     return LayerError(f"its {what}{others} {file}. {remedy}", node.place)
 

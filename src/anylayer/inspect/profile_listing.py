@@ -118,7 +118,8 @@ def _about_cuts(profile: Profile) -> list[str]:
     graphs = len({c.step for c in profile.costs if c.where in ("engine", "call", "reorder")})
     names = _listed([f"'{cut.layer}' ({cut.type}, {_WHERE[cut.where]})" for cut in profile.cuts])
     spent = f"; the calls cost {calls * 1e3:.3f} ms outside their nodes" if profile.counted else ""
-    return [f"cut into {plural(graphs, 'graph')} around {names}{spent}"]
+    cut = f"cut into {plural(graphs, 'graph')} around" if graphs else "no layer runs in the engine, only"
+    return [f"{cut} {names}{spent}"]
 
 
 def _about_free(profile: Profile) -> list[str]:

@@ -26,7 +26,7 @@ _MAGIC = (
     (b"Rar!", "a rar archive"),
     (b"%PDF", "a PDF document"),
     (b"\x7fELF", "a program or shared library"),
-    (b"version https://git-lfs", "a Git LFS pointer: download the file itself with git lfs pull"),
+    (b"version https://git-lfs", "a Git LFS pointer (download the file itself with git lfs pull)"),
     (b"7767517", "an ncnn network"),
     (b"\xff\xfe", "a text in UTF-16 (save it in UTF-8)"),
     (b"\xfe\xff", "a text in UTF-16 (save it in UTF-8)"),
@@ -37,15 +37,15 @@ _ZIPPED = (
     (rb".*\.npy", "a NumPy archive (.npz)"),
 )
 _MARKUP = (
-    (rb"(?i)\s*<(!doctype\s+html|html)", "a web page: the download returned a page instead of the file"),
+    (rb"(?i)\s*<(!doctype\s+html|html)", "a web page (the download returned a page instead of the file)"),
     (
         rb"(?s)\s*(<\?xml[^>]*>\s*)?(<!--((?!-->).)*-->\s*)*(<!DOCTYPE\s.*?)?<net\b",
         "an OpenVINO model (IR)",
     ),
     (
         rb"(?s).*<CustomKernelsMapping\b",
-        "a CustomLayersMapping.xml, which let Model Optimizer run layers in Caffe itself; it is not needed: read "
-        "the network with a layers file that holds the class of each layer",
+        "a CustomLayersMapping.xml (it let Model Optimizer run layers in Caffe itself, and is not needed: read "
+        "the network with a layers file that holds the class of each layer)",
     ),
     (rb"(?s)\s*(<\?xml[^>]*>\s*)?(<!--((?!-->).)*-->\s*)*<CustomLayer\b", "a configuration of OpenCL kernels"),
     (rb"\s*<\?xml", "an XML file"),

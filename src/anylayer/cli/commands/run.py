@@ -17,6 +17,7 @@ from anylayer.cli.command import (
     input_option,
     json_option,
     network_options,
+    random_weights_option,
     ray_option,
     read_net,
     say,
@@ -160,6 +161,7 @@ def result_options(function: F) -> F:
     metavar="R",
     help="The frames per second of the written video [those of the input].",
 )
+@random_weights_option
 @shape_option
 @ray_option(is_flag_too=True)
 @talk_options
@@ -181,11 +183,14 @@ def command(**given: Any) -> None:
     runner = Runner(net, loader, given["engine"], given["threads"], given["blobs"], given["batch"])
     presenter = Presenter(runner, options, targets, quiet=given["quiet"], as_json=given["as_json"])
     moving = moving_input(given["inputs"], list(types), given["outs"])
+    items = items_of(given["inputs"], list(types)) if moving is None else []
+    if given["random_weights"]:
+        first = loader.load(items[0]).arrays if items and None in types.values() else {}
+        net.fill(shapes={name: array.shape for name, array in first.items()} | shapes)
     if moving is not None:
         need(given["ray_address"] is None, "frames of a video run on this machine; leave out --ray", InputError)
         VideoRun(presenter, moving, given["frames"] or 0, given["fps"] or 0.0).run()
         return
-    items = items_of(given["inputs"], list(types))
     if given["ray_address"] is not None:
         from anylayer.cli.onray import run_on_ray
 
