@@ -222,10 +222,10 @@ def shortened(text: str, limit: int = 60) -> str:
 
 
 def plural(number: int, noun: str) -> str:
-    """Return a number with its noun: "1 layer", "2 layers", "1 axis", "2 axes"."""
+    """Return a number with its noun: "1 layer", "2 layers", "2 axes", "2 processes"."""
     if number == 1:
         return f"1 {noun}"
-    return f"{number} {noun.removesuffix('is') + 'es' if noun.endswith('is') else noun + 's'}"
+    return f"{number} {noun.removesuffix('is') + 'es' if noun.endswith(('is', 'ss')) else noun + 's'}"
 
 
 def some(names: Sequence[str], limit: int = 3) -> str:

@@ -41,7 +41,8 @@ def test_results_are_those_of_run(small: Path, anylayer_command) -> None:
     parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
     (small / "bad.npy").write_bytes(b"bad")
     words = ["run", "net.prototxt", "-l", "layers.py", "-e", "numpy"]
-    more = ["--ray", "-i", "x.npy", "picture.png", "bad.npy", "-o", "out/"]
+    threads = str((os.cpu_count() or 1) + 1)  # the cluster that is started has so many cores
+    more = ["--ray", "-i", "x.npy", "picture.png", "bad.npy", "-o", "out/", "--threads", threads]
     environment = {**os.environ, "PYTHONPATH": str(Path(anylayer.__file__).parents[1])}
     done = subprocess.run(
         [sys.executable, "-m", "anylayer", *words, *more], env=environment, capture_output=True, text=True

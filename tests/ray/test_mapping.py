@@ -166,6 +166,24 @@ def test_native_layers_are_refused(cluster: None, net: anylayer.Net, tmp_path: P
         mapped(arrays(tmp_path, 1), net, tmp_path / "out")
 
 
+def test_threads_beyond_the_cluster_are_refused(cluster: None, net: anylayer.Net, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"no room for 1 process of 3 cores: its nodes have \[2\] free cores"):
+        mapped(arrays(tmp_path, 1), net, tmp_path / "out", threads=3)
+
+
+def test_processes_have_the_priority_of_the_program(cluster: None) -> None:
+    assert ray.get(ray.remote(lambda: os.nice(0)).remote()) == os.nice(0)
+
+
+@pytest.mark.parametrize(
+    ("processes", "fits"), [([3, 2], True), ([2, 1, 2], True), ([2, 2, 2], False), ([4], False)]
+)
+def test_each_process_needs_its_cores_on_one_node(processes: list[int], fits: bool) -> None:
+    from anylayer.libraries.ray import _fit
+
+    assert _fit(processes, [2, 3]) is fits
+
+
 def test_no_more_processes_start_than_there_are_blocks(cluster: None, net: anylayer.Net, tmp_path: Path) -> None:
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")

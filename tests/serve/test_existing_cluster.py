@@ -21,7 +21,7 @@ from tests.serve.test_serving import Server, asked, free_port, replicas, running
 pytest.importorskip("ray.serve", reason="ray[serve] is not installed", exc_type=ImportError)
 
 CLUSTER = """
-import sys, time, ray
+import sys, ray
 from ray import serve
 
 ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False, _node_ip_address="127.0.0.1",
@@ -35,8 +35,15 @@ class Other:
 
 serve.run(Other.bind(), name="other", route_prefix="/")
 print(ray.get_runtime_context().gcs_address, flush=True)
-time.sleep(600)
+sys.stdin.read()
 """
+"""It runs until its standard input is closed. That happens even if the process of the tests is killed."""
+PATIENT = {
+    "RAY_worker_niceness": "0",
+    "RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S": "300",
+    "RAY_SERVE_PROXY_HEALTH_CHECK_TIMEOUT_S": "60",
+}
+"""Other tests run beside this cluster. With Ray's own priority and limits, it hardly runs, or does not start."""
 
 LAYERS = ["-l", "layers.py", "-l", "slow.py"]
 
@@ -58,18 +65,19 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[Cluster]:
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     port = free_port()
     environment = {**os.environ, "PYTHONPATH": str(Path(anylayer.__file__).parents[1])}
-    environment |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "disabled"}
+    environment |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "disabled", **PATIENT}
     command = [sys.executable, "-c", CLUSTER, str(port)]
-    one = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-    assert one.stdout is not None
-    address = one.stdout.readline().strip()
-    assert address, "the cluster did not start"
-    yield Cluster(address, port, one)
-    one.terminate()
-    one.wait(60)
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    log = tmp_path_factory.mktemp("cluster") / "stderr"
+    with log.open("w") as file, subprocess.Popen(command, env=environment, stderr=file, **pipes) as one:
+        assert one.stdout is not None
+        address = one.stdout.readline().strip()
+        assert address, log.read_text()
+        yield Cluster(address, port, one)
+        one.communicate()
 
 
 def answer_of_other(port: int) -> str:
@@ -108,10 +116,22 @@ def test_requests_are_computed_again_on_a_cluster_that_serves_already(folder: Pa
     assert answer_of_other(cluster.port) == "other"
 
 
-def test_name_of_another_application_is_refused(folder: Path, cluster: Cluster) -> None:
-    words = ["-m", "anylayer", "serve", "other=small.prototxt", *LAYERS, "--ray", cluster.address]
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["other=small.prototxt"], "an application 'other' runs on this cluster already"),
+        (
+            ["small.prototxt", "--replicas", "3"],
+            "the cluster has no room for 3 processes of 1 core: its nodes have [2] free cores; "
+            "give a smaller --threads or --replicas",
+        ),
+    ],
+)
+def test_what_the_cluster_cannot_run_is_refused(
+    folder: Path, cluster: Cluster, words: list[str], text: str
+) -> None:
+    command = [sys.executable, "-m", "anylayer", "serve", *words, *LAYERS, "--ray", cluster.address]
     environment = {**os.environ, "PYTHONPATH": str(Path(anylayer.__file__).parents[1])}
-    done = subprocess.run([sys.executable, *words], cwd=folder, env=environment, capture_output=True, text=True)
-    assert done.returncode == 1
-    assert "an application 'other' runs on this cluster already" in done.stderr
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+    assert done.returncode == 1 and text in done.stderr
     assert answer_of_other(cluster.port) == "other"

@@ -16,6 +16,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from queue import Queue
+from threading import Timer
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -143,17 +146,21 @@ def started(folder: Path) -> Server:
 
 
 def running(folder: Path, words: list[str]) -> subprocess.Popen[str]:
-    """Start the command, and wait until it serves."""
+    """Start the command, and wait until it serves. After ten minutes, fail with what it has said."""
     source = str(Path(anylayer.__file__).parents[1])
     environment = {**os.environ, "PYTHONPATH": source, "RAY_metrics_report_interval_ms": "1000"}
     command = [sys.executable, "-m", "anylayer", *words]
     one = subprocess.Popen(command, cwd=folder, env=environment, stderr=subprocess.PIPE, text=True)
     assert one.stderr is not None
     lines = []
+    limit = Timer(600, one.kill)
+    limit.start()
     for line in one.stderr:
         lines.append(line)
         if line.startswith("serving at "):
+            limit.cancel()
             return one
+    limit.cancel()
     raise AssertionError("".join(lines))
 
 
@@ -349,6 +356,23 @@ def test_requests_in_flight_are_answered_if_a_process_is_killed_and_if_the_serve
         end.touch()
         assert server.process.wait(60) == 128 + signal.SIGTERM
         assert [answer.result()[0] for answer in answers] == [200] * 3
+
+
+def test_what_is_waited_for_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    from anylayer.serve import deployment
+
+    message = "Deployment 'Replica' has taken more than 30s to be scheduled.\nUse `ray status` for more details."
+    replica, application = SimpleNamespace(message=message), SimpleNamespace(message="")
+    application.deployments = {"Replica": replica}
+    status = SimpleNamespace(applications={"net": application})
+    monkeypatch.setattr(deployment, "_PATIENCE", 0.01)
+    monkeypatch.setattr(deployment.serve(), "status", lambda: status)
+    told: Queue[str] = Queue()
+    with deployment._told("net", told.put):
+        found = told.get(timeout=60)
+    assert found.startswith("waiting for 'net' since ")
+    assert found.endswith(" seconds: Deployment 'Replica' has taken more than 30s to be scheduled.")
+    assert deployment.why_waiting(status, "other") == ""
 
 
 def test_ray_sends_no_statistics() -> None:

@@ -11,16 +11,22 @@ import logging
 import os
 import signal
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from anylayer.errors import InputError
+from anylayer.errors import InputError, plural
 
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 
 import ray as _ray
 
 ray: Any = _ray
+_STARTED = {"RAY_worker_niceness": "0", "RAY_worker_register_timeout_seconds": "600"}
+"""Variables for a cluster of this machine, where the user has not set them. Its processes have the priority of the
+program that starts it: with Ray's own niceness of 15, they hardly run while other programs compute."""
+_ATTEMPTS, _PAUSE = 20, 0.5
+"""How often free cores are counted before they do not suffice, and the seconds in between."""
 _STORE_BYTES = 512 << 20
 """Bytes of shared memory that a cluster of this machine has besides those for the weights."""
 
@@ -60,14 +66,20 @@ def _missing(error: ImportError) -> InputError:
 
 @contextlib.contextmanager
 def cluster(
-    address: str | None = None, *, cpus: int | None = None, weights: int = 0, metrics_port: int | None = None
+    address: str | None = None,
+    *,
+    cpus: int | None = None,
+    least: int = 1,
+    weights: int = 0,
+    metrics_port: int | None = None,
 ) -> Iterator[None]:
     """Connect to a cluster, or start one on this machine, for the `with` block. One that the program is connected
     to already is used as it is.
 
     address: of the cluster, "auto" for the one that runs on this machine; None starts one that only this machine
-    reaches, with `cpus` cores (all by default) and shared memory for `weights` bytes. metrics_port: where a
-    cluster that is started tells its metrics. Raises InputError where there is no cluster at the address.
+    reaches, with `cpus` cores (all by default, and not fewer than `least`) and shared memory for `weights` bytes.
+    metrics_port: where a cluster that is started tells its metrics. Raises InputError where there is no cluster at
+    the address.
     """
     if ray.is_initialized():
         yield
@@ -76,9 +88,11 @@ def cluster(
     quiet = {"log_to_driver": False, "logging_level": logging.ERROR, "configure_logging": True}
     try:
         if address is None:
+            for name, value in _STARTED.items():
+                os.environ.setdefault(name, value)
             ray.init(
                 "local",
-                num_cpus=cpus,
+                num_cpus=cpus or (least if least > (os.cpu_count() or 1) else None),
                 object_store_memory=_STORE_BYTES + weights,
                 include_dashboard=False,
                 _node_ip_address="127.0.0.1",
@@ -108,5 +122,35 @@ def _handlers() -> dict[int, Any]:
 
 
 def cores() -> int:
-    """Return the number of cores of the cluster's largest node."""
-    return max(int(node["Resources"].get("CPU", 0)) for node in ray.nodes() if node["Alive"]) or 1
+    """Return the number of cores of the cluster."""
+    return int(ray.cluster_resources().get("CPU", 1))
+
+
+def free_cores() -> list[int]:
+    """Return for each node of the cluster how many cores no process has reserved."""
+    from ray._private import state
+
+    known: Any = state
+    return [int(resources.get("CPU", 0)) for resources in known.available_resources_per_node().values()] or [0]
+
+
+def need_cores(processes: Sequence[int], remedy: str) -> None:
+    """Raise InputError if the free cores do not suffice for processes that need so many each. Ray would wait for
+    ever."""
+    for _ in range(_ATTEMPTS):  # what other processes have released is known a little later
+        free = free_cores()
+        if _fit(processes, free):
+            return
+        time.sleep(_PAUSE)
+    wanted = f"{plural(len(processes), 'process')} of {plural(max(processes), 'core')}"
+    raise InputError(f"the cluster has no room for {wanted}: its nodes have {free} free cores; {remedy}")
+
+
+def _fit(processes: Sequence[int], free: Sequence[int]) -> bool:
+    left = list(free)
+    for size in sorted(processes, reverse=True):
+        node = left.index(max(left))
+        left[node] -= size
+        if left[node] < 0:
+            return False
+    return True

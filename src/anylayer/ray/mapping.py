@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from anylayer.api import Net
-from anylayer.errors import FileError, InputError, need, writing
-from anylayer.libraries.ray import cluster, cores, data, ray
+from anylayer.errors import FileError, InputError, need, wording, writing
+from anylayer.libraries.ray import cluster, cores, data, need_cores
 from anylayer.libraries.whole import write_whole
 from anylayer.ray.mapper import Mapper, Prepare, Task
 from anylayer.ray.sending import sent
@@ -84,7 +84,8 @@ def map(
     mapped = Mapped(folder, skipped=sum(file in known for file in files))
     todo = [file for file in files if file not in known]
     if todo:
-        with cluster(address, weights=_size(model)):
+        with cluster(address, least=threads, weights=_size(model)):
+            need_cores([threads], wording("give fewer threads", "give a smaller --threads"))
             blocks = max(1, min(len(todo), 4 * (actors or cores()), 10_000), len(todo) // _ROWS)
             rows = data().from_items([{"path": file} for file in todo], override_num_blocks=blocks)
             for found in _over(rows, model, prepare, task, actors, blocks).iter_batches(
@@ -107,7 +108,7 @@ def _over(
     found = data()
     context = found.DataContext.get_current()
     context.enable_progress_bars = False
-    count = actors or max(1, int(ray.cluster_resources().get("CPU", 1)) // task.threads)
+    count = actors or max(1, cores() // task.threads)
     return dataset.map_batches(
         Mapper,
         batch_size=_ROWS,

@@ -5,15 +5,18 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 import re
-from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
 from anylayer.api import Net
-from anylayer.errors import AnyLayerError, EngineError, InputError, at, need
-from anylayer.libraries.ray import cores, listening, ray, serve
+from anylayer.errors import AnyLayerError, EngineError, InputError, at, need, wording
+from anylayer.libraries.ray import free_cores, listening, need_cores, ray, serve
 from anylayer.libraries.starlette import Request, Response
 from anylayer.network import Array
 from anylayer.ray.sending import sent
@@ -24,6 +27,11 @@ from anylayer.serve.served import Served, Settings, known_types
 
 _ROOT = "anylayer"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
+_LIMITS = {"RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S": "300", "RAY_SERVE_PROXY_HEALTH_CHECK_TIMEOUT_S": "60"}
+"""Variables for Ray Serve, where the user has not set them. Its own limits, 5 and 10 seconds, end processes that
+are only slow because other programs compute."""
+_PATIENCE = 30.0
+"""Seconds of waiting between two messages that say what is being waited for."""
 _QUEUED = 1000
 """Requests that wait for one network. More are refused with status 503."""
 
@@ -80,14 +88,19 @@ def are_ready(models: Sequence[str]) -> bool:
 
 @contextlib.contextmanager
 def serving(
-    networks: Sequence[tuple[Net, Settings]], host: str = "127.0.0.1", port: int = 8000, replicas: int = 1
+    networks: Sequence[tuple[Net, Settings]],
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    replicas: int = 1,
+    tell: Callable[[str], None] = lambda text: None,
 ) -> Iterator[dict[str, dict[str, Any]]]:
     """Serve networks on the cluster that the program is connected to, and give what each measured. At the end of
     the `with` block they stop, after the requests that they are computing; other applications continue.
 
     replicas: the number of processes per network. Where Ray Serve runs already, it listens where it did before.
-    Raises InputError for a name that a URL cannot have, or that an application of the cluster has, and what
-    `compile` raises.
+    tell: is called with what is being waited for, if that takes long. Raises InputError for a name that a URL
+    cannot have, or that an application of the cluster has, and if the cluster has too few free cores; EngineError
+    if Ray Serve does not start, and what `compile` raises.
     """
     names = [settings.name for _, settings in networks]
     for name in names:
@@ -98,33 +111,34 @@ def serving(
         )
     for net, settings in networks:
         known_types(net, settings)
-    share = max(1, cores() // (len(networks) * replicas))
     on = serve()
     logging.getLogger("ray.serve").setLevel(logging.ERROR)  # after the import, which sets it
     ours = listening() is None
-    if ours:
-        # Ray Serve's processes inherit the environment of this one.
-        begin = ray.remote(num_cpus=0, runtime_env={"env_vars": ENVIRONMENT})(_begin)
-        ray.get(begin.remote(host, port))
     for name in set(on.status().applications) & {*names, _ROOT}:
         rule = f"an application '{name}' runs on this cluster already"
         other = "another anylayer serves there" if name == _ROOT else f"serve the model as NAME={name}"
         raise InputError(f"{rule}; {other}")
+    share = max(1, max(free_cores()) // (len(networks) * replicas))
+    networks = [(net, replace(own, threads=own.threads or share)) for net, own in networks]
+    wanted = [own.threads or share for _, own in networks] * replicas
+    need_cores(wanted, wording("give fewer threads or replicas", "give a smaller --threads or --replicas"))
+    if ours:
+        with _told("Ray Serve", tell):
+            _start(host, port)
     started = []
     try:
         started.append(_ROOT)
-        _run(_deployed(Root, 0, 1).bind(names), _ROOT, "/" if ours else "/v2")
+        with _told(_ROOT, tell):
+            _run(_deployed(Root, 0, 1).bind(names), _ROOT, "/" if ours else "/v2")
         found = {}
         for net, settings in networks:
-            threads = settings.threads or share
-            own = replace(settings, threads=threads)
-            application = _deployed(Replica, threads, replicas).bind([sent(net)], own)
+            application = _deployed(Replica, settings.threads or share, replicas).bind([sent(net)], settings)
             if not ours:
                 application = _deployed(Front, 0, 1, _QUEUED).bind(application, settings.largest)
             started.append(settings.name)
-            with at(net.network.source):
+            with at(net.network.source), _told(settings.name, tell):
                 handle = _run(application, settings.name, MODELS + settings.name)
-            found[settings.name] = handle.describe.remote().result()
+                found[settings.name] = handle.describe.remote().result()
         yield found
     finally:
         for name in reversed(started):
@@ -135,12 +149,52 @@ def _run(application: Any, name: str, route: str) -> Any:
     """Start an application of Ray Serve. Raises EngineError where it does not start."""
     try:
         return serve().run(application, name=name, route_prefix=route)
-    except (RuntimeError, serve().exceptions.RayServeException) as error:
+    except (RuntimeError, TimeoutError, serve().exceptions.RayServeException) as error:
         raise EngineError(f"'{name}' does not start: {_last_line(error)}") from None
 
 
+@contextlib.contextmanager
+def _told(name: str, tell: Callable[[str], None]) -> Iterator[None]:
+    """Call `tell` from time to time while the block waits for an application, with what Ray Serve says of it."""
+    done, began = threading.Event(), time.monotonic()
+
+    def watch() -> None:
+        while not done.wait(_PATIENCE):
+            with contextlib.suppress(ray.exceptions.RayError, serve().exceptions.RayServeException):
+                why = why_waiting(serve().status(), name)
+                if not done.is_set():
+                    tell(f"waiting for '{name}' since {time.monotonic() - began:.0f} seconds{why}")
+
+    threading.Thread(target=watch, daemon=True).start()
+    try:
+        yield
+    finally:
+        done.set()
+
+
+def why_waiting(status: Any, name: str) -> str:
+    """Return ": " and what the status of Ray Serve says of an application, or "" where it says nothing."""
+    found = status.applications.get(name)
+    texts = [] if found is None else [found.message, *(one.message for one in found.deployments.values())]
+    said = next((text for text in texts if text.strip()), None)
+    return "" if said is None else f": {_shortened(said, 0)}"
+
+
+def _start(host: str, port: int) -> None:
+    """Start Ray Serve. Its processes inherit the environment of the one that calls `_begin`."""
+    limits = {name: value for name, value in _LIMITS.items() if name not in os.environ}
+    begin = ray.remote(num_cpus=0, runtime_env={"env_vars": ENVIRONMENT | limits})(_begin)
+    try:
+        ray.get(begin.remote(host, port))
+        while "STARTING" in serve().status().proxies.values():
+            time.sleep(0.5)
+    except ray.exceptions.RayError as error:
+        raise EngineError(f"Ray Serve does not start: {_last_line(error)}") from None
+
+
 def _begin(host: str, port: int) -> None:
-    serve().start(http_options={"host": host, "port": port})
+    with contextlib.suppress(TimeoutError):  # after a minute; its processes continue to start
+        serve().start(http_options={"host": host, "port": port})
 
 
 def _deployed(cls: type, cpus: int, replicas: int, ongoing: int = 64) -> Any:
@@ -153,6 +207,11 @@ def _deployed(cls: type, cpus: int, replicas: int, ongoing: int = 64) -> Any:
 
 
 def _last_line(error: Exception) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    found = next((line for line in lines if line.startswith("anylayer.errors.")), lines[-1])
-    return found.partition(": ")[2] or found
+    return _shortened(str(error), -1)
+
+
+def _shortened(text: str, index: int) -> str:
+    """Return the message of anylayer's error in a text, or else one of the text's lines."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    found = next((line for line in lines if line.startswith("anylayer.errors.")), None)
+    return lines[index] if found is None else found.partition(": ")[2]

@@ -92,6 +92,7 @@ def command(**given: Any) -> None:
             raise
         raise InputError("serve needs: pip install 'ray[serve,data]'") from None
     weights = sum(blob.nbytes for net, _ in networks for node in net.network.nodes for blob in node.blobs)
+    least = len(networks) * given["replicas"] * (given["threads"] or 1)
     asked = given["host"], given["port"]
     if given["ray_address"] is None:
         _need_free_port(*asked)
@@ -101,8 +102,8 @@ def command(**given: Any) -> None:
         InputError,
     )
     with (
-        cluster(given["ray_address"], weights=2 * weights, metrics_port=given["metrics_port"]),
-        serving(networks, *asked, given["replicas"]) as measured,
+        cluster(given["ray_address"], least=least, weights=2 * weights, metrics_port=given["metrics_port"]),
+        serving(networks, *asked, given["replicas"], partial(say, quiet=given["quiet"])) as measured,
     ):
         for name, found in measured.items():
             why = f" ({found['why']})" if found["why"] else ""
