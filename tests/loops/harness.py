@@ -32,10 +32,26 @@ def traced(function: Callable[[Any], Any], x: Array) -> Graph:
     return trace(outputs, [TensorType.of(x.shape, x.dtype)])
 
 
-def build(codes: Sequence[CppFunction], folder: Path, flags: Sequence[str] = FLAGS) -> ctypes.CDLL:
-    """Return a library of the functions: the C function "c_NAME" calls the function NAME."""
+PARTS = """
+struct Parts {
+    template <class Body> void operator()(int64_t count, int64_t, const Body& body) const {
+        for (int64_t at = 0; at < count; at += 5) body(at, std::min<int64_t>(at + 5, count));
+    }
+};
+"""
+"""An object that divides each loop into parts of five iterations."""
+
+
+def build(
+    codes: Sequence[CppFunction], folder: Path, flags: Sequence[str] = FLAGS, *, parts: bool = False
+) -> ctypes.CDLL:
+    """Return a library of the functions: the C function "c_NAME" calls the function NAME.
+
+    parts: whether parallel loops run in parts, as on several threads.
+    """
     source, library = folder / "kernels.cpp", folder / "kernels.so"
-    source.write_text("\n".join([PRELUDE, *(code.text + _entry(code) for code in codes)]))
+    run = "Parts()" if parts else "Sequential()"
+    source.write_text("\n".join([PRELUDE, PARTS, *(code.text + _entry(code, run) for code in codes)]))
     command = [
         *compiler(),
         "-std=c++11",
@@ -52,9 +68,9 @@ def build(codes: Sequence[CppFunction], folder: Path, flags: Sequence[str] = FLA
     return ctypes.CDLL(str(library))
 
 
-def _entry(code: CppFunction) -> str:
+def _entry(code: CppFunction, run: str) -> str:
     """Return a C function that takes all pointers in one list, and all sizes in another."""
-    call = f"{code.name}({', '.join([*arguments_text(code), 'Sequential()'])})"
+    call = f"{code.name}({', '.join([*arguments_text(code), run])})"
     return f'extern "C" int c_{code.name}(void** p, const int64_t* n) {{ return {call}; }}\n'
 
 

@@ -221,7 +221,7 @@ class _Printer(Printer):
         names = [self.variable(i) for i in range(len(s.variables))]
         self.arithmetic.names.update(zip(s.variables, names))
         extents = [s.extent, *(e for _, e in s.more)]
-        total, rounds = extents[0], names[0] if len(names) == 1 else "round"
+        total = extents[0]
         for e in extents[1:]:
             total = total * e
         work = total * rounds_inside(s.body)
@@ -244,8 +244,10 @@ class _Printer(Printer):
         checks = any(x.op == "inside" for x in used_scalars(s.body, self.program.data))
         if checks:
             self.line("bool valid = true;")
-        head = f"for (int64_t {rounds} = begin; {rounds} < end; ++{rounds})"
-        self.block(head, s.body, variables=len(names), after=self.counted(names, extents))
+        if len(names) == 1:
+            self.block(f"for (int64_t {names[0]} = begin; {names[0]} < end; ++{names[0]})", s.body, variables=1)
+        else:
+            self.collapsed(names, extents, s.body)
         if checks:
             self.line("if (!valid) all_valid = false;")
         self.depth -= 1
@@ -289,15 +291,28 @@ class _Printer(Printer):
         arguments = f"&{scores}[0], &{boxes}[0], {sizes}, {limits[0]}, {bounded}, {limits[1]}, &{rows}[0]"
         self.line(f"{count}[0] = suppress({arguments});")
 
-    def counted(self, names: Sequence[str], extents: Sequence[Expression]) -> list[str]:
-        """Return the statements that advance the variables of collapsed loops to the next iteration."""
-        lines: list[str] = []
-        for at, (name, extent) in reversed(list(enumerate(zip(names, extents)))[1:]):
-            pad = INDENT * (len(names) - 1 - at)
-            lines += [f"{pad}if (++{name} == {self.arithmetic.text(extent)}) {{", f"{pad}{INDENT}{name} = 0;"]
-        inner = INDENT * (len(names) - 1)
-        closing = [f"{INDENT * i}}}" for i in reversed(range(len(names) - 1))]
-        return [*lines, f"{inner}++{names[0]};", *closing] if lines else []
+    def collapsed(self, names: Sequence[str], extents: Sequence[Expression], body: Sequence[Any]) -> None:
+        """Write the iterations of collapsed loops. The innermost of them is a loop of its own, so that compilers
+        compute before it what does not change in it.
+        """
+        *outer, last = names
+        size = self.arithmetic.text(extents[-1])
+        self.line("while (begin < end) {")
+        self.depth += 1
+        self.line(f"const int64_t stop = std::min<int64_t>({size}, {last} + end - begin);")
+        self.level += len(outer)
+        self.block(f"for (; {last} < stop; ++{last}, ++begin)", body, variables=1)
+        self.line(f"{last} = 0;")
+        for at, (name, extent) in reversed(list(enumerate(zip(outer, extents)))[1:]):
+            pad = INDENT * (len(outer) - 1 - at)
+            self.line(f"{pad}if (++{name} == {self.arithmetic.text(extent)}) {{")
+            self.line(f"{pad}{INDENT}{name} = 0;")
+        self.line(f"{INDENT * (len(outer) - 1)}++{names[0]};")
+        for i in reversed(range(len(outer) - 1)):
+            self.line(f"{INDENT * i}}}")
+        self.level -= len(outer)
+        self.depth -= 1
+        self.line("}")
 
 
 def table_text(name: str, dtype: np.dtype[Any], array: Array) -> str:

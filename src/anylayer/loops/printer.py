@@ -181,7 +181,6 @@ class Printer(ABC):
         body: Sequence[Any],
         before: Sequence[str] = (),
         variables: int = 0,
-        after: Sequence[str] = (),
         end: str = "}",
     ) -> None:
         self.line(f"{head} {{".lstrip())
@@ -190,8 +189,6 @@ class Printer(ABC):
         for text in before:
             self.line(text)
         self.statements(body)
-        for text in after:
-            self.line(text)
         self.level -= variables
         self.depth -= 1
         self.line(end)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from anylayer.loops.lowering import (
     Index,
     Lowering,
     Unsupported,
+    divisions,
     given,
     nested,
     nests,
@@ -125,18 +127,21 @@ def accumulate(
     for an index of the kept axes.
 
     Where the innermost axis is kept, the elements of the buffer are combined in place, so that memory is read in
-    order. Otherwise a local collects each element, in double precision for sums of floats.
+    order. Otherwise a local collects each element, in double precision for sums of floats. Adjacent axes that are
+    both kept, or both combined, are collapsed into one loop if that needs no further integer division.
     """
-    order = [a for a, (extent, _) in enumerate(domain) if extent.constant != 1]
-    names = {a: low.variable(domain[a][0]) for a in order}
-    index: Index = [names[a][1] if a in names else constant(0) for a in range(len(domain))]
-    loops = {a: (names[a][0], domain[a][0]) for a in order}
+    groups = [[a] for a, (extent, _) in enumerate(domain) if extent.constant != 1]
+    best = _body(low, groups, domain, offset, element)
+    for at in () if low.by_element else reversed(range(len(groups) - 1)):
+        if domain[groups[at][0]][1] == domain[groups[at + 1][0]][1]:
+            tried = [*groups[:at], groups[at] + groups[at + 1], *groups[at + 2 :]]
+            other = _body(low, tried, domain, offset, element)
+            if other.divisions <= best.divisions:
+                best, groups = other, tried
+    loops, outer, inner, value, place = best.loops, best.outer, best.inner, best.value, best.place
+    order = [group[0] for group in groups]
     kept = [a for a in order if domain[a][1]]
     summed = [a for a in order if not domain[a][1]]
-    outer, (inner, value) = low.scoped(
-        [names[a][0] for a in kept], lambda: low.scoped([names[a][0] for a in summed], lambda: element(index))
-    )
-    place = offset(index)
     first = low.scalars.const(start_of(how, buffer.dtype), buffer.dtype)
     if summed and order[-1] in kept and not low.by_element:
         prefix = [a for a in order if a < summed[0]]
@@ -157,6 +162,47 @@ def accumulate(
         Store(buffer, place, low.scalars.cast(low.scalars.local(local), buffer.dtype)),
     ]
     low.flush(low.shared([loops[a] for a in kept], body))
+
+
+@dataclass(frozen=True, slots=True)
+class _Body:
+    """The innermost body of `accumulate`: the loop of each group of axes, by its first axis; the statements that
+    precede all combined elements, and those that precede each of them; the element; its position in the buffer;
+    and the number of integer divisions.
+    """
+
+    loops: dict[int, tuple[str, Expression]]
+    outer: list[Statement]
+    inner: list[Statement]
+    value: Scalar
+    place: Expression
+    divisions: int
+
+
+def _body(
+    low: Lowering,
+    groups: Sequence[Sequence[int]],
+    domain: Sequence[tuple[Expression, bool]],
+    offset: Callable[[Index], Expression],
+    element: Callable[[Index], Scalar],
+) -> _Body:
+    """Return the body of loops over groups of axes; the axes of a group share a loop."""
+    index: Index = [constant(0)] * len(domain)
+    loops = {}
+    for group in groups:
+        extent = constant(1)
+        for a in group:
+            extent = extent * domain[a][0]
+        name, rest = low.variable(extent)
+        loops[group[0]] = name, extent
+        for a in reversed(group):
+            index[a] = rest if a == group[0] else low.space.remainder(rest, domain[a][0])
+            rest = low.space.quotient(rest, domain[a][0])
+    kept, summed = ([loops[g[0]][0] for g in groups if domain[g[0]][1] == which] for which in (True, False))
+    outer, (inner, value) = low.scoped(kept, lambda: low.scoped(summed, lambda: element(index)))
+    place = offset(index)
+    count = divisions([*outer, *inner, Store(Buffer("", value.dtype, (), ""), place, value)], low.scalars)
+    return _Body(loops, outer, inner, value, place, count)
 
 
 @nests("MatMul")

@@ -1,0 +1,39 @@
+"""The order of loops: which axes share a loop, and loops that are divided among threads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from anylayer.loops import lower, to_cpp
+from tests.loops.harness import build, call, needs_compiler, traced
+
+pytestmark = needs_compiler
+X = np.random.default_rng(0).standard_normal((2, 3, 8, 6)).astype(np.float32)
+
+
+def blocks(x: Any) -> Any:
+    """Return the pixels of blocks of 2 x 2 as channels."""
+    return x.reshape(2, 3, 4, 2, 3, 2).transpose(0, 3, 5, 1, 2, 4).reshape(2, 12, 4, 3)
+
+
+def test_collapsed_loops_compute_any_part_of_their_iterations(tmp_path: Path) -> None:
+    code = to_cpp(lower(traced(blocks, X)), "blocks")
+    assert "; ++k, ++begin)" in code.text
+    (got,) = call(build([code], tmp_path, parts=True), code, [X], {}) or [np.zeros(0)]
+    assert np.array_equal(got, blocks(X))
+
+
+def test_reductions_collapse_adjacent_axes(tmp_path: Path) -> None:
+    def sums(x: Any) -> Any:
+        return [x.sum(axis=1), x.max(axis=(2, 3))]
+
+    x = np.random.default_rng(1).standard_normal((2, 3, 8, 7)).astype(np.float32)
+    code = to_cpp(lower(traced(sums, x)), "sums")
+    assert "< 56;" in code.text and "56, [&]" in code.text
+    assert "< 8;" not in code.text and "< 7;" not in code.text
+    got = call(build([code], tmp_path, parts=True), code, [x], {}) or []
+    for one, want in zip(got, sums(x), strict=True):
+        np.testing.assert_allclose(one, want, rtol=1e-6)
