@@ -1,5 +1,6 @@
 # make demo    run the example network on the example picture
-# make test    run the tests
+# make test    run the tests; of slow tests with many cases, it runs only some cases, and says how many it leaves out
+# make test-all  run all cases of the slow tests, too
 # make extras  install the packages that some tests need and `make test` does not install
 # make test-fresh     run the property tests on examples that no run has seen
 # make test-opencv4   run the tests that compare with OpenCV 4, which reads Caffe files
@@ -25,7 +26,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # The tests start hundreds of Python processes. Each would compile all modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test extras test-fresh test-opencv4 test-versions check docs site dist clean
+.PHONY: demo test test-all extras test-fresh test-opencv4 test-versions check docs site dist clean
 
 demo: $(VENV)/run.stamp
 	@mkdir -p $(OUT)
@@ -34,9 +35,9 @@ demo: $(VENV)/run.stamp
 		-i $(HED)/picture.png --blob sigmoid-fuse -o $(OUT)/edges.png
 
 # OpenCV 4 is used where `make extras` or `make test-opencv4` has installed it.
-test: export ANYLAYER_OPENCV4 ?= $(wildcard $(CURDIR)/$(VENV)-opencv4/bin/python)
-test: $(VENV)/dev.stamp
-	$(PY) -m pytest -n auto --dist worksteal $(ARGS)
+test test-all: export ANYLAYER_OPENCV4 ?= $(wildcard $(CURDIR)/$(VENV)-opencv4/bin/python)
+test test-all: $(VENV)/dev.stamp
+	$(PY) -m pytest -n auto --dist worksteal $(if $(filter test-all,$@),--slow) $(ARGS)
 
 extras: $(VENV)/extras.stamp $(VENV)-opencv4/stamp
 

@@ -1,4 +1,6 @@
-"""Settings of the whole suite: fixed examples, and tests that need an optional package that is not installed."""
+"""Settings of the whole suite: fixed examples, slow tests, and tests that need an optional package that is not
+installed.
+"""
 
 from __future__ import annotations
 
@@ -35,6 +37,7 @@ REMEDIES = {
     r"^the OpenCL device does not share memory": "PoCL does. On Debian, run: apt-get install pocl-opencl-icd",
     r"^the system (is not Linux|has no fork)": "Run the tests on Linux.",
     r"^the user of the tests is root": "Run the tests as another user.",
+    r"^without --slow, ": "Run `make test-all`, which runs every case.",
 }
 """The remedy for each reason for skipped tests. The keys are regular expressions."""
 
@@ -59,10 +62,24 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ["PYOPENCL_NO_CACHE"] = "1"
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # NumPy's threads would wait in loops on shared cores
     config.addinivalue_line("markers", "needs(*packages): skip where one of these packages is not installed")
+    config.addinivalue_line("markers", "slow(n): without --slow, run only every n-th case of a parametrized test")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Start with the tests that take longest, so that no worker computes one when the others have finished."""
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--slow", action="store_true", help="run all cases of the tests that are marked as slow")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Start with the tests that take longest, so that no worker computes one when the others have finished.
+    Without --slow, skip all but every n-th case of the tests that are marked as slow.
+    """
+    cases: Counter[str] = Counter()
+    for item in [] if config.getoption("--slow") else items:
+        for mark in item.iter_markers("slow"):
+            name = item.nodeid.partition("[")[0]
+            if cases[name] % mark.args[0]:
+                item.add_marker(pytest.mark.skip(reason="without --slow, a slow test runs only some of its cases"))
+            cases[name] += 1
     items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
 
 

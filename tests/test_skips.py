@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -30,6 +31,14 @@ def test_package():
     pass
 """
 
+SLOW = """import pytest
+
+@pytest.mark.slow(3)
+@pytest.mark.parametrize("i", range(7))
+def test_slow(i):
+    print("ran", i)
+"""
+
 
 LEAVING = """import sys
 import anylayer
@@ -47,11 +56,11 @@ def test_fails_without_a_package_that_it_hides(monkeypatch):
 """
 
 
-def run(folder: Path, text: str) -> str:
+def run(folder: Path, text: str, *options: str) -> str:
     """Return what pytest prints for a file of tests with the settings of this suite."""
     (folder / "conftest.py").write_text((Path(__file__).parent / "conftest.py").read_text())
     (folder / "test_it.py").write_text(text)
-    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(folder)]
+    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options, str(folder)]
     return subprocess.run(words, capture_output=True, text=True, cwd=folder).stdout
 
 
@@ -61,6 +70,13 @@ def test_summary_counts_tests_per_reason(tmp_path: Path) -> None:
     assert "     1 no such processor\n     1 a_package_that_nobody_has is not installed\n" in printed
     assert "       Run `make extras`, which installs it.\n" in printed
     assert " failed" not in printed
+
+
+def test_slow_test_runs_every_nth_case_unless_all_are_asked_for(tmp_path: Path) -> None:
+    printed = run(tmp_path, SLOW, "-s")
+    assert re.findall(r"ran (\d)", printed) == ["0", "3", "6"]
+    assert "     4 without --slow, a slow test runs only some of its cases\n       Run `make test-all`" in printed
+    assert "7 passed" in run(tmp_path, SLOW, "--slow")
 
 
 def test_registered_classes_end_with_their_test(tmp_path: Path) -> None:

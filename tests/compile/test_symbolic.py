@@ -100,6 +100,7 @@ H, W8 = {"H": 6, "W": 9}, {"H": 11, "W": 8}
 OTHERS: list[Any] = [{"H": h, "W": w} for h, w in ((3, 2), (7, 5), (8, 16), (13, 11), (40, 33))]
 
 
+@pytest.mark.slow(5)
 @pytest.mark.parametrize(
     "function",
     [

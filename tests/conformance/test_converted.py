@@ -17,6 +17,7 @@ from .test_golden import CASES, INFO, computed, key
 pytestmark = pytest.mark.skipif(not CASES, reason="../shared/golden is absent")
 
 
+@pytest.mark.slow(5)
 @pytest.mark.parametrize("suffix", [".onnx", ".prototxt"])
 @pytest.mark.parametrize("case", computed, ids=key)
 def test_written_file_matches_caffe(case: Path, suffix: str, tmp_path: Path) -> None:

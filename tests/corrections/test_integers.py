@@ -26,6 +26,7 @@ def openvino(function: Callable[..., Any], *inputs: Any) -> Any:
 # -------------------------------------------------------------------- reductions
 
 
+@pytest.mark.slow(5)
 @pytest.mark.parametrize("dtype", ["int64", "int32", "uint8", "bool"])
 @pytest.mark.parametrize(
     ("shape", "axis"), [((2, 2, 3), 1), ((4, 1, 3), 2), ((2, 9, 17), (1, 2)), ((2, 3, 4, 1), 1)]

@@ -75,6 +75,7 @@ def errors(report: list[str]) -> list[tuple[float, float]]:
     ]
 
 
+@pytest.mark.slow(2)
 def test_all_example_layers_match_numpy(target: str, tmp_path: Path) -> None:
     net, given = examples(tmp_path)
     done = net.generate(target, tmp_path / "project", inputs=given)
@@ -209,6 +210,7 @@ class Shifted(Mine):
         return [inputs[0] * scale + shift]
 
 
+@pytest.mark.slow(2)
 def test_blobs_are_inputs_of_operators(target: str, tmp_path: Path) -> None:
     (tmp_path / "net.prototxt").write_text(re.sub(r"mine_param {.*?}", "", NET))
     net = anylayer.read(tmp_path / "net.prototxt", layers={"Mine": Shifted})

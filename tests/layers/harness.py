@@ -17,6 +17,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,23 @@ def ramp(*shape: int, start: float = 0.0, step: float = 1.0) -> Array:
 def noise(*shape: int, seed: int = 0, scale: float = 1.0) -> Array:
     """Return seeded normal noise in float32."""
     return (scale * np.random.default_rng(seed).standard_normal(shape)).astype(np.float32)
+
+
+class Deferred(Sequence[Any]):
+    """The outputs of a case whose reference takes long: `compute` is called when they are read first."""
+
+    def __init__(self, count: int, compute: Callable[[], Sequence[Array]]) -> None:
+        self._count, self._compute = count, compute
+
+    @cached_property
+    def _arrays(self) -> list[Array]:
+        return [_array(a) for a in self._compute()[: self._count]]
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._arrays[index]
 
 
 @dataclass(frozen=True)
@@ -109,8 +127,11 @@ def _array(x: Any) -> Array:
 
 
 def _case(type: str, params: Mapping[str, Any] | None, given: dict[str, Any]) -> Case:
-    arrays = {k: [_array(a) for a in given.pop(k, ())] for k in ("inputs", "outputs", "blobs")}
-    return Case(type, params or {}, **arrays, **given)
+    outputs = given.pop("outputs", ())
+    if not isinstance(outputs, Deferred):
+        outputs = [_array(a) for a in outputs]
+    arrays = {k: [_array(a) for a in given.pop(k, ())] for k in ("inputs", "blobs")}
+    return Case(type, params or {}, outputs=outputs, **arrays, **given)
 
 
 def case(type: str, params: Mapping[str, Any] | None = None, **given: Any) -> Callable[[], None]:

@@ -203,6 +203,7 @@ NETS = {
 }  # fmt: skip
 
 
+@pytest.mark.slow(5)
 @needs_compiler
 @pytest.mark.parametrize("name", NETS)
 def test_network_on_the_runtime_for_pcs_matches_numpy(name: str, tmp_path: Path) -> None:
@@ -261,6 +262,7 @@ def test_test_notices_wrong_weights(tmp_path: Path) -> None:
     assert ran[0].returncode == 0 and ran[1].returncode == 1 and "above the tolerance" in ran[1].stdout
 
 
+@pytest.mark.slow(3)
 @needs_compiler
 @pytest.mark.parametrize("name", ["yolo", "interp", "reorg", "upsample", "shuffle_channel", "normalize image"])
 def test_example_layers_match_numpy(name: str, tmp_path: Path) -> None:
@@ -366,6 +368,7 @@ BOXES = (
 )  # fmt: skip
 
 
+@pytest.mark.slow(2)
 @needs_compiler
 @pytest.mark.parametrize("threshold", ["", "confidence_threshold: 1e9"])
 def test_detections_are_rows_of_a_fixed_number_with_absent_ones_of_minus_one(
@@ -531,6 +534,7 @@ def test_networks_of_other_formats(fmt: str, tmp_path: Path) -> None:
 CODE_ONLY = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\n]*')
 
 
+@pytest.mark.slow(5)
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda p: p.stem)
 def test_text_of_the_network_does_not_become_code(attack: Path, tmp_path: Path) -> None:
     text = attack.read_bytes().decode()

@@ -89,6 +89,7 @@ test_rejects_scale_to_fraction_of_a_cell = refuses(
 )
 
 
+@pytest.mark.slow(5)
 @pytest.mark.parametrize("name", CASES)
 def test_matches_openvino(name: str, tmp_path: Path) -> None:
     CASES[name](tmp_path)

@@ -134,6 +134,7 @@ def test_data_movement_operators(tmp_path: Path, name: str) -> None:
     assert types is None or found == types
 
 
+@pytest.mark.slow(5)
 @pytest.mark.parametrize("name", [*ELEMENTWISE, *DATA_MOVEMENT])
 @pytest.mark.parametrize("dialect", ["ssd", "opencv", "ascend", "deeplab"])
 def test_other_dialects_express_or_refuse_operators(tmp_path: Path, dialect: str, name: str) -> None:
