@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from anylayer.graph import Graph, Op, Value
 from anylayer.graph.facts import Producers, producer
 
+Form = Callable[[Op, Producers], "Op | None"]
+"""A function that returns one operator in place of the group that ends at an operator, or None."""
 
-def recognized(graph: Graph, unread: Mapping[str, Sequence[int]]) -> list[Op]:
+
+def recognized(graph: Graph, unread: Mapping[str, Sequence[int]], more: Sequence[Form] = ()) -> list[Op]:
     """Return the operators of a graph after recognized groups are replaced by one operator each. Operators whose
     outputs have no consumers are removed.
 
-    unread: the inputs that the code of an operator does not read, by operator.
+    unread: the inputs that the code of an operator does not read, by operator. more: forms of the target.
     """
     needed, kept = set(graph.outputs), []
-    forms = (_prelu, _linear, _sigmoid)
+    forms = (_prelu, _linear, _sigmoid, *more)
     found = [next(filter(None, (form(op, graph.producers) for form in forms)), op) for op in graph.ops]
     for op in reversed(found):
         if needed.intersection(op.outputs):

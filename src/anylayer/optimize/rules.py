@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -88,6 +88,13 @@ _MIXES = frozenset(
     )
 )
 """Operators that sum many elements. Their last bits differ between engines in any case."""
+
+
+class Producing(Protocol):
+    """An object that finds producers, such as a Rewriter."""
+
+    def producer(self, value: Value | None, op: str = "") -> Op | None:
+        """Return the operator that produces a value, if it is an `op`."""
 
 
 class Rewriter(NewGraph):

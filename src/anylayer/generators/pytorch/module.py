@@ -23,6 +23,7 @@ from anylayer.generators.pytorch.code import (
     dtype_of,
     in_tuple,
 )
+from anylayer.generators.pytorch.forms import forms
 from anylayer.generators.pytorch.helpers import HELPERS
 from anylayer.generators.pytorch.operators import HANDLERS, UNREAD
 from anylayer.graph import Graph, Op, Value
@@ -77,7 +78,8 @@ class _Module:
         for value, argument in zip(graph.inputs, arguments):
             self.code.line(self.expected(value, argument))
         self.bind_batch(graph, arguments)
-        live = recognized(graph, UNREAD)
+        plain = {n: not any(b.dtype.kind == "f" for b in t.node.blobs) for n, t in self.nodes.items()}
+        live = recognized(graph, UNREAD, forms(plain))
         self.code.last_use = {v: i for i, op in enumerate(live) for v in op.inputs if v is not None}
         self.code.last_use.update(dict.fromkeys(graph.outputs, len(live)))
         self.places = {op: i for i, op in enumerate(live)}

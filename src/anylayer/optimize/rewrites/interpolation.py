@@ -11,9 +11,10 @@ import numpy as np
 
 from anylayer.graph.facts import gathered, slice_cuts
 from anylayer.graph.ir import Op, Value
+from anylayer.graph.sizes import is_static
 from anylayer.network import Array
 from anylayer.optimize.rewrites.repeats import grid_of
-from anylayer.optimize.rules import Rewriter, is_float32, rule
+from anylayer.optimize.rules import F4, Producing, Rewriter, is_float32, rule
 
 _MAX_AXIS_SIZE = 512
 """The longest axis along which terms are read."""
@@ -46,7 +47,7 @@ class _Term:
 class _Reader:
     """A search that expresses values as sums of terms of one array. It stops after 64 operators or 8 terms."""
 
-    def __init__(self, new: Rewriter) -> None:
+    def __init__(self, new: Producing) -> None:
         self.new = new
         self.left = _MAX_OPERATORS
 
@@ -60,7 +61,7 @@ class _Reader:
         """Return the terms of an operator's output."""
         self.left -= 1
         reader = _READERS.get(o.op)
-        if reader is None or self.left < 0 or not is_float32(o) or len(o.outputs[0].shape) < 2:
+        if reader is None or self.left < 0 or not _is_plane(o):
             return None
         found = reader(self, o)
         if found is None or len(found) > _MAX_TERMS or any(t.x is not found[0].x for t in found):
@@ -156,6 +157,14 @@ _READERS = {
     "MatMul": _Reader.matmul,
     "Resize": _Reader.resize,
 }
+
+
+def _is_plane(o: Op) -> bool:
+    """Return whether an operator's output and computed inputs are float32, with static rows and columns."""
+    values = [v for v in o.inputs if v is not None and v.const is None]
+    return len(o.outputs[0].shape) > 1 and all(
+        v.dtype == F4 and is_static(v.shape[-2:]) for v in [*values, o.outputs[0]]
+    )
 
 
 def _selection(indices: Array, size: int) -> Array:
@@ -278,17 +287,25 @@ def _total(a: Array | None, b: Array | None, ratio: float) -> Array | None:
     return ratio * a + b
 
 
+def one_term(new: Producing, o: Op) -> _Term | None:
+    """Return an operator's output as one term with a matrix for the columns, or for the rows.
+
+    Returns None where no rows or columns are selected.
+    """
+    found = _Reader(new).read(o)
+    return found[0] if found is not None and len(found) == 1 and found[0].selects else None
+
+
 def _interpolation(new: Rewriter, o: Op) -> _Term | None:
     """Return an operator's output as one term with a matrix for the columns.
 
-    Returns None where no rows or columns are selected, and where less than a quarter of an axis is left: then a
-    product with a matrix is slower.
+    Returns None where less than a quarter of an axis is left: then a product with a matrix is slower.
     """
-    found = _Reader(new).read(o)
-    if found is None or len(found) != 1 or found[0].columns is None or not found[0].selects:
+    found = one_term(new, o) if is_float32(o) else None
+    if found is None or found.columns is None:
         return None
-    few = any(m is not None and 4 * len(m) < m.shape[1] for m in (found[0].rows, found[0].columns))
-    return None if few else found[0]
+    few = any(m is not None and 4 * len(m) < m.shape[1] for m in (found.rows, found.columns))
+    return None if few else found
 
 
 def _longest(term: _Term) -> int:

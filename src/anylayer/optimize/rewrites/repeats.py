@@ -8,14 +8,14 @@ from anylayer.graph.facts import gathered
 from anylayer.graph.ir import Op, Value
 from anylayer.graph.sizes import is_static
 from anylayer.network import Array
-from anylayer.optimize.rules import F4, Rewriter, is_float32, rule
+from anylayer.optimize.rules import F4, Producing, Rewriter, is_float32, rule
 
 _FEWEST = 1024
 """Selected elements below which the two Transposes cost more than they save."""
 _LONG, _MANY = 512, 1 << 18
 
 
-def _repetition(indices: Array, size: int) -> int | None:
+def repetition(indices: Array, size: int) -> int | None:
     """Return n where the indices repeat each of `size` elements n times, in order, with n above 1."""
     count = len(indices) // size if size else 0
     same = count > 1 and len(indices) == count * size and (indices == np.arange(len(indices)) // count).all()
@@ -72,7 +72,7 @@ def _repeats(o: Op) -> bool:
         whole = all(n % d == 0 for n, d in zip(shape, x.shape))
         return whole and o.attrs in (_resize_attrs(True), _resize_attrs(False))
     found = gathered(o)
-    return found is not None and found[0] >= 2 and _repetition(found[1], x.shape[found[0]]) is not None
+    return found is not None and found[0] >= 2 and repetition(found[1], x.shape[found[0]]) is not None
 
 
 @rule(
@@ -175,16 +175,16 @@ def _grid(new: Rewriter, o: Op) -> list[Value] | None:
     return new.emit(o, "Gather", [across, new.constant(rows)], axis=axis)
 
 
-def grid_of(new: Rewriter, o: Op) -> tuple[Value, Array, Array] | None:
+def grid_of(new: Producing, o: Op) -> tuple[Value, Array, Array] | None:
     """Return (x, rows, columns) where an operator selects x[..., rows[:, None], columns].
 
     It does so by a two-dimensional array of indices into the last two axes of x, merged by a Reshape.
     """
-    flat, indices = new.operands(o.inputs[0], "Reshape"), o.inputs[1]
+    flat, indices = new.producer(o.inputs[0], "Reshape"), o.inputs[1]
     if flat is None or indices is None or indices.const is None or indices.const.ndim != 2 or not is_float32(o):
         return None
-    x, axis = flat[0], o.attrs.get("axis", 0)
-    if len(x.shape) != axis + 2 or o.inputs[0] is None:
+    x, axis = flat.inputs[0], o.attrs.get("axis", 0)
+    if x is None or o.inputs[0] is None or len(x.shape) != axis + 2:
         return None
     cells = x.shape[-2] * x.shape[-1]
     if o.inputs[0].shape != (*x.shape[:-2], cells):

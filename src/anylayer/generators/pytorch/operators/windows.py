@@ -222,7 +222,7 @@ def _resize(code: Code, op: Op) -> str:
     planar = len(x.shape) == 4 and min(axes, default=2) >= 2 and x.dtype.kind == "f"
     size = in_tuple(map(code.size, y.shape[2:]))
     if planar and mode == "nearest" and all(_repeats(cells, x.shape[a]) for a, (cells, _) in taps.items()):
-        return f'F.interpolate({code.tensor(x)}, {size}, mode="nearest")'
+        return f'F.interpolate({code.tensor(x)}, {size}, mode="nearest-exact")'  # "nearest" errs for 41 times
     halves = all(math.frexp(y.shape[a] / x.shape[a])[0] == 0.5 for a in axes)
     exact = rule == "half_pixel" and halves and not scales and not given.get("antialias")
     if planar and mode == "linear" and exact:
@@ -273,6 +273,26 @@ def _resampled(code: Code, text: str, axis: int, rank: int, cells: Array, weight
     name = code.new("resized")
     code.line(f"{name} = {' + '.join(terms)}")
     return name
+
+
+@writes("BilinearResize")
+def _interpolate(code: Code, op: Op) -> str:
+    """Write what `forms` recognized as torch's bilinear interpolation."""
+    size = in_tuple(map(code.size, op.outputs[0].shape[2:]))
+    corners = ", align_corners=True" if op.attrs["align_corners"] else ""
+    return f'F.interpolate({code.tensor(first(op))}, {size}, mode="bilinear"{corners})'
+
+
+@writes("BilinearSample")
+def _sample(code: Code, op: Op) -> str:
+    """Write what `forms` recognized as grid_sample. `pad` adds a row and a column of zeros, between whose corners
+    the coordinates of the class are."""
+    x, points = code.tensor(first(op)), code.new("points")
+    code.line(
+        f"{points} = {code.tensor(op.inputs[1])}.flip(1).permute(0, 2, 1).unsqueeze(1)  # (N, 1, P, x and y)"
+    )
+    data = f"F.pad({x}, (0, 1, 0, 1))" if op.attrs.get("pad") else x
+    return f"F.grid_sample({data}, {points}, align_corners={op.attrs['align_corners']}).squeeze(2)"
 
 
 @writes("GridSample")

@@ -1,0 +1,206 @@
+"""Recognize groups of operators for which torch has one function: repetition, and bilinear interpolation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from anylayer.generators._recognize import Form
+from anylayer.generators.pytorch.operators import UNREAD
+from anylayer.graph import Op, Value
+from anylayer.graph.facts import Producers, gathered, is_number, producer
+from anylayer.network import Array, TensorType
+from anylayer.optimize.rewrites.interpolation import one_term
+from anylayer.optimize.rewrites.repeats import repetition
+from anylayer.optimize.simplify import simplify
+from anylayer.tracing import trace
+
+_SAME_WEIGHT = 1e-6
+"""The largest difference of weights of an interpolation from those of torch."""
+_FLOOR = {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+
+
+def forms(plain: Mapping[str, bool]) -> list[Form]:
+    """Return the functions that recognize groups. `plain` tells of each node whether it has no
+    weights: weights stay parameters of the module."""
+
+    def within(form: Form) -> Form:
+        return lambda op, producers: form(op, producers) if plain.get(op.scope) else None
+
+    return [within(_repeated), within(_interpolated), within(_sampled)]
+
+
+def _repeated(op: Op, producers: Producers) -> Op | None:
+    """Return Resize for one Gather, or two, that repeat each row and column of (N, C, H, W) in order."""
+    x = op.inputs[0] if _repeats(op) else None
+    inner = producer(producers, x, "Gather")
+    if inner is not None and _repeats(inner) and inner.scope == op.scope:
+        x = inner.inputs[0]
+    return None if x is None else replace(op, op="Resize", inputs=[x, None, None, None], attrs=_FLOOR)
+
+
+def _repeats(op: Op) -> bool:
+    found, x = gathered(op), op.inputs[0] if op.inputs else None
+    if found is None or x is None or len(x.shape) != 4 or x.dtype.kind != "f" or found[0] < 2:
+        return False
+    return repetition(found[1], x.shape[found[0]]) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class _Layer:
+    """The producers of the values of one node."""
+
+    producers: Producers
+    scope: str
+
+    def producer(self, value: Value | None, op: str = "") -> Op | None:
+        """Return the operator of this node that produces a value, if it is an `op`."""
+        found = producer(self.producers, value, op)
+        return found if found is not None and found.scope == self.scope else None
+
+
+def _interpolated(op: Op, producers: Producers) -> Op | None:
+    """Return BilinearResize for sums of rows and columns of (N, C, H, W) with the weights of torch's bilinear
+    interpolation."""
+    y = op.outputs[0]
+    if op.op not in ("Add", "Sub", "MatMul") or len(y.shape) != 4:
+        return None
+    term = one_term(_Layer(producers, op.scope), op)
+    if term is None or term.x.shape[:2] != y.shape[:2]:
+        return None
+    for corners in (True, False):
+        both = [(m, n) for m, n in ((term.rows, y.shape[2]), (term.columns, y.shape[3])) if m is not None]
+        if all(np.abs(m - _weights(n, m.shape[1], corners)).max() <= _SAME_WEIGHT for m, n in both):
+            return replace(op, op="BilinearResize", inputs=[term.x], attrs={"align_corners": corners})
+    return None
+
+
+def _weights(new: int, old: int, corners: bool) -> Array:
+    """Return the matrix of a bilinear interpolation along an axis, as torch computes it in float32."""
+    one, half, i = np.float32(1), np.float32(0.5), np.arange(new, dtype=np.float32)
+    if corners:
+        at = i * (np.float32(old - 1) / np.float32(new - 1) if new > 1 else np.float32(0))
+    else:
+        at = np.maximum((i + half) * (np.float32(old) / np.float32(new)) - half, np.float32(0))
+    low = np.minimum(at.astype(np.int64), old - 1)
+    part = np.clip(at - low.astype(np.float32), np.float32(0), one)
+    matrix, rows = np.zeros((new, old)), np.arange(new)
+    matrix[rows, low] += one - part
+    matrix[rows, np.minimum(low + 1, old - 1)] += part
+    return matrix
+
+
+def _bilinear(x: Array, place: Array) -> Any:
+    """Sample x (N, C, H, W) at the places (N, row and column, P) with zeros outside."""
+    n, c, h, w = x.shape
+    low, total = np.floor(place), np.float32(0)
+    for down in (0, 1):
+        for right in (0, 1):
+            at = low + np.array([[down], [right]], np.float32)
+            near = 1 - np.abs(place - at)
+            inside = (at[:, 0] >= 0) & (at[:, 0] < h) & (at[:, 1] >= 0) & (at[:, 1] < w)
+            weight = near[:, 0] * near[:, 1] * inside.astype(np.float32)
+            row = np.clip(at[:, 0], np.float32(0), np.float32(h - 1)).astype(np.int64)
+            column = np.clip(at[:, 1], np.float32(0), np.float32(w - 1)).astype(np.int64)
+            index = np.broadcast_to((row * w + column)[:, None], (n, c, place.shape[2]))
+            total = total + np.take_along_axis(x.reshape(n, c, h * w), index, axis=2) * weight[:, None]
+    return total
+
+
+def _sampled(op: Op, producers: Producers) -> Op | None:
+    """Return BilinearSample for sums of the four neighbors of places in (N, C, H, W), if the places are computed
+    from coordinates between -1 and 1 as torch.nn.functional.grid_sample computes them."""
+    layer = _Layer(producers, op.scope)
+    products = [p for v in op.inputs if (p := layer.producer(v, "Mul"))] if op.op == "Add" else []
+    reads = [g for p in products for v in p.inputs if (g := layer.producer(v, "GatherElements"))]
+    plane = layer.producer(reads[0].inputs[0], "Reshape") if len(reads) == 1 else None
+    x = plane.inputs[0] if plane is not None else None
+    if x is None or len(x.shape) != 4 or x.dtype != np.float32 or len(op.outputs[0].shape) != 3:
+        return None
+    points = op.outputs[0].shape[2]
+    batch = 1 + max(2, *map(int, (*x.shape[1:], points)))  # a size that nothing else has
+    kinds = [TensorType.of((batch, *x.shape[1:])), TensorType.of((batch, 2, points))]
+    pattern = simplify(trace(lambda arrays: [_bilinear(*arrays)], kinds), exact=True)
+    search = _Search(layer, pattern.producers, batch, x.shape[0])
+    if not search.same(pattern.outputs[0], op.outputs[0]) or search.found.get(pattern.inputs[0]) is not x:
+        return None
+    return _normalized(op, layer, x, search.found[pattern.inputs[1]])
+
+
+def _normalized(op: Op, layer: _Layer, x: Value, place: Value) -> Op | None:
+    """Return BilinearSample for places (t + 1) * size / 2, where size is h, or h - 1, or (t + 1) * h / 2 - 0.5."""
+    shifted = layer.producer(place, "Sub")
+    centers = shifted is not None and is_number(shifted.inputs[1], 0.5)
+    scaled = layer.producer(shifted.inputs[0] if shifted is not None and centers else place, "Mul")
+    for total, factor in (scaled.inputs, scaled.inputs[::-1]) if scaled is not None else ():
+        added = layer.producer(total, "Add")
+        for t, one in (added.inputs, added.inputs[::-1]) if added is not None else ():
+            if (
+                t is None
+                or factor is None
+                or factor.const is None
+                or not is_number(one, 1)
+                or t.shape != place.shape
+            ):
+                continue
+            found = factor.const.reshape(-1) if factor.const.shape in ((2, 1), (1, 2, 1)) else np.zeros(2)
+            size = np.array([int(d) for d in x.shape[2:]])
+            for edge, given in (
+                (0, {"align_corners": not centers, "pad": not centers}),
+                (1, {"align_corners": True}),
+            ):
+                if np.array_equal(found, ((size - edge) / 2).astype(np.float32)) and not (edge and centers):
+                    return replace(op, op="BilinearSample", inputs=[x, t], attrs=given)
+    return None
+
+
+@dataclass(slots=True)
+class _Search:
+    """The search for a traced pattern in a node. `found` maps the values of the pattern to those of the graph.
+
+    batch: the batch size of the pattern, which stands for the batch size `size` of the graph.
+    """
+
+    layer: _Layer
+    pattern: Producers
+    batch: int
+    size: Any
+    found: dict[Value, Value]
+
+    def __init__(self, layer: _Layer, pattern: Producers, batch: int, size: Any) -> None:
+        self.layer, self.pattern, self.batch, self.size, self.found = layer, pattern, batch, size, {}
+
+    def same(self, wanted: Value | None, value: Value | None) -> bool:
+        """Return whether a value is computed as a value of the pattern."""
+        if wanted is None or value is None:
+            return wanted is value
+        if wanted in self.found:
+            return self.found[wanted] is value
+        if wanted.const is not None or value.const is not None:
+            return wanted.const is not None and value.const is not None and _equal(wanted.const, value.const)
+        if wanted.dtype != value.dtype or not self._same_shape(wanted.shape, value.shape):
+            return False
+        pattern = self.pattern.get(wanted)
+        if pattern is not None:
+            op = self.layer.producer(value, pattern.op)
+            if op is None or op.attrs != pattern.attrs or not self._same_inputs(pattern, op):
+                return False
+        self.found[wanted] = value
+        return True
+
+    def _same_inputs(self, pattern: Op, op: Op) -> bool:
+        if len(pattern.inputs) != len(op.inputs):
+            return False
+        ignored = UNREAD.get(pattern.op, ())
+        return all(i in ignored or self.same(*pair) for i, pair in enumerate(zip(pattern.inputs, op.inputs)))
+
+    def _same_shape(self, wanted: Sequence[Any], shape: Sequence[Any]) -> bool:
+        pairs = zip(wanted, shape)
+        return len(wanted) == len(shape) and all(d == (self.size if w == self.batch else w) for w, d in pairs)
+
+
+def _equal(a: Array, b: Array) -> bool:
+    return a.dtype == b.dtype and np.array_equal(a, b)
