@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 import anylayer
 from anylayer.cli import main
-from anylayer.errors import LayerError
+from anylayer.errors import FileError, LayerError
 from anylayer.generators import targets
 
 LOOPS = ("opencv", "onnxruntime", "openvino", "dv")
@@ -54,6 +54,26 @@ def test_layers_that_cannot_be_traced_are_refused(target: str, forward: Any, why
     text = refusal(tmp_path, target, forward)
     assert why in text and "test_refusals.py" in text
     assert text.endswith("Write its forward so that it can be recorded") and "keep" not in text.split(". Write")[1]
+
+
+class AddsOne:
+    def __init__(self, params: Any, blobs: Any) -> None:
+        pass
+
+    def forward(self, inputs: Any) -> Any:
+        return [inputs[0] + 1]
+
+
+@pytest.mark.parametrize("name", ["a;b", 'a"b', "a\\b"])
+def test_folder_in_which_cmake_cannot_build_is_refused(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("anylayer.generators.onnxruntime.missing_tools", lambda *packages: [])
+    (tmp_path / "net.prototxt").write_text(NET)
+    net = anylayer.read(tmp_path / "net.prototxt", layers={"Mine": AddsOne})
+    with pytest.raises(FileError, match="CMake cannot build in a folder whose path has the character"):
+        net.generate("onnxruntime", tmp_path / name / "project")
+    assert [p.name for p in tmp_path.iterdir()] == ["net.prototxt"]
 
 
 @pytest.mark.parametrize("target", LOOPS)

@@ -14,7 +14,16 @@ from typing import Any
 from anylayer.convert.folder import need_replaceable, new_folder
 from anylayer.convert.job import Job
 from anylayer.convert.verification import tolerance_of
-from anylayer.errors import AnyLayerError, ConversionError, InputError, adding_advice, need_name, wording
+from anylayer.errors import (
+    AnyLayerError,
+    ConversionError,
+    FileError,
+    InputError,
+    adding_advice,
+    need,
+    need_name,
+    wording,
+)
 from anylayer.generators import Expected, Project, Sample, Target
 from anylayer.network import Array
 from anylayer.runtime.run import NumpyRunner
@@ -23,6 +32,8 @@ _LINES = 12
 """The lines at the end of a failed test's output that the error shows."""
 _SAMPLES = 2
 """The largest number of sets of inputs that a project's own test has."""
+_NOT_IN_CMAKE = ';"\\'
+"""Characters that CMake does not support in the path of a project."""
 _SECONDS = 1800
 """Seconds that one command of a project's test may take."""
 
@@ -90,6 +101,14 @@ def generate(
             if candidate is job:
                 raise
             notes.append(f"the code is for one batch size: {error}")
+    if test and not project.missing and "CMakeLists.txt" in project.files:
+        found = [repr(c) for c in _NOT_IN_CMAKE if c in str(folder.absolute())]
+        need(
+            not found,
+            f"CMake cannot build in a folder whose path has the character {' or '.join(found)}; give another "
+            f"folder, or do not run the test ({wording('test=False', '--no-test')})",
+            FileError,
+        )
     with new_folder(folder, project.files, f"anylayer generate --for {name}", force) as made:
         untested = "not asked for" if not test else f"this needs {project.missing}" if project.missing else ""
         report = [] if untested else _tested(project, made, folder)

@@ -50,7 +50,7 @@ def _repeats(op: Op) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Layer:
+class _NodeOps:
     """The producers of the values of one node."""
 
     producers: Producers
@@ -68,7 +68,7 @@ def _interpolated(op: Op, producers: Producers) -> Op | None:
     y = op.outputs[0]
     if op.op not in ("Add", "Sub", "MatMul") or len(y.shape) != 4:
         return None
-    term = one_term(_Layer(producers, op.scope), op)
+    term = one_term(_NodeOps(producers, op.scope), op)
     if term is None or term.x.shape[:2] != y.shape[:2]:
         return None
     for corners in (True, False):
@@ -113,7 +113,7 @@ def _bilinear(x: Array, place: Array) -> Any:
 def _sampled(op: Op, producers: Producers) -> Op | None:
     """Return BilinearSample for sums of the four neighbors of places in (N, C, H, W), if the places are computed
     from coordinates between -1 and 1 as torch.nn.functional.grid_sample computes them."""
-    layer = _Layer(producers, op.scope)
+    layer = _NodeOps(producers, op.scope)
     products = [p for v in op.inputs if (p := layer.producer(v, "Mul"))] if op.op == "Add" else []
     reads = [g for p in products for v in p.inputs if (g := layer.producer(v, "GatherElements"))]
     plane = layer.producer(reads[0].inputs[0], "Reshape") if len(reads) == 1 else None
@@ -124,13 +124,13 @@ def _sampled(op: Op, producers: Producers) -> Op | None:
     batch = 1 + max(2, *map(int, (*x.shape[1:], points)))  # a size that nothing else has
     kinds = [TensorType.of((batch, *x.shape[1:])), TensorType.of((batch, 2, points))]
     pattern = simplify(trace(lambda arrays: [_bilinear(*arrays)], kinds), exact=True)
-    search = _Search(layer, pattern.producers, batch, x.shape[0])
+    search = _FormSearch(layer, pattern.producers, batch, x.shape[0])
     if not search.same(pattern.outputs[0], op.outputs[0]) or search.found.get(pattern.inputs[0]) is not x:
         return None
     return _normalized(op, layer, x, search.found[pattern.inputs[1]])
 
 
-def _normalized(op: Op, layer: _Layer, x: Value, place: Value) -> Op | None:
+def _normalized(op: Op, layer: _NodeOps, x: Value, place: Value) -> Op | None:
     """Return BilinearSample for places (t + 1) * size / 2, where size is h, or h - 1, or (t + 1) * h / 2 - 0.5."""
     shifted = layer.producer(place, "Sub")
     centers = shifted is not None and is_number(shifted.inputs[1], 0.5)
@@ -158,19 +158,19 @@ def _normalized(op: Op, layer: _Layer, x: Value, place: Value) -> Op | None:
 
 
 @dataclass(slots=True)
-class _Search:
+class _FormSearch:
     """The search for a traced pattern in a node. `found` maps the values of the pattern to those of the graph.
 
     batch: the batch size of the pattern, which stands for the batch size `size` of the graph.
     """
 
-    layer: _Layer
+    layer: _NodeOps
     pattern: Producers
     batch: int
     size: Any
     found: dict[Value, Value]
 
-    def __init__(self, layer: _Layer, pattern: Producers, batch: int, size: Any) -> None:
+    def __init__(self, layer: _NodeOps, pattern: Producers, batch: int, size: Any) -> None:
         self.layer, self.pattern, self.batch, self.size, self.found = layer, pattern, batch, size, {}
 
     def same(self, wanted: Value | None, value: Value | None) -> bool:
