@@ -219,7 +219,7 @@ def main() -> None:
         for row in dv_rows(options.only):
             print(f"| {' | '.join(row)} |", flush=True)
         return
-    lines = layer_table(options.only)
+    lines = layer_table(options.only) if any(chosen(name, options.only) for name in RUNS) else []
     if options.docs:
         write_docs(lines)
     print("\n".join(lines), flush=True)
