@@ -342,6 +342,62 @@ def test_file_takes_images_of_any_size(anylayer_command: Any, images: Any, suffi
             assert_same(session.run(None, {"image": rgb})[0], want)
 
 
+@pytest.mark.parametrize("height, width", [(10, 12), (6, 227), (224, 1), (3, 1000)])
+@pytest.mark.parametrize("suffix", ["onnx", "xml"])
+def test_resize_in_a_file_is_exact_at_every_size(
+    anylayer_command: Any, small: Path, suffix: str, height: int, width: int
+) -> None:
+    from anylayer.cli.preprocess import resize
+
+    openvino = pytest.importorskip("openvino", reason="openvino is not installed")
+    Path("same.prototxt").write_text(
+        f"""name: "same" input: "data" input_shape {{ dim: 1 dim: 3 dim: {height} dim: {width} }}
+        layer {{ name: "y" type: "Power" bottom: "data" top: "y" power_param {{ scale: 2 }} }}"""
+    )
+    shown = anylayer_command("convert", "same.prototxt", "-o", f"y.{suffix}", "--preprocess", "--picture", "any")
+    assert max(map(int, re.findall(r"largest value (\d+)", shown.stdout))) > 255  # images of 0 to 255
+    model = openvino.Core().compile_model(f"y.{suffix}", "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+    random = np.random.default_rng(width)
+    session = onnxruntime.InferenceSession("y.onnx") if suffix == "onnx" else None
+    for _ in range(60):
+        h, w = (int(n) for n in np.exp(random.uniform(0, 6, 2)))
+        rgb = random.integers(0, 256, (1, h, w, 3), np.uint8)
+        want = 2 * np.moveaxis(resize(rgb[..., ::-1], (height, width)), -1, 1).astype(np.float32)
+        np.testing.assert_array_equal(model({"image": rgb})["y"], want, str((h, w)))
+        if session is not None:
+            np.testing.assert_array_equal(session.run(None, {"image": rgb})[0], want)
+
+
+BATCHES = """name: "batches" input: "data" input_shape {{ dim: 4 dim: 3 dim: 10 dim: 12 }}
+layer {{ name: "y" type: "Reshape" bottom: "data" top: "y" reshape_param {{ shape {{ dim: {batch} dim: 360 }} }} }}
+"""
+
+
+@pytest.mark.parametrize("options, first", [([], 1), (["--batch", "3"], 3), (["--batch", "N"], "N")])
+@pytest.mark.parametrize("picture", [[], ["--picture", "any"]])
+def test_file_with_preprocessing_takes_one_image_or_a_given_batch(
+    anylayer_command: Any, images: Any, picture: list[str], options: list[str], first: Any
+) -> None:
+    Path("batches.prototxt").write_text(BATCHES.format(batch=0))
+    anylayer_command("convert", "batches.prototxt", "-o", "net.onnx", "--preprocess", *picture, *options)
+    (image,) = onnxruntime.InferenceSession("net.onnx").get_inputs()
+    assert image.shape == [first, *(["H", "W"] if picture else [10, 12]), 3]
+
+
+def test_file_with_preprocessing_keeps_a_batch_that_the_network_needs(anylayer_command: Any, images: Any) -> None:
+    Path("batches.prototxt").write_text(BATCHES.format(batch=4))
+    shown = anylayer_command("convert", "batches.prototxt", "-o", "net.onnx", "--preprocess").stderr
+    assert "the network accepts only batches of 4, so the file takes 4 images" in shown
+    (image,) = onnxruntime.InferenceSession("net.onnx").get_inputs()
+    assert image.shape == [4, 10, 12, 3]
+
+
+def test_crop_of_images_of_every_size_is_refused(anylayer_command: Any, images: Any) -> None:
+    words = ["convert", "images.prototxt", "-o", "net.onnx", "--preprocess", "--picture", "any", "--crop"]
+    shown = anylayer_command(*words, "--size", "12x10", status=1).stderr
+    assert "--crop needs images of one size: give --picture WxH, or leave out --crop" in shown
+
+
 def test_unknown_suffix_names_the_option(anylayer_command, small):
     assert "or give --to FORMAT" in anylayer_command("convert", *WITH, "-o", "net", status=1).stderr
 

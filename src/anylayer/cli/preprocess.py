@@ -268,15 +268,13 @@ def resize(image: Array, size: tuple[int, int], factor: float | None = None) -> 
     Source: OpenCV modules/imgproc/src/resize.cpp (HResizeLinear, VResizeLinear for uchar).
     """
     height, width = image.shape[-3:-1]
-    y, wy = _taps(height, size[0], factor)
-    x, wx = _taps(width, size[1], factor)
+    y, b0, b1 = _taps(height, size[0], factor)
+    x, a0, a1 = _taps(width, size[1], factor)
     inside = (x >= 0) & (x < width - 1)
-    wx = np.where(inside, wx, np.float32(0))
+    a0, a1 = (np.where(inside, w, np.int32(v))[:, None] for w, v in ((a0, 1 << _BITS), (a1, 0)))
+    b0, b1 = b0[:, None, None], b1[:, None, None]
     left = np.clip(x, 0, width - 1)
     right = np.minimum(left + 1, width - 1)
-    one = np.float32(1)
-    a0, a1 = _fixed(one - wx)[:, None], _fixed(wx)[:, None]
-    b0, b1 = _fixed(one - wy)[:, None, None], _fixed(wy)[:, None, None]
     top, bottom = np.clip(y, 0, height - 1), np.clip(y + 1, 0, height - 1)
 
     def rows(numbers: Array) -> Array:
@@ -300,18 +298,61 @@ def _weighted(weight: Array, line: Array) -> Any:
     return (weight * high + ((weight * (line - (high << 8))) >> 8)) >> 8
 
 
-def _taps(source: int, target: int, factor: float | None) -> tuple[Array, Array]:
-    """Return for each target pixel the index of the first of two source pixels, and the weight of the second."""
+def _taps(source: int, target: int, factor: float | None) -> tuple[Array, Array, Array]:
+    """Return for each target pixel the index of the first of two source pixels, and the fixed-point weights of
+    both.
+    """
+    if isinstance(source, Size) and factor is None:
+        return _integer_taps(source, target)
     step = 1.0 / (factor if factor is not None else target / source)
-    steps = np.full(target, step)  # an array, so that it may depend on an open size
-    position = ((np.arange(target) + 0.5) * steps - 0.5).astype(np.float32)
+    position = ((np.arange(target) + 0.5) * step - 0.5).astype(np.float32)
     first = np.floor(position)
-    return first.astype(np.int64), position - first
+    second = position - first
+    return first.astype(np.int64), _fixed(np.float32(1) - second), _fixed(second)
 
 
 def _fixed(weight: Array) -> Array:
     fixed: Array = np.rint(weight * np.float32(1 << _BITS)).astype(np.int32)
     return fixed
+
+
+def _integer_taps(source: int, target: int) -> tuple[Array, Array, Array]:
+    """Return what `_taps` returns, computed with integers of 32 bits, which every engine computes exactly.
+
+    OpenCV rounds a position to float32, whose 24 bits leave the fewer bits to the fraction the larger it is. So
+    the fraction is rounded twice, to even: to these bits, and to those of the weights. Equal to `_taps` for
+    images of at most 16384 pixels that become at most 1024, and 8192 that become fewer than 2048. Above, float64
+    rounds a few ties differently.
+    """
+    whole = 2 * target
+    sizes = np.full(target, source)
+    first, rest = _divided(sizes * (2 * np.arange(target) + 1) + target, whole)  # the position plus 1
+    first = first - 1
+    exponent = (first[:, None] >= 2 ** np.arange(1, 24)).astype(np.int64).sum(1)
+    bits = 23 - np.arange(24)
+    coarse, fine, unused = (
+        np.take(2 ** np.clip(n, 0, None), exponent) for n in (np.minimum(bits, _BITS), bits - _BITS, _BITS - bits)
+    )
+    high, rest = _divided(rest * coarse, whole)  # in two steps, because of the 32 bits
+    low, rest = _divided(rest * fine, whole)
+    fraction, rest = _divided(_to_even(high * fine + low, rest, whole), fine)
+    weight = (_to_even(fraction, rest, fine) * unused).astype(np.int32)
+    return first, (1 << _BITS) - weight, weight
+
+
+def _divided(number: Array, by: Any) -> tuple[Array, Array]:
+    """Return the quotient and the rest of a division, also where an engine divides integers in float32."""
+    quotient = number // by
+    rest = number - quotient * by
+    quotient = quotient + (rest >= by) - (rest < 0)
+    return quotient, number - quotient * by
+
+
+def _to_even(quotient: Array, rest: Array, by: Any) -> Array:
+    """Return the quotient rounded by the rest of the division; the half to even."""
+    is_odd = quotient - quotient // 2 * 2
+    rounded: Array = quotient + (2 * rest + is_odd > by)
+    return rounded
 
 
 def with_mean(own: Preprocess, mean: Array) -> Preprocess:

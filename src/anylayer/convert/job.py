@@ -8,6 +8,8 @@ from functools import partial
 from inspect import signature
 from typing import Any, Protocol
 
+import numpy as np
+
 from anylayer.compile.choices import verified_sizes
 from anylayer.compile.inputs import input_arrays
 from anylayer.compile.nodes import Definitions
@@ -96,11 +98,22 @@ class Job:
         ]
 
     def _noise(self, types: Mapping[str, TensorType | None], seed: int) -> dict[str, Array]:
-        """Return seeded noise, with 0 and 1 for the inputs that a layer takes as indicators."""
+        """Return seeded noise, with 0 and 1 for the inputs that a layer takes as indicators, and 0 to 255 for
+        inputs of uint8 of a function (`Net.before`), which are images.
+        """
         found = noise(types, seed)
+        for name in _inputs_of_functions(self.network, self.definitions) & {*found}:
+            if found[name].dtype == np.uint8:
+                found[name] = np.random.default_rng(seed).integers(0, 256, found[name].shape, np.uint8)
         for name in _indicators(self.network, self.definitions) & {*found}:
             found[name] = (found[name] > 0).astype(found[name].dtype)
         return found
+
+
+def _inputs_of_functions(network: Network, definitions: Definitions) -> set[str]:
+    """Return the values that NumPy functions before or after the network read."""
+    functions = [n for n in network.nodes if any(d.is_function for d in definitions.get(n.type, ()))]
+    return {name for node in functions for name in node.inputs}
 
 
 def _indicators(network: Network, definitions: Definitions) -> set[str]:
@@ -162,14 +175,7 @@ def _with_batch(
     batched = batched_inputs(network, types)
     taken = [name for name in batched if sizes is not None and name in sizes.shapes]
     need(not taken, f"the batch of input '{taken[0] if taken else ''}' is given by its shape already", InputError)
-    firsts = {n: t.shape[0] for n in batched if (t := types[n]) is not None and t.shape and is_static(t.shape[:1])}
-    shown = ", ".join(f"{name}: {size}" for name, size in firsts.items())
-    need(
-        len({*firsts.values()}) < 2,
-        f"the first sizes of the inputs differ ({shown}), so it is not known which is the batch size: give "
-        f"{wording('shapes', '--shape')} instead",
-        InputError,
-    )
+    need_one_batch(first_sizes(types, batched))
     if batch is not True and isinstance(batch, int):
         return with_batch(types, batch, batched), sizes
     name = "N" if batch is True else str(batch)
@@ -179,6 +185,23 @@ def _with_batch(
         if known is not None and known.shape:
             shapes[own] = (name, *known.shape[1:])
     return dict(types), parse_sizes(shapes)
+
+
+def first_sizes(types: Mapping[str, TensorType | None], names: Collection[str]) -> dict[str, int]:
+    """Return the first sizes of these inputs where they are numbers."""
+    kinds = {name: kind for name in names if (kind := types[name]) is not None and is_static(kind.shape[:1])}
+    return {name: kind.shape[0] for name, kind in kinds.items() if kind.shape}
+
+
+def need_one_batch(firsts: Mapping[str, int]) -> None:
+    """Raise InputError if the first sizes of the inputs differ."""
+    shown = ", ".join(f"{name}: {size}" for name, size in firsts.items())
+    need(
+        len({*firsts.values()}) < 2,
+        f"the first sizes of the inputs differ ({shown}), so it is not known which is the batch size: give "
+        f"{wording('shapes', '--shape')} instead",
+        InputError,
+    )
 
 
 _FLAGS = {

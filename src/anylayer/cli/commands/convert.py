@@ -42,6 +42,7 @@ from anylayer.writers import format_of, load_writer
 if TYPE_CHECKING:
     from anylayer.convert.conversion import Conversion
     from anylayer.convert.nodes import NodeError
+    from anylayer.network import TensorType
 
 
 def target_options(function: F) -> F:
@@ -174,7 +175,7 @@ def command(**given: Any) -> None:
             fmt,
             functions=_functions(net, given),
             keep=given["keep"],
-            batch=batch_of(given["batch"]),
+            batch=None if given["preprocess"] else batch_of(given["batch"]),
             dialect=dialect,
             shapes=shapes,
             verify=_inputs(net, given, shapes) if verify is None else verify,
@@ -230,28 +231,52 @@ def _preprocessed(
     loader = Loader(net, types, preprocessing_of(given))
     name = next(iter(types))
     recipe, channels_last = loader.recipe(name), loader.channels_last(name)
+    is_any = given["picture"] == "any"
+    rule = "--crop needs images of one size: give --picture WxH, or leave out --crop"
+    need(not (is_any and recipe.cover), rule, InputError)
     known = types[name]
     own = known.shape[2:] if known is not None and not loader.channels_last(name) else None
     size = given["picture"] if isinstance(given["picture"], tuple) else recipe.size or own
     if size is None:
         raise InputError("the size of the images is unknown: give --picture WxH")
-    shape = (known.shape[0] if known is not None else 1, *size, 3)
+    rest = _with_batch(net, batch_of(given["batch"]), types, shapes)
+    first = rest.pop(name)[0] if name in rest else known.shape[0] if known is not None else 1
+    shape = (first if isinstance(first, int) else 1, *size, 3)
+    if shape[0] > 1 and not (shapes or given["batch"]):
+        say(f"the network accepts only batches of {first}, so the file takes {first} images", given["quiet"])
     say(f"input '{name}': {recipe}", given["quiet"])
     whole = net.before(image_function(recipe, channels_last, given["preprocess"] == "rgb"), (shape, "uint8"))
-    rest = {n: s for n, s in shapes.items() if n != name}
-    if given["picture"] == "any":
-        rest[next(iter(whole.network.inputs))] = (shape[0], "H", "W", 3)
+    rest[next(iter(whole.network.inputs))] = (first, "H", "W", 3) if is_any else (first, *size, 3)
     if given["no_verify"]:
         return whole, rest, False
-    if given["picture"] == "any" and not given["inputs"]:
+    if not given["inputs"] and any(isinstance(d, str) for s in rest.values() for d in s):
         return whole, rest, True
-    return (
-        whole,
-        rest,
-        images_to_compare(
-            whole, given["inputs"], shape, given["preprocess"], given["seed"], any_size=given["picture"] == "any"
-        ),
-    )
+    order = given["preprocess"]
+    return whole, rest, images_to_compare(whole, given["inputs"], shape, order, given["seed"], any_size=is_any)
+
+
+def _with_batch(
+    net: Net,
+    batch: str | int | None,
+    types: Mapping[str, TensorType | None],
+    shapes: Mapping[str, tuple[Any, ...]],
+) -> dict[str, tuple[Any, ...]]:
+    """Return the shapes with the batch size of --batch, or with 1 if no shapes are given and the network takes it.
+
+    `anylayer run` runs one image alone, too, if the shapes of the outputs are known for it.
+    """
+    from anylayer.convert.job import batched_inputs, first_sizes, need_one_batch
+
+    known = {n: kind.shape for n in batched_inputs(net.network, types) if (kind := types[n]) is not None}
+    firsts = first_sizes(types, known)
+    if batch is not None:
+        need_one_batch(firsts)
+        return {**shapes, **{n: (batch, *shape[1:]) for n, shape in known.items()}}
+    alone = {n: (1, *shape[1:]) for n, shape in known.items()}
+    if shapes or len({*firsts.values()} - {1}) != 1 or 1 in firsts.values():
+        return dict(shapes)
+    values = {name: kind for node in net.inspect(alone).nodes for name, kind in node.outputs}
+    return alone if all(values.get(value) for value in net.network.outputs.values()) else {}
 
 
 def _calibration(net: Net, given: dict[str, Any], shapes: dict[str, tuple[Any, ...]]) -> Any:
