@@ -30,6 +30,12 @@ def test_page_states_what_layers_of_other_formats_leave_open(format: str) -> Non
         check(format, type_, *row(found[type_]))
 
 
+@pytest.mark.parametrize("type_", ["DepthToSpace", "SpaceToDepth"])
+def test_rearranged_pixels_leave_all_sizes_open(type_: str) -> None:
+    pytest.importorskip("openvino", reason="openvino is not installed")
+    assert row(tried("onnx")[type_]) == (ALL, "")
+
+
 def check(format: str, type_: str, names: str, why: str) -> None:
     """Fail unless the page states what a layer leaves open."""
     part = PAGE.read_text("utf-8").partition(f"## {FORMATS[format]}\n")[2].partition("\n## ")[0]

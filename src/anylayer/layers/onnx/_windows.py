@@ -160,6 +160,16 @@ def dilated_mean(call: OpCall, x: Array) -> Any:
     )
 
 
+@meaning("DepthToSpace")
+def _depth_to_space(call: OpCall, x: Array) -> Array:
+    return ops.depth_to_space(x, call["blocksize"], mode=call["mode"])
+
+
+@meaning("SpaceToDepth")
+def _space_to_depth(call: OpCall, x: Array) -> Array:
+    return ops.space_to_depth(x, call["blocksize"])
+
+
 @meaning("GlobalAveragePool")
 def _global_average(call: OpCall, x: Any) -> Any:
     return x.mean(axis=tuple(range(2, len(x.shape))), keepdims=True)
