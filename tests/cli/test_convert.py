@@ -392,6 +392,12 @@ def test_file_with_preprocessing_keeps_a_batch_that_the_network_needs(anylayer_c
     assert image.shape == [4, 10, 12, 3]
 
 
+def test_preprocessing_of_an_input_named_image_gets_another_name(anylayer_command: Any, images: Any) -> None:
+    Path("named.prototxt").write_text(BATCHES.format(batch=0).replace('"data"', '"image"'))
+    anylayer_command("convert", "named.prototxt", "-o", "net.onnx", "--preprocess")
+    assert [i.name for i in onnxruntime.InferenceSession("net.onnx").get_inputs()] == ["picture"]
+
+
 def test_crop_of_images_of_every_size_is_refused(anylayer_command: Any, images: Any) -> None:
     words = ["convert", "images.prototxt", "-o", "net.onnx", "--preprocess", "--picture", "any", "--crop"]
     shown = anylayer_command(*words, "--size", "12x10", status=1).stderr

@@ -7,7 +7,7 @@ so the file of a network can contain them.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -199,17 +199,23 @@ def prepare(image: Array, recipe: Recipe) -> tuple[Array, Placement]:
     return x, place
 
 
-def image_function(recipe: Recipe, channels_last: bool, rgb: bool) -> Callable[[Array], Array]:
+def image_function(
+    recipe: Recipe, channels_last: bool, rgb: bool, taken: Collection[str] = ()
+) -> Callable[[Array], Array]:
     """Return a function that preprocesses images, uint8 (N, H, W, 3), to the input (N, C, H, W) in float32.
 
-    rgb: the images are in RGB order, else BGR. channels_last: the input is (N, H, W, C).
+    rgb: the images are in RGB order, else BGR. channels_last: the input is (N, H, W, C). Its parameter is "image",
+    or "picture" if "image" is one of the names that are `taken`.
     """
 
     def preprocess(image: Array) -> Array:
         x, _ = prepare(image[..., ::-1] if rgb else image, recipe)
         return np.moveaxis(x, -3, -1) if channels_last else x
 
-    return preprocess
+    def preprocess_picture(picture: Array) -> Array:
+        return preprocess(picture)
+
+    return preprocess_picture if "image" in taken else preprocess
 
 
 def _mean(mean: Array, shape: tuple[int, ...]) -> Array:

@@ -245,7 +245,9 @@ def _preprocessed(
     if shape[0] > 1 and not (shapes or given["batch"]):
         say(f"the network accepts only batches of {first}, so the file takes {first} images", given["quiet"])
     say(f"input '{name}': {recipe}", given["quiet"])
-    whole = net.before(image_function(recipe, channels_last, given["preprocess"] == "rgb"), (shape, "uint8"))
+    taken = {*types, *(value for node in net.network.nodes for value in node.outputs)}
+    function = image_function(recipe, channels_last, given["preprocess"] == "rgb", taken)
+    whole = net.before(function, (shape, "uint8"))
     rest[next(iter(whole.network.inputs))] = (first, "H", "W", 3) if is_any else (first, *size, 3)
     if given["no_verify"]:
         return whole, rest, False
