@@ -68,6 +68,12 @@ def test_missing_file_is_refused(tmp_path: Path) -> None:
         anylayer.read(tmp_path)
 
 
+def test_index_of_a_checkpoint_names_the_file_to_give() -> None:
+    index = Path(__file__).parent / "data" / "tensorflow" / "checkpoint" / "model.index"
+    with pytest.raises(FileError, match=r"a TensorFlow checkpoint, judged .* Give the \.meta file of"):
+        anylayer.read(index)
+
+
 def test_unknown_phase_is_refused(file: Path) -> None:
     with pytest.raises(InputError, match="phase must be TEST or TRAIN, got 'DEPLOY'"):
         anylayer.read(file, phase="DEPLOY")

@@ -73,6 +73,7 @@ _INSTEAD = {
     "a Core ML model": "give the model that it was made from",
     "a file of weights": "give the model (.xml) that it belongs to",
     "a Torch 7 model": "convert it to ONNX or Caffe first",
+    "the index of a TensorFlow checkpoint": "give the .meta file of the checkpoint, which has the graph",
 }
 """What to do with files that no reader takes."""
 _SUFFIXES = {
@@ -82,6 +83,7 @@ _SUFFIXES = {
     ".bin": "a file of weights",
     ".mlmodel": "a Core ML model",
     ".t7": "a Torch 7 model",
+    ".index": "the index of a TensorFlow checkpoint",
 }
 """Suffixes of binary files whose first bytes say nothing."""
 

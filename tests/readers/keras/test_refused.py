@@ -300,6 +300,10 @@ def test_keras_1_and_theano_are_refused(tmp_path: Path) -> None:
         "m.h5: the weights are of Keras 1.2.2, whose layers differ. Load and save the model in Keras 2"
     )
 
+    assert refused(written(tmp_path, changed(lambda config: config.update(keras_version="1.2.2")))) == (
+        "model.json: the model is of Keras 1.2.2, whose layers differ. Load and save it in Keras 2"
+    )
+
     def theano(file: Any) -> None:
         file["model_weights"].attrs["backend"] = "theano"
 

@@ -84,7 +84,13 @@ def _json_file(path: Path, what: str) -> dict[str, Any]:
 
 @contextmanager
 def _json_model(config: dict[str, Any]) -> Iterator[KerasModel]:
-    yield KerasModel(config, NoWeights(), str(config.get("keras_version", "")))
+    version = str(config.get("keras_version", ""))
+    need(
+        not version.startswith("1"),
+        f"the model is of Keras {version}, whose layers differ. Load and save it in Keras 2",
+        FileError,
+    )
+    yield KerasModel(config, NoWeights(), version)
 
 
 @contextmanager
