@@ -433,6 +433,13 @@ def test_inspect_shows_symbolic_sizes(anylayer_command, small):
     assert "open.onnx: the shape of input 'data' is [?, 3, ?, ?] in the file: give --shape data=N,C,H,W" in shown
 
 
+@pytest.mark.parametrize("device", ["nvidia", "cuda1", "NPU"])
+def test_unknown_device_is_refused(small, anylayer_command, device) -> None:
+    words = ["run", "net.prototxt", "-l", "layers.py", "-i", "x.npy", "-e", "onnxruntime", "--device", device]
+    said = anylayer_command(*words, status=1).stderr
+    assert said == f"--device: there is no device '{device}'; give cpu, gpu, cuda, or one of several: cuda:1\n"
+
+
 @pytest.mark.parametrize("command", ["run", "bench", "profile", "verify"])
 def test_device_is_the_one_of_the_engines(small, anylayer_command, command) -> None:
     if has_cuda():

@@ -14,7 +14,7 @@ import click
 import anylayer
 from anylayer.cli.signals import Terminated, raising_terminated
 from anylayer.engines import on_device
-from anylayer.errors import AnyLayerError, command_line
+from anylayer.errors import AnyLayerError, InputError, command_line, need
 from anylayer.folders import modules
 from anylayer.inspect.tables import Column, clean, table
 from anylayer.kernels.opencl.files import OpenCL
@@ -66,10 +66,14 @@ class Command(click.Command):
             _fail(ctx, f"this is a bug in anylayer (--debug shows the traceback): {type(error).__name__}: {error}")
 
 
+_DEVICE = re.compile(r"(?i)(cpu|gpu|cuda)(:\d+)?")
+"""A device of engines."""
+
+
 def _choose_device(params: dict[str, Any]) -> None:
     """Let the engines of --engine compute on --device, unless it names the device of OpenCL kernels (-c)."""
     device, engine = params.get("device") or "", params.get("engine")
-    if engine is None or params.get("kernels") or not re.fullmatch(r"(?i)(cpu|gpu|cuda)(:\d+)?", device):
+    if engine is None or params.get("kernels") or not _DEVICE.fullmatch(device):
         return
     several = isinstance(engine, (list, tuple))
     params["engine"] = [on_device(one, device) for one in engine] if several else on_device(engine, device)
@@ -347,19 +351,23 @@ def seconds_option(default: float, means: str) -> Callable[[F], F]:
 def read_net(given: Mapping[str, Any]) -> Net:
     """Read the network that the options of `network_options` describe. `given` are the values of a command's
     options."""
-    folders, dumps = given["kernel_folders"], given["dump_kernels"]
-    return anylayer.read(
+    folders, dumps, device = given["kernel_folders"], given["dump_kernels"], given["device"]
+    net = anylayer.read(
         given["model"],
         given["weights"],
         layers=given["layers"],
         isolate=given["isolate_limit"] or given["isolate"],
-        kernels=OpenCL(given["kernels"], given["device"], dumps, folders, not given["no_user_kernels"]),
+        kernels=OpenCL(given["kernels"], device, dumps, folders, not given["no_user_kernels"]),
         dialect=given["dialect"],
         proto=given["proto"],
         phase=given["phase"] if given["phase"] != "TEST" else None,  # the defaults hold for every format
         level=given["level"] or None,
         stages=given["stage"] or None,
     )
+    opencl = any(kernel.origin.endswith(".xml") for kernel in net.kernels.values())
+    rule = f"--device: there is no device '{device}'; give cpu, gpu, cuda, or one of several: cuda:1"
+    need(not device or opencl or _DEVICE.fullmatch(device), rule, InputError)
+    return net
 
 
 def shapes_of(net: Net, given: Iterable[tuple[str, tuple[Any, ...]]]) -> dict[str, tuple[Any, ...]]:
