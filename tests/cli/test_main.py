@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -223,3 +224,10 @@ def test_python_m_anylayer_is_the_command_line() -> None:
     assert done.stdout == f"anylayer {__version__}\n"
     done = subprocess.run([sys.executable, "-m", "anylayer", "--help"], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("Usage: anylayer [OPTIONS] COMMAND")
+
+
+def test_shell_completes_the_names_of_engines() -> None:
+    words = "anylayer run net.prototxt -e o"
+    env = {**os.environ, "COMP_WORDS": words, "COMP_CWORD": "4", "_ANYLAYER_COMPLETE": "bash_complete"}
+    done = subprocess.run([sys.executable, "-c", _RUN], capture_output=True, text=True, env=env)
+    assert done.stdout.split() == ["plain,onnxruntime", "plain,openvino"]

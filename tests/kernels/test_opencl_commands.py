@@ -43,7 +43,7 @@ def test_every_command_takes_a_configuration(tmp_path: Path) -> None:
     bench = json.loads(call("bench", net, *engine, "-n", 2, "--json").stdout)
     assert bench["engines"]["onnxruntime"]["ms"]["runs"] == 2
     shown = call("profile", net, *engine, "--seconds", 0.01).stdout
-    assert "around 'it' (ReLU, a native kernel)" in shown
+    assert "no layer runs in the engine, only 'it' (ReLU, a native kernel)\n" in shown
     assert "every layer type is known" in call("stub", net, "-c", doubling).stderr
     call("convert", net, "-c", doubling, "-o", tmp_path / "net.onnx", "--quiet")
     model = anylayer.read(tmp_path / "net.onnx").compile("numpy")

@@ -327,13 +327,15 @@ def talk_options(function: F) -> F:
 def engine_option(*names: str, multiple: bool = False, default: str = "auto", means: str = "") -> Callable[[F], F]:
     """Add --engine. The help lists `names`, by default all engines, and `means`, what the default stands for."""
     repeat = "; repeat the option to compare engines" if multiple else ""
+    known = names or _ENGINES
     return click.option(
         "-e",
         "--engine",
         multiple=multiple,
         metavar="NAME",
         default=[default] if multiple else default,
-        help=f"{', '.join(names or _ENGINES)}{repeat} [{means or default}].",
+        shell_complete=lambda ctx, param, start: [name for name in known if name.startswith(start)],
+        help=f"{', '.join(known)}{repeat} [{means or default}].",
     )
 
 

@@ -117,9 +117,10 @@ def _about_cuts(profile: Profile) -> list[str]:
     calls = sum(cost.seconds for cost in profile.costs if cost.where == "call")
     graphs = len({c.step for c in profile.costs if c.where in ("engine", "call", "reorder")})
     names = _listed([f"'{cut.layer}' ({cut.type}, {_WHERE[cut.where]})" for cut in profile.cuts])
+    if not graphs:
+        return [f"no layer runs in the engine, only {names}"]
     spent = f"; the calls cost {calls * 1e3:.3f} ms outside their nodes" if profile.counted else ""
-    cut = f"cut into {plural(graphs, 'graph')} around" if graphs else "no layer runs in the engine, only"
-    return [f"{cut} {names}{spent}"]
+    return [f"cut into {plural(graphs, 'graph')} around {names}{spent}"]
 
 
 def _about_free(profile: Profile) -> list[str]:
