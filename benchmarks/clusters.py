@@ -1,6 +1,6 @@
 """Measure Ray: files on several processes, the latency of a server, and a server at saturation.
 
-    python -m benchmarks.clusters files          Ray's workers beside one plain process per core
+    python -m benchmarks.clusters files          Ray's workers beside one plain process per core, a row per network
     python -m benchmarks.clusters latency        a request, beside the model alone and Ray Serve's empty handler
     python -m benchmarks.clusters load --minutes 10    errors and memory at saturation
 
@@ -19,6 +19,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -31,6 +32,7 @@ from anylayer.libraries.ray import cluster, serve
 from anylayer.runtime.batches import Batches
 from anylayer.serve.deployment import serving
 from anylayer.serve.served import Settings
+from benchmarks.networks import NETWORKS
 
 NET = """
 name: "small" input: "data" input_shape { dim: 1 dim: 3 dim: 112 dim: 112 }
@@ -43,82 +45,108 @@ layer { name: "c2" type: "Convolution" bottom: "c1" top: "c2" convolution_param 
 layer { name: "pool" type: "Pooling" bottom: "c3" top: "pool" pooling_param { pool: AVE global_pooling: true } }
 """
 PORT = 8971
+COUNTED = {"small": 3, "mobilenet_v2": 25, "se_bn_inception": 100, "vgg_ssd300": 1000}
+"""The networks whose files are counted, with about the milliseconds per file of one thread."""
+LEAST = 128
+"""The least files per process: four results. The first one is not counted."""
 BATCH = 1
 """Samples that run together. What a process would choose by measurement differs from run to run."""
 
 
-def network(folder: Path) -> anylayer.Net:
-    (folder / "small.prototxt").write_text(NET)
-    return anylayer.read(folder / "small.prototxt").fill()
+def network(folder: Path, name: str = "small") -> anylayer.Net:
+    """Return a network with random weights: the one above, or one that benchmarks/networks generates."""
+    source = next((one for one in NETWORKS if one.name == name), None)
+    text, dialect = (source.make(), source.dialect) if source is not None and source.make else (NET, None)
+    (folder / f"{name}.prototxt").write_text(text)
+    return anylayer.read(folder / f"{name}.prototxt", dialect=dialect).fill()
 
 
-def load(path: str) -> dict[str, Any]:
+def load(log: str, path: str) -> dict[str, Any]:
+    """Return the input in a file. A line of the process's log says when that was."""
+    with Path(log, str(os.getpid())).open("a") as file:
+        file.write(f"{time.time()}\n")
     return {"data": np.load(path)}
 
 
-def _rate(folder: Path) -> float:
-    """Return files per second, from the times at which the results of 32 files each were written.
+def _rate(log: Path) -> float:
+    """Return files per second, from the times at which each process began to read its batches.
 
-    The first and the last fifth of the results are not counted: processes start there, and some have ended.
+    A batch begins where reading pauses. The first one is not counted, because the network is compiled in it. The
+    times between the first and the last one that are left are those of whole batches.
     """
-    times = sorted(part.stat().st_mtime for part in folder.glob("*.parquet"))
-    left = len(times) // 5
-    return 32 * (len(times) - 1 - 2 * left) / (times[-1 - left] - times[left])
+    total = 0.0
+    for file in log.iterdir():
+        times = np.array(file.read_text().split(), float)
+        begins = 1 + np.flatnonzero(np.diff(times) > 10 * np.median(np.diff(times)))
+        if len(begins) > 1:
+            total += float((begins[-1] - begins[0]) / (times[begins[-1]] - times[begins[0]]))
+    return total
 
 
-def _process(folder: str, files: list[str]) -> None:
+def _process(folder: str, name: str, files: list[str]) -> None:
     """Do what one of Ray's workers does, without Ray."""
     from anylayer.libraries.pyarrow import write_parquet
 
     own = Path(folder, str(os.getpid()))
     own.mkdir()
-    net = network(own)
+    net = network(own, name)
     model = net.compile("onnxruntime", threads=1)
     batches = Batches(model, {n: t for n, t in net.inputs.items() if t is not None}, BATCH)
     for i in range(0, len(files), 32):
         part = files[i : i + 32]
-        found = [
-            outputs["pool"] for outputs in batches([load(file) for file in part]) if isinstance(outputs, dict)
-        ]
-        write_parquet(Path(folder, f"{os.getpid()}-{i}.parquet"), {"path": part, "pool": found})
+        found = [one for one in batches([load(f"{folder}-log", f) for f in part]) if isinstance(one, dict)]
+        columns = {key: [outputs[key] for outputs in found] for key in model.outputs}
+        write_parquet(Path(folder, f"{os.getpid()}-{i}.parquet"), {"path": part, **columns})
 
 
-def files(count: int, workers: int, turns: int) -> dict[str, float]:
+def files(name: str, count: int, workers: int, turns: int) -> dict[str, float]:
     """Return files per second of plain processes and of Ray, one process per worker.
 
     Both are measured in each turn, every other time in the other order. The ratio is the median of the turns'
-    ratios, `least` and `largest` are their limits.
+    ratios, `least` and `largest` are their limits. `ms` is the time per file of a plain process.
     """
     rates: dict[str, list[float]] = {"plain": [], "ray": []}
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        net = network(folder)
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        net = network(folder, name)
+        shape = next(kind.shape for kind in net.inputs.values() if kind is not None)
         random = np.random.default_rng(0)
+        np.save(folder / "x.npy", random.standard_normal((1, *shape[1:]), np.float32))
         paths = [str(folder / f"{i:05}.npy") for i in range(count)]
         for path in paths:
-            np.save(path, random.standard_normal((1, 3, 112, 112), np.float32))
+            os.link(folder / "x.npy", path)
         for turn in range(turns):
             for way in ("plain", "ray") if turn % 2 == 0 else ("ray", "plain"):
-                out = folder / f"{way}{turn}"
-                (_plain if way == "plain" else _ray)(net, paths, workers, out)
-                rates[way].append(_rate(out))
+                out, log = folder / f"{way}{turn}", folder / f"{way}{turn}-log"
+                log.mkdir()
+                if way == "plain":
+                    _plain(name, paths, workers, out)
+                else:
+                    _ray(net, paths, workers, out, log)
+                rates[way].append(_rate(log))
                 shutil.rmtree(out)
     ratios = [ray / plain for plain, ray in zip(rates["plain"], rates["ray"])]
     medians = {way: median(found) for way, found in rates.items()}
-    return {**medians, "ratio": median(ratios), "least": min(ratios), "largest": max(ratios)}
+    ratio = {"ratio": median(ratios), "least": min(ratios), "largest": max(ratios)}
+    return {"ms": 1e3 * workers / medians["plain"], **medians, **ratio}
 
 
-def _ray(net: anylayer.Net, paths: list[str], workers: int, out: Path) -> None:
-    more: dict[str, Any] = {"prepare": load, "actors": workers, "engine": "onnxruntime", "batch": BATCH}
+def _ray(net: anylayer.Net, paths: list[str], workers: int, out: Path, log: Path) -> None:
+    more: dict[str, Any] = {
+        "prepare": partial(load, str(log)),
+        "actors": workers,
+        "engine": "onnxruntime",
+        "batch": BATCH,
+    }
     with cluster(cpus=workers):
         anylayer.ray.map(paths, net, out, **more)
 
 
-def _plain(net: anylayer.Net, paths: list[str], workers: int, out: Path) -> None:
+def _plain(name: str, paths: list[str], workers: int, out: Path) -> None:
     out.mkdir()
     context = multiprocessing.get_context("spawn")
     parts = [paths[i::workers] for i in range(workers)]
-    processes = [context.Process(target=_process, args=(str(out), part)) for part in parts]
+    processes = [context.Process(target=_process, args=(str(out), name, part)) for part in parts]
     for one in processes:
         one.start()
     for one in processes:
@@ -223,15 +251,25 @@ def saturation(minutes: float, clients: int) -> dict[str, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("part", choices=["files", "latency", "load"])
-    parser.add_argument("--count", type=int, default=2000, help="files, or rounds of the latency")
+    parser.add_argument("--count", type=int, default=2000, help="rounds of the latency, or the most files")
+    parser.add_argument("--seconds", type=float, default=60, help="about the time of each run over files")
+    parser.add_argument("--networks", nargs="+", default=list(COUNTED), choices=COUNTED, metavar="NAME")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--minutes", type=float, default=1.0)
     parser.add_argument("--clients", type=int, default=16)
     given = parser.parse_args()
     if given.part == "files":
-        found = files(given.count, given.workers, given.turns)
-    elif given.part == "latency":
+        for name in given.networks:
+            most = int(1e3 * given.seconds * given.workers / COUNTED[name])
+            count = max(LEAST * given.workers, min(given.count, most))
+            row = files(name, count, given.workers, given.turns)
+            print(
+                f"{name}: {count} files, " + ", ".join(f"{key} {value:.3g}" for key, value in row.items()),
+                flush=True,
+            )
+        return
+    if given.part == "latency":
         found = latency(given.count)
     else:
         found = saturation(given.minutes, given.clients)

@@ -171,6 +171,23 @@ def test_threads_beyond_the_cluster_are_refused(cluster: None, net: anylayer.Net
         mapped(arrays(tmp_path, 1), net, tmp_path / "out", threads=3)
 
 
+def test_cluster_that_does_not_start_in_time_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    from anylayer.libraries import ray as library
+
+    def init(*args: Any, **more: Any) -> None:
+        raise Exception("The current node timed out during startup.\nSecond line")
+
+    monkeypatch.setattr(library.ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(library.ray, "init", init)
+    with (
+        pytest.raises(
+            InputError, match=r"^a cluster cannot be started: The current node timed out during startup\.$"
+        ),
+        library.cluster(),
+    ):
+        pass
+
+
 def test_processes_have_the_priority_of_the_program(cluster: None) -> None:
     assert ray.get(ray.remote(lambda: os.nice(0)).remote()) == os.nice(0)
 

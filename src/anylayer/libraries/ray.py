@@ -101,7 +101,7 @@ def cluster(
             )
         else:
             ray.init(address, **quiet)
-    except (ConnectionError, ValueError, RuntimeError) as error:
+    except Exception as error:  # Ray raises a bare Exception where its processes start too slowly
         where = "a cluster cannot be started" if address is None else f"there is no cluster at '{address}'"
         token = "" if address is None else ". If it requires a token, set RAY_AUTH_MODE=token"
         raise InputError(f"{where}: {str(error).splitlines()[0]}{token}") from None
