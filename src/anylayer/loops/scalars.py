@@ -13,7 +13,12 @@ from anylayer.loops.ir import BOOL, INT, Buffer, Local, Scalar
 from anylayer.loops.space import Space
 
 DOUBLE = np.dtype(np.float64)
+SINGLE = np.dtype(np.float32)
 _REAL = {"+": "add", "-": "sub", "*": "mul", "/": "div", "**": "pow", "sqrt": "sqrt", "abs": "abs"}
+
+
+_ROUNDED_ONCE = ("add", "sub", "mul")
+"""Operations on two float32 that are rounded to the same float32 if they are computed in float64 first."""
 
 
 class Scalars:
@@ -87,7 +92,33 @@ class Scalars:
             value = x.data if x.op == "const" else x.data.constant
             if kind.kind == "f" or float(value).is_integer():
                 return self.const(np.array(value, x.dtype).astype(kind), kind)
+        if kind == SINGLE and x.op in _ROUNDED_ONCE and x.dtype == DOUBLE:
+            parts = [self._single(a) for a in x.args]
+            if all(parts):
+                return self.call(x.op, SINGLE, *(a for a in parts if a is not None))
+        if kind == INT and x.op == "floor" and self._not_negative(x.args[0]):
+            x = x.args[0]
         return self._one("cast", kind, (x,))
+
+    def _single(self, x: Scalar) -> Scalar | None:
+        """Return a float64 as a float32 if it certainly has the value of one: if it was one, or is a float32 that
+        was rounded to an integer. None for others.
+        """
+        inner = x.args[0] if x.op == "cast" else x
+        if inner.dtype == SINGLE:
+            return inner
+        whole = inner.op == "cast" and inner.dtype == INT and inner.args[0].dtype == SINGLE
+        return self.cast(inner, SINGLE) if whole else None
+
+    def _not_negative(self, x: Scalar) -> bool:
+        """Return whether a scalar is certainly 0 or more, or NaN."""
+        if x.op == "const":
+            return bool(x.data >= 0)
+        if x.op == "index":
+            return self.space.not_negative(x.data)
+        return (
+            x.op in ("cast", "add", "mul", "div") and x.dtype.kind == "f" and all(map(self._not_negative, x.args))
+        )
 
     def call(self, op: str, dtype: Any, *args: Scalar) -> Scalar:
         """Return a function of scalars. Sums and products of indices stay expressions."""
