@@ -2,7 +2,8 @@
 
 Each network runs on pictures whose sizes all differ, and in turn on pictures of one size with their mean area. The
 ratio is the throughput in pixels of the first divided by that of the second. The pyramid is MTCNN's: twelve
-sizes per frame, against a program for each of them.
+sizes per frame, against a program for each of them. Engine `auto` may take other engines at many sizes than at one
+size. Its line names both, and its ratio is the one that a user of `auto` gets.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Any
 import numpy as np
 
 import anylayer
+from anylayer.runtime.model import Model
 from benchmarks.processes import ROOT
 
 Array = np.ndarray[Any, Any]
@@ -25,6 +27,7 @@ Size = tuple[int, int]
 MODELS = ROOT.parent / "shared" / "models"
 NETWORKS = {"det1": ("mtcnn_det1", (240, 320)), "hed": ("hed", (160, 240)), "ssd": ("mobilenet_ssd", (240, 320))}
 """A network's folder, and the mean size of its pictures."""
+ENGINES = ("onnxruntime", "openvino", "auto")
 _TURN = 10
 """Pictures or frames of one kind before it is the other kind's turn."""
 _WARM = 12
@@ -34,7 +37,7 @@ _WARM = 12
 @dataclass(frozen=True, slots=True)
 class Result:
     """The seconds per megapixel at many sizes and at one, the MiB by which the process grew in the measurement,
-    and the most MiB that it held then."""
+    the most MiB that it held then, and how both ran."""
 
     name: str
     engine: str
@@ -42,14 +45,13 @@ class Result:
     one: float
     growth: float
     peak: float
-    open: bool
+    ways: str
 
     def __str__(self) -> str:
-        program = "one program" if self.open else "a program per size"
         return (
             f"{self.name:8} {self.engine:12} {self.many * 1e3:9.1f} {self.one * 1e3:9.1f} ms/Mpixel   "
             f"ratio {self.one / self.many:.2f}   memory {self.growth:+.0f} MiB, peak {self.peak:.0f} MiB   "
-            f"{program}"
+            f"{self.ways}"
         )
 
 
@@ -107,6 +109,13 @@ def seconds_of(calls: Sequence[Callable[[], Any]]) -> float:
     return time.perf_counter() - start
 
 
+def ways(many: Model, *one: Model) -> str:
+    """Return what runs many sizes, and what runs one size."""
+    program = "one program" if many.open_sizes is not None else "a program per size"
+    engines = dict.fromkeys("+".join(dict(m.parts)) or m.engine for m in one)
+    return f"{program} on {many.engine}, one size on {', '.join(engines)}"
+
+
 def folder_of_pictures(name: str, engine: str, count: int, threads: int) -> Result:
     """Measure a network on pictures of different sizes, which are made before each turn."""
     folder, mean = NETWORKS[name]
@@ -125,8 +134,8 @@ def folder_of_pictures(name: str, engine: str, count: int, threads: int) -> Resu
         spent[1] += sum(x[0, 0].size for x in pictures) / 1e6
         spent[2] += seconds_of([lambda: one(same)] * len(pictures))
         spent[3] += same[0, 0].size * len(pictures) / 1e6
-    growth, opened = resident() - before, many.open_sizes is not None
-    return Result(name, engine, spent[0] / spent[1], spent[2] / spent[3], growth, peak(), opened)
+    growth, how = resident() - before, ways(many, one)
+    return Result(name, engine, spent[0] / spent[1], spent[2] / spent[3], growth, peak(), how)
 
 
 def picture_pyramid(engine: str, frames: int, threads: int) -> Result:
@@ -146,9 +155,9 @@ def picture_pyramid(engine: str, frames: int, threads: int) -> Result:
         for kind, calls in enumerate((together, alone)):
             seconds_of(calls)
             spent[kind] += seconds_of(calls * _TURN)
-    growth, opened = resident() - before, many.open_sizes is not None
+    growth, how = resident() - before, ways(many, *own)
     total = pixels * turns * _TURN
-    return Result("pyramid", engine, spent[0] / total, spent[1] / total, growth, peak(), opened)
+    return Result("pyramid", engine, spent[0] / total, spent[1] / total, growth, peak(), how)
 
 
 def main() -> None:
@@ -158,8 +167,9 @@ def main() -> None:
     parser.add_argument("--frames", type=int, default=40, metavar="N", help="frames of the pyramid [40]")
     parser.add_argument("--threads", type=int, default=2, metavar="N", help="threads of each engine [2]")
     parser.add_argument("--only", action="append", choices=["pyramid", *NETWORKS], help="measure these only")
+    parser.add_argument("--engine", action="append", choices=ENGINES, help="measure these engines only")
     options = parser.parse_args()
-    for engine in ("onnxruntime", "openvino"):
+    for engine in options.engine or ENGINES:
         for name in options.only or ["pyramid", *NETWORKS]:
             if name == "pyramid":
                 print(picture_pyramid(engine, options.frames, options.threads), flush=True)
