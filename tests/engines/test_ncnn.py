@@ -22,6 +22,7 @@ from anylayer.errors import EngineError
 from anylayer.graph import Graph
 from anylayer.network import TensorType
 from anylayer.runtime import model as model_file
+from anylayer.runtime import open as open_file
 from anylayer.runtime import run as run_file
 from anylayer.testing import assert_same, check_function
 from anylayer.tracing import trace
@@ -297,8 +298,55 @@ REFUSED: list[tuple[str, Callable[[], Graph]]] = [
         "operator 'Gather': indices that neither are consecutive nor repeat",
         lambda: traced(lambda x: x[:, [2, 0, 5]], X),
     ),
-    ("accepts only float32 inputs of static size, got", lambda: traced(lambda x: x + 1, np.arange(3))),
+    ("accepts only float32 inputs of static size, or of", lambda: traced(lambda x: x + 1, np.arange(3))),
 ]
+
+
+MAPS = """
+layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 1 dim: 3 dim: 21 dim: 30 } } }
+layer { name: "a" type: "Convolution" bottom: "data" top: "a" convolution_param { num_output: 5 kernel_size: 3 } }
+layer { name: "r" type: "ReLU" bottom: "a" top: "a" }
+layer { name: "p" type: "Pooling" bottom: "a" top: "p"
+  pooling_param { pool: MAX kernel_size: 2 stride: 2 pad: 1 } }
+layer { name: "u" type: "Deconvolution" bottom: "p" top: "u"
+  convolution_param { num_output: 5 kernel_size: 6 stride: 2 } }
+layer { name: "crop" type: "Crop" bottom: "u" bottom: "data" top: "crop"
+  crop_param { axis: 2 offset: 2 offset: 1 } }
+layer { name: "both" type: "Concat" bottom: "crop" bottom: "data" top: "both" }
+"""
+
+
+@pytest.mark.parametrize("engine", ["ncnn", "auto"])
+def test_one_program_serves_maps_of_every_size(
+    tmp_path: Path, engine: str, tried: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seconds = {"ncnn": 1.0, "onnxruntime": 2.0, "openvino": 3.0}
+    compared = open_file._compared
+    monkeypatch.setattr(open_file, "_compared", lambda p, r: compared(p, r) * 0 + seconds[p.engine])
+    net = read(tmp_path, MAPS)
+    model, definition = net.compile(engine, {"data": (1, 3, "H", "W")}), net.compile("numpy")
+    monkeypatch.setattr(model, "_compile", None)  # no size gets a program of its own
+    assert model.open_sizes is not None and model.engine == "ncnn"
+    for size in [(20, 31), (5, 5), (97, 6), (64, 128), (20, 31)]:
+        x = noise(1, 3, *size)
+        assert_same(model(x)["both"], definition(x)["both"], tolerance=DEEP)
+
+
+@pytest.mark.parametrize(
+    ("layer", "text"),
+    [
+        ('type: "Softmax" bottom: "p"', "a size that varies"),
+        (
+            'type: "Crop" bottom: "data" bottom: "p" crop_param { axis: 2 }',
+            "the size of a slice that is not that of",
+        ),
+    ],
+)
+def test_layer_that_needs_a_static_size_is_refused(tmp_path: Path, layer: str, text: str) -> None:
+    pool = 'layer { name: "p" type: "Pooling" bottom: "data" top: "p" pooling_param { kernel_size: 3 stride: 3 } }'
+    net = read(tmp_path, "\n".join([MAPS.splitlines()[1], pool, f'layer {{ name: "l" top: "l" {layer} }}']))
+    with pytest.warns(UserWarning, match=text):
+        assert net.compile("ncnn", {"data": (1, 3, "H", "W")}).open_sizes is None
 
 
 @pytest.mark.parametrize(("text", "graph"), REFUSED, ids=[t for t, _ in REFUSED])

@@ -14,6 +14,7 @@ import numpy as np
 from anylayer.engines._outputs import OutputShapes, need_shapes
 from anylayer.errors import EngineError
 from anylayer.graph import Graph, Op
+from anylayer.graph.sizes import is_static
 from anylayer.network import Array
 from anylayer.writers.ncnn import to_ncnn
 
@@ -111,7 +112,7 @@ class NcnnProgram:
         ]
         self._outputs = [name for name, _ in model.outputs]
         self._blob_shapes: OutputShapes = [shape for _, shape in model.outputs]
-        self._shapes = [v.shape for v in self._graph.outputs]
+        self._shapes = [v.shape if is_static(v.shape) else None for v in self._graph.outputs]
         self._net = net
         _started = _started or self._threads != 1
 
@@ -130,7 +131,7 @@ class NcnnProgram:
         for place, array in zip(self._inputs, held):
             if place is not None:
                 name, shape, changed = place
-                mat = ncnn.Mat(array.reshape(shape))
+                mat = ncnn.Mat(array.reshape(shape if is_static(shape) else array.shape[1:]))
                 extractor.input(name, mat.clone() if changed else mat)
         blobs: list[Array] = []
         for i, name in enumerate(self._outputs):
@@ -140,10 +141,10 @@ class NcnnProgram:
             blobs.append(np.asarray(mat))
         need_shapes("ncnn", blobs, self._blob_shapes)
         results: list[Array] = []
-        for i, (blob, shape) in enumerate(zip(blobs, self._shapes)):
+        for i, (blob, fixed) in enumerate(zip(blobs, self._shapes)):
             buffer = out[i] if out is not None else None
             if buffer is None:
-                buffer = np.empty(shape, np.float32)
+                buffer = np.empty((1, *blob.shape) if fixed is None else fixed, np.float32)
             np.copyto(buffer.reshape(blob.shape), blob)
             results.append(buffer)
         return results

@@ -36,6 +36,7 @@ from anylayer.runtime.open import (
     Reference,
     fastest_open,
     open_program,
+    suited,
     varied_sizes,
     volume,
 )
@@ -332,11 +333,10 @@ class Model:
             traces = trace_open(self._network, self._definitions, types, sizes, self._targets)
             references = [Reference(k, self._runners[k], seconds) for k in kept]
             self._open = self._fastest_open(traces, references)
+            self.engine = self._open.engine
 
     def _fastest_open(self, traces: OpenTraces, references: Sequence[Reference]) -> OpenProgram:
-        able = [
-            name for name, e in installed(self._device).items() if e.GENERAL and self._precision in e.PRECISIONS
-        ]
+        able = suited(installed(self._device), references, self._precision, self._exact)
 
         def compiled(engine: str) -> OpenProgram:
             return open_program(traces, self._names, engine, self._plan_runner, exact=self._exact)

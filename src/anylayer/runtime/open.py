@@ -14,7 +14,9 @@ import numpy as np
 from anylayer.compile.limits import graph_memory, need_memory
 from anylayer.compile.open import OpenTraces
 from anylayer.compile.plan import GraphStep, Plan
+from anylayer.compile.segments import whole
 from anylayer.compile.symbolic import simplify_sized
+from anylayer.engines import Engine
 from anylayer.errors import AnyLayerError, EngineError, need
 from anylayer.graph.expressions import symbol
 from anylayer.graph.open_sizes import OpenSizes, parse_sizes
@@ -148,6 +150,17 @@ class Reference:
     key: InputKey
     runner: PlanRunner
     seconds: float = math.inf
+
+
+def suited(
+    engines: Mapping[str, Engine], references: Sequence[Reference], precision: str, exact: bool
+) -> list[str]:
+    """Return the engines that "auto" tries for every size: the general ones, and those that suit the references'
+    network."""
+    steps = [step for r in references[:1] for step in whole(r.runner.plan).steps]
+    graphs = [step.graph for step in steps if isinstance(step, GraphStep)]
+    able = {name: engine for name, engine in engines.items() if precision in engine.PRECISIONS}
+    return [name for name, e in able.items() if e.GENERAL or (not exact and e.suits(graphs))]
 
 
 def fastest_open(

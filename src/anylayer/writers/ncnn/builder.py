@@ -16,8 +16,9 @@ from functools import cached_property
 import numpy as np
 
 from anylayer.errors import EngineError
-from anylayer.graph import Graph, Op, Value
+from anylayer.graph import Dim, Graph, Op, Value
 from anylayer.graph.intervals import Intervals
+from anylayer.graph.sizes import is_static
 from anylayer.network import Array, Shape
 
 _MAGIC = 7767517
@@ -27,7 +28,20 @@ _FLOAT32_TAG = np.zeros(1, np.int32)
 """The word before weights that could be quantized: 0 stands for float32."""
 
 
-NcnnParams = Mapping[int, "int | float | Sequence[int] | Sequence[float]"]
+_AT_ANY_SIZE = (
+    "Conv",
+    "ConvTranspose",
+    "MaxPool",
+    "AveragePool",
+    "Relu",
+    "LeakyRelu",
+    "Sigmoid",
+    "Concat",
+    "Slice",
+)
+"""The operators whose layers serve every size of the maps."""
+
+NcnnParams = Mapping[int, "int | float | str | Sequence[int] | Sequence[float]"]
 
 
 @dataclass(slots=True)
@@ -94,6 +108,11 @@ class NcnnBuilder:
             for v in dict.fromkeys(v for v in o.inputs if v is not None):
                 self._consumers.setdefault(v, []).append(o)
 
+    @property
+    def varies(self) -> bool:
+        """Whether sizes of the inputs are open."""
+        return not all(is_static(v.shape) for v in self.graph.inputs)
+
     @cached_property
     def intervals(self) -> Intervals:
         """Return the intervals of the graph's values."""
@@ -119,7 +138,10 @@ class NcnnBuilder:
         """Append a layer with outputs of these shapes and return their names. `params` maps ids to values."""
         for shape in shapes:
             _require_rank(shape)
-            require(all(d > 0 for d in shape), f"the shape {list(shape)}")
+            require(all(isinstance(d, Dim) or d > 0 for d in shape), f"the shape {list(shape)}")
+        for param in (params or {}).values():
+            values = param if isinstance(param, Sequence) else [param]
+            require(not any(isinstance(n, Dim) for n in values), "a size that varies")
         names = [f"b{len(self.shapes) + i}" for i in range(len(shapes))]
         self.shapes.update(zip(names, shapes))
         self.layers.append(NcnnLayer(type_, list(inputs), names, dict(params or {}), list(weights)))
@@ -218,12 +240,19 @@ def _input(b: NcnnBuilder, value: Value) -> tuple[str, Shape] | None:
     """Add an input of the graph and return its blob and shape; None for an input without consumers."""
     if not b.has_consumers(value):
         return None
-    if value.dtype != np.float32 or not all(isinstance(d, int) and d > 0 for d in value.shape):
+    varies = not is_static(value.shape)
+    maps = len(value.shape) == RANK and value.shape[0] == 1
+    if (
+        value.dtype != np.float32
+        or (varies and not maps)
+        or not all(isinstance(d, Dim) or d > 0 for d in value.shape)
+    ):
         raise EngineError(
-            f"engine 'ncnn' accepts only float32 inputs of static size, got '{value.name}' {value.type}"
+            "engine 'ncnn' accepts only float32 inputs of static size, or of shape (1, channels, height, width), "
+            f"got '{value.name}' {value.type}"
         )
     shape = blob_shape(value.shape)
-    blob = b.blobs[value] = b.add("Input", [], shape, shape_params(shape))
+    blob = b.blobs[value] = b.add("Input", [], shape, None if varies else shape_params(shape))
     return blob, shape
 
 
@@ -238,11 +267,14 @@ def _lower(b: NcnnBuilder, op: Op, lowerings: Mapping[str, NcnnLowering]) -> Non
     where = f" ({op.scope})" if op.scope else ""
     what = f"engine 'ncnn' cannot express operator '{op.op}'{where}"
     lowering = lowerings.get(op.op)
+    if b.varies and all(v.dtype == np.int64 for v in op.outputs):
+        return  # arithmetic of sizes, which layers do without, or refuse because there is no blob
     if lowering is None:
         raise EngineError(what)
     try:
         for v in op.outputs:
-            require(all(isinstance(d, int) for d in v.shape), "a size that depends on data")
+            varies = not is_static(v.shape)
+            require(not varies or (b.varies and op.op in _AT_ANY_SIZE), "a size that varies or depends on data")
             require(v.dtype == np.float32, f"a result of {v.dtype}")
         blobs = lowering(b, op)
     except NotInNcnn as why:
@@ -299,17 +331,19 @@ def _text(b: NcnnBuilder) -> str:
 
 def _hint(shape: Shape) -> list[int]:
     """Return parameter 30, a shape from which ncnn selects its algorithms: rank, w, h, c."""
-    if len(shape) == RANK:
+    if len(shape) == RANK or not is_static(shape):
         return [0, 0, 0, 0]
     sizes = [*shape[::-1], 1, 1]
     return [len(shape), *sizes[:3]]
 
 
-def _param(key: int, value: int | float | Sequence[int] | Sequence[float]) -> str:
+def _param(key: int, value: int | float | str | Sequence[int] | Sequence[float]) -> str:
     """Return a parameter as the .param file spells it: "key=value", or an array with its length."""
-    if isinstance(value, Sequence):
-        return f"{-23300 - key}={len(value)}" + "".join(f",{_number(v)}" for v in value)
-    return f"{key}={_number(value)}"
+    if isinstance(value, str):
+        return f'{key}="{value}"'
+    if isinstance(value, (int, float, np.number)):
+        return f"{key}={_number(value)}"
+    return f"{-23300 - key}={len(value)}" + "".join(f",{_number(v)}" for v in value)
 
 
 def _number(value: float) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
-from anylayer.graph import Op, Value
+from anylayer.graph import Dim, Op, Value
 from anylayer.graph.facts import padding_of, reduced_axes, slice_cuts
 from anylayer.network import Shape
 from anylayer.writers.ncnn.builder import (
@@ -107,7 +107,7 @@ def _shape_with_axis(shape: Sequence[int], axis: int) -> tuple[Shape, int]:
 
 def _concat(b: NcnnBuilder, op: Op) -> list[str]:
     """Add a Concat of the inputs that are not empty."""
-    values = [present(v) for v in op.inputs if v is not None and math.prod(v.shape)]
+    values = [present(v) for v in op.inputs if v is not None and 0 not in v.shape]
     out = op.outputs[0]
     axis = int(op.attrs["axis"]) % len(out.shape)
     shapes = [_shape_with_axis(v.shape, axis) for v in values]
@@ -127,6 +127,8 @@ def _slice(b: NcnnBuilder, op: Op) -> list[str]:
     """Add a Crop for a Slice with step 1."""
     x, out = present(op.inputs[0]), op.outputs[0]
     cuts = slice_cuts(op)
+    if cuts is None and b.varies:
+        return [_crop_like_input(b, op)]
     if cuts is None:
         raise NotInNcnn("computed bounds")
     begin = [0] * len(x.shape)
@@ -153,6 +155,34 @@ def _crop(b: NcnnBuilder, x: Value, cut: Sequence[int], begin: Sequence[int], si
         11: [place[i] for i in cut],
     }
     return b.add("Crop", [b.blob_of_shape(x, shape)], tuple(cropped), params)
+
+
+def _crop_like_input(b: NcnnBuilder, op: Op) -> str:
+    """Add a Crop of maps whose heights and widths are static or those of an input of the network, at constant
+    offsets.
+
+    The expressions of its ends name the size of a blob: "1h" is the height of the second one.
+    """
+    x, out = present(op.inputs[0]), op.outputs[0]
+    starts = _integers(op.inputs[1], "bounds")
+    axes = _integers(op.inputs[3], "axes") if len(op.inputs) > 3 else list(range(len(starts)))
+    steps = _integers(op.inputs[4], "steps") if len(op.inputs) > 4 else [1]
+    axes = [a % RANK for a in axes]
+    require(len(x.shape) == RANK and x.shape[0] == 1 and min(axes) > 0, "a slice of other values than maps")
+    require(set(steps) == {1} and min(starts) >= 0, "steps or negative bounds at sizes that vary")
+    blobs, ends = [b.blob_of_shape(x, tuple(x.shape[1:]))], []
+    for axis, start in zip(axes, starts):
+        size = out.shape[axis]
+        if isinstance(size, Dim):
+            likes = [v for v in b.graph.inputs if v in b.blobs and v.shape[axis : axis + 1] == (size,)]
+            require(bool(likes), "the size of a slice that is not that of an input")
+            if b.blobs[likes[0]] not in blobs[1:]:
+                blobs.append(b.blobs[likes[0]])
+            ends.append(f"+({start},{blobs.index(b.blobs[likes[0]], 1)}{' chw'[axis]})")
+        else:
+            ends.append(str(start + size))
+    params = {19: ",".join(map(str, starts)), 20: ",".join(ends), 21: ",".join(str(a - 1) for a in axes)}
+    return b.add("Crop", blobs, tuple(out.shape[1:]), params)
 
 
 def _gather(b: NcnnBuilder, op: Op) -> list[str]:
