@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from benchmarks import (
     caffemodel,
+    cuts,
     generated,
     guard,
     loops,
@@ -494,3 +495,15 @@ def test_docs_have_the_speed_of_each_layer_in_each_target() -> None:
     assert [table[0].split(" | ")[0] for table in tables] == [f"| {title}" for title in targets.TARGETS.values()]
     for head, _, *rows in tables:
         assert [row.split(" | ")[0] for row in rows] == [f"| {name}" for name in loops.LAYERS], head
+
+
+def test_best_plan_changes_the_engine_only_where_that_pays() -> None:
+    times = {"a": [1e-4, 1e-4, 3e-4, 1e-4], "b": [2e-4, 0.96e-4, 1e-4, 0.9e-4]}
+    seconds, path = cuts.best_plan(times)
+    assert path == ["a", "b", "b", "b"]
+    assert seconds == pytest.approx(3.96e-4)
+
+
+def test_nodes_that_an_engine_computes_together_are_one_block() -> None:
+    found: list[dict[tuple[int, int], float]] = [{(0, 0): 1.0, (1, 2): 1.0}, {(2, 3): 1.0, (4, 4): 1.0}]
+    assert cuts.blocks(found, 5) == [(0, 0), (1, 3), (4, 4)]
