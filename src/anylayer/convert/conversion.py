@@ -180,7 +180,9 @@ def _verify(
 def _write_again(
     job: Job, writer: Writer, folder: Path, name: str, outputs: Mapping[str, str], inner: str
 ) -> Written:
-    """Write the network with other outputs as the file `name` in a new folder `inner` of the temporary folder."""
+    """Write the network once more, with other outputs, to the file `name` in the new folder `inner` inside
+    `folder`.
+    """
     (folder / inner).mkdir(exist_ok=True)
     return writer.write(job.source(outputs), folder / inner / name, **job.options)
 

@@ -118,7 +118,9 @@ def generate(
 
 
 def _candidates(job: Job, symbolic: bool) -> list[Job]:
-    """Return the jobs to try in turn: with a symbolic batch size, if the caller gives no sizes, and `job`."""
+    """Return the jobs to try, in this order: `job` with a symbolic batch size, if the caller gives no sizes; then
+    `job`.
+    """
     if not symbolic or "batch" in job.options or job.sizes is not None:
         return [job]
     try:

@@ -51,9 +51,11 @@ class Job:
     by_node: bool = False
 
     def source(self, outputs: Mapping[str, str]) -> Source:
-        """Trace the network, and return it as a writer takes it, with these outputs (public name to value).
+        """Return the traced network as the input of a writer. outputs: name of the output in the file -> name of
+        its value.
 
-        With open sizes, it is traced at two choices of sizes, and the source has the guards of both traces.
+        With open sizes, the network is traced at two choices of sizes, and the source has the guards of both
+        traces.
         """
         if self.sizes is None:
             rewrite = partial(simplify, exact=True) if self.by_node else None
@@ -87,8 +89,8 @@ class Job:
     def noise(self, seed: int, sizes: OpenSizes | None) -> list[dict[str, Array]]:
         """Return seeded inputs to verify on: one set, or one for each of five choices of open sizes.
 
-        Where the guards allow no other sizes, they are those that were traced. sizes: the open sizes with the
-        guards of a source.
+        If the guards allow no sizes other than those that were traced, the inputs have the traced sizes. sizes:
+        the open sizes with the guards of a source.
         """
         if sizes is None:
             return [self._noise(dict(self.types), seed)]
@@ -161,7 +163,7 @@ def job_of(
 
 
 def _need_flags(writer: HasOptions, given: Mapping[str, Any]) -> None:
-    """Raise InputError for a value of an option that is true or false, if the value is neither."""
+    """Raise InputError if an option that takes True or False has another value."""
     declared = signature(getattr(writer, "write", _with_batch)).parameters
     for name, value in given.items():
         flag = name in declared and str(declared[name].annotation).startswith("bool")
@@ -171,7 +173,11 @@ def _need_flags(writer: HasOptions, given: Mapping[str, Any]) -> None:
 def _with_batch(
     network: Network, types: Mapping[str, TensorType | None], sizes: OpenSizes | None, batch: int | str
 ) -> tuple[dict[str, TensorType | None], OpenSizes | None]:
-    """Return the types with a batch size, or the open sizes with an open batch (True: "N")."""
+    """Return the types and the open sizes of the inputs after the batch size is set.
+
+    batch: a number, which becomes the first size in the types; or a name, or True for the name "N", which becomes
+    an open first size.
+    """
     batched = batched_inputs(network, types)
     taken = [name for name in batched if sizes is not None and name in sizes.shapes]
     need(not taken, f"the batch of input '{taken[0] if taken else ''}' is given by its shape already", InputError)
@@ -212,7 +218,9 @@ _FLAGS = {
 
 
 def _option(name: str) -> str:
-    """Spell a writer's option as the caller does: a Python argument, or an option of the command line."""
+    """Return the name of a writer's option as the caller spells it: an argument in Python, an option on the
+    command line.
+    """
     return wording(name, f"--{_FLAGS.get(name, f'set {name}')}")
 
 

@@ -217,7 +217,10 @@ class Verification:
         given: Mapping[str, Array],
         known: Mapping[str, Array] = MappingProxyType({}),
     ) -> dict[str, Array]:
-        """Return outputs computed in NumPy from the inputs, and from values that replace those of their nodes."""
+        """Return outputs that are computed in NumPy from the inputs.
+
+        known: values by name. They are used as they are, and the nodes that compute them are not run.
+        """
         feed = {**given, **known}
         nodes = [node for node in self.job.network.nodes if not {*node.outputs} & {*known}]
         types = {n: TensorType.of(x.shape, x.dtype) for n, x in feed.items()}
@@ -245,8 +248,8 @@ class Verification:
     ) -> list[NodeError]:
         """Return the errors of the nodes of a file in low precision.
 
-        Raises ConversionError if an input of a discontinuous operator's node exceeds the tolerance. path: where
-        the caller wants the file.
+        Raises ConversionError if a node with a discontinuous operator has an input whose error exceeds the
+        tolerance. path: where the caller wants the file.
         """
         names = {n: n for t in self.source.nodes for n in t.node.outputs}
         runner = NumpyRunner(self.job.network, self.job.definitions, names)
@@ -262,7 +265,9 @@ class Verification:
         return errors
 
     def explain_cost(self, bad: OutputCheck, errors: Sequence[NodeError]) -> str:
-        """Return how a value of a file in low precision differs, and the node that costs most."""
+        """Return a text that says how a value of a file in low precision differs, and which node adds most to the
+        error.
+        """
         text = f"'{bad.name}' differs from the source: {bad}; {bad.limit}"
         worst = costliest(errors, self.source)
         if worst is None:
@@ -282,8 +287,8 @@ class Verification:
     ) -> None:
         """Raise ConversionError for the first check that is not ok.
 
-        checks: those of `inputs`, as `compare` returns them. path: where the caller wants the file. errors: those
-        of the nodes, in low precision.
+        checks: the result of `compare` for `inputs`. path: where the caller wants the file. errors: the errors of
+        the nodes, for a file in low precision.
         """
         for i, check in enumerate(checks):
             if not check.ok and errors is not None and not check.note:
@@ -293,9 +298,10 @@ class Verification:
                 raise ConversionError(self._explain(check, given), str(path))
 
     def _explain(self, bad: OutputCheck, given: Mapping[str, Array]) -> str:
-        """Return how an output differs, and the first node whose output in the file differs from the source's.
+        """Return a text that says how an output differs, and names the first node whose output in the file
+        differs.
 
-        The network is written again, with the output of every node as an output of the file.
+        To find the node, the network is written again, with the output of every node as an output of the file.
         """
         job = self.job
         where = f" in {bad.run_by}" if bad.run_by else ""
@@ -317,7 +323,7 @@ class Verification:
 
 
 def _rounded(values: Mapping[str, Array]) -> Iterator[Mapping[str, Array]]:
-    """Yield arrays, then the same arrays with other last digits."""
+    """Yield the arrays, then copies whose floats have other last digits, as another rounding would give them."""
     yield values
     noise = np.random.default_rng(0)
     for _ in range(_ROUNDINGS):
@@ -330,7 +336,10 @@ def _rounded(values: Mapping[str, Array]) -> Iterator[Mapping[str, Array]]:
 
 
 def opener(writer: Writer, reopen: Open) -> Open:
-    """Return the function that opens a writer's files. `reopen` reads them with anylayer.read."""
+    """Return the function that opens the files of a writer, so that they can be run.
+
+    reopen: the function for files that no runtime reads. It reads them with anylayer.read and runs them in NumPy.
+    """
     if writer.RUNS == "numpy":
         return reopen
     engine: Any = load_engine(writer.RUNS)
@@ -338,7 +347,9 @@ def opener(writer: Writer, reopen: Open) -> Open:
 
 
 def inner_opener(writer: Writer) -> OpenInner:
-    """Return the function that opens a writer's files with named inner values as outputs."""
+    """Return the function that opens the files of a writer such that they also return the named values inside the
+    network.
+    """
     engine: Any = load_engine(writer.RUNS)
     return lambda written, values: engine.open_file(written.files[-1], values)
 
@@ -356,7 +367,7 @@ def _sums(graph: Graph) -> int:
 
 
 def _run_file(run: Run, written: Written, given: Mapping[str, Array]) -> dict[str, Array]:
-    """Run a file, and return its outputs by their names in the file. `inputs` have their names in the source."""
+    """Run a file on inputs by their names in the source, and return its outputs by their names in the file."""
     feed = {}
     for name, array in given.items():
         transposed = _as_written(name, array, written)
@@ -366,7 +377,7 @@ def _run_file(run: Run, written: Written, given: Mapping[str, Array]) -> dict[st
 
 
 def _run_samples(run: Run, written: Written, given: Mapping[str, Array]) -> dict[str, Array]:
-    """Return the outputs of a file that runs on each sample of a batch alone, concatenated."""
+    """Run a file on each sample of a batch separately, and return the concatenated outputs."""
     count = len(next(iter(given.values())))
     parts = [_run_file(run, written, {n: x[i : i + 1] for n, x in given.items()}) for i in range(count)]
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
@@ -414,9 +425,11 @@ def compare(name: str, want: Array, got: Array, tolerance: float, *, rms: bool =
 
 
 def error_of_rows(want: Array, got: Array | None, tolerance: float) -> float:
-    """Return the largest error of rows of which some changed places, infinity where others differ.
+    """Return the largest error of an output whose rows may be in another order than in the source.
 
-    The rows along the last axis are ranked by a column, which must match in order.
+    Rows of nearly equal rank may be exchanged. The rank is a column of which all values match in order; each row
+    that moved is compared with the nearest row. Return infinity if there is no such column, if too many rows
+    moved, or if two of them have the same nearest row.
     """
     if got is None or want.shape != got.shape or want.ndim < 2 or not want.size:
         return math.inf
@@ -434,9 +447,9 @@ def error_of_rows(want: Array, got: Array | None, tolerance: float) -> float:
 
 
 def weak_checks(checks: Sequence[OutputCheck]) -> list[str]:
-    """Return a note for each output of which the comparison says less than of others.
+    """Return a note for each output whose comparison proves little.
 
-    Its values are almost the same, so that a mistake would hardly show, or it was compared in two parts.
+    Either its values are almost the same, so that a mistake would hardly show, or it was compared in two parts.
     """
     parts = dict.fromkeys(c.name for c in checks if c.split)
     found = {c.name: c for c in checks if c.spread is not None and c.spread < _MIN_SPREAD * c.scale}

@@ -58,8 +58,10 @@ class Profiler:
         self._skipped = runs
 
     def counters(self, times: Sequence[float]) -> tuple[list[Counter], float]:
-        """End the profile of the session, and return the means of the runs that took at most the median time, so
-        that pauses of the machine do not count."""
+        """End the profile of the session, and return the means over the runs that took at most the median time.
+
+        Slower runs are left out, because pauses of the machine lengthen them.
+        """
         nodes = _nodes(json.loads(Path(self.session.end_profiling()).read_bytes()), self._skipped)
         held = _held(self.graph, onnx.load(str(self._model), load_external_data=False).graph)
         self._removed()
@@ -80,7 +82,9 @@ class Profiler:
 
 
 def _nodes(events: Sequence[Mapping[str, Any]], skipped: int) -> list[_Node]:
-    """Return the nodes in computing order. A node that ran several times in one run has their sum."""
+    """Return the nodes in computing order. The time of a node that ran several times in one run is the sum of its
+    times.
+    """
     found: dict[tuple[str, str], _Node] = {}
     runs = -1
     for event in sorted((e for e in events if e.get("ph") == "X"), key=_start):

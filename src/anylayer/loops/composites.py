@@ -43,7 +43,9 @@ def _form(op: Op) -> Form | None:
 
 
 def expanded(graph: Graph) -> Graph:
-    """Return a graph in which composite operators are replaced by simpler ones, at the same source lines."""
+    """Return a graph in which composite operators are replaced by simpler ones, which keep the source line of the
+    original.
+    """
     has_nms = any(op.op == "NonMaxSuppression" for op in graph.ops)
     if not has_nms and not any(_form(op) or _open_indices(op, graph.producers) for op in graph.ops):
         return graph
@@ -91,7 +93,7 @@ _GATHERS = ("Gather", "GatherElements")
 
 
 def _open_indices(op: Op, producers: Producers) -> bool:
-    """Return whether an operator gathers at indices that must be checked when the loops run."""
+    """Return whether an operator is a gather whose indices can be checked only when the loops run."""
     index = op.inputs[1] if op.op in _GATHERS and not op.domain else None
     if index is None or op.inputs[0] is None or (index.const is not None and elements_of(index.const) is None):
         return False

@@ -12,7 +12,11 @@ from anylayer.loops.reductions import in_memory
 
 
 class PaddedNms:
-    """The operators Suppress of `done`, which take the place of operators of `graph`."""
+    """A replacement for the NonMaxSuppression operators of `graph` and for the operators that read or pad their
+    results.
+
+    Each group becomes one operator Suppress of the graph `done`, whose output has a static shape.
+    """
 
     def __init__(self, graph: Graph, done: Graph) -> None:
         self.done = done
@@ -24,9 +28,9 @@ class PaddedNms:
         self.made: dict[Value, list[Value]] = {}
 
     def replaced(self, op: Op, inputs: list[Value | None]) -> list[Value] | None:
-        """Return the values of an operator's outputs, or None if it is no part of an NMS.
+        """Return the values that replace an operator's outputs, or None if the operator is not part of an NMS.
 
-        inputs: its inputs in `done`.
+        inputs: the operator's inputs in `done`.
         """
         place, scope = op.place, op.scope
         if op.op == "NonMaxSuppression" and not op.domain and op.outputs[0] in self.shapes:

@@ -219,7 +219,9 @@ class _Opening:
         self.shapes = [tuple(substituted(e, changed) for e in shape) for shape in self.shapes]
 
     def require_same(self, graph: Graph, guards: Sequence[Guard], ranges: Ranges) -> None:
-        """Raise TraceError if the trace at other sizes differs."""
+        """Raise TraceError unless a trace at other sizes, which also fulfil the guards, records the same operators
+        as `graph`.
+        """
         for values in self.others(guards, ranges):
             other, _, _ = self.trace(values)
             problem = difference(graph, other)
@@ -232,7 +234,10 @@ class _Opening:
     def others(
         self, guards: Sequence[Guard], ranges: Ranges, only: Sequence[str] = ()
     ) -> Iterator[dict[str, int]]:
-        """Yield other values of the symbols at which the guards hold. only: those that change; () for all."""
+        """Yield choices of other values for the symbols, at which the guards hold.
+
+        only: the symbols that change; all of them if it is empty.
+        """
         for steps in (1, 2, 3, 5, 8, -1):
             for order in (1, 0):
                 values = {

@@ -67,15 +67,15 @@ class Printer(ABC):
 
     @abstractmethod
     def number(self, value: Any, dtype: np.dtype[Any]) -> str:
-        """Return a number as a literal."""
+        """Return the literal of a number in the language."""
 
     @abstractmethod
     def converted(self, kind: str, argument: str) -> str:
-        """Return the conversion of an expression to a type."""
+        """Return an expression that converts `argument` to the type `kind` of the language."""
 
     @abstractmethod
     def function(self, x: Scalar, arguments: str) -> str:
-        """Return the call of a function."""
+        """Return an expression that applies the function of the scalar `x`, such as exp, to arguments."""
 
     @abstractmethod
     def loop(self, s: Loop) -> None:
@@ -90,15 +90,16 @@ class Printer(ABC):
         raise NotImplementedError
 
     def place(self, buffer: Buffer, offset: Expression) -> str:
-        """Return an element of a buffer."""
+        """Return the expression of the element at an offset of a buffer, which can be read or assigned to."""
         return f"{buffer.name}[{self.arithmetic.text(offset)}]"
 
     def loaded(self, buffer: Buffer, offset: Expression) -> str:
-        """Return the value of a buffer's element, in the type of its dtype."""
+        """Return an expression that reads the element at an offset of a buffer, in the type of the buffer's dtype.
+        """
         return self.place(buffer, offset)
 
     def stored(self, buffer: Buffer, value: str) -> str:
-        """Return a value in the type in which a buffer holds it."""
+        """Return an expression that converts `value` to the type in which the buffer stores its elements."""
         return value
 
     def declared(self, x: Scalar) -> str:
@@ -106,18 +107,18 @@ class Printer(ABC):
         return self.types[x.dtype.name]
 
     def index_value(self, e: Expression) -> str:
-        """Return an index expression as an int64."""
+        """Return an index expression as an expression of type int64."""
         return self.arithmetic.text(e)
 
     def line(self, text: str) -> None:
         self.lines.append(INDENT * self.depth + text)
 
     def tables(self) -> list[Buffer]:
-        """Return the constant arrays."""
+        """Return the buffers that hold constant arrays."""
         return [b for b in self.program.buffers if b.kind == "table"]
 
     def table(self, b: Buffer) -> None:
-        """Write a small constant array."""
+        """Write the definition of a constant array."""
         if b.data is None:
             return
         values = [self.number(v, b.dtype).strip("()") for v in b.data.reshape(-1).tolist()]
@@ -204,7 +205,7 @@ class Printer(ABC):
         return self.text(x)[0]
 
     def text(self, x: Scalar) -> tuple[str, int]:
-        """Return a scalar as text, and the precedence of its outermost operation."""
+        """Return the expression of a scalar, and the precedence of its outermost operation."""
         name = self.names.get(x)
         if name is not None:
             return name, ATOM
@@ -244,7 +245,9 @@ class Printer(ABC):
         return self.function(x, arguments), ATOM
 
     def cast(self, x: Scalar, kind: str, argument: str) -> str:
-        """Return a conversion. Floats become small integers by way of int64, which wraps around."""
+        """Return an expression that converts `argument` to a type. Floats become small integers by way of int64,
+        which wraps around.
+        """
         wraps = x.args[0].dtype.kind == "f" and x.dtype.kind in "iu" and x.dtype.itemsize < 8
         inner = self.converted(self.types["int64"], argument) if wraps else argument
         return self.converted(kind, inner)

@@ -20,16 +20,18 @@ INPUTS = "input_places"
 
 @dataclass(slots=True)
 class Struct:
-    """A struct: `members` are its declarations, `values` the initializers of one instance."""
+    """A struct in C++: `members` are the declarations of its members, `values` their initializers in one instance.
+    """
 
     members: list[str] = field(default_factory=list)
     values: list[str] = field(default_factory=list)
 
 
 def struct_of(params: Mapping[str, Any]) -> Struct:
-    """Return the struct of a layer's params, in the order of the network's file.
+    """Return a C++ struct with a member for each param of a layer, in the order of the network's file.
 
-    A list with a float is a list of floats. Raises LayerError for lists of anything but numbers and truth values.
+    A list that contains a float becomes an array of floats. Raises LayerError for a param that is neither numbers,
+    booleans nor text.
     """
     names, found = empty_names(), Struct()
     names.new(INPUTS)
@@ -54,7 +56,7 @@ def struct_of(params: Mapping[str, Any]) -> Struct:
 
 
 def _kind(name: str, values: Sequence[Any]) -> str:
-    """Return the C++ type of some values."""
+    """Return the C++ type that can hold all these values of a param."""
     if all(isinstance(v, (bool, Flag, np.bool_)) for v in values):
         return "bool"
     if all(isinstance(v, (int, np.integer)) for v in values):
@@ -66,7 +68,7 @@ def _kind(name: str, values: Sequence[Any]) -> str:
 
 
 def _text(value: Any, kind: str) -> str:
-    """Return a value as C++."""
+    """Return a value as a C++ literal of the type `kind`."""
     if kind == "bool":
         return "true" if value else "false"
     if kind == "const char*":

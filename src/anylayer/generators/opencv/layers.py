@@ -105,7 +105,7 @@ def _only(known: _LayerType) -> str:
 
 
 def _class(known: _LayerType) -> str:
-    """Return the class of a type."""
+    """Return the C++ class of a layer type."""
     cases = ", ".join(f"{{{n}_suits, {n}_shapes, {n}_run}}" for n in known.cases)
     about = " or ".join(dict.fromkeys(known.about))
     return f"""class {known.name} CV_FINAL : public GeneratedLayer {{
@@ -135,7 +135,7 @@ def _about(source: Opened, code: CppFunction, params: dict[str, list[float] | st
 def _case(
     type_: str, name: str, source: Opened, code: CppFunction, layer: Bound, params: dict[str, list[float] | str]
 ) -> str:
-    """Return the functions of one case."""
+    """Return the C++ functions of one case: the test that selects it, the shapes of its outputs, and its loops."""
     tables = ""
     for table, array in code.tables:
         if array.size > _LARGEST:

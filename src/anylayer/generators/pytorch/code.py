@@ -171,7 +171,7 @@ class Code:
     # --------------------------------------------------------------------- sizes
 
     def size(self, size: Any) -> str:
-        """Return a size in code. Raises NotInPyTorch for a size that depends on data."""
+        """Return a size as an expression in Python code. Raises NotInPyTorch for a size that depends on data."""
         if not is_dynamic(size):
             return str(int(size))
         require(self.batch and isinstance(size, Dim), "a size that depends on data")
@@ -184,7 +184,10 @@ class Code:
         return n if size.factor == 1 else f"{size.factor} * {n}"
 
     def sizes(self, shape: Sequence[Any], inferred: bool = False) -> str:
-        """Return a shape in code. `inferred`: torch computes a single dynamic size (-1)."""
+        """Return a shape as a tuple in Python code.
+
+        inferred: whether a single dynamic size is written as -1, which lets torch compute it.
+        """
         if inferred and sum(map(is_dynamic, shape)) == 1 and 0 not in shape:
             return in_tuple("-1" if is_dynamic(d) else str(int(d)) for d in shape)
         return in_tuple(self.size(d) for d in shape)
@@ -264,7 +267,7 @@ def is_dynamic(size: Any) -> bool:
 
 
 def dtype_of(dtype: np.dtype[Any]) -> str:
-    """Return a dtype in code. Raises NotInPyTorch for one that torch lacks."""
+    """Return the Python expression of a torch dtype. Raises NotInPyTorch for a dtype that torch lacks."""
     require(dtype in DTYPES, f"values of type {dtype.name}")
     return DTYPES[dtype]
 
@@ -288,7 +291,7 @@ def short(name: str) -> str:
 
 
 def in_tuple(parts: Any) -> str:
-    """Return a tuple in code."""
+    """Return a tuple of these expressions in Python code."""
     listed = list(parts)
     return f"({listed[0]},)" if len(listed) == 1 else f"({', '.join(listed)})"
 

@@ -25,8 +25,11 @@ def _permute_channels(new: Rewriter, o: Op, x: Value, channels: Array) -> Value:
 
 
 def _as_six_axes(o: Op) -> tuple[list[int], list[int]] | None:
-    """Return (sizes, perm) of a Transpose of six axes whose first axis stays. Five axes get a first one of size
-    1."""
+    """Return (sizes, perm) of a Transpose of six axes that keeps the first one in place, or None for any other
+    Transpose.
+
+    A Transpose of five axes gets a first axis of size 1.
+    """
     x = o.inputs[0]
     if x is None or not is_float32(o):
         return None

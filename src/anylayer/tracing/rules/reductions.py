@@ -238,7 +238,9 @@ def average(
 
 
 def _cumulative_arguments(a: Array, axis: AxisArg, dtype: DTypeLike | None) -> tuple[Array, int, np.dtype[Any]]:
-    """Return the array in the result dtype, the axis and the dtype of a cumulative function."""
+    """Return the arguments of a cumulative function: the array, cast to the dtype of the result; the axis; and
+    this dtype.
+    """
     a = a.reshape(-1) if axis is None else a
     dtype = np.dtype(dtype) if dtype is not None else _sum_dtype(a.dtype)
     return cast(a, dtype), axis_of(0 if axis is None else axis, a.ndim), dtype

@@ -385,7 +385,8 @@ def _clip(x: Array, low: Array, high: Array) -> Any:
 @ufunc_rule(np.hypot)
 @_widened
 def _hypot(a: Array, b: Array) -> Any:
-    """Divide by the larger size before squaring, so that no square overflows or becomes 0."""
+    """Compute sqrt(a * a + b * b). Divide by the larger magnitude first, so that no square overflows or becomes 0.
+    """
     number = a.dtype.type
     sizes = np.abs(a), np.abs(b)
     large = np.maximum(*sizes)

@@ -181,7 +181,9 @@ def _union(a: Fields, b: Fields) -> Fields:
 
 
 def _fitting(name: str, declared: Field, placed: Sequence[Placed]) -> Field:
-    """Return the declared field if it can hold all values, else one that is inferred from them."""
+    """Return the declared field if it can hold all the given values, else a field whose type is inferred from
+    them.
+    """
     values = [(place, message[name]) for place, message in placed if name in message]
     try:
         for _, value in values:

@@ -89,10 +89,10 @@ def present(value: Value | None) -> Value:
 
 
 class NcnnBuilder:
-    """Adds ncnn layers for the operators of a graph.
+    """A network of ncnn under construction, to which lowerings of operators add layers.
 
-    `blobs` maps a value to the blob that holds it, `shapes` a blob to its shape. `fused` are operators that the
-    layer of an earlier operator computes.
+    `blobs` maps a value to the blob that holds it, and `shapes` a blob to its shape. `fused` are operators that
+    the layer of an earlier operator computes.
     """
 
     def __init__(self, graph: Graph) -> None:

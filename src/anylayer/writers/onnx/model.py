@@ -67,7 +67,7 @@ def to_onnx(
 
 
 class _NodeBuilder:
-    """Converts operators to protobuf nodes. Every value gets a unique name."""
+    """A converter of operators to protobuf nodes. Every value gets a unique name."""
 
     def __init__(self, opset: int, functions: _Functions) -> None:
         self.opset = opset
@@ -90,11 +90,11 @@ class _NodeBuilder:
         return value.name
 
     def constant(self, name: str, value: Value) -> None:
-        """Add the data of a constant."""
+        """Store the data of a constant in the model under a name."""
         raise NotImplementedError
 
     def deduplicated(self, weight: Value) -> Value:
-        """Return the one Value for all constants of function bodies that are equal to `weight`."""
+        """Return the value that stands for all constants in bodies of functions that are equal to `weight`."""
         return weight
 
     def named(self, value: Value) -> str:
@@ -107,7 +107,9 @@ class _NodeBuilder:
         return name
 
     def add(self, o: Op, name: str, doc: str = "") -> None:
-        """Add the node of an operator, or of a call."""
+        """Append the node of an operator, or of a call of a model-local function. name, doc: name and doc string
+        of the node.
+        """
         op, inputs = o.op, list(o.inputs)
         attributes = _attributes(o, self.opset)
         if o.body is not None and not o.kept:
@@ -131,7 +133,7 @@ class _NodeBuilder:
 
 
 class _ModelBuilder(_NodeBuilder):
-    """Builds a model from a graph."""
+    """A builder of an ONNX model from a graph."""
 
     def __init__(self, graph: Graph, external: External | None, lift: Lift | None, public: Public | None) -> None:
         super().__init__(_opset(graph), _Functions(_opset(graph)))
@@ -218,7 +220,7 @@ class _ModelBuilder(_NodeBuilder):
 
 
 class _Functions:
-    """The model-local functions of a model: one for all calls of a type with equal bodies."""
+    """The model-local functions of a model. Calls of a type with equal bodies share one function."""
 
     def __init__(self, opset: int) -> None:
         self.opset = opset
@@ -250,7 +252,9 @@ _MAX_INLINE_VALUES = 16
 
 
 class _FunctionBuilder(_NodeBuilder):
-    """Builds a function from a call's body, with names that do not depend on the call: equal bodies are equal."""
+    """A builder of a function from the body of a call. Names do not depend on the call, so equal bodies give equal
+    functions.
+    """
 
     def __init__(self, opset: int, functions: _Functions, graph: Graph) -> None:
         super().__init__(opset, functions)
