@@ -94,8 +94,7 @@ class Printer(ABC):
         return f"{buffer.name}[{self.arithmetic.text(offset)}]"
 
     def loaded(self, buffer: Buffer, offset: Expression) -> str:
-        """Return an expression that reads the element at an offset of a buffer, in the type of the buffer's dtype.
-        """
+        """Return an expression that reads the element at an offset of a buffer, in the buffer's dtype."""
         return self.place(buffer, offset)
 
     def stored(self, buffer: Buffer, value: str) -> str:

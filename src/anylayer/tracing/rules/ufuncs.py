@@ -385,8 +385,7 @@ def _clip(x: Array, low: Array, high: Array) -> Any:
 @ufunc_rule(np.hypot)
 @_widened
 def _hypot(a: Array, b: Array) -> Any:
-    """Compute sqrt(a * a + b * b). Divide by the larger magnitude first, so that no square overflows or becomes 0.
-    """
+    """Compute sqrt(a * a + b * b), divided by the larger magnitude first, so that no square overflows."""
     number = a.dtype.type
     sizes = np.abs(a), np.abs(b)
     large = np.maximum(*sizes)
