@@ -19,7 +19,7 @@ _DIRECTIONS = ("LR", "TB", "BT", "RL")
 _BLOB = "shape=octagon, style=filled, fillcolor=lightgray"
 _LAYER = "shape=box, style=filled, fillcolor=lightblue"
 _ACTIVATION = "shape=box, style=filled, fillcolor=palegreen"
-_MAX_SECONDS = 120
+_MAX_SECONDS = 120  # of one run of dot
 
 
 def draw_net(caffe_net: Any, rankdir: str = "LR", ext: str = "png", phase: int | None = None) -> bytes:

@@ -12,8 +12,8 @@ import numpy as np
 
 from anylayer.network import Array, Shape
 
-_MAX_ARRAYS = 3
-_MAX_BYTES = 1 << 26
+_MAX_ARRAYS = 3  # per pool
+_MAX_BYTES = 1 << 26  # of an array that is kept
 _COUNTS_ARE_EXACT = getattr(sys, "_is_gil_enabled", lambda: True)()
 """Whether reference counts say that an array is unused. Without the global interpreter lock they do not."""
 

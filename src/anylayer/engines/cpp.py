@@ -38,7 +38,7 @@ _MAX_OPERATORS = 1500
 """A compiler takes a minute and more for a function of more operators."""
 _MAX_OPERATORS_OF_LAYER = 300
 """The largest number of operators of a layer that "auto" compiles, which takes some seconds."""
-_MAX_THREADS = 64
+_MAX_THREADS = 64  # of one call
 _ELSEWHERE = "Use engine 'onnxruntime', 'openvino' or 'numpy'"
 
 

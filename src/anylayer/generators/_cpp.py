@@ -11,9 +11,10 @@ from pathlib import Path
 from string import ascii_letters, digits
 from typing import Any
 
-from anylayer.errors import LayerError
+from anylayer.errors import LayerError, need
 from anylayer.generators._names import Names, comment
 from anylayer.layer import Bound
+from anylayer.loops import CppFunction, table_text
 from anylayer.network import Flag
 
 _WORDS = """
@@ -30,6 +31,14 @@ KEYWORDS = frozenset(_WORDS.split())
 
 _PLAIN = frozenset(f"{ascii_letters}{digits} _.,:;=()/-+[]")
 """The characters that need no escape in a string literal."""
+_MAX_CONSTANT_SIZE = 1 << 20  # elements of a constant in source code
+
+
+def tables_text(name: str, code: CppFunction) -> str:
+    """Return the constant arrays of a function as C++ definitions, whose names begin with `name`."""
+    for _, array in code.tables:
+        need(array.size <= _MAX_CONSTANT_SIZE, f"a constant of {array.size} elements is too large for source code")
+    return "".join(table_text(f"{name}_{table}", array.dtype, array) for table, array in code.tables)
 
 
 def cmake(name: str, standard: int, target: str) -> str:

@@ -11,11 +11,11 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from anylayer.errors import LayerError, at, need, wording
-from anylayer.generators._cpp import describer, line_comment, names, string
+from anylayer.generators._cpp import describer, line_comment, names, string, tables_text
 from anylayer.graph import Graph, Value
 from anylayer.layer import Bound
 from anylayer.layer.opencv import opencv_params
-from anylayer.loops import PRELUDE, TYPES, CppFunction, Opened, lower, opened, table_text, to_cpp
+from anylayer.loops import PRELUDE, TYPES, CppFunction, Opened, lower, opened, to_cpp
 from anylayer.loops.lowering import size_of
 from anylayer.loops.parameters import ParamNumber
 from anylayer.network import Flag
@@ -24,8 +24,6 @@ from anylayer.source import Source, TracedNode
 DOMAIN = "layers"
 """The domain of the operators."""
 _INDENT = "    "
-_LARGEST = 1 << 20
-"""The largest number of elements of a constant in source code."""
 _NUMBERS = {
     "float32": 1, "uint8": 2, "int8": 3, "uint16": 4, "int16": 5, "int32": 6, "int64": 7, "bool": 9, "float64": 11,
     "uint32": 12, "uint64": 13,
@@ -162,10 +160,7 @@ class Operators:
 
 def _functions(kernel: OperatorCase) -> str:
     """Return the functions of an operator, preceded by a comment that describes them."""
-    tables = ""
-    for name, array in kernel.code.tables:
-        need(array.size <= _LARGEST, f"a constant of {array.size} elements is too large for source code")
-        tables += table_text(f"{kernel.name}_{name}", array.dtype, array)
+    tables = tables_text(kernel.name, kernel.code)
     about = f"// {line_comment(kernel.type)}: {line_comment(kernel.about)}"
     return "\n".join([about, tables + kernel.code.text, _shapes(kernel), _run(kernel)])
 

@@ -9,7 +9,7 @@ import numpy as np
 from anylayer.errors import InputError, need, plural, wording
 from anylayer.network import Array
 
-_MAX_CLASSES = 1 << 16
+_MAX_CLASSES = 1 << 16  # classes in an image of labels
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ VERSION = 1
 """The version of the binary interface."""
 ENTRY = "anylayer_library_entry"
 OK, ERROR, NOT_IMPLEMENTED, NOT_FOUND = range(4)
-MAX_RANK = 32
+MAX_RANK = 32  # axes of a tensor
 NAME_SIZE = 64
 ANY = 0
 NCHW, NHWC, BLOCKED = 1, 2, 3

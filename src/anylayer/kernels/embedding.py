@@ -17,7 +17,7 @@ from anylayer.network import ABSENT, Array, TensorType
 from anylayer.numerics import largest_error, tolerance_for
 
 _NUMBER = re.compile(r"anylayer error (\d+)\.")
-_MAX_KEPT = 8
+_MAX_KEPT = 8  # exceptions
 
 
 class Errors:

@@ -24,7 +24,7 @@ from anylayer.kernels.files import need_library
 from anylayer.layer import Definition
 from anylayer.network import Array, Network, Node, TensorType
 
-TIME_LIMIT = 60.0
+MAX_SECONDS = 60.0
 """The seconds after which a call of an isolated library is stopped, where no other limit is given."""
 _COMMAND = (sys.executable, "-m", "anylayer.kernels.child")
 
@@ -33,10 +33,10 @@ class IsolatedLibrary:
     """A library that a child process has loaded. Requests are made one at a time.
 
     The process is stopped where a request takes longer than `limit` seconds. To start and to load the library, it
-    has at least TIME_LIMIT.
+    has at least MAX_SECONDS.
     """
 
-    def __init__(self, path: str, limit: float = TIME_LIMIT) -> None:
+    def __init__(self, path: str, limit: float = MAX_SECONDS) -> None:
         self.path, self.name, self._limit = path, Path(path).name, limit
         need_library(Path(path))
         self._turn = threading.Lock()
@@ -76,7 +76,7 @@ class IsolatedLibrary:
     @contextlib.contextmanager
     def _limited(self, request: str) -> Iterator[None]:
         """Stop the child process if the context takes longer than the time limit."""
-        limit = max(self._limit, TIME_LIMIT) if request == "load" else self._limit
+        limit = max(self._limit, MAX_SECONDS) if request == "load" else self._limit
 
         def stop() -> None:
             remedy = wording("isolate=SECONDS", "--isolate-limit SECONDS")

@@ -9,7 +9,7 @@ from typing import Any
 
 from anylayer.errors import AnyLayerError, DialectError, InputError, nearest, need, wording
 from anylayer.kernels.files import is_configuration, is_library
-from anylayer.kernels.isolated import TIME_LIMIT, IsolatedLibrary, IsolatedType
+from anylayer.kernels.isolated import MAX_SECONDS, IsolatedLibrary, IsolatedType
 from anylayer.kernels.layer import NativeType
 from anylayer.kernels.library import Library, load_library
 from anylayer.kernels.opencl.files import KernelSettings, OpenCL, user_file
@@ -119,7 +119,7 @@ class _Opener:
             return load_library(path)
         place = Path(path).resolve()
         if place not in self._opened:
-            limit = TIME_LIMIT if self._isolate is True else float(self._isolate)
+            limit = MAX_SECONDS if self._isolate is True else float(self._isolate)
             need(limit > 0, f"isolate={self._isolate}: the time limit must be positive", InputError)
             self._opened[place] = IsolatedLibrary(path, limit)
         return self._opened[place]

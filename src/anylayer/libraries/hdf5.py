@@ -32,7 +32,7 @@ _MIN_LIMIT = 1 << 26
 """Bytes that any file may unpack to."""
 _BYTES_PER_READ = 64
 """What each read adds to the bytes that are counted."""
-_MAX_MEMBERS = 1 << 20
+_MAX_MEMBERS = 1 << 20  # groups and datasets of a file
 _UNDEFINED_ADDRESS = (1 << 64) - 1
 """The address of values that are not in the file."""
 _DEFLATE, _SHUFFLE, _FLETCHER32 = 1, 2, 3

@@ -49,7 +49,7 @@ _WHOLE = {
     "Range", "Add", "Sub", "Mul", "Div", "Mod", "Neg", "Identity", "Reshape", "Squeeze", "Unsqueeze", "Expand",
     "Transpose", "Cast", "Inside",
 }  # fmt: skip
-_LARGEST = 400
+_MAX_COST = 400
 """The cost of a value that is held in memory even if it is read once, so that the code stays readable."""
 _LONG = 64
 """The most elements of a reduction that is computed again by each element that reads it."""
@@ -170,7 +170,7 @@ def _held(graph: Graph) -> dict[Value, str]:
             often, cost = reads.get(value, 1.0) > _OFTEN, costs[value]
             if op.op == "Concat" and cost > _CHEAP * len(op.inputs):
                 held[value] = "pieces"
-            elif cost > _LARGEST or (often and cost > _CHEAP):
+            elif cost > _MAX_COST or (often and cost > _CHEAP):
                 held.setdefault(value, "often read")
             if value not in held:
                 times = max(times, reads.get(value, 1.0))
@@ -248,7 +248,7 @@ def _costs(graph: Graph) -> dict[Value, float]:
             cost += 0 if op.op in _KINDS else 10 if op.op in _EXPENSIVE else 1
             if simple:
                 whole.add(value)
-            costs[value] = 0 if simple else 1 if op.op in NESTS else min(cost, 2 * _LARGEST)
+            costs[value] = 0 if simple else 1 if op.op in NESTS else min(cost, 2 * _MAX_COST)
     return costs
 
 

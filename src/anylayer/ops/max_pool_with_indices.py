@@ -16,7 +16,7 @@ from anylayer.ops.max_pool import lowest, pad_with_lowest, record_max_pool
 from anylayer.tracing import record
 from anylayer.tracing.primitives import cast
 
-_MAX_CELLS = 1024
+_MAX_CELLS = 1024  # cells of a kernel
 
 
 @operator

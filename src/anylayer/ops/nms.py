@@ -11,7 +11,7 @@ from anylayer.ops._operator import operator
 from anylayer.ops._spatial import integer, need_room
 from anylayer.tracing import record
 
-_MAX_CACHE = 1 << 26
+_MAX_CACHE = 1 << 26  # elements of the masks that are kept
 
 
 def _check(boxes: Array, scores: Array, max_per_class: int, iou_threshold: float) -> tuple[int, int]:

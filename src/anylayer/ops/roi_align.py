@@ -14,7 +14,7 @@ from anylayer.ops._spatial import Ints, integer, need_room, per_axis
 from anylayer.tracing import record
 from anylayer.tracing.primitives import cast
 
-_MAX_SAMPLES = 1 << 16
+_MAX_SAMPLES = 1 << 16  # samples per axis of a region
 
 
 @operator

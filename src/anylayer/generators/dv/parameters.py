@@ -20,7 +20,7 @@ INPUTS = "input_places"
 
 @dataclass(slots=True)
 class Struct:
-    """A struct in C++: `members` are the declarations of its members, `values` the initializers of one instance."""
+    """A struct in C++: `members` are the declarations of its members, `values` the values of one instance."""
 
     members: list[str] = field(default_factory=list)
     values: list[str] = field(default_factory=list)

@@ -8,8 +8,8 @@ import numpy as np
 
 from anylayer.network import Array
 
-MAX_KERNEL = 7
-_MAX_POOL = 3
+MAX_KERNEL = 7  # cells per axis of a kernel
+_MAX_POOL = 3  # cells per axis of a max pooling
 Pair = tuple[int, int]
 Sides = tuple[int, int, int, int]
 

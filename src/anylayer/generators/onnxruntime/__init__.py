@@ -20,7 +20,7 @@ WHAT = "custom operators of ONNX Runtime in C++"
 OPTIONS = ("layer",)
 
 _HEADER = Path(__file__).parent.parent.parent / "sdk/include/anylayer/detail/onnxruntime_api.hpp"
-_LIMIT = 2**31 - 1
+_MAX_MODEL_BYTES = 2**31 - 1
 """The largest number of bytes of a model in one file."""
 
 
@@ -37,7 +37,7 @@ def generate(source: Source, expected: Expected, layer: Sequence[str] = ()) -> P
     names = [renamed.get(name, name) for name in source.outputs]
     values = {name for node in source.network.nodes for name in node.outputs}
     model = to_onnx(written.graph, source.network.name or "net", public=Public(names, values))
-    need(model.ByteSize() <= _LIMIT, "the model has more than 2 GB, which is too large for one file")
+    need(model.ByteSize() <= _MAX_MODEL_BYTES, "the model has more than 2 GB, which is too large for one file")
     return Project(
         files={
             "layers.cpp": TOP + written.text(PARALLEL) + LAYERS,

@@ -9,19 +9,17 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from anylayer.errors import LayerError, wording
-from anylayer.generators._cpp import describer, line_comment, names, numbers_of, string
+from anylayer.generators._cpp import describer, line_comment, names, numbers_of, string, tables_text
 from anylayer.generators._names import Names
 from anylayer.generators.opencv.texts import BASE, TOP
 from anylayer.layer import Bound
 from anylayer.layer.opencv import opencv_params
-from anylayer.loops import PRELUDE, TYPES, CppFunction, Opened, lower, opened, table_text, to_cpp
+from anylayer.loops import PRELUDE, TYPES, CppFunction, Opened, lower, opened, to_cpp
 from anylayer.loops.cpp import number
 from anylayer.loops.lowering import size_of
 from anylayer.source import TracedNode
 
 _INDENT = "    "
-_LARGEST = 1 << 20
-"""The largest number of elements of a constant in source code."""
 
 
 @dataclass(slots=True)
@@ -136,14 +134,9 @@ def _case(
     type_: str, name: str, source: Opened, code: CppFunction, layer: Bound, params: dict[str, list[float] | str]
 ) -> str:
     """Return the C++ functions of one case: the test that selects it, the shapes of its outputs, and its loops."""
-    tables = ""
-    for table, array in code.tables:
-        if array.size > _LARGEST:
-            raise LayerError(f"a constant of {array.size} elements is too large for source code")
-        tables += table_text(f"{name}_{table}", array.dtype, array)
     return "\n".join(
         [
-            tables + code.text,
+            tables_text(name, code) + code.text,
             _suits(type_, name, code, layer, params),
             _shapes(name, source, code),
             _run(name, source, code),

@@ -32,7 +32,7 @@ _ATTRIBUTES = {
     "WorkSizes": {"global": False, "local": False, "dim": False},
 }
 """The attributes of each element, and whether they are required."""
-_MAX_PARTS = 1 << 20
+_MAX_PARTS = 1 << 20  # elements of one kind in an element
 _CHILDREN = {
     "CustomLayer": {
         "Kernel": (1, 1),

@@ -11,7 +11,7 @@ from anylayer.errors import FileError, need
 AXES = "BFYX"
 _MAX_LENGTH = 1000
 """Characters that the formulas of one attribute may have."""
-_MAX_VALUE = 2**63 - 1
+_MAX_VALUE = 2**63 - 1  # of a number in a formula, and of its value
 _TOKEN = re.compile(r"\s*(?:(\d+)|([A-Za-z_]\w*)|([-+*/%()])|(\S))")
 
 

@@ -14,7 +14,7 @@ from anylayer.layers.caffe._resampling import plane_of
 from anylayer.network import Array
 
 Size = tuple[Any, Any]
-MAX_BOXES = 1 << 24
+MAX_BOXES = 1 << 24  # boxes of one layer
 
 
 CODES = Enum(CORNER=1, CENTER_SIZE=2, CORNER_SIZE=3).declared_in("PriorBoxParameter", "CodeType")

@@ -15,8 +15,8 @@ from anylayer.errors import need
 from anylayer.graph.symbolic import is_symbolic, plain, same
 from anylayer.network import Array
 
-MAX_SIDE = 1 << 15
-MAX_PLANE_CELLS = 1 << 27
+MAX_SIDE = 1 << 15  # rows, and columns, of an output
+MAX_PLANE_CELLS = 1 << 27  # pixels of an output
 
 
 def plane_of(x: Array, what: str = "input 0") -> tuple[int, int]:

@@ -27,7 +27,7 @@ from anylayer.layers.caffe._yolo import cells, corners, decode, suppress
 from anylayer.layers.caffe._yolo_v2 import YoloV2Layer
 from anylayer.network import Array
 
-_MAX_THRESHOLDS = 64
+_MAX_THRESHOLDS = 64  # thresholds of one NMS
 
 
 def padded(priors: Array) -> Array:

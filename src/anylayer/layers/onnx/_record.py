@@ -18,7 +18,7 @@ from anylayer.libraries.onnx import helper, inferred, least_version, numpy_helpe
 from anylayer.network import MAX_VALUES, Array, as_written
 from anylayer.tracing import is_traced, record_many
 
-_MAX_CONSTANT_SIZE = 4096
+_MAX_CONSTANT_SIZE = 4096  # elements
 _SELECTING = ("NonZero", "Compress", "Unique", "Slice", "NonMaxSuppression", "TopK", "Split")
 _NEWEST = 21
 """The newest operator set that engines support."""

@@ -17,7 +17,7 @@ _COORDINATES = Enum("half_pixel", "pytorch_half_pixel", "asymmetric", "tf_half_p
 _NEAREST = Enum("round_prefer_floor", "round_prefer_ceil", "floor", "ceil", "simple")
 _MODES = Enum("nearest", "linear", "linear_onnx", "cubic", "bilinear_pillow", "bicubic_pillow", "area")
 _EXACT = 1e-5
-_MAX_SIDE = 1 << 15
+_MAX_SIDE = 1 << 15  # cells per axis of an output
 
 
 @layer("Interpolate")

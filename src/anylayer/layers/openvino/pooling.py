@@ -16,7 +16,7 @@ from anylayer.layers.openvino._padding import Windowed, sizes
 from anylayer.network import Array
 
 ROUNDING = Enum("floor", "ceil", "ceil_torch")
-_MAX_WINDOWS = 1 << 12
+_MAX_WINDOWS = 1 << 12  # windows per axis
 INDEX_TYPES = {"i32": np.int32, "i64": np.int64}
 
 

@@ -13,7 +13,7 @@ from anylayer.layers.tensorflow._spatial import channels_first, restored
 from anylayer.network import Array
 
 _f = np.float32
-_MAX_SIDE = 1 << 20
+_MAX_SIDE = 1 << 20  # pixels per axis of an output
 _TABLE = 1 << 10
 """Number of steps per cell in which the cubic weights are tabulated (resize_bicubic_op.cc, kTableSize)."""
 

@@ -18,7 +18,7 @@ from anylayer.optimize.rules import F4, Producing, Rewriter, is_float32, rule
 
 _MAX_AXIS_SIZE = 512
 """The longest axis along which terms are read."""
-_MAX_MATRIX_VALUES = 1 << 18
+_MAX_MATRIX_VALUES = 1 << 18  # elements of a matrix
 _ORT_BOTH_AXES, _ORT_ONE_AXIS, _OPENVINO_AXES = 48, 72, 40
 """Lengths of axes up to which matrix products are faster: their work grows with the axis."""
 _OPENVINO_CHANNELS = 32
@@ -26,8 +26,8 @@ _OPENVINO_CHANNELS = 32
 _SAME_WEIGHT = 4e-6
 """Weights that differ by at most this count as equal, because coordinates are computed in float32."""
 _PROPORTIONAL = 1e-6
-_MAX_OPERATORS = 64
-_MAX_TERMS = 8
+_MAX_OPERATORS = 64  # operators that one search reads
+_MAX_TERMS = 8  # terms of a sum
 
 
 @dataclass(frozen=True, slots=True)
