@@ -138,7 +138,7 @@ def _held(graph: Graph, optimized: Any) -> dict[str, list[Op]]:
 
 
 def _uses(graph: Graph) -> dict[str, list[Op]]:
-    """Return the operators that read each value, by its name."""
+    """Return a mapping from the name of a value to the operators that read it."""
     uses: dict[str, list[Op]] = {}
     for o in graph.ops:
         for v in o.inputs:

@@ -78,7 +78,7 @@ def channels_last(graph: Graph) -> tuple[Graph, list[tuple[int, ...] | None]]:
 
 
 def _between_transposes(graph: Graph, o: Op) -> list[Op]:
-    """Return the operators that compute `o` on arrays with the channels last."""
+    """Return the operators that replace `o`: Transposes to channels-last order, `o`, and Transposes back."""
 
     def transpose(x: Value, y: Value, order: Sequence[int]) -> Op:
         return replace(

@@ -334,9 +334,10 @@ def counted(graph: Graph, threads: int | None) -> CountedProgram:
 
 
 def open_file(path: Path, values: Collection[str] = ()) -> Callable[[Mapping[str, Array]], dict[str, Array]]:
-    """Return an ONNX model as a function from inputs by name to outputs by name. Raises EngineError.
+    """Return a function that runs an ONNX model: it maps inputs by name to outputs by name.
 
-    The function returns those of `values`, names of inner values, that the file has, too.
+    values: names of values inside the network. The function also returns those of them that the file contains.
+    Raises EngineError where the engine refuses the file.
     """
     try:
         model = with_outputs(path, values) if values else str(path)

@@ -423,9 +423,10 @@ def counted(graph: Graph, threads: int | None) -> CountedProgram:
 
 
 def open_file(path: Path, values: Collection[str] = ()) -> Callable[[Mapping[str, Array]], dict[str, Array]]:
-    """Return a model file as a function from inputs by name to outputs by name, in float32. Raises EngineError.
+    """Return a function that runs a model file: it maps inputs by name to outputs by name, in float32.
 
-    The function returns those of `values`, names of inner values, that the file has, too.
+    values: names of values inside the network. The function also returns those of them that the file contains.
+    Raises EngineError where the engine refuses the file.
     """
     try:
         config = {"INFERENCE_PRECISION_HINT": PRECISIONS["float32"]}

@@ -254,7 +254,7 @@ class _Printer(Printer):
         self.line("});")
 
     def combines(self, s: Loop) -> bool:
-        """Return whether a loop only combines numbers in a local, and is not short."""
+        """Return whether a loop only accumulates a sum, product or extremum in a local, and is not short."""
         *before, last = s.body
         short = s.extent.constant is not None and s.extent.constant < _PARTS
         return (

@@ -84,7 +84,7 @@ class Scalars:
         return self.const(element, dtype)
 
     def cast(self, x: Scalar, dtype: Any) -> Scalar:
-        """Return a scalar as another dtype."""
+        """Return a scalar converted to another dtype."""
         kind = np.dtype(dtype)
         if x.dtype == kind:
             return x

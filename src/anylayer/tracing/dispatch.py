@@ -158,7 +158,7 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict
 
 
 def _mark_scalars(result: Any) -> Any:
-    """Mark results without axes as scalars, which are immutable, as NumPy returns them."""
+    """Mark results of rank 0 as scalars: NumPy returns an immutable scalar there instead of an array."""
     for x in result if type(result) is tuple else (result,):
         if type(x) is TracedArray and x.ndim == 0:
             x._scalar = True

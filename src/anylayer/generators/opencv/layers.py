@@ -97,7 +97,7 @@ class LayerWriter:
 
 
 def _only(known: _LayerType) -> str:
-    """Return the list of the params that a type may have."""
+    """Return a C++ list with the names of the params that a layer of this type may have."""
     listed = ", ".join(map(string, known.params))
     return f"const std::vector<std::string> {known.name}_params = {{{listed}}};\n\n"
 

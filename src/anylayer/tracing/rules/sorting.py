@@ -88,7 +88,7 @@ def digitize(x: Array, bins: Any, right: bool = False) -> Any:
 
 
 def _sorted_last(a: Array, axis: AxisArg) -> tuple[Array, tuple[int, ...]]:
-    """Return `a` with the reduced axes merged into a sorted last axis, and the reduced axes."""
+    """Return `a`, sorted along one last axis into which the reduced axes are merged, and these axes."""
     axes = axes_of(axis, a.ndim)
     rest = [i for i in range(a.ndim) if i not in axes]
     moved = transpose(a, [*rest, *axes])

@@ -33,8 +33,10 @@ from anylayer.writers.caffe.views import BlobView
 
 @dataclass(slots=True)
 class CaffeResult:
-    """The net to write. `outputs` maps outputs to other names in the file, `transposed` maps inputs and outputs to
-    permutations; both are those of anylayer.source.Written.
+    """A net of Caffe layers that is ready to be written.
+
+    `outputs` maps an output to its other name in the file, and `transposed` maps an input or output to the
+    permutation of its axes; see Written in anylayer.source.
     """
 
     net: CaffeNet

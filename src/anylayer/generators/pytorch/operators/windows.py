@@ -261,7 +261,7 @@ def _repeats(cells: Array, old: int) -> bool:
 
 
 def _resampled(code: Code, text: str, axis: int, rank: int, cells: Array, weights: Array | None) -> str:
-    """Return the weighted sum of cells along an axis."""
+    """Return an expression for the weighted sums of selected cells of the array `text` along an axis."""
     if weights is None:
         return f"{text}.index_select({axis}, {code.array(np.ascontiguousarray(cells[:, 0]), 'cells')})"
     shape = (-1, *(1,) * (rank - axis - 1))
