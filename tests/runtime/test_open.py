@@ -117,6 +117,32 @@ def test_model_compiles_one_program_after_eight_sizes(
     assert model.inputs == {"data": TensorType.of((1, 2, 20, 24), np.float32)}
 
 
+@pytest.mark.parametrize("fastest", ENGINES)
+def test_auto_takes_the_engine_that_is_fastest_at_new_sizes(
+    tmp_path: Path, fastest: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("openvino", reason="openvino is not installed")
+    shapes: list[list[Any]] = []
+
+    def measured(calls: Any, known: Any, new: Any) -> dict[str, float]:
+        shapes.append([arrays[0].shape for arrays in (known, *new)])
+        return {name: float(name != fastest) for name in calls}
+
+    monkeypatch.setattr("anylayer.runtime.open.timed_at_new_sizes", measured)
+    net = network(tmp_path)
+    model = net.compile("auto")
+    monkeypatch.setattr(model, "engine", "onnxruntime")  # the engine of single sizes
+    assert_right(net, model, SIZES)
+    assert model.open_sizes is not None and model.engine == fastest
+    ((known, *new),) = shapes
+    seen = sorted([(1, 2, 20, 24), *SIZES[:8]], key=np.prod)
+    mean = np.mean([np.prod(shape) for shape in seen])
+    assert known == seen[1] and new == sorted(new, key=lambda shape: abs(np.prod(shape) - mean))
+    assert len({*new} - {*seen}) == len(new) > 5  # engines may have kept code for sizes that were seen
+    declared = net.compile("auto", shapes={"data": (1, 2, "H", "W")})
+    assert declared.engine == fastest and len({*shapes[1]}) == len(shapes[1]) > 3
+
+
 def test_sizes_that_a_condition_excludes_get_their_own_program(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -35,6 +35,7 @@ from anylayer.runtime.open import (
     OpenProgram,
     Reference,
     fastest_open,
+    key_of,
     open_program,
     suited,
     varied_sizes,
@@ -120,7 +121,7 @@ class Model:
         elif opened is not None:
             self._compile_open(opened)
         elif all(t is not None for t in self._types.values()):
-            self._runner(_key(self._types))
+            self._runner(key_of(self._types))
 
     def __repr__(self) -> str:
         ends = [
@@ -302,11 +303,9 @@ class Model:
         types = dict(self._types)
         try:
             traces = trace_open(self._network, self._definitions, types, sizes, self._targets)
-            references = []
-            for symbols in verified_sizes(traces.sizes)[:_COMPARED]:
-                key = _key(traces.sizes.types(types, symbols))
-                references.append(Reference(key, self._compile(key)))
-            self._open = self._fastest_open(traces, references)
+            keys = [key_of(traces.sizes.types(types, symbols)) for symbols in verified_sizes(traces.sizes)]
+            references = [Reference(key, self._compile(key)) for key in keys[:_COMPARED]]
+            self._open = self._fastest_open(traces, references, keys)
             self.plan, self.engine = self._open.runner.plan, self._open.engine
         except AnyLayerError as error:
             warnings.warn(
@@ -319,8 +318,9 @@ class Model:
         """Compile one program for all values of the sizes that have varied between calls, if that makes first
         calls faster. `key` has the input types of the next call.
         """
-        before = [_key(self._open.types)] if self._open is not None else []
-        sizes = varied_sizes(self._names, [*before, *self._seen, key])
+        before = [key_of(self._open.types)] if self._open is not None else []
+        keys = [*self._seen, key]
+        sizes = varied_sizes(self._names, [*before, *keys])
         seconds = min(self._seen.values())
         kept = sorted((k for k in self._seen if k in self._runners), key=volume)[:_COMPARED]
         self._seen.clear()
@@ -332,16 +332,18 @@ class Model:
         with suppress(AnyLayerError):
             traces = trace_open(self._network, self._definitions, types, sizes, self._targets)
             references = [Reference(k, self._runners[k], seconds) for k in kept]
-            self._open = self._fastest_open(traces, references)
+            self._open = self._fastest_open(traces, references, keys)
             self.engine = self._open.engine
 
-    def _fastest_open(self, traces: OpenTraces, references: Sequence[Reference]) -> OpenProgram:
+    def _fastest_open(
+        self, traces: OpenTraces, references: Sequence[Reference], keys: Sequence[InputKey]
+    ) -> OpenProgram:
         able = suited(installed(self._device), references, self._precision, self._exact)
 
         def compiled(engine: str) -> OpenProgram:
             return open_program(traces, self._names, engine, self._plan_runner, exact=self._exact)
 
-        return fastest_open(able if self._asked == "auto" else [self.engine], compiled, references)
+        return fastest_open(able if self._asked == "auto" else [self.engine], compiled, references, keys)
 
     def _plan_runner(self, plan: Plan, engine: str) -> PlanRunner:
         return PlanRunner(plan, engine, self._threads, self._precision, self._exact)
@@ -465,11 +467,6 @@ def _nothing_on(device: str) -> str:
         f"no installed engine computes on device '{device}'. NVIDIA's GPUs (cuda) need onnxruntime-gpu or "
         "tensorrt, Intel's (gpu) need openvino and a driver"
     )
-
-
-def _key(types: Mapping[str, TensorType | None]) -> InputKey:
-    """Return the shapes and dtypes of inputs whose types are known."""
-    return tuple((t.shape, t.dtype) for t in types.values() if t is not None)
 
 
 def _require_type(name: str, buffer: Array, wanted: TensorType) -> None:

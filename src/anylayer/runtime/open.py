@@ -24,11 +24,16 @@ from anylayer.network import Array, Shape, TensorType
 from anylayer.numerics import uniform_noise
 from anylayer.runtime.choice import agree
 from anylayer.runtime.run import PlanRunner
+from anylayer.runtime.timing import timed_at_new_sizes
 
 InputKey = tuple[tuple[Shape, np.dtype[Any]], ...]
 """The shapes and dtypes of the inputs that a program is compiled for."""
 _KEYS_KEPT = 1024
 """The number of sets of input types for which it is stored whether a program takes them."""
+_SIZES_DRAWN = 64
+"""The number of random sizes from which those are taken at which engines are measured."""
+_NEW_SIZES = 9
+"""The largest number of sizes at which each engine is measured."""
 
 
 @dataclass(slots=True)
@@ -61,12 +66,16 @@ class OpenProgram:
             same = shape == kind.shape if name not in self.sizes.shapes else len(shape) == len(kind.shape)
             if dtype != kind.dtype or not same:
                 return False
-        symbols = self.sizes.symbols_of({name: shape for name, (shape, _) in zip(self.types, key)})
+        symbols = self.symbols(key)
         if symbols is None or not self.sizes.allow(symbols):
             return False
         scale = volume(key) / max(volume([(t.shape, t.dtype) for t in self.types.values()]), 1)
         need_memory(int(self.memory * scale), f"{self.runner.plan.source}: the network")
         return True
+
+    def symbols(self, key: InputKey) -> dict[str, int] | None:
+        """Return the values of the open sizes of inputs with these types, or None if there are none."""
+        return self.sizes.symbols_of({name: shape for name, (shape, _) in zip(self.types, key)})
 
     def refuse(self, key: InputKey) -> None:
         """Raise EngineError for these types in all later calls."""
@@ -75,6 +84,11 @@ class OpenProgram:
     def __call__(self, arrays: Sequence[Array], out: Mapping[str, Array]) -> dict[str, Array]:
         """Return the outputs by public name, as PlanRunner does, which never writes to `out` here."""
         return self.runner(arrays, {})
+
+
+def key_of(types: Mapping[str, TensorType | None]) -> InputKey:
+    """Return the shapes and dtypes of inputs whose types are known."""
+    return tuple((t.shape, t.dtype) for t in types.values() if t is not None)
 
 
 def volume(key: InputKey | Sequence[tuple[Shape, object]]) -> int:
@@ -164,39 +178,71 @@ def suited(
 
 
 def fastest_open(
-    engines: Sequence[str], compile_: Callable[[str], OpenProgram], references: Sequence[Reference]
+    engines: Sequence[str],
+    compile_: Callable[[str], OpenProgram],
+    references: Sequence[Reference],
+    keys: Sequence[InputKey],
 ) -> OpenProgram:
     """Return the program for every size of the engine that is the fastest at new sizes.
 
-    compile_: compiles the network for every size on an engine. A program is rejected if its outputs differ from
-    the references, or if it is slower than compiling and running them. Raises the last engine's error if all are
-    rejected.
+    compile_: compiles the network for every size on an engine. keys: the types of inputs seen so far. A program is
+    rejected if its outputs differ from the references, or if it is slower than compiling and running them. Raises
+    the last engine's error if all are rejected. The others are measured at sizes that are new to the process.
     """
-    best: OpenProgram | None = None
-    least = math.inf
+    programs: dict[str, OpenProgram] = {}
     problem: AnyLayerError = EngineError("no engine takes programs for every size")
     for engine in engines:
         try:
             program = compile_(engine)
-            seconds = _compared(program, references)
+            _compare(program, references)
+            programs[engine] = program
         except AnyLayerError as error:
             problem = error
-            continue
-        if seconds < least:
-            best, least = program, seconds
-    if best is None:
+    if not programs:
         raise problem
-    return best
+    first = next(iter(programs.values()))
+    if len(programs) == 1:
+        return first
+    known = [r.key for r in references if first.takes(r.key)]
+    new = [_noise(key) for key in _new_sizes(first, keys) or known]
+    calls = {engine: partial(program, out={}) for engine, program in programs.items()}
+    seconds = timed_at_new_sizes(calls, _noise(known[-1]), new)
+    return programs[min(seconds, key=seconds.__getitem__)]
 
 
-def _compared(program: OpenProgram, references: Sequence[Reference]) -> float:
-    """Return the seconds of the program's first calls with the references' types. Raises EngineError if its
-    outputs differ from theirs, or if it is slower than compiling and running them.
+def _noise(key: InputKey) -> list[Array]:
+    return uniform_noise(TensorType(shape, dtype) for shape, dtype in key)
+
+
+def _new_sizes(program: OpenProgram, keys: Sequence[InputKey]) -> list[InputKey]:
+    """Return types of inputs with sizes between those of `keys`, nearest to their mean volume first.
+
+    The sizes are random, because OpenVINO keeps generated code for the other programs of the process.
+    """
+    seen = [symbols for key in keys if (symbols := program.symbols(key)) is not None]
+    values = {name: sorted(symbols[name] for symbols in seen) for name in program.sizes.ranges if seen}
+    steps = {name: math.gcd(*(v - own[0] for v in own)) or 1 for name, own in values.items()}
+    random = np.random.default_rng()
+    found: dict[InputKey, None] = {}
+    for _ in range(_SIZES_DRAWN):
+        symbols = {
+            name: own[0] + steps[name] * int(random.integers((own[-1] - own[0]) // steps[name], endpoint=True))
+            for name, own in values.items()
+        }
+        if program.sizes.allow(symbols):
+            found[key_of(program.sizes.types(program.types, symbols))] = None
+    mean = sum(map(volume, keys)) / max(len(keys), 1)
+    return sorted((k for k in found if k not in keys), key=lambda key: abs(volume(key) - mean))[:_NEW_SIZES]
+
+
+def _compare(program: OpenProgram, references: Sequence[Reference]) -> None:
+    """Raise EngineError if the program's outputs differ from those of the references, or if its first calls with
+    their types take longer than compiling and running them.
     """
     seconds = limit = 0.0
     taken = [r for r in references if program.takes(r.key)]
     for r in taken:
-        arrays = uniform_noise(TensorType(shape, dtype) for shape, dtype in r.key)
+        arrays = _noise(r.key)
         start = time.perf_counter()
         found = program(arrays, {})
         middle = time.perf_counter()
@@ -207,4 +253,3 @@ def _compared(program: OpenProgram, references: Sequence[Reference]) -> float:
         need(agree(found, want), f"the program for every size computes something else at {shapes}", EngineError)
     need(taken, "the layers do not allow the sizes to vary", EngineError)
     need(seconds < limit, "the program for every size is slower than one per size", EngineError)
-    return seconds

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from statistics import median
+
+from anylayer.errors import EngineError
+from anylayer.network import Array
 
 _TRIAL_SECONDS = 0.5
 """The mean time, in seconds, for which each call is measured."""
@@ -12,6 +17,8 @@ _SPIN_SECONDS = 0.06
 meanwhile takes twice its time."""
 _TURN_SECONDS = 0.03
 """The time, in seconds, for which a call is measured before the next call takes its turn."""
+_SIZES_PER_TURN = 3
+"""The largest number of new sizes at which a call is measured before the next call takes its turn."""
 
 
 def timed_in_turns(calls: Mapping[str, Callable[[], object]], seconds: float = _TRIAL_SECONDS) -> dict[str, float]:
@@ -35,3 +42,35 @@ def timed_in_turns(calls: Mapping[str, Callable[[], object]], seconds: float = _
                     break
         if time.perf_counter() > stop:
             return best
+
+
+def timed_at_new_sizes(
+    calls: Mapping[str, Callable[[Sequence[Array]], object]],
+    known: Sequence[Array],
+    new: Sequence[Sequence[Array]],
+) -> dict[str, float]:
+    """Return the median seconds per value of the inputs that each call takes at a size for the first time.
+
+    known: inputs of a size with which the calls have run. new: inputs of sizes with which they have not run. A
+    call that raises an EngineError counts as infinitely slow at this size. The calls take turns. Each has at
+    least one turn, and no round of turns starts after 0.5 seconds per call.
+    """
+    found: dict[str, list[float]] = {name: [] for name in calls}
+    stop = time.perf_counter() + _TRIAL_SECONDS * len(calls)
+    while True:
+        for name, call in calls.items():
+            time.sleep(_SPIN_SECONDS)
+            call(known)  # does not count, because the caches hold another call's data
+            turn = time.perf_counter() + _TURN_SECONDS
+            for arrays in new[len(found[name]) :][:_SIZES_PER_TURN]:
+                start = time.perf_counter()
+                try:
+                    call(arrays)
+                    seconds = time.perf_counter() - start
+                except EngineError:
+                    seconds = math.inf
+                found[name].append(seconds / max(sum(x.size for x in arrays), 1))
+                if time.perf_counter() > turn:
+                    break
+        if time.perf_counter() > stop or all(len(f) == len(new) for f in found.values()):
+            return {name: median(f) for name, f in found.items()}

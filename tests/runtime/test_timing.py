@@ -1,0 +1,94 @@
+"""The measurement of programs at sizes that are new to them, with a clock that only calls and waits advance."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pytest
+
+from anylayer.errors import EngineError
+from anylayer.network import Array
+from anylayer.runtime import timing
+
+Call = Callable[[Sequence[Array]], object]
+
+
+class Clock:
+    """A clock in place of the module `time`."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def perf_counter(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(timing, "time", clock)
+    return clock
+
+
+def images(*widths: int) -> list[list[Array]]:
+    return [[np.zeros((10, width), np.float32)] for width in widths]
+
+
+def program(clock: Clock, per_value: float, new_size: float = 0.0) -> tuple[Call, list[int]]:
+    """Return a program that takes some time per value, and more at a new size, and the widths of its calls."""
+    widths: list[int] = []
+
+    def call(arrays: Sequence[Array]) -> None:
+        (x,) = arrays
+        clock.now += per_value * x.size + new_size * (x.shape[1] not in widths)
+        widths.append(x.shape[1])
+
+    return call, widths
+
+
+def test_cost_of_a_new_size_counts_and_the_first_call_does_not(clock: Clock) -> None:
+    generating, _ = program(clock, 1e-5, 5e-3)
+    steady, widths = program(clock, 2e-5)
+    slow_start = [1.0]
+
+    def starting(arrays: Sequence[Array]) -> None:
+        clock.now += slow_start.pop() if slow_start else 0.0
+        steady(arrays)
+
+    (known,), new = images(10), images(20, 21, 19, 22, 18, 23, 17)
+    found = timing.timed_at_new_sizes({"generating": generating, "steady": starting}, known, new)
+    assert found["steady"] == pytest.approx(2e-5)
+    assert found["generating"] == pytest.approx(1e-5 + 5e-3 / 200, rel=0.1)
+    assert widths == [10, 20, 21, 19]  # the slow start has used up the time
+
+
+def test_programs_take_turns_at_all_sizes(clock: Clock) -> None:
+    calls = [program(clock, 1e-5) for _ in range(2)]
+    (known,), new = images(10), images(20, 21, 19, 22, 18)
+    timing.timed_at_new_sizes({str(i): call for i, (call, _) in enumerate(calls)}, known, new)
+    assert [widths for _, widths in calls] == [[10, 20, 21, 19, 10, 22, 18]] * 2
+    assert clock.now < 0.5
+
+
+def test_slow_programs_run_at_one_new_size(clock: Clock) -> None:
+    calls = [program(clock, 0.01) for _ in range(2)]
+    (known,), new = images(10), images(20, 21, 19)
+    timing.timed_at_new_sizes({str(i): call for i, (call, _) in enumerate(calls)}, known, new)
+    assert [widths for _, widths in calls] == [[10, 20]] * 2
+
+
+def test_program_that_refuses_new_sizes_is_the_slowest(clock: Clock) -> None:
+    works, _ = program(clock, 1.0)
+
+    def refuses(arrays: Sequence[Array]) -> None:
+        if arrays[0].shape[1] != 10:
+            raise EngineError("the size is refused")
+
+    (known,), new = images(10), images(20, 21)
+    found = timing.timed_at_new_sizes({"refuses": refuses, "works": works}, known, new)
+    assert found["refuses"] == math.inf and found["works"] == pytest.approx(1.0)
