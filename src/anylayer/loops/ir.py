@@ -18,6 +18,10 @@ from anylayer.network import Array
 
 INT = np.dtype(np.int64)
 BOOL = np.dtype(np.bool_)
+NEAR = "int32"
+"""The `data` of a function whose value is an int64 that certainly fits into 32 bits."""
+CHECKS = ("inside", "below")
+"""Functions that check an index: "inside" any index, "below" one that is at least 0 and fits into 32 bits."""
 DTYPES = frozenset(("bool", "float32", "float64", *(f"{u}int{n}" for u in ("", "u") for n in (8, 16, 32, 64))))
 """The names of the dtypes that loops compute with."""
 
@@ -62,7 +66,8 @@ class Scalar:
     """A number that is computed inside loops.
 
     op: "const" (`data` is a Python number), "index" (`data` is an Expression), "load" (`data` is the Buffer and
-    the Expression of the position), "local" (`data` is a Local), or the name of a function of `args`.
+    the Expression of the position), "local" (`data` is a Local), or the name of a function of `args` (`data` is
+    None or NEAR).
     """
 
     op: str

@@ -8,6 +8,7 @@ from typing import Any
 from anylayer.errors import LayerError
 from anylayer.graph import Graph, Op, Value
 from anylayer.graph.expressions import constant, symbol
+from anylayer.graph.guards import Guard
 from anylayer.loops import (  # noqa: F401 (they register their operators)
     elementwise,
     movement,
@@ -17,7 +18,18 @@ from anylayer.loops import (  # noqa: F401 (they register their operators)
     windows,
 )
 from anylayer.loops.composites import expanded
-from anylayer.loops.ir import DTYPES, Argument, Buffer, LoopProgram, routines_of, stores_of, used_scalars
+from anylayer.loops.intervals import LARGEST_SIZE
+from anylayer.loops.ir import (
+    CHECKS,
+    DTYPES,
+    NEAR,
+    Argument,
+    Buffer,
+    LoopProgram,
+    routines_of,
+    stores_of,
+    used_scalars,
+)
 from anylayer.loops.lowering import ELEMENTS, INLINED, NESTS, Lowering, Unsupported, sizes_of
 from anylayer.loops.movement import concat_pieces
 from anylayer.loops.opened import Opened
@@ -92,16 +104,17 @@ def lower(source: Graph | Opened, *, by_element: bool = False) -> LoopProgram:
     scalars = used_scalars(low.body, low.scalars.data)
     used = {s.buffer for s in stores_of(low.body)} | {x.data[0] for x in scalars if x.op == "load"}
     used |= {b for s in routines_of(low.body) for b in s.buffers}
+    limited = {s for x in scalars if x.data == NEAR for s in low.scalars.limited_by(x)}
     return LoopProgram(
         inputs,
         outputs,
         list(traced.sizes),
-        list(traced.guards),
+        [*traced.guards, *(Guard(symbol(s), "<=", constant(LARGEST_SIZE)) for s in traced.sizes if s in limited)],
         [b for b in low.all if b in used],
         low.body,
         low.scalars.data,
         low.space.extents,
-        any(x.op == "inside" for x in scalars),
+        any(x.op in CHECKS for x in scalars),
         [(local.name, param) for param, local in low.params.items()],
     )
 

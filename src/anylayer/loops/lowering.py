@@ -123,7 +123,7 @@ class Lowering:
         self.parameters = parameters
         self.params: dict[ParamNumber, Local] = {}
         self.space = Space(ranges)
-        self.scalars = Scalars(self.space)
+        self.scalars = Scalars(self.space, near=by_element)
         self.buffers: dict[Value, Buffer] = {}
         self.wanted: dict[Value, Buffer] = {}
         self.all: list[Buffer] = []

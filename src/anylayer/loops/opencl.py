@@ -19,6 +19,9 @@ from anylayer.graph.expressions import Expression, constant
 from anylayer.loops.arithmetic import Arithmetic
 from anylayer.loops.cpp import number
 from anylayer.loops.ir import (
+    CHECKS,
+    INT,
+    NEAR,
     Argument,
     Buffer,
     Comment,
@@ -84,6 +87,11 @@ _HELPERS = {
     "    if (i >= 0 && i < size) return i;\n"
     "    *valid = false;\n"
     "    return 0;\n}}",
+    "below": "// An index of at least 0 inside an axis. `valid` is false for one outside.\n"
+    "int below_int(int i, int size, bool* valid) {{\n"
+    "    const bool found = i < size;\n"
+    "    *valid = *valid && found;\n"
+    "    return found ? i : 0;\n}}",
 }
 _WHOLE = {"max": "larger", "min": "smaller"}
 _REALS = {"nearbyint": "rint", "abs": "fabs"}
@@ -205,9 +213,9 @@ class _OpenCLPrinter(Printer):
         return f"({kind})({argument})"
 
     def function(self, x: Scalar, arguments: str) -> str:
-        kind = _TYPES[x.dtype.name]
-        if x.op == "inside":
-            return f"{self.helper('inside', 'int')}({arguments}, &valid)"
+        kind = self.declared(x)
+        if x.op in CHECKS:
+            return f"{self.helper(x.op, 'int')}({arguments}, &valid)"
         if x.op == "div":
             return f"{self.helper('quotient', kind)}({arguments})"
         if x.op == "mod":
@@ -221,7 +229,12 @@ class _OpenCLPrinter(Printer):
         return f"{self.helper(function, kind) if function in _HELPERS else function}({arguments})"
 
     def declared(self, x: Scalar) -> str:
-        return "int" if x.op == "inside" else super().declared(x)
+        return "int" if x.op in CHECKS or x.data == NEAR else super().declared(x)
+
+    def operand(self, x: Scalar, binds: int, at: int) -> str:
+        text = super().operand(x, binds, at)
+        wide = x.dtype == INT and x.data != NEAR and x.args[at].data == NEAR
+        return f"(long)({text})" if wide else text
 
     def index_value(self, e: Expression) -> str:
         """Return an index expression: in 64 bits where it could leave the 32 bits of an index."""

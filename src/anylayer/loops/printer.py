@@ -220,10 +220,10 @@ class Printer(ABC):
         return self.call(x)
 
     def call(self, x: Scalar) -> tuple[str, int]:
-        kind = self.types[x.dtype.name]
+        kind = self.declared(x)
         if x.op in _INFIX or x.op in _WORDS:
             sign, binds = _INFIX.get(x.op) or (_WORDS[x.op], 0)
-            left, right = (self.inside(a, binds, i) for i, a in enumerate(x.args))
+            left, right = (self.operand(x, binds, i) for i in range(2))
             text = f"{left} {sign} {right}"
             small = x.dtype.kind in "iu" and x.dtype.itemsize < 4
             return (self.converted(kind, text), ATOM) if small else (text, binds)
@@ -250,6 +250,10 @@ class Printer(ABC):
         wraps = x.args[0].dtype.kind == "f" and x.dtype.kind in "iu" and x.dtype.itemsize < 8
         inner = self.converted(self.types["int64"], argument) if wraps else argument
         return self.converted(kind, inner)
+
+    def operand(self, x: Scalar, binds: int, at: int) -> str:
+        """Return the expression of an operand of a scalar that is computed by an infix operator."""
+        return self.inside(x.args[at], binds, at)
 
     def inside(self, x: Scalar, binds: int, at: int) -> str:
         text, own = self.text(x)

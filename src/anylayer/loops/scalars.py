@@ -9,7 +9,8 @@ import numpy as np
 
 from anylayer.graph.expressions import Expression, constant, symbol
 from anylayer.graph.reals import Real
-from anylayer.loops.ir import BOOL, INT, Buffer, Local, Scalar
+from anylayer.loops.intervals import LARGEST_SIZE, ScalarIntervals
+from anylayer.loops.ir import BOOL, INT, NEAR, Buffer, Local, Scalar
 from anylayer.loops.space import Space
 
 DOUBLE = np.dtype(np.float64)
@@ -19,16 +20,22 @@ _REAL = {"+": "add", "-": "sub", "*": "mul", "/": "div", "**": "pow", "sqrt": "s
 
 _ROUNDED_ONCE = ("add", "sub", "mul")
 """Operations on two float32 that are rounded to the same float32 if they are computed in float64 first."""
+_NEAR = ("cast", "add", "sub", "mul", "min", "max")
+"""Functions of integers that are marked if they fit into 32 bits."""
 
 
 class Scalars:
     """All scalars of one program.
 
-    `data` maps the symbol of an index that is read from data to the scalar with its value.
+    `data` maps the symbol of an index that is read from data to the scalar with its value. near: whether to mark
+    the integers that certainly fit into 32 bits.
     """
 
-    def __init__(self, space: Space) -> None:
-        self.space = space
+    def __init__(self, space: Space, near: bool = False) -> None:
+        self.space, self.near = space, near
+        self.intervals = ScalarIntervals(space, space.ranges)
+        limited = {s: (low, min(high, LARGEST_SIZE)) for s, (low, high) in space.ranges.items()}
+        self.limited = ScalarIntervals(space, limited)
         self.data: dict[str, Scalar] = {}
         self._known: dict[Any, Scalar] = {}
         self._symbols: dict[Scalar, Expression] = {}
@@ -37,8 +44,18 @@ class Scalars:
         key = (op, dtype, tuple(map(id, args)), repr(data) if op == "const" else data)
         found = self._known.get(key)
         if found is None:
+            if self.near and dtype == INT and op in _NEAR:
+                data = NEAR if self.limited.fits(Scalar(op, dtype, args)) else data
             found = self._known[key] = Scalar(op, dtype, args, data)
         return found
+
+    def limited_by(self, x: Scalar) -> set[str]:
+        """Return the sizes that must not be larger than LARGEST_SIZE, so that an integer fits into 32 bits."""
+        if x.op == "index":
+            return {s for e in (self.space.lower(x.data), self.space.upper(x.data)) if e for s in e.symbols}
+        if x.data == NEAR and self.intervals.fits(x):
+            return set()
+        return {s for a in x.args for s in self.limited_by(a)}
 
     def const(self, value: Any, dtype: Any) -> Scalar:
         """Return a number, rounded to this dtype."""
@@ -111,14 +128,9 @@ class Scalars:
         return self.cast(inner, SINGLE) if whole else None
 
     def _not_negative(self, x: Scalar) -> bool:
-        """Return whether a scalar is certainly 0 or more, or NaN."""
-        if x.op == "const":
-            return bool(x.data >= 0)
-        if x.op == "index":
-            return self.space.not_negative(x.data)
-        return (
-            x.op in ("cast", "add", "mul", "div") and x.dtype.kind == "f" and all(map(self._not_negative, x.args))
-        )
+        """Return whether a scalar is certainly 0 or more."""
+        found = self.intervals.of(x)
+        return found is not None and found[0] >= 0
 
     def call(self, op: str, dtype: Any, *args: Scalar) -> Scalar:
         """Return a function of scalars. Sums and products of indices stay expressions."""
@@ -177,8 +189,13 @@ class Scalars:
             return found
         if x.op == "index" and x.data.constant is not None and size.constant is not None:
             return constant(x.data.constant % size.constant)
-        if x.op != "inside":
-            x = self._one("inside", INT, (self.cast(x, INT), self.index(size)))
+        x = self.cast(x, INT)
+        least = x.op not in ("index", "inside") and self._not_negative(x)
+        if least and x.op == "min" and any(a.op == "index" and self.space.below(a.data, size) for a in x.args):
+            return self.named(x, size)
+        if x.op not in ("inside", "below"):
+            op = "below" if least and x.data == NEAR else "inside"
+            x = self._one(op, INT, (x, self.index(size)))
         return self.named(x, size)
 
     def behind(self, e: Any) -> list[Scalar]:

@@ -165,6 +165,58 @@ def test_wrong_indices_give_nan_and_wrong_sizes_are_refused(tmp_path: Path) -> N
     assert np.isfinite(got[0]).all() and np.isnan(got[1:]).all()
 
 
+SPREAD = """
+import anylayer
+import numpy as np
+
+@anylayer.layer("Spread")
+class Spread:
+    def __init__(self, params, blobs):
+        pass
+
+    def getMemoryShapes(self, shapes):
+        return [[shapes[0][0], 8]]
+
+    def forward(self, inputs):
+        x, = inputs
+        at = np.arange(8, dtype=np.float32) * (np.float32(32) / np.float32(x.shape[1]))
+        at = at.astype(int)
+        return [np.take(x, at, 1) + np.take(x, np.minimum(at + 1, x.shape[1] - 1), 1)]
+"""
+"""A layer that reads columns of an array of at least 15 columns."""
+
+
+@pytest.mark.usefixtures("opencl_device")
+def test_indices_computed_from_sizes_are_checked_in_32_bits(tmp_path: Path) -> None:
+    def net(columns: int, **options: Any) -> Net:
+        path = tmp_path / "net.prototxt"
+        shape = f"input_param {{ shape {{ dim: 2 dim: {columns} }} }}"
+        path.write_text(
+            f'layer {{ name: "x" type: "Input" top: "x" {shape} }}'
+            ' layer { name: "y" type: "Spread" bottom: "x" top: "y" }'
+        )
+        return anylayer.read(path, layers=tmp_path / "spread.py", **options)
+
+    (tmp_path / "spread.py").write_text(SPREAD)
+    require_same(net(16), {"x": noise(2, 16)}, tmp_path / "project")
+    code = (tmp_path / "project/Spread.cl").read_text()
+    assert "long" not in code and code.count("below_int(") == 2  # its definition, and one of two indices
+    kernels = anylayer.OpenCL([str(tmp_path / "project/kernels.xml")], user_file=False)
+    got = net(8, kernels=kernels).compile("openvino")({"x": noise(2, 8)})["y"]
+    assert np.isfinite(got[:, :2]).all() and np.isnan(got[:, 2:]).all()
+
+
+@pytest.mark.usefixtures("opencl_device")
+def test_integers_beyond_32_bits_stay_in_64(tmp_path: Path) -> None:
+    def large(v: list[Any]) -> list[Any]:
+        count = (np.arange(50, dtype=np.float32) * np.float32(1e7)).astype(np.int64)
+        most = np.minimum((np.arange(50, dtype=np.float32) * np.float32(1e9)).astype(np.int64), 5)
+        return [v[0] * (count * 3).astype(np.float32), v[0] + (count * count + most).astype(np.float32)]
+
+    net, inputs = network({"Large": (large, [noise(3, 50)])})
+    require_same(net, inputs, tmp_path / "project")
+
+
 class Cut:
     """Return the first channel."""
 

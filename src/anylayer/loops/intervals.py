@@ -1,0 +1,99 @@
+"""Intervals that certainly contain the values of scalars that are computed from sizes and loop variables."""
+
+from __future__ import annotations
+
+import math
+
+from anylayer.graph.expressions import Ranges, bounds
+from anylayer.loops.ir import INT, Scalar
+from anylayer.loops.space import Space
+
+Interval = tuple[float, float]
+INT32 = 2**31 - 1
+"""The largest number of 32 bits."""
+LARGEST_SIZE = 2**30
+"""The largest size for which indices in 32 bits are proved to be enough."""
+_ERROR = 1e-6
+"""More than the relative error of an operation in single precision, on any device."""
+_TINY = 1e-30
+"""Below this, an operation in single precision may have a larger relative error."""
+_HUGE = 1e30
+"""Results beyond this may become infinite in single precision."""
+_KINDS = ("float32", "float64", "int64")
+
+
+class ScalarIntervals:
+    """The least and the largest possible value of scalars for sizes in these ranges."""
+
+    def __init__(self, space: Space, ranges: Ranges) -> None:
+        self.space, self.ranges = space, ranges
+        self.known: dict[Scalar, Interval | None] = {}
+
+    def of(self, x: Scalar) -> Interval | None:
+        """Return the interval of a scalar. None if it is not known, or if the scalar may be NaN."""
+        if x not in self.known:
+            self.known[x] = self._found(x)
+        return self.known[x]
+
+    def fits(self, x: Scalar) -> bool:
+        """Return whether an integer, and the integers that it is computed from, certainly fit into 32 bits."""
+        found = self.of(x)
+        inside = found is not None and found[0] >= -INT32 and found[1] <= INT32
+        return inside and all(self.fits(a) for a in x.args if a.dtype == INT)
+
+    def _found(self, x: Scalar) -> Interval | None:
+        if x.dtype.name not in _KINDS:
+            return None
+        if x.op == "const":
+            return (x.data, x.data) if abs(x.data) < _HUGE else None
+        if x.op == "index":
+            low, high = self.space.lower(x.data), self.space.upper(x.data)
+            if low is None or high is None:
+                return None
+            least = bounds(low, self.ranges)[0]
+            return (max(least, 0) if self.space.certain(low) else least), bounds(high, self.ranges)[1]
+        found = _FUNCTIONS[x.op](x, [self.of(a) for a in x.args]) if x.op in _FUNCTIONS else None
+        if found is None or not max(map(abs, found)) < (_HUGE if x.dtype.kind == "f" else 2**62):
+            return None
+        return (_below(found[0]), -_below(-found[1])) if x.dtype.kind == "f" else found
+
+
+def _below(v: float) -> float:
+    """Return a number that is not larger than `v` after rounding."""
+    return v * (1 + _ERROR) - _TINY if v < 0 else v * (1 - _ERROR) if v > _TINY else 0.0
+
+
+def _of_ends(x: Scalar, parts: list[Interval | None]) -> Interval | None:
+    """Return the interval of an operation that has its least and its largest value at ends of its operands."""
+    a, b = parts
+    if a is None or b is None:
+        return None
+    if x.op == "div" and (x.dtype.kind != "f" or b[0] <= _TINY):
+        return None
+    function = {"add": float.__add__, "sub": float.__sub__, "mul": float.__mul__, "div": float.__truediv__}[x.op]
+    ends = [function(float(p), float(q)) for p in a for q in b]
+    return min(ends), max(ends)
+
+
+def _of_cast(x: Scalar, parts: list[Interval | None]) -> Interval | None:
+    (a,) = parts
+    return (math.trunc(a[0]), math.trunc(a[1])) if a is not None and x.dtype.kind == "i" else a
+
+
+def _of_floor(x: Scalar, parts: list[Interval | None]) -> Interval | None:
+    (a,) = parts
+    return None if a is None else (math.floor(a[0]), math.floor(a[1]))
+
+
+def _of_extremum(x: Scalar, parts: list[Interval | None]) -> Interval | None:
+    a, b = parts
+    which = min if x.op == "min" else max
+    return None if a is None or b is None else (which(a[0], b[0]), which(a[1], b[1]))
+
+
+_FUNCTIONS = {
+    **dict.fromkeys(("add", "sub", "mul", "div"), _of_ends),
+    **dict.fromkeys(("min", "max"), _of_extremum),
+    "cast": _of_cast,
+    "floor": _of_floor,
+}
