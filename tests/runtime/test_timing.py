@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from anylayer.errors import EngineError
-from anylayer.network import Array
+from anylayer.network import Array, TensorType
 from anylayer.runtime import timing
 
 Call = Callable[[Sequence[Array]], object]
@@ -35,8 +35,8 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return clock
 
 
-def images(*widths: int) -> list[list[Array]]:
-    return [[np.zeros((10, width), np.float32)] for width in widths]
+def images(*widths: int) -> list[list[TensorType]]:
+    return [[TensorType.of((10, width), np.float32)] for width in widths]
 
 
 def program(clock: Clock, per_value: float, new_size: float = 0.0) -> tuple[Call, list[int]]:
@@ -60,18 +60,19 @@ def test_cost_of_a_new_size_counts_and_the_first_call_does_not(clock: Clock) -> 
         clock.now += slow_start.pop() if slow_start else 0.0
         steady(arrays)
 
-    (known,), new = images(10), images(20, 21, 19, 22, 18, 23, 17)
+    (known,), new = images(10), images(20, 21, 19, 22, 18, 23, 17, 24, 16, 25)
     found = timing.timed_at_new_sizes({"generating": generating, "steady": starting}, known, new)
     assert found["steady"] == pytest.approx(2e-5)
     assert found["generating"] == pytest.approx(1e-5 + 5e-3 / 200, rel=0.1)
-    assert widths == [10, 20, 21, 19]  # the slow start has used up the time
+    assert widths == [10, 20, 21, 19, 22, 18, 23, 17, 24]  # the slow start has used up the time
 
 
 def test_programs_take_turns_at_all_sizes(clock: Clock) -> None:
     calls = [program(clock, 1e-5) for _ in range(2)]
-    (known,), new = images(10), images(20, 21, 19, 22, 18)
+    order = [20, 21, 19, 22, 18, 23, 17, 24, 16, 25]
+    (known,), new = images(10), images(*order)
     timing.timed_at_new_sizes({str(i): call for i, (call, _) in enumerate(calls)}, known, new)
-    assert [widths for _, widths in calls] == [[10, 20, 21, 19, 10, 22, 18]] * 2
+    assert [widths for _, widths in calls] == [[10, *order[:8], 10, *order[8:]]] * 2
     assert clock.now < 0.5
 
 
@@ -86,9 +87,21 @@ def test_program_that_refuses_new_sizes_is_the_slowest(clock: Clock) -> None:
     works, _ = program(clock, 1.0)
 
     def refuses(arrays: Sequence[Array]) -> None:
-        if arrays[0].shape[1] != 10:
-            raise EngineError("the size is refused")
+        raise EngineError("the size is refused")
 
     (known,), new = images(10), images(20, 21)
     found = timing.timed_at_new_sizes({"refuses": refuses, "works": works}, known, new)
     assert found["refuses"] == math.inf and found["works"] == pytest.approx(1.0)
+
+
+def test_calls_that_other_processes_slow_down_do_not_count(clock: Clock) -> None:
+    steady, _ = program(clock, 2e-5)
+    delays = [0.0, 0.0, 0.1, 0.1, 0.0, 0.1, 0.0, 0.0, 0.1, 0.1, 0.1, 0.1, 0.1]
+
+    def delayed(arrays: Sequence[Array]) -> None:
+        clock.now += delays.pop(0)
+        steady(arrays)
+
+    (known,), new = images(10), images(20, 21, 19, 22, 18, 23, 17, 24, 16)
+    calls: dict[str, Call] = {"delayed": delayed, "other": program(clock, 3e-5)[0]}
+    assert timing.timed_at_new_sizes(calls, known, new)["delayed"] == pytest.approx(2e-5)

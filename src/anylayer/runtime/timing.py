@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from statistics import median
+from contextlib import suppress
 
 from anylayer.errors import EngineError
-from anylayer.network import Array
+from anylayer.network import Array, TensorType
+from anylayer.numerics import uniform_noise
 
 _TRIAL_SECONDS = 0.5
 """The mean time, in seconds, for which each call is measured."""
@@ -17,7 +18,7 @@ _SPIN_SECONDS = 0.06
 meanwhile takes twice its time."""
 _TURN_SECONDS = 0.03
 """The time, in seconds, for which a call is measured before the next call takes its turn."""
-_SIZES_PER_TURN = 3
+_SIZES_PER_TURN = 8
 """The largest number of new sizes at which a call is measured before the next call takes its turn."""
 
 
@@ -46,23 +47,27 @@ def timed_in_turns(calls: Mapping[str, Callable[[], object]], seconds: float = _
 
 def timed_at_new_sizes(
     calls: Mapping[str, Callable[[Sequence[Array]], object]],
-    known: Sequence[Array],
-    new: Sequence[Sequence[Array]],
+    known: Sequence[TensorType],
+    new: Sequence[Sequence[TensorType]],
 ) -> dict[str, float]:
-    """Return the median seconds per value of the inputs that each call takes at a size for the first time.
+    """Return the seconds per value of the inputs that each call takes at a size for the first time.
 
-    known: inputs of a size with which the calls have run. new: inputs of sizes with which they have not run. A
-    call that raises an EngineError counts as infinitely slow at this size. The calls take turns. Each has at
-    least one turn, and no round of turns starts after 0.5 seconds per call.
+    They are the lower quartile over the sizes: other processes can slow down most of the calls.
+
+    known: types of inputs whose calls do not count. new: types of inputs of sizes that have not run. A call that
+    raises an EngineError counts as infinitely slow at this size. The calls take turns. Each has at least one turn,
+    and no round of turns starts after 0.5 seconds per call.
     """
     found: dict[str, list[float]] = {name: [] for name in calls}
     stop = time.perf_counter() + _TRIAL_SECONDS * len(calls)
     while True:
         for name, call in calls.items():
             time.sleep(_SPIN_SECONDS)
-            call(known)  # does not count, because the caches hold another call's data
+            with suppress(EngineError):
+                call(uniform_noise(known))  # does not count, because the caches hold another call's data
             turn = time.perf_counter() + _TURN_SECONDS
-            for arrays in new[len(found[name]) :][:_SIZES_PER_TURN]:
+            for types in new[len(found[name]) :][:_SIZES_PER_TURN]:
+                arrays = uniform_noise(types)
                 start = time.perf_counter()
                 try:
                     call(arrays)
@@ -73,4 +78,4 @@ def timed_at_new_sizes(
                 if time.perf_counter() > turn:
                     break
         if time.perf_counter() > stop or all(len(f) == len(new) for f in found.values()):
-            return {name: median(f) for name, f in found.items()}
+            return {name: sorted(f)[len(f) // 4] for name, f in found.items()}
