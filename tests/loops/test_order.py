@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from anylayer.loops import lower, to_cpp
+from anylayer.loops.ir import Loop
 from tests.loops.harness import build, call, needs_compiler, traced
 
 pytestmark = needs_compiler
@@ -37,3 +38,21 @@ def test_reductions_collapse_adjacent_axes(tmp_path: Path) -> None:
     got = call(build([code], tmp_path, parts=True), code, [x], {}) or []
     for one, want in zip(got, sums(x), strict=True):
         np.testing.assert_allclose(one, want, rtol=1e-6)
+
+
+def test_arrays_of_equal_shape_are_stored_in_one_loop(tmp_path: Path) -> None:
+    def pair(x: Any) -> Any:
+        return [abs(x) * 2, np.sqrt(abs(x)) + x]
+
+    def dependent(x: Any) -> Any:
+        y = np.sqrt(abs(x))
+        return [y, y[::-1] + x, x * 3]
+
+    for function, loops in ((pair, 1), (dependent, 2)):
+        program = lower(traced(function, X))
+        assert len([s for s in program.body if isinstance(s, Loop)]) == loops
+        code = to_cpp(program, "stored")
+        (tmp_path / str(loops)).mkdir()
+        got = call(build([code], tmp_path / str(loops), parts=True), code, [X], {}) or []
+        for one, want in zip(got, function(X), strict=True):
+            assert np.array_equal(one, want)

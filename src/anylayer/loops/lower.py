@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from anylayer.errors import LayerError
@@ -26,11 +26,13 @@ from anylayer.loops.ir import (
     Argument,
     Buffer,
     LoopProgram,
+    Statement,
+    Store,
     routines_of,
     stores_of,
     used_scalars,
 )
-from anylayer.loops.lowering import ELEMENTS, INLINED, NESTS, Lowering, Unsupported, sizes_of
+from anylayer.loops.lowering import ELEMENTS, INLINED, NESTS, Index, Lowering, Unsupported, sizes_of
 from anylayer.loops.movement import concat_pieces
 from anylayer.loops.opened import Opened
 from anylayer.loops.reductions import copies
@@ -95,9 +97,11 @@ def lower(source: Graph | Opened, *, by_element: bool = False) -> LoopProgram:
     for value, target in zip(graph.outputs, targets):
         low.wanted.setdefault(value, target)
     held = held_by_element(graph) if by_element else _held(graph)
+    waiting: list[tuple[Value, Buffer]] = []
     for op in graph.ops:
         with _naming(op):
-            _one(low, op, held)
+            _one(low, op, held, waiting)
+    _store(low, waiting)
     for value, target in zip(graph.outputs, targets):
         if low.buffers.get(value) is not target:
             copies(low, value, target)
@@ -147,27 +151,64 @@ def refused(op: Op, why: str) -> LayerError:
     return LayerError(what, op.scope) if op.scope else LayerError(what)
 
 
-def _one(low: Lowering, op: Op, held: Mapping[Value, str]) -> None:
-    """Append the loops of an operator if it is not fused into its consumers."""
+def _one(low: Lowering, op: Op, held: Mapping[Value, str], waiting: list[tuple[Value, Buffer]]) -> None:
+    """Append the loops of an operator if it is not fused into its consumers.
+
+    waiting: values of equal shapes that the same loops will store, with their buffers.
+    """
     if op.domain or (op.op not in NESTS and op.op not in ELEMENTS):
         raise Unsupported("no loops are written for it")
     for value in (*op.inputs, *op.outputs):
         if value is not None and value.dtype.name not in DTYPES:
             raise Unsupported(f"an array is {value.dtype}; convert it with .astype(np.float32) before")
     if op.op in NESTS and not (low.by_element and op.op in INLINED and op.outputs[0] not in held):
+        _store(low, waiting)
         NESTS[op.op](low, op)
         return
     for value in op.outputs:
         why = held.get(value)
         if why == "pieces":
+            _store(low, waiting)
             concat_pieces(low, op)
         elif why:
             target = low.wanted.get(value)
             buffer = target or Buffer(low.name("temporary"), value.dtype, sizes_of(value), "temporary")
             if target is None:
                 low.all.append(buffer)
-            copies(low, value, buffer)
-            low.buffers[value] = buffer
+            shape = sizes_of(value)
+            if low.by_element or any(sizes_of(v) != shape for v, _ in waiting) or _reads(low, value, waiting):
+                _store(low, waiting)
+            waiting.append((value, buffer))
+
+
+def _reads(low: Lowering, value: Value, waiting: Sequence[tuple[Value, Buffer]]) -> bool:
+    """Return whether a value is computed from values that wait."""
+    others, pending, seen = {v for v, _ in waiting}, [value] if waiting else [], set[Value]()
+    while pending:
+        v = pending.pop()
+        if v in others:
+            return True
+        op = None if v in seen or v in low.buffers else low.graph.producers.get(v)
+        seen.add(v)
+        pending += [] if op is None else [u for u in op.inputs if u is not None]
+    return False
+
+
+def _store(low: Lowering, waiting: list[tuple[Value, Buffer]]) -> None:
+    """Append the loops that store the waiting values."""
+    values = list(waiting)
+    waiting.clear()
+
+    def stores(index: Index) -> list[Statement]:
+        found: list[Statement] = []
+        for value, buffer in values:
+            with _naming(low.graph.producers[value]):
+                found.append(Store(buffer, buffer.offset(index), low.element(value, index)))
+        return found
+
+    if values:
+        low.fill(sizes_of(values[0][0]), stores)
+    low.buffers.update(values)
 
 
 def _held(graph: Graph) -> dict[Value, str]:
