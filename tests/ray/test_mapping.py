@@ -174,7 +174,10 @@ def test_threads_beyond_the_cluster_are_refused(cluster: None, net: anylayer.Net
 def test_cluster_that_does_not_start_in_time_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     from anylayer.libraries import ray as library
 
+    attempts = []
+
     def init(*args: Any, **more: Any) -> None:
+        attempts.append(more)
         raise Exception("The current node timed out during startup.\nSecond line")
 
     monkeypatch.setattr(library.ray, "is_initialized", lambda: False)
@@ -186,6 +189,7 @@ def test_cluster_that_does_not_start_in_time_is_refused(monkeypatch: pytest.Monk
         library.cluster(),
     ):
         pass
+    assert len(attempts) == 2
 
 
 def test_processes_have_the_priority_of_the_program(cluster: None) -> None:

@@ -24,8 +24,15 @@ CLUSTER = """
 import sys, ray
 from ray import serve
 
-ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False, _node_ip_address="127.0.0.1",
-         object_store_memory=512 << 20)
+def init():
+    ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False, _node_ip_address="127.0.0.1",
+             object_store_memory=512 << 20)
+
+try:
+    init()
+except Exception:  # it has not started within Ray's limit of 30 seconds
+    ray.shutdown()
+    init()
 serve.start(http_options={"host": "127.0.0.1", "port": int(sys.argv[1])})
 
 @serve.deployment(ray_actor_options={"num_cpus": 0})
@@ -40,6 +47,8 @@ sys.stdin.read()
 """It runs until its standard input is closed. That happens even if the process of the tests is killed."""
 PATIENT = {
     "RAY_worker_niceness": "0",
+    "RAY_worker_register_timeout_seconds": "600",
+    "RAY_gcs_server_port_wait_time_s": "120",
     "RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S": "300",
     "RAY_SERVE_PROXY_HEALTH_CHECK_TIMEOUT_S": "60",
 }
@@ -86,7 +95,10 @@ def answer_of_other(port: int) -> str:
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="the system is not Linux")
-def test_requests_are_computed_again_on_a_cluster_that_serves_already(folder: Path, cluster: Cluster) -> None:
+def test_requests_are_computed_again_on_a_cluster_that_serves_already(
+    folder: Path, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
     words = ["serve", "small.prototxt", *LAYERS, "--random-weights", "--max-size", "1"]
     one = running(folder, [*words, "--ray", cluster.address])
     net = anylayer.read(folder / "small.prototxt", layers=[folder / "layers.py", folder / "slow.py"]).fill()
@@ -117,21 +129,28 @@ def test_requests_are_computed_again_on_a_cluster_that_serves_already(folder: Pa
 
 
 @pytest.mark.parametrize(
-    ("words", "text"),
+    ("words", "mode", "text"),
     [
-        (["other=small.prototxt"], "an application 'other' runs on this cluster already"),
+        (["other=small.prototxt"], "disabled", "an application 'other' runs on this cluster already"),
+        (
+            ["small.prototxt"],
+            "token",
+            "the cluster at 'ADDRESS' has no tokens, but RAY_AUTH_MODE is 'token'; set RAY_AUTH_MODE=disabled",
+        ),
         (
             ["small.prototxt", "--replicas", "3"],
+            "disabled",
             "the cluster has no room for 3 processes of 1 core: its nodes have [2] free cores; "
             "give a smaller --threads or --replicas",
         ),
     ],
 )
 def test_what_the_cluster_cannot_run_is_refused(
-    folder: Path, cluster: Cluster, words: list[str], text: str
+    folder: Path, cluster: Cluster, words: list[str], mode: str, text: str
 ) -> None:
     command = [sys.executable, "-m", "anylayer", "serve", *words, *LAYERS, "--ray", cluster.address]
     environment = {**os.environ, "PYTHONPATH": str(Path(anylayer.__file__).parents[1])}
+    environment["RAY_AUTH_MODE"] = mode
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
-    assert done.returncode == 1 and text in done.stderr
+    assert done.returncode == 1 and text.replace("ADDRESS", cluster.address) in done.stderr
     assert answer_of_other(cluster.port) == "other"

@@ -28,6 +28,7 @@ from PIL import Image
 import anylayer
 from anylayer.cli.images import read_image
 from anylayer.cli.preprocess import Recipe, prepare
+from anylayer.errors import EngineError
 from tests.layer_files import write_layer
 
 pytest.importorskip("ray.serve", reason="ray[serve] is not installed", exc_type=ImportError)
@@ -373,6 +374,17 @@ def test_what_is_waited_for_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.startswith("waiting for 'net' since ")
     assert found.endswith(" seconds: Deployment 'Replica' has taken more than 30s to be scheduled.")
     assert deployment.why_waiting(status, "other") == ""
+
+
+def test_network_that_never_answers_is_an_error() -> None:
+    from anylayer.serve.deployment import _described
+
+    def result(timeout_s: float) -> None:
+        raise TimeoutError
+
+    handle = SimpleNamespace(describe=SimpleNamespace(remote=lambda: SimpleNamespace(result=result)))
+    with pytest.raises(EngineError, match="'net' runs, but has not answered for 600 seconds"):
+        _described(handle, "net")
 
 
 def test_ray_sends_no_statistics() -> None:

@@ -22,9 +22,15 @@ os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 import ray as _ray
 
 ray: Any = _ray
-_STARTED = {"RAY_worker_niceness": "0", "RAY_worker_register_timeout_seconds": "600"}
+_STARTED = {
+    "RAY_worker_niceness": "0",
+    "RAY_worker_register_timeout_seconds": "600",
+    "RAY_gcs_server_port_wait_time_s": "120",
+}
 """Variables for a cluster of this machine, where the user has not set them. Its processes have the priority of the
 program that starts it: with Ray's own niceness of 15, they hardly run while other programs compute."""
+_MODE = "RAY_AUTH_MODE"
+"""The variable that says whether calls need a token."""
 _ATTEMPTS, _PAUSE = 20, 0.5
 """How often free cores are counted before they do not suffice, and the seconds in between."""
 _STORE_BYTES = 512 << 20
@@ -84,18 +90,16 @@ def cluster(
     if ray.is_initialized():
         yield
         return
-    handlers = _handlers()
+    handlers, mode = _handlers(), os.environ.get(_MODE)
     quiet = {"log_to_driver": False, "logging_level": logging.ERROR, "configure_logging": True}
     try:
         if address is None:
             for name, value in _STARTED.items():
                 os.environ.setdefault(name, value)
-            ray.init(
-                "local",
+            _start(
                 num_cpus=cpus or (least if least > (os.cpu_count() or 1) else None),
                 object_store_memory=_STORE_BYTES + weights,
                 include_dashboard=False,
-                _node_ip_address="127.0.0.1",
                 _metrics_export_port=metrics_port,
                 **quiet,
             )
@@ -108,9 +112,32 @@ def cluster(
     for number, handler in handlers.items():  # Ray's end the process some seconds after the signal
         signal.signal(number, handler)
     try:
+        if address is not None:
+            _need_tokens(address)
         yield
     finally:
         ray.shutdown()
+        if mode is None:  # a cluster that is started sets it, and other clusters need not have tokens
+            os.environ.pop(_MODE, None)
+
+
+def _start(**options: Any) -> None:
+    """Start a cluster that only this machine reaches. Ray's limit of 30 seconds cannot be changed, so that a busy
+    machine needs a second attempt."""
+    try:
+        ray.init("local", _node_ip_address="127.0.0.1", **options)
+    except Exception as error:
+        if "timed out" not in str(error):
+            raise
+        ray.shutdown()
+        ray.init("local", _node_ip_address="127.0.0.1", **options)
+
+
+def _need_tokens(address: str) -> None:
+    """Raise InputError if this program has tokens for its calls and the cluster has none. Ray connects to it
+    nevertheless, but loses the answers of Ray Serve, and waits for ever."""
+    if os.getenv(_MODE) == "token" != ray.get(ray.remote(num_cpus=0)(os.getenv).remote(_MODE)):
+        raise InputError(f"the cluster at '{address}' has no tokens, but {_MODE} is 'token'; set {_MODE}=disabled")
 
 
 def _handlers() -> dict[int, Any]:

@@ -32,6 +32,8 @@ _LIMITS = {"RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S": "300", "RAY_SERVE_PROXY_HEAL
 are only slow because other programs compute."""
 _PATIENCE = 30.0
 """Seconds of waiting between two messages that say what is being waited for."""
+_ANSWER_SECONDS = 600
+"""Seconds after which a network that runs must have said what it measured."""
 _QUEUED = 1000
 """Requests that wait for one network. More are refused with status 503."""
 
@@ -138,7 +140,7 @@ def serving(
             started.append(settings.name)
             with at(net.network.source), _told(settings.name, tell):
                 handle = _run(application, settings.name, MODELS + settings.name)
-                found[settings.name] = handle.describe.remote().result()
+                found[settings.name] = _described(handle, settings.name)
         yield found
     finally:
         for name in reversed(started):
@@ -151,6 +153,15 @@ def _run(application: Any, name: str, route: str) -> Any:
         return serve().run(application, name=name, route_prefix=route)
     except (RuntimeError, TimeoutError, serve().exceptions.RayServeException) as error:
         raise EngineError(f"'{name}' does not start: {_last_line(error)}") from None
+
+
+def _described(handle: Any, name: str) -> dict[str, Any]:
+    """Return what a network measured. Raises EngineError if it does not answer."""
+    try:
+        found: dict[str, Any] = handle.describe.remote().result(timeout_s=_ANSWER_SECONDS)
+    except TimeoutError:
+        raise EngineError(f"'{name}' runs, but has not answered for {_ANSWER_SECONDS} seconds") from None
+    return found
 
 
 @contextlib.contextmanager
