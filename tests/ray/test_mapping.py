@@ -192,6 +192,18 @@ def test_cluster_that_does_not_start_in_time_is_refused(monkeypatch: pytest.Monk
     assert len(attempts) == 2
 
 
+def test_mode_of_a_cluster_that_has_ended_is_not_that_of_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    from anylayer.libraries import ray as library
+
+    monkeypatch.setattr(library.ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(library.ray, "init", lambda *args, **more: os.environ.update(RAY_AUTH_MODE="token"))
+    monkeypatch.setattr(library.ray, "shutdown", lambda: None)
+    monkeypatch.delenv("RAY_AUTH_MODE", raising=False)
+    with library.cluster():
+        assert os.environ["RAY_AUTH_MODE"] == "token"
+    assert "RAY_AUTH_MODE" not in os.environ
+
+
 def test_processes_have_the_priority_of_the_program(cluster: None) -> None:
     assert ray.get(ray.remote(lambda: os.nice(0)).remote()) == os.nice(0)
 
