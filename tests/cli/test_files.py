@@ -84,7 +84,7 @@ def test_npy_with_too_large_claim_is_refused(tmp_path, data):
 
 def test_npy_of_objects_is_refused(tmp_path):
     np.save(tmp_path / "a.npy", np.array([{}]), allow_pickle=True)
-    with pytest.raises(AnyLayerError, match=r"a\.npy: this is not an \.npy file"):
+    with pytest.raises(AnyLayerError, match=r"a\.npy: the array holds Python objects, which are not read"):
         read_npy(tmp_path / "a.npy")
 
 

@@ -62,6 +62,8 @@ CASES: list[tuple[int, Any, dict[str, Any]]] = [
         for mode in ("nearest", "linear", "cubic")
         for scales in ([1, 1, 2, 1.5], [1, 1, 1.7, 2.3])
     ),
+    (7, node("DepthToSpace", ["x"], ["y"], blocksize=2), {}),
+    (7, node("SpaceToDepth", ["x"], ["y"], blocksize=2), {}),
     (7, node("Clip", ["x"], ["y"], min=-0.5, max=0.25), {}),
     (7, node("Softmax", ["x"], ["y"], axis=2), {}),
     (11, node("LogSoftmax", ["x"], ["y"]), {}),

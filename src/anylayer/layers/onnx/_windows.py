@@ -162,12 +162,19 @@ def dilated_mean(call: OpCall, x: Array) -> Any:
 
 @meaning("DepthToSpace")
 def _depth_to_space(call: OpCall, x: Array) -> Array:
-    return ops.depth_to_space(x, call["blocksize"], mode=call["mode"])
+    return ops.depth_to_space(x, call["blocksize"], mode=call["mode"] or "DCR")  # version 1 has no mode
 
 
 @meaning("SpaceToDepth")
 def _space_to_depth(call: OpCall, x: Array) -> Array:
-    return ops.space_to_depth(x, call["blocksize"])
+    """Before version 28 there is no mode. "CRD" gives the channels of one channel's cell one after the other."""
+    block, mode = call["blocksize"], call["mode"] or "DCR"
+    need(mode in ("DCR", "CRD"), f"mode must be 'DCR' or 'CRD', got {mode!r}")
+    cells = ops.space_to_depth(x, block)
+    if mode == "DCR":
+        return cells
+    n, c, h, w = cells.shape
+    return cells.reshape(n, block**2, c // block**2, h, w).transpose(0, 2, 1, 3, 4).reshape(n, c, h, w)
 
 
 @meaning("GlobalAveragePool")
