@@ -32,7 +32,7 @@ from anylayer.libraries.ray import cluster, serve
 from anylayer.runtime.batches import Batches
 from anylayer.serve.deployment import serving
 from anylayer.serve.served import Settings
-from benchmarks.networks import NETWORKS
+from benchmarks.networks import DETECTORS, NETWORKS
 
 NET = """
 name: "small" input: "data" input_shape { dim: 1 dim: 3 dim: 112 dim: 112 }
@@ -55,8 +55,11 @@ BATCH = 1
 
 def network(folder: Path, name: str = "small") -> anylayer.Net:
     """Return a network with random weights: the one above, or one that benchmarks/networks generates."""
-    source = next((one for one in NETWORKS if one.name == name), None)
-    text, dialect = (source.make(), source.dialect) if source is not None and source.make else (NET, None)
+    text, dialect = NET, None
+    if name != "small":
+        source = next(one for one in (*NETWORKS, *DETECTORS) if one.name == name)
+        assert source.make is not None, name
+        text, dialect = source.make(), source.dialect
     (folder / f"{name}.prototxt").write_text(text)
     return anylayer.read(folder / f"{name}.prototxt", dialect=dialect).fill()
 
