@@ -45,7 +45,7 @@ layer { name: "c2" type: "Convolution" bottom: "c1" top: "c2" convolution_param 
 layer { name: "pool" type: "Pooling" bottom: "c3" top: "pool" pooling_param { pool: AVE global_pooling: true } }
 """
 PORT = 8971
-COUNTED = {"small": 3, "mobilenet_v2": 25, "se_bn_inception": 100, "vgg_ssd300": 1000}
+COUNTED = {"small": 3, "mobilenet_v2": 4, "se_bn_inception": 20, "vgg_ssd300": 300}
 """The networks whose files are counted, with about the milliseconds per file of one thread."""
 LEAST = 128
 """The least files per process: four results. The first one is not counted."""
@@ -254,7 +254,7 @@ def saturation(minutes: float, clients: int) -> dict[str, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("part", choices=["files", "latency", "load"])
-    parser.add_argument("--count", type=int, default=2000, help="rounds of the latency, or the most files")
+    parser.add_argument("--count", type=int, default=2000, help="rounds of the latency")
     parser.add_argument("--seconds", type=float, default=60, help="about the time of each run over files")
     parser.add_argument("--networks", nargs="+", default=list(COUNTED), choices=COUNTED, metavar="NAME")
     parser.add_argument("--workers", type=int, default=2)
@@ -264,8 +264,7 @@ def main() -> None:
     given = parser.parse_args()
     if given.part == "files":
         for name in given.networks:
-            most = int(1e3 * given.seconds * given.workers / COUNTED[name])
-            count = max(LEAST * given.workers, min(given.count, most))
+            count = max(LEAST * given.workers, int(1e3 * given.seconds * given.workers / COUNTED[name]))
             row = files(name, count, given.workers, given.turns)
             print(
                 f"{name}: {count} files, " + ", ".join(f"{key} {value:.3g}" for key, value in row.items()),
