@@ -17,9 +17,9 @@ _UNKNOWN = 96
 _STEPS = (32, 64, 37, 16, 128, 8, 1, 96, 4, 2, 256, 512)
 """The differences between the sizes of the first and the second trace, tried in this order."""
 _VERIFIED = 5
-"""At how many choices of sizes a file is verified."""
+"""The number of choices of sizes at which a file is verified."""
 _NEAR = 64
-"""How far from the wanted size a size that fulfils the guards is looked for."""
+"""The largest distance from the wanted size at which a size that fulfils the guards is searched for."""
 
 
 def first_sizes(sizes: OpenSizes, types: Mapping[str, TensorType | None]) -> list[Symbols]:

@@ -22,7 +22,7 @@ _MANY_OPERATORS = 200
 """A trace of more operators is timed. A loop over single elements unrolls into as many."""
 _SLOWER = 2.0
 _CALL_SECONDS = 20e-6
-"""What a host call costs beyond NumPy, rounded up."""
+"""The time, in seconds, that a host call takes in addition to NumPy, rounded up."""
 _TIMED_CALLS = 3
 _LONG_CALL = 0.2
 
@@ -58,8 +58,8 @@ def compare_trace(body: Graph, forward: ArrayFunction, types: Sequence[TensorTyp
 def difference(got: Array, want: Array, *, half: bool = False) -> str:
     """Return how the engine's output differs from NumPy's beyond rounding. "" where it does not.
 
-    The tolerance of floats is 1e-4 of the largest value, and 1e-2 for float16. Of integers and booleans, which
-    rounding may change, one in a thousand may differ. `half` tells whether intermediate values are float16.
+    The tolerance of floats is 1e-4 of the largest value, and 1e-2 for float16. One in a thousand integers or
+    booleans may differ, because rounding may change them. `half` says whether intermediate values are float16.
     """
     if got.shape != want.shape:
         return f"shape {got.shape}, expected {want.shape}"

@@ -17,11 +17,11 @@ from anylayer.graph.guards import Guard, SymbolicTrace
 from anylayer.graph.open_sizes import OpenSizes
 
 _MAX_TRIALS = 6
-"""The most further traces."""
+"""The largest number of further traces."""
 _CHECKED = 4096
-"""The most values for which a condition is evaluated."""
+"""The largest number of values for which a condition is evaluated."""
 _STEPS = (-1, 1, -2, 2, -3, 3, -5, 5, -8, 8, -16, 16, -32, 32, -64, 64, 128, 256)
-"""How far the sizes that break a condition are looked for."""
+"""The distances, tried in this order, at which sizes that break a condition are searched for."""
 
 
 def relaxed(

@@ -13,7 +13,7 @@ from anylayer.graph.sizes import is_static
 from anylayer.source import TracedNode
 
 _MAX_SELECTIONS = 2
-"""Around so many nodes that select boxes or values a network is cut."""
+"""The largest number of nodes that select boxes or values around which a network is cut."""
 _SELECTIONS = ("NonMaxSuppression", "TopK")
 
 

@@ -19,7 +19,7 @@ class CalibrationSets(Sequence[dict[str, Array]]):
     """The sets of inputs that a caller gives, as arrays of the network's types. Each set is converted when it is
     read.
 
-    `given` holds a mapping from inputs to arrays per set; where the network has one input, an array is enough.
+    `given` has a mapping from inputs to arrays for each set, or an array if the network has only one input.
     `types` are the types of the network's inputs. The arrays of a set may have any of the open `sizes`.
     """
 

@@ -29,7 +29,7 @@ from anylayer.network import Array
 from anylayer.runtime.run import NumpyRunner
 
 _LINES = 12
-"""The lines at the end of a failed test's output that the error shows."""
+"""The number of lines at the end of a failed test's output that the error shows."""
 _SAMPLES = 2
 """The largest number of sets of inputs that a project's own test has."""
 _NOT_IN_CMAKE = ';"\\'

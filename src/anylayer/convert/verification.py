@@ -37,7 +37,8 @@ Open = Callable[[Written], Run]
 Write = Callable[[Mapping[str, str], str], Written]
 """A function that writes a network with outputs (public name to value) into a temporary folder of a name."""
 OpenInner = Callable[[Written, Sequence[str]], Run]
-"""A function that opens written files. What it returns gives named inner values besides the outputs."""
+"""A function that opens written files. The function that it returns also computes values inside the network, by
+name."""
 
 _SUMS = frozenset(("Conv", "ConvTranspose", "MatMul", "Gemm", "LSTM", "GRU", "RNN"))
 """Operators that sum up many values."""
@@ -46,11 +47,11 @@ _MAX_SHALLOW_SUMS = 20
 _MIN_SPREAD = 0.01
 """An output whose values differ by less than this share of the largest one hardly shows mistakes."""
 _LAST_DIGITS = 4 * float(np.finfo(np.float32).eps)
-"""The relative change of values that rounding inside a node may have."""
+"""The largest relative change of a value that rounding inside a node may cause."""
 _ROUNDINGS = 16
-"""How often values with other last digits are tried."""
+"""The number of times that values are changed in their last digits and compared again."""
 _MAX_MOVED = 1000
-"""The largest number of rows that may change places."""
+"""The largest number of rows that may be exchanged."""
 _ROUNDING_FACTOR = 4
 """A file may differ by this many times the source's own rounding error: engines add in another order, and some
 compute convolutions by transformations that round more."""
@@ -147,7 +148,7 @@ class Verification:
         """Return the checks. Outputs that differ a little get a tolerance that follows from their own rounding.
 
         It is _ROUNDING_FACTOR times the difference between the source in float32 and in float64, at most that of
-        deep networks: where large terms cancel each other, float32 itself may be off by more than the tolerance.
+        deep networks: if large terms cancel each other, the error of float32 itself may exceed the tolerance.
         """
         near = [c for c in found if not c.ok and not c.note and c.error <= DEEP_TOLERANCE * c.scale]
         if not near or self.job.network.dtype != np.float32:
@@ -172,7 +173,7 @@ class Verification:
         return runner([given[name].astype(wide) for name in network.inputs], {})
 
     def _with_inner_values(self) -> tuple[Written, Run]:
-        """Write and open the network with the values that discontinuous operators read as further outputs."""
+        """Write the network with the inputs of discontinuous operators as additional outputs, and open it."""
         _, read = after_jumps(self.source)
         source = self.job.source({n: n for n in read})
         computed = {n: n for n, v in zip(source.outputs, source.graph.outputs) if v.const is None}
@@ -185,8 +186,9 @@ class Verification:
         """Return the checks. Outputs that differ after a discontinuous operator are compared in two parts.
 
         The values that these operators' nodes read must match those of the source. The outputs must match what the
-        layers compute in NumPy from the values of the file, or from values with other last digits: a node may
-        itself compute what it selects by, such as boxes from a map. Rows of almost equal rank may change places.
+        layers compute in NumPy from the values of the file, or from the same values with changed last digits,
+        because a node may itself compute the numbers by which it selects, such as boxes from a map. Rows of almost
+        equal rank may be exchanged.
         """
         after, read = after_jumps(self.source)
         apart = {c.name: self.outputs[c.name] for c in found if not c.ok and self.outputs[c.name] in after}

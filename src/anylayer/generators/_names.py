@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable
 
 _MAX_NAME_LENGTH = 64
-"""Characters of a name that an identifier keeps."""
+"""The largest number of characters of a name that an identifier keeps."""
 
 
 class Names:

@@ -60,7 +60,7 @@ _TOOLS = {"cmake": "cmake", "c++": "g++"}
 
 
 def missing_tools(*packages: str) -> list[str]:
-    """Return the missing ones of the tools that a test in C++ needs: CMake, a compiler, and these Python
+    """Return which of the tools that a test in C++ needs are missing: CMake, a compiler, and these Python
     packages.
     """
     tools = [

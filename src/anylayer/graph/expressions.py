@@ -152,7 +152,7 @@ class Expression:
         return Expression(terms)
 
     def __floordiv__(self, other: Expression) -> Expression:
-        """Return the floor of the quotient, without the part that divides without remainder."""
+        """Return the floor of the quotient. Terms that the divisor divides evenly are divided exactly."""
         whole, rest = _divided(self, other)
         if not rest.terms:
             return whole

@@ -1,7 +1,7 @@
 """Facts about operators, for rewrite rules, corrections and writers. Each fact is computed here and nowhere else.
 
-A function returns None where the graph does not tell the fact, for example because an argument is computed when
-the network runs.
+A function returns None if the fact does not follow from the graph, for example because an argument is computed
+when the network runs.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ def values_before(
     kind: str = "",
     index: int | None = None,
 ) -> set[Value]:
-    """Return the inputs of all operators that are an end, and of those that lead to one.
+    """Search backwards from some operators, the ends, and return the inputs of all operators that are visited.
 
     ops: all operators in computing order.
-    is_end: tells whether an operator is an end.
-    passes: tells whether the search goes through an operator from its outputs to its inputs.
-    kind: the kind of the dtypes of the values that count, for example "f"; "" counts all.
-    index: which input of an end counts; None counts all.
+    is_end: returns whether an operator is an end.
+    passes: returns whether the search continues from an operator's outputs to its inputs.
+    kind: the kind of dtype of the values to return and to continue from, for example "f"; "" stands for all.
+    index: the index of the only input of an end to return; None stands for all.
     """
     found: set[Value] = set()
     for o in reversed(ops):

@@ -79,12 +79,12 @@ class Guard:
 
 @dataclass(slots=True)
 class SymbolicTrace:
-    """What is recorded while a network is traced with symbolic sizes.
+    """The record of a trace with symbolic sizes.
 
     `ranges` are the least and the largest value of each symbol, narrowed by comparisons. `guards` are the
     conditions under which the trace is valid, without those that hold for every size in the ranges. `facts` are
-    expressions that are 0 or more: of those that differ in a number only, the least one, by the rest of its terms.
-    `symbols` are the traced values of the symbols, where they are known.
+    expressions that are 0 or more. Only the least of those that differ by a constant is kept; the key is its terms
+    without the constant. `symbols` are the traced values of the symbols, where they are known.
     """
 
     ranges: dict[str, tuple[int, int]]

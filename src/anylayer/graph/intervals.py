@@ -17,7 +17,7 @@ from anylayer.graph.sizes import Dim
 
 Number = int | float
 Interval = tuple[Number, Number]
-"""(lowest, highest), both included. NaN does not count."""
+"""(lowest, highest), both included. NaN is ignored."""
 
 INT32: Interval = (-(2**31), 2**31 - 1)
 _ANY: Interval = (-math.inf, math.inf)
@@ -58,7 +58,7 @@ class Intervals:
 
     producers: the operator that produces each value.
     narrow: for an engine that computes all integers in 32 bits and checks in each run that they fit. Integers of
-        64 bits that are inputs or results of operators then count as 32-bit integers. `before` returns the
+        64 bits that are inputs or results of operators are then assumed to fit 32 bits. `before` returns the
         interval without that assumption.
     """
 
@@ -78,8 +78,8 @@ class Intervals:
     def of(self, value: Value) -> Interval:
         """Return the interval of a value.
 
-        Follows at most 20 operators whose intervals are not computed yet; after them the interval of the dtype
-        counts.
+        Follows at most 20 operators whose intervals are not computed yet; for a value before them, the interval of
+        its dtype is used.
         """
         found = self._intervals.get(value)
         if found is not None:

@@ -20,7 +20,7 @@ from anylayer.network import Array, TensorType
 
 OPSET = 18
 _SMALL = 4096
-"""Bytes up to which constants are copied and compared by content."""
+"""The size of the largest constant that is copied and compared by content, in bytes."""
 
 
 @dataclass(slots=True, eq=False)
@@ -84,7 +84,7 @@ class TooManyOperators(TraceError):
 class Graph:
     """Operators in computing order, with `inputs` and `outputs`.
 
-    prefix: what the names of new values begin with.
+    prefix: the beginning of the names of new values.
     scope: the scope of new operators.
 
     `notes` holds remarks about the traced code for its user, each with its line. `limit` is the largest number of

@@ -23,8 +23,8 @@ _KINDS = (
     (str(_PACKAGE), _CALLER),
     *((sysconfig.get_path(name), _PACKAGES) for name in ("purelib", "platlib", "stdlib", "platstdlib")),
 )
-"""(prefix of a path, kind of the code there). The first prefix that fits counts. A built-in layer counts as the
-user's code."""
+"""(prefix of a path, kind of the code there). The first prefix that matches decides. A built-in layer is treated
+as the user's code."""
 _kinds: dict[str, int] = {}
 _names: dict[str, str] = {}
 

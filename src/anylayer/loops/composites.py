@@ -19,7 +19,7 @@ from anylayer.tracing import record, trace
 Form = Callable[..., Any]
 """A function (operator, arrays) that returns the outputs of the operator."""
 COMPOSITES: dict[str, tuple[Form, Callable[[Op], bool]]] = {}
-"""Operator -> its form, and a function that says whether the form takes the operator's place."""
+"""Operator -> its form, and a function that returns whether the form replaces a given operator."""
 
 
 def _always(op: Op) -> bool:

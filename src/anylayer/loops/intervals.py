@@ -14,7 +14,7 @@ INT32 = 2**31 - 1
 LARGEST_SIZE = 2**30
 """The largest size for which indices in 32 bits are proved to be enough."""
 _ERROR = 1e-6
-"""More than the relative error of an operation in single precision, on any device."""
+"""An upper bound of the relative error of an operation in single precision, on any device."""
 _TINY = 1e-30
 """Below this, an operation in single precision may have a larger relative error."""
 _HUGE = 1e30

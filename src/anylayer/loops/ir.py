@@ -164,7 +164,7 @@ class Suppress:
 
 @dataclass(slots=True, eq=False)
 class Return:
-    """Return a scalar from a function that a printer writes inside of the loops."""
+    """Return a scalar from the helper function that a printer writes for the body of a loop."""
 
     value: Scalar
 

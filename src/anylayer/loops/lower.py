@@ -54,7 +54,7 @@ _EXPENSIVE = {
     "Cosh",
 }
 _CHEAP = 3
-"""The cost up to which a value is computed again by each consumer: some loads and one or two operations."""
+"""The largest cost of a value that each consumer computes again: some loads and one or two operations."""
 _OFTEN = 1.5
 """A value is worth holding in memory if each of its elements is read at least this many times."""
 _FEW = 4
@@ -64,11 +64,11 @@ _WHOLE = {
     "Transpose", "Cast", "Inside",
 }  # fmt: skip
 _MAX_COST = 400
-"""The cost of a value that is held in memory even if it is read once, so that the code stays readable."""
+"""The smallest cost of a value that is held in memory even if it is read once, so that the code stays readable."""
 _LONG = 64
-"""The most elements of a reduction that is computed again by each element that reads it."""
+"""The largest number of elements of a reduction that is computed again by each element that reads it."""
 _MUCH = 1024
-"""The most operations of a value that is computed again by each element that reads it."""
+"""The largest number of operations of a value that is computed again by each element that reads it."""
 _KINDS = {
     "Gather", "GatherElements", "GatherND", "Slice", "Transpose", "Reshape", "Expand", "Pad", "Tile", "Split",
     "Concat", "Squeeze", "Unsqueeze", "Flatten", "Identity", "Shape", "Range", "ConstantOfShape", "Trilu",
@@ -182,7 +182,7 @@ def _one(low: Lowering, op: Op, held: Mapping[Value, str], waiting: list[tuple[V
 
 
 def _reads(low: Lowering, value: Value, waiting: Sequence[tuple[Value, Buffer]]) -> bool:
-    """Return whether a value is computed from values that wait."""
+    """Return whether a value is computed from waiting values."""
     others, pending, seen = {v for v, _ in waiting}, [value] if waiting else [], set[Value]()
     while pending:
         v = pending.pop()

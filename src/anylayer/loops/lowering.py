@@ -36,7 +36,7 @@ from anylayer.network import MAX_VALUES, Array
 _EXACT = 2**24
 """Integers below this are exact in every dtype of floats."""
 _FEW = 64
-"""The most elements of a constant, computed from sizes, of which an expression chooses one."""
+"""The largest number of elements of a constant, computed from sizes, of which an expression selects one."""
 Index = list[Expression]
 T = TypeVar("T")
 Element = Callable[["Lowering", Op, int, Index], Scalar]

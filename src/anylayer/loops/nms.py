@@ -1,4 +1,5 @@
-"""NMS. What `ops.nms` records, a NonMaxSuppression and the padding of its result, becomes an operator Suppress."""
+"""NMS. The operators that `ops.nms` records, NonMaxSuppression and the padding of its result, are replaced by one
+operator Suppress."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ _AXES = 4
 _WORK = ("", "B", "F,B", "Y,F,B", "X,Y,B*F")
 """The global work sizes with an item for each element of the first output, by its rank."""
 _MAX_TABLE = 1 << 14
-"""The most elements of a constant: the constant memory of a device has 64 KiB at least."""
+"""The largest number of elements of a constant: the constant memory of a device has at least 64 KiB."""
 _NEAR = 1 << 20
 """The largest number that is added to an index in 32 bits."""
 _TYPES = {

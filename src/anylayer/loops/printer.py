@@ -36,7 +36,7 @@ _INFIX = {
 _WORDS = {"xor": "!=", "bitand": "&", "bitor": "|", "bitxor": "^"}
 _COMBINED = {"add": "+=", "mul": "*=", "": "="}
 ATOM, _UNARY = 9, 6
-"""How strongly a name or a call binds, and a sign."""
+"""The precedence of a name or a call, and of a sign."""
 _VARIABLES = "ijklmnpqrsuvwxyz"
 """Names of loop variables. Sizes have capital letters, and other names more than one."""
 
@@ -261,8 +261,8 @@ class Printer(ABC):
 
 
 def rounds_inside(body: Sequence[Any]) -> Expression:
-    """Return the product of the extents of the nested loops in a body. Of consecutive loops, only the last
-    counts.
+    """Return the product of the extents of the nested loops in a body. For consecutive loops, only the last one is
+    used.
     """
     found = constant(1)
     for s in body:

@@ -19,7 +19,7 @@ from anylayer.ops.grid_sample import on_axis, taps
 from anylayer.tracing import record, substituted
 
 _TAPS = 4
-"""The largest number of numbers that are not 0 in a row of a matrix that is computed by gathers."""
+"""The largest number of nonzero elements per row of a matrix whose product is computed by gathers."""
 _MODES = {"bilinear": "linear", "bicubic": "cubic", "nearest": "nearest"}
 
 

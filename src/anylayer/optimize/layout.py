@@ -124,7 +124,8 @@ class LayoutPropagation(NewGraph):
     ) -> list[Value]:
         """Append an operator that replaces `o` and return its outputs, which have these shapes.
 
-        op: the operator; `o` with `attrs` changed if it is "".
+        op: the type of the new operator, with the attributes `attrs`. If it is "", the new operator is `o` with
+        these attributes changed.
         """
         types = [(s, v.dtype) for s, v in zip(shapes, o.outputs)]
         changed = attrs if op else {**o.attrs, **attrs}
@@ -169,10 +170,10 @@ class LayoutPropagation(NewGraph):
         return move("Reshape", found, view.shape, name)
 
     def as_transposition(self, view: View) -> View | None:
-        """Return an equal view that is a transposition, of a base that is reshaped if necessary.
+        """Return an equal view that is a transposition. Its base is the old base, reshaped if necessary.
 
-        A view with four axes may also have its base materialized such that the pieces of each axis are together;
-        shuffled channels are such a view. Returns None where neither is possible.
+        For a view with four axes, such as shuffled channels, the base may also be materialized so that the pieces
+        of each axis (see graph.arrangement) are adjacent. Returns None if neither is possible.
         """
         if view.axes is not None:
             return view

@@ -86,7 +86,7 @@ def _elementwise(do: LayoutPropagation, o: Op, views: Views) -> list[View] | Non
 
 
 def _operand(view: View, leader: View) -> View | None:
-    """Return an operand as a view that broadcasts to the base of the leader's view."""
+    """Return an operand as a view that broadcasts to the base of `leader`, the view whose layout is used."""
     if view.base is leader.base and (view.pieces, view.permutation, view.shape) == (
         leader.pieces,
         leader.permutation,
@@ -187,7 +187,7 @@ def _pad(do: LayoutPropagation, o: Op, views: Views) -> list[View] | None:
 
 @layout_rule("Expand", "Tile")
 def _repeated(do: LayoutPropagation, o: Op, views: Views) -> list[View] | None:
-    """Permute the operand that has one number per axis: the size, or the number of repeats."""
+    """Permute the second operand of Expand or Tile, which has one number per axis."""
     x, counts = _first(do, views), _integers(views[1])
     if x is None or counts is None or len(counts) != len(x.shape):
         return None
@@ -237,7 +237,7 @@ def _cumsum(do: LayoutPropagation, o: Op, views: Views) -> list[View] | None:
 
 @layout_rule("Softmax", "LogSoftmax")
 def _softmax(do: LayoutPropagation, o: Op, views: Views) -> list[View] | None:
-    """Apply a softmax whose axis is the innermost in the base too: engines transpose for other axes."""
+    """Apply a softmax to the base if its axis is the innermost axis there: for other axes, engines transpose."""
     x = _first(do, views)
     if x is None:
         return None
@@ -296,7 +296,7 @@ def _reduced(
 
 @layout_rule("TopK")
 def _top_k(do: LayoutPropagation, o: Op, views: Views) -> list[View] | None:
-    """Apply a TopK whose axis is the innermost in the base too."""
+    """Apply a TopK to the base if its axis is the innermost axis there."""
     x, count = _first(do, views), views[1]
     if x is None or count is None:
         return None

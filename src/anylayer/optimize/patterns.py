@@ -45,12 +45,13 @@ _SWAPPED = {
     "GreaterOrEqual": "LessOrEqual",
     "LessOrEqual": "GreaterOrEqual",
 }
-"""The operator that computes the same of the two operands in reverse order."""
+"""Operator -> the operator that computes the same with its two operands swapped."""
 _INVERSE: dict[str, tuple[str, Callable[[float], float]]] = {
     "Mul": ("Div", lambda c: 1 / c),
     "Add": ("Sub", lambda c: -c),
 }
-"""The operator that computes the same with another constant as its second operand, but for last bits."""
+"""Operator -> the operator that computes the same up to rounding with another constant as its second operand, and
+the function that computes this constant."""
 
 
 @dataclass(frozen=True, slots=True)

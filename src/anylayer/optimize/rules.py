@@ -47,7 +47,7 @@ class Rule:
 
 
 RULES: list[Rule] = []
-"""All rules. Of several for one operator the first that applies counts."""
+"""All rules. If several rules apply to an operator, the first one is used."""
 
 
 def rule(
@@ -69,7 +69,7 @@ _STEPS = frozenset(
         *("QuantizeLinear", "DynamicQuantizeLinear"),
     )
 )
-"""Operators whose result jumps where a last bit of an input changes."""
+"""Discontinuous operators: a change in the last bit of an input can change the result by any amount."""
 _MIXES = frozenset(
     (
         *(
@@ -87,7 +87,7 @@ _MIXES = frozenset(
         *("ReduceSum", "ReduceMean", "ReduceProd", "ReduceL2", "CumSum", "LRN", "Softmax", "LogSoftmax"),
     )
 )
-"""Operators that sum many elements. Their last bits differ between engines in any case."""
+"""Operators that sum many elements. The last bits of their results always differ between engines."""
 
 
 class Producing(Protocol):

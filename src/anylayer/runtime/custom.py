@@ -21,25 +21,25 @@ from anylayer.runtime.timing import timed_in_turns
 from anylayer.source import TracedNode
 
 _HEAVY = 1 << 17
-"""The elements that a layer's operators compute together from which on it may be worth compiling, because a trace
-of operators goes through memory again and again."""
+"""A layer is tried if its operators compute at least this many elements in total: each operator of a trace reads
+and writes memory, which compiled loops avoid."""
 _LONG = 24
-"""The operators from which on a layer may be worth compiling. An engine needs a microsecond or more for each."""
+"""A layer is tried if it has at least this many operators. An engine needs a microsecond or more for each."""
 _MAX_KINDS = 3
-"""So many kinds of layers (a type, with the types of its inputs) are tried per network. To compile a layer takes
-one to three seconds the first time."""
+"""The largest number of kinds of layers (a type, with the types of its inputs) that are tried per network. To
+compile a layer takes one to three seconds the first time."""
 _MAX_LAYERS = 8
-"""A kind of more layers is not tried, because each may have weights in its code."""
+"""The largest number of layers of a kind that is tried. Each of them may have weights in its code."""
 _SHARE = 0.05
 """A layer that takes less than this share of the network's time is not compiled."""
 _CUT_SECONDS = 20e-6
-"""What the calls of two engines around a layer cost."""
+"""The time, in seconds, that the two calls of engines around a layer take."""
 _TRIAL_SECONDS = 0.1
 """The mean time, in seconds, for which a layer is measured on each engine."""
 
 
 Times = Mapping[str, float]
-"""The seconds of a layer by the engine."""
+"""Engine -> the seconds that a layer takes on it."""
 
 
 def fastest_split(

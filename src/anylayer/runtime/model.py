@@ -47,7 +47,8 @@ from anylayer.runtime.run import SHAPES_KEPT, NumpyRunner, PlanRunner
 from anylayer.runtime.timing import timed_in_turns
 
 _SIZES_COMPILED = 8
-"""After so many programs of single sizes, one for every size is compiled. It takes as long as 2 to 8 of them."""
+"""The number of programs for single sizes after which one program for every size is compiled. To compile that one
+takes as long as to compile 2 to 8 others."""
 _COMPARED = 2
 """The number of programs for one size with which a program for every size is compared."""
 _MAX_ATTEMPTS = 4

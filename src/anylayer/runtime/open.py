@@ -29,9 +29,9 @@ from anylayer.runtime.timing import timed_at_new_sizes
 InputKey = tuple[tuple[Shape, np.dtype[Any]], ...]
 """The shapes and dtypes of the inputs that a program is compiled for."""
 _KEYS_KEPT = 1024
-"""The number of sets of input types for which it is stored whether a program takes them."""
+"""The number of sets of input types for which the result of `takes` is stored."""
 _SIZES_DRAWN = 64
-"""The number of random sizes from which those are taken at which engines are measured."""
+"""The number of random sizes that are drawn. Engines are measured at some of them."""
 _NEW_SIZES = 17
 """The largest number of sizes at which each engine is measured."""
 
@@ -206,7 +206,7 @@ def fastest_open(
     if len(programs) == 1 and math.isinf(references[0].seconds):
         return first
     new = _new_sizes(first, keys) or [r.key for r in references if first.takes(r.key)]
-    largest = max(new, key=volume)  # the engines allocate memory in its calls, which do not count
+    largest = max(new, key=volume)  # the engines allocate memory in its calls, which are not timed
     measured = [key for key in new if key != largest] or new
     calls = {engine: partial(program, out={}) for engine, program in programs.items()}
     seconds = timed_at_new_sizes(calls, _types(largest), [_types(key) for key in measured])
@@ -242,8 +242,8 @@ def _new_sizes(program: OpenProgram, keys: Sequence[InputKey]) -> list[InputKey]
 
 
 def _compared(program: OpenProgram, references: Sequence[Reference]) -> float:
-    """Return the seconds per value of the inputs that the references take. Raises EngineError if the program's
-    outputs differ from theirs.
+    """Compare a program with the references. Return the time of the references, in seconds per input value. Raises
+    EngineError if the outputs differ.
     """
     seconds = 0.0
     taken = [r for r in references if program.takes(r.key)]

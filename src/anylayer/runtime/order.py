@@ -9,7 +9,7 @@ from anylayer.network import Network
 
 
 def transposed_inputs(network: Network, shapes: Mapping[str, Sequence[int]]) -> Iterator[str]:
-    """Yield a warning for each input of rank 4 whose channels seem to be at the other end than in the file.
+    """Yield a warning for each input of rank 4 whose channels seem to be on another axis than in the file.
 
     `shapes` are the shapes of the arrays that the caller gives, by the input's name.
     """

@@ -23,7 +23,7 @@ from anylayer.runtime.timing import timed_in_turns
 _GAIN = 0.99
 """A plan with two engines must take less than this share of the best engine's time."""
 _CUT_SECONDS = 10e-6
-"""What the call of another engine costs."""
+"""The time, in seconds, that the call of another engine takes."""
 _MAX_WEIGHTS = 1 << 28
 """Bytes of weights. A network with more is not cut, because they are held once more while it is measured."""
 _TRIAL_SECONDS = 0.2

@@ -32,7 +32,7 @@ def timed_in_turns(calls: Mapping[str, Callable[[], object]], seconds: float = _
     while True:
         for name, call in calls.items():
             time.sleep(_SPIN_SECONDS)
-            call()  # does not count, because the caches hold another call's data
+            call()  # is not timed, because the caches hold another call's data
             turn = time.perf_counter() + _TURN_SECONDS
             while True:
                 start = time.perf_counter()
@@ -54,9 +54,9 @@ def timed_at_new_sizes(
 
     They are the lower quartile over the sizes: other processes can slow down most of the calls.
 
-    known: types of inputs whose calls do not count. new: types of inputs of sizes that have not run. A call that
-    raises an EngineError counts as infinitely slow at this size. The calls take turns. Each has at least one turn,
-    and no round of turns starts after 0.5 seconds per call.
+    known: types of inputs for calls before the timed ones. new: types of inputs of sizes that have not run. The
+    time of a call that raises an EngineError is infinite at this size. The calls take turns. Each has at least one
+    turn, and no round of turns starts after 0.5 seconds per call.
     """
     found: dict[str, list[float]] = {name: [] for name in calls}
     stop = time.perf_counter() + _TRIAL_SECONDS * len(calls)
@@ -64,7 +64,7 @@ def timed_at_new_sizes(
         for name, call in calls.items():
             time.sleep(_SPIN_SECONDS)
             with suppress(EngineError):
-                call(uniform_noise(known))  # does not count, because the caches hold another call's data
+                call(uniform_noise(known))  # is not timed, because the caches hold another call's data
             turn = time.perf_counter() + _TURN_SECONDS
             for types in new[len(found[name]) :][:_SIZES_PER_TURN]:
                 arrays = uniform_noise(types)

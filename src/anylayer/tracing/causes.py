@@ -138,7 +138,7 @@ def errstate_refusal(found: Mapping[str, object]) -> TraceError:
 
 
 def float_refusal(x: Array) -> TraceError:
-    """Return the error for a request for a float (__float__). NumPy makes one for `a[i, j] = x`."""
+    """Return the error for a request for a float (__float__). NumPy requests one for `a[i, j] = x`."""
     opcode, text = _running_expression(user_frame())
     if opcode == "STORE_SUBSCR":
         return _values_refusal(x, "assignment into a NumPy array", _CREATE)

@@ -22,8 +22,8 @@ _MAX_OPERATORS = 5000
 """The largest number of operators that a second attempt may record. Larger graphs come from code that writes
 element by element."""
 _MAX_OPEN_OPERATORS = 1000
-"""The number of operators with open sizes above which code is traced at numbers, too, to find out whether it loops
-over a size. With open sizes each operator is slower to record."""
+"""The number of operators with symbolic sizes above which code is also traced with fixed sizes, to find out
+whether it loops over a size. Operators with symbolic sizes take longer to record."""
 
 
 def trace_checked(
@@ -75,7 +75,7 @@ def trace_checked(
 
 
 def _loops_over_size(rebuild: Callable[[], Forward], types: Sequence[TensorType]) -> bool:
-    """Return whether a function records another number of operators at larger sizes, or too many."""
+    """Return whether a function's number of operators depends on the sizes, or exceeds the limit."""
     trace_of_sizes = current_trace.get()
     if trace_of_sizes is None or not trace_of_sizes.symbols:
         return True

@@ -32,8 +32,8 @@ _USES = (
 class MaskSelection:
     """The selection x[mask].
 
-    `whole` has the shape of x; only the elements where `mask` is true count. `mask` has the rank of x, with size 1
-    along the axes that the original mask did not have.
+    `whole` has the shape of x; only the elements where `mask` is true belong to the selection. `mask` has the rank
+    of x, with size 1 along the axes that the original mask did not have.
     """
 
     __slots__ = ("mask", "whole")
@@ -125,7 +125,7 @@ class MaskSelection:
         return self._with(np.clip(self.whole, *args, **kwargs))
 
     def _reduce(self, function: Callable[..., Any], neutral: float, keywords: Mapping[str, Any]) -> Any:
-        """Return `function` over the whole array, in which the elements that do not count are `neutral`."""
+        """Return `function` over the whole array, in which the elements that are not selected are `neutral`."""
         if any(v is not None and v is not np._NoValue for v in keywords.values()):
             self._refuse()
         return function(np.where(self.mask, self.whole, self.dtype.type(neutral)))

@@ -171,7 +171,7 @@ def _input(x: TracedArray, producer: Op) -> TracedArray:
 def _reshape_target(old: Sequence[Any], new: Sequence[Any]) -> list[int]:
     """Return the second input of ONNX Reshape, in which dynamic sizes are -1 or 0.
 
-    A single dynamic size becomes -1. If there are several, those at their old place become 0 ("copy the size").
+    A single dynamic size becomes -1. If there are several, those at an unchanged index become 0 ("copy the size").
     """
     dims = [i for i, d in enumerate(new) if isinstance(d, Dim)]
     if len(dims) <= 1:

@@ -1,7 +1,7 @@
 """Arithmetic of traced arrays that hold symbolic sizes, such as np.array(x.shape)[2:] * 2.
 
-Files of ONNX, TensorFlow and OpenVINO compute shapes with operators. Where all inputs of an operator are sizes and
-integers, its result is known as expressions, so that it can be a shape or an index again.
+Files of ONNX, TensorFlow and OpenVINO compute shapes with operators. If all inputs of an operator are sizes and
+integers, its result consists of expressions, which can be used as a shape or an index again.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def size_list(x: Any) -> list[int] | None:
 def computed_sizes(
     graph: Graph, op: str, inputs: Sequence[Any], types: Sequence[tuple[Any, Any]], attrs: Mapping[str, Any]
 ) -> TracedArray | None:
-    """Return the result of an operator as an array of symbolic sizes, or None if it is something else."""
+    """Return the result of an operator as an array of symbolic sizes, or None if its elements are not integers."""
     function = _FUNCTIONS.get(op)
     if function is None or not traces_symbolically() or not any(held(x) is not None for x in inputs):
         return None
@@ -186,4 +186,5 @@ _FUNCTIONS: dict[str, Callable[[Sequence[Any], Mapping[str, Any]], Any]] = {
     "Unsqueeze": _unsqueeze,
     "Expand": _expand,
 }
-"""What operators compute from integers, by name. A function returns None for a form that it does not cover."""
+"""Operator -> the function that computes its result from integers, or returns None for a case that it does not
+support."""

@@ -43,7 +43,7 @@ _ATOMS = (
 _MAX_DEPTH = 30
 """The largest number of levels of nested containers and objects that a snapshot descends."""
 _MAX_CHECKSUM_BYTES = 1 << 20
-"""The size in bytes up to which an array is compared by its checksum.
+"""The size in bytes of the largest array that is compared by its checksum.
 
 A larger array is compared by a sum and by checksums of both ends.
 """

@@ -69,7 +69,7 @@ def _accepting_lists(function: Function) -> Function:
 
 
 _OURS = ("anylayer.layers.", "anylayer.ops.", "anylayer.cli.preprocess")
-"""The modules whose functions see the substitute where sizes are symbolic."""
+"""The modules of anylayer whose functions see the substitute if sizes are symbolic."""
 
 
 class Substitution:
@@ -110,7 +110,9 @@ class Substitution:
         return entry[1]
 
     def sees(self, f: types.FunctionType) -> bool:
-        """Return whether the copy of a function sees the substitute: a user's; with symbolic sizes also ours."""
+        """Return whether the copy of a function sees the substitute: user code, with symbolic sizes also
+        anylayer's.
+        """
         return _is_users_function(f) or (self.symbolic and (f.__module__ or "").startswith(_OURS))
 
     def _cell(self, cell: types.CellType) -> types.CellType:

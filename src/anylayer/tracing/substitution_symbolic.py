@@ -47,7 +47,7 @@ class _SubstituteType(type):
 
 
 class _SubstituteOfType(_SubstituteType):
-    """The type in the place of `type`: the type of a symbolic number is that of a plain one."""
+    """A substitute for the built-in `type`, which returns for a symbolic number the type of a plain one."""
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         found = type(*args, **kwargs)
@@ -126,7 +126,7 @@ def _len(x: Any) -> int:
 
 _INT, _FLOAT = _substitute(int, _to_int), _substitute(float, _to_float)
 _TYPES: Mapping[type, Any] = {int: _INT, Size: _INT, float: _FLOAT, SizeReal: _FLOAT}
-"""The types that code sees in the place of those of numbers."""
+"""Type of a number -> the substitute that the user's code gets instead."""
 BUILTINS: Mapping[str, Any] = {
     "int": _INT,
     "float": _FLOAT,

@@ -46,7 +46,8 @@ _BETWEEN = (
 """Operators that compute in int8 between two quantized operators, if the runtime has kernels of int8 for them."""
 
 _FUSED = ("Relu", "Clip")
-"""Operators that become a part of the sum before them: a node of these stays in float32 together with its sum."""
+"""Operators that runtimes fuse into the convolution or product before them. If their node stays in float32, so
+does the convolution or product."""
 
 Sets = Sequence[Mapping[str, Array]]
 """Sets of inputs by name."""
@@ -113,8 +114,8 @@ class Precision:
 def precision_of(
     name: str, float32: Sequence[str], io: str, calibrate: Sets, source: Source, given: Iterable[str] = PRECISIONS
 ) -> Precision:
-    """Return the precision that a writer's options select. `given` are the precisions with which `float32` may be
-    used.
+    """Return the precision that a writer's options select. `given` are the precisions that can be combined with
+    the option `float32`.
 
     Raises InputError for an unknown precision or node, and for options that do not belong together.
     """

@@ -30,7 +30,7 @@ RUNS = "openvino"
 _NOT_XML = re.compile("[^\\t\\n\\r -\\ud7ff\\ue000-\\ufffd\\U00010000-\\U0010ffff]")
 """A character that XML 1.0 cannot have."""
 _LARGE = 1 << 16
-"""Bytes from which on a constant is shared with OpenVINO instead of copied through protobuf."""
+"""The size, in bytes, of the smallest constant that is shared with OpenVINO instead of copied through protobuf."""
 
 
 def write(

@@ -23,7 +23,7 @@ OPTIONS = frozenset(onnx.OPTIONS - {"keep"} | {"max_batch", "version"})
 RUNS = onnx.RUNS
 
 _MAX_BATCH = 8
-"""The largest batch that the server makes of requests, if the caller does not say it."""
+"""The largest batch that the server makes of requests, if the caller does not specify one."""
 _NAMES = {"float32": "FP32", "float64": "FP64", "float16": "FP16", "bfloat16": "BF16", "str": "STRING"}
 """Triton's names of types that are not NumPy's in capitals. An object array holds strings."""
 
@@ -73,7 +73,9 @@ def write(
 
 
 def _batch(source: Source, most: int) -> tuple[int, str]:
-    """Return the largest batch, 0 for none, and why there is none where the caller has not asked for that."""
+    """Return the largest batch, 0 for none. If there is none although the caller has not asked for that, also
+    return the reason.
+    """
     if most == 0:
         return 0, ""
     ends = [*source.graph.inputs, *source.graph.outputs]

@@ -161,7 +161,7 @@ class _PlanBuilder:
         return list(dict.fromkeys(op.scope or op.outputs[0].name for op in ops))
 
     def add(self, kind: Kind, ops: Sequence[Op], inputs: list[BufferView], outputs: Sequence[Value]) -> bool:
-        """Add a layer, and return True."""
+        """Add a layer. Return True, the result of all methods that have handled an operator."""
         buffers = [self.buffer(v) for v in outputs]
         self.layers.append(DvLayer(kind, self.names(ops), self.places.get(ops[0].scope, ""), inputs, buffers, ops))
         self.views.update((v, BufferView(b)) for v, b in zip(outputs, buffers))

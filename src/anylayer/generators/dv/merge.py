@@ -87,7 +87,7 @@ def _memory(branches: Sequence[Sequence[DvLayer]]) -> int:
 
 
 def _computed(layer: DvLayer) -> tuple[int, ...]:
-    """Return the shape of the map that a run computes before it takes maxima."""
+    """Return the shape of the map that a run computes before its max pooling."""
     kind, (c, h, w) = layer.kind, layer.output.shape
     if not isinstance(kind, Convolution) or kind.weight is None or not kind.pool:
         return c, h, w

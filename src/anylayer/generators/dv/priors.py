@@ -126,7 +126,7 @@ struct prior_box_t {
 
 inline float box_clip(float x) { return x < 0.f ? 0.f : x > 1.f ? 1.f : x; }
 """
-"""What the code needs, once."""
+"""The C++ declarations that all callbacks of prior boxes share."""
 
 _BODY = """\
   // The boxes depend on the params only: compute them once for each layer.

@@ -19,9 +19,9 @@ _HOMOGENEOUS = (
     *("Relu", "LeakyRelu", "PRelu", "MaxPool", "AveragePool", "GlobalAveragePool"),
     *("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Transpose", "Slice", "Split"),
 )
-"""Operators that multiply their outputs by a positive number where their first input is multiplied by it."""
+"""Operators that multiply their outputs by a positive number if their first input is multiplied by it."""
 _SUMS = ("Add", "Sub", "Max", "Concat")
-"""Operators that do so where all their inputs are multiplied by it."""
+"""Operators that multiply their outputs by a number if all their inputs are multiplied by it."""
 
 
 class TooLarge(LayerError):

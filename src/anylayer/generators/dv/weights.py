@@ -18,7 +18,7 @@ from anylayer.network import Array
 _BLOCK = 72
 _HALF = np.dtype(np.float16)
 LARGEST = 65520.0
-"""Numbers from here on are infinite as 16-bit floats."""
+"""The smallest number that is infinite as a 16-bit float."""
 
 
 def packed(kind: Convolution | FullyConnected) -> bytes:

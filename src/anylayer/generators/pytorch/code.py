@@ -250,7 +250,7 @@ class Weights:
     def __init__(self, blobs: Sequence[Array]) -> None:
         self._known = {_content(b) for b in blobs if b.dtype.kind == "f"}
         self.all = False
-        """Whether every array counts, because the node that is written stores weights."""
+        """Whether every array is a weight, because the node that is written stores weights."""
 
     def has(self, array: Array) -> bool:
         """Return whether an array is a weight."""

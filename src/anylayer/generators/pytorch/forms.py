@@ -24,8 +24,9 @@ _FLOOR = {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "ne
 
 
 def forms(plain: Mapping[str, bool]) -> list[Form]:
-    """Return the functions that recognize groups. `plain` tells of each node whether it has no
-    weights: weights stay parameters of the module."""
+    """Return the functions that recognize groups. `plain` says for each node whether it has no weights: weights
+    stay parameters of the module.
+    """
 
     def within(form: Form) -> Form:
         return lambda op, producers: form(op, producers) if plain.get(op.scope) else None

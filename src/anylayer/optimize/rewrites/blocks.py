@@ -14,7 +14,7 @@ _ORT, _BOTH = ("onnxruntime",), ("onnxruntime", "openvino")
 _OUTSIDE = 1 << 40
 """An index that is outside every array. MaxUnpool refuses it, as ScatterElements refuses one outside its axis."""
 _BLOCK = 512
-"""Contiguous elements from which on a Gather of blocks is faster than a Transpose."""
+"""The smallest number of contiguous elements for which a Gather of blocks is faster than a Transpose."""
 
 
 def _permute_channels(new: Rewriter, o: Op, x: Value, channels: Array) -> Value:

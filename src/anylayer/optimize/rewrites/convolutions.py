@@ -114,7 +114,9 @@ def _pad_and_conv(new: Rewriter, o: Op) -> list[Value] | None:
 
 @rule("AveragePool", figure="saves a pass over the array")
 def _pad_and_average(new: Rewriter, o: Op) -> list[Value] | None:
-    """Fold a Pad with zeros into the padding of the AveragePool after it, which then counts it."""
+    """Fold a Pad with zeros into the padding of the AveragePool after it, which then includes its padding in the
+    mean.
+    """
     found = _padding(new, o.inputs[0])
     counted = o.attrs.get("count_include_pad") or not any(o.attrs.get("pads") or [0])
     if found is None or found[2] != 0 or not counted or o.attrs.get("ceil_mode"):
@@ -127,8 +129,8 @@ def _pad_and_average(new: Rewriter, o: Op) -> list[Value] | None:
 
 @rule("MaxPool", figure="saves a pass over the array")
 def _pad_and_max(new: Rewriter, o: Op) -> list[Value] | None:
-    """Fold a Pad into the padding of the MaxPool after it, if what it adds is never the maximum: minus infinity,
-    or zeros around values that are not negative."""
+    """Fold a Pad into the padding of the MaxPool after it, if the added elements are never the maximum: minus
+    infinity, or zeros around values that are not negative."""
     found = _padding(new, o.inputs[0])
     if found is None or len(o.outputs) != 1 or o.attrs.get("ceil_mode") or any(o.attrs.get("pads") or [0]):
         return None

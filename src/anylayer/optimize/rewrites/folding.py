@@ -14,7 +14,7 @@ from anylayer.optimize.rules import Rewriter, is_float32, rule
 from anylayer.optimize.views import View, identity_view, transposed_view
 
 _MAX_WEIGHT_BYTES = 1 << 25
-"""Bytes up to which weights are copied to save a Transpose of their product."""
+"""The largest size of weights, in bytes, that are copied to save a Transpose of their product."""
 _ELEMENTWISE = frozenset(
     ("Relu", "LeakyRelu", "Elu", "Selu", "Sigmoid", "HardSigmoid", "Tanh", "Clip", "Softplus", "Exp", "Neg", "Abs")
 )
@@ -23,8 +23,8 @@ _NCHW, _NHWC = (0, 1, 2, 3), (0, 3, 1, 2)
 
 
 def _view(new: Rewriter, value: Value) -> View | None:
-    """Return a value as a view of the value before a chain of Reshapes that has at most one Transpose, with at
-    most one Reshape before the Transpose.
+    """Search backwards through Reshapes and at most one Transpose, which at most one Reshape may precede. Return
+    the value as a view of the value at which the search ends.
     """
     steps: list[Op] = []
     transposed = False

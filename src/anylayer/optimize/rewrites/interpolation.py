@@ -17,12 +17,13 @@ from anylayer.optimize.rewrites.repeats import grid_of
 from anylayer.optimize.rules import F4, Producing, Rewriter, is_float32, rule
 
 _MAX_AXIS_SIZE = 512
-"""The longest axis along which terms are read."""
+"""The size of the longest axis along which terms are searched for."""
 _MAX_MATRIX_VALUES = 1 << 18  # elements of a matrix
 _ORT_BOTH_AXES, _ORT_ONE_AXIS, _OPENVINO_AXES = 48, 72, 40
-"""Lengths of axes up to which matrix products are faster: their work grows with the axis."""
+"""The sizes of the longest axes along which matrix products are faster than Resize: their work grows with the
+axis."""
 _OPENVINO_CHANNELS = 32
-"""Channels from which on OpenVINO's Resize is fast."""
+"""The smallest number of channels for which OpenVINO's Resize is fast."""
 _SAME_WEIGHT = 4e-6
 """Weights that differ by at most this count as equal, because coordinates are computed in float32."""
 _PROPORTIONAL = 1e-6
@@ -299,7 +300,8 @@ def one_term(new: Producing, o: Op) -> _Term | None:
 def _interpolation(new: Rewriter, o: Op) -> _Term | None:
     """Return an operator's output as one term with a matrix for the columns.
 
-    Returns None where less than a quarter of an axis is left: then a product with a matrix is slower.
+    Returns None if the output has less than a quarter of the input's size on an axis: then a product with a matrix
+    is slower.
     """
     found = one_term(new, o) if is_float32(o) else None
     if found is None or found.columns is None:

@@ -8,7 +8,7 @@ from anylayer.graph.ir import Op, Value
 from anylayer.optimize.rules import F4, Rewriter, rule
 
 _MAX_CHANNELS = 512
-"""Channels up to which a convolution with a banded matrix is faster than LRN."""
+"""The largest number of channels for which a convolution with a banded matrix is faster than LRN."""
 
 
 @rule(

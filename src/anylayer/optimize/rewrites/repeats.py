@@ -11,7 +11,7 @@ from anylayer.network import Array
 from anylayer.optimize.rules import F4, Producing, Rewriter, is_float32, rule
 
 _FEWEST = 1024
-"""Selected elements below which the two Transposes cost more than they save."""
+"""The smallest number of selected elements for which the two Transposes save more time than they cost."""
 _LONG, _MANY = 512, 1 << 18
 
 

@@ -10,7 +10,7 @@ from anylayer.network import Array
 from anylayer.optimize.rules import Rewriter, is_float32, rule
 
 _FEWEST_CELLS = 16
-"""Cells per channel from which on BatchNormalization is faster."""
+"""The smallest number of cells per channel for which BatchNormalization is faster."""
 _MAX_SHIFT = 100.0
 """The largest shift that is folded. The result would lose digits where a larger one is subtracted from a similar
 number."""

@@ -10,7 +10,7 @@ from anylayer.graph.sizes import is_static
 from anylayer.optimize.rules import Rewriter, is_float32, rule
 
 _FEWEST_COLUMNS = 100
-"""Elements after the axis from which on a product with ones is faster than a sum."""
+"""The smallest number of elements after the axis for which a product with ones is faster than a sum."""
 _MAX_AXIS_SIZE = 4096  # elements along the axis
 
 

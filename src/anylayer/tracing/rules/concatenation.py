@@ -154,7 +154,7 @@ def repeat(a: Array, repeats: Any, axis: AxisArg = None) -> Array:
 
 
 _MAX_COPIES = 16
-"""The number of copies up to which Concat is faster than Tile."""
+"""The largest number of copies for which Concat is faster than Tile."""
 
 
 @implements(np.tile)

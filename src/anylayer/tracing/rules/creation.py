@@ -107,7 +107,7 @@ def array(
 
 
 def _nested(items: Any, dtype: DTypeLike | None) -> Array:
-    """Return an array made of nested lists. Python numbers count as int64 or float64, as in NumPy."""
+    """Return an array made of nested lists. Python numbers become int64 or float64, as in NumPy."""
     joined = array_like(items)
     return joined if dtype is None else cast(joined, np.dtype(dtype))
 
@@ -135,7 +135,7 @@ def _traced_result(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 _NUMPY: Any = np
-"""NumPy without its types, for arguments that are passed on as they are."""
+"""The module NumPy without its type annotations, for arguments that are passed on unchanged."""
 
 
 def _constant_fill(value: Any) -> Callable[..., Any]:

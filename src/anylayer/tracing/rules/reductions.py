@@ -72,7 +72,7 @@ def _additive(ufunc: np.ufunc, op: str, neutral: int) -> TracingRule:
 
 
 def _product(a: Array, axes: Sequence[int], keepdims: bool) -> Array:
-    """Return a product of integers by halves, because engines compute it in float64, which rounds above 2^53."""
+    """Multiply integers half by half: the engines compute a product in float64, which rounds above 2^53."""
     shape = _reduced_shape(a, axes, keepdims)
     for axis in axes:
         while a.shape[axis] > 1:

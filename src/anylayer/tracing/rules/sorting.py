@@ -88,7 +88,7 @@ def digitize(x: Array, bins: Any, right: bool = False) -> Any:
 
 
 def _sorted_last(a: Array, axis: AxisArg) -> tuple[Array, tuple[int, ...]]:
-    """Return `a`, sorted along one last axis into which the reduced axes are merged, and these axes."""
+    """Merge the reduced axes into one last axis. Return `a` sorted along it, and the reduced axes."""
     axes = axes_of(axis, a.ndim)
     rest = [i for i in range(a.ndim) if i not in axes]
     moved = transpose(a, [*rest, *axes])

@@ -156,7 +156,7 @@ def _write_block(x: Array, bounds: Sequence[tuple[int, int, int, int]], v: Array
 
 
 def _write_symbolic(x: Array, bounds: Sequence[tuple[int, int, int, int]], v: Array) -> Array:
-    """Overwrite the part that slices select where sizes are symbolic: gather for each element its new value."""
+    """Overwrite the part that slices of symbolic size select: gather the new values, and select them by Where."""
     mask: Any = True
     for axis, start, n, step in bounds:
         place = arange(x.shape[axis]) - start
@@ -194,7 +194,7 @@ def _write_strided(x: Array, bounds: Sequence[tuple[int, int, int, int]], v: Arr
 
 
 _ROW_SIZE = 4
-"""The number of contiguous elements from which on gathering whole rows is faster than scattering elements."""
+"""The smallest number of contiguous elements for which gathering whole rows is faster than scattering elements."""
 
 
 def _write_rows(x: Array, rows: Array, v: Array, axis: int) -> Array:
@@ -239,7 +239,7 @@ def _write_elements(x: Array, key: Any, parsed: Key, v: Array) -> Array:
 
 
 def _require_different(parsed: Key) -> None:
-    """Raise TraceError where constant index arrays repeat an element: then the last written value stays."""
+    """Raise TraceError if constant index arrays repeat an element: NumPy would keep the last value."""
     indices = np.broadcast_arrays(*(p for p in parsed.arrays.values()))
     rows = np.stack([i.reshape(-1) for i in indices], axis=1)
     if len(np.unique(rows, axis=0)) < len(rows):
@@ -302,7 +302,7 @@ def _require_same_kind(ufunc: np.ufunc, a: TracedArray, b: Array) -> None:
 
 
 def ufunc_at(ufunc: np.ufunc, a: Array, indices: Array, b: Array | None = None) -> None:
-    """Record ufunc.at: if indices repeat, each occurrence counts."""
+    """Record ufunc.at: if indices repeat, the operation is applied once per occurrence."""
     if type(a) is not TracedArray:
         raise refusal(
             f"np.{ufunc.__name__}.at writes a traced array into a NumPy array; make that array with "

@@ -15,7 +15,7 @@ from anylayer.writers.caffe.views import BlobView
 
 
 def apply_to_blob(b: CaffeBuilder, view: BlobView, make: Callable[[BlobView], BlobView]) -> BlobView:
-    """Add elementwise layers below a view: to the blob that the view rearranges, so that it stays a view.
+    """Apply elementwise layers to the blob that a view rearranges, so that the result is a view, too.
 
     make: adds the layers to a view and returns the result. A view that does more than rearrange the elements is
     materialized first.

@@ -103,7 +103,7 @@ def _eltwise_of_views(
 ) -> None:
     """Add the layers for an elementwise operation on views that broadcast.
 
-    Views with equal rearrangements are combined before their steps.
+    If all views have the same rearrangement, it is applied once, to the result.
     """
     shape = tuple(int(n) for n in op.outputs[0].shape)
     same = all(v.shape == shape for v in views)

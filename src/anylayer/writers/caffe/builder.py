@@ -23,7 +23,7 @@ VALUE_PRESERVING = ("Reshape", "Transpose", "Flatten", "Squeeze", "Unsqueeze", "
 """Operators that keep the value of each element."""
 
 _MAX_CONSTANT_VALUES = 1 << 26
-"""Elements that a constant may have once it is expanded to a value's whole shape."""
+"""The largest number of elements to which a constant is expanded."""
 
 
 class CaffeBuilder(Emitter):

@@ -28,8 +28,8 @@ class Dialect:
 
     name: its name, as in `--dialect`. floor: the field of pooling_param, with its value, that rounds the number of
     windows down; None if there is none. lacks, adds: the types it lacks of those that layer classes declare, and
-    the types it has in addition. only: all of its types, for a fork with few of BVLC's. `lacks` and `adds` do not
-    count then. legacy_inputs: inputs are the network's fields `input` and `input_shape`, since there is no Input
+    the types it has in addition. only: all of its types, for a fork with few of BVLC's. `lacks` and `adds` are
+    ignored then. legacy_inputs: inputs are the network's fields `input` and `input_shape`, since there is no Input
     layer. fields: field numbers that differ from BVLC's: {"pooling_param": {"ceil_mode": 13}}. without: fields
     that it lacks: "pooling_param.round_mode".
     """

@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class Emitter:
-    """Appends layers to `net` and keeps account of its blobs.
+    """Appends layers to `net` and tracks its blobs.
 
     `scope` is the name of the source's node that is being written; layers are named after it. `places` maps a
     scope to the place that leads an error message. `layers` maps a blob to the layer that produces it, `shapes` to

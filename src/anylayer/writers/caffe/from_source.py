@@ -177,7 +177,8 @@ def _weights(t: TracedNode) -> list[Array]:
 
 
 _MAX_TRIAL_VALUES = 1 << 22
-"""Elements of a layer's inputs up to which its meanings in two dialects are compared by running both."""
+"""The largest number of elements of a layer's inputs for which its meanings in two dialects are compared by
+running both."""
 
 
 def _with_explicit_defaults(t: TracedNode, node: Node, theirs: Any, dialect: Dialect) -> Node:
@@ -342,7 +343,7 @@ def _add_node(
 def _add_operators(b: CaffeBuilder, t: TracedNode, values: Mapping[str, BlobView]) -> dict[str, BlobView]:
     """Add the layers of the node's operators and return the views of its outputs.
 
-    `values` are the computed values so far. A node's body has the other values as constants.
+    `values` are the computed values so far. Inputs of the node that are not among them are constants in its body.
     """
     if t.body is None:
         b.scope = t.node.name

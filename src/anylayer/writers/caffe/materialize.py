@@ -16,7 +16,8 @@ from anylayer.writers.caffe.emitter import Emitter
 from anylayer.writers.caffe.views import AxisProduct, BlobView, PadStep
 
 _MAX_CHANNEL_VALUES = 1 << 24
-"""Elements of one channel, over the whole batch, up to which a permutation of channels is recognized."""
+"""The largest number of elements per channel, over the whole batch, for which a permutation of channels is
+recognized."""
 
 
 def materialize(b: Emitter, view: BlobView) -> BlobView:
@@ -47,7 +48,9 @@ def _arrange(b: Emitter, x: BlobView, to: Arrangement) -> BlobView:
 
 
 def _moves_within_samples(to: Arrangement) -> tuple[Shape, Shape]:
-    """Return the moves of an arrangement, with an axis of its own for the samples where it keeps them."""
+    """Return the moves of an arrangement (see Arrangement.moves). If it keeps the axis of samples, that axis stays
+    first.
+    """
     count = to.source[:1]
     if count != to.shape[:1] or (count != (1,) and (to.permutation[0] != 0 or to.pieces[:1] != count)):
         return to.moves()
@@ -91,7 +94,7 @@ def _reorder_channels(b: Emitter, x: BlobView, to: Arrangement) -> BlobView | No
 
 
 def select_channels(b: Emitter, x: BlobView, channels: Array) -> BlobView:
-    """Select channels in any order: by ShuffleChannel where it has this order, else by a 1 x 1 convolution."""
+    """Select channels in any order: by ShuffleChannel if it produces this order, else by a 1 x 1 convolution."""
     count = len(channels)
     can_shuffle = b.dialect.has("ShuffleChannel") and (b.dialect.name != "opencv" or len(x.base) == 4)
     for group in range(2, count) if can_shuffle and count == x.base[1] else ():
@@ -144,7 +147,7 @@ def identity_convolution(
 ) -> BlobView:
     """Copy each channel by a depthwise 1 x 1 convolution, which may pad with zeros or keep every n-th cell.
 
-    `pads` and `strides` have one number per spatial axis; pads count for both sides.
+    `pads` and `strides` have one number per spatial axis; pads apply to both sides.
     """
     channels = x.base[1]
     sizes = x.base[2:]
@@ -227,8 +230,8 @@ def slice_axis(b: Emitter, x: BlobView, axis: int, start: int, size: int) -> Blo
 def silence(b: Emitter, parts: list[BlobView]) -> None:
     """Add a Silence for blobs without consumers: Caffe would list them as outputs of the network.
 
-    OpenCV is the other way round. It ignores an unused top of a layer with another top in use, but lists every
-    Silence as an output; so none is added there.
+    OpenCV does the opposite: it ignores an unused top of a layer with another top in use, but lists every Silence
+    as an output; so none is added there.
     """
     if parts and b.dialect.name != "opencv":
         b.add_many("Silence", parts, [], suffix="silence")
@@ -251,9 +254,9 @@ def _axis_products(b: Emitter, x: BlobView, matrices: dict[int, Array]) -> BlobV
 def axis_product(b: Emitter, x: BlobView, axis: int, matrix: Array) -> BlobView:
     """Multiply by a matrix (new size, old size) along one axis.
 
-    The last axis takes an InnerProduct, another one a 1 x 1 Convolution that has this axis as its channels. A
-    dialect whose layer types are listed (OpenCV's) has only maps in convolutions, so there the axis is permuted to
-    the end.
+    For the last axis this is an InnerProduct, for another one a 1 x 1 Convolution that has this axis as its
+    channels. A dialect whose layer types are listed (OpenCV's) has only maps in convolutions, so there the axis is
+    permuted to the end.
     """
     rank = len(x.base)
     shape = (*x.base[:axis], len(matrix), *x.base[axis + 1 :])
@@ -274,9 +277,8 @@ def axis_product(b: Emitter, x: BlobView, axis: int, matrix: Array) -> BlobView:
 
 
 def _resize(b: Emitter, x: BlobView, matrices: dict[int, Array]) -> BlobView | None:
-    """Add the layer whose interpolation these matrices are; return None where there is none.
-
-    Repeated pixels take Upsample or Deconvolution, bilinear interpolation with aligned corners takes Interp.
+    """Add a layer that interpolates as these matrices do, or return None if there is none. For repeated pixels
+    this is Upsample or Deconvolution, for bilinear interpolation with aligned corners Interp.
     """
     sizes = [len(matrices[i]) if i in matrices else x.base[i] for i in (2, 3)]
     shape = (*x.base[:2], *sizes)

@@ -169,7 +169,9 @@ class NetSchema:
 
 
 def _union(a: Fields, b: Fields) -> Fields:
-    """Return the fields of both, `a` first. A field of `b` whose number is taken gets the next larger number."""
+    """Return the fields of both, `a` first. A field of `b` whose number is used in `a` gets the next larger unused
+    number.
+    """
     fields = dict(a)
     taken = {f.number for f in fields.values()}
     for name, declared in b.items():

@@ -93,8 +93,7 @@ class BlobView:
         return self._arranged(identity(shape))
 
     def _split(self) -> tuple[BlobView, Arrangement]:
-        """Return the view without its last step, and this step, if it is an Arrangement; else one that changes
-        nothing."""
+        """Return the view without its last step, and this step, if it is an Arrangement; else an identity."""
         last = self.steps[-1] if self.steps else None
         if isinstance(last, Arrangement):
             return replace(self, steps=self.steps[:-1]), last

@@ -167,7 +167,7 @@ def _pooled_axes(
 ) -> Iterator[_PooledAxis]:
     """Yield the ways in which Caffe's windows on axis i contain the `count` wanted ones, by increasing padding.
 
-    `floor` tells whether Caffe rounds the number of windows down. `divisors` are the wanted divisors of the sums.
+    `floor` says whether Caffe rounds the number of windows down. `divisors` are the wanted divisors of the sums.
     """
     k, s, begin = windows.kernel[i], windows.strides[i], windows.begins[i]
     for pad in range(begin, k, s):

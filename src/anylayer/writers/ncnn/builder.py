@@ -39,7 +39,7 @@ _AT_ANY_SIZE = (
     "Concat",
     "Slice",
 )
-"""The operators whose layers serve every size of the maps."""
+"""The operators whose layers work for maps of every size."""
 
 NcnnParams = Mapping[int, "int | float | str | Sequence[int] | Sequence[float]"]
 
@@ -60,7 +60,7 @@ class NcnnModel:
     """An ncnn network.
 
     `text` is the .param file, `weights` the .bin file in pieces. `inputs` and `outputs` are names of blobs with
-    their shapes; None stands for an input without consumers. `changed_in_place` tells for each input whether ncnn
+    their shapes; None stands for an input without consumers. `changed_in_place` says for each input whether ncnn
     may write to its memory.
     """
 
@@ -283,8 +283,8 @@ def _lower(b: NcnnBuilder, op: Op, lowerings: Mapping[str, NcnnLowering]) -> Non
 
 
 _READ_ONLY = ("Convolution", "Pooling", "InnerProduct", "Permute")
-"""Layers that accept any memory as input and do not write to it. ConvolutionDepthWise is none of them: ncnn slices
-its groups as if each plane began at a multiple of 16 bytes, which a caller's arrays do not guarantee."""
+"""Layers that accept any memory as input and do not write to it. ConvolutionDepthWise is not one of them: ncnn
+slices its groups as if each plane began at a multiple of 16 bytes, which a caller's arrays do not guarantee."""
 
 
 def _is_only_read(b: NcnnBuilder, blob: str) -> bool:

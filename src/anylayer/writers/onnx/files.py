@@ -30,15 +30,15 @@ OPTIONS = frozenset(("functions", "keep", "batch", "external", "precision", "flo
 RUNS = "onnxruntime"
 
 _MAX_PROTOBUF_BYTES = 1 << 31
-"""Bytes that a protobuf message can have."""
+"""The largest size of a protobuf message in bytes."""
 _RESERVED = 1 << 26
 """Bytes of a message that are reserved for everything other than weights."""
 _MAX_INLINE_BYTES = 1024
-"""Bytes up to which a constant always stays in the model."""
+"""The size, in bytes, of the largest constant that always stays in the model."""
 _ALIGNMENT = 4096
 """Alignment of each constant in the weights file, so that a reader can map it (onnx.proto, external_data)."""
 _PIECE = 1 << 26
-"""Bytes of a constant that are written at once."""
+"""The number of bytes of a constant that are written at once."""
 
 
 def write(

@@ -248,7 +248,8 @@ class _Functions:
 
 
 _MAX_INLINE_VALUES = 16
-"""Elements up to which a function contains a constant. A larger constant is an additional input of it."""
+"""The number of elements of the largest constant that a function contains. A larger constant becomes an additional
+input of the function."""
 
 
 class _FunctionBuilder(_NodeBuilder):

@@ -256,7 +256,7 @@ def _taps(
 
 
 def _repeats(cells: Array, old: int) -> bool:
-    """Return whether each cell is read by the same number of cells, in order."""
+    """Return whether the cells repeat each of the `old` input cells equally often, in order."""
     return len(cells) % old == 0 and bool((cells[:, 0] == np.arange(len(cells)) * old // len(cells)).all())
 
 
@@ -277,7 +277,7 @@ def _resampled(code: Code, text: str, axis: int, rank: int, cells: Array, weight
 
 @writes("BilinearResize")
 def _interpolate(code: Code, op: Op) -> str:
-    """Write what `forms` recognized as torch's bilinear interpolation."""
+    """Write the sums that `forms` recognized as torch's bilinear interpolation."""
     size = in_tuple(map(code.size, op.outputs[0].shape[2:]))
     corners = ", align_corners=True" if op.attrs["align_corners"] else ""
     return f'F.interpolate({code.tensor(first(op))}, {size}, mode="bilinear"{corners})'
@@ -285,8 +285,9 @@ def _interpolate(code: Code, op: Op) -> str:
 
 @writes("BilinearSample")
 def _sample(code: Code, op: Op) -> str:
-    """Write what `forms` recognized as grid_sample. `pad` adds a row and a column of zeros, between whose corners
-    the coordinates of the class are."""
+    """Write the samples that `forms` recognized as torch's grid_sample. If `pad` is set, a row and a column of
+    zeros are added at the end, because the layer's coordinates span the map including them.
+    """
     x, points = code.tensor(first(op)), code.new("points")
     code.line(
         f"{points} = {code.tensor(op.inputs[1])}.flip(1).permute(0, 2, 1).unsqueeze(1)  # (N, 1, P, x and y)"
