@@ -134,9 +134,9 @@ def test_invalid_arguments_are_refused() -> None:
     refuses(text, ops.batch_normalization, x, three, four, three, three)
     text = "batch_normalization needs an input (N, C, ...), got shape (3,)"
     refuses(text, ops.batch_normalization, three, three, three, three, three)
-    refuses("axis 3 is not one of 3 axes", ops.top_k, x, 1, axis=3)
-    refuses("axis -4 is not one of 3 axes", ops.softmax, x, axis=-4)
-    refuses("axis 3 is not one of 3 axes", ops.log_softmax, x, axis=3)
+    refuses("axis must lie in -3..2 for 3 axes, got 3", ops.top_k, x, 1, axis=3)
+    refuses("axis must lie in -3..2 for 3 axes, got -4", ops.softmax, x, axis=-4)
+    refuses("axis must lie in -3..2 for 3 axes, got 3", ops.log_softmax, x, axis=3)
     refuses("gemm multiplies two matrices, got shapes (2, 3, 4) and (4, 5)", ops.gemm, x, noise(4, 5))
     refuses("gemm needs 4 columns, got an input of shape (3, 5)", ops.gemm, noise(3, 5), noise(4, 5))
     refuses("gemm needs a bias of shape (5,), got (4,)", ops.gemm, x[0], noise(4, 5), noise(4))

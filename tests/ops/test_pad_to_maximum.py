@@ -37,5 +37,5 @@ def test_static_size_is_unchanged() -> None:
 
 
 def test_axis_out_of_range_is_refused() -> None:
-    with pytest.raises(AnyLayerError, match="axis 3 is not one of 3 axes"):
+    with pytest.raises(AnyLayerError, match=r"axis must lie in -3\.\.2 for 3 axes, got 3"):
         ops.pad_to_maximum(X, 0, axis=3)

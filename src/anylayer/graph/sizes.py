@@ -132,12 +132,12 @@ def is_one(size: Any) -> bool:
     return not isinstance(size, (Dim, Size)) and size == 1
 
 
-def axis_of(axis: Any, rank: int) -> int:
+def numpy_axis(axis: Any, rank: int) -> int:
     """Return an axis counted from the front. Raises numpy.exceptions.AxisError if it is out of range."""
     return int(np.lib.array_utils.normalize_axis_index(axis, rank))
 
 
-def axes_of(axis: Any, rank: int) -> tuple[int, ...]:
+def numpy_axes(axis: Any, rank: int) -> tuple[int, ...]:
     """Return axes counted from the front; None means all axes.
 
     Raises numpy.exceptions.AxisError if one is out of range, ValueError if one is given twice.

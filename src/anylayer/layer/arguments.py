@@ -9,6 +9,7 @@ import numpy as np
 
 from anylayer.errors import TraceError, need
 from anylayer.network import Array
+from anylayer.ops._indexing import axes_of, axis_of
 from anylayer.ops._spatial import Pairs, extent, flat_pads
 from anylayer.tracing import is_traced, size_list
 
@@ -24,22 +25,6 @@ __all__ = [
     "restored",
     "same_pads",
 ]
-
-
-def axis_of(axis: int, rank: int, what: str = "axis", of: str = "") -> int:
-    """Return an axis as an index in 0..rank-1; a negative axis counts from the end.
-
-    Raise LayerError when it lies outside. The message calls the axis `what`, and the array `of`.
-    """
-    need(-rank <= axis < rank, f"{what} must lie in {-rank}..{rank - 1} for {of or f'{rank} axes'}, got {axis}")
-    return axis % rank
-
-
-def axes_of(axes: Sequence[int], rank: int, what: str = "axes") -> list[int]:
-    """Return several axes as indices in 0..rank-1. Raise LayerError when an axis is named twice."""
-    found = [axis_of(axis, rank, what) for axis in axes]
-    need(len(set(found)) == len(found), f"{what} names an axis twice: {list(axes)}")
-    return found
 
 
 def constant(x: Any, what: str) -> Array:

@@ -1,4 +1,4 @@
-"""Checks and NumPy helpers shared by the operators that gather and scatter."""
+"""Axes by number, and what the operators that gather and scatter share: checks and NumPy helpers."""
 
 from __future__ import annotations
 
@@ -12,10 +12,20 @@ from anylayer.network import Array
 _REDUCTIONS: dict[str, np.ufunc] = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
 
 
-def axis_of(axis: int, rank: int) -> int:
-    """Return `axis` counted from the front. Raises LayerError if it is not one of `rank` axes."""
-    need(-rank <= axis < rank, f"axis {axis} is not one of {rank} axes")
+def axis_of(axis: int, rank: int, what: str = "axis", of: str = "") -> int:
+    """Return an axis as an index in 0..rank-1; a negative axis counts from the end.
+
+    Raise LayerError when it lies outside. The message calls the axis `what`, and the array `of`.
+    """
+    need(-rank <= axis < rank, f"{what} must lie in {-rank}..{rank - 1} for {of or f'{rank} axes'}, got {axis}")
     return axis % rank
+
+
+def axes_of(axes: Sequence[int], rank: int, what: str = "axes") -> list[int]:
+    """Return several axes as indices in 0..rank-1. Raise LayerError when an axis is named twice."""
+    found = [axis_of(axis, rank, what) for axis in axes]
+    need(len(set(found)) == len(found), f"{what} names an axis twice: {list(axes)}")
+    return found
 
 
 def need_inside(x: Array, indices: Array, axis: int, what: str) -> None:

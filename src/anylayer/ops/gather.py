@@ -6,7 +6,7 @@ import numpy as np
 
 from anylayer.errors import need
 from anylayer.network import Array
-from anylayer.ops._indexing import in_range
+from anylayer.ops._indexing import axis_of, in_range
 from anylayer.ops._operator import operator
 from anylayer.tracing import record
 
@@ -24,10 +24,8 @@ def gather(x: Array, indices: Array, *, axis: int = 0) -> Array:
 
 
 def _checked(x: Array, indices: Array, axis: int) -> int:
-    rank = len(x.shape)
-    need(-rank <= axis < rank, f"axis must lie in {-rank}..{rank - 1} for shape {tuple(x.shape)}, got {axis}")
     need(indices.dtype.kind in "iu", f"gather takes integers as indices, got {indices.dtype}")
-    return axis % rank
+    return axis_of(axis, len(x.shape), of=f"shape {tuple(x.shape)}")
 
 
 @gather.form

@@ -12,6 +12,7 @@ from anylayer.errors import need
 from anylayer.graph.sizes import is_static
 from anylayer.graph.symbolic import is_symbolic, plain, same
 from anylayer.network import Array
+from anylayer.ops._indexing import axes_of
 from anylayer.ops._interpolation import COORDINATES, as_matrix, interpolation, nearest_cells, positions
 from anylayer.ops._operator import operator
 from anylayer.ops._spatial import Ints, need_room, per_axis
@@ -80,8 +81,7 @@ def _plan(
     count = len(axes) if axes is not None else (1 if isinstance(size, (int, np.integer)) else len(size))
     sizes = per_axis(size, count, "size")
     need(count <= rank, f"size names {count} axes, the input has {rank}")
-    where = [a % rank for a in axes] if axes is not None else list(range(rank - count, rank))
-    need(len(set(where)) == count, f"axes must differ, got {axes}")
+    where = axes_of(axes, rank) if axes is not None else list(range(rank - count, rank))
     need(mode in ("nearest", "linear", "cubic"), f"mode must be 'nearest', 'linear' or 'cubic', got {mode!r}")
     need(coordinates in COORDINATES, f"coordinates must be one of {', '.join(COORDINATES)}, got {coordinates!r}")
     shape = list(x.shape)
@@ -111,7 +111,7 @@ def _factors(
         f"scales belong to coordinates={', '.join(rules)} without antialias, got {coordinates!r}",
     )
     rank = len(x.shape)
-    where = [a % rank for a in axes] if axes is not None else list(range(rank - len(scales), rank))
+    where = axes_of(axes, rank) if axes is not None else list(range(rank - len(scales), rank))
     need(len(where) == len(scales), f"scales must be {len(where)} numbers, got {len(scales)}")
     return dict(zip(where, scales))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -60,10 +59,6 @@ class SegNetBN(Layer):
     scale_filler: FillerParameter = field(1, FillerParameter, doc="values of the scale without a file")
     shift_filler: FillerParameter = field(2, FillerParameter, doc="values of the shift without a file; default 0")
     bn_mode: str = field(3, Enum("LEARN", "INFERENCE"), "LEARN", doc="INFERENCE: scale and shift only")
-
-    @classmethod
-    def fits(cls, values: Mapping[str, Any], inputs: int, outputs: int) -> bool:
-        return all(name in cls.fields for name in values)
 
     def forward(self, x: Array) -> Any:
         need(len(x.shape) == 4, f"needs an input (N, C, H, W), got shape {tuple(x.shape)}")

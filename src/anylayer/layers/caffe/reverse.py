@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from anylayer.layer import Layer, field, layer, need
+from anylayer.layer.arguments import axes_of
 from anylayer.network import Array
 
 _FIRST_AXIS = ("ascend", "model-optimizer", "openvino")
@@ -30,8 +31,5 @@ class Reverse(Layer):
             )
             axes = (0,)
         rank = len(x.shape)
-        for axis in axes:
-            need(-rank <= axis < rank, f"axis={axis} must lie in {-rank}..{rank - 1} for shape {tuple(x.shape)}")
-        turned = [axis % rank for axis in axes]
-        need(len(set(turned)) == len(turned), f"axis names an axis twice: {', '.join(map(str, axes))}")
+        turned = axes_of(axes, rank, "axis")
         return x[tuple(slice(None, None, -1) if i in turned else slice(None) for i in range(rank))]

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from anylayer.graph.place import refusal
-from anylayer.graph.sizes import axis_of
+from anylayer.graph.sizes import numpy_axis
 from anylayer.network import Array
 from anylayer.tracing.array import TracingRule
 from anylayer.tracing.dispatch import implements
@@ -45,7 +45,7 @@ def diff(a: ArrayLike, n: int = 1, axis: int = -1, prepend: Any = _NONE, append:
     if n < 0:
         raise ValueError(f"order must be non-negative but got {n}")
     a = array_like(a)
-    axis = axis_of(axis, a.ndim)
+    axis = numpy_axis(axis, a.ndim)
     ends = [None if e is _NONE else _end_values(array_like(e), a, axis) for e in (prepend, append)]
     parts = [p for p in (ends[0], a, ends[1]) if p is not None]
     a = np.concatenate(parts, axis) if len(parts) > 1 else a

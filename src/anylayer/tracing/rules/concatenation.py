@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from anylayer.graph.place import refusal
-from anylayer.graph.sizes import axis_of
+from anylayer.graph.sizes import numpy_axis
 from anylayer.graph.symbolic import as_int, extreme, is_symbolic, plain, same
 from anylayer.network import Array
 from anylayer.tracing import primitives
@@ -49,7 +49,7 @@ def concatenate(
     if any(p.ndim == 0 for p in parts):
         raise ValueError("zero-dimensional arrays cannot be concatenated")
     dtype = np.dtype(dtype) if dtype is not None else common_dtype(*parts)
-    return concat([cast(p, dtype) for p in parts], axis_of(axis, parts[0].ndim))
+    return concat([cast(p, dtype) for p in parts], numpy_axis(axis, parts[0].ndim))
 
 
 @implements(np.stack)
@@ -59,7 +59,7 @@ def stack(
     parts = [array_like(a) for a in arrays]
     if len({p.shape for p in parts}) != 1:
         raise ValueError("all input arrays must have the same shape")
-    axis = axis_of(axis, parts[0].ndim + 1)
+    axis = numpy_axis(axis, parts[0].ndim + 1)
     return concatenate([np.expand_dims(p, axis) for p in parts], axis, dtype=dtype)
 
 
@@ -123,7 +123,7 @@ def insert(arr: Array, obj: Any, values: Any, axis: AxisArg = None) -> Array:
     if not isinstance(obj, (int, np.integer)):
         raise refusal("np.insert at more than one place cannot be recorded; use np.concatenate")
     arr = arr.reshape(-1) if axis is None else arr
-    place = axis_of(0 if axis is None else axis, arr.ndim)
+    place = numpy_axis(0 if axis is None else axis, arr.ndim)
     at = int(obj) + (arr.shape[place] if obj < 0 else 0)
     v = cast(array_like(values), arr.dtype)
     if v.ndim == 0 or v.ndim < arr.ndim:
@@ -135,7 +135,7 @@ def insert(arr: Array, obj: Any, values: Any, axis: AxisArg = None) -> Array:
 @implements(np.delete)
 def delete(arr: Array, obj: Any, axis: AxisArg = None) -> Array:
     arr = arr.reshape(-1) if axis is None else arr
-    place = axis_of(0 if axis is None else axis, arr.ndim)
+    place = numpy_axis(0 if axis is None else axis, arr.ndim)
     return np.take(arr, np.delete(np.arange(arr.shape[place]), obj), place)
 
 
@@ -147,7 +147,7 @@ def repeat(a: Array, repeats: Any, axis: AxisArg = None) -> Array:
     if type(repeats) is TracedArray:
         raise refusal("np.repeat with traced repeats has a size that is known only when the network runs")
     a = a.reshape(-1) if axis is None else a
-    place = axis_of(0 if axis is None else axis, a.ndim)
+    place = numpy_axis(0 if axis is None else axis, a.ndim)
     if isinstance(repeats, int) and (is_symbolic(a.shape[place]) or is_symbolic(repeats)):
         return np.take(a, arange(a.shape[place] * repeats) // repeats, place)
     return np.take(a, np.repeat(np.arange(a.shape[place]), repeats), place)
@@ -190,7 +190,7 @@ def roll(a: Array, shift: Any, axis: AxisArg = None) -> Array:
     axes = np.asarray(axis).reshape(-1).tolist()
     count = max(len(shifts), len(axes))
     for s, i in zip(shifts * (count // len(shifts)), axes * (count // len(axes))):
-        place = axis_of(int(i), a.ndim)
+        place = numpy_axis(int(i), a.ndim)
         n = a.shape[place]
         cut = n - s % n if n else 0
         if not same(cut, n):

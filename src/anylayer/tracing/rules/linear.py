@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from anylayer.graph.place import refusal
-from anylayer.graph.sizes import axes_of, broadcast, size_of
+from anylayer.graph.sizes import broadcast, numpy_axes, size_of
 from anylayer.network import Array
 from anylayer.tracing.dispatch import implements, ufunc_rule
 from anylayer.tracing.dtypes import BOOL, I4, common_dtype
@@ -106,8 +106,8 @@ def tensordot(a: Array, b: Array, axes: int | Sequence[Any] = 2) -> Any:
         right: Any = range(int(axes))
     else:
         left, right = axes
-    first = axes_of(tuple(left) if np.ndim(left) else left, a.ndim)
-    second = axes_of(tuple(right) if np.ndim(right) else right, b.ndim)
+    first = numpy_axes(tuple(left) if np.ndim(left) else left, a.ndim)
+    second = numpy_axes(tuple(right) if np.ndim(right) else right, b.ndim)
     if [a.shape[i] for i in first] != [b.shape[i] for i in second]:
         raise ValueError("shape-mismatch for sum")
     rows = [i for i in range(a.ndim) if i not in first]
@@ -186,7 +186,7 @@ def norm(x: Array, ord: Any = None, axis: AxisArg = None, keepdims: bool = False
     if axis is None and ord is None:
         flat = np.sqrt((x * x).sum())
         return flat.reshape((1,) * x.ndim) if keepdims else flat
-    axes = axes_of(axis, x.ndim)
+    axes = numpy_axes(axis, x.ndim)
     if len(axes) == 1:
         return _vector_norm(x, 2 if ord is None else ord, axes, keepdims)
     if len(axes) == 2:
@@ -227,7 +227,7 @@ def _matrix_norm(x: Array, order: Any, axes: tuple[int, ...], keepdims: bool) ->
 @implements(np.linalg.vector_norm)
 def vector_norm(x: Array, /, *, axis: AxisArg = None, keepdims: bool = False, ord: Any = 2) -> Any:
     x = x if x.dtype.kind == "f" else x.astype(np.float64)
-    return _vector_norm(x, ord, axes_of(axis, x.ndim), keepdims)
+    return _vector_norm(x, ord, numpy_axes(axis, x.ndim), keepdims)
 
 
 @implements(np.linalg.matrix_norm)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from anylayer.graph.place import refusal
-from anylayer.graph.sizes import axes_of, axis_of
+from anylayer.graph.sizes import numpy_axes, numpy_axis
 from anylayer.network import Array
 from anylayer.tracing.array import UFUNC_METHODS, TracingRule
 from anylayer.tracing.dispatch import implements
@@ -34,7 +34,7 @@ def _reduced_shape(x: Array, axes: Sequence[int], keepdims: bool) -> tuple[Any, 
 
 def _reduce(op: str, x: Array, axis: AxisArg, keepdims: bool) -> Array:
     """Record a reduction over axes that are not empty. `x` has a native dtype."""
-    return reduce(op, x, axes_of(axis, x.ndim), keepdims)
+    return reduce(op, x, numpy_axes(axis, x.ndim), keepdims)
 
 
 def _has_empty_axis(x: Array, axes: Sequence[int]) -> bool:
@@ -56,7 +56,7 @@ def _additive(ufunc: np.ufunc, op: str, neutral: int) -> TracingRule:
         dtype = np.dtype(dtype) if dtype is not None else _sum_dtype(a.dtype)
         if where is not True:
             a = np.where(where, a, a.dtype.type(neutral))
-        axes = axes_of(axis, a.ndim)
+        axes = numpy_axes(axis, a.ndim)
         if dtype == BOOL:
             result = _reduce("ReduceMax" if neutral == 0 else "ReduceMin", cast(cast(a, BOOL), I4), axes, keepdims)
             result = cast(result, BOOL)
@@ -93,7 +93,7 @@ def _extreme(ufunc: np.ufunc, op: str) -> TracingRule:
     def rule(
         a: Array, axis: AxisArg = None, *, keepdims: bool = False, initial: Any = _NONE, where: Any = True
     ) -> Array:
-        axes = axes_of(axis, a.ndim)
+        axes = numpy_axes(axis, a.ndim)
         if where is not True:
             if initial is _NONE:
                 raise ValueError(
@@ -122,7 +122,7 @@ def _truth(op: str, neutral: bool) -> TracingRule:
         a = cast(a, BOOL)
         if where is not True:
             a = np.where(where, a, neutral)
-        axes = axes_of(axis, a.ndim)
+        axes = numpy_axes(axis, a.ndim)
         if _has_empty_axis(a, axes):
             return np.full(_reduced_shape(a, axes, keepdims), neutral)
         return cast(_reduce(op, cast(a, I4), axes, keepdims), BOOL)
@@ -141,7 +141,7 @@ def mean(a: Array, axis: AxisArg = None, dtype: DTypeLike | None = None, *, keep
     a = cast(a, dtype)
     if a.dtype.kind in "biu":
         total: Any = np.sum(a, axis, dtype=dtype, keepdims=keepdims)
-        return cast(total / _count(a, axes_of(axis, a.ndim)), dtype)
+        return cast(total / _count(a, numpy_axes(axis, a.ndim)), dtype)
     return cast(_reduce("ReduceMean", to_native(a), axis, keepdims), dtype)
 
 
@@ -165,7 +165,7 @@ def var(
     if dtype is None:
         dtype = np.float64 if a.dtype.kind in "biu" else a.dtype
     a = to_native(cast(a, dtype))
-    axes = axes_of(axis, a.ndim)
+    axes = numpy_axes(axis, a.ndim)
     center = _reduce("ReduceMean", a, axes, True) if mean is None else cast(mean, a.dtype)
     difference = a - center
     squares = difference * difference
@@ -188,7 +188,7 @@ def _arg(op: str) -> TracingRule:
         if axis is None:
             a, place = a.reshape(-1), 0
         else:
-            place = axis_of(axis, rank)
+            place = numpy_axis(axis, rank)
         if a.shape[place] == 0:
             raise ValueError("attempt to get argmax of an empty sequence")
         shape = tuple(d for i, d in enumerate(a.shape) if i != place)
@@ -227,7 +227,7 @@ def average(
     weights = weights if not is_constant(weights) else np.asarray(weights)
     dtype = np.result_type(a.dtype, weights.dtype, *(["f8"] if a.dtype.kind in "biu" else []))
     if weights.shape != a.shape:
-        axes = axes_of(axis, a.ndim)
+        axes = numpy_axes(axis, a.ndim)
         weights = weights.reshape([d if i in axes else 1 for i, d in enumerate(a.shape)])
     a, weights = cast(a, dtype), cast(weights, dtype)
     total = np.sum(np.broadcast_to(weights, a.shape), axis, keepdims=keepdims)
@@ -243,7 +243,7 @@ def _cumulative_arguments(a: Array, axis: AxisArg, dtype: DTypeLike | None) -> t
     """
     a = a.reshape(-1) if axis is None else a
     dtype = np.dtype(dtype) if dtype is not None else _sum_dtype(a.dtype)
-    return cast(a, dtype), axis_of(0 if axis is None else axis, a.ndim), dtype
+    return cast(a, dtype), numpy_axis(0 if axis is None else axis, a.ndim), dtype
 
 
 @implements(np.cumsum)
@@ -279,7 +279,7 @@ def _cumulative(function: Callable[..., Any], first: int) -> TracingRule:
     ) -> Any:
         if axis is None and x.ndim > 1:
             raise ValueError("For arrays which have more than one dimension ``axis`` argument is required.")
-        axis = axis_of(0 if axis is None else axis, x.ndim)
+        axis = numpy_axis(0 if axis is None else axis, x.ndim)
         result = function(x, axis, dtype)
         if not include_initial:
             return result
@@ -330,7 +330,7 @@ def _ufunc_reduce(
 
 
 def _ufunc_accumulate(ufunc: np.ufunc, a: Array, axis: int = 0, dtype: DTypeLike | None = None) -> Array:
-    axis = axis_of(axis, a.ndim)
+    axis = numpy_axis(axis, a.ndim)
     if ufunc is np.add:
         return np.cumsum(a, axis, dtype)
     if ufunc is np.multiply:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from anylayer.graph.place import refusal
-from anylayer.graph.sizes import axis_of, broadcast
+from anylayer.graph.sizes import broadcast, numpy_axis
 from anylayer.network import Array
 from anylayer.tracing.array import TracedArray
 from anylayer.tracing.dispatch import elementwise, implements
@@ -118,7 +118,7 @@ def take(a: ArrayLike, indices: ArrayLike, axis: AxisArg = None, mode: str = "ra
         indices = indices.astype(np.int64)
     if axis is None:
         a, axis = a.reshape(-1), 0
-    axis = axis_of(axis, a.ndim)
+    axis = numpy_axis(axis, a.ndim)
     indices = _in_range(cast(indices, I8), a.shape[axis], mode)
     if is_constant(indices) and indices.ndim == 1:
         key: tuple[Any, ...] = (*[slice(None)] * axis, indices)
@@ -155,7 +155,7 @@ def take_along_axis(arr: Any, indices: Any, axis: AxisArg = -1) -> Array:
         arr, axis = arr.reshape(-1), 0
     if indices.dtype.kind not in "iu":
         raise IndexError("`indices` must be an integer array")
-    axis = axis_of(axis, arr.ndim)
+    axis = numpy_axis(axis, arr.ndim)
     arr, indices = _aligned(arr, cast(indices, I8), axis)
     return gather_elements(arr, _in_range(indices, arr.shape[axis], "raise"), axis)
 
@@ -168,7 +168,7 @@ def put_along_axis(arr: Array, indices: Any, values: Any, axis: AxisArg) -> None
             "np.zeros(shape, dtype, like=x)"
         )
     target: Any = arr.reshape(-1) if axis is None else arr
-    axis = axis_of(0 if axis is None else axis, target.ndim)
+    axis = numpy_axis(0 if axis is None else axis, target.ndim)
     content = target._resolved()
     indices = cast(indices._resolved() if type(indices) is TracedArray else array_like(indices), I8)
     content, indices = _aligned(content, indices, axis)

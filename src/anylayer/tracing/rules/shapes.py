@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from anylayer.graph.place import refusal
-from anylayer.graph.sizes import Dim, axes_of, axis_of, broadcast, is_one, is_static, product
+from anylayer.graph.sizes import Dim, broadcast, is_one, is_static, numpy_axes, numpy_axis, product
 from anylayer.network import Array
 from anylayer.tracing import primitives
 from anylayer.tracing.array import UNKNOWN_SIZE, TracedArray, copy_of, require_static, view_of
@@ -116,7 +116,7 @@ def transposed(x: TracedArray, order: Sequence[int] | None = None) -> TracedArra
 def transpose(a: TracedArray, axes: AxisArg = None) -> Array:
     if axes is None:
         return transposed(a)
-    order = axes_of(axes, a.ndim)
+    order = numpy_axes(axes, a.ndim)
     if len(order) != a.ndim:
         raise ValueError("axes don't match array")
     return transposed(a, order)
@@ -132,14 +132,14 @@ def matrix_transpose(x: TracedArray, /) -> Array:
 @implements(np.swapaxes, raw=True)
 def swapaxes(a: Any, axis1: int, axis2: int) -> Array:
     order = list(range(a.ndim))
-    i, j = axis_of(axis1, a.ndim), axis_of(axis2, a.ndim)
+    i, j = numpy_axis(axis1, a.ndim), numpy_axis(axis2, a.ndim)
     order[i], order[j] = order[j], order[i]
     return transposed(a, order)
 
 
 @implements(np.moveaxis, raw=True)
 def moveaxis(a: TracedArray, source: Any, destination: Any) -> Array:
-    start, end = axes_of(source, a.ndim), axes_of(destination, a.ndim)
+    start, end = numpy_axes(source, a.ndim), numpy_axes(destination, a.ndim)
     if len(start) != len(end):
         raise ValueError("`source` and `destination` arguments must have the same number of elements")
     order = [i for i in range(a.ndim) if i not in start]
@@ -150,8 +150,8 @@ def moveaxis(a: TracedArray, source: Any, destination: Any) -> Array:
 
 @implements(np.rollaxis, raw=True)
 def rollaxis(a: TracedArray, axis: int, start: int = 0) -> Array:
-    axis = axis_of(axis, a.ndim)
-    start = axis_of(start, a.ndim + 1)
+    axis = numpy_axis(axis, a.ndim)
+    start = numpy_axis(start, a.ndim + 1)
     start -= axis < start
     order = [i for i in range(a.ndim) if i != axis]
     order.insert(start, axis)
@@ -167,14 +167,14 @@ def _certain_view(x: TracedArray, shape: tuple[Any, ...]) -> TracedArray:
 @implements(np.expand_dims, raw=True)
 def expand_dims(a: TracedArray, axis: AxisArg) -> Array:
     axes = axis if isinstance(axis, (tuple, list)) else (axis,)
-    places = axes_of(axes, a.ndim + len(axes))
+    places = numpy_axes(axes, a.ndim + len(axes))
     rest = iter(a.shape)
     return _certain_view(a, tuple(1 if i in places else next(rest) for i in range(a.ndim + len(axes))))
 
 
 @implements(np.squeeze, raw=True)
 def squeeze(a: TracedArray, axis: AxisArg = None) -> Array:
-    axes = [i for i, d in enumerate(a.shape) if is_one(d)] if axis is None else axes_of(axis, a.ndim)
+    axes = [i for i, d in enumerate(a.shape) if is_one(d)] if axis is None else numpy_axes(axis, a.ndim)
     if not all(is_one(a.shape[i]) for i in axes):
         raise ValueError("cannot select an axis to squeeze out which has size not equal to one")
     return _certain_view(a, tuple(d for i, d in enumerate(a.shape) if i not in axes))
@@ -248,7 +248,7 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
 
 @implements(np.flip, raw=True)
 def flip(m: Array, axis: AxisArg = None) -> Array:
-    axes = axes_of(axis, m.ndim)
+    axes = numpy_axes(axis, m.ndim)
     return m[tuple(_REVERSE if i in axes else slice(None) for i in range(m.ndim))]
 
 
@@ -266,7 +266,7 @@ def flipud(m: TracedArray) -> Array:
 
 @implements(np.rot90, raw=True)
 def rot90(m: TracedArray, k: int = 1, axes: AxisArg = (0, 1)) -> Any:
-    first, second = axes_of(axes, m.ndim)
+    first, second = numpy_axes(axes, m.ndim)
     k %= 4
     if k == 0:
         return m[...]
@@ -296,7 +296,7 @@ def _bounds(total: int, parts: Any, even: bool) -> list[int]:
 
 
 def _split(x: TracedArray, parts: Any, axis: int, even: bool = True) -> list[Array]:
-    axis = axis_of(axis, x.ndim)
+    axis = numpy_axis(axis, x.ndim)
     if not is_static(x.shape[axis : axis + 1]):
         require_static(x, "splitting")
     total = x.shape[axis]
@@ -342,7 +342,7 @@ def unstack(x: TracedArray, /, *, axis: int = 0) -> tuple[Array, ...]:
 
 @implements(np.diagonal, raw=True)
 def diagonal(a: TracedArray, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
-    first, second = axes_of((axis1, axis2), a.ndim)
+    first, second = numpy_axes((axis1, axis2), a.ndim)
     rows, columns = a.shape[first], a.shape[second]
     n = max(0, min(rows + min(offset, 0), columns - max(offset, 0)))
     steps = np.arange(n)
@@ -369,7 +369,7 @@ def sliding_window_view(
     x: TracedArray, window_shape: Any, axis: AxisArg = None, *, subok: bool = False, writeable: bool = False
 ) -> Array:
     windows = (window_shape,) if isinstance(window_shape, (int, np.integer)) else tuple(window_shape)
-    axes = axes_of(axis, x.ndim)
+    axes = numpy_axes(axis, x.ndim)
     if len(windows) != len(axes):
         raise ValueError("window_shape must have as many entries as there are axes to slide over")
     if writeable:
@@ -413,7 +413,7 @@ def ndim(a: TracedArray) -> int:
 
 @implements(np.size, raw=True)
 def size(a: TracedArray, axis: AxisArg = None) -> Any:
-    return a.size if axis is None else math.prod(a.shape[i] for i in axes_of(axis, a.ndim))
+    return a.size if axis is None else math.prod(a.shape[i] for i in numpy_axes(axis, a.ndim))
 
 
 @implements(np.iscomplexobj, raw=True)

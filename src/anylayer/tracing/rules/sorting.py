@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from anylayer.graph.place import refusal
-from anylayer.graph.sizes import axes_of, axis_of
+from anylayer.graph.sizes import numpy_axes, numpy_axis
 from anylayer.network import Array
 from anylayer.tracing.array import TracedArray
 from anylayer.tracing.dispatch import implements
@@ -28,7 +28,7 @@ def _top_k(x: Array, axis: int, largest: bool) -> list[Array]:
 def sort(a: Array, axis: AxisArg = -1, kind: object = None, order: object = None, *, stable: object = None) -> Any:
     if axis is None:
         a, axis = a.reshape(-1), 0
-    axis = axis_of(axis, a.ndim)
+    axis = numpy_axis(axis, a.ndim)
     if a.dtype == BOOL:
         n = a.shape[axis]
         places = np.arange(n).reshape([n if i == axis else 1 for i in range(a.ndim)])
@@ -47,7 +47,7 @@ def argsort(
         )
     if axis is None:
         a, axis = a.reshape(-1), 0
-    axis = axis_of(axis, a.ndim)
+    axis = numpy_axis(axis, a.ndim)
     a = to_native(a)
     negated = a._graph.producers.get(a._value)
     if negated is not None and negated.op == "Neg" and negated.inputs[0] is not None:
@@ -89,7 +89,7 @@ def digitize(x: Array, bins: Any, right: bool = False) -> Any:
 
 def _sorted_last(a: Array, axis: AxisArg) -> tuple[Array, tuple[int, ...]]:
     """Merge the reduced axes into one last axis. Return `a` sorted along it, and the reduced axes."""
-    axes = axes_of(axis, a.ndim)
+    axes = numpy_axes(axis, a.ndim)
     rest = [i for i in range(a.ndim) if i not in axes]
     moved = transpose(a, [*rest, *axes])
     return np.sort(moved.reshape((*moved.shape[: len(rest)], -1)), -1), axes
