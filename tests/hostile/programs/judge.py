@@ -53,7 +53,7 @@ def network(program: Program, folder: Path) -> tuple[Net, Any]:
     return Net(net, {"Program": Definition("Program", scope["Program"], str(path))}), scope["Program"]
 
 
-def judge(program: Program, engine: str, run_numpy: Any = None) -> Verdict:
+def judge(program: Program, engine: str) -> Verdict:
     """Run a program on an engine with all its inputs, and compare the results with NumPy."""
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from openvino import opset15 as o15
 
-from .harness import const, matches, noise
+from .harness import const, matches, noise, refuses
 
 Y = noise(2, 4, 6, 5)
 CASES = {
@@ -30,3 +30,10 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_matches_openvino(name: str, tmp_path: Path) -> None:
     CASES[name](tmp_path)
+
+
+test_batch_to_space_rejects_cropped_batch = refuses(
+    lambda x: o15.batch_to_space(x, const([1, 1, 2, 1]), const([0, 0, 0, 0]), const([1, 0, 0, 0])),
+    Y,
+    text="block, begin and end must be 1, 0 and 0 for the batch, got (1, 0, 1)",
+)

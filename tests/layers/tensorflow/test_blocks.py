@@ -29,3 +29,9 @@ test_batch_to_space_rejects_indivisible_batch = rejects(
     *(X, np.int32([3]), np.int32([[0, 0]])),
     text="a block of 3 pixels does not divide the batch size 2",
 )
+test_batch_to_space_rejects_crops_beyond_axis = rejects(
+    "BatchToSpaceND",
+    {},
+    *(X, np.int32([2]), np.int32([[9, 2]])),
+    text="crops 9 + 2 exceed the size 10 of axis 1",
+)

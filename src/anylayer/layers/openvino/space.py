@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
 
 from anylayer.layer import Enum, layer, need
 from anylayer.layer.arguments import axis_of, integers
 from anylayer.layer.fields import attribute
+from anylayer.layers._blocks import batch_to_space, space_to_batch
 from anylayer.layers.openvino._base import OpenVINOLayer, need_sizes
 from anylayer.network import Array
 
@@ -78,6 +79,19 @@ class ShuffleChannels(OpenVINOLayer):
         return x.reshape(*before, g, c // g, *after).swapaxes(axis, axis + 1).reshape(x.shape)
 
 
+def _of_space(x: Array, block: Array, begin: Array, end: Array) -> tuple[list[int], list[tuple[int, int]]]:
+    """Return the block and the pairs (begin, end) of all axes but the batch, whose own must be 1 and (0, 0)."""
+    blocks, low, high = (integers(v, w) for v, w in ((block, "block"), (begin, "begin"), (end, "end")))
+    rank = len(x.shape)
+    need(
+        rank > 0 and len(blocks) == len(low) == len(high) == rank, f"block, begin and end must have {rank} numbers"
+    )
+    need(min([*low, *high]) >= 0, f"begin and end must not be negative, got {low} and {high}")
+    first = (blocks[0], low[0], high[0])
+    need(first == (1, 0, 0), f"block, begin and end must be 1, 0 and 0 for the batch, got {first}")
+    return blocks[1:], list(zip(low[1:], high[1:]))
+
+
 @layer("BatchToSpace")
 class BatchToSpace(OpenVINOLayer):
     """Move batches into blocks of pixels and crop.
@@ -87,21 +101,8 @@ class BatchToSpace(OpenVINOLayer):
     Source: OpenVINO operation specification, BatchToSpace-2.
     """
 
-    def forward(self, x: Array, block: Array, begin: Array, end: Array) -> Array:
-        blocks, low, high = (integers(v, w) for v, w in ((block, "block"), (begin, "begin"), (end, "end")))
-        rank = len(x.shape)
-        need(len(blocks) == len(low) == len(high) == rank, f"block, begin and end must have {rank} numbers")
-        count = int(np.prod(blocks))
-        need(
-            count > 0 and x.shape[0] % count == 0,
-            f"block {blocks} of {count} cells does not divide the batch size {x.shape[0]}",
-        )
-        n, rest = x.shape[0] // count, x.shape[1:]
-        y = x.reshape(*blocks[1:], n, *rest)
-        k = rank - 1
-        order = [k, *(v for i in range(k) for v in (k + 1 + i, i))]
-        y = y.transpose(order).reshape(n, *(d * b for d, b in zip(rest, blocks[1:])))
-        return y[tuple(slice(a, d - b) for a, b, d in zip(low, high, y.shape))]
+    def forward(self, x: Array, block: Array, begin: Array, end: Array) -> Any:
+        return batch_to_space(x, *_of_space(x, block, begin, end))
 
 
 @layer("SpaceToBatch")
@@ -114,20 +115,6 @@ class SpaceToBatch(OpenVINOLayer):
     """
 
     def forward(self, x: Array, block: Array, begin: Array, end: Array) -> Array:
-        blocks, low, high = (integers(v, w) for v, w in ((block, "block"), (begin, "begin"), (end, "end")))
-        rank = len(x.shape)
-        need(len(blocks) == len(low) == len(high) == rank, f"block, begin and end must have {rank} numbers")
-        need(min([*low, *high]) >= 0, f"begin and end must not be negative, got {low} and {high}")
-        need_sizes([a + d + b for a, d, b in zip(low, x.shape, high)])
-        y = np.pad(x, list(zip(low, high)))
-        n, rest = y.shape[0], y.shape[1:]
-        need(
-            all(b > 0 and d % b == 0 for d, b in zip(rest, blocks[1:])),
-            f"block {blocks} does not divide the padded shape {tuple(y.shape)}",
-        )
-        k = rank - 1
-        y = y.reshape(n, *(v for d, b in zip(rest, blocks[1:]) for v in (d // b, b)))
-        order = [*(2 + 2 * i for i in range(k)), 0, *(1 + 2 * i for i in range(k))]
-        return y.transpose(order).reshape(
-            n * int(np.prod(blocks[1:])), *(d // b for d, b in zip(rest, blocks[1:]))
-        )
+        blocks, pads = _of_space(x, block, begin, end)
+        need_sizes([a + d + b for d, (a, b) in zip(x.shape[1:], pads)])
+        return space_to_batch(x, blocks, pads)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
 from anylayer import ops
+from anylayer.layers._blocks import batch_to_space, space_to_batch
 from anylayer.layers.tensorflow._base import Enum, TensorFlowLayer, attribute, integers, layer, need
 from anylayer.layers.tensorflow._spatial import channels_first, extent, restored, spatial, windows
 from anylayer.network import Array
@@ -54,49 +54,6 @@ def _pairs(values: Array, count: int, what: str) -> list[tuple[int, int]]:
     return list(zip(flat[::2], flat[1::2]))
 
 
-def _to_batch(x: Array, block: list[int], pairs: list[tuple[int, int]]) -> Array:
-    """Return `x`, padded, with the pixels at the same place of their blocks as one batch."""
-    m, rank = len(block), len(x.shape)
-    need(m < rank and all(b >= 1 for b in block), f"block_shape {block} does not fit shape {tuple(x.shape)}")
-    x = np.pad(x, [(0, 0), *pairs, *[(0, 0)] * (rank - m - 1)])
-    inner: list[int] = []
-    for axis, b in enumerate(block, 1):
-        need(
-            x.shape[axis] % b == 0,
-            f"block_shape {b} does not divide axis {axis} of size {x.shape[axis]} after padding",
-        )
-        inner += [x.shape[axis] // b, b]
-    rest = list(x.shape[m + 1 :])
-    y = x.reshape(x.shape[0], *inner, *rest)
-    places = range(2, 2 * m + 1, 2)
-    cells = range(1, 2 * m, 2)
-    y = y.transpose(*places, 0, *cells, *range(2 * m + 1, 2 * m + 1 + len(rest)))
-    return y.reshape(x.shape[0] * math.prod(block), *inner[::2], *rest)
-
-
-def _from_batch(x: Array, block: list[int], crops: list[tuple[int, int]]) -> Any:
-    """Return `x` with each group of batches as blocks of pixels, cropped."""
-    m, rank = len(block), len(x.shape)
-    need(m < rank and all(b >= 1 for b in block), f"block_shape {block} does not fit shape {tuple(x.shape)}")
-    count = math.prod(block)
-    need(x.shape[0] % count == 0, f"a block of {count} pixels does not divide the batch size {x.shape[0]}")
-    batch, sizes, rest = x.shape[0] // count, list(x.shape[1 : m + 1]), list(x.shape[m + 1 :])
-    y = x.reshape(*block, batch, *sizes, *rest)
-    order = [m]
-    for i in range(m):
-        order += [m + 1 + i, i]
-    y = y.transpose(*order, *range(2 * m + 1, 2 * m + 1 + len(rest)))
-    y = y.reshape(batch, *(s * b for s, b in zip(sizes, block)), *rest)
-    key: list[Any] = [slice(None)]
-    for axis, (before, after) in enumerate(crops, 1):
-        need(
-            before + after <= y.shape[axis],
-            f"crops {before} + {after} exceed the size {y.shape[axis]} of axis {axis}",
-        )
-        key.append(slice(before, y.shape[axis] - after))
-    return y[tuple(key)]
-
-
 @layer("SpaceToBatchND")
 class SpaceToBatchND(TensorFlowLayer):
     """Pad the spatial axes with zeros and move each block of pixels into the batch.
@@ -108,7 +65,7 @@ class SpaceToBatchND(TensorFlowLayer):
 
     def forward(self, x: Array, block_shape: Array, paddings: Array) -> Array:
         block = integers(block_shape, "block_shape")
-        return _to_batch(x, block, _pairs(paddings, len(block), "paddings"))
+        return space_to_batch(x, block, _pairs(paddings, len(block), "paddings"))
 
 
 @layer("BatchToSpaceND")
@@ -122,7 +79,7 @@ class BatchToSpaceND(TensorFlowLayer):
 
     def forward(self, x: Array, block_shape: Array, crops: Array) -> Any:
         block = integers(block_shape, "block_shape")
-        return _from_batch(x, block, _pairs(crops, len(block), "crops"))
+        return batch_to_space(x, block, _pairs(crops, len(block), "crops"))
 
 
 @layer("SpaceToBatch")
@@ -136,7 +93,7 @@ class SpaceToBatch(TensorFlowLayer):
     block_size: int = attribute("int64")
 
     def forward(self, x: Array, paddings: Array) -> Array:
-        return _to_batch(x, [self.block_size] * 2, _pairs(paddings, 2, "paddings"))
+        return space_to_batch(x, [self.block_size] * 2, _pairs(paddings, 2, "paddings"))
 
 
 @layer("BatchToSpace")
@@ -150,7 +107,7 @@ class BatchToSpace(TensorFlowLayer):
     block_size: int = attribute("int64")
 
     def forward(self, x: Array, crops: Array) -> Any:
-        return _from_batch(x, [self.block_size] * 2, _pairs(crops, 2, "crops"))
+        return batch_to_space(x, [self.block_size] * 2, _pairs(crops, 2, "crops"))
 
 
 @layer("ExtractImagePatches")
