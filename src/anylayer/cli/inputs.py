@@ -18,6 +18,7 @@ from anylayer.compile.inputs import input_types
 from anylayer.errors import FileError, InputError, at, given, nearest, need, plural
 from anylayer.network import Array, Preprocess, TensorType, open_text
 from anylayer.readers._protobuf import MappedFile
+from anylayer.readers._recognize import describe
 from anylayer.runtime.order import transposed_inputs
 
 if TYPE_CHECKING:
@@ -375,7 +376,6 @@ def _mean_file(path: Path) -> Array:
     if path.suffix.lower() == ".npy":
         mean = _numeric(read_npy(path), path).astype(np.float32)
     else:
-        from anylayer.readers._recognize import describe
         from anylayer.readers.caffe.wire import read_blob
 
         with at(str(path)):
