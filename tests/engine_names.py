@@ -20,3 +20,6 @@ GENERAL = tuple(n for n in engines() if _states(n, "GENERAL = True") and not _st
 
 ALL = ("numpy", *GENERAL)
 """The engines that run every graph, and NumPy."""
+
+EMBEDDING = tuple(n for n in engines() if _states(n, r"def embeds\(.*"))
+"""The engines that run native layers inside their graphs."""

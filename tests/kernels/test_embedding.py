@@ -16,14 +16,13 @@ import anylayer
 from anylayer.engines import load_engine
 from anylayer.errors import EngineError, LayerError
 from anylayer.runtime.run import PlanRunner
+from tests.engine_names import EMBEDDING
 from tests.kernels.conftest import Built
 from tests.kernels.test_contract import X, net_of, out
 from tests.threads import in_threads
 
-ENGINES = ("onnxruntime", "openvino")
 
-
-@pytest.fixture(params=ENGINES)
+@pytest.fixture(params=EMBEDDING)
 def engine(request: pytest.FixtureRequest) -> str:
     """The name of an engine; skips the test where its package is not installed."""
     try:
@@ -261,7 +260,8 @@ def after(folder: Path, first: str, layer: str, library: Path, engine: str) -> a
 
 
 @pytest.mark.parametrize(
-    ("first", "seen"), [("Convolution", {"openvino": 3, "onnxruntime": 2}), ("AbsVal", dict.fromkeys(ENGINES, 2))]
+    ("first", "seen"),
+    [("Convolution", {"openvino": 3, "onnxruntime": 2}), ("AbsVal", dict.fromkeys(EMBEDDING, 2))],
 )
 def test_an_elementwise_layer_after_a_convolution_has_the_channels_last_in_openvino(
     tmp_path: Path, elementwise: Path, engine: str, first: str, seen: dict[str, int]

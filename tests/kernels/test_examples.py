@@ -12,6 +12,7 @@ from anylayer.engines import load_engine
 from anylayer.errors import EngineError
 from anylayer.inspect.verify import verify
 from anylayer.network import Array
+from tests.engine_names import EMBEDDING
 from tests.readers.tensorflow.graphs import operation, placeholder, vector
 
 ROOT = Path(__file__).parent.parent.parent
@@ -70,7 +71,7 @@ def test_one_model_takes_several_sizes(tmp_path: Path, examples: Path) -> None:
         np.testing.assert_allclose(model(x)["out"], reference(x)["out"], atol=1e-6)
 
 
-@pytest.mark.parametrize("engine", ["onnxruntime", "openvino"])
+@pytest.mark.parametrize("engine", EMBEDDING)
 def test_two_nodes_of_one_type_have_an_instance_each(tmp_path: Path, examples: Path, engine: str) -> None:
     path = tmp_path / "two.prototxt"
     path.write_text(

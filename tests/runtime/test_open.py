@@ -14,8 +14,8 @@ import anylayer
 from anylayer.errors import EngineError
 from anylayer.network import TensorType
 from anylayer.runtime.open import varied_sizes
+from tests.engine_names import GENERAL
 
-ENGINES = ["onnxruntime", "openvino"]
 PROTOTXT = """
 name: "sizes"
 input: "data" input_shape { dim: 1 dim: 2 dim: 20 dim: 24 }
@@ -93,7 +93,7 @@ def counted(model: Any, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return compiled
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", GENERAL)
 def test_one_program_serves_open_sizes(tmp_path: Path, engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip(engine, reason=f"{engine} is not installed")
     net = network(tmp_path)
@@ -104,7 +104,7 @@ def test_one_program_serves_open_sizes(tmp_path: Path, engine: str, monkeypatch:
     assert model.inputs == {"data": None}
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", GENERAL)
 def test_model_compiles_one_program_after_eight_sizes(
     tmp_path: Path, engine: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -117,7 +117,7 @@ def test_model_compiles_one_program_after_eight_sizes(
     assert model.inputs == {"data": TensorType.of((1, 2, 20, 24), np.float32)}
 
 
-@pytest.mark.parametrize("fastest", ENGINES)
+@pytest.mark.parametrize("fastest", GENERAL)
 def test_auto_takes_the_engine_that_is_fastest_at_new_sizes(
     tmp_path: Path, fastest: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

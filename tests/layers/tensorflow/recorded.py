@@ -13,6 +13,7 @@ import pytest
 
 import anylayer
 from anylayer.testing import assert_same
+from tests.engine_names import ALL
 from tests.layers import harness
 
 FILE = Path(__file__).parents[2] / "data" / "tensorflow" / "operations.npz"
@@ -53,7 +54,7 @@ WIDER = {"Tan": 3e-5, "FloorMod": 3e-4}
 """Tolerances of functions that OpenVINO computes less exactly."""
 
 
-def as_tensorflow(*operations: str, engines: Any = ("numpy", "onnxruntime", "openvino")) -> Any:
+def as_tensorflow(*operations: str, engines: Any = ALL) -> Any:
     """Return a test that these operations match TensorFlow in every recorded case and on every engine."""
     mine = [name for name in recorded() if name.split()[0] in operations]
     assert {name.split()[0] for name in mine} == set(operations), "an operation is not recorded"
