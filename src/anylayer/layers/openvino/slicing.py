@@ -12,6 +12,7 @@ from anylayer.graph.sizes import Dim, is_static
 from anylayer.layer import Enum, layer, need
 from anylayer.layer.arguments import axes_of, axis_of, constant, integers
 from anylayer.layer.fields import attribute
+from anylayer.layers._strided import strided
 from anylayer.layers.openvino._base import OpenVINOLayer, need_sizes
 from anylayer.layers.openvino.activations import number
 from anylayer.network import MAX_VALUES, Array
@@ -43,30 +44,8 @@ class StridedSlice(OpenVINOLayer):
     ellipsis_mask: tuple[int, ...] = attribute("int64", (), repeated=True, doc="1: an ellipsis")
 
     def forward(self, x: Array, begin: Array, end: Array, strides: Array | None = None) -> Any:
-        starts, stops = integers(begin, "begin"), integers(end, "end")
-        steps = [1] * len(starts) if strides is None else integers(strides, "strides")
-        need(
-            len(starts) == len(stops) == len(steps),
-            f"begin, end and strides must have the same length, got {len(starts)}, {len(stops)}, {len(steps)}",
-        )
-        keys: list[Any] = []
-        for i, (start, stop, step) in enumerate(zip(starts, stops, steps)):
-            if self.on(self.ellipsis_mask, i):
-                keys.append(Ellipsis)
-            elif self.on(self.new_axis_mask, i):
-                keys.append(None)
-            elif self.on(self.shrink_axis_mask, i):
-                keys.append(start)
-            else:
-                need(step != 0, "strides must not be 0")
-                low = None if self.on(self.begin_mask, i) else start
-                high = None if self.on(self.end_mask, i) else stop
-                keys.append(slice(low, high, step))
-        return x[tuple(keys)]
-
-    def on(self, mask: tuple[int, ...], i: int) -> bool:
-        """Return whether a mask has 1 at index `i`."""
-        return i < len(mask) and mask[i] == 1
+        masks = (self.begin_mask, self.end_mask, self.ellipsis_mask, self.new_axis_mask, self.shrink_axis_mask)
+        return strided(x, begin, end, strides, *([i for i, on in enumerate(mask) if on == 1] for mask in masks))
 
 
 @layer("Slice")

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from anylayer import ops
+from anylayer.layers._strided import strided
 from anylayer.layers.tensorflow._base import TensorFlowLayer, attribute, axis_of, integer, integers, layer, need
 from anylayer.network import Array
 from anylayer.tracing import is_traced
@@ -52,43 +53,9 @@ class StridedSlice(TensorFlowLayer):
     shrink_axis_mask: int = attribute("int64", 0)
 
     def forward(self, x: Array, begin: Array, end: Array, strides: Array) -> Any:
-        begins, ends, steps = integers(begin, "begin"), integers(end, "end"), integers(strides, "strides")
-        need(
-            len(begins) == len(ends) == len(steps),
-            f"begin, end and strides must have the same length, got {len(begins)}, {len(ends)} and {len(steps)}",
-        )
-        need(self.ellipsis_mask.bit_count() <= 1, f"ellipsis_mask={self.ellipsis_mask} has more than one bit")
-        need(all(steps), "strides must not be 0")
-        count = len(begins)
-        taken = [i for i in range(count) if not self._is_new(i) and not self.ellipsis_mask >> i & 1]
-        need(
-            len(taken) <= len(x.shape),
-            f"{len(taken)} entries do not fit the {len(x.shape)} axes of shape {tuple(x.shape)}",
-        )
-        key: list[Any] = []
-        axis = 0
-        for i in range(count):
-            if self.ellipsis_mask >> i & 1:
-                key.append(Ellipsis)
-                axis = len(x.shape) - sum(t > i for t in taken)
-            elif self._is_new(i):
-                key.append(None)
-            else:
-                key.append(self._entry(i, x.shape[axis], axis, begins[i], ends[i], steps[i]))
-                axis += 1
-        return x[tuple(key)]
-
-    def _is_new(self, i: int) -> bool:
-        return bool(self.new_axis_mask >> i & 1) and not self.ellipsis_mask >> i & 1
-
-    def _entry(self, i: int, size: int, axis: int, begin: int, end: int, step: int) -> Any:
-        """Return entry `i` of the key: an index with shrink_axis_mask, else a slice."""
-        if self.shrink_axis_mask >> i & 1:
-            need(-size <= begin < size, f"index {begin} is out of range for axis {axis} of size {size}")
-            return begin
-        first = None if self.begin_mask >> i & 1 else begin
-        last = None if self.end_mask >> i & 1 else end
-        return slice(first, last, step)
+        masks = (self.begin_mask, self.end_mask, self.ellipsis_mask, self.new_axis_mask, self.shrink_axis_mask)
+        bits = [[i for i in range(mask.bit_length()) if mask >> i & 1] for mask in masks]
+        return strided(x, begin, end, strides, *bits)
 
 
 class _Picked(TensorFlowLayer):
