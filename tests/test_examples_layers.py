@@ -115,6 +115,20 @@ def test_crop_cuts_centre(tmp_path: Path) -> None:
     check_function(lambda *xs: apply(node, users, None, xs), x, like)
 
 
+def test_roi_align_gives_nan_only_for_regions_with_nan(tmp_path: Path) -> None:
+    rois = ROIS.copy()
+    rois[1, 2], rois[2, 1], rois[3, 4] = np.nan, np.inf, -np.inf
+    type_, params, dialect, (x, _) = CASES["roi_align"]
+    node = node_of(tmp_path, type_, params, dialect, [x, rois])
+    definitions = [load_layers([FOLDER / "roi_align.py"])[type_]]
+    with np.errstate(invalid="ignore"):
+        (got,) = apply(node, definitions, dialect, [x, rois])
+        want = apply(node, definitions, dialect, [x, ROIS])[0]
+    np.testing.assert_array_equal(np.isnan(got).any((1, 2, 3)), [False, True, False, False])
+    np.testing.assert_array_equal(got[0], want[0])
+    assert not got[2].any()  # its samples are outside
+
+
 SMALL = np.array([[[[1, 2], [3, 4]]]], np.float32)
 
 

@@ -1,9 +1,8 @@
 """ROIAlign of Mask R-CNN: the mean of bilinear samples in each bin of each region.
 
-The C++ loops over regions, channels, bins and samples, and interpolates between four pixels each time. The weight
-of a pixel in a bilinear sample is the product of a weight of its row and a weight of its column. The same is true
-for the mean of the samples on a grid. So one small matrix per region has the weights of the map's rows for each
-row of bins, another one those of the columns, and two matrix products compute all channels at once.
+The C++ loops over regions, channels, bins and samples, and interpolates between four pixels each time. Rows and
+columns of the samples are independent, so one array of indices and weights per axis is enough. Each of the four
+neighbours is one gather of pixels with all their channels.
 """
 
 import numpy as np
@@ -25,21 +24,30 @@ class ROIAlignLayer:
 
     def forward(self, inputs):
         x, rois = inputs
-        image = rois[:, 0].astype(np.int64)
+        _, c, h, w = x.shape
+        pixels = x.transpose(0, 2, 3, 1).reshape(-1, c)
+        first = rois[:, 0].astype(np.int64)[:, None, None] * h  # the first row of each region's image
         left, top, right, bottom = (rois[:, i] * self.scale for i in range(1, 5))
-        rows = self.weights(top, bottom, self.bins[0], x.shape[2])  # (K, pooled_h, H)
-        columns = self.weights(left, right, self.bins[1], x.shape[3])  # (K, pooled_w, W)
-        return [rows[:, None] @ x[image] @ columns.swapaxes(1, 2)[:, None]]
+        rows = self.neighbours(top, bottom, self.bins[0], h)
+        columns = self.neighbours(left, right, self.bins[1], w)
+        total = sum(
+            np.take(pixels, (first + row[:, :, None]) * w + column[:, None], axis=0)
+            * (v[:, :, None] * u[:, None])[..., None]
+            for row, v in rows
+            for column, u in columns
+        )
+        bins = total.reshape(-1, self.bins[0], self.samples, self.bins[1], self.samples, c).mean(axis=(2, 4))
+        return [bins.transpose(0, 3, 1, 2)]
 
-    def weights(self, start, end, bins, size):
-        """Return the weight of each of `size` pixels of an axis for each bin: the mean over the bin's samples."""
+    def neighbours(self, start, end, bins, size):
+        """Return (index, weight) of the pixel before and after each sample on an axis of `size` pixels."""
         length = np.maximum(end - start, np.float32(1))
         place = (np.arange(bins * self.samples, dtype=np.float32) + np.float32(0.5)) / np.float32(
             bins * self.samples
         )
         at = start[:, None] + place * length[:, None]
-        inside = (at >= -1) & (at <= size)
-        at = np.clip(at, np.float32(0), np.float32(size - 1))[:, :, None]
-        hat = np.maximum(1 - np.abs(at - np.arange(size, dtype=np.float32)), np.float32(0))
-        hat = hat * inside[:, :, None].astype(np.float32)
-        return hat.reshape(-1, bins, self.samples, size).mean(axis=2)
+        inside = ((at >= -1) & (at <= size)).astype(np.float32)
+        at = np.clip(at, np.float32(0), np.float32(size - 1))
+        low = np.minimum(np.where(at > 0, at, np.float32(0)).astype(np.int64), size - 1)  # 0 for NaN
+        part = at - low.astype(np.float32)
+        return (low, (1 - part) * inside), (np.minimum(low + 1, size - 1), part * inside)

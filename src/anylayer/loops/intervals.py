@@ -52,10 +52,27 @@ class ScalarIntervals:
                 return None
             least = bounds(low, self.ranges)[0]
             return (max(least, 0) if self.space.certain(low) else least), bounds(high, self.ranges)[1]
-        found = _FUNCTIONS[x.op](x, [self.of(a) for a in x.args]) if x.op in _FUNCTIONS else None
+        if x.op == "where":
+            found = self._of_choice(*x.args)
+        else:
+            found = _FUNCTIONS[x.op](x, [self.of(a) for a in x.args]) if x.op in _FUNCTIONS else None
         if found is None or not max(map(abs, found)) < (_HUGE if x.dtype.kind == "f" else 2**62):
             return None
         return (_below(found[0]), -_below(-found[1])) if x.dtype.kind == "f" else found
+
+    def _of_choice(self, condition: Scalar, a: Scalar, b: Scalar) -> Interval | None:
+        """Return the interval of `a` where a condition holds, else `b`. If the condition is a > c or a >= c, `a`
+        is selected only where it is not NaN and not below c.
+        """
+        first, second = self.of(a), self.of(b)
+        if first is None and condition.op in ("gt", "ge") and condition.args[0] is a:
+            least = self.of(condition.args[1])
+            tops = [top for top in map(self.of, a.args if a.op == "min" else ()) if top is not None]
+            if least is not None and tops:
+                first = least[0], max(least[0], min(top[1] for top in tops))
+        if first is None or second is None:
+            return None
+        return min(first[0], second[0]), max(first[1], second[1])
 
 
 def _below(v: float) -> float:

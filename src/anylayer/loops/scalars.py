@@ -190,6 +190,10 @@ class Scalars:
         if x.op == "index" and x.data.constant is not None and size.constant is not None:
             return constant(x.data.constant % size.constant)
         x = self.cast(x, INT)
+        parts = self._row_and_column(x, size) if self.near else None
+        if parts is not None:
+            row, column, width = parts
+            return self.position(row, size // width) * width + self.position(column, width)
         least = x.op not in ("index", "inside") and self._not_negative(x)
         if least and x.op == "min" and any(a.op == "index" and self.space.below(a.data, size) for a in x.args):
             return self.named(x, size)
@@ -197,6 +201,20 @@ class Scalars:
             op = "below" if least and x.data == NEAR else "inside"
             x = self._one(op, INT, (x, self.index(size)))
         return self.named(x, size)
+
+    def _row_and_column(self, x: Scalar, size: Expression) -> tuple[Scalar, Scalar, Expression] | None:
+        """Return (row, column, width) of an index row * width + column into an axis of rows of this width, so that
+        no division must separate them. None for other indices.
+        """
+        for product, column in (x.args, x.args[::-1]) if x.op == "add" else ():
+            for row, width in (product.args, product.args[::-1]) if product.op == "mul" else ():
+                if (
+                    width.op == "index"
+                    and (size // width.data) * width.data == size
+                    and self._not_negative(column)
+                ):
+                    return row, column, width.data
+        return None
 
     def behind(self, e: Any) -> list[Scalar]:
         """Return the scalars that the symbols of an expression stand for; [] for anything else."""

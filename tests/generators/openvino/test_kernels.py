@@ -165,6 +165,36 @@ def test_wrong_indices_give_nan_and_wrong_sizes_are_refused(tmp_path: Path) -> N
     assert np.isfinite(got[0]).all() and np.isnan(got[1:]).all()
 
 
+def pixels(arrays: list[Any]) -> list[Any]:
+    """Return the pixels of maps (N, H, W) at points (K, 3) = image, row, column, twice: points outside are moved
+    inside, or to the last pixel of the row above.
+    """
+    x, at = arrays
+    _, h, w = x.shape
+    image = at[:, 0].astype(np.int64)
+
+    def inside(i: int, size: Any, least: int) -> Any:
+        place = np.minimum(at[:, i], np.float32(size - 1))
+        return np.minimum(np.where(place > 0, place, np.float32(least)).astype(np.int64), size - 1)
+
+    return [np.take(x.reshape(-1), (image * h + inside(1, h, 0)) * w + inside(2, w, least)) for least in (0, -1)]
+
+
+@pytest.mark.usefixtures("opencl_device")
+def test_flat_indices_of_a_row_and_a_column_are_not_divided(tmp_path: Path) -> None:
+    rows, columns = [1, 9, np.nan, -4, 1, 1], [2, 1, 3, np.inf, -2, np.nan]
+    points = np.stack([[0, -1, 1, 1, 0, -1], rows, columns], axis=1).astype(np.float32)
+    net, inputs = network({"Pixels": (pixels, [noise(2, 3, 4), points])})
+    require_same(net, inputs, tmp_path / "project")
+    loops = (tmp_path / "project/Pixels.cl").read_text().partition("__kernel")[2].partition(" output1[")
+    assert not re.search(r"at\d+ /", loops[0]) and re.search(r"at\d+ /", loops[2])
+    kernels = anylayer.OpenCL([str(tmp_path / "project/kernels.xml")], user_file=False)
+    model = anylayer.read(tmp_path / "project/model.xml", kernels=kernels).compile("openvino")
+    points[:, 0] = [2, 1, -3, 0, 1, np.nan]
+    got = model({**inputs, "Pixels_in1": points})["Pixels_out0"]
+    np.testing.assert_array_equal(np.isnan(got), [True, False, True, False, False, True])
+
+
 SPREAD = """
 import anylayer
 import numpy as np
