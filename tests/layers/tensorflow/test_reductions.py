@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from tests.layers.harness import case, ramp
 from tests.layers.tensorflow.recorded import as_tensorflow, rejects
 
 test_reductions_match_tensorflow = as_tensorflow(
@@ -20,3 +21,4 @@ test_max_rejects_real_axis = rejects(
 test_argmax_rejects_axis_out_of_range = rejects(
     "ArgMax", {}, X, np.int32(5), text="dimension must lie in -2..1 for 2 axes, got 5"
 )
+test_l2_loss = case("L2Loss", inputs=[ramp(2, 2)], outputs=[np.float32(7)], format="tensorflow")

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from tests.layers.harness import case, ramp
 from tests.layers.tensorflow.recorded import as_tensorflow, rejects
 
 test_shapes_match_tensorflow = as_tensorflow(
@@ -35,4 +36,28 @@ test_fill_rejects_negative_size = rejects(
 )
 test_invert_permutation_rejects_gap = rejects(
     "InvertPermutation", {}, np.int32([0, 2]), text="x must be a permutation, got [0, 2]"
+)
+test_size = case("Size", {"out_type": "int32"}, inputs=[X], outputs=[np.array(6, np.int32)], format="tensorflow")
+test_rank = case("Rank", inputs=[X], outputs=[np.array(2, np.int32)], format="tensorflow")
+test_shapes_of_several_inputs = case(
+    "ShapeN",
+    {"N": 2, "out_type": "int32"},
+    inputs=[X, X[0]],
+    outputs=[np.array([2, 3], np.int32), np.array([3], np.int32)],
+    format="tensorflow",
+)
+test_flatten = case("Flatten", inputs=[ramp(2, 3, 4)], outputs=[ramp(2, 12)], format="tensorflow")
+test_broadcast_args = case(
+    "BroadcastArgs",
+    inputs=[np.int32([2, 1, 4]), np.int32([3, 1])],
+    outputs=[np.int32([2, 3, 4])],
+    format="tensorflow",
+    engines=(),
+)
+test_invert_permutation = case(
+    "InvertPermutation",
+    inputs=[np.int32([2, 0, 1])],
+    outputs=[np.int32([1, 2, 0])],
+    format="tensorflow",
+    engines=(),
 )

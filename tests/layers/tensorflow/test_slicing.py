@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from tests.layers.harness import case, ramp
 from tests.layers.tensorflow.recorded import as_tensorflow, rejects
 
 test_slicing_matches_tensorflow = as_tensorflow(
@@ -35,4 +36,18 @@ test_gather_rejects_index_out_of_range = rejects(
 )
 test_top_k_rejects_too_large_k = rejects(
     "TopKV2", {}, X, np.int32(4), text="k=4 exceeds the 3 elements of the last axis", tops=2
+)
+test_top_k_of_the_first_releases = case(
+    "TopK",
+    {"k": 2},
+    inputs=[[[1, 5, 5], [3, 2, 4]]],
+    outputs=[[[5, 5], [4, 3]], np.int32([[1, 2], [2, 0]])],
+    format="tensorflow",
+)
+test_resource_gather = case(
+    "ResourceGather",
+    {"dtype": "float32"},
+    inputs=[ramp(3, 2), np.int32([2, 0])],
+    outputs=[[[4, 5], [0, 1]]],
+    format="tensorflow",
 )
