@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from openvino import opset15 as o15
+from openvino.utils.node_factory import NodeFactory
 
 from .harness import matches, noise
 
@@ -29,6 +30,12 @@ CASES["power"] = matches(o15.power, P, Y)
 CASES["select"] = matches(o15.select, B, X, noise(1, 3, 1, 1))
 # OpenVINO's CPU cuts whole quotients towards zero whatever m_pythondiv says; its definition rounds down
 CASES["whole divide"] = matches(o15.divide, M, K, want=[np.floor_divide(M, K)])
+
+CASES["whole divide towards zero"] = matches(
+    lambda a, b: NodeFactory("opset1").create("Divide", [a, b], {"auto_broadcast": "numpy", "m_pythondiv": False}),
+    M.astype(np.int32),
+    K.astype(np.int32),
+)
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from openvino import opset1 as o1
 from openvino import opset11 as o11
+from openvino.utils.node_factory import NodeFactory
 
 from .harness import const, matches, noise, refuses
 
@@ -86,6 +87,15 @@ test_rejects_scale_to_fraction_of_a_cell = refuses(
     lambda x: o11.interpolate(x, const([1.3, 1.0], np.float32), "linear", "scales", axes=plane()),
     S,
     text="a scale of 1.3 turns 4 cells into 5.2, which must be an integer",
+)
+test_one_cell_matches_openvino = resized([1, 12], "linear_onnx", "pytorch_half_pixel")
+test_opset4_matches_openvino = matches(
+    lambda x: NodeFactory("opset4").create(
+        "Interpolate",
+        [x, const([16, 18]), const([2, 2], np.float32), plane()],
+        {"mode": "nearest", "shape_calculation_mode": "sizes", "nearest_mode": "round_prefer_ceil"},
+    ),
+    X,
 )
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from openvino import opset1 as o1
+from openvino import opset2 as o2
 from openvino import opset5 as o5
 from openvino import opset15 as o15
 
@@ -33,6 +34,8 @@ CASES = {
     "batch norm, opset1": matches(lambda x: o1.batch_norm_inference(x, *[const(v) for v in V], 1e-3), X),
     "lrn over channels": matches(lambda x: o15.lrn(x, const([1]), 0.1, 0.75, 1.0, 3), Z),
     "lrn within channels": matches(lambda x: o15.lrn(x, const([2, 3]), 0.1, 0.75, 1.0, 3), Z),
+    "mvn, opset2": matches(lambda x: o2.mvn(x, False, True, 1e-2), X),
+    "mvn over channels, opset2": matches(lambda x: o2.mvn(x, True, True, 1e-2), X),
     "mvn inside": matches(lambda x: o15.mvn(x, const([2, 3]), True, 1e-2, "INSIDE_SQRT"), X),
     "mvn outside": matches(lambda x: o15.mvn(x, const([1, 2, 3]), True, 1e-2, "OUTSIDE_SQRT"), X),
     "mvn mean only": matches(lambda x: o15.mvn(x, const([2, 3]), False, 1e-2, "INSIDE_SQRT"), X),

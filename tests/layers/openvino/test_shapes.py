@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from openvino import opset15 as o15
+from openvino.utils.node_factory import NodeFactory
 
 from .harness import const, matches, noise
 
@@ -38,6 +39,14 @@ CASES = {
     "range": matches(lambda x: o15.add(x, o15.range(const(0, F), const(9, F), const(1, F), "f32")), X),
     "reverse": matches(lambda x: o15.gather(x, o15.range(const(8), const(-1), const(-1), "i64"), const(3)), X),
 }
+
+CASES["squeeze, axes skipped"] = matches(lambda x: o15.squeeze(x, const([0, 1]), True), X, want=[X[0]])
+for _mode, _axes in (("index", const([1, -1])), ("mask", const([False, True, False, True], bool))):
+    CASES[f"reverse by {_mode}"] = matches(
+        lambda x, a=_axes, m=_mode: NodeFactory("opset1").create("Reverse", [x, a], {"mode": m}),
+        X,
+        want=[X[:, ::-1, :, ::-1]],
+    )
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -25,6 +25,10 @@ CASES["round to even"] = matches(lambda x: o15.round(x, "half_to_even"), HALVES)
 CASES["round away from zero"] = matches(lambda x: o15.round(x, "half_away_from_zero"), HALVES)
 CASES["bitwise_not"] = matches(o15.bitwise_not, np.arange(-5, 5, dtype=np.int32))
 
+INFINITE = np.float32([[-np.inf, np.inf], [np.nan, 1]])
+CASES["is_inf, positive"] = matches(lambda x: o15.is_inf(x, {"detect_negative": False}), INFINITE)
+CASES["is_inf, negative"] = matches(lambda x: o15.is_inf(x, {"detect_positive": False}), INFINITE)
+
 
 @pytest.mark.parametrize("name", CASES)
 def test_matches_openvino(name: str, tmp_path: Path) -> None:

@@ -75,13 +75,13 @@ class MVN(OpenVINOLayer):
     """Subtract the mean and, with normalize_variance, divide by the standard deviation.
 
     The output has the shape of x. From opset6 on the second input, a constant, gives the axes. Before,
-    `across_channels` or `reduction_axes` do, and eps is added to the deviation; eps_mode states this from opset6
-    on.
+    `across_channels` or `reduction_axes` do, and eps is added to the variance. From opset6 on, eps_mode states
+    whether it is added to the variance or to the deviation.
     Source: OpenVINO operation specification, MVN-1, MVN-6.
     """
 
     eps: float = attribute("float")
-    eps_mode: str = attribute(Enum("inside_sqrt", "outside_sqrt"), "outside_sqrt")
+    eps_mode: str = attribute(Enum("inside_sqrt", "outside_sqrt"), "inside_sqrt")
     normalize_variance: bool = attribute("bool")
     across_channels: bool = attribute("bool", False)
     reduction_axes: tuple[int, ...] = attribute("int64", (), repeated=True)
