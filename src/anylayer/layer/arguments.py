@@ -21,6 +21,7 @@ __all__ = [
     "constant",
     "extent",
     "flat_pads",
+    "integer",
     "integers",
     "restored",
     "same_pads",
@@ -49,6 +50,13 @@ def integers(x: Any, what: str, rank: int | None = None) -> list[int]:
     need(values.dtype.kind in "iu", f"{what} must be integers, got {values.dtype}")
     need(rank is None or values.ndim <= rank, f"{what} must be a list of numbers, got shape {values.shape}")
     return [int(v) for v in values.reshape(-1)]
+
+
+def integer(x: Any, what: str) -> int:
+    """Return the integer of a constant input with one element. Raise LayerError when it has another size."""
+    values = integers(x, what, 1)
+    need(len(values) == 1, f"{what} must be one number, got {len(values)}")
+    return values[0]
 
 
 def same_pads(sizes: Sequence[int], extents: Sequence[int], strides: Sequence[int], upper: bool = True) -> Pairs:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from anylayer.layer import layer, need
-from anylayer.layer.arguments import axes_of, axis_of, integers
+from anylayer.layer.arguments import axes_of, axis_of, integer, integers
 from anylayer.layer.fields import attribute
 from anylayer.layers.openvino._base import OpenVINOLayer, family
 from anylayer.network import Array
@@ -83,7 +83,7 @@ class CumSum(OpenVINOLayer):
     reverse: bool = attribute("bool", False, doc="whether the sum starts at the end")
 
     def forward(self, x: Array, axis: Any = 0) -> Array:
-        along = axis_of(integers(np.asarray(axis) if isinstance(axis, int) else axis, "axis")[0], len(x.shape))
+        along = axis_of(integer(axis, "axis"), len(x.shape))
         y = np.flip(x, along) if self.reverse else x
         total = np.cumsum(y, axis=along, dtype=x.dtype)
         if self.exclusive:

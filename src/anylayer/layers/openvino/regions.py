@@ -9,7 +9,7 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.layer import Enum, Registry, bind, layer, need
-from anylayer.layer.arguments import axis_of, integers
+from anylayer.layer.arguments import axis_of, integer, integers
 from anylayer.layer.fields import attribute
 from anylayer.layers._proposals import check_fields, proposals
 from anylayer.layers.openvino._base import OpenVINOLayer
@@ -377,7 +377,7 @@ class CTCGreedyDecoderSeqLen(OpenVINOLayer):
 
     def forward(self, x: Array, lengths: Array, blank: Array | None = None) -> list[Array]:
         n, t, c = x.shape
-        none = c - 1 if blank is None else integers(blank, "blank_index")[0]
+        none = c - 1 if blank is None else integer(blank, "blank_index")
         axis_of(none, c, "blank_index")
         label = x.argmax(axis=2)
         taken = (np.arange(t) < lengths.reshape(n, 1)) & (label != none)

@@ -8,7 +8,7 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.layer import Enum, layer, need
-from anylayer.layer.arguments import axis_of, integers
+from anylayer.layer.arguments import axis_of, integer
 from anylayer.layer.fields import attribute
 from anylayer.layers.openvino._base import OpenVINOLayer
 from anylayer.layers.openvino.activations import number
@@ -33,7 +33,7 @@ class TopK(OpenVINOLayer):
 
     def forward(self, x: Array, k: Array) -> Any:
         axis = axis_of(self.axis, len(x.shape))
-        count = integers(k, "k")[0]
+        count = integer(k, "k")
         values, indices = ops.top_k(x, count, axis=axis, largest=self.mode == "max")
         if self.sort == "index":
             indices = np.sort(indices, axis=axis)
@@ -66,9 +66,7 @@ class NonMaxSuppression(OpenVINOLayer):
         sigma: Array | None = None,
     ) -> Any:
         need(sigma is None or number(sigma, "soft_nms_sigma") == 0, "soft_nms_sigma other than 0 is not supported")
-        count = (
-            0 if limit is None else max(0, min(integers(limit, "max_output_boxes_per_class")[0], boxes.shape[1]))
-        )
+        count = 0 if limit is None else max(0, min(integer(limit, "max_output_boxes_per_class"), boxes.shape[1]))
         threshold = 0.0 if iou is None else min(number(iou, "iou_threshold"), 1.0)  # an overlap is at most 1
         lowest = 0.0 if score is None else number(score, "score_threshold")
         dtype = dtype_of(self.output_type, "output_type")

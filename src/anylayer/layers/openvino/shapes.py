@@ -10,7 +10,7 @@ import numpy as np
 from anylayer.errors import given
 from anylayer.graph.sizes import is_static
 from anylayer.layer import Enum, layer, need
-from anylayer.layer.arguments import axes_of, axis_of, constant, integers
+from anylayer.layer.arguments import axes_of, axis_of, constant, integer, integers
 from anylayer.layer.fields import attribute
 from anylayer.layers.openvino._base import OpenVINOLayer, need_sizes
 from anylayer.layers.openvino.casting import dtype_of
@@ -127,7 +127,7 @@ class Split(OpenVINOLayer):
     num_splits: int = attribute("int64")
 
     def forward(self, x: Array, axis: Array) -> list[Array]:
-        along = axis_of(integers(axis, "axis")[0], len(x.shape))
+        along = axis_of(integer(axis, "axis"), len(x.shape))
         n, count = x.shape[along], self.num_splits
         need(
             count > 0 and n % count == 0 and count == self.outputs,
@@ -145,7 +145,7 @@ class VariadicSplit(OpenVINOLayer):
     """
 
     def forward(self, x: Array, axis: Array, lengths: Array) -> list[Array]:
-        along = axis_of(integers(axis, "axis")[0], len(x.shape))
+        along = axis_of(integer(axis, "axis"), len(x.shape))
         parts, n = integers(lengths, "the lengths"), x.shape[along]
         if parts.count(-1) == 1:
             parts[parts.index(-1)] = n - sum(parts) - 1

@@ -10,7 +10,7 @@ import numpy as np
 from anylayer import ops
 from anylayer.graph.sizes import Dim, is_static
 from anylayer.layer import Enum, layer, need
-from anylayer.layer.arguments import axes_of, axis_of, constant, integers
+from anylayer.layer.arguments import axes_of, axis_of, constant, integer, integers
 from anylayer.layer.fields import attribute
 from anylayer.layers._strided import strided
 from anylayer.layers.openvino._base import OpenVINOLayer, need_sizes
@@ -93,7 +93,7 @@ class Gather(OpenVINOLayer):
     batch_dims: int = attribute("int64", 0, doc="number of leading axes that x and the indices share")
 
     def forward(self, x: Array, indices: Array, axis: Array) -> Array:
-        along = axis_of(integers(axis, "axis")[0], len(x.shape))
+        along = axis_of(integer(axis, "axis"), len(x.shape))
         batch = axis_of(self.batch_dims, len(indices.shape) + 1, "batch_dims")
         need(batch <= along, f"batch_dims={batch} must not exceed the axis {along}")
         if not batch:
@@ -146,7 +146,7 @@ class ScatterUpdate(OpenVINOLayer):
     """
 
     def forward(self, x: Array, indices: Array, updates: Array, axis: Array) -> Array:
-        along = axis_of(integers(axis, "axis")[0], len(x.shape))
+        along = axis_of(integer(axis, "axis"), len(x.shape))
         count = int(np.prod(indices.shape))
         rest = [*x.shape[:along], *x.shape[along + 1 :]]
         values = updates.reshape(*x.shape[:along], count, *x.shape[along + 1 :])
@@ -192,7 +192,7 @@ class ScatterElementsUpdate(OpenVINOLayer):
             "use_init_val: false with a reduction is not supported",
         )
         kind = {"sum": "add", "prod": "mul"}.get(self.reduction, self.reduction)
-        along = axis_of(integers(axis, "axis")[0], len(x.shape))
+        along = axis_of(integer(axis, "axis"), len(x.shape))
         return ops.scatter_elements(x, indices, updates, axis=along, reduction=kind)
 
 
@@ -262,6 +262,6 @@ class OneHot(OpenVINOLayer):
     axis: int = attribute("int64")
 
     def forward(self, indices: Array, depth: Array, on: Array, off: Array) -> Array:
-        count = integers(depth, "depth")[0]
+        count = integer(depth, "depth")
         hot = ops.one_hot(indices, count, axis=axis_of(self.axis, len(indices.shape) + 1)) != np.float32(0)
         return np.where(hot, constant(on, "on_value").reshape(()), constant(off, "off_value").reshape(()))

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from anylayer.layer import Enum, Layer, layer, need
-from anylayer.layer.arguments import axes_of, axis_of, constant, integers
+from anylayer.layer.arguments import axes_of, axis_of, constant, integer, integers
 from anylayer.layer.fields import attribute
 from anylayer.network import Array, Node
 
@@ -24,6 +24,7 @@ __all__ = [
     "integers",
     "layer",
     "need",
+    "pairs_of",
 ]
 
 _ALL = 1 << 20
@@ -67,8 +68,11 @@ def count_of(attr: Mapping[str, Any], name: str) -> int:
     return int(value) if isinstance(value, int) else 0
 
 
-def integer(x: Array, what: str) -> int:
-    """Return the integer of a constant input with one element. Raise LayerError when it has another size."""
-    values = integers(x, what, 1)
-    need(len(values) == 1, f"{what} must be one number, got {len(values)}")
-    return values[0]
+def pairs_of(values: Array, count: int, what: str) -> list[tuple[int, int]]:
+    """Return pairs of numbers of 0 or more from a constant of shape (count, 2)."""
+    flat = integers(values, what, 2)
+    need(
+        tuple(values.shape) == (count, 2) and all(v >= 0 for v in flat),
+        f"{what} must be {count} pairs of 0 or more, got shape {tuple(values.shape)}: {flat[:20]}",
+    )
+    return list(zip(flat[::2], flat[1::2]))

@@ -19,6 +19,7 @@ from anylayer.layers.tensorflow._base import (
     integers,
     layer,
     need,
+    pairs_of,
 )
 from anylayer.network import Array
 
@@ -183,16 +184,6 @@ class ReverseV2(TensorFlowLayer):
         return np.flip(x, tuple(axes_of(integers(axes, "axis"), len(x.shape))))
 
 
-def _pairs(paddings: Array, rank: int) -> list[tuple[int, int]]:
-    """Return the pads (before, after) of each axis from a constant of shape (rank, 2)."""
-    values = integers(paddings, "paddings", 2)
-    need(
-        tuple(paddings.shape) == (rank, 2) and all(v >= 0 for v in values),
-        f"paddings must be {rank} pairs of 0 or more, got shape {tuple(paddings.shape)}: {values[:20]}",
-    )
-    return list(zip(values[::2], values[1::2]))
-
-
 @layer("Pad")
 class Pad(TensorFlowLayer):
     """Pad an array with zeros.
@@ -202,7 +193,7 @@ class Pad(TensorFlowLayer):
     """
 
     def forward(self, x: Array, paddings: Array) -> Array:
-        return np.pad(x, _pairs(paddings, len(x.shape)))
+        return np.pad(x, pairs_of(paddings, len(x.shape), "paddings"))
 
 
 @layer("PadV2")
@@ -217,7 +208,7 @@ class PadV2(TensorFlowLayer):
     def forward(self, x: Array, paddings: Array, value: Array) -> Array:
         around = constant(value, "constant_values")
         need(around.size == 1, f"constant_values must be one number, got shape {around.shape}")
-        return np.pad(x, _pairs(paddings, len(x.shape)), constant_values=around.reshape(())[()])
+        return np.pad(x, pairs_of(paddings, len(x.shape), "paddings"), constant_values=around.reshape(())[()])
 
 
 @layer("MirrorPad")
@@ -238,7 +229,7 @@ class MirrorPad(TensorFlowLayer):
 def mirrored(x: Array, paddings: Array, mode: str) -> Array:
     """Return `x`, padded with mirrored elements: REFLECT does not repeat the edge element, SYMMETRIC does."""
     need(mode in ("REFLECT", "SYMMETRIC"), f"mode must be REFLECT or SYMMETRIC, got '{mode}'")
-    pairs = _pairs(paddings, len(x.shape))
+    pairs = pairs_of(paddings, len(x.shape), "paddings")
     for axis, (n, pair) in enumerate(zip(x.shape, pairs)):
         limit = n - (mode == "REFLECT")
         need(

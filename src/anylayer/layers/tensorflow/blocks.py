@@ -8,7 +8,7 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.layers._blocks import batch_to_space, space_to_batch
-from anylayer.layers.tensorflow._base import Enum, TensorFlowLayer, attribute, integers, layer, need
+from anylayer.layers.tensorflow._base import Enum, TensorFlowLayer, attribute, integers, layer, need, pairs_of
 from anylayer.layers.tensorflow._spatial import channels_first, extent, restored, spatial, windows
 from anylayer.network import Array
 
@@ -44,16 +44,6 @@ class DepthToSpace(_Block):
         return restored(y, self.data_format)
 
 
-def _pairs(values: Array, count: int, what: str) -> list[tuple[int, int]]:
-    """Return pairs of numbers from a constant of shape (count, 2)."""
-    flat = integers(values, what, 2)
-    need(
-        tuple(values.shape) == (count, 2) and all(v >= 0 for v in flat),
-        f"{what} must be {count} pairs of 0 or more, got shape {tuple(values.shape)}: {flat[:20]}",
-    )
-    return list(zip(flat[::2], flat[1::2]))
-
-
 @layer("SpaceToBatchND")
 class SpaceToBatchND(TensorFlowLayer):
     """Pad the spatial axes with zeros and move each block of pixels into the batch.
@@ -65,7 +55,7 @@ class SpaceToBatchND(TensorFlowLayer):
 
     def forward(self, x: Array, block_shape: Array, paddings: Array) -> Array:
         block = integers(block_shape, "block_shape")
-        return space_to_batch(x, block, _pairs(paddings, len(block), "paddings"))
+        return space_to_batch(x, block, pairs_of(paddings, len(block), "paddings"))
 
 
 @layer("BatchToSpaceND")
@@ -79,7 +69,7 @@ class BatchToSpaceND(TensorFlowLayer):
 
     def forward(self, x: Array, block_shape: Array, crops: Array) -> Any:
         block = integers(block_shape, "block_shape")
-        return batch_to_space(x, block, _pairs(crops, len(block), "crops"))
+        return batch_to_space(x, block, pairs_of(crops, len(block), "crops"))
 
 
 @layer("SpaceToBatch")
@@ -93,7 +83,7 @@ class SpaceToBatch(TensorFlowLayer):
     block_size: int = attribute("int64")
 
     def forward(self, x: Array, paddings: Array) -> Array:
-        return space_to_batch(x, [self.block_size] * 2, _pairs(paddings, 2, "paddings"))
+        return space_to_batch(x, [self.block_size] * 2, pairs_of(paddings, 2, "paddings"))
 
 
 @layer("BatchToSpace")
@@ -107,7 +97,7 @@ class BatchToSpace(TensorFlowLayer):
     block_size: int = attribute("int64")
 
     def forward(self, x: Array, crops: Array) -> Any:
-        return batch_to_space(x, [self.block_size] * 2, _pairs(crops, 2, "crops"))
+        return batch_to_space(x, [self.block_size] * 2, pairs_of(crops, 2, "crops"))
 
 
 @layer("ExtractImagePatches")
