@@ -246,7 +246,7 @@ def _follow(shared: Any) -> None:
 
 def _fma() -> float:
     """Return the seconds of a fixed number of multiply-adds on this core. It is the median of fifteen, so that
-    runs during which the other core is idle do not count.
+    runs during which the other core is idle are ignored.
     """
     a = np.ones((48, 48), np.float32)
     b, seconds = a.copy(), []

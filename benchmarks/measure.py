@@ -72,7 +72,7 @@ def rotated(items: Sequence[Contestant], by: int) -> list[Contestant]:
 
 def hopeful(running: Sequence[Contestant], fma: float) -> list[Contestant]:
     """Return the contestants that were not much slower than the fastest way of calling the same engine in both of
-    the last two rounds. Disturbed rounds do not count.
+    the last two rounds. Disturbed rounds are ignored.
     """
 
     def behind(contestant: Contestant, place: int) -> bool:

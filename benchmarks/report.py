@@ -221,7 +221,7 @@ def loading(results: Results) -> tuple[Table, list[Behind]]:
             table.rows.append([row["name"], engine, *cells, frame, *shown])
         behind += [("loading", row["name"], text) for text in _slow_to_load(row)]
     table.notes = [
-        "The time of imports does not count; the files are in the page cache. Anonymous memory is what the "
+        "The time of imports is not included; the files are in the page cache. Anonymous memory is what the "
         "process owns after the first frame, including imports; pages of mapped files count only in the peak."
     ]
     return table, behind

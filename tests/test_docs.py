@@ -6,7 +6,7 @@ The first word of a fence's info string says what happens to the block:
     python file=x.py    written to x.py; works with any language (prototxt file=net.prototxt)
     console             each `$ command` is run and must succeed; the lines after it are its output, where `...`
                         matches anything. `console exit=1` expects that exit code
-    text, sh            shown only (output, and commands that install)
+    text, sh, py        shown only (output, commands that install, code that cannot run here)
 
 Any other word is a mistake in the page.
 """
@@ -37,7 +37,7 @@ from anylayer.kernels.compiler import compiler
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
-SHOWN = {"text", "sh"}
+SHOWN = {"text", "sh", "py"}
 FENCE = re.compile(r"^( *)```(.*)$")
 
 

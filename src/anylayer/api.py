@@ -1,6 +1,6 @@
 """The public API: read a network, inspect it, compile it, write it as another format.
 
-Methods import what only they need: it takes longer to import than the rest of anylayer.
+A method imports what only this method needs, because that takes longer to import than the rest of anylayer.
 """
 
 from __future__ import annotations
@@ -114,8 +114,8 @@ class Net:
     def require_known(self, outputs: Mapping[str, str] | None = None) -> None:
         """Raise UnknownLayers where types of nodes have no definition. The message lists all of them.
 
-        outputs: maps names to values of the network; only the nodes that compute these values count. None stands
-        for all nodes.
+        outputs: maps names to values of the network; only the nodes that compute these values are checked. None
+        stands for all nodes.
         """
         from anylayer.compile.inputs import needed_nodes
         from anylayer.compile.nodes import unknown_layers
@@ -331,7 +331,7 @@ class Net:
         The times are the engine's own counters, where it has them. engine, threads: as in `compile`. seconds: how
         long the network runs with counters, and how long without. assume_free: layer types that are replaced by
         stubs that take no time, with the shapes of their outputs, "same" (the input's), or None (those that the
-        layer's class or the file tells). Raises what `compile` raises.
+        layer's class or the file declares). Raises what `compile` raises.
         """
         from anylayer.inspect.free import assume_free as assumed
         from anylayer.inspect.profile import profile

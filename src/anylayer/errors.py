@@ -237,7 +237,8 @@ def some(names: Sequence[str], limit: int = 3) -> str:
 def nearest(name: str, known: Iterable[str]) -> str:
     """Return `"; did you mean 'x'?"` for the known name that is closest to `name`, or "" where none is close.
 
-    Upper and lower case do not count. A name that begins with the other is close if they share three letters.
+    Upper and lower case are not distinguished. A name that begins with the other is close if they share three
+    letters.
     """
     by_lower = {k.lower(): k for k in known}
     lower = name.lower()

@@ -37,13 +37,13 @@ def export(
         function: the function, or any callable object.
         inputs: an example array per input, or a pair (shape, dtype). The function is traced for these types.
         path: the file to write. Its suffix selects the format: ".onnx", ".xml" (OpenVINO IR), ".prototxt" (Caffe).
-        format: the format, where the suffix does not tell: "onnx", "openvino" or "caffe".
+        format: the format, where the suffix does not determine it: "onnx", "openvino" or "caffe".
         batch: an int, or a name for a symbolic first axis, as in `Net.write`.
         options: further options of `Net.write`. With `shapes`, sizes stay open: `shapes={"x": ("N", "32*h")}`.
 
-    Returns the Conversion: the files, and how far the model is from the function on example arrays, or on seeded
-    noise where no arrays are given. Raises TraceError with the line that cannot be recorded, ConversionError where
-    the file computes something else, and InputError.
+    Returns the Conversion: the files, and the largest differences from the function on the example arrays, or on
+    seeded noise where no arrays are given. Raises TraceError with the line that cannot be recorded,
+    ConversionError where the file computes something else, and InputError.
 
     >>> import numpy as np, anylayer
     >>> def normalize(x):

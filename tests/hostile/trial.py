@@ -34,7 +34,7 @@ from tests.engine_names import ALL
 ROOT = Path(__file__).parents[2]
 ENGINES = ALL
 FEW = 1 << 22
-"""Values and multiply-adds up to which a network is not only compiled, but also run."""
+"""The largest numbers of values and multiply-adds of a network that is not only compiled, but also run."""
 
 
 @dataclass(frozen=True)

@@ -127,7 +127,7 @@ def test_ceil_mode_matches_values_computed_by_hand() -> None:
 def test_average_pool_counts_pads_but_not_the_overhang() -> None:
     x = np.ones((1, 1, 1, 4), np.float32)
     y = ops.average_pool(x, (1, 3), strides=2, pads=(0, 1), ceil_mode=True, count_include_pad=True)
-    # the last window holds a 1 and a pad; its third cell does not count
+    # the last window holds a 1 and a pad; its third cell is ignored
     np.testing.assert_allclose(y[0, 0, 0], [2 / 3, 1, 1 / 2], rtol=1e-6)
 
 

@@ -35,8 +35,9 @@ class LayerView:
 
 @dataclass(slots=True, eq=False)
 class NetPart:
-    """A layer of the file in the network. `stage` is its own stage, None for a layer that an engine computes or
-    that computes nothing. `traced` is the node that stands for a Python layer which can be traced."""
+    """A layer of the file, as a part of the network. `stage` runs it alone; it is None for a layer that an engine
+    computes or that computes nothing. `traced` is the node that replaces a Python layer which can be traced.
+    """
 
     layer: FileLayer
     view: LayerView | Layer
@@ -50,7 +51,7 @@ class NetPart:
 
     @property
     def node(self) -> Node | None:
-        """The node for an engine, None where the layer runs otherwise or computes nothing."""
+        """The node that an engine computes; None if no engine computes the layer."""
         if self.traced is not None:
             return self.traced
         idle = self.stage is not None or self.layer.role in ("input", "data", "sink")
@@ -59,11 +60,11 @@ class NetPart:
 
 @dataclass(slots=True)
 class Assembly:
-    """A network's layers and blobs. `blob_of` maps values to blobs, `blobs` names of blobs.
+    """A network's layers and blobs. `blobs` maps names to blobs, and `blob_of` maps values of the network to them.
 
-    `fed` are the blobs of data layers, and `unshaped` the inputs for which the file gives no shape. `unfilled` are
-    the layers whose weights are neither in the file nor constants. `traced` are the nodes that engines compute,
-    as they were traced when the network was made.
+    `fed` are the blobs of data layers, which the script must write, and `unshaped` the inputs for which the file
+    gives no shape. `unfilled` are the layers whose weights are neither in the file nor constants. `traced` are the
+    nodes that engines compute, as they were traced when the network was made.
     """
 
     network: Network

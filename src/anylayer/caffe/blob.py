@@ -106,7 +106,7 @@ class Blob:
 
 
 class Producer(Protocol):
-    """What computes an activation when it is read. `generation` grows with each run."""
+    """The stage that computes a blob when it is read. `generation` grows with each run."""
 
     generation: int
 

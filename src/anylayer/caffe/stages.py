@@ -20,7 +20,7 @@ from anylayer.network import Array, Network, Node, Shape, TensorType
 from anylayer.runtime.model import Model
 
 _RUNS = itertools.count(1)
-"""The numbers of runs: no two runs of any stages have the same."""
+"""The counter that numbers the runs of all stages, so that each run has a number of its own."""
 _MODELS_KEPT = 4
 """The number of sets of outputs for which a stage keeps a compiled model."""
 
@@ -73,8 +73,9 @@ class EngineStage:
         self._handed: dict[str, LayerBlob] = {}
 
     def run(self, claim: bool) -> None:
-        """Compute the stage from the current values of its inputs. Without `claim` it was the last to compute its
-        blobs."""
+        """Compute the stage from the current values of its inputs. claim: whether another stage may have computed
+        its blobs since its last run.
+        """
         for value, blob in self.inputs:
             array, kept = blob.current(), self._given.get(value)
             if kept is None or kept.shape != array.shape:

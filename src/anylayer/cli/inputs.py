@@ -224,7 +224,7 @@ def _check(name: str, array: Array, known: TensorType | None) -> None:
 
 
 def _need_shape(name: str, array: Array, shape: Sequence[int] | None) -> None:
-    """Raise InputError if an array has other sizes than --shape states. The number of samples does not count."""
+    """Raise InputError if an array has other sizes than --shape states. The number of samples may differ."""
     rule = f"input '{name}' has shape {array.shape}, but --shape says {tuple(shape or ())}"
     need(shape is None or array.shape[1:] == tuple(shape[1:]), f"{rule}; leave out --shape for arrays", InputError)
 

@@ -63,7 +63,7 @@ def run_on_ray(loader: Loader, items: Sequence[Item], given: Mapping[str, Any], 
 
 
 def load(loader: Loader, name: str, path: str) -> dict[str, Array]:
-    """Return the inputs that a file makes."""
+    """Return the network's inputs for a file."""
     return loader.load(Item({name: Path(path)}, Path(path).stem, path)).arrays
 
 

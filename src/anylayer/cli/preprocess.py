@@ -325,10 +325,10 @@ def _fixed(weight: Array) -> Array:
 def _integer_taps(source: int, target: int) -> tuple[Array, Array, Array]:
     """Return what `_taps` returns, computed with integers of 32 bits, which every engine computes exactly.
 
-    OpenCV rounds a position to float32, whose 24 bits leave the fewer bits to the fraction the larger it is. So
-    the fraction is rounded twice, to even: to these bits, and to those of the weights. Equal to `_taps` for
-    images of at most 16384 pixels that become at most 1024, and 8192 that become fewer than 2048. Above, float64
-    rounds a few ties differently.
+    OpenCV rounds a position to float32, which has 24 bits: the larger the position, the fewer bits its fraction
+    has. So the fraction is rounded twice, to even: to these bits, and to the bits of the weights. Equal to `_taps`
+    for images of at most 16384 pixels that become at most 1024, and 8192 that become fewer than 2048. Above,
+    float64 rounds a few ties differently.
     """
     whole = 2 * target
     sizes = np.full(target, source)

@@ -22,10 +22,10 @@ DRAWN = ("map", "classes", "picture", "tiles")
 """The presentations that are images."""
 
 _MAX_JSON_VALUES = 1000
-"""Values of an output up to which JSON contains them."""
+"""The largest number of values of an output that JSON contains."""
 
 _MAX_LINE_VALUES = 16
-"""Values of an output up to which a line contains them."""
+"""The largest number of values of an output that a line contains."""
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from anylayer.runtime.model import Model
 
 _MAX_RETIMED_SECONDS = 0.5
-"""Seconds up to which the first run is timed a second time, since it includes one-time work."""
+"""The first run includes one-time work. It is timed again if it took at most this many seconds."""
 
 Outputs = dict[str, "Array"]
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _ABSENT = object()
 _RESERVED = {"np", "anylayer", "blobs", "forward", "getMemoryShapes"}
 _MAX_VALUE_LENGTH = 77
-"""Characters of a param's value; a longer one is cut."""
+"""The largest number of characters of a param's value; a longer one is cut."""
 
 _PROGRAM_LENGTH = 200
 """A longer text is regarded as a program, which no forward reads."""

@@ -78,13 +78,13 @@ class Budget:
 
 
 def size(type_: TensorType | Value) -> int:
-    """Return the bytes of an array of this type. A dynamic size counts as 1."""
+    """Return the bytes of an array of this type. A dynamic size is taken as 1."""
     return math.prod(int(d) for d in type_.shape if isinstance(d, int)) * type_.dtype.itemsize
 
 
 def need_countable(shape: Sequence[Any], what: str = "an array", error: type[AnyLayerError] = LayerError) -> None:
-    """Raise `error` for a shape of more than MAX_RANK axes or MAX_VALUES values. A dynamic size and 0 count as 1:
-    NumPy refuses the shape (0, 2**62, 2**62), too.
+    """Raise `error` for a shape of more than MAX_RANK axes or MAX_VALUES values. A dynamic size and 0 are taken as
+    1: NumPy refuses the shape (0, 2**62, 2**62), too.
     """
     need(len(shape) <= MAX_RANK, f"{what} would have {len(shape)} axes; the limit is {MAX_RANK}", error)
     count = math.prod(int(d) or 1 for d in shape if isinstance(d, int))

@@ -344,7 +344,9 @@ def _need_computed(
 
 
 def _allocated_bytes(outputs: Sequence[Array], sources: Sequence[Array | None]) -> int:
-    """Return the size in bytes of the outputs that are not views of `sources`. A broadcast view counts in full."""
+    """Return the size in bytes of the outputs that are not views of `sources`. A broadcast view has the size of
+    its full shape.
+    """
     there = [s for s in sources if s is not None]
     return sum(o.nbytes for o in outputs if 0 in o.strides or not any(np.may_share_memory(o, s) for s in there))
 

@@ -15,7 +15,7 @@ from anylayer.errors import FileError, InputError, need, need_name, some, wordin
 MANIFEST = "anylayer.json"
 """The file that lists the generated files of a folder with their SHA-256."""
 _CACHES = frozenset(("__pycache__", ".pytest_cache"))
-"""Folders that running the files leaves. They count as generated."""
+"""Folders that are created when the files are run. They are treated as generated."""
 
 Contents = str | Sequence[bytes | memoryview]
 """A text, or the pieces of a binary file."""

@@ -26,10 +26,10 @@ from anylayer.tracing import trace
 Correction = Callable[["Corrector", Op], "list[Value] | None"]
 
 _SMALL = 4096
-"""Elements up to which constants are searched for infinite values."""
+"""The number of elements of the largest constant that is searched for infinite values."""
 
 CORRECTIONS: dict[str, dict[str, list[Correction]]] = {}
-"""Engine -> operator -> its corrections. The first that returns values counts."""
+"""Engine -> operator -> its corrections. The first one that returns values is applied."""
 
 
 def correction(engine: str, *ops: str) -> Callable[[Correction], Correction]:

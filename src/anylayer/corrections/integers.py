@@ -27,7 +27,8 @@ _MODULAR = frozenset(
 """Operators whose last 32 bits depend only on the last 32 bits of their inputs. If the result of a chain of them
 fits 32 bits, it is correct, even if values within the chain need more."""
 _DATA = {"Where": (1, 2), "Add": (0, 1), "Sub": (0, 1), "Mul": (0, 1)}
-"""Which inputs of them are numbers, not axes or masks. For operators that are not listed: the first."""
+"""The inputs of operators in _MODULAR that are numbers, not axes or masks. For operators that are not listed it is
+the first."""
 _CHECKED = ("Cast", "Gather", "Abs", "Pow")
 
 
@@ -139,11 +140,12 @@ _CLAMPING = frozenset(
         *("GreaterOrEqual", "Equal", "TopK", "Tile", "Split", "Range", *(_MODULAR - {"Where"}), *_CHECKED),
     )
 )
-"""Operators that are checked, or for which the nearest integer of 32 bits is as good as a larger constant."""
+"""Operators for which constants beyond 32 bits are allowed: those that are checked, and those that compute the
+same if the constant is clipped to 32 bits."""
 
 
 def _need_small_constants(graph: Graph) -> None:
-    """Raise EngineError for constants beyond 32 bits where their exact values count."""
+    """Raise EngineError for constants beyond 32 bits whose exact values change the result."""
     for value in graph.outputs:
         if value.const is not None and not fits(value.const):
             raise EngineError(

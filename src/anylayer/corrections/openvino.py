@@ -172,7 +172,7 @@ def _extreme(new: Corrector, o: Op) -> list[Value] | None:
     """Return an infinite extreme of values that are all infinite, or of no values: OpenVINO returns the largest
     float.
 
-    Only where a constant of the graph is infinite, as in masks, or where the input is empty.
+    The correction applies only if a constant of the graph is infinite, as in masks, or if the input is empty.
     """
     x, out = o.inputs[0], o.outputs[0]
     if x is None or out.dtype not in (np.float16, np.float32) or not (new.has_infinity or 0 in x.shape):

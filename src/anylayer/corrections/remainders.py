@@ -30,7 +30,7 @@ def _exact(x: Array, y: Array) -> Array:
 
     The product of the quotient and y is subtracted in four parts of 12 bits, each of which is exact, with or
     without a fused multiply-add (Dekker, A floating-point technique for extending the available precision, 1971).
-    The quotient may be too large or too small by 1, which is mended at the end.
+    The quotient may be too large or too small by 1, which is corrected at the end.
     """
     kind = x.dtype.type
     a, b = np.maximum(x, -x), np.maximum(y, -y)  # not Abs: see Corrector.magnitude

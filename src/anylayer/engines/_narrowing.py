@@ -20,8 +20,8 @@ _FLOATS = float(np.finfo(np.float32).max)
 def narrowed(values: Sequence[Value], *, inputs: bool) -> Narrowed:
     """Return the values whose dtype OpenVINO narrows, with the range of values that it preserves.
 
-    inputs: whether these are a graph's inputs. uint32 counts for inputs only: OpenVINO computes it as int32, so
-    that results are right modulo 2**32, except those of comparisons and divisions.
+    inputs: whether these are a graph's inputs. uint32 is included for inputs only: OpenVINO computes it as int32,
+    so that results are right modulo 2**32, except those of comparisons and divisions.
     """
     found: Narrowed = []
     for i, value in enumerate(values):

@@ -36,7 +36,7 @@ class PerformanceCounts:
         self._skipped, self._before = runs, self._means()
 
     def counters(self, times: Sequence[float]) -> tuple[list[Counter], float]:
-        """Return the means of all runs, which is what OpenVINO counts."""
+        """Return the means of all runs. OpenVINO has no counters of single runs."""
         runs, skipped = self._skipped + len(times), self._skipped
         sums = {n: mean * runs - self._before.get(n, 0.0) * skipped for n, mean in self._means().items()}
         return _counters(self.model, self.graph, {n: max(t, 0.0) / len(times) for n, t in sums.items()}), fmean(
@@ -95,7 +95,7 @@ def _after(node: Any) -> list[str]:
 
 
 def _moved(node: Any) -> int:
-    """Return the bytes of a node's inputs and outputs. Those of dynamic sizes count as 0."""
+    """Return the bytes of a node's inputs and outputs. Those of dynamic sizes are taken as 0."""
     total = 0
     for port in [*node.input_values(), *node.outputs()]:
         if not port.get_partial_shape().is_dynamic:

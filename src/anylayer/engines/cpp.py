@@ -35,7 +35,7 @@ _TUNED = {"x86_64": ("-mtune=haswell",)}
 """Further flags by machine. GCC 12 gathers with vector instructions for Haswell, but not for newer processors of
 Intel's. With them, Interp of 64x65x65 to 129x129 takes 0.74 ms on a Sapphire Rapids, 1.11 ms without."""
 _MAX_OPERATORS = 1500
-"""A compiler takes a minute and more for a function of more operators."""
+"""The largest number of operators of a function. For more, a compiler takes a minute or longer."""
 _MAX_OPERATORS_OF_LAYER = 300
 """The largest number of operators of a layer that "auto" compiles, which takes some seconds."""
 _MAX_THREADS = 64  # of one call

@@ -282,7 +282,8 @@ class _Request:
         return [self._output(i, array, results) for i, array in enumerate(arrays)]
 
     def _bind(self, i: int, place: int, array: Array) -> None:
-        """Set an input tensor over an array, and keep a reference to the array, because the tensor does not.
+        """Make an array an input tensor, without a copy. Keep a reference to the array, because the tensor does
+        not.
 
         An array whose memory cannot be shared is copied in each call.
         """

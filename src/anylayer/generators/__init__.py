@@ -85,7 +85,7 @@ def targets() -> list[str]:
 
 
 def load_target(name: str) -> Target:
-    """Return a target. Raises InputError if there is none of this name."""
+    """Return a target. Raises InputError if no target has this name."""
     known = targets()
     need(
         name in known,

@@ -249,7 +249,7 @@ def window_of(op: Op) -> Window | None:
 def multiply_adds(ops: Iterable[Op]) -> int:
     """Return the number of multiply-adds in convolutions, matrix products and recurrences, for one run.
 
-    An operator with a dynamic size counts as 0.
+    The number for an operator with a dynamic size is 0.
     """
     total = 0
     for op in ops:

@@ -1,4 +1,4 @@
-"""What the nodes of a network cost: plain values that `profile` returns."""
+"""The costs of a network's nodes: plain values that `profile` returns."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 SAME = "same"
 """In place of shapes: each output has the shape of the first input."""
 Shapes = Sequence[Shape] | str | None
-"""The shapes of a layer's outputs, SAME, or None where the layer or the file tells them."""
+"""The shapes of a layer's outputs; SAME; or None if the layer or the file declares them."""
 
 _STEERED = {
     "NonMaxSuppression": "the number of boxes that it keeps",
@@ -38,7 +38,7 @@ _STEERED = {
     "Loop": "the number of its steps",
     "Scan": "the number of its steps",
 }
-"""Operators whose work depends on values, and what it is that depends on them."""
+"""Operator whose work depends on values -> the part of its work that depends on them."""
 _PYTHON = "it runs in Python, and its time may depend on values"
 
 
@@ -104,7 +104,7 @@ class FreeType:
         return FreeLayer(node, [TensorType(shape, own) for shape in shapes])
 
     def _found(self, node: Node, types: Sequence[TensorType]) -> list[TensorType]:
-        """Return the output types that the class or else the file tells. A dynamic size is its maximum."""
+        """Return the output types that the class, or else the file, declares. A dynamic size is its maximum."""
         network = self._network
         inputs: dict[str, TensorType | None] = {**network.inputs, **dict(zip(node.inputs, types))}
         (traced,) = trace_nodes(network, [node], {node.type: self._known}, inputs, lenient=True)
@@ -119,7 +119,7 @@ class FreeType:
                 f"--assume-free {t}=1,64,28,28, or {t}={SAME} for the shape of the input",
             )
             raise LayerError(
-                "is assumed free, but neither a class with getMemoryShapes nor the file tells the shapes of its "
+                "is assumed free, but neither a class with getMemoryShapes nor the file states the shapes of its "
                 f"outputs. Give them: {remedy}"
             )
         return found
@@ -129,7 +129,7 @@ def assume_free(net: Net, types: Mapping[str, Shapes]) -> Net:
     """Return the network with stubs in place of the layers of these types.
 
     types: layer type -> the shapes of its outputs, SAME, or None to take those that the layer's class (its
-    getMemoryShapes is enough) or the file tells. Raises InputError for a type that no layer has.
+    getMemoryShapes is enough) or the file declares. Raises InputError for a type that no layer has.
     """
     known = {node.type for node in net.network.nodes}
     for type_ in types:

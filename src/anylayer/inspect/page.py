@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from anylayer.inspect.report import Named, NodeReport, Report
 
 _VALUE = 400
-"""Characters of a param's value up to which it is shown."""
+"""The largest number of characters of a param's value that are shown."""
 _PARAMS = 200
-"""Params of a node up to which they are listed."""
+"""The largest number of params of a node that are listed."""
 
 
 def to_page(report: Report) -> str:

@@ -104,7 +104,7 @@ def _timed(call: Callable[[], object], seconds: float) -> list[float]:
 
 
 def _usual(times: Sequence[float]) -> float:
-    """Return the mean of the times that do not exceed the median, so that pauses of the machine do not count."""
+    """Return the mean of the times that do not exceed the median, so that pauses of the machine have no effect."""
     limit = median(times)
     return fmean(t for t in times if t <= limit)
 
@@ -158,7 +158,7 @@ class _Step:
 
 
 class _Measured:
-    """A plan that is run step by step on programs that count, where the engine has them."""
+    """A plan that is run step by step. Its programs measure their nodes if the engine supports that."""
 
     def __init__(self, plan: Plan, engine: str, threads: int | None) -> None:
         self._plan, self._engine = plan, engine
@@ -263,8 +263,8 @@ def _add_layer(
 def folded_layers(graph: Graph, kept: set[str]) -> dict[str, list[str]]:
     """Return the layers of a graph whose operators rewrite rules have folded into those of other layers.
 
-    kept: the layers that still have operators; the result is by them. A layer is folded into the layer that reads
-    it, or else into the one that it reads.
+    kept: the layers that still have operators; they are the keys of the result. A layer is folded into the layer
+    that reads it, or else into the one that it reads.
     """
     into: dict[str, str] = {name: name for name in kept}
     links = [
@@ -287,7 +287,7 @@ def folded_layers(graph: Graph, kept: set[str]) -> dict[str, list[str]]:
 
 
 def _traced(net: Net, arrays: Mapping[str, Array]) -> list[TracedNode]:
-    """Trace the nodes that run in NumPy, as far as that is possible, for what they compute."""
+    """Trace the nodes that run in NumPy, as far as that is possible, to count what they compute."""
     network = net.network
     types: dict[str, TensorType | None] = {name: TensorType(a.shape, a.dtype) for name, a in arrays.items()}
     nodes = needed_nodes(network, network.outputs)

@@ -92,7 +92,9 @@ def _sentences(profile: Profile) -> list[str]:
 
 
 def _by_type(profile: Profile) -> list[str]:
-    """Return the types with the largest shares of the time. Layers that run as one count for the first of them."""
+    """Return the types with the largest shares of the time. The time of layers that run as one is added to the
+    type of the first of them.
+    """
     spent: dict[str, float] = {}
     for cost in profile.costs:
         kind = cost.where if cost.where in ("reorder", "call") else next(iter(cost.types), "other")

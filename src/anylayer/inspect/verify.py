@@ -96,7 +96,7 @@ def _check_kernel(t: TracedNode, given: list[Array | None], outputs: list[Array]
 
 
 def _stream(runner: NumpyRunner, arrays: list[Array], watch: Watch, found: list[NodeCheck]) -> Iterator[NodeCheck]:
-    """Yield the checks that `watch` appends to `found`, as soon as they are there."""
+    """Yield the checks that `watch` appends to `found`, as soon as they are available."""
     for _ in runner.steps(arrays, watch):
         yield from found
         found.clear()

@@ -21,7 +21,7 @@ from anylayer.layer.order import permutation, permuted
 from anylayer.network import ABSENT, MAX_VALUES, Network, Node, Shape, TensorType
 
 _MAX_INTERNALS = 1000
-"""The number of internal arrays that a layer may have at most."""
+"""The largest number of internal arrays of a layer."""
 
 
 class NativeType:

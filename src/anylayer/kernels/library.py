@@ -17,7 +17,7 @@ from anylayer.kernels import abi
 from anylayer.kernels.files import need_library
 
 _MAX_TYPES = 10_000
-"""The number of layer types that a library may have at most."""
+"""The largest number of layer types of a library."""
 
 
 @dataclass(slots=True, eq=False)

@@ -40,7 +40,7 @@ def constant(x: Any, what: str) -> Array:
 def integers(x: Any, what: str, rank: int | None = None) -> list[int]:
     """Return the integers of a constant input in C order. Raise LayerError when its rank exceeds `rank`.
 
-    An input that holds sizes of the network's inputs counts as a constant; the integers may then be symbolic.
+    An input that holds sizes of the network's inputs is a constant, too; the integers may then be symbolic.
     """
     sizes = size_list(x)
     if sizes is not None:
@@ -74,7 +74,7 @@ def same_pads(sizes: Sequence[int], extents: Sequence[int], strides: Sequence[in
 
 
 def channels_first(x: Any, data_format: str) -> Any:
-    """Return `x`, whose axes lie as `data_format` says, as (N, C, ...)."""
+    """Return `x`, whose axes have the order `data_format`, as (N, C, ...)."""
     if _is_channels_first(data_format):
         return x
     return x.transpose(0, len(x.shape) - 1, *range(1, len(x.shape) - 1))

@@ -155,7 +155,8 @@ class Bound:
 
     def _prepare(self, instance: Layer, dialect: str | None) -> None:
         """Give an instance of a typed class its params. Raise LayerError for those that a built-in class does not
-        foresee."""
+        support.
+        """
         if not self.definition.built_in:
             blobs = [b.copy() for b in self.node.blobs] if self.writes else self.node.blobs
             self.user(instance.prepare, replace(self.node, blobs=blobs), dialect, name="setup")
@@ -264,7 +265,8 @@ class Bound:
 
     def _built_in(self, inputs: Sequence[Any]) -> Any:
         """Call a built-in layer's forward. Raise LayerError, with the shapes, for inputs that it does not
-        foresee."""
+        support.
+        """
         try:
             return call_user(self.instance.forward, *inputs)
         except AnyLayerError:

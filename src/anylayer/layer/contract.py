@@ -151,7 +151,7 @@ class Layer(Message):
     ) -> Array:
         """Return weight number `index`, read-only; the values of its filler where there is no weights file.
 
-        Raises LayerError where the file's blob has another shape. Leading sizes of 1 do not count (Caffe's legacy
+        Raises LayerError where the file's blob has another shape. Leading sizes of 1 are ignored (Caffe's legacy
         rule, blob.cpp ShapeEquals). Without a file, a random filler gives zeros, and the layer is reported as
         unfilled: such a network can be inspected but not run. `what` names the weight in messages.
         """

@@ -23,7 +23,7 @@ class Definition:
     """A class that defines a layer type.
 
     `origin` is "built-in", or the file (or module) that contains the user's class. `dialects` are the forks of
-    Caffe for which the class holds, where classes of several forks share the type; () stands for all others.
+    Caffe to which the class applies, where classes of several forks share the type; () stands for all others.
     """
 
     type: str
@@ -100,7 +100,7 @@ def layer(type: str, *, dialects: Sequence[str] = ()) -> Callable[[C], C]:
     type: in a layers file for the networks that are read with the file, and elsewhere for the whole process.
     Registering the type again replaces the class.
 
-    `dialects` are the forks of Caffe for which the class holds, where the type means something else in other
+    `dialects` are the forks of Caffe to which the class applies, where the type means something else in other
     forks.
     """
 

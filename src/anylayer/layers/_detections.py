@@ -63,7 +63,9 @@ def for_overlap(boxes: Array, extra: float = 0.0) -> Array:
 
 
 def lowered(threshold: float, eta: float) -> list[float]:
-    """Return the thresholds of adaptive NMS: times `eta` after each kept box while above 0.5; the last stays."""
+    """Return the thresholds of adaptive NMS: each kept box multiplies the threshold by `eta` while it is above
+    0.5.
+    """
     found = [float(np.float32(threshold))]
     while eta < 1 and found[-1] > 0.5 and len(found) < 1000:
         found.append(float(np.float32(found[-1]) * np.float32(eta)))
@@ -73,8 +75,9 @@ def lowered(threshold: float, eta: float) -> list[float]:
 def adaptive(boxes: Array, scores: Array, thresholds: Sequence[float], least: float) -> tuple[Array, Array]:
     """Return the boxes kept by an NMS whose threshold decreases from kept box to kept box.
 
-    `boxes` (O, K, 4) are sorted by descending `scores` (O, K); scores of at most `least` do not count. Boxes are
-    kept one by one while the threshold decreases, and ops.nms does the rest. Returns ascending flat indices into O
+    `boxes` (O, K, 4) are sorted by descending `scores` (O, K); boxes with scores of at most `least` are ignored.
+    Boxes are kept one by one while the threshold decreases, and ops.nms does the rest. Returns ascending flat
+    indices into O
     * K, valid ones first, and their number. Source: bbox_util.cpp ApplyNMSFast with eta.
     """
     o, k = scores.shape

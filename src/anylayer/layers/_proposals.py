@@ -127,7 +127,7 @@ def foreground(scores: Array) -> Array:
 def best(found: Array, score: Array, limits: tuple[int, int], threshold: float) -> tuple[Array, Array, Array]:
     """Return the indices of the boxes (N, 4) that NMS keeps, best first, their number, and their regions.
 
-    `limits` are the numbers of boxes that enter NMS and that remain. Boxes with the score LOWEST do not take part.
+    `limits` are the numbers of boxes that enter NMS and that remain. Boxes with the score LOWEST are ignored.
     """
     entering = min(limits[0], score.shape[0])
     leaving = min(limits[1], entering)

@@ -18,7 +18,7 @@ from anylayer.network import Array
 
 _VARIABLE = "ORT_DISABLE_TELEMETRY"
 _PREPARED = ("onnx.infer", "onnx.quant.pre_process")
-"""Marks of a model that quantization does not ask to prepare."""
+"""Metadata that mark a model as prepared, so that ONNX Runtime's quantization does not advise to prepare it."""
 
 _loaded = "onnxruntime" in sys.modules
 _chosen = _VARIABLE in os.environ

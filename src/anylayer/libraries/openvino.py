@@ -70,7 +70,7 @@ def add_onnx_operator(name: str, domain: str, convert: Callable[[Any], list[Any]
 
 
 def extension_flags() -> list[str] | None:
-    """Return the words for a compiler that builds an extension of this OpenVINO, None where it has no headers."""
+    """Return the arguments for a compiler that builds an extension of this OpenVINO, None if it has no headers."""
     folder = Path(ov.__file__).parent
     libraries = [
         file for name in ("openvino", "tbb") for file in sorted((folder / "libs").glob(f"lib{name}.so.*"))

@@ -32,7 +32,7 @@ program that starts it: with Ray's own niceness of 15, they hardly run while oth
 _MODE = "RAY_AUTH_MODE"
 """The variable that says whether calls need a token."""
 _ATTEMPTS, _PAUSE = 20, 0.5
-"""How often free cores are counted before they do not suffice, and the seconds in between."""
+"""The largest number of times that free cores are counted until they suffice, and the seconds in between."""
 _STORE_BYTES = 512 << 20
 """Bytes of shared memory that a cluster of this machine has besides those for the weights."""
 
@@ -84,8 +84,8 @@ def cluster(
 
     address: of the cluster, "auto" for the one that runs on this machine; None starts one that only this machine
     reaches, with `cpus` cores (all by default, and not fewer than `least`) and shared memory for `weights` bytes.
-    metrics_port: where a cluster that is started tells its metrics. Raises InputError where there is no cluster at
-    the address.
+    metrics_port: the port at which a cluster that is started serves its metrics. Raises InputError where there is
+    no cluster at the address.
     """
     if ray.is_initialized():
         yield

@@ -16,7 +16,7 @@ from anylayer.opencv.resize import Size, resize
 _DEPTHS = {c.CV_8U: np.dtype(np.uint8), c.CV_32F: np.dtype(np.float32)}
 _CHANNELS = (1, 3, 4)
 _WHOLE = (np.uint8, np.uint16, np.int16)
-"""The integers that images keep where they are resized, as in OpenCV."""
+"""The integer dtypes that images keep when they are resized, as in OpenCV."""
 
 Numbers = float | Sequence[float] | Array
 

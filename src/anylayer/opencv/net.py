@@ -138,7 +138,7 @@ class Net:
 
     @converted
     def getLayerId(self, layer: str) -> int:
-        """Return the number of a layer, -1 where there is none of this name."""
+        """Return the number of a layer, -1 if no layer has this name."""
         self._checked()
         entry = self._table.by_name.get(layer)
         return -1 if entry is None else entry.number

@@ -39,7 +39,9 @@ def average_pool(
 
 
 def _divisors(sizes: Sequence[int], plan: PoolingPlan, count_include_pad: bool) -> Array:
-    """Return the number of cells that each window counts, of a shape that broadcasts to (N, C, *counts)."""
+    """Return the number of cells that the mean of each window includes, of a shape that broadcasts to (N, C,
+    *counts).
+    """
     total: Array = np.ones((1,) * len(sizes), np.int64)
     for axis, (n, k, s, (begin, end), count) in enumerate(
         zip(sizes, plan.kernel, plan.strides, plan.pads, plan.counts)

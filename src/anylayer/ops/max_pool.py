@@ -21,7 +21,7 @@ def max_pool(
 ) -> Array:
     """Return the maximum of each window of `x` (N, C, ...), in the dtype of `x` (ONNX MaxPool-12).
 
-    Padding never is the maximum. Each spatial size becomes floor((n + pads - ((kernel - 1) * dilation + 1)) /
+    Padding is never the maximum. Each spatial size becomes floor((n + pads - ((kernel - 1) * dilation + 1)) /
     stride) + 1, or ceil instead of floor with `ceil_mode`, which leaves out a last window that would start in the
     end padding or past it. Raises LayerError where the kernel does not fit or a window would lie completely in the
     padding.

@@ -25,8 +25,8 @@ def max_pool_with_indices(
 ) -> tuple[Array, Array]:
     """Return `max_pool` of `x`, and the index (int64) of each maximum in its plane, both of shape (N, C, ...).
 
-    The index counts the cells of one channel's map in C order, without padding. Of equal values, the first counts.
-    Raises LayerError as `max_pool` does, and for a kernel of more than 1024 cells.
+    The index counts the cells of one channel's map in C order, without padding. Among equal values, the index of
+    the first is returned. Raises LayerError as `max_pool` does, and for a kernel of more than 1024 cells.
     """
     plan = _plan(x, kernel, strides, pads, dilations, ceil_mode)
     data = padded(x, plan.full_pads, lowest(x.dtype))

@@ -67,9 +67,9 @@ def map(
 
     address: of the cluster, "auto" for the one of this machine; None starts one, unless the program is connected
     to one. actors: the number of processes; by default as many as the cluster has cores for. threads: the threads
-    of each. engine, outputs: as in compile. batch: the most samples that run together. options: what else the
-    results depend on, for example a description of `prepare`. watch: is called with the number of files of each
-    batch.
+    of each. engine, outputs: as in compile. batch: the largest number of samples that run together. options: what
+    else the results depend on, for example a description of `prepare`. watch: is called with the number of files
+    of each batch.
 
     Raises InputError where the folder has results of another network or of other options.
     """

@@ -5,7 +5,7 @@ Each limit is far above what real networks need.
 
 # every format
 MAX_NODES = 50_000
-"""Nodes of a network. The nodes of inlined functions and of subgraphs count."""
+"""Nodes of a network. The nodes of inlined functions and of subgraphs are included."""
 MAX_NESTING = 64
 """Levels of nested messages, XML elements, declarations or arguments, and of TensorFlow's function calls."""
 MAX_GRAPH_NESTING = 32

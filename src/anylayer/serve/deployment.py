@@ -100,9 +100,9 @@ def serving(
     the `with` block they stop, after the requests that they are computing; other applications continue.
 
     replicas: the number of processes per network. Where Ray Serve runs already, it listens where it did before.
-    tell: is called with what is being waited for, if that takes long. Raises InputError for a name that a URL
-    cannot have, or that an application of the cluster has, and if the cluster has too few free cores; EngineError
-    if Ray Serve does not start, and what `compile` raises.
+    tell: a function that is called with a description of what is being waited for, if that takes long. Raises
+    InputError for a name that a URL cannot have, or that an application of the cluster has, and if the cluster has
+    too few free cores; EngineError if Ray Serve does not start, and what `compile` raises.
     """
     names = [settings.name for _, settings in networks]
     for name in names:
@@ -166,7 +166,9 @@ def _described(handle: Any, name: str) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def _told(name: str, tell: Callable[[str], None]) -> Iterator[None]:
-    """Call `tell` from time to time while the block waits for an application, with what Ray Serve says of it."""
+    """Call `tell` from time to time while the block waits for an application, with the status that Ray Serve
+    reports.
+    """
     done, began = threading.Event(), time.monotonic()
 
     def watch() -> None:

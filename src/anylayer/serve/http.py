@@ -20,7 +20,7 @@ MODELS = "/v2/models/"
 """The path of the models."""
 _LENGTH = "Inference-Header-Content-Length"
 _DROPPED = 4
-"""Times the largest size of a request up to which a larger one is read."""
+"""A request of at most this many times the largest size is read to its end before it is refused."""
 _log = logging.getLogger("anylayer.serve")
 
 

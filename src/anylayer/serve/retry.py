@@ -22,7 +22,8 @@ Application = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None
 ENVIRONMENT = {"RAY_SERVE_HTTP_PROXY_CALLBACK_IMPORT_PATH": f"{__name__}:middlewares"}
 """The variable that makes Ray Serve call `middlewares` in its processes that accept HTTP connections."""
 ATTEMPTS = 4
-"""Times that a request is computed at most. A request that ends every process that computes it must stop."""
+"""The largest number of times that a request is computed. There must be a limit, because a request may end every
+process that computes it."""
 PAUSE = 0.1
 """Seconds before the second attempt. The pause doubles with each further one."""
 ENDED = f"the process that computed this request ended, and so did {ATTEMPTS - 1} others that tried again"

@@ -23,7 +23,9 @@ from anylayer.kernels.files import is_library
 @click.option("-o", "--out", required=True, type=click.Path(path_type=Path), help="The library to write.")
 @click.option("--compiler", metavar="NAME", help="The C++ compiler [$CXX, else c++, g++ or clang++].")
 @click.option("--native", is_flag=True, help="Use all instructions of this machine's processor.")
-@click.option("--flag", "flags", multiple=True, metavar="WORD", help="A further word for the compiler: -fopenmp.")
+@click.option(
+    "--flag", "flags", multiple=True, metavar="WORD", help="An argument for the compiler, such as -fopenmp."
+)
 @talk_options
 def command(
     sources: tuple[Path, ...],

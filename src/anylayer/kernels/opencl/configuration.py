@@ -43,7 +43,7 @@ _CHILDREN = {
     "Kernel": {"Source": (1, _MAX_PARTS), "Define": (0, _MAX_PARTS)},
     "Buffers": {"Data": (0, _MAX_PARTS), "Tensor": (1, _MAX_PARTS)},
 }
-"""How many of each element may be inside an element."""
+"""The allowed numbers of each element inside an element."""
 _TYPES = ("int", "float", "int[]", "float[]")
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _DIM = re.compile(r"output|input(?:,(\d{1,3}))?")

@@ -18,7 +18,7 @@ class CorrelationLayer(Layer):
     numbers: ClassVar = {"synopsys": 150}
     pad: int = field(2, "uint32", 0, doc="zeros around the maps")
     kernel_size: int = field(3, "uint32", doc="side of the patches that are compared; odd")
-    max_displacement: int = field(4, "uint32", doc="how far from its place a patch is looked for, in cells")
+    max_displacement: int = field(4, "uint32", doc="largest distance at which a patch is searched for, in cells")
     stride_1: int = field(5, "uint32", 1, doc="cells between two patches of input 0")
     stride_2: int = field(6, "uint32", 1, doc="cells between two displacements")
     do_abs: bool = field(7, "bool", False, doc="no effect: the reference reads it and does not use it")

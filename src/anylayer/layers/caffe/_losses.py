@@ -17,7 +17,7 @@ class LossLayer(Layer):
     message = "loss_param"
     numbers = {"": 101}
     role = "loss"
-    ignore_label: int | None = field(1, "int32", None, doc="label whose instances do not count; default: none")
+    ignore_label: int | None = field(1, "int32", None, doc="label whose instances are ignored; default: none")
     normalize: bool | None = field(2, "bool", None, doc="older spelling: true is VALID, false is BATCH_SIZE")
     normalization: str = field(
         3, Enum("FULL", "VALID", "BATCH_SIZE", "NONE"), "VALID", doc="what the sum is divided by"

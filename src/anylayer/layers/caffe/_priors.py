@@ -136,7 +136,7 @@ class SsdPriors(Priors):
         )
 
     def side(self, size: float) -> Any:
-        """Return the side that counts for a min_size or max_size."""
+        """Return the side of a box for a min_size or max_size."""
         return np.float32(size)
 
     def ratios(self) -> list[Any]:

@@ -26,7 +26,7 @@ class Accuracy(Layer):
     role = "loss"
     top_k: int = field(1, "uint32", 1, doc="number of the highest scores that may contain the label")
     axis: int = field(2, "int32", 1, doc="axis of the scores that runs over the labels")
-    ignore_label: int | None = field(3, "int32", None, doc="positions of this label do not count; default: none")
+    ignore_label: int | None = field(3, "int32", None, doc="positions of this label are ignored; default: none")
 
     def forward(self, x: Array, label: Array) -> Any:
         axis = canonical(self.axis, x)

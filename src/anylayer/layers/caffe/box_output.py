@@ -81,7 +81,7 @@ class BoxOutput(Layer):
             )
 
     def _cells(self, x: Array, i: int) -> tuple[Array, Array]:
-        """Return boxes (N, H * W, 4) of map `i` and scores (N, H * W), LOWEST for boxes that do not count."""
+        """Return boxes (N, H * W, 4) of map `i` and scores (N, H * W), LOWEST for boxes that are dropped."""
         n, channels, h, w = x.shape
         rate, sides = self.downsample_rate[i], np.array([self.field_w[i], self.field_h[i]], np.float32)
         cells = x.reshape(n, channels, h * w).transpose(0, 2, 1)

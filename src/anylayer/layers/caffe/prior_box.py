@@ -62,7 +62,7 @@ class PriorBoxOpenCV(SsdPriors):
 
 @layer("PriorBox", dialects=("openvino", "model-optimizer"))
 class PriorBoxOpenVINO(SsdPriors):
-    """Return prior boxes with sizes as they are, where only `step` and input 1 count (OpenVINO).
+    """Return prior boxes with sizes as they are, which depend on `step` and input 1 only (OpenVINO).
 
     Shapes as for SSD's layer. img_size, img_h, img_w, step_h and step_w are ignored, and without a step the offset
     is 0.5, whatever the file states.

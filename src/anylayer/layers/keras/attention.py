@@ -19,7 +19,7 @@ _LOW = np.float32(-1e9)
 
 
 def masked_softmax(scores: Array, mask: Array | None) -> Array:
-    """Return the softmax over the last axis, where elements with a false mask count as -1e9."""
+    """Return the softmax over the last axis, where elements with a false mask are replaced by -1e9."""
     return ops.softmax(scores if mask is None else np.where(mask, scores, _LOW), axis=-1)
 
 

@@ -24,7 +24,7 @@ class PoolingLayer(WindowLayer):
         self.steps = positive(self.pool_size if self.strides is None else self.strides, self.rank, "strides")
 
     def pooled(self, x: Array, pool: Callable[..., Any]) -> Any:
-        """Return `pool` of the windows of `x` (N, ..., C). Padded cells do not count."""
+        """Return `pool` of the windows of `x` (N, ..., C). Padded cells are ignored."""
         self.need_rank(x)
         x = channels_first(x, self.data_format)
         pads = self.pads(x.shape[2:], self.kernel, self.steps, (1,) * self.rank)
@@ -45,8 +45,8 @@ class AveragePooling(PoolingLayer):
         return self.pooled(x, ops.average_pool)
 
 
-_SHAPES = """(N, {sizes}, C) to (N, {new}, C); data_format channels_first puts C at axis 1. Padded cells do not
-    count. Source: keras/src/layers/pooling/"""
+_SHAPES = """(N, {sizes}, C) to (N, {new}, C); data_format channels_first puts C at axis 1. Padded cells are
+    ignored. Source: keras/src/layers/pooling/"""
 
 by_rank(MaxPooling, "Compute the maximum of each window over {axes}.", _SHAPES + "max_pooling{rank}d.py.")
 by_rank(AveragePooling, "Compute the mean of each window over {axes}.", _SHAPES + "average_pooling{rank}d.py.")

@@ -37,7 +37,7 @@ def cropped_to(x: Array, height: int, width: int) -> Array:
 
 
 def padded_to(x: Array, height: int, width: int, value: float) -> Array:
-    """Return `x` (N, C, H, W), padded around to the aspect ratio height : width."""
+    """Return `x` (N, C, H, W), padded on both sides to the aspect ratio height : width."""
     h, w = x.shape[2:]
     ph = max(h, int(np.float32(w * height) / np.float32(width)))
     pw = max(w, int(np.float32(h * width) / np.float32(height)))

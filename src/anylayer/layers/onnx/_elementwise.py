@@ -113,7 +113,7 @@ def _where(call: OpCall, condition: Any, a: Any, b: Any) -> Any:
 
 @meaning("Clip", traceable=True)
 def _clip(call: OpCall, x: Array, low: Array | None = None, high: Array | None = None) -> Array:
-    """Clip the input. The upper bound counts where the bounds cross."""
+    """Clip the input. If the bounds cross, the upper one is used."""
     if low is not None:
         x = np.maximum(x, low)
     return x if high is None else np.minimum(x, high)

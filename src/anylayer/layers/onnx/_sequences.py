@@ -84,7 +84,7 @@ def _batch_norm(call: OpCall, x: Array, scale: Array, bias: Array, mean: Array, 
 
 @meaning("GroupNormalization")
 def _group_norm(call: OpCall, x: Array, scale: Array, bias: Array) -> Any:
-    """Scale and bias have one number per channel, as since operator set 21."""
+    """Normalize groups of channels. Scale and bias have one number per channel, as in operator set 21."""
     n, c = x.shape[:2]
     groups = call["num_groups"]
     need(groups > 0 and c % groups == 0, f"num_groups={groups} does not divide {c} channels")

@@ -167,7 +167,9 @@ def _depth_to_space(call: OpCall, x: Array) -> Array:
 
 @meaning("SpaceToDepth")
 def _space_to_depth(call: OpCall, x: Array) -> Array:
-    """Before version 28 there is no mode. "CRD" gives the channels of one channel's cell one after the other."""
+    """Move blocks of cells into channels. Before version 28 there is no mode. With "CRD", the cells of a channel
+    become consecutive channels.
+    """
     block, mode = call["blocksize"], call["mode"] or "DCR"
     need(mode in ("DCR", "CRD"), f"mode must be 'DCR' or 'CRD', got {mode!r}")
     cells = ops.space_to_depth(x, block)
@@ -209,7 +211,7 @@ def _lp_pool(call: OpCall, x: Any) -> Any:
 def _max_unpool(call: OpCall, x: Any, indices: Any, shape: Any = None) -> Any:
     """Undo a maximum pooling.
 
-    Indices count the cells of the input of the pooling, so those of `shape` only when both shapes are equal.
+    Indices are positions in the input of the pooling. They are positions in `shape` only if both shapes are equal.
     """
     axes = len(x.shape) - 2
     pads = call["pads"] or (0,) * (2 * axes)

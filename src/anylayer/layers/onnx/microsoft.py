@@ -178,8 +178,8 @@ class QLinearLeakyRelu(_Unary):
 class QLinearSoftmax(_Unary):
     """Compute the softmax of a quantized input along `axis`.
 
-    Before operator set 13, all axes from `axis` on count as one. Each quantized array q is followed by its scale
-    and its zero point, and stands for (q - zero) * scale.
+    Before operator set 13, all axes from `axis` on are treated as one. Each quantized array q is followed by its
+    scale and its zero point, and stands for (q - zero) * scale.
     Source: ONNX Runtime, docs/ContribOperators.md, com.microsoft.QLinearSoftmax.
     """
 

@@ -47,7 +47,7 @@ class OpenVINOLayer(Layer):
     def _take(self, target: Message, name: str, node: Node) -> None:
         """Read the attributes as the file means them.
 
-        An empty text is an empty list, enum values match in either case, and "-" in an attribute's name counts as
+        An empty text is an empty list, enum values match in either case, and "-" in an attribute's name is read as
         "_".
         """
         data = node.params.get(name, {})

@@ -30,7 +30,7 @@ class Pool(Windowed):
     def plan(self, x: Array) -> tuple[list[int], list[int], list[int], list[int], bool]:
         """Return kernel, strides, dilations, pads, and whether the last window may exceed the padded input.
 
-        It may with ceil_torch, and the cells beyond the padding do not count. With ceil, the padding is extended
+        It may with ceil_torch, and the cells beyond the padding are ignored. With ceil, the padding is extended
         instead.
         """
         count = len(x.shape) - 2
@@ -105,7 +105,7 @@ class AvgPool(Pool):
     def forward(self, x: Array) -> Array:
         kernel, strides, dilations, pads, ceil = self.plan(x)
         need(all(d == 1 for d in dilations), f"dilations must be 1, got {dilations}")
-        written = any(self.pads(x.shape[2:], kernel))  # without pads, cells beyond the input do not count
+        written = any(self.pads(x.shape[2:], kernel))  # without pads, cells beyond the input are ignored
         return ops.average_pool(
             x,
             kernel,

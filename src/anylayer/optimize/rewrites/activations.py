@@ -36,7 +36,7 @@ def _leaky_relu(x: Array, c: float) -> Array:
 
 
 def _selections(below: Callable[..., Any]) -> list[Callable[..., Any]]:
-    """Return the other ways to write np.where(x > 0, x, below(x, ...)); 0 may count as positive or as negative."""
+    """Return the other ways to write np.where(x > 0, x, below(x, ...)); 0 may belong to either side."""
     return [
         lambda x, *others: np.where(x >= 0, x, below(x, *others)),
         lambda x, *others: np.where(x < 0, below(x, *others), x),

@@ -25,7 +25,7 @@ axis."""
 _OPENVINO_CHANNELS = 32
 """The smallest number of channels for which OpenVINO's Resize is fast."""
 _SAME_WEIGHT = 4e-6
-"""Weights that differ by at most this count as equal, because coordinates are computed in float32."""
+"""Weights that differ by at most this are treated as equal, because coordinates are computed in float32."""
 _PROPORTIONAL = 1e-6
 _MAX_OPERATORS = 64  # operators that one search reads
 _MAX_TERMS = 8  # terms of a sum
@@ -118,7 +118,7 @@ class _Reader:
         return [_applied(t, _selection(indices, size), inner, selects) for t in self.terms(x)]
 
     def matmul(self, o: Op) -> list[_Term] | None:
-        """Read a product with a constant matrix. A sparse matrix counts as a selection."""
+        """Read a product with a constant matrix. A sparse matrix is treated as a selection."""
         a, b = o.inputs
         if a is None or b is None or (a.const is None) == (b.const is None):
             return None

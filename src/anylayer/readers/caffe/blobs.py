@@ -31,8 +31,8 @@ def assign_blobs(layers: list[Draft], stored: Iterable[StoredLayer], file: str) 
     """Return the blobs of each layer. Those of the weights file replace those that the network's file contains.
 
     A stored layer is assigned to the first layer with its name, and ignored if the network has no such layer. If
-    several layers share a parameter, the last values in the weights file count for all of them, or else those of
-    the first layer in the network's file that contains values. Raise FileError if no stored layer is in the
+    several layers share a parameter, the last values in the weights file are used for all of them, or else those
+    of the first layer in the network's file that contains values. Raise FileError if no stored layer is in the
     network, and NetworkError for blobs that do not match.
     """
     found: _Arrays = {}

@@ -138,8 +138,8 @@ class _Decoder:
     ) -> MessageType:
         """Return the message that the candidates declare, if they agree on the field numbers that are used.
 
-        With `is_caffes` the field number is one of Caffe's own, and candidates without a dialect win. Raise
-        DialectError if the candidates disagree.
+        With `is_caffes` the field number is one of Caffe's own, and candidates without a dialect take precedence.
+        Raise DialectError if the candidates disagree.
         """
         fitting = [d for d in candidates if used <= set(message_type(_cls(d)).numbered())] or candidates
         meanings = {_meaning(message_type(_cls(d)), used) for d in fitting}
@@ -168,7 +168,7 @@ class _Decoder:
     def field(self, block: Block, declared: FieldType, kind: int, low: int, high: int, depth: int) -> None:
         """Add one occurrence of a field.
 
-        Every value of a repeated field counts, but only the last of a singular one.
+        All values of a repeated field are kept, but only the last one of a singular field.
         """
         key = (id(block), declared.name)
         if declared.kind == "BlobProto":

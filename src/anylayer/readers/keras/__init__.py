@@ -59,7 +59,7 @@ def _is_archive(path: Path) -> bool:
 def _is_hdf5(path: Path) -> bool:
     """Return whether an HDF5 file has Keras' groups.
 
-    A damaged file counts too, so that `read` reports the damage.
+    The answer is also True for a damaged file, so that `read` reports the damage.
     """
     try:
         with hdf5.opened(path) as file:

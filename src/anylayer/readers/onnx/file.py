@@ -18,7 +18,7 @@ from anylayer.readers._protobuf import BYTES, MappedFile
 _GRAPH, _INITIALIZER, _RAW_DATA = 7, 5, 9
 """Field numbers of ModelProto.graph, GraphProto.initializer and TensorProto.raw_data."""
 _LARGE_BYTES = 4096
-"""The size from which on the bytes of an initializer stay in the file."""
+"""The size, in bytes, of the smallest initializer whose data stay in the file."""
 
 
 @dataclass(slots=True)

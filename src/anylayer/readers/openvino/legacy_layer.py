@@ -64,7 +64,7 @@ class LegacyLayer:
         return _static(self.layer.outputs[i].shape)
 
     def value(self, *names: str, default: Any = None) -> Any:
-        """Return the value of the first of these attributes that the file has. All of them count as read."""
+        """Return the value of the first of these attributes that the file has. All of them are marked as read."""
         self.read.update(names)
         found = next((self.attributes[n] for n in names if n in self.attributes), None)
         return default if found is None else typed(found)

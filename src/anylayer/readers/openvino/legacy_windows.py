@@ -181,7 +181,7 @@ def _params(windows: LegacyWindows, outputs: int, group: int, pads: list[int], b
 
 
 def pooling(layer: LegacyLayer) -> None:
-    """Translate Pooling. The output port tells whether the number of windows is rounded up or down.
+    """Translate Pooling. The output port shows whether the number of windows is rounded up or down.
 
     An average that excludes the padding is the average with padding, multiplied by a constant array.
     """

@@ -19,7 +19,7 @@ def remove_constant_branches(nodes: Mapping[str, GraphNode], variables: Containe
 
     A Switch is replaced if its condition is constant. It is also replaced if its data is constant and only one of
     its outputs is read, because that output is the data if it is computed at all. `variables` names the variables
-    whose values are known; they count as constants. A graph with loops is not changed.
+    whose values are known; they are treated as constants. A graph with loops is not changed.
     """
     merges = [n for n in nodes.values() if n.op in MERGES]
     switches = [n for n in nodes.values() if n.op in SWITCHES]

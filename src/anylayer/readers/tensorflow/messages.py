@@ -132,7 +132,7 @@ class Record:
     def last(self, name: str, default: T) -> T:
         """Return the value of a singular field.
 
-        If it occurs several times, the last one counts, as in protobuf.
+        If it occurs several times, the last one is used, as in protobuf.
         """
         values = self.fields.get(name)
         return values[-1] if values else default

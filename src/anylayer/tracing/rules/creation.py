@@ -1,6 +1,7 @@
 """Functions that create arrays: zeros_like, zeros(..., like=x) and others.
 
-The arrays that they create are constants, but also traced, so that traced arrays can be written to them.
+The arrays that they create are constant, but they are traced arrays, so that other traced arrays can be written to
+them.
 """
 
 from __future__ import annotations
