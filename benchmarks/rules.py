@@ -312,6 +312,9 @@ when it was measured. `python -m benchmarks.rules` measures all rules again, eac
 without it. The engine `numpy`, `verify` and `net.compile(exact=True)` use no rule that may change
 the last bits of a result.
 
+The column "bits" is "same" if a rule keeps every bit of a result, and "last" if it may change the last
+bits. "59 -> 43" are the times without and with the rule, for one sample of the shape that precedes them.
+
 The rules are functions in `src/anylayer/optimize/rewrites/`. This page is generated from their
 docstrings by `make docs`.
 """

@@ -276,7 +276,7 @@ class TestReport:
         assert behind == [("networks", "b", "1.50 x the fastest engine (1.02)")]
         assert table.notes == ["7 figures were measured in the machine's fast mode; 7 samples were discarded."]
 
-    def test_reason_says_what_the_samples_of_the_row_differ_in(self) -> None:
+    def test_reason_names_the_differences_between_samples_of_a_row(self) -> None:
         def calls(**seconds: float) -> dict[str, Any]:
             return {"calls": {name.replace("_", " "): {"seconds": s} for name, s in seconds.items()}}
 

@@ -88,7 +88,7 @@ def _expressions() -> list[str]:
 @pytest.mark.slow(3)
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # np.fix in NumPy 2.5
 @pytest.mark.parametrize("part", range(8))
-def test_hundreds_of_functions(tmp_path: Path, part: int) -> None:
+def test_exported_expressions_match_numpy(tmp_path: Path, part: int) -> None:
     texts = _expressions()[part::8]
     arrays = harness.inputs("f4")
     assert len(texts) >= 25
@@ -104,7 +104,7 @@ def test_hundreds_of_functions(tmp_path: Path, part: int) -> None:
 
 
 @pytest.mark.parametrize(("function", "arrays"), FUNCTIONS, ids=[f.__name__ for f, _ in FUNCTIONS])
-def test_function_as_people_write_them(
+def test_exported_functions_match_numpy(
     tmp_path: Path, function: Callable[..., Any], arrays: tuple[Any, ...]
 ) -> None:
     done = anylayer.export(function, *arrays, path=tmp_path / "f.onnx")

@@ -94,7 +94,9 @@ def test_a_caffe_file_holds_a_function_as_caffes_layers(read: Any, tmp_path: Pat
     ("function", "message"),
     [(best, "has no layer for ArgMax"), (picture, "function 'picture': Caffe has no uint8, only float32")],
 )
-def test_what_caffe_cannot_express_is_refused(read: Any, tmp_path: Path, function: Any, message: str) -> None:
+def test_function_that_caffe_cannot_express_is_refused(
+    read: Any, tmp_path: Path, function: Any, message: str
+) -> None:
     net = read(NET)
     whole = net.before(function, IMAGE) if function is picture else net.after(function)
     with pytest.raises(LayerError, match=message):

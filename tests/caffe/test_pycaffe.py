@@ -419,7 +419,7 @@ SHARED = Path(__file__).parents[3] / "shared" / "models"
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason="../shared/models is absent")
 @pytest.mark.parametrize(("model", "case"), [("mtcnn_det1", "patch12"), ("mtcnn_det2", "batch6")])
-def test_every_blob_is_what_caffe_computed(model: str, case: str) -> None:
+def test_every_blob_matches_caffe(model: str, case: str) -> None:
     folder = SHARED / model
     net = caffe.Net(folder / "deploy.prototxt", folder / "weights.caffemodel", caffe.TEST, engine="onnxruntime")
     x = np.load(folder / case / "input_data.npy")

@@ -276,7 +276,7 @@ def test_ahead_stops_its_thread_when_it_is_closed() -> None:
     assert len(made) == done < 20
 
 
-def test_behind_does_all_and_raises_the_error() -> None:
+def test_behind_handles_all_items_and_raises_the_error() -> None:
     done: list[int] = []
     with behind(done.append) as put:
         for i in range(50):

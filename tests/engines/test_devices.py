@@ -178,7 +178,7 @@ def test_auto_measures_engines_on_devices(net: anylayer.Net, cuda: Cuda) -> None
     assert not [name for name in net.compile(device="cpu").timings if "@" in name]
 
 
-def test_assignment_of_operators_is_what_onnxruntime_tells(net: anylayer.Net, tmp_path: Path) -> None:
+def test_assignment_of_operators_comes_from_onnxruntime(net: anylayer.Net, tmp_path: Path) -> None:
     """The attributes that the mock has are those of the real session."""
     net.write(tmp_path / "net.onnx")
     options = onnxruntime.SessionOptions()

@@ -189,7 +189,7 @@ def test_half_precision_computes_in_float16(net: anylayer.Net, trt: Any) -> None
     np.testing.assert_allclose(found, want, atol=5e-3 * np.abs(want).max())
 
 
-def test_auto_measures_it_on_gpus_only(net: anylayer.Net, trt: Any) -> None:
+def test_auto_measures_tensorrt_on_gpus_only(net: anylayer.Net, trt: Any) -> None:
     assert "tensorrt@cuda" in installed() and "tensorrt" not in installed()
     assert net.compile(device="cuda").engine == "tensorrt@cuda"
     assert not [name for name in net.compile(device="cpu").timings if name.startswith("tensorrt")]

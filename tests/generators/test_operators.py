@@ -226,7 +226,7 @@ def test_blobs_are_inputs_of_operators(target: str, tmp_path: Path) -> None:
     assert text.count("from[2]") == 1 and "std::vector<int64_t>{2}" in text
 
 
-def test_what_has_no_loops_or_no_layers_is_refused(target: str, tmp_path: Path) -> None:
+def test_network_without_loops_or_layers_is_refused(target: str, tmp_path: Path) -> None:
     one = "\n".join(line for line in NET.splitlines() if '"other"' not in line and '"same"' not in line)
     with pytest.raises(LayerError, match=r"net.prototxt:5: layer 'mine' \(Mine\): .*LSTM"):
         read(tmp_path, one, Recurrent).generate(target, tmp_path / "project")

@@ -85,7 +85,7 @@ def test_dtypes_without_loops_are_refused(target: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("target", LOOPS)
-def test_missing_compilers_are_named_with_what_to_do(
+def test_missing_compilers_are_named_with_a_remedy(
     target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if target == "openvino":

@@ -321,7 +321,7 @@ def test_onnxruntime_profile_is_read_by_run() -> None:
     assert (node.name, node.operation, node.bytes, node.times) == ("c", "Conv", 123, [30, 20])
 
 
-def test_openvino_means_leave_out_the_runs_before_the_reset(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_openvino_counters_exclude_runs_before_the_reset(monkeypatch: pytest.MonkeyPatch) -> None:
     seconds: dict[str, float] = {}
     monkeypatch.setattr("anylayer.engines._openvino_profile._counters", lambda *given: seconds.update(given[2]))
     counts = PerformanceCounts()

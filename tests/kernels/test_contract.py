@@ -86,7 +86,7 @@ def test_a_parameter_is_converted_where_nothing_is_lost(tmp_path: Path, probe: P
     np.testing.assert_array_equal(out(net_of(tmp_path, "Reads", f"reads_param {{ {params} }}", probe)), X)
 
 
-def test_blobs_are_there_in_the_constructor_as_float32(tmp_path: Path, probe: Path) -> None:
+def test_constructor_gets_blobs_as_float32(tmp_path: Path, probe: Path) -> None:
     net = net_of(tmp_path, "Blobs", "", probe)
     node = next(n for n in net.network.nodes if n.name == "it")
     node.blobs = [np.array([1.0, 2.0], np.float64), np.full((2, 3), 0.5, np.float16).T]

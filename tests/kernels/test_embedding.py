@@ -263,7 +263,7 @@ def after(folder: Path, first: str, layer: str, library: Path, engine: str) -> a
     ("first", "seen"),
     [("Convolution", {"openvino": 3, "onnxruntime": 2}), ("AbsVal", dict.fromkeys(EMBEDDING, 2))],
 )
-def test_an_elementwise_layer_after_a_convolution_has_the_channels_last_in_openvino(
+def test_openvino_passes_channels_last_to_elementwise_layer_after_convolution(
     tmp_path: Path, elementwise: Path, engine: str, first: str, seen: dict[str, int]
 ) -> None:
     model = after(tmp_path, first, "Sum", elementwise, engine)

@@ -126,7 +126,7 @@ def test_plans_without_native_layers_have_no_such_memory(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int8", "bool", "uint16", "int32", "int64"])
 @pytest.mark.parametrize("shape", [(), (3,), (2, 0), (2, 3)])
-def test_marks_show_what_was_not_written(dtype: str, shape: tuple[int, ...]) -> None:
+def test_marks_show_unwritten_elements(dtype: str, shape: tuple[int, ...]) -> None:
     array = np.empty(shape, dtype)
     for turn in (0, 1):
         mark(array, turn)

@@ -100,7 +100,7 @@ def test_a_model_without_kernels_has_no_configuration(tmp_path: Path, plugin: Pl
 
 
 @pytest.mark.parametrize("why", ["data", "device"])
-def test_what_the_plugin_cannot_do_stays_a_step(
+def test_layer_that_the_plugin_lacks_stays_a_step(
     tmp_path: Path, plugin: Plugin, why: str, opencl_device: str
 ) -> None:
     source = COPY.replace("__global OUTPUT0_TYPE* y", "__global OUTPUT0_TYPE* y, __global float* z")

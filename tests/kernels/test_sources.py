@@ -181,7 +181,7 @@ def test_a_native_layer_runs_in_an_onnx_network(tmp_path: Path, probe: Path) -> 
         np.testing.assert_array_equal(results["v"], x.max(1))
 
 
-def test_a_built_in_class_is_not_compared_with_if_it_ignores_parameters(tmp_path: Path, examples: Path) -> None:
+def test_built_in_class_that_ignores_parameters_is_no_reference(tmp_path: Path, examples: Path) -> None:
     path = tmp_path / "interp.prototxt"
     path.write_text(
         'layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 1 dim: 3 dim: 4 dim: 2 } } }\n'

@@ -164,7 +164,7 @@ def test_scripts_written_for_opencv4_run_unmodified(tmp_path: Path, networks: Pa
     assert done.returncode == 0 and done.stdout.strip() == f"{want} __main__", done.stderr
 
 
-def test_command_without_a_script_says_how_it_is_used() -> None:
+def test_command_without_a_script_shows_its_usage() -> None:
     done = subprocess.run([sys.executable, "-m", "anylayer.opencv"], capture_output=True, text=True)
     assert done.returncode == 2 and "python -m anylayer.opencv script.py" in done.stdout
 

@@ -121,7 +121,9 @@ def test_files_get_results_and_bad_ones_are_listed(cluster: None, net: anylayer.
     assert json.loads((tmp_path / "out" / "failed.json").read_text()) == found.failed
 
 
-def test_repeated_run_does_what_is_left(cluster: None, net: anylayer.Net, tmp_path: Path) -> None:
+def test_repeated_run_computes_only_files_without_results(
+    cluster: None, net: anylayer.Net, tmp_path: Path
+) -> None:
     files = arrays(tmp_path, 40)
     assert mapped(files[:30], net, tmp_path / "out", actors=1).done == 30
     damaged = next((tmp_path / "out").glob("*.parquet"))

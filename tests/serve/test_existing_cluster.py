@@ -145,7 +145,7 @@ def test_requests_are_computed_again_on_a_cluster_that_serves_already(
         ),
     ],
 )
-def test_what_the_cluster_cannot_run_is_refused(
+def test_network_that_the_cluster_cannot_run_is_refused(
     folder: Path, cluster: Cluster, words: list[str], mode: str, text: str
 ) -> None:
     command = [sys.executable, "-m", "anylayer", "serve", *words, *LAYERS, "--ray", cluster.address]

@@ -276,7 +276,7 @@ def test_picture_alone_is_a_request(server: Server) -> None:
         ("/v2/models/small/infer", bytes((1 << 20) + 1), {}, 413, "at most 1048576 bytes"),
     ],
 )
-def test_what_does_not_fit_is_refused(
+def test_wrong_requests_are_refused(
     server: Server, path: str, data: bytes | None, headers: dict[str, str], status: int, text: str
 ) -> None:
     found = server.get(path, data, **headers)
@@ -359,7 +359,7 @@ def test_requests_in_flight_are_answered_if_a_process_is_killed_and_if_the_serve
         assert [answer.result()[0] for answer in answers] == [200] * 3
 
 
-def test_what_is_waited_for_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_messages_say_what_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     from anylayer.serve import deployment
 
     message = "Deployment 'Replica' has taken more than 30s to be scheduled.\nUse `ray status` for more details."

@@ -32,7 +32,7 @@ def _rounded(new: Corrector, o: Op) -> list[Value] | None:
 
 
 def _overflows(new: Corrector, o: Op) -> bool:
-    """Return whether two factors that OpenVINO combines have an infinite product, or one of 0."""
+    """Return whether the product of two factors that OpenVINO combines is infinite or 0."""
     before = [v for v in map(new.producer, o.inputs) if v is not None and v.op == "Mul"]
     factors = [v.const for v in o.inputs if v is not None and v.const is not None]
     earlier = [v.const for p in before for v in p.inputs if v is not None and v.const is not None]

@@ -57,11 +57,11 @@ class Arrangement:
         return math.prod(self.shape)
 
     def groups(self) -> Groups:
-        """Return the indices of the pieces that make up each axis of the shape."""
+        """Return, for each axis of the shape, the indices of the pieces that are merged into it."""
         return group_by_axis([self.pieces[i] for i in self.permutation], self.permutation, self.shape)
 
     def source_groups(self) -> Groups:
-        """Return the indices of the pieces that make up each axis of the source."""
+        """Return, for each axis of the source, the indices of the pieces into which it is split."""
         return group_by_axis(self.pieces, range(len(self.pieces)), self.source)
 
     def transposed(self, perm: Sequence[int]) -> Self:

@@ -284,7 +284,7 @@ class SizeDouble(SizeReal):
     shape = ()
 
     def item(self) -> float:
-        """Return the value at the traced size."""
+        """Return the value at the traced size as a float."""
         return float(self)
 
 

@@ -71,7 +71,7 @@ class Served:
             decode = self.settings.decode.get(name)
             if decode is None:
                 raise InputError(f"input '{name}' is not an image, so it cannot be a picture (BYTES)")
-            need(pictures, f"input '{name}' has no pictures", InputError)
+            need(pictures, f"input '{name}' has an empty list of pictures", InputError)
             request.arrays[name] = np.concatenate([decode(picture) for picture in pictures])
         return ordered_inputs(request, self._types, self._sizes)
 

@@ -389,7 +389,7 @@ def test_detections_are_rows_of_a_fixed_number_with_absent_ones_of_minus_one(
     np.testing.assert_allclose(rows[: len(want[0, 0])], want[0, 0], rtol=0, atol=2e-2)
 
 
-def test_layers_after_rows_of_data_are_refused_with_what_works(tmp_path: Path) -> None:
+def test_layers_after_rows_of_data_are_refused_with_a_remedy(tmp_path: Path) -> None:
     text = BOXES + layer("next", "Power", "out", "power_param { scale: 2 }")
     with pytest.raises(LayerError, match=r"layer 'next' .*number depends on data, .*end the network before this"):
         generate(tmp_path, text)

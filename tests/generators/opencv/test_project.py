@@ -189,7 +189,7 @@ def test_project_has_its_files_and_readable_code(tmp_path: Path) -> None:
         (Recurrent, "operator LSTM at test_project.py:"),
     ],
 )
-def test_what_opencv_or_loops_lack_is_refused(cls: Any, rule: str, tmp_path: Path) -> None:
+def test_layer_that_opencv_or_loops_lack_is_refused(cls: Any, rule: str, tmp_path: Path) -> None:
     with pytest.raises(LayerError, match=re.escape(rule)) as error:
         generate(tmp_path, cls)
     assert "'mine' (Mine)" in str(error.value) and not (tmp_path / "project").exists()

@@ -38,7 +38,7 @@ def test_their_files_tell_the_shape(type: str) -> None:
     assert made(type).input_types() == [None, None]
 
 
-def test_memory_data_tells_its_shape() -> None:
+def test_memory_data_states_its_shape() -> None:
     layer = made("MemoryData", {"batch_size": 2, "channels": 3, "height": 4, "width": 5})
     assert layer.input_types() == [TensorType.of((2, 3, 4, 5)), TensorType.of((2,))]
 

@@ -18,7 +18,7 @@ def test_one_shape_is_used_for_all_outputs() -> None:
     assert made({"shape": {"dim": [1, 3]}}, 2).input_types() == [TensorType.of((1, 3))] * 2
 
 
-def test_a_shape_each() -> None:
+def test_each_top_may_have_its_own_shape() -> None:
     types = made({"shape": [{"dim": [1, 3]}, {"dim": 2}]}, 2).input_types()
     assert types == [TensorType.of((1, 3)), TensorType.of((2,))]
 

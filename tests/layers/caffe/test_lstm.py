@@ -123,7 +123,7 @@ test_rejects_weights_of_other_shape = rejected(
 test_missing_weights = rejected({}, "blob 2 (W of h) is missing: the weights file has 2 blobs", blobs=[W, B])
 
 
-def test_without_weights_it_tells_what_is_missing() -> None:
+def test_weights_without_a_file_have_fillers() -> None:
     bound = Case("LSTM", {"num_output": D}, [X, CONT]).bind()
     assert bound([X, CONT])[0].shape == (T, N, D)
     assert bound.unfilled == []  # Caffe's default filler is a constant

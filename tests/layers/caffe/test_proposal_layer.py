@@ -168,7 +168,7 @@ def deploy(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_layer_that_pycaffe_runs_is_it(deploy: Path) -> None:
+def test_python_layer_of_pycaffe_is_proposal_layer(deploy: Path) -> None:
     net = anylayer.read(deploy)
     assert (net.network.nodes[0].type, net.unknown) == ("ProposalLayer", [])
     xs = inputs()

@@ -74,7 +74,7 @@ test_softmaxtree = case(
 )
 
 
-def test_length_of_buffers() -> None:
+def test_buffers_have_the_documented_lengths() -> None:
     """The buffers of 13 x 13 cells with 3 boxes and 80 classes have the lengths that Ascend documents."""
     made = case("Yolo", dialect="ascend", inputs=[noise(1, 255, 13, 13)], outputs=[[0]] * 3).case
     shapes = [y.shape for y in made.bind()(made.inputs)]

@@ -225,7 +225,7 @@ def test_kept_layer_is_given_the_layout_of_its_class(tmp_path: Path, name: str, 
     assert np.array_equal(got.transpose(0, 2, 3, 1) if caffe else got, X[:, :2] * 2)
 
 
-def test_class_with_nhwc_is_given_it_in_a_caffe_network(tmp_path: Path) -> None:
+def test_class_with_nhwc_gets_nhwc_arrays_in_a_caffe_network(tmp_path: Path) -> None:
     (tmp_path / "net.prototxt").write_text(
         'layer { name: "d" type: "Input" top: "d" input_param { shape { dim: 2 dim: 5 dim: 3 dim: 4 } } }\n'
         'layer { name: "m" type: "Mine" bottom: "d" top: "m" }\n'

@@ -111,7 +111,7 @@ def test_transposed_convolutions_become_deconvolution(tmp_path: Path) -> None:
         check(tmp_path, function, noise(1, 4, 5, 4))
 
 
-def test_padding_is_absorbed_by_convolution(tmp_path: Path) -> None:
+def test_padding_is_folded_into_convolution(tmp_path: Path) -> None:
     w = noise(2, 3, 3, 3)
     types = check(tmp_path, lambda x: ops.conv(np.pad(x, ((0, 0), (0, 0), (1, 1), (2, 2))), w), noise(1, 3, 6, 5))
     assert types == ["Convolution"]

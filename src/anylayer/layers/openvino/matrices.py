@@ -39,7 +39,7 @@ class ScaledDotProductAttention(OpenVINOLayer):
     """Compute softmax(q @ k^T * scale + mask) @ v.
 
     q (..., T, E), k (..., S, E) and v (..., S, D) to (..., T, D). The scale is 1 / sqrt(E) when it is not given. A
-    boolean mask states which positions count; with `causal`, those after the query do not.
+    boolean mask states which positions are attended to; with `causal`, those after the query are not.
     Source: OpenVINO operation specification, ScaledDotProductAttention-13.
     """
 
