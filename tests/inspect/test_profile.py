@@ -230,7 +230,7 @@ def test_free_layer_has_the_shapes_of_the_ports_of_an_ir_of_2018(tmp_path: Path)
 
 def test_free_layer_without_known_shape_is_refused_with_remedy(read: Read) -> None:
     net = assume_free(read("Missing", fill=False), {"Missing": None})
-    rule = r"layer 'mid' \(Missing\): is assumed free, but neither .* tells the shapes.*'same' for the shape"
+    rule = r"layer 'mid' \(Missing\): is assumed free, but neither .* states the shapes.*'same' for the shape"
     with pytest.raises(LayerError, match=rule):
         net.compile("onnxruntime")
     with pytest.raises(InputError, match=r"there is no layer of type 'Mising'; did you mean 'Missing'\?"):

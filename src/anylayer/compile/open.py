@@ -99,7 +99,7 @@ def _first_trace(
         try:
             found = traced(symbols)
             break
-        except LayerError as error:  # it may need equal sizes
+        except LayerError as error:  # the layers may need equal sizes, which a later choice has
             problems.append(error)
     if found is None:
         raise problems[min(1, len(problems) - 1)]

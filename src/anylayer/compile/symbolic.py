@@ -170,7 +170,7 @@ class _Unifier:
 
     def operator(self, a: Op | None, b: Op | None) -> None:
         one = next(o for o in (a, b) if o is not None)
-        if a is not None and b is not None and a.scope != b.scope:  # one of them still belongs to the last node
+        if a is not None and b is not None and a.scope != b.scope:  # one operator still belongs to the last node
             one = next((o for o in (a, b) if o.scope == self.scope), a)
         self.scope, self.place = one.scope, one.place
         if a is None or b is None or (a.op, a.domain, a.scope) != (b.op, b.domain, b.scope):

@@ -48,7 +48,7 @@ def _exact(x: Array, y: Array) -> Array:
 def _split(b: Array) -> tuple[Array, Array]:
     """Return two arrays of 12 bits whose sum is b (Veltkamp's splitting)."""
     if isinstance(b, (np.ndarray, np.generic)):
-        narrow = b.astype(np.float32)  # as OpenVINO holds float64
+        narrow = b.astype(np.float32)  # OpenVINO computes float64 in float32
         wide = np.float32(_HALF + 1) * narrow
         high = wide - (wide - narrow)
         return high.astype(b.dtype), (narrow - high).astype(b.dtype)

@@ -101,6 +101,6 @@ def _limited(new: Corrector, o: Op) -> list[Value] | None:
     def limited(x: Array, low: Array | None = None, high: Array | None = None) -> Array:
         low = np.array(0, x.dtype) if o.op == "Relu" else low
         x = x if low is None else np.maximum(x, low)
-        return x if high is None else ~np.maximum(~x, ~high)  # OpenVINO makes a Clip of Max and Min
+        return x if high is None else ~np.maximum(~x, ~high)  # OpenVINO fuses Max and Min into a Clip
 
     return respelled(new, o, limited)

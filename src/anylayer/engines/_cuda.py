@@ -71,7 +71,7 @@ class CudaProgram:
             raise EngineError(
                 f"engine 'onnxruntime' refuses the graph on device 'cuda:{number}': {error}"
             ) from error
-        if PROVIDER not in self._session.get_providers():  # it goes on without it
+        if PROVIDER not in self._session.get_providers():  # the session continues on the CPU
             raise EngineError(
                 f"engine 'onnxruntime' cannot use device 'cuda:{number}'. Run nvidia-smi to check the GPU "
                 "and its driver; CUDA and cuDNN come with onnxruntime-gpu[cuda,cudnn]"

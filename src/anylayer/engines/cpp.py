@@ -38,7 +38,7 @@ _MAX_OPERATORS = 1500
 """The largest number of operators of a function. For more, a compiler takes a minute or longer."""
 _MAX_OPERATORS_OF_LAYER = 300
 """The largest number of operators of a layer that "auto" compiles, which takes some seconds."""
-_MAX_THREADS = 64  # of one call
+_MAX_THREADS = 64  # threads of one call
 _ELSEWHERE = "Use engine 'onnxruntime', 'openvino' or 'numpy'"
 
 

@@ -111,5 +111,5 @@ def numbers_of(params: Mapping[str, Any]) -> dict[str, list[float] | str]:
         elif len(several) == 1 and isinstance(several[0], str):
             found[name] = str(several[0])
         else:
-            raise LayerError(f"parameter '{name}' is {value!r}; generated code compares numbers and single texts")
+            raise LayerError(f"parameter '{name}' is {value!r}; generated code takes numbers and single texts")
     return found

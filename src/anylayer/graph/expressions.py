@@ -161,7 +161,7 @@ class Expression:
             return (-self) // (-other)
         if divisor is not None:
             common = math.gcd(divisor, *(c for m, c in rest.terms.items() if m))
-            if common > 1:  # (2*H + 1)//4 == H//2: the rest of the constant cannot carry
+            if common > 1:  # (2*H + 1)//4 == H//2: the remainder of the constant has no effect
                 rest = Expression({m: c // common for m, c in rest.terms.items()})
                 other = constant(divisor // common)
                 more, rest = _divided(rest, other)

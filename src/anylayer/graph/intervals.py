@@ -98,7 +98,7 @@ class Intervals:
             self._before[value] = found
         held = _intersection(found, limit)
         if value.dtype.kind in "iu" and not is_wide(value.dtype) and not inside(found, limit):
-            held = limit  # what a dtype does not hold becomes any other value of it
+            held = limit  # a number outside the dtype may become any value of the dtype
         found = self._intervals[value] = self._within(held, value.dtype)
         return found
 

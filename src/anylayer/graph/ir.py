@@ -157,7 +157,7 @@ class Graph:
             if digest is not None:
                 self._digests.append((kept, digest))
             found = Value(self.name("const"), array.shape, array.dtype, kept)
-            self._constants[key] = found  # holds the array, so that its memory is not used again
+            self._constants[key] = found  # keeps the array alive, so that its memory is not reused
         return found
 
     def check_constants(self) -> None:

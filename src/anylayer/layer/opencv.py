@@ -185,7 +185,7 @@ def require_numbers(output: Any, index: int) -> None:
         return
     kind = type(output).__name__
     need(
-        isinstance(output, (np.ndarray, np.generic)),  # a traced array says that it is one
+        isinstance(output, (np.ndarray, np.generic)),  # also true for a traced array
         f"output {index} of forward is a {kind}, not an array. Return NumPy arrays",
     )
     masked = type(output) is np.ma.MaskedArray

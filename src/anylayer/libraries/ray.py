@@ -109,7 +109,7 @@ def cluster(
         where = "a cluster cannot be started" if address is None else f"there is no cluster at '{address}'"
         token = "" if address is None else ". If it requires a token, set RAY_AUTH_MODE=token"
         raise InputError(f"{where}: {str(error).splitlines()[0]}{token}") from None
-    for number, handler in handlers.items():  # Ray's end the process some seconds after the signal
+    for number, handler in handlers.items():  # Ray's handlers end the process seconds after the signal
         signal.signal(number, handler)
     try:
         if address is not None:
@@ -164,7 +164,7 @@ def free_cores() -> list[int]:
 def need_cores(processes: Sequence[int], remedy: str) -> None:
     """Raise InputError if the free cores do not suffice for processes that need so many each. Ray would wait for
     ever."""
-    for _ in range(_ATTEMPTS):  # what other processes have released is known a little later
+    for _ in range(_ATTEMPTS):  # Ray reports cores that were released with a delay
         free = free_cores()
         if _fit(processes, free):
             return

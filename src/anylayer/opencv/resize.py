@@ -34,7 +34,7 @@ def resize(image: Array, size: Size, factors: tuple[float, float] | None = None)
         return _halved(image, size)
     columns, at_x = _taps(size[0], step_x)
     rows, at_y = _taps(size[1], step_y)
-    outside = (columns < 0) | (columns >= width - 1)  # OpenCV moves these taps, but no taps of rows
+    outside = (columns < 0) | (columns >= width - 1)  # OpenCV moves these taps of columns, but no taps of rows
     at_x[outside] = 0
     left = np.clip(columns, 0, width - 1)
     right = np.minimum(left + 1, width - 1)

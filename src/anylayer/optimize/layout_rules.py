@@ -284,7 +284,7 @@ def _arg(do: LayoutPropagation, o: Op, views: Views) -> list[View] | None:
 def _reduced(
     do: LayoutPropagation, o: Op, x: View, gone: Sequence[int], inputs: Sequence[Value], **attrs: Any
 ) -> list[View] | None:
-    """Reduce along the axes `gone` of the base, with keepdims as the operator has it."""
+    """Reduce along the axes `gone` of the base, with the operator's keepdims."""
     axes, base = _axes(x), x.base.shape
     if o.attrs.get("keepdims", 1):
         shape = [1 if i in gone else d for i, d in enumerate(base)]

@@ -144,7 +144,7 @@ def reshape(x: Array, shape: Sequence[Any]) -> Array:
     if same_shape(shape, x.shape):
         return x
     producer = _producer_if(x, "Reshape")
-    # of several reshapes in a row, only the last one counts
+    # only the last of several consecutive reshapes is needed
     if producer is not None and is_static(shape) and is_static(x.shape):
         x = _input(x, producer)
         if same_shape(shape, x.shape):

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from anylayer.generators.dv.plan import Concat, Convolution, DeviceBuffer, DvLayer, DvPlan, Runs
 
-_MAX_RUNS = 32  # of one layer
+_MAX_RUNS = 32  # runs of one layer
 _DEPTH = 2
 """The largest number of runs in a row, as in DMP's tool."""
 _UNIFIED_BUFFER = 640 * 1024

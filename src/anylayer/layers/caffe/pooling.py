@@ -92,7 +92,7 @@ def pool(x: Array, method: str, lines: tuple[Line, Line]) -> Any:
     padded = any(line.pad for line in lines)
     if clipped and padded:
         y = _run(ops.average_pool, x, lines, count_include_pad=True) * (whole / cells[inside]).astype(np.float32)
-    else:  # without padding, cells of the map count; with padding and no clipped window, all cells count
+    else:  # the divisor is the cells in the map; with padding and no clipped window, all cells
         y = _run(ops.average_pool, x, lines, count_include_pad=padded)
     y = _widened(y, lines, 0)
     if (cells == 0).any():  # Caffe divides 0 by 0

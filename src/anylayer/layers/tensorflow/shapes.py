@@ -35,7 +35,7 @@ class _Sized(TensorFlowLayer):
 class Shape(_Sized):
     """Return the shape of the input as integers (rank,).
 
-    The output is a constant, since shapes are static. out_type is its dtype.
+    The output depends on the shape of the input only. out_type is its dtype.
     Source: tf.raw_ops.Shape; tensorflow/core/kernels/shape_ops.cc.
     """
 

@@ -22,8 +22,9 @@ def _identity(new: Rewriter, o: Op) -> list[Value] | None:
 
 @rule("Max", "Min", "Sum", "Mean", "Dropout")
 def _single_operand(new: Rewriter, o: Op) -> list[Value] | None:
-    """Remove Max, Min, Sum and Mean of one array, and Dropout. OpenVINO 2026.4 removes them while it reads, and
-    with them the name of an input."""
+    """Remove Max, Min, Sum and Mean of one array, and Dropout. OpenVINO 2026.4 removes them when it reads a model,
+    and the name of an input is then lost.
+    """
     single = len(o.inputs) == 1 or (o.op == "Dropout" and len(o.outputs) == 1 and o.inputs[2:] in ([], [None]))
     return [o.first] if single and o.first.shape == o.outputs[0].shape else None
 

@@ -84,7 +84,7 @@ def select_elements(x: Array, key: Key) -> Array:
 
 
 _Origins = list[tuple[str, int]]
-"""What each axis of an array is: ("axis", i) of the indexed array, ("dropped", i) for an axis to remove, or
+"""The origin of each axis of an array: ("axis", i) of the indexed array, ("dropped", i) for an axis to remove, or
 ("array", i) for axis i of the index arrays."""
 
 
@@ -105,8 +105,7 @@ def _gather_separately(
     x: Array, arrays: dict[int, Array], rank: int, dropped: list[int]
 ) -> tuple[Array, _Origins]:
     """Apply one Gather or Slice per index array, the innermost axis first, which leaves less data for the others.
-
-    Return the result and what each of its axes is.
+    Return the result and the origin of each of its axes.
     """
     source_rank = x.ndim
     origins: _Origins = []
@@ -147,9 +146,8 @@ def _as_slices(arrays: dict[int, Array]) -> dict[int, tuple[int, int, int, int]]
 def _gather_jointly(
     x: Array, arrays: dict[int, Array], index_shape: Sequence[Any], dropped: list[int]
 ) -> tuple[Array, _Origins]:
-    """Merge the indexed axes into one, and apply one Gather with flat positions.
-
-    Return the result and what each of its axes is.
+    """Merge the indexed axes into one, and apply one Gather with flat positions. Return the result and the origin
+    of each of its axes.
     """
     axes = sorted(arrays)
     sizes = [x.shape[a] for a in axes]

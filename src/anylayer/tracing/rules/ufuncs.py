@@ -1,6 +1,6 @@
 """The elementwise ufuncs. The inputs of a rule have the dtypes of NumPy's loop; at least one is traced.
 
-Compositions are written with NumPy functions, which call these rules again.
+Rules that combine several operations are written with NumPy functions, which call these rules again.
 """
 
 from __future__ import annotations

@@ -268,7 +268,7 @@ def _lower(b: NcnnBuilder, op: Op, lowerings: Mapping[str, NcnnLowering]) -> Non
     what = f"engine 'ncnn' cannot express operator '{op.op}'{where}"
     lowering = lowerings.get(op.op)
     if b.varies and all(v.dtype == np.int64 for v in op.outputs):
-        return  # arithmetic of sizes, which layers do without, or refuse because there is no blob
+        return  # arithmetic of sizes: layers do not need it, or are refused because it has no blob
     if lowering is None:
         raise EngineError(what)
     try:

@@ -222,7 +222,7 @@ def _resize(code: Code, op: Op) -> str:
     planar = len(x.shape) == 4 and min(axes, default=2) >= 2 and x.dtype.kind == "f"
     size = in_tuple(map(code.size, y.shape[2:]))
     if planar and mode == "nearest" and all(_repeats(cells, x.shape[a]) for a, (cells, _) in taps.items()):
-        return f'F.interpolate({code.tensor(x)}, {size}, mode="nearest-exact")'  # "nearest" errs for 41 times
+        return f'F.interpolate({code.tensor(x)}, {size}, mode="nearest-exact")'  # "nearest" is wrong for factor 41
     halves = all(math.frexp(y.shape[a] / x.shape[a])[0] == 0.5 for a in axes)
     exact = rule == "half_pixel" and halves and not scales and not given.get("antialias")
     if planar and mode == "linear" and exact:
