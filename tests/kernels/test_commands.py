@@ -56,7 +56,7 @@ def test_build_shows_what_the_compiler_says(tmp_path: Path) -> None:
         in command("build", tmp_path / "gone.cpp", "-o", tmp_path / "libbad.so", status=1).stderr
     )
     assert (
-        "a library is named .so, .dylib or .dll"
+        "the name of a library ends in .so, .dylib or .dll"
         in command("build", source, "-o", tmp_path / "bad.txt", status=1).stderr
     )
 

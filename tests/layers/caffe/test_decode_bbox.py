@@ -47,7 +47,7 @@ test_rejects_regions_without_5_values = rejects(
     "DecodeBBox", inputs=[MOVES, noise(4, 6)], text="regions must be of shape (R, 5), got (4, 6)"
 )
 test_rejects_different_numbers_of_moves_and_regions = rejects(
-    "DecodeBBox", inputs=[MOVES, REGIONS[:3]], text="there are moves for 4 regions, but 3 regions"
+    "DecodeBBox", inputs=[MOVES, REGIONS[:3]], text="there are box offsets for 4 regions, expected 3"
 )
 test_rejects_bbox_std_of_0 = rejects(
     "DecodeBBox",

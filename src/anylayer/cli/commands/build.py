@@ -41,7 +41,7 @@ def command(
     The command that is run is printed, so that a build system can run it without anylayer. With CMake,
     find_package(anylayer) does the same: see `anylayer sdk`.
     """
-    need(is_library(out), f"{out}: a library is named .so, .dylib or .dll, such as liblayer.so", InputError)
+    need(is_library(out), f"{out}: the name of a library ends in .so, .dylib or .dll", InputError)
     made = Build(sources, out, find_compiler(compiler), native, flags)
     say(shlex.join(made.command()), quiet)
     made.run()

@@ -67,7 +67,7 @@ def _need_arrays(case: Case) -> None:
     """Raise LayerError for arrays whose dtype or rank OpenCV does not support."""
     for x in (*case.inputs, *case.outputs):
         x = given(x, "an input is absent, which OpenCV cannot express")
-        need(x.dtype == _FLOAT, f"OpenCV's layers have float32 arrays only, and one is {x.dtype}")
+        need(x.dtype == _FLOAT, f"OpenCV's layers take float32 arrays only, got {x.dtype}")
         need(x.ndim >= 2, f"OpenCV has no arrays of rank {x.ndim}; reshape it in the layer, for example to (1, n)")
         need(x.size > 0, f"an array has shape {x.shape}, without elements")
 

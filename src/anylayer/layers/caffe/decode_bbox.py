@@ -46,7 +46,7 @@ class DecodeBBox(Layer):
             )
         need(
             moves.shape[0] == regions.shape[0],
-            f"there are moves for {moves.shape[0]} regions, but {regions.shape[0]} regions",
+            f"there are box offsets for {moves.shape[0]} regions, expected {regions.shape[0]}",
         )
         count = regions.shape[0]
         moves, regions = moves.reshape(count, 8)[:, 4:], regions.reshape(count, 5)

@@ -251,7 +251,7 @@ class Scan(_Control):
         return [*states, *self._stacked(rows)]
 
     def _stacked(self, rows: list[list[Any]]) -> list[Array]:
-        need(all(rows), "it takes 0 steps, so the sizes of its rows are unknown")
+        need(all(rows), "it runs 0 steps, so the shapes of its outputs are unknown")
         axes = self.scan_output_axes or (0,) * len(rows)
         back = self.scan_output_directions or (0,) * len(rows)
         return [_stack(row[::-1] if b else row, a) for row, a, b in zip(rows, axes, back)]
