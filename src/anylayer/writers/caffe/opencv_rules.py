@@ -297,7 +297,7 @@ def _require_unique(node: Node, message: str, values: Mapping[str, Any], seen: d
         if name in seen:
             _refuse(
                 node,
-                f"field '{message}.{name}' has the name of '{seen[name]}.{name}', and OpenCV passes only one of them",
+                f"field '{message}.{name}' has the name of '{seen[name]}.{name}', and OpenCV passes one of them",
             )
         seen[name] = message
 
