@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from anylayer.errors import LayerError
@@ -41,6 +42,18 @@ def test_get_item_takes_slices_and_indices() -> None:
     ]
     assert value(called("ops.GetItem", {"input": 0}, key)) == [[1, 2], [4, 5]]
     assert value(called("ops.GetItem", {"input": 0}, 1)) == [3, 4, 5]
+
+
+def test_attention_hides_masked_and_later_steps() -> None:
+    x = ramp(1, 2, 1, 3)
+    refs = [{"input": i} for i in range(3)]
+    call = {"args": refs, "kwargs": {"is_causal": True}}
+    case = KerasCase("ops.DotProductAttention", {"config": {}, "call": call}, [x, x, x], format="keras")
+    assert case.bind()([x, x, x])[0][0, 0, 0].tolist() == [0, 1, 2]
+    call = {"args": refs, "kwargs": {"mask": {"input": 3}, "scale": 0.5}}
+    mask = np.array([[False, True], [True, False]])
+    case = KerasCase("ops.DotProductAttention", {"config": {}, "call": call}, [x, x, x, mask], format="keras")
+    assert case.bind()([x, x, x, mask])[0].tolist() == x[:, ::-1].tolist()
 
 
 def test_float64_becomes_float32() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from openvino import opset2 as o2
 from openvino import opset3 as o3
 from openvino import opset4 as o4
 from openvino import opset6 as o6
+from openvino import opset8 as o8
 from openvino import opset9 as o9
 from openvino import opset15 as o15
 
@@ -128,11 +130,12 @@ def test_proposal_matches_leading_rows(tmp_path: Path, clip_before: bool, clip_a
     leading(tmp_path / "net.xml", inputs, 5)
 
 
-def test_detection_output_matches_leading_rows(tmp_path: Path) -> None:
+@pytest.mark.parametrize("opset", [o1, o8])
+def test_detection_output_matches_leading_rows(opset: Any, tmp_path: Path) -> None:
     options = {
         "background_label_id": 0, "top_k": 10, "variance_encoded_in_target": False, "keep_top_k": [5],
         "code_type": "caffe.PriorBoxParameter.CENTER_SIZE", "share_location": True, "nms_threshold": 0.45,
-        "confidence_threshold": 0.2, "normalized": True, "num_classes": 4,
+        "confidence_threshold": 0.2, "normalized": True, **({"num_classes": 4} if opset is o1 else {}),
     }  # fmt: skip
     random = np.random.default_rng(0)
     low = random.random((20, 2)) * 0.7
@@ -141,5 +144,5 @@ def test_detection_output_matches_leading_rows(tmp_path: Path) -> None:
     scores = np.exp(2 * noise(1, 20, 4))
     scores = (scores / scores.sum(-1, keepdims=True)).reshape(1, -1).astype(F)
     inputs = [noise(1, 80) * F(0.3), scores, priors]
-    save(lambda x, c, p: o1.detection_output(x, c, p, options), inputs, tmp_path / "net.xml")
+    save(lambda x, c, p: opset.detection_output(x, c, p, options), inputs, tmp_path / "net.xml")
     leading(tmp_path / "net.xml", inputs, 7)
