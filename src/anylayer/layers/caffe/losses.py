@@ -3,34 +3,49 @@
 from __future__ import annotations
 
 from anylayer.layer import Enum, field, layer
+from anylayer.layers._family import define
 from anylayer.layers.caffe._losses import LossLayer, TrainingLoss
 
 
-@layer("EuclideanLoss")
-class EuclideanLoss(TrainingLoss, LossLayer):
-    """Declare the loss sum((a - b)^2) / (2 * N) of two inputs (N, ...).
-
-    It serves training and is not computed.
-    Source: BVLC/caffe src/caffe/layers/euclidean_loss_layer.cpp.
-    """
+class _NormalizedLoss(TrainingLoss, LossLayer):
+    """A loss that reads loss_param and is not computed."""
 
 
-@layer("MultinomialLogisticLoss")
-class MultinomialLogisticLoss(TrainingLoss, LossLayer):
-    """Declare the mean of -log(probability) at the labels. Inputs: probabilities (N, C, ...), labels (N, ...).
-
-    It serves training and is not computed.
-    Source: BVLC/caffe src/caffe/layers/multinomial_logistic_loss_layer.cpp.
-    """
-
-
-@layer("SigmoidCrossEntropyLoss")
-class SigmoidCrossEntropyLoss(TrainingLoss, LossLayer):
-    """Declare the cross entropy of sigmoid(x) and targets in 0..1, for x and targets of one shape.
-
-    It serves training and is not computed.
-    Source: BVLC/caffe src/caffe/layers/sigmoid_cross_entropy_loss_layer.cpp.
-    """
+_DECLARED = {
+    "EuclideanLoss": (
+        _NormalizedLoss,
+        "the loss sum((a - b)^2) / (2 * N) of two inputs (N, ...)",
+        "BVLC/caffe src/caffe/layers/euclidean_loss_layer.cpp",
+    ),
+    "MultinomialLogisticLoss": (
+        _NormalizedLoss,
+        "the mean of -log(probability) at the labels. Inputs: probabilities (N, C, ...), labels (N, ...)",
+        "BVLC/caffe src/caffe/layers/multinomial_logistic_loss_layer.cpp",
+    ),
+    "SigmoidCrossEntropyLoss": (
+        _NormalizedLoss,
+        "the cross entropy of sigmoid(x) and targets in 0..1, for x and targets of one shape",
+        "BVLC/caffe src/caffe/layers/sigmoid_cross_entropy_loss_layer.cpp",
+    ),
+    "MultiBoxLoss": (
+        _NormalizedLoss,
+        "the matching, localization and confidence losses of SSD (arXiv 1512.02325)",
+        "weiliu89/caffe (ssd) src/caffe/layers/multibox_loss_layer.cpp",
+    ),
+    "DetectionEvaluate": (
+        TrainingLoss,
+        "the counts of true and false positives of SSD's detections",
+        "weiliu89/caffe (ssd) src/caffe/layers/detection_evaluate_layer.cpp",
+    ),
+    "RegionLoss": (
+        TrainingLoss,
+        "the loss of YOLO v2",
+        "gklz1982/caffe-yolov2 src/caffe/layers/region_loss_layer.cpp",
+    ),
+    "Yolov3": (TrainingLoss, "the loss of YOLO v3", "eric612/MobileNet-YOLO src/caffe/layers/yolov3_layer.cpp"),
+}
+for _name, (_base, _what, _source) in _DECLARED.items():
+    define(_name, _base, f"Declare {_what}.", f"It serves training and is not computed.\n    Source: {_source}.")
 
 
 @layer("HingeLoss")
@@ -87,45 +102,9 @@ class SmoothL1Loss(TrainingLoss):
     sigma: float = field(1, "float", 1.0, doc="the squares reach to 1 / sigma ** 2")
 
 
-@layer("MultiBoxLoss")
-class MultiBoxLoss(TrainingLoss, LossLayer):
-    """Declare the matching, localization and confidence losses of SSD (arXiv 1512.02325).
-
-    It serves training and is not computed.
-    Source: weiliu89/caffe (ssd) src/caffe/layers/multibox_loss_layer.cpp.
-    """
-
-
-@layer("DetectionEvaluate")
-class DetectionEvaluate(TrainingLoss):
-    """Declare the counts of true and false positives of SSD's detections.
-
-    It serves training and is not computed.
-    Source: weiliu89/caffe (ssd) src/caffe/layers/detection_evaluate_layer.cpp.
-    """
-
-
-@layer("RegionLoss")
-class RegionLoss(TrainingLoss):
-    """Declare the loss of YOLO v2.
-
-    It serves training and is not computed.
-    Source: gklz1982/caffe-yolov2 src/caffe/layers/region_loss_layer.cpp.
-    """
-
-
 @layer("YoloLoss")
 class YoloLoss(TrainingLoss):
     """Declare the loss of YOLO v3.
 
     It serves training and is not computed.
-    """
-
-
-@layer("Yolov3")
-class Yolov3(TrainingLoss):
-    """Declare the loss of YOLO v3.
-
-    It serves training and is not computed.
-    Source: eric612/MobileNet-YOLO src/caffe/layers/yolov3_layer.cpp.
     """
