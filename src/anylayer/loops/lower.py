@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from anylayer.errors import LayerError
 from anylayer.graph import Graph, Op, Value
 from anylayer.graph.expressions import constant, symbol
+from anylayer.graph.facts import reduced_axes
 from anylayer.graph.guards import Guard
 from anylayer.loops import (  # noqa: F401 (they register their operators)
     elementwise,
@@ -18,6 +20,7 @@ from anylayer.loops import (  # noqa: F401 (they register their operators)
     windows,
 )
 from anylayer.loops.composites import expanded
+from anylayer.loops.elementwise import BINARY, TRUTH, UNARY
 from anylayer.loops.intervals import LARGEST_SIZE
 from anylayer.loops.ir import (
     CHECKS,
@@ -73,6 +76,11 @@ _KINDS = {
     "Gather", "GatherElements", "GatherND", "Slice", "Transpose", "Reshape", "Expand", "Pad", "Tile", "Split",
     "Concat", "Squeeze", "Unsqueeze", "Flatten", "Identity", "Shape", "Range", "ConstantOfShape", "Trilu",
 }  # fmt: skip
+_ITEMS = 256
+"""The least number of rows for which each work item computes a row: as many as the items of a work group."""
+_POINTWISE = {
+    *UNARY, *BINARY, *TRUTH, "Identity", "Not", "IsNaN", "IsInf", "Mod", "Pow", "Cast", "Where", "Clip", "Relu",
+}  # fmt: skip
 
 
 def lower(source: Graph | Opened, *, by_element: bool = False) -> LoopProgram:
@@ -96,7 +104,11 @@ def lower(source: Graph | Opened, *, by_element: bool = False) -> LoopProgram:
     low.all.extend(targets)
     for value, target in zip(graph.outputs, targets):
         low.wanted.setdefault(value, target)
+    low.splits = not by_element or len({a.shape for a in outputs}) > 1
     held = held_by_element(graph) if by_element else _held(graph)
+    rows = _rows(graph, held) if by_element else {}
+    if rows:
+        held = {v: why for v, why in held.items() if why != "often read"}
     waiting: list[tuple[Value, Buffer]] = []
     for op in graph.ops:
         with _naming(op):
@@ -104,7 +116,7 @@ def lower(source: Graph | Opened, *, by_element: bool = False) -> LoopProgram:
     _store(low, waiting)
     for value, target in zip(graph.outputs, targets):
         if low.buffers.get(value) is not target:
-            copies(low, value, target)
+            copies(low, value, target, rows.get(value, ()))
     scalars = used_scalars(low.body, low.scalars.data)
     used = {s.buffer for s in stores_of(low.body)} | {x.data[0] for x in scalars if x.op == "load"}
     used |= {b for s in routines_of(low.body) for b in s.buffers}
@@ -258,6 +270,30 @@ def held_by_element(graph: Graph) -> dict[Value, str]:
     made = graph.producers
     pieces = [v for v in graph.outputs if v not in read and v in made and made[v].op == "Concat"]
     return {**held, **dict.fromkeys(pieces, "pieces")}
+
+
+def _rows(graph: Graph, held: Mapping[Value, str]) -> dict[Value, Sequence[int]]:
+    """Return the axes along which one work item computes all elements of an output, for the outputs that read sums
+    over these axes. {} if a value that is stored in memory because it is often read is not such a sum, or if there
+    would be few work items.
+    """
+    sums = [v for v, why in held.items() if why == "often read"]
+    axes = set(reduced_axes(graph.producers[sums[0]]) or ()) if sums else set()
+    if not axes:
+        return {}
+    rank = len(sums[0].shape)
+    made = set[Value]()
+    for op in graph.ops:
+        same = all(len(v.shape) == rank for v in op.outputs)
+        reduces = same and op.op.startswith("Reduce") and set(reduced_axes(op) or ()) == axes
+        if not made.isdisjoint(op.inputs) or not set(sums).isdisjoint(op.outputs):
+            if not reduces and not (same and op.op in _POINTWISE):
+                return {}
+            made.update(op.outputs)
+    kept = [int(d) for a, d in enumerate(sums[0].shape) if a not in axes]
+    found = [v for v in graph.outputs if v in made]
+    rows = [[int(d) for a, d in enumerate(v.shape) if a not in axes] for v in (*sums, *found)]
+    return dict.fromkeys(found, sorted(axes)) if math.prod(kept) >= _ITEMS and all(r == kept for r in rows) else {}
 
 
 def _readers(graph: Graph) -> tuple[dict[Value, float], set[Value]]:

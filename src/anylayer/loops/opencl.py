@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from anylayer.loops.ir import (
     LoopProgram,
     Scalar,
     Store,
+    atoms_of,
     stores_of,
     used_scalars,
 )
@@ -37,11 +38,12 @@ from anylayer.loops.parameters import ParamNumber
 from anylayer.loops.printer import Printer, identifier, split_rounds
 from anylayer.loops.schedule import scheduled
 
+T = TypeVar("T")
 GROUP = 256
 """The number of work items of a kernel that runs as one work group."""
 _AXES = 4
-_WORK = ("", "B", "F,B", "Y,F,B", "X,Y,B*F")
-"""The global work sizes with an item for each element of the first output, by its rank."""
+_LETTERS = "BFYX"
+"""The names of axes in global work sizes."""
 _MAX_TABLE = 1 << 14
 """The largest number of elements of a constant: the constant memory of a device has at least 64 KiB."""
 _NEAR = 1 << 20
@@ -105,7 +107,7 @@ class OpenCLKernel:
     Its parameters are pointers to the `inputs`, to the blobs with the indices `blobs` (as further inputs), to the
     `outputs`, and to temporary arrays of `scratch` bytes each. `params` are those that the text reads from
     defines. `group` is the size of the only work group, or 0. `work` are the global work sizes in the sizes of the
-    first output; "" if any are valid.
+    first output; "" if any are valid. `rows` are instead the work sizes in the open sizes of one input, or [].
     """
 
     name: str
@@ -117,6 +119,7 @@ class OpenCLKernel:
     params: list[ParamNumber]
     group: int
     work: str
+    rows: list[Expression]
 
 
 def to_opencl(
@@ -196,6 +199,8 @@ class _OpenCLPrinter(Printer):
         self.blobs = [b for b in program.buffers if b.kind == "blob"]
         self.first_blob = len(program.inputs)
         self.group = self.by_axis = False
+        self.kept = list(range(len(program.outputs[0].shape)))
+        self.row: Expression | None = None
 
     def helper(self, name: str, kind: str) -> str:
         """Return the name of a function for a type, and note that it is needed."""
@@ -292,30 +297,92 @@ class _OpenCLPrinter(Printer):
 
     def axes(self, variables: list[tuple[str, Expression]]) -> list[list[tuple[str, Expression]]] | None:
         """Return the variables of collapsed loops that each dimension of the work items stands for. None if the
-        loops do not run over the elements of the first output."""
-        found: list[list[tuple[str, Expression]]] = []
-        for size in self.program.outputs[0].shape:
-            own, product = list[tuple[str, Expression]](), constant(1)
-            while product != size and variables:
-                own.append(variables.pop(0))
-                product = product * own[-1][1]
-            if product != size:
-                return None
-            found.append(own)
-        if variables:
-            return None
-        return [*found[:1:-1], found[0] + found[1]] if len(found) == _AXES else found[::-1]
+        loops do not run over the elements of the first output, along the axes `kept`."""
+        found = self.matched(variables)
+        return None if found is None or list(found) != self.kept else _dimensions(list(found.values()))
+
+    def matched(
+        self, variables: Sequence[tuple[str, Expression]]
+    ) -> dict[int, list[tuple[str, Expression]]] | None:
+        """Return the variables of collapsed loops that stand for each axis of the first output, without the axes
+        that no variable stands for. None if other variables are left.
+        """
+        found: dict[int, list[tuple[str, Expression]]] = {}
+        first = 0
+        for axis, size in enumerate(self.program.outputs[0].shape):
+            stop, product = first, constant(1)
+            while product != size and stop < len(variables):
+                product = product * variables[stop][1]
+                stop += 1
+            if product == size:
+                found[axis] = list(variables[first:stop])
+                first = stop
+        return found if first == len(variables) else None
 
     def suits_axes(self) -> bool:
-        """Return whether each work item can compute the element of the first output at its place: if there is a
-        loop over these elements, and no loop reads what another loop writes."""
+        """Return whether each work item can compute the element of the first output at its place, or a row of such
+        elements: if there is a loop over these elements, and no loop reads what another loop writes. Set `kept`.
+        """
         scalars = used_scalars(self.program.body, self.program.data)
         if any(x.op == "load" and x.data[0].kind in ("output", "temporary") for x in scalars):
             return False
         body = [s for s in self.program.body if not isinstance(s, (Comment, Let))]
         loops = [s for s in body if isinstance(s, Loop) and s.parallel]
-        extents = [[("", e) for e in (s.extent, *(e for _, e in s.more))] for s in loops]
-        return len(loops) == len(body) and any(self.axes(one) is not None for one in extents)
+        nests = [_variables(s) for s in loops]
+        matches = [self.matched(one) for one in nests]
+        writes = [any(one.buffer.name == self.program.outputs[0].name for one in stores_of([s])) for s in loops]
+        found = [list(m) for m, first in zip(matches, writes) if m is not None and (first or list(m) == self.kept)]
+        self.kept = max(found, key=len, default=self.kept)
+        if len(loops) != len(body):
+            return False
+        if any(m is None or list(m) != self.kept for m in matches):
+            self.row = self.common_row(nests)
+        return self.row is None and bool(found)
+
+    def common_row(self, nests: Sequence[Sequence[tuple[str, Expression]]]) -> Expression | None:
+        """Return a number of elements that the last axes of all outputs have in common, so that a row of work
+        items can compute them: the smallest one that is an open size, else the largest. None if there is none, or
+        if the work sizes are not formulas of one input's sizes.
+        """
+        inputs = {self.sizes[s][1] for one in nests for _, e in one for s in e.symbols}
+        if len(inputs) > 1 or any(True for one in nests for _, e in one for _ in atoms_of(e)):
+            return None
+        size, found = constant(1), None
+        for _, extent in reversed(nests[0]):
+            size = size * extent
+            if (found is None or found.constant) and all(_last(one, size) is not None for one in nests):
+                found = size
+        return found
+
+    def by_rows(self, body: Sequence[Any]) -> Expression:
+        """Write loops whose iterations are rows of work items, and return the number of rows. A condition that
+        holds for a whole row selects the loop, so that no work item waits for others, and compilers use vector
+        instructions.
+        """
+        loops = [s for s in body if isinstance(s, Loop)]
+        for s in body:
+            if isinstance(s, Comment):
+                self.comment(s)
+            elif isinstance(s, Let):
+                self.statement(s)
+        stop = constant(0)
+        for at, s in enumerate(loops):
+            names = [self.variable(i) for i in range(len(s.variables))]
+            self.arithmetic.names.update(zip(s.variables, names))
+            variables = [(name, e) for name, (_, e) in zip(names, _variables(s))]
+            first = _last(variables, self.row) or 0
+            start, stop = stop, stop + math.prod((e for _, e in variables[:first]), start=constant(1))
+            row = f"(row - {self.arithmetic.enclosed(start)})" if at else "row"
+            self.line(f"{'} else ' if at else ''}if (row < {self.arithmetic.text(stop)}) {{")
+            self.depth += 1
+            self.level += len(names)
+            for line in (*self.split(variables[:first], row), *self.split(variables[first:], "x")):
+                self.line(line)
+            self.statements(s.body)
+            self.level -= len(names)
+            self.depth -= 1
+        self.line("}")
+        return stop
 
     def serial(self, names: Sequence[str], extents: Sequence[Expression], body: Sequence[Any]) -> None:
         """Write sequential loops, which run inside one work item."""
@@ -363,11 +430,15 @@ class _OpenCLPrinter(Printer):
             self.table(b)
         tables, self.lines, self.depth = self.lines, [], 1
         self.by_axis = self.suits_axes()
-        self.stages(scheduled(self.program))
+        work: list[Expression] = []
+        if self.row is not None:
+            work = [self.row, self.by_rows(scheduled(self.program))]
+        else:
+            self.stages(scheduled(self.program))
         loops, self.lines = self.lines, []
         self.require_floats()
         self.definitions(param, loops)
-        self.size_check()
+        self.size_check(work)
         scratch = [b for b in self.program.buffers if b.kind == "temporary"]
         head = f"__kernel void {name}({', '.join(self.parameters(scratch))}) {{"
         helpers = [_HELPERS[one].format(T=kind) for one, kind in self.helpers]
@@ -380,7 +451,10 @@ class _OpenCLPrinter(Printer):
             [b.count * constant(1 if b.dtype.kind == "b" else b.dtype.itemsize) for b in scratch],
             [found for _, found in self.program.params],
             GROUP if self.group else 0,
-            _WORK[len(self.program.outputs[0].shape)] if self.by_axis else "",
+            ",".join("*".join(one) for one in _dimensions([_LETTERS[a] for a in self.kept]))
+            if self.by_axis
+            else "",
+            work,
         )
 
     def require_floats(self) -> None:
@@ -411,9 +485,13 @@ class _OpenCLPrinter(Printer):
             row = "get_global_id(1) + get_global_size(1) * get_global_id(2)"
             self.line(f"const uint item = get_global_id(0) + get_global_size(0) * ({row});")
             self.line("const uint items = get_global_size(0) * get_global_size(1) * get_global_size(2);")
+        if self.row is not None:
+            self.line("const int x = (int)get_global_id(0), row = (int)get_global_id(1);")
 
-    def size_check(self) -> None:
-        """Write a check of all sizes. For sizes that the code does not support, the kernel writes nothing."""
+    def size_check(self, work: Sequence[Expression]) -> None:
+        """Write a check of all sizes, and of the work sizes. For sizes that the code does not support, the kernel
+        writes nothing.
+        """
         tests = []
         for kind, arguments in (("INPUT", self.program.inputs), ("OUTPUT", self.program.outputs)):
             for i, a in enumerate(arguments):
@@ -423,10 +501,33 @@ class _OpenCLPrinter(Printer):
         tests += [f"!({self.arithmetic.condition(g)})" for g in self.program.conditions]
         if self.by_axis:
             shape = self.program.outputs[0].shape
-            work = [shape[3], shape[2], shape[0] * shape[1]] if len(shape) == _AXES else shape[::-1]
-            tests += [f"GLOBAL_WORKSIZE[{at}] != {self.arithmetic.text(e)}" for at, e in enumerate(work)]
+            work = [math.prod(one, start=constant(1)) for one in _dimensions([[shape[a]] for a in self.kept])]
+        tests += [f"GLOBAL_WORKSIZE[{at}] != {self.arithmetic.text(e)}" for at, e in enumerate(work)]
         if tests:
             self.line(f"if ({' || '.join(tests)}) return;  // there is no code for these sizes")
+
+
+def _variables(s: Loop) -> list[tuple[str, Expression]]:
+    """Return (variable, extent) of collapsed loops."""
+    return [(s.var, s.extent), *s.more]
+
+
+def _last(variables: Sequence[tuple[str, Expression]], size: Expression | None) -> int | None:
+    """Return the position of the first of the innermost collapsed loops that have `size` iterations, or None."""
+    product = constant(1)
+    for at in reversed(range(len(variables))):
+        product = product * variables[at][1]
+        if product == size:
+            return at
+    return None
+
+
+def _dimensions(axes: Sequence[Sequence[T]]) -> list[list[T]]:
+    """Return what each dimension of the work items stands for, of what each axis stands for: the last axis comes
+    first, and the third dimension stands for the first two of four axes.
+    """
+    found = [list(one) for one in axes]
+    return [*found[:1:-1], found[0] + found[1]] if len(found) == _AXES else found[::-1]
 
 
 def _memory(b: Buffer) -> str:

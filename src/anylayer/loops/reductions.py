@@ -381,6 +381,6 @@ def in_memory(low: Lowering, value: Value) -> Buffer:
     return buffer
 
 
-def copies(low: Lowering, value: Value, buffer: Buffer) -> None:
-    """Append loops that write a value to a buffer."""
-    low.fill(sizes_of(value), lambda index: [Store(buffer, buffer.offset(index), low.element(value, index))])
+def copies(low: Lowering, value: Value, buffer: Buffer, rows: Sequence[int] = ()) -> None:
+    """Append loops that write a value to a buffer. rows: as in `fill`."""
+    low.fill(sizes_of(value), lambda index: [Store(buffer, buffer.offset(index), low.element(value, index))], rows)

@@ -70,7 +70,8 @@ def test_all_example_layers_match_numpy(tmp_path: Path) -> None:
     element = ElementTree.fromstring((tmp_path / "project/kernels.xml").read_text().join(("<all>", "</all>")))
     assert len(element) == len(list((tmp_path / "project").glob("*.cl"))) == 17
     sizes = {e.get("global") for e in element.iter("WorkSizes")}
-    assert sizes == {"Y,F,B", "X,Y,B*F"}  # a work item for each element of an output
+    # a work item for each element of an output, and rows for the three outputs of Yolo
+    assert sizes == {"Y,F,B", "X,Y,B*F", "Y*X,16*B"}
 
 
 def drawn(count: int) -> dict[str, tuple[Forward, Sequence[Array]]]:
@@ -149,6 +150,37 @@ def test_long_reductions_run_as_one_work_group(tmp_path: Path) -> None:
     assert text.count('<WorkSizes global="256" local="256"') == 2 and 'size="4*B*Y*X" ' not in text
     assert "barrier" in (tmp_path / "project/Wide.cl").read_text()
     assert "barrier" not in (tmp_path / "project/Narrow.cl").read_text()
+
+
+@pytest.mark.usefixtures("opencl_device")
+def test_a_work_item_computes_the_sums_that_its_elements_read(tmp_path: Path) -> None:
+    def lengths(v: list[Any]) -> list[Any]:
+        length = np.sqrt((v[0] * v[0]).sum(axis=(1, 3), keepdims=True))
+        return [v[0] / length, length]
+
+    layers: dict[str, tuple[Forward, Sequence[Array]]] = {
+        "Normal": (lengths, [noise(20, 30, 16, 4)]),
+        "Soft": (lambda v: [ops.softmax(v[0] * 2, axis=2)], [noise(30, 10, 200)]),
+        "Other": (lambda v: [v[0] - v[0].sum(axis=2, keepdims=True) + v[1]], [noise(300, 1, 70), noise(1, 5, 1)]),
+    }
+    net, inputs = network(layers)
+    require_same(net, inputs, tmp_path / "project")
+    text = (tmp_path / "project/kernels.xml").read_text()
+    assert re.findall('global="(.*?)"', text) == ["Y,B", "F,B", "256"]
+    assert text.count('type="internal"') == 1  # the sums of Other, which several rows would compute again
+
+
+@pytest.mark.usefixtures("opencl_device")
+def test_outputs_of_different_sizes_are_rows_of_work_items(tmp_path: Path) -> None:
+    def parts(v: list[Any]) -> list[Any]:
+        (x,) = v
+        return [x[:, :2].reshape(2, 2, 12) * 2, np.exp(x).reshape(2, 72), x[:1, 2:].sum(axis=1) - 1]
+
+    net, inputs = network({"Parts": (parts, [noise(2, 6, 3, 4)])})
+    require_same(net, inputs, tmp_path / "project")
+    assert 'global="12,17"' in (tmp_path / "project/kernels.xml").read_text()
+    code = (tmp_path / "project/Parts.cl").read_text()
+    assert "for (uint round" not in code and code.count("if (row < ") == 3
 
 
 def selected(arrays: list[Any]) -> list[Any]:

@@ -78,8 +78,11 @@ def _element(case: OperatorCase, kernel: OpenCLKernel) -> str:
     lines += [f'    <Tensor arg-index="{i}" {rest}/>' for i, rest in enumerate(_tensors(case, kernel))]
     lines.append("  </Buffers>")
     if kernel.group:
-        dim = f' dim="input,{_input_of(case, kernel)}"' if kernel.scratch else ""
+        dim = f' dim="input,{_input_of(case, kernel.scratch)}"' if kernel.scratch else ""
         lines.append(f'  <WorkSizes global="{kernel.group}" local="{kernel.group}"{dim}/>')
+    elif kernel.rows:
+        sizes = ",".join(_formula(size, case) for size in kernel.rows)
+        lines.append(f'  <WorkSizes global="{sizes}" dim="input,{_input_of(case, kernel.rows)}"/>')
     elif kernel.work:
         lines.append(f'  <WorkSizes global="{kernel.work}"/>')
     return "\n".join([*lines, "</CustomLayer>", ""])
@@ -95,9 +98,9 @@ def _tensors(case: OperatorCase, kernel: OpenCLKernel) -> Iterator[str]:
         yield f'type="internal" size={quoteattr(_formula(size, case))}'
 
 
-def _input_of(case: OperatorCase, kernel: OpenCLKernel) -> int:
-    """Return the index of the input from whose sizes the work sizes are computed."""
-    found = {case.source.sizes[s][0] for size in kernel.scratch for s in size.symbols}
+def _input_of(case: OperatorCase, sizes: Iterable[Expression]) -> int:
+    """Return the index of the input whose sizes are in these formulas."""
+    found = {case.source.sizes[s][0] for size in sizes for s in size.symbols}
     need(len(found) <= 1, "the size of an array between its loops depends on several inputs")
     return min(found, default=0)
 
@@ -107,7 +110,8 @@ def _formula(size: Expression, case: OperatorCase) -> str:
     text = ""
     for monomial, factor in sorted(size.terms.items(), key=lambda term: term[1] < 0):
         need(factor > 0 or "min(" not in str(size), f"an array between its loops has {size} elements")
-        words = [str(abs(factor)), *(_word(atom, case) for atom, power in monomial for _ in range(power))]
+        words = [_word(atom, case) for atom, power in monomial for _ in range(power)]
+        words = words if words and abs(factor) == 1 else [str(abs(factor)), *words]
         text += ("-" if factor < 0 else "+" if text else "") + "*".join(words)
     return text
 
