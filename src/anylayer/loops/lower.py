@@ -38,7 +38,7 @@ from anylayer.loops.ir import (
 from anylayer.loops.lowering import ELEMENTS, INLINED, NESTS, Index, Lowering, Unsupported, sizes_of
 from anylayer.loops.movement import concat_pieces
 from anylayer.loops.opened import Opened
-from anylayer.loops.reductions import copies
+from anylayer.loops.reductions import copies, row_copies
 
 _EXPENSIVE = {
     "Exp",
@@ -116,7 +116,10 @@ def lower(source: Graph | Opened, *, by_element: bool = False) -> LoopProgram:
     _store(low, waiting)
     for value, target in zip(graph.outputs, targets):
         if low.buffers.get(value) is not target:
-            copies(low, value, target, rows.get(value, ()))
+            if value in rows:
+                row_copies(low, value, target, rows[value])
+            else:
+                copies(low, value, target)
     scalars = used_scalars(low.body, low.scalars.data)
     used = {s.buffer for s in stores_of(low.body)} | {x.data[0] for x in scalars if x.op == "load"}
     used |= {b for s in routines_of(low.body) for b in s.buffers}

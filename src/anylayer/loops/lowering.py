@@ -351,18 +351,11 @@ class Lowering:
         self.places = {}
         self.body.extend(loops)
 
-    def fill(
-        self, shape: Sequence[Expression], store: Callable[[Index], list[Statement]], rows: Sequence[int] = ()
-    ) -> None:
+    def fill(self, shape: Sequence[Expression], store: Callable[[Index], list[Statement]]) -> None:
         """Append loops over all indices of a shape. `store` returns the statements for one index. Adjacent axes
         are collapsed into one loop if that needs no further integer division.
-
-        rows: the axes of sequential loops inside of the parallel ones.
         """
         axes = [a for a, d in enumerate(shape) if d.constant != 1]
-        if rows:
-            self.flush(self._by_rows(axes, rows, shape, store))
-            return
         groups = [[a] for a in axes]
         best = self._nest(groups, shape, store)
         if len(axes) > 1 and not self.by_element:
@@ -380,23 +373,6 @@ class Lowering:
         if self.splits:
             best = self._split(best, groups, shape, store)
         self.flush(best.statements)
-
-    def _by_rows(
-        self,
-        axes: Sequence[int],
-        rows: Sequence[int],
-        shape: Sequence[Expression],
-        store: Callable[[Index], list[Statement]],
-    ) -> list[Statement]:
-        """Return a parallel loop over some axes, with sequential loops over `rows` inside."""
-        index: Index = [constant(0)] * len(shape)
-        loops: tuple[list[tuple[str, Expression]], list[tuple[str, Expression]]] = [], []
-        for a in axes:
-            name, index[a] = self.variable(shape[a])
-            loops[a in rows].append((name, shape[a]))
-        names = [[name for name, _ in one] for one in loops]
-        outer, (before, inner) = self.scoped(names[0], lambda: self.scoped(names[1], lambda: store(index)))
-        return self.shared(loops[0], [*outer, *nested(loops[1], [*before, *inner], parallel=False)])
 
     def _split(
         self,

@@ -34,6 +34,7 @@ from anylayer.loops.ir import (
     stores_of,
     used_scalars,
 )
+from anylayer.loops.opencl_prelude import HELPERS, TOP
 from anylayer.loops.parameters import ParamNumber
 from anylayer.loops.printer import Printer, identifier, split_rounds
 from anylayer.loops.schedule import scheduled
@@ -54,47 +55,6 @@ _TYPES = {
 }  # fmt: skip
 """The type of each dtype inside of a kernel. "wide" is double where the device has it."""
 
-TOP = """\
-#ifdef cl_khr_fp16
-#pragma OPENCL EXTENSION cl_khr_fp16 : enable
-#endif
-#ifdef cl_khr_fp64
-#pragma OPENCL EXTENSION cl_khr_fp64 : enable
-typedef double wide;
-#else
-typedef float wide;
-#endif
-// NumPy rounds after each operation, so a product and a sum must not become one instruction.
-#pragma OPENCL FP_CONTRACT OFF
-"""
-
-_HELPERS = {
-    "maximum": "{T} maximum_{T}({T} a, {T} b) {{ return a > b || a != a ? a : b; }}",
-    "minimum": "{T} minimum_{T}({T} a, {T} b) {{ return a < b || a != a ? a : b; }}",
-    "larger": "{T} larger_{T}({T} a, {T} b) {{ return a > b ? a : b; }}",
-    "smaller": "{T} smaller_{T}({T} a, {T} b) {{ return a < b ? a : b; }}",
-    "sign": "{T} sign_{T}({T} x) {{ return x > 0 ? 1 : x < 0 ? -1 : x; }}",
-    "magnitude": "{T} magnitude_{T}({T} x) {{ return x < 0 ? -x : x; }}",
-    "quotient": "{T} quotient_{T}({T} a, {T} b) {{ return b == 0 ? 0 : a / b; }}",
-    "floor_quotient": "{T} floor_quotient_{T}({T} a, {T} b) {{\n"
-    "    return a / b - (a % b != 0 && (a % b < 0) != (b < 0));\n}}",
-    "modulo": "{T} modulo_{T}({T} a, {T} b) {{\n"
-    "    return b == 0 ? 0 : a % b != 0 && (a % b < 0) != (b < 0) ? a % b + b : a % b;\n}}",
-    "float_modulo": "{T} float_modulo_{T}({T} a, {T} b) {{\n"
-    "    const {T} r = fmod(a, b);\n"
-    "    return r != 0 && (r < 0) != (b < 0) ? r + b : r;\n}}",
-    "inside": "// An index inside an axis; a negative one counts from the end. `valid` is false for one outside.\n"
-    "int inside_int(long i, int size, bool* valid) {{\n"
-    "    if (i < 0) i += size;\n"
-    "    if (i >= 0 && i < size) return i;\n"
-    "    *valid = false;\n"
-    "    return 0;\n}}",
-    "below": "// An index of at least 0 inside an axis. `valid` is false for one outside.\n"
-    "int below_int(int i, int size, bool* valid) {{\n"
-    "    const bool found = i < size;\n"
-    "    *valid = *valid && found;\n"
-    "    return found ? i : 0;\n}}",
-}
 _WHOLE = {"max": "larger", "min": "smaller"}
 _REALS = {"nearbyint": "rint", "abs": "fabs"}
 _FUNCTIONS = {"max": "maximum", "min": "minimum", "sign": "sign", "round": "rint"}
@@ -231,7 +191,7 @@ class _OpenCLPrinter(Printer):
             )
         whole = _WHOLE.get(x.op) if x.dtype.kind in "iu" else None
         function = whole or _FUNCTIONS.get(x.op, x.op)
-        return f"{self.helper(function, kind) if function in _HELPERS else function}({arguments})"
+        return f"{self.helper(function, kind) if function in HELPERS else function}({arguments})"
 
     def declared(self, x: Scalar) -> str:
         return "int" if x.op in CHECKS or x.data == NEAR else super().declared(x)
@@ -376,7 +336,7 @@ class _OpenCLPrinter(Printer):
             self.line(f"{'} else ' if at else ''}if (row < {self.arithmetic.text(stop)}) {{")
             self.depth += 1
             self.level += len(names)
-            for line in (*self.split(variables[:first], row), *self.split(variables[first:], "x")):
+            for line in (*self.split(variables[:first], row), *self.split(variables[first:], "column")):
                 self.line(line)
             self.statements(s.body)
             self.level -= len(names)
@@ -441,7 +401,7 @@ class _OpenCLPrinter(Printer):
         self.size_check(work)
         scratch = [b for b in self.program.buffers if b.kind == "temporary"]
         head = f"__kernel void {name}({', '.join(self.parameters(scratch))}) {{"
-        helpers = [_HELPERS[one].format(T=kind) for one, kind in self.helpers]
+        helpers = [HELPERS[one].format(T=kind) for one, kind in self.helpers]
         return OpenCLKernel(
             name,
             "\n".join([TOP, *helpers, *tables, head, *self.lines, *loops, "}", ""]),
@@ -486,7 +446,7 @@ class _OpenCLPrinter(Printer):
             self.line(f"const uint item = get_global_id(0) + get_global_size(0) * ({row});")
             self.line("const uint items = get_global_size(0) * get_global_size(1) * get_global_size(2);")
         if self.row is not None:
-            self.line("const int x = (int)get_global_id(0), row = (int)get_global_id(1);")
+            self.line("const int column = (int)get_global_id(0), row = (int)get_global_id(1);")
 
     def size_check(self, work: Sequence[Expression]) -> None:
         """Write a check of all sizes, and of the work sizes. For sizes that the code does not support, the kernel

@@ -381,6 +381,25 @@ def in_memory(low: Lowering, value: Value) -> Buffer:
     return buffer
 
 
-def copies(low: Lowering, value: Value, buffer: Buffer, rows: Sequence[int] = ()) -> None:
-    """Append loops that write a value to a buffer. rows: as in `fill`."""
-    low.fill(sizes_of(value), lambda index: [Store(buffer, buffer.offset(index), low.element(value, index))], rows)
+def copies(low: Lowering, value: Value, buffer: Buffer) -> None:
+    """Append loops that write a value to a buffer."""
+    low.fill(sizes_of(value), lambda index: [Store(buffer, buffer.offset(index), low.element(value, index))])
+
+
+def row_copies(low: Lowering, value: Value, buffer: Buffer, axes: Sequence[int]) -> None:
+    """Append a parallel loop that writes a value to a buffer, with sequential loops over some axes inside. Sums
+    over these axes are computed before the sequential loops.
+    """
+    index: Index = [constant(0)] * len(value.shape)
+    loops: tuple[list[tuple[str, Expression]], list[tuple[str, Expression]]] = [], []
+    for a, size in enumerate(sizes_of(value)):
+        if size.constant != 1:
+            name, index[a] = low.variable(size)
+            loops[a in axes].append((name, size))
+
+    def store() -> list[Statement]:
+        return [Store(buffer, buffer.offset(index), low.element(value, index))]
+
+    names = [[name for name, _ in one] for one in loops]
+    outer, (before, inner) = low.scoped(names[0], lambda: low.scoped(names[1], store))
+    low.flush(low.shared(loops[0], [*outer, *nested(loops[1], [*before, *inner], parallel=False)]))
