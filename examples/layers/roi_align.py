@@ -30,12 +30,12 @@ class ROIAlignLayer:
         left, top, right, bottom = (rois[:, i] * self.scale for i in range(1, 5))
         rows = self.neighbours(top, bottom, self.bins[0], h)
         columns = self.neighbours(left, right, self.bins[1], w)
-        total = sum(
-            np.take(pixels, (first + row[:, :, None]) * w + column[:, None], axis=0)
-            * (v[:, :, None] * u[:, None])[..., None]
-            for row, v in rows
-            for column, u in columns
-        )
+        total = 0
+        for row, v in rows:
+            for column, u in columns:
+                near = np.take(pixels, (first + row[:, :, None]) * w + column[:, None], axis=0)
+                near *= (v[:, :, None] * u[:, None])[..., None]
+                total += near
         bins = total.reshape(-1, self.bins[0], self.samples, self.bins[1], self.samples, c).mean(axis=(2, 4))
         return [bins.transpose(0, 3, 1, 2)]
 
