@@ -292,6 +292,7 @@ CASES = (
     Case("_sum", "sum over axis 1", lambda x: x.sum(axis=1), [(1, 512, 38, 38)]),
     Case("_sum", "sum over axis 1", lambda x: x.sum(axis=1), [(1, 256, 13, 13)]),
     Case("_softmax", "softmax, last axis", softmax, [(1, 8, 128, 128)]),
+    Case("_softmax_of_pairs", "softmax of pairs", lambda x: ops.softmax(x, axis=-1), [(1, 4320, 2)]),
     Case("_mean_of_map", "mean over height and width", lambda x: x.mean(axis=(2, 3)), [MAP]),
     Case("_norm", "x / length", lambda x: x / np.linalg.norm(x, axis=1, keepdims=True), [MAP]),
     Case(

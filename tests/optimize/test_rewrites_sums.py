@@ -332,6 +332,28 @@ def test_softmax_with_other_shift_becomes_softmax() -> None:
     check(function, X)
 
 
+@pytest.mark.parametrize("shape", [(1, 400, 2), (3, 70, 1, 2), (250, 2)])
+def test_softmax_of_pairs_becomes_exponentials_of_differences(shape: tuple[int, ...]) -> None:
+    x = noise(*shape)
+    x[..., 0] += np.where(x[..., 0] > 0, 60, 0)  # the second result of such a pair is about 1e-26
+
+    def function(x: Any) -> Any:
+        return ops.softmax(x, axis=-1)
+
+    for engine in (ORT, OV):
+        assert "Softmax" not in rewritten(function, x, engine=engine)
+        assert "Softmax" in rewritten(function, x, engine=engine, exact=True)
+        (small,) = run_graph(simplify(traced(function, x), engine), [x], engine)
+        np.testing.assert_allclose(small, function(x), 1e-5)
+    check(function, x)
+
+
+@pytest.mark.parametrize("shape", [(1, 400, 3), (1, 199, 2)])
+def test_softmax_of_more_values_or_few_pairs_stays(shape: tuple[int, ...]) -> None:
+    for engine in (ORT, OV):
+        assert rewritten(lambda x: ops.softmax(x, axis=-1), noise(*shape), engine=engine) == ["Softmax"]
+
+
 def test_norms_become_reduce_l2_on_openvino() -> None:
     assert rewritten(lambda x: np.linalg.norm(x, axis=1, keepdims=True), X, engine=OV) == ["ReduceL2"]
     assert "ReduceL2" not in rewritten(lambda x: np.linalg.norm(x, axis=1), X, engine=OV, exact=True)

@@ -12,6 +12,9 @@ from anylayer.optimize.rules import Rewriter, is_float32, rule
 _FEWEST_COLUMNS = 100
 """The smallest number of elements after the axis for which a product with ones is faster than a sum."""
 _MAX_AXIS_SIZE = 4096  # elements along the axis
+_FEWEST_PAIRS = 200
+"""The smallest number of pairs for which exponentials of their differences are faster than Softmax."""
+_DIFFERENCES = np.array([[-1, 1], [1, -1]], np.float32)
 
 
 @rule(
@@ -70,6 +73,22 @@ def _reduction(new: Rewriter, value: Value | None, op: str) -> tuple[Value, list
         return None
     kept = tuple(1 if i in axes else d for i, d in enumerate(x.shape))
     return (x, sorted(axes)) if value.shape == kept else None
+
+
+@rule(
+    "Softmax",
+    engines=("onnxruntime", "openvino"),
+    inexact=True,
+    late=True,
+    figure="us: 4320x2 on ONNX Runtime 44 -> 12, on OpenVINO 159 -> 14; 1000x2 13 -> 7, 46 -> 10",
+)
+def _softmax_of_pairs(new: Rewriter, o: Op) -> list[Value] | None:
+    """Compute the softmax of pairs (a, b) along the last axis as 1 / (1 + exp(b - a)) and 1 / (1 + exp(a - b))."""
+    x, shape = o.inputs[0], o.outputs[0].shape
+    last = o.attrs.get("axis", -1) in (-1, len(shape) - 1)
+    if x is None or not last or not is_float32(o) or shape[-1] != 2 or np.prod(shape) < 2 * _FEWEST_PAIRS:
+        return None
+    return new.record(o, lambda both: 1 / (1 + np.exp(both @ _DIFFERENCES)), [x])
 
 
 @rule("Sqrt", engines=("openvino",), inexact=True, figure="x / length over axis 1, x 96x55x55, us: 191 -> 148")
