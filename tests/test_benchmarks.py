@@ -278,7 +278,7 @@ class TestReport:
 
     def test_reason_names_the_differences_between_samples_of_a_row(self) -> None:
         def calls(**seconds: float) -> dict[str, Any]:
-            return {"calls": {name.replace("_", " "): {"seconds": s} for name, s in seconds.items()}}
+            return {"calls": {n.replace("_", " "): {"seconds": s, "mode": "fast"} for n, s in seconds.items()}}
 
         made = row("networks", "a", anylayer=2.0e-3)
         made["columns"]["anylayer"]["facts"] = {"engine": "onnxruntime", "timings": {"onnxruntime": 1.6e-3}}
@@ -290,6 +290,13 @@ class TestReport:
         )
         assert reasons.reason(row("networks", "a", anylayer=1e-3)) == ""
         assert "two NMS operators" in reasons.reason({"name": "detout_sparse_ssd300", "columns": {}})
+
+    def test_reason_compares_no_calls_of_different_modes(self) -> None:
+        made = row("networks", "a", anylayer=3.08e-3)
+        made["columns"]["anylayer"]["facts"] = {"engine": "onnxruntime"}
+        slow, fast = {"seconds": 3.82e-3, "mode": "slow"}, {"seconds": 2.93e-3, "mode": "fast"}
+        made["columns"]["onnxruntime"] = {"calls": {"plain": slow, "plain, bound": fast}}
+        assert reasons.reason(made) == "anylayer's call adds to the direct one with bound arrays 150 us"
 
     def test_row_on_two_engines_names_both(self) -> None:
         made = row("networks", "a", anylayer=1e-3, onnxruntime=1e-3)
