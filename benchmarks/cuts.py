@@ -1,93 +1,89 @@
-"""python -m benchmarks.cuts: measure what plans for two engines could gain at most on the benchmarks' networks.
+"""python -m benchmarks.cuts: measure what plans for two engines gain on the benchmarks' networks.
 
-ONNX Runtime and OpenVINO measure each node of a network by their own counters, in turns, and the shortest time of
-each counts. Layers that one of them computes together are a block. The bound is the time of the best plan in which
-each block runs on one of the engines and each change of the engine costs 10 us, divided by the time of the better
-engine. It assumes that values pass from one engine to the other in the order in which they need them, which is
-not so. Therefore the best plan is also run as a whole, in turns with both engines, and its time is divided by
-that of the better one.
+A network may be cut at one position in each twelfth of its multiply-adds, where the fewest bytes pass, and
+around the selection of boxes. At each position, the plans with one engine before it and another one after it run
+in turns with each engine alone, and the shortest time of each counts. The plan that is the fastest beside the
+fastest engine ("first") is then measured with this engine once more ("again"), because the best of many
+measurements is too good by chance. With one thread the processor's time counts, because other programs disturb it
+less.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import tempfile
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
-from itertools import groupby
+from itertools import permutations
 from pathlib import Path
+
+import numpy as np
 
 import anylayer
 from anylayer.compile.plan import GraphStep, Plan
-from anylayer.compile.segments import EnginePart, with_parts
-from anylayer.engines import counting
+from anylayer.compile.segments import EnginePart, segments, with_parts
 from anylayer.errors import AnyLayerError
-from anylayer.inspect.profile import folded_layers
+from anylayer.graph.facts import multiply_adds
+from anylayer.graph.sizes import is_static
 from anylayer.numerics import uniform_noise
-from anylayer.optimize.simplify import simplify
 from anylayer.runtime.run import PlanRunner
 from anylayer.runtime.timing import timed_in_turns
 from benchmarks.networks import DETECTORS, NETWORKS, Source
 from benchmarks.parts.networks import prepare
 
-ENGINES = ("onnxruntime", "openvino")
-CUT = 10e-6
-"""Seconds that a change of the engine costs."""
-_TURNS = 8
-"""The number of times that each engine is measured."""
-_SECONDS = 0.12
-"""The time, in seconds, of one measurement."""
-
-Span = tuple[int, int]
-"""The first and the last of the nodes that an engine computes together."""
+ENGINES = {"onnxruntime": "ORT", "openvino": "OpenVINO", "ncnn": "ncnn"}
+_POSITIONS = 12
+"""The network is divided into so many parts of equal multiply-adds, each with one position."""
+_SECONDS, _LAST_SECONDS = 0.2, 2.0
+"""The mean time, in seconds, for which a plan is measured at first, and in the end."""
 
 
-def spans(step: GraphStep, engine: str, threads: int, order: Mapping[str, int]) -> tuple[dict[Span, float], float]:
-    """Return the seconds of each span of nodes on an engine, and those of the call outside the nodes."""
-    compile_ = counting(engine)
-    assert compile_ is not None
-    program = compile_(simplify(step.graph, engine), threads)
-    arrays = uniform_noise(v.type for v in step.graph.inputs)
-    time.sleep(0.07)  # the threads of the engine before still spin
-    program(arrays)
-    program.reset()
-    stop, runs = time.perf_counter() + _SECONDS, 0
-    while runs < 2 or time.perf_counter() < stop:
-        program(arrays)
-        runs += 1
-    counters, seconds = program.counters()
-    folded = folded_layers(step.graph, {o.scope for o in program.graph.ops})
-    found: dict[Span, float] = {}
-    last = (0, 0)
-    for c in counters:
-        names = {name for o in c.holds for name in (o.scope, *folded.get(o.scope, ()))}
-        places = [order[name] for name in names if name in order]
-        last = (min(places), max(places)) if places else last
-        found[last] = found.get(last, 0.0) + c.seconds
-    return found, max(seconds - sum(found.values()), 0.0)
+def positions(plan: Plan) -> tuple[list[int], list[int]]:
+    """Return the nodes of a plan's one graph, as their indices in an order in which they may be cut, and the
+    positions of cuts in it."""
+    pieces = segments(plan)
+    order = [i for piece in pieces for i in piece.nodes]
+    passed = _passed_bytes(plan, order)
+    bodies = [plan.nodes[i].body for i in order]
+    work = np.cumsum([multiply_adds(body.ops) for body in bodies if body is not None])
+    places = {k: int(_POSITIONS * work[k - 1] / (work[-1] + 1)) for k in passed}
+    found = {min((k for k in passed if places[k] == n), key=passed.__getitem__) for n in {*places.values()}}
+    ends = np.cumsum([len(piece.nodes) for piece in pieces])[:-1]
+    return order, sorted(found | {int(k) for k in ends})
 
 
-def blocks(found: Sequence[Mapping[Span, float]], count: int) -> list[Span]:
-    """Return the nodes as consecutive blocks, none of which any engine computes in part."""
-    joined = {i for times in found for first, last in times for i in range(first, last)}
-    ends = [i for i in range(count) if i not in joined]
-    return list(zip([0, *(i + 1 for i in ends[:-1])], ends))
+def _passed_bytes(plan: Plan, order: Sequence[int]) -> dict[int, int]:
+    """Return the bytes of the values that pass a cut, by its position. A position where the size of a value
+    depends on data is left out."""
+    last: dict[str, int] = {}
+    for k, i in enumerate(order):
+        last.update(dict.fromkeys(plan.nodes[i].node.inputs, k))
+    found = dict.fromkeys(range(1, len(order)), 0)
+    for k, i in enumerate(order):
+        for name in {*plan.nodes[i].node.outputs} & {*last} - {*plan.constants}:
+            kind = plan.types[name]
+            for place in range(k + 1, last[name] + 1):
+                if not is_static(kind.shape):
+                    found.pop(place, None)
+                elif place in found:
+                    found[place] += math.prod(map(int, kind.shape)) * kind.dtype.itemsize
+    return found
 
 
-def best_plan(times: Mapping[str, Sequence[float]]) -> tuple[float, list[str]]:
-    """Return the least seconds of all blocks, each on one engine, with the engine of each block."""
-    reached: dict[str, tuple[float, list[str]]] = {name: (0.0, []) for name in times}
-    for i in range(len(next(iter(times.values())))):
-        reached = {
-            name: min(
-                (seconds + times[name][i] + (CUT if path and path[-1] != name else 0.0), [*path, name])
-                for seconds, path in reached.values()
-            )
-            for name in times
-        }
-    return min(reached.values())
+def _runs(plan: Plan, parts: Iterator[list[EnginePart]], threads: int) -> dict[str, Callable[[], object]]:
+    """Return the calls of the plans that their engines take, by the names of the engines."""
+    arrays = uniform_noise(plan.inputs.values())
+    found: dict[str, Callable[[], object]] = {}
+    for part in parts:
+        with suppress(AnyLayerError):
+            runner = PlanRunner(with_parts(plan, part), part[0].engine, threads)
+            runner(arrays, {})
+            found[", ".join(p.engine for p in part)] = partial(runner, arrays, {})
+    return found
 
 
 def measured(source: Source, threads: int) -> str:
@@ -96,44 +92,32 @@ def measured(source: Source, threads: int) -> str:
         model, weights = prepare(source, Path(folder))
         net = anylayer.read(model, weights, dialect=source.dialect)
         shapes = dict.fromkeys(net.inputs, source.shape) if source.shape else None
-        compiled = net.compile("onnxruntime", shapes, threads, outputs=list(source.outputs) or None)
-    plan = compiled.plan
+        plan = net.compile("onnxruntime", shapes, threads, outputs=list(source.outputs) or None).plan
     if plan is None or len(plan.steps) != 1 or not isinstance(plan.steps[0], GraphStep):
         return "is not one graph"
-    return _line(plan, plan.steps[0], threads)
-
-
-def _line(plan: Plan, step: GraphStep, threads: int) -> str:
-    """Measure a plan of one graph, and return its line."""
-    order = {t.node.name: i for i, t in enumerate(plan.nodes)}
-    runs = [{name: spans(step, name, threads, order) for name in ENGINES} for _ in range(_TURNS)]
-    cut = blocks([run[name][0] for run in runs for name in ENGINES], len(plan.nodes))
-    times = {name: [min(_within(run[name][0], block) for run in runs) for block in cut] for name in ENGINES}
-    call = min(run[name][1] for run in runs for name in ENGINES)
-    alone = {name: sum(times[name]) + min(run[name][1] for run in runs) for name in ENGINES}
-    seconds, path = best_plan(times)
-    bound = (seconds + call) / min(alone.values())
-    parts = [
-        EnginePart(name, tuple(i for _, (first, last) in found for i in range(first, last + 1)))
-        for name, found in groupby(zip(path, cut), key=lambda item: item[0])
-    ]
-    text = " ".join(f"{alone[name] * 1e3:9.3f}" for name in ENGINES)
-    line = f"{text} {len(cut):7} {bound:7.2f} {len(parts) - 1:5}"
-    if len(parts) < 2:
-        return line
-    try:
-        runners = {name: PlanRunner(plan, name, threads, "float32", False) for name in ENGINES}
-        runners["plan"] = PlanRunner(with_parts(plan, parts), parts[0].engine, threads, "float32", False)
-        arrays = uniform_noise(plan.inputs.values())
-        taken = timed_in_turns({name: partial(runner, arrays, {}) for name, runner in runners.items()}, 1.0)
-    except AnyLayerError as error:
-        return f"{line}  refused: {error}"
-    return f"{line} {taken['plan'] / min(taken[name] for name in ENGINES):9.2f}"
-
-
-def _within(times: Mapping[Span, float], block: Span) -> float:
-    """Return the seconds of the spans in a block."""
-    return sum(seconds for (first, _), seconds in times.items() if block[0] <= first <= block[1])
+    order, cuts = positions(plan)
+    whole = _runs(plan, ([EnginePart(engine, tuple(order))] for engine in ENGINES), threads)
+    clock = time.process_time if threads == 1 else time.perf_counter
+    alone = dict.fromkeys(whole, math.inf)
+    found: list[tuple[float, int, str]] = []
+    for cut in cuts:
+        before, behind = tuple(order[:cut]), tuple(order[cut:])
+        pairs = ([EnginePart(a, before), EnginePart(b, behind)] for a, b in permutations(ENGINES, 2))
+        taken = timed_in_turns({**whole, **_runs(plan, pairs, threads)}, _SECONDS, clock)
+        alone = {engine: min(seconds, taken[engine]) for engine, seconds in alone.items()}
+        best = min(taken[engine] for engine in whole)
+        found += [(seconds / best, cut, names) for names, seconds in taken.items() if names not in whole]
+    ratio, cut, names = min(found)
+    first, second = names.split(", ")
+    parts = [EnginePart(first, tuple(order[:cut])), EnginePart(second, tuple(order[cut:]))]
+    engine = min(alone, key=alone.__getitem__)
+    again = timed_in_turns({engine: whole[engine], **_runs(plan, iter([parts]), threads)}, _LAST_SECONDS, clock)
+    text = "".join(f"{alone.get(name, math.nan) * 1e3:12.3f}" for name in ENGINES)
+    last = plan.nodes[order[cut - 1]].node.name
+    return (
+        f"{text} {len(cuts):9} {ratio:6.2f} {again[names] / again[engine]:6.2f}"
+        f"  {ENGINES[first]} up to {last}, {ENGINES[second]}"
+    )
 
 
 def main() -> None:
@@ -143,10 +127,11 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2, metavar="N", help="threads of each engine [2]")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    print(f"{'network':20} {'ORT ms':>9} {'OV ms':>9} {'blocks':>7} {'bound':>7} {'cuts':>5} {'measured':>9}")
+    heads = "".join(f"{name + ' ms':>12}" for name in ENGINES.values())
+    print(f"{'network':20}{heads} {'positions':>9} {'first':>6} {'again':>6}  plan")
     for source in (*NETWORKS, *DETECTORS):
         if not options.only or source.name in options.only:
-            print(f"{source.name:20} {measured(source, options.threads)}", flush=True)
+            print(f"{source.name:20}{measured(source, options.threads)}", flush=True)
 
 
 if __name__ == "__main__":

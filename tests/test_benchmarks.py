@@ -504,13 +504,17 @@ def test_docs_have_the_speed_of_each_layer_in_each_target() -> None:
         assert [row.split(" | ")[0] for row in rows] == [f"| {name}" for name in loops.LAYERS], head
 
 
-def test_best_plan_changes_the_engine_only_where_that_pays() -> None:
-    times = {"a": [1e-4, 1e-4, 3e-4, 1e-4], "b": [2e-4, 0.96e-4, 1e-4, 0.9e-4]}
-    seconds, path = cuts.best_plan(times)
-    assert path == ["a", "b", "b", "b"]
-    assert seconds == pytest.approx(3.96e-4)
-
-
-def test_nodes_that_an_engine_computes_together_are_one_block() -> None:
-    found: list[dict[tuple[int, int], float]] = [{(0, 0): 1.0, (1, 2): 1.0}, {(2, 3): 1.0, (4, 4): 1.0}]
-    assert cuts.blocks(found, 5) == [(0, 0), (1, 3), (4, 4)]
+def test_networks_are_cut_where_the_fewest_bytes_pass(tmp_path: Path) -> None:
+    text = Prototxt("net")
+    x = text.input("data", (1, 8, 6, 6))
+    for i in range(3):
+        for name, outputs in ((f"wide{i}", 32), (f"narrow{i}", 4)):
+            convolution = {"num_output": outputs, "kernel_size": 3, "pad": 1}
+            x = text.layer(name, "Convolution", x, convolution_param=convolution)
+    (tmp_path / "net.prototxt").write_text(text.text())
+    plan = anylayer.read(tmp_path / "net.prototxt").fill().compile("onnxruntime").plan
+    assert plan is not None
+    passed = cuts._passed_bytes(plan, range(6))
+    assert [passed[k] // (6 * 6 * 4) for k in range(1, 6)] == [32, 4, 32, 4, 32]
+    order, found = cuts.positions(plan)
+    assert order == [*range(6)] and {2, 4} <= {*found}
