@@ -321,6 +321,7 @@ NAMES_TYPES = {
     "opencv/models.py": "the layer that a detector must end in",
     "caffe/coord_map.py": "pycaffe's rules say which layers map pixels to pixels, and how",
     "engines/openvino.py": "operations of the model that OpenVINO has read, two of which get an attribute",
+    "generators/openvino/__init__.py": "types that an IR spells differently, which operators may not have",
 }
 """Other files that name layer types, with the reason."""
 

@@ -92,6 +92,13 @@ def test_16_bit_image_keeps_upper_8_bits(tmp_path):
     assert_array_equal(read_image(tmp_path / "a.png")[:, :, 0], [[0x12, 0xFF]])
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.int32])
+def test_pixels_whose_range_is_not_known_are_refused(dtype, tmp_path):
+    Image.fromarray(np.array([[0, 1], [300, 70000]], dtype)).save(tmp_path / "a.tif")
+    with pytest.raises(AnyLayerError, match=r"a\.tif: the image has one channel of floats or of 32-bit integers"):
+        read_image(tmp_path / "a.tif")
+
+
 def test_exif_rotates_image(tmp_path):
     exif = Image.Exif()
     exif[0x0112] = 6

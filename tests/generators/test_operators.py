@@ -97,6 +97,14 @@ def test_a_network_calls_one_operator_per_case(small: Generation, built: Path) -
         assert "import anylayer" not in (small.folder / file).read_text()
 
 
+@pytest.mark.slow(2)
+@pytest.mark.parametrize("kind", ["ReLU", "Softmax"])
+def test_built_in_layers_may_be_operators(kind: str, target: str, tmp_path: Path) -> None:
+    net = read(tmp_path, NET.replace("ReLU", kind))
+    done = net.generate(target, tmp_path / "project", layer=[kind])
+    assert done.untested == "" and kind in (done.folder / "layers.cpp").read_text()
+
+
 @pytest.fixture(scope="module")
 def built(small: Generation, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the project whose test has passed, with its library and what the test has printed."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 import inspect
 import linecache
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from string import ascii_letters, digits
 from typing import Any
@@ -65,9 +65,9 @@ endif()
 """
 
 
-def names() -> Names:
-    """Return an empty set of identifiers for a C++ file."""
-    return Names(KEYWORDS)
+def names(reserved: Iterable[str] = ()) -> Names:
+    """Return an empty set of identifiers for a C++ file, which may not be one of the reserved ones."""
+    return Names(KEYWORDS.union(reserved))
 
 
 def string(text: str) -> str:

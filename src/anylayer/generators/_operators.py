@@ -57,12 +57,15 @@ class Operators:
     The params of a layer are attributes of its call, as texts. The operator reads the free params (see
     loops.parameters), and reports an error for other values of all others. Free blobs are inputs.
 
-    dtypes: the element types that the runtime passes to operators unchanged; () for all types.
+    dtypes: the element types that the runtime passes to operators unchanged; () for all types. reserved: names
+    that no operator may have.
     """
 
-    def __init__(self, source: Source, types: Collection[str], dtypes: Sequence[str] = ()) -> None:
+    def __init__(
+        self, source: Source, types: Collection[str], dtypes: Sequence[str] = (), reserved: Sequence[str] = ()
+    ) -> None:
         self._source, self._types, self._dtypes = source, types, dtypes
-        self._names = names()
+        self._names = names(reserved)
         self._cases: dict[str, OperatorCase] = {}
         self._values: dict[str, Value | None] = {"": None}
         self.notes: list[str] = []

@@ -12,7 +12,7 @@ from typing import IO
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont, ImageOps, UnidentifiedImageError
 
-from anylayer.errors import FileError, at
+from anylayer.errors import FileError, at, need
 from anylayer.network import Array
 
 __all__ = ["Image", "ImageDraw", "ImageFont", "ImageOps", "from_array", "opened", "png", "stored_values"]
@@ -21,7 +21,7 @@ __all__ = ["Image", "ImageDraw", "ImageFont", "ImageOps", "from_array", "opened"
 @contextmanager
 def opened(path: Path | IO[bytes], formats: tuple[str, ...] | None = None) -> Iterator[Image.Image]:
     """Open an image, in a file or in memory. Raises FileError for one that cannot be read or has too many pixels,
-    also where the error occurs inside.
+    also where the error occurs inside, and for floats and 32-bit integers, which Pillow limits to 0..255.
 
     formats: Pillow's names of the formats that are accepted; None for all.
     """
@@ -30,6 +30,12 @@ def opened(path: Path | IO[bytes], formats: tuple[str, ...] | None = None) -> It
         warnings.simplefilter("ignore", UserWarning)
         try:
             with Image.open(path, formats=formats) as file:
+                need(
+                    file.mode not in ("F", "I"),
+                    "the image has one channel of floats or of 32-bit integers, whose range is not known; store "
+                    "it with 8 or 16 bits, or as .npy",
+                    FileError,
+                )
                 yield file
         except (Image.DecompressionBombError, Image.DecompressionBombWarning):
             raise FileError(f"the image has more than {Image.MAX_IMAGE_PIXELS} pixels") from None

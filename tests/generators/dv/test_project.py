@@ -515,7 +515,7 @@ def test_project_does_not_appear_where_its_test_fails(tmp_path: Path, monkeypatc
     assert not (tmp_path / "project").exists()
 
 
-@pytest.mark.parametrize("fmt", ["keras", "onnx"])
+@pytest.mark.parametrize("fmt", ["keras", "pb", "onnx"])
 @needs_compiler
 def test_networks_of_other_formats(fmt: str, tmp_path: Path) -> None:
     if fmt == "onnx":
@@ -523,7 +523,7 @@ def test_networks_of_other_formats(fmt: str, tmp_path: Path) -> None:
         path = tmp_path / "net.onnx"
         anylayer.read(tmp_path / "net.prototxt").fill(1).write(path)
     else:
-        path = Path(__file__).parents[4] / "shared" / "tf_keras" / "stride_same_even.keras"
+        path = Path(__file__).parents[4] / "shared" / "tf_keras" / f"stride_same_even.{fmt}"
         if not path.exists():
             pytest.skip("../shared/tf_keras is absent")
     done = anylayer.read(path).generate("dv", tmp_path / "project")

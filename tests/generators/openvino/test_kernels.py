@@ -113,14 +113,14 @@ def test_float16_arrays_are_float32_on_a_device_without_half(tmp_path: Path) -> 
     from anylayer.libraries import pyopencl
 
     x = noise(2, 8)
-    net, inputs = network({"Relu": (lambda v: [v[0] / (1 + np.exp(-v[0]))], [x])})
+    net, inputs = network({"HardSwish": (lambda v: [v[0] / (1 + np.exp(-v[0]))], [x])})
     folder = net.generate("openvino", tmp_path / "project", inputs=inputs, test=False).folder
     assert (
         "#ifdef cl_khr_fp16\n#pragma OPENCL EXTENSION cl_khr_fp16 : enable\n#endif"
-        in (folder / "Relu.cl").read_text()
+        in (folder / "HardSwish.cl").read_text()
     )
     kinds = [helper.make_tensor_value_info(name, TensorProto.FLOAT16, x.shape) for name in "xy"]
-    graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "half", kinds[:1], kinds[1:])
+    graph = helper.make_graph([helper.make_node("HardSwish", ["x"], ["y"])], "half", kinds[:1], kinds[1:])
     save(
         helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9), tmp_path / "half.onnx"
     )

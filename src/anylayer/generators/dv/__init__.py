@@ -42,12 +42,16 @@ _HOST = ("dmp_network.h", "dmp_network.cpp")
 
 
 def kept_types(source: Source) -> set[str]:
-    """Return the layer types that become custom layers: the user's, and those whose layers all give numbers that
-    depend on params and sizes only. Integers, which are shapes, become constants."""
+    """Return the layer types that become custom layers: the user's, and those whose layers all compute numbers
+    from params and from the sizes of arrays of the network. Computations with stored arrays, and with integers,
+    which are shapes, become constants."""
     constant: dict[str, bool] = {}
+    reached = set(source.network.inputs)
     for t in source.nodes:
-        floats = all(x.dtype == np.float32 for x in t.constants.values())
-        alone = t.is_constant and any(t.node.inputs) and floats
+        arrays = reached.intersection(t.node.inputs)
+        reached.update(t.node.outputs if arrays else ())
+        kinds = [x.dtype for x in t.constants.values()] + [x.dtype for x in t.inputs if x is not None]
+        alone = t.is_constant and bool(arrays) and all(kind == np.float32 for kind in kinds)
         constant[t.node.type] = constant.get(t.node.type, True) and alone
     types = {t.node.type for t in source.nodes} & source.user_types
     return types | {kind for kind, alone in constant.items() if alone}

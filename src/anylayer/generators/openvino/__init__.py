@@ -22,6 +22,9 @@ OPTIONS = ("layer",)
 
 _DTYPES = ("float32", "int32")
 """The element types that OpenVINO's CPU plugin passes unchanged. It narrows others."""
+_RESPELLED = ("ReLU", "Relu", "SoftMax", "Softmax")
+"""Types that an IR spells differently from OpenVINO's operators, also where an extension defines the type.
+OpenVINO then does not find the extension."""
 
 
 def generate(source: Source, expected: Expected, layer: Sequence[str] = ()) -> Project:
@@ -33,7 +36,7 @@ def generate(source: Source, expected: Expected, layer: Sequence[str] = ()) -> P
 
     Raises LayerError for a layer without loops, and EngineError if OpenVINO is not installed.
     """
-    written = Operators(source, chosen_types(source, layer), _DTYPES)
+    written = Operators(source, chosen_types(source, layer), _DTYPES, _RESPELLED)
     opencl = kernels(written.cases)
     text = TOP + written.text(PARALLEL) + LAYERS
     with tempfile.TemporaryDirectory(prefix="anylayer-") as folder:
