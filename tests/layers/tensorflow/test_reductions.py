@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from anylayer.layers._cumulative import cumulative_sum
+from anylayer.testing import check_function
 from tests.layers.harness import case, ramp
 from tests.layers.tensorflow.recorded import as_tensorflow, rejects
 
@@ -22,3 +24,10 @@ test_argmax_rejects_axis_out_of_range = rejects(
     "ArgMax", {}, X, np.int32(5), text="dimension must lie in -2..1 for 2 axes, got 5"
 )
 test_l2_loss = case("L2Loss", inputs=[ramp(2, 2)], outputs=[np.float32(7)], format="tensorflow")
+
+
+def test_exclusive_cumulative_sum_starts_with_zero_and_takes_infinite_values() -> None:
+    x = np.float32([[1, np.inf, 2], [3, 4, 5]])
+    check_function(lambda x: cumulative_sum(x, 1, exclusive=True, reverse=False), x)
+    np.testing.assert_array_equal(cumulative_sum(x, 1, True, False), np.float32([[0, 1, np.inf], [0, 3, 7]]))
+    np.testing.assert_array_equal(cumulative_sum(x, 1, True, True), np.float32([[np.inf, 2, 0], [9, 5, 0]]))

@@ -10,6 +10,7 @@ import numpy as np
 from anylayer.layer import layer, need
 from anylayer.layer.arguments import axes_of, axis_of, integer, integers
 from anylayer.layer.fields import attribute
+from anylayer.layers._cumulative import cumulative_sum
 from anylayer.layers.openvino._base import OpenVINOLayer, family
 from anylayer.network import Array
 
@@ -84,8 +85,4 @@ class CumSum(OpenVINOLayer):
 
     def forward(self, x: Array, axis: Any = 0) -> Array:
         along = axis_of(integer(axis, "axis"), len(x.shape))
-        y = np.flip(x, along) if self.reverse else x
-        total = np.cumsum(y, axis=along, dtype=x.dtype)
-        if self.exclusive:
-            total = total - y
-        return np.flip(total, along) if self.reverse else total
+        return cumulative_sum(x, along, self.exclusive, self.reverse)

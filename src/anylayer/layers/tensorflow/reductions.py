@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from anylayer.layers._cumulative import cumulative_sum
 from anylayer.layers._family import define
 from anylayer.layers.tensorflow._base import (
     Enum,
@@ -116,10 +117,7 @@ class Cumsum(TensorFlowLayer):
 
     def forward(self, x: Array, axis: Array) -> Array:
         over = axis_of(integer(axis, "axis"), len(x.shape))
-        y = np.flip(x, over) if self.reverse else x
-        total = np.cumsum(y, axis=over).astype(x.dtype)
-        total = total - y if self.exclusive else total
-        return np.flip(total, over) if self.reverse else total
+        return cumulative_sum(x, over, self.exclusive, self.reverse)
 
 
 @layer("L2Loss")
