@@ -180,6 +180,13 @@ def test_random_numbers_are_a_host_call() -> None:
     assert made(PICTURE)["y"].shape == PICTURE.shape
 
 
+@pytest.mark.parametrize("engine", ["numpy", "onnxruntime"])
+def test_sign_of_large_unsigned_integers(engine: str) -> None:
+    path = save(model([node("Sign", ["x"], ["y"])], [value("x", [3], np.uint64)], ["y"]))
+    x = np.array([0, 7, 2**64 - 1], np.uint64)
+    assert anylayer.read(path).compile(engine)(x)["y"].tolist() == [0, 1, 1]
+
+
 def test_every_operator_has_a_class_with_its_attributes() -> None:
     found = {d.type: d.cls for d in Registry.of("onnx").definitions()}
     assert len(found) > 170

@@ -53,8 +53,8 @@ class OpCall:
 
 
 MEANINGS: Table[str, Meaning] = Table()
-"""The NumPy meanings by operator, where the reference implementation of onnx is wrong or slow, or has no limit on
-memory. The other operators mean what it computes."""
+"""The NumPy meanings by operator, where the reference implementation of onnx is wrong or slow, or where open
+sizes or dtypes need the operator recorded in another way. tests/layers/onnx/meanings.py lists the reasons."""
 SPELLED_OUT: Table[str, Callable[[OpCall], None]] = Table()
 """Functions that make the attributes of a call explicit, in place, before it is computed or recorded."""
 ANY_SIZE = frozenset(("Transpose", "Dropout", "LRN"))

@@ -16,32 +16,11 @@ from anylayer.network import Array
 _UNARY: dict[str, Callable[[Any], Any]] = {
     "Abs": np.abs,
     "Neg": np.negative,
-    "Sign": np.sign,
-    "Not": np.logical_not,
-    "BitwiseNot": np.invert,
-    "Floor": np.floor,
-    "Ceil": np.ceil,
     "Round": np.rint,
-    "Sqrt": np.sqrt,
-    "Exp": np.exp,
-    "Log": np.log,
-    "Sin": np.sin,
-    "Cos": np.cos,
-    "Tan": np.tan,
-    "Asin": np.arcsin,
-    "Acos": np.arccos,
-    "Atan": np.arctan,
-    "Sinh": np.sinh,
-    "Cosh": np.cosh,
-    "Tanh": np.tanh,
-    "Asinh": np.arcsinh,
-    "Acosh": np.arccosh,
-    "Atanh": np.arctanh,
     "Relu": lambda x: np.maximum(x, x.dtype.type(0)),
     "Sigmoid": ops.sigmoid,
     "Softplus": ops.softplus,
     "Erf": ops.erf,
-    "IsNaN": np.isnan,
     "Reciprocal": lambda x: x.dtype.type(1) / x,
     "Softsign": lambda x: x / (x.dtype.type(1) + np.abs(x)),
     "Mish": lambda x: x * np.tanh(ops.softplus(x)),
@@ -117,11 +96,6 @@ def _clip(call: OpCall, x: Array, low: Array | None = None, high: Array | None =
     if low is not None:
         x = np.maximum(x, low)
     return x if high is None else np.minimum(x, high)
-
-
-@meaning("Elu")
-def _elu(call: OpCall, x: Any) -> Any:
-    return ops.elu(x, call["alpha"])
 
 
 @meaning("PRelu")

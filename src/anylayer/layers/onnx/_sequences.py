@@ -63,11 +63,6 @@ def _rnn(call: OpCall, *inputs: Any) -> Any:
     return ops.rnn(*inputs, **_shared(call))
 
 
-@meaning("Softmax")
-def _softmax(call: OpCall, x: Array) -> Array:
-    return ops.softmax(x, axis=call["axis"])
-
-
 @meaning("LogSoftmax")
 def _log_softmax(call: OpCall, x: Array) -> Array:
     return ops.log_softmax(x, axis=call["axis"])
