@@ -56,3 +56,30 @@ def test_arrays_of_equal_shape_are_stored_in_one_loop(tmp_path: Path) -> None:
         got = call(build([code], tmp_path / str(loops), parts=True), code, [X], {}) or []
         for one, want in zip(got, function(X), strict=True):
             assert np.array_equal(one, want)
+
+
+def test_bounded_indices_are_computed_without_branches(tmp_path: Path) -> None:
+    limits = np.array([np.nan, -np.inf, -2, 0, 3, np.inf], np.float32)
+
+    def bounded(x: Any) -> Any:
+        inside = (x >= 0) & (x < 4)
+        return [np.minimum(np.maximum(x, np.float32(0)), np.float32(3)), inside.astype(np.float32) * x]
+
+    code = to_cpp(lower(traced(bounded, limits)), "bounded")
+    assert "at_most<float>(at_least<float>(" in code.text and "&&" not in code.text
+    got = call(build([code], tmp_path), code, [limits], {}) or []
+    with np.errstate(invalid="ignore"):
+        for one, want in zip(got, bounded(limits), strict=True):
+            np.testing.assert_array_equal(one, want)
+
+
+def test_indices_outside_their_axis_are_reported(tmp_path: Path) -> None:
+    def taken(i: Any) -> Any:
+        return np.take(np.asarray(np.arange(5, dtype=np.float32), like=i), i)
+
+    code = to_cpp(lower(traced(taken, np.arange(-5, 5))), "taken")
+    library = build([code], tmp_path, parts=True)
+    (got,) = call(library, code, [np.arange(-5, 5)], {}) or [np.zeros(0)]
+    assert got.tolist() == [0, 1, 2, 3, 4] * 2
+    for wrong in (5, -6, 2**63 - 1, -(2**63)):
+        assert call(library, code, [np.array([0] * 9 + [wrong])], {}) is None

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from anylayer.loops.ir import (
     used_scalars,
 )
 from anylayer.loops.parameters import ParamNumber
-from anylayer.loops.printer import INDENT, PER_LINE, Printer, identifier, rounds_inside, split_rounds
+from anylayer.loops.printer import INDENT, INFIX, PER_LINE, Printer, identifier, rounds_inside, split_rounds
 from anylayer.loops.schedule import scheduled
 from anylayer.network import Array
 
@@ -122,6 +122,8 @@ _COMBINED = {"add": "Sum", "mul": "Product", "max": "Largest", "min": "Smallest"
 _PARTS = 16
 """The number of partial results of a loop that combines numbers: see `combined` of the prelude."""
 _FUNCTIONS = {"round": "std::nearbyint", "max": "maximum", "min": "minimum", "sign": "sign", "mod": "modulo"}
+_BOUNDS = {"max": "at_least", "min": "at_most"}
+"""Functions of a number and a bound that is not NaN."""
 
 
 class _Arithmetic(Arithmetic):
@@ -145,6 +147,8 @@ class _Arithmetic(Arithmetic):
 
 class _Printer(Printer):
     types, index, table_prefix = TYPES, "int64_t", "static const"
+    infix: ClassVar[Mapping[str, tuple[str, int]]] = {**INFIX, "and": ("&", 2), "or": ("|", 1)}
+    """INFIX with signs that compute both operands, because compilers make no vector instructions of branches."""
 
     def __init__(self, program: LoopProgram, describe: Callable[[str], str] | None) -> None:
         self.sizes = {s: identifier(s, i) for i, s in enumerate(program.sizes)}
@@ -160,9 +164,12 @@ class _Printer(Printer):
     def function(self, x: Scalar, arguments: str) -> str:
         kind = TYPES[x.dtype.name]
         if x.op == "inside":
-            return f"inside({arguments}, valid)"
+            return f"inside({arguments}, outside)"
         if x.op == "div":
             return f"quotient<{kind}>({arguments})"
+        if x.op in _BOUNDS and any(map(_is_bound, x.args)):
+            number, bound = x.args if _is_bound(x.args[1]) else x.args[::-1]
+            return f"{_BOUNDS[x.op]}<{kind}>({self.scalar(number)}, {self.scalar(bound)})"
         if x.op in _VECTORS and kind == "float":
             return f"{_VECTORS[x.op]}({arguments})"
         typed = f"<{kind}>" if x.op in ("max", "min", "sign", "mod") else ""
@@ -186,9 +193,9 @@ class _Printer(Printer):
         more += [f"double {param}" for param, _ in self.program.params]
         used = "parallel" if self.parallel else "/* parallel */"
         parameters = ", ".join([head, *more, f"const Parallel& {used}"])
-        flag = [f"{INDENT}std::atomic<bool> all_valid(true);", f"{INDENT}bool valid = true;"]
+        flag = [f"{INDENT}std::atomic<bool> valid(true);", f"{INDENT}uint64_t outside = 0;"]
         flag = flag if self.program.checks else []
-        last = f"{INDENT}return {'valid && all_valid' if self.program.checks else 'true'};"
+        last = f"{INDENT}return {'valid && !(outside >> 63)' if self.program.checks else 'true'};"
         lines = [
             "template <class Parallel>",
             f"static bool {name}({parameters}) {{",
@@ -243,13 +250,13 @@ class _Printer(Printer):
                 self.line(line)
         checks = any(x.op == "inside" for x in used_scalars(s.body, self.program.data))
         if checks:
-            self.line("bool valid = true;")
+            self.line("uint64_t outside = 0;")
         if len(names) == 1:
             self.block(f"for (int64_t {names[0]} = begin; {names[0]} < end; ++{names[0]})", s.body, variables=1)
         else:
             self.collapsed(names, extents, s.body)
         if checks:
-            self.line("if (!valid) all_valid = false;")
+            self.line("if (outside >> 63) valid = false;")
         self.depth -= 1
         self.line("});")
 
@@ -313,6 +320,11 @@ class _Printer(Printer):
         self.level -= len(outer)
         self.depth -= 1
         self.line("}")
+
+
+def _is_bound(x: Scalar) -> bool:
+    """Return whether a number is certainly not NaN."""
+    return (x.op == "cast" and x.args[0].dtype.kind != "f") or (x.op == "const" and x.data == x.data)
 
 
 def table_text(name: str, dtype: np.dtype[Any], array: Array) -> str:

@@ -38,6 +38,10 @@ _HELPERS = """
 template <class T> inline T maximum(T a, T b) { return a > b || a != a ? a : b; }
 template <class T> inline T minimum(T a, T b) { return a < b || a != a ? a : b; }
 
+// The same for a bound that is not NaN: one comparison, of which compilers make vector instructions.
+template <class T> inline T at_least(T x, T bound) { return x < bound ? bound : x; }
+template <class T> inline T at_most(T x, T bound) { return x > bound ? bound : x; }
+
 // Combines the numbers of a loop. Each of 16 partial results takes every 16th number, so that compilers make
 // vector instructions of the loop.
 struct Sum { template <class T> T operator()(T a, T b) const { return T(a + b); } };
@@ -149,12 +153,12 @@ inline int64_t suppress(const T* scores, const T* boxes, int64_t images, int64_t
     return total;
 }
 
-// An index inside an axis; a negative one counts from the end. `valid` becomes false for one outside.
-inline int64_t inside(int64_t i, int64_t size, bool& valid) {
+// An index inside an axis; a negative one counts from the end. It sets the highest bit of `outside` if there is no
+// such element. Only loops without conditions become vector instructions.
+inline int64_t inside(int64_t i, int64_t size, uint64_t& outside) {
     const int64_t at = i < 0 ? i + size : i;
-    const bool good = at >= 0 && at < size;
-    valid = valid && good;
-    return good ? at : 0;
+    outside |= uint64_t(at) | (uint64_t(size) - 1 - uint64_t(at));
+    return uint64_t(at) < uint64_t(size) ? at : 0;
 }
 
 inline float float_of_bits(int32_t i) { float x; std::memcpy(&x, &i, sizeof x); return x; }

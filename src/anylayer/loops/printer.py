@@ -29,7 +29,7 @@ INDENT = "    "
 PER_LINE = 8
 """The number of elements of a table per line."""
 
-_INFIX = {
+INFIX = {
     "mul": ("*", 5), "add": ("+", 4), "sub": ("-", 4), "lt": ("<", 3), "le": ("<=", 3), "gt": (">", 3),
     "ge": (">=", 3), "eq": ("==", 3), "ne": ("!=", 3), "and": ("&&", 2), "or": ("||", 1),
 }  # fmt: skip
@@ -53,6 +53,8 @@ class Printer(ABC):
     """The type of loop variables."""
     table_prefix: ClassVar[str]
     """The words before the type of a constant array."""
+    infix: ClassVar[Mapping[str, tuple[str, int]]] = INFIX
+    """Operation -> its sign, and how strongly the sign binds."""
 
     def __init__(
         self, program: LoopProgram, describe: Callable[[str], str] | None, arithmetic: Arithmetic
@@ -221,8 +223,8 @@ class Printer(ABC):
 
     def call(self, x: Scalar) -> tuple[str, int]:
         kind = self.declared(x)
-        if x.op in _INFIX or x.op in _WORDS:
-            sign, binds = _INFIX.get(x.op) or (_WORDS[x.op], 0)
+        if x.op in self.infix or x.op in _WORDS:
+            sign, binds = self.infix.get(x.op) or (_WORDS[x.op], 0)
             left, right = (self.operand(x, binds, i) for i in range(2))
             text = f"{left} {sign} {right}"
             small = x.dtype.kind in "iu" and x.dtype.itemsize < 4
