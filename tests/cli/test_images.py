@@ -8,7 +8,9 @@ from numpy.testing import assert_array_equal
 from PIL import Image
 
 from anylayer import AnyLayerError
+from anylayer.cli.commands.serve import decoded
 from anylayer.cli.images import draw_boxes, read_image, suffixes, write_image
+from anylayer.cli.preprocess import Recipe
 from anylayer.inspect.drawing import Box, colors, gray, to_image
 
 
@@ -97,6 +99,13 @@ def test_pixels_whose_range_is_not_known_are_refused(dtype, tmp_path):
     Image.fromarray(np.array([[0, 1], [300, 70000]], dtype)).save(tmp_path / "a.tif")
     with pytest.raises(AnyLayerError, match=r"a\.tif: the image has one channel of floats or of 32-bit integers"):
         read_image(tmp_path / "a.tif")
+
+
+def test_picture_for_a_served_network_has_its_dtype(tmp_path):
+    Image.new("RGB", (2, 1), (10, 20, 30)).save(tmp_path / "a.png")
+    found = decoded(Recipe(), True, np.dtype(np.uint8), (tmp_path / "a.png").read_bytes())
+    assert found.dtype == np.uint8
+    assert_array_equal(found, [[[[30, 20, 10], [30, 20, 10]]]])
 
 
 def test_exif_rotates_image(tmp_path):

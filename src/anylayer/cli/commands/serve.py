@@ -146,9 +146,10 @@ def _network(name: str, model: Path, weights: Path | None, given: dict[str, Any]
         net.fill(shapes=shapes)
     loader = Loader(net, types, preprocessing_of(given))
     decode = {}
-    for own in list(types)[:1]:
+    for own, kind in list(types.items())[:1]:
+        dtype = np.float32 if kind is None else kind.dtype
         try:
-            decode[own] = partial(decoded, loader.recipe(own), loader.channels_last(own))
+            decode[own] = partial(decoded, loader.recipe(own), loader.channels_last(own), dtype)
         except InputError:  # the input is not an image
             if any(given[option] for option in ("size", "mean", "scale", "swap", "cover", "gray", "pixels")):
                 raise
@@ -160,12 +161,12 @@ def _network(name: str, model: Path, weights: Path | None, given: dict[str, Any]
     )
 
 
-def decoded(recipe: Any, channels_last: bool, data: bytes) -> Any:
-    """Return the input that an encoded picture makes, with a batch axis."""
+def decoded(recipe: Any, channels_last: bool, dtype: Any, data: bytes) -> Any:
+    """Return the input that an encoded picture makes, of the network's dtype and with a batch axis."""
     from anylayer.cli.images import decode_image
 
     x, _ = prepare(decode_image(data), recipe)
-    return np.ascontiguousarray(np.moveaxis(x, -3, -1) if channels_last else x)[None]
+    return np.ascontiguousarray(np.moveaxis(x, -3, -1) if channels_last else x, dtype)[None]
 
 
 def _shapes(
