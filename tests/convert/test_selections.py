@@ -55,6 +55,26 @@ def test_selection_that_rounding_inside_its_node_decides_is_accepted(
     assert [c.split for c in converted(tmp_path / "net.onnx", monkeypatch, rounding).checks] == [True]
 
 
+def test_resizing_to_a_fixed_size_is_no_selection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The points of a resizing are rounded and compared, but they follow from sizes, which have no errors."""
+
+    def rounding(run: Run) -> Run:
+        return lambda feed: run({"row": feed["row"] + np.float32([[2e-7, *[0] * 8]])})
+
+    original = onnxruntime.open_file
+    monkeypatch.setattr(onnxruntime, "open_file", lambda *args: rounding(original(*args)))
+    (tmp_path / "net.prototxt").write_text(TEXT)
+
+    def nearest(row: Any) -> Any:
+        """Return four values of a row of any length."""
+        return row[:, np.floor(np.arange(4) * (row.shape[1] / 4)).astype(np.int64)]
+
+    net = anylayer.read(tmp_path / "net.prototxt").before(nearest, np.ones((1, 6), np.float32))
+    ties = np.ones((1, 9), np.float32)
+    done = net.write(tmp_path / "net.onnx", shapes={"row": (1, "4<=W<=64")}, verify={"row": ties})
+    assert [c.split for c in done.checks] == [True]
+
+
 BOXES = np.float32([[0, 1, 0.9, 5, 6], [0, 2, 0.5, 7, 8], [0, 3, 0.5, 1, 2], [0, 1, 0.1, 3, 4]])[None]
 
 

@@ -236,6 +236,19 @@ def test_file_is_verified_at_the_traced_sizes_where_there_are_no_others(
     assert any("no sizes that fulfil the conditions were found" in note for note in done.notes)
 
 
+def test_file_is_verified_at_five_batches_where_other_sizes_are_almost_fixed(tmp_path: Path) -> None:
+    """The maps are 6 x 6 for heights and widths of 24 to 27 only, and the range leaves two of them."""
+    (tmp_path / "net.prototxt").write_text(
+        """input: "data" input_shape { dim: 1 dim: 1 dim: 24 dim: 24 }
+        layer { name: "pool" type: "Pooling" bottom: "data" top: "pool"
+                pooling_param { kernel_size: 4 stride: 4 round_mode: FLOOR } }
+        layer { name: "fc" type: "InnerProduct" bottom: "pool" top: "fc" inner_product_param { num_output: 3 } }"""
+    )
+    net = anylayer.read(tmp_path / "net.prototxt").fill()
+    done = net.write(tmp_path / "net.onnx", shapes={"data": ("N", 1, "8<=H<=25", 24)})
+    assert len({c.sizes["data"] for c in done.checks if c.sizes is not None}) == 5
+
+
 def opened_by_runtimes(net: Any, path: Path, shapes: Any, feeds: list[dict[str, Any]]) -> None:
     """Write a network as ONNX and IR, and fail unless ONNX Runtime and OpenVINO, called directly, match NumPy."""
     ov = pytest.importorskip("openvino", reason="openvino is not installed")

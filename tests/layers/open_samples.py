@@ -27,7 +27,7 @@ FORMATS = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Sample:
     """A network that consists of one layer of a type, and its inputs."""
 
@@ -119,8 +119,10 @@ def _onnx(folder: Path) -> Iterator[Sample]:
             yield sample
 
 
-_WEIGHTS = frozenset(("W", "R", "P", "scale", "bias", "input_mean", "input_var", "weights", "slope"))
-"""The names in ONNX's schemas of inputs that are weights in networks."""
+_WEIGHTS = frozenset(
+    ("W", "R", "P", "scale", "bias", "input_mean", "input_var", "weights", "slope", "roi", "scales")
+)
+"""The names in ONNX's schemas of inputs that are weights or settings in networks."""
 _PRODUCTS = frozenset(
     ("Conv", "ConvTranspose", "DeformConv", "Gemm", "GRU", "LSTM", "MatMul", "MatMulInteger", "RNN")
 )

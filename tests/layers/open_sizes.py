@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,17 +20,20 @@ from tools.pages import markdown_table
 
 from anylayer.compile.choices import verified_sizes
 from anylayer.compile.open import trace_open
+from anylayer.compile.whole import whole
 from anylayer.errors import AnyLayerError, EngineError
 from anylayer.graph.expressions import Expression, constant, symbol
 from anylayer.graph.open_sizes import parse_sizes
 from anylayer.layer import Registry
-from anylayer.network import TensorType
+from anylayer.network import MAX_VALUES, TensorType
 from anylayer.numerics import DEEP_TOLERANCE
 from anylayer.testing import assert_same, run_graph
 from tests.layers.open_samples import FORMATS, Sample, samples
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "open-sizes.md"
 ALL = "all"
+ONE = "all, in ONNX Runtime only"
+"""All sizes are open, but OpenVINO runs the layer at no size."""
 _HEAD = """# Layers with open sizes
 
 This page lists which sizes each built-in layer leaves open: see [files with open sizes](convert.md#open-sizes).
@@ -44,8 +48,10 @@ A layer in the table may leave more sizes open with other params or inputs: a co
 from the sizes of the test, and H is open in a network in which the other sizes follow H. Inputs that broadcast or
 multiply (Add, MatMul) are an example: sizes that must agree need the same name.
 
-The graphs run in ONNX Runtime, and those of ONNX and OpenVINO IR in OpenVINO as well. ONNX's operators are tried
-on ONNX's own tests, in which weights, axes and other integer settings are constants.
+The graphs run in ONNX Runtime, and those of ONNX and OpenVINO IR in OpenVINO as well, unless OpenVINO does not run
+the layer of the test at its own, fixed sizes either. ONNX's operators are tried on ONNX's own tests, in which
+weights, axes and other integer settings are constants. A number of elements that depends on data (Compress,
+NonZero, Unique, NMS) is known only when the network runs; the sizes of the inputs are open all the same.
 """
 _RUNTIMES = (("onnxruntime", "ONNX Runtime"), ("openvino", "OpenVINO"))
 """The engines that run the graphs, and their names."""
@@ -143,8 +149,11 @@ def _is_channel(case: Sample, places: Mapping[Place, Expression]) -> bool:
     return all((axis in (1, n - 1) and axis and n != 4) or axis == own % n for n, axis in ranks)
 
 
-def _check(case: Sample, opened: Sequence[Mapping[Place, Expression]]) -> None:
-    """Raise AnyLayerError or AssertionError where the layer does not leave these sizes open."""
+def check(case: Sample, opened: Sequence[Mapping[Place, Expression]], count: int = 1) -> None:
+    """Raise AnyLayerError or AssertionError where the layer does not leave these sizes open.
+
+    count: at how many sizes that were not traced the graph is compared.
+    """
     shapes: dict[str, list[int | Expression]] = {n: list(x.shape) for n, x in zip(case.names, case.inputs)}
     for places in opened:
         for (i, axis), e in places.items():
@@ -156,20 +165,38 @@ def _check(case: Sample, opened: Sequence[Mapping[Place, Expression]]) -> None:
     types = {n: TensorType.of(x.shape, x.dtype) for n, x in zip(case.names, case.inputs)}
     traces = trace_open(network, definitions, types, sizes, network.outputs)
     graph = traces.source().graph
-    for symbols in verified_sizes(traces.sizes)[1:2] or verified_sizes(traces.sizes):
+    found = verified_sizes(traces.sizes)
+    for symbols in (found[1:] + found[:1])[:count]:
         kinds = [t for t in traces.sizes.types(types, symbols).values() if t is not None]
         arrays = [_resized(x, t.shape) for x, t in zip(case.inputs, kinds)]
         model = case.net.compile("numpy", shapes=dict(zip(case.names, (t.shape for t in kinds))))
         want = model(dict(zip(case.names, arrays)))
-        for engine, name in _RUNTIMES if network.format in _BOTH else _RUNTIMES[:1]:
+        for engine, name in _runtimes(case):
             try:
-                found = run_graph(graph, arrays, engine)
+                results = run_graph(graph, arrays, engine)
             except EngineError as error:
                 lines = [line.strip() for line in str(error).splitlines() if line.strip()]
                 why = next((line for line in lines if "onver" in line), lines[-1])
                 raise EngineError(f"{name} refuses the graph: {why}") from error
-            for got, array in zip(found, want.values()):
+            for got, array in zip(results, want.values()):
                 assert_same(got, np.asarray(array), name, max(case.tolerance or 0.0, DEEP_TOLERANCE))
+
+
+@cache
+def _runtimes(case: Sample) -> Sequence[tuple[str, str]]:
+    """Return the engines that a sample is tried on: without OpenVINO where it does not run the fixed sizes."""
+    if case.net.network.format not in _BOTH:
+        return _RUNTIMES[:1]
+    network, definitions = case.net.network, case.net.definitions
+    types = {n: TensorType.of(x.shape, x.dtype) for n, x in zip(case.names, case.inputs)}
+    try:
+        graph = whole(network, definitions, types, network.outputs).graph
+        run_graph(graph, case.inputs, "openvino")
+    except EngineError:
+        return _RUNTIMES[:1]
+    except AnyLayerError:  # it cannot be traced
+        pass
+    return _RUNTIMES
 
 
 def _resized(x: Any, shape: Sequence[int]) -> Any:
@@ -179,8 +206,8 @@ def _resized(x: Any, shape: Sequence[int]) -> Any:
     return np.ascontiguousarray(x)
 
 
-def sizes_of(case: Sample) -> Found:
-    """Return which sizes of a case are open."""
+def sizes_of(case: Sample, count: int = 1) -> Found:
+    """Return which sizes of a case are open. count: at how many sizes all of them are compared in the end."""
     names = _names(case)
     opened: dict[str, str] = {}
     fixed: dict[str, str] = {}
@@ -189,7 +216,7 @@ def sizes_of(case: Sample) -> Found:
             continue
         for text, changed in _forms(case, names, name):
             try:
-                _check(case, [changed[n] for n in [*opened, name]])
+                check(case, [changed[n] for n in [*opened, name]])
             except (AnyLayerError, AssertionError, ValueError) as error:
                 if not _is_channel(case, names[name]):
                     fixed.setdefault(name, getattr(error, "message", str(error)))
@@ -197,9 +224,12 @@ def sizes_of(case: Sample) -> Found:
             opened[name], names = text, changed
             fixed.pop(name, None)
             break
+    if count > 1:
+        check(case, [names[name] for name in opened], count)
     return Found(tuple(opened.values()), fixed)
 
 
+@cache
 def tried(format: str) -> dict[str, list[Sample]]:
     """Return the samples on which each layer type of a format is tried."""
     found: dict[str, list[Sample]] = {}
@@ -224,7 +254,8 @@ def row(own: Sequence[Sample]) -> tuple[str, str]:
         if found.fixed:
             names = ", ".join(found.open) or "none"
             return names, "; ".join(f"{n}: {_short(why)}" for n, why in found.fixed.items())
-    return ALL, ""
+    one = own[0].net.network.format in _BOTH and any(len(_runtimes(case)) == 1 for case in own)
+    return ONE if one else ALL, ""
 
 
 _NUMBERED = re.compile(r"(?<=')(\w+?)_\d+(?=')|(?<=\bsize )(range)\d+")
@@ -239,7 +270,8 @@ def _short(why: str) -> str:
         why = rest if found else why
     text = _PLACE.sub("", why.split("\n")[0].split(". ")[0])
     text = text.partition("): ")[2] or text if text.startswith("(") else text
-    text = "; ".join(text.split("; ")[:2])[:200].replace("node 'layer1' ", "").strip()
+    parts = sorted(text.split("; "), key=lambda part: str(MAX_VALUES) in part)  # limits of memory come last
+    text = "; ".join(parts[:2])[:200].replace("node 'layer1' ", "").strip()
     return _NUMBERED.sub(lambda found: found[1] or found[2], text)
 
 
@@ -249,12 +281,20 @@ def page() -> str:
     for format, title in FORMATS.items():
         found = {t: row(own) for t, own in tried(format).items()}
         every = ", ".join(f"`{t}`" for t, (names, _) in found.items() if names == ALL)
-        rows = [(f"`{t}`", *cells) for t, cells in found.items() if cells[0] != ALL]
+        one = ", ".join(f"`{t}`" for t, (names, _) in found.items() if names == ONE)
+        one = (
+            f"All sizes are open in ONNX Runtime; OpenVINO does not run the layer of the test: {one}.\n\n"
+            if one
+            else ""
+        )
+        rows = [(f"`{t}`", *cells) for t, cells in found.items() if cells[0] not in (ALL, ONE)]
         table = markdown_table(("layer", "open", "fixed in the layer's tests, and the condition or reason"), rows)
         rest = sorted({*Registry.of(format).types()} - {*found}) if format in _BOTH else []
         names = ", ".join(f"`{t}`" for t in rest)
         untried = f"Not tried, because no test has this operator alone, on arrays: {names}.\n"
-        parts.append(f"## {title}\n\nAll sizes are open: {every}.\n\n{table}\n" + (f"\n{untried}" if rest else ""))
+        parts.append(
+            f"## {title}\n\nAll sizes are open: {every}.\n\n{one}{table}\n" + (f"\n{untried}" if rest else "")
+        )
     return "\n".join(parts)
 
 

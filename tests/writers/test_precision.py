@@ -64,6 +64,40 @@ def test_weight_that_exceeds_float16_is_refused(net: anylayer.Net, tmp_path: Pat
     assert not (tmp_path / name).exists()
 
 
+def test_weight_that_exceeds_float16_may_stay_in_float32(net: anylayer.Net, tmp_path: Path) -> None:
+    net.network.nodes[0].blobs[0][0, 0, 0, 0] = 1e5
+    small = np.random.default_rng(0).random((1, 3, 16, 16), np.float32) * 1e-3
+    done = net.write(tmp_path / "half.onnx", precision="float16", float32=["conv1"], verify={"data": small})
+    assert all(check.ok for check in done.checks)
+
+
+DETECTIONS = """
+input: "loc" input_shape { dim: 1 dim: 32 }
+input: "conf" input_shape { dim: 1 dim: 24 }
+input: "priors" input_shape { dim: 1 dim: 2 dim: 32 }
+layer { name: "boxes" type: "DetectionOutput" bottom: "loc" bottom: "conf" bottom: "priors" top: "boxes"
+        detection_output_param { num_classes: 3 keep_top_k: 4 confidence_threshold: 0.1
+        nms_param { nms_threshold: 0.45 top_k: 6 } } }
+"""
+
+
+def test_selection_of_boxes_stays_in_float32(tmp_path: Path) -> None:
+    """The boxes that are not selected are marked by the lowest number of float32."""
+    (tmp_path / "net.prototxt").write_text(DETECTIONS)
+    corners = np.random.default_rng(0).random((8, 4), np.float32)
+    priors = np.stack([np.concatenate([corners[:, :2], corners[:, :2] + 0.1 + corners[:, 2:]], 1).ravel()] * 2)
+    feed = {
+        "loc": np.random.default_rng(1).standard_normal((1, 32), np.float32),
+        "conf": np.random.default_rng(2).random((1, 24), np.float32),
+        "priors": priors[None],
+    }
+    net = anylayer.read(tmp_path / "net.prototxt")
+    done = net.write(tmp_path / "half.onnx", precision="float16", verify=feed)
+    want = net.compile("numpy")(feed)["boxes"]
+    found = onnxruntime.InferenceSession(str(done.files[0])).run(None, feed)[0]
+    np.testing.assert_allclose(found, want, atol=5e-3)
+
+
 def test_unknown_precision_is_refused(net: anylayer.Net, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"there is no precision 'float8'; .*precisions: float32, float16, int8"):
         net.write(tmp_path / "half.onnx", precision="float8")

@@ -154,6 +154,8 @@ def _wanted(base: Mapping[str, int], sizes: OpenSizes) -> Iterator[Symbols]:
         yield {
             name: max(value - less, low) for (name, value), (low, _) in zip(base.items(), sizes.ranges.values())
         }
+    for samples in range(1, _VERIFIED + 2) if batches else ():  # where the other sizes are almost fixed
+        yield scaled(samples, 1)
 
 
 def _prime(n: int) -> int:

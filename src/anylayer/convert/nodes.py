@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from anylayer.graph import Value
 from anylayer.network import Array
 from anylayer.numerics import rms_error, rms_scale
 from anylayer.source import Source, TracedNode
@@ -66,10 +67,19 @@ def costliest(errors: Sequence[NodeError], source: Source) -> NodeError | None:
 
 
 def has_jump(traced: TracedNode) -> bool:
-    """Return whether a node has a discontinuous operator: a small change of its inputs may change its outputs by
-    any amount.
+    """Return whether a node applies a discontinuous operator to data: a small change of its inputs may change its
+    outputs by any amount. Operators on values that follow from sizes alone, such as the coordinates of a resizing,
+    are ignored.
     """
-    return traced.body is not None and any(o.op in _JUMPS for o in traced.body.ops)
+    if traced.body is None:
+        return False
+    data: set[Value | None] = {*traced.body.inputs}
+    for o in traced.body.ops:
+        if o.op not in ("Shape", "Size") and data.intersection(o.inputs):
+            if o.op in _JUMPS:
+                return True
+            data.update(o.outputs)
+    return False
 
 
 def after_jumps(source: Source) -> tuple[set[str], list[str]]:

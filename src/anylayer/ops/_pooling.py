@@ -55,7 +55,7 @@ def pooling(
         )
     counts = window_counts(sizes, size, strides, pairs, dilations, ceil_mode)
     for axis, (n, k, s, (begin, _), d, count) in enumerate(zip(sizes, size, strides, pairs, dilations, counts)):
-        if d == 1:
+        if d == 1 or begin == 0 or n >= d:  # a window has a cell inside
             continue
         cells = np.arange(count)[:, None] * s + np.arange(k) * d - begin
         need(

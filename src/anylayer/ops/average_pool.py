@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import chain
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from anylayer.network import Array
 from anylayer.ops._operator import operator
 from anylayer.ops._pooling import PoolingPlan, pooling, reduce_windows
 from anylayer.ops._spatial import Ints, flat_pads, padded, with_static_pads
+from anylayer.ops.conv import conv
 from anylayer.tracing import record
 
 
@@ -23,16 +25,17 @@ def average_pool(
     *,
     strides: Ints = 1,
     pads: Ints = 0,
+    dilations: Ints = 1,
     ceil_mode: bool = False,
     count_include_pad: bool = False,
 ) -> Array:
     """Return the mean of each window of `x` (N, C, ...), in the dtype of `x` (ONNX AveragePool-19).
 
-    The sizes are those of `max_pool`. The divisor of a window is the number of its cells inside the map, plus
-    those in `pads` with `count_include_pad`. Cells that only `ceil_mode` adds are never counted. Raises LayerError
-    where the kernel does not fit or a window would lie completely in the padding.
+    The sizes and the dilations are those of `max_pool`. The divisor of a window is the number of its cells inside
+    the map, plus those in `pads` with `count_include_pad`. Cells that only `ceil_mode` adds are never counted.
+    Raises LayerError where the kernel does not fit or a window would lie completely in the padding.
     """
-    plan = pooling(x, kernel, strides, pads, 1, ceil_mode, "average_pool")
+    plan = pooling(x, kernel, strides, pads, dilations, ceil_mode, "average_pool")
     y = reduce_windows(padded(x, plan.full_pads), plan, np.add)
     y /= _divisors(x.shape[2:], plan, count_include_pad).astype(x.dtype)
     return y
@@ -43,25 +46,28 @@ def _divisors(sizes: Sequence[int], plan: PoolingPlan, count_include_pad: bool) 
     *counts).
     """
     total: Array = np.ones((1,) * len(sizes), np.int64)
-    for axis, (n, k, s, (begin, end), count) in enumerate(
-        zip(sizes, plan.kernel, plan.strides, plan.pads, plan.counts)
+    for axis, (n, k, s, d, (begin, end), count) in enumerate(
+        zip(sizes, plan.kernel, plan.strides, plan.dilations, plan.pads, plan.counts)
     ):
         first = np.arange(count) * s - begin
         low, high = (-begin, n + end) if count_include_pad else (0, n)
-        cells = np.minimum(first + k, high) - np.maximum(first, low)
+        skipped = np.maximum(low - first + (d - 1), 0) // d  # cells before the first one that counts
+        cells = np.minimum((high - first + (d - 1)) // d, k) - skipped
         total = total * cells.reshape(-1, *(1,) * (len(sizes) - axis - 1))
     return total
 
 
 @average_pool.form
-def _(x: Array, kernel: Ints, *, strides: Ints, pads: Ints, ceil_mode: bool, count_include_pad: bool) -> Array:
+def _(x: Array, kernel: Ints, *, count_include_pad: bool, **how: Any) -> Array:
     """Record AveragePool with explicit pads, because engines disagree on the rounding mode.
 
     If a window both counts padding and extends past the end, the mean over the whole kernel is multiplied by a
-    constant that corrects the divisor.
+    constant that corrects the divisor. With dilations, record a convolution with ones.
     """
-    plan = pooling(x, kernel, strides, pads, 1, ceil_mode, "average_pool")
+    plan = pooling(x, kernel, what="average_pool", **how)
     shape = (*x.shape[:2], *plan.counts)
+    if {*plan.dilations} != {1}:
+        return _dilated(x, plan, count_include_pad)
     if any(map(is_symbolic, chain(*plan.full_pads))):
         return _with_symbolic_pads(x, plan, count_include_pad)
     include = count_include_pad and any(b or e for b, e in plan.pads)
@@ -79,6 +85,18 @@ def _(x: Array, kernel: Ints, *, strides: Ints, pads: Ints, ceil_mode: bool, cou
         factor = np.prod(plan.kernel) / _divisors(x.shape[2:], plan, True)
         y = record("Mul", [y, factor.astype(x.dtype)], shape, x.dtype)
     return y
+
+
+def _dilated(x: Array, plan: PoolingPlan, count_include_pad: bool) -> Array:
+    """Record the sum over each window as a convolution of every channel with ones, divided by the cell counts."""
+    sizes = x.shape[2:]
+    planes, pads = with_static_pads(x.reshape(math.prod(x.shape[:2]), 1, *sizes), plan.full_pads)
+    ones = np.ones((1, 1, *plan.kernel), x.dtype)
+    sums = conv(planes, ones, strides=plan.strides, pads=flat_pads(pads), dilations=plan.dilations)
+    means: Array = sums.reshape(*x.shape[:2], *plan.counts) / _divisors(sizes, plan, count_include_pad).astype(
+        x.dtype
+    )
+    return means
 
 
 def _with_symbolic_pads(x: Array, plan: PoolingPlan, count_include_pad: bool) -> Array:

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.graph.symbolic import Size, SizeReal, extreme, is_symbolic
+from anylayer.graph.sizes import broadcast
+from anylayer.graph.symbolic import Size, SizeReal, extreme, holds_symbolic, is_symbolic
 from anylayer.tracing.array import TracedArray
 from anylayer.tracing.primitives import as_array
 from anylayer.tracing.size_arithmetic import size_list
@@ -120,6 +121,12 @@ def _prod(a: Any, *args: Any, **kwargs: Any) -> Any:
     return np.prod(a, *args, **kwargs)
 
 
+def _broadcast_shapes(*args: Any) -> tuple[int, ...]:
+    if any(map(holds_symbolic, args)):
+        return broadcast(*[s if isinstance(s, (tuple, list)) else (s,) for s in args])
+    return np.broadcast_shapes(*args)
+
+
 def _len(x: Any) -> int:
     return x.shape[0] if type(x) is TracedArray and x.shape else len(x)
 
@@ -150,5 +157,6 @@ NUMPY: Mapping[str, Any] = {
     "maximum": _rounding("maximum", lambda a, b: extreme("max", a, b)),
     "minimum": _rounding("minimum", lambda a, b: extreme("min", a, b)),
     "prod": _prod,
+    "broadcast_shapes": _broadcast_shapes,
 }
 """The substitutes for functions and types of NumPy, by name."""

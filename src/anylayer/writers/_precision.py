@@ -3,7 +3,7 @@ and matrix products."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -88,11 +88,18 @@ class Precision:
         rule = f"{_spelled(self.name)} needs standard operators only; leave out {kept}"
         need(not any(o.kept or o.body is not None for o in graph.ops), rule, InputError)
         if self.half:
-            _need_float16_weights(graph)
+            _need_float16_weights(graph, self._kept(graph))
+
+    def _kept(self, graph: Graph) -> set[str]:
+        """Return the names of the nodes that stay in float32: those that the user named, and those that select
+        boxes, which decode coordinates and mark boxes by the lowest number of float32.
+        """
+        return {*self.float32, *(o.scope for o in graph.ops if o.op == "NonMaxSuppression" and o.scope)}
 
     def blocked(self, graph: Graph, titles: Sequence[str]) -> list[str]:
         """Return the titles of the operators that must stay in float32. titles: of all operators."""
-        return [title for o, title in zip(graph.ops, titles) if o.scope in self.float32]
+        kept = self._kept(graph)
+        return [title for o, title in zip(graph.ops, titles) if o.scope in kept]
 
     def quantized(self, graph: Graph, titles: Sequence[str], source: Source) -> tuple[list[str], list[str]]:
         """Return the titles of the convolutions and matrix products with constant weights, and of the operators
@@ -161,11 +168,14 @@ def _is_weighted_sum(o: Op) -> bool:
     return weights is not None and weights.const is not None and weights.dtype == np.float32
 
 
-def _need_float16_weights(graph: Graph) -> None:
-    """Raise InputError where a weight exceeds 65504, the largest number of float16."""
+def _need_float16_weights(graph: Graph, kept: Container[str]) -> None:
+    """Raise InputError where a weight exceeds 65504, the largest number of float16.
+
+    kept: the names of the nodes that stay in float32.
+    """
     limit = float(np.finfo(np.float16).max)
     for o in graph.ops:
         for v in o.inputs:
-            if v is not None and v.const is not None and v.const.dtype == np.float32:
-                rule = f"{o.place or o.op}: a weight exceeds {limit:.0f}, the largest number of float16"
+            if v is not None and v.const is not None and v.const.dtype == np.float32 and o.scope not in kept:
+                rule = f"node '{o.scope}' ({o.op}): a weight exceeds {limit:.0f}, the largest number of float16"
                 need(largest(v.const) <= limit, rule, InputError)

@@ -16,6 +16,7 @@ from anylayer.layers.onnx._call import OpCall
 from anylayer.layers.onnx._record import attributes
 from anylayer.libraries.onnx import elem_type, function, helper, histories, numpy_helper, onnx, schema
 from anylayer.network import Array, Node
+from anylayer.tracing.dispatch import resolved
 
 _RECORDED = ("Gelu",)
 """Newer operators that engines support, and compute faster than their definition."""
@@ -53,7 +54,8 @@ def expanded(call: OpCall) -> list[Array]:
     given = {a.name: a for a in node.attribute}
     versions = {o.domain: int(o.version) for o in body.opset_import}
     for inner in body.node:
-        values.update(zip(inner.output, _run(inner, given, values, versions.get("", call.version))))
+        found = _run(inner, given, values, versions.get("", call.version))
+        values.update(zip(inner.output, resolved(found)))  # sizes stay numbers
     return [values[name] for name in body.output[: call.outputs]]
 
 

@@ -102,7 +102,10 @@ def _unsqueeze(call: OpCall, x: Array, axes: Array) -> Array:
 
 @meaning("Concat")
 def _concat(call: OpCall, *inputs: Any) -> Array:
-    return np.concatenate(inputs, call["axis"])
+    """Concatenate inputs. Those without elements along the axis are left out: their other sizes are constants."""
+    axis = call["axis"]
+    filled = [x for x in inputs if not (type(x.shape[axis]) is int and x.shape[axis] == 0)]
+    return np.concatenate(filled or inputs, axis)
 
 
 @meaning("Split")

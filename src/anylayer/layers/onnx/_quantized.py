@@ -134,7 +134,7 @@ def dynamic(call: OpCall | None, x: Array) -> tuple[Array, Array, Array]:
     """Return `x`, quantized to uint8 by its own range, which includes 0; the scale; and the zero point."""
     low, high = np.minimum(x.min(initial=0), _f(0)), np.maximum(x.max(initial=0), _f(0))
     scale = (high - low) / _f(255)
-    scale = _f(1) if scale == 0 else scale
+    scale = np.where(scale == 0, _f(1), scale)
     zero = np.clip(np.rint(_f(0) - low / scale), 0, 255).astype(np.uint8)
     return quantize(x, np.asarray(scale), np.asarray(zero)), np.asarray(scale), np.asarray(zero)
 

@@ -20,6 +20,8 @@ from anylayer.tracing import is_traced, record_many
 
 _MAX_CONSTANT_SIZE = 4096  # elements
 _SELECTING = ("NonZero", "Compress", "Unique", "Slice", "NonMaxSuppression", "TopK", "Split")
+_OF_DATA = ("NonZero", "Compress", "Unique")
+"""Operators that select by data: the number of elements is known only when the network runs, at any size."""
 _NEWEST = 21
 """The newest operator set that engines support."""
 _SAME_RANK = frozenset(("Split", "Pad", "Tile", "CenterCropPad", "Resize", "Slice"))
@@ -64,8 +66,12 @@ def recorded(call: OpCall) -> list[Array]:
             raise TraceError(f"{call.op} returns {dtype.name}, which no engine supports")
         is_negative = any(isinstance(d, int) and d < 0 for d in sizes)
         need(not is_negative, f"output {i} would have shape {list(sizes)}: a window must fit the padded input")
-        if has_symbolic_size(given) and any(d is None or (isinstance(d, str) and d not in dims) for d in sizes):
-            raise refusal(f"{call.op} does not take open sizes in this form")
+        unknown = any(d is None or (isinstance(d, str) and d not in dims) for d in sizes)
+        if unknown and has_symbolic_size(given) and call.op not in _OF_DATA:
+            raise refusal(
+                f"{call.op} does not take open sizes with these attributes: ONNX's shape inference does not tell "
+                "the shape of its output"
+            )
         maximum_size = _maximum_size(given) if call.op in _SELECTING else MAX_VALUES
         results.append(([_size(d, dims, call.op, maximum_size) for d in sizes], dtype))
     if call.op == "Reshape":

@@ -10,6 +10,7 @@ import numpy as np
 from anylayer import ops
 from anylayer.errors import need
 from anylayer.layers.onnx._call import OpCall, Uncovered, meaning
+from anylayer.layers.onnx._movement import ints
 from anylayer.network import Array
 
 
@@ -48,7 +49,7 @@ def _axes(call: OpCall, x: Array) -> tuple[int, ...] | None:
     axes = call.input(1)
     if axes is None or not np.size(axes):
         return None if call["noop_with_empty_axes"] else tuple(range(len(x.shape)))
-    return tuple(int(a) for a in np.asarray(axes).reshape(-1))
+    return tuple(ints(axes))
 
 
 def _enter() -> None:
@@ -99,3 +100,11 @@ def _einsum(call: OpCall, *inputs: Any) -> Any:
 def _top_k(call: OpCall, x: Array, k: Array) -> tuple[Array, Array]:
     count = int(np.asarray(k).reshape(()))
     return ops.top_k(x, count, axis=call["axis"], largest=bool(call["largest"]))
+
+
+@meaning("MeanVarianceNormalization")
+def _mean_variance_normalization(call: OpCall, x: Any) -> Any:
+    where = tuple(call["axes"])
+    centered = x - x.mean(axis=where, keepdims=True)
+    deviation = np.sqrt((centered * centered).mean(axis=where, keepdims=True))
+    return centered / (deviation + x.dtype.type(1e-9))

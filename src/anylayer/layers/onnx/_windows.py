@@ -11,7 +11,9 @@ from anylayer import ops
 from anylayer.errors import LayerError, need
 from anylayer.layer.arguments import extent, flat_pads, same_pads
 from anylayer.layers.onnx._call import SPELLED_OUT, OpCall, Uncovered, meaning
+from anylayer.layers.onnx._movement import ints
 from anylayer.network import Array
+from anylayer.tracing import is_traced, record
 
 
 def explicit(call: OpCall) -> None:
@@ -133,30 +135,14 @@ def _max_pool(call: OpCall, x: Array) -> Any:
 @meaning("AveragePool")
 def average_pool(call: OpCall, x: Array) -> Any:
     """Return the mean of each window of a call whose window is explicit."""
-    if any(d != 1 for d in call["dilations"] or (1,)):
-        return dilated_mean(call, x)
     return ops.average_pool(
         x,
         call["kernel_shape"],
         strides=call["strides"],
         pads=call["pads"],
+        dilations=call["dilations"] or 1,
         ceil_mode=bool(call["ceil_mode"]),
         count_include_pad=bool(call["count_include_pad"]),
-    )
-
-
-def dilated_mean(call: OpCall, x: Array) -> Any:
-    """Return the mean over dilated windows: a depthwise convolution of ones, divided by the cell counts."""
-    count, axes = x.shape[1], len(x.shape) - 2
-    if call["ceil_mode"]:
-        raise Uncovered
-    ones = np.ones((count, 1, *call["kernel_shape"]), x.dtype)
-    how = {"strides": call["strides"], "pads": call["pads"], "dilations": call["dilations"], "group": count}
-    total = ops.conv(x, ones, **how)
-    if call["count_include_pad"]:
-        return total / x.dtype.type(math.prod(call["kernel_shape"]))
-    return total / ops.conv(np.ones((1, *x.shape[1:]), x.dtype), ones, **how)[:, :1].reshape(
-        1, 1, *total.shape[-axes:]
     )
 
 
@@ -220,20 +206,43 @@ def _max_unpool(call: OpCall, x: Any, indices: Any, shape: Any = None) -> Any:
         (n - 1) * s + k - pads[i] - pads[i + axes]
         for i, (n, s, k) in enumerate(zip(x.shape[2:], strides, call["kernel_shape"]))
     ]
-    whole = np.zeros((*x.shape[:2], *sizes), x.dtype)
-    need(
-        not indices.size or (indices.min() >= 0 and indices.max() < whole.size),
-        f"indices must lie in 0..{whole.size - 1}",
-    )
-    whole.reshape(-1)[indices.reshape(-1)] = x.reshape(-1)
+    count = math.prod(x.shape[:2]) * math.prod(sizes)
+    flat = ops.max_unpool(x.reshape(1, 1, -1), indices.reshape(1, 1, -1), count)
+    whole = flat.reshape(*x.shape[:2], *sizes)
     if shape is None:
         return whole
-    y = np.zeros(tuple(int(d) for d in np.asarray(shape).reshape(-1)), x.dtype)
+    wanted = ints(shape)
     need(
-        all(n <= m for n, m in zip(whole.shape, y.shape)), f"output_shape {y.shape} must be at least {whole.shape}"
+        len(wanted) == axes + 2 and all(n <= m for n, m in zip(whole.shape, wanted)),
+        f"output_shape {tuple(wanted)} must be at least {whole.shape}",
     )
-    y[tuple(slice(n) for n in whole.shape)] = whole
-    return y
+    return np.pad(whole, [(0, m - n) for n, m in zip(whole.shape, wanted)])
+
+
+@meaning("Col2Im")
+def _col2im(call: OpCall, x: Any, image_shape: Any, block_shape: Any) -> Any:
+    """Add columns to the cells that they were taken from. The reference implementation takes one sample only."""
+    sizes, block = ints(image_shape), ints(block_shape)
+    axes = len(sizes)
+    strides, dilations = call["strides"] or (1,) * axes, call["dilations"] or (1,) * axes
+    pads = call["pads"] or (0,) * (2 * axes)
+    need(len(block) == axes, f"block_shape must be {axes} numbers, one per axis of image_shape, got {len(block)}")
+    wide = [n + b + e for n, b, e in zip(sizes, pads[:axes], pads[axes:])]
+    counts = [(n - extent(k, d)) // s + 1 for n, k, d, s in zip(wide, block, dilations, strides)]
+    channels, rest = divmod(x.shape[1], math.prod(block))
+    need(
+        len(x.shape) == 3 and rest == 0 and min(counts) > 0 and x.shape[2] == math.prod(counts),
+        f"an input of shape {tuple(x.shape)} does not hold the columns of {block} of an image {sizes}",
+    )
+    if is_traced(x):
+        how = {"strides": list(strides), "dilations": list(dilations), "pads": list(pads)}
+        return record("Col2Im", [x, image_shape, block_shape], (x.shape[0], channels, *sizes), x.dtype, **how)
+    columns = x.reshape(x.shape[0], channels, *block, *counts)
+    y: Any = np.zeros((x.shape[0], channels, *wide), x.dtype)
+    for cell in np.ndindex(*block):
+        key = (slice(c * d, c * d + (n - 1) * s + 1, s) for c, d, n, s in zip(cell, dilations, counts, strides))
+        y[(..., *key)] += columns[(slice(None), slice(None), *cell)]
+    return y[(..., *(slice(b, b + n) for b, n in zip(pads, sizes)))]
 
 
 def _sums_channels(call: OpCall) -> None:

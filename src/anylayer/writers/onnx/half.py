@@ -7,7 +7,7 @@ from typing import Any
 from anylayer.errors import EngineError, InputError
 from anylayer.graph import Graph
 from anylayer.writers._precision import IN_FLOAT32, Precision
-from anylayer.writers.onnx.model import to_onnx
+from anylayer.writers.onnx.model import titles, to_onnx
 
 
 def to_half(graph: Graph) -> Any:
@@ -18,8 +18,9 @@ def to_half(graph: Graph) -> Any:
     """
     from anylayer.libraries.onnxruntime import to_float16
 
+    half = Precision("float16")
     try:
-        Precision("float16").need_possible(graph)
+        half.need_possible(graph)
     except InputError as error:
         raise EngineError(str(error)) from None
-    return to_float16(to_onnx(graph), IN_FLOAT32, [], keep_io=True)
+    return to_float16(to_onnx(graph), IN_FLOAT32, half.blocked(graph, titles(graph)), keep_io=True)
