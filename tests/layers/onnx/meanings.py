@@ -37,8 +37,8 @@ WHY = {
 REASONS = {
     "sizes": "Add And AveragePool BatchNormalization BitwiseAnd BitwiseOr BitwiseXor Concat Conv ConvTranspose "
     "DepthToSpace Div Einsum Equal Flatten Gather GatherElements GatherND Greater GreaterOrEqual Less LessOrEqual "
-    "LpPool MatMulInteger Max MaxPool Mean Min Mod Mul Or PRelu Pad Pow QLinearMatMul ScatterElements ScatterND "
-    "Slice SpaceToDepth Sub Sum Tile TopK Where Xor",
+    "LpPool MatMulInteger Max MaxPool Mean MeanVarianceNormalization Min Mod Mul Or PRelu Pad Pow QLinearMatMul "
+    "ScatterElements ScatterND Slice SpaceToDepth Sub Sum Tile TopK Where Xor",
     "dtypes": "Abs Clip Neg ReduceL1 ReduceMax ReduceMin ReduceProd ReduceSum ReduceSumSquare Relu Shrink",
     "shapes": "Dropout Identity Shape Size",
     "memory": "ConstantOfShape Expand OneHot Range",

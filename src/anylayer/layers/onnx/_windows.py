@@ -13,7 +13,6 @@ from anylayer.layer.arguments import extent, flat_pads, same_pads
 from anylayer.layers.onnx._call import SPELLED_OUT, OpCall, Uncovered, meaning
 from anylayer.layers.onnx._movement import ints
 from anylayer.network import Array
-from anylayer.tracing import is_traced, record
 
 
 def explicit(call: OpCall) -> None:
@@ -217,32 +216,6 @@ def _max_unpool(call: OpCall, x: Any, indices: Any, shape: Any = None) -> Any:
         f"output_shape {tuple(wanted)} must be at least {whole.shape}",
     )
     return np.pad(whole, [(0, m - n) for n, m in zip(whole.shape, wanted)])
-
-
-@meaning("Col2Im")
-def _col2im(call: OpCall, x: Any, image_shape: Any, block_shape: Any) -> Any:
-    """Add columns to the cells that they were taken from. The reference implementation takes one sample only."""
-    sizes, block = ints(image_shape), ints(block_shape)
-    axes = len(sizes)
-    strides, dilations = call["strides"] or (1,) * axes, call["dilations"] or (1,) * axes
-    pads = call["pads"] or (0,) * (2 * axes)
-    need(len(block) == axes, f"block_shape must be {axes} numbers, one per axis of image_shape, got {len(block)}")
-    wide = [n + b + e for n, b, e in zip(sizes, pads[:axes], pads[axes:])]
-    counts = [(n - extent(k, d)) // s + 1 for n, k, d, s in zip(wide, block, dilations, strides)]
-    channels, rest = divmod(x.shape[1], math.prod(block))
-    need(
-        len(x.shape) == 3 and rest == 0 and min(counts) > 0 and x.shape[2] == math.prod(counts),
-        f"an input of shape {tuple(x.shape)} does not hold the columns of {block} of an image {sizes}",
-    )
-    if is_traced(x):
-        how = {"strides": list(strides), "dilations": list(dilations), "pads": list(pads)}
-        return record("Col2Im", [x, image_shape, block_shape], (x.shape[0], channels, *sizes), x.dtype, **how)
-    columns = x.reshape(x.shape[0], channels, *block, *counts)
-    y: Any = np.zeros((x.shape[0], channels, *wide), x.dtype)
-    for cell in np.ndindex(*block):
-        key = (slice(c * d, c * d + (n - 1) * s + 1, s) for c, d, n, s in zip(cell, dilations, counts, strides))
-        y[(..., *key)] += columns[(slice(None), slice(None), *cell)]
-    return y[(..., *(slice(b, b + n) for b, n in zip(pads, sizes)))]
 
 
 def _sums_channels(call: OpCall) -> None:
