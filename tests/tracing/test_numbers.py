@@ -39,6 +39,7 @@ CASES: list[tuple[str, list[Any]]] = [
     ("x ** np.array([1, 70, 0])", [i(3, 3, 0)]),
     ("x.mean(dtype=np.int8)", [i(100, 100, 100)]),
     ("np.angle(x)", [i(3, -3, dtype="i1")]),
+    ("np.sign(x)", [i(0, 7, 2**64 - 1, dtype="u8")]),
     ("np.angle(x)", [f(3, -3, 0, np.nan)]),
     ("np.hypot(x, x)", [i(200, 3, dtype="u1")]),
     ("np.sinh(x)", [np.array([100.0, -120.0, 1e-9, 0.0, 3.0])]),

@@ -157,8 +157,12 @@ def _abs(x: Array) -> Array:
 
 
 @ufunc_rule(np.sign)
+def _sign(x: Array) -> Any:
+    return (x != 0).astype(x.dtype) if x.dtype.kind == "u" else _real_sign(x)
+
+
 @_widened
-def _sign(x: Array) -> Array:
+def _real_sign(x: Array) -> Array:
     return unary("Sign", x)
 
 
