@@ -145,6 +145,7 @@ def before(network: Network, function: Callable[..., Any], inputs: Sequence[Any]
         open={k: v for k, v in network.open.items() if k in kept},
         dtypes={k: v for k, v in network.dtypes.items() if k in kept},
         layouts={k: v for k, v in network.layouts.items() if k in kept},
+        channel_orders={k: v for k, v in network.channel_orders.items() if k in kept},
     ), definition
 
 

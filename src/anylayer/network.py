@@ -7,6 +7,7 @@ place, the last version of the blob keeps its name, and each earlier version is 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -179,7 +180,8 @@ class Network:
     `open` holds the shapes of inputs whose sizes the file leaves open, with None for each such size. Where only
     the first size (the batch) is open, `inputs` has 1 for it. `dtypes` holds the dtypes of inputs whose type is
     None; float32 by default. `layouts` holds the order of axes of inputs that take images, "NHWC" or "NCHW"; NCHW
-    by default. `fields` are the fields of a layer (layer.Field) that a schema given with the network (--proto)
+    by default. `channel_orders` holds the order of channels of inputs whose file states it, "RGB" or "BGR".
+    `fields` are the fields of a layer (layer.Field) that a schema given with the network (--proto)
     declares, by name. `declared` holds the types that the file states for values of layers (ONNX: value_info;
     OpenVINO: ports). They hold for the file's own input types. `sizes` checks the shapes of the inputs, where the
     file states conditions on its open sizes. `weights_file` says what kind of file holds the weights of such
@@ -201,10 +203,25 @@ class Network:
     open: dict[str, tuple[int | None, ...]] = field(default_factory=dict)
     dtypes: dict[str, np.dtype[Any]] = field(default_factory=dict)
     layouts: dict[str, str] = field(default_factory=dict)
+    channel_orders: dict[str, str] = field(default_factory=dict)
     fields: dict[str, Any] = field(default_factory=dict)
     declared: dict[str, TensorType] = field(default_factory=dict)
     sizes: ChecksSizes | None = None
     weights_file: str = "weights file"
+
+    def add_channel_orders(self, text: str) -> None:
+        """Add the orders that a file's metadata state (see CHANNEL_ORDERS). Damaged text is ignored."""
+        try:
+            stated = json.loads(text)
+        except (ValueError, RecursionError):
+            return
+        for name, order in stated.items() if isinstance(stated, dict) else ():
+            if name in self.inputs and order in ("RGB", "BGR"):
+                self.channel_orders[name] = order
+
+
+CHANNEL_ORDERS = "anylayer.channel_orders"
+"""The key in a file's metadata of Network.channel_orders, as JSON."""
 
 
 @dataclass(slots=True)

@@ -228,6 +228,37 @@ def test_file_with_preprocessing_matches_run(
     anylayer_command("convert", "images.prototxt", "-o", "net.xml", *asked)
     model = openvino.Core().compile_model("net.xml", "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
     assert_same(model([image])[0], np.load("want.npy"))
+    for file in ("net.onnx", "net.xml"):
+        shown = anylayer_command("run", file, "-i", "picture.png", "-o", "got.npy").stderr
+        assert f"{order.upper()} (the file takes images in {order.upper()} order)" in shown
+        assert_same(np.load("got.npy"), np.load("want.npy"))
+
+
+@pytest.mark.parametrize("precision", ["float32", "float16", "int8"])
+def test_written_again_file_with_preprocessing_keeps_its_order_of_channels(
+    anylayer_command: Any, images: Any, precision: str
+) -> None:
+    Path("conv.prototxt").write_text(CONVOLUTION)
+    Path("pictures").mkdir()
+    Path("picture.png").rename("pictures/picture.png")
+    quantized = ["--precision", precision, *(["--calibrate", "pictures"] if precision == "int8" else [])]
+    anylayer_command("convert", "conv.prototxt", "--random-weights", "-o", "a.onnx", "--preprocess", *quantized)
+    anylayer_command("convert", "a.onnx", "-o", "folder", "--to", "triton")
+    assert '# input "image" takes images in RGB order' in Path("folder/config.pbtxt").read_text()
+    assert "note: input 'image' takes images in RGB order" in anylayer_command("inspect", "a.onnx").stdout
+    assert anylayer.read("folder/1/model.onnx").network.channel_orders == {"image": "RGB"}
+
+
+def test_options_that_contradict_a_file_with_preprocessing_are_refused(anylayer_command: Any, images: Any) -> None:
+    anylayer_command("convert", "images.prototxt", "-o", "net.onnx", "--preprocess", "bgr", "--picture", "any")
+    words = ["run", "net.onnx", "-i", "picture.png"]
+    shown = anylayer_command(*words, "--swap-rb", status=1).stderr
+    assert "input 'image': the file takes images in BGR order: leave out --swap-rb" in shown
+    for options in (["--mean", "1"], ["--scale", "2"], ["--pixels", "caffe"]):
+        shown = anylayer_command(*words, *options, status=1).stderr
+        assert (
+            "input 'image': the file takes images as uint8, so --mean, --scale and --pixels do not apply" in shown
+        )
 
 
 def test_preprocessing_defaults_to_size_of_input(anylayer_command: Any, images: Any) -> None:

@@ -61,6 +61,12 @@ def test_channels_last_input_is_detected_by_shape(folder):
         loader_of(net).load(item)
 
 
+def test_channels_last_input_of_open_size_is_detected_by_shape(folder):
+    net = net_of(data=None)
+    net.network.open["data"] = (1, None, None, 3)
+    assert loader_of(net).load(Item({"data": folder / "b.png"})).arrays["data"].shape == (1, 2, 4, 3)
+
+
 def test_channels_last_input_with_8_channels_refuses_images(folder):
     net = net_of(data=(1, 3, 8, 8))
     net.network.layouts["data"] = "NHWC"

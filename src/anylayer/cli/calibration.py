@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from typing import overload
 
 import numpy as np
 
-from anylayer.cli.images import read_image
-from anylayer.cli.inputs import Item, Loaded, Loader
-from anylayer.cli.preprocess import resize
+from anylayer.cli.inputs import Item, Loader
 from anylayer.convert.calibration import need_shapes
 from anylayer.errors import InputError, at
 from anylayer.graph.open_sizes import OpenSizes
@@ -53,21 +49,3 @@ class Pictures(Sequence[dict[str, Array]]):
                     error.message += ". To resize images, give --size WxH"
                 raise
         return arrays
-
-
-@dataclass
-class PixelLoader(Loader):
-    """A loader for a network that takes pictures as they are: uint8 (1, H, W, 3), resized to the input's size.
-
-    `rgb` says whether in RGB order, else in BGR order.
-    """
-
-    rgb: bool = True
-
-    def _image(self, path: Path, name: str, loaded: Loaded) -> Array:
-        image = read_image(path)
-        known = self.types[name]
-        size = image.shape[:2] if known is None else (known.shape[1], known.shape[2])
-        image = image if image.shape[:2] == size else resize(image, size)
-        loaded.images[name] = image
-        return np.ascontiguousarray(image[:, :, ::-1] if self.rgb else image)[None]

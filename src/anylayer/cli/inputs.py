@@ -6,9 +6,9 @@ import json
 import math
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -102,8 +102,13 @@ class Loader:
             overridden = mean is not None or options.scale is not None or options.swap or options.cover
             from_file = None if overridden else _with_mean_file(network.preprocess.get(name), Path(network.source))
             from_file = from_file or network.preprocess.get(name)
+            stated, dtype = network.channel_orders.get(name), self.dtype(name)
             with at(f"input '{name}'"):
-                self._recipes[name] = recipe_for(
+                rule = f"the file takes images as {dtype}, so --mean, --scale and --pixels do not apply"
+                need(dtype.kind not in "iub" or (mean is None and options.scale is None), rule, InputError)
+                rule = "the file takes images in BGR order: leave out --swap-rb"
+                need(stated != "BGR" or not options.swap, rule, InputError)
+                recipe = recipe_for(
                     self.types[name],
                     from_file,
                     channels_last=self.channels_last(name),
@@ -115,7 +120,15 @@ class Loader:
                     gray=options.gray,
                     default_source=_DEFAULT_SOURCES.get(network.format, _UNSPECIFIED),
                 )
+            if stated:
+                recipe = replace(recipe, swap=stated == "RGB", source=f"the file takes images in {stated} order")
+            self._recipes[name] = recipe
         return self._recipes[name]
+
+    def dtype(self, name: str) -> np.dtype[Any]:
+        """Return the dtype of input `name`."""
+        known = self.types[name]
+        return known.dtype if known is not None else self.net.network.dtypes.get(name, np.dtype(np.float32))
 
     def channels_last(self, name: str) -> bool:
         """Return whether an input's images are (N, H, W, C), as the file says or as its shape requires."""
@@ -124,9 +137,10 @@ class Loader:
 
     def _shape_is_channels_last(self, name: str) -> bool:
         known = self.types[name]
-        if known is None or len(known.shape) != 4 or name in self.net.network.layouts:
+        shape = known.shape if known is not None else self.net.network.open.get(name, ())
+        if len(shape) != 4 or name in self.net.network.layouts:
             return False
-        return known.shape[1] not in _CHANNELS and known.shape[3] in _CHANNELS
+        return shape[1] not in _CHANNELS and shape[3] in _CHANNELS
 
     def load(self, item: Item) -> Loaded:
         """Read an item's files. Raises AnyLayerError for a file that cannot be read or does not fit its input."""
@@ -164,7 +178,8 @@ class Loader:
         if not loaded.images:
             loaded.place = place
         loaded.images[name] = image
-        return np.ascontiguousarray(array.transpose(1, 2, 0) if self.channels_last(name) else array)[None]
+        ordered = array.transpose(1, 2, 0) if self.channels_last(name) else array
+        return np.ascontiguousarray(ordered, self.dtype(name))[None]
 
     def _npz(self, path: Path, name: str) -> dict[str, Array]:
         arrays = {k: _numeric(a, path) for k, a in read_npz(path).items()}
@@ -411,12 +426,12 @@ def _with_mean_file(own: Preprocess | None, model: Path) -> Preprocess | None:
 
 
 def images_to_compare(
-    net: Net, specs: Sequence[str], shape: tuple[int, ...], order: str, seed: int, *, any_size: bool = False
+    net: Net, specs: Sequence[str], shape: tuple[int, ...], seed: int, *, any_size: bool = False
 ) -> dict[str, Array]:
     """Return the inputs of a network whose first input is uint8 images (N, H, W, 3): an image, or seeded noise.
 
-    specs: the -i options, at most one image. order: "rgb" or "bgr". any_size: whether the image may have another
-    size than `shape`. The other inputs are noise.
+    specs: the -i options, at most one image. any_size: whether the image may have another size
+    than `shape`. The other inputs are noise.
     """
     from anylayer.cli.images import read_image
 
@@ -435,7 +450,7 @@ def images_to_compare(
         f"give --picture {image.shape[1]}x{image.shape[0]}",
         InputError,
     )
-    ordered = image[:, :, ::-1] if order == "rgb" else image
+    ordered = image[:, :, ::-1] if net.network.channel_orders[name] == "RGB" else image
     return {name: np.ascontiguousarray(np.broadcast_to(ordered, shape)), **arrays}
 
 

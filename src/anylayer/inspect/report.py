@@ -166,6 +166,7 @@ def make_report(network: Network, definitions: Definitions, shapes: Mapping[str,
     types = input_types(network, shapes)
     values: dict[str, TensorType | None] = dict(types)
     nodes, notes = [], list(network.notes)
+    notes += [f"input '{name}' takes images in {order} order" for name, order in network.channel_orders.items()]
     if network.sizes is not None:
         notes.append(str(network.sizes))
     for traced in trace_nodes(network, network.nodes, definitions, types, lenient=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,7 +15,7 @@ from anylayer.corrections import corrected
 from anylayer.errors import EngineError, FileError, LayerError, at, need, shortened
 from anylayer.graph import Graph, Op, Value
 from anylayer.graph.open_sizes import SIZES
-from anylayer.network import Array
+from anylayer.network import CHANNEL_ORDERS, Array
 from anylayer.optimize.simplify import simplify
 from anylayer.source import Source, Written, other_outputs
 from anylayer.writers._notes import renamed_output_notes, why_not_run
@@ -100,6 +101,8 @@ def _save(graph: Graph, source: Source, path: Path, precision: Precision) -> Non
     except RuntimeError as error:
         raise EngineError(f"OpenVINO refuses the network: {error}") from error
     _escape_names(model)
+    if source.network.channel_orders:
+        model.set_rt_info(json.dumps(source.network.channel_orders), CHANNEL_ORDERS.split("."))
     if source.sizes is not None:
         model.set_rt_info(source.sizes.stated().to_json(), SIZES.split("."))
     try:

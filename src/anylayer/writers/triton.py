@@ -96,12 +96,14 @@ def _batch(source: Source, most: int) -> tuple[int, str]:
     return most, ""
 
 
-def _config(source: Source, name: str, batch: int, done: Written) -> Iterator[str]:
+def _config(source: Source, model: str, batch: int, done: Written) -> Iterator[str]:
     """Yield the lines of config.pbtxt."""
-    yield f"name: {quoted(name)}"
+    yield f"name: {quoted(model)}"
     yield 'backend: "onnxruntime"'
     yield 'default_model_filename: "model.onnx"'
     yield f"max_batch_size: {batch}"
+    for name, order in source.network.channel_orders.items():
+        yield f"# input {quoted(name)} takes images in {order} order"
     for value in source.graph.inputs:
         yield from _tensor("input", value.name, value, batch)
     for public, value in zip(source.outputs, source.graph.outputs):

@@ -248,13 +248,14 @@ def _preprocessed(
     taken = {*types, *(value for node in net.network.nodes for value in node.outputs)}
     function = image_function(recipe, channels_last, given["preprocess"] == "rgb", taken)
     whole = net.before(function, (shape, "uint8"))
-    rest[next(iter(whole.network.inputs))] = (first, "H", "W", 3) if is_any else (first, *size, 3)
+    image = next(iter(whole.network.inputs))
+    whole.network.layouts[image], whole.network.channel_orders[image] = "NHWC", given["preprocess"].upper()
+    rest[image] = (first, "H", "W", 3) if is_any else (first, *size, 3)
     if given["no_verify"]:
         return whole, rest, False
     if not given["inputs"] and any(isinstance(d, str) for s in rest.values() for d in s):
         return whole, rest, True
-    order = given["preprocess"]
-    return whole, rest, images_to_compare(whole, given["inputs"], shape, order, given["seed"], any_size=is_any)
+    return whole, rest, images_to_compare(whole, given["inputs"], shape, given["seed"], any_size=is_any)
 
 
 def _with_batch(
@@ -286,7 +287,7 @@ def _calibration(net: Net, given: dict[str, Any], shapes: dict[str, tuple[Any, .
 
     With --preprocess the network takes images as they are. With open sizes, images keep their size by default.
     """
-    from anylayer.cli.calibration import Pictures, PixelLoader
+    from anylayer.cli.calibration import Pictures
     from anylayer.compile.open import open_types
     from anylayer.convert.job import batched_inputs, with_batch
 
@@ -298,13 +299,13 @@ def _calibration(net: Net, given: dict[str, Any], shapes: dict[str, tuple[Any, .
         types = with_batch(types, batch, batched_inputs(net.network, types))
     if given["preprocess"]:
         unsized = {**types, **dict.fromkeys(sizes.shapes)} if sizes is not None else types
-        loader: Loader = PixelLoader(net, unsized, rgb=given["preprocess"] == "rgb")
+        loader = Loader(net, unsized)
     else:
         options = preprocessing_of(given)
         opened = sizes is not None and any(d.symbols for shape in sizes.shapes.values() for d in shape[1:])
         loader = Loader(net, types, replace(options, size=options.size or "keep") if opened else options)
     items = items_of(given["calibrate"], list(types))
-    for line in loader.describe(items[0]) if not given["preprocess"] else ():
+    for line in loader.describe(items[0]):
         say(line, given["quiet"])
     return Pictures(loader, items, sizes)
 

@@ -13,7 +13,7 @@ from anylayer.errors import NetworkError, at, nearest, need
 from anylayer.graph.open_sizes import SIZES, StatedSizes
 from anylayer.layer import Registry
 from anylayer.libraries.onnx import TensorProto, latest, onnx
-from anylayer.network import MAX_RANK, Array, Network, Node, Subgraph, TensorType, as_written
+from anylayer.network import CHANNEL_ORDERS, MAX_RANK, Array, Network, Node, Subgraph, TensorType, as_written
 from anylayer.readers._limits import MAX_GRAPH_NESTING
 from anylayer.readers._names import layer_place
 from anylayer.readers._order import computing_order
@@ -52,6 +52,8 @@ def build(model: OnnxModel, user_types: frozenset[str]) -> Network:
             network.layouts[name] = entry.value
         if entry.key == SIZES:
             network.sizes = StatedSizes.from_json(entry.value)
+        if entry.key == CHANNEL_ORDERS:
+            network.add_channel_orders(entry.value)
     if proto.training_info:
         network.notes.append("the training information of the file is left out")
     return network

@@ -10,7 +10,7 @@ from anylayer.errors import FileError, NetworkError, at, need, plural
 from anylayer.graph.open_sizes import SIZES, StatedSizes
 from anylayer.layer import Definition, Registry
 from anylayer.libraries.markup import Element
-from anylayer.network import Array, Network, Node, TensorType
+from anylayer.network import CHANNEL_ORDERS, Array, Network, Node, TensorType
 from anylayer.readers._names import unique
 from anylayer.readers.openvino.attributes import other_texts, typed
 from anylayer.readers.openvino.layers import IrLayer, OpenShape, Port, read_layers, size, split_names
@@ -60,16 +60,17 @@ def read_ir(root: Element, file: str, weights: BinFile, user_types: frozenset[st
             else:
                 network.nodes.append(_node(reading, layer))
     need(network.outputs, f"{file}: the network has no outputs", NetworkError)
-    network.sizes = _sizes(root)
+    network.sizes = StatedSizes.from_json(_stated(root, SIZES))
+    network.add_channel_orders(_stated(root, CHANNEL_ORDERS))
     return network
 
 
-def _sizes(root: Element) -> StatedSizes | None:
-    """Return what anylayer's writer states about open sizes, or None where it states nothing."""
+def _stated(root: Element, key: str) -> str:
+    """Return what anylayer's writer states under a key, or "" where it states nothing."""
     found: Element | None = root
-    for name in ("rt_info", *SIZES.split(".")):
+    for name in ("rt_info", *key.split(".")):
         found = found.child(name) if found is not None else None
-    return StatedSizes.from_json(found.attributes.get("value", "")) if found is not None else None
+    return found.attributes.get("value", "") if found is not None else ""
 
 
 def _declare(network: Network, port: Port) -> None:

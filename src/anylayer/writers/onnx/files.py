@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
@@ -17,7 +18,7 @@ from anylayer.graph import Graph, Op, Value
 from anylayer.graph.facts import producer
 from anylayer.graph.open_sizes import SIZES
 from anylayer.libraries.onnx import checker, helper, onnx
-from anylayer.network import Array
+from anylayer.network import CHANNEL_ORDERS, Array
 from anylayer.optimize.simplify import simplify
 from anylayer.source import Source, Written, other_outputs
 from anylayer.writers._notes import renamed_output_notes, why_not_run
@@ -165,6 +166,8 @@ def _describe(model: onnx.ModelProto, source: Source) -> None:
     properties.update(
         {f"layout:{name}": layout for name, layout in network.layouts.items() if name in source.inputs}
     )
+    if network.channel_orders:
+        properties[CHANNEL_ORDERS] = json.dumps(network.channel_orders)
     if source.sizes is not None:
         properties[SIZES] = source.sizes.stated().to_json()
     helper.set_model_props(model, {key: value for key, value in properties.items() if value})
