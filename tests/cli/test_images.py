@@ -8,7 +8,7 @@ from numpy.testing import assert_array_equal
 from PIL import Image
 
 from anylayer import AnyLayerError
-from anylayer.cli.commands.serve import decoded
+from anylayer.cli.commands import serve
 from anylayer.cli.images import draw_boxes, read_image, suffixes, write_image
 from anylayer.cli.preprocess import Recipe
 from anylayer.inspect.drawing import Box, colors, gray, to_image
@@ -103,9 +103,30 @@ def test_pixels_whose_range_is_not_known_are_refused(dtype, tmp_path):
 
 def test_picture_for_a_served_network_has_its_dtype(tmp_path):
     Image.new("RGB", (2, 1), (10, 20, 30)).save(tmp_path / "a.png")
-    found = decoded(Recipe(), True, np.dtype(np.uint8), (tmp_path / "a.png").read_bytes())
+    found = serve.decoded(Recipe(), True, np.dtype(np.uint8), (tmp_path / "a.png").read_bytes())
     assert found.dtype == np.uint8
     assert_array_equal(found, [[[[30, 20, 10], [30, 20, 10]]]])
+
+
+@pytest.mark.parametrize(
+    ("shape", "transform", "found"),
+    [
+        ("N,3,H,W", "scale: 1", (1, 3, 21, 33)),
+        ("N,3,H,W", "crop_size: 7", (1, 3, 7, 7)),
+        ("N,3,8,9", "scale: 1", (1, 3, 8, 9)),
+    ],
+)
+def test_served_network_with_open_sizes_keeps_the_size_of_a_picture(shape, transform, found, tmp_path):
+    (tmp_path / "net.prototxt").write_text(
+        f"""layer {{ name: "data" type: "Input" top: "data"
+        input_param {{ shape {{ dim: 1 dim: 3 dim: 4 dim: 5 }} }}
+        transform_param {{ {transform} }} }} layer {{ name: "y" type: "ReLU" bottom: "data" top: "y" }}"""
+    )
+    Image.new("RGB", (33, 21)).save(tmp_path / "a.png")
+    words = [str(tmp_path / "net.prototxt"), "--shape", f"data={shape}", "--quiet"]
+    given = serve.command.make_context("serve", words).params
+    _, settings = serve._network("net", tmp_path / "net.prototxt", None, given)
+    assert settings.decode["data"]((tmp_path / "a.png").read_bytes()).shape == found
 
 
 def test_exif_rotates_image(tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,6 +33,7 @@ from anylayer.errors import InputError, need
 
 if TYPE_CHECKING:
     from anylayer import Net
+    from anylayer.network import Preprocess
     from anylayer.serve.served import Settings
 
 _WEIGHTS = (".caffemodel", ".caffemodel.h5", ".weights.h5", ".bin", ".npz")
@@ -144,9 +146,12 @@ def _network(name: str, model: Path, weights: Path | None, given: dict[str, Any]
     types = input_types(net.network, shapes)
     if given["random_weights"]:
         net.fill(shapes=shapes)
-    loader = Loader(net, types, preprocessing_of(given))
     decode = {}
     for own, kind in list(types.items())[:1]:
+        options = preprocessing_of(given)
+        if free.get(own, frozenset()) - {0} and not _states_size(net.network.preprocess.get(own)):
+            options = replace(options, size=options.size or "keep")
+        loader = Loader(net, types, options)
         dtype = np.float32 if kind is None else kind.dtype
         try:
             decode[own] = partial(decoded, loader.recipe(own), loader.channels_last(own), dtype)
@@ -159,6 +164,12 @@ def _network(name: str, model: Path, weights: Path | None, given: dict[str, Any]
     return net, Settings(
         name, given["engine"], given["threads"], shapes, free, given["max_batch"], decode, largest
     )
+
+
+def _states_size(own: Preprocess | None) -> bool:
+    """Return whether a file's preprocessing gives an image another size."""
+    is_mean_image = own is not None and (own.mean_file or (own.mean is not None and own.mean.ndim == 3))
+    return own is not None and bool(own.size or own.crop or is_mean_image)
 
 
 def decoded(recipe: Any, channels_last: bool, dtype: Any, data: bytes) -> Any:
