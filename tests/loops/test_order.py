@@ -9,7 +9,7 @@ import numpy as np
 
 from anylayer.loops import lower, to_cpp
 from anylayer.loops.ir import Loop
-from tests.loops.harness import build, call, needs_compiler, traced
+from tests.loops.harness import FLAGS, build, call, needs_compiler, traced
 
 pytestmark = needs_compiler
 X = np.random.default_rng(0).standard_normal((2, 3, 8, 6)).astype(np.float32)
@@ -83,3 +83,19 @@ def test_indices_outside_their_axis_are_reported(tmp_path: Path) -> None:
     assert got.tolist() == [0, 1, 2, 3, 4] * 2
     for wrong in (5, -6, 2**63 - 1, -(2**63)):
         assert call(library, code, [np.array([0] * 9 + [wrong])], {}) is None
+
+
+def test_parallel_loops_copy_their_variables(tmp_path: Path) -> None:
+    def taken(i: Any) -> Any:
+        table = np.asarray(np.arange(5, dtype=np.float32), like=i)
+        found = np.take(table, i.reshape(60, 150))
+        return [found - found.mean(axis=1, keepdims=True), found + 1]
+
+    numbers = np.arange(9000) % 10 - 5
+    code = to_cpp(lower(traced(taken, numbers)), "taken")
+    assert "copied([=, &valid](int64_t begin" in code.text and "[&](int64_t begin" not in code.text
+    assert "_memory[0];" in code.text
+    library = build([code], tmp_path, ["-O3", *FLAGS[1:]], parts=True)
+    for one, want in zip(call(library, code, [numbers], {}) or [], taken(numbers), strict=True):
+        np.testing.assert_allclose(one, want, rtol=1e-6)
+    assert call(library, code, [numbers * 2], {}) is None

@@ -222,7 +222,8 @@ class _Printer(Printer):
 
     def temporary(self, b: Buffer) -> None:
         kind, count = TYPES[b.dtype.name], self.arithmetic.text(b.count)
-        self.line(f"const Memory<{kind}> {b.name}({count});")
+        self.line(f"const Memory<{kind}> {b.name}_memory({count});")
+        self.line(f"{kind}* const {b.name} = &{b.name}_memory[0];")
 
     def loop(self, s: Loop) -> None:
         names = [self.variable(i) for i in range(len(s.variables))]
@@ -242,13 +243,14 @@ class _Printer(Printer):
             return
         self.parallel = True
         counts = f"{self.arithmetic.text(total)}, {self.arithmetic.text(work)}"
-        self.line(f"parallel({counts}, [&](int64_t begin, int64_t end) {{")
+        checks = any(x.op == "inside" for x in used_scalars(s.body, self.program.data))
+        captures = "=, &valid" if checks else "="
+        self.line(f"parallel({counts}, copied([{captures}](int64_t begin, int64_t end) {{")
         self.depth += 1
         if len(names) > 1:
             self.line("if (begin == end) return;")
             for line in split_rounds(names, extents, self, "begin", ""):
                 self.line(line)
-        checks = any(x.op == "inside" for x in used_scalars(s.body, self.program.data))
         if checks:
             self.line("uint64_t outside = 0;")
         if len(names) == 1:
@@ -258,7 +260,7 @@ class _Printer(Printer):
         if checks:
             self.line("if (outside >> 63) valid = false;")
         self.depth -= 1
-        self.line("});")
+        self.line("}));")
 
     def combines(self, s: Loop) -> bool:
         """Return whether a loop only accumulates a sum, product or extremum in a local, and is not short."""
