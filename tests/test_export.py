@@ -164,6 +164,8 @@ def test_a_refusal_names_the_line(tmp_path: Path, function: Callable[..., Any], 
             "output 'found' is of type object, which a file cannot hold",
         ),
         (lambda x: (row for row in x), [X], "output 'output' is of type generator"),
+        (lambda x: {"rows": [x, x[0]]}, [X], "output 'rows' is a list of arrays or lists of different shapes"),
+        (lambda x: {"rows": [[1, 2], [3]]}, [X], "output 'rows' is a list of arrays or lists of different shapes"),
     ],
 )
 def test_input_that_is_refused(tmp_path: Path, function: Any, inputs: list[Any], message: str) -> None:
@@ -177,6 +179,11 @@ def test_input_that_is_refused(tmp_path: Path, function: Any, inputs: list[Any],
     [
         (lambda x: "text", "output 0 of forward is an array of <U4. Return arrays of real numbers"),
         (lambda x: (x, np.datetime64("2020-01-01")), r"output 1 of forward is an array of datetime64\[D\]"),
+        *(
+            [(lambda x: np.arange(3, dtype=np.longdouble), "output 0 of forward is an array of float")]
+            if np.dtype(np.longdouble) != np.float64
+            else []
+        ),
         (lambda x: x * 1j, r"test_export.py:\d+: np.multiply computes in complex64"),
     ],
 )

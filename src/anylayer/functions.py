@@ -94,6 +94,9 @@ def _layer(function: Callable[..., Any], name: str, types: Sequence[TensorType])
         elif not isinstance(result, dict):
             result = {"output": result}
         found["names"] = [str(key) for key in result]
+        for name, y in result.items():
+            if isinstance(y, (list, tuple)):
+                _shape_of(name, y)
         arrays = [y if hasattr(y, "__array_function__") else np.asarray(y) for y in result.values()]
         for name, given, array in zip(result, result.values(), arrays):
             kind = type(given).__name__
@@ -120,6 +123,16 @@ def _layer(function: Callable[..., Any], name: str, types: Sequence[TensorType])
     need(all(names), "returns an output whose name is empty", InputError)
     need(len(set(names)) == len(names), f"returns two outputs of one name: {', '.join(names)}", InputError)
     return names, cls
+
+
+def _shape_of(name: str, given: Any) -> tuple[int, ...]:
+    """Return the shape of an output of a function. Raises InputError for a list of arrays of different shapes."""
+    if not isinstance(given, (list, tuple)):
+        return tuple(getattr(given, "shape", ()))
+    shapes = {_shape_of(name, item) for item in given}
+    rule = f"output '{name}' is a {type(given).__name__} of arrays or lists of different shapes; return each array"
+    need(len(shapes) < 2, f"{rule} as an output of its own, or concatenate them", InputError)
+    return len(given), *next(iter(shapes), ())
 
 
 def before(network: Network, function: Callable[..., Any], inputs: Sequence[Any]) -> tuple[Network, Definition]:

@@ -98,6 +98,26 @@ def test_selection_of_boxes_stays_in_float32(tmp_path: Path) -> None:
     np.testing.assert_allclose(found, want, atol=5e-3)
 
 
+@pytest.mark.parametrize(
+    ("function", "x"),
+    [
+        (lambda x: np.floor(x), [2051.5, 4099.25, 7001.75]),
+        (lambda x: (x[:, :2] / x[:, 2:3]).astype(np.int32), [2049.0, 3077.0, 1.5]),
+        (lambda x: np.minimum(np.maximum(x[:, ::-1], 0), x[:, :1] - 1), [4099.0, 3000.5, 2049.25]),
+        (lambda x: np.arange(5000, dtype=np.float32)[x.astype(np.int64)] * 2, [4097.0, 2049.0, 3.0]),
+        (lambda x: np.floor(np.exp(np.sqrt(x) / 8)), [4097.0, 4099.0, 3.0]),
+        (lambda x: np.sqrt(x), [1e5, 1e6, 1e7]),
+    ],
+    ids=["floor", "cast", "clip to a picture", "indices", "after another operator", "beyond float16"],
+)
+def test_values_between_operators_in_float32_are_not_rounded(tmp_path: Path, function: Any, x: list[float]) -> None:
+    """Float16 has 11 binary digits: above 2048 it does not hold every whole number."""
+    given = np.array([x], np.float32)
+    anylayer.export(function, given, path=tmp_path / "half.onnx", precision="float16")
+    got = onnxruntime.InferenceSession(str(tmp_path / "half.onnx")).run(None, {"x": given})[0]
+    np.testing.assert_allclose(got, function(given), rtol=1e-6)
+
+
 def test_unknown_precision_is_refused(net: anylayer.Net, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"there is no precision 'float8'; .*precisions: float32, float16, int8"):
         net.write(tmp_path / "half.onnx", precision="float8")

@@ -18,6 +18,9 @@ from anylayer.network import ABSENT, Flag, Node, Shape, TensorType, Word
 
 METHODS = "__init__(self, params, blobs), getMemoryShapes(self, inputs), forward(self, inputs)"
 
+_MAX_NUMBER_BYTES = 8
+"""The size of the largest number, in bytes. NumPy's float128 has no counterpart in files and engines."""
+
 CallUser = Callable[..., Any]
 """A function that calls the user's code with arguments, and turns its exceptions into LayerErrors."""
 
@@ -181,7 +184,7 @@ def _finalize(call: CallUser, finalize: Any, made: Made, types: Sequence[TensorT
 
 def require_numbers(output: Any, index: int) -> None:
     """Raise LayerError for an output of a user's forward that is not an array of numbers."""
-    if type(output) is np.ndarray and output.dtype.kind in "biuf":
+    if type(output) is np.ndarray and output.dtype.kind in "biuf" and output.itemsize <= _MAX_NUMBER_BYTES:
         return
     kind = type(output).__name__
     need(
@@ -190,7 +193,7 @@ def require_numbers(output: Any, index: int) -> None:
     )
     masked = type(output) is np.ma.MaskedArray
     need(
-        output.dtype.kind in "biuf" and not masked,
+        output.dtype.kind in "biuf" and output.dtype.itemsize <= _MAX_NUMBER_BYTES and not masked,
         f"output {index} of forward is {'a masked array' if masked else f'an array of {output.dtype}'}. Return "
-        "arrays of real numbers, for example float32",
+        "arrays of real numbers of at most 64 bits, for example float32",
     )

@@ -20,6 +20,9 @@ _VARIABLE = "ORT_DISABLE_TELEMETRY"
 _PREPARED = ("onnx.infer", "onnx.quant.pre_process")
 """Metadata that mark a model as prepared, so that ONNX Runtime's quantization does not advise to prepare it."""
 
+_FLOAT, _FLOAT16 = 1, 10
+"""The two element types in ONNX's TensorProto."""
+
 _loaded = "onnxruntime" in sys.modules
 _chosen = _VARIABLE in os.environ
 os.environ.setdefault(_VARIABLE, "1")
@@ -37,7 +40,8 @@ def to_float16(model: Any, blocked: Sequence[str], nodes: Sequence[str], keep_io
 
     blocked: types of operators that stay in float32, besides those that ONNX Runtime's converter leaves
     (onnxruntime/transformers/float16.py). nodes: names of nodes that stay in float32. keep_io: whether inputs and
-    outputs stay in float32.
+    outputs stay in float32. A value that one of these operators computes, or an input, is not rounded to float16
+    for another one of them.
     """
     from onnxruntime.transformers import float16
     from onnxruntime.transformers.onnx_model import OnnxModel
@@ -52,8 +56,35 @@ def to_float16(model: Any, blocked: Sequence[str], nodes: Sequence[str], keep_io
                 node_block_list=[*nodes],
             )
         )
+    _join_casts(converted.model.graph)
     converted.topological_sort()  # the converter puts its casts last
     return converted.model
+
+
+def _join_casts(graph: Any) -> None:
+    """Remove casts from float32 to float16 and back, which the converter adds between operators in float32."""
+    casts = [n for n in graph.node if n.op_type == "Cast"]
+    halves = {n.output[0]: n for n in casts if n.attribute[0].i == _FLOAT16}
+    fixed = {v.name for v in (*graph.input, *graph.output)}
+    floats = {v.name for v in (*graph.input, *graph.value_info) if v.type.tensor_type.elem_type == _FLOAT}
+    renamed: dict[str, str] = {}
+    for n in casts:
+        if n.attribute[0].i == _FLOAT and n.input[0] in halves:
+            source, result = halves[n.input[0]].input[0], n.output[0]
+            n.input[0] = source
+            if source in floats and result not in fixed:
+                renamed[result] = source
+                graph.node.remove(n)
+            elif source in floats and source not in fixed and source not in renamed:
+                renamed[source] = result
+                graph.node.remove(n)
+    for n in graph.node:
+        for names in (n.input, n.output):
+            names[:] = [renamed.get(renamed.get(x, x), renamed.get(x, x)) for x in names]
+    used = {name for n in graph.node for name in n.input} | fixed
+    for result, n in halves.items():
+        if result not in used:
+            graph.node.remove(n)
 
 
 def to_int8(

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from anylayer.errors import InputError, nearest, need, wording
-from anylayer.graph import Graph, Op
+from anylayer.graph import Graph, Op, Value
 from anylayer.graph.facts import producer
 from anylayer.network import Array
 from anylayer.numerics import DEEP_HALF_TOLERANCE, INT8_TOLERANCE, largest
@@ -22,9 +22,16 @@ IN_FLOAT32 = (
     *("InstanceNormalization", "LayerNormalization", "GroupNormalization", "MeanVarianceNormalization"),
     *("Resize", "GridSample", "RoiAlign", "Range", "Floor", "Ceil", "Round", "Mod", "Equal", "Less", "Greater"),
     *("LessOrEqual", "GreaterOrEqual", "ArgMax", "ArgMin", "ScatterElements", "ScatterND", "LSTM", "GRU", "RNN"),
+    *("TopK", "NonMaxSuppression", "Min", "Max"),
 )
 """Operators that stay in float32: those that sum or square many values, those that are not continuous, and
 those that compute coordinates of boxes and samples."""
+_BEFORE_FLOAT32 = (
+    *("Add", "Sub", "Mul", "Neg", "Abs", "Relu", "Clip", "Where", "Cast", "ReduceMax", "ReduceMin", "Concat"),
+    *("Reshape", "Transpose", "Squeeze", "Unsqueeze", "Slice", "Split", "Gather", "GatherND", "Expand", "Tile"),
+)
+"""Operators that stay in float32 between values in float32 (inputs of the network, for example) and operators in
+float32. Coordinates above 2048 would lose their last digits there."""
 _INT8 = ("Conv", "Gemm", "MatMul")
 """Operators that are quantized where their weights are constant."""
 
@@ -97,9 +104,25 @@ class Precision:
         return {*self.float32, *(o.scope for o in graph.ops if o.op == "NonMaxSuppression" and o.scope)}
 
     def blocked(self, graph: Graph, titles: Sequence[str]) -> list[str]:
-        """Return the titles of the operators that must stay in float32. titles: of all operators."""
+        """Return the titles of the operators that must stay in float32, besides those of IN_FLOAT32.
+
+        titles: of all operators.
+        """
         kept = self._kept(graph)
-        return [title for o, title in zip(graph.ops, titles) if o.scope in kept]
+        full = {o for o in graph.ops if o.scope in kept or o.op in IN_FLOAT32 or _is_cast_to_integers(o)}
+        exact = {*graph.inputs} if self.io == "float32" else set[Value]()
+        between: set[Op] = set()
+        for o in graph.ops:
+            floats = [v for v in o.inputs if v is not None and v.const is None and v.dtype == np.float32]
+            if o in full or (o.op in _BEFORE_FLOAT32 and exact.issuperset(floats)):
+                exact.update(o.outputs)
+                between.add(o)
+        wanted = {*graph.outputs} if self.io == "float32" else set[Value]()
+        for o in reversed(graph.ops):
+            if o in full or (o in between and not wanted.isdisjoint(o.outputs)):
+                full.add(o)
+                wanted.update(v for v in o.inputs if v is not None)
+        return [title for o, title in zip(graph.ops, titles) if o in full]
 
     def quantized(self, graph: Graph, titles: Sequence[str], source: Source) -> tuple[list[str], list[str]]:
         """Return the titles of the convolutions and matrix products with constant weights, and of the operators
@@ -161,6 +184,11 @@ def _need_calibration(name: str, calibrate: Sets) -> None:
     )
     rule = f"{wording('calibrate', '--calibrate')} needs {_spelled('int8')}"
     need(name == "int8" or len(calibrate) == 0, rule, InputError)
+
+
+def _is_cast_to_integers(o: Op) -> bool:
+    first = o.inputs[0] if o.op == "Cast" else None
+    return first is not None and first.dtype == np.float32 and o.outputs[0].dtype.kind != "f"
 
 
 def _is_weighted_sum(o: Op) -> bool:
