@@ -190,8 +190,8 @@ def test_multiples_and_ranges_are_names_in_the_file(tmp_path: Path) -> None:
         ({"data": ("N", 2, "H?", 4)}, r"size 'H\?' is not understood"),
         ({"data": ("N", "C", 8, 8)}, "C == 2"),
         ({"data": ("N", 2, 1.5, "W")}, r"size '1.5' is not understood"),
-        ({"data": ("N", 2, "64<=H<=32", "W")}, "size 'H' must be at least 64 and at most 32"),
-        ({"data": ("N", 2, "H>=64", "H<=32")}, "size 'H' must be at least 64 and at most 32"),
+        ({"data": ("N", 2, "64<=H<=32", "W")}, "size 'H' must be at least 64 and at most 32, which is impossible"),
+        ({"data": ("N", 2, "H>=64", "H<=32")}, "size 'H' must be at least 64 and at most 32, which is impossible"),
     ],
 )
 def test_sizes_that_cannot_be_are_refused(tmp_path: Path, shapes: Any, message: str) -> None:

@@ -89,7 +89,7 @@ OUTPUTS = [
     ([X.tolist()], "output 0 of forward is a list, not an array"),
     (["text"], "output 0 of forward is a str, not an array"),
     ([1.5], "output 0 of forward is a float, not an array"),
-    ([X * 1j], "output 0 of forward is an array of complex64. Return arrays of real numbers of at most 64 bits, for"),
+    ([X * 1j], "output 0 of forward is an array of complex64. Return arrays of real numbers of at most"),
     ([X.astype(object)], "output 0 of forward is an array of object."),
     ([np.array(["a"])], "output 0 of forward is an array of <U1."),
     ([np.ma.masked_equal(X, 1)], "output 0 of forward is a masked array."),

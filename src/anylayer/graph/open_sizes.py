@@ -185,7 +185,11 @@ def parse_sizes(shapes: Mapping[str, Sequence[Any]]) -> OpenSizes | None:
     if not found:
         return None
     for name, (low, high) in limits.items():
-        need(low <= high, f"size '{name}' must be at least {low} and at most {high}", InputError)
+        need(
+            low <= high,
+            f"size '{name}' must be at least {low} and at most {high}, which is impossible",
+            InputError,
+        )
     return OpenSizes(found, limits)
 
 
