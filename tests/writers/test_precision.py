@@ -113,7 +113,7 @@ def test_selection_of_boxes_stays_in_float32(tmp_path: Path) -> None:
 def test_values_between_operators_in_float32_are_not_rounded(
     tmp_path: Path, function: Any, x: list[float]
 ) -> None:
-    """Float16 has 11 binary digits: above 2048 it does not hold every whole number."""
+    """Float16 has 11 binary digits: above 2048 it does not hold every integer."""
     given = np.array([x], np.float32)
     anylayer.export(function, given, path=tmp_path / "half.onnx", precision="float16")
     got = onnxruntime.InferenceSession(str(tmp_path / "half.onnx")).run(None, {"x": given})[0]
