@@ -101,10 +101,13 @@ def describer(bound: Bound) -> Callable[[str], str]:
 def numbers_of(params: Mapping[str, Any]) -> dict[str, list[float] | str]:
     """Return params in the form in which OpenCV and other runtimes pass them: each a list of numbers, or a text.
 
+    A param that is None is left out, because they cannot pass it.
     Raises LayerError for a param that is something else.
     """
     found: dict[str, list[float] | str] = {}
     for name, value in params.items():
+        if value is None:
+            continue
         several = list(value) if isinstance(value, (tuple, list)) else [value]
         if all(isinstance(v, (int, float, Flag)) for v in several):
             found[name] = [float(v) for v in several]

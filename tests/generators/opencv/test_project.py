@@ -195,6 +195,31 @@ def test_layer_that_opencv_or_loops_lack_is_refused(cls: Any, rule: str, tmp_pat
     assert "'mine' (Mine)" in str(error.value) and not (tmp_path / "project").exists()
 
 
+def test_params_of_keras_that_are_none_are_left_out(tmp_path: Path) -> None:
+    net = anylayer.read(Path(__file__).parents[2] / "data" / "keras" / "nested.keras")
+    done = net.generate("opencv", tmp_path / "project", layer=["BatchNormalization"], test=False)
+    text = (done.folder / "layers.cpp").read_text()
+    assert 'params.is("epsilon", ' in text and "regularizer" not in text
+
+
+TWO = NET + 'layer { name: "other" type: "Mine" bottom: "mine" top: "other" mine_param { add: 2 flip: true } }'
+
+
+def test_code_for_fewer_params_is_not_used_for_a_layer_with_more(tmp_path: Path) -> None:
+    (tmp_path / "net.prototxt").write_text(TWO.replace("PARAMS", "add: 2"))
+    net = anylayer.read(tmp_path / "net.prototxt", layers=[("Mine", Mine)])
+    text = (net.generate("opencv", tmp_path / "project", test=False).folder / "layers.cpp").read_text()
+    assert re.findall(r"params\.only\((.*)\) &&", text) == ['{"add"}', '{"add", "flip"}']
+
+
+def test_param_that_is_none_in_one_layer_and_absent_in_another_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "net.prototxt").write_text(TWO.replace("PARAMS", "add: 2"))
+    net = anylayer.read(tmp_path / "net.prototxt", layers=[("Mine", Mine)])
+    net.network.nodes[1].params = {"mine_param": {"add": 2, "flip": None}}
+    with pytest.raises(LayerError, match="parameter 'flip' is None in one layer and absent in another"):
+        net.generate("opencv", tmp_path / "project", test=False)
+
+
 def test_layer_option_chooses_types(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="there is no layer of type 'Mind' in the network; did you mean 'Mine'"):
         generate(tmp_path, layer=["Mind"])

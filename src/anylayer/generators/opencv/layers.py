@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from anylayer.errors import LayerError, wording
+from anylayer.errors import LayerError, need, wording
 from anylayer.generators._cpp import describer, line_comment, names, numbers_of, string, tables_text
 from anylayer.generators._names import Names
 from anylayer.generators.opencv.texts import BASE, TOP
@@ -24,15 +24,16 @@ _INDENT = "    "
 
 @dataclass(slots=True)
 class _LayerType:
-    """A layer type: its class, the functions of its cases, and their descriptions. `params` are the names of all
-    params. `known` maps the text of a case without its name to the name, so that equal cases are found.
+    """A layer type: its class, the functions of its cases, and their descriptions. `known` maps the text of a case
+    without its name to the name, so that equal cases are found. `none` maps the names of the params of a case to
+    those of the params that are None, which are left out.
     """
 
     name: str
     cases: list[str] = field(default_factory=list)
     about: list[str] = field(default_factory=list)
     known: dict[str, str] = field(default_factory=dict)
-    params: dict[str, None] = field(default_factory=dict)
+    none: dict[frozenset[str], set[str]] = field(default_factory=dict)
 
 
 class LayerWriter:
@@ -54,15 +55,19 @@ class LayerWriter:
         if known is None:
             name = self.names.new(f"{traced.node.type}Layer", "Custom")
             known = self.types[traced.node.type] = _LayerType(name)
-        params = numbers_of(opencv_params(traced.node.params, traced.node.defaults))
+        given = opencv_params(traced.node.params, traced.node.defaults)
+        params = numbers_of(given)
+        none = given.keys() - params.keys()
+        other = known.none.setdefault(frozenset(params), none) ^ none
+        rule = f"parameter '{min(other, default='')}' is None in one layer and absent in another"
+        need(not other, f"{rule}; generated code cannot distinguish them")
         key = repr((traced.node.type, params, layer.types, [id(b) for b in traced.node.blobs]))
         if key in self.seen:
             return
         self.seen.add(key)
         source = opened(layer, free_params=True)
-        known.params.update(dict.fromkeys(params))
         program = lower(source)
-        plain = _case(known.name, "case", source, to_cpp(program, "case_kernel", describer(layer)), layer, params)
+        plain = _case("case", source, to_cpp(program, "case_kernel", describer(layer)), layer, params)
         if plain in known.known:
             return
         name = self.names.new(f"{known.name}_{len(known.cases) + 1}")
@@ -72,13 +77,12 @@ class LayerWriter:
         about = _about(source, code, params)
         known.about.append(about)
         self.blocks.append(f"// {line_comment(traced.node.type)}: {line_comment(about)}\n")
-        self.blocks.append(_case(known.name, name, source, code, layer, params))
+        self.blocks.append(_case(name, source, code, layer, params))
         self.notes += [f"layer type {traced.node.type}: {note}" for note in source.notes]
 
     def text(self) -> str:
         """Return layers.cpp."""
-        only = "".join(map(_only, self.types.values()))
-        space = f"namespace {{\n\n{only}" + "\n".join(self.blocks)
+        space = "namespace {\n\n" + "\n".join(self.blocks)
         classes = "\n".join(_class(t) for t in self.types.values())
         return f"{TOP}{PRELUDE}\n{BASE}\n{space}{classes}\n}}  // namespace\n\n{self.registration()}"
 
@@ -94,12 +98,6 @@ class LayerWriter:
                     f"{_INDENT}cv::dnn::LayerFactory::registerLayer({string(type_)}, {known.name}::create);"
                 )
         return "\n".join([*lines, "}", "", "}  // namespace numpy_layers", ""])
-
-
-def _only(known: _LayerType) -> str:
-    """Return a C++ list with the names of the params that a layer of this type may have."""
-    listed = ", ".join(map(string, known.params))
-    return f"const std::vector<std::string> {known.name}_params = {{{listed}}};\n\n"
 
 
 def _class(known: _LayerType) -> str:
@@ -130,23 +128,21 @@ def _about(source: Opened, code: CppFunction, params: dict[str, list[float] | st
     return f"{'; '.join(texts) or 'no params'}; inputs {', '.join(shapes)}{guards}"
 
 
-def _case(
-    type_: str, name: str, source: Opened, code: CppFunction, layer: Bound, params: dict[str, list[float] | str]
-) -> str:
+def _case(name: str, source: Opened, code: CppFunction, layer: Bound, params: dict[str, list[float] | str]) -> str:
     """Return the C++ functions of one case: the test that selects it, the shapes of its outputs, and its loops."""
     return "\n".join(
         [
             tables_text(name, code) + code.text,
-            _suits(type_, name, code, layer, params),
+            _suits(name, code, layer, params),
             _shapes(name, source, code),
             _run(name, source, code),
         ]
     )
 
 
-def _suits(type_: str, name: str, code: CppFunction, layer: Bound, params: dict[str, list[float] | str]) -> str:
+def _suits(name: str, code: CppFunction, layer: Bound, params: dict[str, list[float] | str]) -> str:
     """Return the text of the function that returns whether a layer has the params and blobs of the case."""
-    tests = [f"params.only({type_}_params)"]
+    tests = [f"params.only({{{', '.join(map(string, params))}}})"]
     free = {(p.name, p.at) for p in code.params}
     for param, value in params.items():
         if not isinstance(value, str) and all((param, at) in free for at in range(len(value))):
