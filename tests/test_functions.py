@@ -134,6 +134,11 @@ def test_parameters_are_outputs_by_name_or_in_order(read: Any) -> None:
         (lambda data: data, InputError, "the network has a value 'data'; rename the parameter"),
         (lambda x: {"image": x}, InputError, "the network has no input 'image'; its inputs: data"),
         (lambda x: (x, x), InputError, "returns 2 arrays, the network has 1 input"),
+        (
+            lambda x: x / np.float64(2),
+            InputError,
+            "returns float64 for the network's input 'data', which is float32",
+        ),
         (lambda x: x if x.sum() > 0 else -x, TraceError, r"test_functions.py:\d+: if, while, and, or, not"),
     ],
 )

@@ -55,7 +55,7 @@ def export(
     need(inputs, f"{place}: give an example array, or a pair (shape, dtype), per input", InputError)
     with at(place):
         types = dict(zip(parameter_names(function, len(inputs)), map(input_type, inputs)))
-        node, definition = function_node(function, types)
+        node, definition, _ = function_node(function, types)
         both = sorted({*types} & {*node.outputs})
         need(not both, f"has an input and an output of one name: {', '.join(both)}", InputError)
     network = Network(name, "onnx", {**types}, [node], {o: o for o in node.outputs}, source=place)

@@ -16,17 +16,19 @@ from anylayer.network import Network, Node, TensorType
 _OUTSIDE = "<function of the network>"
 
 
-def function_node(function: Callable[..., Any], types: Mapping[str, TensorType]) -> tuple[Node, Definition]:
-    """Return a node that computes a function, and its definition.
+def function_node(
+    function: Callable[..., Any], types: Mapping[str, TensorType]
+) -> tuple[Node, Definition, list[np.dtype[Any]]]:
+    """Return a node that computes a function, its definition, and the dtypes of its outputs.
 
     The node's inputs are `types`, in the order of the function's parameters. Its outputs are "output", or
     "output0", "output1", ... for a tuple or list, or the keys of a dict. Raises TraceError with the line that
     cannot be recorded, and InputError.
     """
     name = function_name(function)
-    outputs, cls = _layer(function, name, list(types.values()))
+    outputs, cls, dtypes = _layer(function, name, list(types.values()))
     type_, place = f"function {name}", f"function '{name}'"
-    return Node(name, type_, list(types), outputs, place=place), Definition(type_, cls, place)
+    return Node(name, type_, list(types), outputs, place=place), Definition(type_, cls, place), dtypes
 
 
 def function_name(function: Callable[..., Any]) -> str:
@@ -74,17 +76,22 @@ def input_type(given: Any) -> TensorType:
         return given
     try:
         if isinstance(given, tuple) and len(given) == 2 and not isinstance(given[1], (int, float)):
-            shape, dtype = given
-            return TensorType.of(tuple(int(n) for n in shape), np.dtype(dtype))
-        array = np.asarray(given)
-        need(array.dtype.kind in "biuf", f"an input of dtype {array.dtype} cannot be exported", InputError)
-        return TensorType.of(array.shape, array.dtype)
+            shape, dtype = tuple(int(n) for n in given[0]), np.dtype(given[1])
+        else:
+            array = np.asarray(given)
+            shape, dtype = array.shape, array.dtype
     except (TypeError, ValueError) as error:
         raise InputError(f"an input must be an array or a pair (shape, dtype): {error}") from None
+    real = dtype.kind in "biuf" and dtype.itemsize <= np.dtype(np.float64).itemsize
+    need(real, f"an input of dtype {dtype} cannot be exported", InputError)
+    need(min(shape, default=0) >= 0, f"an input has a negative size: {shape}", InputError)
+    return TensorType.of(shape, dtype)
 
 
-def _layer(function: Callable[..., Any], name: str, types: Sequence[TensorType]) -> tuple[list[str], type]:
-    """Return the names of the function's outputs, and a layer class whose `forward` is the function."""
+def _layer(
+    function: Callable[..., Any], name: str, types: Sequence[TensorType]
+) -> tuple[list[str], type, list[np.dtype[Any]]]:
+    """Return the names of the function's outputs, a layer class whose `forward` is the function, and the dtypes."""
     found: dict[str, list[str]] = {}
 
     def forward(self: Any, inputs: list[Any]) -> list[Any]:
@@ -116,13 +123,13 @@ def _layer(function: Callable[..., Any], name: str, types: Sequence[TensorType])
 
     cls = type(name, (), members)
     instance = cls({}, [])
-    trace_checked(instance.forward, types, rebuild=lambda: cls({}, []).forward, subject=lambda: instance)
+    graph = trace_checked(instance.forward, types, rebuild=lambda: cls({}, []).forward, subject=lambda: instance)
     names = found["names"]
     if not names:
         raise InputError("returns no array")
     need(all(names), "returns an output whose name is empty", InputError)
     need(len(set(names)) == len(names), f"returns two outputs of one name: {', '.join(names)}", InputError)
-    return names, cls
+    return names, cls, [v.dtype for v in graph.outputs]
 
 
 def _shape_of(name: str, given: Any) -> tuple[int, ...]:
@@ -143,9 +150,14 @@ def before(network: Network, function: Callable[..., Any], inputs: Sequence[Any]
     what `function_node` raises.
     """
     types = dict(zip(parameter_names(function, len(inputs)), map(input_type, inputs)))
-    node, definition = function_node(function, types)
+    node, definition, dtypes = function_node(function, types)
     with at(node.place):
         fed = _matched(node.outputs, list(network.inputs), "input")
+        for name, dtype in zip(fed, dtypes):
+            known = network.inputs[name]
+            wanted = np.dtype(known.dtype if known is not None else network.dtypes.get(name, np.float32))
+            rule = f"returns {dtype} for the network's input '{name}', which is {wanted}"
+            need(dtype == wanted, f"{rule}; return y.astype(np.{wanted})", InputError)
         produced = {*network.inputs, *(name for n in network.nodes for name in n.outputs)}
         for name in types:
             need(name not in produced, f"the network has a value '{name}'; rename the parameter", InputError)
@@ -173,7 +185,7 @@ def after(
     _, required, rest = _parameters(function) or ([], 1, None)
     names = parameter_names(function, min(len(types), required) if rest is None else len(types))
     read = names if all(n in types for n in names) else list(types)[: len(names)]
-    node, definition = function_node(function, {name: types[name] for name in read})
+    node, definition, _ = function_node(function, {name: types[name] for name in read})
     outputs = {name: f"{node.name}/{name}" for name in node.outputs}
     node = replace(node, inputs=[network.outputs[name] for name in read], outputs=list(outputs.values()))
     return replace(network, nodes=[*network.nodes, node], outputs=outputs), definition
