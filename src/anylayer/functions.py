@@ -91,7 +91,7 @@ def input_type(given: Any) -> TensorType:
 def _layer(
     function: Callable[..., Any], name: str, types: Sequence[TensorType]
 ) -> tuple[list[str], type, list[np.dtype[Any]]]:
-    """Return the names of the function's outputs, a layer class whose `forward` is the function, and the dtypes."""
+    """Return the names of the outputs, a layer class whose `forward` is the function, and the outputs' dtypes."""
     found: dict[str, list[str]] = {}
 
     def forward(self: Any, inputs: list[Any]) -> list[Any]:
