@@ -130,6 +130,29 @@ def test_kept_layer_is_operation_of_extension(tmp_path: Path) -> None:
     assert np.abs(again.compile("numpy")({"data": x()})["r"] - want).max() < 1e-5
 
 
+@pytest.mark.parametrize(("type_", "name"), [("ReLU", "Relu"), ("Softmax", "Softmax")])
+def test_note_names_extension_of_kept_type_that_an_ir_spells_differently(
+    type_: str, name: str, tmp_path: Path
+) -> None:
+    (tmp_path / "deep.prototxt").write_text(DEEP.replace("ReLU", type_))
+    done = anylayer.read(tmp_path / "deep.prototxt").fill().write(tmp_path / "net.xml", keep=[type_])
+    (note,) = (n for n in done.notes if n.startswith(f"kept layers of type '{type_}' have the type "))
+    assert note.endswith(f"for which OpenVINO looks for an extension called '{name}'")
+
+    def infer(self: Any) -> None:
+        self.set_output_type(0, self.get_input_element_type(0), self.get_input_partial_shape(0))
+
+    members = {
+        "__init__": lambda self, inputs=None: ov.Op.__init__(self, self, inputs),
+        "validate_and_infer_types": infer,
+        "clone_with_new_inputs": lambda self, inputs: type(self)(inputs),
+        "visit_attributes": lambda self, visitor: True,
+    }
+    core = ov.Core()
+    core.add_extension(type(name, (ov.Op,), members))
+    assert name in [o.get_type_name() for o in core.read_model(tmp_path / "net.xml").get_ops()]
+
+
 def test_runtime_with_extension_runs_kept_layer(tmp_path: Path) -> None:
     source = net(tmp_path)
     source.write(tmp_path / "net.xml", keep=["Mine"])

@@ -34,6 +34,14 @@ _LARGE = 1 << 16
 """The size, in bytes, of the smallest constant that is shared with OpenVINO instead of copied through protobuf."""
 
 
+RESPELLED = {
+    **dict.fromkeys(("ReLU", "Relu"), ("Relu", "ReLU")),
+    **dict.fromkeys(("SoftMax", "Softmax"), ("Softmax", "SoftMax")),
+}
+"""Types of OpenVINO's operators that an IR spells differently, also where an extension defines the type. For each
+of both spellings: the name of the extension that OpenVINO looks for, and the spelling in the IR."""
+
+
 def write(
     source: Source,
     path: Path,
@@ -77,6 +85,12 @@ def write(
     done.notes += renamed_output_notes(done.outputs)
     kept = [o for o in graph.ops if o.kept]
     done.unrun = why_not_run(kept)
+    for type_ in dict.fromkeys(o.op for o in kept if o.op in RESPELLED):
+        found, spelled = RESPELLED[type_]
+        done.notes.append(
+            f"kept layers of type '{type_}' have the type '{spelled}' in the file, for which OpenVINO looks for "
+            f"an extension called '{found}'"
+        )
     if kept and not done.unrun:
         done.stand_in = path.with_name("stand-in.xml")
         _save(_with_inlined_bodies(graph), source, done.stand_in, wanted)

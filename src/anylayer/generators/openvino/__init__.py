@@ -15,16 +15,13 @@ from anylayer.generators._testing import CHECKS, missing_tools, test_data
 from anylayer.generators.openvino.kernels import kernels
 from anylayer.generators.openvino.texts import CMAKE, LAYERS, PARALLEL, TEST, TEST_KERNELS, TOP
 from anylayer.source import Source
-from anylayer.writers.openvino import write
+from anylayer.writers.openvino import RESPELLED, write
 
 WHAT = "an extension of OpenVINO in C++"
 OPTIONS = ("layer",)
 
 _DTYPES = ("float32", "int32")
 """The element types that OpenVINO's CPU plugin passes unchanged. It narrows others."""
-_RESPELLED = ("ReLU", "Relu", "SoftMax", "Softmax")
-"""Types that an IR spells differently from OpenVINO's operators, also where an extension defines the type.
-OpenVINO then does not find the extension."""
 
 
 def generate(source: Source, expected: Expected, layer: Sequence[str] = ()) -> Project:
@@ -36,7 +33,7 @@ def generate(source: Source, expected: Expected, layer: Sequence[str] = ()) -> P
 
     Raises LayerError for a layer without loops, and EngineError if OpenVINO is not installed.
     """
-    written = Operators(source, chosen_types(source, layer), _DTYPES, _RESPELLED)
+    written = Operators(source, chosen_types(source, layer), _DTYPES, tuple(RESPELLED))
     opencl = kernels(written.cases)
     text = TOP + written.text(PARALLEL) + LAYERS
     with tempfile.TemporaryDirectory(prefix="anylayer-") as folder:
