@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Iterator
+from fractions import Fraction
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -142,6 +144,100 @@ def test_truncated_video_is_refused(package: str, share: float, small: Path, any
     (small / "clip.mp4").write_bytes(whole[: int(share * len(whole))])  # the index is at the end
     done = anylayer_command(*RUN, "-i", "clip.mp4", "-o", "out.mp4", status=1)
     assert done.stderr.startswith("clip.mp4: the video cannot be opened: ") and not (small / "out.mp4").exists()
+
+
+def damage(path: Path, copy: Path, start: float, end: float) -> None:
+    """Write a copy of a file in which the bytes between two shares of its length are noise."""
+    data = bytearray(path.read_bytes())
+    first, last = int(start * len(data)), int(end * len(data))
+    data[first:last] = np.random.default_rng(1).bytes(last - first)
+    copy.write_bytes(data)
+
+
+@pytest.mark.needs("av")
+@pytest.mark.parametrize("suffix", [".mkv", ".avi"])
+@pytest.mark.parametrize("case", ["truncated", "noise in the middle"])
+def test_damaged_video_is_processed_and_reported(
+    suffix: str, case: str, small: Path, anylayer_command: Run
+) -> None:
+    random = np.random.default_rng(0)
+    whole, clip = small / f"whole{suffix}", small / f"clip{suffix}"
+    film(whole, [random.integers(0, 256, (64, 64, 3), np.uint8) for _ in range(40)])
+    assert " could not be read" not in anylayer_command(*RUN, "-i", whole.name).stderr
+    if case == "truncated":
+        clip.write_bytes(whole.read_bytes()[: whole.stat().st_size * 6 // 10])
+    else:
+        damage(whole, clip, 0.4, 0.7)
+    done = anylayer_command(*RUN, "-i", clip.name, "-o", "out.mp4", "--json", status=1)
+    found = len(done.stdout.splitlines())
+    line = done.stderr.splitlines()[-1]
+    lost, total = map(int, re.findall(r"\d+", line)[:2])
+    assert re.fullmatch(rf"clip{suffix}: \d+ of \d+ frames could not be read(, \d+ only in part)?", line)
+    assert total - lost == found == len(read_back(small / "out.mp4")[1])
+    assert 15 <= found <= 36 and 38 <= total <= 42  # the number of lost frames is computed from times
+
+
+@pytest.mark.needs("av")
+def test_packets_that_the_decoder_drops_are_counted(small: Path, anylayer_command: Run) -> None:
+    import av
+
+    if "libx265" not in av.codecs_available:
+        pytest.skip("this PyAV does not encode HEVC")
+    random = np.random.default_rng(0)
+    with av.open(str(small / "clip.mkv"), "w") as file:
+        stream = file.add_stream("libx265", 10, options={"x265-params": "log-level=none"})
+        stream.width = stream.height = 64
+        images = [random.integers(0, 256, (64, 64, 3), np.uint8) for _ in range(FRAMES)]
+        frames = [av.VideoFrame.from_ndarray(image) for image in images]
+        file.mux([packet for frame in [*frames, None] for packet in stream.encode(frame)])
+    with av.open(str(small / "clip.mkv")) as file:
+        packet = bytes([packet for packet in file.demux(video=0) if packet.size][3])
+    noise = packet[:4] + b"\xff" * (len(packet) - 4)  # the first bytes are the length
+    (small / "clip.mkv").write_bytes((small / "clip.mkv").read_bytes().replace(packet, noise))
+    done = anylayer_command(*RUN, "-i", "clip.mkv", "--json", status=1)
+    lost = FRAMES - len(done.stdout.splitlines())
+    assert lost > 0 and f"clip.mkv: {lost} of {FRAMES} frames could not be read" in done.stderr
+
+
+@pytest.mark.needs("av")
+def test_variable_rate_and_longer_sound_are_not_damage(tmp_path: Path) -> None:
+    import av
+
+    with av.open(str(tmp_path / "a.mkv"), "w") as file:
+        stream, sound = file.add_stream("mpeg4", 25), file.add_stream("aac", 48000)
+        stream.width, stream.height, stream.codec_context.time_base = 48, 32, Fraction(1, 1000)
+        for image, time_ in zip(pictures(), (0, 40, 90, 700, 1400, 1440, 1500, 3000)):
+            frame = av.VideoFrame.from_ndarray(image, format="bgr24")
+            frame.pts, frame.time_base = time_, Fraction(1, 1000)
+            file.mux(stream.encode(frame))
+        file.mux(stream.encode(None))
+        for i in range(300):  # 6.4 seconds
+            samples = av.AudioFrame.from_ndarray(np.zeros((1, 1024), np.float32), "fltp", "mono")
+            samples.sample_rate, samples.pts = 48000, i * 1024
+            file.mux(sound.encode(samples))
+        file.mux(sound.encode(None))
+    reader, frames = read_back(tmp_path / "a.mkv")
+    assert (len(frames), reader.lost, reader.partial) == (FRAMES, 0, 0)
+
+
+@pytest.mark.parametrize("source", ["frames", "frames/f%03d.png"])
+def test_bad_pictures_of_a_sequence_are_skipped(source: str, small: Path, anylayer_command: Run) -> None:
+    (small / "frames").mkdir()
+    for i in range(4):
+        Image.new("RGB", (8, 6)).save(small / f"frames/f{i:03}.png")
+    (small / "frames/f002.png").write_bytes(b"no picture")
+    done = anylayer_command(*RUN, "-i", source, "--size", "keep", "-o", "out.mp4", status=1)
+    assert f"skipped: {Path('frames/f002.png')}: this is not an image that Pillow can read\n" in done.stderr
+    assert done.stderr.endswith(f"{source}: 1 of 4 frames could not be read\n")
+    assert len(read_back(small / "out.mp4")[1]) == 3
+
+
+def test_sequence_without_a_readable_picture_writes_no_video(small: Path, anylayer_command: Run) -> None:
+    for i in range(2):
+        (small / f"f{i}.png").write_bytes(b"no picture")
+    done = anylayer_command(*RUN, "-i", "f%d.png", "-o", "out.mp4", status=1)
+    assert done.stderr.count("skipped: f") == 2 and done.stderr.endswith("f%d.png: no frame could be decoded\n")
+    assert not (small / "out.mp4").exists()
 
 
 def test_file_without_a_video_package_says_what_to_install(

@@ -96,12 +96,22 @@ class ImageSequence:
         self.size = (0, 0)
         self.fps = 0.0
         self.claimed = len(files)
+        self.lost = self.partial = 0
+        self.skipped: list[str] = []
 
     def __iter__(self) -> Iterator[Array]:
         from anylayer.cli.images import read_image
 
         for path in self._files:
-            yield read_image(path)
+            try:
+                image = read_image(path)
+            except FileError as error:
+                if self.claimed == 1:
+                    raise
+                self.lost += 1
+                self.skipped.append(f"skipped: {error}")
+            else:
+                yield image
 
     def close(self) -> None:
         """Do nothing: each image is closed when it is read."""
@@ -206,8 +216,8 @@ class VideoRun:
     limit: int = 0
     fps: float = 0.0
 
-    def run(self) -> None:
-        """Run all frames. Ctrl-C ends a camera; the video that is written of it remains."""
+    def run(self) -> int:
+        """Run all frames, and return how many of them are damaged. Ctrl-C ends a camera, and keeps its video."""
         presenter, loader = self.presenter, self.presenter.runner.loader
         for target in presenter.targets:
             _check(target)
@@ -226,9 +236,15 @@ class VideoRun:
             taken = time.perf_counter() - start
             need(count, f"{self.moving.source}: no frame could be decoded", FileError)
         lines = [*map(str, films.values()), f"{plural(count, 'frame')}, {count / taken:.3g} frames per second"]
-        if reader.claimed > count and not self.limit:
+        damaged = reader.lost + reader.partial
+        if reader.claimed > count and not self.limit and not damaged:
             lines.append(f"note: the file claims {plural(reader.claimed, 'frame')}; {count} could be decoded")
         presenter.report(lines)
+        if damaged:
+            text = f"{reader.lost} of {plural(count + reader.lost, 'frame')} could not be read"
+            part = f", {reader.partial} only in part" if reader.partial else ""
+            say(f"{self.moving.source}: {text}{part}")
+        return damaged
 
     def _frames(self, reader: VideoReader, fixed: Loaded, films: Mapping[str, Film], fps: float) -> int:
         """Decode, run and draw the frames, each in a thread of its own. Return how many there were."""
@@ -255,7 +271,7 @@ class VideoRun:
             behind(draw) as put,
             progress(total, presenter.quiet, "frames") as bar,
         ):
-            advance, echo, _ = bar
+            advance, echo, warn = bar
             try:
                 for loaded in loading:
                     item = Item({}, f"{_stem(self.moving.source)}_{count:06}", f"frame {count}")
@@ -267,6 +283,8 @@ class VideoRun:
             except KeyboardInterrupt:
                 if not self.moving.source.isdigit():
                     raise
+            for text in reader.skipped:
+                warn(text)
         return count
 
     def _show(

@@ -55,6 +55,8 @@ def _reason(error: Exception) -> str:
 class VideoReader:
     """The frames of a video as uint8 (H, W, 3) in BGR order, see libraries.video. FFmpeg prints nothing."""
 
+    lost = partial = 0  # OpenCV does not report damage
+
     def __init__(self, source: str, container: str) -> None:
         self._path = source
         self._open(source, cv2.CAP_FFMPEG)
@@ -70,6 +72,7 @@ class VideoReader:
         if not self._capture.isOpened():
             raise FileError("the video cannot be opened: OpenCV cannot decode it", self._path)
         height, width = (self._capture.get(k) for k in (cv2.CAP_PROP_FRAME_HEIGHT, cv2.CAP_PROP_FRAME_WIDTH))
+        self.skipped: list[str] = []
         self.size = (int(height), int(width))
         self.fps = float(self._capture.get(cv2.CAP_PROP_FPS))
         self.claimed = max(0, int(self._capture.get(cv2.CAP_PROP_FRAME_COUNT)))

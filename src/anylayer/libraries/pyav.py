@@ -14,6 +14,10 @@ from anylayer.errors import FileError
 from anylayer.network import Array
 
 _CODECS = ("libx264", "mpeg4")
+_HIDDEN = ("mpeg4", "vp8")
+"""Codecs whose packets may have no frame that is shown."""
+_HOLE = 1024
+"""The smallest number of bytes between two packets of a Matroska or AVI file that cannot be headers alone."""
 
 
 class VideoReader:
@@ -28,29 +32,101 @@ class VideoReader:
             self.close()
             raise FileError("the file has no video", path)
         self._path = path
+        self._container = container
         self._stream = self._file.streams.video[0]
         self._stream.thread_type = "AUTO"
         context = self._stream.codec_context
         self.size: tuple[int, int] = (context.height or 0, context.width or 0)
         self.fps = float(self._stream.average_rate or 0)
         self.claimed = int(self._stream.frames or 0)
+        self.lost = self.partial = 0
+        self.skipped: list[str] = []
 
     def __iter__(self) -> Iterator[Array]:
-        count = 0
-        try:
-            for frame in self._file.decode(self._stream):
-                image = frame.to_ndarray(format="bgr24")
-                turns = round(getattr(frame, "rotation", 0) / 90) % 4
-                yield np.ascontiguousarray(np.rot90(image, turns)) if turns else image
+        seen = _Seen(self._stream.index)
+        count, reason, first = 0, "", 0
+        for packet in self._packets(seen):
+            try:
+                frames = packet.decode()
+            except av.error.FFmpegError as error:
+                self.lost += 1
+                reason = reason or _reason(error)
+                continue
+            for frame in frames:
+                first = first if count else frame.pts or 0
+                self.partial += frame.is_corrupt
+                yield self._image(frame, count)
                 count += 1
+        if reason and not count:
+            raise FileError(f"the video cannot be decoded after frame 0: {reason}", self._path)
+        whole = self._container in ("matroska", "mov") and self._stream.codec_context.name not in _HIDDEN
+        undecoded = sum(time >= first for time in seen.times) - count if whole else 0
+        self.lost = max(self.lost, undecoded) + self._missing(seen)
+
+    def _packets(self, seen: _Seen) -> Iterator[Any]:
+        """Yield the packets of the video, up to the place where the file cannot be read any further."""
+        try:
+            for packet in self._file.demux():
+                seen.add(packet)
+                if packet.stream_index == self._stream.index:
+                    yield packet
+        except av.error.FFmpegError:
+            self.lost += 1
+
+    def _image(self, frame: Any, count: int) -> Array:
+        try:
+            image = frame.to_ndarray(format="bgr24")
         except (av.error.FFmpegError, ValueError) as error:
             raise FileError(
                 f"the video cannot be decoded after frame {count}: {_reason(error)}", self._path
             ) from None
+        turns = round(getattr(frame, "rotation", 0) / 90) % 4
+        return np.ascontiguousarray(np.rot90(image, turns)) if turns else image
+
+    def _missing(self, seen: _Seen) -> int:
+        """Return about how many frames the file should have, by its duration and rate, for which it has no packet.
+
+        A variable rate alone is not damage: the file also ends early, or has bytes that are not read.
+        """
+        end = float(self._file.duration or 0) / av.time_base
+        if self._container == "avi" and self.fps:  # FFmpeg computes the duration of a truncated file by its size
+            end = max(end, self.claimed / self.fps)
+        is_short = (end - seen.end) * self.fps >= 1.5
+        if not is_short and not (seen.hole >= _HOLE and self._container in ("avi", "matroska")):
+            return 0
+        start = float(min(seen.times, default=0) * self._stream.time_base)
+        missing = round(((end if is_short else seen.end) - start) * self.fps) - seen.packets
+        return max(int(self._container == "matroska"), missing)
 
     def close(self) -> None:
         """Close the file."""
         self._file.close()
+
+
+class _Seen:
+    """What the packets of a file say: the times of those of the video, in units of its time base, their number,
+    the end of the last packet in seconds, and the largest number of bytes between two packets."""
+
+    def __init__(self, stream: int) -> None:
+        self._stream = stream
+        self.times: list[int] = []
+        self.packets = self.hole = self._position = 0
+        self.end = 0.0
+
+    def add(self, packet: Any) -> None:
+        """Count a packet. The last one of a stream is empty and has no time."""
+        time = packet.dts if packet.pts is None else packet.pts
+        if time is None:
+            return
+        self.end = max(self.end, float((time + (packet.duration or 0)) * packet.time_base))
+        if packet.pos is not None and packet.pos >= 0:
+            self.hole = max(self.hole, packet.pos - (self._position or packet.pos))
+            self._position = max(self._position, packet.pos)
+        self._position += packet.size
+        if packet.stream_index == self._stream:
+            self.packets += 1
+            if packet.size and not packet.is_discard:
+                self.times.append(time)
 
 
 class VideoWriter:

@@ -42,12 +42,19 @@ class VideoReader(Protocol):
     """The frames of a video, uint8 (H, W, 3) in BGR order.
 
     `size` is (height, width), `fps` the frames per second and `claimed` the number of frames, as the file claims
-    them, 0 where it does not. Iterating raises FileError.
+    them, 0 where it does not. Iterating raises FileError if no frame can be decoded; else it skips damage.
+
+    While it iterates, `lost` counts the frames that it could not decode, or that the file should have and does not
+    have, `partial` counts the frames that it decoded only in part, and `skipped` gets a message for each picture
+    file that it cannot read.
     """
 
     size: tuple[int, int]
     fps: float
     claimed: int
+    lost: int
+    partial: int
+    skipped: list[str]
 
     def __iter__(self) -> Iterator[Array]: ...
     def close(self) -> None: ...

@@ -189,8 +189,8 @@ def command(**given: Any) -> None:
         net.fill(shapes={name: array.shape for name, array in first.items()} | shapes)
     if moving is not None:
         need(given["ray_address"] is None, "frames of a video run on this machine; leave out --ray", InputError)
-        VideoRun(presenter, moving, given["frames"] or 0, given["fps"] or 0.0).run()
-        return
+        damaged = VideoRun(presenter, moving, given["frames"] or 0, given["fps"] or 0.0).run()
+        click.get_current_context().exit(1 if damaged else 0)
     if given["ray_address"] is not None:
         from anylayer.cli.onray import run_on_ray
 
