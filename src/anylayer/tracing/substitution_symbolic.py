@@ -17,6 +17,7 @@ from anylayer.graph.sizes import broadcast
 from anylayer.graph.symbolic import Size, SizeReal, extreme, holds_symbolic, is_symbolic
 from anylayer.tracing.array import TracedArray
 from anylayer.tracing.primitives import as_array
+from anylayer.tracing.rules.shapes import broadcast_to
 from anylayer.tracing.size_arithmetic import size_list
 
 
@@ -127,6 +128,11 @@ def _broadcast_shapes(*args: Any) -> tuple[int, ...]:
     return np.broadcast_shapes(*args)
 
 
+def _broadcast_to(array: Any, shape: Any, *args: Any, **kwargs: Any) -> Any:
+    is_open = holds_symbolic(shape) or size_list(shape) is not None
+    return (broadcast_to if is_open else np.broadcast_to)(array, shape, *args, **kwargs)
+
+
 def _len(x: Any) -> int:
     return x.shape[0] if type(x) is TracedArray and x.shape else len(x)
 
@@ -158,5 +164,6 @@ NUMPY: Mapping[str, Any] = {
     "minimum": _rounding("minimum", lambda a, b: extreme("min", a, b)),
     "prod": _prod,
     "broadcast_shapes": _broadcast_shapes,
+    "broadcast_to": _broadcast_to,
 }
 """The substitutes for functions and types of NumPy, by name."""

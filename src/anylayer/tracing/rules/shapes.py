@@ -202,7 +202,7 @@ for _function, _rank in ((np.atleast_1d, 1), (np.atleast_2d, 2), (np.atleast_3d,
 
 def _broadcast_view(x: Array, shape: tuple[Any, ...]) -> Array:
     if type(x) is not TracedArray:
-        return np.broadcast_to(x, shape)
+        return primitives.expand(np.asarray(x), shape)
     return view_of(x, lambda p: primitives.expand(p, shape), None)
 
 
@@ -212,8 +212,8 @@ def broadcast_to(array: Array, shape: Any, subok: bool = False) -> Array:
         shape = (shape,)
     sizes = size_list(shape)
     shape = tuple(d if isinstance(d, Dim) else _size(d) for d in (shape if sizes is None else sizes))
-    if broadcast(array.shape, shape) != shape:
-        raise ValueError(f"operands could not be broadcast together with remapped shapes {array.shape} -> {shape}")
+    if broadcast(np.shape(array), shape) != shape:
+        raise ValueError(f"operands could not be broadcast together with remapped shapes {np.shape(array)} -> {shape}")
     return _broadcast_view(array, shape)
 
 
