@@ -212,8 +212,9 @@ def broadcast_to(array: Array, shape: Any, subok: bool = False) -> Array:
         shape = (shape,)
     sizes = size_list(shape)
     shape = tuple(d if isinstance(d, Dim) else _size(d) for d in (shape if sizes is None else sizes))
-    if broadcast(np.shape(array), shape) != shape:
-        raise ValueError(f"operands could not be broadcast together with remapped shapes {np.shape(array)} -> {shape}")
+    given = np.shape(array)
+    if broadcast(given, shape) != shape:
+        raise ValueError(f"operands could not be broadcast together with remapped shapes {given} -> {shape}")
     return _broadcast_view(array, shape)
 
 
