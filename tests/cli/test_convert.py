@@ -363,6 +363,7 @@ def test_file_takes_images_of_any_size(anylayer_command: Any, images: Any, suffi
     anylayer_command(*words, "-o", f"net.{suffix}", "--preprocess", "--picture", "any")
     model = openvino.Core().compile_model(f"net.{suffix}", "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
     session = onnxruntime.InferenceSession("net.onnx") if suffix == "onnx" else None
+    assert anylayer.read(f"net.{suffix}").network.dtypes == {"image": np.uint8}
     net = anylayer.read("conv.prototxt").fill()
     for height, width in [(10, 12), (21, 33), (97, 61), (7, 200), (480, 640)]:
         rgb = np.random.default_rng(height).integers(0, 256, (1, height, width, 3)).astype(np.uint8)

@@ -93,6 +93,8 @@ def _input(reading: _IRReading, layer: IrLayer) -> None:
     reading.network.inputs[name] = TensorType(sizes, dtype) if open_ in ([], [0]) else None
     if open_:
         reading.network.open[name] = shape
+    if reading.network.inputs[name] is None:
+        reading.network.dtypes[name] = dtype
     if _layout(layer) == "NHWC" and len(shape) == 4:
         reading.network.layouts[name] = "NHWC"
 
