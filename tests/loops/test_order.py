@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from anylayer import ops
 from anylayer.loops import lower, to_cpp
 from anylayer.loops.ir import Loop
 from tests.loops.harness import FLAGS, build, call, needs_compiler, traced
@@ -99,3 +100,24 @@ def test_parallel_loops_copy_their_variables(tmp_path: Path) -> None:
     for one, want in zip(call(library, code, [numbers], {}) or [], taken(numbers), strict=True):
         np.testing.assert_allclose(one, want, rtol=1e-6)
     assert call(library, code, [numbers * 2], {}) is None
+
+
+def test_loops_with_independent_iterations_say_so(tmp_path: Path) -> None:
+    def taken(x: Any) -> Any:
+        at = np.clip(x[0, 0, :, 0], 0, 5).astype(np.int64)
+        return np.take(x, at, axis=3) + x[:, :, :1, :1]
+
+    def changed(x: Any) -> Any:
+        return np.cumsum(x, axis=3)
+
+    def placed(x: Any) -> Any:
+        return ops.scatter_elements(x, np.clip(x * 3, 0, 5).astype(np.int64), x * 2, axis=3)
+
+    for function, count in ((taken, 3), (changed, 0), (placed, 1)):
+        code = to_cpp(lower(traced(function, X)), "stored")
+        assert code.text.count("INDEPENDENT\n") == count, code.text
+        folder = tmp_path / function.__name__
+        folder.mkdir()
+        library = build([code], folder, ["-O3", *FLAGS[1:]], parts=True)
+        (got,) = call(library, code, [X], {}) or [np.zeros(0)]
+        np.testing.assert_allclose(got, function(X), rtol=1e-6)

@@ -9,11 +9,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from anylayer.graph.expressions import Expression
+from anylayer.graph.expressions import Expression, symbol
 from anylayer.loops.arithmetic import Arithmetic
 from anylayer.loops.ir import (
     Argument,
     Buffer,
+    Comment,
     Let,
     Loop,
     LoopProgram,
@@ -21,6 +22,7 @@ from anylayer.loops.ir import (
     Scalar,
     Set,
     Sort,
+    Store,
     Suppress,
     used_scalars,
 )
@@ -49,8 +51,8 @@ class CppFunction:
 
     Its parameters are, in this order: pointers to the `inputs` (const) and `outputs`, to the `tables` (const), and
     to the blobs with the indices `blobs`; the `sizes` (int64_t); the `params` (double); and an object that runs
-    parallel loops. It returns false where an index that is read from data lies outside its axis; the outputs are
-    then incomplete.
+    parallel loops. The outputs must not overlap the inputs. It returns false where an index that is read from data
+    lies outside its axis; the outputs are then incomplete.
 
     `conditions` are (C++ expression of the sizes, text) that must hold, or the function must not be called.
     `arithmetic` prints shapes of the arguments.
@@ -239,6 +241,7 @@ class _Printer(Printer):
             if self.combines(s):
                 self.combined(s, names[0], text)
                 return
+            self.independent(s.var, s.body)
             self.block(f"for (int64_t {names[0]} = 0; {names[0]} < {text}; ++{names[0]})", s.body, variables=1)
             return
         self.parallel = True
@@ -254,13 +257,27 @@ class _Printer(Printer):
         if checks:
             self.line("uint64_t outside = 0;")
         if len(names) == 1:
+            self.independent(s.var, s.body)
             self.block(f"for (int64_t {names[0]} = begin; {names[0]} < end; ++{names[0]})", s.body, variables=1)
         else:
-            self.collapsed(names, extents, s.body)
+            self.collapsed(s.variables, names, extents, s.body)
         if checks:
             self.line("if (outside >> 63) valid = false;")
         self.depth -= 1
         self.line("}));")
+
+    def independent(self, variable: str, body: Sequence[Any]) -> None:
+        """Write INDEPENDENT before a loop whose iterations store to consecutive elements of arrays that it does
+        not read. Compilers cannot prove this for several pointers, nor for places that are read from data.
+        """
+        stores = [s for s in body if isinstance(s, Store)]
+        read = {x.data[0] for x in used_scalars(body, self.program.data) if x.op == "load"}
+        varying = {variable, *self.program.data}
+        consecutive = all(varying.isdisjoint((s.offset - symbol(variable)).symbols) for s in stores)
+        only = all(isinstance(s, (Comment, Let)) or (isinstance(s, Store) and not s.how) for s in body)
+        written = {s.buffer for s in stores}
+        if only and consecutive and len(written) == len(stores) and written.isdisjoint(read):
+            self.line("INDEPENDENT")
 
     def combines(self, s: Loop) -> bool:
         """Return whether a loop only accumulates a sum, product or extremum in a local, and is not short."""
@@ -300,7 +317,9 @@ class _Printer(Printer):
         arguments = f"&{scores}[0], &{boxes}[0], {sizes}, {limits[0]}, {bounded}, {limits[1]}, &{rows}[0]"
         self.line(f"{count}[0] = suppress({arguments});")
 
-    def collapsed(self, names: Sequence[str], extents: Sequence[Expression], body: Sequence[Any]) -> None:
+    def collapsed(
+        self, variables: Sequence[str], names: Sequence[str], extents: Sequence[Expression], body: Sequence[Any]
+    ) -> None:
         """Write the iterations of collapsed loops. The innermost of them is a loop of its own, so that compilers
         compute before it what does not change in it.
         """
@@ -310,6 +329,7 @@ class _Printer(Printer):
         self.depth += 1
         self.line(f"const int64_t stop = std::min<int64_t>({size}, {last} + end - begin);")
         self.level += len(outer)
+        self.independent(variables[-1], body)
         self.block(f"for (; {last} < stop; ++{last}, ++begin)", body, variables=1)
         self.line(f"{last} = 0;")
         for at, (name, extent) in reversed(list(enumerate(zip(outer, extents)))[1:]):

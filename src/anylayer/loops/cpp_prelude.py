@@ -12,6 +12,13 @@ _TOP = """\
 #include <memory>
 #include <type_traits>
 
+// Before a loop: no iteration depends on what another one stores, so that vector instructions may compute several.
+#if defined(__GNUC__) && !defined(__clang__)
+#define INDEPENDENT _Pragma("GCC ivdep")
+#else
+#define INDEPENDENT
+#endif
+
 namespace {
 
 // Runs the iterations of a loop on one thread. A caller may pass an object of its own that divides them among
