@@ -6,7 +6,7 @@ import importlib
 import tempfile
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -84,7 +84,22 @@ def _tensorflow(folder: Path) -> Iterator[Sample]:
             continue
         arrays = {f"in{j}": np.asarray(x) for j, x in enumerate(case.inputs)}
         if {*arrays} == {*net.network.inputs} and None not in net.network.inputs.values():
-            yield Sample(case.name.split()[0], net, [arrays[name] for name in net.network.inputs])
+            type, network = case.name.split()[0], net.network
+            own = [n for n in network.nodes if n.type == "Const" and n.name.split("/")[-1] in _DATA.get(type, ())]
+            arrays.update((n.outputs[0], n.blobs[0]) for n in own)
+            types = {name: TensorType.of(x.shape, x.dtype) for name, x in arrays.items()}
+            nodes = [n for n in network.nodes if n not in own]
+            net = Net(replace(network, inputs=types, nodes=nodes), {})
+            yield Sample(type, net, [*arrays.values()])
+
+
+_DATA = {
+    **dict.fromkeys(("BlockLSTM", "BlockLSTMV2", "LSTMBlockCell"), ("cs_prev", "h_prev")),
+    "CropAndResize": ("box_ind",),
+    "Dequantize": ("Const",),
+    "ReverseSequence": ("seq_lengths",),
+}
+"""The inputs that are constants in the recorded graphs, and depend on the network's inputs in networks."""
 
 
 def _onnx(folder: Path) -> Iterator[Sample]:
