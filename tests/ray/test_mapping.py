@@ -121,6 +121,17 @@ def test_files_get_results_and_bad_ones_are_listed(cluster: None, net: anylayer.
     assert json.loads((tmp_path / "out" / "failed.json").read_text()) == found.failed
 
 
+def test_first_file_for_which_the_network_does_not_compile_fails_alone(
+    cluster: None, net: anylayer.Net, tmp_path: Path
+) -> None:
+    files = arrays(tmp_path, 6)
+    for file in files[:2]:
+        np.save(file, np.float32(0))
+    found = mapped(files, net, tmp_path / "out", actors=1)
+    assert sorted(found.failed) == files[:2]
+    need_equal(results(tmp_path / "out"), expected(net, files[2:]))
+
+
 def test_repeated_run_computes_only_files_without_results(
     cluster: None, net: anylayer.Net, tmp_path: Path
 ) -> None:

@@ -90,15 +90,21 @@ class Mapper:
                     f"{type(error).__name__}: {error}" if not isinstance(error, AnyLayerError) else str(error)
                 )
         results: dict[str, dict[str, Array]] = {}
-        if requests:
+        while requests:
             try:
                 for path, found in zip(requests, self._run(list(requests.values()))):
                     if isinstance(found, AnyLayerError):
                         errors[path] = str(found)
                     else:
                         results[path] = found
-            except AnyLayerError as error:  # the network does not compile for the first file
-                errors.update(dict.fromkeys(requests, str(error)))
+                break
+            except AnyLayerError as error:  # the network does not compile for the types of the first file
+                types = {
+                    path: [(n, x.shape, x.dtype) for n, x in arrays.items()] for path, arrays in requests.items()
+                }
+                first = types[next(iter(types))]
+                errors.update({path: str(error) for path in types if types[path] == first})
+                requests = {path: arrays for path, arrays in requests.items() if types[path] != first}
         if results:
             self._write(results)
         return {"path": np.array(paths, object), "error": np.array([errors[p] for p in paths], object)}
