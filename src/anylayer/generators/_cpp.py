@@ -23,7 +23,7 @@ const_cast continue co_await co_return co_yield decltype default delete do doubl
 export extern false float for friend goto if inline int long mutable namespace new noexcept not not_eq nullptr
 operator or or_eq private protected public register reinterpret_cast requires return short signed sizeof static
 static_assert static_cast struct switch template this thread_local throw true try typedef typeid typename union
-unsigned using virtual void volatile wchar_t while xor xor_eq linux unix main std cv assert errno NULL
+unsigned using virtual void volatile wchar_t while xor xor_eq linux unix main std cv assert errno NULL INDEPENDENT
 """
 KEYWORDS = frozenset(_WORDS.split())
 """Words that no generated identifier may be: C++'s keywords, macros of compilers, and names that the code uses."""
