@@ -220,6 +220,31 @@ def test_variable_rate_and_longer_sound_are_not_damage(tmp_path: Path) -> None:
     assert (len(frames), reader.lost, reader.partial) == (FRAMES, 0, 0)
 
 
+@pytest.mark.needs("av")
+def test_index_between_packets_of_avi_with_longer_sound_is_not_damage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import av
+
+    from anylayer.libraries import pyav
+
+    monkeypatch.setattr(pyav, "_HOLE", 0)  # the headers count as bytes that are not read
+    with av.open(str(tmp_path / "a.avi"), "w") as file:
+        stream, sound = file.add_stream("mpeg4", 25), file.add_stream("aac", 48000)
+        stream.width, stream.height = 48, 32
+        frames = [av.VideoFrame.from_ndarray(image) for image in pictures()]
+        for i, frame in enumerate(frames):
+            frame.pts, frame.time_base = i, Fraction(1, 25)
+        file.mux([packet for frame in [*frames, None] for packet in stream.encode(frame)])
+        for i in range(100):  # 2 seconds
+            samples = av.AudioFrame.from_ndarray(np.zeros((1, 1024), np.float32), "fltp", "mono")
+            samples.sample_rate, samples.pts = 48000, i * 1024
+            file.mux(sound.encode(samples))
+        file.mux(sound.encode(None))
+    reader, images = read_back(tmp_path / "a.avi")
+    assert (len(images), reader.lost, reader.partial) == (FRAMES, 0, 0)
+
+
 @pytest.mark.parametrize("source", ["frames", "frames/f%03d.png"])
 def test_bad_pictures_of_a_sequence_are_skipped(source: str, small: Path, anylayer_command: Run) -> None:
     (small / "frames").mkdir()

@@ -94,9 +94,9 @@ class VideoReader:
         is_short = (end - seen.end) * self.fps >= 1.5
         if not is_short and not (seen.hole >= _HOLE and self._container in ("avi", "matroska")):
             return 0
-        start = float(min(seen.times, default=0) * self._stream.time_base)
-        missing = round(((end if is_short else seen.end) - start) * self.fps) - seen.packets
-        return max(int(self._container == "matroska"), missing)
+        first, last = (float(f(seen.times, default=0) * self._stream.time_base) for f in (min, max))
+        missing = round((end - first if is_short else last - first) * self.fps) + (not is_short) - seen.packets
+        return missing if missing > 1 else int(self._container == "matroska")  # AVI may begin with an empty frame
 
     def close(self) -> None:
         """Close the file."""
