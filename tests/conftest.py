@@ -34,6 +34,7 @@ REMEDIES = {
     r"^(\S+) is not installed": "Run `make extras`, which installs it.",
     r"\.\./shared": "Nothing to do: the folder, which has results of Caffe, is not part of the repository.",
     r"^the expected results are those of onnx (\S+)": r"Run: pip install 'onnx==\1.*'",
+    r"^this PyAV does not encode HEVC": "Run: pip install --force-reinstall --only-binary av av",
     r"^the OpenCL device does not share memory": "PoCL does. On Debian, run: apt-get install pocl-opencl-icd",
     r"^the system (is not Linux|has no fork)": "Run the tests on Linux.",
     r"^the user of the tests is root": "Run the tests as another user.",

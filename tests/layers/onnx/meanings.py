@@ -147,7 +147,7 @@ def conditions(case: Sample) -> str | None:
 
 def needs_sizes(op: str, cases: Sequence[Sample]) -> bool:
     """Return whether open sizes are refused, or have other conditions, without the meaning of an operator."""
-    for case in cases:
+    for case in reversed(cases):  # the smallest first
         own = conditions(case)
         with without(op):
             if conditions(case) != own:

@@ -13,6 +13,10 @@ from tests.layers.onnx.meanings import LARGE, REASONS, WHY, WRONG, differs, has_
 from tests.layers.open_sizes import tried
 from tests.readers.onnx.test_node_tests import WRITTEN_FOR
 
+only_written_for = pytest.mark.skipif(
+    not onnx.__version__.startswith(WRITTEN_FOR), reason=f"the expected results are those of onnx {WRITTEN_FOR}"
+)
+
 
 def operators(reason: str) -> list[str]:
     return REASONS[reason].split()
@@ -24,8 +28,7 @@ def test_every_meaning_has_one_reason() -> None:
     assert {*operators("wrong")} == {*WRONG} and {*operators("slow")} == {*LARGE}
 
 
-@pytest.mark.skipif(not onnx.__version__.startswith(WRITTEN_FOR), reason=f"the reasons are those of {WRITTEN_FOR}")
-@pytest.mark.slow(3)
+@only_written_for
 def test_open_sizes_need_the_meaning() -> None:
     cases = tried("onnx")
     assert [op for op in operators("sizes") if not needs_sizes(op, cases[op])] == []
@@ -41,7 +44,7 @@ def test_shapes_and_limits_are_those_of_the_meaning() -> None:
     assert limited == operators("memory")
 
 
-@pytest.mark.skipif(not onnx.__version__.startswith(WRITTEN_FOR), reason=f"the reasons are those of {WRITTEN_FOR}")
+@only_written_for
 @pytest.mark.parametrize("op", sorted(WRONG))
 def test_reference_is_wrong(op: str) -> None:
     with warnings.catch_warnings(), np.errstate(all="ignore"):
