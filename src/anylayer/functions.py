@@ -154,8 +154,7 @@ def before(network: Network, function: Callable[..., Any], inputs: Sequence[Any]
     with at(node.place):
         fed = _matched(node.outputs, list(network.inputs), "input")
         for name, dtype in zip(fed, dtypes):
-            known = network.inputs[name]
-            wanted = np.dtype(known.dtype if known is not None else network.dtypes.get(name, np.float32))
+            wanted = network.input_dtype(name)
             rule = f"returns {dtype} for the network's input '{name}', which is {wanted}"
             need(dtype == wanted, f"{rule}; return y.astype(np.{wanted})", InputError)
         produced = {*network.inputs, *(name for n in network.nodes for name in n.outputs)}

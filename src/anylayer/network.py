@@ -209,6 +209,11 @@ class Network:
     sizes: ChecksSizes | None = None
     weights_file: str = "weights file"
 
+    def input_dtype(self, name: str) -> np.dtype[Any]:
+        """Return the dtype of an input, also of one whose type is None."""
+        known = self.inputs[name]
+        return known.dtype if known is not None else self.dtypes.get(name, np.dtype(np.float32))
+
     def add_channel_orders(self, text: str) -> None:
         """Add the orders that a file's metadata state (see CHANNEL_ORDERS). Damaged text is ignored."""
         try:

@@ -8,12 +8,12 @@ import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from anylayer.cli.command import say
-from anylayer.cli.preprocess import Placement, Recipe, Scale, prepare, recipe_for, with_mean
+from anylayer.cli.preprocess import Placement, Recipe, Scale, as_input, prepare, recipe_for, with_mean
 from anylayer.compile.inputs import input_types
 from anylayer.errors import FileError, InputError, at, given, nearest, need, plural
 from anylayer.network import Array, Preprocess, TensorType, open_text
@@ -102,7 +102,7 @@ class Loader:
             overridden = mean is not None or options.scale is not None or options.swap or options.cover
             from_file = None if overridden else _with_mean_file(network.preprocess.get(name), Path(network.source))
             from_file = from_file or network.preprocess.get(name)
-            stated, dtype = network.channel_orders.get(name), self.dtype(name)
+            stated, dtype = network.channel_orders.get(name), network.input_dtype(name)
             with at(f"input '{name}'"):
                 rule = f"the file takes images as {dtype}, so --mean, --scale and --pixels do not apply"
                 need(dtype.kind not in "iub" or (mean is None and options.scale is None), rule, InputError)
@@ -124,11 +124,6 @@ class Loader:
                 recipe = replace(recipe, swap=stated == "RGB", source=f"the file takes images in {stated} order")
             self._recipes[name] = recipe
         return self._recipes[name]
-
-    def dtype(self, name: str) -> np.dtype[Any]:
-        """Return the dtype of input `name`."""
-        known = self.types[name]
-        return known.dtype if known is not None else self.net.network.dtypes.get(name, np.dtype(np.float32))
 
     def channels_last(self, name: str) -> bool:
         """Return whether an input's images are (N, H, W, C), as the file says or as its shape requires."""
@@ -178,8 +173,7 @@ class Loader:
         if not loaded.images:
             loaded.place = place
         loaded.images[name] = image
-        ordered = array.transpose(1, 2, 0) if self.channels_last(name) else array
-        return np.ascontiguousarray(ordered, self.dtype(name))[None]
+        return as_input(array, self.channels_last(name), self.net.network.input_dtype(name))
 
     def _npz(self, path: Path, name: str) -> dict[str, Array]:
         arrays = {k: _numeric(a, path) for k, a in read_npz(path).items()}

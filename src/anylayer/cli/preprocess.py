@@ -199,6 +199,11 @@ def prepare(image: Array, recipe: Recipe) -> tuple[Array, Placement]:
     return x, place
 
 
+def as_input(image: Array, channels_last: bool, dtype: np.dtype[Any]) -> Array:
+    """Return a preprocessed image (C, H, W) as an input (1, C, H, W), or (1, H, W, C) with `channels_last`."""
+    return np.ascontiguousarray(np.moveaxis(image, -3, -1) if channels_last else image, dtype)[None]
+
+
 def image_function(
     recipe: Recipe, channels_last: bool, rgb: bool, taken: Collection[str] = ()
 ) -> Callable[[Array], Array]:

@@ -30,10 +30,7 @@ def input_types(network: Network, shapes: Mapping[str, Sequence[int]] | None) ->
             f"input '{name}': a shape must be integers of 0 or more, got {tuple(shape)}",
             InputError,
         )
-        known = types[name]
-        types[name] = TensorType.of(
-            (int(d) for d in shape), known.dtype if known else network.dtypes.get(name, np.float32)
-        )
+        types[name] = TensorType.of((int(d) for d in shape), network.input_dtype(name))
     with at(network.source):
         for name, type_ in types.items():
             if type_ is not None:

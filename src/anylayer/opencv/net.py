@@ -98,10 +98,7 @@ class Net:
         self._is_caffe = net.network.format == "caffe"
         inputs = net.network.inputs
         self._names = dict(zip(self._names or inputs, inputs))
-        self._dtypes = {
-            name: kind.dtype if kind is not None else net.network.dtypes.get(name, np.dtype(np.float32))
-            for name, kind in inputs.items()
-        }
+        self._dtypes = {name: net.network.input_dtype(name) for name in inputs}
 
     def _checked(self) -> api.Net:
         """Return the network, read again if other layers are registered and it has not run yet."""

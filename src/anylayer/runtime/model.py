@@ -234,9 +234,8 @@ class Model:
             raise InputError(f"input '{name}' is missing; the network's inputs: {', '.join(self._names)}")
         known = self._types[name]
         try:
-            array = np.asarray(
-                inputs[name], known.dtype if known is not None else self._network.dtypes.get(name, np.float32)
-            )
+            dtype = known.dtype if known is not None else self._network.input_dtype(name)
+            array = np.asarray(inputs[name], dtype)
         except (TypeError, ValueError) as error:
             raise InputError(f"input '{name}' must be an array of numbers: {error}") from None
         return array if array.flags.c_contiguous else np.ascontiguousarray(array)

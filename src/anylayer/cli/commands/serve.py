@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-import numpy as np
 
 from anylayer.cli.command import (
     Command,
@@ -27,7 +26,7 @@ from anylayer.cli.command import (
 )
 from anylayer.cli.commands.run import image_options, preprocessing_of
 from anylayer.cli.inputs import Loader
-from anylayer.cli.preprocess import prepare
+from anylayer.cli.preprocess import as_input, prepare
 from anylayer.compile.inputs import input_types
 from anylayer.errors import InputError, need
 
@@ -147,13 +146,13 @@ def _network(name: str, model: Path, weights: Path | None, given: dict[str, Any]
     if given["random_weights"]:
         net.fill(shapes=shapes)
     decode = {}
-    for own, kind in list(types.items())[:1]:
+    for own in list(types)[:1]:
         options = preprocessing_of(given)
         if free.get(own, frozenset()) - {0} and not _states_size(net.network.preprocess.get(own)):
             options = replace(options, size=options.size or "keep")
         loader = Loader(net, types, options)
-        dtype = np.float32 if kind is None else kind.dtype
         try:
+            dtype = net.network.input_dtype(own)
             decode[own] = partial(decoded, loader.recipe(own), loader.channels_last(own), dtype)
         except InputError:  # the input is not an image
             if any(given[option] for option in ("size", "mean", "scale", "swap", "cover", "gray", "pixels")):
@@ -177,7 +176,7 @@ def decoded(recipe: Any, channels_last: bool, dtype: Any, data: bytes) -> Any:
     from anylayer.cli.images import decode_image
 
     x, _ = prepare(decode_image(data), recipe)
-    return np.ascontiguousarray(np.moveaxis(x, -3, -1) if channels_last else x, dtype)[None]
+    return as_input(x, channels_last, dtype)
 
 
 def _shapes(
