@@ -80,7 +80,8 @@ def _join_casts(graph: Any) -> None:
                 graph.node.remove(n)
     for n in graph.node:
         for names in (n.input, n.output):
-            names[:] = [renamed.get(renamed.get(x, x), renamed.get(x, x)) for x in names]
+            for _ in range(2):  # a new name may have been renamed, too
+                names[:] = [renamed.get(x, x) for x in names]
     used = {name for n in graph.node for name in n.input} | fixed
     for result, n in halves.items():
         if result not in used:

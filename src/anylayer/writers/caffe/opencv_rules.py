@@ -12,7 +12,7 @@ Rules for the whole file:
 * OpenCV keeps a field that its caffe.proto lacks (see FIELDS) as text only: values are strings, a number loses its
   sign, only one of repeated values is kept, inner messages are flattened, and a quoted string ends the reading.
 * An unknown field in a known message marks all other fields of the message as set. An unknown message marks the
-required fields of psroi_pooling_param as set.
+  required fields of psroi_pooling_param as set.
 * A Power with an exponent other than 1 is fused with a layer after it that scales or shifts, as if the exponent
   were 1. A Split keeps the two apart; see outputs.py.
 """
