@@ -199,6 +199,17 @@ def test_packets_that_the_decoder_drops_are_counted(small: Path, anylayer_comman
     assert lost > 0 and f"clip.mkv: {lost} of {FRAMES} frames could not be read" in done.stderr
 
 
+def add_silence(file: Any, sound: Any, frames: int) -> None:
+    """Write frames of 1024 samples without sound, at 48000 samples per second, to the end of a stream."""
+    import av
+
+    for i in range(frames):
+        samples = av.AudioFrame.from_ndarray(np.zeros((1, 1024), np.float32), "fltp", "mono")
+        samples.sample_rate, samples.pts = 48000, i * 1024
+        file.mux(sound.encode(samples))
+    file.mux(sound.encode(None))
+
+
 @pytest.mark.needs("av")
 def test_variable_rate_and_longer_sound_are_not_damage(tmp_path: Path) -> None:
     import av
@@ -211,11 +222,7 @@ def test_variable_rate_and_longer_sound_are_not_damage(tmp_path: Path) -> None:
             frame.pts, frame.time_base = time_, Fraction(1, 1000)
             file.mux(stream.encode(frame))
         file.mux(stream.encode(None))
-        for i in range(300):  # 6.4 seconds
-            samples = av.AudioFrame.from_ndarray(np.zeros((1, 1024), np.float32), "fltp", "mono")
-            samples.sample_rate, samples.pts = 48000, i * 1024
-            file.mux(sound.encode(samples))
-        file.mux(sound.encode(None))
+        add_silence(file, sound, 300)  # 6.4 seconds
     reader, frames = read_back(tmp_path / "a.mkv")
     assert (len(frames), reader.lost, reader.partial) == (FRAMES, 0, 0)
 
@@ -236,11 +243,7 @@ def test_index_between_packets_of_avi_with_longer_sound_is_not_damage(
         for i, frame in enumerate(frames):
             frame.pts, frame.time_base = i, Fraction(1, 25)
         file.mux([packet for frame in [*frames, None] for packet in stream.encode(frame)])
-        for i in range(100):  # 2 seconds
-            samples = av.AudioFrame.from_ndarray(np.zeros((1, 1024), np.float32), "fltp", "mono")
-            samples.sample_rate, samples.pts = 48000, i * 1024
-            file.mux(sound.encode(samples))
-        file.mux(sound.encode(None))
+        add_silence(file, sound, 100)  # 2 seconds
     reader, images = read_back(tmp_path / "a.avi")
     assert (len(images), reader.lost, reader.partial) == (FRAMES, 0, 0)
 
