@@ -1,7 +1,9 @@
 """Record the results of real Keras for single layers: one .npz for each test file in tests/layers/keras.
 
 Run with a Python that has tensorflow-cpu: python make_layers.py [FILE ...]. A case `name` is stored as name.json
-(class, configuration, call, counts) with its arrays name.in0, name.w0, name.out0 ...
+(class, configuration, call, counts) with its arrays name.in0, name.w0, name.out0 ... With --new, only cases that a
+file lacks are recorded, and the others stay. The cases of use_gate, rms_scaling and masks of one plane or per head
+were recorded in this way, by Keras 3.15 on PyTorch (KERAS_BACKEND=torch).
 """
 
 from __future__ import annotations
@@ -131,6 +133,8 @@ def layer_normalizations() -> dict[str, Case]:
         "inner_axis": c(L.LayerNormalization(axis=1, center=False), line),
         "no_scale": c(L.LayerNormalization(scale=False), line),
         "rms": c(L.RMSNormalization(), line),
+        "rms_scaling": c(L.LayerNormalization(rms_scaling=True), line),
+        "rms_scaling_axes": c(L.LayerNormalization(axis=[1, 2], scale=False, rms_scaling=True), line),
     }
 
 
@@ -377,6 +381,8 @@ def attentions() -> dict[str, Case]:
     q, v, k, pic = x(2, 4, 6), x(2, 3, 6), x(2, 3, 6), x(1, 3, 2, 4)
     mask = np.array([[1, 1, 0], [0, 1, 1]], bool)
     both = np.ones((2, 4, 3), bool)
+    each = np.arange(24).reshape(2, 4, 3) * 5 % 7 < 4
+    each[..., 0] = True  # each query sees a key
     both[0, 1, 2] = both[1, 0, 0] = False
     return {
         "heads": c(L.MultiHeadAttention(2, 3), q, v),
@@ -395,6 +401,16 @@ def attentions() -> dict[str, Case]:
         "concat": c(L.Attention(score_mode="concat", use_scale=True), [q, v]),
         "additive": c(L.AdditiveAttention(), [q, v, k]),
         "additive_plain": c(L.AdditiveAttention(use_scale=False), [q, v], return_attention_scores=True),
+        "heads_gate": c(L.MultiHeadAttention(2, 3, value_dim=5, use_gate=True), q, v),
+        "heads_gate_axis": c(L.MultiHeadAttention(2, 3, attention_axes=[2], use_gate=True), pic, pic),
+        "heads_mask_each": c(L.MultiHeadAttention(2, 3), q, v, attention_mask=each),
+        "heads_mask_plane": c(L.MultiHeadAttention(2, 3), q, v, attention_mask=each[0]),
+        "heads_mask_plane_causal": c(
+            L.MultiHeadAttention(2, 3), v, k, attention_mask=each[0, 1:], use_causal_mask=True
+        ),
+        "heads_mask_heads": c(L.MultiHeadAttention(2, 3), q, v, attention_mask=np.stack([each, each[::-1]], 1)),
+        "grouped_gate": c(L.GroupQueryAttention(3, 4, 2, use_gate=True), q, v),
+        "grouped_mask_plane": c(L.GroupQueryAttention(3, 4, 2), q, v, attention_mask=each[1]),
     }
 
 
@@ -477,7 +493,7 @@ def record(case: Case) -> tuple[dict[str, Any], dict[str, Any]]:
 
     args = placed(list(inputs))
     kwargs = {key: placed(call[key]) for key in sorted(call)}
-    outputs = [np.asarray(o) for o in keras.tree.flatten(outputs)]
+    outputs = [keras.ops.convert_to_numpy(o) for o in keras.tree.flatten(outputs)]
     spec = {
         "class_name": type(layer).__name__,
         "config": json.loads(json.dumps(layer.get_config(), default=keras.saving.serialize_keras_object)),
@@ -491,11 +507,14 @@ def record(case: Case) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def main(names: list[str]) -> None:
-    for file in names or FILES:
+    only_new = "--new" in names
+    for file in [name for name in names if name != "--new"] or FILES:
         noise.bit_generator.state = np.random.default_rng(0).bit_generator.state
         keras.utils.set_random_seed(0)
-        stored: dict[str, Any] = {}
+        stored: dict[str, Any] = dict(np.load(HERE / f"{file}.npz")) if only_new else {}
         for name, case in FILES[file]().items():
+            if f"{name}.json" in stored:
+                continue
             spec, arrays = record(case)
             stored[f"{name}.json"] = np.array(json.dumps(spec))
             stored.update({f"{name}.{key}": array for key, array in arrays.items()})

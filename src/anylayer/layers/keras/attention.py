@@ -87,7 +87,7 @@ class Heads(KerasLayer):
         """Return a mask (batch or 1, 1, queries, keys) of the keys that each query sees; None means all keys."""
         found = None if given.get("attention_mask") is None else given["attention_mask"].astype(bool)
         if found is not None and len(found.shape) == 2:
-            found = found[:, None]
+            found = found[None]  # Keras adds axes in front: the two axes are queries and keys
         parts = [given[k].astype(bool)[:, None] for k in ("value_mask", "key_mask") if given.get(k) is not None]
         if given.get("query_mask") is not None:
             parts.append(given["query_mask"].astype(bool)[:, :, None])

@@ -30,7 +30,8 @@ class LiveWeights:
 
     def arrays(self) -> list[Array]:
         found = [np.asarray(array) for array in self._layer.get_weights()]
-        return [np.array(a, np.float32 if a.dtype.kind == "f" else a.dtype) for a in found]
+        # bfloat16 of ml_dtypes has the kind "V"
+        return [np.array(a, np.float32 if a.dtype.kind in "fV" else a.dtype) for a in found]
 
 
 def is_model(value: Any) -> bool:
