@@ -22,6 +22,7 @@ from anylayer.compile.choices import verified_sizes
 from anylayer.compile.open import trace_open
 from anylayer.compile.whole import whole
 from anylayer.errors import AnyLayerError, EngineError
+from anylayer.graph.conditions import evaluate
 from anylayer.graph.expressions import Expression, constant, symbol
 from anylayer.graph.open_sizes import parse_sizes
 from anylayer.layer import Registry
@@ -44,8 +45,8 @@ size) is open where the layer allows it, and is not counted otherwise. A size th
 together with another of the same length (`H = W`), as a multiple (`2*H`), and for one input only. The graph is
 then compared with NumPy at a size that was not traced.
 
-A layer in the table may leave more sizes open with other params or inputs: a condition such as `H == 4` comes
-from the sizes of the test, and H is open in a network in which the other sizes follow H. Inputs that broadcast or
+A layer in the table may leave more sizes open with other params or inputs: "the height must be 4" comes from the
+other sizes of the test, and H is open in a network in which the other sizes follow H. Inputs that broadcast or
 multiply (Add, MatMul) are an example: sizes that must agree need the same name.
 
 The graphs run in ONNX Runtime, and those of ONNX and OpenVINO IR in OpenVINO as well, unless OpenVINO does not run
@@ -253,26 +254,98 @@ def row(own: Sequence[Sample]) -> tuple[str, str]:
         found = sizes_of(case)
         if found.fixed:
             names = ", ".join(found.open) or "none"
-            return names, "; ".join(f"{n}: {_short(why)}" for n, why in found.fixed.items())
+            reasons: dict[str, list[str]] = {}
+            for name, why in found.fixed.items():
+                reasons.setdefault(_short(why), []).append(name)
+            return names, "; ".join(f"{', '.join(own)}: {why}" for why, own in reasons.items())
     one = own[0].net.network.format in _BOTH and any(len(_runtimes(case)) == 1 for case in own)
     return ONE if one else ALL, ""
 
 
 _NUMBERED = re.compile(r"(?<=')(\w+?)_\d+(?=')|(?<=\bsize )(range)\d+")
 """The names of nodes and sizes with numbers, which differ from run to run."""
+_CHECK = re.compile(r"Check '\w+' failed at .*")
+"""OpenVINO's message for an operator that it cannot convert."""
 _PLACE = re.compile(r" ?\(?\b\w+\.py:\d+\)?:?")
 
 
 def _short(why: str) -> str:
-    """Return the part of a message that says what is not possible, without places, sizes and remedies."""
+    """Return the part of a message that says what is not possible, without places and remedies."""
     for start in ("which a file cannot hold: ", "the layers allow only those of the trace "):
         _, found, rest = why.partition(start)
         why = rest if found else why
-    text = _PLACE.sub("", why.split("\n")[0].split(". ")[0])
+    text = _PLACE.sub("", _CHECK.sub("it does not support an operator", why).split("\n")[0].split(". ")[0])
     text = text.partition("): ")[2] or text if text.startswith("(") else text
-    parts = sorted(text.split("; "), key=lambda part: str(MAX_VALUES) in part)  # limits of memory come last
-    text = "; ".join(parts[:2])[:200].replace("node 'layer1' ", "").strip()
+    text = sentences(text.split("; ")) or text[:200].replace("node 'layer1' ", "").strip()
     return _NUMBERED.sub(lambda found: found[1] or found[2], text)
+
+
+_NOUNS = {"N": "batch size", "C": "number of channels", "D": "depth", "H": "height", "W": "width", "L": "length"}
+_CONDITION = re.compile(r"(.+?) (==|!=|<=|>=|<|>) (.+)")
+_RELATIONS = {"==": "equal", "!=": "differ from", "<=": "be at most", ">=": "be at least"}
+_RELATIONS |= {"<": "be less than", ">": "be more than"}
+_MAX_SIZE = 512
+"""The largest size at which conditions are evaluated."""
+
+
+def sentences(conditions: Sequence[str]) -> str:
+    """Return conditions on sizes, such as "2*(H//2) == H", in words, or "" where the text is something else.
+
+    All conditions on one size become one sentence. The limit of memory is left out if there are others.
+    """
+    if not all(_CONDITION.fullmatch(c) and evaluate(c, _Sizes()) is not None for c in conditions):
+        return ""
+    by_size: dict[tuple[str, ...], list[str]] = {}
+    for c in conditions:
+        by_size.setdefault(tuple(sorted({*re.findall(r"\b[A-Z]\d*\b", c)})), []).append(c)
+    found = []
+    for symbols, own in by_size.items():
+        if len(symbols) == 1:
+            allowed = [d for d in range(1, _MAX_SIZE) if all(evaluate(c, {symbols[0]: d}) for c in own)]
+            rule = _values(allowed)
+            if rule:
+                found.append(f"the {_noun(symbols[0])} must {rule}")
+                continue
+        found += [
+            f"{_primed(m[1])} must {_RELATIONS[m[2]]} {_primed(m[3])}"
+            for m in map(_CONDITION.fullmatch, own)
+            if m and str(MAX_VALUES) not in m[0]
+        ]
+    return ", and ".join(found) or "the arrays become too large"
+
+
+class _Sizes(dict[str, int]):
+    """Any size, whose value is 1."""
+
+    def __missing__(self, name: str) -> int:
+        return 1
+
+
+def _values(allowed: Sequence[int]) -> str:
+    """Return what a size must be, if its values up to _MAX_SIZE are these, or "" where this has no short form."""
+    if not allowed:
+        return ""
+    first, last = allowed[0], allowed[-1]
+    step = allowed[1] - first if len(allowed) > 1 else 1
+    if list(allowed) != list(range(first, last + 1, step)):
+        return ""
+    open_end = last + step >= _MAX_SIZE
+    if open_end and first == step:
+        return f"be a multiple of {step}" if step > 1 else ""
+    if step > 1:
+        return ""
+    return f"be at least {first}" if open_end else f"be {first}" if first == last else f"lie in {first}..{last}"
+
+
+def _noun(symbol_: str) -> str:
+    """Return what a symbol stands for: "height", or "height H'" of another input."""
+    noun = _NOUNS.get(symbol_[0], "size")
+    return noun if len(symbol_) == 1 and symbol_ in _NOUNS else f"{noun} {_primed(symbol_)}"
+
+
+def _primed(text: str) -> str:
+    """Return the symbols of an expression as the page spells them: H' for H2."""
+    return re.sub(r"\b([A-Z])(2+)\b", lambda m: m[1] + "'" * len(m[2]), text)
 
 
 def page() -> str:

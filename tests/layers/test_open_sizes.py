@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx
 import pytest
 
-from tests.layers.open_sizes import ALL, FORMATS, ONE, PAGE, row, sizes_of, tried
+from tests.layers.open_sizes import ALL, FORMATS, ONE, PAGE, row, sentences, sizes_of, tried
 from tests.readers.onnx.test_node_tests import WRITTEN_FOR
 
 EACH = 12
@@ -47,6 +47,23 @@ def test_sizes_of_operator_are_open(type_: str) -> None:
     for case in tried("onnx")[type_]:
         found = sizes_of(case, OPEN[type_])
         assert {*found.fixed} <= FIXED.get(type_, set()), found
+
+
+@pytest.mark.parametrize(
+    ("conditions", "words"),
+    [
+        ("12*N == 24", "the batch size must be 2"),
+        ("H >= 6; H == 7", "the height must be 7"),
+        ("W2 >= 3; 3*H*W <= 2147483647", "the width W' must be at least 3"),
+        ("2*(H//2) == H", "the height must be a multiple of 2"),
+        ("N >= 2; N <= 64", "the batch size must lie in 2..64"),
+        ("H2 + W == 18", "H' + W must equal 18"),
+        ("54*N*W <= 2147483647", "the arrays become too large"),
+        ("group=4 does not divide 2 outputs", ""),
+    ],
+)
+def test_conditions_are_written_as_sentences(conditions: str, words: str) -> None:
+    assert sentences(conditions.split("; ")) == words
 
 
 def check_page(format: str, type_: str, names: str, why: str) -> None:
