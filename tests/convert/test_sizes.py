@@ -438,6 +438,19 @@ class TypeTest(Stretch):
         return [inputs[1][:, 0].reshape(n * h, w).reshape(target)]
 
 
+def test_integers_of_unknown_sizes_stay_integers(tmp_path: Path) -> None:
+    table = np.random.default_rng(0).standard_normal((8, 3)).astype(np.float32)
+    nodes = [helper.make_node("Gather", ["table", "ids"], ["y"])]
+    ids = value("ids", ["batch", "length"], np.int64)
+    onnx.save(model(nodes, [ids], ["y"], {"table": table}), tmp_path / "net.onnx")
+    net = anylayer.read(tmp_path / "net.onnx")
+    path = tmp_path / "open.onnx"
+    given = np.array([[5, 2, 7]])
+    net.write(path, shapes={"ids": ("N", "L")}, verify={"ids": given.tolist()})
+    (got,) = onnxruntime.InferenceSession(path).run(None, {"ids": given})
+    np.testing.assert_array_equal(got, table[given])
+
+
 def test_types_and_arrays_of_sizes_are_those_of_numbers(tmp_path: Path) -> None:
     feeds = [{"data": np.ones(shape, np.float32)} for shape in ((1, 2, 5, 7), (3, 2, 31, 64))]
     opened_by_runtimes(network(tmp_path, TypeTest), tmp_path / "open", OPEN, feeds)

@@ -40,19 +40,16 @@ def input_types(network: Network, shapes: Mapping[str, Sequence[int]] | None) ->
     return types
 
 
-def input_arrays(types: Mapping[str, TensorType | None], inputs: Mapping[str, Any]) -> dict[str, Array]:
-    """Return an array for each of `types`, converted to its dtype (float32 where the type is None).
-
-    Raises InputError where an input is missing.
-    """
+def input_arrays(network: Network, inputs: Mapping[str, Any]) -> dict[str, Array]:
+    """Return an array of the network's dtype for each of its inputs. Raises InputError for one that is missing."""
     arrays: dict[str, Array] = {}
-    for name, kind in types.items():
+    for name in network.inputs:
         need(
             name in inputs,
-            f"input '{name}' is missing; the network's inputs: {', '.join(types)}",
+            f"input '{name}' is missing; the network's inputs: {', '.join(network.inputs)}",
             InputError,
         )
-        arrays[name] = np.ascontiguousarray(inputs[name], kind.dtype if kind else np.float32)
+        arrays[name] = np.ascontiguousarray(inputs[name], network.input_dtype(name))
     return arrays
 
 

@@ -126,7 +126,7 @@ def open_types(
 
     An input with open sizes has the file's type. Raises InputError as input_types and parse_sizes do.
     """
-    sizes = parse_sizes(shapes or {})
+    sizes = parse_sizes(shapes or {}, network.dtypes)
     opened = sizes.shapes if sizes is not None else {}
     types = input_types(network, {n: s for n, s in (shapes or {}).items() if n not in opened})
     for name in opened:

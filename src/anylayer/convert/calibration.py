@@ -10,7 +10,7 @@ import numpy as np
 from anylayer.compile.inputs import input_arrays
 from anylayer.errors import InputError, at, need
 from anylayer.graph.open_sizes import OpenSizes
-from anylayer.network import Array, TensorType
+from anylayer.network import Array, Network, TensorType
 
 Types = Mapping[str, TensorType | None]
 
@@ -23,10 +23,10 @@ class CalibrationSets(Sequence[dict[str, Array]]):
     `types` are the types of the network's inputs. The arrays of a set may have any of the open `sizes`.
     """
 
-    def __init__(self, given: Sequence[Any], types: Types, sizes: OpenSizes | None) -> None:
+    def __init__(self, given: Sequence[Any], network: Network, types: Types, sizes: OpenSizes | None) -> None:
         rule = "calibrate must be a list of sets of inputs: [{'data': x}, ...]"
         need(isinstance(given, Sequence) and not isinstance(given, str), rule, InputError)
-        self.given, self.types, self.sizes = given, types, sizes
+        self.given, self.network, self.types, self.sizes = given, network, types, sizes
 
     def __len__(self) -> int:
         return len(self.given)
@@ -37,13 +37,13 @@ class CalibrationSets(Sequence[dict[str, Array]]):
     def __getitem__(self, index: slice) -> CalibrationSets: ...
     def __getitem__(self, index: int | slice) -> dict[str, Array] | CalibrationSets:
         if isinstance(index, slice):
-            return CalibrationSets(self.given[index], self.types, self.sizes)
+            return CalibrationSets(self.given[index], self.network, self.types, self.sizes)
         found = self.given[index]
         with at(f"calibration set {index}"):
             if not isinstance(found, Mapping):
                 need(len(self.types) == 1, "a set must map the names of the inputs to arrays", InputError)
                 found = {next(iter(self.types)): found}
-            arrays = input_arrays(self.types, found)
+            arrays = input_arrays(self.network, found)
             need_shapes(arrays, self.types, self.sizes)
             for name, array in arrays.items():
                 finite = array.dtype.kind != "f" or bool(np.isfinite(array).all())

@@ -79,7 +79,7 @@ class Job:
 
     def input_arrays(self, inputs: Mapping[str, Any]) -> dict[str, Array]:
         """Return the inputs as arrays of the network's types. Raises InputError where one is missing."""
-        return input_arrays(self.types, inputs)
+        return input_arrays(self.network, inputs)
 
     def inputs_to_compare(self, sizes: OpenSizes | None) -> list[dict[str, Array]]:
         """Return the inputs to verify on where the caller gives none: noise, or the first set of a calibration."""
@@ -158,7 +158,7 @@ def job_of(
     if batch is not None and batch is not False:
         types, sizes = _with_batch(network, types, sizes, batch)
     if "calibrate" in given:
-        given["calibrate"] = CalibrationSets(given["calibrate"], types, sizes)
+        given["calibrate"] = CalibrationSets(given["calibrate"], network, types, sizes)
     return Job(network, definitions, types, calls, given, sizes)
 
 
@@ -190,7 +190,7 @@ def _with_batch(
         known = types[own]
         if known is not None and known.shape:
             shapes[own] = (name, *known.shape[1:])
-    return dict(types), parse_sizes(shapes)
+    return dict(types), parse_sizes(shapes, network.dtypes)
 
 
 def first_sizes(types: Mapping[str, TensorType | None], names: Collection[str]) -> dict[str, int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -27,13 +27,15 @@ class OpenSizes:
 
     `shapes` maps an input to its sizes, each an expression. `ranges` are the least and the largest value of each
     symbol, in the order in which they occur. `guards` are further conditions, which the network's layers need.
-    `traced` are the values of the symbols at which the network was traced.
+    `traced` are the values of the symbols at which the network was traced. `dtypes` are those of the inputs whose
+    type is not known without these sizes.
     """
 
     shapes: Mapping[str, tuple[Expression, ...]]
     ranges: Mapping[str, tuple[int, int]]
     guards: tuple[Guard, ...] = ()
     traced: tuple[Mapping[str, int], ...] = ()
+    dtypes: Mapping[str, np.dtype[Any]] = field(default_factory=dict)
 
     def allow(self, symbols: Mapping[str, int]) -> bool:
         """Return whether the values of the symbols lie in their ranges and fulfil the guards."""
@@ -101,7 +103,7 @@ class OpenSizes:
         found = dict(types)
         for name, shape in self.shapes.items():
             known = types[name]
-            dtype = known.dtype if known is not None else np.dtype(np.float32)
+            dtype = known.dtype if known is not None else self.dtypes.get(name, np.dtype(np.float32))
             found[name] = TensorType(tuple(e.value(symbols) for e in shape), dtype)
         return found
 
@@ -168,8 +170,10 @@ _MAX_LENGTH = 100_000
 """The largest number of characters of a statement that are read."""
 
 
-def parse_sizes(shapes: Mapping[str, Sequence[Any]]) -> OpenSizes | None:
-    """Return the shapes that have open sizes, or None if there are none.
+def parse_sizes(
+    shapes: Mapping[str, Sequence[Any]], dtypes: Mapping[str, np.dtype[Any]] | None = None
+) -> OpenSizes | None:
+    """Return the shapes that have open sizes, or None if there are none. dtypes: see OpenSizes.
 
     A size is a number, or text: a sum of products of numbers and names ("N", "32*h", "h + 1"), with a range if it
     is limited ("H>=64", "64<=H<=2048"). Raises InputError for anything else, and where ranges contradict each
@@ -190,7 +194,7 @@ def parse_sizes(shapes: Mapping[str, Sequence[Any]]) -> OpenSizes | None:
             f"size '{name}' must be at least {low} and at most {high}, which is impossible",
             InputError,
         )
-    return OpenSizes(found, limits)
+    return OpenSizes(found, limits, dtypes=dtypes or {})
 
 
 def _size(text: Any, where: str, limits: dict[str, tuple[int, int]]) -> Expression:

@@ -54,7 +54,7 @@ def full_report(
     network = net.network
     types = input_types(network, shapes)
     if inputs is not None:
-        inputs = input_arrays(types, inputs)
+        inputs = input_arrays(network, inputs)
         types = {name: TensorType(array.shape, array.dtype) for name, array in inputs.items()}
     report = make_report(network, net.definitions, {name: t.shape for name, t in types.items() if t is not None})
     report.measured = measured = Measured(code=_code(net, report))

@@ -46,7 +46,7 @@ def profile(
     outside: on "numpy" that of each layer. seconds: how long the network runs with counters, and how long without.
     Raises what compiling raises.
     """
-    arrays = input_arrays(net.network.inputs, inputs)
+    arrays = input_arrays(net.network, inputs)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "layer .* runs in Python", UserWarning)  # the result names them
         model = net.compile(engine, {name: a.shape for name, a in arrays.items()}, threads)

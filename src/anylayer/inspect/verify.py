@@ -55,7 +55,7 @@ def verify(net: Net, inputs: Mapping[str, Any], engine: str = "onnxruntime") -> 
     module = load_engine(engine)
     network = net.network
     net.require_known()
-    arrays = input_arrays(network.inputs, inputs)
+    arrays = input_arrays(network, inputs)
     types = {name: TensorType(a.shape, a.dtype) for name, a in arrays.items()}
     traced = iter(trace_nodes(network, needed_nodes(network, network.outputs), net.definitions, types))
     found: list[NodeCheck] = []
