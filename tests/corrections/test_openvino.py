@@ -162,6 +162,17 @@ def test_hardmax_selects_first_of_equal_values(axis: int) -> None:
     same(run("openvino", recorded, x)[0], run("onnxruntime", recorded, x)[0])
 
 
+@pytest.mark.parametrize("amount", [2, 5])
+def test_padding_by_repetition_selects_elements(amount: int) -> None:
+    x = noise(2, 3, 4, 4)
+
+    def recorded(x: Any) -> Any:
+        pads = np.array([0, 0, 1, amount, 0, 0, amount, 0])
+        return record("Pad", [x, pads], (2, 3, 5 + amount, 4 + amount), np.float32, mode="wrap")
+
+    same(run("openvino", recorded, x)[0], np.pad(x, ((0, 0), (0, 0), (1, amount), (amount, 0)), mode="wrap"))
+
+
 def test_quantization_to_16_bits_rounds_halves_to_even() -> None:
     x = np.array([0, -128, 3, -3, 2.9, -2.9, 3.1, 65536, -65534, 70000, -70000, 5], np.float32)
     scale, zero = np.float32(2), np.uint16(32767)

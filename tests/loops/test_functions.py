@@ -47,3 +47,10 @@ def test_functions_are_exact_to_the_last_bits(flags: Sequence[str], tmp_path: Pa
         (got,) = call(library, codes[f"{name}_special"], [SPECIAL], {}) or [np.zeros(0)]
         np.testing.assert_allclose(got, want, rtol=TOLERANCE, atol=1e-44)
         assert np.array_equal(np.signbit(got)[~np.isnan(want)], np.signbit(want)[~np.isnan(want)])
+
+
+def test_constant_arrays_may_hold_infinities_and_nan(tmp_path: Path) -> None:
+    mask, x = SPECIAL.reshape(2, 5), np.ones((3, 2, 5), np.float32)
+    code = to_cpp(lower(traced(lambda a: a + mask, x)), "masked")
+    (got,) = call(build([code], tmp_path), code, [x], {}) or [np.zeros(0)]
+    np.testing.assert_array_equal(got, x + mask)

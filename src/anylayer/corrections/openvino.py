@@ -11,7 +11,7 @@ import numpy as np
 from anylayer import ops
 from anylayer.corrections._machinery import INPUTS, REQUIREMENTS, Corrector, correction, refused, respelled
 from anylayer.graph import Graph, Op, Value
-from anylayer.graph.facts import gathered, reduced_axes
+from anylayer.graph.facts import gathered, padding_of, reduced_axes
 from anylayer.graph.sizes import is_static
 from anylayer.network import Array
 from anylayer.tracing import trace
@@ -384,6 +384,16 @@ def _roi_align(new: Corrector, o: Op) -> list[Value] | None:
 def _fourier(new: Corrector, o: Op) -> list[Value] | None:
     """Refuse Fourier transforms: OpenVINO transforms another axis."""
     raise refused(o, "it transforms another axis than the one asked for")
+
+
+@correction("openvino", "Pad")
+def _pad(new: Corrector, o: Op) -> list[Value] | None:
+    """Pad with mode="wrap", which OpenVINO does not have, by selecting elements."""
+    found = padding_of(o)
+    if o.attrs.get("mode") != "wrap" or found is None:
+        return None
+    widths = list(zip(found.begins, found.ends))
+    return respelled(new, o, lambda x, *_: np.pad(x, widths, mode="wrap"))
 
 
 @correction("openvino", "Gather")

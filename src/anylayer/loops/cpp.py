@@ -27,7 +27,16 @@ from anylayer.loops.ir import (
     used_scalars,
 )
 from anylayer.loops.parameters import ParamNumber
-from anylayer.loops.printer import INDENT, INFIX, PER_LINE, Printer, identifier, rounds_inside, split_rounds
+from anylayer.loops.printer import (
+    INDENT,
+    INFIX,
+    PER_LINE,
+    Printer,
+    identifier,
+    rounds_inside,
+    split_rounds,
+    unwrapped,
+)
 from anylayer.loops.schedule import scheduled
 from anylayer.network import Array
 
@@ -351,7 +360,7 @@ def _is_bound(x: Scalar) -> bool:
 
 def table_text(name: str, dtype: np.dtype[Any], array: Array) -> str:
     """Return a constant array as a C++ definition."""
-    values = [number(v, dtype).strip("()") for v in np.asarray(array).reshape(-1).tolist()]
+    values = [unwrapped(number(v, dtype)) for v in np.asarray(array).reshape(-1).tolist()]
     rows = [", ".join(values[i : i + PER_LINE]) for i in range(0, len(values), PER_LINE)]
     body = "".join(f"{INDENT}{row},\n" for row in rows)
     return f"static const {TYPES[dtype.name]} {name}[{len(values)}] = {{\n{body}}};\n"

@@ -122,7 +122,7 @@ class Printer(ABC):
         """Write the definition of a constant array."""
         if b.data is None:
             return
-        values = [self.number(v, b.dtype).strip("()") for v in b.data.reshape(-1).tolist()]
+        values = [unwrapped(self.number(v, b.dtype)) for v in b.data.reshape(-1).tolist()]
         rows = [", ".join(values[i : i + PER_LINE]) for i in range(0, len(values), PER_LINE)]
         self.line(f"{self.table_prefix} {self.types[b.dtype.name]} {b.name}[{len(values)}] = {{")
         for row in rows:
@@ -289,6 +289,11 @@ def split_rounds(
         found.append(f"{const}{printer.index} {names[at]} = {rest} % {size};")
         rest = f"{rest} / {size}"
     return [*found, f"{const}{printer.index} {names[0]} = {rest};"] if found else []
+
+
+def unwrapped(number: str) -> str:
+    """Return the text of a number without the parentheses around a negative one."""
+    return number[1:-1] if number.startswith("(") else number
 
 
 def identifier(symbol: str, at: int) -> str:
