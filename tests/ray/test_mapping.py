@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
+import sys
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -157,19 +159,75 @@ def test_results_of_another_network_are_not_mixed(cluster: None, net: anylayer.N
 
 
 def test_killed_process_loses_nothing(cluster: None, net: anylayer.Net, tmp_path: Path) -> None:
-    files = arrays(tmp_path, 200)
-    mark, killer = tmp_path / "killed", files[120]
+    files = arrays(tmp_path, 300)
+    mark, killer, log = tmp_path / "killed", files[120], tmp_path / "log"
 
     def dying(path: str) -> dict[str, Any]:
+        with log.open("a") as file:
+            file.write(f"{path}\n")
         if path == killer and not mark.exists():
             mark.touch()
             os.kill(os.getpid(), signal.SIGKILL)
         return {"data": np.load(path)}
 
-    found = mapped(files, net, tmp_path / "out", actors=2, prepare=dying)
+    found = mapped(files, net, tmp_path / "out", actors=1, prepare=dying)
     assert mark.exists()
-    assert (found.done, found.failed) == (200, {})
+    assert (found.done, found.failed) == (300, {})
     need_equal(results(tmp_path / "out"), expected(net, files))
+    lines = log.read_text().split()
+    twice = sorted(file for file in set(lines) if lines.count(file) > 1)
+    assert killer in twice
+    assert twice == files[files.index(twice[0]) : files.index(killer) + 1]
+    assert len(twice) <= 32
+
+
+def test_process_killed_after_it_has_written_repeats_nothing(
+    cluster: None, net: anylayer.Net, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A new process finds the results of the one that was killed, and its file that failed fails again."""
+    from anylayer.ray import mapper
+
+    files, mark = arrays(tmp_path, 8), tmp_path / "killed"
+    Path(files[3]).unlink()
+
+    class Dying(mapper.Mapper):
+        def files(self, paths: Any) -> dict[str, str]:
+            errors = super().files(paths)
+            if paths and not mark.exists():
+                mark.touch()
+                os.kill(os.getpid(), signal.SIGKILL)
+            return errors
+
+    monkeypatch.setattr("anylayer.ray.pool.Mapper", Dying)
+    ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    found = mapped(files, net, tmp_path / "out", actors=1)
+    ray.cloudpickle.unregister_pickle_by_value(sys.modules[__name__])
+    assert (found.done, list(found.failed)) == (7, [files[3]])
+    need_equal(results(tmp_path / "out"), expected(net, [*files[:3], *files[4:]]))
+
+
+def test_file_whose_processes_die_fails_alone(cluster: None, net: anylayer.Net, tmp_path: Path) -> None:
+    files = arrays(tmp_path, 6)
+
+    def dying(path: str) -> dict[str, Any]:
+        if path == files[1]:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return {"data": np.load(path)}
+
+    found = mapped(files, net, tmp_path / "out", actors=1, prepare=dying)
+    assert list(found.failed) == [files[1]]
+    assert found.failed[files[1]].startswith(f"{files[1]}: processes that run it die: ")
+    need_equal(results(tmp_path / "out"), expected(net, [files[0], *files[2:]]))
+
+
+def test_results_that_cannot_be_written_end_the_run(cluster: None, net: anylayer.Net, tmp_path: Path) -> None:
+    def removing(path: str) -> dict[str, Any]:
+        shutil.rmtree(tmp_path / "out")
+        (tmp_path / "out").touch()
+        return {"data": np.load(path)}
+
+    with pytest.raises(FileExistsError):
+        mapped(arrays(tmp_path, 1), net, tmp_path / "out", actors=1, prepare=removing)
 
 
 def test_native_layers_are_refused(cluster: None, net: anylayer.Net, tmp_path: Path) -> None:

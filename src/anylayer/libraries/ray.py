@@ -22,6 +22,10 @@ os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 import ray as _ray
 
 ray: Any = _ray
+DIED = (ray.exceptions.RayActorError, ray.exceptions.OutOfMemoryError)
+"""The exceptions of a call whose process has ended."""
+TASK_FAILED: Any = ray.exceptions.RayTaskError
+"""The exception of a call that raised one, which is its `cause`."""
 _STARTED = {
     "RAY_worker_niceness": "0",
     "RAY_worker_register_timeout_seconds": "600",

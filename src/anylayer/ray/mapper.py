@@ -18,6 +18,8 @@ from anylayer.network import Array, TensorType
 from anylayer.runtime.batches import Batches
 from anylayer.runtime.model import Model
 
+ROWS = 32
+"""Rows that a process gets at once, and the largest number of files whose results are one Parquet file."""
 Prepare = Callable[[str], Mapping[str, Array]]
 """A function from a file to the arrays of the network's inputs, each with an axis for samples."""
 
@@ -31,6 +33,20 @@ class Task:
     outputs: Sequence[str] | None
     batch: int
     output: str | None
+
+
+def written(task: Task, paths: Sequence[str]) -> set[str]:
+    """Return those of the files that have results in the Parquet file that `paths` get together."""
+    from anylayer.libraries.pyarrow import strings
+
+    file = _result(task, paths)
+    return set(strings(file, "path")) if file.exists() else set()
+
+
+def _result(task: Task, paths: Sequence[str]) -> Path:
+    """Return the Parquet file of input files: its name is a hash of theirs."""
+    name = hashlib.sha256("\0".join(paths).encode("utf-8", "surrogateescape")).hexdigest()[:24]
+    return Path(task.output or "", f"{name}.parquet")
 
 
 class Mapper:
@@ -56,9 +72,6 @@ class Mapper:
         return self._batches(requests)
 
     def __call__(self, rows: dict[str, Any]) -> dict[str, Any]:
-        return self._columns(rows) if self._task.output is None else self._files([str(p) for p in rows["path"]])
-
-    def _columns(self, rows: dict[str, Any]) -> dict[str, Any]:
         """Return the rows with the outputs as further columns. Raises the error of the first row that fails."""
         names = list(self._net.network.inputs)
         for name in names:
@@ -76,11 +89,24 @@ class Mapper:
         known = self._net.network.inputs
         return {n: x.astype(kind.dtype) if (kind := known[n]) else x for n, x in arrays.items()}
 
-    def _files(self, paths: Sequence[str]) -> dict[str, Any]:
-        """Run files, and write the results as one Parquet file. Return the files, each with the error that it
-        raised."""
+    def files(self, paths: Sequence[str]) -> dict[str, str]:
+        """Run files, and write the results of each `ROWS` of them as one Parquet file. Return the errors of those
+        that failed.
+
+        Results that exist are those of a process that has died since then. They are not computed again.
+        """
+        errors: dict[str, str] = {}
+        for i in range(0, len(paths), ROWS):
+            part = paths[i : i + ROWS]
+            known = written(self._task, part)
+            errors |= self.files([path for path in part if path not in known]) if known else self._part(part)
+        return errors
+
+    def _part(self, paths: Sequence[str]) -> dict[str, str]:
+        from anylayer.libraries.pyarrow import write_parquet
+
         prepare = given(self._prepare, "give prepare=, a function from a file to the network's inputs", InputError)
-        errors = dict.fromkeys(paths, "")
+        errors: dict[str, str] = {}
         requests: dict[str, Mapping[str, Array]] = {}
         for path in paths:
             try:
@@ -106,18 +132,7 @@ class Mapper:
                 errors.update({path: str(error) for path in types if types[path] == first})
                 requests = {path: arrays for path, arrays in requests.items() if types[path] != first}
         if results:
-            self._write(results)
-        return {"path": np.array(paths, object), "error": np.array([errors[p] for p in paths], object)}
-
-    def _write(self, results: Mapping[str, Mapping[str, Array]]) -> None:
-        """Write results. The name of the file is a hash of the input files' names, so that a batch that runs again
-        replaces its file.
-        """
-        from anylayer.libraries.pyarrow import write_parquet
-
-        paths = list(results)
-        name = hashlib.sha256("\0".join(paths).encode()).hexdigest()[:24]
-        names = list(results[paths[0]])
-        columns: dict[str, Sequence[Any]] = {"path": paths}
-        columns |= {n: [results[path][n] for path in paths] for n in names}
-        write_parquet(Path(self._task.output or "", f"{name}.parquet"), columns)
+            columns: dict[str, Sequence[Any]] = {"path": list(results)}
+            columns |= {n: [found[n] for found in results.values()] for n in next(iter(results.values()))}
+            write_parquet(_result(self._task, paths), columns)
+        return errors

@@ -16,15 +16,14 @@ from anylayer.api import Net
 from anylayer.errors import FileError, InputError, need, wording, writing
 from anylayer.libraries.ray import cluster, cores, data, need_cores
 from anylayer.libraries.whole import write_whole
-from anylayer.ray.mapper import Mapper, Prepare, Task
+from anylayer.ray.mapper import ROWS, Mapper, Prepare, Task
+from anylayer.ray.pool import run_files
 from anylayer.ray.sending import sent
 
 _MANIFEST = "anylayer.json"
 """The file that says which network the results of a folder are of."""
 _FAILED = "failed.json"
 """The file that lists the files that failed, with their errors."""
-_ROWS = 32
-"""Rows that a process gets at once."""
 
 
 @dataclass(slots=True)
@@ -77,7 +76,7 @@ def map(
     model.require_known()
     task = Task(engine, threads, outputs, batch, None if output is None else str(Path(output).absolute()))
     if output is None:
-        return _over(dataset, model, prepare, task, actors)
+        return _over(dataset, model, task, actors)
     folder = Path(output)
     files = list(dict.fromkeys(str(file) for file in dataset))
     known = _results(folder, _fingerprint(model, outputs, options))
@@ -86,35 +85,30 @@ def map(
     if todo:
         with cluster(address, least=threads, weights=_size(model)):
             need_cores([threads], wording("give fewer threads", "give a smaller --threads"))
-            blocks = max(1, min(len(todo), 4 * (actors or cores()), 10_000), len(todo) // _ROWS)
-            rows = data().from_items([{"path": file} for file in todo], override_num_blocks=blocks)
-            for found in _over(rows, model, prepare, task, actors, blocks).iter_batches(
-                batch_size=None, batch_format="numpy"
-            ):
-                errors = {str(p): str(e) for p, e in zip(found["path"], found["error"]) if e}
+            for count, errors in run_files(todo, [sent(model, prepare)], task, _count(actors, task)):
                 mapped.failed |= errors
-                mapped.done += len(found["path"]) - len(errors)
+                mapped.done += count - len(errors)
                 if watch is not None:
-                    watch(len(found["path"]))
+                    watch(count)
     text = json.dumps(mapped.failed, indent=1, ensure_ascii=False)
     write_whole(folder / _FAILED, lambda file: file.write(text.encode("utf-8", "surrogateescape")))
     return mapped
 
 
-def _over(
-    dataset: Any, model: Net, prepare: Prepare | None, task: Task, actors: int | None, blocks: int | None = None
-) -> Any:
-    """Return the data set whose batches the network maps. No more processes than its `blocks` are started."""
+def _count(actors: int | None, task: Task) -> int:
+    return actors or max(1, cores() // task.threads)
+
+
+def _over(dataset: Any, model: Net, task: Task, actors: int | None) -> Any:
+    """Return the data set whose batches the network maps."""
     found = data()
-    context = found.DataContext.get_current()
-    context.enable_progress_bars = False
-    count = actors or max(1, cores() // task.threads)
+    found.DataContext.get_current().enable_progress_bars = False
     return dataset.map_batches(
         Mapper,
-        batch_size=_ROWS,
-        compute=found.ActorPoolStrategy(size=min(count, blocks or count)),
+        batch_size=ROWS,
+        compute=found.ActorPoolStrategy(size=_count(actors, task)),
         num_cpus=task.threads,
-        fn_constructor_args=([sent(model, prepare)], task),
+        fn_constructor_args=([sent(model, None)], task),
     )
 
 
