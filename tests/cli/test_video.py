@@ -155,8 +155,13 @@ def damage(path: Path, copy: Path, start: float, end: float) -> None:
 
 
 @pytest.mark.needs("av")
-@pytest.mark.parametrize("suffix", [".mkv", ".avi"])
-@pytest.mark.parametrize("case", ["truncated", "noise in the middle"])
+@pytest.mark.parametrize(
+    ("suffix", "case"),
+    [
+        *[(suffix, case) for suffix in (".mkv", ".avi", ".flv") for case in ("truncated", "noise in the middle")],
+        (".ts", "noise in the middle"),
+    ],
+)
 def test_damaged_video_is_processed_and_reported(
     suffix: str, case: str, small: Path, anylayer_command: Run
 ) -> None:
@@ -175,6 +180,14 @@ def test_damaged_video_is_processed_and_reported(
     assert re.fullmatch(rf"clip{suffix}: \d+ of \d+ frames could not be read(, \d+ only in part)?", line)
     assert total - lost == found == len(read_back(small / "out.mp4")[1])
     assert 15 <= found <= 36 and 38 <= total <= 42  # the number of lost frames is computed from times
+
+
+@pytest.mark.needs("av")
+def test_joined_transport_streams_are_not_damage(tmp_path: Path) -> None:
+    film(tmp_path / "a.ts", pictures())
+    (tmp_path / "b.ts").write_bytes((tmp_path / "a.ts").read_bytes() * 2)
+    reader, frames = read_back(tmp_path / "b.ts")
+    assert (len(frames), reader.lost, reader.partial) == (2 * FRAMES, 0, 0)
 
 
 @pytest.mark.needs("av")

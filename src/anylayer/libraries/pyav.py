@@ -17,7 +17,7 @@ _CODECS = ("libx264", "mpeg4")
 _HIDDEN = ("mpeg4", "vp8")
 """Codecs whose packets may have no frame that is shown."""
 _HOLE = 1024
-"""The smallest number of bytes between two packets of a Matroska or AVI file that cannot be headers alone."""
+"""The smallest number of bytes between two packets of a Matroska, AVI or FLV file that cannot be headers alone."""
 
 
 class VideoReader:
@@ -59,9 +59,9 @@ class VideoReader:
                 count += 1
         if reason and not count:
             raise FileError(f"the video cannot be decoded after frame 0: {reason}", self._path)
-        whole = self._container in ("matroska", "mov") and self._stream.codec_context.name not in _HIDDEN
+        whole = self._container in ("flv", "matroska", "mov") and self._stream.codec_context.name not in _HIDDEN
         undecoded = sum(time >= first for time in seen.times) - count if whole else 0
-        self.lost = max(self.lost, undecoded) + self._missing(seen)
+        self.lost = max(self.lost, undecoded) + (seen.interrupted() or self._missing(seen))
 
     def _packets(self, seen: _Seen) -> Iterator[Any]:
         """Yield the packets of the video, up to the place where the file cannot be read any further."""
@@ -92,7 +92,7 @@ class VideoReader:
         if self._container == "avi" and self.fps:  # FFmpeg computes the duration of a truncated file by its size
             end = max(end, self.claimed / self.fps)
         is_short = (end - seen.end) * self.fps >= 1.5
-        if not is_short and not (seen.hole >= _HOLE and self._container in ("avi", "matroska")):
+        if not is_short and not (seen.hole >= _HOLE and self._container in ("avi", "flv", "matroska")):
             return 0
         first, last = (float(f(seen.times, default=0) * self._stream.time_base) for f in (min, max))
         missing = round((end - first if is_short else last - first) * self.fps) + (not is_short) - seen.packets
@@ -105,11 +105,14 @@ class VideoReader:
 
 class _Seen:
     """What the packets of a file say: the times of those of the video, in units of its time base, their number,
-    the end of the last packet in seconds, and the largest number of bytes between two packets."""
+    whether FFmpeg marks each as corrupt, the end of the last packet in seconds, and the largest number of bytes
+    between two packets."""
 
     def __init__(self, stream: int) -> None:
         self._stream = stream
         self.times: list[int] = []
+        self._corrupt: list[bool] = []
+        self._decoding: list[int] = []
         self.packets = self.hole = self._position = 0
         self.end = 0.0
 
@@ -125,8 +128,21 @@ class _Seen:
         self._position += packet.size
         if packet.stream_index == self._stream:
             self.packets += 1
+            self._corrupt.append(bool(packet.is_corrupt))
+            self._decoding.append(time if packet.dts is None else packet.dts)
             if packet.size and not packet.is_discard:
                 self.times.append(time)
+
+    def interrupted(self) -> int:
+        """Return about how many frames are missing beside corrupt packets.
+
+        FFmpeg marks a packet of MPEG-TS if the counters of its parts have a gap. The missing frames follow this
+        packet or the next one.
+        """
+        steps = np.diff(self._decoding)
+        usual = float(np.median(steps)) if len(steps) else 0.0
+        beside = [any(self._corrupt[max(0, i - 1) : i + 2]) for i in range(len(steps))]
+        return sum(max(0, round(step / usual) - 1) for step in steps[beside].tolist()) if usual > 0 else 0
 
 
 class VideoWriter:
