@@ -5,7 +5,10 @@ The page faults of a new array of 1 MB take several hundred microseconds, which 
 
 from __future__ import annotations
 
+import math
 import sys
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,19 +22,18 @@ _COUNTS_ARE_EXACT = getattr(sys, "_is_gil_enabled", lambda: True)()
 
 
 class ArrayHolder:
-    """A holder of one array."""
+    """A new array, and the engine's tensor over its memory, which `wrap` returns and which may refer to the array.
 
-    __slots__ = ("array",)
+    `kept` says whether a pool keeps the array, `unused` how many references there are if no caller has one.
+    """
 
-    def __init__(self, array: Array) -> None:
-        self.array = array
+    __slots__ = ("array", "kept", "tensor", "unused")
 
-    def references(self) -> int:
-        """Return the number of references to the array."""
-        return sys.getrefcount(self.array)
-
-
-_UNUSED = ArrayHolder(np.empty(0)).references()
+    def __init__(self, shape: Shape, dtype: np.dtype[Any], wrap: Callable[[Array], Any]) -> None:
+        self.array: Array = np.empty(shape, dtype)
+        self.tensor = wrap(self.array)
+        self.kept = False
+        self.unused = sys.getrefcount(self.array)
 
 
 class Recycled:
@@ -41,17 +43,25 @@ class Recycled:
     It serves one thread, and keeps at most three arrays of at most 64 MiB each.
     """
 
-    def __init__(self, shape: Shape, dtype: np.dtype[Any]) -> None:
-        self._shape, self._dtype = shape, dtype
-        self._slots: list[ArrayHolder] = []
+    def __init__(
+        self, shape: Shape, dtype: np.dtype[Any], wrap: Callable[[Array], Any] = lambda array: None
+    ) -> None:
+        self._new = partial(ArrayHolder, shape, dtype, wrap)
+        self._kept: list[ArrayHolder] = []
+        self._most = _MAX_ARRAYS if can_recycle(shape, dtype) else 0
 
-    def take(self) -> tuple[Array, ArrayHolder | None]:
-        """Return an array with undefined values, and its holder, or None if the array is not kept for reuse."""
-        for slot in self._slots:
-            if slot.references() == _UNUSED:
-                return slot.array, slot
-        slot = ArrayHolder(np.empty(self._shape, self._dtype))
-        if not _COUNTS_ARE_EXACT or len(self._slots) == _MAX_ARRAYS or slot.array.nbytes > _MAX_BYTES:
-            return slot.array, None
-        self._slots.append(slot)
-        return slot.array, slot
+    def take(self) -> ArrayHolder:
+        """Return the holder of an array with undefined values."""
+        for holder in self._kept:
+            if sys.getrefcount(holder.array) == holder.unused:
+                return holder
+        holder = self._new()
+        if len(self._kept) < self._most:
+            holder.kept = True
+            self._kept.append(holder)
+        return holder
+
+
+def can_recycle(shape: Shape, dtype: np.dtype[Any]) -> bool:
+    """Return whether arrays of this shape and dtype are kept for reuse."""
+    return _COUNTS_ARE_EXACT and math.prod(shape) * dtype.itemsize <= _MAX_BYTES

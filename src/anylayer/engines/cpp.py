@@ -94,7 +94,7 @@ class CppProgram:
             pools = self._local.pools = [Recycled(shape, dtype) for shape, dtype in self._outputs]
         given = out or [None] * len(pools)
         return [
-            wanted if wanted is not None and wanted.flags.c_contiguous else pool.take()[0]
+            wanted if wanted is not None and wanted.flags.c_contiguous else pool.take().array
             for pool, wanted in zip(pools, given)
         ]
 

@@ -21,8 +21,10 @@ from anylayer.engines._devices import device_number
 from anylayer.engines._native import native_layers, with_calls
 from anylayer.engines._onnxruntime_profile import Profiler
 from anylayer.engines._outputs import need_shapes, output_shapes
+from anylayer.engines._recycling import ArrayHolder, Recycled, can_recycle
 from anylayer.errors import EngineError
 from anylayer.graph import Graph, Value
+from anylayer.graph.sizes import is_static
 from anylayer.kernels.embedding import EmbeddedLibrary, Errors, is_embeddable
 from anylayer.layer.native import NativeNode
 from anylayer.libraries.onnx import with_outputs
@@ -173,7 +175,9 @@ class OnnxRuntimeProgram:
             profiler.session = self._session
         self._types = [v.type for v in graph.inputs], [v.type for v in graph.outputs]
         self._shapes = output_shapes(graph.outputs)
-        self._small = _small(self._types)
+        small = _small(self._types)
+        self._bind = _Copying if small else _Binding
+        self._binds = small or all(map(_recyclable, self._types[1]))
         self._local = threading.local()
         self._inputs = [i.name for i in self._session.get_inputs()]
         self._outputs = [o.name for o in self._session.get_outputs()]
@@ -199,13 +203,13 @@ class OnnxRuntimeProgram:
 
     def __call__(self, inputs: Sequence[Array], out: Sequence[Array | None] | None = None) -> list[Array]:
         try:
-            if self._small or (out is not None and any(buffer is not None for buffer in out)):
+            if self._binds or (out is not None and any(buffer is not None for buffer in out)):
                 binding = getattr(self._local, "binding", None)
                 if binding is None:
-                    binding = self._local.binding = (_Copying if self._small else _Binding)(
-                        self._session, self._types
-                    )
+                    binding = self._local.binding = self._bind(self._session, self._types)
                 results: list[Array] = binding.run(inputs, out)
+                if self._binds:
+                    return results
             else:
                 results = self._session.run(self._outputs, dict(zip(self._inputs, inputs)))
         except Exception as error:
@@ -231,11 +235,17 @@ def _small(types: InputsAndOutputs) -> bool:
     return sum(math.prod(t.shape) * t.dtype.itemsize for t in every) <= _SMALL_BYTES
 
 
-class _Binding:
-    """Bind a session's inputs and outputs to the caller's arrays, for one thread.
+def _recyclable(kind: TensorType) -> bool:
+    """Return whether arrays of outputs of this type are reused: see Recycled."""
+    return is_static(kind.shape) and can_recycle(kind.shape, kind.dtype)
 
-    Arrays stay bound until the caller passes others, so a call with the same arrays binds nothing: ReLU on 16
-    numbers takes 3 us instead of 12.
+
+class _Binding:
+    """Bind a session's inputs and outputs to arrays, for one thread.
+
+    Arrays stay bound until others are passed or returned, so a call with the same inputs binds nothing if the
+    caller has dropped the last results: a transposition of 24 x 38 x 38 takes 4.2 us instead of 5.6. Outputs of a
+    dynamic size, and large ones, are allocated by the session.
     """
 
     def __init__(self, session: Any, types: InputsAndOutputs) -> None:
@@ -244,30 +254,48 @@ class _Binding:
         self._inputs = [i.name for i in session.get_inputs()]
         self._outputs = [o.name for o in session.get_outputs()]
         self._given: list[Array | None] = [None] * len(self._inputs)
-        self._filled: list[Array | None] = [None] * len(self._outputs)
+        self._filled: list[Array | ArrayHolder | None] = [None] * len(self._outputs)
+        self._pools = [
+            Recycled(t.shape, t.dtype, ort.OrtValue.ortvalue_from_numpy) if _recyclable(t) else None
+            for t in types[1]
+        ]
+        self._fixed = None not in self._pools
 
     def run(self, inputs: Sequence[Array], out: Sequence[Array | None] | None) -> list[Array]:
         """Run the session, and return its outputs, in the buffers of `out` where it has them."""
-        buffers = [None] * len(self._outputs) if out is None else out
-        self.bind(inputs, buffers)
+        self.bind_inputs(inputs)
+        arrays: list[Any] = []
+        for i, pool in enumerate(self._pools):
+            buffer = None if out is None else out[i]
+            if buffer is not None:
+                self.bind_output(i, buffer)
+            elif pool is not None:
+                holder = pool.take()
+                buffer = holder.array
+                if holder is not self._filled[i]:
+                    self._io.bind_ortvalue_output(self._outputs[i], holder.tensor)
+                    self._filled[i] = holder if holder.kept else None
+            else:  # bound in each call, so that the array of the last call stays the caller's
+                self._io.bind_output(self._outputs[i])
+                self._filled[i] = None
+            arrays.append(buffer)
         self.call()
-        results = [buffer for buffer in buffers if buffer is not None]
-        if len(results) == len(buffers):
-            return results
-        return [v.numpy() if b is None else b for v, b in zip(self._io.get_outputs(), buffers)]
+        if self._fixed:
+            return arrays
+        return [v.numpy() if a is None else a for v, a in zip(self._io.get_outputs(), arrays)]
 
-    def bind(self, inputs: Sequence[Array], buffers: Sequence[Array | None]) -> None:
-        """Bind the input and output buffers. A buffer that is None is allocated by the session."""
+    def bind_inputs(self, inputs: Sequence[Array]) -> None:
+        """Bind the input arrays."""
         for i, array in enumerate(inputs):
             if array is not self._given[i]:
                 self._io.bind_cpu_input(self._inputs[i], array)
                 self._given[i] = array
-        for i, buffer in enumerate(buffers):
-            if buffer is None:  # bound in each call, so that the array of the last call stays the caller's
-                self._io.bind_output(self._outputs[i])
-            elif buffer is not self._filled[i]:
-                self._io.bind_ortvalue_output(self._outputs[i], ort.OrtValue.ortvalue_from_numpy(buffer))
-            self._filled[i] = buffer
+
+    def bind_output(self, i: int, array: Array) -> None:
+        """Bind output number i to the caller's array."""
+        if array is not self._filled[i]:
+            self._io.bind_ortvalue_output(self._outputs[i], ort.OrtValue.ortvalue_from_numpy(array))
+            self._filled[i] = array
 
 
 class _Copying:
@@ -276,7 +304,9 @@ class _Copying:
     def __init__(self, session: Any, types: InputsAndOutputs) -> None:
         self._inputs, self._outputs = ([np.zeros(t.shape, t.dtype) for t in part] for part in types)
         binding = _Binding(session, types)
-        binding.bind(self._inputs, self._outputs)
+        binding.bind_inputs(self._inputs)
+        for i, own in enumerate(self._outputs):
+            binding.bind_output(i, own)
         self._call = binding.call
 
     def run(self, inputs: Sequence[Array], out: Sequence[Array | None] | None) -> list[Array]:

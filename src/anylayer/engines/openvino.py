@@ -244,7 +244,11 @@ class _Request:
             for shape, dtype in zip(shapes, self._dtypes)
         ]
         self._filled: list[Array | ArrayHolder | None] = [None] * len(shapes)
-        self._pools = [None if s is None else Recycled(s, d) for s, d in zip(self._shapes, self._dtypes)]
+        wrap = partial(ov.Tensor, shared_memory=True)
+        self._pools = [
+            None if s is None or o is not None else Recycled(s, d, wrap)
+            for s, d, o in zip(self._shapes, self._dtypes, self._own)
+        ]
         for i, own in enumerate(self._own):
             if own is not None:
                 self._request.set_output_tensor(i, ov.Tensor(own, shared_memory=True))
@@ -297,13 +301,18 @@ class _Request:
         arrays: list[Array | None] = []
         for i, pool in enumerate(self._pools):
             array = out[i] if out is not None else None
-            if pool is not None and self._own[i] is None:
-                key: Array | ArrayHolder | None = array
-                if array is None:
-                    array, key = pool.take()
-                if key is None or key is not self._filled[i]:
+            if pool is None:
+                pass
+            elif array is not None:
+                if array is not self._filled[i]:
                     self._request.set_output_tensor(i, ov.Tensor(array, shared_memory=True))
-                self._filled[i] = key
+                    self._filled[i] = array
+            else:
+                holder = pool.take()
+                array = holder.array
+                if holder is not self._filled[i]:
+                    self._request.set_output_tensor(i, holder.tensor)
+                    self._filled[i] = holder if holder.kept else None
             arrays.append(array)
         return arrays
 
