@@ -165,7 +165,7 @@ def test_readers_describe_their_options() -> None:
     assert options["stages"].type == "str | Sequence[str] | None"
 
 
-def test_layers_given_as_none_are_no_layers(file: Path) -> None:
+def test_layers_may_be_none(file: Path) -> None:
     assert anylayer.read(file, layers=None).user_layers == {}
 
 

@@ -32,8 +32,13 @@ def test_phrase_matches_across_a_line_break() -> None:
     assert occurrences(text, "put off") == [(1, "put # off")]
 
 
+def test_names_of_tests_are_read_as_sentences() -> None:
+    text = words.with_test_names("\n\ndef test_layer_that_nothing_reads(x: int) -> None:\n    nothing_reads(x)\n")
+    assert occurrences(text, "nothing reads") == [(3, "nothing reads")]
+
+
 def test_tree_contains_no_banned_phrase() -> None:
-    texts = {path: path.read_text("utf-8").lower() for path in words.files()}
+    texts = {path: words.with_test_names(path.read_text("utf-8").lower()) for path in words.files()}
     found = [f"{p.relative_to(words.ROOT)}:{line}: {hit}" for _, p, line, hit in words.found(words.BANNED, texts)]
     assert not found
 

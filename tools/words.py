@@ -3,8 +3,9 @@
 `make check` runs it. It fails for a phrase of BANNED, and for a docstring of a function that does not begin with a
 verb.
 
-A phrase is a regular expression in lower case, matched against whole files in lower case. A space in it also
-matches a line break. It must not match a correct sentence: list phrases, not words that are often right ("known").
+A phrase is a regular expression in lower case, matched against whole files in lower case. The names of tests are
+read as sentences: `def test_a_b` as "def test a b". A space in a phrase also matches a line break. A phrase must
+not match a correct sentence: list phrases, not words that are often right ("known").
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 _THING = (
     "(number|array|tensor|constant|layer|operator|whole|graph|file|list|name|input|output|integer|picture|node|type|"
-    "class|value|blob|dict|string|int)s?"
+    "class|value|blob|dict|string|int|selection|interpolation|size|reference|model)s?"
 )
 BANNED = {
     r"(?<!maximum\s)suppressions?": "NMS",
@@ -37,7 +38,8 @@ BANNED = {
     r"comes? from outside": "name the source",
     r"computes? of": "computes from",
     r"dea(l|ls|lt|ling) out": "permute, distribute",
-    r"(do|does) not count(?=[.,;:)])": "is ignored, is not included",
+    r"counts? (where|in the next)": "is used",
+    r"(do|does) not count(?=[.,;:)(]| as)": "is ignored, is not included",
     r"does without": "does not need",
     r"enters? (its|their|the|your) (definitions|rules|operators|corrections|functions)": "register",
     r"from which on": "the smallest number for which ...",
@@ -72,6 +74,7 @@ BANNED = {
     r"so manieth": "n-th",
     r"spelled otherwise": "replaced by, written in another way",
     r"such (as (it|they) may be|(a|an) one)": "for example; name the thing",
+    r"that cannot be (is|are)": "impossible",
     r"take apart": "split into, replace by",
     r"taken apart": "split into, replaced by",
     r"the words that call": "the command, as a list of arguments",
@@ -87,6 +90,7 @@ BANNED = {
     r"what (it|they|he|a \w+|the \w+) gives?": "its outputs, its result",
     r"what (reads|gives|makes|takes) (it|them)": "its producer, its consumers",
     r"what is there": "name the thing",
+    r"with a way out": "with a remedy",
     r"who reads": "consumers",
     r"whole numbers?": "integer",
     r"wins over": "replaces, takes precedence over",
@@ -119,6 +123,11 @@ def compiled(phrase: str) -> re.Pattern[str]:
     return re.compile(phrase.lower().replace(" ", r"(?: |\s*\n\s*(?:# ?)?)") + r"\b")
 
 
+def with_test_names(text: str) -> str:
+    """Return a text with a space for each underscore in the names of its tests."""
+    return re.sub(r"\bdef test_\w+", lambda name: name[0].replace("_", " "), text)
+
+
 def found(phrases: Mapping[str, str], texts: Mapping[Path, str]) -> Iterator[tuple[str, Path, int, str]]:
     """Yield (phrase, file, line, text) for each occurrence of a phrase in lower-case texts."""
     for phrase in phrases:
@@ -148,7 +157,7 @@ def fragments(path: Path) -> Iterator[tuple[int, str]]:
 def main() -> int:
     """Print what is found. Return 1 if anything is found, else 0."""
     paths = files()
-    texts = {path: path.read_text("utf-8").lower() for path in paths}
+    texts = {path: with_test_names(path.read_text("utf-8").lower()) for path in paths}
     lines = [
         f"{path.relative_to(ROOT)}:{line}: '{text}': better: {BANNED[phrase]}"
         for phrase, path, line, text in found(BANNED, texts)

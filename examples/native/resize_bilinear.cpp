@@ -70,4 +70,4 @@ class ResizeBilinearLayer final : public Layer {
 
 }  // namespace
 
-ANYLAYER_REGISTER_NAMED_LAYER("ResizeBilinear", ResizeBilinearLayer, "TensorFlow's bilinear resize of old.")
+ANYLAYER_REGISTER_NAMED_LAYER("ResizeBilinear", ResizeBilinearLayer, "TensorFlow 1's bilinear resize.")

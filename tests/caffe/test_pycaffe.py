@@ -99,7 +99,7 @@ def test_held_array_gets_the_values_of_the_next_run(tmp_path: Path) -> None:
     assert np.allclose(held, np.maximum(convolved(net, second), 0)[0], atol=1e-5)
 
 
-def test_array_held_from_before_is_written_by_any_run(tmp_path: Path) -> None:
+def test_array_that_the_caller_holds_is_written_by_each_run(tmp_path: Path) -> None:
     net = made(tmp_path)
     held = net.blobs["conv"].data
     net.blobs["data"].data[...] = first = noise(2, 3, 6, 6)
@@ -135,7 +135,7 @@ def test_forward_returns_further_blobs(tmp_path: Path) -> None:
         net.forward(["cov"], data=x)
 
 
-def test_weights_written_at_any_time_count_in_the_next_run(tmp_path: Path) -> None:
+def test_weights_written_at_any_time_are_used_in_the_next_run(tmp_path: Path) -> None:
     net = made(tmp_path)
     x = noise(2, 3, 6, 6)
     net.forward(data=x)
@@ -360,7 +360,7 @@ def test_layers_that_the_weights_file_lacks_are_named(tmp_path: Path) -> None:
         made(tmp_path, NET.replace('"ip" type', '"other" type'), str(tmp_path / "net.caffemodel"), caffe.TEST)
 
 
-def test_gradients_and_solvers_are_refused_with_a_way_out(tmp_path: Path) -> None:
+def test_gradients_and_solvers_are_refused_with_a_remedy(tmp_path: Path) -> None:
     net = made(tmp_path)
     way_out = "a PyTorch module: anylayer generate deploy.prototxt deploy.caffemodel --for pytorch -o project"
     for call in (net.backward, net.clear_param_diffs, caffe.get_solver, caffe.SGDSolver, caffe.AdamSolver):

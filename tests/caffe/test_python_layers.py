@@ -169,7 +169,7 @@ def test_layer_that_can_be_traced_is_part_of_the_compiled_network(tmp_path: Path
     assert np.allclose(onnx["ip"], 2 * x @ w.T + b, atol=1e-5)
 
 
-def test_layer_that_a_script_takes_out_runs_in_python(tmp_path: Path, module: str) -> None:
+def test_layer_that_a_script_accesses_runs_in_python(tmp_path: Path, module: str) -> None:
     net = made(tmp_path, INPUT + python(module, "Scale") + IP % "top")
     x = noise(4, 3)
     net.forward(data=x)
@@ -320,7 +320,7 @@ def test_given_class_replaces_the_module(tmp_path: Path) -> None:
     assert np.array_equal(net.forward(data=x)["top"], -x)
 
 
-def test_built_in_layer_counts_where_its_module_is_absent(tmp_path: Path) -> None:
+def test_built_in_layer_is_used_where_its_module_is_absent(tmp_path: Path) -> None:
     text = """
 input: "scores" input_shape { dim: 1 dim: 18 dim: 4 dim: 4 }
 input: "deltas" input_shape { dim: 1 dim: 36 dim: 4 dim: 4 }

@@ -74,6 +74,6 @@ def test_accepts_only_listed_cases_that_caffe_refuses() -> None:
             assert model(inputs), ACCEPTED[key(case)]
 
 
-def test_every_excuse_names_a_case() -> None:
+def test_every_listed_exception_is_a_case() -> None:
     known = {key(c) for c in CASES}
     assert set(ACCEPTED) | set(REFUSALS) | set(DEVIATIONS) <= known

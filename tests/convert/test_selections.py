@@ -55,7 +55,7 @@ def test_selection_that_rounding_inside_its_node_decides_is_accepted(
     assert [c.split for c in converted(tmp_path / "net.onnx", monkeypatch, rounding).checks] == [True]
 
 
-def test_resizing_to_a_fixed_size_is_no_selection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_resizing_to_a_fixed_size_is_not_a_selection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The points of a resizing are rounded and compared, but they follow from sizes, which have no errors."""
 
     def rounding(run: Run) -> Run:

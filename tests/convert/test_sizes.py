@@ -194,7 +194,7 @@ def test_multiples_and_ranges_are_names_in_the_file(tmp_path: Path) -> None:
         ({"data": ("N", 2, "H>=64", "H<=32")}, "size 'H' must be at least 64 and at most 32, which is impossible"),
     ],
 )
-def test_sizes_that_cannot_be_are_refused(tmp_path: Path, shapes: Any, message: str) -> None:
+def test_impossible_sizes_are_refused(tmp_path: Path, shapes: Any, message: str) -> None:
     with pytest.raises(AnyLayerError, match=message):
         network(tmp_path).write(tmp_path / "net.onnx", shapes=shapes)
     assert not (tmp_path / "net.onnx").exists()

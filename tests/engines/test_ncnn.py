@@ -416,7 +416,7 @@ def test_forked_process_computes_on_one_thread() -> None:
     subprocess.run([sys.executable, "-c", code], timeout=60, check=True)
 
 
-def test_input_that_nothing_reads() -> None:
+def test_input_without_consumers() -> None:
     program = load_engine("ncnn").compile(traced(lambda x, y: y * 2, X, noise(1, 3)))
     assert_same(program([X, noise(1, 3)])[0], noise(1, 3) * 2)
 
@@ -549,7 +549,7 @@ def test_auto_measures_networks_of_large_3x3_convolutions(
     assert load_engine("ncnn").suits(graphs(read(tmp_path, stack(size, widths)))) is tried
 
 
-def test_other_large_convolutions_do_not_count(tmp_path: Path) -> None:
+def test_other_large_convolutions_do_not_make_auto_measure_ncnn(tmp_path: Path) -> None:
     text = stack(160, HEAVY)
     assert load_engine("ncnn").suits(graphs(read(tmp_path, text)))
     for other in ("kernel_size: 5", "kernel_size: 3 dilation: 2", "kernel_size: 3 stride: 2"):

@@ -63,6 +63,6 @@ def test_too_many_parts_are_refused(name: str, trials: Trials) -> None:
     )
 
 
-def test_last_of_a_repeated_field_counts(trials: Trials) -> None:
+def test_last_value_of_a_repeated_field_is_used(trials: Trials) -> None:
     twice = message(100, string(1, "a"), string(2, "X"), string(1, "b"), string(2, "ReLU"))
     assert trials.run(twice, name="net.caffemodel", engines=()).text == "takes 1 input, got 0"

@@ -250,7 +250,7 @@ def test_estimate_is_void_where_a_free_layer_steers_work(read: Read, engine: str
     assert not short(read("Half", ("Half", Half), more=TOP), engine).steered
 
 
-def test_host_call_behind_a_free_layer_voids_the_estimate(read: Read) -> None:
+def test_host_call_after_a_free_layer_voids_the_estimate(read: Read) -> None:
     net = assume_free(read("InPython", ("InPython", InPython)), {"ReLU": None})
     assert short(net, "onnxruntime").steered == [
         Steered("relu1", "mid", "InPython", "it runs in Python, and its time may depend on values")

@@ -87,7 +87,7 @@ def test_folder_of_another_user_is_not_used(home: Path, monkeypatch: pytest.Monk
     assert cache.folder() is None and number(61) == 61 and not list(home.iterdir())
 
 
-def test_folder_behind_a_link_is_not_used(home: Path, tmp_path: Path) -> None:
+def test_link_to_a_folder_is_not_used(home: Path, tmp_path: Path) -> None:
     home.parent.mkdir()
     (tmp_path / "target").mkdir(mode=0o700)
     home.symlink_to(tmp_path / "target")

@@ -141,7 +141,7 @@ def second(built: Built, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return built("second", source)
 
 
-def test_an_error_of_a_later_call_is_the_layers(tmp_path: Path, second: Path, engine: str) -> None:
+def test_an_error_in_a_later_call_names_the_layer(tmp_path: Path, second: Path, engine: str) -> None:
     model = net_of(tmp_path, "Second", "", second).compile(engine, threads=2)
     np.testing.assert_array_equal(model(X)["outy0"], X + 1)
     np.testing.assert_array_equal(model(X + 1)["outy0"], X + 2)

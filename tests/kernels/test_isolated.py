@@ -199,7 +199,7 @@ def test_a_call_that_does_not_end_is_an_error_of_the_layer(
     assert f"more than 2 s {doing}. If it needs more time, give --isolate-limit SECONDS" in result.stderr
 
 
-def test_start_of_the_process_does_not_count_as_a_call(probe: Path) -> None:
+def test_start_of_the_process_has_no_time_limit(probe: Path) -> None:
     assert IsolatedLibrary(str(probe), limit=0.01).types
 
 

@@ -190,7 +190,7 @@ def test_an_exception_in_a_thread_becomes_an_error_of_the_layer(tmp_path: Path, 
         ("shape: [1, 2] count: 0", "getMemoryShapes returns 0 shapes, the node has 1 output"),
     ],
 )
-def test_shapes_that_cannot_be_are_refused(tmp_path: Path, probe: Path, params: str, rule: str) -> None:
+def test_impossible_shapes_are_refused(tmp_path: Path, probe: Path, params: str, rule: str) -> None:
     with pytest.raises(LayerError, match=rf"layer 'it' \(Declares\): libprobe.so: .*{rule}"):
         net_of(tmp_path, "Declares", f"declares_param {{ {params} }}", probe).compile("onnxruntime")
 

@@ -85,7 +85,7 @@ def test_other_texts_are_refused(text: str, rule: str) -> None:
         ("Y-5", "'Y-5' is 0"),
     ],
 )
-def test_values_that_are_no_sizes_are_refused(text: str, rule: str) -> None:
+def test_values_that_are_not_sizes_are_refused(text: str, rule: str) -> None:
     (formula,) = parse_formulas(text, 3)
     with pytest.raises(LayerError, match=rule):
         formula.size(SIZES)

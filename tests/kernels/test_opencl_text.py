@@ -30,7 +30,7 @@ def dumped(folder: Path, net: Path, *kernels: Path) -> list[str]:
 
 
 @pytest.mark.skipif(not SEED.exists(), reason="../shared/seeds is absent")
-def test_appendix_comes_out_byte_for_byte(tmp_path: Path) -> None:
+def test_defines_equal_the_appendix_byte_for_byte(tmp_path: Path) -> None:
     text = SEED.read_text()
     example = text[text.index("<!-- the config file introduces") : text.index("Built-In Defines for Custom")]
     (tmp_path / "custom_layer_example.xml").write_text(example)

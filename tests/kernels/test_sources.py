@@ -1,4 +1,4 @@
-"""Which definition of a layer type counts where a library, a Python class and a built-in layer have it."""
+"""Which definition of a layer type is used where a library, a Python class and a built-in layer define it."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ def test_a_native_layer_runs_in_an_onnx_network(tmp_path: Path, probe: Path) -> 
         np.testing.assert_array_equal(results["v"], x.max(1))
 
 
-def test_built_in_class_that_ignores_parameters_is_no_reference(tmp_path: Path, examples: Path) -> None:
+def test_built_in_class_that_ignores_parameters_is_not_the_reference(tmp_path: Path, examples: Path) -> None:
     path = tmp_path / "interp.prototxt"
     path.write_text(
         'layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 1 dim: 3 dim: 4 dim: 2 } } }\n'

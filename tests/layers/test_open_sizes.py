@@ -14,13 +14,13 @@ EACH = 12
 
 @pytest.mark.slow(5)
 @pytest.mark.parametrize("type_", tried("caffe"))
-def test_page_states_what_the_layer_leaves_open(type_: str) -> None:
+def test_page_states_which_sizes_the_layer_leaves_open(type_: str) -> None:
     check_page("caffe", type_, *row(tried("caffe")[type_]))
 
 
 @pytest.mark.slow(3)
 @pytest.mark.parametrize("format", [f for f in FORMATS if f != "caffe"])
-def test_page_states_what_layers_of_other_formats_leave_open(format: str) -> None:
+def test_page_states_which_sizes_layers_of_other_formats_leave_open(format: str) -> None:
     if format in ("onnx", "openvino"):
         pytest.importorskip("openvino", reason="openvino is not installed")
     if format == "onnx" and not onnx.__version__.startswith(WRITTEN_FOR):

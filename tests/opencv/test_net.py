@@ -87,7 +87,7 @@ def test_runs_that_are_started_keep_their_inputs(networks: Path) -> None:
         assert np.array_equal(run.get(), want) and run.wait_for(0) and run.valid()
 
 
-def test_run_that_is_not_ready_in_time_gives_nothing(networks: Path) -> None:
+def test_result_that_is_not_ready_in_time_is_none(networks: Path) -> None:
     go = threading.Event()
 
     class Waits:

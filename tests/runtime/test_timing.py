@@ -51,7 +51,7 @@ def program(clock: Clock, per_value: float, new_size: float = 0.0) -> tuple[Call
     return call, widths
 
 
-def test_cost_of_a_new_size_counts_and_the_first_call_does_not(clock: Clock) -> None:
+def test_cost_of_a_new_size_is_measured_without_that_of_the_first_call(clock: Clock) -> None:
     generating, _ = program(clock, 1e-5, 5e-3)
     steady, widths = program(clock, 2e-5)
     slow_start = [1.0]
@@ -94,7 +94,7 @@ def test_program_that_refuses_new_sizes_is_the_slowest(clock: Clock) -> None:
     assert found["refuses"] == math.inf and found["works"] == pytest.approx(1.0)
 
 
-def test_calls_that_other_processes_slow_down_do_not_count(clock: Clock) -> None:
+def test_calls_that_other_processes_slow_down_are_ignored(clock: Clock) -> None:
     steady, _ = program(clock, 2e-5)
     delays = [0.0, 0.0, 0.1, 0.1, 0.0, 0.1, 0.0, 0.0, 0.1, 0.1, 0.1, 0.1, 0.1]
 

@@ -87,7 +87,7 @@ class TracedArray(_Base):
         return base
 
     def _up_to_date(self) -> Value | Array:
-        """Return the content, computed again if the base of the view has been written to since."""
+        """Return the content. That of a view is computed again if its base was overwritten after the last call."""
         view = self._view
         if view is not None and view.seen != self._base()._version:
             self._decide_view()

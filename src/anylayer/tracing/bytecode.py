@@ -81,9 +81,9 @@ def _references(code: CodeType) -> list[NameReference]:
 def _attributes(
     steps: list[tuple[str, object, int | None, int]], at: int, kind: str
 ) -> tuple[list[tuple[tuple[str, ...], bool]], int]:
-    """Return the chains of attributes that start at step `at`, each with `bare`, and the step after them.
+    """Return the chains of attributes that instructions read from index `at` on, and the index after them.
 
-    `from m import a, b` gives one chain per imported name.
+    Each chain has `bare` of NameReference. `from m import a, b` gives one chain per imported name.
     """
     if kind == "import" and at < len(steps) and steps[at][0] == "IMPORT_FROM":
         chains: list[tuple[tuple[str, ...], bool]] = []

@@ -229,7 +229,7 @@ class Reach:
             self._visit(x, "")
 
     def _check_reproducible(self, x: Any, bare: bool, f: types.FunctionType, line: int) -> None:
-        """Record if `x` returns different results in each call, or may use a shared random number generator."""
+        """Set `unseeded` if each call of `x` has another result, and `uses_shared_generator` if it may use one."""
         if x is None:
             return
         self.uses_shared_generator = self.uses_shared_generator or _may_use_shared_generator(x)

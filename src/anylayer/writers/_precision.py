@@ -106,7 +106,7 @@ class Precision:
     def blocked(self, graph: Graph, titles: Sequence[str]) -> list[str]:
         """Return the titles of the operators that must stay in float32, besides those of IN_FLOAT32.
 
-        titles: of all operators.
+        titles: the titles of all operators.
         """
         kept = self._kept(graph)
         full = {o for o in graph.ops if o.scope in kept or o.op in IN_FLOAT32 or _is_cast_to_integers(o)}

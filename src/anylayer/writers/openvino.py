@@ -250,7 +250,11 @@ class _GraphWithoutKept:
             self.graph.outputs = [*graph.outputs, *self.read]
 
     def insert_kept(self, model: Any, outputs: int) -> None:
-        """Insert the kept layers into the model, in place of its inputs and outputs beyond the first `outputs`."""
+        """Insert the kept layers into the model.
+
+        The model has a further output for each value that they read, after the first `outputs`, and an input for
+        each of their outputs. These are removed.
+        """
         results = model.get_results()
         sources = {v: _without_identity(r.input_value(0)) for v, r in zip(self.read, results[outputs:])}
         parameters = {name: p for p in model.get_parameters() for name in p.output(0).get_names()}

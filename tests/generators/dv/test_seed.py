@@ -139,7 +139,7 @@ def test_callback_equals_that_of_the_page(config: dict[str, Any], tmp_path: Path
     assert ran.returncode == 0 and difference(ran.stdout) <= 1e-6
 
 
-def test_boxes_that_differ_from_the_loop_become_a_table(tmp_path: Path) -> None:
+def test_boxes_that_the_loop_does_not_reproduce_become_a_table(tmp_path: Path) -> None:
     class Shifted(PriorBox):
         def forward(self, inputs: Any) -> Any:
             return [super().forward(inputs)[0] + np.float32(0.01)]

@@ -86,7 +86,7 @@ def test_differences_of_neighbors_are_an_interpolation(tmp_path: Path) -> None:
     assert 'F.interpolate(x, (6, 13), mode="bilinear", align_corners=True)' in compared(across, tmp_path)
 
 
-def test_other_weights_are_no_interpolation_of_torch(tmp_path: Path) -> None:
+def test_other_weights_are_not_an_interpolation_of_torch(tmp_path: Path) -> None:
     def both(x: Any, t: Any) -> Any:
         return stretch(stretch(x, 3, corners(19, 7) * np.float32(0.9999)), 2, corners(5, 6)) * t[:, :1, :1, None]
 

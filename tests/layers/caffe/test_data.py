@@ -29,12 +29,12 @@ def made(type: str, params: dict | None = None, outputs: int = 2) -> Layer:
 
 
 @pytest.mark.parametrize("type", TYPES)
-def test_they_give_inputs(type: str) -> None:
+def test_data_layers_are_inputs(type: str) -> None:
     assert made(type).role == "data"
 
 
 @pytest.mark.parametrize("type", [t for t in TYPES if t != "MemoryData"])
-def test_their_files_tell_the_shape(type: str) -> None:
+def test_shape_of_a_data_layer_is_unknown_without_its_files(type: str) -> None:
     assert made(type).input_types() == [None, None]
 
 

@@ -347,7 +347,7 @@ def test_training_layers_are_dropped() -> None:
     assert found.source == "transform_param of deploy.prototxt:6"
 
 
-def test_loss_of_inputs_is_kept() -> None:
+def test_loss_layer_that_reads_only_inputs_is_kept() -> None:
     text = INPUT + "layer { name: 'l' type: 'Input' top: 'label' }"
     text += "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'data' bottom: 'label' top: 'loss' }"
     network = read_net(text)
@@ -356,7 +356,7 @@ def test_loss_of_inputs_is_kept() -> None:
     assert network.notes == []
 
 
-def test_training_layer_of_inputs_is_dropped() -> None:
+def test_training_layer_that_reads_only_inputs_is_dropped() -> None:
     network = read_net(
         INPUT
         + """

@@ -107,7 +107,7 @@ def test_values_too_large_for_float32_become_infinite() -> None:
 SHARED = INPUT + ip("a", more="param { name: 'w' } param { name: 'b' }") + ip("c", more="param { name: 'w' }")
 
 
-def test_last_values_of_a_shared_parameter_count() -> None:
+def test_last_values_of_a_shared_parameter_are_used() -> None:
     data = layer("a", blob([2], [1, 2]), blob([1], [5])) + layer("c", blob([2], [3, 4]), blob([1], [6]))
     network = read_net(SHARED, data)
     assert weights(network, "a") == [[3.0, 4.0], [5.0]]
@@ -130,7 +130,7 @@ def test_shapes_of_a_shared_parameter_must_match() -> None:
     )
 
 
-def test_leading_ones_of_a_shared_shape_do_not_count() -> None:
+def test_leading_ones_of_a_shared_shape_are_ignored() -> None:
     data = layer("a", blob([2], [1, 2])) + layer("c", blob([1, 1, 1, 2], [3, 4]))
     network = read_net(SHARED, data)
     assert weights(network, "a") == [[3.0, 4.0]]
@@ -392,7 +392,7 @@ def test_v0_caffemodel_without_prototxt() -> None:
     )
 
 
-def test_last_value_of_a_singular_field_counts() -> None:
+def test_last_value_of_a_singular_field_is_used() -> None:
     data = layer("i", string(4, "x"), type_="Input")
     params = message(123, b"\x0d" + np.float32(0.5).tobytes())
     params += message(123, b"\x0d" + np.float32(0.25).tobytes())

@@ -168,7 +168,7 @@ def test_all_weight_formats_have_the_same_values() -> None:
             assert np.array_equal(g.ravel(), w), form
 
 
-def test_last_of_two_shared_blobs_counts() -> None:
+def test_last_of_two_shared_blobs_is_used() -> None:
     c1, c2 = golden("WeightsFile/shared_last_wins").nodes
     assert [np.shares_memory(a, b) for a, b in zip(c1.blobs, c2.blobs)] == [True, True]
 

@@ -64,6 +64,6 @@ def test_layer_without_weights_in_memory_is_reported_by_name() -> None:
         check(Net(network_of_model(model), {}), DATA / "nested.npz", "numpy")
 
 
-def test_objects_without_keras_attributes_are_no_models() -> None:
+def test_objects_without_keras_attributes_are_not_models() -> None:
     assert not is_model(recorded("nested").layers[0])
     assert not is_model(3)

@@ -124,6 +124,6 @@ def test_operators_match_onnx(part: int, cases: list[Any], tmp_path: Path) -> No
     assert not problems if same else len(problems) < len(cases) // PARTS // 20, "\n".join(problems)
 
 
-def test_excuses_name_existing_tests(cases: list[Any]) -> None:
+def test_listed_failures_are_existing_tests(cases: list[Any]) -> None:
     if onnx.__version__.startswith(WRITTEN_FOR):
         assert not set(excuses()) - {case.name for case in cases}

@@ -91,7 +91,7 @@ class _Groups:
                 self._join(op.outputs[0] if free else None, v)
 
     def of(self, value: Value | None) -> Value | None:
-        """Return the value that stands for the group."""
+        """Return the value that identifies the group of a value: one of the group, or None."""
         while value in self._parents:
             value = self._parents[value]
         return value

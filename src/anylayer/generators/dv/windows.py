@@ -56,7 +56,7 @@ def mirrored(weight: Array, group: int) -> Array:
 
 
 def spread(weight: Array, dilations: Sequence[int]) -> Array:
-    """Return a kernel with the zeros between its cells that a dilation skips."""
+    """Return the kernel without dilation that computes the same: zeros are inserted between the cells."""
     m, c, *kernel = weight.shape
     found = np.zeros((m, c, *((k - 1) * d + 1 for k, d in zip(kernel, dilations))), weight.dtype)
     found[:, :, :: dilations[0], :: dilations[1]] = weight

@@ -25,8 +25,8 @@ _INDENT = "    "
 @dataclass(slots=True)
 class _LayerType:
     """A layer type: its class, the functions of its cases, and their descriptions. `known` maps the text of a case
-    without its name to the name, so that equal cases are found. `none` maps the names of the params of a case to
-    those of the params that are None, which are left out.
+    without its name to the name, so that equal cases are found. `none` maps the
+    names of all params of a case to the names of those params that are None; these are left out.
     """
 
     name: str

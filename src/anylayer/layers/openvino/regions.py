@@ -197,9 +197,8 @@ class DetectionOutput(FromCaffe):
     objectness_score: float = attribute("float", 0.0)
 
     def forward(self, loc: Array, conf: Array, priors: Array, *more: Array) -> list[Array]:
-        need(
-            not more, f"takes 3 inputs, since the 2 inputs of a first stage are not supported; got {3 + len(more)}"
-        )
+        rule = "the inputs 3 and 4, results of a detection before this one, are not supported"
+        need(not more, f"takes 3 inputs, got {3 + len(more)}: {rule}")
         for name in ("clip_after_nms", "clip_before_nms", "decrease_label_id"):
             need(not getattr(self, name), f"{name} is not supported")
         need(self.normalized, "normalized: false (priors of 5 values, in pixels) is not supported")

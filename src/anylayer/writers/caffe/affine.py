@@ -93,7 +93,10 @@ def scale_and_shift(
 def _affine(
     b: CaffeBuilder, x: BlobView, axis: int, shape: Sequence[int], parts: list[Array | None], suffix: str
 ) -> BlobView:
-    """Add a Bias, Scale or depthwise 1 x 1 Convolution with (scale, shift) of this shape, starting at `axis`."""
+    """Add a Bias, Scale or depthwise 1 x 1 Convolution. It multiplies x by scale, and adds shift.
+
+    parts: (scale, shift), each an array of `shape`, or None. Their first axis belongs to axis `axis` of x.
+    """
     scale, shift = parts
     where: dict[str, Any] = {"axis": axis} if axis != 1 else {}
     where |= {"num_axes": len(shape)} if len(shape) != 1 else {}

@@ -162,7 +162,7 @@ class CaffeBuilder(Emitter):
         return [int(n) for n in array.reshape(-1)]
 
     def has_one_consumer(self, value: Value | None) -> bool:
-        """Return whether an operator's output is used once, and so is each value it is a rearrangement of.
+        """Return whether an operator's output, and each value of which it is a rearrangement, has one consumer.
 
         Then the layer that produces it may be changed. The answer is False for inputs of the graph and constants.
         """

@@ -57,7 +57,7 @@ def inferred_field(name: str, number: int, given: Sequence[Placed]) -> Field:
 
 
 def as_list(value: Any) -> Sequence[Any]:
-    """Return the values of a field, which a repeated field has as a list and another field as a single one."""
+    """Return the values of a field as a list, also the single value of a field that is not repeated."""
     return value if isinstance(value, (list, tuple)) else [value]
 
 

@@ -301,7 +301,9 @@ def _resize(b: Emitter, x: BlobView, matrices: dict[int, Array]) -> BlobView | N
 
 
 def _repetition(old: int, new: int) -> Array:
-    """Return the matrix (new, old) that repeats each cell new / old times; zeros where old does not divide new."""
+    """Return the matrix (new, old) that repeats each cell new / old times. All elements are 0 if `old` does not
+    divide `new`.
+    """
     matrix = np.zeros((new, old), np.float32)
     if new % old == 0:
         matrix[np.arange(new), np.arange(new) // (new // old)] = 1

@@ -1,4 +1,4 @@
-"""Convolution, transposed convolution, pooling, LRN and Resize."""
+"""Lowerings to ncnn for operators that read windows: convolutions, pooling, LRN and Resize."""
 
 from __future__ import annotations
 

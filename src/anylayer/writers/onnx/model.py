@@ -228,7 +228,7 @@ class _Functions:
         self._taken: set[tuple[str, str]] = set()
 
     def of(self, o: Op, body: Graph) -> tuple[str, list[Value]]:
-        """Return the name of the function for a call, and the weights that it takes after the call's inputs."""
+        """Return the name of the function that a call runs, and the weights that are its further inputs."""
         builder = _FunctionBuilder(self.opset, self, body)
         proto = builder.build(o.domain)
         key = (o.domain, o.op, proto.SerializeToString(deterministic=True))
