@@ -1,7 +1,7 @@
 """How fast generated layers are in their targets: `python -m benchmarks.targets` prints tables for generate.md.
 
 Each row is a layer of examples/layers, or an elementwise one, at the size of a real network. The columns are the
-shortest times in milliseconds, on one thread, of calls that take turns in one process:
+shortest times in milliseconds, on one thread, of calls that take turns in one process, each twice:
 
     NumPy      the class; a result that is a view is copied
     generated  the layer that `generate` writes, called by the runtime of the target

@@ -14,8 +14,11 @@ import pytest
 import anylayer
 from anylayer import ops
 from anylayer.engines import load_engine
+from anylayer.engines.cpp import flags, generated, source_of
 from anylayer.errors import EngineError
 from anylayer.graph import Graph
+from anylayer.kernels.cache import library
+from anylayer.kernels.compiler import compiler
 from anylayer.network import TensorType
 from anylayer.testing import check_function
 from anylayer.tracing import trace
@@ -121,6 +124,24 @@ def test_program_runs_in_several_threads() -> None:
         worker.join()
     for i, x in enumerate(inputs):
         np.testing.assert_allclose(found[i], np.cumsum(x * 2, 1) + x.max(), rtol=1e-4, atol=1e-4)
+
+
+def test_temporary_memory_is_kept_until_the_last_program_is_deleted() -> None:
+    x = noise(40000, 3)
+    graph = traced(lambda v: v - v.sum(1, keepdims=True), x)
+    first, second = (load_engine("cpp").compile(graph, 1) for _ in range(2))
+    loaded = library(source_of(generated(graph)), compiler(), flags())
+    assert not loaded.anylayer_keep(0)
+    np.testing.assert_allclose(first([x])[0], x - x.sum(1, keepdims=True), rtol=1e-5, atol=1e-5)
+    kept = loaded.anylayer_keep(0)
+    assert kept >= 4 * len(x)
+    first([x])
+    second([x])
+    assert loaded.anylayer_keep(0) == kept
+    del first
+    assert loaded.anylayer_keep(0) == kept
+    del second
+    assert not loaded.anylayer_keep(0)
 
 
 def _in_fork(program: Any, x: np.ndarray, answer: Any) -> None:

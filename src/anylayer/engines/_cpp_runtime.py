@@ -1,71 +1,16 @@
-"""The fixed parts of the C++ source of engine `cpp`: memory that is reused, and threads."""
+"""The fixed parts of the C++ source of engine `cpp`: threads, and the functions of the library."""
 
 from __future__ import annotations
 
 INCLUDES = """\
 #include <condition_variable>
-#include <cstdlib>
 #include <map>
 #include <mutex>
-#include <new>
 #include <thread>
-#include <utility>
-#include <vector>
 
 #include <unistd.h>
 
 """
-
-MEMORY = """\
-// Blocks of memory that a thread has used. A new block of a megabyte costs page faults, which take longer than
-// many loops.
-struct Blocks {
-    std::vector<std::pair<std::size_t, void*>> unused;
-
-    void* take(std::size_t bytes) {
-        for (std::size_t i = 0; i < unused.size(); ++i) {
-            if (unused[i].first == bytes) {
-                void* found = unused[i].second;
-                unused[i] = unused.back();
-                unused.pop_back();
-                return found;
-            }
-        }
-        unused.reserve(unused.size() + 1);
-        void* made = std::malloc(bytes ? bytes : 1);
-        if (!made) throw std::bad_alloc();
-        return made;
-    }
-    void give_back(std::size_t bytes, void* block) noexcept {
-        try {
-            unused.emplace_back(bytes, block);
-        } catch (...) {
-            std::free(block);
-        }
-    }
-    ~Blocks() {
-        for (auto& one : unused) std::free(one.second);
-    }
-};
-
-thread_local Blocks blocks;
-
-// The memory of an array that only a function uses.
-template <class T> class Memory {
-public:
-    explicit Memory(int64_t count)
-        : bytes_(std::size_t(count) * sizeof(T)), data_(static_cast<T*>(blocks.take(bytes_))) {}
-    ~Memory() { blocks.give_back(bytes_, data_); }
-    Memory(const Memory&) = delete;
-    Memory& operator=(const Memory&) = delete;
-    T& operator[](int64_t i) const { return data_[i]; }
-
-private:
-    std::size_t bytes_;
-    T* data_;
-};
-"""
-"""The class Memory of loops.prelude."""
 
 PARALLEL = """\
 namespace {
@@ -171,5 +116,11 @@ extern "C" __attribute__((visibility("default"))) int anylayer_run(void* const* 
         return 2;
     }}
 }}
+extern "C" __attribute__((visibility("default"))) std::size_t anylayer_keep(int change) {{
+    blocks.change_keepers(change);
+    return blocks.kept;
+}}
 """
-"""The function of the library. It returns 1 if an index lies outside its axis, 2 without memory, else 0."""
+"""The functions of the library. `anylayer_run` returns 1 if an index lies outside its axis, 2 without memory,
+else 0. `anylayer_keep` changes the number of programs for which the library keeps memory, and returns the
+number of bytes kept."""

@@ -11,18 +11,19 @@ import ctypes
 import os
 import platform
 import threading
+import weakref
 from collections.abc import Sequence
 
 import numpy as np
 
-from anylayer.engines._cpp_runtime import ENTRY, INCLUDES, MEMORY, PARALLEL
+from anylayer.engines._cpp_runtime import ENTRY, INCLUDES, PARALLEL
 from anylayer.engines._recycling import Recycled
 from anylayer.errors import AnyLayerError, EngineError, LayerError
 from anylayer.graph import Graph
 from anylayer.graph.sizes import is_static
 from anylayer.kernels.cache import library
 from anylayer.kernels.compiler import COMPILERS, compiler
-from anylayer.loops import TYPES, CppFunction, arguments_text, lower, prelude, to_cpp
+from anylayer.loops import POOLED_PRELUDE, TYPES, CppFunction, arguments_text, lower, to_cpp
 from anylayer.network import Array
 
 PRECISIONS = ("float32",)
@@ -60,6 +61,8 @@ class CppProgram:
             raise EngineError(f"engine 'cpp' cannot compile the graph: {error}. {_ELSEWHERE}") from error
         self._run = loaded.anylayer_run
         self._run.argtypes, self._run.restype = (ctypes.c_void_p, ctypes.c_int), ctypes.c_int
+        loaded.anylayer_keep(1)
+        weakref.finalize(self, loaded.anylayer_keep, -1).atexit = False
         self._threads = min(threads or _processors(), _MAX_THREADS)
         self._inputs = [v.dtype for v in graph.inputs]
         self._outputs = [(v.shape, v.dtype) for v in graph.outputs]
@@ -137,7 +140,7 @@ def generated(graph: Graph) -> CppFunction:
 def source_of(code: CppFunction) -> str:
     """Return the text of a library."""
     call = f"{code.name}({', '.join([*arguments_text(code), 'Parallel{threads}'])})"
-    return "".join([INCLUDES, prelude(MEMORY), PARALLEL, code.text, ENTRY.format(call=call)])
+    return "".join([INCLUDES, POOLED_PRELUDE, PARALLEL, code.text, ENTRY.format(call=call)])
 
 
 def compile(graph: Graph, threads: int | None = None, precision: str = "float32") -> CppProgram:

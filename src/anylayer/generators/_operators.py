@@ -15,7 +15,7 @@ from anylayer.generators._cpp import describer, line_comment, names, string, tab
 from anylayer.graph import Graph, Value
 from anylayer.layer import Bound
 from anylayer.layer.opencv import opencv_params
-from anylayer.loops import PRELUDE, TYPES, CppFunction, Opened, lower, opened, to_cpp
+from anylayer.loops import POOLED_PRELUDE, TYPES, CppFunction, Opened, lower, opened, to_cpp
 from anylayer.loops.lowering import size_of
 from anylayer.loops.parameters import ParamNumber
 from anylayer.network import Flag
@@ -157,7 +157,14 @@ class Operators:
         need(kernels, "all layers of these types are constants, so there is no operator to write")
         blocks = [_functions(kernel) for kernel in kernels]
         listed = "".join(f"{_INDENT}{_entry(kernel)},\n" for kernel in kernels)
-        parts = [PRELUDE, parallel, _BASE, "namespace {\n", *blocks, f"const Kernel kernels[] = {{\n{listed}}};\n"]
+        parts = [
+            POOLED_PRELUDE,
+            parallel,
+            _BASE,
+            "namespace {\n",
+            *blocks,
+            f"const Kernel kernels[] = {{\n{listed}}};\n",
+        ]
         return "\n".join([*parts, "}  // namespace\n"])
 
 

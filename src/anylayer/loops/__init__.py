@@ -24,11 +24,12 @@ is refused by name, with its source line.
 """
 
 from anylayer.loops.cpp import TYPES, CppFunction, arguments_text, number, table_text, to_cpp
-from anylayer.loops.cpp_prelude import PRELUDE, prelude
+from anylayer.loops.cpp_prelude import POOLED_PRELUDE, PRELUDE
 from anylayer.loops.lower import lower
 from anylayer.loops.opened import Opened, at_fixed_sizes, opened
 
 __all__ = [
+    "POOLED_PRELUDE",
     "PRELUDE",
     "TYPES",
     "CppFunction",
@@ -38,7 +39,6 @@ __all__ = [
     "lower",
     "number",
     "opened",
-    "prelude",
     "table_text",
     "to_cpp",
 ]

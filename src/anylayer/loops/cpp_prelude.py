@@ -10,6 +10,7 @@ _TOP = """\
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <new>
 #include <type_traits>
 
 // Before a loop: no iteration depends on what another one stores, so that vector instructions may compute several.
@@ -50,6 +51,95 @@ public:
 
 private:
     std::unique_ptr<T[]> data_;
+};
+"""
+_POOL = """\
+// Blocks of memory that calls have used, for later calls: a new block costs a page fault per 4 KiB, which can
+// take longer than the loops. At most 64 blocks with 256 MiB are kept, none of them smaller than 64 KiB. No thread
+// waits for another one: each passes over a slot that another one is changing. A process that is forked meanwhile
+// loses only this slot. It has no destructor, so calls may outlast the end of the program's main function.
+const std::size_t SMALLEST_KEPT = std::size_t(64) << 10, MOST_KEPT = std::size_t(256) << 20;  // bytes
+struct Blocks {
+    struct Slot {
+        std::atomic<std::size_t> bytes{0};  // of the block; 0: there is none; 1: a thread is changing the slot
+        void* block = nullptr;
+
+        bool claim(std::size_t size) { return bytes.compare_exchange_strong(size, 1, std::memory_order_acquire); }
+        void leave(std::size_t size) { bytes.store(size, std::memory_order_release); }
+    };
+    Slot slots[64];
+    std::atomic<std::size_t> kept{0};  // bytes of all blocks
+    std::atomic<int> keepers{0};
+
+    // Returns a block of at least `bytes`, and stores its size there.
+    void* take(std::size_t& bytes) {
+        if (bytes >= SMALLEST_KEPT) {
+            for (Slot& slot : slots) {
+                const std::size_t size = slot.bytes.load(std::memory_order_relaxed);
+                if (size < bytes || size / 2 > bytes || !slot.claim(size)) continue;
+                void* const block = slot.block;
+                slot.leave(0);
+                kept -= size;
+                bytes = size;
+                return block;
+            }
+        }
+        return ::operator new(bytes);
+    }
+
+    void give_back(void* block, std::size_t bytes) {
+        for (int attempt = 0; attempt < 2 && bytes >= SMALLEST_KEPT; ++attempt) {
+            if ((kept += bytes) <= MOST_KEPT) {
+                for (Slot& slot : slots) {
+                    if (slot.bytes.load(std::memory_order_relaxed) != 0 || !slot.claim(0)) continue;
+                    slot.block = block;
+                    slot.leave(bytes);
+                    return;
+                }
+            }
+            kept -= bytes;
+            clear();  // of blocks whose sizes are perhaps no longer used
+        }
+        ::operator delete(block);
+    }
+
+    void clear() {
+        for (Slot& slot : slots) {
+            const std::size_t size = slot.bytes.load(std::memory_order_relaxed);
+            if (size <= 1 || !slot.claim(size)) continue;
+            ::operator delete(slot.block);
+            slot.leave(0);
+            kept -= size;
+        }
+    }
+    void change_keepers(int change) {
+        if ((keepers += change) == 0) clear();
+    }
+};
+Blocks blocks;
+
+// A member of each object that runs loops. The blocks are freed with the last one, before the library is unloaded.
+struct Keeper {
+    Keeper() { blocks.change_keepers(1); }
+    Keeper(const Keeper&) { blocks.change_keepers(1); }
+    ~Keeper() { blocks.change_keepers(-1); }
+};
+
+// The memory of an array that only a function uses.
+template <class T> class Memory {
+public:
+    explicit Memory(int64_t count) : bytes_(std::size_t(count) * sizeof(T)) {
+        if (std::size_t(count) > std::numeric_limits<std::size_t>::max() / sizeof(T)) throw std::bad_alloc();
+        data_ = static_cast<T*>(blocks.take(bytes_));
+    }
+    ~Memory() { blocks.give_back(data_, bytes_); }
+    Memory(const Memory&) = delete;
+    Memory& operator=(const Memory&) = delete;
+    T& operator[](int64_t i) const { return data_[i]; }
+
+private:
+    std::size_t bytes_;
+    T* data_;
 };
 """
 _HELPERS = """
@@ -231,14 +321,7 @@ inline float hyperbolic_tangent(float x) {
 }  // namespace
 """
 
-
-def prelude(memory: str = _MEMORY) -> str:
-    """Return the includes and helper functions that precede the first function in a file.
-
-    memory: the text of the class template Memory, which allocates temporary arrays.
-    """
-    return f"{_TOP}{memory}{_HELPERS}"
-
-
-PRELUDE = prelude()
+PRELUDE = _TOP + _MEMORY + _HELPERS
 """The includes and helpers of functions that allocate the arrays that they use for themselves."""
+POOLED_PRELUDE = _TOP + _POOL + _HELPERS
+"""The same for functions that keep this memory for later calls. Each object that calls them has a `Keeper`."""

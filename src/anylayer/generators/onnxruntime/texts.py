@@ -75,6 +75,7 @@ Status shape_of(const void* value, std::vector<int64_t>& shape) {
 struct Layer {
     const Kernel& kernel;
     std::vector<double> numbers;
+    Keeper keeper;
 };
 
 // Return the text of an attribute.
@@ -130,7 +131,7 @@ struct LayerOperator : Operator {
         output_type = [](const Operator* self, std::size_t i) { return of(self).outputs[i]; };
         create2 = [](const Operator* self, Table, const void* info, void** made) -> Status {
             try {
-                std::unique_ptr<Layer> layer(new Layer{of(self), {}});
+                std::unique_ptr<Layer> layer(new Layer{of(self), {}, {}});
                 std::vector<std::string> texts;
                 for (const Param& param : layer->kernel.params)
                     texts.push_back(text_of(info, layer->kernel, param.name));

@@ -240,6 +240,7 @@ private:
     Params params_;
     std::vector<Case> cases_;
     std::string known_;
+    Keeper keeper_;
 };
 
 }  // namespace

@@ -131,6 +131,7 @@ public:
 private:
     std::vector<std::string> given_;
     std::vector<double> numbers_;
+    Keeper keeper_;
 };
 
 template <std::size_t... at>

@@ -1,0 +1,91 @@
+"""The memory that generated C++ code keeps between calls: reuse, bounds, threads."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+from anylayer.kernels.compiler import compiler
+from anylayer.loops import POOLED_PRELUDE
+from tests.loops.harness import FLAGS, needs_compiler
+
+pytestmark = needs_compiler
+
+MAIN = r"""
+#include <cstdio>
+#include <cstdlib>
+#include <thread>
+#include <vector>
+
+static void check(bool good, const char* what) {
+    if (good) return;
+    std::printf("%s\n", what);
+    std::exit(1);
+}
+
+static float* used(int64_t count) {
+    const Memory<float> memory(count);
+    memory[0] = memory[count - 1] = 1;
+    return &memory[0];
+}
+
+static std::size_t held() {  // bytes in the slots
+    std::size_t sum = 0;
+    for (Blocks::Slot& slot : blocks.slots) sum += slot.bytes > 1 ? slot.bytes.load() : 0;
+    return sum;
+}
+
+int main() {
+    {
+        const Keeper keeper, other(keeper);
+        used(10);
+        check(held() == 0, "a small block is kept");
+        float* const first = used(1 << 20);
+        check(held() == std::size_t(4) << 20 && used(1 << 20) == first, "a block is not used again");
+        check(used((1 << 20) - 100) == first && held() == std::size_t(4) << 20, "a smaller array has a new block");
+        used(1 << 18);
+        check(held() == std::size_t(5) << 20, "an array of a quarter of the size uses the large block");
+        check(blocks.slots[1].claim(std::size_t(1) << 20), "the second block is in another slot");
+        used(1 << 18);  // as in a process that was forked while another thread changed this slot
+        check(held() == std::size_t(5) << 20, "a slot that is being changed is not passed over");
+        blocks.slots[1].leave(std::size_t(1) << 20);
+        for (int i = 0; i < 300; ++i) used((1 << 14) + i * (1 << 14));
+        check(held() <= MOST_KEPT && held() == blocks.kept, "more than the limit is kept");
+        used(int64_t(1) << 27);
+        check(held() <= MOST_KEPT && held() == blocks.kept, "a block above the limit is kept");
+        bool thrown = false;
+        try {
+            used(int64_t(1) << 62);
+        } catch (const std::bad_alloc&) {
+            thrown = true;
+        }
+        check(thrown, "an array with more bytes than a number can hold is allocated");
+        std::vector<std::thread> threads;
+        std::atomic<int> shared(0);
+        for (int at = 0; at < 4; ++at) {
+            threads.emplace_back([at, &shared] {
+                for (int i = 0; i < 2000; ++i) {
+                    const Keeper own;
+                    const int64_t count = (1 << 14) + (i * 7 + at) % 90 * 1000;
+                    const Memory<int> a(count), b(count);
+                    for (int64_t k = 0; k < count; k += 999) a[k] = b[k] = at;
+                    for (int64_t k = 0; k < count; k += 999) shared += a[k] != at || b[k] != at;
+                }
+            });
+        }
+        for (std::thread& thread : threads) thread.join();
+        check(shared == 0, "two threads share a block");
+        check(held() <= MOST_KEPT && held() == blocks.kept, "the threads keep more than the limit");
+    }
+    check(held() == 0 && blocks.kept == 0, "blocks are kept without a keeper");
+    return 0;
+}
+"""
+
+
+def test_memory_is_reused_bounded_and_freed(tmp_path: Path) -> None:
+    (tmp_path / "main.cpp").write_text(POOLED_PRELUDE + MAIN)
+    words = [*compiler(), "-std=c++11", *FLAGS, "-pthread", "main.cpp", "-o", "main"]
+    subprocess.run(words, cwd=tmp_path, check=True)
+    done = subprocess.run([tmp_path / "main"], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "")
