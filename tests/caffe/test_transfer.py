@@ -130,12 +130,12 @@ def test_dense_weights_after_flatten_are_permuted(tmp_path: Path) -> None:
         (
             node("c", "Conv2D", [noise(3, 3, 3, 4)]),
             lambda x: L.Convolution(x, name="c", num_output=5, kernel_size=3),
-            r"layer 'c' \(Conv2D to Convolution\): has 4 outputs, and the Caffe layer num_output=5",
+            r"layer 'c' \(Conv2D to Convolution\): has 4 outputs, but the Caffe layer has num_output=5",
         ),
         (
             node("c", "Conv2D", [noise(3, 3, 3, 4), noise(4)]),
             lambda x: L.Convolution(x, name="c", num_output=4, kernel_size=3, bias_term=False),
-            "has a bias, and the Caffe layer bias_term: false",
+            "has a bias, but the Caffe layer has bias_term: false",
         ),
         (
             node("c", "Dense", [noise(3, 4)]),
@@ -145,7 +145,7 @@ def test_dense_weights_after_flatten_are_permuted(tmp_path: Path) -> None:
         (
             node("c", "BatchNormalization", [*noise(3, 3), np.ones(3, np.float32)]),
             lambda x: L.BatchNorm(x, name="c"),
-            "has gamma and beta, and no Scale layer reads the Caffe layer",
+            "has gamma and beta, but no Scale layer reads the Caffe layer",
         ),
         (
             node("c", "PReLU", [noise(6, 6, 3)]),

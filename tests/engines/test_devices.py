@@ -216,7 +216,7 @@ def test_openvino_compiles_for_the_gpu_that_it_finds(net: anylayer.Net, monkeypa
         ("numpy", "cuda", EngineError, "engine 'numpy' computes on the CPU only, not on 'cuda'"),
         ("onnxruntime", "tpu", EngineError, "engine 'onnxruntime' has no device 'tpu'; its devices: cpu, cuda"),
         ("openvino", "cuda", EngineError, "engine 'openvino' has no device 'cuda'; its devices: cpu, gpu"),
-        ("onnxruntime@cuda", "gpu", InputError, "has a device already"),
+        ("onnxruntime@cuda", "gpu", InputError, "names a device already"),
         ("auto", "tpu", EngineError, "no installed engine computes on device 'tpu'"),
         ("onnxrutime", "cuda", EngineError, "there is no engine 'onnxrutime'; did you mean 'onnxruntime'"),
     ],

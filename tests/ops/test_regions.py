@@ -121,7 +121,7 @@ def test_roi_align_refuses_invalid_arguments() -> None:
         size=2,
         sampling_ratio=-1,
     )
-    refuses("region 1 is of image 1, there are 1", ops.roi_align, x[:1], rois, batch, size=2)
+    refuses("region 1 names image 1 of a batch of 1", ops.roi_align, x[:1], rois, batch, size=2)
     huge = np.array([[0, 0, 1e9, 5]], np.float32)
     refuses("a region of 1e+09 cells needs 1000000000 samples", ops.roi_align, x, huge, batch[:1], size=2)
     refuses(
@@ -193,7 +193,7 @@ def test_max_roi_pool_refuses_invalid_arguments() -> None:
         POOLED[:, 1:],
         size=2,
     )
-    refuses("region 1 is of image 1, there are 1", ops.max_roi_pool, x, POOLED, size=2)
+    refuses("region 1 names image 1 of a batch of 1", ops.max_roi_pool, x, POOLED, size=2)
     refuses("size must be an integer of at least 1, got 0", ops.max_roi_pool, x, POOLED, size=0)
 
 

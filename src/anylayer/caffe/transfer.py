@@ -162,10 +162,10 @@ def _param(layer: Node, message: str, name: str, default: Any) -> Any:
 def _with_bias(layer: Node, message: str, weights: Array, blobs: Sequence[Array], outputs: int) -> list[Array]:
     """Return the weights, and a bias if the Caffe layer has one. `outputs` is the number of output channels."""
     wanted = _param(layer, message, "num_output", outputs)
-    need(wanted == outputs, f"has {outputs} outputs, and the Caffe layer num_output={wanted}")
+    need(wanted == outputs, f"has {outputs} outputs, but the Caffe layer has num_output={wanted}")
     if _param(layer, message, "bias_term", True):
         return [weights, blobs[0] if blobs else np.zeros(outputs, np.float32)]
-    need(not blobs, "has a bias, and the Caffe layer bias_term: false")
+    need(not blobs, "has a bias, but the Caffe layer has bias_term: false")
     return [weights]
 
 
@@ -192,7 +192,7 @@ def _depthwise(pair: _Pair, node: Node, layer: Node) -> dict[str, list[Array]]:
     weights = kernel.transpose(2, 3, 0, 1).reshape(channels * times, 1, height, width)
     if layer.type == "Convolution":
         group = _param(layer, "convolution_param", "group", 1)
-        need(group == channels, f"is depthwise over {channels} channels, and the Caffe layer has group={group}")
+        need(group == channels, f"is depthwise over {channels} channels, but the Caffe layer has group={group}")
     return {layer.name: _with_bias(layer, "convolution_param", weights, node.blobs[1:], len(weights))}
 
 
@@ -204,7 +204,7 @@ def _dense(pair: _Pair, node: Node, layer: Node) -> dict[str, list[Array]]:
         height, width, channels = shape
         need(
             height * width * channels == len(kernel),
-            f"its flattened input {list(shape)} has {height * width * channels} values, and its weights have "
+            f"its flattened input {list(shape)} has {height * width * channels} values, but its weights have "
             f"{len(kernel)} rows",
         )
         kernel = kernel.reshape(height, width, channels, -1).transpose(2, 0, 1, 3).reshape(len(kernel), -1)
@@ -256,10 +256,10 @@ def _batch_norm(pair: _Pair, node: Node, layer: Node) -> dict[str, list[Array]]:
     scale = pair.consumer(layer.outputs[0], "Scale") or pair.by_name.get(f"{layer.name}_sc")
     if scale is None:
         plain = bool((gamma == 1).all() and (beta == 0).all())
-        need(plain, "has gamma and beta, and no Scale layer reads the Caffe layer")
+        need(plain, "has gamma and beta, but no Scale layer reads the Caffe layer")
         return filled
     biased = _param(scale, "scale_param", "bias_term", False)
-    need(biased or not beta.any(), f"has beta, and the Scale layer '{scale.name}' does not have bias_term: true")
+    need(biased or not beta.any(), f"has beta, but the Scale layer '{scale.name}' does not have bias_term: true")
     return {**filled, scale.name: [gamma, beta] if biased else [gamma]}
 
 

@@ -321,7 +321,7 @@ def _fixed(loader: Loader, moving: Moving) -> Loaded:
     if not moving.others:
         return Loaded({})
     items = items_of(moving.others, list(loader.types))
-    need(len(items) == 1, f"beside a video each input has one file, got {len(items)}", InputError)
+    need(len(items) == 1, f"with a video, every other input takes one file, got {len(items)}", InputError)
     return loader.load(items[0])
 
 

@@ -157,7 +157,7 @@ def on_device(engine: str, device: str | None) -> str:
     """
     if not device:
         return engine
-    need("@" not in engine, f"engine '{engine}' has a device already, so '{device}' cannot be another", InputError)
+    need("@" not in engine, f"engine '{engine}' names a device already; leave out device '{device}'", InputError)
     if device.lower() != "cpu" or engine == "auto":
         return f"{engine}@{device.lower()}"
     only_gpus = engine in engines() and not is_on_cpu(load_engine(engine))

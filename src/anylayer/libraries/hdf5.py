@@ -324,7 +324,7 @@ def _unfiltered(data: bytes, number: int, parameters: Sequence[int], wanted: int
         return data[:-4]
     name = _FILTERS.get(number, f"number {number}")
     raise FileError(
-        f"{what} is compressed with filter {name}; deflate (gzip), shuffle and Fletcher32 are read; {_REMEDY}"
+        f"{what} is compressed with filter {name}; supported: deflate (gzip), shuffle, Fletcher32; {_REMEDY}"
     )
 
 

@@ -35,7 +35,8 @@ def need_inside(x: Array, indices: Array, axis: int, what: str) -> None:
     """
     sizes = zip(indices.shape, x.shape)
     inside = len(indices.shape) == len(x.shape) and all(i == axis or n <= m for i, (n, m) in enumerate(sizes))
-    need(inside, f"{what}: indices {tuple(indices.shape)} do not lie within {tuple(x.shape)} beside axis {axis}")
+    shapes = f"indices of shape {tuple(indices.shape)} do not fit data of shape {tuple(x.shape)}"
+    need(inside, f"{what}: {shapes}: they may be longer along axis {axis} only")
 
 
 def need_reduction(reduction: str) -> None:
@@ -70,7 +71,7 @@ def nd_shape(x: Array, indices: Array, what: str) -> tuple[int, ...]:
     need(len(indices.shape) >= 1, f"{what} needs coordinates along the last axis of indices, got shape ()")
     depth = indices.shape[-1]
     fits = 1 <= depth <= len(x.shape)
-    need(fits, f"{what}: coordinates of length {depth} do not name elements of {tuple(x.shape)}")
+    need(fits, f"{what}: {depth} coordinates per index do not fit data of shape {tuple(x.shape)}")
     return (*indices.shape[:-1], *x.shape[depth:])
 
 

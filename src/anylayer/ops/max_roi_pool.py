@@ -28,7 +28,7 @@ def max_roi_pool(x: Array, rois: Array, *, size: Sequence[int] | int, spatial_sc
     scaled = rois[:, 1:] * np.float32(spatial_scale)
     corners = (np.sign(scaled) * np.floor(np.abs(scaled) + np.float32(0.5))).astype(np.int64)
     for k, (image, (x1, y1, x2, y2)) in enumerate(zip(rois[:, 0].astype(np.int64), corners)):
-        need(0 <= image < x.shape[0], f"region {k} is of image {image}, there are {x.shape[0]}")
+        need(0 <= image < x.shape[0], f"region {k} names image {image} of a batch of {x.shape[0]}")
         rows = {
             i: x[image, :, top:bottom].max(axis=1)
             for i, (top, bottom) in enumerate(_bins(y1, y2, height, x.shape[2]))

@@ -49,7 +49,7 @@ def roi_align(
         extents = np.maximum(extents, np.float32(1))
     y = np.empty((len(rois), x.shape[1], height, width), x.dtype)
     for k, image in enumerate(np.asarray(batch).astype(np.int64)):
-        need(0 <= image < x.shape[0], f"region {k} is of image {image}, there are {x.shape[0]}")
+        need(0 <= image < x.shape[0], f"region {k} names image {image} of a batch of {x.shape[0]}")
         columns, col0 = _samples(corners[k, 0], extents[k, 0], width, ratio, x.shape[3], mode)
         rows, row0 = _samples(corners[k, 1], extents[k, 1], height, ratio, x.shape[2], mode)
         part = x[image, :, row0 : row0 + rows.shape[1], col0 : col0 + columns.shape[1]]

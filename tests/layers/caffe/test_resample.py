@@ -83,7 +83,7 @@ test_needs_a_size = rejects(
     "Resample", inputs=[X], text="the size is missing: give height and width, or a second input"
 )
 test_rejects_factor_that_gives_fractional_size = rejects(
-    "Resample", {"factor": 1.5}, inputs=[X], text="factor=1.5 must give whole sizes, got 7.5 x 9 for 5 x 6"
+    "Resample", {"factor": 1.5}, inputs=[X], text="factor=1.5 must give integer sizes, got 7.5 x 9 for 5 x 6"
 )
 test_rejects_type_area = rejects(
     "Resample",

@@ -52,7 +52,7 @@ class ProposalLayer(Layer):
         need(
             self.module in self.modules,
             f"the class ProposalLayer of module '{self.module}' is not known, only that of {self.modules[0]}; "
-            "define it in a layers file, registered as ProposalLayer, which then counts here",
+            "define it in a layers file as ProposalLayer, which then replaces this layer",
         )
         given = read_param_str(self.param_str)
         for name in given:

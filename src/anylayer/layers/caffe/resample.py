@@ -64,7 +64,7 @@ class Resample(Layer):
         tall, wide = h * factor, w * factor
         need(
             tall == int(tall) and wide == int(wide),
-            f"factor={self.factor:g} must give whole sizes, got {tall:g} x {wide:g} for {h} x {w}",
+            f"factor={self.factor:g} must give integer sizes, got {tall:g} x {wide:g} for {h} x {w}",
         )
         return int(tall), int(wide)
 

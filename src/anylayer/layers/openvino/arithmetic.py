@@ -23,7 +23,7 @@ class Broadcasting(OpenVINOLayer):
         """Refuse inputs whose shapes do not broadcast as auto_broadcast says, or whose dtypes differ."""
         need(
             self.auto_broadcast in ("numpy", "none"),
-            f"auto_broadcast '{self.auto_broadcast}' is not supported; numpy and none are",
+            f"auto_broadcast '{self.auto_broadcast}' is not supported; supported: numpy, none",
         )
         shapes = [tuple(x.shape) for x in inputs]
         need(

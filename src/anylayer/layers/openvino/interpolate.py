@@ -65,7 +65,7 @@ class Interpolate(OpenVINOLayer):
             return x
         need(
             self.mode in ("linear", "linear_onnx", "cubic"),
-            f"mode '{self.mode}' is not supported; nearest, linear, linear_onnx and cubic are",
+            f"mode '{self.mode}' is not supported; supported: nearest, linear, linear_onnx, cubic",
         )
         need(coordinates != "tf_half_pixel_for_nn", f"{coordinates} needs mode 'nearest', got '{self.mode}'")
         need(not (self.antialias and self.mode == "cubic"), "antialias with mode 'cubic' is not supported")

@@ -178,7 +178,8 @@ class FakeQuantize(OpenVINOLayer):
 
     def forward(self, x: Array, low: Array, high: Array, out_low: Array, out_high: Array) -> Array:
         need(self.levels >= 2, f"levels must be at least 2, got {self.levels}")
-        need(self.auto_broadcast == "numpy", f"auto_broadcast '{self.auto_broadcast}' is not supported; numpy is")
+        rule = f"auto_broadcast '{self.auto_broadcast}' is not supported; supported: numpy"
+        need(self.auto_broadcast == "numpy", rule)
         steps = x.dtype.type(self.levels - 1)
         width = high - low
         inside = np.round((x - low) / np.where(width == 0, x.dtype.type(1), width) * steps)

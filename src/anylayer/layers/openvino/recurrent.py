@@ -33,7 +33,7 @@ class RecurrentOperation(OpenVINOLayer):
         )
         names = [n.strip().lower() for n in (self.activations or default).split(",")]
         for name in names:
-            need(name in _NAMES, f"the activation '{name}' is not supported; {', '.join(_NAMES)} are")
+            need(name in _NAMES, f"the activation '{name}' is not supported; supported: {', '.join(_NAMES)}")
         both = 2 if self.direction == "bidirectional" else 1
         return {
             "hidden_size": self.hidden_size,

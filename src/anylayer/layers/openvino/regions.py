@@ -278,7 +278,7 @@ class PSROIPooling(FromCaffe):
     spatial_bins_y: int = attribute("int64", 1)
 
     def forward(self, x: Array, rois: Array) -> list[Array]:
-        need(self.mode == "average", f"mode '{self.mode}' is not supported; average is")
+        need(self.mode == "average", f"mode '{self.mode}' is not supported; supported: average")
         params = {
             "output_dim": self.output_dim,
             "group_size": self.group_size,
@@ -303,7 +303,7 @@ class ROIPooling(FromCaffe):
     spatial_scale: float = attribute("float")
 
     def forward(self, x: Array, rois: Array) -> list[Array]:
-        need(self.method == "max", f"method '{self.method}' is not supported; max is")
+        need(self.method == "max", f"method '{self.method}' is not supported; supported: max")
         size = (self.pooled_h, self.pooled_w) if self.pooled_h else (*self.output_roi, *self.output_size)
         need(len(size) == 2, f"the output's size must have two numbers, got {list(size)}")
         params = {"pooled_h": size[0], "pooled_w": size[1], "spatial_scale": self.spatial_scale}
@@ -328,7 +328,7 @@ class ROIAlign(OpenVINOLayer):
     def forward(self, x: Array, rois: Array, batch: Array) -> Array:
         need(
             self.mode == "avg",
-            "mode 'max' is not supported, because OpenVINO takes the maximum of weighted corners; avg is",
+            "mode 'max' is not supported, because OpenVINO takes the maximum of weighted corners; supported: avg",
         )
         if self.aligned_mode == "half_pixel":
             rois = rois + rois.dtype.type(0.5)
