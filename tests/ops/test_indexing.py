@@ -158,7 +158,7 @@ def test_invalid_arguments_are_refused() -> None:
     near = np.zeros((2, 3, 5), np.int64)
     refuses("axis must lie in -3..2 for shape (4, 3, 5), got 3", ops.gather, x, near, axis=3)
     refuses("gather takes integers as indices, got float32", ops.gather, x, x)
-    refuses("index [4] is outside the 4 of axis 0", ops.gather, x, near + 4)
+    refuses("index [4] is outside axis 0 of size 4", ops.gather, x, near + 4)
     refuses("axis must lie in -3..2 for 3 axes, got 3", ops.gather_elements, x, near, 3)
     refuses(
         "gather_elements: indices of shape (2, 4, 5) do not fit data of shape (4, 3, 5)",
@@ -167,8 +167,8 @@ def test_invalid_arguments_are_refused() -> None:
         np.zeros((2, 4, 5), np.int64),
         0,
     )
-    refuses("index [4] is outside the 4 of axis 0", ops.gather_elements, x, near + 4, 0)
-    refuses("index [-6] is outside the 5 of axis 2", ops.gather_elements, x, near - 6, 2)
+    refuses("index [4] is outside axis 0 of size 4", ops.gather_elements, x, near + 4, 0)
+    refuses("index [-6] is outside axis 2 of size 5", ops.gather_elements, x, near - 6, 2)
     refuses("scatter_elements: indices of shape (2, 5) do not fit", ops.scatter_elements, x, near[0, :2], near)
     refuses(
         "updates must be of the shape of the indices (2, 3, 5), got (4, 3, 5)", ops.scatter_elements, x, near, x
@@ -187,7 +187,7 @@ def test_invalid_arguments_are_refused() -> None:
     refuses(
         "gather_nd needs coordinates along the last axis of indices, got shape ()", ops.gather_nd, x, np.int64(1)
     )
-    refuses("index [3] is outside the 3 of axis 1", ops.gather_nd, x, np.array([0, 3]))
+    refuses("index [3] is outside axis 1 of size 3", ops.gather_nd, x, np.array([0, 3]))
     refuses("updates must be of shape (5,), got (4,)", ops.scatter_nd, x, np.array([0, 1]), noise(4))
     refuses("depth must be an integer of at least 1, got 0", ops.one_hot, near, 0)
     refuses("axis must lie in -4..3 for 4 axes, got 4", ops.one_hot, near, 3, axis=4)

@@ -51,7 +51,7 @@ def in_range(indices: Array, size: int, axis: int) -> Array:
     Raises LayerError for an index outside -size to size - 1 of axis `axis`.
     """
     out = (indices < -size) | (indices >= size)
-    need(not out.any(), f"index {indices[out][:1]} is outside the {size} of axis {axis}")
+    need(not out.any(), f"index {indices[out][:1]} is outside axis {axis} of size {size}")
     return np.where(indices < 0, indices + size, indices)
 
 

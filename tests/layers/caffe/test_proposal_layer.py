@@ -130,7 +130,7 @@ test_rejects_list_in_block_style = rejected(
 test_rejects_class_of_unknown_module = rejected(
     "'feat_stride': 16",
     "the class ProposalLayer of module 'my.layers' is not known, only that of rpn.proposal_layer; define it in a "
-    "layers file, registered as ProposalLayer",
+    "layers file as ProposalLayer, which then replaces this layer",
     module="my.layers",
 )
 test_anchors_do_not_fit = rejected(
