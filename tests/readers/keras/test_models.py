@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -72,6 +74,23 @@ def test_json_alone_has_no_weights() -> None:
     model = net.compile("onnxruntime")
     feeds = {name: np.zeros(type_.shape, np.float32) for name, type_ in net.inputs.items() if type_ is not None}
     assert [y.shape for y in model(feeds).values()] == [(1, 3), (1, 4, 4, 6), (1, 4, 4, 4)]
+
+
+def test_layer_without_the_field_trainable_is_no_function(tmp_path: Path) -> None:
+    """HDF5 files of Keras 3 do not have the modules of classes. SpatialDropout2D does not store `trainable`."""
+    shape = [None, 4, 5, 2]
+    x = {"class_name": "__keras_tensor__", "config": {"shape": shape, "keras_history": ["x", 0, 0]}}
+    call = {"args": [x], "kwargs": {"training": False}}
+    layers: list[dict[str, Any]] = [
+        {"class_name": "InputLayer", "name": "x", "config": {"batch_shape": shape, "sparse": False, "name": "x"}},
+        {"class_name": "SpatialDropout2D", "name": "drop", "config": {"rate": 0.2, "name": "drop"}},
+    ]
+    layers[0]["inbound_nodes"], layers[1]["inbound_nodes"] = [], [call]
+    config = {"name": "net", "layers": layers, "input_layers": ["x", 0, 0], "output_layers": ["drop", 0, 0]}
+    path = tmp_path / "net.json"
+    path.write_text(json.dumps({"class_name": "Functional", "config": config}))
+    given = np.ones((1, 4, 5, 2), np.float32)
+    assert_same(anylayer.read(path).compile("numpy")(given)["drop"], given)
 
 
 @pytest.mark.skipif(not SHARED.exists(), reason="../shared is absent")

@@ -28,8 +28,12 @@ class LayerConfig:
 
     @property
     def is_operation(self) -> bool:
-        """Return whether it is a call of a function of keras.ops instead of a layer object."""
+        """Return whether it is a call of a function of keras.ops instead of a layer object.
+
+        Nearly every layer has `trainable`. Calls of the others (SpatialDropout2D) have `training`.
+        """
         untyped = self.keras3 and "trainable" not in self.config and not self.is_input and not self.is_model
+        untyped = untyped and not any("training" in call.kwargs for call in self.calls)
         return self.module.startswith("keras.src.ops") or (not self.module and untyped)
 
     @property
