@@ -323,6 +323,30 @@ layer { name: "relu" type: "ReLU" bottom: "data" top: "relu" }
     assert net.forward()["relu"].tolist() == [[0, 1]]
 
 
+def test_weights_after_data_layers_follow_from_the_shapes_of_the_script(tmp_path: Path) -> None:
+    text = """
+layer { name: "data" type: "%s" top: "data" %s }
+layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip" inner_product_param { num_output: 2
+  weight_filler { type: "xavier" } } }
+"""
+    whole = made(tmp_path, text % ("Input", "input_param { shape { dim: 1 dim: 3 } }"))
+    weights = whole.save(tmp_path / "net.caffemodel")
+    net = made(tmp_path, text % ("Data", 'data_param { source: "db" }'))
+    message = (
+        r"the weights of layers ip have no shapes, because blob 'data' has none. Give it: net.blobs\['data'\]"
+    )
+    for use in (lambda: net.copy_from(weights), lambda: net.share_with(whole), lambda: net.save(weights)):
+        with pytest.raises(InputError, match=message):
+            use()
+    net.blobs["data"].reshape(2, 3)
+    net.blobs["data"].data[...] = x = np.ones((2, 3))
+    found = net.forward()["ip"]
+    np.testing.assert_allclose(found, x @ net.params["ip"][0].data.T, atol=1e-6)
+    assert found.any()
+    net.copy_from(weights)
+    np.testing.assert_allclose(net.forward()["ip"], x @ whole.params["ip"][0].data.T, atol=1e-6)
+
+
 def test_input_without_a_shape_needs_one(tmp_path: Path) -> None:
     text = """
 layer { name: "data" type: "Input" top: "data" }

@@ -37,12 +37,14 @@ class LayerView:
 class NetPart:
     """A layer of the file, as a part of the network. `stage` runs it alone; it is None for a layer that an engine
     computes or that computes nothing. `traced` is the node that replaces a Python layer which can be traced.
+    `waiting` says that it has not got its weights: their shapes are not known.
     """
 
     layer: FileLayer
     view: LayerView | Layer
     stage: PythonStage | FilledStage | None = None
     traced: Node | None = None
+    waiting: bool = True
 
     @property
     def name(self) -> str:
@@ -172,7 +174,7 @@ class Assembly:
             for value, kind in zip(traced.node.outputs, traced.outputs):
                 if kind is not None and part.stage is None:
                     self._shape(self.blob_of[value], fixed(kind.shape))
-            if lenient and part.traced is None:
+            if lenient and part.traced is None and part.waiting:
                 self._fill(part, traced.bound)
                 self.traced.append(traced)
 
@@ -193,6 +195,7 @@ class Assembly:
         typed = bound is not None and bound.definition.typed
         wanted = bound.instance.wanted if bound is not None and typed else {}
         arrays = list(node.blobs)
+        part.waiting = bound is None and not arrays
         if not arrays:
             with at(node.place):
                 arrays = [draw(wanted[i].filler, wanted[i].shape) for i in sorted(wanted)]
@@ -215,17 +218,20 @@ class Assembly:
             self._shared.setdefault(name, made)
         return made
 
-    def reshape(self) -> None:
-        """Give every blob the shape that follows from the shapes of the inputs."""
+    def reshape(self, *, lenient: bool = False) -> None:
+        """Give every blob the shape that follows from the shapes of the inputs.
+
+        lenient: ignore layers that do not take these shapes, and give weights to the layers that wait for them.
+        """
         waiting: list[NetPart] = []
         for part in self.parts:
             if part.node is not None:
                 waiting.append(part)
             if isinstance(part.stage, PythonStage):
-                self._trace(waiting, lenient=False)
+                self._trace(waiting, lenient=lenient)
                 waiting = []
                 part.stage.reshape()
-        self._trace(waiting, lenient=False)
+        self._trace(waiting, lenient=lenient)
 
     def stages(self, first: int, last: int) -> list[Stage]:
         """Return the stages of layers `first` to `last`. Blobs that later stages read, and outputs, are stored."""

@@ -94,27 +94,17 @@ class Net(api.Net):
         self.assembly.add_layers(given.layers, given.classes)
         parts = self.assembly.parts
         self.blobs: dict[str, LayerBlob] = _ByName("blob", self.assembly.blobs)
-        self.params: dict[str, list[Weight]] = _ByName(
-            "layer with weights", {part.name: part.view.blobs for part in parts if part.view.blobs}
-        )
+        self.params: dict[str, list[Weight]] = _ByName("layer with weights", {})
         self._input_names = [top for part in parts if part.layer.role == "input" for top in part.layer.tops]
         self._output_names = outputs_of(parts)
         self._returned = [(name, self.blobs[name]) for name in self._output_names]
         self._exposed = self.assembly.exposed.weights
         self._needs_feeding = bool(self.assembly.fed or self.assembly.unshaped)
-        if self.assembly.unfilled and self.network.weights:
-            listed = ", ".join(f"'{name}'" for name in self.assembly.unfilled)
-            warnings.warn(
-                f"{self.network.weights} has no weights of layers {listed}; they have the values of their fillers",
-                stacklevel=2,
-            )
-        for note in layer_notes(self.assembly.traced):
-            warnings.warn(note, stacklevel=2)
-        self.assembly.traced.clear()
+        self._is_complete = not self._needs_feeding
         self._ranges: dict[tuple[int, int], list[Stage]] = {}
         self._last: list[Stage] | None = None
         self._nodes_of: dict[int, list[tuple[Node, int]]] = {}
-        self._index_weights()
+        self._list_weights()
         self._build()
 
     # ---- what the network consists of
@@ -185,6 +175,39 @@ class Net(api.Net):
             )
             self._ranges[first, last] = stages
         return self._ranges[first, last]
+
+    def _list_weights(self) -> None:
+        """Set `params`, and warn about layers whose weights no file holds and about ambiguous params."""
+        self.params.clear()
+        self.params.update((part.name, part.view.blobs) for part in self.assembly.parts if part.view.blobs)
+        self._index_weights()
+        if self.assembly.unfilled and self.network.weights:
+            listed = ", ".join(f"'{name}'" for name in self.assembly.unfilled)
+            warnings.warn(
+                f"{self.network.weights} has no weights of layers {listed}; they have the values of their fillers",
+                stacklevel=3,
+            )
+        for note in layer_notes(self.assembly.traced):
+            warnings.warn(note, stacklevel=3)
+        self.assembly.unfilled.clear()
+        self.assembly.traced.clear()
+
+    def _complete(self) -> None:
+        """Give weights to the layers for which the file states no shape: those after a data layer."""
+        if self._is_complete:
+            return
+        missing = [
+            name for name in (*self.assembly.fed, *self.assembly.unshaped) if self.blobs[name].shape == (0,)
+        ]
+        self.assembly.reshape(lenient=True)
+        self._list_weights()
+        waiting = [part.name for part in self.assembly.parts if part.waiting and part.node is not None]
+        self._is_complete = not (missing and waiting)
+        if not self._is_complete:
+            raise InputError(
+                f"the weights of layers {', '.join(waiting)} have no shapes, because blob '{missing[0]}' has none. "
+                f"Give it: net.blobs['{missing[0]}'].reshape(...)"
+            )
 
     def _index_weights(self) -> None:
         """Store the nodes that have each weight, and register for reads of the weights."""
@@ -266,6 +289,7 @@ class Net(api.Net):
             self._feed(inputs)
         if self._needs_feeding and start is None:
             self.assembly.need_fed()
+            self._complete()
         if self._exposed:
             self._update_weights(stages)
         claim = stages is not self._last
@@ -339,6 +363,7 @@ class Net(api.Net):
         """Give all blobs the shapes that follow from those of the inputs. `forward` does it, too."""
         self._update_weights()
         self._last = None
+        self._complete()
         self.assembly.reshape()
 
     def backward(self, *args: Any, **kwargs: Any) -> NoReturn:
@@ -351,6 +376,7 @@ class Net(api.Net):
 
     def copy_from(self, weights: str | Path) -> None:
         """Set the weights of the layers that a .caffemodel or .caffemodel.h5 has, by name."""
+        self._complete()
         load(self.params, self.layer_types(), weights)
 
     load_hdf5 = copy_from
@@ -362,6 +388,7 @@ class Net(api.Net):
     def share_with(self, other: Net) -> None:
         """Use the weights of another network for the layers of the same names. A write to a shared weight changes
         both networks."""
+        self._complete()
         for name, blobs in self.params.items():
             theirs = other.params.get(name)
             if theirs is None:
@@ -378,12 +405,14 @@ class Net(api.Net):
 
     def save(self, path: str | Path) -> Path:
         """Write the layers with their weights as a .caffemodel, and return its path."""
+        self._complete()
         self._update_weights()
         return save(self.network, path)
 
     def save_hdf5(self, path: str | Path, write_diff: bool = False) -> Path:
         """Write the weights as a .caffemodel.h5, and return its path. It needs the package h5py."""
         need(not write_diff, NO_GRADIENTS, TrainingError)
+        self._complete()
         return save_hdf5({name: [w.frozen() for w in blobs] for name, blobs in self.params.items()}, path)
 
 
