@@ -33,6 +33,10 @@ def test_names_of_classes_are_read_from_a_label_map() -> None:
     assert {item.label: item.display_name for item in names.item} == {0: "background", 7: "cat"}
 
 
+def test_phases_have_names_and_values() -> None:
+    assert (caffe_pb2.Phase.Value("TEST"), caffe_pb2.Phase.Name(caffe_pb2.TRAIN)) == (1, "TRAIN")
+
+
 def test_messages_have_the_defaults_and_enums_of_caffe() -> None:
     layer = caffe_pb2.LayerParameter()
     assert (layer.convolution_param.group, layer.lrn_param.local_size, layer.dropout_param.dropout_ratio) == (

@@ -205,8 +205,8 @@ class Net(api.Net):
         self._is_complete = not (missing and waiting)
         if not self._is_complete:
             raise InputError(
-                f"the weights of layers {', '.join(waiting)} have no shapes, because blob '{missing[0]}' has none. "
-                f"Give it: net.blobs['{missing[0]}'].reshape(...)"
+                f"the weights of layers {', '.join(waiting)} have no shapes, because blob '{missing[0]}' has "
+                f"none. Give it: net.blobs['{missing[0]}'].reshape(...)"
             )
 
     def _index_weights(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
+from google.protobuf.internal.enum_type_wrapper import EnumTypeWrapper
 from google.protobuf.message import DecodeError
 
 __all__ = ["DecodeError", "descriptor_pb2", "message_class", "message_classes", "parse_text"]
@@ -26,14 +27,16 @@ def message_class(file: Any, name: str) -> Any:
 
 
 def message_classes(file: Any) -> dict[str, Any]:
-    """Return the classes of all messages that a FileDescriptorProto declares outside of other messages, by
+    """Return the classes of all messages and enums that a FileDescriptorProto declares outside of messages, by
     name."""
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
     package = f"{file.package}." if file.package else ""
-    names = [message.name for message in file.message_type]
+    messages = [(m.name, f"{package}{m.name}") for m in file.message_type]
+    enums = [(e.name, f"{package}{e.name}") for e in file.enum_type]
     return {
-        name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{package}{name}")) for name in names
+        **{name: message_factory.GetMessageClass(pool.FindMessageTypeByName(full)) for name, full in messages},
+        **{name: EnumTypeWrapper(pool.FindEnumTypeByName(full)) for name, full in enums},
     }
 
 
