@@ -78,6 +78,9 @@ class Layer(Message):
     aligned: ClassVar[bool] = False
     """Whether a reader may compute this layer's offset from the layers before it, where the file leaves it out."""
 
+    needs_dialect: ClassVar[bool] = False
+    """Whether, of several classes of one type, this one is meant only where the dialect is given."""
+
     indicators: ClassVar[Sequence[int]] = ()
     """The inputs, by index, whose values are 0 or 1. Where they are inputs of the network, a comparison on seeded
     noise has such values."""
@@ -100,7 +103,7 @@ class Layer(Message):
 
         It is called only where several classes share a type and the dialect is not given.
         """
-        return all(name in cls.fields for name in values)
+        return not cls.needs_dialect and all(name in cls.fields for name in values)
 
     def setup(self) -> None:
         """Check the parameters. Called once, after the fields are set and before any input is known."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from anylayer.layer import Layer, field, layer, need
@@ -97,9 +96,7 @@ class InterpOpenCV(Interp):
     Source: opencv modules/dnn/src/layers/resize_layer.cpp.
     """
 
-    @classmethod
-    def fits(cls, values: Mapping[str, Any], inputs: int, outputs: int) -> bool:
-        return False
+    needs_dialect = True
 
     def setup(self) -> None:
         super().setup()
@@ -116,9 +113,7 @@ class InterpModelOptimizer(Interp):
     Source: opencv/dldt 2018 model-optimizer/extensions/ops/interp.py.
     """
 
-    @classmethod
-    def fits(cls, values: Mapping[str, Any], inputs: int, outputs: int) -> bool:
-        return False
+    needs_dialect = True
 
     def setup(self) -> None:
         super().setup()

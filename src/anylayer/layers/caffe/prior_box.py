@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -44,9 +43,7 @@ class PriorBoxOpenCV(SsdPriors):
     width: tuple[float, ...] = field(16, "float", repeated=True, doc="widths of the boxes, in place of min_size")
     height: tuple[float, ...] = field(17, "float", repeated=True, doc="heights of the boxes")
 
-    @classmethod
-    def fits(cls, values: Mapping[str, Any], inputs: int, outputs: int) -> bool:
-        return False
+    needs_dialect = True
 
     def setup(self) -> None:
         for name in ("offset_h", "offset_w", "width", "height"):
@@ -69,9 +66,7 @@ class PriorBoxOpenVINO(SsdPriors):
     Source: opencv/dldt 2018 ext_priorbox.cpp; OpenVINO PriorBox-1.
     """
 
-    @classmethod
-    def fits(cls, values: Mapping[str, Any], inputs: int, outputs: int) -> bool:
-        return False
+    needs_dialect = True
 
     def setup(self) -> None:
         super().setup()

@@ -60,9 +60,7 @@ class OpenCvProposal(Proposal):
     Source: opencv/opencv modules/dnn/src/layers/proposal_layer.cpp.
     """
 
-    @classmethod
-    def fits(cls, values: Mapping[str, Any], inputs: int, outputs: int) -> bool:
-        return False
+    needs_dialect = True
 
     def forward(self, scores: Array, deltas: Array, info: Array) -> list[Array]:
         first = anchors(self.base_size, self.ratio, self.scale)
