@@ -159,3 +159,19 @@ def test_other_weights_are_not_sampled(tmp_path: Path) -> None:
         return sampled(x, place) + sampled(x, np.minimum(place, 4))
 
     assert compared(sample, tmp_path).count("F.grid_sample") == 1
+
+
+def test_weighted_sum_of_rows_is_one_function(tmp_path: Path) -> None:
+    table = np.arange(24, dtype=np.float32).reshape(6, 4)
+
+    def both(x: Any, t: Any) -> Any:
+        at = np.clip(t[:, 0] * 4, np.float32(-6), np.float32(4)).astype(np.int64)  # -1 is the last row
+        part = t[:, 1][..., None]
+        return 0 + np.take(table, at, 0) * part + (1 - part) * np.take(table, at + 1, 0)
+
+    assert "F.embedding_bag(" in compared(both, tmp_path)
+
+
+def test_reduction_over_separate_axes_is_several_calls(tmp_path: Path) -> None:
+    text = compared(lambda x, t: x.mean((1, 3), keepdims=True) + t[:, :1, :1, None], tmp_path)
+    assert "torch.mean(torch.mean(x, dim=(3,), keepdim=True), dim=(1,), keepdim=True)" in text

@@ -1,4 +1,6 @@
-"""Recognize groups of operators for which torch has one function: repetition, and bilinear interpolation."""
+"""Recognize groups of operators for which torch has one function: repetition, bilinear interpolation, and weighted
+sums of rows.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +14,7 @@ from anylayer.generators._recognize import Form
 from anylayer.generators.pytorch.operators import UNREAD
 from anylayer.graph import Op, Value
 from anylayer.graph.facts import Producers, gathered, is_number, producer
+from anylayer.graph.sizes import is_static
 from anylayer.network import Array, TensorType
 from anylayer.optimize.rewrites.interpolation import one_term
 from anylayer.optimize.rewrites.repeats import repetition
@@ -31,7 +34,7 @@ def forms(plain: Mapping[str, bool]) -> list[Form]:
     def within(form: Form) -> Form:
         return lambda op, producers: form(op, producers) if plain.get(op.scope) else None
 
-    return [within(_repeated), within(_interpolated), within(_sampled)]
+    return [within(_repeated), within(_interpolated), within(_sampled), within(_weighted_rows)]
 
 
 def _repeated(op: Op, producers: Producers) -> Op | None:
@@ -156,6 +159,46 @@ def _normalized(op: Op, layer: _NodeOps, x: Value, place: Value) -> Op | None:
                 if np.array_equal(found, ((size - edge) / 2).astype(np.float32)) and not (edge and centers):
                     return replace(op, op="BilinearSample", inputs=[x, t], attrs=given)
     return None
+
+
+def _weighted_rows(op: Op, producers: Producers) -> Op | None:
+    """Return WeightedRows for a sum of products of rows, which Gathers read from one matrix, and a number per row.
+
+    Its inputs are the matrix, the indices and the weights.
+    """
+    layer = _NodeOps(producers, op.scope)
+    values = [op.outputs[0]]
+    products: list[tuple[Op, Value]] = []
+    while values:
+        value = values.pop()
+        added = layer.producer(value, "Add")
+        if added is not None:
+            values += [v for v in added.inputs if v is not None and not is_number(v, 0)]
+            continue
+        product = layer.producer(value, "Mul")
+        terms = (product.inputs, product.inputs[::-1]) if product is not None else ()
+        pairs = [(layer.producer(rows, "Gather"), weight) for rows, weight in terms]
+        found = [(rows, weight) for rows, weight in pairs if rows is not None and weight is not None]
+        if len(found) != 1 or value.shape != op.outputs[0].shape:
+            return None
+        products = found + products
+    if len(products) < 2:
+        return None
+    matrix = products[0][0].inputs[0]
+    indices = [rows.inputs[1] for rows, _ in products]
+    weights = [weight for _, weight in products]
+    wanted = (*op.outputs[0].shape[:-1], 1)
+    if (
+        matrix is None
+        or len(matrix.shape) != 2
+        or not is_static(matrix.shape)
+        or matrix.dtype != np.float32
+        or any(rows.inputs[0] is not matrix or rows.attrs.get("axis", 0) % 2 for rows, _ in products)
+        or any(at is None or at.const is not None or at.shape != wanted[:-1] for at in indices)
+        or any(weight.shape != wanted or weight.dtype != matrix.dtype for weight in weights)
+    ):
+        return None
+    return replace(op, op="WeightedRows", inputs=[matrix, *indices, *weights])
 
 
 @dataclass(slots=True)

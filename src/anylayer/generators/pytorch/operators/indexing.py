@@ -13,6 +13,9 @@ from anylayer.graph.facts import integers
 from anylayer.graph.facts import number as constant_number
 from anylayer.graph.sizes import is_static
 
+_ROW = 16
+"""The smallest number of elements per index for which index_select is faster than indexing."""
+
 
 def _indices(code: Code, value: Value | None, size: object) -> str:
     """Return int64 indices that count from the front."""
@@ -44,9 +47,28 @@ def _gather(code: Code, op: Op) -> str:
         return f"{code.tensor(x)}.index_select({axis}, {_indices(code, indices, x.shape[axis])})"
     if indices is None:
         raise NotInPyTorch("an absent input")
+    table = code.tensor(x, "table")
+    if len(indices.shape) and is_static(x.shape[axis:]) and math.prod(x.shape[axis + 1 :]) >= _ROW:
+        rows = f"{table}.index_select({axis}, {_indices(code, indices, x.shape[axis])}.flatten())"
+        return rows if len(indices.shape) == 1 else f"{rows}.unflatten({axis}, {code.tensor(indices)}.shape)"
     text = code.tensor(indices)
     text = text if indices.dtype == np.int64 else f"{text}.long()"
-    return f"{code.tensor(x, 'table')}[{', '.join([':'] * axis + [text])}]"
+    return f"{table}[{', '.join([':'] * axis + [text])}]"
+
+
+@writes("WeightedRows")
+def _weighted_rows(code: Code, op: Op) -> str:
+    """Write the weighted sums of rows that `forms` recognized."""
+    table, *rest = op.inputs
+    count, size = len(rest) // 2, first(op).shape[0]
+    at, weights = code.new("rows"), code.new("weights")
+    for name, values in ((at, rest[:count]), (weights, rest[count:])):
+        code.line(f"{name} = torch.stack([{', '.join(f'{code.tensor(v)}.flatten()' for v in values)}], 1)")
+    indices = f"torch.where({at} < 0, {at} + {size}, {at})"
+    summed = (
+        f'F.embedding_bag({indices}, {code.tensor(table)}.contiguous(), mode="sum", per_sample_weights={weights})'
+    )
+    return f"{summed}.unflatten(0, {code.tensor(rest[0])}.shape)"
 
 
 @writes("GatherElements")

@@ -22,6 +22,8 @@ _REDUCTIONS = {
     "ReduceLogSum": "torch.log(torch.sum({x}, {how}))",
     "ReduceLogSumExp": "torch.logsumexp({x}, {how})",
 }
+_BY_RUNS = ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin")
+"""Reductions that may be computed over one axis after another."""
 
 
 @writes(*_REDUCTIONS, unread=(1,))
@@ -30,15 +32,28 @@ def _reduce(code: Code, op: Op) -> str:
     if axes is None:
         require(op.attrs.get("noop_with_empty_axes"), "a reduction whose axes are computed")
         return code.tensor(x)
-    how = f"dim={in_tuple(map(str, axes))}, keepdim={bool(op.attrs.get('keepdims', 1))}"
-    data = code.tensor(x)
+    keep = f"keepdim={bool(op.attrs.get('keepdims', 1))}"
+    text = code.tensor(x)
     if not axes:
-        return data
+        return text
     sums = op.op in ("ReduceSum", "ReduceL1", "ReduceSumSquare")
     if x.dtype.kind in "iu":
         require(sums or op.op in ("ReduceMax", "ReduceMin"), f"{op.op} of integers")
-        how += f", dtype={dtype_of(x.dtype)}" if sums else ""
-    return _REDUCTIONS[op.op].format(x=data, how=how)
+        keep += f", dtype={dtype_of(x.dtype)}" if sums else ""
+    for run in reversed(_runs(axes)) if op.op in _BY_RUNS else [axes]:
+        text = _REDUCTIONS[op.op].format(x=text, how=f"dim={in_tuple(map(str, run))}, {keep}")
+    return text
+
+
+def _runs(axes: Sequence[int]) -> list[list[int]]:
+    """Return the axes in runs of consecutive ones. torch needs up to 60 times as long for several runs at once."""
+    runs: list[list[int]] = []
+    for axis in sorted(axes):
+        if runs and runs[-1][-1] == axis - 1:
+            runs[-1].append(axis)
+        else:
+            runs.append([axis])
+    return runs
 
 
 @writes("ReduceProd", unread=(1,))
