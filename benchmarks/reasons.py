@@ -11,28 +11,24 @@ _NOISE = 0.01
 """A difference below this share of the row's time is not listed."""
 
 REASONS: dict[str, str] = {
-    "mobilenet_v1": (
-        "few samples in fast mode: in turns on one thread, the model takes 1.01 x the processor's time of the "
-        "direct call with bound arrays (6.00 and 5.93 ms), and the direct call without them as much as the model"
-    ),
-    "interp_1x64x65x65_to_129": (
-        "the same Interpolate; if the caller still holds the last result, the next one needs another 4 MB of "
-        "memory"
+    "hed": (
+        "ncnn's threads sleep while they wait for each other, 185 times per call, because anylayer asks for that; "
+        "in the direct call they spin, which takes twice the processor's time beside other programs"
     ),
     "detout_sparse_ssd300": (
-        "two NMS operators (one selects the best boxes of each class, one removes overlapping boxes) and decoding"
-        " in six operators, each with a pass over the data of its own; ncnn has one loop"
+        "OpenVINO does not check indices: to clip them takes 16 us on one thread, and to report those that are "
+        "out of range 48 us; the direct call of the same network without both takes 1118 us"
     ),
-    "vgg16_553MB": (
-        "the rest is ONNX Runtime's: 0.2 s to copy and block 59 MB of convolution weights, half of it page "
-        "faults, and the frame"
+    "maxunpool_1x64x64x64_to_128": (
+        "OpenVINO does not check indices: to clip them takes 23 us on one thread, and to report those that are "
+        "out of range 148 us; the direct call of the same network without both takes 269 us"
+    ),
+    "gridsample_1x64x64x64": (
+        "anylayer does not write ncnn's GridSample, which is the fastest, so auto cannot try it"
     ),
     "host_call_openvino": (
         "OpenVINO's own call of an empty model takes 8 us with all tensors set beforehand, and a network in two "
         "parts needs one more call; a Python operator inside one model costs 27 us"
-    ),
-    "host_call_onnxruntime": (
-        "2.6 us are ONNX Runtime's second call, 1 us copies, 3 us checks around the call of the layer"
     ),
 }
 """Row name -> what profiling has found for this row."""
