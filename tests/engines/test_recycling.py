@@ -86,3 +86,13 @@ def test_onnxruntime_binds_equal_arrays_once(monkeypatch: pytest.MonkeyPatch) ->
     held = program([x])[0]
     assert (program([x + 1])[0] == 4).all() and (held == 3).all()
     assert len(bound) == 4
+
+
+@pytest.mark.parametrize("engine", ["onnxruntime", "openvino"])
+def test_changed_arrays_of_any_order_are_read_again(engine: str) -> None:
+    program = large_relu(engine)
+    for x in (np.ones(SHAPE, np.float32), np.ones(SHAPE, np.float32, order="F"), np.ones((64, 2048), np.float32)):
+        x = x[:, :: x.shape[1] // SHAPE[1]]
+        assert (program([x])[0] == 1).all()
+        x[:] = 2
+        assert (program([x])[0] == 2).all()

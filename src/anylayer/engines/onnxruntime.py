@@ -285,11 +285,11 @@ class _Binding:
         return [v.numpy() if a is None else a for v, a in zip(self._io.get_outputs(), arrays)]
 
     def bind_inputs(self, inputs: Sequence[Array]) -> None:
-        """Bind the input arrays."""
+        """Bind the input arrays. One that is not contiguous is copied, so it is bound again in the next call."""
         for i, array in enumerate(inputs):
             if array is not self._given[i]:
                 self._io.bind_cpu_input(self._inputs[i], array)
-                self._given[i] = array
+                self._given[i] = array if array.flags.c_contiguous else None
 
     def bind_output(self, i: int, array: Array) -> None:
         """Bind output number i to the caller's array."""
