@@ -140,7 +140,7 @@ def _settings(ctx: click.Context, param: click.Parameter, values: Sequence[str])
     "--picture",
     callback=lambda ctx, param, value: value if value == "any" else to_size(ctx, param, value),
     metavar="WxH",
-    help="The size of the images that the file accepts with --preprocess, or any [that of the network's input].",
+    help="The size of the images that the file accepts with --preprocess; 'any' for all sizes [the input's size].",
 )
 @image_options
 @seed_option

@@ -39,8 +39,8 @@ def command(**given: Any) -> None:
     """Open the ONNX form of a network in Netron. The metadata of each node are its layer, params, time,
     multiply-adds and error against NumPy.
 
-    Netron serves only this machine, and its page is kept from reporting usage. Ctrl-C ends it. It needs: pip
-    install netron
+    Only this machine can open Netron's page, and the page cannot report usage. Ctrl-C ends the command. It needs:
+    pip install netron
     """
     if given["out"] is not None:
         _write(given, given["out"])
