@@ -410,6 +410,9 @@ def attentions() -> dict[str, Case]:
         ),
         "heads_mask_heads": c(L.MultiHeadAttention(2, 3), q, v, attention_mask=np.stack([each, each[::-1]], 1)),
         "grouped_gate": c(L.GroupQueryAttention(3, 4, 2, use_gate=True), q, v),
+        "heads_value_mask": c(L.MultiHeadAttention(2, 3), q, v, value_mask=mask),
+        "heads_key_mask": c(L.MultiHeadAttention(2, 3), q, v, k, key_mask=mask, attention_mask=each),
+        "grouped_query_mask": c(L.GroupQueryAttention(3, 4, 2), q, v, query_mask=each[:, :, 1]),
         "grouped_mask_plane": c(L.GroupQueryAttention(3, 4, 2), q, v, attention_mask=each[1]),
     }
 

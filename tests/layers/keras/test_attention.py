@@ -1,9 +1,24 @@
 """Tests of the attention layers."""
 
+from dataclasses import replace
+
+import numpy as np
+
 from tests.layers.harness import ramp, rejects
 from tests.layers.keras.recorded import recorded
 
-globals().update(recorded("attention"))
+CASES = recorded("attention")
+globals().update(CASES)
+
+
+def test_query_mask_is_noted() -> None:
+    """A mask that is true everywhere changes nothing."""
+    heads = CASES["test_heads"].case
+    call = {"args": [{"input": 0}, {"input": 1}], "kwargs": {"query_mask": {"input": 2}}}
+    inputs = [*heads.inputs, np.ones(heads.inputs[0].shape[:2], bool)]
+    notes = ["Keras 3.15 ignores it"]
+    replace(heads, params={**heads.params, "call": call}, inputs=inputs, notes=notes).run()
+
 
 test_rejects_sliding_window = rejects(
     "MultiHeadAttention",

@@ -128,6 +128,10 @@ class MultiHeadAttention(Heads):
         v, index = self.projected(index, value, heads, size, "value")
         (q, order, sizes), (k, _, _), (v, _, _) = (self._apart(a, axes) for a in (q, k, v))
         mask = self.mask(given, q.shape[-2], k.shape[-2])
+        if given.get("query_mask") is not None:
+            self.note(
+                "query_mask is applied, but Keras 3.15 ignores it, so the rows of masked queries differ there"
+            )
         need(mask is None or len(q.shape) == 4, "a mask over several axes is not supported")
         scores = masked_softmax((q * np.float32(1 / math.sqrt(self.key_dim))) @ k.swapaxes(-1, -2), mask)
         y = (scores @ v).swapaxes(-2, -3)
