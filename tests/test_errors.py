@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import doctest
 import re
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -76,8 +76,9 @@ def test_remedies_fit_python_or_the_command_line() -> None:
 ROOT = Path(anylayer.errors.__file__).parent
 
 
-def texts(file: Path) -> Iterator[tuple[int, str]]:
-    """Yield the string literals of a source file with their lines, except docstrings, arguments of `wording`,
+@cache
+def texts(file: Path) -> list[tuple[int, str]]:
+    """Return the string literals of a source file with their lines, except docstrings, arguments of `wording`,
     texts of several lines, and options alone."""
     tree = ast.parse(file.read_text("utf-8"))
     skipped: set[ast.AST] = set()
@@ -90,11 +91,13 @@ def texts(file: Path) -> Iterator[tuple[int, str]]:
             and node.func.id in ("wording", "offers")
         ):
             skipped.update(ast.walk(node))
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in skipped:
-            if "\n" in node.value or node.value.startswith("--"):
-                continue  # the text of a generated file, or an argument of another program
-            yield node.lineno, node.value
+    return [
+        (node.lineno, node.value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in skipped
+        # not the text of a generated file, nor an argument of another program
+        if "\n" not in node.value and not node.value.startswith("--")
+    ]
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ import pytest
 
 import anylayer
 from anylayer.errors import AnyLayerError, FileError
-from anylayer.readers.openvino import match, read
+from anylayer.readers.openvino import markup, match, read
 
 from .ir import Ir
 
@@ -149,9 +150,11 @@ def test_deep_nesting_is_refused(tmp_path: Path) -> None:
         read(path)
 
 
-def test_too_many_elements_are_refused(tmp_path: Path) -> None:
-    path = save(tmp_path, '<net version="11">' + "<a/>" * 2_000_001)
-    with pytest.raises(FileError, match=r"the file has more than 2000000 elements"):
+def test_too_many_elements_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert markup._LIMITS.elements == 2_000_000
+    monkeypatch.setattr(markup, "_LIMITS", replace(markup._LIMITS, elements=2000))
+    path = save(tmp_path, '<net version="11">' + "<a/>" * 2001)
+    with pytest.raises(FileError, match=r"the file has more than 2000 elements"):
         read(path)
 
 
