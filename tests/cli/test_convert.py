@@ -374,6 +374,7 @@ def test_file_takes_images_of_any_size(anylayer_command: Any, images: Any, suffi
             assert_same(session.run(None, {"image": rgb})[0], want)
 
 
+@pytest.mark.slow(3)
 @pytest.mark.parametrize("height, width", [(10, 12), (6, 227), (224, 1), (3, 1000)])
 @pytest.mark.parametrize("suffix", ["onnx", "xml"])
 def test_resize_in_a_file_is_exact_at_every_size(

@@ -41,6 +41,7 @@ FIXED = {"Attention": {"H'", "H''", "W'", "W''"}, "CausalConvWithState": {"N'"},
 """Sizes that must agree with others, such as the length of a mask and the sum of the lengths that it is for."""
 
 
+@pytest.mark.slow(3)
 @pytest.mark.parametrize("type_", OPEN)
 def test_sizes_of_operator_are_open(type_: str) -> None:
     pytest.importorskip("openvino", reason="openvino is not installed")

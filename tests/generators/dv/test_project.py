@@ -443,6 +443,7 @@ def test_weights_of_8_bits_are_a_table_and_indices(tmp_path: Path) -> None:
 
 
 @needs_compiler
+@pytest.mark.slow(2)
 @pytest.mark.parametrize("read", ["weights", "sum and weights", "sum"])
 def test_values_beyond_16_bit_floats_are_divided_where_weights_undo_it(read: str, tmp_path: Path) -> None:
     text = FIRST + layer("relu", "ReLU", "x")
@@ -515,6 +516,7 @@ def test_project_does_not_appear_where_its_test_fails(tmp_path: Path, monkeypatc
     assert not (tmp_path / "project").exists()
 
 
+@pytest.mark.slow(3)
 @pytest.mark.parametrize("fmt", ["keras", "pb", "onnx"])
 @needs_compiler
 def test_networks_of_other_formats(fmt: str, tmp_path: Path) -> None:
