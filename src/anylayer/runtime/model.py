@@ -36,6 +36,7 @@ from anylayer.runtime.open import (
     Reference,
     fastest_open,
     key_of,
+    key_of_arrays,
     open_program,
     suited,
     varied_sizes,
@@ -188,7 +189,7 @@ class Model:
         if out is None:
             return self.run(arrays)
         need(isinstance(out, Mapping), f"out must be a dict of arrays, got {type(out).__name__}", InputError)
-        runner = self._runner(tuple([(a.shape, a.dtype) for a in arrays]))
+        runner = self._runner(key_of_arrays(arrays))
         self._check_buffers(out, arrays)
         if isinstance(runner, PlanRunner):
             for name, buffer in out.items():
@@ -213,7 +214,7 @@ class Model:
         arrays: one per input, in the order of `inputs`. They must be C-contiguous and have the inputs' dtypes;
         this is not checked.
         """
-        runner = self._runner(tuple([(a.shape, a.dtype) for a in arrays]))
+        runner = self._runner(key_of_arrays(arrays))
         try:
             return runner(arrays, {})
         except EngineError as error:
@@ -439,7 +440,7 @@ class Model:
         the error of the first engine, if no other engine runs the call.
         """
         if isinstance(runner, OpenProgram):
-            key = tuple((a.shape, a.dtype) for a in arrays)
+            key = key_of_arrays(arrays)
             runner.refuse(key)
             return self._runner(key)(arrays, {})
         plan = whole(runner.plan) if isinstance(runner, PlanRunner) else None

@@ -86,6 +86,14 @@ class OpenProgram:
         return self.runner(arrays, {})
 
 
+def key_of_arrays(arrays: Sequence[Array]) -> InputKey:
+    """Return the shapes and dtypes of input arrays. It is called for each run, and is faster for one array."""
+    if len(arrays) == 1:
+        array = arrays[0]
+        return ((array.shape, array.dtype),)
+    return tuple([(a.shape, a.dtype) for a in arrays])
+
+
 def key_of(types: Mapping[str, TensorType | None]) -> InputKey:
     """Return the shapes and dtypes of inputs whose types are known."""
     return tuple((t.shape, t.dtype) for t in types.values() if t is not None)

@@ -91,7 +91,8 @@ class PlanRunner:
         try:
             if self._whole is not None:
                 wanted = [out.get(public) for public in self._public] if out else None
-                return dict(zip(self._public, self._whole(arrays, wanted)))
+                results = self._whole(arrays, wanted)
+                return {self._public[0]: results[0]} if len(results) == 1 else dict(zip(self._public, results))
             return self._stepwise(arrays, out)
         except EngineError as error:
             with within(self.plan.source):
