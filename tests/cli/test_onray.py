@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import time
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -59,3 +62,64 @@ def test_results_are_those_of_run(small: Path, anylayer_command) -> None:
         for name, array in np.load("one.npz").items():
             assert found[file][f"{name}.shape"] == list(array.shape)
             np.testing.assert_allclose(found[file][name], array.ravel(), rtol=1e-6)
+
+
+WAITING = '''import time
+from pathlib import Path
+
+import anylayer
+
+
+@anylayer.layer("Waiting")
+class Waiting:
+    """Wait for the file `gate` if the input is large."""
+
+    def __init__(self, params, blobs):
+        pass
+
+    def forward(self, inputs):
+        while inputs[0].max() > 100 and not Path(GATE).exists():
+            time.sleep(0.01)
+        return [inputs[0] + 1]
+'''
+WAITING_NET = """input: "data" input_shape { dim: 1 dim: 2 }
+layer { name: "waiting" type: "Waiting" bottom: "data" top: "out" }
+"""
+
+
+@pytest.mark.slow(2)
+@pytest.mark.skipif(os.name != "posix", reason="processes are killed by signals of POSIX")
+@pytest.mark.parametrize("opened", ["after the kill", "before the next run"])
+def test_run_whose_driver_is_killed_resumes(
+    opened: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    """Processes that compute when the driver is killed end, so that nothing is lost or written twice."""
+    pytest.importorskip("ray", reason="ray[data] is not installed")
+    parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
+    monkeypatch.chdir(tmp_path)
+    gate, out = tmp_path / "gate", tmp_path / "out"
+    Path("layers.py").write_text(WAITING.replace("GATE", repr(str(gate))))
+    Path("net.prototxt").write_text(WAITING_NET)
+    Path("in").mkdir()
+    for i in range(100):
+        np.save(f"in/{i:03}.npy", np.full((1, 2), 200 * (i >= 60) + i, np.float32))
+    words = ["run", "net.prototxt", "-l", "layers.py", "-i", "in", "--ray", "-o", "out/", "-e", "numpy"]
+    environment = {**os.environ, "PYTHONPATH": str(Path(anylayer.__file__).parents[1])}
+    command = [sys.executable, "-m", "anylayer", *words]
+    first = subprocess.Popen(command, env=environment, start_new_session=True, stderr=subprocess.DEVNULL)
+    request.addfinalizer(first.kill)
+    while not any(out.glob("*.parquet")):  # the files from 60 on wait
+        assert first.poll() is None
+        time.sleep(0.01)
+    first.send_signal(signal.SIGKILL)
+    if opened == "after the kill":
+        gate.touch()
+    first.wait()
+    gate.touch()
+    again = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert again.returncode == 0 and "had results already" in again.stderr, again.stderr
+    rows = [row for part in out.glob("*.parquet") for row in parquet.read_table(part).to_pylist()]
+    assert Counter(Path(row["path"]).stem for row in rows) == {f"{i:03}": 1 for i in range(100)}
+    for row in rows:
+        number = int(Path(row["path"]).stem)
+        assert row["out"] == [200 * (number >= 60) + number + 1] * 2

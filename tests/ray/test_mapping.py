@@ -230,6 +230,16 @@ def test_results_that_cannot_be_written_end_the_run(cluster: None, net: anylayer
         mapped(arrays(tmp_path, 1), net, tmp_path / "out", actors=1, prepare=removing)
 
 
+def test_processes_of_an_earlier_run_write_nothing(cluster: None, net: anylayer.Net, tmp_path: Path) -> None:
+    def restarting(path: str) -> dict[str, Any]:
+        (tmp_path / "out" / "anylayer.json").write_text('{"run": "another"}')
+        return {"data": np.load(path)}
+
+    with pytest.raises(InputError, match="another run has begun to write to "):
+        mapped(arrays(tmp_path, 2), net, tmp_path / "out", actors=1, prepare=restarting)
+    assert results(tmp_path / "out") == {}
+
+
 def test_native_layers_are_refused(cluster: None, net: anylayer.Net, tmp_path: Path) -> None:
     kernels: Any = {"Mine": None}
     net.kernels = kernels

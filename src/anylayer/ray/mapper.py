@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ from anylayer.network import Array, TensorType
 from anylayer.runtime.batches import Batches
 from anylayer.runtime.model import Model
 
+MANIFEST = "anylayer.json"
+"""The file in a folder of results that describes it, see `manifest`."""
 ROWS = 32
 """Rows that a process gets at once, and the largest number of files whose results are one Parquet file."""
 Prepare = Callable[[str], Mapping[str, Array]]
@@ -26,13 +29,23 @@ Prepare = Callable[[str], Mapping[str, Array]]
 
 @dataclass(frozen=True)
 class Task:
-    """What each process does. `output` is the folder of the results; None where they are returned as columns."""
+    """What each process does. `output` is the folder of the results, to which the run `run` writes; None where
+    they are returned as columns."""
 
     engine: str
     threads: int
     outputs: Sequence[str] | None
     batch: int
     output: str | None
+    run: str = ""
+
+
+def manifest(folder: Path) -> dict[str, str]:
+    """Return what a folder says: which network its results are of, and which run writes to it."""
+    try:
+        return {str(key): str(value) for key, value in json.loads((folder / MANIFEST).read_text("utf-8")).items()}
+    except (OSError, ValueError, AttributeError):
+        return {}
 
 
 def written(task: Task, paths: Sequence[str]) -> set[str]:
@@ -132,6 +145,12 @@ class Mapper:
                 errors.update({path: str(error) for path in types if types[path] == first})
                 requests = {path: arrays for path, arrays in requests.items() if types[path] != first}
         if results:
+            folder = self._task.output
+            need(
+                manifest(Path(folder or "")).get("run", self._task.run) == self._task.run,
+                f"another run has begun to write to {folder}",
+                InputError,
+            )
             columns: dict[str, Sequence[Any]] = {"path": list(results)}
             columns |= {n: [found[n] for found in results.values()] for n in next(iter(results.values()))}
             write_parquet(_result(self._task, paths), columns)

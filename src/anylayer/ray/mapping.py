@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,12 +17,10 @@ from anylayer.api import Net
 from anylayer.errors import FileError, InputError, need, wording, writing
 from anylayer.libraries.ray import cluster, cores, data, need_cores
 from anylayer.libraries.whole import write_whole
-from anylayer.ray.mapper import ROWS, Mapper, Prepare, Task
+from anylayer.ray.mapper import MANIFEST, ROWS, Mapper, Prepare, Task, manifest
 from anylayer.ray.pool import run_files
 from anylayer.ray.sending import sent
 
-_MANIFEST = "anylayer.json"
-"""The file that says which network the results of a folder are of."""
 _FAILED = "failed.json"
 """The file that lists the files that failed, with their errors."""
 
@@ -74,12 +73,13 @@ def map(
     """
     need(threads > 0 and batch > 0 and (actors is None or actors > 0), "numbers must be positive", InputError)
     model.require_known()
-    task = Task(engine, threads, outputs, batch, None if output is None else str(Path(output).absolute()))
+    place = None if output is None else str(Path(output).absolute())
+    task = Task(engine, threads, outputs, batch, place, uuid.uuid4().hex)
     if output is None:
         return _over(dataset, model, task, actors)
     folder = Path(output)
     files = list(dict.fromkeys(str(file) for file in dataset))
-    known = _results(folder, _fingerprint(model, outputs, options))
+    known = _results(folder, _fingerprint(model, outputs, options), task.run)
     mapped = Mapped(folder, skipped=sum(file in known for file in files))
     todo = [file for file in files if file not in known]
     if todo:
@@ -131,25 +131,27 @@ def _fingerprint(model: Net, outputs: Sequence[str] | None, options: str) -> str
     return found.hexdigest()
 
 
-def _results(folder: Path, fingerprint: str) -> set[str]:
+def _results(folder: Path, fingerprint: str, run: str) -> set[str]:
     """Make the folder of the results, and return the files that have results in it. Damaged results are
-    removed."""
+    removed.
+
+    Processes of an earlier `run` whose program was killed may live on for seconds. They write nothing from now on.
+    """
     from anylayer.libraries.pyarrow import strings
 
     need(folder.is_dir() or not folder.exists(), f"{folder} is a file, but the output is a folder", InputError)
     with writing(str(folder)):
         folder.mkdir(parents=True, exist_ok=True)
-        manifest = folder / _MANIFEST
-        if not manifest.exists():
-            need(not any(folder.iterdir()), f"{folder} holds other files; give a new folder", InputError)
-            text = json.dumps({"results_of": fingerprint})
-            write_whole(manifest, lambda file: file.write(text.encode()))
-            return set()
-    need(
-        _stated(manifest) == fingerprint,
-        f"{folder} has results of another network, or of other options; give another folder",
-        InputError,
-    )
+    if (folder / MANIFEST).exists():
+        need(
+            manifest(folder).get("results_of") == fingerprint,
+            f"{folder} has results of another network, or of other options; give another folder",
+            InputError,
+        )
+    else:
+        need(not any(folder.iterdir()), f"{folder} holds other files; give a new folder", InputError)
+    text = json.dumps({"results_of": fingerprint, "run": run})
+    write_whole(folder / MANIFEST, lambda file: file.write(text.encode()))
     known: set[str] = set()
     for part in folder.glob("*.parquet"):
         try:
@@ -157,11 +159,3 @@ def _results(folder: Path, fingerprint: str) -> set[str]:
         except FileError:
             part.unlink()
     return known
-
-
-def _stated(manifest: Path) -> str:
-    try:
-        found = json.loads(manifest.read_text("utf-8"))
-        return str(found["results_of"])
-    except (OSError, ValueError, TypeError, KeyError):
-        return ""
