@@ -156,9 +156,13 @@ def test_size_keep_does_not_resize():
     assert str(recipe).startswith("original size, BGR")
 
 
-def test_input_with_one_channel_gets_gray():
-    recipe = recipe_for(TensorType((1, 1, 3, 4)), None)
-    assert recipe.gray
+@pytest.mark.parametrize(
+    ("wanted", "last"),
+    [(TensorType((1, 1, 3, 4)), False), ((None, 1, None, None), False), ((1, None, 3, 1), True)],
+)
+def test_input_with_one_channel_gets_gray(wanted: TensorType | tuple[int | None, ...], last: bool) -> None:
+    assert recipe_for(wanted, None, channels_last=last).gray
+    recipe = recipe_for(wanted, None, channels_last=last, size=(3, 4))
     assert_array_equal(prepare(IMAGE, recipe)[0], to_gray(IMAGE).transpose(2, 0, 1))
 
 
@@ -171,6 +175,9 @@ def test_input_with_one_channel_gets_gray():
             {},
             r"an image has 1 or 3 channels, but this input float32\[1, 4, 8, 8\] has 4",
         ),
+        ((None, 2, None, None), {}, r"this input \[\?, 2, \?, \?\] has 2"),
+        ((None, None, 3), {}, r"an image needs an input of 4 dimensions .* this one is \[\?, \?, 3\]"),
+        ((None, 3, None, None), {"gray": True}, "--gray gives 1 channel, but the input has 3"),
         (DATA, {"gray": True}, "--gray gives 1 channel, but the input has 3"),
         (TensorType((1, 1, 8, 8)), {"mean": np.zeros(3)}, "the mean has 3 values, but the input has 1 channel"),
         (DATA, {"cover": True, "size": "keep"}, "--crop needs a --size to cover"),

@@ -109,7 +109,7 @@ class Loader:
                 rule = "the file takes images in BGR order: leave out --swap-rb"
                 need(stated != "BGR" or not options.swap, rule, InputError)
                 recipe = recipe_for(
-                    self.types[name],
+                    self.types[name] or network.open.get(name),
                     from_file,
                     channels_last=self.channels_last(name),
                     size=options.size,

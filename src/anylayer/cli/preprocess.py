@@ -15,7 +15,7 @@ import numpy as np
 
 from anylayer.errors import InputError, need, plural
 from anylayer.graph.symbolic import Size
-from anylayer.network import Array, Preprocess, TensorType
+from anylayer.network import Array, Preprocess, TensorType, open_text
 
 _BITS = 11
 """The precision of OpenCV's fixed-point resize of 8-bit images: weights are multiples of 1 / 2048."""
@@ -82,7 +82,7 @@ class Recipe:
 
 
 def recipe_for(
-    input_type: TensorType | None,
+    input_type: TensorType | tuple[int | None, ...] | None,
     from_file: Preprocess | None,
     *,
     channels_last: bool = False,
@@ -96,6 +96,7 @@ def recipe_for(
 ) -> Recipe:
     """Return the recipe for one input of a network: from the options, else from the file, else OpenCV's defaults.
 
+    `input_type` is a shape with None for open sizes where the file leaves sizes open, and None if it is unknown.
     `from_file` (the file's transform_param) is ignored if one of mean, scale, swap, cover and gray is given.
     `size` is (height, width), "keep" for the image's size, or None for the input's. `default_source` is the source
     of a recipe with defaults only. Raises InputError for an input that is no image, or options that do not fit it.
@@ -119,23 +120,26 @@ def recipe_for(
 
 
 def _channels_and_size(
-    input_type: TensorType | None, channels_last: bool
+    input_type: TensorType | tuple[int | None, ...] | None, channels_last: bool
 ) -> tuple[int | None, tuple[int, int] | None]:
-    """Return an input's channels and (height, width); None for both where its type is unknown."""
+    """Return an input's channels and (height, width), each None where it is unknown."""
     if input_type is None:
         return None, None
-    shape = input_type.shape
+    shape, text = (
+        (input_type, open_text(input_type))
+        if isinstance(input_type, tuple)
+        else (input_type.shape, str(input_type))
+    )
     need(
         len(shape) == 4,
         f"an image needs an input of 4 dimensions {'(N, H, W, C)' if channels_last else '(N, C, H, W)'}, this one "
-        f"is {input_type}. Give an array (.npy)",
+        f"is {text}. Give an array (.npy)",
         InputError,
     )
     channels, height, width = (shape[3], *shape[1:3]) if channels_last else shape[1:]
-    need(
-        channels in (1, 3), f"an image has 1 or 3 channels, but this input {input_type} has {channels}", InputError
-    )
-    return channels, (height, width)
+    rule = f"an image has 1 or 3 channels, but this input {text} has {channels}"
+    need(channels in (None, 1, 3), rule, InputError)
+    return channels, None if height is None or width is None else (height, width)
 
 
 def _recipe_of_file(
