@@ -10,10 +10,12 @@ It needs the extra `ray`. Nothing else should run.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import http.client
 import json
 import multiprocessing
 import os
+import re
 import shutil
 import tempfile
 import threading
@@ -49,6 +51,8 @@ COUNTED = {"small": 3, "mobilenet_v2": 4, "se_bn_inception": 20, "vgg_ssd300": 3
 """The networks whose files are counted, with about the milliseconds per file of one thread."""
 LEAST = 128
 """The least files per process: four results. The first one is not counted."""
+Sample = tuple[float, dict[int, tuple[str, float]]]
+"""A time, and by process its name and the CPU seconds that it has used."""
 BATCH = 1
 """Samples that run together. What a process would choose by measurement differs from run to run."""
 
@@ -86,6 +90,42 @@ def _rate(log: Path) -> float:
     return total
 
 
+def _sampled(samples: list[Sample], seconds: float, done: threading.Event) -> None:
+    """Add the CPU seconds of this process and its descendants to `samples`, until `done` is set."""
+    import psutil
+
+    own = psutil.Process()
+    while not done.wait(seconds):
+        found: dict[int, tuple[str, float]] = {}
+        for one in (own, *own.children(recursive=True)):
+            with contextlib.suppress(psutil.Error):
+                names = [
+                    Path(word).name for word in one.cmdline() if re.search(r"^ray::|\.py$|_server$|raylet$", word)
+                ]
+                times = one.cpu_times()
+                found[one.pid] = names[0] if names and one != own else "program", times.user + times.system
+        samples.append((time.time(), found))
+
+
+def _cpu(samples: list[Sample], log: Path) -> dict[str, float]:
+    """Return the CPU milliseconds per file of the workers, as "worker", and for each other process the share of
+    one core per worker that it uses. They are measured when all workers have compiled the network.
+    """
+    times = {int(file.name): np.array(file.read_text().split(), float) for file in log.iterdir()}
+    begin, end = max(one[LEAST // 2] for one in times.values()), min(one[-1] for one in times.values())
+    within = [sample for sample in samples if begin <= sample[0] <= end]
+    (start, first), (stop, last) = within[0], within[-1]
+    files = sum(int(np.sum((one >= start) & (one < stop))) for one in times.values())
+    found = {"worker": 0.0}
+    for number, (name, seconds) in last.items():
+        used = seconds - first.get(number, (name, 0.0))[1]
+        if number in times:
+            found["worker"] += 1e3 * used / files
+        else:
+            found[name] = found.get(name, 0.0) + used / (stop - start) / len(times)
+    return found
+
+
 def _process(folder: str, name: str, files: list[str]) -> None:
     """Do what one of Ray's workers does, without Ray."""
     from anylayer.libraries.pyarrow import write_parquet
@@ -106,9 +146,11 @@ def files(name: str, count: int, workers: int, turns: int) -> dict[str, float]:
     """Return files per second of plain processes and of Ray, one process per worker.
 
     Both are measured in each turn, every other time in the other order. The ratio is the median of the turns'
-    ratios, `least` and `largest` are their limits. `ms` is the time per file of a plain process.
+    ratios, `least` and `largest` are their limits. `ms` is the time per file of a plain process. `cpu` is the
+    ratio by CPU seconds, which other programs disturb less; what `_cpu` returns follows.
     """
     rates: dict[str, list[float]] = {"plain": [], "ray": []}
+    used: dict[str, list[dict[str, float]]] = {"plain": [], "ray": []}
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         net = network(folder, name)
@@ -122,16 +164,25 @@ def files(name: str, count: int, workers: int, turns: int) -> dict[str, float]:
             for way in ("plain", "ray") if turn % 2 == 0 else ("ray", "plain"):
                 out, log = folder / f"{way}{turn}", folder / f"{way}{turn}-log"
                 log.mkdir()
+                samples, done = list[Sample](), threading.Event()
+                thread = threading.Thread(target=_sampled, args=(samples, 1.0, done))
+                thread.start()
                 if way == "plain":
                     _plain(name, paths, workers, out)
                 else:
                     _ray(net, paths, workers, out, log)
+                done.set()
+                thread.join()
                 rates[way].append(_rate(log))
+                used[way].append(_cpu(samples, log))
                 shutil.rmtree(out)
     ratios = [ray / plain for plain, ray in zip(rates["plain"], rates["ray"])]
     medians = {way: median(found) for way, found in rates.items()}
     ratio = {"ratio": median(ratios), "least": min(ratios), "largest": max(ratios)}
-    return {"ms": 1e3 * workers / medians["plain"], **medians, **ratio}
+    cpu = {way: {key: median(one.get(key, 0.0) for one in each) for key in each[0]} for way, each in used.items()}
+    plain, ray = ((1 + one["worker"] - sum(one.values())) / one["worker"] for one in cpu.values())
+    shares = {f"{way} {key}": value for way, each in cpu.items() for key, value in each.items() if value > 1e-4}
+    return {"ms": 1e3 * workers / medians["plain"], **medians, **ratio, "cpu": ray / plain, **shares}
 
 
 def _ray(net: anylayer.Net, paths: list[str], workers: int, out: Path, log: Path) -> None:
