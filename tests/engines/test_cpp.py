@@ -21,7 +21,7 @@ from anylayer.kernels.cache import library
 from anylayer.kernels.compiler import compiler
 from anylayer.network import TensorType
 from anylayer.testing import check_function
-from anylayer.tracing import trace
+from anylayer.tracing import record, trace
 from tests.loops.harness import needs_compiler
 
 pytestmark = needs_compiler
@@ -62,6 +62,27 @@ def test_operators_equal_numpy_and_onnxruntime() -> None:
         ]
 
     check_function(several, noise(4, 2, 12, 12), noise(2, 1, 12, seed=1), engines=["onnxruntime", "cpp"])
+
+
+def test_normalization_and_gelu_equal_onnxruntime() -> None:
+    x, scale, bias = noise(2, 3, 5, 4), noise(3, seed=1), noise(3, seed=2)
+
+    def recorded(v: Any) -> list[Any]:
+        def made(op: str, *more: Any, **attrs: Any) -> Any:
+            return record(op, [v, *more], x.shape, x.dtype, **attrs)
+
+        return [
+            made("InstanceNormalization", scale, bias, epsilon=0.1),
+            made("LayerNormalization", scale[:, None, None], bias[:, None, None], axis=1),
+            made("LayerNormalization", noise(4, seed=3), axis=-1, epsilon=0.5),
+            ops.gelu(v * 3),
+            ops.gelu(v * 3, approximate="tanh"),
+        ]
+
+    graph = trace(lambda arrays: recorded(arrays[0]), [TensorType.of(x.shape)])
+    want = load_engine("onnxruntime").compile(graph, 1)([x])
+    for got, expected in zip(load_engine("cpp").compile(graph, 1)([x]), want, strict=True):
+        np.testing.assert_allclose(got, expected, rtol=0, atol=1e-5)
 
 
 def test_sorting_keeps_the_order_of_equal_elements_and_of_nan() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from anylayer import ops
 from anylayer.graph import Graph, Op, Value
 from anylayer.graph.facts import Producers, reduced_axes
 from anylayer.graph.sized import elements_of
@@ -229,11 +230,41 @@ def _softplus(op: Op, x: Array) -> Any:
     return np.maximum(x, zero) + np.log(one + np.exp(-abs(x)))
 
 
+@composite("Gelu")
+def _gelu(op: Op, x: Array) -> Any:
+    kind = x.dtype.type
+    if op.attrs.get("approximate", "none") == "tanh":
+        share = np.tanh((x + kind(0.044715) * x * x * x) * kind(math.sqrt(2 / math.pi)))
+    else:
+        share = ops.erf(x * kind(math.sqrt(0.5)))
+    return (share + kind(1)) * x * kind(0.5)
+
+
 @composite("BatchNormalization")
 def _batch_normalization(op: Op, x: Array, scale: Array, bias: Array, mean: Array, variance: Array) -> Any:
     wide = (None, slice(None), *(None,) * (len(x.shape) - 2))
     factor = scale / np.sqrt(variance + _given(op, variance, "epsilon", 1e-5))
     return x * factor[wide] + (bias - mean * factor)[wide]
+
+
+def _normalized(op: Op, x: Array, axes: Any) -> Any:
+    """Return (x - mean) / sqrt(variance + epsilon), with the mean and the variance over these axes."""
+    count = math.prod(x.shape[a] for a in axes)
+    centered = x - _sum(x, axes, True) / count
+    variance = _sum(centered * centered, axes, True) / count
+    return centered / np.sqrt(variance + _given(op, x, "epsilon", 1e-5))
+
+
+@composite("InstanceNormalization")
+def _instance_normalization(op: Op, x: Array, scale: Array, bias: Array) -> Any:
+    wide = (None, slice(None), *(None,) * (len(x.shape) - 2))
+    return _normalized(op, x, tuple(range(2, len(x.shape)))) * scale[wide] + bias[wide]
+
+
+@composite("LayerNormalization", when=lambda op: len(op.outputs) == 1)
+def _layer_normalization(op: Op, x: Array, scale: Array, bias: Array | None = None) -> Any:
+    found = _normalized(op, x, tuple(range(_axis(op, x, -1), len(x.shape)))) * scale
+    return found if bias is None else found + bias
 
 
 @composite("Gemm")

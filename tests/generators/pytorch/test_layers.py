@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from anylayer.testing import assert_same
+from anylayer.tracing import record
 from tests.generators.pytorch.harness import module_of, run, traced
 from tests.layers.harness import Case, cases
 
@@ -32,3 +33,15 @@ def test_logistic_function_becomes_sigmoid() -> None:
     assert_same(run(written, [x])[0], 1 / (1 + np.exp(-x)), "output 0")
     other = module_of(traced(lambda v: 2 / (1 + np.exp(-v)), [x]))
     assert "exp(" in other.text
+
+
+def test_instance_normalization_becomes_a_module_with_weights() -> None:
+    x, scale, bias = (np.random.default_rng(i).standard_normal(3).astype(np.float32) for i in range(3))
+    x = np.multiply.outer(scale, x).reshape(1, 3, 3, 1) * np.ones((2, 1, 1, 2), np.float32)
+    written = module_of(
+        traced(lambda v: record("InstanceNormalization", [v, scale, bias], x.shape, x.dtype, epsilon=0.1), [x])
+    )
+    assert "nn.InstanceNorm2d(3, eps=0.1, affine=True)" in written.text
+    centered = x - x.mean((2, 3), keepdims=True)
+    want = centered / np.sqrt((centered**2).mean((2, 3), keepdims=True) + np.float32(0.1))
+    assert_same(run(written, [x])[0], want * scale[:, None, None] + bias[:, None, None], "output 0")

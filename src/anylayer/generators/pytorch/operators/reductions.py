@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -108,6 +109,20 @@ def _batch_norm(code: Code, op: Op) -> str:
     text = f"({code.tensor(x)} - {mean}) / torch.sqrt({variance} + {epsilon}) * {scale} + {bias}"
     kinds = {v.dtype for v in values if v is not None} | {x.dtype}
     return text if len(kinds) == 1 else f"({text}).to({dtype_of(x.dtype)})"
+
+
+@writes("InstanceNormalization")
+def _instance_norm(code: Code, op: Op) -> str:
+    x, values = first(op), op.inputs[1:3]
+    arrays = [v.const for v in values if v is not None]
+    epsilon = number(np.float32(op.attrs.get("epsilon", 1e-5)))
+    require(math.prod(x.shape[2:]) > 1, "an InstanceNormalization of one element per channel")
+    constant = [a for a in arrays if a is not None and a.dtype == np.float32]
+    if x.dtype == np.float32 and len(constant) == 2 and len(x.shape) in (3, 4, 5):
+        text = f"nn.InstanceNorm{len(x.shape) - 2}d({x.shape[1]}, eps={epsilon}, affine=True)"
+        return f"{code.module(text, dict(zip(('weight', 'bias'), constant)), values)}({code.tensor(x)})"
+    scale, bias = (code.tensor(v) for v in values)
+    return f"F.instance_norm({code.tensor(x)}, weight={scale}, bias={bias}, eps={epsilon})"
 
 
 @writes("LayerNormalization")
