@@ -63,6 +63,28 @@ def test_graph_matches_numpy_at_every_batch_size(function: Function) -> None:
     batches(function, 3, 6, 5)
 
 
+REPEATED: list[Function] = [
+    lambda x: np.tile(DENSE[:2, :3], (x.shape[0], 1)) + x.sum(),
+    lambda x: np.tile(DENSE[:1, :1], (x.shape[0], x.shape[1])) + x,
+    lambda x: np.tile(np.array([0.5, 1.5], F), (*x.shape, 1)) + x[..., None],
+    lambda x: np.tile([F(1), F(2)], x.shape[1] // 2) * x.sum(),
+    lambda x: np.tile(DENSE[0], np.array([x.shape[0], 2])) + x.sum(),
+    lambda x: np.repeat(DENSE[:2, :3], x.shape[0], axis=1) + x.sum(),
+    lambda x: np.repeat(F(5), x.shape[0])[:, None] * x,
+    lambda x: np.repeat(np.arange(4), x.shape[1]).astype(F) + x.sum(),
+    lambda x: np.repeat(DENSE[:2], [x.shape[0], 3], axis=0) + x.sum(),
+    lambda x: np.repeat(x, x.shape[0], axis=1),
+    lambda x: np.resize(DENSE[0], x.shape) + x,
+]
+"""Functions of an array (H, W) that repeat a constant as often as a size says."""
+
+
+@pytest.mark.parametrize("function", REPEATED)
+def test_constant_is_repeated_by_an_open_size(function: Function) -> None:
+    others = [{"H": 1, "W": 2}, {"H": 7, "W": 13}]
+    check_sizes(function, ("H", "W"), first={"H": 2, "W": 6}, second={"H": 3, "W": 9}, others=others)
+
+
 def test_channels_last_network_keeps_one_transpose() -> None:
     graph = batches(last, 6, 5, 3)
     assert kinds(graph).count("Transpose") == 1

@@ -16,7 +16,9 @@ import numpy as np
 from anylayer.graph.sizes import broadcast
 from anylayer.graph.symbolic import Size, SizeReal, extreme, holds_symbolic, is_symbolic
 from anylayer.tracing.array import TracedArray
+from anylayer.tracing.dispatch import call_function
 from anylayer.tracing.primitives import as_array
+from anylayer.tracing.rules import creation
 from anylayer.tracing.rules.shapes import broadcast_to
 from anylayer.tracing.size_arithmetic import size_list
 
@@ -133,6 +135,17 @@ def _broadcast_to(array: Any, shape: Any, *args: Any, **kwargs: Any) -> Any:
     return (broadcast_to if is_open else np.broadcast_to)(array, shape, *args, **kwargs)
 
 
+def _sized_by(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function of an array and sizes that also takes a constant array and symbolic sizes."""
+
+    def rule(a: Any, sizes: Any, *args: Any, **kwargs: Any) -> Any:
+        is_open = holds_symbolic(sizes) or size_list(sizes) is not None
+        given = (creation.asarray(a), sizes, *args)
+        return call_function(function, given, kwargs) if is_open else function(a, sizes, *args, **kwargs)
+
+    return rule
+
+
 def _len(x: Any) -> int:
     return x.shape[0] if type(x) is TracedArray and x.shape else len(x)
 
@@ -165,5 +178,6 @@ NUMPY: Mapping[str, Any] = {
     "prod": _prod,
     "broadcast_shapes": _broadcast_shapes,
     "broadcast_to": _broadcast_to,
+    **{f.__name__: _sized_by(f) for f in (np.tile, np.repeat, np.resize)},
 }
 """The substitutes for functions and types of NumPy, by name."""

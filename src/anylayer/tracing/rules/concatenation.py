@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -11,14 +12,15 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from anylayer.graph.place import refusal
 from anylayer.graph.sizes import numpy_axis
-from anylayer.graph.symbolic import as_int, extreme, is_symbolic, plain, same
+from anylayer.graph.symbolic import as_int, extreme, holds_symbolic, is_symbolic, plain, same, symbolic_shape
 from anylayer.network import Array
 from anylayer.tracing import primitives
 from anylayer.tracing.array import TracedArray
 from anylayer.tracing.dispatch import implements
 from anylayer.tracing.dtypes import common_dtype, python_type
-from anylayer.tracing.primitives import AxisArg, arange, as_array, cast, concat, ints, sized, slices
+from anylayer.tracing.primitives import AxisArg, arange, as_array, cast, concat, expand, ints, is_constant, sized, slices
 from anylayer.tracing.record import record
+from anylayer.tracing.size_arithmetic import size_list
 
 
 def array_like(x: Any) -> Array:
@@ -144,12 +146,22 @@ def delete(arr: Array, obj: Any, axis: AxisArg = None) -> Array:
 
 @implements(np.repeat)
 def repeat(a: Array, repeats: Any, axis: AxisArg = None) -> Array:
-    if type(repeats) is TracedArray:
+    sizes = size_list(repeats)
+    if type(repeats) is TracedArray and sizes is None:
         raise refusal("np.repeat with traced repeats has a size that is known only when the network runs")
     a = a.reshape(-1) if axis is None else a
     place = numpy_axis(0 if axis is None else axis, a.ndim)
-    if isinstance(repeats, int) and (is_symbolic(a.shape[place]) or is_symbolic(repeats)):
-        return np.take(a, arange(a.shape[place] * repeats) // repeats, place)
+    sizes = list(repeats) if holds_symbolic(repeats) and isinstance(repeats, (list, tuple)) else sizes
+    if sizes is not None and len(sizes) > 1:
+        if a.shape[place] != len(sizes):
+            raise ValueError(f"operands could not be broadcast together: {len(sizes)} repeats, shape {a.shape}")
+        parts = np.split(a, len(sizes), place)
+        return concat([repeat(part, n, place) for part, n in zip(parts, sizes)], place)
+    count = repeats if sizes is None else sizes[0]
+    if isinstance(count, int) and (is_symbolic(a.shape[place]) or is_symbolic(count)):
+        before, after = a.shape[: place + 1], a.shape[place + 1 :]
+        copies = expand(a.reshape(*before, 1, *after), (*before, count, *after))
+        return primitives.reshape(copies, (*before[:-1], before[-1] * count, *after))
     return np.take(a, np.repeat(np.arange(a.shape[place]), repeats), place)
 
 
@@ -159,6 +171,7 @@ _MAX_COPIES = 16
 
 @implements(np.tile)
 def tile(A: Array, reps: Any) -> Array:
+    reps = size_list(reps) or reps
     counts = tuple(map(as_int, reps if isinstance(reps, (list, tuple)) or np.ndim(reps) else [reps]))
     rank = max(A.ndim, len(counts))
     counts = (1,) * (rank - len(counts)) + counts
@@ -171,6 +184,9 @@ def tile(A: Array, reps: Any) -> Array:
     shape = [d * n for d, n in zip(x.shape, counts)]
     if 0 in plain(shape):
         return np.zeros(shape, x.dtype)
+    if is_constant(x):
+        copies = expand(x.reshape([d for size in x.shape for d in (1, size)]), [*chain(*zip(counts, x.shape))])
+        return primitives.reshape(copies, shape)
     return record("Tile", [x, ints(counts)], shape, x.dtype)
 
 
@@ -178,6 +194,8 @@ def tile(A: Array, reps: Any) -> Array:
 def resize(a: Array, new_shape: Any) -> Array:
     shape = (new_shape,) if isinstance(new_shape, (int, np.integer)) else tuple(new_shape)
     flat = a.reshape(-1)
+    if symbolic_shape(shape) or is_symbolic(flat.size):
+        return primitives.gather(flat, arange(math.prod(shape)) % flat.size, 0).reshape(shape)
     return np.take(flat, np.resize(np.arange(flat.size), math.prod(shape)), 0).reshape(shape)
 
 
