@@ -81,7 +81,15 @@ def input_type(given: Any) -> TensorType:
             array = np.asarray(given)
             shape, dtype = array.shape, array.dtype
     except (TypeError, ValueError) as error:
-        raise InputError(f"an input must be an array or a pair (shape, dtype): {error}") from None
+        is_open = (
+            isinstance(error, ValueError)
+            and isinstance(given, tuple)
+            and any(isinstance(n, str) for n in given[0])
+        )
+        remedy = (
+            ". Give numbers here, and name the sizes that stay open in shapes={'x': ('N', 3)}" if is_open else ""
+        )
+        raise InputError(f"an input must be an array or a pair (shape, dtype): {error}{remedy}") from None
     real = dtype.kind in "biuf" and dtype.itemsize <= np.dtype(np.float64).itemsize
     need(real, f"an input of dtype {dtype} cannot be exported", InputError)
     need(min(shape, default=0) >= 0, f"an input has a negative size: {shape}", InputError)

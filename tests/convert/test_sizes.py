@@ -451,6 +451,11 @@ def test_integers_of_unknown_sizes_stay_integers(tmp_path: Path) -> None:
     np.testing.assert_array_equal(got, table[given])
 
 
+def test_names_of_open_sizes_of_a_function_are_given_apart(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"Give numbers here, and name the sizes that stay open in shapes="):
+        anylayer.export(np.abs, (("N", 3), "float32"), path=tmp_path / "abs.onnx")
+
+
 def test_types_and_arrays_of_sizes_are_those_of_numbers(tmp_path: Path) -> None:
     feeds = [{"data": np.ones(shape, np.float32)} for shape in ((1, 2, 5, 7), (3, 2, 31, 64))]
     opened_by_runtimes(network(tmp_path, TypeTest), tmp_path / "open", OPEN, feeds)

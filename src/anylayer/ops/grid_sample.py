@@ -69,7 +69,7 @@ def _mirrored(at: Array, cells: int, align_corners: bool) -> Array:
     low, high = (0.0, cells - 1.0) if align_corners else (-0.5, cells - 0.5)
     if high <= low:
         return np.zeros_like(at)
-    away = np.abs(at - at.dtype.type(low)) % at.dtype.type(2 * (high - low))
+    away = np.abs(at - low) % (2 * (high - low))
     folded = np.where(away > high - low, 2 * (high - low) - away, away) + low
     return np.where((at < low) | (at > high), folded, at).astype(at.dtype)
 

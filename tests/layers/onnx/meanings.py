@@ -20,13 +20,14 @@ from anylayer.graph.open_sizes import parse_sizes
 from anylayer.layer import Registry
 from anylayer.layers.onnx import standard as standard  # registers the meanings
 from anylayer.layers.onnx._base import _UNSUPPORTED_BY_ENGINES
-from anylayer.layers.onnx._call import MEANINGS, SHAPES_ONLY, TRACEABLE
+from anylayer.layers.onnx._call import MEANINGS, RECORDED, SHAPES_ONLY, TRACEABLE
 from anylayer.network import Array, Node, TensorType
 from tests.layers.open_samples import Sample
 
 WHY = {
     "sizes": "without it, open sizes are refused, or the conditions on them are not found",
     "dtypes": "it is recorded as other operators for dtypes that an engine lacks or computes differently",
+    "recorded": "engines lack it, and it is always recorded as the operators of its meaning",
     "shapes": "the result needs only the shape of the input, or is the input",
     "memory": "it refuses outputs above the limit",
     "wrong": "onnx.reference refuses what the operator allows, allows what it refuses, or returns another result",
@@ -35,18 +36,19 @@ WHY = {
 }
 """What each reason means. An operator is listed with the first that applies."""
 REASONS = {
-    "sizes": "Add And AveragePool BatchNormalization BitwiseAnd BitwiseOr BitwiseXor Concat Conv ConvTranspose "
-    "DepthToSpace Div Einsum Equal Flatten Gather GatherElements GatherND Greater GreaterOrEqual Less LessOrEqual "
-    "LpPool MatMulInteger Max MaxPool Mean MeanVarianceNormalization Min Mod Mul Or PRelu Pad Pow QLinearMatMul "
-    "ScatterElements ScatterND Slice SpaceToDepth Sub Sum Tile TopK Where Xor",
+    "sizes": "Add And AveragePool BatchNormalization BitwiseAnd BitwiseOr BitwiseXor Concat Conv "
+    "ConvTranspose DepthToSpace Div Einsum Equal Flatten Gather GatherElements GatherND Greater GreaterOrEqual "
+    "Less LessOrEqual LpPool MatMulInteger Max MaxPool Mean MeanVarianceNormalization Min Mod Mul Or "
+    "PRelu Pad Pow QLinearMatMul ScatterElements ScatterND Slice SpaceToDepth Sub Sum Tile TopK Where Xor",
     "dtypes": "Abs Clip Neg ReduceL1 ReduceMax ReduceMin ReduceProd ReduceSum ReduceSumSquare Relu Shrink",
+    "recorded": "AffineGrid LinearAttention",
     "shapes": "Dropout Identity Shape Size",
     "memory": "ConstantOfShape Expand OneHot Range",
-    "wrong": "DequantizeLinear DynamicQuantizeLinear GRU GlobalAveragePool GlobalLpPool GlobalMaxPool "
-    "GroupNormalization LRN LSTM LpNormalization MaxRoiPool NonMaxSuppression QuantizeLinear RNN ReduceMean "
-    "Softsign Split",
-    "slow": "ConvInteger Erf Gelu GridSample HardSwish LogSoftmax MaxUnpool Mish QLinearConv Reciprocal Reshape "
-    "Resize RoiAlign Round Sigmoid Softplus Squeeze Transpose Unsqueeze",
+    "wrong": "DeformConv DequantizeLinear DynamicQuantizeLinear GRU GlobalAveragePool GlobalLpPool "
+    "GlobalMaxPool GroupNormalization LRN LSTM LpNormalization MaxRoiPool NonMaxSuppression QuantizeLinear RNN "
+    "ReduceMean Softsign Split",
+    "slow": "Col2Im ConvInteger Erf Gelu GridSample HardSwish LogSoftmax MaxUnpool Mish QLinearConv Reciprocal "
+    "Reshape Resize RoiAlign Round Sigmoid Softplus Squeeze Transpose Unsqueeze",
     "casts": "Cast CastLike",
 }
 
@@ -66,6 +68,7 @@ def _recurrent(gates: int) -> list[Array]:
 
 Call = tuple[Sequence[Any], dict[str, Any]]
 WRONG: dict[str, Call] = {
+    "DeformConv": ([SMALL[:, :1, :1, :1], SMALL[:, :1, :1, :1], SMALL[:, :2, :1, :1]], {}),
     "DequantizeLinear": ([_BYTES, *_SCALES], {}),
     "DynamicQuantizeLinear": ([np.zeros(0, np.float32)], {}),
     "GRU": (_recurrent(3), {"hidden_size": 5, "clip": 0.2}),
@@ -92,6 +95,7 @@ LARGE: dict[str, Call] = {
     "GridSample": ([SMALL, _rng.random((1, 16, 16, 2), np.float32)], {}),
     "MaxUnpool": ([SMALL, np.arange(2048).reshape(SMALL.shape)], {"kernel_shape": [2, 2], "strides": [2, 2]}),
     "QLinearConv": ([_BYTES, *_SCALES, _WEIGHTS, *_SCALES, *_SCALES], {}),
+    "Col2Im": ([X[:1].reshape(1, 64, -1)[:, :36, :324], _ints([20, 20]), _ints([3, 3])], {}),
     "Reshape": ([X, _ints([4, -1])], {}),
     "Resize": ([SMALL, None, _f([1, 1, 2, 2])], {"mode": "linear"}),
     "RoiAlign": ([SMALL, _f([[1, 1, 9, 9]]), _ints([0])], {"output_height": 4, "output_width": 4}),
@@ -104,7 +108,7 @@ LARGE: dict[str, Call] = {
 @contextmanager
 def without(op: str) -> Iterator[None]:
     """Remove the meaning of an operator for a while."""
-    own, tables = MEANINGS[op], [t for t in (TRACEABLE, SHAPES_ONLY) if op in t]
+    own, tables = MEANINGS[op], [t for t in (TRACEABLE, SHAPES_ONLY, RECORDED) if op in t]
     del MEANINGS[op]
     for table in tables:
         table.discard(op)
@@ -123,7 +127,7 @@ def forward_of(op: str, call: Call) -> Callable[[], Array]:
     layer = cls.__new__(cls)
     outputs = ["y", "z"] if op == "Split" else ["y"]
     node = Node(op, op, [f"i{i}" for i in range(len(inputs))], outputs, params={"attribute": attrs})
-    node.version = {"GroupNormalization": 21, "Gelu": 20}.get(op, 18)
+    node.version = {"GroupNormalization": 21, "Gelu": 20, "DeformConv": 19}.get(op, 18)
     layer.prepare(node, None)
     return lambda: np.asarray(layer.forward(*inputs)[0])
 

@@ -9,6 +9,7 @@ from anylayer.layer import Field, Layer, Message
 from anylayer.layers.onnx._call import (
     ANY_SIZE,
     MEANINGS,
+    RECORDED,
     SHAPES_ONLY,
     SPELLED_OUT,
     TRACEABLE,
@@ -115,7 +116,8 @@ class Standard(Layer):
 
     def _results(self, made: OpCall) -> Any:
         static = all(map(is_static, made.inputs))
-        if made.op in MEANINGS and (has_symbolic_size(made.inputs) or _takes_sizes(made)):
+        is_open = has_symbolic_size(made.inputs) or _takes_sizes(made)
+        if made.op in RECORDED or (made.op in MEANINGS and is_open):
             try:
                 return substituted(MEANINGS[made.op])(made, *made.inputs)
             except Uncovered:

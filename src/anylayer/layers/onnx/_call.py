@@ -63,13 +63,18 @@ TRACEABLE: set[str] = set()
 """Operators whose meaning is traced in their place where engines do not support the dtype."""
 SHAPES_ONLY: set[str] = set()
 """Operators that use only the shapes of their inputs, or return an input."""
+RECORDED: set[str] = set()
+"""Operators that are recorded as the operators of their meaning, because engines lack them."""
 
 
-def meaning(*ops: str, traceable: bool = False, shapes_only: bool = False) -> Callable[[Meaning], Meaning]:
+def meaning(
+    *ops: str, traceable: bool = False, shapes_only: bool = False, recorded: bool = False
+) -> Callable[[Meaning], Meaning]:
     """Register a function as the NumPy meaning of operators.
 
     `traceable`: the function can be traced, which replaces the operator where engines do not support the dtype.
-    `shapes_only`: the function uses only the shapes of its inputs, or returns an input.
+    `shapes_only`: the function uses only the shapes of its inputs, or returns an input. `recorded`: the operator
+    is always recorded as the operators of the function.
     """
 
     def enter(function: Meaning) -> Meaning:
@@ -79,6 +84,8 @@ def meaning(*ops: str, traceable: bool = False, shapes_only: bool = False) -> Ca
                 TRACEABLE.add(op)
             if shapes_only:
                 SHAPES_ONLY.add(op)
+            if recorded:
+                RECORDED.add(op)
         return function
 
     return enter

@@ -13,10 +13,11 @@ from anylayer.errors import LayerError, TraceError, need
 from anylayer.graph import OPSET, Dim
 from anylayer.graph.place import refusal
 from anylayer.graph.symbolic import is_symbolic, symbolic_shape
+from anylayer.layer.arguments import extent
 from anylayer.layers.onnx._call import OpCall, is_plain
 from anylayer.libraries.onnx import helper, inferred, least_version, numpy_helper, schema
 from anylayer.network import MAX_VALUES, Array, as_written
-from anylayer.tracing import is_traced, record_many
+from anylayer.tracing import is_traced, record_many, size_list
 
 _MAX_CONSTANT_SIZE = 4096  # elements
 _SELECTING = ("NonZero", "Compress", "Unique", "Slice", "NonMaxSuppression", "TopK", "Split")
@@ -67,6 +68,9 @@ def recorded(call: OpCall) -> list[Array]:
         is_negative = any(isinstance(d, int) and d < 0 for d in sizes)
         need(not is_negative, f"output {i} would have shape {list(sizes)}: a window must fit the padded input")
         unknown = any(d is None or (isinstance(d, str) and d not in dims) for d in sizes)
+        if unknown and call.op in _SHAPES and has_symbolic_size(given):
+            results.append((_SHAPES[call.op](call), dtype))
+            continue
         if unknown and has_symbolic_size(given) and call.op not in _OF_DATA:
             raise refusal(
                 f"{call.op} does not take open sizes with these attributes: ONNX's shape inference does not tell "
@@ -80,6 +84,33 @@ def recorded(call: OpCall) -> list[Array]:
         count, axes = _count(call), len(call["axes"] or given[0].shape)
         need(count in (None, axes), f"shape must have {axes} elements, one per axis, got {count}")
     return list(record_many(call.op, given, results, **written))
+
+
+def _shape_of_deform_conv(call: OpCall) -> Sequence[Any]:
+    x, weights, offset = call.inputs[:3]
+    sizes = x.shape[2:]
+    rank = len(sizes)
+    pads, steps, dilations = (
+        call[n] or [d] * 2 * rank for n, d in (("pads", 0), ("strides", 1), ("dilations", 1))
+    )
+    for i, n in enumerate(sizes):
+        count = (n + pads[i] + pads[i + rank] - extent(weights.shape[2 + i], dilations[i])) // steps[i] + 1
+        need(
+            offset.shape[2 + i] == count,
+            f"offset of shape {tuple(offset.shape)} must have size {count} on axis {i + 2}",
+        )
+    return (x.shape[0], weights.shape[0], *offset.shape[2:])
+
+
+def _shape_of_col2im(call: OpCall) -> Sequence[Any]:
+    x, image, block = call.inputs
+    sizes = size_list(image)
+    sizes = [int(d) for d in image] if sizes is None else sizes
+    return (x.shape[0], x.shape[1] // math.prod(int(d) for d in block), *sizes)
+
+
+_SHAPES = {"DeformConv": _shape_of_deform_conv, "Col2Im": _shape_of_col2im}
+"""The shapes of outputs for open sizes, which ONNX's shape inference does not tell."""
 
 
 def _need_axes(call: OpCall) -> None:

@@ -11,7 +11,9 @@ from anylayer import ops
 from anylayer.errors import need
 from anylayer.layers.onnx._call import OpCall, Uncovered, meaning
 from anylayer.layers.onnx._movement import ints
+from anylayer.layers.onnx._record import recorded
 from anylayer.network import Array
+from anylayer.tracing import is_traced, size_list
 
 
 def _sum(x: Array, axes: Any, keep: bool) -> Any:
@@ -56,10 +58,25 @@ def _enter() -> None:
     for op, function in _REDUCTIONS.items():
 
         def reduced(call: OpCall, x: Array, axes: Array | None = None, function: Any = function) -> Any:
+            dynamic = is_traced(x) and is_traced(axes) and size_list(axes) is None
+            if dynamic and x.dtype.name not in ("uint32", "uint64"):  # engines lack these two
+                return _recorded(call, x, axes)
             where = _axes(call, x)
             return _unreduced(call.op, x) if where is None else function(x, where, bool(call["keepdims"]))
 
         meaning(op, traceable=True)(reduced)
+
+
+_SMALL = frozenset(("bool", "int8", "uint8"))
+"""The dtypes of maxima and minima that engines compute as int32."""
+
+
+def _recorded(call: OpCall, x: Any, axes: Any) -> Any:
+    """Record a reduction over axes that are known only when the network runs."""
+    small = x.dtype.name in _SMALL
+    wide = OpCall(call.op, call.version, [x.astype(np.int32) if small else x, axes], call.attrs)
+    (result,) = recorded(wide)
+    return result.astype(x.dtype) if small else result
 
 
 def _unreduced(op: str, x: Any) -> Any:

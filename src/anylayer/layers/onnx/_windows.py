@@ -12,7 +12,9 @@ from anylayer.errors import LayerError, need
 from anylayer.layer.arguments import extent, flat_pads, same_pads
 from anylayer.layers.onnx._call import SPELLED_OUT, OpCall, Uncovered, meaning
 from anylayer.layers.onnx._movement import ints
+from anylayer.layers.onnx._sampling import sampled_volume
 from anylayer.network import Array
+from anylayer.tracing import is_traced
 
 
 def explicit(call: OpCall) -> None:
@@ -293,11 +295,74 @@ def _sizes(
     return axes, new, None if exact else factors
 
 
-@meaning("GridSample")
-def _grid_sample(call: OpCall, x: Array, grid: Array) -> Array:
-    if len(x.shape) != 4:
+@meaning("Col2Im")
+def _col2im(call: OpCall, x: Array, image: Array, block: Array) -> Array:
+    """Add blocks, the columns of `x` (N, C * block, blocks), at their places in an image."""
+    if is_traced(x):
         raise Uncovered
+    sizes, kernel = ints(image), ints(block)
+    axes = range(len(sizes))
+    strides, dilations = (call[name] or [1] * len(sizes) for name in ("strides", "dilations"))
+    pads = call["pads"] or [0] * 2 * len(sizes)
+    padded = [n + pads[i] + pads[i + len(sizes)] for i, n in enumerate(sizes)]
+    counts = [(padded[i] - extent(kernel[i], dilations[i])) // strides[i] + 1 for i in axes]
+    n, rows, columns = x.shape
+    need(
+        min(counts) >= 1 and columns == math.prod(counts) and rows % math.prod(kernel) == 0,
+        f"blocks of shape {kernel} in an image of shape {sizes} are {counts}, but the input is {tuple(x.shape)}",
+    )
+    blocks = x.reshape(n, -1, *kernel, *counts)
+    y = np.zeros((*blocks.shape[:2], *padded), x.dtype)
+    for at in np.ndindex(*kernel):
+        first = [at[i] * dilations[i] for i in axes]
+        places = tuple(slice(first[i], first[i] + counts[i] * strides[i], strides[i]) for i in axes)
+        y[:, :, *places] += blocks[:, :, *at]
+    return y[:, :, *(slice(pads[i], pads[i] + sizes[i]) for i in axes)]
+
+
+@meaning("DeformConv")
+def _deform_conv(call: OpCall, x: Array, w: Array, offset: Array, b: Array | None = None, mask: Any = None) -> Any:
+    """Convolve a map that is sampled bilinearly at displaced points, times a mask. Outside it is 0."""
+    if is_traced(x):
+        raise Uncovered
+    need(len(x.shape) == 4, f"takes an input (N, C, H, W), got shape {tuple(x.shape)}")
+    (n, c, *sizes), (outputs, inputs, *kernel) = x.shape, w.shape
+    counts, count, groups = offset.shape[2:], math.prod(kernel), call["offset_group"]
+    strides, dilations, pads = call["strides"] or (1, 1), call["dilations"] or (1, 1), call["pads"] or (0,) * 4
+    windows = [extent(k, d) for k, d in zip(kernel, dilations)]
+    fitting = tuple((sizes[i] + pads[i] + pads[i + 2] - windows[i]) // strides[i] + 1 for i in (0, 1))
+    need(
+        c == inputs * call["group"] and c % groups == 0 and offset.shape == (n, groups * count * 2, *fitting),
+        f"offset must be of shape ({n}, {groups * count * 2}, {', '.join(map(str, fitting))}) and the input of "
+        f"{inputs * call['group']} channels, got {tuple(offset.shape)} and {tuple(x.shape)}",
+    )
+    moved = offset.reshape(n, groups, count, 2, *counts)
+    points = []
+    for i in (0, 1):
+        taps = np.indices(kernel)[i].reshape(-1, 1, 1) * dilations[i]
+        points.append(moved[:, :, :, i] + (np.indices(counts)[i] * strides[i] - pads[i] + taps).astype(x.dtype))
+    cells = x.reshape(n, groups, c // groups, -1)
+    columns: Any = 0
+    for corner in np.ndindex(2, 2):
+        at = [np.floor(p) + d for p, d in zip(points, corner)]
+        inside = np.logical_and.reduce([(a >= 0) & (a < size) for a, size in zip(at, sizes)])
+        weight = np.where(inside, (1 - np.abs(points[0] - at[0])) * (1 - np.abs(points[1] - at[1])), 0)
+        index = (np.where(inside, at[0], 0) * sizes[1] + np.where(inside, at[1], 0)).astype(np.int64)
+        picked = np.take_along_axis(cells, index.reshape(n, groups, 1, -1), 3)
+        columns = columns + picked.reshape(n, groups, -1, count, *counts) * weight[:, :, None]
+    if mask is not None:
+        columns = columns * mask.reshape(n, groups, 1, count, *counts)
+    rows = columns.reshape(n, call["group"], inputs * count, -1)
+    y = w.reshape(call["group"], -1, inputs * count) @ rows
+    y = y.reshape(n, outputs, *counts).astype(x.dtype)
+    return y if b is None else y + b.reshape(-1, 1, 1)
+
+
+@meaning("GridSample")
+def _grid_sample(call: OpCall, x: Array, grid: Array) -> Any:
     modes = {"bilinear": "linear", "bicubic": "cubic"}
+    if len(x.shape) != 4:
+        return sampled_volume(call, x, grid, modes.get(call["mode"], call["mode"]))
     return ops.grid_sample(
         x,
         grid,

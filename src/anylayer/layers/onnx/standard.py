@@ -11,6 +11,7 @@ from anylayer.layers.onnx import (  # noqa: F401 (their meanings are registered 
     _movement,
     _quantized,
     _reductions,
+    _sampling,
     _sequences,
     _windows,
     constant,

@@ -18,7 +18,18 @@ from anylayer.tracing import primitives
 from anylayer.tracing.array import TracedArray
 from anylayer.tracing.dispatch import implements
 from anylayer.tracing.dtypes import common_dtype, python_type
-from anylayer.tracing.primitives import AxisArg, arange, as_array, cast, concat, expand, ints, is_constant, sized, slices
+from anylayer.tracing.primitives import (
+    AxisArg,
+    arange,
+    as_array,
+    cast,
+    concat,
+    expand,
+    ints,
+    is_constant,
+    sized,
+    slices,
+)
 from anylayer.tracing.record import record
 from anylayer.tracing.size_arithmetic import size_list
 

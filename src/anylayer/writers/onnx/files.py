@@ -123,9 +123,9 @@ def _save(graph: Graph, source: Source, path: Path, weights: _WeightsFile | None
     public = Public([renamed.get(name, name) for name in source.outputs], values)
     model = to_onnx(graph, name, weights, public=public)
     for opset in model.opset_import:
-        opset.version = max(
-            [opset.version, *(n.version for n in source.network.nodes if n.domain == opset.domain)]
-        )
+        if opset.domain:  # the operators of the standard set are those of the version that to_onnx states
+            own = [n.version for n in source.network.nodes if n.domain == opset.domain]
+            opset.version = max([opset.version, *own])
     _describe(model, source)
     if precision.half:
         from anylayer.libraries.onnxruntime import to_float16

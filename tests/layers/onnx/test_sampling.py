@@ -1,0 +1,107 @@
+"""Operators that sample maps or scatter windows: files with open sizes match ONNX Runtime on the file itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+import pytest
+from onnx import helper
+
+import anylayer
+from tests.readers.onnx.files import model, value
+
+node = helper.make_node
+_rng = np.random.default_rng(0)
+Sizes = Sequence[tuple[int, ...]]
+
+
+def transformer(axes: int, **attributes: Any) -> tuple[list[onnx.NodeProto], dict[str, Any]]:
+    """Return the nodes of a spatial transformer of pictures (2 axes) or volumes (3 axes), and its constants."""
+    warp = {name: attributes[name] for name in attributes if name == "align_corners"}
+    nodes = [
+        node("GlobalAveragePool", ["x"], ["pooled"]),
+        node("Flatten", ["pooled"], ["flat"]),
+        node("Gemm", ["flat", "w", "b"], ["numbers"]),
+        node("Reshape", ["numbers", "matrix"], ["theta"]),
+        node("Shape", ["x"], ["size"]),
+        node("AffineGrid", ["theta", "size"], ["grid"], **warp),
+        node("GridSample", ["x", "grid"], ["y"], **attributes),
+    ]
+    weights = np.float32(0.3) * _rng.standard_normal((3, axes * (axes + 1)), np.float32)
+    bias = np.float32(1.2) * np.eye(axes, axes + 1, dtype=np.float32).reshape(-1)
+    return nodes, {"w": weights, "b": bias, "matrix": np.array([-1, axes, axes + 1])}
+
+
+def compare(tmp_path: Path, nodes: Any, constants: Any, shape: Sequence[Any], others: Sizes, suffix: str) -> None:
+    """Write the network with open sizes, and compare the file with its source at other sizes."""
+    source, path = tmp_path / "net.onnx", tmp_path / f"open{suffix}"
+    onnx.save(model(nodes, [value("x", shape)], ["y"], constants, opset=20), source)
+    anylayer.read(source).write(path, shapes={"x": tuple(shape)})
+    for sizes in others:
+        x = _rng.standard_normal(sizes, np.float32)
+        (want,) = ort.InferenceSession(source).run(None, {"x": x})
+        if suffix == ".onnx":
+            (got,) = ort.InferenceSession(path).run(None, {"x": x})
+        else:
+            openvino = pytest.importorskip("openvino")
+            made = openvino.Core().compile_model(str(path), "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+            got = made({"x": x})[0]
+        np.testing.assert_allclose(got, want, atol=1e-5)
+
+
+@pytest.mark.parametrize("suffix", [".onnx", ".xml"])
+@pytest.mark.parametrize(
+    "attributes", [{}, {"align_corners": 1, "padding_mode": "reflection"}], ids=["zeros", "reflection"]
+)
+def test_spatial_transformer_takes_pictures_of_any_size(
+    tmp_path: Path, attributes: dict[str, Any], suffix: str
+) -> None:
+    compare(tmp_path, *transformer(2, **attributes), ("N", 3, "H", "W"), [(1, 3, 7, 9), (3, 3, 12, 5)], suffix)
+
+
+@pytest.mark.parametrize("suffix", [".onnx", ".xml"])
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+def test_spatial_transformer_takes_volumes_of_any_size(tmp_path: Path, padding: str, suffix: str) -> None:
+    parts = transformer(3, padding_mode=padding)
+    compare(tmp_path, *parts, ("N", 3, "D", "H", "W"), [(1, 3, 4, 7, 9), (3, 3, 2, 12, 5)], suffix)
+
+
+def test_deformable_convolution_takes_pictures_of_any_size(tmp_path: Path) -> None:
+    nodes = [
+        node("Conv", ["x", "w1"], ["offset"], pads=[1] * 4, strides=[2, 2]),
+        node("DeformConv", ["x", "w", "offset"], ["y"], pads=[1] * 4, strides=[2, 2]),
+    ]
+    weights = {n: _rng.standard_normal(s, np.float32) / 3 for n, s in (("w1", (18, 3, 3, 3)), ("w", (4, 3, 3, 3)))}
+    compare(tmp_path, nodes, weights, ("N", 3, "H", "W"), [(1, 3, 7, 9), (3, 3, 12, 5)], ".onnx")
+
+
+def test_columns_become_a_picture_of_any_size(tmp_path: Path) -> None:
+    nodes = [
+        node("Conv", ["x", "w"], ["values"]),
+        node("Reshape", ["values", "flat"], ["columns"]),
+        node("Shape", ["x"], ["size"], start=2),
+        node("Col2Im", ["columns", "size", "block"], ["y"], pads=[1] * 4),
+    ]
+    constants = {"flat": np.array([0, 18, -1]), "block": np.array([3, 3])}
+    weights = {"w": _rng.standard_normal((18, 3, 1, 1), np.float32)}
+    shape, others = ("N", 3, "H", "W"), [(1, 3, 7, 9), (3, 3, 12, 5)]
+    compare(tmp_path, nodes, {**constants, **weights}, shape, others, ".onnx")
+
+
+@pytest.mark.parametrize("dtype", [np.bool_, np.int8, np.uint8, np.float32])
+@pytest.mark.parametrize("op", ["ReduceMax", "ReduceMin"])
+def test_extremum_over_axes_that_are_an_input_runs_on_engines(tmp_path: Path, op: str, dtype: Any) -> None:
+    inputs = [value("x", (2, 3, 4), dtype), value("axes", (1,), np.int64)]
+    path = tmp_path / "net.onnx"
+    onnx.save(model([node(op, ["x", "axes"], ["y"])], inputs, ["y"], opset=20), path)
+    x = _rng.integers(0, 2 if dtype is np.bool_ else 100, (2, 3, 4)).astype(dtype)
+    made = anylayer.read(path).compile("onnxruntime")
+    assert not made.host_calls
+    got = made({"x": x, "axes": np.array([1])})["y"]
+    np.testing.assert_array_equal(got, (x.max if op == "ReduceMax" else x.min)(axis=1, keepdims=True))
+    assert got.dtype == dtype
