@@ -116,7 +116,8 @@ def test_sdk_prints_the_folder_of_the_headers() -> None:
 def test_cmake_finds_the_package(tmp_path: Path, probe: Path) -> None:
     folder = tmp_path / "build"
     environment = {**os.environ, "CXX": needed_compiler()[0]}
-    configure = ["cmake", "-S", ROOT / "examples/native", "-B", folder, f"-DCMAKE_PREFIX_PATH={sdk()}"]
+    options = [f"-DCMAKE_PREFIX_PATH={sdk()}", "-DCMAKE_BUILD_TYPE=Debug"]
+    configure = ["cmake", "-S", ROOT / "examples/native", "-B", folder, *options]
     for words in (configure, ["cmake", "--build", folder]):
         done = subprocess.run(list(map(str, words)), env=environment, capture_output=True, text=True)
         assert done.returncode == 0, done.stdout + done.stderr
