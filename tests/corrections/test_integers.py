@@ -157,6 +157,7 @@ def test_float64_beyond_float32_is_refused() -> None:
 # ----------------------------------------------------------------------- indices
 
 
+@pytest.mark.slow(3)
 @pytest.mark.parametrize("index", [64, -65, 2**31 - 1, -(2**31)])
 @pytest.mark.parametrize("engine", ["openvino", "onnxruntime"])
 def test_scatter_out_of_range_raises(engine: str, index: int) -> None:

@@ -42,6 +42,7 @@ def test_random_layers_run_or_are_refused(trials: Trials, network: Try) -> None:
 
 
 @pytest.mark.skipif(not GOLDEN.is_dir(), reason="../shared/golden is absent")
+@pytest.mark.slow(2)
 @pytest.mark.parametrize("kind", ["text", "weights", "network"])
 def test_changed_files_run_or_are_refused(kind: str, trials: Trials) -> None:
     random = Random(kind)

@@ -203,7 +203,7 @@ NETS = {
 }  # fmt: skip
 
 
-@pytest.mark.slow(5)
+@pytest.mark.slow(8)
 @needs_compiler
 @pytest.mark.parametrize("name", NETS)
 def test_network_on_the_runtime_for_pcs_matches_numpy(name: str, tmp_path: Path) -> None:
