@@ -30,6 +30,7 @@ REMEDIES = {
     r"^OpenCV 4 is not installed": "Run `make test-opencv4`, which installs it in an environment of its own.",
     r"^OpenCV is older than 5": "Run: pip install 'opencv-python-headless>=5'",
     r"^ONNX Runtime is installed with CUDA": "Replace the package onnxruntime-gpu by onnxruntime.",
+    r"^clang\+\+ is not installed": "On Debian, run: apt-get install clang",
     r"^(chromium|cmake|strace) is not installed": r"On Debian, run: apt-get install \1",
     r"^there is no C\+\+ compiler": "On Debian, run: apt-get install g++",
     r"^(\S+) is not installed": "Run `make extras`, which installs it.",

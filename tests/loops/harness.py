@@ -14,12 +14,12 @@ import pytest
 
 from anylayer.graph import Graph
 from anylayer.kernels.compiler import COMPILERS, compiler
-from anylayer.loops import PRELUDE, CppFunction, arguments_text
+from anylayer.loops import POOLED_PRELUDE, CppFunction, arguments_text
 from anylayer.network import Array, TensorType
 from anylayer.tracing import trace
 
 needs_compiler = pytest.mark.skipif(not any(map(shutil.which, COMPILERS)), reason="there is no C++ compiler")
-FLAGS = ["-O1", "-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter", "-Wno-unused-function"]
+FLAGS = ["-O1", "-Wall", "-Wextra", "-Werror"]
 
 
 def traced(function: Callable[[Any], Any], x: Array) -> Graph:
@@ -32,6 +32,8 @@ def traced(function: Callable[[Any], Any], x: Array) -> Graph:
     return trace(outputs, [TensorType.of(x.shape, x.dtype)])
 
 
+KEEPER = "static const Keeper keeper;\n"
+"""An object for which temporary memory is kept until the library is unloaded."""
 PARTS = """
 struct Parts {
     template <class Body> void operator()(int64_t count, int64_t, const Body& body) const {
@@ -51,7 +53,9 @@ def build(
     """
     source, library = folder / "kernels.cpp", folder / "kernels.so"
     run = "Parts()" if parts else "Sequential()"
-    source.write_text("\n".join([PRELUDE, PARTS, *(code.text + _entry(code, run) for code in codes)]))
+    source.write_text(
+        "\n".join([POOLED_PRELUDE, KEEPER, PARTS, *(code.text + _entry(code, run) for code in codes)])
+    )
     command = [
         *compiler(),
         "-std=c++11",
@@ -71,7 +75,7 @@ def build(
 def _entry(code: CppFunction, run: str) -> str:
     """Return a C function that takes all pointers in one list, and all sizes in another."""
     call = f"{code.name}({', '.join([*arguments_text(code), run])})"
-    return f'extern "C" int c_{code.name}(void** p, const int64_t* n) {{ return {call}; }}\n'
+    return f'extern "C" int c_{code.name}(void** p, const int64_t* n) {{ (void)n; return {call}; }}\n'
 
 
 def arguments(

@@ -61,6 +61,9 @@ if(NOT MSVC)
   if(NATIVE)
     target_compile_options({name} PRIVATE -march=native)
   endif()
+  if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
+    target_compile_options({name} PRIVATE -Wno-pass-failed)  # a loop that Clang does not vectorize is correct
+  endif()
 endif()
 """
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -196,14 +198,15 @@ class _Printer(Printer):
             if b.kind == "temporary":
                 self.temporary(b)
         self.statements(scheduled(self.program))
-        head = ", ".join([*self.pointers(self.program.inputs, "const "), *self.pointers(self.program.outputs, "")])
+        heads = [*self.pointers(self.program.inputs, "const "), *self.pointers(self.program.outputs, "")]
         more = [f"const {TYPES[b.dtype.name]}* {b.name}" for b in large]
         blobs = [b for b in self.program.buffers if b.kind == "blob"]
         more += [f"const {TYPES[b.dtype.name]}* {b.name}" for b in blobs]
         more += [f"int64_t {s}" for s in self.sizes.values()]
         more += [f"double {param}" for param, _ in self.program.params]
         used = "parallel" if self.parallel else "/* parallel */"
-        parameters = ", ".join([head, *more, f"const Parallel& {used}"])
+        words = set(re.findall(r"\w+", "\n".join(self.lines)))
+        parameters = ", ".join([*map(partial(_unnamed, words), [*heads, *more]), f"const Parallel& {used}"])
         flag = [f"{INDENT}std::atomic<bool> valid(true);", f"{INDENT}uint64_t outside = 0;"]
         flag = flag if self.program.checks else []
         last = f"{INDENT}return {'valid && !(outside >> 63)' if self.program.checks else 'true'};"
@@ -351,6 +354,12 @@ class _Printer(Printer):
         self.level -= len(outer)
         self.depth -= 1
         self.line("}")
+
+
+def _unnamed(words: Container[str], parameter: str) -> str:
+    """Return a parameter of a function, with its name as a comment if it is not one of the words of the body."""
+    kind, name = parameter.rsplit(" ", 1)
+    return parameter if name in words else f"{kind} /* {name} */"
 
 
 def _is_bound(x: Scalar) -> bool:
