@@ -409,6 +409,12 @@ def test_layers_suggests_nearest_type(anylayer_command):
     assert failed.stderr == "there is no built-in layer type 'ShufleChannel'; did you mean 'ShuffleChannel'?\n"
 
 
+def test_layers_names_the_formats_that_have_a_type(anylayer_command):
+    failed = anylayer_command("layers", "Conv2D", status=1)
+    text = "there is no built-in layer type 'Conv2D'; formats that have it: keras, tensorflow (--format keras)\n"
+    assert failed.stderr == text
+
+
 def test_layers_of_other_formats(anylayer_command):
     shown = anylayer_command("layers", "--format", "keras").stdout
     assert rows_of(shown)["Conv2D"][1:3] == ["Convolve", "over"]

@@ -137,7 +137,11 @@ def _find(registry: Registry, types: tuple[str, ...]) -> list[Definition]:
     for type_ in types:
         name = type_ if type_ in known else by_lower.get(type_.lower(), "")
         if not name:
-            raise InputError(f"there is no built-in layer type '{type_}'{nearest(type_, known)}")
+            others = [fmt for fmt in modules("layers") if type_ in Registry.of(fmt).types()]
+            raise InputError(
+                f"there is no built-in layer type '{type_}'{nearest(type_, known)}"
+                + (f"; formats that have it: {', '.join(others)} (--format {others[0]})" if others else "")
+            )
         found.extend(registry.find(name))
     return found
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.errors import AnyLayerError, LayerError, at, need, wording
+from anylayer.errors import AnyLayerError, LayerError, at, need, within, wording
 from anylayer.layer import Definition, Field, Message, Registry, bind
 from anylayer.network import Array, Node, TensorType
 from anylayer.optimize.simplify import simplify
@@ -239,7 +239,7 @@ def _from_operators(source: Source, options: CaffeWriteOptions) -> CaffeResult:
     places = {t.node.name: t.node.place for t in source.nodes}
     channels_last = bool(source.network.layouts) or source.network.format in ("tensorflow", "keras")
     other = other_outputs(source)
-    with at(source.network.source):
+    with within(source.network.source):
         permuted_inputs, permuted_outputs = net_from_graph(
             source.graph,
             net,
