@@ -1,4 +1,4 @@
-"""Run networks over data sets on the processes of a Ray cluster, by Ray Data: `anylayer.ray.map`."""
+"""Run networks over files and data sets on the processes of a Ray cluster: `anylayer.ray.map`."""
 
 from anylayer.ray.mapping import Mapped, map
 
