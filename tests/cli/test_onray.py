@@ -88,7 +88,7 @@ layer { name: "waiting" type: "Waiting" bottom: "data" top: "out" }
 
 
 @pytest.mark.slow(2)
-@pytest.mark.skipif(os.name != "posix", reason="processes are killed by signals of POSIX")
+@pytest.mark.skipif(os.name != "posix", reason="the system is not Linux")
 @pytest.mark.parametrize("opened", ["after the kill", "before the next run"])
 def test_run_whose_driver_is_killed_resumes(
     opened: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
