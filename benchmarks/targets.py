@@ -137,7 +137,7 @@ def projects(target: str, rows: Mapping[str, Row], folder: Path) -> tuple[Path, 
     declared = "".join(f'extern "C" void hand_{name}(void* const*, const int64_t*);\n' for name in rows)
 
     def by_hand(match: re.Match[str]) -> str:
-        name, parameters = match.groups()
+        name, parameters = match.group(1), re.sub(r"/\* (\w+) \*/", r"\1", match.group(2))
         type_ = name.removesuffix("Layer_1")
         pointers = ", ".join(f"const_cast<float*>({p})" for p in _POINTERS.findall(parameters))
         sizes = ", ".join(str(d) for a in (*rows[type_].inputs, *rows[type_].want) for d in a.shape)

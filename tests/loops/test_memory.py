@@ -31,7 +31,7 @@ static float* used(int64_t count) {
 
 static std::size_t held() {  // bytes in the slots
     std::size_t sum = 0;
-    for (Blocks::Slot& slot : blocks.slots) sum += slot.bytes > 1 ? slot.bytes.load() : 0;
+    for (Blocks::Slot& slot : kept_blocks.slots) sum += slot.bytes > 1 ? slot.bytes.load() : 0;
     return sum;
 }
 
@@ -45,14 +45,14 @@ int main() {
         check(used((1 << 20) - 100) == first && held() == std::size_t(4) << 20, "a smaller array has a new block");
         used(1 << 18);
         check(held() == std::size_t(5) << 20, "an array of a quarter of the size uses the large block");
-        check(blocks.slots[1].claim(std::size_t(1) << 20), "the second block is in another slot");
+        check(kept_blocks.slots[1].claim(std::size_t(1) << 20), "the second block is in another slot");
         used(1 << 18);  // as in a process that was forked while another thread changed this slot
         check(held() == std::size_t(5) << 20, "a slot that is being changed is not passed over");
-        blocks.slots[1].leave(std::size_t(1) << 20);
+        kept_blocks.slots[1].leave(std::size_t(1) << 20);
         for (int i = 0; i < 300; ++i) used((1 << 14) + i * (1 << 14));
-        check(held() <= MOST_KEPT && held() == blocks.kept, "more than the limit is kept");
+        check(held() <= MOST_KEPT && held() == kept_blocks.kept, "more than the limit is kept");
         used(int64_t(1) << 27);
-        check(held() <= MOST_KEPT && held() == blocks.kept, "a block above the limit is kept");
+        check(held() <= MOST_KEPT && held() == kept_blocks.kept, "a block above the limit is kept");
         bool thrown = false;
         try {
             used(int64_t(1) << 62);
@@ -75,9 +75,9 @@ int main() {
         }
         for (std::thread& thread : threads) thread.join();
         check(shared == 0, "two threads share a block");
-        check(held() <= MOST_KEPT && held() == blocks.kept, "the threads keep more than the limit");
+        check(held() <= MOST_KEPT && held() == kept_blocks.kept, "the threads keep more than the limit");
     }
-    check(held() == 0 && blocks.kept == 0, "blocks are kept without a keeper");
+    check(held() == 0 && kept_blocks.kept == 0, "blocks are kept without a keeper");
     return 0;
 }
 """

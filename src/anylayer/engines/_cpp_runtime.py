@@ -117,8 +117,8 @@ extern "C" __attribute__((visibility("default"))) int anylayer_run(void* const* 
     }}
 }}
 extern "C" __attribute__((visibility("default"))) std::size_t anylayer_keep(int change) {{
-    blocks.change_keepers(change);
-    return blocks.kept;
+    kept_blocks.change_keepers(change);
+    return kept_blocks.kept;
 }}
 """
 """The functions of the library. `anylayer_run` returns 1 if an index lies outside its axis, 2 without memory,

@@ -119,13 +119,13 @@ struct Blocks {
         if ((keepers += change) == 0) clear();
     }
 };
-Blocks blocks;
+Blocks kept_blocks;
 
 // A member of each object that runs loops. The blocks are freed with the last one, before the library is unloaded.
 struct Keeper {
-    Keeper() { blocks.change_keepers(1); }
-    Keeper(const Keeper&) { blocks.change_keepers(1); }
-    ~Keeper() { blocks.change_keepers(-1); }
+    Keeper() { kept_blocks.change_keepers(1); }
+    Keeper(const Keeper&) { kept_blocks.change_keepers(1); }
+    ~Keeper() { kept_blocks.change_keepers(-1); }
 };
 
 // The memory of an array that only a function uses.
@@ -133,9 +133,9 @@ template <class T> class Memory {
 public:
     explicit Memory(int64_t count) : bytes_(std::size_t(count) * sizeof(T)) {
         if (std::size_t(count) > std::numeric_limits<std::size_t>::max() / sizeof(T)) throw std::bad_alloc();
-        data_ = static_cast<T*>(blocks.take(bytes_));
+        data_ = static_cast<T*>(kept_blocks.take(bytes_));
     }
-    ~Memory() { blocks.give_back(data_, bytes_); }
+    ~Memory() { kept_blocks.give_back(data_, bytes_); }
     Memory(const Memory&) = delete;
     Memory& operator=(const Memory&) = delete;
     T& operator[](int64_t i) const { return data_[i]; }
