@@ -63,7 +63,7 @@ def test_graph_matches_numpy_at_every_batch_size(function: Function) -> None:
     batches(function, 3, 6, 5)
 
 
-REPEATED: list[Function] = [
+SIZED: list[Function] = [
     lambda x: np.tile(DENSE[:2, :3], (x.shape[0], 1)) + x.sum(),
     lambda x: np.tile(DENSE[:1, :1], (x.shape[0], x.shape[1])) + x,
     lambda x: np.tile(np.array([0.5, 1.5], F), (*x.shape, 1)) + x[..., None],
@@ -75,12 +75,15 @@ REPEATED: list[Function] = [
     lambda x: np.repeat(DENSE[:2], [x.shape[0], 3], axis=0) + x.sum(),
     lambda x: np.repeat(x, x.shape[0], axis=1),
     lambda x: np.resize(DENSE[0], x.shape) + x,
+    lambda x: np.triu(np.ones((x.shape[1], x.shape[1]), F), 1)[: x.shape[0]] + np.tril(x),
+    lambda x: (np.indices(x.shape) * x).sum((1, 2)),
+    lambda x: np.lib.stride_tricks.sliding_window_view(x, 2, 1).max(-1),
 ]
-"""Functions of an array (H, W) that repeat a constant as often as a size says."""
+"""Functions of an array (H, W) that make arrays of a length that a size says."""
 
 
-@pytest.mark.parametrize("function", REPEATED)
-def test_constant_is_repeated_by_an_open_size(function: Function) -> None:
+@pytest.mark.parametrize("function", SIZED)
+def test_array_has_the_length_of_an_open_size(function: Function) -> None:
     others = [{"H": 1, "W": 2}, {"H": 7, "W": 13}]
     check_sizes(function, ("H", "W"), first={"H": 2, "W": 6}, second={"H": 3, "W": 9}, others=others)
 

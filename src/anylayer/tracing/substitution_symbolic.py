@@ -146,6 +146,13 @@ def _sized_by(function: Callable[..., Any]) -> Callable[..., Any]:
     return rule
 
 
+def _indices(dimensions: Any, dtype: Any = int, sparse: bool = False) -> Any:
+    if not holds_symbolic(dimensions):
+        return np.indices(dimensions, dtype, sparse)
+    found = np.meshgrid(*(creation.arange(n, dtype=dtype) for n in dimensions), indexing="ij", sparse=sparse)
+    return tuple(found) if sparse else np.stack(found)
+
+
 def _len(x: Any) -> int:
     return x.shape[0] if type(x) is TracedArray and x.shape else len(x)
 
@@ -178,6 +185,7 @@ NUMPY: Mapping[str, Any] = {
     "prod": _prod,
     "broadcast_shapes": _broadcast_shapes,
     "broadcast_to": _broadcast_to,
+    "indices": _indices,
     **{f.__name__: _sized_by(f) for f in (np.tile, np.repeat, np.resize)},
 }
 """The substitutes for functions and types of NumPy, by name."""

@@ -16,6 +16,7 @@ from anylayer.tracing.dispatch import elementwise, implements
 from anylayer.tracing.dtypes import BOOL, I8, as_operand, common_dtype, weak
 from anylayer.tracing.primitives import (
     AxisArg,
+    arange,
     as_array,
     cast,
     expand,
@@ -188,7 +189,7 @@ def put_along_axis(arr: Array, indices: Any, values: Any, axis: AxisArg) -> None
 def _lower_triangle(m: Array, k: int) -> Array:
     """Return the mask of the elements of `m` on and below diagonal `k`."""
     rows, columns = m.shape[-2:] if m.ndim > 1 else (m.shape[0], m.shape[0])
-    return np.tri(rows, columns, k, dtype=bool)
+    return arange(columns) <= arange(rows)[:, None] + k
 
 
 @implements(np.tril)

@@ -15,7 +15,7 @@ from anylayer.network import Array
 from anylayer.tracing import primitives
 from anylayer.tracing.array import UNKNOWN_SIZE, TracedArray, copy_of, require_static, view_of
 from anylayer.tracing.dispatch import implements
-from anylayer.tracing.primitives import AxisArg, is_constant
+from anylayer.tracing.primitives import AxisArg, arange, is_constant
 from anylayer.tracing.rules.indexing import basic_view
 from anylayer.tracing.size_arithmetic import size_list
 
@@ -383,7 +383,7 @@ def sliding_window_view(
             n = p.shape[a] - w + 1
             if n < 0:
                 raise ValueError("window shape cannot be larger than input array shape")
-            p = np.moveaxis(np.take(p, np.arange(n)[:, None] + np.arange(w), a), a + 1, -1)
+            p = np.moveaxis(np.take(p, arange(n)[:, None] + arange(w), a), a + 1, -1)
         return p
 
     return view_of(x, replay, None)
