@@ -102,11 +102,12 @@ def within(file: str) -> Iterator[None]:
 
 @contextmanager
 def adding_advice(text: str) -> Iterator[None]:
-    """Append a sentence to the message of a LayerError that is raised inside."""
+    """Append a sentence to the message of a LayerError or an EngineError that is raised inside."""
     try:
         yield
-    except LayerError as error:
-        error.message = f"{error.message}. {text[:1].upper()}{text[1:]}"
+    except (LayerError, EngineError) as error:
+        rule = error.message.rstrip().removesuffix(".")
+        error.message = f"{rule}. {text[:1].upper()}{text[1:]}"
         raise
 
 

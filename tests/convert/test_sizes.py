@@ -451,6 +451,17 @@ def test_integers_of_unknown_sizes_stay_integers(tmp_path: Path) -> None:
     np.testing.assert_array_equal(got, table[given])
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_engine_that_fails_at_a_size_is_reported_with_the_size(tmp_path: Path) -> None:
+    def centered(x: Any) -> Any:
+        return x[:, :, 1:-1] - x[:, :, 1:-1].mean((2, 3), keepdims=True)
+
+    given = ((1, 3, 16, 8), "float32")
+    with pytest.raises(AnyLayerError, match=r"The sizes were x \(\d+, 3, \d, 8\).*give a range \(H>=64\)"):
+        anylayer.export(centered, given, path=tmp_path / "net.onnx", shapes={"x": ("N", 3, "H", 8)})
+    anylayer.export(centered, given, path=tmp_path / "net.onnx", shapes={"x": ("N", 3, "H>=3", 8)})
+
+
 def test_names_of_open_sizes_of_a_function_are_given_apart(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"Give numbers here, and name the sizes that stay open in shapes="):
         anylayer.export(np.abs, (("N", 3), "float32"), path=tmp_path / "abs.onnx")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -126,7 +127,8 @@ class Verification:
             sizes = {n: given[n].shape for n in self.job.sizes.shapes} if self.job.sizes is not None else None
             for run_by, run in runs.items():
                 tolerance = max(self.tolerance, written.tolerance, DEEP_TOLERANCE if run_by else 0.0)
-                found = _output_checks(want, _run_file(run, written, given), written, tolerance)
+                with adding_advice(_limit_sizes(sizes)) if sizes else nullcontext():
+                    found = _output_checks(want, _run_file(run, written, given), written, tolerance)
                 found = [
                     replace(c, ok=True, tolerance=math.inf) if c.name in jumps and not c.note else c for c in found
                 ]
@@ -398,6 +400,12 @@ def _as_written(name: str, array: Array, written: Written) -> Array:
     """Return an input or output of the source in the order of axes that it has in the file."""
     permutation = written.transposed.get(name)
     return array if permutation is None else array.transpose(permutation)
+
+
+def _limit_sizes(sizes: Mapping[str, Sequence[int]]) -> str:
+    """Return what to do about an engine that fails at open sizes."""
+    at_sizes = ", ".join(f"{name} {tuple(shape)}" for name, shape in sizes.items())
+    return f"The sizes were {at_sizes}. If the network does not take such sizes, give a range (H>=64)"
 
 
 def _output_checks(
