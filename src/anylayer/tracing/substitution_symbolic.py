@@ -146,9 +146,9 @@ def _sized_by(function: Callable[..., Any]) -> Callable[..., Any]:
     return rule
 
 
-def _indices(dimensions: Any, dtype: Any = int, sparse: bool = False) -> Any:
+def _indices(dimensions: Any, dtype: Any = int, sparse: Any = False) -> Any:
     if not holds_symbolic(dimensions):
-        return np.indices(dimensions, dtype, sparse)
+        return np.indices(dimensions, dtype, sparse=sparse)
     found = np.meshgrid(*(creation.arange(n, dtype=dtype) for n in dimensions), indexing="ij", sparse=sparse)
     return tuple(found) if sparse else np.stack(found)
 

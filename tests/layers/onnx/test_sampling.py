@@ -105,3 +105,12 @@ def test_extremum_over_axes_that_are_an_input_runs_on_engines(tmp_path: Path, op
     got = made({"x": x, "axes": np.array([1])})["y"]
     np.testing.assert_array_equal(got, (x.max if op == "ReduceMax" else x.min)(axis=1, keepdims=True))
     assert got.dtype == dtype
+
+
+def test_maximum_of_no_elements_over_axes_that_are_an_input(tmp_path: Path) -> None:
+    inputs = [value("x", (2, 0, 4), np.bool_), value("axes", (1,), np.int64)]
+    path = tmp_path / "net.onnx"
+    onnx.save(model([node("ReduceMax", ["x", "axes"], ["y"])], inputs, ["y"], opset=20), path)
+    made = anylayer.read(path).compile("onnxruntime")
+    got = made({"x": np.zeros((2, 0, 4), np.bool_), "axes": np.array([1])})["y"]
+    np.testing.assert_array_equal(got, np.zeros((2, 1, 4), np.bool_))

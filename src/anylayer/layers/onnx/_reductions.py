@@ -73,10 +73,11 @@ _SMALL = frozenset(("bool", "int8", "uint8"))
 
 def _recorded(call: OpCall, x: Any, axes: Any) -> Any:
     """Record a reduction over axes that are known only when the network runs."""
-    small = x.dtype.name in _SMALL
-    wide = OpCall(call.op, call.version, [x.astype(np.int32) if small else x, axes], call.attrs)
-    (result,) = recorded(wide)
-    return result.astype(x.dtype) if small else result
+    if x.dtype.name not in _SMALL:
+        return recorded(OpCall(call.op, call.version, [x, axes], call.attrs))[0]
+    (wide,) = recorded(OpCall(call.op, call.version, [x.astype(np.int32), axes], call.attrs))
+    low, high = (0, 1) if x.dtype.kind == "b" else (np.iinfo(x.dtype).min, np.iinfo(x.dtype).max)
+    return np.clip(wide, low, high).astype(x.dtype)  # the extremum of no elements is that of int32
 
 
 def _unreduced(op: str, x: Any) -> Any:
