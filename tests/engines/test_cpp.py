@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
+from onnx import helper
 
 import anylayer
 from anylayer import ops
@@ -214,6 +216,15 @@ def test_operator_without_loops_is_refused_with_its_layer(tmp_path: Path) -> Non
     (tmp_path / "net.prototxt").write_text(RECURRENT)
     with pytest.raises(EngineError, match=r"operator LSTM .*cannot become loops.*Use engine 'onnxruntime'"):
         anylayer.read(tmp_path / "net.prototxt", layers=[("Recurrent", Recurrent)]).compile("cpp")
+
+
+def test_message_about_a_built_in_layer_names_the_node_without_a_line_of_shared_code(tmp_path: Path) -> None:
+    nodes = [helper.make_node("Det", ["x"], ["y"], name="determinant")]
+    x, y = helper.make_tensor_value_info("x", 1, [2, 3, 3]), helper.make_tensor_value_info("y", 1, [2])
+    model = helper.make_model(helper.make_graph(nodes, "net", [x], [y]), ir_version=9)
+    onnx.save(model, tmp_path / "net.onnx")
+    with pytest.raises(EngineError, match=r"graph: node 'determinant': operator Det cannot become loops"):
+        anylayer.read(tmp_path / "net.onnx").compile("cpp")
 
 
 def test_missing_compiler_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -100,6 +100,15 @@ def test_operators_keep_users_line(layer: Any) -> None:
     assert [o.place for o in graph.ops] == ["mine.py:17"]
 
 
+def test_line_that_calls_the_shared_code_of_built_in_layers_is_named(tmp_path: Path) -> None:
+    shared = module(
+        "_shared", "def double(x):\n    return x * 2\n", Path(anylayer.__file__).parent / "layers/_shared.py"
+    )
+    mine = module("mine", "def forward(double, x):\n    return double(x)\n", tmp_path / "mine.py")
+    graph = trace(lambda xs: [mine.forward(shared.double, xs[0])], [X])
+    assert [o.place for o in graph.ops] == ["mine.py:2"]
+
+
 def test_exception_in_package_names_users_line(layer: Any) -> None:
     with pytest.raises(TraceError, match=r"mine.py:20: forward raised .KeyError: 'nothing here'. when it was"):
         trace_checked(lambda xs: [layer.fail(xs[0])], [X])

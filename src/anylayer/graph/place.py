@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import sysconfig
 from contextvars import ContextVar
+from functools import cache
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -14,12 +15,13 @@ import numpy as np
 from anylayer.errors import TraceError
 
 _PACKAGE = Path(__file__).parent.parent
+_LAYERS = str(_PACKAGE / "layers")
 _USERS, _RECORDER, _PACKAGES, _CALLER = range(4)
 _KINDS = (
     *((str(_PACKAGE / room), _RECORDER) for room in ("graph", "tracing", "ops")),
     (str(Path(np.__file__).parent), _RECORDER),
     ("<__array_function__", _RECORDER),
-    (str(_PACKAGE / "layers"), _USERS),
+    (_LAYERS, _USERS),
     (str(_PACKAGE), _CALLER),
     *((sysconfig.get_path(name), _PACKAGES) for name in ("purelib", "platlib", "stdlib", "platstdlib")),
 )
@@ -37,6 +39,12 @@ def _kind(file: str) -> int:
     if kind is None:
         kind = _kinds[file] = next((k for path, k in _KINDS if file.startswith(path)), _USERS)
     return kind
+
+
+@cache
+def _is_shared(file: str) -> bool:
+    """Return whether built-in layers share the code of a file: its name begins with _."""
+    return file.startswith(_LAYERS) and Path(file).name.startswith("_")
 
 
 def user_frame(frame: FrameType | None = None) -> FrameType | None:
@@ -82,8 +90,16 @@ def place_of(frame: FrameType | None) -> str:
 
 
 def user_place() -> str:
-    """Return `file.py:line` of the user's code that runs now, or ""."""
-    return place_of(user_frame(sys._getframe(1)))
+    """Return `file.py:line` of the user's code that runs now, or "".
+
+    Code that built-in layers share is passed over: a line of it says nothing about the layer that called it.
+    """
+    frame = user_frame(sys._getframe(1))
+    while frame is not None and _is_shared(frame.f_code.co_filename):
+        frame = frame.f_back
+        if frame is not None and _kind(frame.f_code.co_filename) != _USERS:
+            return ""
+    return place_of(frame)
 
 
 def refusal(message: str, *, place: str | None = None, kind: type[TraceError] = TraceError) -> TraceError:

@@ -163,7 +163,7 @@ def refused(op: Op, why: str) -> LayerError:
     """Return the error for an operator that has no loops."""
     line = f" at {op.place}" if op.place else ""
     what = f"operator {op.op}{line} cannot become loops: {why}"
-    return LayerError(what, op.scope) if op.scope else LayerError(what)
+    return LayerError(what, f"node '{op.scope}'") if op.scope else LayerError(what)
 
 
 def _one(low: Lowering, op: Op, held: Mapping[Value, str], waiting: list[tuple[Value, Buffer]]) -> None:
