@@ -175,6 +175,18 @@ def test_linked_files_exist(page: Path) -> None:
     assert not [t for t in local if not (page.parent / t).exists()]
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_rows_of_a_table_have_as_many_cells_as_its_header(page: Path) -> None:
+    text = re.sub(r"^ *```.*?^ *```$", "", page.read_text("utf-8"), flags=re.M | re.S)
+    tables = [table.splitlines() for table in re.findall(r"(?:^\|.*\n)+", text + "\n", re.M)]
+    assert not [row for rows in tables for row in rows if _cells(row) != _cells(rows[0])]
+
+
+def _cells(row: str) -> int:
+    """Return the number of cells of a table's row; 0 if the row does not end in a bar."""
+    return len(re.findall(r"(?<!\\)\|", row)) - 1 if row.endswith("|") else 0
+
+
 def test_every_page_is_linked_from_the_readme() -> None:
     readme = (ROOT / "README.md").read_text("utf-8")
     assert not [p.name for p in PAGES if p.parent == ROOT / "docs" and f"docs/{p.name}" not in readme]

@@ -226,8 +226,16 @@ def test_python_m_anylayer_is_the_command_line() -> None:
     assert done.stdout.startswith("Usage: anylayer [OPTIONS] COMMAND")
 
 
-def test_shell_completes_the_names_of_engines() -> None:
-    words = "anylayer run net.prototxt -e o"
+@pytest.mark.parametrize(
+    "words, found",
+    [
+        ("run net.prototxt -e o", ["onnxruntime", "openvino"]),
+        ("convert net.prototxt --to o", ["onnx", "openvino"]),
+        ("generate net.prototxt --for opencv-", ["opencv-python"]),
+    ],
+)
+def test_shell_completes_engines_formats_and_targets(words: str, found: list[str]) -> None:
+    words = f"anylayer {words}"
     env = {**os.environ, "COMP_WORDS": words, "COMP_CWORD": "4", "_ANYLAYER_COMPLETE": "bash_complete"}
     done = subprocess.run([sys.executable, "-c", _RUN], capture_output=True, text=True, env=env)
-    assert done.stdout.split() == ["plain,onnxruntime", "plain,openvino"]
+    assert done.stdout.split() == [f"plain,{name}" for name in found]

@@ -120,7 +120,8 @@ def test_files_get_results_and_bad_ones_are_listed(cluster: None, net: anylayer.
     need_equal(results(tmp_path / "out"), expected(net, good))
     assert (found.done, found.skipped, sorted(found.failed)) == (68, 0, sorted([bad, empty, missing]))
     assert "FileNotFoundError" in found.failed[missing]
-    assert json.loads((tmp_path / "out" / "failed.json").read_text()) == found.failed
+    assert json.loads((tmp_path / "out" / "_failed.json").read_text()) == found.failed
+    assert parquet.read_table(tmp_path / "out").num_rows == 68  # the folder is a data set of Parquet files
 
 
 def test_first_file_for_which_the_network_does_not_compile_fails_alone(
@@ -232,7 +233,7 @@ def test_results_that_cannot_be_written_end_the_run(cluster: None, net: anylayer
 
 def test_processes_of_an_earlier_run_write_nothing(cluster: None, net: anylayer.Net, tmp_path: Path) -> None:
     def restarting(path: str) -> dict[str, Any]:
-        (tmp_path / "out" / "anylayer.json").write_text('{"run": "another"}')
+        (tmp_path / "out" / "_anylayer.json").write_text('{"run": "another"}')
         return {"data": np.load(path)}
 
     with pytest.raises(InputError, match="another run has begun to write to "):

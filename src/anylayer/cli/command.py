@@ -324,6 +324,11 @@ def talk_options(function: F) -> F:
     )
 
 
+def completing(names: Callable[[], Iterable[str]]) -> Callable[[click.Context, click.Parameter, str], list[str]]:
+    """Return the function by which a shell completes an option that takes one of `names`."""
+    return lambda ctx, param, start: [name for name in names() if name.startswith(start)]
+
+
 def engine_option(*names: str, multiple: bool = False, default: str = "auto", means: str = "") -> Callable[[F], F]:
     """Add --engine. The help lists `names`, by default all engines, and `means`, what the default stands for."""
     repeat = "; repeat the option to compare engines" if multiple else ""
@@ -334,7 +339,7 @@ def engine_option(*names: str, multiple: bool = False, default: str = "auto", me
         multiple=multiple,
         metavar="NAME",
         default=[default] if multiple else default,
-        shell_complete=lambda ctx, param, start: [name for name in known if name.startswith(start)],
+        shell_complete=completing(lambda: known),
         help=f"{', '.join(known)}{repeat} [{means or default}].",
     )
 

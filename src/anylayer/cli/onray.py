@@ -25,6 +25,7 @@ _OTHERS = {"show": "auto", "labels": None, "as_json": False}
 def run_on_ray(loader: Loader, items: Sequence[Item], given: Mapping[str, Any], progress: Progress) -> int:
     """Run items on a cluster, and return how many of them failed. `given` are the options of `anylayer run`."""
     try:
+        from anylayer.ray.mapping import FAILED
         from anylayer.ray.mapping import map as map_files
     except ModuleNotFoundError as error:
         if error.name is not None and error.name.startswith("anylayer"):
@@ -58,7 +59,7 @@ def run_on_ray(loader: Loader, items: Sequence[Item], given: Mapping[str, Any], 
     before = f", {mapped.skipped} had results already" if mapped.skipped else ""
     say(f"wrote the results of {plural(mapped.done, 'file')} to {folder}{before}", given["quiet"])
     if mapped.failed:
-        say(f"{plural(len(mapped.failed), 'file')} failed; {folder / 'failed.json'} lists them")
+        say(f"{plural(len(mapped.failed), 'file')} failed; {folder / FAILED} lists them")
     return len(mapped.failed)
 
 

@@ -19,8 +19,8 @@ from anylayer.network import Array, TensorType
 from anylayer.runtime.batches import Batches
 from anylayer.runtime.model import Model
 
-MANIFEST = "anylayer.json"
-"""The file in a folder of results that describes it, see `manifest`."""
+MANIFEST = "_anylayer.json"
+"""The file that describes a folder of results, see `manifest`. Readers of Parquet folders skip it, for its "_"."""
 ROWS = 32
 """Rows that a process gets at once, and the largest number of files whose results are one Parquet file."""
 Prepare = Callable[[str], Mapping[str, Array]]

@@ -21,7 +21,8 @@ from anylayer.ray.mapper import MANIFEST, ROWS, Mapper, Prepare, Task, manifest
 from anylayer.ray.pool import run_files
 from anylayer.ray.sending import sent
 
-_FAILED = "failed.json"
+FAILED = "_failed.json"
+"""The file in a folder of results that lists the files that failed."""
 """The file that lists the files that failed, with their errors."""
 
 
@@ -60,8 +61,8 @@ def map(
 
     With `output`, `dataset` is an iterable of files, and `prepare` a function from a file to arrays by input. The
     results are Parquet files in the folder `output`, with columns path, and per output NAME and NAME.shape. Files
-    that fail are listed in failed.json and in the result, a Mapped, and do not end the run. A run that is repeated
-    with the same network skips the files that have results.
+    that fail are listed in _failed.json and in the result, a Mapped, and do not end the run. A run that is
+    repeated with the same network skips the files that have results.
 
     address: of the cluster, "auto" for the one of this machine; None starts one, unless the program is connected
     to one. actors: the number of processes; by default as many as the cluster has cores for. threads: the threads
@@ -91,7 +92,7 @@ def map(
                 if watch is not None:
                     watch(count)
     text = json.dumps(mapped.failed, indent=1, ensure_ascii=False)
-    write_whole(folder / _FAILED, lambda file: file.write(text.encode("utf-8", "surrogateescape")))
+    write_whole(folder / FAILED, lambda file: file.write(text.encode("utf-8", "surrogateescape")))
     return mapped
 
 

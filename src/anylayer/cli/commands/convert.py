@@ -18,6 +18,7 @@ from anylayer.cli.command import (
     F,
     TakesInputs,
     apply,
+    completing,
     console,
     input_option,
     json_option,
@@ -37,7 +38,7 @@ from anylayer.cli.inputs import Loader, feed, images_to_compare, items_of
 from anylayer.cli.preprocess import image_function
 from anylayer.compile.inputs import input_types
 from anylayer.errors import InputError, need, plural
-from anylayer.writers import format_of, load_writer
+from anylayer.writers import format_of, load_writer, writers
 
 if TYPE_CHECKING:
     from anylayer.convert.conversion import Conversion
@@ -50,7 +51,13 @@ def target_options(function: F) -> F:
     return apply(
         function,
         [
-            click.option("--to", "format", metavar="FORMAT", help="The format to write [from the suffix of OUT]."),
+            click.option(
+                "--to",
+                "format",
+                metavar="FORMAT",
+                shell_complete=completing(writers),
+                help="The format to write [from the suffix of OUT].",
+            ),
             click.option("-o", "--out", required=True, type=click.Path(path_type=Path), help="The file to write."),
             click.option("--functions", is_flag=True, help="Keep your layers as calls of functions in the file."),
             click.option(

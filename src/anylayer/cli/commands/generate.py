@@ -10,6 +10,7 @@ import click
 
 from anylayer.cli.command import (
     TakesInputs,
+    completing,
     input_option,
     json_option,
     network_options,
@@ -24,7 +25,7 @@ from anylayer.cli.command import (
 from anylayer.cli.commands.convert import batch_of, settings_option, spinner
 from anylayer.cli.files import to_json
 from anylayer.cli.inputs import feed
-from anylayer.folders import modules
+from anylayer.generators import targets
 
 if TYPE_CHECKING:
     from anylayer.convert.generation import Generation
@@ -41,7 +42,8 @@ if TYPE_CHECKING:
     "target",
     required=True,
     metavar="TARGET",
-    help=f"The runtime to write for: {', '.join(modules('generators')).replace('_', '-')}.",
+    shell_complete=completing(targets),
+    help=f"The runtime to write for: {', '.join(targets())}.",
 )
 @click.option("-o", "--out", required=True, type=click.Path(path_type=Path), help="The folder to write.")
 @click.option(
