@@ -67,7 +67,36 @@ def refused(text: str, kind: str, config: dict[str, Any]) -> Any:
 test_rejects_unknown_argument = refused("has no argument 'axes'; did you mean 'axis'?", "ops.Sum", {"axes": 1})
 test_rejects_missing_argument = refused("does not take these arguments (", "ops.Clip", {})
 test_rejects_unknown_dtype = refused("dtype must be one of float32, ", "ops.Cast", {"dtype": "complex64"})
-test_rejects_order_of_norm = refused("order must be 2, got 1", "ops.Normalize", {"order": 1})
+test_rejects_order_of_norm = refused(
+    "order must be an integer of 1 or more, got 0.5", "ops.Normalize", {"order": 0.5}
+)
+test_rejects_part_outside_the_array = refused(
+    "start_indices=[1] and sizes [2] do not fit into the shape (2, 3)",
+    "ops.Slice",
+    {"start_indices": [1], "shape": [2]},
+)
+test_rejects_quantile_that_is_not_interpolated = refused(
+    "method must be linear, got 'lower'", "ops.Quantile", {"q": 0.5, "method": "lower"}
+)
+test_rejects_image_with_an_unknown_border = rejects(
+    "ops.PadImages",
+    {"top_padding": 1},
+    inputs=[ramp(2, 3, 1)],
+    text="two of the two borders and the target size must be given",
+    format="keras",
+)
+
+
+def test_index_outside_the_classes_is_encoded_as_zeros() -> None:
+    ids = np.array([[1, -1], [5, 2]], np.int32)
+    for kind, want in (
+        ("OneHot", [[[0, 1, 0], [0, 0, 0]], [[0, 0, 0], [0, 0, 1]]]),
+        ("MultiHot", [[0, 1, 0], [0, 0, 1]]),
+    ):
+        made = KerasCase(
+            f"ops.{kind}", {"config": {"num_classes": 3}}, [ids], [np.array(want, "f4")], format="keras"
+        )
+        made.run()
 
 
 def test_numpy_errors_are_reworded() -> None:

@@ -19,7 +19,7 @@ ENGINES = ALL
 
 NAMES = ("nested", "text", "text_branches", "old_functions", "steps")
 FILES = [
-    *(f"{name}.keras" for name in (*NAMES, "operations", "inputs_by_name")),
+    *(f"{name}.keras" for name in (*NAMES, "operations", "more_operations", "inputs_by_name")),
     *(f"k2_{name}.h5" for name in (*NAMES, "tf_functions")),
 ]
 OTHER_FORMS = [*(f"{name}.h5" for name in (*NAMES, "operations")), *(f"k2_{name}.keras" for name in NAMES)]

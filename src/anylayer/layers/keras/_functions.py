@@ -29,11 +29,18 @@ DTYPES = (
 )
 
 
-def cast(x: Array, dtype: Any) -> Any:
-    """Cast `x` to another dtype; all floating-point dtypes become float32."""
+def _tensor(value: Any, dtype: Any = np.float32) -> Any:
+    """Return an argument as an array; a constant is stored as a number or as lists."""
+    return value.astype(dtype) if hasattr(value, "astype") else np.asarray(value, dtype)
+
+
+def cast(x: Any, dtype: Any = None) -> Any:
+    """Cast `x` to another dtype, if one is given; all floating-point dtypes become float32."""
+    if dtype is None:
+        return x
     name = str(dtype.get("config", {}).get("name")) if isinstance(dtype, dict) else str(dtype)
     need(name in DTYPES, f"dtype must be one of {', '.join(DTYPES)}, got {dtype!r}")
-    return np.asarray(x).astype(name) if "float" not in name else x.astype(np.float32)
+    return _tensor(x, "float32" if "float" in name else name)
 
 
 def index(spec: Any) -> Any:
@@ -58,7 +65,7 @@ def get_item(x: Array, key: Any) -> Any:
     return x[found]
 
 
-def axes(given: Any) -> tuple[int]:
+def axes(given: Any) -> Any:
     """Return an axis, a tuple of axes, or None."""
     return tuple(given) if isinstance(given, (list, tuple)) else given
 
@@ -110,11 +117,123 @@ def pad(x: Any, pad_width: Any, mode: Any = "constant", constant_values: Any = N
     return np.pad(x, pairs, mode=mode)
 
 
+def norm(x: Array, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+    """Compute the norm of vectors along one axis, or of matrices along two axes, as numpy.linalg.norm."""
+    x = cast(x, "float32")
+    where: Any = tuple(range(len(x.shape))) if axis is None else axes(axis)
+    if ord is None:
+        return np.sqrt(np.sum(x * x, axis=where, keepdims=keepdims))
+    one = isinstance(where, tuple) and len(where) == 1
+    return np.linalg.norm(x, ord, where[0] if one else where, keepdims)
+
+
 def normalize(x: Array, axis: Any = -1, order: Any = 2, epsilon: Any = None) -> Any:
-    """Compute x / max(|x|, epsilon) with the Euclidean length |x| along `axis`."""
-    need(order == 2, f"order must be 2, got {order}")
-    least = np.float32(1e-7 if epsilon is None else epsilon) ** 2
-    return x / np.sqrt(np.maximum(np.sum(x * x, axis=axes(axis), keepdims=True), least))
+    """Compute x / max(|x|, epsilon) with the norm |x| of the given order along `axis`."""
+    need(type(order) is int and order >= 1, f"order must be an integer of 1 or more, got {order!r}")
+    least = np.float32(1e-7 if epsilon is None else epsilon)
+    if order == 2:
+        return x / np.sqrt(np.maximum(np.sum(x * x, axis=axes(axis), keepdims=True), least**2))
+    return x / np.maximum(norm(x, order, axis, True), least)
+
+
+def _broadcast(weight: Any, x: Any, axis: Any) -> Any:
+    """Return a weight with the sizes of `axis`, which broadcasts with `x`."""
+    weight = _tensor(weight)
+    where = {axis_of(a, len(x.shape)) for a in (axis if isinstance(axis, list) else [axis])}
+    if len(weight.shape) == len(x.shape):
+        return weight
+    return weight.reshape([n if i in where else 1 for i, n in enumerate(x.shape)])
+
+
+def layer_norm(
+    x: Any, gamma: Any = None, beta: Any = None, axis: Any = -1, epsilon: Any = None, rms_scaling: bool = False
+) -> Any:
+    """Compute (x - mean) / sqrt(variance + epsilon) * gamma + beta over `axis`.
+
+    With rms_scaling, the mean is not subtracted, and beta is not added.
+    """
+    centered = x - np.mean(x, axis=axes(axis), keepdims=True)
+    variance = np.mean(centered * centered, axis=axes(axis), keepdims=True)
+    y = (x if rms_scaling else centered) / np.sqrt(variance + np.float32(1e-7 if epsilon is None else epsilon))
+    y = y if gamma is None else y * _broadcast(gamma, x, axis)
+    return y if beta is None or rms_scaling else y + _broadcast(beta, x, axis)
+
+
+def rms_norm(x: Any, scale: Any = None, axis: Any = -1, epsilon: Any = None) -> Any:
+    """Compute x / sqrt(mean(x * x) + epsilon) * scale over `axis`."""
+    squares = np.mean(x * x, axis=axes(axis), keepdims=True)
+    y = x / np.sqrt(squares + np.float32(1e-7 if epsilon is None else epsilon))
+    return y if scale is None else y * _tensor(scale)
+
+
+def batch_norm(
+    x: Any, mean: Any, variance: Any, offset: Any = None, scale: Any = None, axis: int = -1, epsilon: float = 1e-3
+) -> Any:
+    """Compute (x - mean) / sqrt(variance + epsilon) * scale + offset, per index of `axis`."""
+    factor = np.float32(1) / np.sqrt(_broadcast(variance, x, axis) + np.float32(epsilon))
+    factor = factor if scale is None else factor * _broadcast(scale, x, axis)
+    y = (x - _broadcast(mean, x, axis)) * factor
+    return y if offset is None else y + _broadcast(offset, x, axis)
+
+
+def divide_no_nan(x1: Any, x2: Any) -> Any:
+    """Compute x1 / x2, and 0 where x2 is 0."""
+    zero = np.equal(x2, 0)
+    return np.where(zero, np.float32(0), x1 / np.where(zero, np.float32(1), x2))
+
+
+def quantile(x: Any, q: Any, axis: Any = None, method: str = "linear", keepdims: bool = False) -> Any:
+    """Compute quantiles along `axis` by linear interpolation."""
+    need(method == "linear", f"method must be linear, got {method!r}")
+    need(not hasattr(q, "shape") or isinstance(q, np.ndarray | np.generic), "q must be a constant")
+    return np.quantile(x, np.asarray(q, np.float32), axis=axes(axis), keepdims=keepdims)
+
+
+def average(x: Any, weights: Any = None, axis: Any = None) -> Any:
+    """Compute the mean along `axis`, or the weighted mean sum(x * weights) / sum(weights)."""
+    if weights is None:
+        return np.mean(x, axis=axes(axis))
+    w = _tensor(weights)
+    if len(w.shape) != len(x.shape):
+        need(len(w.shape) == 1 and type(axis) is int, f"weights of rank {len(w.shape)} need one axis")
+        w = _broadcast(w, x, axis)
+        return np.sum(x * w, axis=axis) / np.sum(w)
+    need(tuple(w.shape) == tuple(x.shape), f"weights must be of shape {tuple(x.shape)}, got {tuple(w.shape)}")
+    return np.sum(x * w, axis=axes(axis)) / np.sum(w, axis=axes(axis))
+
+
+def top_k(x: Any, k: int, sorted: bool = True) -> list[Any]:
+    """Return the k largest values along the last axis, largest first, and their indices (int32)."""
+    values, indices = ops.top_k(x, k)
+    return [values, indices.astype(np.int32)]
+
+
+def slice_at(inputs: Any, start_indices: Any, shape: Any) -> Any:
+    """Return the part of an array that begins at `start_indices` and has the sizes `shape`."""
+    return inputs[_window(inputs, start_indices, shape)]
+
+
+def slice_update(inputs: Any, start_indices: Any, updates: Any) -> Any:
+    """Return an array with the part that begins at `start_indices` replaced."""
+    result, part = inputs.copy(), _tensor(updates, inputs.dtype)
+    result[_window(inputs, start_indices, part.shape)] = part
+    return result
+
+
+def _window(x: Any, start: Any, sizes: Any) -> tuple[slice, ...]:
+    constant = isinstance(start, (list, tuple)) and all(type(i) is int for i in start)
+    need(constant, "start_indices must be a list of integers; computed indices are not supported")
+    pairs = list(zip(start, sizes))
+    fits = len(pairs) == len(x.shape) and all(min(i, n, m - i - n) >= 0 for (i, n), m in zip(pairs, x.shape))
+    need(fits, f"start_indices={list(start)} and sizes {list(sizes)} do not fit into the shape {tuple(x.shape)}")
+    return tuple(slice(i, i + n) for i, n in pairs)
+
+
+def scatter_update(inputs: Any, indices: Any, updates: Any, reduction: Any = None) -> Any:
+    """Return a copy of an array in which the elements at the coordinates `indices` are replaced or reduced."""
+    kind = getattr(inputs, "dtype", getattr(updates, "dtype", np.float32))
+    x, where = _tensor(inputs, kind), _tensor(indices, np.int64)
+    return ops.scatter_nd(x, where, _tensor(updates, kind), reduction=reduction or "none")
 
 
 def l2_normalize(x: Any, axis: Any = None, epsilon: float = 1e-12, dim: Any = None) -> Any:
@@ -124,8 +243,9 @@ def l2_normalize(x: Any, axis: Any = None, epsilon: float = 1e-12, dim: Any = No
 
 
 def one_hot(x: Any, num_classes: int, axis: int = -1, dtype: Any = None, sparse: bool = False) -> Any:
-    """Encode integers as one-hot vectors of float32 along a new axis."""
-    return ops.one_hot(x.astype(np.int64), num_classes, axis=axis).astype(np.float32)
+    """Encode integers as one-hot vectors along a new axis. An index outside the classes gives only zeros."""
+    ids = x.astype(np.int64)
+    return cast(ops.one_hot(np.where(ids < 0, num_classes, ids), num_classes, axis=axis), dtype)
 
 
 def take(x: Any, indices: Any, axis: Any = None) -> Any:
@@ -134,6 +254,113 @@ def take(x: Any, indices: Any, axis: Any = None) -> Any:
     if isinstance(indices, (int, list)):
         return np.take(flat, indices, axis=axis or 0)
     return ops.gather(flat, indices.astype(np.int64), axis=axis or 0)
+
+
+def take_along_axis(x: Any, indices: Any, axis: Any = None) -> Any:
+    """Select elements along `axis` by index, of the flattened array without an axis."""
+    return np.take_along_axis(x if axis is not None else x.reshape(-1), _tensor(indices, np.int64), axis or 0)
+
+
+def multi_hot(inputs: Any, num_classes: int, axis: int = -1, dtype: Any = None) -> Any:
+    """Encode each list of integers as one vector that is 1 at these indices, else 0."""
+    return cast(np.max(one_hot(inputs, num_classes, axis), axis=1 if len(inputs.shape) > 1 else 0), dtype)
+
+
+def _pixels(x: Any, fmt: Any) -> tuple[int, int]:
+    """Return the axes of height and width of an image (rank 3) or a batch of images (rank 4)."""
+    need(len(x.shape) in (3, 4), f"takes images of rank 3 or 4, got {tuple(x.shape)}")
+    first = len(x.shape) - (2 if fmt == FORMATS[1] else 3)
+    return first, first + 1
+
+
+def pad_images(
+    images: Any,
+    top_padding: Any = None,
+    left_padding: Any = None,
+    bottom_padding: Any = None,
+    right_padding: Any = None,
+    target_height: Any = None,
+    target_width: Any = None,
+    data_format: Any = None,
+) -> Any:
+    """Pad images with zeros at their borders, or to the target size."""
+    pairs = [(0, 0)] * len(images.shape)
+    given = ((top_padding, bottom_padding, target_height), (left_padding, right_padding, target_width))
+    for axis, (before, after, target) in zip(_pixels(images, data_format), given):
+        total = None if target is None else target - images.shape[axis]
+        pairs[axis] = _borders(before, after, total)
+    return np.pad(images, pairs)
+
+
+def crop_images(
+    images: Any,
+    top_cropping: Any = None,
+    left_cropping: Any = None,
+    bottom_cropping: Any = None,
+    right_cropping: Any = None,
+    target_height: Any = None,
+    target_width: Any = None,
+    data_format: Any = None,
+) -> Any:
+    """Remove pixels at the borders of images, or crop the images to the target size."""
+    parts = [slice(None)] * len(images.shape)
+    given = ((top_cropping, bottom_cropping, target_height), (left_cropping, right_cropping, target_width))
+    for axis, (before, after, target) in zip(_pixels(images, data_format), given):
+        total = None if target is None else images.shape[axis] - target
+        first, last = _borders(before, after, total)
+        parts[axis] = slice(first, images.shape[axis] - last)
+    return images[tuple(parts)]
+
+
+def _borders(before: Any, after: Any, total: int | None) -> tuple[int, int]:
+    """Return the pixels before and after an image, of which one follows from their sum if it is absent."""
+    stated = sum(value is not None for value in (before, after, total))
+    need(stated == 2, "two of the two borders and the target size must be given for each axis")
+    before = total - after if before is None else before
+    after = total - before if after is None else after
+    need(before >= 0 and after >= 0, f"borders of {before} and {after} pixels are not possible")
+    return before, after
+
+
+def rgb_to_grayscale(images: Any, data_format: Any = None) -> Any:
+    """Compute 0.2989 * red + 0.587 * green + 0.114 * blue."""
+    axis = len(images.shape) - (3 if data_format == FORMATS[1] else 1)
+    need(images.shape[axis] in (1, 3), f"takes images with 1 or 3 channels, got {images.shape[axis]}")
+    if images.shape[axis] == 1:
+        return images
+    weights = np.array([0.2989, 0.587, 0.114], np.float32)
+    gray = np.sum(images * weights.reshape([3 if i == axis else 1 for i in range(len(images.shape))]), axis)
+    return np.expand_dims(gray, axis).astype(images.dtype)
+
+
+def extract_patches(
+    images: Any,
+    size: Any,
+    strides: Any = None,
+    dilation_rate: Any = 1,
+    padding: str = "valid",
+    data_format: Any = None,
+) -> Any:
+    """Return the patches at each position as channels, in the order row, column, channel."""
+    need(len(images.shape) == 4, f"takes images of rank 4, got {tuple(images.shape)}")
+    fmt = data_format or FORMATS[0]
+    kernel, steps = positive(size, 2, "size"), positive(strides or size, 2, "strides")
+    x, dilation = channels_first(images, fmt), positive(dilation_rate, 2, "dilation_rate")
+    spans = [d * (k - 1) + 1 for d, k in zip(dilation, kernel)]
+    if padding.lower() == "same":
+        x = np.pad(x, [(0, 0), (0, 0), *same_pads(x.shape[2:], spans, steps)])
+    counts = [(n - span) // s + 1 for n, span, s in zip(x.shape[2:], spans, steps)]
+    channels, height, width = x.shape[1], *counts
+    if kernel == steps and dilation == (1, 1):
+        x = x[:, :, : height * kernel[0], : width * kernel[1]]
+        cells = x.reshape(-1, channels, height, kernel[0], width, kernel[1]).transpose(0, 3, 5, 1, 2, 4)
+        return restored(cells.reshape(-1, kernel[0] * kernel[1] * channels, height, width), fmt)
+    parts = [
+        x[:, :, i : i + (height - 1) * steps[0] + 1 : steps[0], j : j + (width - 1) * steps[1] + 1 : steps[1]]
+        for i in range(0, spans[0], dilation[0])
+        for j in range(0, spans[1], dilation[1])
+    ]
+    return restored(np.concatenate(parts, axis=1), fmt)
 
 
 def pool(
