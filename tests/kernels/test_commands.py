@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -41,6 +42,20 @@ def test_build_prints_its_command_and_writes_a_library(tmp_path: Path) -> None:
     assert shown.startswith(f"{library}: no version is stated (interface 1)")
     assert "One" in shown
     assert [p.name for p in library.parent.iterdir()] == ["libone.so"]
+
+
+def test_build_shows_the_first_errors_and_names_a_file_with_all_of_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    needed_compiler()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    source = tmp_path / "bad.cpp"
+    source.write_text('#warning "first"\n' + "".join(f"int x{i} = y{i};\n" for i in range(30)))
+    shown = command("build", source, "-o", tmp_path / "libbad.so", status=1).stderr.splitlines()
+    start = shown.index(f"{source}: does not compile:")
+    assert "bad.cpp:2:10: error:" in shown[start + 1] and len(shown) - start < 20
+    (log,) = tmp_path.glob("*.log")
+    assert shown[-1].endswith(f"lines) is in {log}") and "y29" in log.read_text()
 
 
 def test_build_shows_what_the_compiler_says(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,8 @@ from anylayer.libraries.whole import whole_path
 
 COMPILERS = ("c++", "g++", "clang++")
 """The compilers that are looked for, in this order, where $CXX is not set."""
+_MAX_LINES = 12
+"""The number of lines of a compiler's output that a message shows."""
 
 
 def sdk() -> Path:
@@ -64,7 +67,7 @@ class Build:
         return [*self.compiler, "-std=c++17", "-O3", *tune, *link, f"-I{sdk() / 'include'}", *files, *self.flags]
 
     def run(self) -> None:
-        """Build the library. Raise FileError with the compiler's message if it does not compile. The complete
+        """Build the library. Raise FileError with the compiler's first error if it does not compile. The complete
         library is moved into place, so that processes which have loaded the previous file keep using it.
         """
         for source in self.sources:
@@ -73,7 +76,25 @@ class Build:
             done = subprocess.run(self.command(made), stdin=subprocess.DEVNULL, capture_output=True, text=True)
             text = (done.stdout + done.stderr).replace(str(made), str(self.out)).strip()
             if done.returncode or not made.is_file():
-                says = f":\n{text}" if text else f", {self.compiler[0]} ends with status {done.returncode}"
+                says = (
+                    f":\n{_excerpt(text)}" if text else f", {self.compiler[0]} ends with status {done.returncode}"
+                )
                 raise FileError(f"does not compile{says}", ", ".join(map(str, self.sources)))
         if text:
             sys.stderr.write(f"{text}\n")
+
+
+def _excerpt(text: str) -> str:
+    """Return the lines of a compiler's output from the first error on. If they are more than a message shows, the
+    whole output is written to a file, which the last line names.
+    """
+    lines = text.splitlines()
+    if len(lines) <= _MAX_LINES:
+        return text
+    first = next((i for i, line in enumerate(lines) if "error: " in line), 0)
+    with tempfile.NamedTemporaryFile(
+        "w", encoding="utf-8", prefix="compiler-", suffix=".log", delete=False
+    ) as log:
+        log.write(f"{text}\n")
+    shown = lines[first : first + _MAX_LINES]
+    return "\n".join([*shown, f"The compiler's whole output ({len(lines)} lines) is in {log.name}"])
