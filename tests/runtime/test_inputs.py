@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
+from onnx import helper
 
 import anylayer
-from anylayer.errors import InputError
+from anylayer.errors import InputError, LayerError
 from tests.engine_names import ALL
 
 ENGINES = [*ALL, "auto"]
@@ -94,3 +96,17 @@ def test_positional_second_array_is_refused(tmp_path: Path) -> None:
         net.compile("numpy")(x, x)
     with pytest.raises(InputError, match=r"shapes must be a dict such as .*, got \(1, 2\)"):
         net.compile("numpy", shapes=(1, 2))
+
+
+def test_message_says_how_to_give_an_open_batch_size_that_another_input_fixes(tmp_path: Path) -> None:
+    x, w, y = (helper.make_tensor_value_info(*of) for of in (("x", 1, ("N", 3)), ("w", 1, (2, 3)), ("y", 1, None)))
+    graph = helper.make_graph([helper.make_node("Concat", ["x", "w"], ["y"], axis=1)], "net", [x, w], [y])
+    onnx.save(helper.make_model(graph, ir_version=9), tmp_path / "net.onnx")
+    read = anylayer.read(tmp_path / "net.onnx")
+    advice = (
+        "The file leaves the batch size of input 'x' open, so it is 1 here; give another: shapes={'x': (2, 3)}"
+    )
+    with pytest.raises(LayerError, match=re.escape(advice)):
+        read.compile("onnxruntime")
+    two = np.ones((2, 3), np.float32)
+    assert read.compile("onnxruntime", shapes={"x": (2, 3)})({"x": two, "w": two})["y"].shape == (2, 6)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
 
 from anylayer.compile.limits import need_countable
-from anylayer.errors import InputError, at, nearest, need
+from anylayer.errors import InputError, adding_advice, at, nearest, need, wording
 from anylayer.network import Array, Network, Node, TensorType
 
 
@@ -38,6 +39,21 @@ def input_types(network: Network, shapes: Mapping[str, Sequence[int]] | None) ->
         if network.sizes is not None:
             network.sizes.check(types)
     return types
+
+
+def advising_batch(network: Network, types: Mapping[str, TensorType | None]) -> AbstractContextManager[None]:
+    """Return a context that adds advice to a LayerError, where the file leaves the batch size of an input open
+    (`types` has 1 for it) and fixes a larger first size of another input."""
+    taken = [(name, kind) for name, kind in types.items() if kind is not None and kind.shape]
+    opened = [(n, k) for n, k in taken if network.open.get(n, (0,))[0] is None and k == network.inputs[n]]
+    fixed = [int(k.shape[0]) for n, k in taken if n not in network.open and k.shape[0] > 1]
+    if not opened or not fixed:
+        return nullcontext()
+    name, shape = opened[0][0], (fixed[0], *opened[0][1].shape[1:])
+    remedy = wording(f"shapes={{{name!r}: {shape}}}", f"--shape {name}={','.join(map(str, shape))}")
+    return adding_advice(
+        f"the file leaves the batch size of input '{name}' open, so it is 1 here; give another: {remedy}"
+    )
 
 
 def input_arrays(network: Network, inputs: Mapping[str, Any]) -> dict[str, Array]:

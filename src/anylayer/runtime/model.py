@@ -17,7 +17,7 @@ import numpy as np
 
 from anylayer.compile.choices import verified_sizes
 from anylayer.compile.comparison import Compiler
-from anylayer.compile.inputs import needed_inputs
+from anylayer.compile.inputs import advising_batch, needed_inputs
 from anylayer.compile.nodes import Definitions
 from anylayer.compile.open import OpenTraces, open_types, trace_open
 from anylayer.compile.plan import GraphStep, Plan, make_plan
@@ -123,7 +123,8 @@ class Model:
         elif opened is not None:
             self._compile_open(opened)
         elif all(t is not None for t in self._types.values()):
-            self._runner(key_of(self._types))
+            with advising_batch(network, self._types):
+                self._runner(key_of(self._types))
 
     def __repr__(self) -> str:
         ends = [
