@@ -439,6 +439,7 @@ def cells() -> dict[str, Case]:
         "stacked": c(L.RNN([L.LSTMCell(4), L.LSTMCell(3)], return_sequences=True), s),
         "stacked_gru": c(L.RNN([L.GRUCell(4), L.GRUCell(3)]), s),
         "masked": c(L.RNN(L.LSTMCell(4), return_sequences=True), s, mask=mask),
+        "mixed": c(L.RNN([L.LSTMCell(4), L.SimpleRNNCell(2, use_bias=False), L.GRUCell(3)]), s),
     }
 
 

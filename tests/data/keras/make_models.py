@@ -349,6 +349,15 @@ def steps(k: Any) -> tuple[Any, list[Any]]:
     return k.Model(x, layers.LSTM(2)(layers.TimeDistributed(inner)(x))), [picture(2, 5, 3)]
 
 
+def stacked_cells(k: Any) -> tuple[Any, list[Any]]:
+    """Return a model whose cells are not in the alphabetical order of their classes."""
+    layers = k.layers
+    x = layers.Input((5, 3), name="x")
+    mixed = [layers.LSTMCell(4), layers.GRUCell(3), layers.LSTMCell(3)]
+    y = layers.RNN(mixed, return_sequences=True)(x)
+    return k.Model(x, [y, layers.RNN([layers.SimpleRNNCell(4), layers.GRUCell(4)])(y)]), [picture(2, 5, 3)]
+
+
 def inputs_by_name(k: Any) -> tuple[Any, list[Any]]:
     """Return a model with an inner model that takes a dict."""
     layers = k.layers
@@ -367,11 +376,13 @@ MODELS: dict[str, tuple[Any, Callable[[Any], Any]]] = {
     "more_operations": (keras, more_operations),
     "inputs_by_name": (keras, inputs_by_name),
     "steps": (keras, steps),
+    "stacked_cells": (keras, stacked_cells),
     "k2_nested": (tf_keras, nested),
     "k2_text": (tf_keras, text),
     "k2_text_branches": (tf_keras, text_branches),
     "k2_old_functions": (tf_keras, old_functions),
     "k2_steps": (tf_keras, steps),
+    "k2_stacked_cells": (tf_keras, stacked_cells),
     "k2_tf_functions": (tf_keras, tf_functions),
 }
 

@@ -5,13 +5,6 @@ from tests.layers.keras.recorded import recorded
 
 globals().update(recorded("cells"))
 
-test_rejects_cells_of_different_classes = rejects(
-    "RNN",
-    {"cell": [{"class_name": "GRUCell", "config": {}}, {"class_name": "LSTMCell", "config": {}}]},
-    inputs=[ramp(1, 4, 3)],
-    text="mixes GRUCell and LSTMCell: the file does not state which weights belong to which cell",
-    format="keras",
-)
 test_rejects_go_backwards_with_several_cells = rejects(
     "RNN",
     {"go_backwards": True, "cell": [{"class_name": "GRUCell", "config": {"units": 2}}] * 2},

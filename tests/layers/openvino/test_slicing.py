@@ -55,7 +55,7 @@ CASES = {
     ),
     "reverse_sequence": matches(lambda x: o15.reverse_sequence(x, const([2, 4]), 0, 1), Y),
     "one_hot": matches(
-        lambda x: o15.one_hot(x, const(4), const(2, F), const(-1, F), 1), np.array([[0, 3], [1, 2]], np.int64)
+        lambda x: o15.one_hot(x, const(4), const(2, F), const(-1, F), 1), np.array([[0, 3], [-1, 4]], np.int64)
     ),
 }
 CASES |= {

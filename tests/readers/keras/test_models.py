@@ -17,7 +17,7 @@ DATA = Path(__file__).parents[2] / "data" / "keras"
 SHARED = Path(__file__).parents[4] / "shared" / "tf_keras"
 ENGINES = ALL
 
-NAMES = ("nested", "text", "text_branches", "old_functions", "steps")
+NAMES = ("nested", "text", "text_branches", "old_functions", "steps", "stacked_cells")
 FILES = [
     *(f"{name}.keras" for name in (*NAMES, "operations", "more_operations", "inputs_by_name")),
     *(f"k2_{name}.h5" for name in (*NAMES, "tf_functions")),

@@ -44,8 +44,7 @@ class RNN(KerasLayer):
     """Run a sequence through a recurrent cell, or through several cells in a chain.
 
     (N, T, C) to (N, units), or (N, T, units) with return_sequences; with return_state also the last states.
-    Weights: those of the cells in order. Several cells must be of one class, because the file does not state which
-    weights belong to which class.
+    Weights: those of the cells in order.
     Source: keras/src/layers/rnn/rnn.py.
     """
 
@@ -58,6 +57,7 @@ class RNN(KerasLayer):
     return_state: bool = attribute("bool", False, doc="whether the last states are returned too")
     go_backwards: bool = attribute("bool", False, doc="whether the sequence is reversed first")
     stateful: bool = attribute("bool", False, doc="whether Keras keeps the state from call to call")
+    time_major: bool = attribute("bool", False, doc="whether the sequence is (T, N, C)")
     zero_output_for_mask: bool = attribute("bool", False, doc="whether the output of masked steps is zero")
 
     def forward(self, x: Array, mask: Array | None = None) -> list[Array]:
@@ -81,11 +81,6 @@ class RNN(KerasLayer):
             cells and all(isinstance(c, dict) for c in cells),
             f"parameter 'cell' must be a cell or a list of cells, got {self.cell!r}",
         )
-        kinds = {str(c.get("class_name")) for c in cells}
-        need(
-            len(kinds) == 1,
-            f"mixes {' and '.join(sorted(kinds))}: the file does not state which weights belong to which cell",
-        )
         need(not (self.go_backwards and len(cells) > 1), "go_backwards with several cells is not supported")
         return cells
 
@@ -96,5 +91,6 @@ class RNN(KerasLayer):
             raise LayerError(f"its cell is a {made.type}, which is not recurrent")
         made.return_sequences = self.return_sequences or not last
         made.return_state = True
+        made.time_major = self.time_major
         made.zero_output_for_mask = self.zero_output_for_mask
         return made

@@ -263,5 +263,6 @@ class OneHot(OpenVINOLayer):
 
     def forward(self, indices: Array, depth: Array, on: Array, off: Array) -> Array:
         count = integer(depth, "depth")
-        hot = ops.one_hot(indices, count, axis=axis_of(self.axis, len(indices.shape) + 1)) != np.float32(0)
+        inside = np.where(indices < 0, count, indices)  # ops.one_hot counts negative indices from the end
+        hot = ops.one_hot(inside, count, axis=axis_of(self.axis, len(indices.shape) + 1)) != np.float32(0)
         return np.where(hot, constant(on, "on_value").reshape(()), constant(off, "off_value").reshape(()))

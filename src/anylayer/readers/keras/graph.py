@@ -70,12 +70,12 @@ class _Building:
             return "mixed"
         return "NCHW" if "channels_first" in self.formats else "NHWC"
 
-    def arrays(self, weights: WeightGroup | None) -> list[Array]:
+    def arrays(self, weights: WeightGroup | None, config: Json) -> list[Array]:
         """Return a layer's weights. They are read once for all calls of the layer."""
         if weights is None:
             return []
         if id(weights) not in self.arrays_of:
-            self.arrays_of[id(weights)] = (weights, weights.arrays())
+            self.arrays_of[id(weights)] = (weights, weights.arrays(config))
         return self.arrays_of[id(weights)][1]
 
     def is_picture(self, name: str) -> bool:
@@ -293,7 +293,7 @@ class _AddingModel:
             inputs=[mask if ref == _MASK else self.value(ref) for ref in call.refs()],
             outputs=[name, *(unique(f"{name}:{i}", building.names) for i in more)],
             params=_params(layer, call),
-            blobs=list(building.arrays(self.weights.get(layer.name))),
+            blobs=list(building.arrays(self.weights.get(layer.name), layer.config)),
             place=layer_place(name, layer.kind, building.source),
         )
         building.nodes.append(node)

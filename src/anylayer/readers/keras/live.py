@@ -28,7 +28,7 @@ class LiveWeights:
     def wrapped(self) -> WeightGroup:
         return LiveWeights(self._layer.layer)
 
-    def arrays(self) -> list[Array]:
+    def arrays(self, config: object = None) -> list[Array]:
         found = [np.asarray(array) for array in self._layer.get_weights()]
         # bfloat16 of ml_dtypes has the kind "V"
         return [np.array(a, np.float32 if a.dtype.kind in "fV" else a.dtype) for a in found]

@@ -38,8 +38,11 @@ class WeightGroup(Protocol):
     def wrapped(self) -> WeightGroup:
         """Return the weights of the layer that a wrapper contains."""
 
-    def arrays(self) -> list[Array]:
-        """Return a layer's weights in the order of get_weights. Floating-point weights are float32."""
+    def arrays(self, config: object = None) -> list[Array]:
+        """Return a layer's weights in the order of get_weights. Floating-point weights are float32.
+
+        `config`, the layer's configuration, states the order of its cells.
+        """
 
 
 class NoWeights:
@@ -51,7 +54,7 @@ class NoWeights:
     def wrapped(self) -> WeightGroup:
         return self
 
-    def arrays(self) -> list[Array]:
+    def arrays(self, config: object = None) -> list[Array]:
         return []
 
 
@@ -86,7 +89,7 @@ class ObjectWeights:
     def wrapped(self) -> WeightGroup:
         return self._child("layer") or NoWeights()
 
-    def arrays(self) -> list[Array]:
+    def arrays(self, config: object = None) -> list[Array]:
         variables = self._child("vars")
         found: list[Array] = []
         if variables is not None:
@@ -98,11 +101,25 @@ class ObjectWeights:
             )
             for key in keys:
                 found.append(_values(variables._group.member(key), f"'{variables._path}/{key}'"))
-        for key in sorted(self._group, key=_part_order):
+        parts = _parts(config)
+        order = {key: place for place, key in enumerate(parts)} if isinstance(config, list) else {}
+        for key in sorted(self._group, key=lambda key: (order.get(key, len(order)), _part_order(key))):
             if key != "vars" and key not in _RANDOM_STATE:
                 child = self._child(key)
-                found.extend(child.arrays() if child is not None else [])
+                found.extend(child.arrays(parts.get(key)) if child is not None else [])
         return found
+
+
+def _parts(config: object) -> dict[str, object]:
+    """Return the configurations of a layer's parts, or of a list of parts, by the names of their groups."""
+    if isinstance(config, list):
+        specs = [spec if isinstance(spec, dict) else {} for spec in config]
+        found: dict[str, object] = dict(zip(_group_names([("", str(s.get("class_name"))) for s in specs]), specs))
+    else:
+        found = dict(config) if isinstance(config, dict) else {}
+        forward = found.get("layer")
+        found |= {"forward_layer": forward, "backward_layer": found.get("backward_layer") or forward}
+    return {key: spec.get("config") if isinstance(spec, dict) else spec for key, spec in found.items()}
 
 
 def _part_order(key: str) -> tuple[int, str, int]:
@@ -195,7 +212,7 @@ class NamedWeights:
     def wrapped(self) -> WeightGroup:
         return self
 
-    def arrays(self) -> list[Array]:
+    def arrays(self, config: object = None) -> list[Array]:
         return [
             _values(member, f"weight '{name}'")
             for name, member in self._named
