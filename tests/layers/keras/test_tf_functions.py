@@ -35,3 +35,8 @@ test_split_rejects_indivisible_axis = rejects(
     text="2 equal parts do not divide axis 1 of size 3",
     format="keras",
 )
+
+
+def test_softmax_without_an_axis_takes_the_last() -> None:
+    assert value("tf.nn.softmax", axis=None) == value("tf.nn.softmax", axis=-1)
+    assert value("tf.nn.log_softmax", axis=None) == value("tf.nn.log_softmax", axis=-1)

@@ -36,7 +36,8 @@ class Called(KerasLayer):
         keywords = _keywords(type(self).function)
         if keywords is not None and "dtype" in keywords:
             skipped.discard("dtype")
-        self.given = {k: v for k, v in {**config, **call["kwargs"]}.items() if k not in skipped and v is not None}
+        given = {k: v for k, v in {**config, **call["kwargs"]}.items() if k not in skipped}
+        self.given = {k: v for k, v in given.items() if v is not None or k == "axis"}
         for name in self.given if keywords is not None else ():
             if name not in (keywords or ()):
                 raise LayerError(f"has no argument '{name}'{nearest(name, keywords or ())}")
@@ -48,15 +49,17 @@ class Called(KerasLayer):
             result = type(self).function(*args, **kwargs)
         except (TypeError, AttributeError) as error:
             raise LayerError(f"does not take these arguments ({error})") from error
-        results = list(result) if isinstance(result, (list, tuple)) else [result]
+        listed = result if isinstance(result, (list, tuple)) else [result]
+        # a traced array without axes has NumPy's scalar class as its __class__
+        results = [np.asarray(r) if issubclass(type(r), (int, float, np.generic)) else r for r in listed]
         need(
             len(results) >= self.outputs,
             f"returns {plural(len(results), 'output')}, but the node has {self.outputs}",
         )
         for result in results:
-            kind = getattr(np.asarray(result) if np.isscalar(result) else result, "dtype", np.dtype(object)).kind
+            kind = getattr(result, "dtype", np.dtype(object)).kind
             need(kind in "fiub", f"returns a {type(result).__name__}, which is not a tensor of numbers")
-        return [_narrow(np.asarray(r) if np.isscalar(r) else r) for r in results][: self.outputs]
+        return [_narrow(r) for r in results][: self.outputs]
 
 
 def _keywords(function: Function) -> list[str] | None:

@@ -421,6 +421,11 @@ def space_to_depth(x: Any, block_size: int, data_format: Any = None) -> Any:
     return restored(ops.space_to_depth(channels_first(x, fmt), block_size), fmt)
 
 
+def flattened(function: Any) -> Any:
+    """Return a function of an array and an axis that computes `function` of all elements without an axis."""
+    return lambda x, axis=-1: function(x.reshape(-1), 0).reshape(x.shape) if axis is None else function(x, axis)
+
+
 def logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     """Compute log(sum(exp(x))) along `axis` without overflow."""
     where = axes(axis)

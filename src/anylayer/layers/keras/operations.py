@@ -40,8 +40,8 @@ _ONE_TO_ONE: dict[str, Function] = {
     "Sinh": np.sinh,
     "Cosh": np.cosh,
     "Tanh": np.tanh,
-    "Floor": np.floor,
-    "Ceil": np.ceil,
+    "Floor": lambda x: np.floor(f.cast(x, "float32")),
+    "Ceil": lambda x: np.ceil(f.cast(x, "float32")),
     "Trunc": np.trunc,
     "Round": lambda x, decimals=0: np.round(x, decimals),
     "Sign": np.sign,
@@ -129,8 +129,8 @@ _ONE_TO_ONE: dict[str, Function] = {
     "Threshold": act.threshold,
     "SparsePlus": act.sparse_plus,
     "SparseSigmoid": act.sparse_sigmoid,
-    "Softmax": act.softmax,
-    "LogSoftmax": act.log_softmax,
+    "Softmax": f.flattened(act.softmax),
+    "LogSoftmax": f.flattened(act.log_softmax),
 }
 
 

@@ -67,8 +67,11 @@ _ACTIVATIONS: dict[str, Function] = {
     **{name: lambda x: ops.sigmoid(x) for name in ("math.sigmoid", "nn.sigmoid")},
     **{name: lambda x: np.tanh(x) for name in ("math.tanh", "nn.tanh")},
     **{name: lambda features: ops.softplus(features) for name in ("math.softplus", "nn.softplus")},
-    **{name: lambda logits, axis=-1: act.softmax(logits, axis) for name in ("nn.softmax", "math.softmax")},
-    "nn.log_softmax": lambda logits, axis=-1: act.log_softmax(logits, axis),
+    **{
+        name: lambda logits, axis=-1: act.softmax(logits, -1 if axis is None else axis)
+        for name in ("nn.softmax", "math.softmax")
+    },
+    "nn.log_softmax": lambda logits, axis=-1: act.log_softmax(logits, -1 if axis is None else axis),
 }
 
 
