@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from anylayer.inspect.verify import NodeCheck
 
 
+_SKIPPED = "constant, host call or kernel without a class"
 _NODE = (Column("node", 8, "middle", worth=8), Column("type", 7, "middle"))
 _WRONG = {"fg": "red", "bold": True}
 
@@ -121,7 +122,7 @@ def _verdict(found: list[NodeCheck]) -> str:
     compared = [c for c in found if (c.ok and not c.note) or not c.ok]
     wrong = [c for c in found if not c.ok]
     skipped = len(found) - len(compared)
-    tail = f" ({plural(skipped, 'node')} not compared: constant or host call)" if skipped else ""
+    tail = f" ({plural(skipped, 'node')} not compared: {_SKIPPED})" if skipped else ""
     if not compared:
         return f"no node was compared{tail.replace(' not compared', '')}"
     if not wrong:
