@@ -109,6 +109,20 @@ def test_data_set_gets_outputs_as_columns(cluster: None, net: anylayer.Net) -> N
     np.testing.assert_allclose(np.stack([row["fc"] for row in found]), want, rtol=1e-5)
 
 
+@pytest.mark.parametrize("actors", [None, 2])
+def test_processes_leave_a_core_to_the_tasks_that_read(
+    cluster: None, net: anylayer.Net, tmp_path: Path, actors: int | None
+) -> None:
+    import anylayer.ray
+    from anylayer.libraries.ray import data
+
+    (tmp_path / "rows").mkdir()
+    np.save(tmp_path / "rows" / "0.npy", np.ones((2, 6), np.float32))
+    rows = data().read_numpy(str(tmp_path / "rows"))
+    found = anylayer.ray.map(rows, net, actors=actors, engine="onnxruntime").take_all()
+    assert [row["fc"].shape for row in found] == [(4,), (4,)]
+
+
 def test_files_get_results_and_bad_ones_are_listed(cluster: None, net: anylayer.Net, tmp_path: Path) -> None:
     files = arrays(tmp_path, 70)
     bad, empty = files[5], files[40]

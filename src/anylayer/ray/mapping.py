@@ -104,11 +104,15 @@ def _over(dataset: Any, model: Net, task: Task, actors: int | None) -> Any:
     """Return the data set whose batches the network maps."""
     found = data()
     found.DataContext.get_current().enable_progress_bars = False
+    free = cores()
+    processes = actors or max(1, (free - 1) // task.threads)
+    # Tasks that read and write the data set need a core, too. Without a free one, Ray waits forever.
+    reserved = task.threads if processes * task.threads < free else 0
     return dataset.map_batches(
         Mapper,
         batch_size=ROWS,
-        compute=found.ActorPoolStrategy(size=_count(actors, task)),
-        num_cpus=task.threads,
+        compute=found.ActorPoolStrategy(size=processes),
+        num_cpus=reserved,
         fn_constructor_args=([sent(model, None)], task),
     )
 
