@@ -405,5 +405,6 @@ time.
 `!` marks a figure that misses its target. "anylayer" is `net.compile(engine="auto")`, called as a user calls it.
 The other engines are called directly, on the fastest known form of the network for each. OpenCV reads the Caffe
 files with its own importer. Before the measurement, every engine's outputs were compared with anylayer's
-(tolerance: 1e-4 of an output's largest value).
+(tolerance: 1e-4 of an output's largest value). Parts that were measured at another time or on another machine say
+so in their last line.
 """
