@@ -33,6 +33,7 @@ from anylayer.libraries.openvino import ov, read_onnx, shared_core
 from anylayer.network import Array
 from anylayer.writers.onnx import to_onnx
 from anylayer.writers.onnx.model import Lifted
+from anylayer.writers.openvino import unsupported
 
 PRECISIONS = {"float32": "f32", "bfloat16": "bf16", "float16": "f16"}
 DEVICE_PRECISIONS = PRECISIONS
@@ -127,7 +128,8 @@ class OpenVinoProgram:
             self._compile = compile_ if model.is_dynamic() else None
             self._waits = device == "CPU" and _loses_errors(self._model) and _can_fail(graph, model)
         except Exception as error:
-            raise EngineError(f"engine 'openvino' refuses the graph: {error}") from error
+            found = unsupported(graph, error)
+            raise found or EngineError(f"engine 'openvino' refuses the graph: {error}") from error
         places = {name: i for i, port in enumerate(self._model.inputs) for name in port.get_names()}
         self._places = [places.get(value.name) for value in graph.inputs]  # None: OpenVINO drops unused inputs
         read = {v for o in graph.ops for v in o.inputs} | set(graph.outputs)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from anylayer.corrections import corrected
-from anylayer.errors import EngineError, FileError, LayerError, at, need, shortened
+from anylayer.errors import EngineError, FileError, LayerError, at, need, shortened, some
 from anylayer.graph import Graph, Op, Value
 from anylayer.graph.open_sizes import SIZES
 from anylayer.network import CHANNEL_ORDERS, Array
@@ -30,6 +30,8 @@ RUNS = "openvino"
 
 _NOT_XML = re.compile("[^\\t\\n\\r -\\ud7ff\\ue000-\\ufffd\\U00010000-\\U0010ffff]")
 """A character that XML 1.0 cannot have."""
+_UNSUPPORTED = re.compile("No conversion rule found for operations: ([^\\n]+)")
+"""The list of operators in OpenVINO's error, for example "DeformConv-19, NonZero-13"."""
 _LARGE = 1 << 16
 """The size, in bytes, of the smallest constant that is shared with OpenVINO instead of copied through protobuf."""
 
@@ -113,7 +115,7 @@ def _save(graph: Graph, source: Source, path: Path, precision: Precision) -> Non
     try:
         model = _model(graph, source, shared, precision)
     except RuntimeError as error:
-        raise EngineError(f"OpenVINO refuses the network: {error}") from error
+        raise unsupported(graph, error) or EngineError(f"OpenVINO refuses the network: {error}") from error
     _escape_names(model)
     if source.network.channel_orders:
         model.set_rt_info(json.dumps(source.network.channel_orders), CHANNEL_ORDERS.split("."))
@@ -123,6 +125,18 @@ def _save(graph: Graph, source: Source, path: Path, precision: Precision) -> Non
         ov.save_model(model, str(path), compress_to_fp16=precision.half)
     except RuntimeError as error:
         raise FileError(f"cannot be written: {error}", path.name) from error
+
+
+def unsupported(graph: Graph, error: Exception) -> EngineError | None:
+    """Return the error of operators that OpenVINO does not have, or None where `error` does not name any."""
+    found = _UNSUPPORTED.search(str(error))
+    if found is None:
+        return None
+    types = [name.rpartition("-")[0].rpartition(".")[2] for name in found[1].split(", ")]
+    layers = list(dict.fromkeys(f"'{o.scope}'" for o in graph.ops if o.op in types and o.scope))
+    where = f" ({'layer' if len(layers) == 1 else 'layers'} {some(layers)})" if layers else ""
+    rule = f"OpenVINO does not support operator {', '.join(map(repr, types))}{where}"
+    return EngineError(f"{rule}. Write an ONNX file, or use engine 'onnxruntime'")
 
 
 def _escape_names(model: Any) -> None:

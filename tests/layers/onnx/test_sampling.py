@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 from onnx import helper
 
 import anylayer
+from anylayer.errors import EngineError
 from tests.readers.onnx.files import model, value
 
 node = helper.make_node
@@ -78,6 +80,22 @@ def test_deformable_convolution_takes_pictures_of_any_size(tmp_path: Path) -> No
     ]
     weights = {n: _rng.standard_normal(s, np.float32) / 3 for n, s in (("w1", (18, 3, 3, 3)), ("w", (4, 3, 3, 3)))}
     compare(tmp_path, nodes, weights, ("N", 3, "H", "W"), [(1, 3, 7, 9), (3, 3, 12, 5)], ".onnx")
+
+
+def test_openvino_refuses_deformable_convolution_by_name(tmp_path: Path) -> None:
+    inputs = [value("x", (1, 1, 3, 3)), value("offset", (1, 8, 2, 2))]
+    layer = node("DeformConv", ["x", "w", "offset"], ["y"], name="sample")
+    path = tmp_path / "net.onnx"
+    onnx.save(model([layer], inputs, ["y"], {"w": np.ones((1, 1, 2, 2), np.float32)}, opset=19), path)
+    net, arrays = anylayer.read(path), [np.ones((1, 1, 3, 3), np.float32), np.zeros((1, 8, 2, 2), np.float32)]
+    rule = (
+        "OpenVINO does not support operator 'DeformConv' (layer 'sample'). "
+        "Write an ONNX file, or use engine 'onnxruntime'"
+    )
+    for refused in (lambda: net.write(tmp_path / "net.xml"), lambda: net.compile("openvino")(*arrays)):
+        with pytest.raises(EngineError, match=f"^[^\n]*{re.escape(rule)}$"):
+            refused()
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_columns_become_a_picture_of_any_size(tmp_path: Path) -> None:
