@@ -464,7 +464,10 @@ def test_calibration_pictures_form_batches_of_the_given_size(anylayer_command: A
     assert onnx.load("net.onnx").graph.input[0].type.tensor_type.shape.dim[0].dim_value == 2
 
 
-def test_operator_that_caffe_lacks_is_refused_with_the_file_once(anylayer_command: Any) -> None:
+def test_operator_that_caffe_lacks_is_refused_with_the_file_once(
+    anylayer_command: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     x, y = (onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [1, 2]) for name in "xy")
     graph = onnx.helper.make_graph([onnx.helper.make_node("Floor", ["x"], ["y"], "down")], "net", [x], [y])
     onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 18)]), "net.onnx")
