@@ -38,6 +38,19 @@ layer { name: "power" type: "Power" bottom: "data" top: "data" power_param { shi
 layer { name: "flat" type: "Flatten" bottom: "data" top: "flat" flatten_param { axis: 0 } }
 """
 
+POOLS = """
+name: "pools" input: "data" input_shape { dim: 1 dim: 3 dim: 16 dim: 20 }
+layer { name: "inner" type: "Pooling" bottom: "data" top: "inner" pooling_param {
+  kernel_size: 2 stride: 2 } }
+layer { name: "max" type: "Pooling" bottom: "inner" top: "max" pooling_param { pool: MAX
+  kernel_size: 2 stride: 2 } }
+layer { name: "ave" type: "Pooling" bottom: "inner" top: "ave" pooling_param { pool: AVE
+  kernel_size: 2 stride: 2 } }
+layer { name: "exp" type: "Exp" bottom: "inner" top: "exp" exp_param { base: 2 } }
+layer { name: "log" type: "Log" bottom: "exp" top: "log" log_param { base: 2 scale: 2 shift: 8 } }
+layer { name: "weights" type: "PReLU" bottom: "data" top: "weights" }
+"""
+
 MODELS = ("lenet", "squeezenet_v1.1", "mobilenet_ssd", "mtcnn_det2")
 
 
@@ -45,7 +58,7 @@ MODELS = ("lenet", "squeezenet_v1.1", "mobilenet_ssd", "mtcnn_det2")
 def networks(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder of Caffe networks with weights: small.prototxt and small.caffemodel, and so on."""
     folder = tmp_path_factory.mktemp("networks")
-    for name, text in {"small": SMALL, "crop": CROP, "column": COLUMN}.items():
+    for name, text in {"small": SMALL, "crop": CROP, "column": COLUMN, "pools": POOLS}.items():
         (folder / f"{name}.prototxt").write_text(text)
         net = Net(folder / f"{name}.prototxt")
         rng = np.random.default_rng(1)

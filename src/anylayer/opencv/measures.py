@@ -31,10 +31,10 @@ def shapes_of(net: api.Net, table: LayerTable, shapes: Shapes, layouts: Mapping[
             found.append(tuple(shape[i] for i in (0, 3, 1, 2)) if last else shape)
         return found
 
-    rows = []
+    rows, last = [], {entry.number for entry in table.outputs}
     for entry in table.entries:
         inputs = entry.node.inputs if entry.node is not None else entry.values
-        rows.append((of([name for name in inputs if name]), of(entry.values)))
+        rows.append((of([name for name in inputs if name]), of(entry.shaped_values(entry.number in last))))
     return rows
 
 

@@ -22,6 +22,8 @@ _SPLIT = {"Axpy": ("Scale", "Eltwise")}
 """Types of Caffe that OpenCV reads as two layers. The first one is called `name/scale`."""
 _MATRIX = "InnerProduct"
 """The type whose weights are a matrix, and whose bias is a row."""
+_WITH_MASK = "Pooling"
+"""The type whose layers have a second output, the mask, where they take maxima and no layer reads them."""
 _STATED = {"NHWC": "NHWC", "channels_last": "NHWC", "NCHW": "NCHW", "channels_first": "NCHW"}
 _RESULTS = {(0, 3, 1, 2): "NCHW", (0, 2, 3, 1): "NHWC"}
 """The order of axes that a permutation results in."""
@@ -45,6 +47,12 @@ class LayerEntry:
         if self.node is None:
             return ()
         return tuple(self._as_matrix(i, blob.copy()) for i, blob in enumerate(self.node.blobs))
+
+    def shaped_values(self, is_output: bool) -> list[str]:
+        """Return the values whose shapes OpenCV states. A mask has the shape of the maxima, which stand for it."""
+        pool = self.node.params.get("pooling_param", {}).get("pool", "MAX") if self.node is not None else ""
+        has_mask = self.type == _WITH_MASK and is_output and str(pool) in ("MAX", "0")
+        return self.values * 2 if has_mask and len(self.values) == 1 else self.values
 
     def is_matrix(self, index: int) -> bool:
         """Return whether a weight is a matrix, also if one of its sizes is 1."""

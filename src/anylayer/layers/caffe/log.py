@@ -36,3 +36,24 @@ class Log(Layer):
         inner = x if self.scale == 1 else x * np.float32(self.scale)
         y = np.log(inner if self.shift == 0 else inner + np.float32(self.shift))
         return y if self.base == -1 else y * np.float32(1 / math.log(self.base))
+
+
+@layer("Log", dialects=("opencv",))
+class LogOpenCV(Log):
+    """Compute the natural logarithm of x: OpenCV ignores base, scale and shift.
+
+    The output has the shape of the input.
+    Source: opencv modules/dnn/src/layers/elementwise_layers.cpp.
+    """
+
+    needs_dialect = True
+
+    def setup(self) -> None:
+        ignored = [name for name in type(self).fields if self.has(name)]
+        if ignored:
+            self.note(
+                f"{', '.join(ignored)} ignored, as by OpenCV: the result is the natural logarithm of the input"
+            )
+
+    def forward(self, x: Array) -> Any:
+        return np.log(x)
