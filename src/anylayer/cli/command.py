@@ -114,14 +114,16 @@ class TakesInputs(Command):
         return super().parse_args(ctx, spread)
 
 
-def to_size(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[int, int] | str | None:
-    """Return `300` or `500x375` (width x height) as (height, width), and `keep` unchanged."""
-    if value is None or value == "keep":
+def to_size(
+    ctx: click.Context, param: click.Parameter, value: str | None, word: str = "keep"
+) -> tuple[int, int] | str | None:
+    """Return `300` or `500x375` (width x height) as (height, width), and `word` unchanged."""
+    if value is None or value == word:
         return value
     found = re.fullmatch(r"(\d{1,5})(?:[x,](\d{1,5}))?", value)
     sides = [int(s) for s in found.groups() if s] if found else [0]
     if 0 in sides:
-        raise click.BadParameter(f"a size is WIDTHxHEIGHT, one number, or keep, got '{value}'", ctx, param)
+        raise click.BadParameter(f"a size is WIDTHxHEIGHT, one number, or {word}, got '{value}'", ctx, param)
     return sides[-1], sides[0]
 
 

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -145,7 +146,7 @@ def _settings(ctx: click.Context, param: click.Parameter, values: Sequence[str])
 )
 @click.option(
     "--picture",
-    callback=lambda ctx, param, value: value if value == "any" else to_size(ctx, param, value),
+    callback=partial(to_size, word="any"),
     metavar="WxH",
     help="The size of the images that the file accepts with --preprocess; 'any' for all sizes [the input's size].",
 )
