@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import onnx
 import pytest
 
+from anylayer.layer import Registry
 from tests.layers.open_sizes import ALL, FORMATS, ONE, PAGE, row, sentences, sizes_of, tried
 from tests.readers.onnx.test_node_tests import WRITTEN_FOR
 
@@ -28,6 +31,13 @@ def test_page_states_which_sizes_layers_of_other_formats_leave_open(format: str)
     found = tried(format)
     for type_ in list(found)[::EACH]:
         check_page(format, type_, *row(found[type_]))
+
+
+def test_page_lists_types_of_layers_only() -> None:
+    sections = PAGE.read_text("utf-8").split("\n## ")[1:]
+    for format, section in zip(FORMATS, sections):
+        listed = re.findall(r"`(\w+)`", "".join(line for line in section.splitlines() if line.startswith("All ")))
+        assert listed and {*listed} <= {*Registry.of(format).types()} - {"Layer"}
 
 
 OPEN = {
