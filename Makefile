@@ -1,5 +1,5 @@
 # make demo    run the example network on the example picture
-# make test    run the tests; of slow tests with many cases, it runs only some cases, and says how many it leaves out
+# make test    run the tests; of slow tests, it runs only some cases or none, and says how many it leaves out
 # make test-all  run all cases of the slow tests, too
 # make extras  install the packages that some tests need and `make test` does not install
 # make test-fresh     run the property tests on examples that no run has seen

@@ -65,7 +65,7 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ["PYOPENCL_NO_CACHE"] = "1"
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # NumPy's threads would wait in loops on shared cores
     config.addinivalue_line("markers", "needs(*packages): skip where one of these packages is not installed")
-    config.addinivalue_line("markers", "slow(n): without --slow, run only every n-th case of a parametrized test")
+    config.addinivalue_line("markers", "slow(n): without --slow, run every n-th case, or none without n")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -85,14 +85,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Start with the tests that take longest, so that no worker computes one when the others have finished.
-    Without --slow, skip all but every n-th case of the tests that are marked as slow.
+    Without --slow, skip the tests that are marked as slow, or all but every n-th case of them.
     """
     cases: Counter[str] = Counter()
     for item in [] if config.getoption("--slow") else items:
         for mark in item.iter_markers("slow"):
             name = item.nodeid.partition("[")[0]
-            if cases[name] % mark.args[0]:
-                item.add_marker(pytest.mark.skip(reason="without --slow, a slow test runs only some of its cases"))
+            if not mark.args or cases[name] % mark.args[0]:
+                item.add_marker(pytest.mark.skip(reason="without --slow, slow tests run only in part"))
             cases[name] += 1
     items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
 

@@ -75,7 +75,7 @@ def test_summary_counts_tests_per_reason(tmp_path: Path) -> None:
 def test_slow_test_runs_every_nth_case_unless_all_are_asked_for(tmp_path: Path) -> None:
     printed = run(tmp_path, SLOW, "-s")
     assert re.findall(r"ran (\d)", printed) == ["0", "3", "6"]
-    assert "     4 without --slow, a slow test runs only some of its cases\n       Run `make test-all`" in printed
+    assert "     4 without --slow, slow tests run only in part\n       Run `make test-all`" in printed
     assert "7 passed" in run(tmp_path, SLOW, "--slow")
 
 

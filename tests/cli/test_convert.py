@@ -203,7 +203,7 @@ def images(small: Path) -> Any:
     return rgb
 
 
-@pytest.mark.slow(3)
+@pytest.mark.slow(5)
 @pytest.mark.parametrize("order", ["rgb", "bgr"])
 @pytest.mark.parametrize(
     "options",

@@ -75,7 +75,7 @@ def errors(report: list[str]) -> list[tuple[float, float]]:
     ]
 
 
-@pytest.mark.slow(2)
+@pytest.mark.slow
 def test_all_example_layers_match_numpy(target: str, tmp_path: Path) -> None:
     net, given = examples(tmp_path)
     done = net.generate(target, tmp_path / "project", inputs=given)
@@ -97,7 +97,7 @@ def test_a_network_calls_one_operator_per_case(small: Generation, built: Path) -
         assert "import anylayer" not in (small.folder / file).read_text()
 
 
-@pytest.mark.slow(3)
+@pytest.mark.slow(4)
 @pytest.mark.parametrize("kind", ["ReLU", "Softmax"])
 def test_built_in_layers_may_be_operators(kind: str, target: str, tmp_path: Path) -> None:
     net = read(tmp_path, NET.replace("ReLU", kind))

@@ -172,6 +172,7 @@ ANYLAYER_REGISTER_LAYER(Endless, Endless)
 """
 
 
+@pytest.mark.slow(2)
 @pytest.mark.parametrize(("where", "doing"), [("forward", "in forward"), ("create", "while a layer was prepared")])
 def test_a_call_that_does_not_end_is_an_error_of_the_layer(
     tmp_path: Path, built: Built, where: str, doing: str

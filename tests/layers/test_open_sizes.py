@@ -15,7 +15,7 @@ EACH = 12
 """Of the formats besides Caffe, every n-th layer is tried."""
 
 
-@pytest.mark.slow(5)
+@pytest.mark.slow(12)
 @pytest.mark.parametrize("type_", tried("caffe"))
 def test_page_states_which_sizes_the_layer_leaves_open(type_: str) -> None:
     check_page("caffe", type_, *row(tried("caffe")[type_]))

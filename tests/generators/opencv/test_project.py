@@ -86,15 +86,20 @@ def examples(folder: Path, names: Collection[str] = RUNS) -> tuple[Net, dict[str
 def project(tmp_path_factory: pytest.TempPathFactory) -> Generation:
     folder = tmp_path_factory.mktemp("opencv")
     net, given = examples(folder)
-    return net.generate("opencv", folder / "project", inputs=given)
+    return net.generate("opencv", folder / "project", inputs=given, test=False)
 
 
+@pytest.mark.slow(2)
 @needs_opencv
-def test_all_example_layers_match_numpy_in_opencv(project: Generation) -> None:
-    assert project.untested == ""
-    lines = [line for line in project.report if "largest difference" in line]
+@pytest.mark.parametrize("names", [["interp", "reverse"], RUNS], ids=["two", "all"])
+def test_example_layers_match_numpy_in_opencv(names: Collection[str], tmp_path: Path) -> None:
+    net, given = examples(tmp_path, names)
+    done = net.generate("opencv", tmp_path / "project", inputs=given)
+    assert done.untested == ""
+    lines = [line for line in done.report if "largest difference" in line]
     found = {line.split(" in OpenCV ")[0] for line in lines}
-    assert found == {type_ for type_, *_ in RUNS.values()} and len(lines) == len(RUNS) + 2 * 1  # Yolo has three
+    assert found == {RUNS[name][0] for name in names}
+    assert len(lines) == len(names) + 2 * ("yolo" in names)  # Yolo has three outputs
     for line in lines:
         error, scale = map(float, re.findall(r"largest difference (\S+), largest value (\S+)$", line)[0])
         assert error <= 1e-5 * scale

@@ -104,7 +104,7 @@ def failures(case: Any, folder: Path, rtol: float | None) -> Iterator[tuple[str,
             yield engine, str(problems)
 
 
-@pytest.mark.slow(5)
+@pytest.mark.slow(12)
 @pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.filterwarnings("ignore")
 def test_operators_match_onnx(part: int, cases: list[Any], tmp_path: Path) -> None:

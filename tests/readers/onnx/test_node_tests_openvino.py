@@ -40,7 +40,7 @@ def problem(case: Any, folder: Path) -> str:
     return str(found) if any(found.values()) else ""
 
 
-@pytest.mark.slow(5)
+@pytest.mark.slow(12)
 @pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.filterwarnings("ignore")
 def test_operators_match_onnx_or_are_refused(part: int, cases: list[Any], tmp_path: Path) -> None:
