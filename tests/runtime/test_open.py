@@ -238,3 +238,19 @@ def test_axes_that_are_always_equal_share_a_size() -> None:
     assert [list(map(str, s)) for s in sizes.shapes.values()] == [["1", "3", "S0", "S0"], ["S0", "S1"]]
     assert varied_sizes(["a"], [(((1, 2), f4),), (((1, 2, 3), f4),)]) is None
     assert varied_sizes(["a"], [(((1, 2), f4),), (((1, 2), f4),)]) is None
+
+
+@pytest.mark.parametrize("engine", GENERAL)
+def test_input_that_was_resized_in_place_has_its_new_size(engine: str, tmp_path: Path) -> None:
+    path = tmp_path / "mean.prototxt"
+    path.write_text(
+        'input: "data" input_shape { dim: 1 dim: 64 dim: 9 dim: 9 }\n'
+        'layer { name: "mean" type: "Pooling" bottom: "data" top: "mean"\n'
+        "  pooling_param { pool: AVE global_pooling: true } }"
+    )
+    model = anylayer.read(path).compile(engine, shapes={"data": (1, 64, "H", "W")})
+    x = np.ones((1, 64, 40, 40), np.float32)
+    for shape in (x.shape, (1, 64, 20, 40), (1, 64, 90, 90)):
+        x.resize(shape, refcheck=False)
+        x[...] = shape[2]
+        np.testing.assert_allclose(model({"data": x})["mean"], np.full((1, 64, 1, 1), shape[2]), rtol=1e-6)

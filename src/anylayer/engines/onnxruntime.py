@@ -236,7 +236,7 @@ def _small(types: InputsAndOutputs) -> bool:
 
 
 def _recyclable(kind: TensorType) -> bool:
-    """Return whether arrays of outputs of this type are reused: see Recycled."""
+    """Return whether arrays of this type may stay bound, or be reused: see Recycled."""
     return is_static(kind.shape) and can_recycle(kind.shape, kind.dtype)
 
 
@@ -254,6 +254,7 @@ class _Binding:
         self._inputs = [i.name for i in session.get_inputs()]
         self._outputs = [o.name for o in session.get_outputs()]
         self._given: list[Array | None] = [None] * len(self._inputs)
+        self._keeps = [_recyclable(t) for t in types[0]]
         self._filled: list[Array | ArrayHolder | None] = [None] * len(self._outputs)
         self._pools = [
             Recycled(t.shape, t.dtype, ort.OrtValue.ortvalue_from_numpy) if _recyclable(t) else None
@@ -285,11 +286,15 @@ class _Binding:
         return [v.numpy() if a is None else a for v, a in zip(self._io.get_outputs(), arrays)]
 
     def bind_inputs(self, inputs: Sequence[Array]) -> None:
-        """Bind the input arrays. One that is not contiguous is copied, so it is bound again in the next call."""
+        """Bind the input arrays.
+
+        An array is bound again in the next call if it is large, if it is not contiguous, because the session has
+        a copy of it, or if its sizes are open, because the caller may have changed its shape.
+        """
         for i, array in enumerate(inputs):
             if array is not self._given[i]:
                 self._io.bind_cpu_input(self._inputs[i], array)
-                self._given[i] = array if array.flags.c_contiguous else None
+                self._given[i] = array if self._keeps[i] and array.flags.c_contiguous else None
 
     def bind_output(self, i: int, array: Array) -> None:
         """Bind output number i to the caller's array."""
