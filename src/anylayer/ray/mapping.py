@@ -22,8 +22,7 @@ from anylayer.ray.pool import run_files
 from anylayer.ray.sending import sent
 
 FAILED = "_failed.json"
-"""The file in a folder of results that lists the files that failed."""
-"""The file that lists the files that failed, with their errors."""
+"""The file in a folder of results that lists the files that failed, with their errors."""
 
 
 @dataclass(slots=True)
