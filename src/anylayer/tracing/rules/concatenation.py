@@ -170,9 +170,7 @@ def repeat(a: Array, repeats: Any, axis: AxisArg = None) -> Array:
         return concat([repeat(part, n, place) for part, n in zip(parts, sizes)], place)
     count = repeats if sizes is None else sizes[0]
     if isinstance(count, int) and (is_symbolic(a.shape[place]) or is_symbolic(count)):
-        before, after = a.shape[: place + 1], a.shape[place + 1 :]
-        copies = expand(a.reshape(*before, 1, *after), (*before, count, *after))
-        return primitives.reshape(copies, (*before[:-1], before[-1] * count, *after))
+        return primitives.gather(a, arange(a.shape[place] * count) // count, place)
     return np.take(a, np.repeat(np.arange(a.shape[place]), repeats), place)
 
 
