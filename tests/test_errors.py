@@ -100,6 +100,7 @@ def texts(file: Path) -> list[tuple[int, str]]:
     ]
 
 
+@pytest.mark.slow(3)
 @pytest.mark.parametrize(
     ("rooms", "stranger"),
     [

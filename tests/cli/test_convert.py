@@ -347,6 +347,7 @@ def test_unusable_calibration_is_refused_by_name(anylayer_command: Any, calibrat
     assert not list(Path().glob("*.onnx")) and not list(Path().glob(".net*"))
 
 
+@pytest.mark.slow(3)
 @pytest.mark.parametrize("suffix", ["onnx", "xml"])
 @pytest.mark.parametrize("resized", [True, False])
 def test_file_takes_images_of_any_size(anylayer_command: Any, images: Any, suffix: str, resized: bool) -> None:

@@ -29,6 +29,7 @@ def runs_or_is_refused(found: End) -> bool:
     return found.end in ("ok", "EngineError") or (found.fine and found.text.startswith(FILES))
 
 
+@pytest.mark.slow
 @settings(
     max_examples=400,
     deadline=None,

@@ -87,6 +87,7 @@ def test_errors_of_an_isolated_library_are_the_same(tmp_path: Path, probe: Path)
         anylayer.read(net.network.source, layers=[f"Firts={probe}"], isolate=True)
 
 
+@pytest.mark.slow(3)
 @pytest.mark.parametrize(
     ("where", "how", "text"),
     [

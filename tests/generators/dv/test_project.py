@@ -238,6 +238,7 @@ def test_inputs_have_names_and_offsets_in_the_header(tmp_path: Path) -> None:
     assert f"enum {{ input_data = 0, input_other = {size}, input_info = {2 * size} }};" in header
 
 
+@pytest.mark.slow(2)
 @needs_compiler
 @pytest.mark.parametrize("arguments", [2, 3])
 def test_both_generations_of_callbacks_build_and_run(arguments: int, tmp_path: Path) -> None:
@@ -262,7 +263,7 @@ def test_test_notices_wrong_weights(tmp_path: Path) -> None:
     assert ran[0].returncode == 0 and ran[1].returncode == 1 and "above the tolerance" in ran[1].stdout
 
 
-@pytest.mark.slow(3)
+@pytest.mark.slow(5)
 @needs_compiler
 @pytest.mark.parametrize("name", ["yolo", "interp", "reorg", "upsample", "shuffle_channel", "normalize image"])
 def test_example_layers_match_numpy(name: str, tmp_path: Path) -> None:
@@ -368,7 +369,7 @@ BOXES = (
 )  # fmt: skip
 
 
-@pytest.mark.slow(2)
+@pytest.mark.slow
 @needs_compiler
 @pytest.mark.parametrize("threshold", ["", "confidence_threshold: 1e9"])
 def test_detections_are_rows_of_a_fixed_number_with_absent_ones_of_minus_one(

@@ -101,6 +101,7 @@ def test_round_trip_of_golden_networks(case: Path, tmp_path: Path) -> None:
             assert_same(got[k], array, k)
 
 
+@pytest.mark.slow(3)
 @wild
 @pytest.mark.parametrize("file", FILES, ids=name)
 def test_round_trip_of_public_files(file: Path, tmp_path: Path) -> None:
