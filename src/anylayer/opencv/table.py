@@ -49,7 +49,10 @@ class LayerEntry:
         return tuple(self._as_matrix(i, blob.copy()) for i, blob in enumerate(self.node.blobs))
 
     def shaped_values(self, is_output: bool) -> list[str]:
-        """Return the values whose shapes OpenCV states. A mask has the shape of the maxima, which stand for it."""
+        """Return the values whose shapes OpenCV states.
+
+        For a mask that the layer does not write, this is the value of the maxima again: it has the same shape.
+        """
         pool = self.node.params.get("pooling_param", {}).get("pool", "MAX") if self.node is not None else ""
         has_mask = self.type == _WITH_MASK and is_output and str(pool) in ("MAX", "0")
         return self.values * 2 if has_mask and len(self.values) == 1 else self.values

@@ -284,12 +284,9 @@ def pad_images(
     data_format: Any = None,
 ) -> Any:
     """Pad images with zeros at their borders, or to the target size."""
-    pairs = [(0, 0)] * len(images.shape)
     given = ((top_padding, bottom_padding, target_height), (left_padding, right_padding, target_width))
-    for axis, (before, after, target) in zip(_pixels(images, data_format), given):
-        total = None if target is None else target - images.shape[axis]
-        pairs[axis] = _borders(before, after, total)
-    return np.pad(images, pairs)
+    borders = _borders_by_axis(images, data_format, given, 1)
+    return np.pad(images, [borders.get(axis, (0, 0)) for axis in range(len(images.shape))])
 
 
 def crop_images(
@@ -303,13 +300,24 @@ def crop_images(
     data_format: Any = None,
 ) -> Any:
     """Remove pixels at the borders of images, or crop the images to the target size."""
-    parts = [slice(None)] * len(images.shape)
     given = ((top_cropping, bottom_cropping, target_height), (left_cropping, right_cropping, target_width))
-    for axis, (before, after, target) in zip(_pixels(images, data_format), given):
-        total = None if target is None else images.shape[axis] - target
-        first, last = _borders(before, after, total)
+    parts = [slice(None)] * len(images.shape)
+    for axis, (first, last) in _borders_by_axis(images, data_format, given, -1).items():
         parts[axis] = slice(first, images.shape[axis] - last)
     return images[tuple(parts)]
+
+
+def _borders_by_axis(images: Any, fmt: Any, given: Any, sign: int) -> dict[int, tuple[int, int]]:
+    """Return the pixels before and after the image, by the axes of height and width.
+
+    given: for each of these axes, the pixels before, those after, and the target size; one may be absent.
+    sign: 1 if the borders are added to the image, -1 if they are removed from it.
+    """
+    found = {}
+    for axis, (before, after, target) in zip(_pixels(images, fmt), given):
+        total = None if target is None else sign * (target - images.shape[axis])
+        found[axis] = _borders(before, after, total)
+    return found
 
 
 def _borders(before: Any, after: Any, total: int | None) -> tuple[int, int]:
@@ -329,7 +337,7 @@ def rgb_to_grayscale(images: Any, data_format: Any = None) -> Any:
     if images.shape[axis] == 1:
         return images
     weights = np.array([0.2989, 0.587, 0.114], np.float32)
-    gray = np.sum(images * weights.reshape([3 if i == axis else 1 for i in range(len(images.shape))]), axis)
+    gray = np.sum(images * _broadcast(weights, images, axis), axis)
     return np.expand_dims(gray, axis).astype(images.dtype)
 
 
