@@ -1,8 +1,9 @@
-"""The settings of the suite: the reasons for skipped tests, and what a test leaves behind."""
+"""The settings of the suite: the reasons for skipped tests, tests that wait, and what a test leaves behind."""
 
 from __future__ import annotations
 
 import ast
+import os
 import re
 import subprocess
 import sys
@@ -11,6 +12,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from tests.conftest import OPTIONAL, remedy
+from tests.threads import MAX_SECONDS
+
+ROOT = str(Path(__file__).parents[1])
 
 SKIPPING = """import pytest
 
@@ -61,7 +65,12 @@ def run(folder: Path, text: str, *options: str) -> str:
     (folder / "conftest.py").write_text((Path(__file__).parent / "conftest.py").read_text())
     (folder / "test_it.py").write_text(text)
     words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options, str(folder)]
-    return subprocess.run(words, capture_output=True, text=True, cwd=folder).stdout
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, (ROOT, os.environ.get("PYTHONPATH"))))}
+    pipe = subprocess.PIPE
+    done = subprocess.run(
+        words, stdout=pipe, stderr=subprocess.STDOUT, text=True, cwd=folder, env=environment, timeout=MAX_SECONDS
+    )
+    return done.stdout
 
 
 def test_summary_counts_tests_per_reason(tmp_path: Path) -> None:
@@ -86,6 +95,43 @@ def test_registered_classes_end_with_their_test(tmp_path: Path) -> None:
 def test_package_that_a_test_hides_is_not_a_reason_to_skip(tmp_path: Path) -> None:
     package = next(name for name in OPTIONAL if find_spec(name))
     assert "1 failed, 2 passed" in run(tmp_path, LEAVING.replace("HIDDEN", package))
+
+
+WAITING = """import threading
+
+def test_waits():
+    threading.Semaphore(0).acquire()
+"""
+FAILING = """import threading
+from tests.threads import started
+
+def test_fails():
+    started(threading.Semaphore(0).acquire)
+    assert 0
+"""
+
+
+def test_test_that_waits_for_ever_ends_with_a_traceback(tmp_path: Path) -> None:
+    settings = ("-c", f"{ROOT}/pyproject.toml", "-o", "faulthandler_timeout=0.5")
+    printed = run(tmp_path, WAITING, *settings)
+    assert "Timeout (0:00:00.5" in printed and "in test_waits" in printed
+
+
+def test_thread_that_waits_for_ever_does_not_outlast_its_test(tmp_path: Path) -> None:
+    assert "1 failed" in run(tmp_path, FAILING)
+
+
+def test_every_thread_of_the_tests_is_a_daemon() -> None:
+    """The threads of tests.threads end with the process; others may wait for ever when an assertion fails."""
+    folder = Path(__file__).parent
+    calls = [
+        (str(file.relative_to(folder)), node)
+        for file in folder.rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text("utf-8")))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "Thread"
+    ]
+    assert [name for name, _ in calls] == ["threads.py"]
+    assert [ast.unparse(k) for k in calls[0][1].keywords if k.arg == "daemon"] == ["daemon=True"]
 
 
 SKIPPERS = ("skip", "skipif", "importorskip")

@@ -17,6 +17,7 @@ import anylayer.caffe as caffe
 from tests.caffe.test_python_layers import module as module  # a fixture
 from tests.caffe.test_python_layers import python
 from tests.layers.harness import noise
+from tests.threads import MAX_SECONDS, ended, started
 
 CAFFENET = """
 name: "CaffeNet" input: "data" input_dim: 1 input_dim: 3 input_dim: 33 input_dim: 33 force_backward: true
@@ -60,25 +61,27 @@ def test_visualizer_computes_in_one_thread_and_draws_in_another(tmp_path: Path) 
     maps: list[Any] = []
     drawn, computed = threading.Semaphore(1), threading.Semaphore(0)
 
+    def need(turn: threading.Semaphore) -> None:
+        assert turn.acquire(timeout=MAX_SECONDS), "the other thread does not continue"
+
     def compute() -> None:
         caffe.set_mode_cpu()
         for frame in frames:
-            drawn.acquire()
+            need(drawn)
             net.forward(data=net.transformer.preprocess(name, frame)[np.newaxis, :, :, :])
             computed.release()
 
-    thread = threading.Thread(target=compute)
-    thread.start()
+    thread = started(compute)
     for frame in frames:
-        computed.acquire()
+        need(computed)
         probs = net.blobs["prob"].data.flatten()
         maps.append(net.blobs["conv1"].data[0].copy())
         drawn.release()
         x = frame[:, :, ::-1].transpose(2, 0, 1)[None].astype(np.float32) - np.float32(100)
         want = super(caffe.Net, net).compile("numpy")(x)["prob"]
-        np.testing.assert_allclose(probs, want[0], rtol=1e-3)
+        np.testing.assert_allclose(probs, want[0], rtol=1e-3, atol=1e-6)  # of probabilities
         assert probs[probs.argsort()[-1:-6:-1]].tolist() == sorted(probs.tolist())[:-6:-1]
-    thread.join()
+    ended(thread)
     assert len({one.tobytes() for one in maps}) == 4 and min(one.min() for one in maps) == 0
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import multiprocessing
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,7 @@ from anylayer.network import TensorType
 from anylayer.testing import check_function
 from anylayer.tracing import record, trace
 from tests.loops.harness import needs_compiler
+from tests.threads import MAX_SECONDS, in_threads
 
 pytestmark = needs_compiler
 
@@ -141,11 +141,7 @@ def test_program_runs_in_several_threads() -> None:
         for _ in range(20):
             found[i] = program([inputs[i]])[0]
 
-    workers = [threading.Thread(target=work, args=(i,)) for i in range(len(inputs))]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
+    in_threads(work, range(len(inputs)))
     for i, x in enumerate(inputs):
         np.testing.assert_allclose(found[i], np.cumsum(x * 2, 1) + x.max(), rtol=1e-4, atol=1e-4)
 
@@ -182,7 +178,8 @@ def test_forked_process_computes_without_the_threads_of_its_parent() -> None:
     child = context.Process(target=_in_fork, args=(program, x, answer))
     child.start()
     assert answer.get(timeout=60) == 3 * x.size
-    child.join()
+    child.join(MAX_SECONDS)
+    assert child.exitcode == 0
 
 
 def test_outputs_are_written_to_the_callers_arrays() -> None:

@@ -7,7 +7,6 @@ import os
 import re
 import subprocess
 import sys
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -27,6 +26,7 @@ from anylayer.runtime import run as run_file
 from anylayer.testing import assert_same, check_function
 from anylayer.tracing import trace
 from anylayer.writers.ncnn import LOWERINGS, to_ncnn
+from tests.threads import in_threads
 
 pytestmark = pytest.mark.needs("ncnn", "openvino")
 
@@ -430,11 +430,7 @@ def test_program_is_safe_for_several_threads() -> None:
     def work(i: int) -> None:
         wrong.extend(i for _ in range(50) if not np.array_equal(program([inputs[i]])[0], wants[i]))
 
-    workers = [threading.Thread(target=work, args=(i,)) for i in range(len(inputs))]
-    for w in workers:
-        w.start()
-    for w in workers:
-        w.join()
+    in_threads(work, range(len(inputs)))
     assert wrong == []
 
 

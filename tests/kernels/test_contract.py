@@ -6,7 +6,6 @@ import gc
 import os
 import re
 import signal
-import threading
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +17,7 @@ from anylayer.errors import LayerError
 from anylayer.network import Array
 from tests.readers.openvino.test_spelling import X as X_IR
 from tests.readers.openvino.test_spelling import one
+from tests.threads import in_threads
 
 X = np.arange(24, dtype=np.float32).reshape(1, 3, 4, 2)
 ENGINES = ("numpy", "onnxruntime")
@@ -240,13 +240,7 @@ def calls_at_once(net: Net) -> float:
     model = net.compile("onnxruntime", threads=1)
     model(X)
     found: list[float] = []
-    threads = [
-        threading.Thread(target=lambda: found.append(float(next(iter(model(X).values())).max()))) for _ in range(4)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(lambda _: found.append(float(next(iter(model(X).values())).max())), range(4))
     return max(found)
 
 

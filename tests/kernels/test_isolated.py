@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import threading
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +17,7 @@ from anylayer.kernels.isolated import IsolatedLibrary
 from tests.kernels.conftest import Built
 from tests.kernels.test_contract import X, net_of, out
 from tests.kernels.test_sources import WANT, First
+from tests.threads import in_threads
 
 CRASHES = """
 #include <anylayer/layer.hpp>
@@ -138,14 +138,7 @@ def test_a_crash_while_loading_names_the_file(tmp_path: Path, built: Built) -> N
 def test_threads_share_the_child_process(tmp_path: Path, probe: Path) -> None:
     model = isolated(net_of(tmp_path, "First", "", probe), probe).compile("onnxruntime")
     fine: list[bool] = []
-    threads = [
-        threading.Thread(target=lambda: fine.extend(np.array_equal(model(X)["outy0"], WANT) for _ in range(20)))
-        for _ in range(4)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(lambda _: fine.extend(np.array_equal(model(X)["outy0"], WANT) for _ in range(20)), range(4))
     assert fine == [True] * 80
 
 

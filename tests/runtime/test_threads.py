@@ -15,6 +15,9 @@ import pytest
 import anylayer
 from anylayer.errors import LayerError
 from tests.engine_names import ALL, GENERAL
+from tests.threads import together
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # of nodes that run in Python, and of measured engines
 
 ENGINES = ALL
 SECONDS = 60
@@ -40,27 +43,6 @@ def compiled(net: Any, engine: str, **options: Any) -> anylayer.Model:
         return net.compile(engine, threads=1, **options)
 
 
-def together(*jobs: Callable[[], Any]) -> list[BaseException]:
-    """Run the jobs in threads, which must end; return the exceptions that they raised."""
-    raised: list[BaseException] = []
-
-    def run(job: Callable[[], Any]) -> None:
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                job()
-        except BaseException as error:
-            raised.append(error)
-
-    threads = [threading.Thread(target=run, args=(job,), daemon=True) for job in jobs]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join(SECONDS)
-        assert not t.is_alive(), "a thread waits for ever"
-    return raised
-
-
 class Watched:
     """A host call that counts how often a thread enters it while another is in it."""
 
@@ -84,7 +66,6 @@ class Watched:
         return [inputs[0] * np.float32(2)]
 
 
-@pytest.mark.filterwarnings("ignore:.*runs in Python")
 @pytest.mark.parametrize("engine", ENGINES)
 def test_one_thread_at_a_time_across_shapes_and_models(tmp_path: Path, engine: str) -> None:
     Watched.overlaps = 0
@@ -103,7 +84,6 @@ def test_one_thread_at_a_time_across_shapes_and_models(tmp_path: Path, engine: s
     assert Watched.overlaps == 0
 
 
-@pytest.mark.filterwarnings("ignore:.*runs in Python")
 @pytest.mark.parametrize("engine", ENGINES)
 def test_forward_may_call_its_own_model(tmp_path: Path, engine: str) -> None:
     models: list[anylayer.Model] = []
