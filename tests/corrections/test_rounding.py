@@ -11,12 +11,13 @@ import pytest
 
 import anylayer
 from anylayer.corrections import corrected
+from anylayer.network import Array
 from anylayer.optimize.simplify import simplify
 from anylayer.testing import run_graph
 from anylayer.tracing import record_many
 from tests.corrections.harness import noise, run, traced
 
-pytest.importorskip("openvino", reason="openvino is not installed")
+ov = pytest.importorskip("openvino", reason="openvino is not installed")
 
 F = np.float32
 RANDOM = np.random.default_rng(0)
@@ -34,7 +35,7 @@ def _first_replaced(x: Any) -> Any:
     return y
 
 
-@pytest.mark.parametrize(
+STEPS = pytest.mark.parametrize(
     ("function", "inputs"),
     [
         (lambda x, y: np.floor(x / y), (X, Y)),
@@ -52,11 +53,44 @@ def _first_replaced(x: Any) -> Any:
         (lambda a, b: _first_replaced(a * b - b * a) != 0, (THIRD, Y)),
     ],
 )
+
+
+@STEPS
 @pytest.mark.parametrize("simplified", [False, True])
 def test_steps_match_numpy(function: Callable[..., Any], inputs: tuple[Any, ...], simplified: bool) -> None:
     graph = traced(function, *inputs)
     graph = simplify(graph, "openvino") if simplified else graph
     assert np.array_equal(run_graph(graph, inputs, "openvino")[0], function(*inputs))
+
+
+def in_file(path: Path, function: Callable[..., Any], inputs: tuple[Any, ...]) -> Array:
+    """Return what OpenVINO computes from the file of a function."""
+    anylayer.export(function, *inputs, path=path)
+    compiled = ov.Core().compile_model(path, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+    result: Array = compiled([*inputs])[0]
+    return result
+
+
+@STEPS
+def test_steps_in_files_match_numpy(tmp_path: Path, function: Callable[..., Any], inputs: tuple[Any, ...]) -> None:
+    assert np.array_equal(in_file(tmp_path / "n.xml", function, inputs), function(*inputs))
+
+
+def test_divisions_in_files_are_rounded_once(tmp_path: Path) -> None:
+    """Comparisons make the last bits of quotients count. No promise is made for those below 1e-22."""
+    special = [0, -0.0, np.inf, -np.inf, np.nan, 1]
+    pairs = np.array([(a, b) for a in special for b in special], F)
+    x, y = (RANDOM.uniform(1, 2, (2, 20000)) * 10.0 ** RANDOM.integers(-10, 10, (2, 20000))).astype(F)
+    x, y = np.concatenate([x, pairs[:, 0]]), np.concatenate([y, pairs[:, 1]])
+
+    def rounded(x: Any, y: Any, quotients: Any) -> Any:
+        """Return where the quotients are those of x and y."""
+        with np.errstate(all="ignore"):
+            return (x / y <= quotients) & (x / y >= quotients)
+
+    with np.errstate(all="ignore"):
+        inputs = (x, y, x / y)
+    assert np.array_equal(in_file(tmp_path / "n.xml", rounded, inputs), ~np.isnan(inputs[2]))
 
 
 @pytest.mark.parametrize(
@@ -106,9 +140,11 @@ def test_bins_that_end_on_edges_of_cells(tmp_path: Path, seed: int) -> None:
     x = random.standard_normal((1, 18, 14, 18)).astype(F)
     a, b = (np.sort(random.integers(0, size, (300, 2)), axis=1) for size in (18 * 16, 14 * 16))
     regions = np.stack([np.zeros(300), a[:, 0], b[:, 0], a[:, 1], b[:, 1]], axis=1).astype(F)
-    net = anylayer.read(path)
-    want, got = (net.compile(e, threads=1)({"x": x, "r": regions})["p"] for e in ("numpy", "openvino"))
+    net, inputs = anylayer.read(path), {"x": x, "r": regions}
+    want, got = (net.compile(e, threads=1)(inputs)["p"] for e in ("numpy", "openvino"))
     assert np.allclose(got, want, atol=1e-5)
+    (check,) = net.write(tmp_path / "n.xml", verify=inputs).checks
+    assert check.ok and check.error < 1e-5
 
 
 def test_quantization_to_the_range_of_the_data() -> None:

@@ -214,15 +214,14 @@ def corrected(graph: Graph, engine: str, *, checking: bool = False) -> Corrected
     Raises EngineError where the engine computes an operator wrongly and no other operators can replace it.
     """
     rules = CORRECTIONS.get(engine, {})
-    done = (
-        _rewritten(graph, engine, rules, checking) if any(o.op in rules for o in graph.ops) else Corrected(graph)
-    )
+    done = rewritten(graph, engine, rules, checking) if any(o.op in rules for o in graph.ops) else Corrected(graph)
     for require in REQUIREMENTS.get(engine, ()):
         require(done.graph)
     return done
 
 
-def _rewritten(graph: Graph, engine: str, rules: Mapping[str, Sequence[Correction]], checking: bool) -> Corrected:
+def rewritten(graph: Graph, engine: str, rules: Mapping[str, Sequence[Correction]], checking: bool) -> Corrected:
+    """Return the graph after these corrections, by operator."""
     new = Corrector(graph, engine, checking)
     for o in graph.ops:
         new.bind(o.outputs, new.correct(o, rules.get(o.op, ())))

@@ -37,7 +37,7 @@ def _exact(x: Array, y: Array) -> Array:
     quotient = np.floor(a / b)
     upper = np.floor(quotient / kind(_HALF)) * kind(_HALF)
     lower = quotient - upper
-    high, low = _split(b)
+    high, low = split(b)
     rest = a - upper * high - upper * low - lower * high - lower * low
     rest = np.where(rest < 0, rest + b, rest)
     rest = np.where(rest >= b, rest - b, rest)
@@ -45,18 +45,18 @@ def _exact(x: Array, y: Array) -> Array:
     return np.where(rest == 0, x * kind(0), np.where(x < 0, -rest, rest))
 
 
-def _split(b: Array) -> tuple[Array, Array]:
+def split(b: Array) -> tuple[Array, Array]:
     """Return two arrays of 12 bits whose sum is b (Veltkamp's splitting)."""
     if isinstance(b, (np.ndarray, np.generic)):
         narrow = b.astype(np.float32)  # OpenVINO computes float64 in float32
         wide = np.float32(_HALF + 1) * narrow
         high = wide - (wide - narrow)
         return high.astype(b.dtype), (narrow - high).astype(b.dtype)
-    wide = _apart(b * b.dtype.type(_HALF + 1))
-    high = _apart(wide - _apart(wide - b))
-    return high, _apart(b - high)
+    wide = apart(b * b.dtype.type(_HALF + 1))
+    high = apart(wide - apart(wide - b))
+    return high, apart(b - high)
 
 
-def _apart(x: Array) -> Array:
+def apart(x: Array) -> Array:
     """Keep OpenVINO from combining an operator with the next: a maximum with minus infinity."""
     return record("Max", [np.array(-np.inf, x.dtype), x], x.shape, x.dtype)

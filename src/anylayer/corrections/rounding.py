@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from anylayer.corrections._machinery import Corrector, correction
-from anylayer.graph import Op, Value
+from anylayer.corrections._machinery import Corrected, Corrector, correction, respelled, rewritten
+from anylayer.corrections.remainders import apart, split
+from anylayer.graph import Graph, Op, Value
+from anylayer.network import Array
 
 _ARITHMETIC = ("Add", "Sub", "Mul", "Div")
 
@@ -50,3 +52,36 @@ def _unfused(new: Corrector, o: Op, value: Value | None) -> Value | None:
     if value is None or before is None or before.op not in _ARITHMETIC:
         return value
     return new.unfused(o, value)
+
+
+_SMALLEST, _LARGEST = 1e-22, 1e33
+"""Between these magnitudes of dividend, divisor and quotient, no part of a product of theirs overflows, or is
+rounded because it is tiny."""
+
+
+def graph_for_file(done: Corrected) -> Graph:
+    """Return a corrected graph for a file of OpenVINO. Divisions, which a file cannot mark, become operators."""
+    marked = {*done.divisions}
+
+    def divided(new: Corrector, o: Op) -> list[Value] | None:
+        if new.old.outputs[0] not in marked or o.outputs[0].dtype != np.float32:
+            return None
+        return respelled(new, o, _quotient)
+
+    return rewritten(done.graph, "", {"Div": [divided]}, checking=False).graph if marked else done.graph
+
+
+def _quotient(x: Array, y: Array) -> Array:
+    """Return x / y, rounded once, although the division of the engine is a product with the reciprocal.
+
+    The rest, x minus the product of that quotient and y, is exact in parts of 12 bits (Dekker, A floating-point
+    technique for extending the available precision, 1971). The quotient of the rest and y is added.
+    """
+    near = apart(x / y)
+    parts, rest = split(y), x
+    for a in split(near):
+        for b in parts:
+            rest = apart(rest - apart(a * b))
+    sizes = [np.maximum(v, -v) for v in (x, y, near)]
+    usual = [(s > np.float32(_SMALLEST)) & (s < np.float32(_LARGEST)) for s in sizes]
+    return np.where(usual[0] & usual[1] & usual[2], near + apart(rest / y), near)
