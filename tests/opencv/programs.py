@@ -110,6 +110,7 @@ def inputs(dnn: Any, folder: Path) -> Results:
         "bytes": (np.ascontiguousarray(image), {"scalefactor": 1 / 255}),
         "batch": (noise(3, 3, 16, 20), {}),
         "size": (noise(1, 3, 10, 14), {"name": "data"}),
+        "none": (noise(*SIZES["small"]), {"name": None, "scalefactor": None, "mean": None}),
     }.items():
         net.setInput(blob, **arguments)
         found[key] = net.forward("relu")
@@ -202,6 +203,7 @@ def boxes_kept(dnn: Any, folder: Path) -> Results:
             found[f"soft {method} {seed}"] = list(dnn.softNMSBoxes(*whole, 0.2, limit, method=method))
         places = (rng.random((count, 4)) * 20).tolist()
         turned = [((x, y), (w + 1, h + 1), 7.0 * i) for i, (x, y, w, h) in enumerate(places)]
+        found[f"none {seed}"] = dnn.NMSBoxes(*pairs, 0.2, limit, None, None)
         found[f"rotated {seed}"] = dnn.NMSBoxesRotated(turned, scores.tolist(), 0.2, limit)
     return found
 
@@ -219,6 +221,13 @@ def images(dnn: Any, folder: Path) -> Results:
     pair = [picture(20, 30, seed=7), picture(44, 31, seed=8)]
     found["two"] = dnn.blobFromImages(pair, 0.5, (15, 10), 3.0)
     found["bytes"] = dnn.blobFromImage(pair[0], ddepth=0)
+    found["none given"] = dnn.blobFromImage(pair[0], None, None, None, None, None, None)
+    found["no mean"] = dnn.blobFromImage(pair[0], 0.5, (15, 10), None, swapRB=None)
+    nothing = dnn.Image2BlobParams()
+    nothing.mean = nothing.scalefactor = nothing.size = (1, 2)
+    nothing.mean = nothing.scalefactor = nothing.size = None
+    nothing.borderValue, nothing.borderValue = (1, 2, 3, 4), 5
+    found["kept"] = [nothing.mean, nothing.scalefactor, nothing.size, nothing.borderValue]
     for mode in (0, 1, 2):
         params = dnn.Image2BlobParams()
         params.scalefactor, params.size, params.mean, params.swapRB = (0.5, 0.25, 2), (24, 18), (1, 2, 3), True

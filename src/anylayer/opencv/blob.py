@@ -38,6 +38,7 @@ class Image2BlobParams:
     border of DNN_PMODE_LETTERBOX.
     """
 
+    @converted
     def __init__(
         self,
         scalefactor: Numbers = (1.0, 1.0, 1.0, 1.0),
@@ -54,8 +55,13 @@ class Image2BlobParams:
         self.swapRB, self.ddepth, self.datalayout, self.paddingmode = swapRB, ddepth, datalayout, mode
 
     def __setattr__(self, name: str, value: Any) -> None:
+        if value is None:
+            return  # as in OpenCV, the attribute stays
         if name in ("scalefactor", "mean", "borderValue"):
-            value = scalar(value)
+            kept = (
+                getattr(self, name, ())[np.size(value) :] if np.ndim(value) else ()
+            )  # by a short list, in OpenCV
+            value = scalar([*np.ravel(value), *kept])
         elif name == "size":
             value = size_of(value)
         object.__setattr__(self, name, value)

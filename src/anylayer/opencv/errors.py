@@ -1,11 +1,13 @@
-"""The exception of this module's functions: an AnyLayerError that `except cv2.error` catches, too."""
+"""What this module's functions have in common: their exception, an AnyLayerError that `except cv2.error` catches,
+too, and the meaning of None."""
 
 from __future__ import annotations
 
 import functools
+import inspect
 import sys
 from collections.abc import Callable
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from anylayer.errors import AnyLayerError, InputError, UnknownLayers
 
@@ -40,11 +42,17 @@ class error(AnyLayerError):
 
 
 def converted(function: Callable[P, R]) -> Callable[P, R]:
-    """Return the function with each AnyLayerError that it raises turned into an `error`."""
+    """Return the function with each AnyLayerError that it raises turned into an `error`, and None as an argument
+    that is not given, as in OpenCV."""
+    signature = inspect.signature(function)
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
+            if any(value is None for value in (*args, *kwargs.values())):
+                bound = signature.bind(*args, **kwargs)
+                bound.arguments = {k: _given(v, signature.parameters[k]) for k, v in bound.arguments.items()}
+                return function(*bound.args, **bound.kwargs)
             return function(*args, **kwargs)
         except error:
             raise
@@ -58,6 +66,11 @@ def converted(function: Callable[P, R]) -> Callable[P, R]:
             raise raised from found
 
     return call
+
+
+def _given(value: Any, parameter: inspect.Parameter) -> Any:
+    """Return an argument, or the default of its parameter in place of None."""
+    return parameter.default if value is None and parameter.default is not parameter.empty else value
 
 
 @functools.cache
