@@ -205,3 +205,16 @@ def test_wrong_number_of_channels_names_the_input(tmp_path: Path) -> None:
     net = anylayer.read(path).fill()
     with pytest.raises(LayerError, match=r"Input 'data' has shape \(1, 3, 4, 4\), and \(1, 1, 4, 4\) in the file"):
         net.compile("onnxruntime")(np.zeros((1, 3, 4, 4), np.float32))
+
+
+def test_missing_outputs_are_explained(tmp_path: Path) -> None:
+    file = tmp_path / "loss.prototxt"
+    file.write_text(
+        "input: 'a' input_shape { dim: 1 dim: 2 } input: 'b' input_shape { dim: 1 dim: 2 } "
+        "layer { name: 'loss' type: 'EuclideanLoss' bottom: 'a' bottom: 'b' top: 'loss' }"
+    )
+    net = anylayer.read(file)
+    rule = r"no outputs; layer 'loss' \(EuclideanLoss\) serves training and is left out; it reads 'a'$"
+    for act in (net.compile, lambda: net.write(tmp_path / "x.onnx")):
+        with pytest.raises(InputError, match=rule):
+            act()

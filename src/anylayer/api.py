@@ -18,7 +18,7 @@ from anylayer.kernels.opencl.files import KernelSettings, OpenCL, opencl_of, use
 from anylayer.layer import Definition, Registry, load_layers
 from anylayer.layer.native import LoadedKernel
 from anylayer.layer.registry import registered
-from anylayer.network import Array, Network, Node, Shape, TensorType, need_produced
+from anylayer.network import Array, Network, Node, Shape, TensorType, need_outputs, need_produced
 from anylayer.readers import Option, Reader, load_reader, readers
 from anylayer.readers._recognize import unread
 
@@ -154,7 +154,7 @@ class Net:
 
         names = [outputs] if isinstance(outputs, str) else outputs
         wanted = self.network.outputs if names is None else {name: self._blob(name) for name in names}
-        need(wanted, "the network has no outputs", InputError)
+        need_outputs(self.network, wanted)
         self.require_known(wanted)
         return Model(
             self.network,
@@ -206,7 +206,7 @@ class Net:
         path = Path(path)
         format = format if format is not None else format_of(path)
         writer = load_writer(format)
-        need(self.network.outputs, "the network has no outputs", InputError)
+        need_outputs(self.network, self.network.outputs)
         self.require_known(self.network.outputs)
         options.update(functions=functions, keep=tuple(keep), batch=batch, dialect=dialect)
         job = job_of(self.network, self.definitions, shapes, writer, options)
@@ -242,7 +242,7 @@ class Net:
         from anylayer.generators import load_target
 
         module = load_target(target)
-        need(self.network.outputs, "the network has no outputs", InputError)
+        need_outputs(self.network, self.network.outputs)
         self.require_known(self.network.outputs)
         job = job_of(self.network, self.definitions, shapes, module, {**options, "batch": batch})
         given = None if inputs is None else job.input_arrays(inputs)

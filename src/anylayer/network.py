@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from anylayer.errors import FileError, NetworkError, need
+from anylayer.errors import FileError, InputError, NetworkError, need
 
 Array = NDArray[Any]
 Shape = tuple[int, ...]
@@ -242,6 +242,11 @@ class Subgraph:
 
     def __str__(self) -> str:
         return f"<{len(self.network.nodes)} nodes>"
+
+
+def need_outputs(network: Network, outputs: Mapping[str, str]) -> None:
+    """Raise InputError where there are no outputs to compute. The message has the notes on the layers left out."""
+    need(outputs, "; ".join(["the network has no outputs", *network.notes]), InputError)
 
 
 def need_produced(network: Network) -> None:

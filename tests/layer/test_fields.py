@@ -24,6 +24,8 @@ class Example(Message):
     inner: Inner = field(6, Inner)
     name: str = field(7, "string", "")
     needed: int = field(8, "int64")
+    inert: int = field(9, "int32", 0, only=("fork",))
+    hint: str = field(10, "string", "", only=("fork",), hint=True)
 
 
 def read(**values: object) -> Example:
@@ -81,3 +83,15 @@ def test_wrong_values_are_refused(values: dict[str, object], text: str) -> None:
 def test_missing_required_field_is_refused() -> None:
     with pytest.raises(LayerError, match="parameter 'needed' is missing"):
         Example.__new__(Example).assign({})
+
+
+def test_field_of_a_dialect_is_read_only_there() -> None:
+    example = Example.__new__(Example)
+    example.assign({"needed": 1, "inert": 2}, dialect="fork")
+    assert example.inert == 2
+    rule = r"^m has no field 'inert' \(line 4\){}; files of fork have it: dialect='fork'$"
+    for dialect in (None, "other"):
+        with pytest.raises(LayerError, match=rule.format(" in dialect 'other'" if dialect else "")):
+            example.assign({"needed": 1, "inert": 2}, dialect=dialect, message="m", lines={"m.inert": 4})
+        example.assign({"needed": 1, "hint": "x"}, dialect=dialect)
+        assert example.hint == "x"

@@ -77,6 +77,7 @@ def choose(definitions: Sequence[Definition], node: Node, dialect: str | None) -
     if named:
         return named[0]
     fitting = [d for d in definitions if _fits(d, node)]
+    fitting = [d for d in fitting if d.layer_class.message in node.params] or fitting
     if len(fitting) == 1:
         return fitting[0]
     if not fitting:

@@ -103,7 +103,9 @@ class Layer(Message):
 
         It is called only where several classes share a type and the dialect is not given.
         """
-        return not cls.needs_dialect and all(name in cls.fields for name in values)
+        return not cls.needs_dialect and all(
+            name in cls.fields and cls.fields[name].is_read_in(None) for name in values
+        )
 
     def setup(self) -> None:
         """Check the parameters. Called once, after the fields are set and before any input is known."""
@@ -122,6 +124,9 @@ class Layer(Message):
             message = kind.__new__(kind)
             self._take(message, name, node)
             setattr(self, name, message)
+        for name, declared in self.fields.items():
+            if declared.only and not declared.hint and self.has(name):
+                self.note(f"{name} has no effect in dialect '{dialect}'")
         for name in node.params:
             if name != self.message and name not in self.also:
                 self.note(f"{name} has no effect: {node.type} does not read it")

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from anylayer.errors import LayerError, at, nearest, need
+from anylayer.errors import LayerError, at, nearest, need, wording
 from anylayer.network import Flag, Word
 
 MISSING: Any = object()
@@ -61,7 +61,8 @@ class Field:
     has it), an Enum, or a nested Message class. The value of a repeated field is a tuple. A field whose `default`
     is MISSING is required. `dialects` are defaults that differ by dialect. `stated` is the default that a fork's
     own caffe.proto states, where its layer uses another one. `unwritten` marks a field of this project's own,
-    which writers leave out.
+    which writers leave out. `only` are the dialects whose files have the field, where it has no effect; () for
+    every dialect. `hint` marks a field that selects an implementation: it is read in every dialect.
     """
 
     number: int
@@ -73,6 +74,18 @@ class Field:
     name: str = ""
     stated: Any = MISSING
     unwritten: bool = False
+    only: Sequence[str] = ()
+    hint: bool = False
+
+    def is_read_in(self, dialect: str | None) -> bool:
+        """Return whether a file in a dialect may have the field."""
+        return self.hint or not self.only or dialect in self.only
+
+    def is_written_in(self, dialect: str, source: str | None) -> bool:
+        """Return whether a file in a dialect keeps the field of a network that was read in dialect `source`."""
+        if self.only:
+            return dialect in self.only
+        return not self.hint or dialect in ("", source)
 
     def default_for(self, dialect: str | None) -> Any:
         """Return the value of a field that the file does not write."""
@@ -156,9 +169,14 @@ def field(
     dialects: Mapping[str, Any] | None = None,
     stated: Any = MISSING,
     unwritten: bool = False,
+    only: Sequence[str] = (),
+    hint: bool = False,
 ) -> Any:
     """Declare a parameter: see Field."""
-    return Field(number, kind, default, repeated, doc, dialects or {}, stated=stated, unwritten=unwritten)
+    return Field(
+        number, kind, default, repeated, doc, dialects or {},
+        stated=stated, unwritten=unwritten, only=tuple(only), hint=hint,
+    )  # fmt: skip
 
 
 def attribute(kind: Kind = "any", default: Any = MISSING, *, repeated: bool = False, doc: str = "") -> Any:
@@ -209,12 +227,12 @@ class Message:
         """
         self._given = frozenset(values)
         for name in values:
-            if name not in self.fields:
+            known = self.fields.get(name)
+            if known is None or not known.is_read_in(dialect):
                 line = (lines or {}).get(f"{message}.{name}")
                 where = f" (line {line})" if line else ""
                 raise LayerError(
-                    f"{message or type(self).__name__} has no field '{name}'{where}"
-                    f"{nearest(name, self.fields) or '; it has: ' + (', '.join(self.fields) or 'none')}"
+                    f"{message or type(self).__name__} has no field '{name}'{where}{self._remedy(name, dialect)}"
                 )
         for name, declared in self.fields.items():
             if name in values:
@@ -228,6 +246,16 @@ class Message:
                     value = declared.kind.read({})
                 need(value is not MISSING, f"parameter '{name}' is missing")
             setattr(self, name, value)
+
+    @classmethod
+    def _remedy(cls, name: str, dialect: str | None) -> str:
+        """Return the end of the message about a field that the class does not have in a dialect."""
+        if name in cls.fields:
+            first, *_ = names = cls.fields[name].only
+            option = wording(f"dialect='{first}'", f"--dialect {first}")
+            return f" in dialect '{dialect}'" * bool(dialect) + f"; files of {', '.join(names)} have it: {option}"
+        has = [n for n, f in cls.fields.items() if f.is_read_in(dialect)]
+        return nearest(name, has) or "; it has: " + (", ".join(has) or "none")
 
     def has(self, name: str) -> bool:
         """Return whether the file writes field `name`."""

@@ -146,7 +146,7 @@ def test_weights_without_filler_are_reported() -> None:
 
 def test_every_field_has_its_own_number() -> None:
     for definition in Registry.of("caffe").find("Convolution")[:1]:
-        numbers = [f.number for f in definition.cls.fields.values()]
+        numbers = [f.number for f in definition.cls.fields.values() if not f.only]
         assert sorted(numbers) == list(range(1, 19))
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from anylayer.errors import AnyLayerError, FileError, LayerError, NetworkError
+from anylayer.layer import Registry, bind
 from anylayer.network import Network, TensorType
 from anylayer.readers.caffe import read
 from tests.readers.files import INPUT, floats, integer, node, read_net
@@ -548,3 +549,30 @@ def test_engine_field_is_ignored() -> None:
         assert read_net(f"{engine}\n" + INPUT + relu.format("")).nodes[0].params == {}
     assert read_net(INPUT + relu.format("engine: 'x'").replace("ReLU", "Mine")).nodes[0].params == {"engine": "x"}
     assert "has no field 'engines'" in refused(INPUT + relu.format("engines: 1"))
+
+
+def test_fields_for_a_precision_are_ignored_with_a_note() -> None:
+    """Intel's models state quantization_param per layer, NVIDIA's default_forward_type for the network."""
+    layer = "layer { name: 'r' type: 'ReLU' bottom: 'data' top: 'r' quantization_param { bw_layer_in: 8 } }"
+    network = read_net("default_forward_type: FLOAT16\n" + INPUT + layer)
+    assert network.nodes[0].params == {}
+    assert [note.split(":")[0] for note in network.notes] == [
+        "default_forward_type is ignored",
+        "quantization_param is ignored",
+    ]
+    assert "a network has no field 'forward_type'" in refused("forward_type: FLOAT16\n" + INPUT)
+
+
+@pytest.mark.parametrize("dialect", [None, "bvlc", "intel", "sophgo"])
+@pytest.mark.parametrize(
+    ("type_", "message"),
+    [("BatchNorm", "batch_norm"), ("Concat", "concat"), ("Eltwise", "eltwise"), ("InnerProduct", "inner_product")],
+)
+def test_engines_of_intel_are_read(dialect: str | None, type_: str, message: str) -> None:
+    count = "num_output: 2" if type_ == "InnerProduct" else ""
+    own = f"{message}_param {{ engine: MKLDNN {count} }}"
+    text = f"layer {{ name: 'r' type: '{type_}' bottom: 'data' top: 'r' {own} }}"
+    network = read_net(INPUT + text, dialect=dialect)
+    (node,) = network.nodes
+    bound = bind(node, Registry.of("caffe").find(type_), [TensorType.of((1, 3, 4, 4))], dialect)
+    assert (bound.instance.engine, bound.notes) == ("MKLDNN", [])

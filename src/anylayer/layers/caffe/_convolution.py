@@ -9,7 +9,7 @@ from anylayer.layer import Layer, field, need
 from anylayer.layer.arguments import extent
 from anylayer.layer.contract import PixelMap
 from anylayer.layers.caffe._axes import canonical, need_padded
-from anylayer.layers.caffe._messages import ENGINE, FillerParameter, filler_if_written
+from anylayer.layers.caffe._messages import FillerParameter, engine_field, filler_if_written, no_effect
 from anylayer.network import Array
 
 
@@ -83,7 +83,7 @@ class ConvolutionLayer(Layer):
     kernel_w: int = field(12, "uint32", 0, doc="kernel size along the width, with two spatial axes")
     stride_h: int = field(13, "uint32", 1, doc="stride along the height, with two spatial axes")
     stride_w: int = field(14, "uint32", 1, doc="stride along the width, with two spatial axes")
-    engine: str = field(15, ENGINE, "DEFAULT", doc="Caffe's implementation; no effect here")
+    engine: str = engine_field(15)
     axis: int = field(
         16, "int32", 1, doc="axis of the channels; axes after it are spatial, axes before it are batches"
     )
@@ -91,6 +91,9 @@ class ConvolutionLayer(Layer):
     dilation: tuple[int, ...] = field(
         18, "uint32", repeated=True, doc="dilation: one for all axes, or one per axis; default 1"
     )
+
+    relu: bool = no_effect(19, "bool", False)
+    negative_slope: float = no_effect(20, "float", 0.0)
 
     def windows(self, x: Array) -> ConvolutionWindows:
         """Return the windows that the fields describe on `x`."""

@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 
 from anylayer.layer import Enum, Layer, Message, field, need
 from anylayer.network import Array, Shape
 
-ENGINE = Enum("DEFAULT", "CAFFE", "CUDNN")
+ENGINE = Enum("DEFAULT", "CAFFE", "CUDNN", "MKL2017", "MKLDNN")
+INTEL = ("intel", "sophgo")
+"""Intel's fork and its descendant, whose messages have further fields."""
+
+
+def engine_field(number: int, only: Sequence[str] = (), kind: Enum = ENGINE) -> Any:
+    """Declare the field that selects Caffe's implementation. `only` are the dialects whose files have it."""
+    return field(number, kind, "DEFAULT", doc="Caffe's implementation; no effect here", only=only, hint=True)
+
+
+def no_effect(number: int, kind: str, default: Any) -> Any:
+    """Declare a field of Intel's fork that has no effect in Sophgo's, which computes on a CPU without MKL."""
+    return field(number, kind, default, doc="no effect in Sophgo's Caffe", only=("sophgo",))
 
 
 def is_training(layer: Layer) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from anylayer.layer import Layer, field, layer, need
-from anylayer.layers.caffe._messages import constant, is_training
+from anylayer.layers.caffe._messages import INTEL, constant, engine_field, is_training, no_effect
 from anylayer.network import Array
 
 
@@ -32,6 +32,12 @@ class BatchNorm(Layer):
     )
     eps: float = field(3, "float", 1e-5, doc="added to the variance")
     update_global_stats: bool = field(4, "bool", False, doc="DeepLab v2, PSPNet: store statistics (training)")
+
+    engine: str = engine_field(11, INTEL)
+    use_weight_bias: bool = no_effect(5, "bool", True)
+    bias_term: bool = no_effect(6, "bool", True)
+    stats_batch_size: int = no_effect(9, "uint32", 0)
+    relu: bool = no_effect(10, "bool", False)
 
     def forward(self, x: Array) -> Any:
         need(len(x.shape) >= 1, "needs an input with axes, got shape ()")

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from anylayer.layer import Enum, Layer, field, layer, need
-from anylayer.layers.caffe._messages import ENGINE, FillerParameter, is_training
+from anylayer.layers.caffe._messages import FillerParameter, engine_field, is_training
 from anylayer.network import Array
 
 
@@ -27,7 +27,7 @@ class BN(Layer):
     momentum: float = field(3, "float", 0.9, doc="momentum of the stored statistics, for training")
     eps: float = field(4, "float", 1e-5, doc="added to the variance")
     frozen: bool = field(5, "bool", False, doc="use the stored statistics in training too")
-    engine: str = field(6, ENGINE, "DEFAULT", doc="Caffe's implementation; no effect here")
+    engine: str = engine_field(6)
 
     def forward(self, x: Array) -> Array:
         need(len(x.shape) == 4, f"needs an input (N, C, H, W), got shape {tuple(x.shape)}")

@@ -6,6 +6,7 @@ import numpy as np
 
 from anylayer.layer import Layer, field, layer, need
 from anylayer.layers.caffe._axes import canonical
+from anylayer.layers.caffe._messages import INTEL, engine_field, no_effect
 from anylayer.network import Array
 
 
@@ -21,6 +22,9 @@ class Concat(Layer):
     numbers = {"": 104}
     concat_dim: int = field(1, "uint32", 1, doc="older spelling of axis; not negative")
     axis: int = field(2, "int32", 1, doc="axis to concatenate along")
+
+    engine: str = engine_field(3, INTEL)
+    per_fla_fuse: bool = no_effect(4, "bool", False)
 
     def setup(self) -> None:
         need(not (self.has("axis") and self.has("concat_dim")), "give axis or concat_dim, not both")

@@ -7,6 +7,7 @@ from functools import reduce
 import numpy as np
 
 from anylayer.layer import Enum, Layer, field, layer, need
+from anylayer.layers.caffe._messages import INTEL, engine_field
 from anylayer.network import Array
 
 
@@ -25,6 +26,8 @@ class Eltwise(Layer):
     operation: str = field(1, Enum("PROD", "SUM", "MAX"), "SUM", doc="operation on the inputs")
     coeff: tuple[float, ...] = field(2, "float", repeated=True, doc="SUM: a factor for each input; default 1")
     stable_prod_grad: bool = field(3, "bool", True, doc="how PROD's gradient is computed (training)")
+
+    engine: str = engine_field(4, INTEL)
 
     def forward(self, *inputs: Array) -> Array:
         need(len(inputs) >= 2, f"takes 2 inputs or more, got {len(inputs)}")

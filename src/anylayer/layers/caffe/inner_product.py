@@ -5,9 +5,15 @@ from __future__ import annotations
 from math import prod
 
 from anylayer import ops
-from anylayer.layer import Layer, field, layer, need
+from anylayer.layer import Enum, Layer, field, layer, need
 from anylayer.layers.caffe._axes import canonical
-from anylayer.layers.caffe._messages import FillerParameter, filler_if_written
+from anylayer.layers.caffe._messages import (
+    INTEL,
+    FillerParameter,
+    engine_field,
+    filler_if_written,
+    no_effect,
+)
 from anylayer.network import Array
 
 
@@ -28,6 +34,10 @@ class InnerProduct(Layer):
     bias_filler: FillerParameter = field(4, FillerParameter, doc="values of the bias without a file; default 0")
     axis: int = field(5, "int32", 1, doc="first axis of the vector")
     transpose: bool = field(6, "bool", False, doc="whether the weights are transposed in the file")
+
+    engine: str = engine_field(7, INTEL, Enum("DEFAULT", "CAFFE", "MKL2017", "MKLDNN"))
+    relu: bool = no_effect(8, "bool", False)
+    negative_slope: float = no_effect(9, "float", 0.0)
 
     def setup(self) -> None:
         need(self.num_output > 0, "num_output must be positive, got 0")

@@ -8,7 +8,7 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.layer import Enum, Layer, field, layer, need
-from anylayer.layers.caffe._messages import ENGINE
+from anylayer.layers.caffe._messages import engine_field
 from anylayer.network import Array
 
 
@@ -35,7 +35,7 @@ class LRN(Layer):
         4, Enum("ACROSS_CHANNELS", "WITHIN_CHANNEL"), "ACROSS_CHANNELS", doc="the neighbourhood"
     )
     k: float = field(5, "float", 1.0, doc="added to the mean square; ACROSS_CHANNELS only")
-    engine: str = field(6, ENGINE, "DEFAULT", doc="Caffe's implementation; no effect here")
+    engine: str = engine_field(6)
 
     def setup(self) -> None:
         need(self.local_size % 2 == 1, f"local_size must be odd, got {self.local_size}")

@@ -1,7 +1,8 @@
-"""Normalize (SSD)."""
+"""Normalize, in two forms."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -42,3 +43,39 @@ class Normalize(Layer):
         axes = tuple(range(1, rank)) if self.across_spatial else (1,)
         length = np.sqrt((x * x).sum(axis=axes, keepdims=True) + np.float32(self.eps))
         return x / length * scale.reshape(1, -1, *(1,) * (rank - 2))
+
+
+@layer("Normalize", dialects=("amsoftmax",))
+class NormalizeChannels(Layer):
+    """Compute x / sqrt(1e-6 + sum of squares), or x / (1e-6 + sum of absolute values) (AMSoftmax).
+
+    (N, C, H, W) to the same shape, and (N, C) to (N, C, 1, 1). The sum runs over C at each pixel. A second output
+    is the divisor (N, 1, H, W).
+    Source: happynear/caffe-windows src/caffe/layers/normalize_layer.cpp, used by happynear/AMSoftmax.
+    """
+
+    message = "normalize_param"
+    elementwise = True
+    normalize_type: str = field(1, "string", "L2", doc='the divisor: "L2" or "L1"')
+    fix_gradient: bool = field(2, "bool", False, doc="how the gradient is computed (training)")
+    bp_norm: bool = field(3, "bool", False, doc="the same")
+
+    @classmethod
+    def fits(cls, values: Mapping[str, Any], inputs: int, outputs: int) -> bool:
+        return bool(values) and super().fits(values, inputs, outputs)
+
+    def setup(self) -> None:
+        need(
+            self.normalize_type in ("L1", "L2"),
+            f'normalize_type must be "L1" or "L2", got "{self.normalize_type}"',
+        )
+
+    def forward(self, x: Array) -> Any:
+        rank = len(x.shape)
+        need(rank in (2, 4), f"input 0 must be of shape (N, C, H, W) or (N, C), got {tuple(x.shape)}")
+        x = x.reshape(*x.shape, 1, 1) if rank == 2 else x
+        terms = x * x if self.normalize_type == "L2" else np.abs(x)
+        divisor = terms.sum(axis=1, keepdims=True) + np.float32(1e-6)
+        if self.normalize_type == "L2":
+            divisor = np.sqrt(divisor)
+        return [x / divisor, divisor][: self.outputs]

@@ -14,7 +14,7 @@ from anylayer.graph.symbolic import extreme, is_symbolic, is_zero, same
 from anylayer.layer import Enum, Layer, field, layer, need
 from anylayer.layer.contract import PixelMap
 from anylayer.layers.caffe._axes import need_padded
-from anylayer.layers.caffe._messages import ENGINE
+from anylayer.layers.caffe._messages import engine_field
 from anylayer.network import Array
 
 _LOWEST = np.finfo(np.float32).min
@@ -157,7 +157,7 @@ class Pooling(Layer):
     stride_w: int = field(8, "uint32", 1, doc="stride along the width")
     pad_h: int = field(9, "uint32", 0, doc="padding above and below")
     pad_w: int = field(10, "uint32", 0, doc="padding left and right")
-    engine: str = field(11, ENGINE, "DEFAULT", doc="Caffe's implementation; no effect here")
+    engine: str = engine_field(11)
     global_pooling: bool = field(12, "bool", False, doc="whether one window covers the whole map")
     round_mode: str = field(13, Enum("CEIL", "FLOOR"), "CEIL", doc="rounding of the number of windows")
     ceil_mode: bool = field(

@@ -8,7 +8,7 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.layer import Layer, field, layer, need
-from anylayer.layers.caffe._messages import ENGINE
+from anylayer.layers.caffe._messages import engine_field, no_effect
 from anylayer.layers.caffe.relu import ReLU
 from anylayer.network import Array
 
@@ -27,7 +27,9 @@ class ReLU6(Layer):
     also = {"relu_param": ReLU}
     relu_param: ReLU
     negative_slope: float = field(1, "float", 0.0, doc="factor of negative values")
-    engine: str = field(2, ENGINE, "DEFAULT", doc="Caffe's implementation; no effect here")
+    engine: str = engine_field(2)
+
+    fuse: bool = no_effect(3, "bool", False)
 
     def forward(self, x: Array) -> Any:
         need(

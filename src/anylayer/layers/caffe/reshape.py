@@ -6,7 +6,7 @@ from math import prod
 from typing import Any
 
 from anylayer.layer import Layer, field, layer, need
-from anylayer.layers.caffe._messages import BlobShape
+from anylayer.layers.caffe._messages import BlobShape, no_effect
 from anylayer.network import Array
 
 
@@ -24,6 +24,8 @@ class Reshape(Layer):
     )
     axis: int = field(2, "int32", 0, doc="first axis replaced; -1: after the last one")
     num_axes: int = field(3, "int32", -1, doc="number of axes replaced; -1: all the rest, 0: insert the sizes")
+
+    pixelshuffler: int = no_effect(4, "uint32", 0)
 
     def setup(self) -> None:
         dims = self.shape.dim

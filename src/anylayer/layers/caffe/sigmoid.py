@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from anylayer import ops
-from anylayer.layer import Layer, field, layer
-from anylayer.layers.caffe._messages import ENGINE
+from anylayer.layer import Layer, layer
+from anylayer.layers.caffe._messages import engine_field
 from anylayer.network import Array
 
 
@@ -19,7 +19,7 @@ class Sigmoid(Layer):
     elementwise = True
     message = "sigmoid_param"
     numbers = {"": 124}
-    engine: str = field(1, ENGINE, "DEFAULT", doc="Caffe's implementation; no effect here")
+    engine: str = engine_field(1)
 
     def forward(self, x: Array) -> Array:
         return ops.sigmoid(x)

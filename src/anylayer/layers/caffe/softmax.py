@@ -5,7 +5,7 @@ from __future__ import annotations
 from anylayer import ops
 from anylayer.layer import Layer, field, layer
 from anylayer.layers.caffe._axes import canonical
-from anylayer.layers.caffe._messages import ENGINE
+from anylayer.layers.caffe._messages import engine_field
 from anylayer.network import Array
 
 
@@ -20,7 +20,7 @@ class Softmax(Layer):
     elementwise = True
     message = "softmax_param"
     numbers = {"": 125}
-    engine: str = field(1, ENGINE, "DEFAULT", doc="Caffe's implementation; no effect here")
+    engine: str = engine_field(1)
     axis: int = field(2, "int32", 1, doc="axis whose elements sum to 1")
 
     def forward(self, x: Array) -> Array:

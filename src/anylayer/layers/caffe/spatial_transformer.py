@@ -9,7 +9,7 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.layer import Layer, Message, field, layer, need
-from anylayer.layers.caffe._messages import ENGINE
+from anylayer.layers.caffe._messages import engine_field
 from anylayer.layers.caffe._resampling import need_plane, plane_of
 from anylayer.network import Array
 
@@ -68,7 +68,7 @@ class AscendTransform(Message):
     affine_transform: tuple[float, ...] = field(
         4, "float", repeated=True, doc="all six values of the map, or none"
     )
-    engine: str = field(15, ENGINE, "DEFAULT", doc="no effect")
+    engine: str = engine_field(15)
 
     @property
     def written(self) -> bool:

@@ -8,7 +8,7 @@ import numpy as np
 
 from anylayer.graph.symbolic import is_symbolic
 from anylayer.layer import Enum, Layer, field, layer, need
-from anylayer.layers.caffe._messages import ENGINE
+from anylayer.layers.caffe._messages import engine_field
 from anylayer.layers.caffe.pooling import Line, pool
 from anylayer.network import Array
 
@@ -25,7 +25,7 @@ class SPP(Layer):
     numbers = {"": 132}
     pyramid_height: int = field(1, "uint32", doc="number of levels; level i has 2 ** i windows per side")
     pool: str = field(2, Enum("MAX", "AVE", "STOCHASTIC"), "MAX", doc="method")
-    engine: str = field(6, ENGINE, "DEFAULT", doc="Caffe's implementation; no effect here")
+    engine: str = engine_field(6)
 
     def setup(self) -> None:
         need(1 <= self.pyramid_height <= 16, f"pyramid_height must lie in 1..16, got {self.pyramid_height}")

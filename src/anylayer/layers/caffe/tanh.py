@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from anylayer.layer import Layer, field, layer
-from anylayer.layers.caffe._messages import ENGINE
+from anylayer.layer import Layer, layer
+from anylayer.layers.caffe._messages import engine_field
 from anylayer.network import Array
 
 
@@ -20,7 +20,7 @@ class TanH(Layer):
     elementwise = True
     message = "tanh_param"
     numbers = {"": 127}
-    engine: str = field(1, ENGINE, "DEFAULT", doc="Caffe's implementation; no effect here")
+    engine: str = engine_field(1)
 
     def forward(self, x: Array) -> Array:
         return np.tanh(x)

@@ -90,7 +90,7 @@ def build(net: Block, stored: Sequence[StoredLayer], weights: str, options: Opti
 
     `weights` is the name of the weights file. Raise FileError, NetworkError or LayerError.
     """
-    check_net(net)
+    ignored = check_net(net)
     count = len(net.all("layer"))
     rule = f"{net.file}: the network has {count} layers; the limit is {MAX_NODES}"
     need(count <= MAX_NODES, rule, FileError)
@@ -102,6 +102,7 @@ def build(net: Block, stored: Sequence[StoredLayer], weights: str, options: Opti
     )  # fmt: skip
     if options.schema is not None:
         network.fields = {n: f for n, f in options.schema.fields().items() if n not in GENERIC}
+    network.notes += ignored
     network.notes += notes_on_rewritten_blobs(layers)
     network.notes += drop_training(layers)
     name_versions(blobs)

@@ -27,18 +27,30 @@ GENERIC = (
     "blob_share_mode",
 )
 """The fields that every layer may have."""
-IMPLEMENTATION = ("engine",)
-"""Fields of Intel's fork, in a network and in any layer, that select an implementation and do not affect
-values.
+_PRECISION = ("forward_type", "backward_type", "forward_math", "backward_math")
+"""The fields of NVIDIA's fork that choose float16 or float32 for a layer; `default_...` for a network."""
+IMPLEMENTATION = ("engine", "quantization_param", *_PRECISION)
+"""The fields of Intel's and NVIDIA's forks, in any layer, that select an implementation: a kernel or the precision
+of numbers.
 """
+_OF_NETWORK = ("engine", "compile_net_state", "bn_stats_batch_size", *(f"default_{name}" for name in _PRECISION))
+"""The same, in a network."""
 
 
-def check_net(net: Block) -> None:
-    """Raise FileError for an unknown top-level field."""
+def check_net(net: Block) -> list[str]:
+    """Return notes on the fields that are ignored. Raise FileError for an unknown top-level field."""
     known = core().messages["NetParameter"].fields
     for entry in net:
-        if entry.name not in known and entry.name not in IMPLEMENTATION:
+        if entry.name not in known and entry.name not in _OF_NETWORK:
             raise net.fail(f"a network has no field '{entry.name}'{nearest(entry.name, known)}", entry.line)
+    found = {entry.name for entry in net}.intersection(_OF_NETWORK)
+    for entry in net:
+        if entry.name == "layer":
+            found |= {inner.name for inner in net.as_block(entry)}.intersection(IMPLEMENTATION)
+    return [
+        f"{name} is ignored: it chooses the implementation in a fork of Caffe, and values are float32 here"
+        for name in sorted(found - {"engine"})
+    ]
 
 
 def params(

@@ -101,6 +101,7 @@ DIALECTS = {
         Dialect("ascend", floor=_CEIL, fields={"pooling_param": {"ceil_mode": 13, "round_mode": 14}},
                 adds=_set("ReLU6", "Permute", "Normalize", "Interp", "Reverse", "ROIPooling", "Mish", "HardSwish"),
                 lacks=_set("Parameter", "Embed", "Filter", "BatchReindex")),
+        Dialect("sophgo", floor=_ROUND),
         Dialect("opencv", floor=_CEIL, only=_OPENCV, fields={"pooling_param": {"ceil_mode": 13}},
                 without=_set("pooling_param.round_mode")),
     )

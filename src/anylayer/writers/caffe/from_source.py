@@ -142,13 +142,18 @@ def _built_in_node(t: TracedNode, options: CaffeWriteOptions) -> Node | None:
 
 
 def _without_unwritten_fields(t: TracedNode, dialect: Dialect) -> Node:
-    """Return the node without the fields that are never written to a file, since a dialect fixes their values.
+    """Return the node without the fields that the dialect's files do not have and that do not affect values, and
+    without those that are never written to a file, since a dialect fixes their values.
 
     Raises LayerError where the dialect fixes another value.
     """
     if t.bound is None or not t.bound.definition.typed:
         return t.node
     instance, params = t.bound.instance, t.node.params
+    left_out = {n for n, f in type(instance).fields.items() if not f.is_written_in(dialect.name, instance.dialect)}
+    if left_out & params.get(instance.message, {}).keys():
+        kept = {n: v for n, v in params[instance.message].items() if n not in left_out}
+        params = {**params, instance.message: kept}
     for name, declared in type(instance).fields.items():
         if not declared.unwritten:
             continue

@@ -139,7 +139,7 @@ class NetSchema:
         fields = {
             n: replace(f, number=changed.get(n, f.number or i))
             for i, (n, f) in enumerate(cls.fields.items(), 1)
-            if self.dialect.has_field(name, n) and not f.unwritten
+            if self.dialect.has_field(name, n) and not f.unwritten and (not f.only or self.dialect.name in f.only)
         }
         return message_class(cls.__name__, fields, cls)
 
