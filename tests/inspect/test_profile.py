@@ -129,6 +129,32 @@ def test_each_fused_convolution_keeps_its_time(tmp_path: Path, engine: str) -> N
     assert not [c for c in found.costs if c.where == "engine" and not c.macs]
 
 
+DETECTION = """
+input: "x" input_shape { dim: 1 dim: 8 dim: 4 dim: 4 }
+layer { name: "loc" type: "Flatten" bottom: "x" top: "loc" }
+layer { name: "conf" type: "Flatten" bottom: "x" top: "conf" }
+layer { name: "priors" type: "PriorBox" bottom: "x" bottom: "x" top: "priors" prior_box_param {
+  min_size: 1 aspect_ratio: 2 flip: false } }
+layer { name: "found" type: "DetectionOutput" bottom: "loc" bottom: "conf" bottom: "priors" top: "found"
+  detection_output_param { num_classes: 4 nms_param { nms_threshold: 0.5 } keep_top_k: 5 } }
+"""
+
+
+@pytest.mark.parametrize("engine", GENERAL)
+def test_time_belongs_to_the_layer_that_computes(tmp_path: Path, engine: str) -> None:
+    """The engine computes DetectionOutput together with the Flatten that gives its input."""
+    (tmp_path / "n.prototxt").write_text(DETECTION)
+    x = np.random.default_rng(0).random((1, 8, 4, 4), np.float32)
+    net = anylayer.read(tmp_path / "n.prototxt")
+    found = profile(net, {"x": x}, engine, seconds=0.01)
+    joint = [cost for cost in found.costs if {"DetectionOutput", "Flatten"} <= {*cost.types}]
+    assert joint and all(cost.types[cost.lead] == "DetectionOutput" for cost in joint)
+    (types,) = [line for line in lines(found, None) if line.startswith("by type: ")]
+    assert "DetectionOutput" in types and "Flatten" not in types
+    rows = {row.name: row.figures for row in net.report({"x": x}, engine=engine, seconds=0.01).nodes}
+    assert rows["found"].seconds and not rows["conf"].seconds
+
+
 @pytest.mark.parametrize("engine", GENERAL)
 def test_a_host_call_is_a_cut_with_its_own_row(read: Read, engine: str) -> None:
     found = short(read("InPython", ("InPython", InPython)), engine)

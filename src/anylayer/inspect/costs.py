@@ -35,11 +35,13 @@ class NodeCost:
     """The cost of nodes of the network that run as one, per run.
 
     `layers` and `types` are the names and types of the network's nodes: several where the engine computes them
-    together, none where it does not say. `where` is "engine", "native" (a kernel), "python" (a host call), "free"
-    (assumed to take no time), "reorder" (the engine changes the order of values in memory, for these layers), or
-    "call" (the time of a call of the engine outside its nodes; `step` is the index of its graph). `macs` is the
-    number of multiply-adds, `bytes` the size of all inputs, weights and outputs of the parts. `engine` runs them,
-    "" where no engine does.
+    together, none where it does not say. `lead` is the index of the one that stands for all: that with the most
+    multiply-adds, or else with the largest number of operators.
+
+    `where` is "engine", "native" (a kernel), "python" (a host call), "free" (assumed to take no time), "reorder"
+    (the engine changes the order of values in memory, for these layers), or "call" (the time of a call of the
+    engine outside its nodes; `step` is the index of its graph). `macs` is the number of multiply-adds, `bytes` the
+    size of all inputs, weights and outputs of the parts. `engine` runs them, "" where no engine does.
     """
 
     layers: tuple[str, ...]
@@ -49,6 +51,7 @@ class NodeCost:
     macs: int = 0
     parts: list[Part] = field(default_factory=list)
     engine: str = ""
+    lead: int = 0
 
     @property
     def seconds(self) -> float:

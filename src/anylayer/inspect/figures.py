@@ -16,9 +16,9 @@ class Figures:
     """What was measured of one node.
 
     `seconds` is the time of one run, None where none of the engine's nodes belongs to this node. Where the engine
-    computes several nodes together, `together` are all of them, and the one with the most multiply-adds has the
-    time. `limit`, `arithmetic` and `bandwidth` are those of Profile. `precision` is what the node computes in.
-    `check` is the comparison with NumPy. `recorded` counts the operators that the layer recorded, `compiled` those
+    computes several nodes together, `together` are all of them, and the `lead` of their NodeCost has the time.
+    `limit`, `arithmetic` and `bandwidth` are those of Profile. `precision` is what the node computes in. `check`
+    is the comparison with NumPy. `recorded` counts the operators that the layer recorded, `compiled` those
     that are left of them after all rewrite rules; `into` is the node into which the others were folded.
     """
 

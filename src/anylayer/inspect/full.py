@@ -96,11 +96,11 @@ def _gap(measured: Measured, what: str) -> Iterator[None]:
 
 
 def _add_times(figures: Mapping[str, Figures], found: Profile) -> None:
-    """Give each node its time. Nodes that run as one have it at the node with the most multiply-adds."""
+    """Give each node its time. Nodes that run as one have it at the one that stands for all."""
     for cost in found.costs:
         if not cost.layers or cost.where in ("reorder", "call"):
             continue
-        lead = figures[_lead(cost.layers, figures)]
+        lead = figures[cost.layers[cost.lead]]
         lead.seconds = (lead.seconds or 0.0) + cost.seconds
         lead.limit, lead.arithmetic, lead.bandwidth = (
             found.limit(cost),
@@ -111,14 +111,6 @@ def _add_times(figures: Mapping[str, Figures], found: Profile) -> None:
         for name in cost.layers if len(cost.layers) > 1 else ():
             figures[name].together = cost.layers
             figures[name].precision = lead.precision
-
-
-_HEAVY = ("Conv", "ConvTranspose", "MatMul", "Gemm", "LSTM", "GRU", "RNN")
-
-
-def _lead(layers: Sequence[str], figures: Mapping[str, Figures]) -> str:
-    """Return the layer that stands for others that run with it: the first with multiply-adds, or the first."""
-    return next((name for name in layers if any(op in figures[name].recorded for op in _HEAVY)), layers[0])
 
 
 def _add_model(

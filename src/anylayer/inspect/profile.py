@@ -112,8 +112,10 @@ def _usual(times: Sequence[float]) -> float:
 class _Costs:
     """Collects the costs of a network, in computing order. Parts of the same layers are one."""
 
-    def __init__(self, traced: Iterable[TracedNode]) -> None:
+    def __init__(self, traced: Sequence[TracedNode]) -> None:
         self._types = {t.node.name: t.node.type for t in traced}
+        ops = {t.node.name: t.body.ops if t.body is not None else [] for t in traced}
+        self._work = {name: (multiply_adds(found), len(found)) for name, found in ops.items()}
         self._order = {name: i for i, name in enumerate(self._types)}
         self._found: dict[tuple[str, tuple[str, ...], int], NodeCost] = {}
         self._clock = 0.0
@@ -132,7 +134,8 @@ class _Costs:
         names = tuple(sorted({n for n in layers if n in self._order}, key=self._order.__getitem__))
         cost = self._found.get((where, names, step))
         if cost is None:
-            cost = NodeCost(names, tuple(self._types[n] for n in names), where, step, engine=engine)
+            lead = names.index(max(names, key=self._work.__getitem__)) if names else 0
+            cost = NodeCost(names, tuple(self._types[n] for n in names), where, step, engine=engine, lead=lead)
             self._found[where, names, step] = cost
         name, operation, seconds, size = part
         cost.parts.append(Part(name, operation, self._clock, seconds, size, precision))

@@ -93,11 +93,13 @@ def _sentences(profile: Profile) -> list[str]:
 
 def _by_type(profile: Profile) -> list[str]:
     """Return the types with the largest shares of the time. The time of layers that run as one is added to the
-    type of the first of them.
+    type of the one that stands for all.
     """
     spent: dict[str, float] = {}
     for cost in profile.costs:
-        kind = cost.where if cost.where in ("reorder", "call") else next(iter(cost.types), "other")
+        kind = (
+            cost.where if cost.where in ("reorder", "call") else cost.types[cost.lead] if cost.types else "other"
+        )
         spent[kind] = spent.get(kind, 0.0) + cost.seconds
     largest = sorted(spent.items(), key=lambda item: -item[1])[:_TYPES]
     return [f"{kind} {100 * seconds / (profile.total or 1):.1f}%" for kind, seconds in largest]

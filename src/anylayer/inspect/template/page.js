@@ -155,7 +155,7 @@
     if (rest > 0) list.append(bar(plural(rows.length - 10, "other type"), rest));
     const outside = { call: "calls of the engine, outside its nodes", reorder: "reorders in memory" };
     for (const [key, label] of Object.entries(outside)) if (measured.outside[key] > 0) list.append(bar(label, measured.outside[key]));
-    const how = measured.counted ? "The engine's own counters. Nodes that it computes together count as the one with the multiply-adds." : "Measured from outside, call by call.";
+    const how = measured.counted ? "The engine's own counters. Nodes that it computes together count as the one with the most multiply-adds, or with the most operators." : "Measured from outside, call by call.";
     show("types", el("p", { class: "soft", text: how }), list);
   }
 
