@@ -233,12 +233,12 @@ CHANNEL_ORDERS = "anylayer.channel_orders"
 class Subgraph:
     """A network inside a node, as a value of its params (ONNX: the branches of If, the bodies of Loop and Scan).
 
-    Its inputs are those that the node's operator passes to it, followed by the `captured` ones: values of the
-    surrounding network. The captured values of all subgraphs of a node, in order, are the node's last inputs.
+    Its inputs are those that the node's operator passes to it, followed by the captured ones: values of the
+    surrounding network, which are inputs of the node at the positions `captured`, behind the operator's own.
     """
 
     network: Network
-    captured: list[str]
+    captured: list[int]
 
     def __str__(self) -> str:
         return f"<{len(self.network.nodes)} nodes>"

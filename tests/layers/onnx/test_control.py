@@ -71,6 +71,57 @@ def test_if_with_dynamic_condition_selects_between_both(condition: bool) -> None
     np.testing.assert_array_equal(run(either(), {"x": SAMPLE, "c": np.array(condition)})[0], want)
 
 
+@pytest.mark.parametrize("order", [("then_branch", "else_branch"), ("else_branch", "then_branch")])
+@pytest.mark.parametrize("condition", [True, False, None])
+def test_captured_values_do_not_depend_on_order_of_attributes(order: tuple[str, str], condition: Any) -> None:
+    """Each branch of the outer If captures two values; one of them is captured by an If inside it, too."""
+    nested = node(
+        "If",
+        ["d"],
+        ["n"],
+        then_branch=graph([node("Sub", ["a", "x"], ["p"])], [], ["p"]),
+        else_branch=graph([node("Div", ["x", "b"], ["q"])], [], ["q"]),
+    )
+    then = graph([nested, node("Sub", ["n", "a"], ["r"])], [], ["r"])
+    outer = node(
+        "If", ["c"], ["y"], then_branch=then, else_branch=graph([node("Sub", ["b", "x"], ["s"])], [], ["s"])
+    )
+    for one in (nested, outer):
+        by_name = {attribute.name: attribute for attribute in one.attribute}
+        del one.attribute[:]
+        one.attribute.extend(by_name[name] for name in order)
+    constants = {
+        "a": np.float32(10),
+        "b": np.float32(4),
+        **({} if condition is None else {"c": np.array(condition)}),
+    }
+    inputs = [value("x", [2, 3]), value("d", [], bool), *([value("c", [], bool)] if condition is None else [])]
+    path = save(model([outer], inputs, ["y"], constants))
+    for c in (True, False) if condition is None else (condition,):
+        for d in (True, False):
+            feed = {"x": SAMPLE, "d": np.array(d), **({"c": np.array(c)} if condition is None else {})}
+            want = ((10 - SAMPLE if d else SAMPLE / 4) - 10) if c else 4 - SAMPLE
+            np.testing.assert_allclose(run(path, feed)[0], want, rtol=1e-6)
+
+
+def test_loop_and_scan_capture_values_behind_their_own_inputs() -> None:
+    """A Loop without a condition and a Scan read two outer values each."""
+    step = graph(
+        [node("Mul", ["s", "b"], ["m"]), node("Sub", ["m", "a"], ["t"]), node("Identity", ["go"], ["again"])],
+        [value("turn", [], np.int64), value("go", [], bool), value("s", [2, 3])],
+        ["again", "t"],
+    )
+    row = graph([node("Sub", ["r", "a"], ["u"]), node("Div", ["u", "b"], ["v"])], [value("r", [3])], ["v"])
+    nodes = [
+        node("Loop", ["m", "", "x"], ["z"], body=step),
+        node("Scan", ["z"], ["y"], body=row, num_scan_inputs=1),
+    ]
+    constants = {"m": np.int64(2), "a": np.float32(3), "b": np.float32(5)}
+    path = save(model(nodes, [value("x", [2, 3])], ["y"], constants))
+    want = ((SAMPLE * 5 - 3) * 5 - 3 - 3) / 5
+    np.testing.assert_allclose(run(path, {"x": SAMPLE})[0], want, rtol=1e-6)
+
+
 def test_if_with_branches_of_different_shapes_is_a_host_call() -> None:
     then = graph([node("Slice", ["x", "p", "q"], ["a"])], [], ["a"], p=np.int64([0]), q=np.int64([1]))
     other = graph([node("Identity", ["x"], ["b"])], [], ["b"])

@@ -54,23 +54,26 @@ class _Control(Layer):
         self.version = node.version or latest()
         super().prepare(node, dialect)
 
-    def inside(self, graph: Subgraph, inputs: Sequence[Any]) -> list[Array]:
-        """Return the outputs of a network inside the operator for these inputs; captured values come last."""
-        network = graph.network
+    def inside(self, graph: Subgraph, own: Sequence[Any], values: Sequence[Any]) -> list[Array]:
+        """Return the outputs of a network inside the operator.
+
+        own: the inputs that the operator passes to it. values: all inputs of the operator, some of which it captures.
+        """
+        network, inputs = graph.network, [*own, *(values[i] for i in graph.captured)]
         need(
             len(inputs) == len(network.inputs),
             f"its graph '{network.name}' takes {plural(len(network.inputs), 'input')}, got {len(inputs)}",
         )
-        values: dict[str, Any] = {**dict(zip(network.inputs, inputs)), "": None}
+        known: dict[str, Any] = {**dict(zip(network.inputs, inputs)), "": None}
         for i, node in enumerate(network.nodes):
-            arrays = [values[name] for name in node.inputs]
+            arrays = [known[name] for name in node.inputs]
             types = tuple(ABSENT if x is None else TensorType(tuple(x.shape), x.dtype) for x in arrays)
             key = (id(network), i, types)
             if key not in self._bounds:
                 with at(node.place):
                     self._bounds[key] = bind(node, _definitions(node), types)
-            values.update(zip(node.outputs, self._bounds[key](arrays)))
-        return [values[name] for name in network.outputs.values()]
+            known.update(zip(node.outputs, self._bounds[key](arrays)))
+        return [known[name] for name in network.outputs.values()]
 
 
 def _definitions(node: Node) -> list[Definition]:
@@ -139,12 +142,11 @@ class If(_Control):
     else_branch: Subgraph = attribute("any", doc="the network for a false condition")
 
     def forward(self, condition: Array, *captured: Array) -> list[Array]:
-        split = len(self.then_branch.captured)
-        branches = ((self.then_branch, captured[:split]), (self.else_branch, captured[split:]))
+        inputs = (condition, *captured)
         if not is_traced(condition):
-            graph, inputs = branches[0 if _truth(condition, "its condition") else 1]
-            return self.inside(graph, inputs)
-        both = [self.inside(graph, inputs) for graph, inputs in branches]
+            branch = self.then_branch if _truth(condition, "its condition") else self.else_branch
+            return self.inside(branch, (), inputs)
+        both = [self.inside(branch, (), inputs) for branch in (self.then_branch, self.else_branch)]
         for a, b in zip(*both):
             if a.shape != b.shape or a.dtype != b.dtype:
                 raise TraceError(
@@ -164,16 +166,15 @@ class Loop(_Control):
 
     body: Subgraph = attribute("any", doc="the network: step, condition, state -> condition, state, rows")
 
-    def forward(self, limit: Array | None = None, condition: Array | None = None, *rest: Array) -> list[Array]:
-        captured = len(self.body.captured)
-        states = list(rest[: len(rest) - captured])
-        outer = rest[len(rest) - captured :]
+    def forward(self, *inputs: Array | None) -> list[Array]:
+        own = inputs[: len(inputs) - len(self.body.captured)]
+        limit, condition, *states = [*own, *(None,) * (2 - len(own))]
         rows: list[list[Any]] = [[] for _ in range(self.outputs - len(states))]
         if is_traced(limit):
             raise TraceError("its number of steps is known only when the network runs")
         count = None if limit is None else int(np.asarray(limit).reshape(()))
         go = condition is None or _truth(condition, "its condition")
-        step, growth = 0, _Growth(rest)
+        step, growth = 0, _Growth(inputs)
         runs_on = _keeps_condition(self.body.network)
         need(
             not (go and runs_on) or (count is not None and count <= _MAX_STEPS),
@@ -183,7 +184,7 @@ class Loop(_Control):
             while go and (count is None or step < count):
                 count_step()
                 state: list[Any] = [np.array(step, np.int64), np.array(True), *states]
-                again, *results = self.inside(self.body, [*state, *outer])
+                again, *results = self.inside(self.body, state, inputs)
                 states = results[: len(states)]
                 need(
                     len(results) == len(states) + len(rows),
@@ -224,7 +225,6 @@ class Scan(_Control):
     def forward(self, *inputs: Array) -> list[Array]:
         need(self.version >= 9, "Scan of operator set 8 (with a batch axis) is not supported")
         own = list(inputs[: len(inputs) - len(self.body.captured)])
-        outer = inputs[len(own) :]
         count = self.num_scan_inputs
         need(0 < count <= len(own), f"num_scan_inputs={count} must lie in 1..{len(own)}, the number of inputs")
         states, cut = own[: len(own) - count], own[len(own) - count :]
@@ -243,7 +243,7 @@ class Scan(_Control):
                     np.moveaxis(x, a, 0)[steps - 1 - t if b else t] if a else x[steps - 1 - t if b else t]
                     for x, a, b in zip(cut, axes, back)
                 ]
-                results = self.inside(self.body, [*states, *slices, *outer])
+                results = self.inside(self.body, [*states, *slices], inputs)
                 states = results[: len(states)]
                 for row, value in zip(rows, results[len(states) :]):
                     row.append(value)

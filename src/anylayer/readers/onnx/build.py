@@ -153,16 +153,16 @@ class _OnnxBuilder:
             if name and name not in values:
                 raise NetworkError(f"input '{name}' is produced by no node{nearest(name, values)}")
         attributes: dict[str, Any] = {}
-        captured: list[str] = []
+        inputs = list(draft.inputs)
         for attribute in bound_attributes(proto, draft.scope):
             need(attribute.name not in attributes, f"attribute '{attribute.name}' occurs twice", NetworkError)
             if attribute.type == _Kind.GRAPH:
-                inner = self._subgraph(attribute.g, draft, values)
-                captured += inner.captured
-                attributes[attribute.name] = inner
+                network, captured = self._subgraph(attribute.g, draft, values)
+                attributes[attribute.name] = Subgraph(network, [len(inputs) + i for i in range(len(captured))])
+                inputs += captured
             else:
                 attributes[attribute.name] = self._attribute_value(attribute)
-        node = Node(draft.name, type_, [*draft.inputs, *captured], draft.outputs, {"attribute": attributes})
+        node = Node(draft.name, type_, inputs, draft.outputs, {"attribute": attributes})
         node.domain, node.version = domain, draft.scope.opsets.get(domain, 0)
         node.place = layer_place(node.name, type_, source)
         if type_ in self._user_types or (domain and type_ not in self._built_in()):
@@ -191,10 +191,10 @@ class _OnnxBuilder:
             self._built_in_types = set(Registry.of(_FORMAT).types())
         return self._built_in_types
 
-    def _subgraph(self, graph: onnx.GraphProto, draft: _Draft, values: Values) -> Subgraph:
-        """Return a graph that is an attribute of a node.
+    def _subgraph(self, graph: onnx.GraphProto, draft: _Draft, values: Values) -> tuple[Network, list[str]]:
+        """Return a graph that is an attribute of a node, and the values of the surrounding graphs that it reads.
 
-        The values of the surrounding graphs that it reads are captured.
+        These captured values are the network's last inputs.
         """
         scope = draft.scope
         rule = f"subgraphs are nested deeper than {MAX_GRAPH_NESTING}"
@@ -209,7 +209,7 @@ class _OnnxBuilder:
         read = [n for node in network.nodes for n in node.inputs] + list(network.outputs.values())
         captured = [n for n in dict.fromkeys(read) if n not in inside]
         network.inputs.update(dict.fromkeys(captured))
-        return Subgraph(network, captured)
+        return network, captured
 
     def _attribute_value(self, attribute: onnx.AttributeProto) -> Any:
         """Return an attribute's value: an int, a float, a str, an array, or a list of these."""
