@@ -234,7 +234,7 @@ class Subgraph:
     """A network inside a node, as a value of its params (ONNX: the branches of If, the bodies of Loop and Scan).
 
     Its inputs are those that the node's operator passes to it, followed by the captured ones: values of the
-    surrounding network, which are inputs of the node at the positions `captured`, behind the operator's own.
+    surrounding network, which are inputs of the node at the positions `captured`, after the operator's own.
     """
 
     network: Network

@@ -8,17 +8,19 @@ from tests.layers.harness import Case, case, noise, ramp, reads, rejects
 LOWEST = np.finfo(np.float32).min
 
 
-def pooled(x: np.ndarray, pool: str, k: int, s: int, p: int) -> np.ndarray:
-    """Compute Caffe's loops cell by cell in float64."""
+def pooled(x: np.ndarray, pool: str, *both: int) -> np.ndarray:
+    """Compute Caffe's loops cell by cell in float64, for a kernel, a stride and a pad of both axes, or of h, w."""
     n, c, h, w = x.shape
-    sizes = [int(np.ceil((size + 2 * p - k) / s)) + 1 for size in (h, w)]
-    if p:
-        sizes = [count - ((count - 1) * s >= size + p) for count, size in zip(sizes, (h, w))]
-    y = np.empty((n, c, *sizes))
-    for i in range(sizes[0]):
-        for j in range(sizes[1]):
-            top, left = i * s - p, j * s - p
-            bottom, right = min(top + k, h + p), min(left + k, w + p)
+    k, kw, s, sw, p, pw = np.repeat(both, 2) if len(both) == 3 else both
+    rows, columns = int(np.ceil((h + 2 * p - k) / s)) + 1, int(np.ceil((w + 2 * pw - kw) / sw)) + 1
+    if p or pw:
+        rows -= (rows - 1) * s >= h + p
+        columns -= (columns - 1) * sw >= w + pw
+    y = np.empty((n, c, rows, columns))
+    for i in range(rows):
+        for j in range(columns):
+            top, left = i * s - p, j * sw - pw
+            bottom, right = min(top + k, h + p), min(left + kw, w + pw)
             area = (bottom - top) * (right - left)
             window = x[:, :, max(top, 0) : max(min(bottom, h), 0), max(left, 0) : max(min(right, w), 0)]
             if pool == "AVE":
@@ -71,6 +73,27 @@ test_window_behind_the_map = case(
     inputs=[ramp(1, 1, 4, 5)],
     outputs=[[[[[0, 3, LOWEST], [15, 18, LOWEST]]]]],
 )
+_ONE_SIDED = {"kernel_h": 1, "kernel_w": 3, "stride": 2, "pad_h": 0, "pad_w": 1}
+
+
+@pytest.mark.parametrize("pool", ["MAX", "AVE"])
+def test_pad_of_one_axis_drops_last_windows_of_both(pool: str) -> None:
+    x = noise(1, 2, 4, 6)
+    want = pooled(x, pool, 1, 3, 2, 2, 0, 1)
+    assert want.shape == (1, 2, 2, 4)
+    Case("Pooling", {"pool": pool, **_ONE_SIDED}, [x], [want]).run()
+
+
+@pytest.mark.parametrize("pool", ["MAX", "AVE"])
+def test_opencv_drops_last_windows_of_padded_axes_only(pool: str) -> None:
+    """OpenCV 4.14 computes 3 rows; the last one lies after the map."""
+    x = noise(1, 2, 4, 6)
+    above = pooled(x, pool, 1, 3, 2, 2, 0, 1)
+    last = np.full((1, 2, 1, 4), LOWEST if pool == "MAX" else np.nan, np.float32)
+    want = np.concatenate([above, last], 2)
+    Case("Pooling", {"pool": pool, **_ONE_SIDED}, [x], [want], dialect="opencv", engines=()).run()
+
+
 test_mask = case(
     "Pooling",
     {"kernel_size": 2, "stride": 2},

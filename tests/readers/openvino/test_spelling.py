@@ -127,6 +127,17 @@ def test_average_pooling_excludes_pads(tmp_path: Path) -> None:
     near(run(one(tmp_path, "Pooling", data, want.shape)), want)
 
 
+def test_pooling_with_pad_of_one_axis(tmp_path: Path) -> None:
+    """The windows are rounded up along the width; along the height the one after the map is dropped."""
+    x = noise(1, 3, 4, 4)
+    want = ops.max_pool(x, [1, 3], strides=2, pads=[0, 1, 0, 2])
+    data = {
+        "kernel": "1,3", "strides": "2,2", "pads_begin": "0,1", "pads_end": "0,1", "pool-method": "max",
+        "rounding_type": "ceil",
+    }  # fmt: skip
+    near(run(one(tmp_path, "Pooling", data, want.shape, x=x), x), want)
+
+
 def test_pooling_with_caffes_attributes(tmp_path: Path) -> None:
     want = ops.max_pool(X, 2, strides=2, ceil_mode=True)
     data = {"kernel_size": 2, "stride": 2, "pad": 0, "pool": "caffe.PoolingParameter.MAX"}

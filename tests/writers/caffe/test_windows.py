@@ -38,7 +38,7 @@ def deconv(w: Array, b: Array, **options: Any) -> Function:
     return lambda x: ops.conv_transpose(x, w, b, **options)
 
 
-def pool(operator: Any, kernel: int, **options: Any) -> Function:
+def pool(operator: Any, kernel: Any, **options: Any) -> Function:
     """Pool a map."""
     return lambda x: operator(x, kernel, **options)
 
@@ -92,6 +92,14 @@ def test_floor_pooling_uses_field_of_dialect(tmp_path: Path) -> None:
         param = next(x for x in net.layers if x.type == "Pooling").params["pooling_param"]
         found[dialect] = {k: v for k, v in param.items() if k.endswith("mode")}
     assert found == {"bvlc": {"round_mode": "FLOOR"}, "opencv": {"ceil_mode": False}, "ssd": {}}
+
+
+@pytest.mark.parametrize("dialect", ["bvlc", "ssd", "opencv"])
+def test_pad_of_one_axis_drops_last_windows_of_both(tmp_path: Path, dialect: str) -> None:
+    """Rounded up, there are 3 windows in 4 rows. Caffe drops the last one, since the width is padded."""
+    function = pool(ops.max_pool, [1, 3], strides=2, pads=[0, 1, 0, 2])
+    types = check(tmp_path, function, noise(1, 2, 4, 4), dialect=dialect)
+    assert types == (["Pooling", "Slice", "Split"] if dialect == "opencv" else ["Pooling"])
 
 
 def test_reductions_of_maps_become_global_pooling(tmp_path: Path) -> None:

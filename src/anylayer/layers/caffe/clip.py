@@ -10,7 +10,7 @@ from anylayer.network import Array
 
 @layer("Clip")
 class Clip(Layer):
-    """Clip each element to min..max.
+    """Clip each element to min..max: max(min, min(x, max)), so that the result is min where min is above max.
 
     The output has the shape of the input.
     Source: BVLC/caffe src/caffe/layers/clip_layer.cpp.
@@ -23,4 +23,4 @@ class Clip(Layer):
     max: float = field(2, "float", doc="largest value")
 
     def forward(self, x: Array) -> Array:
-        return np.clip(x, np.float32(self.min), np.float32(self.max))
+        return np.clip(x, np.float32(self.min), np.float32(max(self.min, self.max)))

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from anylayer import ops
+from anylayer.graph.facts import pooled_sizes
 from anylayer.graph.symbolic import extreme, is_symbolic, is_zero, same
 from anylayer.layer import Enum, Layer, field, layer, need
 from anylayer.layer.contract import PixelMap
@@ -18,11 +19,16 @@ from anylayer.layers.caffe._messages import engine_field
 from anylayer.network import Array
 
 _LOWEST = np.finfo(np.float32).min
+Pair = tuple[int, int]
+"""A number for the height and one for the width."""
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """The windows of a pooling along one axis of `size` cells."""
+    """The windows of a pooling along one axis of `size` cells.
+
+    `drops`: whether a last window that starts after the map is dropped.
+    """
 
     size: int
     kernel: int
@@ -30,19 +36,7 @@ class Line:
     pad: int
     count: int
     ceil: bool
-
-    @classmethod
-    def of(cls, size: int, kernel: int, stride: int, pad: int, ceil: bool) -> Line:
-        """Return the windows by Caffe's rule: (size + 2 * pad - kernel) / stride + 1, rounded up or down.
-
-        With padding, the last window is dropped when it starts after the map and the padding before it.
-        """
-        spare = size + 2 * pad - kernel
-        count = (-(-spare // stride) if ceil else spare // stride) + 1
-        if pad:
-            count = extreme("min", count, (size + pad - 1) // stride + 1)
-        need(count >= 1, f"a kernel of {kernel} with stride {stride} does not fit {size} cells with pad {pad}")
-        return cls(size, kernel, stride, pad, count, ceil)
+    drops: bool
 
     @property
     def inside(self) -> Any:
@@ -57,7 +51,7 @@ class Line:
         window. This is a number, and a number needs no operator before the pooling.
         """
         numbers = not any(map(is_symbolic, (self.kernel, self.stride, self.pad)))
-        if self.is_symbolic and numbers and (self.pad or self.stride <= self.kernel):
+        if self.is_symbolic and numbers and (self.drops or self.stride <= self.kernel):
             return min(self.pad + (self.stride - 1 if self.ceil else 0), self.kernel - 1)
         return extreme("max", 0, (self.inside - 1) * self.stride + self.kernel - self.size - self.pad)
 
@@ -65,6 +59,21 @@ class Line:
     def is_symbolic(self) -> bool:
         """Return whether the line has another number of cells in every picture."""
         return is_symbolic(self.size)
+
+
+def lines_of(
+    sizes: Pair, kernels: Pair, strides: Pair, pads: Pair, *, ceil: bool, per_axis: bool = False
+) -> tuple[Line, Line]:
+    """Return the windows of a pooling along both axes: see pooled_sizes."""
+    counts = pooled_sizes(sizes, kernels, strides, pads, ceil=ceil, per_axis=per_axis)
+
+    def line(i: int) -> Line:
+        size, kernel, stride, pad = sizes[i], kernels[i], strides[i], pads[i]
+        rule = f"a kernel of {kernel} with stride {stride} does not fit {size} cells with pad {pad}"
+        need(counts[i] >= 1, rule)
+        return Line(size, kernel, stride, pad, counts[i], ceil, bool(pad) if per_axis else any(pads))
+
+    return line(0), line(1)
 
 
 def _divisors(line: Line) -> Array:
@@ -140,9 +149,11 @@ def _widened(y: Array, lines: tuple[Line, Line], value: Any) -> Array:
 class Pooling(Layer):
     """Compute the maximum or the mean of each window.
 
-    (N, C, H, W) to (N, C, H', W'). The number of windows is rounded up. The mean counts padded cells, but no cells
-    beyond the padding. A second output of MAX is the flat index of each maximum in its plane, as a float.
-    Source: BVLC/caffe src/caffe/layers/pooling_layer.cpp.
+    (N, C, H, W) to (N, C, H', W'). The number of windows is rounded up. If pad_h or pad_w is not 0, a last window
+    that starts after the map is dropped along both axes; in OpenCV, along a padded axis only. The mean counts
+    padded cells, but no cells beyond the padding. A second output of MAX is the flat index of each maximum in its
+    plane, as a float.
+    Source: BVLC/caffe src/caffe/layers/pooling_layer.cpp; opencv modules/dnn/src/layers/pooling_layer.cpp.
     """
 
     message = "pooling_param"
@@ -218,10 +229,7 @@ class Pooling(Layer):
         )
         need_padded((height, width), pad)
         ceil = self.ceil_mode and self.round_mode == "CEIL"
-        return (
-            Line.of(height, kernel[0], stride[0], pad[0], ceil),
-            Line.of(width, kernel[1], stride[1], pad[1], ceil),
-        )
+        return lines_of((height, width), kernel, stride, pad, ceil=ceil, per_axis=self.dialect == "opencv")
 
     def coordinates(self) -> PixelMap | None:
         if self.global_pooling:

@@ -9,7 +9,7 @@ import numpy as np
 from anylayer.graph.symbolic import is_symbolic
 from anylayer.layer import Enum, Layer, field, layer, need
 from anylayer.layers.caffe._messages import engine_field
-from anylayer.layers.caffe.pooling import Line, pool
+from anylayer.layers.caffe.pooling import Line, lines_of, pool
 from anylayer.network import Array
 
 
@@ -41,23 +41,21 @@ class SPP(Layer):
         if is_symbolic(height) or is_symbolic(width):
             levels = [_symbolic_level(x, self.pool, level) for level in range(self.pyramid_height)]
         else:
-            levels = [
-                pool(x, self.pool, (_line(height, level), _line(width, level)))
-                for level in range(self.pyramid_height)
-            ]
+            levels = [pool(x, self.pool, _lines(height, width, level)) for level in range(self.pyramid_height)]
         if len(levels) == 1:
             return levels[0]
         return np.concatenate([y.reshape(n, -1) for y in levels], axis=1)
 
 
-def _line(size: int, level: int) -> Line:
-    kernel, pad = _window(size, level)
-    need(
-        pad < kernel,
-        f"level {level} cuts {size} cells into {2**level} windows of {kernel}, which needs a padding of {pad}: "
-        "it must be less than the window",
-    )
-    return Line.of(size, kernel, kernel, pad, ceil=True)
+def _lines(height: int, width: int, level: int) -> tuple[Line, Line]:
+    (tall, top), (wide, left) = _window(height, level), _window(width, level)
+    for size, kernel, pad in ((height, tall, top), (width, wide, left)):
+        need(
+            pad < kernel,
+            f"level {level} cuts {size} cells into {2**level} windows of {kernel}, which needs a padding of {pad}"
+            ": it must be less than the window",
+        )
+    return lines_of((height, width), (tall, wide), (tall, wide), (top, left), ceil=True)
 
 
 def _window(size: int, level: int) -> tuple[int, int]:
@@ -71,8 +69,7 @@ def _symbolic_level(x: Array, method: str, level: int) -> Any:
     """Return a level for a map of any size: the padded map is reshaped into its windows, which do not overlap."""
     n, c, *sizes = x.shape
     bins = 2**level
-    for size in sizes:
-        _line(size, level)
+    _lines(sizes[0], sizes[1], level)
     windows = [_window(size, level) for size in sizes]
     pads = [(pad, kernel * bins - size - pad) for size, (kernel, pad) in zip(sizes, windows)]
     lowest = np.finfo(np.float32).min if method == "MAX" else 0

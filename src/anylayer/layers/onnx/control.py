@@ -57,7 +57,7 @@ class _Control(Layer):
     def inside(self, graph: Subgraph, own: Sequence[Any], values: Sequence[Any]) -> list[Array]:
         """Return the outputs of a network inside the operator.
 
-        own: the inputs that the operator passes to it. values: all inputs of the operator, some of which it captures.
+        own: the inputs that the operator passes to it. values: all inputs of the operator.
         """
         network, inputs = graph.network, [*own, *(values[i] for i in graph.captured)]
         need(
@@ -168,7 +168,8 @@ class Loop(_Control):
 
     def forward(self, *inputs: Array | None) -> list[Array]:
         own = inputs[: len(inputs) - len(self.body.captured)]
-        limit, condition, *states = [*own, *(None,) * (2 - len(own))]
+        limit, condition = own[0] if own else None, own[1] if len(own) > 1 else None
+        states: list[Any] = list(own[2:])
         rows: list[list[Any]] = [[] for _ in range(self.outputs - len(states))]
         if is_traced(limit):
             raise TraceError("its number of steps is known only when the network runs")
@@ -183,7 +184,7 @@ class Loop(_Control):
         with _counting() as count_step:
             while go and (count is None or step < count):
                 count_step()
-                state: list[Any] = [np.array(step, np.int64), np.array(True), *states]
+                state = [np.array(step, np.int64), np.array(True), *states]
                 again, *results = self.inside(self.body, state, inputs)
                 states = results[: len(states)]
                 need(

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from anylayer.errors import LayerError, need
+from anylayer.graph.facts import pooled_sizes
 from anylayer.layer.arguments import extent, same_pads
 from anylayer.network import Array
 from anylayer.readers.openvino.legacy_layer import LegacyLayer
@@ -254,11 +255,7 @@ def _rounding(windows: LegacyWindows, pads: list[int], added: list[int]) -> tupl
     wanted = [o + a for o, a in zip(windows.out, added)]
     found: list[list[int]] = []
     for mode in ("FLOOR", "CEIL"):
-        counts = []
-        for n, k, s, p in zip(windows.size, windows.kernel, windows.stride, pads):
-            room = n + 2 * p - k
-            count = (room // s if mode == "FLOOR" else -(-room // s)) + 1
-            counts.append(count - 1 if p and (count - 1) * s >= n + p else count)
+        counts = pooled_sizes(windows.size, windows.kernel, windows.stride, pads, ceil=mode == "CEIL")
         if counts == wanted:
             return mode, counts
         found.append(counts)

@@ -45,7 +45,7 @@ def clip(b: CaffeBuilder, x: BlobView, low: float, high: float) -> BlobView:
             return x
         return power(b, relu(b, power(b, x, shift=-low, suffix="shifted"), suffix="relu"), shift=low)
     if b.dialect.has("Clip"):
-        low = max(low, float(np.finfo(np.float32).min))
+        low = min(max(low, float(np.finfo(np.float32).min)), high)  # Caffe returns min where it is above max
         return b.add("Clip", [x], x.base, {"clip_param": {"min": low, "max": high}})
     if low == 0 and high == 6 and b.dialect.has("ReLU6"):
         return b.add("ReLU6", [x], x.base)

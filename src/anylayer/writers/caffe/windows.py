@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from anylayer.graph import Op, Value
-from anylayer.graph.facts import Window, padding_of, window_of
+from anylayer.graph.facts import Window, padding_of, pooled_sizes, window_of
 from anylayer.graph.intervals import Intervals
 from anylayer.network import Array
 from anylayer.writers.caffe.builder import CaffeBuilder, CaffeLowering
@@ -153,12 +153,11 @@ def _undilated(weights: Array, windows: Window) -> tuple[Array, Window]:
 
 
 class _PooledAxis(NamedTuple):
-    """A way in which Caffe can pool an axis: its pad, the index of the first window that is wanted, the number of
-    windows that Caffe computes, and for each wanted window the factor that its mean must be multiplied with."""
+    """A way in which Caffe can pool an axis: its pad, the index of the first window that is wanted, and for each
+    wanted window the factor that its mean must be multiplied with."""
 
     pad: int
     offset: int
-    size: int
     factor: Array
 
 
@@ -172,11 +171,8 @@ def _pooled_axes(
     k, s, begin = windows.kernel[i], windows.strides[i], windows.begins[i]
     for pad in range(begin, k, s):
         spare = size + 2 * pad - k
-        windows_made = (spare // s if floor else -(-spare // s)) + 1
-        if pad and (windows_made - 1) * s >= size + pad:
-            windows_made -= 1
         offset = (pad - begin) // s
-        if windows_made < offset + count:
+        if (spare // s if floor else -(-spare // s)) + 1 < offset + count:
             continue
         starts = (np.arange(count) + offset) * s - pad
         if (starts >= size).any():
@@ -187,7 +183,7 @@ def _pooled_axes(
             ends = np.minimum(starts + k, size + pad)
             cells = np.minimum(ends, size) - np.maximum(starts, 0) if not pad else ends - starts
             factor = (cells / divisors).astype(np.float32)
-        yield _PooledAxis(pad, offset, windows_made, factor)
+        yield _PooledAxis(pad, offset, factor)
 
 
 def _pool(b: CaffeBuilder, op: Op) -> None:
@@ -209,7 +205,7 @@ def _pool(b: CaffeBuilder, op: Op) -> None:
         b.set_view(op.outputs[0], y)
         return
     divisors: list[Array] | list[None] = _divisors(x, windows, counts, op) if average else [None, None]
-    axes, floor = _cheapest_pooling(b, x, windows, counts, divisors)
+    axes, sizes, floor = _cheapest_pooling(b, x, windows, counts, divisors)
     _need_inside(b, x, windows, [axis.pad for axis in axes])
     params = {
         **method,
@@ -219,7 +215,6 @@ def _pool(b: CaffeBuilder, op: Op) -> None:
     params |= spatial_fields("pad", [axis.pad for axis in axes], 0)
     if floor and b.dialect.floor:
         params[b.dialect.floor[0]] = b.dialect.floor[1]
-    sizes = [axis.size for axis in axes]
     like = x if counts == list(x.base[2:]) else None
     if sizes != counts and like is None:
         like = _blob_of_strided_size(b, x, windows, counts)
@@ -234,26 +229,35 @@ def _pool(b: CaffeBuilder, op: Op) -> None:
 
 def _cheapest_pooling(
     b: CaffeBuilder, x: BlobView, windows: Window, counts: list[int], divisors: Sequence[Array | None]
-) -> tuple[list[_PooledAxis], bool]:
-    """Return for each axis the way that needs the fewest further layers, and whether both round down.
+) -> tuple[list[_PooledAxis], list[int], bool]:
+    """Return for each axis the way that needs the fewest further layers, the numbers of windows that Caffe
+    computes, and whether both round down.
 
     Raises LayerError where Caffe's windows cannot contain the wanted ones.
     """
     candidates = []
     for floor in (False, True) if b.dialect.floor else (False,):
-        axes = [list(_pooled_axes(x.base[2 + i], i, windows, counts[i], floor, divisors[i])) for i in (0, 1)]
-        for high in axes[0]:
-            for wide in axes[1]:
-                cropped = [high.size, wide.size] != counts
+        ways = [list(_pooled_axes(x.base[2 + i], i, windows, counts[i], floor, divisors[i])) for i in (0, 1)]
+        for high in ways[0]:
+            for wide in ways[1]:
+                made = pooled_sizes(
+                    x.base[2:],
+                    windows.kernel,
+                    windows.strides,
+                    [high.pad, wide.pad],
+                    ceil=not floor,
+                    per_axis=b.dialect.name == "opencv",
+                )
                 scaled = not all(np.allclose(axis.factor, 1, rtol=1e-7) for axis in (high, wide))
-                candidates.append(((cropped + scaled, floor, high.pad + wide.pad), [high, wide], floor))
+                cost = ((made != counts) + scaled, floor, high.pad + wide.pad)
+                candidates.append((cost, [high, wide], made, floor))
     b.need(
         candidates,
         f"no pooling with windows {windows.kernel} and pads {windows.begins + windows.ends} on a map of "
         f"{list(x.base[2:])}: its pads must be less than the kernel",
     )
-    cheapest = min(range(len(candidates)), key=lambda i: candidates[i][0])
-    return candidates[cheapest][1], candidates[cheapest][2]
+    _, axes, made, floor = min(candidates, key=lambda candidate: candidate[0])
+    return axes, made, floor
 
 
 def _divisors(x: BlobView, windows: Window, counts: list[int], op: Op) -> list[Array]:
