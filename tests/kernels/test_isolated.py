@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import os
+import pickle
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +25,7 @@ CRASHES = """
 #include <anylayer/layer.hpp>
 #include <csignal>
 #include <cstdlib>
+#include <unistd.h>
 struct Crashes : anylayer::Layer {
   std::string in, how;
   explicit Crashes(const anylayer::LayerParams& p) : Layer(p) {
@@ -32,6 +35,12 @@ struct Crashes : anylayer::Layer {
   }
   void fail(const char* where) const {
     if (in != where) return;
+    std::string bytes;
+    if (how.rfind("write ", 0) == 0)
+      for (std::size_t i = 6; i < how.size(); i += 2) bytes += char(std::stoi(how.substr(i, 2), nullptr, 16));
+    for (int fd = 3; fd < 64 && !bytes.empty(); ++fd)
+      if (::write(fd, bytes.data(), bytes.size()) < 0) continue;
+    if (!bytes.empty()) return;
     if (how == "exit") std::_Exit(3);
     std::puts("a line of the library");
     std::fflush(stdout);
@@ -110,6 +119,62 @@ def test_a_crash_is_an_error_of_the_layer(
         with pytest.raises(LayerError, match=rf"n.prototxt:2: layer 'it' \(Crashes\): libcrashes.so: {text}$"):
             net.compile("onnxruntime")(np.ones((1, 3), np.float32))
     assert "a line of the library" not in capfd.readouterr().out
+
+
+def stated(text: bytes) -> bytes:
+    return len(text).to_bytes(8, "little") + text
+
+
+@pytest.mark.parametrize(
+    ("where", "written"),
+    [
+        ("create", pickle.dumps((True, []))),
+        ("forward", b"\xff" * 8),
+        ("forward", stated(b"[" * 5000)),
+        ("create", stated(b"\xff")),
+        ("forward", stated(b'{"result": [["float32", [1, 4]]]}')),
+        ("create", stated(b'{"result": [[["float32", [1, -3]]], [], "", []]}')),
+        ("create", stated(b'{"result": [[["object", [1, 3]]], [], "", []]}')),
+        ("forward", stated(b'{"error": ["Path", "x"]}')),
+    ],
+    ids=["pickle", "length", "deep", "utf8", "shape", "negative", "dtype", "class"],
+)
+def test_malformed_answer_is_an_error_of_the_layer(
+    tmp_path: Path, crashes: Path, where: str, written: bytes
+) -> None:
+    path = tmp_path / "n.prototxt"
+    path.write_text(
+        'layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 1 dim: 3 } } }\n'
+        'layer { name: "it" type: "Crashes" bottom: "data" top: "out" '
+        f'p {{ in: "{where}" how: "write {written.hex()}" }} }}\n'
+    )
+    net = anylayer.read(path, layers=[crashes], isolate=True)
+    doing = {"create": "while a layer was prepared", "forward": "in forward"}[where]
+    text = (
+        rf"layer 'it' \(Crashes\): libcrashes.so: its process was stopped, because its answer {doing} is malformed"
+    )
+    for _ in range(2):
+        with pytest.raises(LayerError, match=text):
+            net.compile("numpy")(np.ones((1, 3), np.float32))
+
+
+def test_reading_an_answer_executes_nothing(
+    tmp_path: Path, crashes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither modules in the current folder nor a pickle that the library writes are executed."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", "", prepend=os.pathsep)
+    for module in ("pickle", "numpy", "hashlib"):
+        (tmp_path / f"{module}.py").write_text(f"open('{module}-was-executed', 'w')")
+    written = b"cposix\nsystem\n(S'touch pickle-was-executed'\ntR."
+    (tmp_path / "n.prototxt").write_text(
+        'layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 1 dim: 3 } } }\n'
+        'layer { name: "it" type: "Crashes" bottom: "data" top: "out" '
+        f'p {{ in: "forward" how: "write {written.hex()}" }} }}\n'
+    )
+    with pytest.raises(LayerError, match="is malformed"):
+        anylayer.read("n.prototxt", layers=[crashes], isolate=True).compile("numpy")(np.ones((1, 3), np.float32))
+    assert not [*tmp_path.glob("*was-executed")]
 
 
 def test_the_command_line_isolates(tmp_path: Path, crashes: Path) -> None:

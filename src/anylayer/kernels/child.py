@@ -1,8 +1,8 @@
 """The child process of `isolate`: it loads one library and computes its layers for its parent.
 
-Requests and answers are pickled, one after the other: a request is (name, arguments), an answer (True, result) or
-(False, (error class, message)). Requests come on stdin, answers go to stdout; what the library prints goes to
-stderr.
+A request is pickled: (name, arguments). An answer is not, because the library can write to the pipe, too. It is
+JSON: {"result": ...} or {"error": [class, message]}. For "run", the result is the types of the outputs, and their
+bytes follow; see answers.py. Requests come on stdin, answers go to stdout; what the library prints goes to stderr.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import Any, BinaryIO
 
 from anylayer.errors import AnyLayerError
+from anylayer.kernels.answers import spelled, write_answer
 from anylayer.kernels.layer import NativeLayer, NativeType
 from anylayer.kernels.library import Library, load_library
 from anylayer.network import Array, Node, TensorType
@@ -42,7 +43,7 @@ class ServedLibrary:
         if self._library is None:
             raise AnyLayerError("no library is loaded")
         made = self._layers[number] = NativeType(self._library, type_)(node, types, dtype)
-        return made.outputs, made.internals, str(made.configuration), made.notes
+        return spelled(made.outputs), spelled(made.internals), str(made.configuration), made.notes
 
     def run(self, number: int, threads: int | None, inputs: Sequence[Array | None]) -> list[Array]:
         """Compute an instance's outputs."""
@@ -68,11 +69,13 @@ def serve(requests: BinaryIO, answers: BinaryIO) -> None:
         except EOFError:
             return
         try:
-            answer = True, getattr(served, name)(*arguments)
+            result = getattr(served, name)(*arguments)
         except AnyLayerError as error:
-            answer = False, (type(error).__name__, error.message)
-        pickle.dump(answer, answers, pickle.HIGHEST_PROTOCOL)
-        answers.flush()
+            write_answer(answers, {"error": [type(error).__name__, error.message]})
+        else:
+            arrays: list[Array] = result if name == "run" else []
+            types = spelled([TensorType.of(x.shape, x.dtype) for x in arrays])
+            write_answer(answers, {"result": types if name == "run" else result}, arrays)
 
 
 if __name__ == "__main__":

@@ -20,13 +20,15 @@ import numpy as np
 
 from anylayer import errors
 from anylayer.errors import AnyLayerError, FileError, LayerError, TraceError, wording
+from anylayer.kernels.answers import MalformedAnswer, is_texts, read_answer, read_arrays, types_of
 from anylayer.kernels.files import need_library
 from anylayer.layer import Definition
 from anylayer.network import Array, Network, Node, TensorType
 
 MAX_SECONDS = 60.0
 """The seconds after which a call of an isolated library is stopped, where no other limit is given."""
-_COMMAND = (sys.executable, "-m", "anylayer.kernels.child")
+_COMMAND = (sys.executable, "-P", "-m", "anylayer.kernels.child")
+"""The command of the child process. Without -P, Python would import modules from the current folder first."""
 
 
 class IsolatedLibrary:
@@ -47,7 +49,7 @@ class IsolatedLibrary:
         )
         weakref.finalize(self, _stop, self._process)
         try:
-            self.version, self.description, self.types = self.ask("load", str(Path(path).resolve()))
+            self.version, self.description, self.types = self._load(str(Path(path).resolve()))
         except LayerError as error:
             raise FileError(error.message.removeprefix(f"{self.name}: "), path) from error
 
@@ -55,23 +57,62 @@ class IsolatedLibrary:
         """Return a number for an instance."""
         return next(self._numbers)
 
-    def ask(self, request: str, *arguments: Any) -> Any:
-        """Return the child's answer. Raise the error that it reports, or LayerError if it has ended."""
-        with self._turn, self._limited(request):
-            try:
-                stdin, stdout = self._process.stdin, self._process.stdout
-                if self._ended or stdin is None or stdout is None:
-                    raise EOFError
-                pickle.dump((request, arguments), stdin, pickle.HIGHEST_PROTOCOL)
-                stdin.flush()
-                fine, answer = pickle.load(stdout)
-            except (EOFError, OSError, pickle.UnpicklingError):
-                self._ended = self._ended or self._end(request)
-                raise LayerError(f"{self.name}: {self._ended}") from None
-        if fine:
-            return answer
-        kind, message = answer
-        raise getattr(errors, kind, AnyLayerError)(message)
+    def _load(self, path: str) -> tuple[str, str, dict[str, str]]:
+        found = self.ask("load", path)
+        with self._reading("load"):
+            match found:
+                case [str(version), str(description), dict(types)] if is_texts([*types.values()]):
+                    return version, description, types
+            raise MalformedAnswer
+
+    def bind(self, *arguments: Any) -> tuple[list[TensorType], list[TensorType], str, list[str]]:
+        """Create an instance. Return the types of its outputs and internal arrays, its configuration and notes."""
+        found = self.ask("bind", *arguments)
+        with self._reading("bind"):
+            match found:
+                case [outputs, internals, str(configuration), list(notes)] if is_texts(notes):
+                    return types_of(outputs), types_of(internals), configuration, notes
+            raise MalformedAnswer
+
+    def ask(self, request: str, *arguments: Any, outputs: Sequence[TensorType] | None = None) -> Any:
+        """Return the child's answer; with `outputs` it is arrays of these types. Raise the error that it reports,
+        or LayerError if it has ended or if its answer is malformed.
+        """
+        with self._turn, self._limited(request), self._reading(request):
+            stdin, stdout = self._process.stdin, self._process.stdout
+            if self._ended or stdin is None or stdout is None:
+                raise EOFError
+            pickle.dump((request, arguments), stdin, pickle.HIGHEST_PROTOCOL)
+            stdin.flush()
+            match read_answer(stdout):
+                case {"result": result}:
+                    if outputs is None:
+                        return result
+                    if types_of(result) == list(outputs):
+                        return read_arrays(stdout, outputs)
+                    raise MalformedAnswer
+                case {"error": [str(kind), str(message)]} if kind in _ERRORS:
+                    error = _ERRORS[kind](message)
+                case _:
+                    raise MalformedAnswer
+        raise error
+
+    @contextlib.contextmanager
+    def _reading(self, request: str) -> Iterator[None]:
+        """Raise LayerError where the child process has ended, or where its answer is malformed. Then end it."""
+        try:
+            yield
+        except MalformedAnswer:
+            self._process.kill()
+            self._ended = (
+                f"its process was stopped, because its answer {_doing(request)} is malformed: the library has "
+                "written to a file or to memory that is not its own"
+            )
+        except (EOFError, OSError):
+            self._ended = self._ended or self._end(request)
+        else:
+            return
+        raise LayerError(f"{self.name}: {self._ended}")
 
     @contextlib.contextmanager
     def _limited(self, request: str) -> Iterator[None]:
@@ -106,15 +147,22 @@ class IsolatedLibrary:
         return f"its process ended with signal {-status} {doing}"
 
 
+_ERRORS: dict[str, type[AnyLayerError]] = {
+    name: kind for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, AnyLayerError)
+}
+"""The classes of errors that the child process may report."""
+
+
 def _doing(request: str) -> str:
     """Return a description of a request for an error message."""
     return {"load": "while it was loaded", "run": "in forward"}.get(request, "while a layer was prepared")
 
 
 def _environment() -> dict[str, str]:
-    """Return the environment in which the child process finds this package."""
+    """Return the environment in which the child process finds this package. An empty path would be the current
+    folder."""
     root = str(Path(__file__).parent.parent.parent)
-    paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
+    paths = [root, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
 
 
@@ -166,10 +214,9 @@ class IsolatedNode:
         self._library, self._node = kernel.library, node
         self._number = kernel.library.number()
         plain = replace(node, lines={})
-        made = self._library.ask("bind", self._number, kernel.type, plain, tuple(types), dtype)
-        self.outputs: list[TensorType] = made[0]
-        self.internals: list[TensorType] = made[1]
-        self.configuration, self.notes = f"{made[2]}, isolated", made[3]
+        made = self._library.bind(self._number, kernel.type, plain, tuple(types), dtype)
+        self.outputs, self.internals, configuration, self.notes = made
+        self.configuration = f"{configuration}, isolated"
         weakref.finalize(self, _drop, self._library, self._number)
 
     def error(self, text: str) -> LayerError:
@@ -183,7 +230,9 @@ class IsolatedNode:
     def run(self, threads: int | None, inputs: Sequence[Array | None]) -> list[Array]:
         """Compute the outputs in the child process."""
         try:
-            results: list[Array] = self._library.ask("run", self._number, threads, list(inputs))
+            results: list[Array] = self._library.ask(
+                "run", self._number, threads, list(inputs), outputs=self.outputs
+            )
         except AnyLayerError as error:
             if not error.places:
                 error.places.append(self._node.place)
