@@ -59,7 +59,9 @@ def test_int8_onnx_has_quantized_weights(net: anylayer.Net, tmp_path: Path) -> N
     full = net.write(tmp_path / "full.onnx")
     done = net.write(tmp_path / "int8.onnx", precision="int8", calibrate=noise(8))
     assert done.files[0].stat().st_size < 0.35 * full.files[0].stat().st_size
-    session = onnxruntime.InferenceSession(str(done.files[0]))
+    options = onnxruntime.SessionOptions()
+    options.add_session_config_entry("session.x64quantprecision", "1")  # of no effect with VNNI instructions
+    session = onnxruntime.InferenceSession(str(done.files[0]), options)
     assert [i.type for i in (*session.get_inputs(), *session.get_outputs())] == ["tensor(float)"] * 2
     x = noise(9)[-1]
     assert 0 < relative_error(session.run(None, x)[0], net.compile("numpy")(x)["prob"]) < 0.05
@@ -73,6 +75,42 @@ def test_int8_ir_has_quantized_weights(net: anylayer.Net, tmp_path: Path) -> Non
     model = openvino.Core().compile_model(str(tmp_path / "int8.xml"), "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
     x = noise(9)[-1]
     assert 0 < relative_error(model(x)["prob"], net.compile("numpy")(x)["prob"]) < 0.05
+
+
+@pytest.mark.parametrize("suffix", [".onnx", ".xml"])
+def test_reduced_range_is_right_on_every_processor(net: anylayer.Net, tmp_path: Path, suffix: str) -> None:
+    x = noise(9)[-1]
+    want = net.compile("numpy")(x)["prob"]
+    path = net.write(tmp_path / f"int8{suffix}", precision="int8", calibrate=noise(8), reduce_range=True).files[-1]
+    if suffix == ".onnx":
+        model = onnx.load(path)
+        weights = [onnx.numpy_helper.to_array(i) for i in model.graph.initializer if i.data_type == 3 and i.dims]
+        assert max(abs(w.astype(int)).max() for w in weights) == 64
+        assert "7 bits" in {p.key: p.value for p in model.metadata_props}["anylayer.int8"]
+        got = onnxruntime.InferenceSession(str(path)).run(None, x)[0]
+    else:
+        openvino = pytest.importorskip("openvino", reason="openvino is not installed")
+        config = {"INFERENCE_PRECISION_HINT": "f32"}
+        compiled = openvino.Core().compile_model(str(path), "CPU", config)
+        assert "7 bits" in openvino.Core().read_model(str(path)).get_rt_info(["anylayer", "int8"]).astype(str)
+        got = compiled(x)["prob"]
+    assert 0 < relative_error(got, want) < 0.05
+
+
+def test_file_in_int8_states_where_sums_saturate(net: anylayer.Net, tmp_path: Path) -> None:
+    done = net.write(tmp_path / "int8.onnx", precision="int8", calibrate=noise(2))
+    assert any("without VNNI" in note and "reduce_range=True" in note for note in done.notes)
+    stated = {p.key: p.value for p in onnx.load(tmp_path / "int8.onnx").metadata_props}["anylayer.int8"]
+    assert "without VNNI" in stated
+
+
+@pytest.mark.parametrize("engine", ["onnxruntime", "openvino"])
+def test_file_in_int8_runs_without_saturation(net: anylayer.Net, tmp_path: Path, engine: str) -> None:
+    pytest.importorskip(engine, reason=f"{engine} is not installed")
+    net.write(tmp_path / "int8.onnx", precision="int8", calibrate=noise(8))
+    int8 = anylayer.read(tmp_path / "int8.onnx")
+    x = noise(9)[-1]
+    assert relative_error(int8.compile(engine)(x)["prob"], int8.compile("numpy")(x)["prob"]) < 0.01
 
 
 def test_layers_of_the_user_stay_in_float32(net: anylayer.Net, tmp_path: Path) -> None:
@@ -100,7 +138,7 @@ def test_node_stays_in_float32(net: anylayer.Net, tmp_path: Path) -> None:
 
 def test_node_report_has_the_error_of_each_node(net: anylayer.Net, tmp_path: Path) -> None:
     x = noise(9)[-1]
-    done = net.write(tmp_path / "int8.onnx", precision="int8", calibrate=noise(4), verify=x)
+    done = net.write(tmp_path / "int8.onnx", precision="int8", calibrate=noise(4), verify=x, reduce_range=True)
     found = {n.name: n for n in done.nodes}
     assert [*found] == ["relu1", "blur", "fc", "prob"]  # conv1 is a part of relu1
     inner = onnx.load(tmp_path / "int8.onnx")

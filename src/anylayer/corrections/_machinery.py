@@ -124,6 +124,18 @@ class Corrector(Rewriter):
         return values_before(self._old.ops, is_step, lambda o: not o.domain and o.op in _ELEMENTWISE, kind="f")
 
     @cached_property
+    def second_factors(self) -> set[Value]:
+        """The values of the old graph that reach the second factor of a convolution or product as views."""
+
+        def is_product(o: Op) -> bool:
+            return not o.domain and o.op in ("Conv", "MatMul", "Gemm")
+
+        def moves(o: Op) -> bool:
+            return not o.domain and (o.op in _VIEWS or o.op == "Transpose")
+
+        return values_before(self._old.ops, is_product, moves, kind="f", index=1)
+
+    @cached_property
     def has_infinity(self) -> bool:
         """Whether a constant of the old graph with at most 4096 elements has an infinite one."""
         constants = (v.const for o in self._old.ops for v in o.inputs if v is not None and v.const is not None)

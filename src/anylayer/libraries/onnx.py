@@ -186,6 +186,31 @@ def reference(
     return run
 
 
+def byte_product() -> tuple[Any, Array, float]:
+    """Return an ONNX model of one quantized matrix product, its input `x` and the exact output.
+
+    A runtime that adds products of unsigned and signed bytes in pairs, in 16 bits, returns another output: 32
+    products of 255 and 127 become 16 times 32767. On x86 processors without VNNI instructions, runtimes do so
+    (the instruction VPMADDUBSW).
+    """
+    scale, weight, step = np.float32(1 / 255), np.full((32, 1), 127, np.int8), np.float32(32 * 127 / 200)
+    unsigned, signed = np.uint8(0), np.int8(0)
+    held = {"scale": scale, "zero": unsigned, "w": weight, "one": np.float32(1), "none": signed, "step": step}
+    nodes = [
+        helper.make_node("QuantizeLinear", ["x", "scale", "zero"], ["q"]),
+        helper.make_node("DequantizeLinear", ["q", "scale", "zero"], ["a"]),
+        helper.make_node("DequantizeLinear", ["w", "one", "none"], ["b"]),
+        helper.make_node("MatMul", ["a", "b"], ["c"]),
+        helper.make_node("QuantizeLinear", ["c", "step", "zero"], ["d"]),
+        helper.make_node("DequantizeLinear", ["d", "one", "zero"], ["y"]),
+    ]
+    ends = [helper.make_tensor_value_info(n, TensorProto.FLOAT, [1, k]) for n, k in (("x", 32), ("y", 1))]
+    constants = [numpy_helper.from_array(np.asarray(array), name) for name, array in held.items()]
+    graph = helper.make_graph(nodes, "probe", ends[:1], ends[1:], constants)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+    return model, np.ones((1, 32), np.float32), 200.0
+
+
 def split_after(model: Any, nodes: Collection[str]) -> tuple[Any, Any]:
     """Split an ONNX model, and return two models: the nodes of these names with all that they depend on, and the
     rest. The first one has the inputs of the model, and the values that the second one reads as outputs."""

@@ -11,6 +11,7 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,18 @@ ort: Any = onnxruntime
 
 if _loaded and not _chosen and hasattr(ort, "disable_telemetry_events"):
     ort.disable_telemetry_events()
+
+
+@cache
+def saturates() -> bool:
+    """Return whether ONNX Runtime saturates sums of products of bytes here: see libraries.onnx.byte_product."""
+    from anylayer.libraries.onnx import byte_product
+
+    model, x, want = byte_product()
+    options = ort.SessionOptions()
+    options.log_severity_level = 4
+    session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    return float(session.run(None, {"x": x})[0].item()) != want
 
 
 def to_float16(model: Any, blocked: Sequence[str], nodes: Sequence[str], keep_io: bool) -> Any:
@@ -89,7 +102,12 @@ def _join_casts(graph: Any) -> None:
 
 
 def to_int8(
-    model: Any, sets: Iterable[Mapping[str, Array]], nodes: Sequence[str], between: Sequence[str] | None = None
+    model: Any,
+    sets: Iterable[Mapping[str, Array]],
+    nodes: Sequence[str],
+    between: Sequence[str] | None = None,
+    *,
+    reduce_range: bool,
 ) -> Any:
     """Return an ONNX model in which some convolutions and matrix products compute in int8.
 
@@ -101,6 +119,8 @@ def to_int8(
     between: names of operators that compute in int8 where they lie before one of `nodes`. Then the outputs of
     convolutions are quantized too. ONNX Runtime needs both to stay in int8 from one convolution to the next. None
     for a runtime that finds out itself.
+
+    reduce_range: whether the weights have 7 bits.
     """
     from onnxruntime import quantization
 
@@ -127,6 +147,7 @@ def to_int8(
             Path(folder) / "int8.onnx",
             Calibration(),
             per_channel=True,
+            reduce_range=reduce_range,
             activation_type=quantization.QuantType.QUInt8,
             weight_type=quantization.QuantType.QInt8,
             nodes_to_quantize=[*nodes, *sorted(inner)],

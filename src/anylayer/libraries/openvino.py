@@ -9,6 +9,7 @@ import contextlib
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,16 @@ def shared_core() -> Any:
         if _core is None:
             _core = ov.Core()
         return _core
+
+
+@cache
+def saturates() -> bool:
+    """Return whether OpenVINO saturates sums of products of bytes here: see libraries.onnx.byte_product."""
+    from anylayer.libraries.onnx import byte_product
+
+    model, x, want = byte_product()
+    program = shared_core().compile_model(shared_core().read_model(model.SerializeToString()), "CPU")
+    return float(program(x)[0].item()) != want
 
 
 def add_onnx_operator(name: str, domain: str, convert: Callable[[Any], list[Any]]) -> None:

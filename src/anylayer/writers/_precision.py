@@ -56,6 +56,12 @@ _FUSED = ("Relu", "Clip")
 """Operators that runtimes fuse into the convolution or product before them. If their node stays in float32, so
 does the convolution or product."""
 
+_SATURATING = (
+    "the weights have 8 bits. On x86 processors without VNNI instructions (most before 2019), ONNX Runtime and "
+    "OpenVINO saturate some sums of their products, and the errors are larger"
+)
+_REDUCED = "the weights have 7 bits, so that no runtime saturates sums of their products"
+
 Sets = Sequence[Mapping[str, Array]]
 """Sets of inputs by name."""
 
@@ -65,13 +71,15 @@ class Precision:
     """The precision that the user has selected, after the options are checked.
 
     `float32` are the names of the network's nodes that stay in float32, `io` the dtype of the inputs and outputs,
-    `calibrate` the sets of inputs that determine the ranges of int8.
+    `calibrate` the sets of inputs that determine the ranges of int8. `reduce_range`: whether its weights have 7
+    bits.
     """
 
     name: str = "float32"
     float32: frozenset[str] = frozenset()
     io: str = "float32"
     calibrate: Sets = ()
+    reduce_range: bool = False
 
     @property
     def half(self) -> bool:
@@ -81,8 +89,16 @@ class Precision:
     def int8(self) -> bool:
         return self.name == "int8"
 
+    @property
+    def properties(self) -> dict[str, str]:
+        """The metadata of a file in this precision, by key."""
+        return {"anylayer.int8": _REDUCED if self.reduce_range else _SATURATING} if self.int8 else {}
+
     def describe(self, done: Written) -> None:
         """State the precision and its tolerance in the result of a writer."""
+        if self.int8 and not self.reduce_range:
+            remedy = wording("reduce_range=True", "--set reduce_range=true")
+            done.notes.append(f"{_SATURATING}. Write it with {remedy} if it must run on older x86 processors")
         done.precision = self.name
         done.tolerance = {"float16": DEEP_HALF_TOLERANCE, "int8": INT8_TOLERANCE}.get(self.name, 0.0)
         done.io = np.dtype(np.float16) if self.io == "float16" else None
@@ -142,7 +158,13 @@ class Precision:
 
 
 def precision_of(
-    name: str, float32: Sequence[str], io: str, calibrate: Sets, source: Source, given: Iterable[str] = PRECISIONS
+    name: str,
+    float32: Sequence[str],
+    io: str,
+    calibrate: Sets,
+    reduce_range: bool,
+    source: Source,
+    given: Iterable[str] = PRECISIONS,
 ) -> Precision:
     """Return the precision that a writer's options select. `given` are the precisions that can be combined with
     the option `float32`.
@@ -157,6 +179,8 @@ def precision_of(
     need(io in ("float32", "float16"), f"io='{io}': inputs and outputs are float32 or float16", InputError)
     need(io == "float32" or name == "float16", f"io='float16' needs {_spelled('float16')}", InputError)
     _need_calibration(name, calibrate)
+    rule = f"{wording('reduce_range=True', 'reduce_range=true')} needs {_spelled('int8')}"
+    need(name == "int8" or not reduce_range, rule, InputError)
     known = [t.node.name for t in source.nodes]
     for node in float32:
         rule = f"{wording('float32', '--float32')}: the network has no node '{node}'{nearest(node, known)}"
@@ -166,7 +190,7 @@ def precision_of(
         f"{wording('float32', '--float32')} has no effect with {_spelled(name)} in this format",
         InputError,
     )
-    return Precision(name, frozenset(float32), io, calibrate)
+    return Precision(name, frozenset(float32), io, calibrate, reduce_range)
 
 
 def _spelled(precision: str) -> str:

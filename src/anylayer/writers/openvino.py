@@ -25,7 +25,7 @@ from anylayer.writers.onnx.model import Lifted, Public, titles
 
 WHAT = "an OpenVINO model (.xml with .bin)"
 SUFFIXES = (".xml",)
-OPTIONS = frozenset(("keep", "batch", "precision", "float32", "io", "calibrate"))
+OPTIONS = frozenset(("keep", "batch", "precision", "float32", "io", "calibrate", "reduce_range"))
 RUNS = "openvino"
 
 _NOT_XML = re.compile("[^\\t\\n\\r -\\ud7ff\\ue000-\\ufffd\\U00010000-\\U0010ffff]")
@@ -52,6 +52,7 @@ def write(
     float32: Sequence[str] = (),
     io: str = "float32",
     calibrate: Sets = (),
+    reduce_range: bool = False,
     **applied: Any,
 ) -> Written:
     """Write the network as `path` and a .bin beside it: IR v11, as OpenVINO writes it.
@@ -61,6 +62,7 @@ def write(
     float32: names of nodes that stay in float32, with "int8".
     io: the dtype of the inputs and outputs, "float32", or "float16" with this precision.
     calibrate: sets of inputs by name, from which int8 takes the range of each value.
+    reduce_range: whether weights in int8 have 7 bits. Then no x86 processor saturates sums of their products.
 
     A kept layer becomes an operation of version "extension" with the layer's type. Its attributes are the params,
     its inputs those of the layer followed by the weights. A runtime needs an extension that defines it. `applied`
@@ -76,7 +78,7 @@ def write(
         if bad is not None:
             rule = f"the name {shortened(ascii(name))} has the character {bad[0]!a}, which XML cannot have"
             raise FileError(rule, source.network.source)
-    wanted = precision_of(precision, float32, io, calibrate, source, ("int8",))
+    wanted = precision_of(precision, float32, io, calibrate, reduce_range, source, ("int8",))
     wanted.need_possible(source.graph)
     graph = source.graph if source.sizes is not None else simplify(source.graph, "openvino")
     graph = graph_for_file(corrected(graph, RUNS))
@@ -119,6 +121,8 @@ def _save(graph: Graph, source: Source, path: Path, precision: Precision) -> Non
     _escape_names(model)
     if source.network.channel_orders:
         model.set_rt_info(json.dumps(source.network.channel_orders), CHANNEL_ORDERS.split("."))
+    for key, text in precision.properties.items():
+        model.set_rt_info(text, key.split("."))
     if source.sizes is not None:
         model.set_rt_info(source.sizes.stated().to_json(), SIZES.split("."))
     try:
@@ -188,7 +192,7 @@ def _model(graph: Graph, source: Source, shared: list[Array], precision: Precisi
         from anylayer.libraries.onnxruntime import to_int8
 
         nodes, _ = precision.quantized(graph, titles(graph), source)
-        proto = to_int8(proto, precision.calibrate, nodes)
+        proto = to_int8(proto, precision.calibrate, nodes, reduce_range=precision.reduce_range)
     model = read_onnx(proto.SerializeToString())
     parameters = {p.get_friendly_name(): p for p in model.get_parameters()}
     for name, array in constants.items():

@@ -12,7 +12,7 @@ from onnx import helper
 import anylayer
 from anylayer.errors import LayerError
 from tests.layers.onnx.runtime import MICROSOFT, as_runtime
-from tests.layers.onnx.test_quantized import SCALES, F, S, U, real, whole
+from tests.layers.onnx.test_quantized import SCALES, F, S, U, real, seven_bits, whole
 from tests.readers.onnx.files import model, save, value
 
 A = (U, F(0.02), np.uint8(7))
@@ -21,7 +21,7 @@ C = (S, F(0.02), np.int8(-3))
 D = (whole(np.int8, 4, 1, 1), F(0.04), np.int8(11))
 Y, Z = (F(0.05), np.uint8(99)), (F(0.06), np.int8(-20))
 M = (whole(np.uint8, 3, 8), F(0.02), np.uint8(100))
-W = (whole(np.int8, 8, 4), F(0.01), np.int8(0))
+W = (seven_bits(8, 4), F(0.01), np.int8(0))
 POOL = {"kernel_shape": [3, 2], "strides": [2, 1], "pads": [1, 0, 1, 1]}
 Q = whole(np.uint8, 4, 2, 8)
 

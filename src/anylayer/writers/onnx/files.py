@@ -27,7 +27,9 @@ from anylayer.writers.onnx.model import Public, titles, to_onnx
 
 WHAT = "an ONNX model (.onnx)"
 SUFFIXES = (".onnx",)
-OPTIONS = frozenset(("functions", "keep", "batch", "external", "precision", "float32", "io", "calibrate"))
+OPTIONS = frozenset(
+    ("functions", "keep", "batch", "external", "precision", "float32", "io", "calibrate", "reduce_range")
+)
 RUNS = "onnxruntime"
 
 _MAX_PROTOBUF_BYTES = 1 << 31
@@ -51,6 +53,7 @@ def write(
     float32: Sequence[str] = (),
     io: str = "float32",
     calibrate: Sets = (),
+    reduce_range: bool = False,
     **applied: Any,
 ) -> Written:
     """Write the network as `path` and check the file with onnx's checker, including full shape inference.
@@ -62,11 +65,12 @@ def write(
     float32: names of nodes that stay in float32.
     io: the dtype of the inputs and outputs, "float32", or "float16" with this precision.
     calibrate: sets of inputs by name, from which int8 takes the range of each value.
+    reduce_range: whether weights in int8 have 7 bits. Then no x86 processor saturates sums of their products.
     applied: options whose effect is in `source.graph` already.
 
     Raises FileError where the checker refuses the file, and InputError for a precision that cannot be written.
     """
-    wanted = precision_of(precision, float32, io, calibrate, source)
+    wanted = precision_of(precision, float32, io, calibrate, reduce_range, source)
     graph = _simplified(source.graph)
     for o in graph.ops:
         if o.body is not None:
@@ -126,7 +130,7 @@ def _save(graph: Graph, source: Source, path: Path, weights: _WeightsFile | None
         if opset.domain:  # the operators of the standard set are those of the version that to_onnx states
             own = [n.version for n in source.network.nodes if n.domain == opset.domain]
             opset.version = max([opset.version, *own])
-    _describe(model, source)
+    _describe(model, source, precision)
     if precision.half:
         from anylayer.libraries.onnxruntime import to_float16
 
@@ -135,7 +139,7 @@ def _save(graph: Graph, source: Source, path: Path, weights: _WeightsFile | None
         from anylayer.libraries.onnxruntime import to_int8
 
         nodes, between = precision.quantized(graph, titles(graph), source)
-        model = to_int8(model, precision.calibrate, nodes, between)
+        model = to_int8(model, precision.calibrate, nodes, between, reduce_range=precision.reduce_range)
     path.write_bytes(model.SerializeToString(deterministic=True))
 
 
@@ -154,14 +158,15 @@ def _check(path: Path) -> None:
         raise FileError(f"onnx's checker refuses the file: {error}", path.name) from error
 
 
-def _describe(model: onnx.ModelProto, source: Source) -> None:
-    """Record the source in the model's metadata. Paths of folders and the time are left out."""
+def _describe(model: onnx.ModelProto, source: Source, precision: Precision) -> None:
+    """Record the source and the precision in the model's metadata. Paths of folders and the time are left out."""
     network = source.network
     model.producer_version = __version__
     properties = {
         "source": PurePath(network.source).name,
         "format": network.format,
         "dialect": network.dialect or "",
+        **precision.properties,
     }
     properties.update(
         {f"layout:{name}": layout for name, layout in network.layouts.items() if name in source.inputs}
