@@ -14,6 +14,7 @@ import numpy as np
 
 from anylayer.compile.limits import need_compilable
 from anylayer.corrections import corrected
+from anylayer.corrections.chains import LENGTHS, REFUSAL, cut
 from anylayer.engines import CountedProgram
 from anylayer.engines._counting import TimedProgram
 from anylayer.engines._devices import device_number
@@ -121,9 +122,7 @@ class OpenVinoProgram:
         self._narrowed = narrowed(graph.inputs, inputs=True), narrowed(graph.outputs, inputs=False)
         self._weights: list[Array] = []
         try:
-            model = self._read(graph, fixed.divisions)
-            compile_ = partial(shared_core().compile_model, model, device, config)
-            self._model = compile_()
+            model, compile_, self._model = self._compiled(graph, fixed.divisions, device, config)
             # The model holds the weights, so it is kept only where it may have to be compiled again.
             self._compile = compile_ if model.is_dynamic() else None
             self._waits = device == "CPU" and _loses_errors(self._model) and _can_fail(graph, model)
@@ -143,6 +142,25 @@ class OpenVinoProgram:
         self._counts = counts
         if counts is not None:
             counts.graph, counts.model = graph, self._model
+
+    def _compiled(
+        self, graph: Graph, divisions: Sequence[Value], device: str, config: dict[str, Any]
+    ) -> tuple[Any, Callable[[], Any], Any]:
+        """Return OpenVINO's model of a graph, a function that compiles it, and the compiled model.
+
+        Long chains of operators are cut if OpenVINO refuses them: see corrections.chains.
+        """
+        whole, lengths = graph, iter(LENGTHS)
+        while True:
+            model = self._read(graph, divisions)
+            compile_ = partial(shared_core().compile_model, model, device, config)
+            try:
+                return model, compile_, compile_()
+            except RuntimeError as error:
+                length = next(lengths, None)
+                if length is None or REFUSAL not in str(error):
+                    raise
+                graph = cut(whole, length)
 
     def _read(self, graph: Graph, divisions: Sequence[Value]) -> Any:
         """Return OpenVINO's model of a graph. Large weights are constants over NumPy's memory, and are not copied.
