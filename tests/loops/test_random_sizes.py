@@ -6,7 +6,12 @@ import random
 from pathlib import Path
 
 import numpy as np
+import pytest
 
+from anylayer.errors import LayerError
+from anylayer.graph import Graph
+from anylayer.graph.expressions import symbol
+from anylayer.graph.symbolic import new_size
 from anylayer.layer import load_layers
 from anylayer.layer.bound import Bound, bind
 from anylayer.loops import CppFunction, Opened, lower, opened, to_cpp
@@ -38,6 +43,9 @@ np.maximum(v, v[:, :1])
 v.max(axis=1, keepdims=True) * v
 np.where(v > 0, v, v * np.float32(0.1))
 v[:, 1:] + v[:, :-1]
+v + v[:, :3][:, 2:3]
+v[:, :, :2][:, :, 1:2] * v
+np.squeeze(v[:, :2][:, 1:], axis=1)[:, None] - v
 np.cumsum(v, axis=1)
 np.stack([v, v + 1], axis=1).reshape(v.shape[0], -1, v.shape[2])
 """.strip().splitlines()
@@ -92,3 +100,12 @@ def test_layers_with_open_sizes_equal_numpy_at_other_sizes(tmp_path: Path) -> No
                 assert error <= 1e-5 * max(1e-6, np.abs(want).max()), (steps, sizes)
                 compared += 1
     assert compared > 2 * _LAYERS and sum(bool(source.sizes) for _, _, source, _ in made) > 0.9 * _LAYERS
+
+
+def test_size_that_may_be_one_is_not_broadcast() -> None:
+    graph, kind = Graph(), np.dtype(np.float32)
+    x = graph.input("x", (new_size(1, symbol("H")),), kind)
+    y = graph.input("y", (new_size(6, symbol("W")),), kind)
+    graph.outputs.append(graph.emit("Add", [x, y], [(y.shape, y.dtype)])[0])
+    with pytest.raises(LayerError, match="cannot become loops: an axis of size H is broadcast to size W, and"):
+        lower(graph)

@@ -117,9 +117,7 @@ def broadcast(*shapes: Sequence[Any]) -> tuple[Any, ...]:
         sizes = [s[axis] for s in shapes if len(s) >= -axis and not is_one(s[axis])]
         others = [d for d in sizes if not (type(d) is Size and int(d) == 1)]
         if others and len(others) < len(sizes):
-            sizes = [
-                d for d in sizes if not (type(d) is Size and int(d) == 1 and d == 1)
-            ]  # the comparison records that the size is 1
+            sizes = [d for d in sizes if not is_fixed_to_one(d)]
         if any(d != sizes[0] for d in sizes[1:]):
             shown = " ".join(f"({','.join(map(str, s))})" for s in shapes)
             raise ValueError(f"operands could not be broadcast together with shapes {shown}")
@@ -130,6 +128,11 @@ def broadcast(*shapes: Sequence[Any]) -> tuple[Any, ...]:
 def is_one(size: Any) -> bool:
     """Return whether a size is the number 1. A symbolic size is not, even where it is 1 at the traced size."""
     return not isinstance(size, (Dim, Size)) and size == 1
+
+
+def is_fixed_to_one(size: Any) -> bool:
+    """Return whether a size is 1. A guard then fixes a symbolic size to 1, unless it is certainly 1."""
+    return is_one(size) or (type(size) is Size and int(size) == 1 and bool(size == 1))
 
 
 def numpy_axis(axis: Any, rank: int) -> int:

@@ -40,6 +40,11 @@ TRUTH = {
 }
 
 
+def _operands(low: Lowering, op: Op, index: Index, count: int) -> list[Scalar]:
+    """Return the elements of the first `count` inputs that are broadcast to an element of the output."""
+    return [low.operand(given(op, i), index, op.outputs[0].shape) for i in range(count)]
+
+
 def _unary(name: str) -> Callable[[Lowering, Op, int, Index], Scalar]:
     def element(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
         return low.scalars.call(name, op.outputs[0].dtype, low.element(given(op), index))
@@ -49,9 +54,9 @@ def _unary(name: str) -> Callable[[Lowering, Op, int, Index], Scalar]:
 
 def _binary(name: str) -> Callable[[Lowering, Op, int, Index], Scalar]:
     def element(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
-        found = low.operand(given(op), index)
-        for i in range(1, len(op.inputs)):
-            found = low.scalars.call(name, op.outputs[0].dtype, found, low.operand(given(op, i), index))
+        found, *others = _operands(low, op, index, len(op.inputs))
+        for other in others:
+            found = low.scalars.call(name, op.outputs[0].dtype, found, other)
         return found
 
     return element
@@ -94,14 +99,14 @@ def _is_infinite(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
 
 @elements("Mod")
 def _modulo(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
-    a, b = (low.operand(given(op, i), index) for i in (0, 1))
+    a, b = _operands(low, op, index, 2)
     return low.scalars.call("fmod" if op.attrs.get("fmod") else "mod", op.outputs[0].dtype, a, b)
 
 
 @elements("Pow")
 def _power(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
     """Return a power; a small integer exponent becomes a product."""
-    a, b = (low.operand(given(op, i), index) for i in (0, 1))
+    a, b = _operands(low, op, index, 2)
     exponent = b.data if b.op == "const" else b.data.constant if b.op == "index" else None
     if exponent == 2:
         return low.scalars.call("mul", a.dtype, a, a)
@@ -122,7 +127,7 @@ def _cast(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
 
 @elements("Where")
 def _where(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
-    c, a, b = (low.operand(given(op, i), index) for i in range(3))
+    c, a, b = _operands(low, op, index, 3)
     return low.scalars.choice(c, a, b)
 
 
@@ -132,7 +137,7 @@ def _clip(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
     for i, name in ((1, "max"), (2, "min")):
         limit = optional(op, i)
         if limit is not None:
-            found = low.scalars.call(name, found.dtype, found, low.operand(limit, index))
+            found = low.scalars.call(name, found.dtype, found, low.operand(limit, index, op.outputs[0].shape))
     return found
 
 

@@ -15,7 +15,7 @@ from anylayer.errors import LayerError
 from anylayer.graph import Graph, Op, Value
 from anylayer.graph.expressions import Expression, Ranges, constant, symbol
 from anylayer.graph.sized import elements_of
-from anylayer.graph.sizes import Dim, is_one
+from anylayer.graph.sizes import Dim
 from anylayer.graph.symbolic import Size
 from anylayer.loops.ir import (
     Buffer,
@@ -174,10 +174,19 @@ class Lowering:
                     seen.add(v)
                     pending.append(v)
 
-    def operand(self, value: Value, index: Sequence[Expression]) -> Scalar:
-        """Return the element of a value that NumPy's broadcasting selects for an index of equal or higher rank."""
-        own = list(index[len(index) - len(value.shape) :])
-        return self.element(value, [constant(0) if is_one(d) else i for d, i in zip(value.shape, own)])
+    def operand(self, value: Value, index: Sequence[Expression], shape: Sequence[Any]) -> Scalar:
+        """Return the element of a value that NumPy's broadcasting to `shape` selects for an index."""
+        lead = len(shape) - len(value.shape)
+        sizes = zip(sizes_of(value), map(size_of, shape[lead:]), index[lead:])
+        return self.element(value, [self._along(own, whole, i) for own, whole, i in sizes])
+
+    def _along(self, own: Expression, whole: Expression, i: Expression) -> Expression:
+        """Return the index along an axis of size `own` that is broadcast to size `whole`."""
+        if own.constant == 1 or (own != whole and self.space.equal(own, constant(1))):
+            return constant(0)
+        if not self.space.equal(own, whole):
+            raise Unsupported(f"an axis of size {own} is broadcast to size {whole}, and is 1 only for some sizes")
+        return i
 
     def constant(self, value: Value, index: Sequence[Expression]) -> Scalar:
         """Return an element of a constant: a number, an index expression, or an element of a table."""

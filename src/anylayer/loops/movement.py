@@ -82,7 +82,7 @@ def _transpose(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
 
 @elements("Expand")
 def _expand(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
-    return low.operand(given(op), index)
+    return low.operand(given(op), index, op.outputs[0].shape)
 
 
 @elements("Tile")

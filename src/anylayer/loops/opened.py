@@ -62,11 +62,11 @@ def opened(layer: Bound, *, free_params: bool = False) -> Opened:
         found.notes.append(f"the code is for these sizes only: {error}")
     if free_params:
         types = [v.type for v in found.graph.inputs]
-        names = list(found.sizes)
+        ranges = {name: found.ranges[name] for name in found.sizes}
 
         def trace(other: Bound) -> Graph:
-            if names:
-                return traced_openly(other, types, names)[0]
+            if ranges:
+                return traced_openly(other, types, ranges)[0]
             return expanded(simplify(_trace(other, types), exact=True))
 
         found.graph, found.parameters = find(layer, trace, difference)
@@ -97,11 +97,11 @@ def _trace(layer: Bound, types: Sequence[TensorType]) -> Graph:
     )
 
 
-def traced_openly(
-    layer: Bound, types: Sequence[TensorType], names: Sequence[str]
-) -> tuple[Graph, list[Guard], Ranges]:
-    """Return the graph of a layer traced at symbolic types, its guards, and the ranges of the symbols `names`."""
-    with symbolic_trace(dict.fromkeys(names, (1, MAX_VALUES))) as recorded:
+def traced_openly(layer: Bound, types: Sequence[TensorType], ranges: Ranges) -> tuple[Graph, list[Guard], Ranges]:
+    """Return the graph of a layer traced at symbolic types whose symbols have these ranges, its guards, and the
+    ranges that these narrow further.
+    """
+    with symbolic_trace(ranges) as recorded:
         with substitute_numpy() if layer.definition.built_in else nullcontext():
             graph = _trace(layer, types)
         with substitute_numpy():
@@ -112,7 +112,8 @@ def traced_openly(
 class _Opening:
     """A search for the sizes that can stay open.
 
-    `shapes` are the sizes of the inputs as expressions: a guard that fixes a size replaces its symbol.
+    `shapes` are the sizes of the inputs as expressions: a guard that fixes a size replaces its symbol. `ranges`
+    are the least and the largest value of each symbol, as far as earlier traces have recorded them.
     """
 
     def __init__(self, layer: Bound) -> None:
@@ -131,6 +132,7 @@ class _Opening:
                 self.values[name] = int(d)
                 shape.append(symbol(name) if d else constant(0))
             self.shapes.append(tuple(shape))
+        self.ranges = dict.fromkeys(self.names, (1, MAX_VALUES))
 
     def run(self) -> Opened:
         graph, guards, ranges = self.traced_until_fixed()
@@ -150,13 +152,17 @@ class _Opening:
         return Opened(graph, sizes, ranges, [*limits, *guards], traced)
 
     def traced_until_fixed(self) -> tuple[Graph, list[Guard], Ranges]:
-        """Trace the layer until no guard fixes another size."""
+        """Trace the layer until no guard fixes another size, and no range becomes narrower: min(3, W) is 3 in the
+        trace that follows a guard W >= 3.
+        """
         for _ in range(_TRIES):
             graph, guards, ranges = self.trace(self.values)
             changed = next(filter(None, map(self.resolved, guards)), None)
-            if changed is None:
+            if changed is None and ranges == self.ranges:
                 return graph, guards, ranges
-            self.replace(changed)
+            self.ranges = dict(ranges)
+            if changed is not None:
+                self.replace(changed)
         raise TraceError(f"its code relates its sizes to each other by more than {_TRIES} conditions")
 
     def fix_sizes_that_code_reads(self, graph: Graph, guards: Sequence[Guard], ranges: Ranges) -> bool:
@@ -180,7 +186,7 @@ class _Opening:
             TensorType(tuple(new_size(e.value(values), e) for e in shape), kind.dtype)
             for shape, kind in zip(self.shapes, self.layer.types)
         ]
-        return traced_openly(self.layer, types, list(self.names))
+        return traced_openly(self.layer, types, self.ranges)
 
     def resolved(self, guard: Guard) -> dict[str, Expression] | None:
         """Return the symbols that a guard fixes, each with the expression that replaces it; None for a guard that
@@ -217,6 +223,7 @@ class _Opening:
                 factor = (e // symbol(name)).constant or 1
                 self.values[name] //= factor
         self.shapes = [tuple(substituted(e, changed) for e in shape) for shape in self.shapes]
+        self.ranges = dict.fromkeys(self.names, (1, MAX_VALUES)) if changed else self.ranges
 
     def require_same(self, graph: Graph, guards: Sequence[Guard], ranges: Ranges) -> None:
         """Raise TraceError unless a trace at other sizes, which also fulfil the guards, records the same operators

@@ -233,8 +233,9 @@ def _product(low: Lowering, op: Op, index: Index, k: Expression) -> Scalar:
     a, b = given(op), given(op, 1)
     left, right = len(a.shape) > 1, len(b.shape) > 1
     outer = index[: len(index) - left - right]
-    x = low.operand(a, [*outer, index[len(outer)], k] if left else [k])
-    z = low.operand(b, [*outer, k, index[-1]] if right else [k])
+    batch = op.outputs[0].shape[: len(outer)]
+    x = low.operand(a, [*outer, index[len(outer)], k], [*batch, *a.shape[-2:]]) if left else low.element(a, [k])
+    z = low.operand(b, [*outer, k, index[-1]], [*batch, *b.shape[-2:]]) if right else low.element(b, [k])
     return low.scalars.call("mul", op.outputs[0].dtype, x, z)
 
 

@@ -33,8 +33,8 @@ class Scalars:
 
     def __init__(self, space: Space, near: bool = False) -> None:
         self.space, self.near = space, near
-        self.intervals = ScalarIntervals(space, space.ranges)
-        limited = {s: (low, min(high, LARGEST_SIZE)) for s, (low, high) in space.ranges.items()}
+        self.intervals = ScalarIntervals(space, space.known.ranges)
+        limited = {s: (low, min(high, LARGEST_SIZE)) for s, (low, high) in space.known.ranges.items()}
         self.limited = ScalarIntervals(space, limited)
         self.data: dict[str, Scalar] = {}
         self._known: dict[Any, Scalar] = {}

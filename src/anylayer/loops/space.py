@@ -4,33 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from anylayer.graph.expressions import Atom, Expression, Ranges, bounds, constant, of_atom, symbol
-from anylayer.graph.guards import Guard
+from anylayer.graph.expressions import Atom, Expression, Ranges, constant, of_atom, symbol
+from anylayer.graph.guards import Guard, SymbolicTrace
 from anylayer.loops.ir import extremum
 
 
 class Space:
     """The variables of loops with their extents. A variable runs from 0 to extent - 1.
 
-    ranges: the least and the largest value of each open size. `facts` are expressions of open sizes that are never
-    negative, because the caller checks the conditions on the sizes.
+    ranges: the least and the largest value of each open size. `known` has what is known about the open sizes.
     """
 
     def __init__(self, ranges: Ranges) -> None:
-        self.ranges = dict(ranges)
+        self.known = SymbolicTrace(dict(ranges))
         self.extents: dict[str, Expression] = {}
-        self.facts: list[Expression] = []
 
     def assume(self, guards: Sequence[Guard]) -> None:
-        """Record the inequalities that follow from conditions on the open sizes."""
+        """Record conditions on the open sizes, which the caller checks."""
         for guard in guards:
-            left, right = guard.left, guard.right
-            if isinstance(left, Expression) and isinstance(right, Expression):
-                least = constant(int(guard.relation in ("<", ">")))
-                if guard.relation in (">", ">=", "=="):
-                    self.facts.append(left - right - least)
-                if guard.relation in ("<", "<=", "=="):
-                    self.facts.append(right - left - least)
+            self.known.assume(guard)
 
     def variable(self, name: str, extent: Expression) -> Expression:
         """Add a loop variable, and return it as an expression: the constant 0 if its extent is 1."""
@@ -88,9 +80,11 @@ class Space:
 
     def certain(self, e: Expression | None) -> bool:
         """Return whether an expression of open sizes is certainly 0 or more."""
-        if e is None:
-            return False
-        return any(bounds(e - fact, self.ranges)[0] >= 0 for fact in (constant(0), *self.facts))
+        return e is not None and self.known.not_negative(e)
+
+    def equal(self, a: Expression, b: Expression) -> bool:
+        """Return whether two expressions of open sizes are certainly equal."""
+        return a == b or (self.certain(a - b) and self.certain(b - a))
 
     def not_negative(self, e: Expression) -> bool:
         """Return whether an expression is certainly 0 or more."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from anylayer.graph.place import refusal
-from anylayer.graph.sizes import Dim, broadcast, is_one, is_static, numpy_axes, numpy_axis, product
+from anylayer.graph.sizes import Dim, broadcast, is_fixed_to_one, is_static, numpy_axes, numpy_axis, product
 from anylayer.network import Array
 from anylayer.tracing import primitives
 from anylayer.tracing.array import UNKNOWN_SIZE, TracedArray, copy_of, require_static, view_of
@@ -174,10 +174,11 @@ def expand_dims(a: TracedArray, axis: AxisArg) -> Array:
 
 @implements(np.squeeze, raw=True)
 def squeeze(a: TracedArray, axis: AxisArg = None) -> Array:
-    axes = [i for i, d in enumerate(a.shape) if is_one(d)] if axis is None else numpy_axes(axis, a.ndim)
-    if not all(is_one(a.shape[i]) for i in axes):
+    axes = range(a.ndim) if axis is None else numpy_axes(axis, a.ndim)
+    ones = [i for i in axes if is_fixed_to_one(a.shape[i])]
+    if axis is not None and len(ones) < len(axes):
         raise ValueError("cannot select an axis to squeeze out which has size not equal to one")
-    return _certain_view(a, tuple(d for i, d in enumerate(a.shape) if i not in axes))
+    return _certain_view(a, tuple(d for i, d in enumerate(a.shape) if i not in ones))
 
 
 def _at_least(rank: int) -> Any:
