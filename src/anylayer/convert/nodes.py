@@ -8,17 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from anylayer.graph import Value
+from anylayer.graph.operators import is_discontinuous
 from anylayer.network import Array
 from anylayer.numerics import rms_error, rms_scale
 from anylayer.source import Source, TracedNode
-
-_JUMPS = frozenset(
-    (
-        *("TopK", "NonMaxSuppression", "NonZero", "ArgMax", "ArgMin", "Hardmax", "Floor", "Ceil", "Round", "Sign"),
-        *("Equal", "Less", "Greater", "LessOrEqual", "GreaterOrEqual", "Compress", "Unique"),
-    )
-)
-"""Discontinuous operators: a small change of their inputs may change an output by any amount."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,16 +60,15 @@ def costliest(errors: Sequence[NodeError], source: Source) -> NodeError | None:
 
 
 def has_jump(traced: TracedNode) -> bool:
-    """Return whether a node applies a discontinuous operator to data: a small change of its inputs may change its
-    outputs by any amount. Operators on values that follow from sizes alone, such as the coordinates of a resizing,
-    are ignored.
+    """Return whether a node applies a discontinuous operator to data. Operators on values that follow from sizes
+    alone, such as the coordinates of a resizing, are ignored.
     """
     if traced.body is None:
         return False
     data: set[Value | None] = {*traced.body.inputs}
     for o in traced.body.ops:
         if o.op not in ("Shape", "Size") and data.intersection(o.inputs):
-            if o.op in _JUMPS:
+            if is_discontinuous(o):
                 return True
             data.update(o.outputs)
     return False

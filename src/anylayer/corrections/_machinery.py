@@ -19,6 +19,7 @@ from anylayer.errors import EngineError, TraceError
 from anylayer.graph import Graph, Op, Value
 from anylayer.graph.facts import values_before
 from anylayer.graph.intervals import Interval, Intervals
+from anylayer.graph.operators import is_discontinuous
 from anylayer.network import Array
 from anylayer.optimize.rules import Rewriter
 from anylayer.tracing import trace
@@ -43,12 +44,6 @@ def correction(engine: str, *ops: str) -> Callable[[Correction], Correction]:
     return enter
 
 
-_STEPS = frozenset(
-    (
-        *("Floor", "Ceil", "Round", "Sign", "Mod"),
-        *("Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual"),
-    )
-)
 _VIEWS = frozenset(("Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity"))
 _ELEMENTWISE = frozenset(
     (
@@ -111,17 +106,12 @@ class Corrector(Rewriter):
 
     @cached_property
     def before_steps(self) -> set[Value]:
-        """The float values of the old graph whose last bits can decide a floor, a comparison or a cast to
-        integers or booleans.
+        """The float values of the old graph whose last bits can decide the result of a discontinuous operator.
 
         They do so through operators that keep each element apart.
         """
-
-        def is_step(o: Op) -> bool:
-            cast = o.op == "Cast" and o.outputs[0].dtype.kind in "iub"
-            return not o.domain and (cast or o.op in _STEPS)
-
-        return values_before(self._old.ops, is_step, lambda o: not o.domain and o.op in _ELEMENTWISE, kind="f")
+        ops = self._old.ops
+        return values_before(ops, is_discontinuous, lambda o: not o.domain and o.op in _ELEMENTWISE, kind="f")
 
     @cached_property
     def second_factors(self) -> set[Value]:

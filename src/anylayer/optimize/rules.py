@@ -18,6 +18,7 @@ import numpy as np
 from anylayer.graph.facts import producer, values_before
 from anylayer.graph.intervals import Intervals
 from anylayer.graph.ir import Graph, Op, Value
+from anylayer.graph.operators import is_discontinuous
 from anylayer.graph.sizes import is_static
 from anylayer.network import Array
 from anylayer.optimize.new_graph import NewGraph
@@ -62,14 +63,6 @@ def rule(
     return enter
 
 
-_STEPS = frozenset(
-    (
-        *("Floor", "Ceil", "Round", "Sign", "Mod", "ArgMax", "ArgMin", "TopK", "NonZero", "OneHot"),
-        *("Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "NonMaxSuppression"),
-        *("QuantizeLinear", "DynamicQuantizeLinear"),
-    )
-)
-"""Discontinuous operators: a change in the last bit of an input can change the result by any amount."""
 _MIXES = frozenset(
     (
         *(
@@ -132,7 +125,7 @@ class Rewriter(NewGraph):
     @cached_property
     def _before_steps(self) -> set[Value]:
         def is_step(o: Op) -> bool:
-            return bool(o.domain) or o.op in _STEPS or (o.op == "Cast" and o.outputs[0].dtype.kind != "f")
+            return bool(o.domain) or is_discontinuous(o)
 
         return values_before(self._old.ops, is_step, lambda o: o.op not in _MIXES)
 
@@ -148,8 +141,7 @@ class Rewriter(NewGraph):
         return values_before(self._old.ops, is_division, lambda o: o.op not in _MIXES, kind="f", index=1)
 
     def feeds_step(self, o: Op) -> bool:
-        """Return whether the last bit of the operator's result can change the result of a floor, a comparison or
-        another discontinuous operator.
+        """Return whether the last bit of the operator's result can change the result of a discontinuous operator.
 
         The search ends at operators that sum many elements.
         """

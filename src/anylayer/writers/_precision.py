@@ -11,6 +11,7 @@ import numpy as np
 from anylayer.errors import InputError, nearest, need, wording
 from anylayer.graph import Graph, Op, Value
 from anylayer.graph.facts import producer
+from anylayer.graph.operators import DISCONTINUOUS, is_discontinuous
 from anylayer.network import Array
 from anylayer.numerics import DEEP_HALF_TOLERANCE, INT8_TOLERANCE, largest
 from anylayer.source import Source, Written
@@ -20,9 +21,8 @@ IN_FLOAT32 = (
     *("Softmax", "LogSoftmax", "Exp", "Log", "Pow", "Sqrt", "Reciprocal", "Div", "Erf", "CumSum", "LRN"),
     *("ReduceSum", "ReduceMean", "ReduceProd", "ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceLogSumExp"),
     *("InstanceNormalization", "LayerNormalization", "GroupNormalization", "MeanVarianceNormalization"),
-    *("Resize", "GridSample", "RoiAlign", "Range", "Floor", "Ceil", "Round", "Mod", "Equal", "Less", "Greater"),
-    *("LessOrEqual", "GreaterOrEqual", "ArgMax", "ArgMin", "ScatterElements", "ScatterND", "LSTM", "GRU", "RNN"),
-    *("TopK", "NonMaxSuppression", "Min", "Max"),
+    *("Resize", "GridSample", "RoiAlign", "ScatterElements", "ScatterND", "LSTM", "GRU", "RNN", "Min", "Max"),
+    *sorted(DISCONTINUOUS),
 )
 """Operators that stay in float32: those that sum or square many values, those that are not continuous, and
 those that compute coordinates of boxes and samples."""
@@ -125,7 +125,7 @@ class Precision:
         titles: the titles of all operators.
         """
         kept = self._kept(graph)
-        full = {o for o in graph.ops if o.scope in kept or o.op in IN_FLOAT32 or _is_cast_to_integers(o)}
+        full = {o for o in graph.ops if o.scope in kept or o.op in IN_FLOAT32 or is_discontinuous(o)}
         exact = {*graph.inputs} if self.io == "float32" else set[Value]()
         between: set[Op] = set()
         for o in graph.ops:
@@ -208,11 +208,6 @@ def _need_calibration(name: str, calibrate: Sets) -> None:
     )
     rule = f"{wording('calibrate', '--calibrate')} needs {_spelled('int8')}"
     need(name == "int8" or len(calibrate) == 0, rule, InputError)
-
-
-def _is_cast_to_integers(o: Op) -> bool:
-    first = o.inputs[0] if o.op == "Cast" else None
-    return first is not None and first.dtype == np.float32 and o.outputs[0].dtype.kind != "f"
 
 
 def _is_weighted_sum(o: Op) -> bool:

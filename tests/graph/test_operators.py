@@ -1,0 +1,81 @@
+"""Discontinuous operators: rules, corrections and verification ask one list."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import helper
+
+import anylayer
+from anylayer.convert.nodes import has_jump
+from anylayer.corrections._machinery import Corrector
+from anylayer.graph import Graph
+from anylayer.graph.operators import DISCONTINUOUS, is_discontinuous
+from anylayer.network import Node
+from anylayer.optimize.rules import Rewriter
+from anylayer.source import TracedNode
+from tests.readers.onnx.files import model, save, value
+
+MORE: list[tuple[str, dict[str, Any], int]] = [
+    ("Cast", {"to": 7}, 1),
+    ("GridSample", {"mode": "nearest"}, 1),
+    ("RoiAlign", {}, 1),
+    ("MaxPool", {"kernel_shape": [1, 1]}, 2),
+]
+
+
+def after_a_sum(op: str, attrs: dict[str, Any], outputs: int, dtype: Any = np.float32) -> Graph:
+    """Return the graph of an operator of x + c."""
+    graph = Graph()
+    x = graph.input("x", (2, 3), np.dtype(dtype))
+    (y,) = graph.emit("Add", [x, graph.constant(np.ones((2, 3), dtype))], [((2, 3), np.dtype(dtype))])
+    types = [((2, 3), np.dtype(np.int64) if op == "Cast" else np.dtype(dtype))] * outputs
+    graph.outputs = graph.emit(op, [y], types, attrs)
+    return graph
+
+
+@pytest.mark.parametrize(("op", "attrs", "outputs"), [*((op, {}, 1) for op in sorted(DISCONTINUOUS)), *MORE])
+def test_rules_corrections_and_verification_agree(op: str, attrs: dict[str, Any], outputs: int) -> None:
+    graph = after_a_sum(op, attrs, outputs)
+    total, last = graph.ops
+    assert is_discontinuous(last)
+    assert Rewriter(graph).feeds_step(total)
+    assert total.outputs[0] in Corrector(graph, "openvino", False).before_steps
+    assert has_jump(TracedNode(Node("n", op, ["x"], ["y"], {}), body=graph))
+
+
+@pytest.mark.parametrize(
+    ("op", "attrs", "dtype"),
+    [
+        *(("Relu", {}, np.float32), ("MaxPool", {"kernel_shape": [1, 1]}, np.float32)),
+        *(("GridSample", {"mode": "bilinear"}, np.float32), ("RoiAlign", {"sampling_ratio": 2}, np.float32)),
+        *(("Equal", {}, np.int64), ("Mod", {}, np.int32)),
+    ],
+)
+def test_continuous_operators_and_integers_are_not_steps(op: str, attrs: dict[str, Any], dtype: Any) -> None:
+    graph = after_a_sum(op, attrs, 1, dtype)
+    assert not is_discontinuous(graph.ops[1])
+    assert not Rewriter(graph).feeds_step(graph.ops[0])
+
+
+@pytest.mark.parametrize("op", ["Hardmax", "ArgMax"])
+def test_selection_of_near_ties_matches_numpy(op: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In each cell, two channels differ by the last bits of (x - a) / b * c."""
+    monkeypatch.chdir(tmp_path)
+    channels = np.arange(1, 97, dtype=np.float32).reshape(96, 1, 1)
+    a, b, c = ((channels * np.float32(k)).astype(np.float32) for k in (0.013, 0.017, 0.7))
+    x = np.random.default_rng(0).standard_normal((1, 96, 8, 8)).astype(np.float32)
+    y = ((x - a) / b * c)[0]
+    first = y.argmax(0)
+    other = (first + 1) % 96
+    rows, columns = np.indices((8, 8))
+    x[0, other, rows, columns] = y.max(0) / c[other, 0, 0] * b[other, 0, 0] + a[other, 0, 0]
+    steps = [("Sub", "x", "a", "u"), ("Div", "u", "b", "v"), ("Mul", "v", "c", "w")]
+    nodes = [helper.make_node(kind, [left, right], [out]) for kind, left, right, out in steps]
+    nodes.append(helper.make_node(op, ["w"], ["y"], axis=1))
+    net = anylayer.read(save(model(nodes, [value("x", x.shape)], ["y"], {"a": a, "b": b, "c": c})))
+    want = net.compile("numpy")({"x": x})["y"]
+    np.testing.assert_array_equal(net.compile("onnxruntime")({"x": x})["y"], want)
