@@ -100,7 +100,7 @@ def _layer(
     function: Callable[..., Any], name: str, types: Sequence[TensorType]
 ) -> tuple[list[str], type, list[np.dtype[Any]]]:
     """Return the names of the outputs, a layer class whose `forward` is the function, and the outputs' dtypes."""
-    found: dict[str, list[str]] = {}
+    found = _Names()
 
     def forward(self: Any, inputs: list[Any]) -> list[Any]:
         result = function(*inputs)
@@ -108,7 +108,7 @@ def _layer(
             result = {f"output{i}": y for i, y in enumerate(result)}
         elif not isinstance(result, dict):
             result = {"output": result}
-        found["names"] = [str(key) for key in result]
+        found.names = [str(key) for key in result]
         for name, y in result.items():
             if isinstance(y, (list, tuple)):
                 _shape_of(name, y)
@@ -132,12 +132,18 @@ def _layer(
     cls = type(name, (), members)
     instance = cls({}, [])
     graph = trace_checked(instance.forward, types, rebuild=lambda: cls({}, []).forward, subject=lambda: instance)
-    names = found["names"]
+    names = list(found.names)
     if not names:
         raise InputError("returns no array")
     need(all(names), "returns an output whose name is empty", InputError)
     need(len(set(names)) == len(names), f"returns two outputs of one name: {', '.join(names)}", InputError)
     return names, cls, [v.dtype for v in graph.outputs]
+
+
+class _Names:
+    """The names of the outputs that a function has returned."""
+
+    names: Sequence[str] = ()
 
 
 def _shape_of(name: str, given: Any) -> tuple[int, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Callable
 from typing import Any
@@ -15,6 +16,7 @@ from anylayer.errors import LayerError, TraceError
 from anylayer.network import Array, TensorType
 from anylayer.testing import assert_same, run_graph
 from anylayer.tracing import call_user, trace, trace_checked
+from tests.tracing import reached
 
 X = np.random.default_rng(2).standard_normal((2, 3, 4)).astype(np.float32)
 TABLE = np.arange(12, dtype=np.float32).reshape(3, 4)
@@ -161,6 +163,80 @@ def _a_copy_of_a_constant(self: User, x: Array) -> Array:
 )
 def test_second_attempt_traces_writes_to_new_arrays(body: Callable[[Any, Array], Any]) -> None:
     check(body)
+
+
+HEAD, SLOTTED = reached.Head(), reached.Slotted()
+
+
+def filled_row(row: Array, x: Array) -> Array:
+    row = row.copy()
+    row[0] = x[0, 0]
+    return row
+
+
+def imported(x: Array) -> Array:
+    from tests.tracing.reached import filled
+
+    return filled(x)
+
+
+def in_a_context(x: Array) -> Any:
+    with HEAD.buffer(x) as buffer:
+        return buffer * 2
+
+
+REACHED: dict[str, Callable[[Array], Any]] = {
+    "module": lambda x: reached.filled(x),
+    "nested attributes": lambda x: SLOTTED.head.decode(x),
+    "object made inside": lambda x: reached.Inherited().decode(x),
+    "static method": lambda x: reached.Head.static(x),
+    "class method": lambda x: reached.Inherited.of_class(x),
+    "callable object": HEAD,
+    "bound method": SLOTTED.heads["second"][0].decode,
+    "partial": functools.partial(reached.filled),
+    "decorated": reached.decorated,
+    "closure": reached.made(),
+    "attribute": HEAD.by_attribute,
+    "operator": lambda x: HEAD @ x,
+    "iteration": lambda x: next(iter(HEAD))(x),
+    "property": lambda x: filled_row(HEAD.grid, x),
+    "containers": lambda x: SLOTTED.heads["first"][0].decode(x) + SLOTTED.heads["second"][0](x),
+    "map": lambda x: sum(map(HEAD.decode, [x, x + 1])),
+    "context": in_a_context,
+    "import": lambda x: imported(x),
+    "tables": HEAD.chosen,
+    "table on data": lambda x: reached.Tables.rows[x.argmax(1)] + reached.Tables().rows[x.argmin(1)],
+    "cached": lambda x: filled_row(reached.grid(4), x),
+}
+
+
+@pytest.mark.parametrize("name", REACHED)
+def test_second_attempt_reaches_every_function_that_is_called(name: str) -> None:
+    function, x = REACHED[name], X[0] - X[0].T[:3, :3].sum() / 9
+    types, before = [TensorType.of(x.shape)], {**vars(reached), **vars(reached.Head), **vars(HEAD)}
+    with pytest.raises(TraceError):
+        trace(lambda arrays: [call_user(function, arrays[0])], types)
+    graph = trace_checked(lambda arrays: [call_user(function, arrays[0])], types)
+    assert_same(run_graph(graph, [x], "onnxruntime")[0], np.asarray(function(x)))
+    after = {**vars(reached), **vars(reached.Head), **vars(HEAD)}
+    assert all(after[key] is value for key, value in before.items())
+
+
+def test_identity_and_state_are_shared_by_the_copies() -> None:
+    """Two paths lead to one object, and a class is the class of its instances."""
+    slotted = reached.Slotted()
+
+    def body(x: Array) -> Array:
+        assert slotted.head is slotted.heads["first"][0] and type(slotted.head) is reached.Head
+        assert isinstance(slotted.heads["second"][0], reached.Head)
+        slotted.head.scale = 5
+        out = np.zeros(x.shape, np.float32)
+        out[:] = x * slotted.heads["first"][0].scale
+        return out
+
+    graph = trace_checked(lambda arrays: [call_user(body, arrays[0])], [TensorType.of(X.shape)])
+    assert_same(run_graph(graph, [X], "onnxruntime")[0], X * 5)
+    assert reached.Head.scale == 2
 
 
 def test_second_attempt_records_few_operators_for_slices() -> None:

@@ -6,6 +6,8 @@ import datetime
 import logging
 import os
 import random
+import sys
+import tempfile
 import time
 import uuid
 from collections import deque
@@ -144,9 +146,12 @@ def _helper(self: Base, x: Array) -> Array:
         (lambda self, x: x * (0 if self.random.random() < 1e-12 else 1), "random changes in every call"),
         (
             lambda self, x: x * (0 if np.random.default_rng().random() < 1e-12 else 1),
-            r"default_rng\(\) without a seed draws different random numbers in each call",
+            r"np\.random\.default_rng draws random numbers that no seed determines",
         ),
-        (lambda self, x: x * (0 if random.Random().random() < 1e-12 else 1), r"Random\(\) without a seed"),
+        (
+            lambda self, x: x * (0 if random.Random().random() < 1e-12 else 1),
+            r"random\.Random draws random numbers that no seed",
+        ),
         (lambda self, x: x * (0 if os.urandom(8) == bytes(8) else 1), r"os\.urandom draws random numbers"),
         (lambda self, x: x * (0 if uuid.uuid4().int == 7 else 1), r"uuid\.uuid4 draws random numbers"),
         (
@@ -194,8 +199,61 @@ def _scratch(self: Base, x: Array) -> Array:
 
 
 def test_clock_imported_inside_a_function_is_refused() -> None:
-    with pytest.raises(TraceError, match=r"time\.perf_counter reads the clock"):
+    with pytest.raises(TraceError, match=r"test_state\.py:\d+: clock\.perf_counter reads the clock"):
         traced(_local_import)
+
+
+class Timed:
+    """A detector with a method that measures itself, and a timer that is never called."""
+
+    def __init__(self) -> None:
+        self.timer = Stopwatch()
+
+    def decode(self, x: Array) -> Array:
+        return x * 2
+
+    def __call__(self, x: Array) -> Any:
+        return self.decode(x), self.timer()
+
+
+class Stopwatch:
+    """Reads the clock when it is called."""
+
+    def __call__(self) -> float:
+        return time.perf_counter()
+
+
+DETECTOR = Timed()
+
+
+def _temporary(self: Base, x: Array) -> Array:
+    with tempfile.TemporaryFile():  # the function does not see its random name
+        return x * 2
+
+
+@pytest.mark.parametrize(
+    "body", [lambda self, x: DETECTOR.decode(x), lambda self, x: Timed().decode(x), _temporary]
+)
+def test_clock_in_code_that_is_not_called_is_no_reason_to_refuse(body: Callable[[Any, Array], Any]) -> None:
+    assert [o.op for o in traced(body).ops] == ["Mul"]
+    with pytest.raises(TraceError, match=r"test_state\.py:\d+: time\.perf_counter reads the clock"):
+        traced(lambda self, x: DETECTOR(x)[0])
+
+
+def test_profiler_that_runs_already_is_kept() -> None:
+    seen: list[str] = []
+
+    def event(frame: Any, kind: str, argument: Any) -> None:
+        seen.append(kind)
+
+    before = sys.getprofile()
+    sys.setprofile(event)
+    try:
+        traced(lambda self, x: x * 2)
+        kept = sys.getprofile()
+    finally:
+        sys.setprofile(before)
+    assert kept is event and seen
 
 
 @pytest.mark.parametrize("body", [_seeded, _seeded_globally, _cached, _scratch])
@@ -260,3 +318,22 @@ def test_ignored_floating_point_errors_and_shape_texts_are_traced() -> None:
 def test_errstate_of_the_caller_has_no_effect() -> None:
     with np.errstate(all="raise"):
         assert len(trace(lambda arrays: [np.sqrt(arrays[0])], TYPES).ops) == 1
+
+
+def test_constant_of_an_earlier_call_is_used_until_it_changes() -> None:
+    def kept(self: Base, x: Array) -> Array:
+        if "ones" not in self.cache:
+            self.cache["ones"] = np.zeros(3, np.float32)
+            self.cache["ones"][:] = 1
+        out = np.zeros(x.shape, np.float32)
+        out[:] = x
+        return out * self.cache["ones"]
+
+    def counted(self: Base, x: Array) -> Array:
+        y = kept(self, x)
+        self.cache["ones"][0] += 1
+        return y * 0 if self.cache["ones"][0] > 100 else y
+
+    assert [o.op for o in traced(kept).ops] == ["Mul"]
+    with pytest.raises(TraceError, match=r"cache\['ones'\] (changes in every|is written to)"):
+        traced(counted)

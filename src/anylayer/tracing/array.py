@@ -120,6 +120,7 @@ class TracedArray(_Base):
         """Overwrite the array, and the array of which it is a view, with `new` of the same shape and dtype."""
         self._decide_view()
         content = new._up_to_date() if isinstance(new, TracedArray) else new
+        self._graph = new._graph if isinstance(new, TracedArray) else self._graph
         view = self._view
         if view is None:
             if self._owner:

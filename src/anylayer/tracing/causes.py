@@ -62,6 +62,12 @@ def _running_expression(frame: FrameType | None) -> tuple[str, str]:
     return opcode, text[first : last if line == end else None].decode(errors="replace")
 
 
+def running_call(frame: FrameType | None) -> str:
+    """Return the source text of the call that runs in a frame, without its arguments, or ""."""
+    opcode, text = _running_expression(frame)
+    return text.partition("(")[0] if opcode.startswith("CALL") else ""
+
+
 def _values_refusal(x: Array, what: str, remedy: str) -> TraceError:
     """Return the TraceError for an operation `what` that needs the values of `x`.
 

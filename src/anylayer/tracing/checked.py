@@ -16,6 +16,7 @@ from anylayer.tracing.reach import Reach
 from anylayer.tracing.record import running_graph, trace
 from anylayer.tracing.state import Snapshot, replace_counters, state_refusal
 from anylayer.tracing.substitution import call_user, substitute_numpy
+from anylayer.tracing.unseeded import noticed_calls
 
 Forward = Callable[[list[Array]], Sequence[Array]]
 _MAX_OPERATORS = 5000
@@ -49,23 +50,25 @@ def trace_checked(
     if traces_symbolically():  # plain NumPy would turn the sizes into numbers
         with repeated_trace() as restart:
             try:
-                with substitute_numpy() as globals_of:
-                    return _trace_twice(function, types, prefix, _MAX_OPEN_OPERATORS, subject, globals_of, restart)
+                with substitute_numpy() as counterpart:
+                    return _trace_twice(
+                        function, types, prefix, _MAX_OPEN_OPERATORS, subject, counterpart, restart
+                    )
             except TooManyOperators:
                 fresh = rebuild if rebuild is not None else lambda: function
                 if _loops_over_size(fresh, types):
                     raise
             restart()
-            with substitute_numpy() as globals_of:
-                return _trace_twice(fresh(), types, prefix, _MAX_OPERATORS, subject, globals_of, restart)
+            with substitute_numpy() as counterpart:
+                return _trace_twice(fresh(), types, prefix, _MAX_OPERATORS, subject, counterpart, restart)
     try:
         return _trace_twice(function, types, prefix, None, subject)
     except TraceError as error:
         first = error
     again = rebuild() if rebuild is not None else function
     try:
-        with substitute_numpy() as globals_of:
-            return _trace_twice(again, types, prefix, _MAX_OPERATORS, subject, globals_of)
+        with substitute_numpy() as counterpart:
+            return _trace_twice(again, types, prefix, _MAX_OPERATORS, subject, counterpart)
     except _UserError as error:  # the substitute may have caused it
         raise (error if isinstance(first, _UserError) else first) from None
     except TraceError as error:  # the second attempt got further
@@ -113,17 +116,18 @@ def _trace_twice(
     prefix: str,
     limit: int | None,
     subject: Callable[[], Any] | None,
-    globals_of: Callable[[dict[str, Any]], dict[str, Any]] = lambda space: space,
+    counterpart: Callable[[Any], Any] = lambda x: x,
     restart: Callable[[], None] = lambda: None,
 ) -> Graph:
     graph = _trace_once(function, types, prefix, limit)
-    reach = Reach(function if subject is None else subject(), globals_of)
+    reach = Reach(counterpart(function if subject is None else subject()))
     before = Snapshot(reach)
     restart()
-    _require_same(graph, _trace_once(function, types, prefix, limit))
+    with noticed_calls(reach.files) as found:
+        again = _trace_once(function, types, prefix, limit)
+    _require_same(graph, again)
     after = Snapshot(reach)
-    if reach.unseeded is not None:
-        what, place = reach.unseeded
+    for what, place in found:
         raise TraceError(
             f"{what}; a value that differs from call to call cannot be recorded; pass it as an input", place
         )

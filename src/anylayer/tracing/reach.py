@@ -1,12 +1,7 @@
-"""Reachability: the functions that a call of the user's object may run, and the objects that they may change.
-
-It also finds uses of the clock and of random numbers that no seed determines.
-"""
+"""Reachability: the functions that a call of the user's object may run, and the objects that they may change."""
 
 from __future__ import annotations
 
-import builtins
-import datetime
 import functools
 import os
 import sys
@@ -16,11 +11,11 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from anylayer.tracing.array import TracedArray
-from anylayer.tracing.bytecode import Mentions, NameReference, mentions
 
 _MAX_FUNCTIONS = 500
 """The largest number of functions that are inspected. Only libraries have more."""
@@ -32,40 +27,6 @@ _ENTRY_METHODS = frozenset(("forward", "__call__"))
 _OPAQUE = ("numpy", "scipy", "anylayer", "cv2", "torch", "tensorflow", "jax", "onnx", "onnxruntime", "openvino")
 _SKIPPED_FOLDERS = (str(Path(np.__file__).parent) + os.sep, str(Path(__file__).parents[1]) + os.sep)
 _STDLIB = sysconfig.get_path("stdlib") + os.sep
-_CLOCK = frozenset(
-    [
-        "time",
-        "time_ns",
-        "perf_counter",
-        "perf_counter_ns",
-        "monotonic",
-        "monotonic_ns",
-        "process_time",
-        "process_time_ns",
-        "thread_time",
-        "thread_time_ns",
-        "localtime",
-        "gmtime",
-        "ctime",
-        "clock_gettime",
-        "clock_gettime_ns",
-    ]
-)
-_CLOCK_METHODS = frozenset(("now", "utcnow", "today"))
-_GENERATORS = frozenset(
-    [
-        "default_rng",
-        "Random",
-        "RandomState",
-        "SeedSequence",
-        "PCG64",
-        "PCG64DXSM",
-        "MT19937",
-        "Philox",
-        "SFC64",
-        "SystemRandom",
-    ]
-)
 _BYPASSES = frozenset(
     [
         "at",
@@ -92,29 +53,27 @@ _RAISE_OR_RECORD = frozenset(("error", "record"))
 class Reach:
     """The objects and functions that a call of `subject` can reach.
 
-    `globals_of` maps the globals of a function to the dict that its names are looked up in. `entry` holds
-    the names of the methods that are called from outside.
+    `entry` holds the names of the methods that are called from outside.
 
-    `unseeded` describes the first use of the clock or of an unseeded random number generator, as
-    (what, place), or is None. `uses_shared_generator` is true if a random number generator of the process may be
+    `uses_shared_generator` is true if a random number generator of the process may be
     used. `getters` maps the name of each object that outlives a call to a function that returns the object.
-    `names` holds the identifiers that the code mentions. `functions` is the number of functions inspected.
+    `names` holds the identifiers that the code mentions. `functions` is the number of functions inspected, and
+    `files` are the files that hold them.
     """
 
     def __init__(
         self,
         subject: Any,
-        globals_of: Callable[[dict[str, Any]], dict[str, Any]] = lambda space: space,
         entry: Iterable[str] = _ENTRY_METHODS,
     ) -> None:
-        self.unseeded: tuple[str, str] | None = None
         self.uses_shared_generator = False
         self.names: set[str] = set(entry)
         self.getters: dict[str, Callable[[], Any]] = {}
-        self._globals_of = globals_of
         self._seen: dict[int, Any] = {}
         self._classes: list[type] = []
+        self._modules: list[types.ModuleType] = []
         self.functions = 0
+        self.files: set[str] = set()
         self._waiting: list[tuple[Any, str]] = []
         self._visit(subject, "" if isinstance(subject, (types.FunctionType, types.MethodType)) else "self")
         self._follow()
@@ -141,8 +100,14 @@ class Reach:
                 for name, x in list(vars(cls).items()):
                     if name in self.names or (name.startswith("__") and name not in _BY_NAME_ONLY):
                         self._visit(x, "")
+            for module in self._modules:
+                space, opaque = vars(module), is_opaque(module.__name__)
+                for name in [name for name in self.names if name in space]:
+                    if not opaque or callable(space[name]) or isinstance(space[name], types.ModuleType):
+                        self._global(name, space, "" if opaque else f"{module.__name__}.{name}")
 
     def _inspect(self, x: Any, label: str) -> None:
+        self.uses_shared_generator = self.uses_shared_generator or _may_use_shared_generator(x)
         if isinstance(x, types.MethodType):
             self._visit(x.__self__, label or "self")
             self._visit(x.__func__, "")
@@ -155,9 +120,9 @@ class Reach:
             self._class(x)
         elif callable(x) and hasattr(x, "__wrapped__"):
             self._visit(x.__wrapped__, label)
-        elif isinstance(x, (types.ModuleType, types.BuiltinFunctionType, np.ufunc)):
-            return
-        else:
+        elif isinstance(x, types.ModuleType):
+            self._modules.append(x)
+        elif not isinstance(x, (types.BuiltinFunctionType, np.ufunc)):
             self._instance(x, label)
 
     def _instance(self, x: Any, label: str) -> None:
@@ -179,63 +144,28 @@ class Reach:
         if not _is_inspected(f) or self.functions >= _MAX_FUNCTIONS:
             return
         self.functions += 1
-        found = mentions(f.__code__)
-        self.names |= found.names
-        space = self._globals_of(f.__globals__)
-        cells = dict(zip(f.__code__.co_freevars, f.__closure__ or ()))
-        for reference in found.references:
-            self._reference(reference, found, f, space, cells)
-        for name, cell in cells.items():
+        self.files.add(f.__code__.co_filename)
+        names = names_in(f.__code__)
+        self.names |= names
+        for name in names:
+            if name in f.__globals__:
+                self._global(name, f.__globals__, name)
+            elif name in sys.modules:  # imported inside the function
+                self._visit(sys.modules[name], "")
+        for name, cell in zip(f.__code__.co_freevars, f.__closure__ or ()):
             self.getters.setdefault(f"{name} of {f.__name__}", functools.partial(_cell, cell))
+            self._visit(_cell(cell), "")
         for default in (*(f.__defaults__ or ()), *(f.__kwdefaults__ or {}).values()):
             self._visit(default, f"a default of {f.__name__}()")
         if hasattr(f, "__wrapped__"):
             self._visit(f.__wrapped__, "")
 
-    def _reference(
-        self,
-        reference: NameReference,
-        found: Mentions,
-        f: types.FunctionType,
-        space: dict[str, Any],
-        cells: dict[str, types.CellType],
-    ) -> None:
-        name, rest = reference.name, reference.attributes
-        if reference.kind == "import":
-            x = sys.modules.get(name)
-            if isinstance(x, types.ModuleType) and not rest:  # `import m as n`: the uses of n are not followed
-                used = (_CLOCK | _CLOCK_METHODS | {"urandom"}) & found.names
-                for attribute in sorted(used, key=lambda a: a == name):
-                    self._check_reproducible(getattr(x, attribute, None), False, f, reference.line)
-        elif reference.kind == "cell":
-            x = _cell(cells[name]) if name in cells else None
-        else:
-            x = space.get(name, getattr(builtins, name, None))
-            if name in space and not isinstance(x, (types.ModuleType, type, types.FunctionType)):
-                self.getters.setdefault(name, lambda: space.get(name))
-        owner = None
-        for i, attribute in enumerate(rest):
-            if not isinstance(x, (types.ModuleType, type)):
-                break
-            if isinstance(x, types.ModuleType) and not _is_opaque(x.__name__):
-                holder, own = vars(x), f"{x.__name__}.{attribute}"
-                owner = (own, lambda holder=holder, attribute=attribute: holder.get(attribute))
-            x = getattr(x, attribute, None)
-            self._check_reproducible(x, reference.bare and i == len(rest) - 1, f, reference.line)
-        self._check_reproducible(x, reference.bare, f, reference.line)
-        if owner is not None and not isinstance(x, (types.ModuleType, type, types.FunctionType)):
-            self.getters.setdefault(*owner)
-        if x is not None:
-            self._visit(x, "")
-
-    def _check_reproducible(self, x: Any, bare: bool, f: types.FunctionType, line: int) -> None:
-        """Set `unseeded` if each call of `x` has another result, and `uses_shared_generator` if it may use one."""
-        if x is None:
-            return
-        self.uses_shared_generator = self.uses_shared_generator or _may_use_shared_generator(x)
-        what = _unseeded(x, bare)
-        if what and self.unseeded is None:
-            self.unseeded = what, f"{Path(f.__code__.co_filename).name}:{line}"
+    def _global(self, name: str, space: dict[str, Any], label: str) -> None:
+        """Visit a global of a module, which a call may change if `label` names it."""
+        x = space[name]
+        if label and not isinstance(x, (types.ModuleType, type, types.FunctionType)):
+            self.getters.setdefault(label, lambda: space.get(name))
+        self._visit(x, "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,24 +203,6 @@ def _may_use_shared_generator(x: Any) -> bool:
         return True
     root = module.split(".")[0]
     return root not in ("numpy", "anylayer", "builtins", "cv2", "math", "") and not _is_stdlib(root)
-
-
-def _unseeded(x: Any, bare: bool) -> str:
-    """Return a description of a reference that gives a different result in each call, or ""."""
-    name = getattr(x, "__name__", "")
-    module = getattr(x, "__module__", None) or ""
-    if module == "time" and name in _CLOCK:
-        return f"time.{name} reads the clock"
-    owner = getattr(x, "__self__", None)
-    if isinstance(owner, type) and issubclass(owner, datetime.date) and name in _CLOCK_METHODS:
-        return f"{owner.__name__}.{name} reads the clock"
-    if name in ("urandom", "getrandom") and module in ("posix", "nt", "os"):
-        return f"os.{name} draws random numbers"
-    if module in ("secrets", "uuid") and callable(x):
-        return f"{module}.{name} draws random numbers"
-    if bare and name in _GENERATORS and module.startswith(("random", "numpy.random")):
-        return f"{name}() without a seed draws different random numbers in each call"
-    return ""
 
 
 def _cell(cell: types.CellType) -> Any:
@@ -337,14 +249,14 @@ def _is_stdlib(root: str) -> bool:
     return root in sys.stdlib_module_names
 
 
-def _is_opaque(module: str) -> bool:
+def is_opaque(module: str) -> bool:
     """Return whether the functions of a module are not inspected."""
     root = module.split(".")[0]
     return root in _OPAQUE or _is_stdlib(root)
 
 
 @functools.lru_cache(maxsize=1024)
-def _package(file: str) -> str | None:
+def package_of(file: str) -> str | None:
     """Return the installed package that a code file belongs to.
 
     The result is "" for a file of no installed package, and None for a file that is not inspected.
@@ -361,16 +273,25 @@ def _package(file: str) -> str | None:
 
 def _is_inspected(f: types.FunctionType) -> bool:
     """Return whether the code of a function is inspected."""
-    return _package(f.__code__.co_filename) is not None
+    return package_of(f.__code__.co_filename) is not None
+
+
+@functools.lru_cache(maxsize=4096)
+def names_in(code: types.CodeType) -> frozenset[str]:
+    """Return the names in a code object and in those nested in it: of globals, attributes, modules and keywords,
+    and constant strings, which getattr may take as names."""
+    constants = [c for constant in code.co_consts for c in (constant if type(constant) is tuple else (constant,))]
+    names = {*code.co_names, *(c for c in constants if type(c) is str and c.isidentifier())}
+    nested = (names_in(c) for c in code.co_consts if isinstance(c, types.CodeType))
+    return frozenset(names.union(*nested))
+
+
+_users_classes: WeakKeyDictionary[type, bool] = WeakKeyDictionary()
 
 
 def is_users_class(cls: type[Any]) -> bool:
     """Return whether a class has a method, perhaps inherited, that does not belong to an installed package."""
-    key: Any = cls
-    return bool(_has_users_method(key))
-
-
-@functools.lru_cache(maxsize=1024)
-def _has_users_method(cls: Any) -> bool:
-    functions = (x for base in cls.__mro__ for x in vars(base).values() if isinstance(x, types.FunctionType))
-    return any(_package(f.__code__.co_filename) == "" for f in functions)
+    if cls not in _users_classes:
+        functions = (x for base in cls.__mro__ for x in vars(base).values() if isinstance(x, types.FunctionType))
+        _users_classes[cls] = any(package_of(f.__code__.co_filename) == "" for f in functions)
+    return _users_classes[cls]

@@ -44,11 +44,19 @@ def graph_of(inputs: Sequence[Any]) -> Graph | None:
     graph = None
     for x in inputs:
         if type(x) is TracedArray:
+            _take_constant(x)
             if graph is None:
                 graph = x._graph
             elif x._graph is not graph:
                 raise refusal("a traced array of an earlier call is used; do not keep arrays between two calls")
     return graph
+
+
+def _take_constant(x: TracedArray) -> None:
+    """Make a constant array that was created in an earlier call one of the running trace."""
+    running = current_graph.get()
+    if x._graph is not running and running is not None and x._const() is not None:
+        x._graph = running
 
 
 def record_many(
@@ -136,6 +144,7 @@ def trace(
 
 def _output(graph: Graph, output: Any) -> Value:
     if type(output) is TracedArray:
+        _take_constant(output)
         if output._graph is not graph:
             raise refusal("a traced array of an earlier call is returned; do not keep arrays between two calls")
         sizes = held(output)

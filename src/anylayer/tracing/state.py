@@ -78,7 +78,8 @@ class Snapshot:
         if isinstance(x, _ATOMS):
             self.values[name] = (type(x), x if x == x else repr(x))
         elif type(x) is TracedArray:
-            self.values[name] = ("traced", x.shape, x.dtype)
+            const = x._const()
+            self.values[name] = ("traced", x.shape, x.dtype) if const is None else _array(const)
         elif isinstance(x, (types.ModuleType, types.BuiltinFunctionType, np.ufunc)):
             self.values[name] = id(x)
         elif isinstance(x, types.FunctionType):
