@@ -32,8 +32,8 @@ def noticed_calls(files: Set[str]) -> Iterator[list[tuple[str, str]]]:
     """Yield a list that receives (description, place) of each call of the user's code inside the context whose
     result is different every time.
 
-    `files` are those of the user's code that installed packages contain. Calls elsewhere are not the user's: logging
-    reads the clock, and so may a function that the garbage collector calls.
+    `files` are those of the user's code that installed packages contain. Calls elsewhere are not the user's:
+    logging reads the clock, and so may a function that the garbage collector calls.
     """
     found: list[tuple[str, str]] = []
 
