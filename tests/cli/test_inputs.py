@@ -31,7 +31,8 @@ def net_of(source="net.prototxt", preprocess=None, **inputs):
     """Return a net without nodes, which suffices for reading inputs."""
     types = {n: TensorType(s) if s else None for n, s in inputs.items()}
     return SimpleNamespace(
-        network=Network("n", "caffe", types, [], {}, source=str(source), preprocess=preprocess or {})
+        network=Network("n", "caffe", types, [], {}, source=str(source), preprocess=preprocess or {}),
+        definitions={},
     )
 
 

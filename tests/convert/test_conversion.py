@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from anylayer.api import Net
-from anylayer.convert.job import noise
 from anylayer.convert.verification import compare
 from anylayer.engines import load_engine
 from anylayer.engines import onnxruntime as onnxruntime_engine
@@ -96,25 +95,6 @@ def test_compare_integers_booleans_and_empty_arrays() -> None:
     assert compare("y", np.array([1, 7]), np.array([1, 7]), 1e-5).ok
     assert not compare("y", np.array([True, False]), np.array([True, True]), 1e-5).ok
     assert compare("y", np.zeros((0, 3), np.float32), np.zeros((0, 3), np.float32), 1e-5).ok
-
-
-def test_noise_has_the_types_of_the_inputs() -> None:
-    types = {
-        "x": TensorType((3, 4)),
-        "i": TensorType.of((50,), np.int64),
-        "b": TensorType.of((2,), bool),
-        "n": None,
-    }
-    arrays = noise(types, 1)
-    assert [(n, a.dtype.name, a.shape) for n, a in arrays.items()] == [
-        ("x", "float32", (3, 4)),
-        ("i", "int64", (50,)),
-        ("b", "bool", (2,)),
-    ]
-    assert set(arrays["i"]) == {0, 1}
-    assert np.array_equal(arrays["x"], noise(types, 1)["x"]) and not np.array_equal(
-        arrays["x"], noise(types, 2)["x"]
-    )
 
 
 # --------------------------------------------------------------------- writers

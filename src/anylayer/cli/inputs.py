@@ -15,7 +15,7 @@ import numpy as np
 from anylayer.cli.command import say
 from anylayer.cli.preprocess import Placement, Recipe, Scale, as_input, prepare, recipe_for, with_mean
 from anylayer.compile.inputs import input_types
-from anylayer.errors import FileError, InputError, at, given, nearest, need, plural
+from anylayer.errors import FileError, InputError, at, nearest, need, plural
 from anylayer.network import Array, Preprocess, TensorType, open_text
 from anylayer.readers._protobuf import MappedFile
 from anylayer.readers._recognize import describe
@@ -429,11 +429,10 @@ def images_to_compare(
     """
     from anylayer.cli.images import read_image
 
-    name, *others = net.network.inputs
-    arrays = {n: a for n, a in feed(net, [], {}, seed).items() if n in others}
+    name = next(iter(net.network.inputs))
+    arrays = feed(net, [], {name: shape}, seed)
     if not specs:
-        noise = np.random.default_rng(seed).integers(0, 256, shape)
-        return {name: noise.astype(np.uint8), **arrays}
+        return arrays
     need(len(specs) == 1, "--preprocess needs one image for the comparison, got several", InputError)
     path = Path(specs[0].partition("=")[2] or specs[0])
     image = read_image(path)
@@ -445,7 +444,7 @@ def images_to_compare(
         InputError,
     )
     ordered = image[:, :, ::-1] if net.network.channel_orders[name] == "RGB" else image
-    return {name: np.ascontiguousarray(np.broadcast_to(ordered, shape)), **arrays}
+    return {**arrays, name: np.ascontiguousarray(np.broadcast_to(ordered, shape))}
 
 
 def feed(
@@ -469,13 +468,14 @@ def feed(
         arrays = loaded.arrays
         if images is not None:
             images.update(loaded.images)
-    random = np.random.default_rng(seed)
     for name, known in types.items():
-        if name in arrays:
-            continue
         left_open = net.network.open.get(name)
         where = f"is {open_text(left_open)} in the file" if left_open else "is not in the file"
         rule = f"{net.network.source}: the shape of input '{name}' {where}: give --shape {name}=N,C,H,W"
-        kind = given(known, rule, InputError)
-        arrays[name] = random.standard_normal(kind.shape, np.float32).astype(kind.dtype)
-    return arrays
+        need(known is not None or name in arrays, rule, InputError)
+    if len(arrays) == len(types):
+        return arrays
+    from anylayer.compile.noise import noise
+
+    types.update({name: TensorType(x.shape, x.dtype) for name, x in arrays.items()})
+    return {**noise(net.network, net.definitions, types, seed), **arrays}

@@ -8,11 +8,10 @@ from functools import partial
 from inspect import signature
 from typing import Any, Protocol
 
-import numpy as np
-
 from anylayer.compile.choices import verified_sizes
 from anylayer.compile.inputs import input_arrays
 from anylayer.compile.nodes import Definitions
+from anylayer.compile.noise import noise
 from anylayer.compile.open import open_types, trace_open
 from anylayer.compile.symbolic import simplify_sized
 from anylayer.compile.whole import Calls, whole
@@ -21,7 +20,6 @@ from anylayer.errors import InputError, nearest, need, wording
 from anylayer.graph.open_sizes import OpenSizes, parse_sizes
 from anylayer.graph.sizes import is_static
 from anylayer.network import Array, Network, TensorType
-from anylayer.numerics import normal_noise
 from anylayer.optimize.simplify import simplify
 from anylayer.source import Source
 
@@ -93,40 +91,11 @@ class Job:
         the open sizes with the guards of a source.
         """
         if sizes is None:
-            return [self._noise(dict(self.types), seed)]
+            return [noise(self.network, self.definitions, self.types, seed)]
         return [
-            self._noise(sizes.types(self.types, symbols), seed)
+            noise(self.network, self.definitions, sizes.types(self.types, symbols), seed)
             for symbols in verified_sizes(sizes) or sizes.traced
         ]
-
-    def _noise(self, types: Mapping[str, TensorType | None], seed: int) -> dict[str, Array]:
-        """Return seeded noise, with 0 and 1 for the inputs that a layer takes as indicators, and 0 to 255 for
-        inputs of uint8 of a function (`Net.before`), which are images.
-        """
-        found = noise(types, seed)
-        for name in _inputs_of_functions(self.network, self.definitions) & {*found}:
-            if found[name].dtype == np.uint8:
-                found[name] = np.random.default_rng(seed).integers(0, 256, found[name].shape, np.uint8)
-        for name in _indicators(self.network, self.definitions) & {*found}:
-            found[name] = (found[name] > 0).astype(found[name].dtype)
-        return found
-
-
-def _inputs_of_functions(network: Network, definitions: Definitions) -> set[str]:
-    """Return the values that NumPy functions before or after the network read."""
-    functions = [n for n in network.nodes if any(d.is_function for d in definitions.get(n.type, ()))]
-    return {name for node in functions for name in node.inputs}
-
-
-def _indicators(network: Network, definitions: Definitions) -> set[str]:
-    """Return the values that layers read as indicators (0 or 1), for example the second input of Caffe's LSTM."""
-    return {
-        node.inputs[i]
-        for node in network.nodes
-        for definition in definitions.get(node.type, ())
-        for i in getattr(definition.cls, "indicators", ())
-        if i < len(node.inputs)
-    }
 
 
 def job_of(
@@ -242,10 +211,3 @@ def with_batch(
         if known is not None and known.shape:
             found[name] = TensorType((batch, *known.shape[1:]), known.dtype)
     return found
-
-
-def noise(types: Mapping[str, TensorType | None], seed: int) -> dict[str, Array]:
-    """Return seeded noise for the inputs whose types are known: normal values for floats, 0 or 1 for other
-    dtypes."""
-    known = {name: kind for name, kind in types.items() if kind is not None}
-    return dict(zip(known, normal_noise(known.values(), seed)))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from anylayer.compile.inputs import input_arrays, input_types
 from anylayer.compile.nodes import trace_nodes
+from anylayer.compile.noise import noise
 from anylayer.compile.plan import GraphStep, require_types
 from anylayer.errors import AnyLayerError, InputError, nearest, need
 from anylayer.inspect.costs import Profile
@@ -22,7 +23,6 @@ from anylayer.inspect.profile import folded_layers, profile
 from anylayer.inspect.report import Report, make_report
 from anylayer.inspect.verify import verify
 from anylayer.network import Array, Network, TensorType
-from anylayer.numerics import normal_noise
 from anylayer.optimize.simplify import simplify
 from anylayer.readers import load_reader, readers
 from anylayer.runtime.model import Model
@@ -67,9 +67,7 @@ def full_report(
     figures = {row.name: figures_of(t) for row, t in zip(report.nodes, traced)}
     with _gap(measured, "nothing was run: "):
         arrays = (
-            inputs
-            if inputs is not None
-            else dict(zip(types, normal_noise(require_types(network, types).values(), seed)))
+            inputs if inputs is not None else noise(network, net.definitions, require_types(network, types), seed)
         )
         found = profile(net, arrays, engine, threads, seconds)
         measured.engine, measured.profile = found.engine, found

@@ -1,6 +1,7 @@
 """The layer contract: what a layer class is, and how it is registered, found and bound to a node."""
 
 from anylayer.errors import need
+from anylayer.layer import samples
 from anylayer.layer.bound import Bound, bind
 from anylayer.layer.contract import Layer
 from anylayer.layer.fields import Enum, Field, Message, field
@@ -20,4 +21,5 @@ __all__ = [
     "layer",
     "load_layers",
     "need",
+    "samples",
 ]

@@ -12,6 +12,7 @@ import numpy as np
 
 from anylayer.errors import need, plural
 from anylayer.layer.fields import Message
+from anylayer.layer.samples import Sampler
 from anylayer.network import Array, Node, Shape, TensorType
 
 AxisMap = tuple[Fraction, Fraction]
@@ -81,9 +82,9 @@ class Layer(Message):
     needs_dialect: ClassVar[bool] = False
     """Whether, of several classes of one type, this one is meant only where the dialect is given."""
 
-    indicators: ClassVar[Sequence[int]] = ()
-    """The inputs, by index, whose values are 0 or 1. Where they are inputs of the network, a comparison on seeded
-    noise has such values."""
+    samples: ClassVar[Mapping[int, Sampler]] = {}
+    """The inputs, by index, for which normal noise means nothing, for example regions: a function of
+    anylayer.layer.samples for each. Where they are inputs of the network, a comparison without data draws them."""
 
     name: str
     type: str

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from anylayer.errors import plural
-from anylayer.layer import Layer, field, need
+from anylayer.layer import Layer, field, need, samples
 from anylayer.layers.caffe._messages import FillerParameter
 from anylayer.network import Array
 from anylayer.tracing import is_traced
@@ -23,7 +23,7 @@ class RecurrentLayer(Layer):
 
     message = "recurrent_param"
     numbers: ClassVar = {"": 146}
-    indicators: ClassVar = (1,)
+    samples: ClassVar = {1: samples.indicators}
     states: ClassVar[int] = 1
     """The number of arrays that form the state."""
 

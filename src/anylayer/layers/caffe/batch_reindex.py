@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
 from anylayer import ops
-from anylayer.layer import Layer, layer, need
+from anylayer.layer import Layer, layer, need, samples
 from anylayer.network import Array
 
 
@@ -17,6 +19,8 @@ class BatchReindex(Layer):
     aborts.
     Source: BVLC/caffe src/caffe/layers/batch_reindex_layer.cpp.
     """
+
+    samples: ClassVar = {1: samples.indices}
 
     def forward(self, x: Array, index: Array) -> Array:
         need(

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from anylayer.layer import Layer, field, layer, need
+from anylayer.layer import Layer, field, layer, need, samples
 from anylayer.network import Array
 
 
@@ -21,6 +21,7 @@ class CTCGreedyDecoder(Layer):
     """
 
     message = "ctc_decoder_param"
+    samples: ClassVar = {0: samples.scores, 1: samples.indicators}
     blank_index: int = field(1, "int32", -1, doc="index of the blank; negative: the last label")
     ctc_merge_repeated: bool = field(
         2, "bool", True, doc="whether repeats of a label in consecutive steps are merged"

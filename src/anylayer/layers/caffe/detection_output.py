@@ -10,7 +10,7 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.graph.symbolic import same
-from anylayer.layer import Layer, Message, field, layer, need
+from anylayer.layer import Layer, Message, field, layer, need, samples
 from anylayer.layers._detections import (
     LOWEST,
     adaptive,
@@ -59,6 +59,7 @@ class SsdDetectionOutput(Layer):
     """The fields and the computation that all variants of SSD's layer share."""
 
     message = "detection_output_param"
+    samples: ClassVar = {1: samples.scores, 2: samples.priors}
     numbers: ClassVar = {"": 204, "ascend": 150, "opencv": 147, "model-optimizer": 211}
     own: ClassVar[frozenset[str]] = frozenset()
     """The fields that distinguish this class from the others."""

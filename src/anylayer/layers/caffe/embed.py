@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
 from anylayer import ops
-from anylayer.layer import Layer, field, layer, need
+from anylayer.layer import Layer, field, layer, need, samples
 from anylayer.layers.caffe._messages import FillerParameter, filler_if_written
 from anylayer.network import Array
 
@@ -20,6 +22,7 @@ class Embed(Layer):
     """
 
     message = "embed_param"
+    samples: ClassVar = {0: samples.rows}
     numbers = {"": 137}
     num_output: int = field(1, "uint32", doc="length of a row")
     input_dim: int = field(2, "uint32", doc="number of rows")

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from anylayer.layer import Layer, field, layer, need
+from anylayer.layer import Layer, field, layer, need, samples
 from anylayer.layers._proposals import (
     anchors,
     best,
@@ -34,6 +34,7 @@ class Proposal(Layer):
     """
 
     message = "proposal_param"
+    samples: ClassVar = {0: samples.scores, 2: samples.picture}
     numbers: ClassVar = {"": 201}
     feat_stride: int = field(1, "uint32", 16, doc="pixels per cell")
     base_size: int = field(2, "uint32", 16, doc="side of the anchor to which ratios and scales apply, in pixels")

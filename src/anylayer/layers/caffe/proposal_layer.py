@@ -8,7 +8,7 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.errors import nearest
-from anylayer.layer import Layer, field, layer, need
+from anylayer.layer import Layer, field, layer, need, samples
 from anylayer.layers._detections import LOWEST
 from anylayer.layers._proposals import anchors, best, boxes, check_shapes, clipped, foreground, large
 from anylayer.layers.caffe._param_str import read_param_str
@@ -41,6 +41,7 @@ class ProposalLayer(Layer):
     """
 
     message = "python_param"
+    samples: ClassVar = {0: samples.scores, 2: samples.picture}
     numbers: ClassVar = {"": 130}
     modules: ClassVar = ("rpn.proposal_layer",)
     module: str = field(1, "string", "", doc="the module of the class; must be rpn.proposal_layer")
@@ -60,6 +61,7 @@ class ProposalLayer(Layer):
             need(name in _DEFAULTS, f"param_str has no '{name}'{hint}")
         need("feat_stride" in given, f"param_str must give feat_stride, got {self.param_str!r}")
         self.values = {name: _checked(name, given.get(name, value)) for name, value in _DEFAULTS.items()}
+        self.feat_stride = self.values["feat_stride"]
         need(self.outputs <= 2, f"has at most 2 outputs (rois, scores), got {self.outputs}")
         taken = [f"{name}={self.values[name]:g}" for name in list(_DEFAULTS)[4:] if name not in given]
         if taken:
@@ -73,7 +75,7 @@ class ProposalLayer(Layer):
         first = anchors(values["base_size"], values["ratios"], values["scales"], half_even=True)
         check_shapes(scores, deltas, info, len(first))
         info = info.reshape(-1)
-        found = clipped(boxes(deltas, first, values["feat_stride"]), info)
+        found = clipped(boxes(deltas, first, self.feat_stride), info)
         taking_part = large(found, info[[2, 2]] * np.float32(values["min_size"]))
         score = np.where(taking_part, foreground(scores), LOWEST)
         limits = (values["pre_nms_topn"], values["post_nms_topn"])

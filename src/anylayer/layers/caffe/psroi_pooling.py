@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from anylayer.layer import Layer, field, layer, need
+from anylayer.layer import Layer, field, layer, need, samples
 from anylayer.layers.caffe.roi_pooling import regions
 from anylayer.network import Array
 
@@ -23,6 +23,7 @@ class PSROIPooling(Layer):
     """
 
     message = "psroi_pooling_param"
+    samples: ClassVar = {1: samples.regions}
     numbers: ClassVar = {"ascend": 207, "intel": 153, "model-optimizer": 207, "ncnn": 149, "opencv": 10002}
     spatial_scale: float = field(1, "float", doc="cells of the map per pixel")
     output_dim: int = field(2, "int32", doc="channels of the output")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from anylayer import ops
-from anylayer.layer import Layer, field, layer, need
+from anylayer.layer import Layer, field, layer, need, samples
 from anylayer.layers.caffe._resampling import need_plane, plane_of
 from anylayer.network import Array
 
@@ -19,6 +19,7 @@ class _ROIAlign(Layer):
     """The fields that the operators share. Regions are (K, 5): image, x1, y1, x2, y2."""
 
     message = "roi_align_param"
+    samples: ClassVar = {1: samples.regions}
     pooled_h: int = field(1, "uint32", 0, doc="rows of bins")
     pooled_w: int = field(2, "uint32", 0, doc="columns of bins")
     spatial_scale: float = field(3, "float", 1.0, doc="cells of the feature map per pixel of the image")

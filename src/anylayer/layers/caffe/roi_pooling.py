@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from anylayer import ops
-from anylayer.layer import Layer, field, layer, need
+from anylayer.layer import Layer, field, layer, need, samples
 from anylayer.network import Array
 
 
@@ -23,6 +23,7 @@ class ROIPooling(Layer):
     """
 
     message = "roi_pooling_param"
+    samples: ClassVar = {1: samples.regions}
     numbers: ClassVar = {"": 8266711, "ascend": 161, "intel": 154, "model-optimizer": 208}
     pooled_h: int = field(1, "uint32", 0, doc="number of rows of bins; at least 1")
     pooled_w: int = field(2, "uint32", 0, doc="number of columns of bins; at least 1")
@@ -63,6 +64,7 @@ class MsCnnROIPooling(Layer):
     """
 
     message = "roi_pooling_param"
+    samples: ClassVar = {1: samples.regions}
     numbers: ClassVar = {"mscnn": 147}
     pooled_h: int = field(1, "uint32", 0, doc="number of rows of bins; at least 1")
     pooled_w: int = field(2, "uint32", 0, doc="number of columns of bins; at least 1")

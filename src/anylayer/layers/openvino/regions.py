@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from anylayer import ops
-from anylayer.layer import Enum, Registry, bind, layer, need
+from anylayer.layer import Enum, Registry, bind, layer, need, samples
 from anylayer.layer.arguments import axis_of, integer, integers
 from anylayer.layer.fields import attribute
 from anylayer.layers._proposals import check_fields, proposals
@@ -179,6 +179,7 @@ class DetectionOutput(FromCaffe):
     Source: OpenVINO operation specification, DetectionOutput-1 and DetectionOutput-8.
     """
 
+    samples: ClassVar = {1: samples.scores, 2: samples.priors}
     num_classes: int = attribute("int64", 0)
     background_label_id: int = attribute("int64", 0)
     top_k: int = attribute("int64", -1)
@@ -237,6 +238,7 @@ class Proposal(OpenVINOLayer):
     Source: OpenVINO operation specification, Proposal-1 and Proposal-4.
     """
 
+    samples: ClassVar = {0: samples.scores, 2: samples.picture}
     base_size: int = attribute("int64")
     pre_nms_topn: int = attribute("int64")
     post_nms_topn: int = attribute("int64")
@@ -270,6 +272,7 @@ class PSROIPooling(FromCaffe):
     Source: OpenVINO operation specification, PSROIPooling-1.
     """
 
+    samples: ClassVar = {1: samples.regions}
     output_dim: int = attribute("int64")
     group_size: int = attribute("int64", 1)
     spatial_scale: float = attribute("float")
@@ -295,6 +298,7 @@ class ROIPooling(FromCaffe):
     Source: OpenVINO operation specification, ROIPooling-1, ROIPooling-2.
     """
 
+    samples: ClassVar = {1: samples.regions}
     method: str = attribute(Enum("max", "bilinear"), "max")
     output_size: tuple[int, ...] = attribute("int64", (), repeated=True)
     pooled_h: int = attribute("int64", 0)
@@ -318,6 +322,7 @@ class ROIAlign(OpenVINOLayer):
     Source: OpenVINO operation specification, ROIAlign-3 and ROIAlign-9.
     """
 
+    samples: ClassVar = {1: samples.boxes, 2: samples.indices}
     pooled_h: int = attribute("int64")
     pooled_w: int = attribute("int64")
     sampling_ratio: int = attribute("int64")

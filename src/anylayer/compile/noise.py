@@ -1,0 +1,120 @@
+"""Seeded inputs to compare on where the caller has no data: noise, but values of their range where a layer reads
+regions, scores, indices or bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from anylayer.compile.nodes import Definitions, trace_nodes
+from anylayer.graph import Op, Value
+from anylayer.graph.sizes import is_static
+from anylayer.layer import Layer
+from anylayer.layer.samples import Sampler, boxes, indices, regions
+from anylayer.network import Array, Network, TensorType
+from anylayer.numerics import normal_noise
+from anylayer.source import TracedNode
+
+_VIEWS = frozenset(("Cast", "Identity", "Reshape", "Squeeze", "Unsqueeze", "Flatten", "Transpose", "Expand"))
+"""Operators whose results are elements of their first input."""
+_SAMPLES: Mapping[tuple[str, int], Sampler] = {
+    ("RoiAlign", 1): boxes,
+    ("RoiAlign", 2): indices,
+    ("MaxRoiPool", 1): regions,
+}
+"""The samplers of operators, by name and index of the input. The attributes are those of a layer."""
+_MAX_FULL_BYTES = 2
+"""An integer input of at most this size takes all values of its dtype."""
+
+
+def noise(
+    network: Network, definitions: Definitions, types: Mapping[str, TensorType | None], seed: int = 0
+) -> dict[str, Array]:
+    """Return seeded values for the inputs whose types are known.
+
+    They are normal for floats, and 0 or 1 for other dtypes, with these exceptions. An input that a layer names in
+    `samples`, also through views, has such values: regions inside the picture, scores from 0 to 1. Integers that
+    select from a table are indices of it. Other integers of 8 or 16 bits cover the range of their dtype.
+    """
+    known = {name: kind for name, kind in types.items() if kind is not None}
+    found = dict(zip(known, normal_noise(known.values(), seed)))
+    random = np.random.default_rng(seed)
+    for name, kind in known.items():
+        if kind.dtype.kind in "iu" and kind.dtype.itemsize <= _MAX_FULL_BYTES:
+            limits = np.iinfo(kind.dtype)
+            found[name] = random.integers(limits.min, limits.max + 1, kind.shape).astype(kind.dtype)
+    if _may_need_samples(network, definitions, known):
+        for name, draw in _samplers(network, definitions, types):
+            if name in known:
+                found[name] = np.ascontiguousarray(draw(known[name], random), known[name].dtype)
+    return found
+
+
+def _may_need_samples(network: Network, definitions: Definitions, types: Mapping[str, TensorType]) -> bool:
+    """Return whether an input is an integer, or a layer names its samples."""
+    integers = any(kind.dtype.kind in "iu" for kind in types.values())
+    kinds = {node.type for node in network.nodes}
+    classes = [d.cls for type_ in kinds for d in definitions.get(type_, ())]
+    ops = {op for op, _ in _SAMPLES}
+    return integers or bool(kinds & ops) or any(isinstance(c, type) and _samples_of(c) for c in classes)
+
+
+def _samples_of(cls: type) -> Mapping[int, Sampler]:
+    return cls.samples if issubclass(cls, Layer) else {}
+
+
+def _samplers(network: Network, definitions: Definitions, types: Mapping[str, TensorType | None]) -> Iterator[Any]:
+    """Yield (input of the network, function of the type to draw and random numbers) for each input that needs
+    other values than noise."""
+    views = {name: name for name in types}
+    constants = {""}
+    for t in trace_nodes(network, network.nodes, definitions, types, lenient=True):
+        if t.bound is not None and isinstance(t.bound.instance, Layer):
+            inputs = [kind for kind in t.inputs if kind is not None]
+            for i, sampler in t.bound.instance.samples.items():
+                if i < len(t.node.inputs) == len(inputs) and t.node.inputs[i] in views and _is_known(inputs):
+                    yield views[t.node.inputs[i]], partial(sampler, t.bound.instance, inputs)
+        if t.body is not None:
+            yield from _in_body(t, views, constants)
+        constants.update(t.node.outputs[i] for i in t.constants)
+
+
+def _in_body(t: TracedNode, views: dict[str, str], constants: set[str]) -> Iterator[Any]:
+    """Yield the same for the operators of a node, and add its outputs that are views of inputs to `views`."""
+    if t.body is None:
+        return
+    free = [name for name in t.node.inputs if name not in constants]
+    inner: dict[Value | None, str] = {v: views[n] for v, n in zip(t.body.inputs, free) if n in views}
+    for o in t.body.ops if inner else ():
+        for i, value in enumerate(o.inputs):
+            if value in inner and not o.domain:
+                sampler = _sampler(o, i)
+                if sampler is not None:
+                    yield inner[value], sampler
+        if o.op in _VIEWS and o.inputs[0] in inner:
+            inner[o.outputs[0]] = inner[o.inputs[0]]
+    views.update({n: inner[v] for n, v in zip(t.node.outputs, t.body.outputs) if v in inner})
+
+
+def _sampler(o: Op, index: int) -> Any:
+    """Return the function that draws input `index` of an operator; None where any values suit."""
+    kinds = [v.type for v in o.inputs if v is not None]
+    sampler = _SAMPLES.get((o.op, index))
+    if sampler is not None:
+        return partial(sampler, SimpleNamespace(**o.attrs), kinds) if _is_known(kinds) else None
+    rows: Any = None
+    if (o.op, index) in (("Gather", 1), ("GatherElements", 1)):
+        rows = kinds[0].shape[o.attrs.get("axis", 0)]
+    elif (o.op, index) == ("OneHot", 0) and o.inputs[1] is not None and o.inputs[1].const is not None:
+        rows = int(np.ravel(o.inputs[1].const)[0])
+    if not isinstance(rows, int) or rows < 1:
+        return None
+    return lambda kind, random: random.integers(0, rows, kind.shape)
+
+
+def _is_known(kinds: list[TensorType]) -> bool:
+    return is_static(kinds[0].shape)
