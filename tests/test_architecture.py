@@ -46,6 +46,7 @@ MAY_IMPORT = {
     "api": {*_RUN, "convert", "inspect", "functions"},
     "functions": {*_CORE},
     "export": {*_RUN, "convert", "inspect", "functions", "api"},
+    "identify": {"inspect", "api"},
     "testing": {*_RUN, "api"},
     "caffe": {*_RUN, "convert", "inspect", "api"},
     "opencv": {*_RUN, "convert", "inspect", "api"},
@@ -233,7 +234,7 @@ def test_functions_import_only_what_may_be_absent_or_slows_the_start_down(files:
     """A file may import a package of HEAVY or FACES, or a file that loads one, in a function. So may a file that
     `import anylayer` or the --help of a command loads, to load nothing more than it needs."""
     commands = [module_of(file) for file in files if file.where.startswith("cli/")]
-    start = {name for command in ["anylayer.api", *commands] for name in loaded(command)}
+    start = {name for command in ["anylayer.api", "anylayer.identify", *commands] for name in loaded(command)}
     wrong = []
     for file in files:
         own = module_of(file)

@@ -5,11 +5,24 @@ import importlib
 from anylayer.api import Net, read
 from anylayer.errors import AnyLayerError
 from anylayer.export import export
+from anylayer.identify import identify
 from anylayer.kernels.opencl.files import OpenCL
 from anylayer.layer import Layer, field, layer, need
 
 __version__ = "0.2.0"
-__all__ = ["AnyLayerError", "Layer", "Net", "OpenCL", "export", "field", "layer", "need", "ops", "read"]
+__all__ = [
+    "AnyLayerError",
+    "Layer",
+    "Net",
+    "OpenCL",
+    "export",
+    "field",
+    "identify",
+    "layer",
+    "need",
+    "ops",
+    "read",
+]
 
 
 def __getattr__(name: str) -> object:

@@ -86,7 +86,14 @@ def choose(definitions: Sequence[Definition], node: Node, dialect: str | None) -
     candidates = "; ".join(f"{' or '.join(d.dialects) or 'any other'}: {d.summary.rstrip('.')}" for d in shown)
     what = "can mean" if fitting else "fits none of"
     option = wording("dialect=...", "--dialect")
-    raise DialectError(f"'{node.type}' {what} {len(shown)} things, give {option}: {candidates}")
+    file = re.match(r"(.*?)(:\d+)?: layer '", node.place)
+    name = file[1] if file else "MODEL"
+    find = wording(
+        f"anylayer.identify({name!r}, inputs=..., expect=...)",
+        f"anylayer identify {name} [WEIGHTS] -i in.npz --expect out.npz",
+    )
+    rule = f"'{node.type}' {what} {len(shown)} things, give {option}: {candidates}"
+    raise DialectError(f"{rule}. Inputs and outputs of the original program tell which: {find}")
 
 
 def _refuse_unknown_fields(definitions: Sequence[Definition], node: Node) -> None:

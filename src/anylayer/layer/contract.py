@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, Protocol
@@ -107,6 +107,16 @@ class Layer(Message):
         return not cls.needs_dialect and all(
             name in cls.fields and cls.fields[name].is_read_in(None) for name in values
         )
+
+    @classmethod
+    def others(cls, values: Mapping[str, Any], shapes: Sequence[Shape]) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Yield what a file may mean by the fields that it leaves out: a text, and the values of fields.
+
+        values: the fields that the file writes. shapes: those of the inputs. Only `anylayer identify` asks.
+        """
+        for name, declared in cls.fields.items():
+            if name not in values:
+                yield from ((f"{name}: {value}", {name: value}) for value in declared.others)
 
     def setup(self) -> None:
         """Check the parameters. Called once, after the fields are set and before any input is known."""

@@ -60,9 +60,10 @@ class Field:
     ("int32", "uint32", "int64", "uint64", "float", "double", "bool", "string" ...), "any" (the value as the file
     has it), an Enum, or a nested Message class. The value of a repeated field is a tuple. A field whose `default`
     is MISSING is required. `dialects` are defaults that differ by dialect. `stated` is the default that a fork's
-    own caffe.proto states, where its layer uses another one. `unwritten` marks a field of this project's own,
-    which writers leave out. `only` are the dialects whose files have the field, where it has no effect; () for
-    every dialect. `hint` marks a field that selects an implementation: it is read in every dialect.
+    own caffe.proto states, where its layer uses another one. `others` are values that other programs use where a
+    file leaves the field out; only `anylayer identify` tries them. `unwritten` marks a field of this project's
+    own, which writers leave out. `only` are the dialects whose files have the field, where it has no effect; ()
+    for every dialect. `hint` marks a field that selects an implementation: it is read in every dialect.
     """
 
     number: int
@@ -73,6 +74,7 @@ class Field:
     dialects: Mapping[str, Any] = dataclass_field(default_factory=dict)
     name: str = ""
     stated: Any = MISSING
+    others: tuple[Any, ...] = ()
     unwritten: bool = False
     only: Sequence[str] = ()
     hint: bool = False
@@ -89,9 +91,8 @@ class Field:
 
     def default_for(self, dialect: str | None) -> Any:
         """Return the value of a field that the file does not write."""
-        if self.repeated and self.default is MISSING:
-            return ()
-        return self.dialects.get(dialect or "", self.default)
+        default = () if self.repeated and self.default is MISSING else self.default
+        return self.dialects.get(dialect or "", default)
 
     def convert(self, value: Any) -> Any:
         """Return a value as the file has it, checked and converted to the field's type. Raises LayerError."""
@@ -168,6 +169,7 @@ def field(
     doc: str = "",
     dialects: Mapping[str, Any] | None = None,
     stated: Any = MISSING,
+    others: Sequence[Any] = (),
     unwritten: bool = False,
     only: Sequence[str] = (),
     hint: bool = False,
@@ -175,7 +177,7 @@ def field(
     """Declare a parameter: see Field."""
     return Field(
         number, kind, default, repeated, doc, dialects or {},
-        stated=stated, unwritten=unwritten, only=tuple(only), hint=hint,
+        stated=stated, others=tuple(others), unwritten=unwritten, only=tuple(only), hint=hint,
     )  # fmt: skip
 
 

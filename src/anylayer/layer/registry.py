@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -67,6 +67,16 @@ class Definition:
     def built_in(self) -> bool:
         """Whether the class is anylayer's own."""
         return self.origin == "built-in"
+
+    def forks(self, written: Container[str] = ()) -> list[str]:
+        """Return the dialects that change what the class computes, for a file that writes these fields: its own
+        ones, those that have a default of a field, and those that alone have a written field."""
+        found = dict.fromkeys(self.dialects)
+        for field in self.layer_class.fields.values() if self.typed else ():
+            found.update(dict.fromkeys(field.dialects))
+            if field.name in written and not field.is_read_in(None):
+                found.update(dict.fromkeys(field.only))
+        return list(found)
 
     @property
     def summary(self) -> str:
@@ -194,10 +204,7 @@ class Registry:
         """Return the dialects that a network of this format can be read as."""
         names = set(getattr(load("layers", self.format), "DIALECTS", ()))
         for definition in self.definitions():
-            names.update(definition.dialects)
-            if definition.typed:
-                cls = definition.layer_class
-                names.update(cls.numbers, *(declared.dialects for declared in cls.fields.values()))
+            names.update(definition.forks(), definition.layer_class.numbers if definition.typed else ())
         return names - {""}
 
     def messages(self) -> set[str]:

@@ -11,6 +11,8 @@ from anylayer.layer import Enum, Layer, Message, field, need
 from anylayer.network import Array, Shape
 
 ENGINE = Enum("DEFAULT", "CAFFE", "CUDNN", "MKL2017", "MKLDNN")
+EPSILONS = (1e-3, 1e-4, 2e-5, 1e-6)
+"""What other programs add to a variance where Caffe adds 1e-5: Keras, Caffe2 and PaddlePaddle, MXNet, others."""
 INTEL = ("intel", "sophgo")
 """Intel's fork and its descendant, whose messages have further fields."""
 

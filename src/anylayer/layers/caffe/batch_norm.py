@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from anylayer.layer import Layer, field, layer, need
-from anylayer.layers.caffe._messages import INTEL, constant, engine_field, is_training, no_effect
+from anylayer.layers.caffe._messages import EPSILONS, INTEL, constant, engine_field, is_training, no_effect
 from anylayer.network import Array
 
 
@@ -30,7 +30,7 @@ class BatchNorm(Layer):
     moving_average_fraction: float = field(
         2, "float", 0.999, doc="momentum of the stored statistics, for training"
     )
-    eps: float = field(3, "float", 1e-5, doc="added to the variance")
+    eps: float = field(3, "float", 1e-5, doc="added to the variance", others=EPSILONS)
     update_global_stats: bool = field(4, "bool", False, doc="DeepLab v2, PSPNet: store statistics (training)")
 
     engine: str = engine_field(11, INTEL)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from anylayer.layer import Enum, Layer, field, layer, need
-from anylayer.layers.caffe._messages import FillerParameter, engine_field, is_training
+from anylayer.layers.caffe._messages import EPSILONS, FillerParameter, engine_field, is_training
 from anylayer.network import Array
 
 
@@ -25,7 +25,7 @@ class BN(Layer):
     slope_filler: FillerParameter = field(1, FillerParameter, doc="values of the slope without a file")
     bias_filler: FillerParameter = field(2, FillerParameter, doc="values of the bias without a file; default 0")
     momentum: float = field(3, "float", 0.9, doc="momentum of the stored statistics, for training")
-    eps: float = field(4, "float", 1e-5, doc="added to the variance")
+    eps: float = field(4, "float", 1e-5, doc="added to the variance", others=EPSILONS)
     frozen: bool = field(5, "bool", False, doc="use the stored statistics in training too")
     engine: str = engine_field(6)
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
+from typing import Any
 
 from anylayer.errors import wording
 from anylayer.layer import Layer, field, layer, need
 from anylayer.layer.contract import PixelMap
 from anylayer.layers.caffe._axes import canonical
-from anylayer.network import Array
+from anylayer.network import Array, Shape
 
 
 @layer("Crop")
@@ -31,6 +33,15 @@ class Crop(Layer):
         if offsets is None:
             return None
         return (Fraction(1), Fraction(-offsets[0])), (Fraction(1), Fraction(-offsets[1]))
+
+    @classmethod
+    def others(cls, values: Mapping[str, Any], shapes: Sequence[Shape]) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Yield the offset of a crop from the centre, as OpenCV's tutorial on HED cuts."""
+        axis = int(values.get("axis", 2))
+        if "offset" not in values and len(shapes) == 2 and len(shapes[0]) == len(shapes[1]):
+            spare = [have - wanted for have, wanted in zip(shapes[0][axis:], shapes[1][axis:])]
+            if any(spare) and min(spare) >= 0:
+                yield "offset: the centre", {"axis": axis, "offset": [n // 2 for n in spare]}
 
     def forward(self, x: Array, reference: Array) -> Array:
         if not self._given:

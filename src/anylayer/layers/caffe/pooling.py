@@ -170,7 +170,9 @@ class Pooling(Layer):
     pad_w: int = field(10, "uint32", 0, doc="padding left and right")
     engine: str = engine_field(11)
     global_pooling: bool = field(12, "bool", False, doc="whether one window covers the whole map")
-    round_mode: str = field(13, Enum("CEIL", "FLOOR"), "CEIL", doc="rounding of the number of windows")
+    round_mode: str = field(
+        13, Enum("CEIL", "FLOOR"), "CEIL", doc="rounding of the number of windows", others=("FLOOR",)
+    )
     ceil_mode: bool = field(
         14, "bool", True, doc="forks: false is round_mode FLOOR (its number is 13 in OpenCV, Ascend and MO18)"
     )

@@ -6,8 +6,6 @@ from anylayer.layer import Layer, field, layer, need
 from anylayer.layer.arguments import axes_of
 from anylayer.network import Array
 
-_FIRST_AXIS = ("ascend", "model-optimizer", "openvino")
-
 
 @layer("Reverse")
 class Reverse(Layer):
@@ -20,16 +18,13 @@ class Reverse(Layer):
 
     message = "reverse_param"
     numbers = {"": 157, "ascend": 157, "synopsys": 261, "model-optimizer": 147}
-    axis: tuple[int, ...] = field(1, "int32", repeated=True, doc="axes to reverse")
+    axis: tuple[int, ...] = field(
+        1, "int32", repeated=True, doc="axes to reverse",
+        dialects=dict.fromkeys(("ascend", "model-optimizer", "openvino"), (0,)),
+    )  # fmt: skip
 
     def forward(self, x: Array) -> Array:
-        axes = self.axis
-        if not axes:
-            need(
-                self.dialect in _FIRST_AXIS,
-                "axis is missing: forks of Caffe take axis 0, refuse, or mean another operator",
-            )
-            axes = (0,)
+        need(self.axis, "axis is missing: forks of Caffe take axis 0, refuse, or mean another operator")
         rank = len(x.shape)
-        turned = axes_of(axes, rank, "axis")
+        turned = axes_of(self.axis, rank, "axis")
         return x[tuple(slice(None, None, -1) if i in turned else slice(None) for i in range(rank))]

@@ -163,7 +163,7 @@ class UpsampleTo(Layer):
     width: int = field(2, "int32", 32, doc="columns of the output")
     height_scale: int = field(3, "int32", 2, doc="the output's rows over the input's; goes with width_scale")
     width_scale: int = field(4, "int32", 2, doc="the output's columns over the input's")
-    mode: str = field(5, Enum("NEAREST", "BILINEAR"), "BILINEAR", doc="interpolation")
+    mode: str = field(5, Enum("NEAREST", "BILINEAR"), "BILINEAR", doc="interpolation", others=("NEAREST",))
 
     @classmethod
     def fits(cls, values: Mapping[str, Any], inputs: int, outputs: int) -> bool:

@@ -1,0 +1,189 @@
+"""Find the dialect of a file by an example of its outputs."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from anylayer.cli.command import (
+    TakesInputs,
+    input_option,
+    json_option,
+    network_options,
+    read_net,
+    say,
+    shape_option,
+    shapes_of,
+    show,
+    talk_options,
+    terminal_width,
+)
+from anylayer.cli.files import to_json
+from anylayer.cli.inputs import Loader, items_of, read_npy, read_npz
+from anylayer.cli.progress import progress
+from anylayer.compile.inputs import input_types
+from anylayer.errors import InputError, need, some
+from anylayer.inspect.tables import Column, clean, wrapped
+
+if TYPE_CHECKING:
+    from anylayer import Net
+    from anylayer.inspect.identification import Attempt, Identification
+    from anylayer.network import Array
+
+_COLUMNS = (Column("meaning", 12, "wrap"), Column("difference"), Column("why", 12, "wrap"))
+
+
+@click.command(
+    cls=TakesInputs,
+    epilog="\b\nExample:\n  anylayer identify net.prototxt net.caffemodel -i in.npz --expect out.npz",
+)
+@network_options
+@input_option("an .npz with an array per input, an .npy, or an image")
+@click.option(
+    "--expect",
+    multiple=True,
+    required=True,
+    metavar="[NAME=]FILE",
+    help="What the original program computes: an .npz with arrays by the names of blobs, inner blobs too, or an "
+    ".npy of the only output or of blob NAME.",
+)
+@click.option(
+    "--tolerance",
+    type=click.FloatRange(0, 1, min_open=True),
+    default=1e-4,
+    metavar="T",
+    help="The largest difference of a reproduced blob, relative to its largest value [0.0001].",
+)
+@shape_option
+@json_option
+@talk_options
+def command(expect: tuple[str, ...], tolerance: float, as_json: bool, quiet: bool, **given: Any) -> None:
+    """Run every meaning of each ambiguous layer, and name the dialect that reproduces the numbers.
+
+    If no dialect does, values that the file leaves out are tried, too: the rounding of Pooling, eps, offsets of
+    Crop. If nothing reproduces the numbers, the first blob that differs is shown, and the exit status is 1. With
+    inner blobs in --expect, this is the layer to look at. With --dialect, only that dialect is tried.
+    """
+    from anylayer.inspect.identify import identify
+
+    net = read_net(given)
+    arrays = _inputs(net, given)
+    wanted = _expected(net, expect)
+    with progress(len(net.network.nodes), quiet) as (count, _, _):
+        found = identify(net, arrays, wanted, tolerance, count)
+    if as_json:
+        click.echo(to_json(_json_data(found)))
+    else:
+        _show(found, quiet)
+        if found.ok and not found.writes:
+            click.echo(f"  {_run_line(found, given)}")
+    if not found.ok:
+        click.get_current_context().exit(1)
+
+
+def _inputs(net: Net, given: Mapping[str, Any]) -> dict[str, Array]:
+    """Return the arrays of the -i options. Nothing stands for an input that they leave out."""
+    shapes = shapes_of(net, given["shapes"])
+    types = input_types(net.network, shapes)
+    if not given["inputs"]:
+        return {}
+    items = items_of(given["inputs"], list(types))
+    need(len(items) == 1, f"this command needs one file per input, got {len(items)}", InputError)
+    return Loader(net, types, shapes=shapes).load(items[0]).arrays
+
+
+def _expected(net: Net, specs: Sequence[str]) -> dict[str, Array]:
+    """Return the arrays of the --expect options by the names of blobs."""
+    arrays: dict[str, Array] = {}
+    for spec in specs:
+        name, equals, rest = spec.partition("=")
+        path, blob = (Path(rest), name) if equals and not Path(spec).exists() else (Path(spec), "")
+        if path.suffix.lower() == ".npz":
+            need(not blob, f"--expect {spec}: an .npz has the names of the blobs; leave out {blob}=", InputError)
+            arrays.update(read_npz(path))
+            continue
+        rule = f"--expect {path}: expected arrays are in an .npz or .npy file"
+        need(path.suffix.lower() == ".npy", rule, InputError)
+        outputs = list(net.network.outputs)
+        rule = f"--expect {path}: the network has several outputs ({some(outputs, 5)}): write NAME={path}"
+        need(blob or len(outputs) == 1, rule, InputError)
+        arrays[blob or outputs[0]] = read_npy(path)
+    return arrays
+
+
+def _show(found: Identification, quiet: bool) -> None:
+    """Print the dialects that reproduce the blobs, or the first blob that none reproduces, and what to do."""
+    from anylayer.inspect.identification import explained
+
+    width = terminal_width()
+    for note in found.notes:
+        say(f"note: {clean(note)}", quiet)
+    lines = []
+    if found.reproduced:
+        worst = max(found.reproduced.values())
+        blobs = some([f"'{name}'" for name in found.reproduced], 5)
+        lines.append(f"reproduced: {blobs} (largest difference {worst:.1e} of the largest value)")
+    if found.ok:
+        lines.append(f"fits: {'; '.join(map(explained, found.explanations))}")
+        others = [d for d in found.tried if d not in [e.dialect for e in found.explanations]]
+        if others:
+            lines.append(f"does not fit: {', '.join(map(_name, others))}")
+    else:
+        lines.append(f"no meaning reproduces blob '{found.first}' of {found.place}")
+    for line in lines:
+        for part in wrapped(clean(line), width):
+            click.echo(part)
+    if found.attempts:
+        rows: dict[tuple[str, str], list[str]] = {}
+        for attempt in found.attempts:
+            rows.setdefault((_difference(attempt), attempt.reason), []).append(attempt.text)
+        show(_COLUMNS, [("; ".join(texts), *row) for row, texts in rows.items()])
+    for remedy in found.remedies:
+        click.echo(f"-> {remedy}")
+
+
+def _name(dialect: str | None) -> str:
+    return dialect or "no dialect"
+
+
+def _difference(attempt: Attempt) -> str:
+    return f"{attempt.error:.1e}" if attempt.error < float("inf") else "-"
+
+
+def _run_line(found: Identification, given: Mapping[str, Any]) -> str:
+    """Return a command line that computes the expected blobs."""
+    words = ["anylayer", "run", str(given["model"])]
+    words += [str(given["weights"])] if given["weights"] is not None else []
+    for option, values in (("-i", given["inputs"]), ("-l", given["layers"])):
+        words += [word for value in values for word in (option, value)]
+    dialect = found.explanations[0].dialect
+    words += ["--dialect", dialect] if dialect is not None else []
+    words += ["-l", "layers.py"] if found.classes else []
+    words += ["--proto", str(given["proto"])] if given["proto"] is not None else []
+    words += ["--phase", given["phase"]] if given["phase"] != "TEST" else []
+    return shlex.join([*words, "-o", "out.npz"])
+
+
+def _json_data(found: Identification) -> dict[str, Any]:
+    first = found.explanations[0] if found.explanations else None
+    return {
+        "ok": found.ok,
+        "dialects": found.dialects,
+        "tried": found.tried,
+        "explanations": [
+            {"dialect": e.dialect, "types": dict(e.types), "changes": dict(e.changes)} for e in found.explanations
+        ],
+        "reproduced": found.reproduced,
+        "first": found.first or None,
+        "place": found.place or None,
+        "attempts": [{"choice": a.text, "difference": a.error, "why": a.reason} for a in found.attempts],
+        "before": found.before,
+        "layers_file": found.layers_file if first is not None else "",
+        "write": [{"layer": c.node.name, "place": c.node.place, "text": c.text} for c in found.writes],
+        "remedies": found.remedies,
+        "notes": found.notes,
+    }

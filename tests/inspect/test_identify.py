@@ -1,0 +1,242 @@
+"""Identification of dialects, and of values that a file leaves out, by an example of the outputs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import anylayer
+import anylayer.inspect.identify as searching
+from anylayer.errors import DialectError, InputError, LayerError
+from anylayer.inspect.identification import Identification
+from anylayer.network import Array
+
+X = np.random.default_rng(0).standard_normal((1, 4, 6, 6), np.float32)
+INPUT = 'input: "x" input_shape { dim: 1 dim: 4 dim: 6 dim: 6 }\n'
+REORG = 'layer { name: "reorg" type: "Reorg" bottom: "x" top: "reorg" reorg_param { stride: 2 } }\n'
+UP = 'layer { name: "up" type: "Upsample" bottom: "%s" top: "up" upsample_param { scale: 3 } }\n'
+NORM = """layer { name: "bn" type: "BatchNorm" bottom: "x" top: "bn" batch_norm_param { use_global_stats: false } }
+layer { name: "pool" type: "Pooling" bottom: "bn" top: "pool" pooling_param { kernel_size: 3 stride: 2 } }
+"""
+CROP = """input: "like" input_shape { dim: 1 dim: 4 dim: 3 dim: 4 }
+layer { name: "crop" type: "Crop" bottom: "x" bottom: "like" top: "crop" }
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "net.prototxt"
+
+
+def pixels_first(x: Array) -> Array:
+    """Return 2 x 2 blocks of pixels as channels, those of a pixel together (Ascend)."""
+    n, c, h, w = x.shape
+    return x.reshape(n, c, h // 2, 2, w // 2, 2).transpose(0, 3, 5, 1, 2, 4).reshape(n, 4 * c, h // 2, w // 2)
+
+
+def run(file: Path, x: Array, blob: str, **options: Any) -> Array:
+    """Return a blob that the network computes in NumPy."""
+    return anylayer.read(file, **options).compile("numpy", outputs=[blob])({"x": x})[blob]
+
+
+def find(file: Path, text: str, expect: dict[str, Any], **more: Any) -> Identification:
+    file.write_text(INPUT + text)
+    inputs = {"x": X, **more.pop("inputs", {})}
+    return anylayer.identify(file, inputs=inputs, expect=expect, **more)
+
+
+def test_dialect_that_reproduces_the_numbers_is_named(file: Path) -> None:
+    found = find(file, REORG, {"reorg": pixels_first(X)})
+    assert found.ok
+    assert found.dialects == ["ascend"]
+    assert found.tried == [None, "darknet", "mobilenet-yolo", "yolov2", "atlas", "ascend"]
+    assert found.reproduced == {"reorg": 0}
+    assert found.remedies == ["read the network with dialect='ascend'"]
+
+
+def test_no_dialect_comes_first_where_none_is_needed(file: Path) -> None:
+    text = 'layer { name: "log" type: "Log" bottom: "x" top: "y" log_param { shift: 9 } }'
+    found = find(file, text, {"y": np.log(X + 9)})
+    assert found.dialects == [None]
+    assert found.tried == [None, "opencv"]
+    assert found.remedies == ["no dialect is needed"]
+
+
+def test_given_dialect_is_the_only_one_tried(file: Path) -> None:
+    found = find(file, REORG, {"reorg": pixels_first(X)}, dialect="darknet")
+    assert not found.ok
+    assert found.tried == ["darknet"]
+    assert [a.text for a in found.attempts] == ["darknet"]
+
+
+def test_layer_types_of_two_dialects_get_a_layers_file(file: Path) -> None:
+    want = pixels_first(X).repeat(3, 2).repeat(3, 3)
+    found = find(file, REORG + UP % "reorg", {"up": want})
+    assert found.ok
+    assert found.dialects == []
+    first = found.explanations[0]
+    assert (first.dialect, first.types, first.changes) == ("mobilenet-yolo", {"Reorg": "ascend"}, {})
+    assert found.remedies[0] == "read the network with dialect='mobilenet-yolo'"
+    layers = file.with_name("layers.py")
+    layers.write_text(found.layers_file)
+    assert np.array_equal(run(file, X, "up", dialect=first.dialect, layers=layers), want)
+
+
+def test_values_that_the_file_leaves_out_are_found(file: Path) -> None:
+    x = X * np.float32(0.01)
+    centred = x - x.mean((0, 2, 3), keepdims=True)
+    normal = centred / np.sqrt((centred * centred).mean((0, 2, 3), keepdims=True) + np.float32(1e-3))
+    windows = np.lib.stride_tricks.sliding_window_view(normal, (3, 3), (2, 3))[:, :, ::2, ::2]
+    want = windows.max((4, 5))
+    found = find(file, NORM, {"pool": want}, inputs={"x": x})
+    assert [(e.dialect, e.changes) for e in found.explanations] == [
+        (None, {"BatchNorm": "eps: 0.001", "Pooling": "round_mode: FLOOR"})
+    ]
+    assert found.remedies == [
+        "write batch_norm_param { eps: 0.001 } into the parameters of 'bn'",
+        "write pooling_param { round_mode: FLOOR } into the parameters of 'pool'",
+    ]
+    text = (
+        file.read_text().replace("false", "false eps: 0.001").replace("stride: 2", "stride: 2 round_mode: FLOOR")
+    )
+    file.write_text(text)
+    np.testing.assert_allclose(run(file, x, "pool"), want, rtol=1e-5)
+
+
+@pytest.mark.parametrize(("offsets", "changes"), [((0, 0), {}), ((1, 1), {"Crop": "offset: the centre"})])
+def test_offset_of_a_crop_is_found(file: Path, offsets: tuple[int, int], changes: dict[str, str]) -> None:
+    a, b = offsets
+    want = X[:, :, a : a + 3, b : b + 4]
+    found = find(file, CROP, {"crop": want}, inputs={"like": X[:, :, :3, :4]})
+    assert found.explanations[0].changes == changes
+    assert found.remedies == (
+        ["write crop_param { axis: 2 offset: 1 offset: 1 } into the parameters of 'crop'"]
+        if changes
+        else ["no dialect is needed"]
+    )
+
+
+def test_offset_of_a_crop_follows_from_the_network_in_dialect_hed(file: Path) -> None:
+    text = """
+    layer { name: "pad" type: "Pooling" bottom: "x" top: "pad" pooling_param { kernel_size: 3 pad: 2 stride: 1 } }
+    layer { name: "crop" type: "Crop" bottom: "pad" bottom: "x" top: "crop" }
+    """
+    file.write_text(INPUT + text)
+    padded = run(file, X, "pad")
+    assert padded.shape == (1, 4, 8, 8)
+    found = anylayer.identify(file, inputs={"x": X}, expect={"crop": padded[:, :, 1:7, 1:7]})
+    assert found.dialects == ["hed"]
+    corner = anylayer.identify(file, inputs={"x": X}, expect={"crop": padded[:, :, :6, :6]})
+    assert corner.dialects == [None]
+
+
+def test_first_blob_that_no_meaning_reproduces_is_named(file: Path) -> None:
+    power = 'layer { name: "p%d" type: "Power" bottom: "%s" top: "p%d" power_param { scale: 2 } }\n'
+    text = REORG + power % (1, "reorg", 1) + power % (2, "p1", 2) + power % (3, "p2", 3)
+    right = pixels_first(X)
+    found = find(file, text, {"reorg": right, "p2": right * 5, "p3": right * 10})
+    assert not found.ok
+    assert (found.first, found.before, found.reproduced) == ("p2", ["p1"], {"reorg": 0})
+    assert found.place.endswith("layer 'p2' (Power)")
+    assert [(a.text, round(a.error, 3)) for a in found.attempts] == [("ascend", 0.2)]
+    assert found.remedies == ["to find the layer, expect inner blobs, too: 'p1'"]
+
+
+def test_blob_of_another_shape_is_not_reproduced(file: Path) -> None:
+    found = find(file, REORG, {"reorg": X})
+    assert {a.reason for a in found.attempts if a.text != "no dialect"} == {
+        "shape (1, 16, 3, 3), expected (1, 4, 6, 6)"
+    }
+    assert found.attempts[-1].reason == "the file fits several meanings"
+
+
+def test_values_that_meanings_share_are_computed_once(file: Path) -> None:
+    calls = []
+
+    class Count:
+        def __init__(self, params: Any, blobs: Any) -> None:
+            pass
+
+        def forward(self, inputs: list[Array]) -> list[Array]:
+            calls.append(inputs[0].shape)
+            return [inputs[0] + 1]
+
+    text = REORG + 'layer { name: "count" type: "Count" bottom: "reorg" top: "y" }'
+    found = find(file, text, {"y": pixels_first(X) + 1}, layers=[("Count", Count)])
+    assert found.dialects == ["ascend"]
+    assert len(calls) == 2  # one for the four dialects with Darknet's order, one for ascend
+
+
+def test_inner_blobs_narrow_the_choices(file: Path) -> None:
+    calls = []
+
+    class Count:
+        def __init__(self, params: Any, blobs: Any) -> None:
+            pass
+
+        def forward(self, inputs: list[Array]) -> list[Array]:
+            calls.append(inputs[0].shape)
+            return [inputs[0] + 1]
+
+    text = REORG + 'layer { name: "count" type: "Count" bottom: "reorg" top: "y" }'
+    right = pixels_first(X)
+    assert find(file, text, {"reorg": right, "y": right + 1}, layers=[("Count", Count)]).dialects == ["ascend"]
+    assert len(calls) == 1
+
+
+def test_too_many_choices_end_the_stage(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(searching, "MAX_WORLDS", 2)
+    found = find(file, NORM, {"pool": X[:, :, :2, :2]})
+    assert not found.ok
+    assert found.first == "pool"
+    assert found.notes == [
+        f"more than 2 choices are left after {file}:2: layer 'bn' (BatchNorm); expect a blob that is computed "
+        "before it, too"
+    ]
+
+
+def test_clearly_closer_meaning_wins_within_the_tolerance(file: Path) -> None:
+    """Two values of eps both lie within the tolerance, but only one is exact."""
+    centred = X - X.mean((0, 2, 3), keepdims=True)
+    want = centred / np.sqrt((centred * centred).mean((0, 2, 3), keepdims=True) + np.float32(1e-4))
+    found = find(file, NORM, {"bn": want})
+    assert found.explanations[0].changes == {"BatchNorm": "eps: 0.0001"}
+
+
+def test_blobs_that_the_network_lacks_are_noted(file: Path) -> None:
+    found = find(file, REORG, {"reorg": pixels_first(X), "x": X, "Reorg": X})
+    assert found.dialects == ["ascend"]
+    assert found.notes == ["not compared, since the network has no such blob: Reorg; did you mean 'reorg'?"]
+
+
+@pytest.mark.parametrize(
+    ("expect", "message"),
+    [
+        ({"rerog": X}, "the network has no blob rerog; did you mean 'reorg'?"),
+        ({}, "the network has no blob to compare"),
+        ({"x": X}, "nothing can be compared: the expected blobs have no elements, or are inputs of the network"),
+        ({"x": X + 1}, "expected blob 'x' is an input, and not the array that is given for it"),
+        ({"reorg": np.array(["a"])}, "expected blob 'reorg' holds <U1, not numbers"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(file: Path, expect: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message.replace("?", r"\?")):
+        find(file, REORG, expect)
+
+
+def test_error_that_no_meaning_avoids_is_raised(file: Path) -> None:
+    text = """layer { name: "conv" type: "Convolution" bottom: "x" top: "y"
+      convolution_param { num_output: 1 kernel_size: 1 } }"""
+    with pytest.raises(LayerError, match=r"its weights are not given"):
+        find(file, text, {"y": X})
+
+
+def test_dialect_error_proposes_the_command(file: Path) -> None:
+    file.write_text(INPUT + REORG)
+    with pytest.raises(DialectError) as caught:
+        anylayer.read(file).compile("numpy")(X)
+    call = f"anylayer.identify({str(file)!r}, inputs=..., expect=...)"
+    assert str(caught.value).endswith(f"Inputs and outputs of the original program tell which: {call}")
