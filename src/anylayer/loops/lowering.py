@@ -13,7 +13,7 @@ import numpy as np
 
 from anylayer.errors import LayerError
 from anylayer.graph import Graph, Op, Value
-from anylayer.graph.expressions import Expression, Ranges, constant, symbol
+from anylayer.graph.expressions import Expression, Ranges, constant
 from anylayer.graph.sized import elements_of
 from anylayer.graph.sizes import Dim
 from anylayer.graph.symbolic import Size
@@ -25,13 +25,11 @@ from anylayer.loops.ir import (
     Scalar,
     Statement,
     Store,
-    atoms_of,
-    scalars_of,
 )
 from anylayer.loops.parameters import BlobElements, Parameters, ParamNumber
-from anylayer.loops.scalars import Scalars
+from anylayer.loops.scalars import Scalars, divisions, divisors
 from anylayer.loops.space import Space
-from anylayer.network import MAX_VALUES, Array
+from anylayer.network import Array
 
 _EXACT = 2**24
 """Integers below this are exact in every dtype of floats."""
@@ -467,40 +465,3 @@ def nested(
     for name, extent in reversed(kept[len(outer) :]):
         inner = [Loop(name, extent, inner)]
     return [Loop(outer[0][0], outer[0][1], inner, True, outer[1:])] if outer else inner
-
-
-def divisions(statements: Sequence[Statement], scalars: Scalars) -> int:
-    """Return the number of integer divisions in the scalars of statements."""
-    return sum(len({a for a in atoms_of(e) if a.function == "//"}) for e in _expressions(statements, scalars))
-
-
-def divisors(statements: Sequence[Statement], scalars: Scalars, name: str) -> list[Expression]:
-    """Return the expressions by which statements divide a loop variable, the largest first."""
-    found = {
-        a.arguments[1]: None
-        for e in _expressions(statements, scalars)
-        for a in atoms_of(e)
-        if a.function == "//" and a.arguments[0] == symbol(name)
-    }
-    return sorted(found, key=lambda e: e.constant or MAX_VALUES, reverse=True)
-
-
-def _expressions(statements: Sequence[Statement], scalars: Scalars) -> list[Expression]:
-    """Return the different index expressions that statements compute."""
-    found: dict[Expression, None] = {s.offset: None for s in statements if isinstance(s, Store)}
-    seen: set[Scalar] = set()
-    pending = list(scalars_of(statements))
-    done = 0
-    while pending or done < len(found):
-        for e in list(found)[done:]:
-            pending += scalars.behind(e)
-        done = len(found)
-        while pending:
-            x = pending.pop()
-            if x not in seen:
-                seen.add(x)
-                pending += x.args
-                own = x.data[1] if x.op == "load" else x.data if x.op == "index" else None
-                if own is not None:
-                    found[own] = None
-    return list(found)

@@ -17,7 +17,6 @@ from anylayer.loops.lowering import (
     Index,
     Lowering,
     Unsupported,
-    divisions,
     given,
     nested,
     nests,
@@ -25,6 +24,7 @@ from anylayer.loops.lowering import (
     size_of,
     sizes_of,
 )
+from anylayer.loops.scalars import divisions
 
 _HOW = {"ReduceSum": "add", "ReduceMax": "max", "ReduceMin": "min", "ReduceProd": "mul"}
 

@@ -10,8 +10,9 @@ import numpy as np
 from anylayer.graph.expressions import Expression, constant, symbol
 from anylayer.graph.reals import Real
 from anylayer.loops.intervals import LARGEST_SIZE, ScalarIntervals
-from anylayer.loops.ir import BOOL, INT, NEAR, Buffer, Local, Scalar
+from anylayer.loops.ir import BOOL, INT, NEAR, Buffer, Local, Scalar, Statement, Store, atoms_of, scalars_of
 from anylayer.loops.space import Space
+from anylayer.network import MAX_VALUES
 
 DOUBLE = np.dtype(np.float64)
 SINGLE = np.dtype(np.float32)
@@ -231,3 +232,40 @@ class Scalars:
             self.space.extents[name] = size
             self._symbols[x] = symbol(name)
         return self._symbols[x]
+
+
+def divisions(statements: Sequence[Statement], scalars: Scalars) -> int:
+    """Return the number of integer divisions in the scalars of statements."""
+    return sum(len({a for a in atoms_of(e) if a.function == "//"}) for e in _expressions(statements, scalars))
+
+
+def divisors(statements: Sequence[Statement], scalars: Scalars, name: str) -> list[Expression]:
+    """Return the expressions by which statements divide a loop variable, the largest first."""
+    found = {
+        a.arguments[1]: None
+        for e in _expressions(statements, scalars)
+        for a in atoms_of(e)
+        if a.function == "//" and a.arguments[0] == symbol(name)
+    }
+    return sorted(found, key=lambda e: e.constant or MAX_VALUES, reverse=True)
+
+
+def _expressions(statements: Sequence[Statement], scalars: Scalars) -> list[Expression]:
+    """Return the different index expressions that statements compute."""
+    found: dict[Expression, None] = {s.offset: None for s in statements if isinstance(s, Store)}
+    seen: set[Scalar] = set()
+    pending = list(scalars_of(statements))
+    done = 0
+    while pending or done < len(found):
+        for e in list(found)[done:]:
+            pending += scalars.behind(e)
+        done = len(found)
+        while pending:
+            x = pending.pop()
+            if x not in seen:
+                seen.add(x)
+                pending += x.args
+                own = x.data[1] if x.op == "load" else x.data if x.op == "index" else None
+                if own is not None:
+                    found[own] = None
+    return list(found)
