@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,10 +23,31 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
+BLANK = "\N{NO-BREAK SPACE}"
+"""A blank at which text is not wrapped."""
+
+
+def clean(text: str) -> str:
+    """Return text from a file with "?" in place of characters that cannot be printed. A terminal would interpret
+    some of them: escape sequences, and characters that reverse the text."""
+    return text if text.isprintable() else "".join(c if c.isprintable() or c == BLANK else "?" for c in text)
+
+
+def clean_lines(text: str) -> str:
+    """Return text of several lines, cleaned."""
+    return "\n".join(map(clean, text.split("\n")))
+
+
+def warn(text: str, stacklevel: int) -> None:
+    """Issue a UserWarning whose text may hold names from a file; `stacklevel` is that of the caller."""
+    warnings.warn(clean_lines(text), stacklevel=stacklevel + 1)
+
+
 class AnyLayerError(Exception):
     """A mistake of a user or of a file.
 
-    `message` states the rule and the remedy. `places` say where, from the outermost place (the file) inwards.
+    `message` states the rule and the remedy. `places` say where, from the outermost place (the file) inwards. As
+    text, both are cleaned of characters that cannot be printed.
     """
 
     def __init__(self, message: str, *places: str) -> None:
@@ -34,7 +56,7 @@ class AnyLayerError(Exception):
         self.places = list(places)
 
     def __str__(self) -> str:
-        return ": ".join([*self.places, self.message])
+        return clean_lines(": ".join([*self.places, self.message]))
 
 
 class FileError(AnyLayerError):

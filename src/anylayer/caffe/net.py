@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
@@ -16,7 +15,7 @@ from anylayer.caffe.files import load, save, save_hdf5
 from anylayer.caffe.python_layer import Layer
 from anylayer.caffe.reading import TEST, TRAIN, Given, read_given
 from anylayer.caffe.stages import Choice, EngineStage
-from anylayer.errors import AnyLayerError, InputError, nearest, need
+from anylayer.errors import AnyLayerError, InputError, nearest, need, warn
 from anylayer.network import Array, Node
 from anylayer.runtime.model import Model
 from anylayer.source import layer_notes
@@ -183,12 +182,12 @@ class Net(api.Net):
         self._index_weights()
         if self.assembly.unfilled and self.network.weights:
             listed = ", ".join(f"'{name}'" for name in self.assembly.unfilled)
-            warnings.warn(
+            warn(
                 f"{self.network.weights} has no weights of layers {listed}; they have the values of their fillers",
                 stacklevel=3,
             )
         for note in layer_notes(self.assembly.traced):
-            warnings.warn(note, stacklevel=3)
+            warn(note, stacklevel=3)
         self.assembly.unfilled.clear()
         self.assembly.traced.clear()
 

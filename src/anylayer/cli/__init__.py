@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
 from anylayer import __version__
-from anylayer.errors import nearest
+from anylayer.errors import clean_lines, nearest
 from anylayer.folders import load, modules, summary
 
 _COMMANDS = modules("cli/commands")
@@ -22,6 +23,13 @@ class _Commands(click.Group):
             return None
         command: click.Command = load("cli/commands", cmd_name).command
         return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except click.ClickException as error:  # its message may name inputs of a network
+            error.message = clean_lines(error.message)
+            raise
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands with the first lines of their files, which are not imported for it."""

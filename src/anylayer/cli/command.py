@@ -14,9 +14,9 @@ import click
 import anylayer
 from anylayer.cli.signals import Terminated, raising_terminated
 from anylayer.engines import on_device
-from anylayer.errors import AnyLayerError, InputError, command_line, need
+from anylayer.errors import AnyLayerError, InputError, clean_lines, command_line, need
 from anylayer.folders import modules
-from anylayer.inspect.tables import Column, clean, table
+from anylayer.inspect.tables import Column, table
 from anylayer.kernels.opencl.files import OpenCL
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Command(click.Command):
         except Terminated as signal:
             ctx.exit(signal.status)
         except KeyboardInterrupt:
-            click.echo("interrupted", err=True)
+            echo("interrupted", err=True)
             ctx.exit(130)
         except BrokenPipeError:
             raise
@@ -80,7 +80,7 @@ def _choose_device(params: dict[str, Any]) -> None:
 
 
 def _fail(ctx: click.Context, text: str) -> None:
-    click.echo(text, err=True)
+    echo(text, err=True)
     ctx.exit(1)
 
 
@@ -392,10 +392,17 @@ def shapes_of(net: Net, given: Iterable[tuple[str, tuple[Any, ...]]]) -> dict[st
     return shapes
 
 
+def echo(text: str = "", *, err: bool = False, nl: bool = True, **style: Any) -> None:
+    """Print text to stdout or stderr, cleaned of characters that a terminal would interpret. `style` are arguments
+    of click.style."""
+    text = clean_lines(text)
+    click.echo(click.style(text, **style) if style else text, err=err, nl=nl)
+
+
 def say(text: str, quiet: bool = False) -> None:
     """Print a line to stderr, unless `quiet`."""
     if not quiet:
-        click.echo(text, err=True)
+        echo(text, err=True)
 
 
 def console(*, stderr: bool = False) -> Console:
@@ -415,9 +422,9 @@ def show(
     columns: Sequence[Column], rows: Sequence[Sequence[str]], styles: Sequence[Mapping[str, Any] | None] = ()
 ) -> None:
     """Print a table to stdout, as wide as the terminal. `styles` are arguments of click.style, one per row."""
-    head, *parts = table(columns, [[clean(cell) for cell in row] for row in rows], terminal_width())
+    head, *parts = table(columns, rows, terminal_width())
     for line in head:
-        click.echo(line)
+        echo(line)
     for i, lines in enumerate(parts):
         for line in lines:
-            click.secho(line, **((styles[i] if styles else None) or {}))
+            echo(line, **((styles[i] if styles else None) or {}))

@@ -45,8 +45,10 @@ def write_arrays(path: Path, arrays: Mapping[str, Array]) -> None:
 
 
 def to_json(value: object) -> str:
-    """Return plain data and arrays as JSON. NaN and infinities become "NaN", "Infinity" and "-Infinity"."""
-    return json.dumps(_json_value(value), ensure_ascii=False, allow_nan=False)
+    """Return plain data and arrays as JSON. NaN and infinities become "NaN", "Infinity" and "-Infinity", and
+    characters that cannot be printed are escaped."""
+    text = json.dumps(_json_value(value), ensure_ascii=False, allow_nan=False)
+    return text if text.isprintable() else "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)
 
 
 def _json_value(value: object) -> object:

@@ -6,9 +6,8 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-import click
-
-from anylayer.cli.command import console, say
+from anylayer.cli.command import console, echo, say
+from anylayer.errors import clean_lines
 
 
 @contextmanager
@@ -23,7 +22,7 @@ def progress(
     terminal too), and one prints a line to stderr.
     """
     if quiet or (total < 2 and not unit) or not sys.stderr.isatty():
-        yield (lambda: None), click.echo, say
+        yield (lambda: None), echo, say
         return
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TimeRemainingColumn
     from rich.text import Text
@@ -36,8 +35,8 @@ def progress(
     screen = console(stderr=True)
 
     def above(line: str) -> None:
-        screen.print(line, markup=False, highlight=False, soft_wrap=True)
+        screen.print(clean_lines(line), markup=False, highlight=False, soft_wrap=True)
 
     with Progress(*columns, console=screen, transient=True, redirect_stdout=False) as bar:
         task = bar.add_task("", total=total or None)
-        yield (lambda: bar.advance(task)), (above if sys.stdout.isatty() else click.echo), above
+        yield (lambda: bar.advance(task)), (above if sys.stdout.isatty() else echo), above

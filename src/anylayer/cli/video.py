@@ -14,10 +14,9 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
 import numpy as np
 
-from anylayer.cli.command import say
+from anylayer.cli.command import echo, say
 from anylayer.cli.files import to_json
 from anylayer.cli.inputs import Item, Loaded, Loader, items_of
 from anylayer.cli.overlap import ahead, behind
@@ -271,12 +270,12 @@ class VideoRun:
             behind(draw) as put,
             progress(total, presenter.quiet, "frames") as bar,
         ):
-            advance, echo, warn = bar
+            advance, tell, warn = bar
             try:
                 for loaded in loading:
                     item = Item({}, f"{_stem(self.moving.source)}_{count:06}", f"frame {count}")
                     outputs = presenter.runner.one(loaded)
-                    self._show(item, loaded, outputs, count, fps, echo)
+                    self._show(item, loaded, outputs, count, fps, tell)
                     put(item, loaded, outputs)
                     count += 1
                     advance()
@@ -288,15 +287,15 @@ class VideoRun:
         return count
 
     def _show(
-        self, item: Item, loaded: Loaded, outputs: Outputs, count: int, fps: float, echo: Callable[[str], None]
+        self, item: Item, loaded: Loaded, outputs: Outputs, count: int, fps: float, tell: Callable[[str], None]
     ) -> None:
         """Print the outputs of a frame: as one line of JSON, or as text."""
         presenter = self.presenter
         if not presenter.as_json:
-            presenter.show(item, loaded, outputs, True, echo)
+            presenter.show(item, loaded, outputs, True, tell)
             return
         shown = {name: json_data(name, a, presenter.options, loaded.place) for name, a in outputs.items()}
-        click.echo(to_json({"frame": count, "time": count / fps, "outputs": shown}))
+        echo(to_json({"frame": count, "time": count / fps, "outputs": shown}))
 
 
 def _check(target: OutOption) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tempfile
 import threading
-import warnings
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
@@ -14,7 +13,7 @@ import numpy as np
 
 from anylayer.corrections import corrected
 from anylayer.engines._outputs import need_shapes, output_shapes
-from anylayer.errors import EngineError
+from anylayer.errors import EngineError, warn
 from anylayer.graph import Graph
 from anylayer.libraries.onnxruntime import ort
 from anylayer.network import Array
@@ -146,4 +145,4 @@ def _warn_of_cpu(session: Any) -> None:
     if nodes:
         counts = Counter(node.op_type for node in nodes)
         listed = ", ".join(f"{op} ({count})" for op, count in counts.most_common(8))
-        warnings.warn(f"engine 'onnxruntime' runs operators on the CPU, not on the GPU: {listed}", stacklevel=2)
+        warn(f"engine 'onnxruntime' runs operators on the CPU, not on the GPU: {listed}", stacklevel=2)

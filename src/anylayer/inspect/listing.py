@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from anylayer.errors import plural
-from anylayer.inspect.tables import Column, clean, count, listed, natural_width, table, unbroken, wrapped
+from anylayer.errors import clean, plural
+from anylayer.inspect.tables import Column, count, listed, natural_width, table, unbroken, wrapped
 from anylayer.network import TensorType, open_text, size_text
 
 if TYPE_CHECKING:
@@ -73,12 +73,12 @@ def ends(report: Report, width: int | None) -> list[str]:
             known = report.open.get(name)
             shape = str(kind) if kind else open_text(known) if known else "(shape not known)"
             layout = report.layouts.get(name, "") if label == "inputs" else ""
-            parts.append(clean(f"{name} {shape} {layout}".rstrip()))
+            parts.append(f"{name} {shape} {layout}".rstrip())
         found += listed(label, parts, width)
     if report.dialect:
         found.append(f"dialect: {report.dialect}")
     for note in dict.fromkeys(report.notes):
-        found += wrapped(clean(f"note: {note}"), width)
+        found += wrapped(f"note: {note}", width)
     return found
 
 
@@ -138,14 +138,14 @@ def _edges(report: Report, nodes: Sequence[NodeReport], width: int | None) -> li
     for n in nodes:
         made = [f"{v} {_size(t)}" + (" (output)" if v in outputs else "") for v, t in n.outputs]
         cells = (n.name, n.type, unbroken(source(v) for v, _ in n.inputs), unbroken(made), _starred(n))
-        rows.append(tuple(map(clean, cells)))
+        rows.append(cells)
     return [*_with_where(nodes, table(_EDGES, rows, width)), *_files(nodes, width)]
 
 
 def _cells(n: NodeReport) -> tuple[str, ...]:
     outputs = ", ".join(str(t) if t else "?" for _, t in n.outputs)
     numbers = [f"{v:,}" if v else "" for v in (n.weights, n.macs)]
-    return (clean(n.name), clean(n.type), clean(short(n.params)), outputs, *numbers)
+    return (n.name, n.type, short(n.params), outputs, *numbers)
 
 
 def _narrow(n: NodeReport) -> tuple[str, ...]:
@@ -158,7 +158,7 @@ def _narrow(n: NodeReport) -> tuple[str, ...]:
     params = sorted(
         short(n.params).split(" "), key=lambda p: p.partition("=")[2] in shown
     )  # params that the shape does not show come first
-    return (clean(n.name), clean(n.type), clean(" ".join(params)), outputs, *numbers)
+    return (n.name, n.type, " ".join(params), outputs, *numbers)
 
 
 def _size(kind: TensorType | None) -> str:
@@ -180,7 +180,7 @@ def _reasons(nodes: Sequence[NodeReport], width: int) -> list[Line]:
     for (how, reason), same in found.items():
         more = f" and {plural(len(same) - 1, 'other')}" if len(same) > 1 else ""
         verb = {"host": "in Python", "unshaped": "not traced", "native": "native kernel"}.get(how, how)
-        text = clean(f"layer '{same[0].name}' ({same[0].type}){more}: {verb}: {reason}")
+        text = f"layer '{same[0].name}' ({same[0].type}){more}: {verb}: {reason}"
         lines += [(line, how) for line in wrapped(text, width)]
     return lines
 

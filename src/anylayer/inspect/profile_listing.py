@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from anylayer.errors import plural, some
-from anylayer.inspect.tables import Column, clean, count, parts_text, table, wrapped
+from anylayer.inspect.tables import Column, count, parts_text, table, wrapped
 
 if TYPE_CHECKING:
     from anylayer.inspect.costs import NodeCost, Profile
@@ -32,10 +32,10 @@ _LISTED = 4
 def lines(profile: Profile, width: int | None) -> list[str]:
     """Return the lines of a profile: the nodes, the slowest first, and sentences of at most `width` characters."""
     by_time = sorted(profile.costs, key=lambda cost: -cost.seconds)
-    head, *rows = table(_COLUMNS, [[clean(cell) for cell in _cells(profile, cost)] for cost in by_time], width)
+    head, *rows = table(_COLUMNS, [_cells(profile, cost) for cost in by_time], width)
     found = [*head, *(line for row in rows for line in row)]
     for sentence in _sentences(profile):
-        found += wrapped(clean(sentence), width)
+        found += wrapped(sentence, width)
     return found
 
 

@@ -6,11 +6,9 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from anylayer.errors import plural
+from anylayer.errors import BLANK, clean, plural
 
 _GAP = "  "
-BLANK = "\N{NO-BREAK SPACE}"
-"""A blank at which cells are not wrapped."""
 
 
 @dataclass(frozen=True)
@@ -33,8 +31,10 @@ class Column:
 def table(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int | None) -> list[list[str]]:
     """Return the lines of the heading, with the rule below it, followed by the lines of each row.
 
-    The table is at most `width` characters wide, unless columns that keep their width need more.
+    The table is at most `width` characters wide, unless columns that keep their width need more. Cells are cleaned
+    of characters that cannot be printed.
     """
+    rows = [[clean(cell) for cell in row] for row in rows]
     natural = [max([len(c.head), *(len(row[i]) for row in rows)]) for i, c in enumerate(columns)]
     widths = fitted(natural, columns, width)
     head = _lines(columns, [c.head for c in columns], widths)
@@ -95,18 +95,15 @@ def shortened(text: str, width: int, *, middle: bool = False) -> str:
     return text[: width - 1 - tail].rstrip() + "…" + (text[-tail:] if tail else "")
 
 
-def clean(text: str) -> str:
-    """Return text from a file with "?" in place of characters that cannot be printed."""
-    return "".join(c if c.isprintable() or c == BLANK else "?" for c in text)
-
-
 def unbroken(parts: Iterable[str]) -> str:
     """Return "a, b, c" for a cell that is wrapped only between its parts."""
     return ", ".join(part.replace(" ", BLANK) for part in parts)
 
 
 def listed(label: str, parts: Sequence[str], width: int | None) -> list[str]:
-    """Return "label: a, b, c" as one line, or one part per line where that is wider than `width`."""
+    """Return "label: a, b, c" as one line, or one part per line where that is wider than `width`. The parts are
+    cleaned."""
+    parts = [clean(part) for part in parts]
     line = f"{label}: {', '.join(parts) or 'none'}"
     if width is None or len(line) <= width or len(parts) < 2:
         return [line]
@@ -114,7 +111,8 @@ def listed(label: str, parts: Sequence[str], width: int | None) -> list[str]:
 
 
 def wrapped(text: str, width: int | None) -> list[str]:
-    """Return a sentence in lines of at most `width` characters, the later ones indented."""
+    """Return a cleaned sentence in lines of at most `width` characters, the later ones indented."""
+    text = clean(text)
     if width is None or len(text) <= width:
         return [text]
     return textwrap.wrap(text, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)

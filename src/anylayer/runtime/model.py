@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 import threading
 import time
-import warnings
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -23,7 +22,7 @@ from anylayer.compile.open import OpenTraces, open_types, trace_open
 from anylayer.compile.plan import GraphStep, Plan, make_plan
 from anylayer.compile.segments import EnginePart, engine_layers, whole, with_parts
 from anylayer.engines import engines, installed, load_engine
-from anylayer.errors import AnyLayerError, EngineError, InputError, nearest, need, plural
+from anylayer.errors import AnyLayerError, EngineError, InputError, nearest, need, plural, warn
 from anylayer.graph.open_sizes import OpenSizes
 from anylayer.layer.exclusive import in_user_code
 from anylayer.network import Array, Network, TensorType
@@ -310,7 +309,7 @@ class Model:
             self._open = self._fastest_open(traces, references, keys)
             self.plan, self.engine = self._open.runner.plan, self._open.engine
         except AnyLayerError as error:
-            warnings.warn(
+            warn(
                 f"there is no program for every size, so each set of input shapes is compiled: {error}",
                 stacklevel=4,
             )
@@ -353,7 +352,7 @@ class Model:
     def _compile(self, key: InputKey) -> PlanRunner:
         types = {name: TensorType(shape, dtype) for name, (shape, dtype) in zip(self._names, key)}
         for note in transposed_inputs(self._network, {name: t.shape for name, t in types.items()}):
-            warnings.warn(note, stacklevel=6)
+            warn(note, stacklevel=6)
         checker = "onnxruntime" if self.engine == "auto" else self.engine
         plan = make_plan(self._network, self._definitions, types, self._targets, check=_compiler(checker))
         if self.plan is None:
@@ -362,7 +361,7 @@ class Model:
         if plan.host_calls and not self._warned:
             self._warned = True
             lines = [f"layer '{n}' ({t}) runs in Python: {reason}" for n, t, reason in plan.host_calls]
-            warnings.warn("; ".join(lines), stacklevel=6)
+            warn("; ".join(lines), stacklevel=6)
         if self.engine != "auto":
             if self._parts:
                 with suppress(EngineError):
@@ -427,7 +426,7 @@ class Model:
         runs = {name: partial(runner, out={}) for name, runner in runners.items()}
         kept, wrong = trusted(runs, uniform_noise(plan.inputs.values()), self._numpy_run)
         for name, how in wrong.items():
-            warnings.warn(
+            warn(
                 f"engine '{name}' is not used: {how}. anylayer verify --engine {name} names the layer",
                 stacklevel=7,
             )

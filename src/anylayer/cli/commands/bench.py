@@ -14,6 +14,7 @@ import click
 
 from anylayer.cli.command import (
     TakesInputs,
+    echo,
     engine_option,
     network_options,
     say,
@@ -70,7 +71,7 @@ def command(
     if as_json:
         shown = _json_data(times, engine_of, models, arrays, threads)
         shown["engines"].update({name: {"engine": name, "error": str(error)} for name, error in refused.items()})
-        click.echo(to_json(shown))
+        echo(to_json(shown))
     else:
         _show(times, engine_of, threads, refused)
     if refused:
@@ -164,9 +165,9 @@ def _show(
     rows += [[name, "refused", *["-"] * (len(columns) - 1)] for name in refused]
     show([Column("engine"), *(Column(c, right=True) for c in columns)], rows)
     for name, reason in refused.items():
-        click.echo(f"{name}: {reason}")
+        echo(f"{name}: {reason}")
     if threads:
-        click.echo(plural(threads, "thread"))
+        echo(plural(threads, "thread"))
 
 
 def _json_data(

@@ -21,6 +21,7 @@ from anylayer.cli.command import (
     apply,
     completing,
     console,
+    echo,
     input_option,
     json_option,
     network_options,
@@ -38,7 +39,7 @@ from anylayer.cli.files import to_json
 from anylayer.cli.inputs import Loader, feed, images_to_compare, items_of
 from anylayer.cli.preprocess import image_function
 from anylayer.compile.inputs import input_types
-from anylayer.errors import InputError, need, plural
+from anylayer.errors import InputError, clean_lines, need, plural
 from anylayer.writers import format_of, load_writer, writers
 
 if TYPE_CHECKING:
@@ -346,8 +347,9 @@ def spinner(text: str, quiet: bool) -> Iterator[None]:
     if quiet or not sys.stderr.isatty():
         yield
         return
+    from rich.text import Text
 
-    with console(stderr=True).status(text):
+    with console(stderr=True).status(Text(clean_lines(text))):
         yield
 
 
@@ -364,22 +366,22 @@ def _show_nodes(nodes: Sequence[NodeError]) -> None:
     if not nodes:
         return
     most = sorted(nodes, key=lambda n: -n.added)[:_SHOWN_NODES]
-    click.echo(f"the nodes that add most to the relative error ({len(most)} of {len(nodes)}):")
+    echo(f"the nodes that add most to the relative error ({len(most)} of {len(nodes)}):")
     for node in most:
-        click.echo(f"  {node.name} ({node.type}): adds {node.added:.2%}, relative error {node.error:.2%}")
+        echo(f"  {node.name} ({node.type}): adds {node.added:.2%}, relative error {node.error:.2%}")
 
 
 def _show(done: Conversion, given: dict[str, Any]) -> None:
     """Print the comparison of each output to stdout, and notes and files to stderr."""
     if given["as_json"]:
-        click.echo(to_json({"model": str(given["model"]), **done.to_dict()}))
+        echo(to_json({"model": str(given["model"]), **done.to_dict()}))
         return
     for note in done.notes:
         say(f"note: {note}", given["quiet"])
     for check in done.checks:
         sizes = f" {_shown_sizes(check.sizes)}" if check.sizes is not None else ""
         run_by = f" in {check.run_by}" if check.run_by else ""
-        click.echo(f"{check.name}{sizes}{run_by}: {check}")
+        echo(f"{check.name}{sizes}{run_by}: {check}")
     _show_nodes(done.nodes)
     files = ", ".join(str(f) for f in reversed(done.files))
     count = plural(len({c.name for c in done.checks}), "output")

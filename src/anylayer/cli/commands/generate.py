@@ -11,6 +11,7 @@ import click
 from anylayer.cli.command import (
     TakesInputs,
     completing,
+    echo,
     input_option,
     json_option,
     network_options,
@@ -95,12 +96,12 @@ def command(**given: Any) -> None:
 def _show(done: Generation, given: dict[str, Any]) -> None:
     """Print what the project's test printed to stdout, and notes and files to stderr."""
     if given["as_json"]:
-        click.echo(to_json({"model": str(given["model"]), **done.to_dict()}))
+        echo(to_json({"model": str(given["model"]), **done.to_dict()}))
         return
     for note in done.notes:
         say(f"note: {note}", given["quiet"])
     for line in done.report:
-        click.echo(line)
+        echo(line)
     names = ", ".join(file.relative_to(done.folder).as_posix() for file in done.files)
     verdict = f"its test was not run: {done.untested}" if done.untested else "its test passes"
     say(f"wrote {done.folder} ({names}); {verdict}", given["quiet"])

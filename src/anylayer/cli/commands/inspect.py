@@ -9,6 +9,7 @@ import click
 
 from anylayer.cli.command import (
     Command,
+    echo,
     json_option,
     network_options,
     read_net,
@@ -43,14 +44,14 @@ def command(edges: bool, every: bool, as_json: bool, quiet: bool, **given: Any) 
     net = read_net(given)
     report = net.inspect(shapes_of(net, given["shapes"]) or None)
     if as_json:
-        click.echo(to_json(report.to_dict()))
+        echo(to_json(report.to_dict()))
         return
     width = terminal_width()
     for line, where in lines(report, width, report.nodes if every else None, edges=edges):
-        click.secho(line, **_STYLE.get(where, {}))
+        echo(line, **_STYLE.get(where, {}))
     if not quiet:
         for line in ends(report, width):
-            click.echo(line)
+            echo(line)
         _remedies(report, given["model"])
 
 
@@ -68,6 +69,6 @@ def _remedies(report: Report, model: Path) -> None:
     unshaped = next((n for n, t in report.inputs if t is None), None)
     if unshaped is not None:
         sizes = ",".join("?" if d is None else str(d) for d in report.open.get(unshaped, ())) or "N,C,H,W"
-        click.echo(f"To know the shapes: anylayer inspect {model} --shape {unshaped}={sizes}")
+        echo(f"To know the shapes: anylayer inspect {model} --shape {unshaped}={sizes}")
     if report.totals["unknown"]:
-        click.echo(f"To define the unknown layers: anylayer stub {model} -o layers.py")
+        echo(f"To define the unknown layers: anylayer stub {model} -o layers.py")

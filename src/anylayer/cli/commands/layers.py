@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from anylayer.cli.command import Command, json_option, show, talk_options
+from anylayer.cli.command import Command, echo, json_option, show, talk_options
 from anylayer.cli.files import to_json
 from anylayer.errors import InputError, nearest, need, plural
 from anylayer.folders import modules
@@ -73,7 +73,7 @@ def command(types: tuple[str, ...], fmt: str, as_json: bool, quiet: bool, debug:
     registry = Registry.of(fmt)
     found = _find(registry, types) if types else registry.definitions()
     if as_json:
-        click.echo(to_json([_json_data(d) for d in found]))
+        echo(to_json([_json_data(d) for d in found]))
     elif types:
         for definition in found:
             _show_one(definition)
@@ -82,7 +82,7 @@ def command(types: tuple[str, ...], fmt: str, as_json: bool, quiet: bool, debug:
         if not quiet:
             number = plural(len({d.type for d in found}), "layer type")
             chosen = "" if fmt == "caffe" else f" --format {fmt}"
-            click.echo(f"{number}; anylayer layers TYPE{chosen} shows its fields")
+            echo(f"{number}; anylayer layers TYPE{chosen} shows its fields")
 
 
 def _show_files(libraries: list[str], configurations: list[str], as_json: bool) -> None:
@@ -91,16 +91,16 @@ def _show_files(libraries: list[str], configurations: list[str], as_json: bool) 
     read = {path: list(read_configuration(Path(path)).values()) for path in configurations}
     if as_json:
         kernels = [{"configuration": path, "layers": [*map(_kernel_data, found)]} for path, found in read.items()]
-        click.echo(to_json([*map(_library_data, loaded), *kernels]))
+        echo(to_json([*map(_library_data, loaded), *kernels]))
         return
     for library in loaded:
         about = ", ".join(
             filter(None, [f"version {library.version}" if library.version else "", library.description])
         )
-        click.echo(f"{library.path}: {about or 'no version is stated'} (interface {VERSION})")
+        echo(f"{library.path}: {about or 'no version is stated'} (interface {VERSION})")
         show(_NATIVE, _described(library))
     for path, found in read.items():
-        click.echo(f"{path}: OpenCL kernels")
+        echo(f"{path}: OpenCL kernels")
         show(_KERNELS, [*map(_kernel_row, found)])
 
 
@@ -159,16 +159,16 @@ def _doc(definition: Definition) -> str:
 def _show_one(definition: Definition) -> None:
     """Print a layer type's dialects, docstring and fields."""
     cls: Any = definition.cls
-    click.echo(definition.type + (f" ({', '.join(definition.dialects)})" if definition.dialects else ""))
-    click.echo()
-    click.echo("\n".join(f"  {line}".rstrip() for line in _doc(definition).splitlines()))
-    click.echo()
+    echo(definition.type + (f" ({', '.join(definition.dialects)})" if definition.dialects else ""))
+    echo()
+    echo("\n".join(f"  {line}".rstrip() for line in _doc(definition).splitlines()))
+    echo()
     if not cls.fields:
-        click.echo("  no fields\n")
+        echo("  no fields\n")
         return
-    click.echo(f"{cls.message}\n" if cls.message else "", nl=False)
+    echo(f"{cls.message}\n" if cls.message else "", nl=False)
     show(_FIELDS, list(_rows(cls, "")))
-    click.echo()
+    echo()
 
 
 def _rows(message: Any, indent: str) -> Iterator[tuple[str, ...]]:

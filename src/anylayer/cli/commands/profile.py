@@ -9,6 +9,7 @@ import click
 
 from anylayer.cli.command import (
     TakesInputs,
+    echo,
     engine_option,
     network_options,
     say,
@@ -57,10 +58,10 @@ def command(
     net, arrays = trial(given)
     found = profile(net, arrays, engine, threads, seconds)
     if as_json:
-        click.echo(to_json(found.to_dict()))
+        echo(to_json(found.to_dict()))
     else:
         for line in lines(found, terminal_width()):
-            click.echo(line)
+            echo(line)
     if trace is not None:
         write_text(trace, to_json(found.trace()) + "\n")
         say(f"wrote {trace}", quiet)

@@ -9,6 +9,7 @@ import click
 
 from anylayer.cli.command import (
     TakesInputs,
+    echo,
     engine_option,
     network_options,
     read_net,
@@ -66,7 +67,7 @@ def command(**given: Any) -> None:
     report = _measure(net, given, shapes, arrays, images)
     report.save(given["out"])
     if given["as_json"]:
-        click.echo(to_json(report.to_dict()))
+        echo(to_json(report.to_dict()))
     for gap in report.measured.gaps if report.measured is not None else ():
         say(f"note: {gap}", given["quiet"])
     say(f"wrote {given['out']}", given["quiet"])

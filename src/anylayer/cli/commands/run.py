@@ -13,6 +13,7 @@ from anylayer.cli.command import (
     F,
     TakesInputs,
     apply,
+    echo,
     engine_option,
     input_option,
     json_option,
@@ -236,14 +237,14 @@ class Presenter:
         written: list[str] = []
         skipped = 0
         joining = [t for t in self.targets if t.holds_all_inputs]
-        with progress(len(items), self.quiet) as (advance, echo, warn):
+        with progress(len(items), self.quiet) as (advance, tell, warn):
             for item, loaded, outputs in self.runner.results(items):
                 if loaded is None or isinstance(outputs, str):
                     warn(f"skipped: {outputs}")
                     data.append({"input": item.source or item.name, "error": outputs})
                     skipped += 1
                 else:
-                    data.append(self.show(item, loaded, outputs, len(items) > 1, echo))
+                    data.append(self.show(item, loaded, outputs, len(items) > 1, tell))
                     for target in self.targets:
                         if not target.holds_all_inputs:
                             written += target.write(item, loaded, outputs, self.options)
@@ -254,23 +255,23 @@ class Presenter:
             written += target.write_all(kept) if kept else []
         self.report(written)
         if self.as_json:
-            click.echo(to_json(self._json_data(data, written)))
+            echo(to_json(self._json_data(data, written)))
         if skipped:
             say(f"{skipped} of {plural(len(items), 'input')} could not be read and {_were(skipped)} skipped")
         return skipped
 
     def show(
-        self, item: Item, loaded: Loaded, outputs: dict[str, Array], several: bool, echo: Callable[[str], None]
+        self, item: Item, loaded: Loaded, outputs: dict[str, Array], several: bool, tell: Callable[[str], None]
     ) -> dict[str, Any]:
         place = loaded.place
         if self.as_json:
             shown = {name: json_data(name, a, self.options, place) for name, a in outputs.items()}
             return {"input": item.source or item.name, "outputs": shown}
         if several:
-            echo(f"{item.source or item.name}:")
+            tell(f"{item.source or item.name}:")
         for name, array in outputs.items():
             for line in lines(name, array, self.options, place):
-                echo(line)
+                tell(line)
         return {}
 
     def report(self, written: Sequence[str]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from anylayer.cli.command import Command, talk_options
+from anylayer.cli.command import Command, echo, talk_options
 from anylayer.kernels.compiler import sdk
 
 
@@ -19,4 +19,4 @@ def command(include: bool, quiet: bool, debug: bool) -> None:
 
     Its headers are in the folder `include`. `anylayer build` needs none of this.
     """
-    click.echo(str(sdk() / "include" if include else sdk()))
+    echo(str(sdk() / "include" if include else sdk()))

@@ -9,6 +9,7 @@ import click
 
 from anylayer.cli.command import (
     Command,
+    echo,
     network_options,
     read_net,
     say,
@@ -68,7 +69,7 @@ def command(
     files = " ".join(str(f) for f in (given["model"], weights, "-l", out or "layers.py") if f)
     text = stub_file(net.network, report.nodes, wanted, f"anylayer run {files} -i INPUT", set(names.values()))
     if out is None:
-        click.echo(text, nl=False)
+        echo(text, nl=False)
         return
     write_text(out, text)
     say(f"wrote {out}: {plural(len(wanted), 'layer type')} ({', '.join(wanted)})", quiet)

@@ -8,6 +8,7 @@ import click
 
 from anylayer.cli.command import (
     TakesInputs,
+    echo,
     engine_option,
     network_options,
     say,
@@ -18,7 +19,7 @@ from anylayer.cli.files import to_json
 from anylayer.cli.trials import trial, trial_options
 from anylayer.engines import engines, is_on_cpu, load_engine
 from anylayer.errors import EngineError, plural, some
-from anylayer.inspect.tables import Column, clean, wrapped
+from anylayer.inspect.tables import Column, wrapped
 from anylayer.numerics import difference_text
 
 if TYPE_CHECKING:
@@ -63,11 +64,11 @@ def command(
         raise next(iter(refused.values()))
     if as_json:
         shown = {name: _json_data(found) for name, found in checks.items()}
-        click.echo(to_json({**shown, **{name: {"ok": False, "error": str(e)} for name, e in refused.items()}}))
+        echo(to_json({**shown, **{name: {"ok": False, "error": str(e)} for name, e in refused.items()}}))
     else:
         _show(checks)
         for name, reason in refused.items():
-            click.echo(f"{name}: {reason}")
+            echo(f"{name}: {reason}")
     if refused or any(not c.ok for found in checks.values() for c in found):
         click.get_current_context().exit(1)
 
@@ -103,10 +104,10 @@ def _show(checks: dict[str, list[NodeCheck]]) -> None:
         for note in dict.fromkeys(c.note for c in row if c.note):
             notes.setdefault(note, []).append(row[0].name)
     for note, nodes in notes.items():
-        for line in wrapped(clean(f"{some(nodes)}: {note}"), terminal_width()):
-            click.echo(line)
+        for line in wrapped(f"{some(nodes)}: {note}", terminal_width()):
+            echo(line)
     for name, found in checks.items():
-        click.echo(f"{name}: {_verdict(found)}")
+        echo(f"{name}: {_verdict(found)}")
 
 
 def _cell(check: NodeCheck) -> str:
