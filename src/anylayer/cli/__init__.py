@@ -28,7 +28,7 @@ class _Commands(click.Group):
         try:
             return super().invoke(ctx)
         except click.ClickException as error:  # its message may name inputs of a network
-            error.message = clean_lines(error.message)
+            error.message = clean_lines(error.message)  # type: ignore[misc]  # click says that it is final
             raise
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
