@@ -146,6 +146,21 @@ def test_a_refusal_names_the_line(tmp_path: Path, function: Callable[..., Any], 
 
 
 @pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (lambda x: [x].pop(1), r"test_export.py:\d+: raises IndexError: pop index out of range"),
+        (lambda x: x.reshape(7, 7), r"test_export.py:\d+: raises ValueError: cannot reshape array of size 24"),
+    ],
+)
+def test_function_that_fails_for_every_array_is_not_blamed_on_tracing(
+    tmp_path: Path, function: Callable[..., Any], message: str
+) -> None:
+    with pytest.raises(InputError, match=message) as caught:
+        anylayer.export(function, X, path=tmp_path / "f.onnx")
+    assert "traced" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
     ("function", "inputs", "message"),
     [
         (lambda x: x, [], "give an example array, or a pair"),
@@ -209,3 +224,18 @@ def test_sizes_stay_open(tmp_path: Path) -> None:
     x = random.random((9, 17), np.float32)
     got = onnxruntime.InferenceSession(str(tmp_path / "ramp.onnx")).run(None, {"x": x})[0]
     np.testing.assert_allclose(got, ramp(x), atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: np.tile(x[:, None], reps=(1, x.shape[0], 1)),
+        lambda x: np.repeat(repeats=x.shape[0], a=x, axis=1),
+        lambda x: np.tile(reps=x.shape[0], A=np.arange(3, dtype=np.float32)) + x.sum(),
+        lambda x: np.resize(x, new_shape=(x.shape[0] + 2, 3)),
+    ],
+)
+def test_open_sizes_are_given_by_keywords(tmp_path: Path, function: Callable[..., Any]) -> None:
+    anylayer.export(function, ((5, 4), "float32"), path=tmp_path / "f.onnx", shapes={"x": ("N", 4)})
+    x = np.random.default_rng(1).random((7, 4), np.float32)
+    np.testing.assert_allclose(run(tmp_path / "f.onnx", x=x)["output"], function(x), atol=1e-5)

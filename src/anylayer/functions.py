@@ -9,9 +9,21 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.errors import InputError, at, nearest, need, plural
+from anylayer.errors import (
+    AnyLayerError,
+    InputError,
+    TraceError,
+    at,
+    call_contained,
+    kind_and_text,
+    nearest,
+    need,
+    plural,
+)
+from anylayer.graph.symbolic import plain
 from anylayer.layer import Definition
 from anylayer.network import Network, Node, TensorType
+from anylayer.numerics import uniform_noise
 
 _OUTSIDE = "<function of the network>"
 
@@ -131,13 +143,37 @@ def _layer(
 
     cls = type(name, (), members)
     instance = cls({}, [])
-    graph = trace_checked(instance.forward, types, rebuild=lambda: cls({}, []).forward, subject=lambda: instance)
+    try:
+        graph = trace_checked(
+            instance.forward, types, rebuild=lambda: cls({}, []).forward, subject=lambda: instance
+        )
+    except TraceError as error:
+        raise _own_error(instance.forward, types, error) or error from error.__cause__
     names = list(found.names)
     if not names:
         raise InputError("returns no array")
     need(all(names), "returns an output whose name is empty", InputError)
     need(len(set(names)) == len(names), f"returns two outputs of one name: {', '.join(names)}", InputError)
     return names, cls, [v.dtype for v in graph.outputs]
+
+
+def _own_error(
+    forward: Callable[[list[Any]], Any], types: Sequence[TensorType], error: TraceError
+) -> AnyLayerError | None:
+    """Return the error of a function that raises the same exception for NumPy arrays as for traced ones.
+
+    Its reason is the function then, and not that it is traced. None if the function computes an output.
+    """
+    if error.__cause__ is None or isinstance(error.__cause__, AnyLayerError):
+        return None
+    arrays = uniform_noise([TensorType.of(plain(t.shape), t.dtype) for t in types])
+    try:
+        with np.errstate(all="ignore"):
+            call_contained(forward, arrays)
+    except Exception as again:
+        if kind_and_text(again) == kind_and_text(error.__cause__):
+            return InputError(f"raises {': '.join(kind_and_text(again))}", *error.places)
+    return None
 
 
 class _Names:

@@ -36,6 +36,16 @@ class Scale(caffe.Layer):
         top[0].data[...] = self.factor * bottom[0].data
 
 
+class Named(Scale):
+    """Keep attributes under names that anylayer might use itself."""
+
+    def setup(self, bottom, top):
+        self._phase, self._blobs, self._made = str(self.phase), "a text", None
+
+    def forward(self, bottom, top):
+        top[0].data[...] = bottom[0].data * (2 if str(self.phase) == self._phase == "TEST" else 3)
+
+
 class Count(Scale):
     """Multiply by the number of calls."""
 
@@ -252,6 +262,13 @@ def test_weights_of_a_python_layer_are_saved_copied_and_shared(tmp_path: Path, m
 def test_layer_knows_its_phase(tmp_path: Path, module: str, phase: int) -> None:
     net = made(tmp_path, python(module, "Phase", "", "phase"), phase)
     assert net.forward()["phase"] == 2 * phase
+
+
+def test_attributes_of_a_layer_do_not_collide_with_ours(tmp_path: Path, module: str) -> None:
+    net, x = made(tmp_path, INPUT + python(module, "Named"), caffe.TEST), noise(4, 3)
+    assert is_traced(net, "named") and np.array_equal(net.forward(data=x)["top"], 2 * x)
+    assert net.compile("onnxruntime").host_calls == []
+    assert str(net.inspect()).count("Named")
 
 
 def test_reshape_of_an_input_reaches_python_layers(tmp_path: Path, module: str) -> None:

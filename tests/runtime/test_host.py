@@ -78,6 +78,26 @@ def test_error_in_a_later_call_is_named(compiled: Any, late: str, text: str) -> 
     assert np.array_equal(model(X)["z"], (X + 1) * 2)
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        "return [np.linalg.solve(x.T @ x + np.diag(x[0]), x.T).T]",
+        "best = [v for v in x[0] if v > 0]\nreturn [x / min(best)]",
+        "return None if x.max() == 0 else [np.roll(x, int(x.argmax()))]",
+    ],
+)
+def test_class_that_does_not_take_zeros_is_tried_with_noise(compiled: Any, body: str) -> None:
+    space: dict[str, Any] = {"np": np}
+    exec("def forward(x):\n" + "".join(f"    {line}\n" for line in body.splitlines()), space)
+    assert np.allclose(compiled(body)(X + 1)["z"], space["forward"](X + 1)[0] * 2)
+
+
+def test_class_that_takes_neither_zeros_nor_noise_is_refused_with_the_remedy(compiled: Any) -> None:
+    text = "forward raises KeyError.*called with zeros and with noise.*getMemoryShapes"
+    with pytest.raises(LayerError, match=text):
+        compiled("return [{100.0: x}[float(x[0, 0])]]")
+
+
 def test_anylayer_error_raised_by_a_class_gets_its_place(compiled: Any) -> None:
     model = compiled(
         "from anylayer.errors import LayerError\nif x.max() > 50: raise LayerError('too large')\nreturn [x + 1]"

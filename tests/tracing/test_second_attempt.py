@@ -127,6 +127,12 @@ def _contiguous(self: User, x: Array) -> Array:
     return np.array(turned, copy=True) + np.asarray(turned)
 
 
+def _joined(self: User, x: Array) -> Array:
+    columns = np.c_[x[0, :, 0], x[0], np.arange(3)]
+    rows = np.r_[x[0, 0], 7, x[1, 0, :2], 0:2]
+    return columns * 2 + rows[:6] + np.r_[0:6]
+
+
 def _nested(self: User, x: Array) -> Array:
     def fill(value: Array) -> Any:
         out = np.zeros((3, 4), np.float32)
@@ -157,6 +163,7 @@ def _a_copy_of_a_constant(self: User, x: Array) -> Array:
         _numpy_arrays,
         _local_import,
         _contiguous,
+        _joined,
         _nested,
         _a_copy_of_a_constant,
     ],

@@ -350,6 +350,21 @@ def reductions_of_masked(x: Array, y: Array) -> Array:
 
 
 @case
+def reductions_along_the_selected_axis(x: Array, y: Array) -> Array:
+    rows, middle = y[:, 0] > -9, x[0] > -9
+    return (
+        y[rows].sum(0),
+        np.mean(y[rows], axis=0),
+        y[y[:, 1] > 0].sum(axis=-2),
+        np.sum(y[y[:, 1] > 0], 0),
+        y[:, y[0] > -9].max(axis=1),
+        x[:, middle].min(axis=(1,)),
+        (x[x[:, 0, 0] > 0] > 0).any(axis=0),
+        x[x > 0].sum(axis=0),
+    )
+
+
+@case
 def masked_elsewhere(x: Array, y: Array) -> Array:
     m = x > 0.5
     o = np.zeros_like(x)

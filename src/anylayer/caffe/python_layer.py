@@ -7,6 +7,7 @@ of it.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import importlib.util
 import sys
@@ -28,6 +29,8 @@ from anylayer.tracing import call_user, is_traced
 
 class Phase(int):
     """The phase of a layer, an int whose text is "TRAIN" or "TEST", as in py-faster-rcnn's Caffe."""
+
+    __slots__ = ()
 
     def __str__(self) -> str:
         return "TEST" if self else "TRAIN"
@@ -52,23 +55,16 @@ class Layer:
 
     param_str: str = ""
     param_str_: str = ""
-    _phase: int = 1
+    phase = Phase(1)
     type: str = "Python"
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """Ignore the LayerParameter that a subclass passes on."""
 
-    @property
-    def phase(self) -> Phase:
-        """TRAIN or TEST."""
-        return Phase(self._phase)
-
-    @property
+    @functools.cached_property
     def blobs(self) -> BlobVec:
         """The layer's weights."""
-        if "_blobs" not in vars(self):
-            self._blobs = BlobVec()
-        return self._blobs
+        return BlobVec()
 
     def setup(self, bottom: Sequence[Blob], top: Sequence[Blob]) -> None:
         """Check the layer, once."""
@@ -136,7 +132,7 @@ def make_layer(cls: type[Layer], params: Mapping[str, Any], phase: int, layer: L
     """Return an instance of a layer's class with the attributes that pycaffe sets."""
     made = cls(layer)
     made.param_str = made.param_str_ = str(params.get("param_str", ""))
-    made._phase = phase
+    made.phase = Phase(phase)
     return made
 
 
@@ -213,7 +209,7 @@ def _copy(layer: Layer) -> Layer | None:
     if layer.blobs:
         return None
     shell = object.__new__(type(layer))
-    vars(shell).update({name: value for name, value in vars(layer).items() if name != "_blobs"})
+    vars(shell).update({name: value for name, value in vars(layer).items() if name != "blobs"})
     made: Layer | None = copied(shell)
     return made
 

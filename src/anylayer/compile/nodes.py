@@ -26,6 +26,7 @@ from anylayer.errors import (
     LayerError,
     TraceError,
     UnknownLayers,
+    adding_advice,
     at,
     nearest,
     need,
@@ -38,6 +39,7 @@ from anylayer.graph.guards import traces_symbolically, unguarded
 from anylayer.graph.sized import elements_of
 from anylayer.layer import Bound, Definition, bind
 from anylayer.network import ABSENT, Array, Network, Node, TensorType
+from anylayer.numerics import normal_noise, uniform_noise
 from anylayer.source import TracedNode
 from anylayer.tracing import hold, running_graph, substitute_numpy, trace, trace_checked
 
@@ -368,8 +370,11 @@ def _trace_built_in(
 
 
 def _host_types(bound: Bound, known: Sequence[TensorType], rebuild: Callable[[], Bound]) -> list[TensorType]:
-    """Return the types of a host call's outputs: those that its class declares, or else those of a trial on
-    zeros."""
+    """Return the types of a host call's outputs: those that its class declares, or else those of a trial.
+
+    The trial's inputs are zeros, and noise if the class does not compute anything for zeros, which a network may
+    never give it: they divide by nothing, and select nothing.
+    """
     if bound.declared is not None and bound.dtype is not None:
         return [TensorType(shape, bound.dtype) for shape in bound.declared]
     unsized = [t for t in known if not all(isinstance(d, int) for d in t.shape)]
@@ -379,10 +384,21 @@ def _host_types(bound: Bound, known: Sequence[TensorType], rebuild: Callable[[],
         "runs. Use engine 'numpy' for such a network",
     )
     need_memory(sum(map(size, known)), "trying it")
-    trial = rebuild()
-    outputs = run_bound(trial, [None if t is ABSENT else np.zeros(t.shape, t.dtype) for t in known])
-    bound.writes = bound.writes or trial.writes
-    return [TensorType(o.shape, o.dtype) for o in outputs]
+    zeros = [np.zeros(t.shape, t.dtype) for t in known]
+    errors: list[LayerError] = []
+    for arrays in (zeros, uniform_noise(known), normal_noise(known)):
+        trial = rebuild()
+        try:
+            outputs = run_bound(trial, [None if t is ABSENT else x for t, x in zip(known, arrays)])
+        except LayerError as error:
+            errors.append(error)
+            continue
+        bound.writes = bound.writes or trial.writes
+        return [TensorType(o.shape, o.dtype) for o in outputs]
+    with adding_advice(
+        "It was called with zeros and with noise, to find the shapes of its outputs: getMemoryShapes states them"
+    ):
+        raise errors[0]
 
 
 def run_bound(bound: Bound, inputs: Sequence[Array | None]) -> list[Array]:

@@ -52,6 +52,8 @@ class _Copies:
         kind = type(value)
         if kind in _VALUES or isinstance(value, (*_REFERENCES, np.generic)):
             return value
+        if isinstance(value, int) and not hasattr(value, "__dict__"):
+            return value
         if id(value) not in self._made:
             self._made[id(value)] = self._array(value) if kind is np.ndarray else self._collection(kind, value)
         return self._made[id(value)]

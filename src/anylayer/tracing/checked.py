@@ -70,7 +70,8 @@ def trace_checked(
         with substitute_numpy() as counterpart:
             return _trace_twice(again, types, prefix, _MAX_OPERATORS, subject, counterpart)
     except _UserError as error:  # the substitute may have caused it
-        raise (error if isinstance(first, _UserError) else first) from None
+        chosen = error if isinstance(first, _UserError) else first
+        raise chosen from chosen.__cause__
     except TraceError as error:  # the second attempt got further
         raise error from None
     except AnyLayerError:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from anylayer.graph.place import describe, refusal
-from anylayer.graph.sizes import broadcast
+from anylayer.graph.sizes import broadcast, numpy_axis
 from anylayer.network import Array
 from anylayer.tracing.array import TracedArray
 from anylayer.tracing.dispatch import call_ufunc, resolved
@@ -25,7 +25,8 @@ from anylayer.tracing.rules.concatenation import array_like
 from anylayer.tracing.rules.operators import install
 
 _USES = (
-    "only elementwise operators, sum, mean, max, min, any, all and the assignment y[mask] = x[mask] are recorded"
+    "only elementwise operators, sum, mean, max, min, any, all of all elements or along the selected axis, and "
+    "the assignment y[mask] = x[mask] are recorded"
 )
 
 
@@ -33,14 +34,15 @@ class MaskSelection:
     """The selection x[mask].
 
     `whole` has the shape of x; only the elements where `mask` is true belong to the selection. `mask` has the rank
-    of x, with size 1 along the axes that the original mask did not have.
+    of x, with size 1 along the axes that the original mask did not have. `axes` are those that it has: the
+    selection has one axis in their place.
     """
 
-    __slots__ = ("mask", "whole")
+    __slots__ = ("axes", "mask", "whole")
     __hash__ = None  # type: ignore[assignment]  # unhashable, as NumPy's arrays are
 
-    def __init__(self, whole: Array, mask: TracedArray) -> None:
-        self.whole, self.mask = whole, mask
+    def __init__(self, whole: Array, mask: TracedArray, axes: range) -> None:
+        self.whole, self.mask, self.axes = whole, mask, axes
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -59,7 +61,7 @@ class MaskSelection:
 
     def _with(self, whole: Array) -> MaskSelection:
         """Return the selection of `whole` by the same mask."""
-        return MaskSelection(whole, self.mask)
+        return MaskSelection(whole, self.mask, self.axes)
 
     def has_mask(self, mask: TracedArray) -> bool:
         """Return whether this selection was made by `mask`."""
@@ -105,8 +107,8 @@ class MaskSelection:
         return x
 
     def __array_function__(self, func: Callable[..., Any], types: Any, args: Any, kwargs: Any) -> Any:
-        if func in _REDUCTIONS and args and args[0] is self and len(args) == 1:
-            return getattr(self, _REDUCTIONS[func])(**kwargs)
+        if func in _REDUCTIONS and args and args[0] is self:
+            return getattr(self, _REDUCTIONS[func])(*args[1:], **kwargs)
         if func is np.clip and args[0] is self:
             return self._with(np.clip(self.whole, *args[1:], **kwargs))
         if func in (np.where, np.round, np.nan_to_num):
@@ -124,33 +126,46 @@ class MaskSelection:
     def clip(self, *args: Any, **kwargs: Any) -> MaskSelection:
         return self._with(np.clip(self.whole, *args, **kwargs))
 
-    def _reduce(self, function: Callable[..., Any], neutral: float, keywords: Mapping[str, Any]) -> Any:
+    def _reduced_axes(self, axis: Any) -> tuple[int, ...] | None:
+        """Return the axes of the whole array that a reduction along `axis` of the selection reduces, None for all.
+
+        The result of every other reduction than that of the selected axis has an unknown size.
+        """
+        if axis is None:
+            return None
+        axes = axis if isinstance(axis, tuple) else (axis,)
+        if len(axes) != 1 or numpy_axis(axes[0], self.whole.ndim - len(self.axes) + 1) != self.axes.start:
+            self._refuse()
+        return tuple(self.axes)
+
+    def _reduce(self, function: Callable[..., Any], neutral: float, axis: Any, keywords: Mapping[str, Any]) -> Any:
         """Return `function` over the whole array, in which the elements that are not selected are `neutral`."""
         if any(v is not None and v is not np._NoValue for v in keywords.values()):
             self._refuse()
-        return function(np.where(self.mask, self.whole, self.dtype.type(neutral)))
+        return function(np.where(self.mask, self.whole, self.dtype.type(neutral)), axis=self._reduced_axes(axis))
 
-    def sum(self, **kwargs: Any) -> Any:
-        return self._reduce(np.sum, 0, kwargs)
+    def sum(self, axis: Any = None, **kwargs: Any) -> Any:
+        return self._reduce(np.sum, 0, axis, kwargs)
 
-    def prod(self, **kwargs: Any) -> Any:
-        return self._reduce(np.prod, 1, kwargs)
+    def prod(self, axis: Any = None, **kwargs: Any) -> Any:
+        return self._reduce(np.prod, 1, axis, kwargs)
 
-    def max(self, **kwargs: Any) -> Any:
-        return self._reduce(np.max, _extreme(self.dtype, False), kwargs)
+    def max(self, axis: Any = None, **kwargs: Any) -> Any:
+        return self._reduce(np.max, _extreme(self.dtype, False), axis, kwargs)
 
-    def min(self, **kwargs: Any) -> Any:
-        return self._reduce(np.min, _extreme(self.dtype, True), kwargs)
+    def min(self, axis: Any = None, **kwargs: Any) -> Any:
+        return self._reduce(np.min, _extreme(self.dtype, True), axis, kwargs)
 
-    def any(self, **kwargs: Any) -> Any:
-        return self._with(np.not_equal(self.whole, 0))._reduce(np.any, False, kwargs)
+    def any(self, axis: Any = None, **kwargs: Any) -> Any:
+        return self._with(np.not_equal(self.whole, 0))._reduce(np.any, False, axis, kwargs)
 
-    def all(self, **kwargs: Any) -> Any:
-        return self._with(np.not_equal(self.whole, 0))._reduce(np.all, True, kwargs)
+    def all(self, axis: Any = None, **kwargs: Any) -> Any:
+        return self._with(np.not_equal(self.whole, 0))._reduce(np.all, True, axis, kwargs)
 
-    def mean(self, **kwargs: Any) -> Any:
-        total = self._reduce(np.sum, 0, kwargs)
-        count = np.sum(np.broadcast_to(self.mask, self.whole.shape), dtype=np.int64)
+    def mean(self, axis: Any = None, **kwargs: Any) -> Any:
+        total = self._reduce(np.sum, 0, axis, kwargs)
+        selected = np.broadcast_to(self.mask, self.whole.shape)
+        count = np.sum(selected, axis=self._reduced_axes(axis), dtype=np.int64)
         return total / count.astype(total.dtype if total.dtype.kind == "f" else np.float64)
 
     __len__ = __iter__ = __getitem__ = __setitem__ = __array__ = __bool__ = __float__ = __int__ = __index__ = (
@@ -192,8 +207,8 @@ def _traced_masks(key: Any) -> list[TracedArray]:
     return [k for k in items if type(k) is TracedArray and k.dtype == BOOL and not is_constant(k._resolved())]
 
 
-def _full_rank_mask(x: TracedArray, key: Any) -> Any:
-    """Return the mask in `key`, with an axis of size 1 for each axis of `x` that it does not have.
+def _full_rank_mask(x: TracedArray, key: Any) -> tuple[Any, range]:
+    """Return the mask in `key`, with an axis of size 1 for each axis of `x` that it does not have, and its axes.
 
     Raises TraceError for a key that holds more than a mask, `:` and `...`, and IndexError if the shapes do not
     match.
@@ -210,14 +225,15 @@ def _full_rank_mask(x: TracedArray, key: Any) -> Any:
         lead = x.ndim - mask.ndim - (len(items) - 1 - at)
     if lead < 0 or x.shape[lead : lead + mask.ndim] != mask.shape:
         raise IndexError(f"boolean index of shape {mask.shape} did not match indexed array of shape {x.shape}")
-    return mask._resolved().reshape((*[1] * lead, *mask.shape, *[1] * (x.ndim - lead - mask.ndim)))
+    full = mask._resolved().reshape((*[1] * lead, *mask.shape, *[1] * (x.ndim - lead - mask.ndim)))
+    return full, range(lead, lead + mask.ndim)
 
 
 def select_masked(x: TracedArray, key: Any) -> MaskSelection | None:
     """Return x[mask] if the key has a mask that depends on data, else None."""
     if not _traced_masks(key):
         return None
-    return MaskSelection(TracedArray(x._graph, x._up_to_date()), _full_rank_mask(x, key))
+    return MaskSelection(TracedArray(x._graph, x._up_to_date()), *_full_rank_mask(x, key))
 
 
 def write_masked(x: TracedArray, key: Any, value: Any) -> bool:
@@ -226,7 +242,7 @@ def write_masked(x: TracedArray, key: Any, value: Any) -> bool:
     Return whether it was recorded.
     """
     if type(value) is MaskSelection:
-        if not _traced_masks(key) or not value.has_mask(_full_rank_mask(x, key)):
+        if not _traced_masks(key) or not value.has_mask(_full_rank_mask(x, key)[0]):
             raise refusal("x[mask] is assigned under another mask; use the same mask: m = x < 0; y[m] = x[m] * 2")
         new: Array = value.whole
     elif not _traced_masks(key):
@@ -240,7 +256,7 @@ def write_masked(x: TracedArray, key: Any, value: Any) -> bool:
                 "x[mask] = v needs as many values as the mask has true elements, which is known only when the "
                 "network runs; assign a scalar, or use np.where(mask, v, x)"
             )
-    mask = _full_rank_mask(x, key)
+    mask, _ = _full_rank_mask(x, key)
     new = cast(new._resolved() if type(new) is TracedArray else new, x.dtype)
     if broadcast(new.shape, x.shape) != x.shape:
         raise ValueError(f"could not broadcast input array from shape {new.shape} into shape {x.shape}")

@@ -42,6 +42,7 @@ class NumpySubstitute(types.ModuleType):
         super().__init__("numpy")
         self.substitutes = {**creation.CREATION, **(substitution_symbolic.NUMPY if symbolic else {})}
         self.__dict__.update(self.substitutes)
+        self.r_, self.c_ = concatenation.Joined(np.r_, 1), concatenation.Joined(np.c_, 2)
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(np, name)

@@ -7,6 +7,7 @@ see anylayer.tracing.substitution. With plain numbers they do what the originals
 from __future__ import annotations
 
 import builtins
+import inspect
 import math
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -137,11 +138,14 @@ def _broadcast_to(array: Any, shape: Any, *args: Any, **kwargs: Any) -> Any:
 
 def _sized_by(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function of an array and sizes that also takes a constant array and symbolic sizes."""
+    signature = inspect.signature(function)
 
-    def rule(a: Any, sizes: Any, *args: Any, **kwargs: Any) -> Any:
+    def rule(*args: Any, **kwargs: Any) -> Any:
+        a, sizes, *rest = signature.bind(*args, **kwargs).arguments.values()
         is_open = holds_symbolic(sizes) or size_list(sizes) is not None
-        given = (creation.asarray(a), sizes, *args)
-        return call_function(function, given, kwargs) if is_open else function(a, sizes, *args, **kwargs)
+        if not is_open:
+            return function(*args, **kwargs)
+        return call_function(function, (creation.asarray(a), sizes, *rest), {})
 
     return rule
 

@@ -16,8 +16,8 @@ from anylayer.graph.symbolic import as_int, extreme, holds_symbolic, is_symbolic
 from anylayer.network import Array
 from anylayer.tracing import primitives
 from anylayer.tracing.array import TracedArray
-from anylayer.tracing.dispatch import implements
-from anylayer.tracing.dtypes import common_dtype, python_type
+from anylayer.tracing.dispatch import implements, traced_in
+from anylayer.tracing.dtypes import common_dtype, python_type, weak
 from anylayer.tracing.primitives import (
     AxisArg,
     arange,
@@ -172,6 +172,28 @@ def repeat(a: Array, repeats: Any, axis: AxisArg = None) -> Array:
     if isinstance(count, int) and (is_symbolic(a.shape[place]) or is_symbolic(count)):
         return primitives.gather(a, arange(a.shape[place] * count) // count, place)
     return np.take(a, np.repeat(np.arange(a.shape[place]), repeats), place)
+
+
+class Joined:
+    """np.r_ or np.c_ (`original`), which also joins traced arrays: np.c_[boxes, scores]."""
+
+    def __init__(self, original: Any, rank: int) -> None:
+        self._original, self._rank = original, rank
+
+    def __getitem__(self, key: Any) -> Any:
+        items = key if type(key) is tuple else (key,)
+        if next(traced_in(list(items)), None) is None:
+            return self._original[key]
+        if any(isinstance(item, str) for item in items):
+            raise refusal("np.r_ and np.c_ with a text as the first item cannot be recorded; use np.concatenate")
+        parts = [self._original[item] if isinstance(item, slice) else item for item in items]
+        dtype = np.result_type(*(p if weak(p) else array_like(p).dtype for p in parts))
+        return np.concatenate([self._part(p, dtype) for p in parts], axis=-1)
+
+    def _part(self, x: Any, dtype: np.dtype[Any]) -> Any:
+        """Return an item as an array of at least the rank; an array of rank 1 is a column where the rank is 2."""
+        part = array_like([x] if np.ndim(x) == 0 else x).astype(dtype)
+        return part[:, None] if part.ndim == 1 and self._rank == 2 else part
 
 
 _MAX_COPIES = 16
