@@ -36,3 +36,23 @@ test_rejects_field_of_neither_dialect = rejects(
 test_rejects_input_without_4_axes = rejects(
     "BN", {"bn_mode": 1}, inputs=[ramp(2, 3)], text="needs an input (N, C, H, W), got shape (2, 3)"
 )
+
+SLOPE, SHIFT, MEAN, VARIANCE = (np.abs(noise(1, 3, 1, 1, seed=s)) for s in range(4))
+R = noise(2, 3)
+NORMALIZED = (R - MEAN[..., 0, 0]) / np.sqrt(VARIANCE[..., 0, 0] + 1e-5) * SLOPE[..., 0, 0] + SHIFT[..., 0, 0]
+test_sophgo_learn = case(
+    "BN",
+    {"bn_mode": "LEARN"},
+    dialect="sophgo",
+    blobs=[SLOPE, SHIFT, MEAN, VARIANCE],
+    inputs=[R],
+    outputs=[NORMALIZED],
+)
+test_sophgo_inference = case(
+    "BN",
+    {"bn_mode": "INFERENCE"},
+    dialect="sophgo",
+    blobs=[SLOPE, SHIFT],
+    inputs=[R],
+    outputs=[R * SLOPE[..., 0, 0] + SHIFT[..., 0, 0]],
+)

@@ -429,7 +429,7 @@ test_yolov2_needs_num_classes = rejects(
 
 def test_fields_of_no_known_fork_are_refused_with_the_candidates() -> None:
     node = Case("DetectionOutput", {"num_classes": 2, "boxes": 1, "normalized_bbox": 1}, [np.zeros(1)] * 3).node()
-    with pytest.raises(DialectError, match=r"'DetectionOutput' fits none of 6 things.*ascend: Decode boxes"):
+    with pytest.raises(DialectError, match=r"'DetectionOutput' fits none of 7 things.*ascend: Decode boxes"):
         bind(node, Registry.of("caffe").find("DetectionOutput"), [TensorType.of((1,))] * 3)
 
 
@@ -437,3 +437,11 @@ def test_common_fields_mean_ssd() -> None:
     node = Node("d", "DetectionOutput", ["a", "b", "c"], ["y"], {"detection_output_param": {"num_classes": 2}})
     bound = bind(node, Registry.of("caffe").find("DetectionOutput"), [TensorType.of((1,))] * 3)
     assert type(bound.instance).__name__ == "DetectionOutput"
+
+
+def test_sophgo_keeps_prior_0_of_each_class() -> None:
+    inputs = [np.zeros((1, 8), np.float32), np.array([[0.1, 0.2, 0.3, 0.1, 0.05, 0.4]], np.float32)]
+    inputs.append(np.array([[[0, 0, 0.5, 0.5, 0.5, 0.5, 1, 1], [0.1] * 8]], np.float32))
+    fields = {"num_classes": 3, "confidence_threshold": 0.35}
+    (y,) = case("DetectionOutput", fields, inputs=inputs, dialect="sophgo").case.bind()(inputs)
+    np.testing.assert_allclose(y[0, 0, :, :3], [[0, 1, 0.2], [0, 2, 0.4], [0, 2, 0.3]])

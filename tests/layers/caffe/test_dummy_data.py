@@ -1,8 +1,12 @@
 """DummyData."""
 
 import numpy as np
+import pytest
 
+from anylayer.errors import LayerError
+from anylayer.network import TensorType
 from tests.layers.harness import case, rejects
+from tests.readers.files import read_net
 
 test_shape = case(
     "DummyData",
@@ -36,3 +40,15 @@ test_rejects_shape_and_num_together = rejects(
 test_rejects_negative_dimension = rejects(
     "DummyData", {"shape": {"dim": -1}}, text="dimensions must be 0 or more, got (-1,)"
 )
+
+
+def test_sophgo_makes_inputs() -> None:
+    text = (
+        "layer { name: 'd' type: 'DummyData' top: 'd' "
+        "dummy_data_param { shape { dim: 2 } data_filler { value: 1 } } }"
+    )
+    network = read_net(text + "layer { name: 'r' type: 'ReLU' bottom: 'd' top: 'r' }", dialect="sophgo")
+    assert network.inputs == {"d": TensorType.of((2,))}
+    assert [node.type for node in network.nodes] == ["ReLU"]
+    with pytest.raises(LayerError, match="give shape: num, channels, height and width make empty arrays"):
+        read_net(text.replace("shape { dim: 2 }", "num: 1 channels: 1 height: 1 width: 1"), dialect="sophgo")

@@ -127,3 +127,40 @@ def test_weights_without_a_file_have_fillers() -> None:
     bound = Case("LSTM", {"num_output": D}, [X, CONT]).bind()
     assert bound([X, CONT])[0].shape == (T, N, D)
     assert bound.unfilled == []  # Caffe's default filler is a constant
+
+
+def older(x: np.ndarray, cont: np.ndarray | None) -> np.ndarray:
+    """Return the steps of Sophgo's Lstm, whose recurrent term is that of sequence 0, computed one by one."""
+    t, n, d = *x.shape[:2], 2
+    h, c, steps = np.zeros((n, d)), np.zeros((n, d)), []
+    for step in range(t):
+        first, new = h[0], []
+        for item in range(n):
+            goes_on = step > 0 if cont is None else cont[step + item] != 0
+            gates = x[step, item] @ OLD_W.T + OLD_B + (first @ OLD_H.T if goes_on else 0)
+            i, f, o = (1 / (1 + np.exp(-gates[k * d : k * d + d])) for k in range(3))
+            c[item] = (f * c[item] if goes_on else 0) + i * np.tanh(gates[3 * d :])
+            new.append(o * np.tanh(c[item]))
+        h = np.array(new)
+        steps.append(h)
+    return np.array(steps, np.float32)
+
+
+OLD_W, OLD_H, OLD_B = noise(8, 3, seed=1), noise(8, 2, seed=2), noise(8, seed=3)
+OLD_X, OLD_CONT = noise(3, 2, 3), np.array([0, 1, 1, 0, 1, 1], np.float32)
+OLD = {"lstm_param": {"num_output": 2}}
+test_older_layer = case(
+    "Lstm", OLD, blobs=[OLD_W, OLD_H, OLD_B], inputs=[OLD_X[:, :1]], outputs=[older(OLD_X[:, :1], None)]
+)
+test_older_layer_has_two_faults = case(
+    "Lstm",
+    OLD,
+    blobs=[OLD_W, OLD_H, OLD_B],
+    inputs=[OLD_X, OLD_CONT],
+    outputs=[older(OLD_X, OLD_CONT)],
+    notes=["all sequences take the recurrent term of sequence 0", "sequence n of step t takes cont[t + n]"],
+)
+test_older_layer_without_cont = case(
+    "Lstm", OLD, blobs=[OLD_W, OLD_H, OLD_B], inputs=[OLD_X], outputs=[older(OLD_X, None)]
+)
+test_older_layer_rejects_matrices = rejects("Lstm", OLD, inputs=[OLD_X[0]], text="x must be of shape (T, N, ...)")

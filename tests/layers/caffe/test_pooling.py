@@ -186,3 +186,36 @@ test_read = reads(
     round_mode="FLOOR",
     stride=1,
 )
+
+SOPHGO = {"pool": "AVE", "kernel_size": 2, "stride": 2}
+test_sophgo_divides_by_the_kernel_everywhere = case(
+    "Pooling", SOPHGO, dialect="sophgo", inputs=[np.ones((1, 1, 3, 2))], outputs=[[[[[1], [0.5]]]]]
+)
+test_sophgo_mean_of_nothing_is_0 = case(
+    "Pooling",
+    {"pool": "AVE", "kernel_size": 1, "stride": 3},
+    dialect="sophgo",
+    inputs=[np.ones((1, 1, 3, 1))],
+    outputs=[[[[[1], [0]]]]],
+)
+test_sophgo_yolo_keeps_the_size = case(
+    "Pooling",
+    {"kernel_size": 2, "yolo": True},
+    dialect="sophgo",
+    inputs=[[[[[1, 2], [4, 3]]]]],
+    outputs=[[[[[4, 3], [4, 3]]]]],
+)
+test_sophgo_rounds_down_if_one_field_says_so = case(
+    "Pooling",
+    {"kernel_size": 2, "stride": 2, "round_mode": "FLOOR", "ceil_mode": True},
+    dialect="sophgo",
+    inputs=[np.ones((1, 1, 3, 3))],
+    outputs=[[[[[1]]]]],
+)
+test_other_dialects_have_no_yolo = rejects(
+    "Pooling",
+    {"kernel_size": 2, "yolo": True},
+    dialect="ssd",
+    inputs=[np.ones((1, 1, 3, 3))],
+    text="'Pooling' fits none of 2 things, give dialect=...",
+)

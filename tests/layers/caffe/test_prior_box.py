@@ -187,3 +187,23 @@ test_from_text = reads(
     img_size=300,
     step=64.0,
 )
+
+
+def test_sophgo_leaves_out_the_squares() -> None:
+    """Only the square of sqrt(min_size * max_size) and the boxes of other ratios remain."""
+    fields = {"min_size": 4, "max_size": 9, "aspect_ratio": [2.0]}
+    inputs = [np.zeros((1, 1, 1, 1), np.float32), np.zeros((1, 1, 8, 8), np.float32)]
+    every, fewer = (
+        case("PriorBox", {**fields, **more}, inputs=inputs, dialect="sophgo").case.bind()(inputs)[0][0, 0]
+        for more in ({}, {"use_default_aspect_ratio": False})
+    )
+    np.testing.assert_array_equal(fewer, every[4:])
+
+
+test_sophgo_needs_a_box = rejects(
+    "PriorBox",
+    {"min_size": 4, "use_default_aspect_ratio": False},
+    dialect="sophgo",
+    inputs=[np.zeros((1, 1, 1, 1)), np.zeros((1, 1, 8, 8))],
+    text="use_default_aspect_ratio: false leaves no box",
+)

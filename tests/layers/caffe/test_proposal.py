@@ -178,3 +178,11 @@ def test_r_fcn_runs_on_as_many_regions_as_are_found() -> None:
     xs = [*inputs(), noise(1, 18, 5, 6)]
     assert network(*xs).shape == (11, 2)
     check_function(network, *xs)
+
+
+test_sophgo_is_refused = rejects(
+    "Proposal",
+    {"net_input_h": 64, "net_input_w": 64},
+    inputs=[np.zeros((1, 2, 4, 4)), np.zeros((1, 4, 4, 4))],
+    text="Sophgo's Proposal is not supported, since the rule of its NMS is not known",
+)

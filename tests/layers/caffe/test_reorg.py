@@ -96,3 +96,26 @@ test_ascend_text = reads(
     stride=2,
     reverse=True,
 )
+
+S = ramp(1, 16, 2, 2)
+test_sophgo_is_ascends_order = case(
+    "Reorg",
+    {"stride": 2},
+    dialect="sophgo",
+    inputs=[ramp(1, 1, 2, 2)],
+    outputs=[ramp(1, 4, 1, 1)],
+)
+test_sophgo_reverse_reads_a_wider_map = case(
+    "Reorg",
+    {"stride": 2, "reverse": True},
+    dialect="sophgo",
+    inputs=[S],
+    outputs=[S.reshape(2, 2, 4, 4).transpose(2, 0, 3, 1).reshape(1, 4, 4, 4)],
+)
+test_sophgo_reverse_needs_more_channels = rejects(
+    "Reorg",
+    {"stride": 2, "reverse": True},
+    dialect="sophgo",
+    inputs=[S[:, :8]],
+    text="reverse needs stride=2 to the power of 4 to divide the 8 channels",
+)

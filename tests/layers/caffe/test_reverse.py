@@ -34,3 +34,5 @@ test_from_text = reads(
     """layer { name: "turn" type: "Reverse" bottom: "in0" top: "turn" reverse_param { axis: 1 axis: -1 } }""",
     axis=(1, -1),
 )
+
+test_sophgo_reverses_axis_0 = case("Reverse", {}, dialect="sophgo", inputs=[[1, 2]], outputs=[[2, 1]])

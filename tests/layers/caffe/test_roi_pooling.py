@@ -109,3 +109,29 @@ test_pad_ratio_of_zero = case(
 test_rejects_pooled_h_of_0_in_mscnn = rejects(
     "ROIPooling", {"pad_ratio": 0.25, "pooled_w": 2}, inputs=[_X, ROIS], text="pooled_h must be at least 1, got 0"
 )
+
+SOPHGO = {"pooled_h": 1, "pooled_w": 1}
+MAPS = ramp(2, 1, 2, 2)
+REGIONS = np.array([[[[0, 0, 0, 0, 0], [0, 0, 0, 1, 1]]], [[[1, 0, 0, 0, 0], [1, 0, 0, 1, 1]]]], np.float32)
+test_sophgo_takes_regions_of_a_batch = case(
+    "ROIPooling",
+    SOPHGO,
+    dialect="sophgo",
+    inputs=[MAPS, REGIONS],
+    outputs=[np.array([0, 3, 4, 7], np.float32).reshape(4, 1, 1, 1)],
+)
+test_sophgo_pools_only_the_first_regions_of_others = case(
+    "ROIPooling",
+    SOPHGO,
+    dialect="sophgo",
+    inputs=[MAPS, REGIONS.reshape(4, 5, 1, 1)],
+    outputs=[np.array([0, 3, *[np.finfo(np.float32).min] * 2], np.float32).reshape(4, 1, 1, 1)],
+    notes=["of the 4 regions (4, 5, 1, 1) only the first 2 are pooled, a fault of Sophgo's Caffe"],
+)
+test_sophgo_rejects_rank_2 = rejects(
+    "ROIPooling",
+    SOPHGO,
+    dialect="sophgo",
+    inputs=[MAPS, REGIONS.reshape(4, 5)],
+    text="rois must be of shape (2, 1, R, 5) in Sophgo's Caffe, got (4, 5)",
+)

@@ -188,3 +188,17 @@ test_unpool_text = reads(
     pad_out_h=True,
     upsample_h=0,
 )
+
+test_sophgo_repeats = case(
+    "Upsample", {"scale": 2}, dialect="sophgo", inputs=[[[[[1, 2]]]]], outputs=[[[[[1, 1, 2, 2], [1, 1, 2, 2]]]]]
+)
+test_sophgo_undoes_a_pooling = case(
+    "Upsample", {"scale": 2}, dialect="sophgo", inputs=[[[[[5]]]], [[[[2]]]]], outputs=[[[[[0, 0], [5, 0]]]]]
+)
+test_sophgo_rejects_sizes_without_a_mask = rejects(
+    "Upsample",
+    {"upsample_h": 2, "upsample_w": 4},
+    dialect="sophgo",
+    inputs=[[[[[1, 2]]]]],
+    text="upsample_h and upsample_w with one input: Sophgo's Caffe reads wrong elements; give scale alone",
+)

@@ -26,7 +26,7 @@ class Priors(Layer):
 
     message = "prior_box_param"
     enums = (CODES,)
-    numbers = {"": 203, "ssd": 203, "ascend": 203, "opencv": 150, "model-optimizer": 212}
+    numbers = {"sophgo": 203, "": 203, "ssd": 203, "ascend": 203, "opencv": 150, "model-optimizer": 212}
     min_size: tuple[float, ...] = field(1, "float", repeated=True, doc="sides of the squares, in pixels")
     max_size: tuple[float, ...] = field(
         2, "float", repeated=True, doc="none, or one more square for each min_size"
@@ -120,6 +120,9 @@ def _listed(values: Sequence[float]) -> str:
 class SsdPriors(Priors):
     """SSD's boxes: squares of min_size and sqrt(min_size * max_size), and min_size stretched by each ratio."""
 
+    squares: bool = True
+    """Whether a cell has a square of each min_size."""
+
     def setup(self) -> None:
         super().setup()
         need(self.min_size, "parameter 'min_size' is missing")
@@ -152,7 +155,8 @@ class SsdPriors(Priors):
     def sizes(self) -> Sequence[Size]:
         boxes: list[Size] = []
         for i, low in enumerate(map(self.side, self.min_size)):
-            boxes.append((low, low))
+            if self.squares:
+                boxes.append((low, low))
             if self.max_size:
                 middle = np.float32(np.sqrt(float(low) * float(self.side(self.max_size[i]))))
                 boxes.append((middle, middle))

@@ -1,4 +1,4 @@
-"""The three ways of moving pixels into channels in Caffe files. They are not inverses of each other."""
+"""The ways of moving pixels into channels, and back, in Caffe files. They are not inverses of each other."""
 
 from __future__ import annotations
 
@@ -36,6 +36,21 @@ def darknet(x: Array, stride: int) -> Array:
     n, c, h, w = x.shape
     seen = x.reshape(n, c // stride**2, h * stride, w * stride)
     return ops.space_to_depth(seen, stride).reshape(n, c * stride**2, h // stride, w // stride)
+
+
+def back_from_darknet(x: Array, stride: int) -> Array:
+    """Return (N, C / s / s, H * s, W * s): the order in which Sophgo's Caffe moves channels into pixels.
+
+    The elements, in C order, are read as a map of C / s / s channels and s * H x s * W pixels, whose channels
+    become blocks of pixels. The result, in C order, is the output.
+    """
+    h, w = plane_of(x)
+    _need_groups(x, stride)
+    n, c = x.shape[:2]
+    need(c % stride**4 == 0, f"reverse needs stride={stride} to the power of 4 to divide the {c} channels")
+    need_plane(h * stride, w * stride)
+    seen = x.reshape(n, c // stride**2, h * stride, w * stride)
+    return ops.depth_to_space(seen, stride, mode="DCR").reshape(n, c // stride**2, h * stride, w * stride)
 
 
 def _need_blocks(x: Array, stride: int) -> None:

@@ -24,8 +24,9 @@ def cells(x: Array, anchors: int, classes: int) -> Array:
 
 
 def decode(predictions: Array, anchors: Array, height: int, width: int, scale: int = 1) -> tuple[Array, Array]:
-    """Return centers and sizes (K, 2) of the boxes, x before y, relative to the image.
+    """Return centers and sizes (..., K, 2) of the boxes, x before y, relative to the image.
 
+    `predictions` are (..., K, 5 + classes), as those of `cells`.
     `anchors` (A, 2) are width and height in cells, or in pixels when a cell has `scale` of them.
     """
     grid = height, width, len(anchors)
@@ -34,14 +35,14 @@ def decode(predictions: Array, anchors: Array, height: int, width: int, scale: i
     corner = np.stack([column, row], axis=-1).reshape(-1, 2)
     cells_wide = np.array([width, height], np.float32)
     sizes = np.broadcast_to(np.asarray(anchors, np.float32), (*grid, 2)).reshape(-1, 2)
-    centre = (corner + ops.sigmoid(predictions[:, :2])) / cells_wide
-    return centre, np.exp(predictions[:, 2:4]) * sizes / (cells_wide * np.float32(scale))
+    centre = (corner + ops.sigmoid(predictions[..., :2])) / cells_wide
+    return centre, np.exp(predictions[..., 2:4]) * sizes / (cells_wide * np.float32(scale))
 
 
 def corners(centre: Array, size: Array) -> Array:
-    """Return boxes (K, 4) x1 y1 x2 y2."""
+    """Return boxes (..., 4) x1 y1 x2 y2."""
     half = size * np.float32(0.5)
-    return np.concatenate([centre - half, centre + half], axis=1)
+    return np.concatenate([centre - half, centre + half], axis=-1)
 
 
 def suppress(boxes: Array, order: Array, threshold: float, least: float) -> tuple[Array, Array]:

@@ -1,4 +1,4 @@
-"""BN: batch normalization with scale and shift in one layer, in two forms."""
+"""BN: batch normalization with scale and shift in one layer, in three forms."""
 
 from __future__ import annotations
 
@@ -29,8 +29,12 @@ class BN(Layer):
     frozen: bool = field(5, "bool", False, doc="use the stored statistics in training too")
     engine: str = engine_field(6)
 
-    def forward(self, x: Array) -> Array:
+    def forward(self, x: Array) -> Any:
         need(len(x.shape) == 4, f"needs an input (N, C, H, W), got shape {tuple(x.shape)}")
+        return self.normalized(x)
+
+    def normalized(self, x: Array) -> Any:
+        """Return `x` (N, C, ...), normalized, scaled and shifted."""
         need(
             not is_training(self) or self.frozen,
             "BN takes the batch's statistics at TRAIN, which are not computed here; read the network at TEST",
@@ -41,7 +45,8 @@ class BN(Layer):
         mean = self.blob(2, shape, what="mean")
         variance = self.blob(3, shape, what="variance")
         scale = slope / np.sqrt(variance + np.float32(self.eps))
-        return x * scale + (bias - mean * scale)
+        each = (1, -1, *(1,) * (len(x.shape) - 2))
+        return x * scale.reshape(each) + (bias - mean * scale).reshape(each)
 
 
 @layer("BN", dialects=("segnet",))
@@ -72,3 +77,29 @@ class SegNetBN(Layer):
         variance = (centred * centred).mean(axis=(0, 2, 3), keepdims=True)
         y = centred / np.sqrt(variance + np.float32(1e-9)) * scale + shift
         return [y, mean, variance][: self.outputs]
+
+
+@layer("BN", dialects=("sophgo",))
+class SophgoBN(BN):
+    """Compute PSPNet's BN, or x * scale + shift with `bn_mode: INFERENCE` (Sophgo).
+
+    (N, C, ...) to the same shape. Weights, each (1, C, 1, 1): slope, bias, mean and variance, or scale and shift.
+    Source: the Caffe in tpu-mlir 1.30.2 (executed).
+    """
+
+    numbers = {"sophgo": 162}
+    bn_mode: str = field(7, Enum("LEARN", "INFERENCE"), "LEARN", doc="INFERENCE: scale and shift only")
+    scale_filler: FillerParameter = field(8, FillerParameter, doc="values of the scale without a file")
+    shift_filler: FillerParameter = field(9, FillerParameter, doc="values of the shift without a file; default 0")
+
+    needs_dialect = True
+
+    def forward(self, x: Array) -> Any:
+        need(len(x.shape) >= 2, f"needs an input (N, C, ...), got shape {tuple(x.shape)}")
+        if self.bn_mode == "LEARN":
+            return self.normalized(x)
+        shape = (1, x.shape[1], 1, 1)
+        scale = self.blob(0, shape, self.scale_filler if self.has("scale_filler") else None, what="scale")
+        shift = self.blob(1, shape, self.shift_filler, what="shift")
+        each = (1, -1, *(1,) * (len(x.shape) - 2))
+        return x * scale.reshape(each) + shift.reshape(each)

@@ -18,7 +18,7 @@ class Clip(Layer):
 
     elementwise = True
     message = "clip_param"
-    numbers = {"": 148}
+    numbers = {"sophgo": 165, "": 148}
     min: float = field(1, "float", doc="smallest value")
     max: float = field(2, "float", doc="largest value")
 

@@ -60,7 +60,7 @@ class SsdDetectionOutput(Layer):
 
     message = "detection_output_param"
     samples: ClassVar = {1: samples.scores, 2: samples.priors}
-    numbers: ClassVar = {"": 204, "ascend": 150, "opencv": 147, "model-optimizer": 211}
+    numbers: ClassVar = {"sophgo": 204, "": 204, "ascend": 150, "opencv": 147, "model-optimizer": 211}
     own: ClassVar[frozenset[str]] = frozenset()
     """The fields that distinguish this class from the others."""
     extra: float = 0.0
@@ -261,6 +261,26 @@ class DetectionOutput(SsdDetectionOutput):
     visualize: bool = field(10, "bool", False, doc="draw the detections; no effect here")
     visualize_threshold: float = field(11, "float", 0.6)
     save_file: str = field(12, "string", "")
+
+
+@layer("DetectionOutput", dialects=("sophgo",))
+class SophgoDetectionOutput(DetectionOutput):
+    """Decode boxes and keep the best of each class, where prior 0 takes part whatever its score (Sophgo).
+
+    As SSD's layer otherwise. Without a score above the threshold, each class has one row, of prior 0.
+    Source: the Caffe in tpu-mlir 1.30.2 (executed).
+    """
+
+    needs_dialect = True
+
+    def setup(self) -> None:
+        super().setup()
+        self.least = np.float32(self.confidence_threshold)
+        self.confidence_threshold = float(LOWEST)
+
+    def found(self, boxes: Array, conf: Array) -> Array:
+        first = np.arange(conf.shape[1])[:, None] == 0
+        return super().found(boxes, np.where((conf > self.least) | first, conf, LOWEST))
 
 
 @layer("DetectionOutput", dialects=("refinedet",))

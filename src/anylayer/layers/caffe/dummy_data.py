@@ -7,7 +7,7 @@ from typing import Any
 from anylayer.errors import given
 from anylayer.layer import Layer, field, layer, need
 from anylayer.layers.caffe._messages import BlobShape, FillerParameter, constant
-from anylayer.network import Array
+from anylayer.network import Array, TensorType
 
 
 @layer("DummyData")
@@ -59,3 +59,18 @@ class DummyData(Layer):
         for shape in shapes:
             need(all(d >= 0 for d in shape), f"dimensions must be 0 or more, got {shape}")
         return [tuple(map(int, s)) for s in shapes]
+
+
+@layer("DummyData", dialects=("sophgo",))
+class DummyDataInput(DummyData):
+    """Make inputs of the network of the given shapes, whose fillers have no effect (Sophgo).
+
+    Source: the Caffe in tpu-mlir 1.30.2 (executed).
+    """
+
+    role = "input"
+    needs_dialect = True
+
+    def input_types(self) -> list[TensorType | None]:
+        need(self.shape, "give shape: num, channels, height and width make empty arrays in Sophgo's Caffe")
+        return [TensorType.of(shape) for _, shape in self.fillers()]

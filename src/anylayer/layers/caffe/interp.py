@@ -34,6 +34,7 @@ class Interp(Layer):
         "pspnet": 143,
         "ascend": 158,
         "synopsys": 163,
+        "sophgo": 161,
         "caffe2onnx": 166,
         "ncnn": 205,
         "model-optimizer": 217,

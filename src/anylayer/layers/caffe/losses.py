@@ -98,7 +98,7 @@ class SmoothL1Loss(TrainingLoss):
     """
 
     message = "smooth_l1_loss_param"
-    numbers = {"fast-rcnn": 8266712}
+    numbers = {"fast-rcnn": 8266712, "intel": 148, "sophgo": 148}
     sigma: float = field(1, "float", 1.0, doc="the squares reach to 1 / sigma ** 2")
 
 

@@ -1,14 +1,16 @@
-"""LSTM."""
+"""LSTM, and Lstm, an older layer of the same name."""
 
 from __future__ import annotations
 
-from typing import Any
+from math import prod
+from typing import Any, ClassVar
 
 import numpy as np
 
 from anylayer import ops
-from anylayer.graph.symbolic import is_symbolic
-from anylayer.layer import layer
+from anylayer.graph.symbolic import is_symbolic, same
+from anylayer.layer import Layer, field, layer, need, samples
+from anylayer.layers.caffe._messages import FillerParameter, filler_if_written
 from anylayer.layers.caffe._recurrent import RecurrentLayer
 from anylayer.network import Array
 
@@ -82,16 +84,90 @@ class LSTM(RecurrentLayer):
         return found, found[-1], c
 
     def run(self, x: Array, w: Array, bias: Array, of_h: Array, h: Array, c: Array) -> tuple[Array, Array, Array]:
-        """Return all steps and the last state of one sequence per image, by ONNX's LSTM with gates i, o, f, g."""
-        gates = np.arange(4 * self.num_output).reshape(4, -1)[[0, 2, 1, 3]].reshape(-1)
-        both = np.concatenate([bias[gates], np.zeros(len(gates), np.float32)])
-        steps, h, c = ops.lstm(
-            x,
-            np.ascontiguousarray(w.T[gates])[None],
-            np.ascontiguousarray(of_h.T[gates])[None],
-            both[None],
-            initial_h=h[None],
-            initial_c=c[None],
-            hidden_size=self.num_output,
-        )
-        return steps[:, 0], h[0], c[0]
+        """Return all steps and the last state of one sequence per image."""
+        return one_run(x, w, bias, of_h, h, c)
+
+
+def one_run(x: Array, w: Array, bias: Array, of_h: Array, h: Array, c: Array) -> tuple[Array, Array, Array]:
+    """Return all steps and the last state of one sequence per image, by ONNX's LSTM with gates i, o, f, g.
+
+    The gates of `w` (I, 4 D), `bias` (4 D,) and `of_h` (D, 4 D) are in Caffe's order i, f, o, g.
+    """
+    d = of_h.shape[0]
+    gates = np.arange(4 * d).reshape(4, -1)[[0, 2, 1, 3]].reshape(-1)
+    both = np.concatenate([bias[gates], np.zeros(len(gates), np.float32)])
+    steps, h, c = ops.lstm(
+        x,
+        np.ascontiguousarray(w.T[gates])[None],
+        np.ascontiguousarray(of_h.T[gates])[None],
+        both[None],
+        initial_h=h[None],
+        initial_c=c[None],
+        hidden_size=d,
+    )
+    return steps[:, 0], h[0], c[0]
+
+
+@layer("Lstm")
+class Lstm(Layer):
+    """Compute a long short-term memory as Sophgo's Caffe does, with its two faults for several sequences.
+
+    x (T, N, I, ...), of which the first T * N * I elements are read, and optionally cont (T * N,) to h (T, N, D).
+    The equations are those of LSTM. With N sequences, the term W (cont h) is that of sequence 0 in all of them,
+    and sequence n of step t takes cont[t + n]; in a layer without these faults it would be cont[t * N + n].
+    Without cont, the sequences begin in the first step. `batch_size` and `clipping_threshold` have no effect.
+    Blobs: W of x (4 D, I), W of h (4 D, D), b (4 D).
+    Source: the Caffe in tpu-mlir 1.30.2 (executed), after junhyukoh/caffe-lstm src/caffe/layers/lstm_layer.cpp.
+    """
+
+    message = "lstm_param"
+    samples: ClassVar = {1: samples.indicators}
+    numbers: ClassVar = {"": 310, "sophgo": 310}
+    num_output: int = field(1, "uint32", 0, doc="size of the state and of the output; at least 1")
+    clipping_threshold: float = field(2, "float", 0.0, doc="of gradients (training)")
+    weight_filler: FillerParameter = field(3, FillerParameter, doc="filler of the weights without a weights file")
+    bias_filler: FillerParameter = field(4, FillerParameter, doc="values of the bias without a file; default 0")
+    batch_size: int = field(5, "uint32", 1, doc="no effect: axis 1 of the input has the sequences")
+
+    def setup(self) -> None:
+        need(self.num_output > 0, f"num_output must be at least 1, got {self.num_output}")
+
+    def forward(self, x: Array, cont: Array | None = None) -> Any:
+        need(len(x.shape) >= 3, f"x must be of shape (T, N, ...), got {tuple(x.shape)}")
+        t, n, d = *x.shape[:2], self.num_output
+        filler = filler_if_written(self.weight_filler, self.has("weight_filler"))
+        size, count = x.shape[2], prod(x.shape)
+        w = self.blob(0, (4 * d, size), filler, what="W of x").T
+        of_h = self.blob(1, (4 * d, d), filler, what="W of h").T
+        bias = self.blob(2, (4 * d,), self.bias_filler, what="b")
+        if not same(count, t * n * size):
+            self.note(f"only the first T * N * {size} elements of x are read, a fault of Sophgo's Caffe")
+        x = x.reshape(count)[: t * n * size].reshape(t, n, size)
+        zero = np.zeros((n, d), np.float32)
+        if cont is None and same(n, 1):
+            return one_run(x, w, bias, of_h, zero, zero)[0]
+        if not same(n, 1):
+            self.note("all sequences take the recurrent term of sequence 0, a fault of Sophgo's Caffe")
+        return self._unrolled(x @ w + bias, self._continued(cont, t, n), of_h, zero)
+
+    def _continued(self, cont: Array | None, t: int, n: int) -> Any:
+        """Return (T, N, 1): whether the state before a step is used."""
+        if cont is None:
+            return np.broadcast_to(np.arange(t)[:, None, None] > 0, (t, n, 1))
+        need(tuple(cont.shape) == (t * n,), f"cont must be of shape ({t * n},), got {tuple(cont.shape)}")
+        self.note("each call starts with a zero state, whereas Caffe keeps the state between calls")
+        if not same(n, 1):
+            self.note("sequence n of step t takes cont[t + n], a fault of Sophgo's Caffe")
+        return (cont != 0)[np.arange(t)[:, None] + np.arange(n)][:, :, None]
+
+    def _unrolled(self, gates: Array, continued: Array, of_h: Array, zero: Array) -> Array:
+        """Return all steps (T, N, D) for the gates of x (T, N, 4 D)."""
+        d, h, c, steps = self.num_output, zero, zero, []
+        for t in range(gates.shape[0]):
+            given = gates[t] + np.where(continued[t], h[:1] @ of_h, np.float32(0))
+            opened = ops.sigmoid(given[:, : 3 * d])
+            kept = np.where(continued[t], opened[:, d : 2 * d] * c, np.float32(0))
+            c = kept + opened[:, :d] * np.tanh(given[:, 3 * d :])
+            h = opened[:, 2 * d :] * np.tanh(c)
+            steps.append(h)
+        return np.stack(steps)

@@ -24,7 +24,7 @@ class Normalize(Layer):
 
     message = "norm_param"
     elementwise = True
-    numbers = {"": 206, "ssd": 206, "opencv": 149, "model-optimizer": 204}
+    numbers = {"sophgo": 206, "": 206, "ssd": 206, "opencv": 149, "model-optimizer": 204}
     across_spatial: bool = field(1, "bool", True, doc="one length for the image, not one for each pixel")
     scale_filler: FillerParameter = field(2, FillerParameter, doc="filler of the scale without a weights file")
     channel_shared: bool = field(3, "bool", True, doc="one scale for all channels")

@@ -14,7 +14,15 @@ class Permute(Layer):
     """
 
     message = "permute_param"
-    numbers = {"": 202, "ssd": 202, "caffe-plus": 150, "atlas": 151, "opencv": 148, "model-optimizer": 154}
+    numbers = {
+        "sophgo": 202,
+        "": 202,
+        "ssd": 202,
+        "caffe-plus": 150,
+        "atlas": 151,
+        "opencv": 148,
+        "model-optimizer": 154,
+    }
     order: tuple[int, ...] = field(1, "uint32", repeated=True, doc="axes of the input, in the order of the output")
 
     def forward(self, x: Array) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -15,7 +15,7 @@ from anylayer.graph.symbolic import extreme, is_symbolic, is_zero, same
 from anylayer.layer import Enum, Layer, field, layer, need
 from anylayer.layer.contract import PixelMap
 from anylayer.layers.caffe._axes import need_padded
-from anylayer.layers.caffe._messages import engine_field
+from anylayer.layers.caffe._messages import engine_field, no_effect
 from anylayer.network import Array
 
 _LOWEST = np.finfo(np.float32).min
@@ -182,11 +182,7 @@ class Pooling(Layer):
             self.pool != "STOCHASTIC",
             "pool STOCHASTIC selects random cells, so its output is not defined; Caffe has it on GPUs only",
         )
-        both = self.has("round_mode") and self.has("ceil_mode")
-        need(
-            not both or (self.round_mode == "CEIL") == self.ceil_mode,
-            f"round_mode {self.round_mode} and ceil_mode {str(self.ceil_mode).lower()} contradict each other",
-        )
+        self.check_rounding()
         kernels = [n for n in ("kernel_size", "kernel_h", "kernel_w") if self.has(n)]
         if self.global_pooling:
             need(
@@ -206,13 +202,25 @@ class Pooling(Layer):
             )
             need(not (self.has(whole) and self.has(high)), f"give {whole}, or {high} and {wide}, not both")
 
+    def check_rounding(self) -> None:
+        """Refuse two fields that round differently."""
+        both = self.has("round_mode") and self.has("ceil_mode")
+        need(
+            not both or (self.round_mode == "CEIL") == self.ceil_mode,
+            f"round_mode {self.round_mode} and ceil_mode {str(self.ceil_mode).lower()} contradict each other",
+        )
+
     def forward(self, x: Array) -> Any:
         need(len(x.shape) == 4, f"needs an input of 4 axes (N, C, H, W), got shape {tuple(x.shape)}")
         lines = self._lines(x.shape[2], x.shape[3])
         if self.outputs == 1:
-            return pool(x, self.pool, lines)
+            return self.pooled(x, lines)
         need(self.pool == "MAX", f"only pool MAX has a second output, the mask; got pool {self.pool}")
         return pool_with_mask(x, lines)
+
+    def pooled(self, x: Array, lines: tuple[Line, Line]) -> Any:
+        """Return the maximum or the mean of each window."""
+        return pool(x, self.pool, lines)
 
     def _lines(self, height: int, width: int) -> tuple[Line, Line]:
         kernel = self._pair("kernel", self.kernel_size)
@@ -245,3 +253,36 @@ class Pooling(Layer):
         if self.has(f"{stem}_h") or self.has(f"{stem}_w"):
             return getattr(self, f"{stem}_h"), getattr(self, f"{stem}_w")
         return both, both
+
+
+@layer("Pooling", dialects=("sophgo",))
+class SophgoPooling(Pooling):
+    """Compute the maximum or the mean of each window, the sum over kernel_h * kernel_w in every window (Sophgo).
+
+    As BVLC's layer, except that a mean is divided by the size of the kernel also where a window reaches beyond the
+    padding, and is 0 where it lies outside the map. `ceil_mode: false` or `round_mode: FLOOR` rounds down.
+    Source: the Caffe in tpu-mlir 1.30.2 (executed).
+    """
+
+    avg_include_pad: bool = no_effect(13, "bool", False)
+    ceil_mode: bool = field(18, "bool", True, doc="false is round_mode FLOOR")
+    round_mode: str = field(19, Enum("CEIL", "FLOOR"), "CEIL", doc="rounding of the number of windows")
+    yolo: bool = field(99, "bool", False, doc="one row and one column of windows more")
+
+    needs_dialect = True
+
+    def check_rounding(self) -> None:
+        """Take both fields, of which the one that rounds down prevails."""
+
+    def pooled(self, x: Array, lines: tuple[Line, Line]) -> Any:
+        if self.pool == "MAX":
+            return super().pooled(x, lines)
+        return _widened(_run(ops.average_pool, x, lines, count_include_pad=True), lines, 0)
+
+    def _lines(self, height: int, width: int) -> tuple[Line, Line]:
+        down, across = super()._lines(height, width)
+        return (
+            (replace(down, count=down.count + 1), replace(across, count=across.count + 1))
+            if self.yolo
+            else (down, across)
+        )

@@ -28,6 +28,23 @@ class PriorBox(SsdPriors):
         return np.float32(int(size))
 
 
+@layer("PriorBox", dialects=("sophgo",))
+class PriorBoxSophgo(PriorBox):
+    """Return SSD's prior boxes, without the squares of min_size where use_default_aspect_ratio is false (Sophgo).
+
+    Source: the Caffe in tpu-mlir 1.30.2 (executed).
+    """
+
+    use_default_aspect_ratio: bool = field(14, "bool", True, doc="whether a cell has a square of each min_size")
+
+    needs_dialect = True
+
+    def setup(self) -> None:
+        super().setup()
+        self.squares = self.use_default_aspect_ratio
+        need(self.sizes(), "use_default_aspect_ratio: false leaves no box; give max_size or aspect_ratio")
+
+
 @layer("PriorBox", dialects=("opencv",))
 class PriorBoxOpenCV(SsdPriors):
     """Return prior boxes with sizes as they are, clipped by default (OpenCV).

@@ -18,7 +18,8 @@ from anylayer.layers._proposals import (
     foreground,
     proposals,
 )
-from anylayer.network import Array, Node
+from anylayer.layers.caffe._refused import Refused
+from anylayer.network import Array
 
 
 @layer("Proposal")
@@ -76,7 +77,7 @@ class OpenCvProposal(Proposal):
 
 
 @layer("Proposal", dialects=("ascend",))
-class AscendProposal(Layer):
+class AscendProposal(Refused):
     """Refuse Ascend's layer, whose padded regions (N, 5, post_nms_topn) are not supported.
 
     No public source states how it pads them.
@@ -84,22 +85,19 @@ class AscendProposal(Layer):
 
     message = "proposal_param"
     numbers: ClassVar = {"ascend": 201}
+    reason = (
+        "Ascend's Proposal, with rois of shape (N, 5, post_nms_topn), is not supported, since no public source "
+        "states how it pads them and how it treats small boxes; the layer of Faster R-CNN has nms_thresh in place "
+        "of iou_threshold, and no output_actual_rois_num"
+    )
 
     @classmethod
     def fits(cls, values: Mapping[str, Any], inputs: int, outputs: int) -> bool:
         return bool({"iou_threshold", "output_actual_rois_num"} & values.keys())
 
-    def prepare(self, node: Node, dialect: str | None) -> None:
-        need(
-            False,
-            "Ascend's Proposal, with rois of shape (N, 5, post_nms_topn), is not supported, since no public "
-            "source states how it pads them and how it treats small boxes. Define it in a layers file. The layer "
-            "of Faster R-CNN has nms_thresh in place of iou_threshold, and no output_actual_rois_num",
-        )
-
 
 @layer("Proposal", dialects=("synopsys",))
-class SynopsysProposal(Layer):
+class SynopsysProposal(Refused):
     """Refuse the layer of synopsys-caffe, whose NMS compares boxes in the order of the anchors.
 
     Source: synopsys-caffe src/caffe/layers/proposal_layer.cpp (apply_nms).
@@ -107,14 +105,28 @@ class SynopsysProposal(Layer):
 
     message = "proposal_param"
     numbers: ClassVar = {"synopsys": 212}
+    reason = (
+        "synopsys-caffe's Proposal is not supported: it compares boxes in the order of the anchors, not of their "
+        "scores, and a box that is dropped may have dropped others before"
+    )
 
     @classmethod
     def fits(cls, values: Mapping[str, Any], inputs: int, outputs: int) -> bool:
-        return bool({"anchor_base_size", "anchor_scale", "anchor_ratio", "max_rois"} & values.keys())
+        given = {"anchor_base_size", "anchor_scale", "anchor_ratio", "max_rois"} & values.keys()
+        return bool(given) and "net_input_h" not in values
 
-    def prepare(self, node: Node, dialect: str | None) -> None:
-        need(
-            False,
-            "synopsys-caffe's Proposal is not supported: it compares boxes in the order of the anchors, not of "
-            "their scores, and a box that is dropped may have dropped others before. Define it in a layers file",
-        )
+
+@layer("Proposal", dialects=("sophgo",))
+class SophgoProposal(Refused):
+    """Refuse Sophgo's layer, which keeps post_top_n boxes in the order of the anchors after an unknown NMS.
+
+    Source: the Caffe in tpu-mlir 1.30.2 (executed): its NMS agrees with that of Faster R-CNN in some images only.
+    """
+
+    message = "proposal_param"
+    numbers: ClassVar = {"sophgo": 304}
+    reason = "Sophgo's Proposal is not supported, since the rule of its NMS is not known"
+
+    @classmethod
+    def fits(cls, values: Mapping[str, Any], inputs: int, outputs: int) -> bool:
+        return bool({"net_input_h", "rpn_obj_threshold", "rpn_nms_post_top_n"} & values.keys())

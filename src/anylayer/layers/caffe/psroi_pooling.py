@@ -24,7 +24,14 @@ class PSROIPooling(Layer):
 
     message = "psroi_pooling_param"
     samples: ClassVar = {1: samples.regions}
-    numbers: ClassVar = {"ascend": 207, "intel": 153, "model-optimizer": 207, "ncnn": 149, "opencv": 10002}
+    numbers: ClassVar = {
+        "sophgo": 153,
+        "ascend": 207,
+        "intel": 153,
+        "model-optimizer": 207,
+        "ncnn": 149,
+        "opencv": 10002,
+    }
     spatial_scale: float = field(1, "float", doc="cells of the map per pixel")
     output_dim: int = field(2, "int32", doc="channels of the output")
     group_size: int = field(3, "int32", doc="bins per row and per column")

@@ -23,7 +23,7 @@ class ReLU6(Layer):
 
     elementwise = True
     message = "relu6_param"
-    numbers = {"amct": 2060, "": 100000}
+    numbers = {"sophgo": 167, "amct": 2060, "": 100000}
     also = {"relu_param": ReLU}
     relu_param: ReLU
     negative_slope: float = field(1, "float", 0.0, doc="factor of negative values")

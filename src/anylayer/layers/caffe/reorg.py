@@ -1,9 +1,9 @@
-"""Reorg: two operators of this name."""
+"""Reorg: three operators of this name."""
 
 from __future__ import annotations
 
 from anylayer.layer import Layer, field, layer
-from anylayer.layers.caffe._reorg import darknet, into_channels, into_pixels
+from anylayer.layers.caffe._reorg import back_from_darknet, darknet, into_channels, into_pixels
 from anylayer.network import Array
 
 
@@ -42,3 +42,23 @@ class ReorgAscend(Layer):
 
     def forward(self, x: Array) -> Array:
         return into_pixels(x, self.stride) if self.reverse else into_channels(x, self.stride)
+
+
+@layer("Reorg", dialects=("sophgo",))
+class ReorgSophgo(Layer):
+    """Move pixels into channels, keeping the channels of a pixel together, and back in Darknet's order (Sophgo).
+
+    (N, C, H, W) to (N, C * s * s, H / s, W / s) with s = `stride`, as Ascend's layer. With `reverse` to (N, C / s
+    / s, H * s, W * s), which is not the inverse; see `back_from_darknet` in _reorg.py.
+    Source: the Caffe in tpu-mlir 1.30.2 (executed).
+    """
+
+    message = "reorg_param"
+    numbers = {"sophgo": 159}
+    stride: int = field(1, "uint32", doc="side of the blocks of pixels")
+    reverse: bool = field(2, "bool", False, doc="move channels into pixels")
+
+    needs_dialect = True
+
+    def forward(self, x: Array) -> Array:
+        return back_from_darknet(x, self.stride) if self.reverse else into_channels(x, self.stride)

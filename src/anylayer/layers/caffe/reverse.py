@@ -12,15 +12,16 @@ class Reverse(Layer):
     """Reverse the order of the elements along `axis`, which may be several axes.
 
     y[i0 .. in] = x[j0 .. jn] with j = size - 1 - i on the given axes, j = i on the others. Negative axes count
-    from the end. Without an axis, the dialects ascend and model-optimizer reverse axis 0; in others it is refused.
+    from the end. Without an axis, the dialects ascend, model-optimizer and sophgo reverse axis 0; in others it is
+    refused.
     Source: Ascend parser/proto/caffe/caffe.proto; synopsys-caffe src/caffe/layers/reverse_layer.cpp.
     """
 
     message = "reverse_param"
-    numbers = {"": 157, "ascend": 157, "synopsys": 261, "model-optimizer": 147}
+    numbers = {"": 157, "ascend": 157, "synopsys": 261, "sophgo": 309, "model-optimizer": 147}
     axis: tuple[int, ...] = field(
         1, "int32", repeated=True, doc="axes to reverse",
-        dialects=dict.fromkeys(("ascend", "model-optimizer", "openvino"), (0,)),
+        dialects=dict.fromkeys(("ascend", "model-optimizer", "openvino", "sophgo"), (0,)),
     )  # fmt: skip
 
     def forward(self, x: Array) -> Array:

@@ -88,6 +88,51 @@ class MsCnnROIPooling(Layer):
         return ops.max_roi_pool(x, rois, size=size, spatial_scale=self.spatial_scale)
 
 
+@layer("ROIPooling", dialects=("sophgo",))
+class SophgoROIPooling(Layer):
+    """Compute the maximum of each bin of each region, for regions (N, 1, R, 5) of a batch of N images (Sophgo).
+
+    x (N, C, H, W) and regions [image, x1, y1, x2, y2] to (N * R, C, pooled_h, pooled_w), as Fast R-CNN's layer.
+    For regions of the shapes (R, 5, 1, 1) and (R, 1, 1, 5) it computes the first N only: the others have the
+    lowest float everywhere, a fault of this fork.
+    Source: the Caffe in tpu-mlir 1.30.2 (executed).
+    """
+
+    message = "roi_pooling_param"
+    samples: ClassVar = {1: samples.regions}
+    numbers: ClassVar = {"sophgo": 154}
+    pooled_h: int = field(1, "uint32", 0, doc="number of rows of bins; at least 1")
+    pooled_w: int = field(2, "uint32", 0, doc="number of columns of bins; at least 1")
+    spatial_scale: float = field(3, "float", 1.0, doc="cells of the map per pixel")
+    pooled_size: int = field(4, "uint32", 0, doc="not supported: its effect is not known")
+
+    needs_dialect = True
+
+    def setup(self) -> None:
+        need(not self.has("pooled_size"), "pooled_size is not supported; give pooled_h and pooled_w")
+        need_bins(self.pooled_h, self.pooled_w)
+
+    def forward(self, x: Array, rois: Array) -> Any:
+        images, shape = x.shape[0], tuple(rois.shape)
+        of_batch = len(shape) == 4 and shape[1] == 1 and shape[3] == 5 and shape[0] == images
+        need(
+            of_batch or (len(shape) == 4 and shape[1:] in ((5, 1, 1), (1, 1, 5)) and shape[0] >= images),
+            f"rois must be of shape ({images}, 1, R, 5) in Sophgo's Caffe, got {shape}",
+        )
+        every = rois.reshape(shape[0] * shape[2], 5)
+        count = every.shape[0] if of_batch else images
+        size = (self.pooled_h, self.pooled_w)
+        y = ops.max_roi_pool(x, regions(x, every)[:count], size=size, spatial_scale=self.spatial_scale)
+        if of_batch or shape[0] == images:
+            return y
+        self.note(
+            f"of the {shape[0]} regions {shape} only the first {images} are pooled, a fault of Sophgo's Caffe; "
+            f"it takes regions of shape ({images}, 1, R, 5)"
+        )
+        rest = (shape[0] - images, x.shape[1], *size)
+        return np.concatenate([y, np.full(rest, np.finfo(np.float32).min)])
+
+
 def need_bins(rows: int, columns: int) -> None:
     """Refuse a region without bins."""
     for name, value in (("pooled_h", rows), ("pooled_w", columns)):

@@ -15,7 +15,7 @@ class ShuffleChannel(Layer):
     """
 
     message = "shuffle_channel_param"
-    numbers = {"ascend": 159, "shufflenet": 164, "caffe2onnx": 164, "synopsys": 166, "ncnn": 145}
+    numbers = {"sophgo": 164, "ascend": 159, "shufflenet": 164, "caffe2onnx": 164, "synopsys": 166, "ncnn": 145}
     group: int = field(1, "uint32", 1, doc="number of groups; must divide the channels")
 
     def forward(self, x: Array) -> Array:

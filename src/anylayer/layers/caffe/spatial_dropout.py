@@ -16,7 +16,7 @@ class SpatialDropout(Layer):
 
     elementwise = True
     message = "spatial_dropout_param"
-    numbers = {"": 155}
+    numbers = {"sophgo": 155, "": 155}
     dropout_ratio: float = field(1, "float", 0.5, doc="share of the channels that training sets to 0")
     sample_weights_test: bool = field(2, "bool", False, doc="set channels to 0 at test time too; must be false")
 

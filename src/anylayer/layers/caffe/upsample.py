@@ -1,4 +1,4 @@
-"""Upsample: four operators of this name."""
+"""Upsample: five operators of this name."""
 
 from __future__ import annotations
 
@@ -147,6 +147,31 @@ class Unpool(Layer):
             f"pad_out_h and pad_out_w go with a scale of 2, got {tall} x {wide}",
         )
         return h * tall - self.pad_out_h, w * wide - self.pad_out_w
+
+
+@layer("Upsample", dialects=("sophgo",))
+class UpsampleSophgo(Unpool):
+    """Repeat each pixel `scale` x `scale` times, or with a mask undo a maximum pooling as SegNet's layer (Sophgo).
+
+    (N, C, H, W) to (N, C, H * scale, W * scale). Other fields with one input are refused, because this fork then
+    reads elements that are not those of the output's place.
+    Source: the Caffe in tpu-mlir 1.30.2 (executed).
+    """
+
+    numbers = {"sophgo": 160}
+    needs_dialect = True
+
+    def forward(self, x: Array, mask: Array | None = None) -> Array:
+        if mask is not None:
+            return super().forward(x, mask)
+        plane_of(x)
+        others = [name for name in self.fields if name != "scale" and self.has(name)]
+        need(
+            not others,
+            f"{' and '.join(others)} with one input: Sophgo's Caffe reads wrong elements; give scale alone",
+        )
+        need(self.scale > 1, f"scale must be at least 2, got {self.scale}")
+        return repeat_pixels(x, self.scale, self.scale)
 
 
 @layer("Upsample", dialects=("caffe-plus", "yolov5-caffe"))

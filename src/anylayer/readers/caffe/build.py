@@ -172,10 +172,15 @@ def _definitions(type_: str, options: Options) -> list[Definition]:
     return [] if type_ in options.user_types else Registry.of("caffe").find(type_)
 
 
-def _role(type_: str, options: Options) -> str:
+def _definition(type_: str, options: Options) -> Definition | None:
+    """Return the definition of a type in the dialect, else its first one, or None for a type without one."""
     found = _definitions(type_, options)
     named = [d for d in found if options.dialect is not None and options.dialect in d.dialects]
-    return str(getattr((named or found)[0].cls, "role", "")) if found else ""
+    return next(iter(named or found), None)
+
+
+def _role(type_: str, options: Options) -> str:
+    return str(getattr(getattr(_definition(type_, options), "cls", None), "role", ""))
 
 
 def _node(layer: Draft, options: Options) -> Node:
@@ -217,8 +222,7 @@ def _add_inputs(network: Network, layer: Draft, options: Options) -> None:
 
 
 def _input_types(layer: Draft, options: Options) -> list[TensorType | None]:
-    definitions = _definitions(layer.type, options)
-    cls: Any = definitions[0].cls
+    cls: Any = getattr(_definition(layer.type, options), "cls", None)
     with at(layer.place):
         instance = cls.__new__(cls)
         instance.prepare(_node(layer, options), options.dialect)
