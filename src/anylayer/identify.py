@@ -36,4 +36,9 @@ def identify(
     """
     from anylayer.inspect.identify import identify as find
 
-    return find(read(model, weights, **options), inputs, expect, tolerance)
+    own = options.pop("dialect", None)
+    return find(
+        lambda dialect: read(model, weights, dialect=dialect or own, **options),
+        lambda net: (inputs, expect),
+        tolerance,
+    )

@@ -75,6 +75,16 @@ class Identification:
         """Whether a choice of meanings reproduces all expected blobs."""
         return bool(self.explanations)
 
+    def joined(self, other: Identification) -> Identification:
+        """Return the result of two readings of a file: the simplest explanations, else what `self` says."""
+        if (other.dialects and not self.dialects) or (other.ok and not self.ok):
+            other.tried[:0] = self.tried
+            return other
+        self.tried += other.tried
+        self.explanations += other.explanations if other.dialects else []
+        self.attempts += [] if other.ok else other.attempts
+        return self
+
     @property
     def dialects(self) -> list[str | None]:
         """The dialects of which each alone reproduces the expected blobs; None stands for no dialect."""

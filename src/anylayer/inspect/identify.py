@@ -37,14 +37,43 @@ Watch = Callable[[], None]
 """A function that is called after each node."""
 
 
+Arrays = Mapping[str, Any]
+
+
 def identify(
-    net: Net,
-    inputs: Mapping[str, Any],
-    expected: Mapping[str, Any],
+    read_in: Callable[[str | None], Net],
+    arrays_of: Callable[[Net], tuple[Arrays, Arrays]],
     tolerance: float = DEEP_TOLERANCE,
     watch: Watch = lambda: None,
 ) -> Identification:
-    """Find the meanings of the network's layers that reproduce the `expected` blobs from the inputs.
+    """Find the meanings of a network's layers that reproduce the expected blobs from the inputs.
+
+    read_in: reads the network in a dialect; None stands for the user's own, or none. arrays_of: returns the inputs
+    and the expected blobs of a network. tolerance, watch, and what is raised: see _identify.
+    """
+    net = read_in(None)
+    meanings = Meanings(net)
+    found, problem = Identification(meanings.dialects), None
+    try:
+        found = _identify(net, meanings, arrays_of(net), tolerance, watch)
+    except AnyLayerError as error:
+        problem = error
+    for dialect in meanings.others:
+        try:
+            other = read_in(dialect)
+            found = found.joined(_identify(other, Meanings(other), arrays_of(other), tolerance, watch))
+        except AnyLayerError as error:
+            found.attempts.append(Attempt(dialect, np.inf, error.message))
+            found.tried.append(dialect)
+    if problem is not None and not found.ok:
+        raise problem
+    return found
+
+
+def _identify(
+    net: Net, meanings: Meanings, arrays_given: tuple[Arrays, Arrays], tolerance: float, watch: Watch
+) -> Identification:
+    """Find the meanings of the network's layers that reproduce the expected blobs from the inputs.
 
     The choices are tried in this order: one dialect for the network, a dialect per layer type, and values that the
     file leaves out. The search ends with the first that reproduces all blobs to the rounding of one layer. Each
@@ -55,9 +84,8 @@ def identify(
     meaning.
     """
     net.require_known()
-    meanings = Meanings(net)
-    arrays = input_arrays(net.network, inputs)
-    wanted, notes = _wanted(net, arrays, expected, tolerance)
+    arrays = input_arrays(net.network, arrays_given[0])
+    wanted, notes = _wanted(net, arrays, arrays_given[1], tolerance)
 
     def search(mixed: bool, changed: int) -> _Outcome:
         return _Stage(net, meanings, arrays, wanted, tolerance, mixed, changed).run(watch)

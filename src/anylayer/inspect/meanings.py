@@ -55,18 +55,30 @@ class FieldChange:
 
 
 class Meanings:
-    """The meanings of a network's nodes. `dialects` are those that matter to one of its types, None first."""
+    """The meanings of a network's nodes.
+
+    `dialects` are those that matter to one of its types, None first. `others` are those in which the file has
+    other nodes and inputs, since a type has another role in them; it must be read in them.
+    """
 
     def __init__(self, net: Net) -> None:
         self._network, self._definitions = net.network, net.definitions
         given = net.network.dialect
         self._nodes: dict[str | None, Sequence[Node] | AnyLayerError] = {given: net.network.nodes}
         self._forks: dict[str, list[str | None]] = {n.type: [given] for n in net.network.nodes}
+        self.others = [] if given is not None else list(dict.fromkeys(self._with_other_roles()))
         if given is None:
             self._add_forks(Registry.of(net.network.format))
         self.dialects = list(dict.fromkeys([given, *(d for forks in self._forks.values() for d in forks)]))
         self.found: dict[tuple[str, str], dict[str, FieldChange]] = {}
         """The changes that were listed, by type and text, and by the name of the node."""
+
+    def _with_other_roles(self) -> Iterator[str]:
+        for type_ in self._forks:
+            classes = [d for d in self._definitions[type_] if d.built_in and d.typed]
+            for definition in classes:
+                if definition.layer_class.role != classes[0].layer_class.role:
+                    yield from definition.dialects
 
     def _add_forks(self, registry: Registry) -> None:
         """List the dialects of each type, and complete the network as the reader does for some dialects."""
@@ -75,9 +87,10 @@ class Meanings:
             for definition in self._definitions[node.type]:
                 if definition.built_in:
                     written = _fields_of(node, definition.layer_class)
-                    forks += [name for name in definition.forks(written) if name not in forks]
+                    known = [*forks, *self.others]
+                    forks += [name for name in definition.forks(written) if name not in known]
         complete = getattr(load_reader(self._network.format), "complete", None)
-        for dialect in sorted(registry.dialects()) if complete is not None else ():
+        for dialect in sorted(registry.dialects().difference(self.others)) if complete is not None else ():
             self._complete(dialect, complete)
 
     def _complete(self, dialect: str, complete: Any) -> None:

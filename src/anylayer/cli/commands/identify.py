@@ -70,11 +70,11 @@ def command(expect: tuple[str, ...], tolerance: float, as_json: bool, quiet: boo
     """
     from anylayer.inspect.identify import identify
 
-    net = read_net(given)
-    arrays = _inputs(net, given)
-    wanted = _expected(net, expect)
-    with progress(len(net.network.nodes), quiet) as (count, _, _):
-        found = identify(net, arrays, wanted, tolerance, count)
+    def read_in(dialect: str | None) -> Net:
+        return read_net({**given, "dialect": dialect or given["dialect"]})
+
+    with progress(0, quiet, "layers") as (count, _, _):
+        found = identify(read_in, lambda net: (_inputs(net, given), _expected(net, expect)), tolerance, count)
     if as_json:
         click.echo(to_json(_json_data(found)))
     else:
@@ -143,7 +143,7 @@ def _show(found: Identification, quiet: bool) -> None:
             rows.setdefault((_difference(attempt), attempt.reason), []).append(attempt.text)
         show(_COLUMNS, [("; ".join(texts), *row) for row, texts in rows.items()])
     for remedy in found.remedies:
-        click.echo(f"-> {remedy}")
+        click.echo("-> " + "\n".join(map(clean, remedy.split("\n"))))
 
 
 def _name(dialect: str | None) -> str:
