@@ -11,6 +11,7 @@ import click
 
 from anylayer.cli.command import (
     TakesInputs,
+    echo,
     input_option,
     json_option,
     network_options,
@@ -27,7 +28,7 @@ from anylayer.cli.inputs import Loader, items_of, read_npy, read_npz
 from anylayer.cli.progress import progress
 from anylayer.compile.inputs import input_types
 from anylayer.errors import InputError, need, some
-from anylayer.inspect.tables import Column, clean, wrapped
+from anylayer.inspect.tables import Column, wrapped
 
 if TYPE_CHECKING:
     from anylayer import Net
@@ -76,11 +77,11 @@ def command(expect: tuple[str, ...], tolerance: float, as_json: bool, quiet: boo
     with progress(0, quiet, "layers") as (count, _, _):
         found = identify(read_in, lambda net: (_inputs(net, given), _expected(net, expect)), tolerance, count)
     if as_json:
-        click.echo(to_json(_json_data(found)))
+        echo(to_json(_json_data(found)))
     else:
         _show(found, quiet)
         if found.ok and not found.writes:
-            click.echo(f"  {_run_line(found, given)}")
+            echo(f"  {_run_line(found, given)}")
     if not found.ok:
         click.get_current_context().exit(1)
 
@@ -121,7 +122,7 @@ def _show(found: Identification, quiet: bool) -> None:
 
     width = terminal_width()
     for note in found.notes:
-        say(f"note: {clean(note)}", quiet)
+        say(f"note: {note}", quiet)
     lines = []
     if found.reproduced:
         worst = max(found.reproduced.values())
@@ -135,15 +136,15 @@ def _show(found: Identification, quiet: bool) -> None:
     else:
         lines.append(f"no meaning reproduces blob '{found.first}' of {found.place}")
     for line in lines:
-        for part in wrapped(clean(line), width):
-            click.echo(part)
+        for part in wrapped(line, width):
+            echo(part)
     if found.attempts:
         rows: dict[tuple[str, str], list[str]] = {}
         for attempt in found.attempts:
             rows.setdefault((_difference(attempt), attempt.reason), []).append(attempt.text)
         show(_COLUMNS, [("; ".join(texts), *row) for row, texts in rows.items()])
     for remedy in found.remedies:
-        click.echo("-> " + "\n".join(map(clean, remedy.split("\n"))))
+        echo(f"-> {remedy}")
 
 
 def _name(dialect: str | None) -> str:
