@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from anylayer.api import Net
-from anylayer.convert.verification import compare
+from anylayer.convert.checks import compare
 from anylayer.engines import load_engine
 from anylayer.engines import onnxruntime as onnxruntime_engine
 from anylayer.errors import ConversionError, EngineError, InputError, LayerError
@@ -152,7 +152,7 @@ def test_comparison_without_enough_memory_is_refused(tmp_path: Path, monkeypatch
     def exhausted(*_: Any) -> Any:
         raise MemoryError("1.54 GiB")
 
-    monkeypatch.setattr("anylayer.convert.verification.largest_error", exhausted)
+    monkeypatch.setattr("anylayer.convert.checks.largest_error", exhausted)
     text = r"n\.onnx: there is not enough memory to write and compare it: 1\.54 GiB"
     with pytest.raises(ConversionError, match=text):
         net().write(tmp_path / "n.onnx")

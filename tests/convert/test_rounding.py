@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import anylayer
+from anylayer.convert.checks import FLOAT64, SHARE
 from anylayer.engines import onnxruntime
 from anylayer.errors import ConversionError
 
@@ -19,9 +20,10 @@ layer { name: "sum" type: "InnerProduct" bottom: "data" top: "sum"
 """
 
 
+@pytest.mark.parametrize("source", ["caffe", "onnx", "openvino"])
 @pytest.mark.parametrize(("times", "accepted"), [(0, True), (2, True), (8, False)])
 def test_tolerance_follows_from_rounding_of_source(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: float, accepted: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: float, accepted: bool, source: str
 ) -> None:
     random = np.random.default_rng(0)
     x = random.standard_normal((1, 2000)).astype(np.float32)
@@ -30,6 +32,10 @@ def test_tolerance_follows_from_rounding_of_source(
     (tmp_path / "net.prototxt").write_text(TEXT)
     net = anylayer.read(tmp_path / "net.prototxt")
     net.network.nodes[0].blobs = [weights]
+    if source != "caffe":
+        file = tmp_path / {"onnx": "source.onnx", "openvino": "source.xml"}[source]
+        net.write(file, verify={"data": np.abs(x)})
+        net = anylayer.read(file)
     want = net.compile("numpy")(x)["sum"]
     rounding = np.abs(want - x.astype(np.float64) @ weights.T.astype(np.float64)).max()
     assert rounding > 1e-5 * np.abs(want).max()
@@ -42,9 +48,11 @@ def test_tolerance_follows_from_rounding_of_source(
 
     original = onnxruntime.open_file
     monkeypatch.setattr(onnxruntime, "open_file", lambda *args: inexact(original(*args)))
-    monkeypatch.setattr("anylayer.convert.verification.DEEP_TOLERANCE", np.inf)
+    monkeypatch.setattr("anylayer.convert.verification._MAX_ROUNDING", np.inf)
     if accepted:
-        assert [c.ok for c in write().checks] == [True]
+        done = write()
+        assert [(c.ok, c.rule) for c in done.checks] == [(True, FLOAT64 if times else SHARE)]
+        assert any("no more than float32 itself rounds" in note for note in done.notes) == bool(times)
     else:
         with pytest.raises(ConversionError, match="output 'sum' differs from the source"):
             write()

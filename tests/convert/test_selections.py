@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import anylayer
-from anylayer.convert.verification import error_of_rows
+from anylayer.convert.checks import SELECTION, error_of_rows
 from anylayer.engines import onnxruntime
 from anylayer.errors import ConversionError
 
@@ -19,7 +19,7 @@ input: "data" input_shape { dim: 1 dim: 4 }
 layer { name: "scores" type: "ReLU" bottom: "data" top: "scores" }
 layer { name: "best" type: "ArgMax" bottom: "scores" top: "best" }
 """
-TIES = np.float32([[0.5, 1, 1, 0.2]])
+TIES = np.float32([[0.5, 0.2, 1, 1]])
 Run = Callable[[Mapping[str, Any]], dict[str, Any]]
 
 
@@ -34,11 +34,11 @@ def converted(path: Path, monkeypatch: pytest.MonkeyPatch, changed: Callable[[Ru
 def test_selection_that_rounding_decides_is_compared_on_the_values_of_the_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rounding = np.float32([[0, 1e-7, 0, 0]])
+    rounding = np.float32([[0, 0, 1e-7, 0]])
     done = converted(
         tmp_path / "net.onnx", monkeypatch, lambda run: lambda feed: run({"data": feed["data"] + rounding})
     )
-    assert [c.split for c in done.checks] == [True]
+    assert [c.rule is SELECTION for c in done.checks] == [True]
     assert any("output 'best' selects between values so close that rounding decides" in n for n in done.notes)
 
 
@@ -47,12 +47,12 @@ def test_selection_that_rounding_inside_its_node_decides_is_accepted(
 ) -> None:
     def rounding(run: Run) -> Run:
         def changed(feed: Mapping[str, Any]) -> dict[str, Any]:
-            found = run({"data": feed["data"] + np.float32([[0, 1e-7, 0, 0]])})
+            found = run({"data": feed["data"] + np.float32([[0, 0, 1e-7, 0]])})
             return {name: x if name == "best" else run(feed)[name] for name, x in found.items()}
 
         return changed
 
-    assert [c.split for c in converted(tmp_path / "net.onnx", monkeypatch, rounding).checks] == [True]
+    assert [c.rule is SELECTION for c in converted(tmp_path / "net.onnx", monkeypatch, rounding).checks] == [True]
 
 
 def test_resizing_to_a_fixed_size_is_not_a_selection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,7 +72,7 @@ def test_resizing_to_a_fixed_size_is_not_a_selection(tmp_path: Path, monkeypatch
     net = anylayer.read(tmp_path / "net.prototxt").before(nearest, np.ones((1, 6), np.float32))
     ties = np.ones((1, 9), np.float32)
     done = net.write(tmp_path / "net.onnx", shapes={"row": (1, "4<=W<=64")}, verify={"row": ties})
-    assert [c.split for c in done.checks] == [True]
+    assert [c.rule is SELECTION for c in done.checks] == [True]
 
 
 BOXES = np.float32([[0, 1, 0.9, 5, 6], [0, 2, 0.5, 7, 8], [0, 3, 0.5, 1, 2], [0, 1, 0.1, 3, 4]])[None]
@@ -98,7 +98,7 @@ def test_wrong_selection_and_wrong_values_are_refused(
 ) -> None:
     def wrong(run: Run) -> Run:
         def changed(feed: Mapping[str, Any]) -> dict[str, Any]:
-            got = run({"data": feed["data"] + np.float32([[0, error, 0, 0]])})
+            got = run({"data": feed["data"] + np.float32([[0, 0, error, 0]])})
             return got if error else {n: x + np.float32(n == "best") for n, x in got.items()}
 
         return changed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
@@ -10,17 +11,16 @@ from pathlib import Path
 from typing import Any
 
 from anylayer.compile.choices import verified_sizes
+from anylayer.convert.checks import OutputCheck, weak_checks
 from anylayer.convert.folder import folder_beside
 from anylayer.convert.job import Job
 from anylayer.convert.nodes import NodeError
 from anylayer.convert.verification import (
     Open,
-    OutputCheck,
     Verification,
     inner_opener,
     opener,
     tolerance_of,
-    weak_checks,
 )
 from anylayer.errors import (
     ConversionError,
@@ -74,6 +74,8 @@ class Conversion:
                     "scale": c.scale,
                     "tolerance": c.tolerance,
                     "ok": c.ok,
+                    "rule": c.rule.name,
+                    "part": c.part,
                 }
                 for c in self.checks
             ],
@@ -108,6 +110,7 @@ def convert(
         folder = _temporary_folder(path, is_folder)
         try:
             source = job.source(outputs)
+            on_noise = inputs is None and not job.options.get("calibrate")
             inputs = job.inputs_to_compare(source.sizes) if inputs is None else inputs
             try:
                 written = writer.write(source, folder / path.name, **job.options)
@@ -133,8 +136,9 @@ def convert(
                         source,
                         outputs,
                         opener(writer, reopen),
-                        partial(_write_again, job, writer, folder, path.name),
+                        partial(_write_again, writer, folder, path.name),
                         tolerance_of(source.graph),
+                        on_noise,
                     ),
                     writer,
                     written,
@@ -178,13 +182,13 @@ def _verify(
 
 
 def _write_again(
-    job: Job, writer: Writer, folder: Path, name: str, outputs: Mapping[str, str], inner: str
+    writer: Writer, folder: Path, name: str, job: Job, outputs: Mapping[str, str], inner: str
 ) -> Written:
-    """Write the network once more, with other outputs, to the file `name` in the new folder `inner` inside
-    `folder`.
+    """Write the network once more, with other outputs, to the file `name` in a new folder inside `folder`, whose
+    name begins with `inner`.
     """
-    (folder / inner).mkdir(exist_ok=True)
-    return writer.write(job.source(outputs), folder / inner / name, **job.options)
+    place = Path(tempfile.mkdtemp(prefix=f"{inner}.", dir=folder))
+    return writer.write(job.source(outputs), place / name, **job.options)
 
 
 def _conditions(source: Source) -> list[str]:

@@ -14,19 +14,27 @@ from typing import Any
 import numpy as np
 
 from anylayer.compile.inputs import needed_inputs, needed_nodes
+from anylayer.convert.checks import (
+    FLOAT64,
+    FLOOR,
+    SELECTION,
+    UNLIMITED,
+    OutputCheck,
+    compare,
+    error_of_rows,
+    real_data,
+)
+from anylayer.convert.deeper import WithValues, deeper_checks
 from anylayer.convert.job import Job
 from anylayer.convert.nodes import NodeError, after_jumps, costliest, node_errors
 from anylayer.engines import load_engine
 from anylayer.errors import AnyLayerError, ConversionError, adding_advice, wording
-from anylayer.graph import Graph
+from anylayer.graph import Graph, Value
+from anylayer.graph.intervals import Intervals
 from anylayer.network import Array, Node, TensorType
 from anylayer.numerics import (
     DEEP_TOLERANCE,
-    difference_text,
     largest_error,
-    rms_error,
-    rms_scale,
-    scale_of,
     tolerance_for,
 )
 from anylayer.runtime.run import NumpyRunner
@@ -35,8 +43,8 @@ from anylayer.writers import Writer
 
 Open = Callable[[Written], Run]
 """A function that opens written files, to run them."""
-Write = Callable[[Mapping[str, str], str], Written]
-"""A function that writes a network with outputs (public name to value) into a temporary folder of a name."""
+Write = Callable[[Job, Mapping[str, str], str], Written]
+"""A function that writes a job with outputs (public name to value) into a temporary folder of a name."""
 OpenInner = Callable[[Written, Sequence[str]], Run]
 """A function that opens written files. The function that it returns also computes values inside the network, by
 name."""
@@ -45,54 +53,18 @@ _SUMS = frozenset(("Conv", "ConvTranspose", "MatMul", "Gemm", "LSTM", "GRU", "RN
 """Operators that sum up many values."""
 _MAX_SHALLOW_SUMS = 20
 """A network with more operators of _SUMS has the tolerance of deep networks."""
-_MIN_SPREAD = 0.01
-"""An output whose values differ by less than this share of the largest one hardly shows mistakes."""
 _LAST_DIGITS = 4 * float(np.finfo(np.float32).eps)
 """The largest relative change of a value that rounding inside a node may cause."""
 _ROUNDINGS = 16
 """The number of times that values are changed in their last digits and compared again."""
-_MAX_MOVED = 1000
-"""The largest number of rows that may be exchanged."""
+_RANGE_DIGITS = 8 * float(np.finfo(np.float32).eps)
+"""The rounding of float32 of a function with a limited range, relative to that range. The error of ONNX Runtime's
+Sigmoid is 9e-8."""
+_MAX_ROUNDING = 1e-2
+"""The largest tolerance that may follow from the rounding of float32, relative to the largest value."""
 _ROUNDING_FACTOR = 4
 """A file may differ by this many times the source's own rounding error: engines add in another order, and some
 compute convolutions by transformations that round more."""
-
-
-@dataclass(frozen=True, slots=True)
-class OutputCheck:
-    """The comparison of one output of the file with the source.
-
-    `error` is the largest absolute difference, `scale` the largest absolute value of the source's output; in a
-    file of int8 they are root mean squares (`rms`). `ok` is error <= tolerance * scale. `tolerance` is infinite
-    for an output in low precision that depends on a discontinuous operator (arg-max, NMS). `note` says what
-    differs besides values: a shape, or that the output is missing. `sizes` are the shapes of the inputs of this
-    comparison where sizes are open. `spread` is the difference of the source's largest and smallest value, None
-    where it is not known. `run_by` names the runtime that ran the file, where it is another one than the writer's
-    RUNS. `split` says that the values before a discontinuous operator were compared, and then what follows from
-    them.
-    """
-
-    name: str
-    error: float
-    scale: float
-    tolerance: float
-    ok: bool
-    note: str = ""
-    sizes: Mapping[str, tuple[int, ...]] | None = None
-    spread: float | None = None
-    run_by: str = ""
-    rms: bool = False
-    split: bool = False
-
-    def __str__(self) -> str:
-        if self.rms and not self.note:
-            return f"RMS of the differences {self.error:.3g}, RMS of the values {self.scale:.3g}"
-        return self.note or difference_text(self.error, self.scale)
-
-    @property
-    def limit(self) -> str:
-        """The tolerance as the end of a sentence about an output that differs."""
-        return f"the tolerance is {self.tolerance:g} of the {'RMS of the values' if self.rms else 'largest value'}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +74,7 @@ class Verification:
     Outputs that depend on discontinuous operators (arg-max, NMS) may differ by any amount where rounding changes a
     selection. Then the values before these operators are compared. In float32, what follows is compared with
     NumPy on the values of the file. `write` writes the network with these outputs into a folder of this name.
+    `on_noise` says that the inputs are noise, not data of the user.
     """
 
     job: Job
@@ -110,49 +83,87 @@ class Verification:
     open: Open
     write: Write
     tolerance: float
+    on_noise: bool = False
 
-    def compare(self, written: Written, inputs: Sequence[Mapping[str, Array]]) -> list[OutputCheck]:
+    def compare(
+        self, written: Written, inputs: Sequence[Mapping[str, Array]], *, deeper: bool = True
+    ) -> list[OutputCheck]:
         """Run the source and the file on the same inputs, and return a check per set of inputs, runtime and
-        output."""
+        output. deeper: whether to compare more where an output tells little."""
         runs = {"": self.open(written), **{name: opened() for name, opened in written.runtimes.items()}}
         network = self.job.network
         runner = NumpyRunner(network, self.job.definitions, self.outputs)
         others = wording("verify={...}, or verify=False", "-i, or --no-verify")
         jumps = self.jumps(written)
-        inner = cache(self._with_inner_values)
+        with_values = cache(self._with_values)
         checks = []
-        for given in inputs:
+        for at, given in enumerate(inputs):
             with adding_advice(f"The inputs to compare on do not suit the network; give other inputs: {others}"):
                 want = runner([given[name] for name in network.inputs], {})
             sizes = {n: given[n].shape for n in self.job.sizes.shapes} if self.job.sizes is not None else None
             for run_by, run in runs.items():
-                tolerance = max(self.tolerance, written.tolerance, DEEP_TOLERANCE if run_by else 0.0)
                 with adding_advice(_limit_sizes(sizes)) if sizes else nullcontext():
-                    found = _output_checks(want, _run_file(run, written, given), written, tolerance)
-                found = [
-                    replace(c, ok=True, tolerance=math.inf) if c.name in jumps and not c.note else c for c in found
-                ]
-                if written.precision == "float32":
-                    found = self._by_rounding(found, want, given)
+                    found = self.checks_of(want, run, written, given, deep=bool(run_by))
+                free: dict[str, Any] = {"ok": True, "tolerance": math.inf, "rule": UNLIMITED}
+                found = [replace(c, **free) if c.name in jumps and not c.note else c for c in found]
                 if not run_by and written.precision == "float32":
-                    found = self._split(found, inner, given)
-                checks += [replace(check, sizes=sizes, run_by=run_by) for check in found]
+                    found = self._split(found, with_values, given)
+                checks += [replace(check, sizes=sizes, run_by=run_by, at=at) for check in found]
+                weak = [c.name for c in found if c.ok and not c.tells]
+                if weak and deeper and not run_by and written.precision != "int8":
+                    alone = at == 0 and written.precision == "float32"
+                    more = deeper_checks(self, weak, given, with_values, alone=alone)
+                    checks += [replace(c, sizes=sizes if c.part == "before" else None, at=at) for c in more]
             if written.by_sample:
                 got = _run_samples(runs[""], written, given)
                 found = _output_checks(want, got, written, max(self.tolerance, written.tolerance))
                 found = [c if c.ok else replace(c, note=f"{c}; {written.by_sample}") for c in found]
-                checks += [replace(check, sizes=sizes, run_by="single samples") for check in found]
+                checks += [replace(check, sizes=sizes, run_by="single samples", at=at) for check in found]
         return checks
+
+    def checks_of(
+        self,
+        want: Mapping[str, Array],
+        run: Run,
+        written: Written,
+        given: Mapping[str, Array],
+        *,
+        deep: bool = False,
+    ) -> list[OutputCheck]:
+        """Run a file, and return a check per output, by the first rule that it passes by.
+
+        deep: whether the tolerance is at least that of deep networks. A constant output tells enough.
+        """
+        tolerance = max(self.tolerance, written.tolerance, DEEP_TOLERANCE if deep else 0.0)
+        found = _output_checks(want, _run_file(run, written, given), written, tolerance)
+        values = dict(zip(self.source.outputs, self.source.graph.outputs))
+        constant = {name for name, value in values.items() if value.const is not None}
+        found = [replace(c, tells=True) if c.name in constant else c for c in found]
+        if written.precision != "float32":
+            return found
+        return self._by_rounding([self._by_floor(c, values) for c in found], want, given)
+
+    def _by_floor(self, check: OutputCheck, values: Mapping[str, Value]) -> OutputCheck:
+        """Return a check. An output that differs by the rounding of its range, such as 0 to 1 after a sigmoid,
+        passes; it tells little then."""
+        value = values.get(check.name)
+        if check.ok or check.note or value is None or value.dtype != np.float32:
+            return check
+        low, high = Intervals(self.source.graph.producers).of(value)
+        floor = _RANGE_DIGITS * max(abs(low), abs(high))
+        if not check.error <= floor < np.inf:
+            return check
+        return replace(check, ok=True, tolerance=floor / check.scale, rule=FLOOR, tells=False)
 
     def _by_rounding(
         self, found: list[OutputCheck], want: Mapping[str, Array], given: Mapping[str, Array]
     ) -> list[OutputCheck]:
         """Return the checks. Outputs that differ a little get a tolerance that follows from their own rounding.
 
-        It is _ROUNDING_FACTOR times the difference between the source in float32 and in float64, at most that of
-        deep networks: if large terms cancel each other, the error of float32 itself may exceed the tolerance.
+        It is _ROUNDING_FACTOR times the difference between the source in float32 and in float64: if large terms
+        cancel each other, or a small number is divided by, the error of float32 itself may exceed the tolerance.
         """
-        near = [c for c in found if not c.ok and not c.note and c.error <= DEEP_TOLERANCE * c.scale]
+        near = [c for c in found if not c.ok and not c.note and c.error <= _MAX_ROUNDING * c.scale]
         if not near or self.job.network.dtype not in (None, np.float32):
             return found
         try:
@@ -162,8 +173,8 @@ class Verification:
         wider = {}
         for c in near:
             rounding = _ROUNDING_FACTOR * largest_error(want[c.name], exact[c.name]) / c.scale
-            tolerance = min(max(c.tolerance, rounding), DEEP_TOLERANCE)
-            wider[c.name] = replace(c, tolerance=tolerance, ok=c.error <= tolerance * c.scale)
+            tolerance = min(max(c.tolerance, rounding), _MAX_ROUNDING)
+            wider[c.name] = replace(c, tolerance=tolerance, ok=c.error <= tolerance * c.scale, rule=FLOAT64)
         return [wider.get(c.name, c) for c in found]
 
     def _in_float64(self, given: Mapping[str, Array]) -> dict[str, Array]:
@@ -178,16 +189,15 @@ class Verification:
         runner = NumpyRunner(network, self.job.definitions, self.outputs)
         return runner([wide(given[name]) for name in network.inputs], {})
 
-    def _with_inner_values(self) -> tuple[Written, Run]:
-        """Write the network with the inputs of discontinuous operators as additional outputs, and open it."""
-        _, read = after_jumps(self.source)
-        source = self.job.source({n: n for n in read})
+    def _with_values(self, names: tuple[str, ...]) -> tuple[Written, Run]:
+        """Write the network with values inside it as additional outputs, except constants, and open it."""
+        source = self.job.source({n: n for n in names})
         computed = {n: n for n, v in zip(source.outputs, source.graph.outputs) if v.const is None}
-        written = self.write({**self.outputs, **computed}, "before")
+        written = self.write(self.job, {**self.outputs, **computed}, "before")
         return written, self.open(written)
 
     def _split(
-        self, found: list[OutputCheck], inner: Callable[[], tuple[Written, Run]], given: Mapping[str, Array]
+        self, found: list[OutputCheck], with_values: WithValues, given: Mapping[str, Array]
     ) -> list[OutputCheck]:
         """Return the checks. Outputs that differ after a discontinuous operator are compared in two parts.
 
@@ -200,7 +210,7 @@ class Verification:
         apart = {c.name: self.outputs[c.name] for c in found if not c.ok and self.outputs[c.name] in after}
         if not apart or not read:
             return found
-        written, run = inner()
+        written, run = with_values(tuple(read))
         got = _run_file(run, written, given)
         before = {n: array for n in read if (array := _of_file(n, got, written)) is not None}
         checks = _output_checks(self._numpy({n: n for n in before}, given), got, written, self.tolerance)
@@ -216,8 +226,12 @@ class Verification:
                 own = _of_file(c.name, got, written)
                 error = c.error if c.ok else error_of_rows(want[c.name], own, c.tolerance)
                 if error <= c.tolerance * c.scale:
-                    parts[c.name] = replace(c, error=error, ok=True, note="", split=True)
+                    parts[c.name] = replace(c, error=error, ok=True, note="", rule=SELECTION)
         return [parts.get(c.name, c) for c in found]
+
+    def numpy(self, given: Mapping[str, Array]) -> dict[str, Array]:
+        """Return the outputs that the source computes in NumPy."""
+        return self._numpy(self.outputs, given)
 
     def _numpy(
         self,
@@ -298,12 +312,12 @@ class Verification:
         checks: the result of `compare` for `inputs`. path: where the caller wants the file. errors: the errors of
         the nodes, for a file in low precision.
         """
-        for i, check in enumerate(checks):
+        for check in checks:
             if not check.ok and errors is not None and not check.note:
                 raise ConversionError(f"output {self.explain_cost(check, errors)}", str(path))
             if not check.ok:
-                given = inputs[i * len(inputs) // len(checks)]
-                raise ConversionError(self._explain(check, given), str(path))
+                advice = f". The inputs are noise; {real_data()}" if self.on_noise else ""
+                raise ConversionError(self._explain(check, inputs[check.at]) + advice, str(path))
 
     def _explain(self, bad: OutputCheck, given: Mapping[str, Array]) -> str:
         """Return a text that says how an output differs, and names the first node whose output in the file
@@ -313,14 +327,17 @@ class Verification:
         """
         job = self.job
         where = f" in {bad.run_by}" if bad.run_by else ""
-        text = f"output '{bad.name}' differs{where} from the source: {bad}; {bad.limit}"
+        text = f"{bad.title} differs{where} from the source: {bad}; {bad.limit}"
+        if bad.part == "alone":
+            return text
         producers: dict[str, Node] = {
             name: node for node in needed_nodes(job.network, self.outputs) for name in node.outputs
         }
         try:
             source = job.source({name: name for name in producers})
             computed = {n: n for n, v in zip(source.outputs, source.graph.outputs) if v.const is None}
-            checks = replace(self, outputs=computed).compare(self.write(computed, "all"), [given])
+            written = self.write(job, computed, "all")
+            checks = replace(self, outputs=computed).compare(written, [given], deeper=False)
         except AnyLayerError as error:
             return f"{text}. The node that differs cannot be found: {error}"
         first = next((c for c in checks if not c.ok), None)
@@ -421,58 +438,3 @@ def _output_checks(
             rms = written.precision == "int8"
             checks.append(compare(name, _as_written(name, array, written), found, tolerance, rms=rms))
     return checks
-
-
-def compare(name: str, want: Array, got: Array, tolerance: float, *, rms: bool = False) -> OutputCheck:
-    """Compare an output of the file with the source's. NaN matches NaN, and an infinity matches itself.
-
-    rms: whether to compare root mean squares in place of the largest values.
-    """
-    scale = rms_scale(want) if rms else scale_of(want)
-    if want.shape != got.shape:
-        note = f"shape {got.shape}, the source's is {want.shape}"
-        return OutputCheck(name, math.inf, scale, tolerance, False, note)
-    error = rms_error(got, want) if rms else largest_error(got, want)
-    finite = want[np.isfinite(want)] if want.dtype.kind == "f" else want.ravel()[:0]
-    spread = float(np.ptp(finite)) if finite.size > 1 else None
-    return OutputCheck(name, error, scale, tolerance, error <= tolerance * scale, spread=spread, rms=rms)
-
-
-def error_of_rows(want: Array, got: Array | None, tolerance: float) -> float:
-    """Return the largest error of an output whose rows may be in another order than in the source.
-
-    Rows of nearly equal rank may be exchanged. The rank is a column of which all values match in order; each row
-    that moved is compared with the nearest row. Return infinity if there is no such column, if too many rows
-    moved, or if two of them have the same nearest row.
-    """
-    if got is None or want.shape != got.shape or want.ndim < 2 or not want.size:
-        return math.inf
-    a, b = (x.reshape(-1, x.shape[-1]).astype(np.float64) for x in (want, got))
-    limit = tolerance * scale_of(want)
-    ranks = [k for k in range(a.shape[1]) if np.ptp(a[:, k]) > limit and np.abs(a[:, k] - b[:, k]).max() <= limit]
-    moved = np.abs(a - b).max(axis=1) > limit
-    if not ranks or not 0 < moved.sum() <= _MAX_MOVED:
-        return math.inf
-    errors = np.abs(a[moved][:, None] - b[moved]).max(axis=2)
-    pairs = errors.argmin(axis=1)
-    if len({*pairs.tolist()}) != len(pairs):
-        return math.inf
-    return max(float(errors.min(axis=1).max(initial=0.0)), float(np.abs(a - b)[~moved].max(initial=0.0)))
-
-
-def weak_checks(checks: Sequence[OutputCheck]) -> list[str]:
-    """Return a note for each output whose comparison proves little.
-
-    Either its values are almost the same, so that a mistake would hardly show, or it was compared in two parts.
-    """
-    parts = dict.fromkeys(c.name for c in checks if c.split)
-    found = {c.name: c for c in checks if c.spread is not None and c.spread < _MIN_SPREAD * c.scale}
-    return [
-        f"the values of output '{name}' span only {c.spread:.3g}, and the largest is {c.scale:.3g}, which hides "
-        "mistakes: compare on real inputs of the network, " + wording("verify={...}", "-i")
-        for name, c in found.items()
-    ] + [
-        f"output '{name}' selects between values so close that rounding decides: the values before were compared "
-        "with the source, and the selection with that of NumPy for the file's own values, up to their last digits"
-        for name in parts
-    ]

@@ -80,4 +80,5 @@ def _boxes(
     """Return boxes [x1, y1, x2, y2] (R, 4). whole: whether the corners are pixels, as those of data sets are."""
     count = int(np.prod(kind.shape)) // 4
     corners = np.sort(random.random((count, 2, 2)), axis=1) * np.array(sizes)
-    return np.floor(corners).reshape(count, 4) if whole else corners.reshape(count, 4)
+    found: Array = np.floor(corners) if whole else corners
+    return found.reshape(count, 4)

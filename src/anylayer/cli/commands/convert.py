@@ -353,11 +353,6 @@ def spinner(text: str, quiet: bool) -> Iterator[None]:
         yield
 
 
-def _shown_sizes(sizes: Mapping[str, tuple[int, ...]]) -> str:
-    """Return the shapes of the inputs of a comparison: "(data 1x3x37x41)"."""
-    return f"({', '.join(f'{name} ' + 'x'.join(map(str, shape)) for name, shape in sizes.items())})"
-
-
 _SHOWN_NODES = 10
 
 
@@ -379,12 +374,10 @@ def _show(done: Conversion, given: dict[str, Any]) -> None:
     for note in done.notes:
         say(f"note: {note}", given["quiet"])
     for check in done.checks:
-        sizes = f" {_shown_sizes(check.sizes)}" if check.sizes is not None else ""
-        run_by = f" in {check.run_by}" if check.run_by else ""
-        echo(f"{check.name}{sizes}{run_by}: {check}")
+        echo(f"{check.label}: {check}")
     _show_nodes(done.nodes)
     files = ", ".join(str(f) for f in reversed(done.files))
-    count = plural(len({c.name for c in done.checks}), "output")
+    count = plural(len({c.name for c in done.checks if not c.part}), "output")
     verdict = f": {count}, run by {done.runs}, compared with the layers in NumPy"
     if not done.checks:
         verdict = f"; not compared with its source: {done.unchecked}"

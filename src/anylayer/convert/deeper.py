@@ -1,0 +1,174 @@
+"""What is compared where an output tells little: the values before it, and its last layers alone.
+
+A saturated softmax, a detector that finds nothing and a mask of zeros are equal in a right file and in many wrong
+ones. The search goes back from such an output to values that tell enough. They become outputs of another copy of
+the file. The layers after them become a file of their own, which is run on noise that suits these layers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from anylayer.compile.inputs import needed_nodes
+from anylayer.compile.noise import noise
+from anylayer.convert.checks import OutputCheck, tells_enough
+from anylayer.convert.nodes import after_jumps
+from anylayer.errors import AnyLayerError
+from anylayer.layer import Bound
+from anylayer.network import Array, Node, TensorType
+from anylayer.numerics import scale_of
+from anylayer.runtime.run import NumpyRunner
+from anylayer.source import Run, Written
+
+if TYPE_CHECKING:
+    from anylayer.convert.verification import Verification
+
+_MAX_CUTS = 4
+"""The largest number of places between an output and the inputs that are tried."""
+_SEEDS = 3
+"""The largest number of seeds of noise on which layers with discontinuous operators are compared."""
+_SCALES = (1, 0.05, 2e-3, 1e-4, 20)
+"""The scales of noise for the last layers of a network, in the order in which they are tried."""
+
+WithValues = Callable[[tuple[str, ...]], tuple[Written, Run]]
+"""A function that writes the file once more with values inside the network as additional outputs, and opens it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    """The values before an output that tell enough, and the nodes after them, in computing order."""
+
+    values: list[str]
+    nodes: list[Node]
+
+
+def deeper_checks(
+    verification: Verification,
+    weak: Sequence[str],
+    given: Mapping[str, Array],
+    with_values: WithValues,
+    *,
+    alone: bool,
+) -> Iterator[OutputCheck]:
+    """Yield checks of the values before each output in `weak`, and with `alone` of its last layers alone.
+
+    Where a file cannot have these values or layers, earlier values are tried. A value that depends on a
+    discontinuous operator is left out if it differs.
+    """
+    told = _told(verification, given)
+    jumpy, _ = after_jumps(verification.source)
+    for name in weak:
+        usable = dict(told)
+        for _ in range(_MAX_CUTS):
+            cut = _cut(verification, name, usable)
+            inner = [v for v in cut.values if v not in verification.job.network.inputs]
+            if not inner:
+                break
+            try:
+                found = _compared(verification, inner, given, with_values)
+                yield from (replace(c, part="before", of=name) for c in found if c.ok or c.name not in jumpy)
+                if alone:
+                    found = _last_layers(verification, name, cut, given)
+                    yield from (replace(c, part="alone", of=name) for c in found)
+                break
+            except AnyLayerError:
+                usable.update(dict.fromkeys(inner, False))
+
+
+def _told(verification: Verification, given: Mapping[str, Array]) -> dict[str, bool]:
+    """Return whether each value of the source tells enough for these inputs."""
+    job, tolerance = verification.job, verification.tolerance
+    told = dict.fromkeys(job.network.inputs, True)
+
+    def watch(node: Node, bound: Bound, inputs: list[Array | None], outputs: list[Array]) -> None:
+        told.update({n: tells_enough(x, tolerance * scale_of(x)) for n, x in zip(node.outputs, outputs)})
+
+    runner = NumpyRunner(job.network, job.definitions, verification.outputs)
+    for _ in runner.steps([given[name] for name in job.network.inputs], watch):
+        pass
+    return told
+
+
+def _cut(verification: Verification, output: str, told: Mapping[str, bool]) -> _Cut:
+    """Return where the values before an output begin to tell enough. Constants are not among them."""
+    network = verification.job.network
+    constant = {t.node.outputs[i] for t in verification.source.nodes for i in t.constants}
+    producers = {n: node for node in needed_nodes(network, verification.outputs) for n in node.outputs}
+    values: dict[str, None] = {}
+    after: set[int] = set()
+    left = [verification.outputs[output]]
+    while left:
+        node = producers.get(left.pop())
+        if node is None or id(node) in after:
+            continue
+        after.add(id(node))
+        for name in node.inputs:
+            if name and name not in constant:
+                (values.update({name: None}) if told.get(name, False) else left.append(name))
+    return _Cut([*values], [node for node in network.nodes if id(node) in after])
+
+
+def _compared(
+    verification: Verification, values: Sequence[str], given: Mapping[str, Array], with_values: WithValues
+) -> list[OutputCheck]:
+    """Return the checks of values inside the network."""
+    written, run = with_values(tuple(values))
+    inside = replace(verification, outputs={name: name for name in values})
+    return inside.checks_of(inside.numpy(given), run, written, given)
+
+
+def _last_layers(
+    verification: Verification, output: str, cut: _Cut, given: Mapping[str, Array]
+) -> list[OutputCheck]:
+    """Write the nodes after a cut as a network, and compare it on noise of the types that the values have.
+
+    The constants that the nodes read are inputs of it, too, and keep their values. Where rounding may decide a
+    selection, an output that differs is compared on other noise.
+    """
+    job, value = verification.job, verification.outputs[output]
+    made = {name for node in cut.nodes for name in node.outputs}
+    read = dict.fromkeys(n for node in cut.nodes for n in node.inputs if n and n not in made)
+    known = replace(verification, outputs={name: name for name in read}).numpy(given)
+    types = {name: TensorType.of(x.shape, x.dtype) for name, x in known.items()}
+    network = replace(
+        job.network,
+        inputs={**types},
+        nodes=cut.nodes,
+        outputs={output: value},
+        open={},
+        layouts={},
+        channel_orders={},
+        declared={},
+        sizes=None,
+    )
+    last = replace(job, network=network, types=types, sizes=None)
+    tail = replace(verification, job=last, source=last.source(network.outputs), outputs=network.outputs)
+    written = verification.write(last, network.outputs, "alone")
+    run = verification.open(written)
+    found: list[OutputCheck] = []
+    for seed in range(_SEEDS if value in after_jumps(tail.source)[0] else 1):
+        arrays = _drawn(tail, types, seed, {n: x for n, x in known.items() if n not in cut.values})
+        found = tail.checks_of(tail.numpy(arrays), run, written, arrays)
+        if all(c.ok for c in found):
+            break
+    return found
+
+
+def _drawn(
+    tail: Verification, types: Mapping[str, TensorType], seed: int, fixed: Mapping[str, Array]
+) -> dict[str, Array]:
+    """Return noise for the last layers, of the first of some scales for which their outputs tell enough.
+
+    fixed: the values of some inputs.
+    """
+    drawn = noise(tail.job.network, tail.job.definitions, types, seed)
+    tried = []
+    for scale in _SCALES:
+        scaled = {n: x * x.dtype.type(scale) if x.dtype.kind == "f" else x for n, x in drawn.items()}
+        tried.append({**scaled, **fixed})
+        results = tail.numpy(tried[-1]).values()
+        if all(tells_enough(x, tail.tolerance * scale_of(x)) for x in results):
+            return tried[-1]
+    return tried[0]
