@@ -31,7 +31,8 @@ class Dialect:
     the types it has in addition. only: all of its types, for a fork with few of BVLC's. `lacks` and `adds` are
     ignored then. legacy_inputs: inputs are the network's fields `input` and `input_shape`, since there is no Input
     layer. fields: field numbers that differ from BVLC's: {"pooling_param": {"ceil_mode": 13}}. without: fields
-    that it lacks: "pooling_param.round_mode".
+    that it lacks: "pooling_param.round_mode". whole_kernel: whether the mean of a pooling window is divided by the
+    size of the kernel also where the window reaches beyond the padding.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Dialect:
     legacy_inputs: bool = False
     fields: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     without: frozenset[str] = frozenset()
+    whole_kernel: bool = False
 
     def has(self, type_: str) -> bool:
         """Return whether the dialect has layers of a type."""
@@ -77,6 +79,31 @@ _OPENCV = _set(
     *("PriorBox", "Proposal", "ROIPooling", "ReLU", "ReLU6", "Reorg", "Resample", "Reshape", "Scale"),
     *("ShuffleChannel", "Sigmoid", "Silence", "Slice", "Softmax", "Split", "TanH"),
 )
+_SOPHGO = _set(
+    *("AbsVal", "Accuracy", "ArgMax", "Axpy", "BN", "BNLL", "BatchNorm", "BatchReindex", "Bias", "Clip", "Concat"),
+    *("ContinuationIndicator", "ContrastiveLoss", "Convolution", "ConvolutionDepthwise", "Crop", "Deconvolution"),
+    *("DetectionEvaluate", "DetectionOutput", "Dropout", "ELU", "Eltwise", "Embed", "EuclideanLoss", "Exp"),
+    *(
+        "Filter",
+        "Flatten",
+        "HingeLoss",
+        "Im2col",
+        "InfogainLoss",
+        "InnerProduct",
+        "Input",
+        "Interp",
+        "LRN",
+        "LSTM",
+    ),
+    *("LSTMUnit", "Log", "Lstm", "MVN", "MatMul", "Mish", "MultinomialLogisticLoss", "Normalize", "PReLU"),
+    *("Padding", "Parameter", "Permute", "Pooling", "Power", "PriorBox", "Python", "RNN", "ROIPooling", "ReLU"),
+    *("ReLU6", "Reduction", "RegionLoss", "Reorg", "Reshape", "Reverse", "SPP", "Scale", "ShuffleChannel"),
+    *("Sigmoid", "SigmoidCrossEntropyLoss", "Silence", "Slice", "Softmax", "SoftmaxWithLoss", "Split", "Swish"),
+    *("TanH", "Threshold", "Tile", "Upsample", "YoloDetection"),
+)
+"""The types of the Caffe in tpu-mlir 1.30.2, without those that are refused, and without DummyData, whose values
+it never sets.
+"""
 _ROUND = ("round_mode", "FLOOR")
 _CEIL = ("ceil_mode", False)
 _NO_ROUND = _set("pooling_param.round_mode", "pooling_param.ceil_mode")
@@ -101,7 +128,9 @@ DIALECTS = {
         Dialect("ascend", floor=_CEIL, fields={"pooling_param": {"ceil_mode": 13, "round_mode": 14}},
                 adds=_set("ReLU6", "Permute", "Normalize", "Interp", "Reverse", "ROIPooling", "Mish", "HardSwish"),
                 lacks=_set("Parameter", "Embed", "Filter", "BatchReindex")),
-        Dialect("sophgo", floor=_ROUND),
+        Dialect("intel", lacks=_set(*_NEW), without=_NO_ROUND, fields={"batch_norm_param": {"engine": 4}}),
+        Dialect("sophgo", floor=_ROUND, only=_SOPHGO, fields={"batch_norm_param": {"engine": 4}},
+                without=_set("batch_norm_param.update_global_stats"), whole_kernel=True),
         Dialect("opencv", floor=_CEIL, only=_OPENCV, fields={"pooling_param": {"ceil_mode": 13}},
                 without=_set("pooling_param.round_mode")),
     )

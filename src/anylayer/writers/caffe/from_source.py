@@ -150,7 +150,7 @@ def _without_unwritten_fields(t: TracedNode, dialect: Dialect) -> Node:
     if t.bound is None or not t.bound.definition.typed:
         return t.node
     instance, params = t.bound.instance, t.node.params
-    left_out = {n for n, f in type(instance).fields.items() if not f.is_written_in(dialect.name, instance.dialect)}
+    left_out = _left_out(t, dialect)
     if left_out & params.get(instance.message, {}).keys():
         kept = {n: v for n, v in params[instance.message].items() if n not in left_out}
         params = {**params, instance.message: kept}
@@ -168,6 +168,13 @@ def _without_unwritten_fields(t: TracedNode, dialect: Dialect) -> Node:
         values = {n: v for n, v in params.get(instance.message, {}).items() if n != name}
         params = {**params, instance.message: values} if instance.message in params else params
     return replace(t.node, params=params)
+
+
+def _left_out(t: TracedNode, dialect: Dialect) -> set[str]:
+    """Return the fields of the node's class that files in the dialect do not keep."""
+    instance: Any = None if t.bound is None else t.bound.instance
+    fields: Mapping[str, Field] = getattr(type(instance), "fields", {})
+    return {name for name, f in fields.items() if not f.is_written_in(dialect.name, instance.dialect)}
 
 
 def _weights(t: TracedNode) -> list[Array]:
@@ -199,7 +206,7 @@ def _with_explicit_defaults(t: TracedNode, node: Node, theirs: Any, dialect: Dia
     for name, declared in type(instance).fields.items():
         if name in values or declared.repeated or isinstance(declared.kind, type) or name not in theirs.fields:
             continue
-        if not dialect.has_field(theirs.message, name):
+        if not dialect.has_field(theirs.message, name) or name in _left_out(t, dialect):
             continue
         value = getattr(instance, name)
         if value is not None and theirs.fields[name].default_for(dialect.name) != value:

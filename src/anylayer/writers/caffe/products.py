@@ -116,6 +116,10 @@ def _lstm(b: CaffeBuilder, op: Op) -> None:
 
 def _continuation(b: CaffeBuilder, steps: int, batch: int) -> BlobView:
     """Return a blob (steps, batch) that is 0 in the first step, where the sequences begin, and 1 after it."""
+    if not b.dialect.has("DummyData"):
+        b.need(b.dialect.has("ContinuationIndicator"), "no layer that marks the start of a sequence")
+        params = {"continuation_indicator_param": {"time_step": steps, "batch_size": batch}}
+        return b.add("ContinuationIndicator", [], (steps, batch), params, suffix="cont")
     parts = []
     for value, count in ((0.0, 1), (1.0, steps - 1)):
         if count:

@@ -162,11 +162,12 @@ class _PooledAxis(NamedTuple):
 
 
 def _pooled_axes(
-    size: int, i: int, windows: Window, count: int, floor: bool, divisors: Array | None
+    size: int, i: int, windows: Window, count: int, floor: bool, divisors: Array | None, *, whole: bool = False
 ) -> Iterator[_PooledAxis]:
     """Yield the ways in which Caffe's windows on axis i contain the `count` wanted ones, by increasing padding.
 
     `floor` says whether Caffe rounds the number of windows down. `divisors` are the wanted divisors of the sums.
+    `whole` says whether Caffe divides every sum by the size of the kernel.
     """
     k, s, begin = windows.kernel[i], windows.strides[i], windows.begins[i]
     for pad in range(begin, k, s):
@@ -182,6 +183,7 @@ def _pooled_axes(
         else:
             ends = np.minimum(starts + k, size + pad)
             cells = np.minimum(ends, size) - np.maximum(starts, 0) if not pad else ends - starts
+            cells = np.full(count, k) if whole else cells
             factor = (cells / divisors).astype(np.float32)
         yield _PooledAxis(pad, offset, factor)
 
@@ -237,7 +239,14 @@ def _cheapest_pooling(
     """
     candidates = []
     for floor in (False, True) if b.dialect.floor else (False,):
-        ways = [list(_pooled_axes(x.base[2 + i], i, windows, counts[i], floor, divisors[i])) for i in (0, 1)]
+        ways = [
+            list(
+                _pooled_axes(
+                    x.base[2 + i], i, windows, counts[i], floor, divisors[i], whole=b.dialect.whole_kernel
+                )
+            )
+            for i in (0, 1)
+        ]
         for high in ways[0]:
             for wide in ways[1]:
                 made = pooled_sizes(
