@@ -11,8 +11,9 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -149,7 +150,12 @@ def started(folder: Path) -> Server:
 def running(folder: Path, words: list[str]) -> subprocess.Popen[str]:
     """Start the command, and wait until it serves. After ten minutes, fail with what it has said."""
     source = str(Path(anylayer.__file__).parents[1])
-    environment = {**os.environ, "PYTHONPATH": source, "RAY_metrics_report_interval_ms": "1000"}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": source,
+        "RAY_metrics_report_interval_ms": "1000",
+        "HOME": str(folder),
+    }
     command = [sys.executable, "-m", "anylayer", *words]
     one = subprocess.Popen(command, cwd=folder, env=environment, stderr=subprocess.PIPE, text=True)
     assert one.stderr is not None
@@ -294,14 +300,16 @@ def test_metrics_are_prometheus_text(server: Server) -> None:
     assert any('application="small"' in line for line in lines)
 
 
-def replicas(server: Server, model: str) -> list[int]:
-    """Return the processes of the server that serve a model."""
-    found, parents = [], {}
+LINUX = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="the system is not Linux")
+
+
+def processes(server: Server) -> dict[int, str]:
+    """Return the processes of the server with their command lines."""
+    parents, lines = {}, {}
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             parents[int(folder.name)] = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
-            if f"ServeReplica:{model}" in (folder / "cmdline").read_text():
-                found.append(int(folder.name))
+            lines[int(folder.name)] = (folder / "cmdline").read_text()
         except OSError:  # it has ended
             continue
 
@@ -310,10 +318,52 @@ def replicas(server: Server, model: str) -> list[int]:
             process = parents.get(process, 0)
         return process != 0
 
-    return [process for process in found if descends(process)]
+    return {process: line for process, line in lines.items() if descends(process)}
 
 
-@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="the system is not Linux")
+def replicas(server: Server, model: str) -> list[int]:
+    """Return the processes of the server that serve a model."""
+    return [process for process, line in processes(server).items() if f"ServeReplica:{model}" in line]
+
+
+def listening(processes: Iterable[int]) -> set[str]:
+    """Return the addresses at which processes listen, as hexadecimal digits in the kernel's order."""
+    sockets = set()
+    for process in processes:
+        for link in Path(f"/proc/{process}/fd").glob("*"):
+            with suppress(OSError):
+                sockets.add(link.readlink().name)
+    found = set()
+    for table in ("tcp", "tcp6"):
+        for line in Path("/proc/net", table).read_text().splitlines()[1:]:
+            _, local, _, state, *_, inode = line.split()[:10]
+            if state == "0A" and f"socket:[{inode}]" in sockets:
+                found.add(local.partition(":")[0])
+    return found
+
+
+@LINUX
+def test_only_the_chosen_address_listens(server: Server) -> None:
+    found = listening(processes(server))
+    assert "0100007F" in found  # 127.0.0.1
+    assert found <= {"0100007F", "0000000000000000FFFF00000100007F"}
+
+
+def test_token_is_private(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    token = server.folder / ".ray" / "auth_token"
+    assert len(token.read_text()) == 64 and token.stat().st_mode & 0o777 == 0o600
+    from anylayer.libraries.ray import _need_private_token
+
+    monkeypatch.setattr(Path, "home", lambda: tmp_path)
+    (tmp_path / ".ray").mkdir()
+    (tmp_path / ".ray" / "auth_token").write_text("theirs")
+    (tmp_path / ".ray" / "auth_token").chmod(0o644)
+    _need_private_token()
+    assert (tmp_path / ".ray" / "auth_token").read_text() == "theirs"
+    assert (tmp_path / ".ray" / "auth_token").stat().st_mode & 0o777 == 0o600
+
+
+@LINUX
 def test_killed_process_is_replaced(server: Server) -> None:
     x = np.random.default_rng(5).standard_normal((1, 3, 8, 8), np.float32)
     (before,) = replicas(server, "onnx")
@@ -337,7 +387,7 @@ def test_port_in_use_is_refused(server: Server) -> None:
     assert f"cannot listen on 127.0.0.1:{server.port}: Address already in use; give another --port" in done.stderr
 
 
-@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="the system is not Linux")
+@LINUX
 def test_requests_in_flight_are_answered_if_a_process_is_killed_and_if_the_server_stops(
     server: Server, servers: list[Server]
 ) -> None:

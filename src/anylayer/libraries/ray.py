@@ -9,10 +9,12 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import secrets
 import signal
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from anylayer.errors import InputError, plural
@@ -30,13 +32,16 @@ _STARTED = {
     "RAY_worker_niceness": "0",
     "RAY_worker_register_timeout_seconds": "600",
     "RAY_gcs_server_port_wait_time_s": "120",
+    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
 }
-"""Variables for a cluster of this machine, where the user has not set them. Its processes have the priority of the
-program that starts it: with Ray's own niceness of 15, they hardly run while other programs compute."""
+"""Variables for a cluster of this machine, where the user has not set them. It has no other machines. Its
+processes have the priority of the program that starts it. With Ray's own niceness of 15, they hardly run while
+other programs compute."""
 _MODE = "RAY_AUTH_MODE"
 """The variable that says whether calls need a token."""
 _ATTEMPTS, _PAUSE = 20, 0.5
 """The largest number of times that free cores are counted until they suffice, and the seconds in between."""
+_LOOPBACK = "127.0.0.1"
 _STORE_BYTES = 512 << 20
 """Bytes of shared memory that a cluster of this machine has besides those for the weights."""
 
@@ -48,6 +53,21 @@ def serve() -> Any:
     except ImportError as error:
         raise _missing(error) from None
     return found
+
+
+def listen_at_own_address() -> None:
+    """Let the process of a deployment, in which this is called, listen at the address of its node only. Ray Serve
+    has no setting for this: it opens a port for calls from other deployments at all addresses of the machine."""
+    from ray.serve._private import replica
+
+    known: Any = replica
+    opened = known.add_port_to_grpc_server
+
+    def at_own_address(server: Any, address: str) -> Any:
+        host = ray.util.get_node_ip_address()
+        return opened(server, address.replace("[::]", f"[{host}]" if ":" in host else host))
+
+    known.add_port_to_grpc_server = at_own_address
 
 
 def listening() -> tuple[str, int] | None:
@@ -126,15 +146,42 @@ def cluster(
 
 
 def _start(**options: Any) -> None:
-    """Start a cluster that only this machine reaches. Ray's limit of 30 seconds cannot be changed, so that a busy
-    machine needs a second attempt."""
+    """Start a cluster whose ports only this machine reaches. A busy machine needs a second attempt, because Ray's
+    limit of 30 seconds cannot be changed.
+
+    Ray replaces 127.0.0.1 by an address that others reach, except where it has no clusters of several machines.
+    """
+    from ray._private import ray_constants
+
+    _need_private_token()
+    before, ray_constants.ENABLE_RAY_CLUSTER = ray_constants.ENABLE_RAY_CLUSTER, False
     try:
-        ray.init("local", _node_ip_address="127.0.0.1", **options)
-    except Exception as error:
-        if "timed out" not in str(error):
-            raise
+        try:
+            ray.init("local", _node_ip_address=_LOOPBACK, **options)
+        except Exception as error:
+            if "timed out" not in str(error):
+                raise
+            ray.shutdown()
+            ray.init("local", _node_ip_address=_LOOPBACK, **options)
+    finally:
+        ray_constants.ENABLE_RAY_CLUSTER = before
+    address = ray.util.get_node_ip_address()
+    if address != _LOOPBACK:
         ray.shutdown()
-        ray.init("local", _node_ip_address="127.0.0.1", **options)
+        raise InputError(f"Ray {ray.__version__} listens at {address}, where other machines reach it")
+
+
+def _need_private_token() -> None:
+    """Create the token of Ray's calls, or make its file private: Ray lets every user of the machine read it."""
+    if os.environ.get(_MODE, "token") != "token" or "RAY_AUTH_TOKEN" in os.environ:
+        return
+    path = Path.home() / ".ray" / "auth_token"
+    path.parent.mkdir(mode=0o700, exist_ok=True)
+    try:
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            file.write(secrets.token_hex(32))
+    except FileExistsError:
+        path.chmod(0o600)
 
 
 def _need_tokens(address: str) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 
 from anylayer.api import Net
 from anylayer.errors import AnyLayerError, EngineError, InputError, at, need, wording
-from anylayer.libraries.ray import free_cores, listening, need_cores, ray, serve
+from anylayer.libraries.ray import free_cores, listen_at_own_address, listening, need_cores, ray, serve
 from anylayer.libraries.starlette import Request, Response
 from anylayer.network import Array
 from anylayer.ray.sending import sent
@@ -42,6 +42,7 @@ class Replica:
     """A process that serves one network. `net` is the reference to it, in a list."""
 
     def __init__(self, net: Sequence[Any], settings: Settings) -> None:
+        listen_at_own_address()
         self._served = Served(ray.get(net[0]), settings)
         self._thread = ThreadPoolExecutor(1)
         self._together = serve().batch(
@@ -73,6 +74,7 @@ class Root:
     """The process that answers for the whole server."""
 
     def __init__(self, models: Sequence[str]) -> None:
+        listen_at_own_address()
         self._models = list(models)
 
     async def __call__(self, request: Request) -> Response:
