@@ -39,6 +39,14 @@ test_darknet_3 = case(
 test_darknet_reverse = case(
     "Reorg", {"stride": 2, "reverse": True}, dialect="darknet", inputs=[X], outputs=[[[REVERSE]]]
 )
+test_opencv = case("Reorg", dialect="opencv", inputs=[X], outputs=[column(DARKNET)])
+test_opencv_reads_no_fields = rejects(
+    "Reorg",
+    {"stride": 3},
+    dialect="opencv",
+    inputs=[noise(1, 9, 3, 3)],
+    text="OpenCV reads no fields of reorg_param: its stride is 2, without reverse",
+)
 test_ascend = case("Reorg", {"stride": 2}, dialect="ascend", inputs=[X], outputs=[column(ASCEND)])
 test_ascend_default_stride = case("Reorg", dialect="ascend", inputs=[X], outputs=[column(ASCEND)])
 test_ascend_channels_need_not_divide = case(
@@ -50,7 +58,7 @@ test_ambiguous = rejects(
     "Reorg",
     {"stride": 2},
     inputs=[X],
-    text="'Reorg' can mean 2 things, give dialect=...: darknet or mobilenet-yolo or yolov2 or atlas: Move pixels",
+    text="'Reorg' can mean 2 things, give dialect=...: darknet or mobilenet-yolo or yolov2 or atlas or opencv: Move pixels",
 )
 test_synopsys_is_not_known = rejects(
     "Reorg", {"stride": 2}, dialect="synopsys", inputs=[X], text="'Reorg' can mean 2 things"

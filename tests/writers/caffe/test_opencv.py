@@ -102,6 +102,27 @@ def test_concat_of_one_blob_is_written_as_another_layer(tmp_path: Path) -> None:
     assert "Concat" not in (tmp_path / "net.prototxt").read_text()
 
 
+@pytest.mark.parametrize(
+    ("layer", "dialect"),
+    [
+        ('type: "Reorg" reorg_param { stride: 2 }', "darknet"),
+        ('type: "Scale" scale_param { axis: -1 filler { type: "constant" value: 2 } }', None),
+        ('type: "Scale" scale_param { axis: -2 num_axes: 1 filler { type: "constant" value: 3 } }', None),
+    ],
+)
+def test_layer_is_written_as_itself_and_read_by_opencv(tmp_path: Path, layer: str, dialect: str | None) -> None:
+    path, x = tmp_path / "given.prototxt", noise(1, 4, 6, 2)
+    path.write_text(
+        'name: "n" layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 4 dim: 6 dim: 2 } } }'
+        f'layer {{ name: "y" bottom: "x" top: "y" {layer} }}'
+    )
+    net = anylayer.read(path, dialect=dialect)
+    *weights, text = net.write(tmp_path / "net.prototxt", dialect="opencv").files
+    assert layer.split('"')[1] in text.read_text()
+    got = opencv4().run(text, weights[-1] if weights else None, {"x": x})
+    assert_same_outputs(got, net.compile("numpy")({"x": x}))
+
+
 @pytest.mark.parametrize("name", CAFFE)
 def test_output_names(tmp_path: Path, name: str) -> None:
     opencv = opencv4()

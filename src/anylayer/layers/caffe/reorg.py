@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
-from anylayer.layer import Layer, field, layer
+from anylayer.layer import Layer, field, layer, need
 from anylayer.layers.caffe._reorg import back_from_darknet, darknet, into_channels, into_pixels
 from anylayer.network import Array
 
 
-@layer("Reorg", dialects=("darknet", "mobilenet-yolo", "yolov2", "atlas"))
+@layer("Reorg", dialects=("darknet", "mobilenet-yolo", "yolov2", "atlas", "opencv"))
 class Reorg(Layer):
     """Move pixels into channels in the order of Darknet, which first reads the input as a wider map.
 
     (N, C, H, W) to (N, C * s * s, H / s, W / s) with s = `stride`; see `darknet` in _reorg.py. With `reverse`,
     channels to pixels: (N, C / s / s, H * s, W * s), where pixel (dy, dx) of a block comes from channel (dy * s +
-    dx) * C / s / s + c.
-    Source: pjreddie/darknet src/blas.c reorg_cpu; gklz1982/caffe-yolov2 and eric612/MobileNet-YOLO reorg_layer.
+    dx) * C / s / s + c. OpenCV reads neither field: its stride is 2.
+    Source: pjreddie/darknet src/blas.c reorg_cpu; gklz1982/caffe-yolov2 and eric612/MobileNet-YOLO reorg_layer;
+    opencv modules/dnn/src/layers/reorg_layer.cpp.
     """
 
     message = "reorg_param"
     numbers = {"": 147, "yolov2": 147, "ncnn": 147, "mobilenet-yolo": 149, "atlas": 150}
-    stride: int = field(1, "uint32", doc="side of the blocks of pixels")
+    stride: int = field(1, "uint32", dialects={"opencv": 2}, doc="side of the blocks of pixels")
     reverse: bool = field(2, "bool", False, doc="move channels into pixels")
+
+    def setup(self) -> None:
+        need(
+            self.dialect != "opencv" or (self.stride == 2 and not self.reverse),
+            "OpenCV reads no fields of reorg_param: its stride is 2, without reverse",
+        )
 
     def forward(self, x: Array) -> Array:
         return into_pixels(x, self.stride) if self.reverse else darknet(x, self.stride)

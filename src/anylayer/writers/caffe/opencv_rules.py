@@ -227,6 +227,13 @@ def _slice(node: Node, own: ParamValues, shapes: Sequence[Shape]) -> ParamValues
     return {**own, "axis": own.get("axis", 1) % len(shapes[0])}
 
 
+def _scale(node: Node, own: ParamValues, shapes: Sequence[Shape]) -> ParamValues | None:
+    """Count the axis from the first one: OpenCV refuses a negative axis in this layer."""
+    if len(shapes) > 1 and own.get("bias_term"):
+        return None
+    return {**own, "axis": own["axis"] % len(shapes[0])} if own.get("axis", 1) < 0 else own
+
+
 def _if(condition: Callable[[Node, ParamValues, Sequence[Shape]], Any]) -> OpenCVRule:
     """Return a rule that accepts the parameters unchanged if the condition holds, and rejects the layer if not."""
     return lambda node, own, shapes: own if condition(node, own, shapes) else None
@@ -258,7 +265,7 @@ _RULES: dict[str, OpenCVRule] = {
     "ReLU6": _if(lambda node, own, shapes: not own),
     "Resample": _resample,
     "Reshape": _if(lambda node, own, shapes: "axis" not in own and "num_axes" not in own and own.get("shape")),
-    "Scale": _if(lambda node, own, shapes: len(shapes) == 1 or not own.get("bias_term")),
+    "Scale": _scale,
     "ShuffleChannel": _if(lambda node, own, shapes: len(shapes[0]) == 4),
     "Slice": _slice,
 }
