@@ -113,7 +113,7 @@ def test_concat_of_one_blob_is_written_as_another_layer(tmp_path: Path) -> None:
 def test_layer_is_written_as_itself_and_read_by_opencv(tmp_path: Path, layer: str, dialect: str | None) -> None:
     path, x = tmp_path / "given.prototxt", noise(1, 4, 6, 2)
     path.write_text(
-        'name: "n" layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 4 dim: 6 dim: 2 } } }'
+        'input: "x" input_shape { dim: 1 dim: 4 dim: 6 dim: 2 }'
         f'layer {{ name: "y" bottom: "x" top: "y" {layer} }}'
     )
     net = anylayer.read(path, dialect=dialect)
