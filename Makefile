@@ -1,6 +1,6 @@
 # make demo    run the example network on the example picture
 # make test    run the tests; of slow tests, it runs only some cases or none, and says how many it leaves out
-# make test-all  run all cases of the slow tests, too
+# make test-all  run all cases of the slow tests, too, and check generated C++ code with the address sanitizer
 # make extras  install the packages that some tests need and `make test` does not install
 # make test-fresh     run the property tests on examples that no run has seen
 # make test-opencv4   run the tests that compare with OpenCV 4, which reads Caffe files
@@ -38,6 +38,7 @@ demo: $(VENV)/run.stamp
 test test-all: export ANYLAYER_OPENCV4 ?= $(wildcard $(CURDIR)/$(VENV)-opencv4/bin/python)
 test test-all: $(VENV)/dev.stamp
 	$(PY) -m pytest -n auto --dist worksteal $(if $(filter test-all,$@),--slow) $(ARGS)
+	$(if $(filter test-all,$@),$(PY) -m tests.sanitized $(ARGS))
 
 extras: $(VENV)/extras.stamp $(VENV)-opencv4/stamp
 

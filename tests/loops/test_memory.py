@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from pathlib import Path
+
+import pytest
 
 from anylayer.kernels.compiler import compiler
 from anylayer.loops import POOLED_PRELUDE
 from tests.loops.harness import FLAGS, needs_compiler
+from tests.sanitized import environment
 
 pytestmark = needs_compiler
 
@@ -89,3 +93,28 @@ def test_memory_is_reused_bounded_and_freed(tmp_path: Path) -> None:
     subprocess.run(words, cwd=tmp_path, check=True)
     done = subprocess.run([tmp_path / "main"], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, "")
+
+
+BEYOND = """
+extern "C" float last(const float* x, long count) { return x[count]; }
+"""
+CALL = """
+import ctypes, numpy
+last = ctypes.CDLL("./last.so").last
+last.argtypes, last.restype = [ctypes.c_void_p, ctypes.c_long], ctypes.c_float
+x = numpy.zeros(300, numpy.float32)
+print(last(x.ctypes.data, COUNT))
+"""
+
+
+@pytest.mark.parametrize("count, reported", [(299, False), (300, True)])
+def test_sanitized_run_reports_a_read_beyond_an_array(count: int, reported: bool, tmp_path: Path) -> None:
+    environ = environment()
+    if environ is None:
+        pytest.skip("apt-get install g++")
+    (tmp_path / "last.cpp").write_text(BEYOND)
+    words = [*environ["CXX"].split(), "-shared", "-fPIC", "last.cpp", "-o", "last.so"]
+    subprocess.run(words, cwd=tmp_path, env=environ | {"LD_PRELOAD": ""}, check=True)
+    words = [sys.executable, "-c", CALL.replace("COUNT", str(count))]
+    done = subprocess.run(words, cwd=tmp_path, env=environ, capture_output=True, text=True)
+    assert ("heap-buffer-overflow" in done.stderr, done.stdout) == (reported, "" if reported else "0.0\n")

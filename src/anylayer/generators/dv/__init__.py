@@ -4,6 +4,8 @@ layers, and a runtime for PCs.
 
 from __future__ import annotations
 
+import os
+import shlex
 import shutil
 from collections.abc import Mapping
 from dataclasses import replace
@@ -102,7 +104,7 @@ def generate(
             f"weights of 8 bits change an output by {difference(exact, on_device):.1g} of its largest value, "
             "compared with 16-bit floats; the test compares with the layers in NumPy that have the same weights"
         )
-    compiler = next((c for c in _COMPILERS if shutil.which(c)), None)
+    compiler = _compiler()
     here = Path(__file__).parent / "host"
     flags = ["-std=c++11", "-O2", "-Ihost", *(["-DDMP_TWO_ARGUMENTS"] if arguments == "2" else [])]
     sources = ["test_network.cpp", f"{name}_gen.cpp", "host/dmp_network.cpp"]
@@ -115,10 +117,17 @@ def generate(
             "test_network.cpp": _test(plan, name, expected),
             "test_data.bin": [_data(plan, source, on_device)],
         },
-        test=[[compiler or "c++", *flags, *sources, "-o", "test_network"], ["./test_network"]],
+        test=[[*(compiler or ["c++"]), *flags, *sources, "-o", "test_network"], ["./test_network"]],
         missing="" if compiler else f"a C++ compiler ({', '.join(_COMPILERS)})",
         notes=notes,
     )
+
+
+def _compiler() -> list[str]:
+    """Return the command of the C++ compiler: $CXX, as CMake does, else the first that exists."""
+    named = shlex.split(os.environ.get("CXX", ""))
+    found = named[:1] or _COMPILERS
+    return next(([c, *named[1:]] for c in found if shutil.which(c)), [])
 
 
 def _fitting(
