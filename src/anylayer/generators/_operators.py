@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 
 from anylayer.errors import LayerError, at, need, wording
 from anylayer.generators._cpp import describer, line_comment, names, string, tables_text
@@ -23,6 +24,8 @@ from anylayer.source import Source, TracedNode
 
 DOMAIN = "layers"
 """The domain of the operators."""
+_WEIGHTS = "weights_in_code"
+"""An attribute that identifies the blobs of a layer that are numbers in its operator's code."""
 _INDENT = "    "
 _NUMBERS = {
     "float32": 1, "uint8": 2, "int8": 3, "uint16": 4, "int16": 5, "int32": 6, "int64": 7, "bool": 9, "float64": 11,
@@ -138,6 +141,9 @@ class Operators:
             program = lower(source)
             plain = to_cpp(program, "kernel")
         blobs = [t.node.blobs[i].shape for i in plain.blobs]
+        inside = [blob for i, blob in enumerate(t.node.blobs) if i not in plain.blobs]
+        if inside:
+            texts[_WEIGHTS] = f"w{sha256(b''.join(blob.tobytes() for blob in inside)).hexdigest()[:16]}"
         fixed = {name: text for name, text in texts.items() if name not in free}
         tables = [b.data.tobytes() for b in program.buffers if b.data is not None]
         key = repr((t.node.type, plain.text, fixed, free, blobs, [hash(data) for data in tables]))

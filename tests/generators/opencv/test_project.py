@@ -241,13 +241,14 @@ def test_text_from_files_stays_text(attack: Path) -> None:
     assert "\n" not in line_comment(text) and not line_comment(f"{text}??/").endswith(("\\", "??/"))
 
 
-def attacked(folder: Path, target: str = "opencv") -> Generation:
-    """Generate the project of a network whose names, types and params are attacks."""
+def attacked(folder: Path, target: str = "opencv", *, words: bool = True) -> Generation:
+    """Generate the project of a network whose names, types and, with `words`, params are attacks."""
     lines, layers, before = [], [], "data"
     for i, attack in enumerate(ATTACKS):
         text = attack.read_bytes().decode() + (f" {i}" if attack.stem.startswith("similar") else "")
         name, top = quoted(f"{text}{i}"), quoted(f"{text}{i} top")
-        param = f"mine_param {{ add: {i} word: {quoted(text)} }}"
+        word = f"word: {quoted(text)}" if words else ""
+        param = f"mine_param {{ add: {i} {word} }}"
         lines.append(f"layer {{ name: {name} type: {quoted(text)} bottom: {before} top: {top} {param} }}")
         layers.append((text, Mine))
         before = top

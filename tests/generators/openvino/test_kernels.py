@@ -316,12 +316,16 @@ def test_layers_without_a_kernel_are_named(tmp_path: Path) -> None:
     assert "Flat.cl" in names and not names & {"Deep.cl", "test_kernels.py"}
 
 
-def test_attacks_become_neither_code_nor_elements(tmp_path: Path) -> None:
-    folder = attacked(tmp_path, "openvino").folder
+@pytest.mark.parametrize("words", [False, True])
+def test_attacks_become_neither_code_nor_elements(words: bool, tmp_path: Path) -> None:
+    done = attacked(tmp_path, "openvino", words=words)
+    folder = done.folder
+    refused = [note for note in done.notes if "which OpenCL C cannot compare with that of another layer" in note]
+    assert bool(refused) == words
     elements = ElementTree.fromstring((folder / "kernels.xml").read_text("utf-8").join(("<all>", "</all>")))
     known = {"CustomLayer", "Kernel", "Source", "Define", "Buffers", "Tensor", "WorkSizes"}
     assert {e.tag for e in elements.iter()} - {"all"} == known
-    assert {e.get("name") for e in elements.iter("Define")} == {"PARAM_add"}
+    assert {e.get("name") for e in elements.iter("Define")} == {"PARAM_add", *(["PARAM_word"] if words else [])}
     sources = {e.get("filename") for e in elements.iter("Source")}
     assert sources == {file.name for file in folder.glob("*.cl")}
     assert all(re.fullmatch(r"[A-Za-z]\w*\.cl", name or "", re.ASCII) for name in sources)
@@ -333,7 +337,7 @@ def test_attacks_become_neither_code_nor_elements(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("opencl_device")
 def test_attacks_compile_and_match_numpy(tmp_path: Path) -> None:
-    folder = attacked(tmp_path, "openvino").folder
+    folder = attacked(tmp_path, "openvino", words=False).folder
     command = [sys.executable, "-B", "test_kernels.py"]
     path = str(Path(anylayer.__file__).parent.parent)
     ran = subprocess.run(
@@ -341,3 +345,49 @@ def test_attacks_compile_and_match_numpy(tmp_path: Path) -> None:
     )
     assert ran.returncode == 0 and "largest difference 0," in ran.stdout, ran.stdout + ran.stderr
     assert not list(tmp_path.rglob("pwned"))
+
+
+class Chosen:
+    """Scale by numbers that decide about the code, and add weights."""
+
+    def __init__(self, params: Any, blobs: Any) -> None:
+        mode, power, sizes, turned = (params.get(n) for n in ("mode", "power", "sizes", "turned"))
+        self.factor = (
+            np.float32(2 if mode == "double" else 3) * np.float32(np.ceil(power)) * np.float32(sum(sizes))
+        )
+        self.step, self.shift = (-1 if turned else 1), [] if not blobs else blobs[0].astype(np.float64)
+
+    def forward(self, inputs: Any) -> Any:
+        y = inputs[0][:, :: self.step] * self.factor
+        return [y + np.float32(np.sum(self.shift))]
+
+
+CHOSEN = {"mode": '"double"', "power": "0.5", "sizes": "[1, 2]", "turned": "true"}
+
+
+@pytest.mark.usefixtures("opencl_device")
+def test_kernels_refuse_params_and_weights_without_code(tmp_path: Path) -> None:
+    def net(blobs: Sequence[Array] = (), **options: Any) -> Net:
+        params = " ".join(f"{name}: {value}" for name, value in {**CHOSEN, **options.pop("params", {})}.items())
+        (tmp_path / "net.prototxt").write_text(
+            'layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 3 dim: 4 dim: 5 } } }'
+            f' layer {{ name: "y" type: "Chosen" bottom: "x" top: "y" chosen_param {{ {params} }} }}'
+        )
+        found = anylayer.read(tmp_path / "net.prototxt", layers={"Chosen": Chosen}, **options)
+        found.network.nodes[0].blobs = list(blobs)
+        return found
+
+    x = {"x": noise(1, 3, 4, 5)}
+    require_same(net(), x, tmp_path / "plain")
+    kernels = anylayer.OpenCL([str(tmp_path / "plain/kernels.xml")], user_file=False)
+    got = net(kernels=kernels, params={"power": "5e-1", "turned": "1"}).compile("openvino")(x)["y"]
+    np.testing.assert_allclose(got, net().compile("numpy")(x)["y"], rtol=1e-6)
+    for name, value in {"mode": '"triple"', "power": "1.5", "sizes": "[1, 3]", "turned": "false"}.items():
+        with pytest.raises(
+            LayerError, match=rf"(?s)layer 'y' \(Chosen\).*parameter[ _]{name}[ _]has[ _]a[ _]value"
+        ):
+            net(kernels=kernels, params={name: value}).compile("openvino")(x)
+    require_same(net([noise(3)]), x, tmp_path / "weights")
+    kernels = anylayer.OpenCL([str(tmp_path / "weights/kernels.xml")], user_file=False)
+    with pytest.raises(LayerError, match="the layer has no parameter 'weights_in_code'"):
+        net([noise(3)], kernels=kernels).compile("openvino")(x)

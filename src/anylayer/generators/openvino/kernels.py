@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from xml.sax.saxutils import quoteattr
@@ -15,6 +16,7 @@ from anylayer.loops.opencl import OpenCLKernel, to_opencl
 from anylayer.loops.parameters import ParamNumber
 
 _AXES = "BFYX"
+_NUMBER = re.compile(r"-?\d+(\.\d+)?(e[+-]?\d+)?", re.ASCII)
 
 
 @dataclass(slots=True)
@@ -39,6 +41,7 @@ def kernels(cases: Iterable[OperatorCase]) -> Kernels:
             program = lower(case.source, by_element=True)
             name = f"{case.name}_kernel"  # so that it is not a keyword of OpenCL C
             kernel = to_opencl(program, name, case.source.sizes, describer(case.bound), _define_of(case))
+            checks = "".join(_check(name, text) for name, text in case.params.items() if name not in case.free)
             elements.append(_element(case, kernel))
         except LayerError as error:
             why = error.message
@@ -46,7 +49,7 @@ def kernels(cases: Iterable[OperatorCase]) -> Kernels:
             done.notes.append(f"layer type {case.type} has no OpenCL kernel: {why}. Use the operator in C++")
             continue
         about = f"// {line_comment(case.type)}: {line_comment(case.about)}\n"
-        done.files[f"{case.name}.cl"] = about + kernel.text
+        done.files[f"{case.name}.cl"] = about + checks + kernel.text
     if elements:
         done.files["kernels.xml"] = "\n".join(elements)
     return done
@@ -62,6 +65,41 @@ def _define_of(case: OperatorCase) -> Callable[[ParamNumber], str]:
     return define
 
 
+_WORD = """
+#define WORD_{name}_{text} 1
+#define PASTED(a, b) a##b
+#define IS_{name}(word) PASTED(WORD_{name}_, word)
+#if !IS_{name}(PARAM_{name})
+#error the parameter {name} has a value for which there is no code
+#endif
+#undef PASTED
+"""
+_NUMBERS = """
+#define CALLED(f, ...) f(__VA_ARGS__)
+#define IS_{name}({letters}) ({tests})
+enum {{ {name}_is_known = CALLED(IS_{name}, PARAM_{name}) }};
+typedef char parameter_{name}_has_a_value_without_code[{name}_is_known ? 1 : -1];
+#undef CALLED
+"""
+
+
+def _check(name: str, text: str) -> str:
+    """Return lines that do not compile unless the #define of a param has the value that the code is for."""
+    numbers = [{"true": "1", "false": "0"}.get(word, word) for word in text.split(", ")]
+    if all(_NUMBER.fullmatch(word) for word in numbers):
+        letters = [f"x{i}" for i in range(len(numbers))]
+        tests = [
+            f"({x}) == {n}" if n.lstrip("-").isdigit() else f"(float)({x}) == (float){n}"
+            for x, n in zip(letters, numbers)
+        ]
+        return _NUMBERS.format(name=name, letters=", ".join(letters), tests=" && ".join(tests))
+    need(
+        text.isascii() and text.isidentifier(),
+        f"the parameter {name} is {text[:60]!r}, which OpenCL C cannot compare with that of another layer",
+    )
+    return _WORD.format(name=name, text=text)
+
+
 def _element(case: OperatorCase, kernel: OpenCLKernel) -> str:
     """Return the <CustomLayer> of a kernel."""
     lines = [f'<CustomLayer name={quoteattr(case.name)} type="SimpleGPU" version="1">']
@@ -69,11 +107,10 @@ def _element(case: OperatorCase, kernel: OpenCLKernel) -> str:
         f"  <Kernel entry={quoteattr(kernel.name)}>",
         f"    <Source filename={quoteattr(case.name + '.cl')}/>",
     ]
-    for name, count in case.free.items():
-        kind = "float[]" if count > 1 else "float"
-        lines.append(
-            f"    <Define name={quoteattr(f'PARAM_{name}')} type={quoteattr(kind)} param={quoteattr(name)}/>"
-        )
+    for name in case.params:
+        count = case.free.get(name, 0)
+        kind = f' type="{"float[]" if count > 1 else "float"}"' if count else ""
+        lines.append(f"    <Define name={quoteattr(f'PARAM_{name}')}{kind} param={quoteattr(name)}/>")
     lines += ["  </Kernel>", "  <Buffers>"]
     lines += [f'    <Tensor arg-index="{i}" {rest}/>' for i, rest in enumerate(_tensors(case, kernel))]
     lines.append("  </Buffers>")
