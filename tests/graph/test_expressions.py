@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 
 import pytest
 
 from anylayer.graph.expressions import Expression, bounds, constant, symbol
-from anylayer.graph.guards import symbolic_trace
+from anylayer.graph.guards import Guard, symbolic_trace
 from anylayer.graph.symbolic import Size, extreme, new_size
 
 H, W, N = symbol("H"), symbol("W"), symbol("N")
@@ -73,3 +74,18 @@ def test_extremum_is_the_argument_that_is_certain() -> None:
         assert type(extreme("min", h, 32)) is int and extreme("min", h, 32) == 32
         larger = extreme("max", h - 100, 0)
         assert isinstance(larger, Size) and str(larger.expression) == "max(0, H - 100)"
+
+
+@pytest.mark.parametrize(
+    ("left", "text"),
+    [
+        (lambda h: h % constant(3), "H % 3 != 0"),
+        (lambda h: (h + constant(1)) % constant(2), "(H + 1) % 2 != 0"),
+        (lambda h: (constant(2) * h) % constant(5) - constant(4), "2*H % 5 - 4 != 0"),
+        (lambda h: h // constant(3), "H//3 != 0"),
+    ],
+)
+def test_condition_is_printed_with_remainders(left: Callable[[Expression], Expression], text: str) -> None:
+    guard = Guard(left(symbol("H")), "!=", constant(0))
+    assert str(guard) == text
+    assert all(guard.holds({"H": h}) == eval(text, {"H": h}) for h in range(1, 20))

@@ -277,6 +277,18 @@ def with_fixed_extrema(e: Expression, ranges: Ranges) -> Expression:
     return e
 
 
+def remainder_in(e: Expression) -> tuple[Expression, Expression, Expression] | None:
+    """Return (a, b, rest) of an expression a % b + rest, which is stored as a - b * (a // b) + rest, or None."""
+    for monomial in e.terms:
+        for atom, _ in monomial:
+            if atom.function == "//":
+                a, b = atom.arguments
+                found = a - b * of_atom(atom)
+                if all(e.terms.get(m) == c for m, c in found.terms.items()):
+                    return a, b, e - found
+    return None
+
+
 def extremum_arguments(e: Expression, function: str) -> tuple[Expression, ...]:
     """Return the arguments of an expression that consists of a "max" or "min", else the expression itself."""
     atom = _only_atom(e)

@@ -20,6 +20,7 @@ from anylayer.graph.expressions import (
     is_increasing,
     least_value,
     of_atom,
+    remainder_in,
     with_fixed_extrema,
 )
 from anylayer.graph.place import user_place
@@ -50,7 +51,7 @@ class Guard:
     place: str = field(default="", compare=False)
 
     def __str__(self) -> str:
-        return f"{self.left} {self.relation} {self.right}"
+        return f"{_text(self.left)} {self.relation} {_text(self.right)}"
 
     def holds(self, symbols: Mapping[str, int]) -> bool:
         """Return whether the condition holds for these values of the symbols."""
@@ -75,6 +76,16 @@ class Guard:
     def contradicts(self, other: Guard) -> bool:
         """Return whether this is the opposite of another condition."""
         return (self.left, self.right) == (other.left, other.right) and self.relation == _OPPOSITE[other.relation]
+
+
+def _text(side: Expression | Real) -> str:
+    """Return a side of a condition with a remainder as Python writes it: H % 3 for H - 3*(H//3)."""
+    found = None if isinstance(side, Real) else remainder_in(side)
+    if found is None:
+        return str(side)
+    a, b = (x.text if len(x.terms) == 1 and min(x.terms.values()) > 0 else f"({x.text})" for x in found[:2])
+    rest = found[2].text
+    return f"{a} % {b}" + {"0": ""}.get(rest, f" - {rest[1:]}" if rest[0] == "-" else f" + {rest}")
 
 
 @dataclass(slots=True)

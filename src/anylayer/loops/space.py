@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from anylayer.graph.expressions import Atom, Expression, Ranges, constant, of_atom, symbol
+from anylayer.graph.expressions import Atom, Expression, Ranges, constant, of_atom, remainder_in, symbol
 from anylayer.graph.guards import Guard, SymbolicTrace
 from anylayer.loops.ir import extremum
 
@@ -38,9 +38,9 @@ class Space:
         return self._bound(e, False)
 
     def _bound(self, e: Expression, above: bool) -> Expression | None:
-        remainder = _remainder_in(e)
+        remainder = remainder_in(e)
         if remainder is not None:
-            size, rest = remainder
+            _, size, rest = remainder
             other = self._bound(rest, above)
             return None if other is None else other + (size - constant(1) if above else constant(0))
         total = constant(0)
@@ -118,15 +118,3 @@ class Space:
         if not self.not_negative(e):
             e = extremum("max", e, constant(0))
         return e if self.below(e, size) else extremum("min", e, size - constant(1))
-
-
-def _remainder_in(e: Expression) -> tuple[Expression, Expression] | None:
-    """Return (size, rest) of an expression a % size + rest, which is written as a - size * (a // size) + rest."""
-    for monomial in e.terms:
-        for atom, _ in monomial:
-            if atom.function == "//":
-                a, size = atom.arguments
-                found = a - size * of_atom(atom)
-                if all(e.terms.get(m) == c for m, c in found.terms.items()):
-                    return size, e - found
-    return None
