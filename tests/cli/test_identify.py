@@ -11,32 +11,32 @@ import pytest
 
 from .conftest import Run
 
-X = np.random.default_rng(0).standard_normal((1, 4, 4, 4), np.float32)
+X = np.exp(np.random.default_rng(0).standard_normal((1, 4, 4, 4), np.float32))
 NET = """name: "net"
 input: "x" input_shape { dim: 1 dim: 4 dim: 4 dim: 4 }
 layer { name: "reorg" type: "Reorg" bottom: "x" top: "reorg" reorg_param { stride: 2 } }
-layer { name: "up" type: "Upsample" bottom: "reorg" top: "up" upsample_param { scale: 3 } }
+layer { name: "log" type: "Log" bottom: "reorg" top: "log" log_param { shift: 9 } }
 """
 IN_ORDER_OF_ASCEND = X.reshape(1, 4, 2, 2, 2, 2).transpose(0, 3, 5, 1, 2, 4).reshape(1, 16, 2, 2)
 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return the current folder: net.prototxt, in.npz, and out.npz with the output for Reorg of ascend."""
+    """Return the current folder: net.prototxt, in.npz, and out.npz for Reorg of ascend and Log of opencv."""
     monkeypatch.chdir(tmp_path)
     Path("net.prototxt").write_text(NET)
     np.savez("in.npz", x=X)
-    np.savez("out.npz", up=IN_ORDER_OF_ASCEND.repeat(3, 2).repeat(3, 3))
+    np.savez("out.npz", log=np.log(IN_ORDER_OF_ASCEND))
     return tmp_path
 
 
 def test_printed_line_computes_the_expected_blobs(folder: Path, anylayer_command: Run) -> None:
-    Path("net.prototxt").write_text(NET[: NET.index('layer { name: "up"')])
+    Path("net.prototxt").write_text(NET[: NET.index('layer { name: "log"')])
     np.save("out.npy", IN_ORDER_OF_ASCEND)
     found = anylayer_command("identify", "net.prototxt", "-i", "in.npz", "--expect", "out.npy")
     assert found.stdout.splitlines() == [
         "reproduced: 'reorg' (largest difference 0.0e+00 of the largest value)",
-        "fits: ascend",
+        "fits: ascend; sophgo",
         "does not fit: no dialect, darknet, mobilenet-yolo, yolov2, atlas",
         "-> read the network with --dialect ascend",
         "  anylayer run net.prototxt -i in.npz --dialect ascend -o out.npz",
@@ -46,22 +46,22 @@ def test_printed_line_computes_the_expected_blobs(folder: Path, anylayer_command
 
 
 def test_printed_layers_file_joins_two_dialects(folder: Path, anylayer_command: Run) -> None:
-    want = np.load("out.npz")["up"]
+    want = np.load("out.npz")["log"]
     shown = anylayer_command("identify", "net.prototxt", "-i", "in.npz", "--expect", "out.npz").stdout
-    assert "fits: mobilenet-yolo, Reorg as in ascend; " in shown
+    assert "fits: ascend, Log as in opencv; " in shown
     before, _, code = shown.partition("where layers.py is:\n")
     code, line = code.rsplit("\n  anylayer", 1)
-    assert "-> read the network with --dialect mobilenet-yolo" in before
+    assert "-> read the network with --dialect ascend" in before
     Path("layers.py").write_text(code)
     anylayer_command(*shlex.split(line))
-    assert np.array_equal(np.load("out.npz")["up"], want)
+    np.testing.assert_allclose(np.load("out.npz")["log"], want, rtol=1e-5, atol=1e-6)
 
 
 def test_first_blob_that_nothing_reproduces_ends_with_status_1(folder: Path, anylayer_command: Run) -> None:
-    np.savez("out.npz", reorg=IN_ORDER_OF_ASCEND, up=np.zeros((1, 16, 6, 6), np.float32))
+    np.savez("out.npz", reorg=IN_ORDER_OF_ASCEND, log=np.zeros((1, 16, 2, 2), np.float32))
     shown = anylayer_command("identify", "net.prototxt", "-i", "in.npz", "--expect", "out.npz", status=1).stdout
     assert "reproduced: 'reorg'" in shown
-    assert "no meaning reproduces blob 'up' of net.prototxt:4: layer 'up' (Upsample)" in shown
+    assert "no meaning reproduces blob 'log' of net.prototxt:4: layer 'log' (Log)" in shown
     assert "-> define the layer in a layers file, or correct its parameters" in shown
 
 
@@ -69,7 +69,7 @@ def test_json_has_the_dialects_and_the_attempts(folder: Path, anylayer_command: 
     words = "identify", "net.prototxt", "-i", "in.npz", "--json", "--expect"
     np.savez("reorg.npz", reorg=IN_ORDER_OF_ASCEND)
     found = json.loads(anylayer_command(*words, "reorg.npz").stdout)
-    assert (found["ok"], found["dialects"], found["first"]) == (True, ["ascend"], None)
+    assert (found["ok"], found["dialects"], found["first"]) == (True, ["ascend", "sophgo"], None)
     assert found["remedies"] == ["read the network with --dialect ascend"]
     np.savez("wrong.npz", reorg=IN_ORDER_OF_ASCEND * 2)
     found = json.loads(anylayer_command(*words, "wrong.npz", status=1).stdout)
@@ -88,7 +88,7 @@ def test_tolerance_accepts_coarser_numbers(folder: Path, anylayer_command: Run) 
     ("words", "message"),
     [
         (["--expect", "out.npz"], "input 'x' is missing; the network's inputs: x"),
-        (["-i", "in.npz", "--expect", "up=out.npz"], "an .npz has the names of the blobs; leave out up="),
+        (["-i", "in.npz", "--expect", "log=out.npz"], "an .npz has the names of the blobs; leave out log="),
         (["-i", "in.npz", "--expect", "net.prototxt"], "expected arrays are in an .npz or .npy file"),
         (["-i", "in.npz", "--expect", "in.npz"], "nothing can be compared"),
         (["-i", "in.npz", "--expect", "none.npz"], "none.npz: there is no such file"),
@@ -101,7 +101,7 @@ def test_files_that_do_not_fit_are_refused(
 
 
 def test_dialect_error_proposes_a_command_line(folder: Path, anylayer_command: Run) -> None:
-    Path("net.prototxt").write_text(NET[: NET.index('layer { name: "up"')])
+    Path("net.prototxt").write_text(NET[: NET.index('layer { name: "log"')])
     np.savez("out.npz", reorg=IN_ORDER_OF_ASCEND)
     message = anylayer_command("run", "net.prototxt", "-i", "in.npz", status=1).stderr
     line = message[message.index("anylayer identify") :].replace("[WEIGHTS] ", "")

@@ -17,7 +17,7 @@ from anylayer.network import Array
 X = np.random.default_rng(0).standard_normal((1, 4, 6, 6), np.float32)
 INPUT = 'input: "x" input_shape { dim: 1 dim: 4 dim: 6 dim: 6 }\n'
 REORG = 'layer { name: "reorg" type: "Reorg" bottom: "x" top: "reorg" reorg_param { stride: 2 } }\n'
-UP = 'layer { name: "up" type: "Upsample" bottom: "%s" top: "up" upsample_param { scale: 3 } }\n'
+LOG = 'layer { name: "log" type: "Log" bottom: "reorg" top: "log" log_param { shift: 9 } }\n'
 NORM = """layer { name: "bn" type: "BatchNorm" bottom: "x" top: "bn" batch_norm_param { use_global_stats: false } }
 layer { name: "pool" type: "Pooling" bottom: "bn" top: "pool" pooling_param { kernel_size: 3 stride: 2 } }
 """
@@ -51,8 +51,8 @@ def find(file: Path, text: str, expect: dict[str, Any], **more: Any) -> Identifi
 def test_dialect_that_reproduces_the_numbers_is_named(file: Path) -> None:
     found = find(file, REORG, {"reorg": pixels_first(X)})
     assert found.ok
-    assert found.dialects == ["ascend"]
-    assert found.tried == [None, "darknet", "mobilenet-yolo", "yolov2", "atlas", "ascend"]
+    assert found.dialects == ["ascend", "sophgo"]
+    assert found.tried == [None, "darknet", "mobilenet-yolo", "yolov2", "atlas", "ascend", "sophgo"]
     assert found.reproduced == {"reorg": 0}
     assert found.remedies == ["read the network with dialect='ascend'"]
 
@@ -73,16 +73,17 @@ def test_given_dialect_is_the_only_one_tried(file: Path) -> None:
 
 
 def test_layer_types_of_two_dialects_get_a_layers_file(file: Path) -> None:
-    want = pixels_first(X).repeat(3, 2).repeat(3, 3)
-    found = find(file, REORG + UP % "reorg", {"up": want})
+    x = np.exp(X)
+    want = np.log(pixels_first(x))
+    found = find(file, REORG + LOG, {"log": want}, inputs={"x": x})
     assert found.ok
     assert found.dialects == []
     first = found.explanations[0]
-    assert (first.dialect, first.types, first.changes) == ("mobilenet-yolo", {"Reorg": "ascend"}, {})
-    assert found.remedies[0] == "read the network with dialect='mobilenet-yolo'"
+    assert (first.dialect, first.types, first.changes) == ("ascend", {"Log": "opencv"}, {})
+    assert found.remedies[0] == "read the network with dialect='ascend'"
     layers = file.with_name("layers.py")
     layers.write_text(found.layers_file)
-    assert np.array_equal(run(file, X, "up", dialect=first.dialect, layers=layers), want)
+    assert np.array_equal(run(file, x, "log", dialect=first.dialect, layers=layers), want)
 
 
 def test_values_that_the_file_leaves_out_are_found(file: Path) -> None:
@@ -130,7 +131,7 @@ def test_offset_of_a_crop_follows_from_the_network_in_dialect_hed(file: Path) ->
     found = anylayer.identify(file, inputs={"x": X}, expect={"crop": padded[:, :, 1:7, 1:7]})
     assert found.dialects == ["hed"]
     corner = anylayer.identify(file, inputs={"x": X}, expect={"crop": padded[:, :, :6, :6]})
-    assert corner.dialects == [None]
+    assert corner.dialects == [None, "sophgo"]
 
 
 def test_first_blob_that_no_meaning_reproduces_is_named(file: Path) -> None:
@@ -141,7 +142,7 @@ def test_first_blob_that_no_meaning_reproduces_is_named(file: Path) -> None:
     assert not found.ok
     assert (found.first, found.before, found.reproduced) == ("p2", ["p1"], {"reorg": 0})
     assert found.place.endswith("layer 'p2' (Power)")
-    assert [(a.text, round(a.error, 3)) for a in found.attempts] == [("ascend", 0.2)]
+    assert [(a.text, round(a.error, 3)) for a in found.attempts] == [("ascend", 0.2), ("sophgo", 0.2)]
     assert found.remedies == ["to find the layer, expect inner blobs, too: 'p1'"]
 
 
@@ -166,8 +167,8 @@ def test_values_that_meanings_share_are_computed_once(file: Path) -> None:
 
     text = REORG + 'layer { name: "count" type: "Count" bottom: "reorg" top: "y" }'
     found = find(file, text, {"y": pixels_first(X) + 1}, layers=[("Count", Count)])
-    assert found.dialects == ["ascend"]
-    assert len(calls) == 2  # one for the four dialects with Darknet's order, one for ascend
+    assert found.dialects == ["ascend", "sophgo"]
+    assert len(calls) == 2  # one for the four dialects with Darknet's order, one for ascend and sophgo
 
 
 def test_inner_blobs_narrow_the_choices(file: Path) -> None:
@@ -183,7 +184,10 @@ def test_inner_blobs_narrow_the_choices(file: Path) -> None:
 
     text = REORG + 'layer { name: "count" type: "Count" bottom: "reorg" top: "y" }'
     right = pixels_first(X)
-    assert find(file, text, {"reorg": right, "y": right + 1}, layers=[("Count", Count)]).dialects == ["ascend"]
+    assert find(file, text, {"reorg": right, "y": right + 1}, layers=[("Count", Count)]).dialects == [
+        "ascend",
+        "sophgo",
+    ]
     assert len(calls) == 1
 
 
@@ -208,7 +212,7 @@ def test_clearly_closer_meaning_wins_within_the_tolerance(file: Path) -> None:
 
 def test_blobs_that_the_network_lacks_are_noted(file: Path) -> None:
     found = find(file, REORG, {"reorg": pixels_first(X), "x": X, "Reorg": X})
-    assert found.dialects == ["ascend"]
+    assert found.dialects == ["ascend", "sophgo"]
     assert found.notes == ["not compared, since the network has no such blob: Reorg; did you mean 'reorg'?"]
 
 
@@ -240,3 +244,29 @@ def test_dialect_error_proposes_the_command(file: Path) -> None:
         anylayer.read(file).compile("numpy")(X)
     call = f"anylayer.identify({str(file)!r}, inputs=..., expect=...)"
     assert str(caught.value).endswith(f"Inputs and outputs of the original program tell which: {call}")
+
+
+SHIFT = """layer { name: "c" type: "DummyData" top: "c"
+  dummy_data_param { shape { dim: 1 dim: 4 dim: 6 dim: 6 } data_filler { value: 2 } } }
+layer { name: "sum" type: "Eltwise" bottom: "x" bottom: "c" top: "y" }
+"""
+"""A network in which c is the constant 2 or, in dialect sophgo, an input."""
+
+
+@pytest.mark.parametrize(("c", "dialects"), [(2, [None, "sophgo"]), (3, ["sophgo"])])
+def test_file_is_read_again_where_a_dialect_has_other_inputs(
+    file: Path, c: int, dialects: list[str | None]
+) -> None:
+    found = find(file, SHIFT, {"y": X + c}, inputs={"c": np.full_like(X, c)})
+    assert found.dialects == dialects
+    assert found.tried == [None, "sophgo"]
+
+
+def test_reading_without_the_input_of_another_dialect_is_an_attempt(file: Path) -> None:
+    assert find(file, SHIFT, {"y": X + 2}).dialects == [None]
+    wrong = find(file, SHIFT, {"y": X * 3})
+    assert wrong.first == "y"
+    assert {a.text: a.reason for a in wrong.attempts} == {
+        "no dialect": "",
+        "sophgo": "input 'c' is missing; the network's inputs: x, c",
+    }
