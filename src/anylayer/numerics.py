@@ -78,19 +78,34 @@ def rms_error(got: Array, want: Array) -> float:
     return float(np.sqrt(np.square(absolute_errors(got, want)).mean())) if want.size else 0.0
 
 
-def normal_noise(types: Iterable[TensorType], seed: int = 0) -> list[Array]:
-    """Return an array for each type: normal values of variance 1 for floats, and 0 or 1 for other dtypes."""
+def normal_noise(types: Iterable[TensorType], seed: int = 0, *, integers: int = 2) -> list[Array]:
+    """Return an array for each type: normal values of variance 1 for floats, and integers below `integers` for
+    other dtypes. 0 and 1 are indices that most tables have."""
     random = np.random.default_rng(seed)
-    arrays: list[Array] = []
-    for kind in types:
-        if kind.dtype.kind == "f":
-            arrays.append(random.standard_normal(kind.shape, np.float32).astype(kind.dtype))
-        else:
-            arrays.append(random.integers(0, 2, kind.shape).astype(kind.dtype))
-    return arrays
+    return [
+        random.standard_normal(kind.shape, np.float32).astype(kind.dtype)
+        if kind.dtype.kind == "f"
+        else random.integers(0, integers, kind.shape).astype(kind.dtype)
+        for kind in types
+    ]
 
 
-def uniform_noise(types: Iterable[TensorType], seed: int = 0) -> list[Array]:
-    """Return an array for each type: uniform values from 0 to 1 for floats, and 0 for integers."""
+def uniform_noise(types: Iterable[TensorType], seed: int = 0, *, integers: int = 2) -> list[Array]:
+    """Return an array for each type: uniform values from 0 to 1 for floats, and integers below `integers` for
+    other dtypes."""
     random = np.random.default_rng(seed)
-    return [random.random(kind.shape, np.float32).astype(kind.dtype) for kind in types]
+    return [
+        random.random(kind.shape, np.float32).astype(kind.dtype)
+        if kind.dtype.kind == "f"
+        else random.integers(0, integers, kind.shape).astype(kind.dtype)
+        for kind in types
+    ]
+
+
+def integer_ranges(types: Iterable[TensorType]) -> tuple[int, ...]:
+    """Return the ranges of integers with which a comparison on noise is done, one after the other.
+
+    With integers, a wide range follows, for example for a square, which is the same for 0 and 1. A function may
+    refuse it, since it may use integers as indices.
+    """
+    return (2, 10) if any(kind.dtype.kind in "iu" for kind in types) else (2,)

@@ -9,12 +9,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from onnx import helper
 
 import anylayer
 from anylayer.errors import EngineError
 from anylayer.network import TensorType
 from anylayer.runtime.open import varied_sizes
 from tests.engine_names import GENERAL
+from tests.readers.onnx.files import model, value
 
 PROTOTXT = """
 name: "sizes"
@@ -65,6 +67,42 @@ class Looping(Grow):
         for i in range(1, y.shape[2]):
             total = total + y[:, :, i : i + 1]
         return [(total + y * np.float32(0)) / np.float32(len(y[0, 0]))]
+
+
+class ByType:
+    """Return zeros for a traced array: a fault that the tracer cannot see."""
+
+    def __init__(self, params: Any, blobs: Any) -> None: ...
+
+    def forward(self, inputs: Any) -> Any:
+        x = inputs[0] + 0
+        return [x if type(x) is np.ndarray else self.other(x)]
+
+    def other(self, x: Any) -> Any:
+        return x * 0
+
+
+class SquareByType(ByType):
+    """Return squares for a traced array."""
+
+    def other(self, x: Any) -> Any:
+        return x * x
+
+
+@pytest.mark.parametrize("cls", [ByType, SquareByType])
+@pytest.mark.parametrize("dtype", ["int64", "uint8"])
+def test_wrong_trace_of_integers_is_not_used_for_open_sizes(tmp_path: Path, cls: type, dtype: str) -> None:
+    """The comparison with NumPy would pass on zeros, and that of the square on 0 and 1."""
+    x = (np.arange(10).reshape(1, 2, 5) + 3).astype(dtype)
+    nodes = [helper.make_node("Mine", ["x"], ["y"], domain="d")]
+    path = tmp_path / "net.onnx"
+    path.write_bytes(model(nodes, [value("x", [1, 2, 5], dtype)], ["y"], domains=["d"]).SerializeToString())
+    net = anylayer.read(path, layers=[("Mine", cls)])
+    for shapes in (None, {"x": ("N", 2, "W")}):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            made = net.compile("onnxruntime", shapes=shapes, threads=1)
+            np.testing.assert_array_equal(made({"x": x})["y"], x)
 
 
 def network(tmp_path: Path, cls: type = Grow) -> Any:

@@ -219,6 +219,51 @@ def ravel_of_a_copy_in_other_order(x: Array, y: Array) -> Array:
 
 
 @case
+def copies_in_fortran_order(x: Array, y: Array) -> Array:
+    """Write to reshapes: that of an array in F order is a copy, so that the array stays."""
+    arrays = [
+        np.array(x, order="F", like=x),
+        np.asarray(x, order="F", like=x),
+        np.asfortranarray(x, like=x),
+        x.copy(order="F"),
+        x.astype(np.float32, order="F"),
+        np.array(x.T, like=x),
+        np.asarray(x.T, like=x),
+        np.copy(x, order="F"),
+        np.full_like(x, 2, order="F"),
+        np.zeros_like(x.T),
+        np.ones_like(x.T, order="C"),
+        np.zeros((3, 4), np.float32, order="F", like=x),
+        np.eye(3, order="F", like=x),
+        np.asfortranarray(np.array(x, order="F", like=x), like=x),
+        np.ascontiguousarray(x.T, like=x),
+        np.asarray(x.copy(), order="C", like=x),
+    ]
+    for i, a in enumerate(arrays):
+        a.reshape(-1)[::3] = i
+    return tuple(arrays)
+
+
+@case
+def asarray_returns_the_array_itself_where_it_has_the_order(x: Array, y: Array) -> Array:
+    o = x.copy()
+    turned = o.T
+    np.asarray(turned, order="F", like=x)[0] = 1
+    np.asarray(turned, order="C", like=x)[1] = 2
+    np.asfortranarray(o[0, 0], like=x)[1] = 3
+    turned.astype(np.float32, copy=False)[2] = 4
+    turned.astype(np.float32, copy=False, order="C")[3] = 5
+    return o
+
+
+@case
+def order_of_the_memory(x: Array, y: Array) -> Array:
+    """Reshape by order "A", which is F order where the elements lie in F order."""
+    f = np.array(x, order="F", like=x)
+    return f.reshape(-1, order="A"), x.T.reshape((6, 4), order="A"), x.reshape(-1, order="A"), f.ravel("A")
+
+
+@case
 def outs(x: Array, y: Array) -> Array:
     o = np.zeros_like(x)
     np.add(x, y, out=o)

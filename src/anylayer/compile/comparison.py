@@ -12,7 +12,7 @@ from anylayer.compile.limits import need_memory, size
 from anylayer.errors import TraceError, kind_and_text
 from anylayer.graph import Graph
 from anylayer.network import Array, TensorType
-from anylayer.numerics import difference_text, largest_error, normal_noise, scale_of, tolerance_for
+from anylayer.numerics import difference_text, integer_ranges, largest_error, normal_noise, scale_of, tolerance_for
 
 ArrayFunction = Callable[[list[Array]], Sequence[Array]]
 Compiler = Callable[[Graph], ArrayFunction]
@@ -37,22 +37,31 @@ def compare_trace(body: Graph, forward: ArrayFunction, types: Sequence[TensorTyp
     if any(not isinstance(d, int) for v in body.outputs for d in v.shape):
         return
     need_memory(3 * sum(map(size, types)), "trying it")
-    inputs = normal_noise(types)
-    try:
-        with np.errstate(all="ignore"):
-            want = [np.asarray(o) for o in forward([x.copy() for x in inputs])]
-    except Exception as error:
-        kind, text = kind_and_text(error)
-        raise TraceError(f"forward raises {kind} on noise: {text}") from error
-    program = compiler(body)
+    program: ArrayFunction | None = None
     half = any(v.dtype == np.float16 for o in body.ops for v in o.outputs)
-    for i, (got, array) in enumerate(zip(program(inputs), want)):
+    for integers in integer_ranges(types):
+        inputs = normal_noise(types, integers=integers)
+        try:
+            with np.errstate(all="ignore"):
+                want = [np.asarray(o) for o in forward([x.copy() for x in inputs])]
+        except Exception as error:
+            if integers > 2:
+                break
+            kind, text = kind_and_text(error)
+            raise TraceError(f"forward raises {kind} on noise: {text}") from error
+        program = program or compiler(body)
+        _need_equal(program(inputs), want, half)
+    if program is not None and len(body.ops) > _MANY_OPERATORS:
+        _need_speed(body, program, forward, normal_noise(types))
+
+
+def _need_equal(found: Sequence[Array], want: Sequence[Array], half: bool) -> None:
+    """Raise TraceError if the outputs of a trace differ from those of NumPy. half: as in `difference`."""
+    for i, (got, array) in enumerate(zip(found, want)):
         how = difference(got, array, half=half)
         if how:
             cause = "engines do not promise NumPy's NaN" if how == _NAN else "it depends on more than its inputs"
             raise TraceError(f"output {i} of forward on noise differs from what was recorded ({how}): {cause}")
-    if len(body.ops) > _MANY_OPERATORS:
-        _need_speed(body, program, forward, inputs)
 
 
 def difference(got: Array, want: Array, *, half: bool = False) -> str:

@@ -21,7 +21,7 @@ from anylayer.errors import AnyLayerError, EngineError, need
 from anylayer.graph.expressions import symbol
 from anylayer.graph.open_sizes import OpenSizes, parse_sizes
 from anylayer.network import Array, Shape, TensorType
-from anylayer.numerics import uniform_noise
+from anylayer.numerics import integer_ranges, uniform_noise
 from anylayer.runtime.choice import agree
 from anylayer.runtime.run import PlanRunner
 from anylayer.runtime.timing import timed_at_new_sizes
@@ -256,12 +256,19 @@ def _compared(program: OpenProgram, references: Sequence[Reference]) -> float:
     seconds = 0.0
     taken = [r for r in references if program.takes(r.key)]
     for r in taken:
-        arrays = uniform_noise(_types(r.key))
-        found = program(arrays, {})
-        start = time.perf_counter()
-        want = r.runner(arrays, {})
-        seconds += time.perf_counter() - start
         shapes = ", ".join(str(shape) for shape, _ in r.key)
-        need(agree(found, want), f"the program for every size computes something else at {shapes}", EngineError)
+        rule = f"the program for every size computes something else at {shapes}"
+        types = _types(r.key)
+        for integers in integer_ranges(types):
+            arrays = uniform_noise(types, integers=integers)
+            start = time.perf_counter()
+            try:
+                want = r.runner(arrays, {})
+            except AnyLayerError:
+                if integers == 2:
+                    raise
+                break
+            seconds += (time.perf_counter() - start) if integers == 2 else 0.0
+            need(agree(program(arrays, {}), want), rule, EngineError)
     need(taken, "the layers do not allow the sizes to vary", EngineError)
     return seconds / max(sum(volume(r.key) for r in taken), 1)

@@ -145,6 +145,11 @@ class TracedArray(_Base):
             "write to a .copy() of it"
         )
 
+    @property
+    def _is_moved(self) -> bool:
+        """Whether the elements may lie in another order than C order in memory: see _dummy."""
+        return self._view is not None or self._memory_layout is not None
+
     def _dummy(self) -> Array:
         """Return a NumPy array with the shape, dtype and memory layout that this array has in NumPy."""
         if self._view is not None:

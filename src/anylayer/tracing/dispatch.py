@@ -90,7 +90,7 @@ def with_memory_layout(
 
     The layout is that of `function` called with dummy arrays.
     """
-    if type(result) is TracedArray and any(h._view is not None or h._memory_layout is not None for h in sources):
+    if type(result) is TracedArray and any(h._is_moved for h in sources):
 
         def memory_layout() -> Array:
             try:

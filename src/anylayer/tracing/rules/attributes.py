@@ -60,25 +60,38 @@ def astype(
     dtype = np.dtype(dtype)
     if not np.can_cast(x.dtype, dtype, casting):
         raise TypeError(f"Cannot cast array data from {x.dtype!r} to {dtype!r} according to the rule '{casting}'")
-    if not copy and dtype == x.dtype:
+    if not copy and dtype == x.dtype and lies_in(x, order):
         return x
     result = wrapped(x._graph, cast(x._resolved(), dtype))
     result._scalar = x._scalar
-    return _keep_memory_layout(result, x)
+    return lay_out(result, x, order)
 
 
 def copy(x: TracedArray, order: str = "C") -> TracedArray:
     """Implement ndarray.copy."""
     result = copy_of(x)
     result._scalar = x._scalar
-    return result if order in ("C", None) else _keep_memory_layout(result, x)
+    return lay_out(result, x, order or "C")
 
 
-def _keep_memory_layout(result: TracedArray, x: TracedArray) -> TracedArray:
-    """Return `result` with a record that it has the memory layout of `x`."""
-    if x._view is not None or x._memory_layout is not None:
-        result._memory_layout = lambda: x._dummy().astype(result.dtype)
+def lay_out(result: TracedArray, x: TracedArray, order: str | None) -> TracedArray:
+    """Return `result` with a record of the memory layout that a copy of `x` with this `order` has."""
+    if order == "F" or (order != "C" and x._is_moved):
+        result._memory_layout = lambda: x._dummy().astype(result.dtype, order=order_of(order))
     return result
+
+
+def lies_in(x: TracedArray, order: str | None) -> bool:
+    """Return whether NumPy returns an array itself where it needs its elements in this order in memory."""
+    if order not in ("C", "F") or not (x._is_moved or order == "F"):
+        return True
+    flags = x._dummy().flags
+    return bool(flags.c_contiguous if order == "C" else flags.f_contiguous)
+
+
+def order_of(order: str | None) -> Any:
+    """Return an order of elements in memory as NumPy's functions take it."""
+    return order or "K"
 
 
 class Flat:

@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from anylayer.graph.place import refusal
-from anylayer.graph.sizes import broadcast, is_one
+from anylayer.graph.sizes import broadcast, is_one, stand_for
 from anylayer.graph.symbolic import extreme, holds_symbolic, is_symbolic, is_zero, same_shape, symbolic_shape
 from anylayer.network import Array
 from anylayer.tracing.array import TracedArray, copy_of, wrapped
-from anylayer.tracing.dispatch import call_function, implements, traced_in
+from anylayer.tracing.dispatch import call_function, dummies, implements, traced_in
 from anylayer.tracing.dtypes import python_type, weak
 from anylayer.tracing.primitives import arange as counted
 from anylayer.tracing.primitives import as_array, cast, expand
@@ -28,8 +28,17 @@ from anylayer.tracing.rules.concatenation import array_like
 
 
 def constant_array(array: Any) -> TracedArray:
-    """Return a new traced array with constant content."""
-    return TracedArray(running_graph(), np.asarray(array))
+    """Return a new traced array with constant content, which keeps its memory layout."""
+    content = np.asarray(array)
+    result = TracedArray(running_graph(), content)
+    if not content.flags.c_contiguous:
+        _lay_as(result, content)
+    return result
+
+
+def _lay_as(result: Any, dummy: Array) -> None:
+    """Record that a traced array has the memory layout of a NumPy array."""
+    result._memory_layout = lambda: dummy
 
 
 def _full_like(value: Any) -> Callable[..., Any]:
@@ -54,13 +63,24 @@ def full_like(
     *,
     device: object = None,
 ) -> Array:
-    return full(a.shape if shape is None else shape, fill_value, a.dtype if dtype is None else dtype)
+    result = full(a.shape if shape is None else shape, fill_value, a.dtype if dtype is None else dtype)
+    if order == "F" or (order != "C" and type(a) is TracedArray and a._is_moved):
+        shape = stand_for(result.shape)
+        _lay_as(result, np.zeros_like(dummies(a), result.dtype, attributes.order_of(order), shape=shape))
+    return result
 
 
 def full(
     shape: Any, fill_value: Any, dtype: DTypeLike | None = None, order: str = "C", *, device: object = None
 ) -> Array:
     """Implement np.full. The fill value may be traced."""
+    result = _filled(shape, fill_value, dtype)
+    if order == "F":
+        _lay_as(result, np.zeros(stand_for(result.shape), result.dtype, "F"))
+    return result
+
+
+def _filled(shape: Any, fill_value: Any, dtype: DTypeLike | None) -> Array:
     if isinstance(shape, (int, np.integer)):
         shape = (shape,)
     shape = tuple(shape)
@@ -89,15 +109,16 @@ def array(
     """Implement np.array, also for traced arrays and lists of them."""
     if type(object) is TracedArray:
         same = dtype is None or np.dtype(dtype) == object.dtype
-        if same and not copy and object.ndim >= ndmin and not object._scalar:
+        if same and not copy and object.ndim >= ndmin and not object._scalar and attributes.lies_in(object, order):
             return object
         result = wrapped(running_graph(), cast(object._resolved(), dtype or object.dtype))
         result = copy_of(result) if result is object else result
         result._scalar = False
+        attributes.lay_out(result, object, order)
     elif holds_symbolic(object):
         result = wrapped(running_graph(), _nested(object, dtype))
     elif next(traced_in(object), None) is None:
-        result = constant_array(np.array(object, dtype))
+        result = constant_array(np.array(object, dtype, order=attributes.order_of(order)))
         if isinstance(object, np.ndarray) and not copy and result.dtype == object.dtype:
             result._owner = "a NumPy array (np.asarray returns the array itself)"
     else:
@@ -117,15 +138,16 @@ def asarray(
     a: Array, dtype: DTypeLike | None = None, order: str = "K", *, device: object = None, copy: Any = None
 ) -> Any:
     """Implement np.asarray, also for traced arrays."""
-    return array(a, dtype, copy=bool(copy))
+    return array(a, dtype, copy=bool(copy), order=order)
 
 
-def ascontiguousarray(a: Array, dtype: DTypeLike | None = None) -> Any:
-    """Implement np.ascontiguousarray: return the array itself if it has C order."""
-    moved = type(a) is TracedArray and (a._view is not None or a._memory_layout is not None)
-    if type(a) is TracedArray and moved and not a._dummy().flags.c_contiguous:
-        return array(a, dtype, ndmin=1)
-    return array(a, dtype, copy=False, ndmin=1)
+def _contiguous(order: str) -> Callable[..., Any]:
+    """Return the rule of a function that returns the array itself if its elements lie in this order."""
+
+    def rule(a: Array, dtype: DTypeLike | None = None) -> Any:
+        return array(a, dtype, copy=False, order=order, ndmin=1)
+
+    return rule
 
 
 def _traced_result(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -141,7 +163,7 @@ _NUMPY: Any = np
 
 def _constant_fill(value: Any) -> Callable[..., Any]:
     def rule(shape: Any, dtype: DTypeLike = float, order: str = "C", *, device: object = None) -> Array:
-        return full(shape, value, dtype)
+        return full(shape, value, dtype, order)
 
     return rule
 
@@ -193,7 +215,7 @@ def _by_place(function: Callable[..., Any], relation: np.ufunc) -> Callable[...,
         N: Any, M: Any = None, k: Any = 0, dtype: DTypeLike = float, order: str = "C", *, device: object = None
     ) -> Array:
         if not any(map(is_symbolic, (N, M, k))):
-            return constant_array(function(N, M, k, dtype))
+            return constant_array(function(N, M, k, dtype, attributes.order_of(order)))
         row = array(counted(N), copy=False)[:, None] + k
         return cast(relation(counted(N if M is None else M), row), np.dtype(dtype))
 
@@ -214,8 +236,8 @@ CREATION: dict[str, Callable[..., Any]] = {
     "array": array,
     "asarray": asarray,
     "asanyarray": asarray,
-    "ascontiguousarray": ascontiguousarray,
-    "asfortranarray": lambda a, dtype=None: array(a, dtype),
+    "ascontiguousarray": _contiguous("C"),
+    "asfortranarray": _contiguous("F"),
 }
 """The functions that create arrays, by name: for like= and for the substitute for NumPy."""
 

@@ -25,12 +25,11 @@ _REVERSE = slice(None, None, -1)
 def reshaped(x: TracedArray, shape: tuple[Any, ...]) -> TracedArray:
     """Return a view in another shape. In NumPy this may be a copy, depending on the memory layout."""
     old = x.shape
-    certain = x._view is None and x._memory_layout is None
     return view_of(
         x,
         lambda p: primitives.reshape(p, shape),
         lambda p, new: primitives.reshape(new, old),
-        certain=certain,
+        certain=not x._is_moved,
     )
 
 
@@ -78,11 +77,19 @@ def _require_c_order(order: str, what: str) -> None:
         raise refusal(f"np.{what}(..., order={order!r}) cannot be recorded; transpose before and after")
 
 
+def _index_order(x: TracedArray, order: str) -> str:
+    """Return the order that "A" stands for: F order where the elements lie in F order, and not in C order."""
+    if order != "A" or not x._is_moved:
+        return order
+    return "F" if x._dummy().flags.fnc else "C"
+
+
 @implements(np.reshape, raw=True)
 def reshape(
     a: TracedArray, /, shape: Any = None, order: str = "C", *, newshape: Any = None, copy: bool | None = None
 ) -> Array:
     shape = newshape if shape is None else shape
+    order = _index_order(a, order)
     if order == "F":
         sizes = _target_shape(a, shape)
         return (
@@ -97,10 +104,11 @@ def reshape(
 
 @implements(np.ravel, raw=True)
 def ravel(a: TracedArray, order: str = "C") -> Array:
+    order = _index_order(a, order)
     if order == "F":
         return reshape(transposed(a), (-1,))
-    _require_c_order("C" if order == "K" and a._view is None and a._memory_layout is None else order, "ravel")
-    if order == "K" and (a._view is not None or a._memory_layout is not None):
+    _require_c_order(order, "ravel")
+    if order == "K" and a._is_moved:
         raise refusal("np.ravel(..., order='K') cannot be recorded; use order='C'")
     return reshape(a, (-1,))
 
