@@ -340,7 +340,7 @@ def test_unusable_calibration_is_refused_by_name(anylayer_command: Any, calibrat
     assert "absent: there is no such file" in shown
     Path("pictures/2.png").write_bytes(b"broken")
     shown = anylayer_command(*calibrated, "pictures", status=1).stderr
-    assert "pictures/2.png: this is not an image that Pillow can read" in shown
+    assert "pictures/2.png: this is not an image of a known format" in shown
     np.save("wrong.npy", np.zeros((2, 3, 9, 9), np.float32))
     shown = anylayer_command(*calibrated, "wrong.npy", status=1).stderr
     assert "wrong.npy: input 'data' has shape (2, 3, 9, 9), expected (2, 3, 10, 12)" in shown

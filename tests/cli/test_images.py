@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
@@ -11,6 +13,7 @@ from anylayer import AnyLayerError
 from anylayer.cli.commands import serve
 from anylayer.cli.images import draw_boxes, read_image, suffixes, write_image
 from anylayer.cli.preprocess import Recipe
+from anylayer.errors import FileError
 from anylayer.inspect.drawing import Box, colors, gray, to_image
 
 
@@ -139,7 +142,7 @@ def test_exif_rotates_image(tmp_path):
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"no image", r"a\.png: this is not an image that Pillow can read"),
+        (b"no image", r"a\.png: this is not an image of a known format"),
         (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\x7f\xff\xff\xff\x7f\xff\xff\xff\x08\x02\0\0\0", r"a\.png: "),
         (None, r"a\.png: there is no such file"),
     ],
@@ -196,3 +199,21 @@ def test_unwritable_image_suffix_is_refused(tmp_path):
 
 def test_common_suffixes_are_readable():
     assert {".png", ".jpg", ".bmp", ".webp"} <= suffixes()
+
+
+def test_only_formats_that_are_decoded_in_this_process_are_read(tmp_path):
+    """Pillow runs Ghostscript to read EPS."""
+    program = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 10 10\n%%EndComments\n"
+    for name in ("a.eps", "a.png"):
+        (tmp_path / name).write_bytes(program)
+        with pytest.raises(FileError, match=rf"{name}: this is not an image of a known format"):
+            read_image(tmp_path / name)
+    assert ".eps" not in suffixes() and {".avif", ".jpg", ".png", ".tif", ".webp"} <= suffixes()
+
+
+def test_any_exception_of_a_decoder_is_a_file_error(tmp_path):
+    """Pillow raises NotImplementedError for these pixels."""
+    header = struct.pack("<4s7I44x8I20x", b"DDS ", 124, 0x1007, 4, 4, 16, 0, 0, 32, 0xFF00, *[0] * 6)
+    (tmp_path / "a.dds").write_bytes(header + bytes(64))
+    with pytest.raises(FileError, match=r"a\.dds: the image cannot be read: Unknown pixel format flags 65280"):
+        read_image(tmp_path / "a.dds")

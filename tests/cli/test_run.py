@@ -156,13 +156,13 @@ def test_broken_image_in_folder_is_skipped(anylayer_command, small, batch):
     words = ("-i", "in", "--batch", batch, "--blob", "means")
     result = anylayer_command(*NET, *words, "-o", "each/{name}.npy", "-o", "all.npy", status=1)
     assert result.stdout.splitlines()[::5] == [f"in/{i}.png:" for i in (0, 2, 3)]
-    assert "skipped: in/1.png: this is not an image that Pillow can read\n" in result.stderr
+    assert "skipped: in/1.png: this is not an image of a known format\n" in result.stderr
     assert result.stderr.endswith("1 of 4 inputs could not be read and was skipped\n")
     assert sorted(p.name for p in (small / "each").iterdir()) == ["0.npy", "2.npy", "3.npy"]
     assert_array_equal(np.load("all.npy")[:, 0], [0, 10, 15])
     data = json.loads(anylayer_command(*NET, *words, "--json", status=1).stdout)
     assert [r["input"] for r in data["results"]] == [f"in/{i}.png" for i in range(4)]
-    assert data["results"][1]["error"] == "in/1.png: this is not an image that Pillow can read"
+    assert data["results"][1]["error"] == "in/1.png: this is not an image of a known format"
     (small / "in" / "1.png").write_bytes(whole)
     anylayer_command(*NET, *words)
 
@@ -180,7 +180,7 @@ def test_folder_with_only_broken_images(anylayer_command, small):
 def test_single_broken_image_is_an_error(anylayer_command, small):
     (small / "picture.png").write_bytes(b"no image")
     result = anylayer_command(*NET, "-i", "picture.png", status=1)
-    assert result.stderr.endswith("picture.png: this is not an image that Pillow can read\n")
+    assert result.stderr.endswith("picture.png: this is not an image of a known format\n")
     assert "skipped" not in result.stderr
 
 

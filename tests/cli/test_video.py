@@ -146,6 +146,17 @@ def test_truncated_video_is_refused(package: str, share: float, small: Path, any
     assert done.stderr.startswith("clip.mp4: the video cannot be opened: ") and not (small / "out.mp4").exists()
 
 
+def test_video_of_an_unknown_codec_is_refused(tmp_path: Path) -> None:
+    pytest.importorskip("av", reason="PyAV is not installed")
+    film(tmp_path / "clip.mp4", pictures())
+    whole = (tmp_path / "clip.mp4").read_bytes()
+    (tmp_path / "clip.mp4").write_bytes(
+        whole.replace(b"avc1", b"zzzz").replace(b"mp4v", b"zzzz").replace(b"esds", b"free")
+    )
+    with pytest.raises(FileError, match=r"clip\.mp4: the codec of the video is not known"):
+        video.open_video(tmp_path / "clip.mp4")
+
+
 def damage(path: Path, copy: Path, start: float, end: float) -> None:
     """Write a copy of a file in which the bytes between two shares of its length are noise."""
     data = bytearray(path.read_bytes())
@@ -268,7 +279,7 @@ def test_bad_pictures_of_a_sequence_are_skipped(source: str, small: Path, anylay
         Image.new("RGB", (8, 6)).save(small / f"frames/f{i:03}.png")
     (small / "frames/f002.png").write_bytes(b"no picture")
     done = anylayer_command(*RUN, "-i", source, "--size", "keep", "-o", "out.mp4", status=1)
-    assert f"skipped: {Path('frames/f002.png')}: this is not an image that Pillow can read\n" in done.stderr
+    assert f"skipped: {Path('frames/f002.png')}: this is not an image of a known format\n" in done.stderr
     assert done.stderr.endswith(f"{source}: 1 of 4 frames could not be read\n")
     assert len(read_back(small / "out.mp4")[1]) == 3
 

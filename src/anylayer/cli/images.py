@@ -10,7 +10,7 @@ import numpy as np
 
 from anylayer.errors import FileError, at
 from anylayer.inspect.drawing import Box
-from anylayer.libraries.pillow import Image, ImageDraw, ImageFont, ImageOps, from_array, opened
+from anylayer.libraries.pillow import FORMATS, Image, ImageDraw, ImageFont, ImageOps, from_array, opened
 from anylayer.libraries.whole import write_whole
 from anylayer.network import Array
 
@@ -21,7 +21,7 @@ _DECODED = ("BMP", "GIF", "JPEG", "PNG", "TIFF", "WEBP")
 def suffixes() -> frozenset[str]:
     """Return the suffixes of the images that can be read, in lower case."""
     known = Image.registered_extensions()
-    return frozenset(s.lower() for s, name in known.items() if name in Image.OPEN)
+    return frozenset(s.lower() for s, name in known.items() if name in Image.OPEN and name in FORMATS)
 
 
 def writable() -> frozenset[str]:

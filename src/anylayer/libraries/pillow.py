@@ -12,18 +12,52 @@ from typing import IO
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont, ImageOps, UnidentifiedImageError
 
-from anylayer.errors import FileError, at, need
+from anylayer.errors import AnyLayerError, FileError, at, need
 from anylayer.network import Array
 
-__all__ = ["Image", "ImageDraw", "ImageFont", "ImageOps", "from_array", "opened", "png", "stored_values"]
+__all__ = [
+    "FORMATS",
+    "Image",
+    "ImageDraw",
+    "ImageFont",
+    "ImageOps",
+    "from_array",
+    "opened",
+    "png",
+    "stored_values",
+]
+
+
+FORMATS = (
+    *(
+        "AVIF",
+        "BMP",
+        "DDS",
+        "DIB",
+        "GIF",
+        "ICO",
+        "JPEG",
+        "JPEG2000",
+        "PCX",
+        "PNG",
+        "PPM",
+        "PSD",
+        "QOI",
+        "SGI",
+        "TGA",
+    ),
+    *("TIFF", "WEBP", "XBM", "XPM"),
+)
+"""The formats of images that are read. Pillow decodes them in this process; it runs other programs for some of the
+others (EPS)."""
 
 
 @contextmanager
-def opened(path: Path | IO[bytes], formats: tuple[str, ...] | None = None) -> Iterator[Image.Image]:
+def opened(path: Path | IO[bytes], formats: tuple[str, ...] = FORMATS) -> Iterator[Image.Image]:
     """Open an image, in a file or in memory. Raises FileError for one that cannot be read or has too many pixels,
     also where the error occurs inside, and for floats and 32-bit integers, which Pillow limits to 0..255.
 
-    formats: Pillow's names of the formats that are accepted; None for all.
+    formats: Pillow's names of the formats that are accepted.
     """
     with at(str(path) if isinstance(path, Path) else "the picture"), warnings.catch_warnings():
         warnings.simplefilter("error", Image.DecompressionBombWarning)
@@ -40,10 +74,12 @@ def opened(path: Path | IO[bytes], formats: tuple[str, ...] | None = None) -> It
         except (Image.DecompressionBombError, Image.DecompressionBombWarning):
             raise FileError(f"the image has more than {Image.MAX_IMAGE_PIXELS} pixels") from None
         except UnidentifiedImageError:
-            raise FileError("this is not an image that Pillow can read") from None
+            raise FileError("this is not an image of a known format") from None
         except FileNotFoundError:
             raise FileError("there is no such file") from None
-        except (OSError, SyntaxError, ValueError, EOFError, MemoryError) as error:
+        except AnyLayerError:
+            raise
+        except Exception as error:  # of Pillow's decoders, which raise many classes for damaged files
             raise FileError(f"the image cannot be read: {error}") from None
 
 

@@ -36,6 +36,9 @@ class VideoReader:
         self._stream = self._file.streams.video[0]
         self._stream.thread_type = "AUTO"
         context = self._stream.codec_context
+        if context is None:
+            self.close()
+            raise FileError("the codec of the video is not known", path)
         self.size: tuple[int, int] = (context.height or 0, context.width or 0)
         self.fps = float(self._stream.average_rate or 0)
         self.claimed = int(self._stream.frames or 0)

@@ -108,6 +108,12 @@ def rejected(param_str: str, text: str, **given: Any) -> Any:
     return rejects("ProposalLayer", {**P, "param_str": param_str, **given}, inputs=inputs(), text=text)
 
 
+test_rejects_deep_expression = rejected(
+    f"'feat_stride': {'-' * 5000}1", "feat_stride must be an integer of at least 1, got '-----"
+)
+test_rejects_very_deep_expression = rejected(
+    f"'feat_stride': {'~' * 100_000}1", "feat_stride must be an integer of at least 1, got '~~~~~"
+)
 test_rejects_missing_feat_stride = rejected("", "param_str must give feat_stride, got ''")
 test_rejects_misspelt_key = rejected(
     "'feat_stride': 16, 'scale': [8]", "param_str has no 'scale'; did you mean 'scales'?"

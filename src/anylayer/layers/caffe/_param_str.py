@@ -39,5 +39,5 @@ def _number(text: str) -> Any:
     """Return a number, a string or a list of them; any other text is returned as it is."""
     try:
         return ast.literal_eval(text)
-    except (ValueError, SyntaxError):
+    except (ValueError, SyntaxError, RecursionError, MemoryError):  # the last two for deep expressions
         return text
