@@ -33,7 +33,7 @@ MAY_IMPORT = {
     "libraries": {"errors", "folders", "network"},
     "layers": {*_CORE, "libraries"},
     "optimize": set(_CORE[:-1]),
-    "corrections": {*_CORE[:-1], "optimize"},
+    "corrections": {*_CORE[:-1], "optimize", "libraries"},
     "source": set(_CORE),
     "loops": {*_CORE, "optimize"},
     **dict.fromkeys(("readers", "writers", "kernels"), _FILES),

@@ -53,6 +53,7 @@ def test_nearest_suggests_similar_names() -> None:
     assert nearest("xyz", ["Pooling"]) == ""
     assert nearest("onnx", ["numpy", "onnxruntime"]) == "; did you mean 'onnxruntime'?"
     assert nearest("MyResize", ["Size", "Slice"]) == ""
+    assert nearest("Mine", ["Interp", "Input"]) == ""
 
 
 def test_plural_counts_nouns() -> None:

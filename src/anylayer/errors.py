@@ -234,11 +234,6 @@ def wording(argument: str, option: str) -> str:
     return option if _on_command_line else argument
 
 
-def shape_wording(name: str) -> str:
-    """Return how to give the shape of input `name`: `shapes={'data': (1, 3, 224, 224)}`, or --shape."""
-    return wording(f"shapes={{{name!r}: (1, 3, 224, 224)}}", f"--shape {name}=1,3,224,224")
-
-
 def shortened(text: str, limit: int = 60) -> str:
     """Return a text for a message, cut to at most `limit` characters."""
     return text if len(text) <= limit else text[: limit - 3] + "..."
@@ -266,7 +261,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
     by_lower = {k.lower(): k for k in known}
     lower = name.lower()
     alike = [k for k in by_lower if abs(len(k) - len(lower)) <= max(1, 0.4 * max(len(k), len(lower)))]
-    found = difflib.get_close_matches(lower, alike, n=1, cutoff=0.6)
+    found = difflib.get_close_matches(lower, alike, n=1, cutoff=0.7)
     if not found and len(lower) >= 3:
         found = sorted((k for k in by_lower if k.startswith(lower)), key=len)
     return f"; did you mean '{by_lower[found[0]]}'?" if found else ""

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from anylayer.errors import FileError, InputError, NetworkError, need
+from anylayer.errors import FileError, InputError, NetworkError, need, wording
 
 Array = NDArray[Any]
 Shape = tuple[int, ...]
@@ -48,6 +48,28 @@ ABSENT = TensorType((), np.dtype("V"))
 def open_text(shape: tuple[int | None, ...]) -> str:
     """Return a shape with open sizes (None) as text: "[?, 224, 224, 3]"."""
     return f"[{', '.join('?' if d is None else str(d) for d in shape)}]"
+
+
+def shapes_wording(shapes: Mapping[str, tuple[int | None, ...] | None]) -> str:
+    """Return how to give the shapes of inputs: `shapes={'data': (1, 3, 224, 224)}`, or --shape data=1,3,224,224.
+
+    shapes: the sizes in the file by input, None for open sizes, and for an input without a shape in the file. They
+    get example sizes.
+    """
+    examples = {name: _example(shape) for name, shape in shapes.items()}
+    options = (f"--shape {name}={','.join(map(str, shape))}" for name, shape in examples.items())
+    return wording(f"shapes={examples}", " ".join(options))
+
+
+def _example(shape: tuple[int | None, ...] | None) -> tuple[int, ...]:
+    """Return example sizes: on 4 axes those of an image, channels-last if the last one is 1, 3 or 4."""
+    if shape is None or (len(shape) == 4 and (shape[1] is not None or shape[3] not in (1, 3, 4))):
+        usual: tuple[int, ...] = (1, 3, 224, 224)
+    elif len(shape) == 4:
+        usual = (1, 224, 224, 3)
+    else:
+        usual = (1, *[16] * len(shape))
+    return usual if shape is None else tuple(u if size is None else size for u, size in zip(usual, shape))
 
 
 def size_text(size: Any) -> str:

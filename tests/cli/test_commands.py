@@ -40,6 +40,9 @@ def test_inspect_shows_unknown_layers_and_remedy(anylayer_command, small):
     assert rows_of(shown)["half"] == ["half", "Times", "factor=0.5", "?", "unknown"]
     assert "in Python: 0; unknown: 3" in shown
     assert shown.endswith("To define the unknown layers: anylayer stub net.prototxt -o layers.py\n")
+    text = (small / "net.prototxt").read_text().replace("Times", "ReLu").replace("times_param { factor: 0.5 }", "")
+    (small / "net.prototxt").write_text(text)
+    assert "unknown: did you mean 'ReLU'?" in anylayer_command("inspect", "net.prototxt").stdout
 
 
 def test_inspect_shows_host_calls_with_reason(anylayer_command, small):
@@ -70,7 +73,7 @@ def test_inspect_suggests_shape_option(anylayer_command, small):
         'layer { name: "d" type: "Data" top: "data" } layer { name: "r" type: "ReLU" bottom: "data" top: "r" }'
     )
     shown = anylayer_command("inspect", "data.prototxt").stdout
-    assert "To know the shapes: anylayer inspect data.prototxt --shape data=N,C,H,W\n" in shown
+    assert "To know the shapes: anylayer inspect data.prototxt --shape data=1,3,224,224\n" in shown
     assert "not traced: 1" in shown
     shown = anylayer_command("inspect", "data.prototxt", "--shape", "1,3,4,5").stdout
     assert "not traced" not in shown
@@ -437,9 +440,9 @@ def test_inspect_shows_symbolic_sizes(anylayer_command, small):
     onnx.save(model, "open.onnx")
     shown = anylayer_command("inspect", "open.onnx").stdout
     assert "inputs: data [?, 3, ?, ?]\n" in shown
-    assert "To know the shapes: anylayer inspect open.onnx --shape data=?,3,?,?\n" in shown
+    assert "To know the shapes: anylayer inspect open.onnx --shape data=1,3,224,224\n" in shown
     shown = anylayer_command("verify", "open.onnx", status=1).stderr
-    assert "open.onnx: the shape of input 'data' is [?, 3, ?, ?] in the file: give --shape data=N,C,H,W" in shown
+    assert "the shape of input 'data' is [?, 3, ?, ?] in the file. Give --shape data=1,3,224,224" in shown
 
 
 @pytest.mark.parametrize("device", ["nvidia", "cuda1", "NPU"])

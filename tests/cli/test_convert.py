@@ -36,6 +36,7 @@ def test_suffix_determines_format(anylayer_command, small):
 
 
 def test_convert_writes_a_json_report(anylayer_command, small):
+    Path("a").mkdir()
     data = json.loads(anylayer_command("convert", *WITH, "--to", "onnx", "-o", "a/net", "--json").stdout)
     assert {k: data[k] for k in ("model", "format", "files", "compared_with", "not_compared", "notes")} == {
         "model": "net.prototxt",
@@ -179,6 +180,17 @@ def test_dialect_applies_to_written_file(anylayer_command, small):
 def test_unknown_suffix_is_refused(anylayer_command, small, out):
     shown = anylayer_command("convert", *WITH, "-o", out, status=1).stderr
     assert shown.startswith(f"{out}: its suffix means no format; it must be one of ")
+
+
+def test_misspelled_folder_is_not_created(anylayer_command, small):
+    Path("models").mkdir()
+    shown = anylayer_command("convert", *WITH, "-o", "model/net.onnx", status=1).stderr
+    assert shown.startswith(
+        "model/net.onnx: cannot be written: there is no folder 'model'; did you mean 'models'?"
+    )
+    shown = anylayer_command("convert", *WITH, "-o", "new/inner/net.onnx", status=1).stderr
+    assert "there is no folder 'new/inner'. Create it first" in shown
+    assert not Path("model").exists() and not Path("new").exists()
 
 
 # ---- preprocessing in the file

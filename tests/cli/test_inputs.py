@@ -226,9 +226,7 @@ def test_inputs_without_file_are_seeded_noise():
     assert_array_equal(first["data"], again["data"])
     assert first["data"].std() > 0.1
     assert feed(net, [], {"data": (2, 3, 1, 1)})["data"].shape == (2, 3, 1, 1)
-    with pytest.raises(
-        AnyLayerError, match="the shape of input 'data' is not in the file: give --shape data=N,C,H,W"
-    ):
+    with pytest.raises(AnyLayerError, match=r"'data' is not in the file\. Give shapes=\{'data': \(1, 3, 224"):
         feed(net_of(data=None), [], {})
 
 

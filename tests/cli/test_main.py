@@ -232,6 +232,7 @@ def test_python_m_anylayer_is_the_command_line() -> None:
         ("run net.prototxt -e o", ["onnxruntime", "openvino"]),
         ("convert net.prototxt --to o", ["onnx", "openvino"]),
         ("generate net.prototxt --for opencv-", ["opencv-python"]),
+        ("run net.prototxt --dialect ss", ["ssd"]),
     ],
 )
 def test_shell_completes_engines_formats_and_targets(words: str, found: list[str]) -> None:

@@ -16,6 +16,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from PIL import Image
 
+import anylayer
+from anylayer.runtime.order import transposed_inputs
 from tests.engine_names import ALL
 
 SHARED = Path(__file__).parents[3] / "shared"
@@ -333,6 +335,8 @@ def test_channels_last_array_gives_note(anylayer_command, small):
     (small / "net.prototxt").write_text(text)
     assert note in anylayer_command(*command, "-i", "last.npy").stderr
     assert "note: input" not in anylayer_command(*command, "-i", "x.npy").stderr
+    network = anylayer.read("net.prototxt", layers=["layers.py"]).network
+    assert not list(transposed_inputs(network, {"data": (1, 1, 20, 3)}))
 
 
 def test_array_without_batch_axis_is_refused_with_remedy(anylayer_command, small):

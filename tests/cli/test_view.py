@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import shutil
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from urllib.parse import urlparse
 
@@ -56,6 +59,20 @@ def test_missing_netron_is_named(small: Path, anylayer_command: Run, monkeypatch
     monkeypatch.delattr("anylayer.libraries.netron", raising=False)
     done = anylayer_command("view", *MODEL, status=1)
     assert done.stderr == "the viewer needs Netron: pip install netron; or write the file: -o FILE.onnx\n"
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 0)])
+def test_signal_ends_the_viewer(small: Path, number: signal.Signals, status: int) -> None:
+    pytest.importorskip("netron", reason="netron is not installed")
+    command = [sys.executable, "-m", "anylayer", "view", *MODEL, "--no-run", "--no-browser"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stderr is not None
+            assert any("Ctrl-C ends it" in line for line in process.stderr)
+            process.send_signal(number)
+            assert process.wait(timeout=60) == status
+        finally:
+            process.kill()
 
 
 def test_netron_asks_no_other_address(small: Path) -> None:

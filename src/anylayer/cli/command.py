@@ -18,6 +18,7 @@ from anylayer.errors import AnyLayerError, InputError, clean_lines, command_line
 from anylayer.folders import modules
 from anylayer.inspect.tables import Column, table
 from anylayer.kernels.opencl.files import OpenCL
+from anylayer.layer import Registry
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -271,7 +272,12 @@ def reading_options(function: F) -> F:
             click.option(
                 "--no-user-kernels", is_flag=True, help="Leave out the kernels of your configuration folder."
             ),
-            click.option("--dialect", metavar="NAME", help="The fork of Caffe that the file was written for."),
+            click.option(
+                "--dialect",
+                metavar="NAME",
+                shell_complete=completing(dialects),
+                help="The fork of Caffe that the file was written for: bvlc, ssd, ... (see `anylayer layers`).",
+            ),
             click.option("--proto", type=click.Path(path_type=Path), help="The caffe.proto of that fork."),
             click.option(
                 "--phase",
@@ -324,6 +330,11 @@ def talk_options(function: F) -> F:
             click.option("--debug", is_flag=True, help="Show the traceback of an error."),
         ],
     )
+
+
+def dialects() -> list[str]:
+    """Return the dialects that a Caffe file can be read as, sorted."""
+    return sorted(Registry.of("caffe").dialects())
 
 
 def completing(names: Callable[[], Iterable[str]]) -> Callable[[click.Context, click.Parameter, str], list[str]]:

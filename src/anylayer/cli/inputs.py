@@ -15,8 +15,9 @@ import numpy as np
 from anylayer.cli.command import say
 from anylayer.cli.preprocess import Placement, Recipe, Scale, as_input, prepare, recipe_for, with_mean
 from anylayer.compile.inputs import input_types
+from anylayer.compile.plan import require_types
 from anylayer.errors import FileError, InputError, at, nearest, need, plural
-from anylayer.network import Array, Preprocess, TensorType, open_text
+from anylayer.network import Array, Preprocess, TensorType
 from anylayer.readers._protobuf import MappedFile
 from anylayer.readers._recognize import describe
 from anylayer.runtime.order import transposed_inputs
@@ -468,11 +469,7 @@ def feed(
         arrays = loaded.arrays
         if images is not None:
             images.update(loaded.images)
-    for name, known in types.items():
-        left_open = net.network.open.get(name)
-        where = f"is {open_text(left_open)} in the file" if left_open else "is not in the file"
-        rule = f"{net.network.source}: the shape of input '{name}' {where}: give --shape {name}=N,C,H,W"
-        need(known is not None or name in arrays, rule, InputError)
+    require_types(net.network, {name: known for name, known in types.items() if name not in arrays})
     if len(arrays) == len(types):
         return arrays
     from anylayer.compile.noise import noise

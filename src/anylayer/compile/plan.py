@@ -10,10 +10,10 @@ from anylayer.compile.comparison import Compiler
 from anylayer.compile.inputs import needed_nodes
 from anylayer.compile.limits import graph_memory, need_memory
 from anylayer.compile.nodes import Definitions, trace_nodes
-from anylayer.errors import InputError, LayerError, NetworkError, need, shape_wording, wording
+from anylayer.errors import InputError, LayerError, NetworkError, need, wording
 from anylayer.graph import Graph, Value
 from anylayer.layer.native import NativeNode
-from anylayer.network import Array, Network, Node, TensorType, open_text
+from anylayer.network import Array, Network, Node, TensorType, open_text, shapes_wording
 from anylayer.source import TracedNode
 
 
@@ -112,11 +112,10 @@ def make_plan(
 
 def require_types(network: Network, inputs: Mapping[str, TensorType | None]) -> dict[str, TensorType]:
     """Return the types of the inputs. Raises InputError where one is not known."""
-    for name, t in inputs.items():
-        if t is None:
-            known = network.open.get(name)
-            what = f"is {open_text(known)} in the file" if known else "is not in the file"
-            raise InputError(f"{network.source}: the shape of input '{name}' {what}. Give {shape_wording(name)}")
+    unknown = {name: network.open.get(name) for name, t in inputs.items() if t is None}
+    for name, known in unknown.items():
+        what = f"is {open_text(known)} in the file" if known else "is not in the file"
+        raise InputError(f"{network.source}: the shape of input '{name}' {what}. Give {shapes_wording(unknown)}")
     return {name: t for name, t in inputs.items() if t is not None}
 
 

@@ -25,8 +25,10 @@ from anylayer.convert.verification import (
 from anylayer.errors import (
     ConversionError,
     EngineError,
+    FileError,
     InputError,
     LayerError,
+    nearest,
     need,
     need_name,
     within,
@@ -203,7 +205,17 @@ def _conditions(source: Source) -> list[str]:
 
 
 def _temporary_folder(path: Path, is_folder: bool) -> Path:
-    """Make a folder beside `path` for files that are not verified yet. is_folder: whether `path` is a folder."""
+    """Make a folder beside `path` for files that are not verified yet. is_folder: whether `path` is a folder.
+
+    Raise FileError if the folder of `path` does not exist: its name may be misspelled, so it is not created.
+    """
+    above = path.parent
+    if not above.exists():
+        known = [p.name for p in above.parent.iterdir() if p.is_dir()] if above.parent.is_dir() else []
+        raise FileError(
+            f"cannot be written: there is no folder '{above}'{nearest(above.name, known) or '. Create it first'}",
+            str(path),
+        )
     if is_folder:
         need(path.is_dir() or not path.exists(), f"{path} is a file, but the output is a folder", InputError)
     else:

@@ -15,11 +15,13 @@ from anylayer.compile.choices import first_sizes
 from anylayer.compile.inputs import input_types
 from anylayer.compile.nodes import NO_DEFINITION, PROGRAM, Definitions, trace_nodes
 from anylayer.compile.open import open_types
-from anylayer.errors import InputError, need, shape_wording
+from anylayer.compile.plan import require_types
+from anylayer.errors import nearest
 from anylayer.graph.facts import multiply_adds
 from anylayer.inspect.listing import ends, lines, to_html
 from anylayer.inspect.page import to_frame, to_page
 from anylayer.layer.contract import Wanted
+from anylayer.layer.registry import Registry
 from anylayer.libraries.whole import write_whole
 from anylayer.network import Array, Network, TensorType, size_text
 from anylayer.source import TracedNode
@@ -170,7 +172,7 @@ def make_report(network: Network, definitions: Definitions, shapes: Mapping[str,
     if network.sizes is not None:
         notes.append(str(network.sizes))
     for traced in trace_nodes(network, network.nodes, definitions, types, lenient=True):
-        row = _row(traced)
+        row = _row(traced, network.format)
         nodes.append(row)
         values.update(row.outputs)
         if traced.problem is not None and row.where == "refused":
@@ -190,13 +192,14 @@ def make_report(network: Network, definitions: Definitions, shapes: Mapping[str,
     )
 
 
-def _row(t: TracedNode) -> NodeReport:
+def _row(t: TracedNode, format_: str) -> NodeReport:
     node, bound = t.node, t.bound
     where, reason = "engine", ""
     if t.problem is not None:
         unknown = t.problem is NO_DEFINITION or t.problem is PROGRAM
         where = "refused" if t.problem.places else "unknown" if unknown else "unshaped"
-        reason = "" if t.problem is NO_DEFINITION else t.problem.message
+        known = Registry.of(format_).types() if t.problem is NO_DEFINITION else []
+        reason = nearest(node.type, known).removeprefix("; ") if known else t.problem.message
     elif t.is_constant:
         where = "constant"
     elif t.kernel is not None:
@@ -262,14 +265,7 @@ def fill_weights(
     types, sizes = open_types(network, shapes)
     if sizes is not None:
         types = sizes.types(types, first_sizes(sizes, types)[0])
-    missing = [name for name, t in types.items() if t is None]
-    need(
-        not missing,
-        f"{network.source}: the shape of input '{', '.join(missing)}' is not in the file. "
-        f"Give {shape_wording(missing[0] if missing else '')}",
-        InputError,
-    )
-    for traced in trace_nodes(network, network.nodes, definitions, types):
+    for traced in trace_nodes(network, network.nodes, definitions, require_types(network, types)):
         bound = traced.bound
         if bound is None or not bound.definition.typed or not bound.unfilled:
             continue

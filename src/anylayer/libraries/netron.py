@@ -7,6 +7,7 @@ Importing this file raises ImportError where Netron is not installed.
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -51,8 +52,8 @@ def serve(path: Path, port: int | None, *, browse: bool) -> str:
 
 
 def wait() -> None:
-    """Wait until Ctrl-C."""
-    netron.wait()
+    """Wait until a signal raises an exception. (Netron's own function catches all KeyboardInterrupts.)"""
+    threading.Event().wait()
 
 
 def stop() -> None:

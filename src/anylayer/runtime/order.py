@@ -11,7 +11,8 @@ from anylayer.network import Network
 def transposed_inputs(network: Network, shapes: Mapping[str, Sequence[int]]) -> Iterator[str]:
     """Yield a warning for each input of rank 4 whose channels seem to be on another axis than in the file.
 
-    `shapes` are the shapes of the arrays that the caller gives, by the input's name.
+    `shapes` are the shapes of the arrays that the caller gives, by the input's name. An array with fewer rows than
+    channels is no image, and gets no warning: (1, 1, 20, 3) is one channel of 20 x 3 elements.
     """
     for name, given in shapes.items():
         known = network.inputs.get(name)
@@ -20,7 +21,7 @@ def transposed_inputs(network: Network, shapes: Mapping[str, Sequence[int]]) -> 
         last = network.layouts.get(name) == "NHWC"
         here, there = (3, 1) if last else (1, 3)
         channels = known.shape[here]
-        if given[here] == channels or given[there] != channels:
+        if given[here] <= channels or given[there] != channels:
             continue
         order = "(N, H, W, C)" if last else "(N, C, H, W)"
         axes = "0, 2, 3, 1" if last else "0, 3, 1, 2"

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import anylayer
 from anylayer import ops
 from anylayer.errors import LayerError
 from tests.layers.harness import noise
@@ -229,6 +230,14 @@ def test_blog_compat_adds_epsilon_to_variance() -> None:
 
 def test_all_refused_operators_are_named() -> None:
     graph = traced(lambda x: (np.floor(x), np.sign(x)), [X])
-    text = "has no layer for Floor. Keep the layer as one of the target's own (keep=[...]), name a "
+    text = "has no layer for Floor. Keep the layer as one of the target's own (keep=[...]), or "
     with pytest.raises(LayerError, match=re.escape(text) + r".* 1 more: .* has no layer for Sign"):
         layers_of(graph)
+
+
+def test_dialects_with_a_missing_type_are_named(tmp_path: Path) -> None:
+    def function(x: Any) -> Any:
+        return np.transpose(x, (0, 2, 3, 1)) * np.float32(2)
+
+    with pytest.raises(LayerError, match=r"\(dialect 'bvlc'\) has no Permute, .* a dialect that has it \(.*ssd"):
+        anylayer.export(function, ((1, 3, 4, 5), "float32"), path=tmp_path / "n.prototxt", dialect="bvlc")

@@ -21,6 +21,7 @@ from anylayer.cli.command import (
     apply,
     completing,
     console,
+    dialects,
     echo,
     input_option,
     json_option,
@@ -76,7 +77,12 @@ def target_options(function: F) -> F:
                 help="Write layers of this type unchanged, for a runtime that has them.",
             ),
             click.option("--batch", metavar="N", help="The batch size: a number, or a name for a symbolic size."),
-            click.option("--to-dialect", metavar="NAME", help="The fork of Caffe to write for [--dialect]."),
+            click.option(
+                "--to-dialect",
+                metavar="NAME",
+                shell_complete=completing(dialects),
+                help="The fork of Caffe to write for [--dialect].",
+            ),
             click.option(
                 "--precision",
                 type=click.Choice(["float32", "float16", "int8"]),

@@ -20,6 +20,7 @@ from anylayer.cli.command import (
 )
 from anylayer.cli.files import to_json
 from anylayer.inspect.listing import ends, lines
+from anylayer.network import shapes_wording
 
 if TYPE_CHECKING:
     from anylayer.inspect.report import Report
@@ -66,9 +67,8 @@ _STYLE: dict[str, dict[str, Any]] = {
 
 def _remedies(report: Report, model: Path) -> None:
     """Print the commands that give missing shapes and define unknown layers."""
-    unshaped = next((n for n, t in report.inputs if t is None), None)
-    if unshaped is not None:
-        sizes = ",".join("?" if d is None else str(d) for d in report.open.get(unshaped, ())) or "N,C,H,W"
-        echo(f"To know the shapes: anylayer inspect {model} --shape {unshaped}={sizes}")
+    unshaped = {name: report.open.get(name) for name, t in report.inputs if t is None}
+    if unshaped:
+        echo(f"To know the shapes: anylayer inspect {model} {shapes_wording(unshaped)}")
     if report.totals["unknown"]:
         echo(f"To define the unknown layers: anylayer stub {model} -o layers.py")

@@ -19,6 +19,7 @@ from anylayer.cli.command import (
 )
 from anylayer.cli.commands.convert import spinner
 from anylayer.cli.inputs import feed
+from anylayer.cli.signals import Terminated
 from anylayer.cli.trials import trial_options
 from anylayer.errors import InputError
 
@@ -57,6 +58,9 @@ def command(**given: Any) -> None:
         say(f"{address} shows {given['model']}; Ctrl-C ends it")
         try:
             netron.wait()
+        except KeyboardInterrupt as signal:
+            if isinstance(signal, Terminated):
+                raise
         finally:
             netron.stop()
 

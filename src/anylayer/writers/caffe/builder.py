@@ -147,7 +147,8 @@ class CaffeBuilder(Emitter):
             return self.add(
                 "DummyData", [], values.shape, {"dummy_data_param": {**filler, **dims}}, suffix="constant"
             )
-        self.need(self.dialect.has("Parameter"), "no layer that gives a constant")
+        if not self.dialect.has("Parameter"):
+            raise self.refusal("no layer that gives a constant", "Parameter")
         return self.add("Parameter", [], values.shape, {"parameter_param": dims}, [values], suffix="constant")
 
     def const_array(self, value: Value | None) -> Array | None:

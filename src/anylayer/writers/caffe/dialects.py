@@ -138,15 +138,20 @@ DIALECTS = {
 """The forks of which it is known what they lack. For other dialects it is only known which layers they add."""
 
 
+def dialect_names() -> list[str]:
+    """Return the names of all dialects that can be written, sorted."""
+    return sorted(Registry.of("caffe").dialects() | set(DIALECTS) - {""})
+
+
 def dialect_of(name: str | None) -> Dialect:
     """Return the dialect of this name, or the dialect "" for None. Raises InputError for an unknown name."""
     known = DIALECTS.get(name or "")
     if known is not None:
         return known
-    names = Registry.of("caffe").dialects() | set(DIALECTS) - {""}
+    names = dialect_names()
     need(
         name in names,
-        f"there is no dialect '{name}'{nearest(str(name), names)}; dialects: {', '.join(sorted(names))}",
+        f"there is no dialect '{name}'{nearest(str(name), names)}; dialects: {', '.join(names)}",
         InputError,
     )
     return Dialect(str(name), lacks=_set(*_NEW), without=_NO_ROUND)

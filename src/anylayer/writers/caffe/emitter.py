@@ -8,8 +8,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from anylayer.errors import LayerError, wording
+from anylayer.errors import LayerError, some, wording
 from anylayer.network import Array, Shape
+from anylayer.writers.caffe.dialects import dialect_names, dialect_of
 from anylayer.writers.caffe.layers import CaffeLayer, CaffeNet, unused_name
 from anylayer.writers.caffe.views import BlobView
 
@@ -36,12 +37,17 @@ class Emitter:
         self.blob_names: set[str] = {t for x in net.layers for t in x.tops} | set(net.inputs)
         self._use_counts: dict[str, int] = {}
 
-    def refusal(self, what: str) -> LayerError:
-        """Return the error for something that the dialect cannot express: "Caffe has <what>"."""
+    def refusal(self, what: str, type_: str = "") -> LayerError:
+        """Return the error for something that the dialect cannot express: "Caffe has <what>".
+
+        It names the dialects that have layers of a type, if the type is given.
+        """
         name = f" (dialect '{self.dialect.name}')" if self.dialect.name else ""
+        having = [other for other in dialect_names() if dialect_of(other).has(type_)] if type_ else []
+        another = f"name a dialect that has it ({some(having, 5)}), " if having else ""
         return LayerError(
             f"Caffe{name} has {what}. Keep the layer as one of the target's own "
-            f"({wording('keep=[...]', '--keep TYPE')}), name a dialect that has it, or write ONNX"
+            f"({wording('keep=[...]', '--keep TYPE')}), {another}or write ONNX"
         )
 
     def need(self, condition: object, what: str) -> None:
@@ -83,7 +89,8 @@ class Emitter:
         `params` are its parameter messages by name; empty ones are left out. `blobs` are its weights. The layer is
         called like the scope, or scope/suffix.
         """
-        self.need(self.dialect.has(type_) or type_ in self.custom_types, f"no layer {type_}")
+        if not self.dialect.has(type_) and type_ not in self.custom_types:
+            raise self.refusal(f"no layer {type_}", type_)
         sources = [self.bottom(b) for b in bottoms]
         self.count_uses(sources)
         name = self._free_layer_name(suffix, type_)

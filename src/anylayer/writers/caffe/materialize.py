@@ -75,7 +75,8 @@ def reshape(b: Emitter, x: BlobView, shape: Shape) -> BlobView:
 
 def permute(b: Emitter, x: BlobView, perm: Shape) -> BlobView:
     """Add a Permute. Raises LayerError where the dialect has none."""
-    b.need(b.dialect.has("Permute"), f"no Permute, which a transposition {list(perm)} of {list(x.base)} needs")
+    if not b.dialect.has("Permute"):
+        raise b.refusal(f"no Permute, which a transposition {list(perm)} of {list(x.base)} needs", "Permute")
     shape = tuple(x.base[p] for p in perm)
     return b.add("Permute", [x], shape, {"permute_param": {"order": list(perm)}}, suffix="permute")
 
