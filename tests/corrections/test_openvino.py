@@ -439,6 +439,20 @@ def test_expand_to_a_computed_shape_is_checked() -> None:
             run("openvino", function, x, np.array(shape))
 
 
+def test_unsqueeze_by_computed_axes() -> None:
+    def function(x: Any, axes: Any) -> Any:
+        return record("Unsqueeze", [x, axes], (*map(Dim, "abcd"[: x.ndim + 2], (9,) * 4),), np.float32)
+
+    for x in (noise(2, 3), noise(1, 3), np.float32(7).reshape(())):
+        for axes in ((0, 1), (-1, 0), (1, -2)):
+            if len({a % (x.ndim + 2) for a in axes}) == 2:
+                want = np.expand_dims(x, axes)
+                assert np.array_equal(run("openvino", function, x, np.array(axes))[0], want), (x.shape, axes)
+    for axes in ((0, 0), (4, 1), (3, -1)):
+        with pytest.raises(EngineError, match=r"its axes must be different, and be axes of 4 dimensions"):
+            run("openvino", function, noise(1, 1), np.array(axes))
+
+
 @pytest.mark.parametrize("shape", [(), (2, 0)])
 def test_reduction_over_computed_axes_that_ends_the_process_is_refused(shape: tuple[int, ...]) -> None:
     def function(x: Any, axes: Any) -> Any:

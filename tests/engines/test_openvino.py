@@ -18,6 +18,7 @@ from anylayer.engines.openvino import open_file
 from anylayer.errors import EngineError
 from anylayer.graph import Dim
 from anylayer.libraries.openvino import shared_core
+from anylayer.testing import run_graph
 from anylayer.tracing import record
 from anylayer.writers.onnx import to_onnx
 from tests.corrections.harness import traced
@@ -73,3 +74,16 @@ def test_errors_of_files_are_raised_with_one_thread(monkeypatch: pytest.MonkeyPa
     assert np.array_equal(call({x: X, kept: FOUR})[graph.outputs[0].name], X[FOUR].reshape(2, 2))
     with pytest.raises(EngineError, match="conflicts with the reshape pattern"):
         call({x: X, kept: THREE})
+
+
+@pytest.mark.parametrize("op", ["ReduceSum", "Slice"])
+def test_axes_without_elements(op: str) -> None:
+    """OpenVINO removes an input without elements: it has no effect on the outputs."""
+
+    def function(x: Any, axes: Any) -> Any:
+        limits = [] if op == "ReduceSum" else [axes, axes]
+        return record(op, [x, *limits, axes], x.shape if limits else (1, 1), np.float32)
+
+    x, axes = np.arange(6, dtype=np.float32).reshape(2, 3), np.zeros(0, np.int64)
+    (got,) = run_graph(traced(function, x, axes), [x, axes], "openvino")
+    assert np.array_equal(got, x if op == "Slice" else x.sum(keepdims=True))

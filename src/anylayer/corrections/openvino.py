@@ -202,16 +202,18 @@ def _reduced(new: Corrector, o: Op) -> list[Value] | None:
 
 
 def _with_checked_axes(new: Corrector, o: Op) -> Op:
-    """Check the computed axes of a reduction: for one that x does not have, or one that is named twice, OpenVINO
-    writes to memory that it does not own, and a later network can crash.
+    """Check the computed axes of a reduction and of Unsqueeze. For an axis that the array does not have, or one
+    that is named twice, a reduction by OpenVINO writes to memory that it does not own: a later network can crash.
     """
     x, axes = [*o.inputs, None, None][:2]
-    if o.op not in _REDUCTIONS or x is None or axes is None or axes.const is not None or not x.shape:
+    if o.op not in (*_REDUCTIONS, "Unsqueeze") or x is None or axes is None or axes.const is not None:
         return o
-    rank = len(x.shape)
+    if not x.shape and o.op != "Unsqueeze":
+        return o
     if not is_static(axes.shape):
         raise refused(o, "the number of its axes depends on data")
     count = math.prod(axes.shape)
+    rank = len(x.shape) + (count if o.op == "Unsqueeze" else 0)
     if count > rank:
         raise refused(o, f"it names {count} axes of an array of {rank} dimensions")
 
@@ -228,6 +230,23 @@ def _with_checked_axes(new: Corrector, o: Op) -> Op:
 
 
 INPUTS.setdefault("openvino", []).append(_with_checked_axes)
+
+
+@correction("openvino", "Unsqueeze")
+def _unsqueeze(new: Corrector, o: Op) -> list[Value] | None:
+    """Reshape by sizes that follow from computed axes: OpenVINO takes the rank of the result as unknown."""
+    x, axes = o.inputs
+    if x is None or axes is None or axes.const is not None or not is_static(x.shape):
+        return None
+    sizes, rank = np.array([*x.shape, 1]), len(o.outputs[0].shape)
+
+    def target(given: list[Any]) -> list[Any]:
+        is_new = (np.where(given[0] < 0, given[0] + rank, given[0]).reshape(-1, 1) == np.arange(rank)).any(0)
+        at = np.cumsum(~is_new, dtype=np.int64) - 1
+        return [np.where(is_new, 1, np.take(np.asarray(sizes, like=at), np.clip(at, 0, len(sizes) - 1)))]
+
+    (shape,) = new.graph.inline(trace(target, [axes.type]), [axes], scope=o.scope)
+    return new.emit(o, "Reshape", [x, shape])
 
 
 @correction("openvino", "NonMaxSuppression")
@@ -316,6 +335,8 @@ def _slice(new: Corrector, o: Op) -> list[Value] | None:
     x, starts, ends, axes, steps = [*o.inputs, None, None][:5]
     if all(v is None or v.const is not None for v in (axes, steps)):
         return None
+    if axes is not None and 0 in axes.shape:
+        return new.emit(o, "Identity", [x])
     if steps is not None and steps.const is None:
         zero, one = (new.constant(np.array(number, steps.dtype)) for number in (0, 1))
         good = new.step(o, "Not", [new.step(o, "Equal", [steps, zero], steps.shape, bool)], steps.shape, bool)

@@ -130,14 +130,11 @@ class OpenVinoProgram:
             found = unsupported(graph, error)
             raise found or EngineError(f"engine 'openvino' refuses the graph: {error}") from error
         places = {name: i for i, port in enumerate(self._model.inputs) for name in port.get_names()}
-        self._places = [places.get(value.name) for value in graph.inputs]  # None: OpenVINO drops unused inputs
-        read = {v for o in graph.ops for v in o.inputs} | set(graph.outputs)
-        for value, place in zip(graph.inputs, self._places):
-            need(
-                place is not None or value not in read,
-                f"engine 'openvino' has removed input '{value.name}' of the graph",
-                EngineError,
-            )
+        # None: OpenVINO drops an input that has no effect on the outputs, even if an operator reads it.
+        self._places = [places.get(value.name) for value in graph.inputs]
+        named = {place for place in self._places if place is not None}
+        for port in (port for i, port in enumerate(self._model.inputs) if i not in named):
+            raise EngineError(f"engine 'openvino' has an input {port}, which the graph does not have")
         self._local = threading.local()
         self._counts = counts
         if counts is not None:
