@@ -24,7 +24,10 @@ _MOVED = {
 _REFERENCE = {
     "index": (
         "Read, run and write",
-        ["anylayer.read", "anylayer.Net", "anylayer.export.export", "anylayer.OpenCL"],
+        [
+            *("anylayer.read", "anylayer.Net", "anylayer.export.export", "anylayer.OpenCL"),
+            *("anylayer.identify.identify", "anylayer.inspect.identification.Identification"),
+        ],
     ),
     "layers": (
         "Layers",

@@ -81,7 +81,14 @@ class UnknownLayers(LayerError):
 
 class DialectError(LayerError):
     """A layer means different things in different forks, and the file does not say which fork it was written
-    for."""
+    for.
+
+    `dialects` are the candidates where the file cannot be read without one.
+    """
+
+    def __init__(self, message: str, *places: str, dialects: Iterable[str] = ()) -> None:
+        super().__init__(message, *places)
+        self.dialects = list(dialects)
 
 
 class TraceError(AnyLayerError):

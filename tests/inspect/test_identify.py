@@ -13,6 +13,7 @@ import anylayer.inspect.identify as searching
 from anylayer.errors import DialectError, InputError, LayerError
 from anylayer.inspect.identification import Identification
 from anylayer.network import Array
+from tests.readers.files import floats, integer, message, string
 
 X = np.random.default_rng(0).standard_normal((1, 4, 6, 6), np.float32)
 INPUT = 'input: "x" input_shape { dim: 1 dim: 4 dim: 6 dim: 6 }\n'
@@ -52,7 +53,8 @@ def test_dialect_that_reproduces_the_numbers_is_named(file: Path) -> None:
     found = find(file, REORG, {"reorg": pixels_first(X)})
     assert found.ok
     assert found.dialects == ["ascend", "sophgo"]
-    assert found.tried == [None, "darknet", "mobilenet-yolo", "yolov2", "atlas", "ascend", "sophgo"]
+    assert found.tried[:2] == [None, "darknet"]
+    assert {*found.tried} >= {"ascend", "sophgo", "mobilenet-yolo"}
     assert found.reproduced == {"reorg": 0}
     assert found.remedies == ["read the network with dialect='ascend'"]
 
@@ -78,9 +80,9 @@ def test_layer_types_of_two_dialects_get_a_layers_file(file: Path) -> None:
     found = find(file, REORG + LOG, {"log": want}, inputs={"x": x})
     assert found.ok
     assert found.dialects == []
+    assert ("ascend", {"Log": "opencv"}) in [(e.dialect, e.types) for e in found.explanations]
     first = found.explanations[0]
-    assert (first.dialect, first.types, first.changes) == ("ascend", {"Log": "opencv"}, {})
-    assert found.remedies[0] == "read the network with dialect='ascend'"
+    assert found.remedies[0] == f"read the network with dialect='{first.dialect}'"
     layers = file.with_name("layers.py")
     layers.write_text(found.layers_file)
     assert np.array_equal(run(file, x, "log", dialect=first.dialect, layers=layers), want)
@@ -270,3 +272,28 @@ def test_reading_without_the_input_of_another_dialect_is_an_attempt(file: Path) 
         "no dialect": "",
         "sophgo": "input 'c' is missing; the network's inputs: x, c",
     }
+
+
+def test_binary_network_that_is_read_in_one_dialect_only(file: Path) -> None:
+    """Field 17 of a convolution's parameters is `hole` in DeepLab v1, and another one in Caffe."""
+    x = X[:, :1]
+    sizes = b"".join(integer(4, size) for size in x.shape)
+    params = message(10, integer(1, 1), integer(2, 0), integer(4, 2), integer(17, 2))
+    kernel = message(6, *(integer(i, n) for i, n in enumerate((1, 1, 2, 2), 1)), floats(5, [1, 0, 0, 3]))
+    conv = message(2, string(4, "conv"), integer(5, 4), string(2, "x"), string(3, "y"), params, kernel)
+    model = file.with_suffix(".caffemodel")
+    model.write_bytes(string(3, "x") + sizes + conv)
+    want = x[:, :, :4, :4] + 3 * x[:, :, 2:, 2:]
+    assert anylayer.identify(model, inputs={"x": x}, expect={"y": want}).dialects == ["deeplab"]
+    with pytest.raises(DialectError, match="has different parameters in different forks"):
+        anylayer.identify(model, inputs={"x": x}, expect={"y": want * 2})
+
+
+def test_result_is_printed_in_plain_text(file: Path) -> None:
+    text = 'layer { name: "log" type: "Log" bottom: "x" top: "y" log_param { shift: 9 } }'
+    assert str(find(file, text, {"y": np.log(X + 9)})).splitlines() == [
+        "reproduced: 'y' (largest difference 0.0e+00 of the largest value)",
+        "fits: no dialect",
+        "does not fit: opencv",
+        "-> no dialect is needed",
+    ]

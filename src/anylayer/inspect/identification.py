@@ -90,6 +90,23 @@ class Identification:
         """The dialects of which each alone reproduces the expected blobs; None stands for no dialect."""
         return [e.dialect for e in self.explanations if not e.types and not e.changes]
 
+    def __str__(self) -> str:
+        return "\n".join([*self.lines(), *(f"-> {remedy}" for remedy in self.remedies)])
+
+    def lines(self) -> list[str]:
+        """Return what was found, without the remedies."""
+        lines = []
+        if self.reproduced:
+            worst = max(self.reproduced.values())
+            blobs = some([f"'{name}'" for name in self.reproduced], 5)
+            lines.append(f"reproduced: {blobs} (largest difference {worst:.1e} of the largest value)")
+        if not self.ok:
+            return [*lines, f"no meaning reproduces blob '{self.first}' of {self.place}"]
+        lines.append(f"fits: {'; '.join(map(explained, self.explanations))}")
+        fitting = [e.dialect for e in self.explanations]
+        others = [d or "no dialect" for d in self.tried if d not in fitting]
+        return [*lines, f"does not fit: {', '.join(others)}"] if others else lines
+
     @property
     def layers_file(self) -> str:
         """The layers file for layer types that need another dialect than the network's; "" where none does."""

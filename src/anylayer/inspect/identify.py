@@ -51,17 +51,20 @@ def identify(
     read_in: reads the network in a dialect; None stands for the user's own, or none. arrays_of: returns the inputs
     and the expected blobs of a network. tolerance, watch, and what is raised: see _identify.
     """
-    net = read_in(None)
-    meanings = Meanings(net)
-    found, problem = Identification(meanings.dialects), None
+    found, problem = Identification([]), None
+    others: list[str] = []
     try:
+        net = read_in(None)
+        meanings = Meanings(net)
+        found.tried, others = meanings.dialects, meanings.others
         found = _identify(net, meanings, arrays_of(net), tolerance, watch)
     except AnyLayerError as error:
         problem = error
-    for dialect in meanings.others:
+        others += error.dialects if isinstance(error, DialectError) else []
+    for dialect in others:
         try:
-            other = read_in(dialect)
-            found = found.joined(_identify(other, Meanings(other), arrays_of(other), tolerance, watch))
+            net = read_in(dialect)
+            found = found.joined(_identify(net, Meanings(net), arrays_of(net), tolerance, watch))
         except AnyLayerError as error:
             found.attempts.append(Attempt(dialect, np.inf, error.message))
             found.tried.append(dialect)

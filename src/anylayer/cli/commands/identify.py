@@ -118,24 +118,10 @@ def _expected(net: Net, specs: Sequence[str]) -> dict[str, Array]:
 
 def _show(found: Identification, quiet: bool) -> None:
     """Print the dialects that reproduce the blobs, or the first blob that none reproduces, and what to do."""
-    from anylayer.inspect.identification import explained
-
     width = terminal_width()
     for note in found.notes:
         say(f"note: {note}", quiet)
-    lines = []
-    if found.reproduced:
-        worst = max(found.reproduced.values())
-        blobs = some([f"'{name}'" for name in found.reproduced], 5)
-        lines.append(f"reproduced: {blobs} (largest difference {worst:.1e} of the largest value)")
-    if found.ok:
-        lines.append(f"fits: {'; '.join(map(explained, found.explanations))}")
-        others = [d for d in found.tried if d not in [e.dialect for e in found.explanations]]
-        if others:
-            lines.append(f"does not fit: {', '.join(map(_name, others))}")
-    else:
-        lines.append(f"no meaning reproduces blob '{found.first}' of {found.place}")
-    for line in lines:
+    for line in found.lines():
         for part in wrapped(line, width):
             echo(part)
     if found.attempts:
@@ -145,10 +131,6 @@ def _show(found: Identification, quiet: bool) -> None:
         show(_COLUMNS, [("; ".join(texts), *row) for row, texts in rows.items()])
     for remedy in found.remedies:
         echo(f"-> {remedy}")
-
-
-def _name(dialect: str | None) -> str:
-    return dialect or "no dialect"
 
 
 def _difference(attempt: Attempt) -> str:

@@ -147,10 +147,11 @@ class _Decoder:
             fitting = [d for d in fitting if not d.dialects] or fitting
             meanings = {_meaning(message_type(_cls(d)), used) for d in fitting}
         if len(meanings) > 1:
-            names = ", ".join(sorted({name for d in fitting for name in d.dialects}))
+            names = sorted({name for d in fitting for name in d.dialects})
             raise DialectError(
-                f"'{type_}' has different parameters in different forks ({names}), "
-                f"give {wording('dialect=...', '--dialect')}"
+                f"'{type_}' has different parameters in different forks ({', '.join(names)}), "
+                f"give {wording('dialect=...', '--dialect')}",
+                dialects=names,
             )
         return message_type(_cls(fitting[0]))
 
