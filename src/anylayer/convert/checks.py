@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from anylayer.errors import wording
+from anylayer.errors import some, wording
 from anylayer.network import Array
 from anylayer.numerics import difference_text, largest_error, rms_error, rms_scale, scale_of
 
@@ -173,8 +173,9 @@ def weak_checks(checks: Sequence[OutputCheck]) -> list[str]:
         flat = next((c for c in own if c.spread is not None and c.spread < _MIN_SPREAD * c.scale), None)
         for rule in dict.fromkeys(c.rule for c in own if c.rule.note):
             notes.append(rule.note.format(name) + real_data() * rule.note.endswith(" "))
-        if not any(c.tells for c in own):
-            notes.append(_about_deeper(name, [c for c in checks if c.of == name]))
+        deeper = [c for c in checks if c.of == name]
+        if deeper or not any(c.tells for c in own):
+            notes.append(_about_deeper(name, deeper))
         elif flat is not None:
             notes.append(
                 f"the values of output '{name}' span only {flat.spread:.3g}, and the largest is {flat.scale:.3g}, "
@@ -191,7 +192,7 @@ def _about_deeper(name: str, checks: Sequence[OutputCheck]) -> str:
     alone = any(c.part == "alone" and c.tells for c in checks)
     if not before:
         return f"{text}, so nothing was compared: {real_data()}"
-    text += f": {', '.join(before)} before it {'was' if len(before) == 1 else 'were'} compared"
+    text += f": {some(before)} before it {'was' if len(before) == 1 else 'were'} compared"
     rest = "the layers after that alone, on noise" if alone else f"what follows was not; {real_data()}"
     return f"{text}, and {rest}"
 

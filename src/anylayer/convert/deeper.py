@@ -54,24 +54,25 @@ def deeper_checks(
 ) -> Iterator[OutputCheck]:
     """Yield checks of the values before each output in `weak`, and with `alone` of its last layers alone.
 
-    Where a file cannot have these values or layers, earlier values are tried. A value that depends on a
-    discontinuous operator is left out if it differs.
+    The values do not depend on discontinuous operators. Where a file cannot have them, or the layers, earlier
+    values are tried.
     """
     told = _told(verification, given)
-    jumpy, _ = after_jumps(verification.source)
+    told.update(dict.fromkeys(after_jumps(verification.source)[0], False))
     for name in weak:
-        usable = dict(told)
+        usable, found = dict(told), []
         for _ in range(_MAX_CUTS):
             cut = _cut(verification, name, usable)
             inner = [v for v in cut.values if v not in verification.job.network.inputs]
             if not inner:
                 break
             try:
-                found = _compared(verification, inner, given, with_values)
-                yield from (replace(c, part="before", of=name) for c in found if c.ok or c.name not in jumpy)
+                if not found:
+                    found = _compared(verification, inner, given, with_values)
+                    yield from (replace(c, part="before", of=name) for c in found)
                 if alone:
-                    found = _last_layers(verification, name, cut, given)
-                    yield from (replace(c, part="alone", of=name) for c in found)
+                    last = _last_layers(verification, name, cut, given)
+                    yield from (replace(c, part="alone", of=name) for c in last)
                 break
             except AnyLayerError:
                 usable.update(dict.fromkeys(inner, False))
@@ -92,7 +93,10 @@ def _told(verification: Verification, given: Mapping[str, Array]) -> dict[str, b
 
 
 def _cut(verification: Verification, output: str, told: Mapping[str, bool]) -> _Cut:
-    """Return where the values before an output begin to tell enough. Constants are not among them."""
+    """Return where the values before an output begin to tell enough. Constants are not among them.
+
+    Nodes that need no input of the network are among the nodes after the cut, so that constants stay constants.
+    """
     network = verification.job.network
     constant = {t.node.outputs[i] for t in verification.source.nodes for i in t.constants}
     producers = {n: node for node in needed_nodes(network, verification.outputs) for n in node.outputs}
@@ -105,7 +109,11 @@ def _cut(verification: Verification, output: str, told: Mapping[str, bool]) -> _
             continue
         after.add(id(node))
         for name in node.inputs:
-            if name and name not in constant:
+            if name in constant:
+                fixed = needed_nodes(network, {name: name})
+                if not any(network.inputs.keys() & node.inputs for node in fixed):
+                    after.update(map(id, fixed))
+            elif name:
                 (values.update({name: None}) if told.get(name, False) else left.append(name))
     return _Cut([*values], [node for node in network.nodes if id(node) in after])
 
