@@ -3,6 +3,7 @@
 # make test-all  run all cases of the slow tests, too, and check generated C++ code with the address sanitizer
 # make extras  install the packages that some tests need and `make test` does not install
 # make test-fresh     run the property tests on examples that no run has seen
+# make test-old-cpu   run tests of the engines on an emulated processor of 2013: AVX2, but neither AVX-512 nor VNNI
 # make test-opencv4   run the tests that compare with OpenCV 4, which reads Caffe files
 # make test-versions  run the tests with the lowest and the highest dependencies, on each Python found
 # make check   lint, formatting, types and the word list
@@ -22,11 +23,16 @@ HED := examples/hed
 OPENCV4_TESTS := tests/writers/caffe/test_opencv.py tests/opencv/test_opencv4.py tests/generators/opencv_python \
 	tests/layers/caffe/test_detection_output.py
 
+# The tests of what depends on the instructions of the processor: quantized products, and one of each kind of operator.
+OLD_CPU_TESTS := tests/corrections tests/layers/onnx/test_microsoft.py tests/layers/onnx/test_quantized.py \
+	tests/writers/test_int8.py
+QEMU := qemu-x86_64 -cpu Haswell-noTSX,-pcid,-x2apic,-tsc-deadline,-invpcid
+
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # The tests start hundreds of Python processes. Each would compile all modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-all extras test-fresh test-opencv4 test-versions check docs site dist clean
+.PHONY: demo test test-all extras test-fresh test-old-cpu test-opencv4 test-versions check docs site dist clean
 
 demo: $(VENV)/run.stamp
 	@mkdir -p $(OUT)
@@ -44,6 +50,12 @@ extras: $(VENV)/extras.stamp $(VENV)-opencv4/stamp
 
 test-fresh: $(VENV)/dev.stamp
 	$(PY) -m pytest -n auto --dist worksteal -m hypothesis --hypothesis-profile=fresh $(ARGS)
+
+# The emulated processor is the one that each engine finds, whatever it asks. Processes that a test starts run on the real
+# one. It has one thread per test run, because emulation of several processes is no faster.
+test-old-cpu: $(VENV)/dev.stamp
+	@command -v qemu-x86_64 >/dev/null || { echo "qemu-x86_64 is not installed; on Debian: apt-get install qemu-user"; exit 1; }
+	$(QEMU) $(PY) -m pytest -n 0 $(OLD_CPU_TESTS) $(ARGS)
 
 test-opencv4: $(VENV)/dev.stamp $(VENV)-opencv4/stamp
 	ANYLAYER_OPENCV4=$(CURDIR)/$(VENV)-opencv4/bin/python $(PY) -m pytest -n auto --dist worksteal $(OPENCV4_TESTS) $(ARGS)
