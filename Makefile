@@ -26,6 +26,8 @@ OPENCV4_TESTS := tests/writers/caffe/test_opencv.py tests/opencv/test_opencv4.py
 # The tests of what depends on the instructions of the processor: quantized products, and one of each kind of operator.
 OLD_CPU_TESTS := tests/corrections tests/layers/onnx/test_microsoft.py tests/layers/onnx/test_quantized.py \
 	tests/writers/test_int8.py
+# qemu 7.2 computes other numbers in these tests than processors with the same instructions, which pass them.
+OLD_CPU_TESTS += -k "not test_lstm_applies_peepholes and not test_sign_of_zero_in_a_sum"
 QEMU := qemu-x86_64 -cpu Haswell-noTSX,-pcid,-x2apic,-tsc-deadline,-invpcid
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
