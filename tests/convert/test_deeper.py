@@ -155,6 +155,15 @@ def test_detector_that_finds_nothing_is_compared_in_parts(tmp_path: Path, suffix
     assert done.checks[-1].scale >= 1 and all(c.ok for c in done.checks)
 
 
+@pytest.mark.parametrize("suffix", [".onnx", ".xml"])
+def test_detector_of_single_operators_is_cut_before_its_selection(tmp_path: Path, suffix: str) -> None:
+    """The limits of NMS stay constants in the file of the last layers."""
+    read(tmp_path, DETECTOR, shift=-3).write(tmp_path / "n.onnx", verify=False)
+    done = anylayer.read(tmp_path / "n.onnx").write(tmp_path / f"out{suffix}")
+    assert {(c.part, c.tells) for c in done.checks} == {("", False), ("before", True), ("alone", True)}
+    assert "found" in [c.name for c in done.checks if c.part == "alone"]
+
+
 def test_nothing_was_compared_is_said(tmp_path: Path) -> None:
     done = read(tmp_path, CLASSIFIER % "ReLU", scale=0, shift=-100).write(tmp_path / "out.onnx")
     (note,) = done.notes

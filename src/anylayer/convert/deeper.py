@@ -60,7 +60,8 @@ def deeper_checks(
     told = _told(verification, given)
     told.update(dict.fromkeys(after_jumps(verification.source)[0], False))
     for name in weak:
-        usable, found = dict(told), []
+        usable = dict(told)
+        found: list[OutputCheck] = []
         for _ in range(_MAX_CUTS):
             cut = _cut(verification, name, usable)
             inner = [v for v in cut.values if v not in verification.job.network.inputs]
