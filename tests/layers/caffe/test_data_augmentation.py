@@ -76,6 +76,15 @@ test_given_means = case(
 )
 test_nothing_to_do = case("DataAugmentation", {"max_multiplier": 1.0}, inputs=[X], outputs=[X])
 
+test_opencv_subtracts_the_mean_of_the_picture = case(
+    "DataAugmentation",
+    STORED,
+    inputs=[X[:1]],
+    outputs=[X[:1] - X[:1].mean(axis=(2, 3), keepdims=True)],
+    blobs=[ITERATIONS, noise(1, 3, 9, 12), EACH],
+    dialect="opencv",
+)
+
 
 def rejected(params: dict[str, Any], text: str, **given: Any) -> Any:
     return rejects("DataAugmentation", params, inputs=[X], text=text, **given)
@@ -104,6 +113,19 @@ test_rejects_three_means_for_two_channels = rejects(
     {"mean": [1.0, 2.0, 3.0], "mean_per_pixel": 0},
     inputs=[noise(1, 2, 3, 3)],
     text="mean has 3 values, the input has 2 channels",
+)
+test_rejects_pictures_that_opencv_does_not_compute = rejected(
+    {"recompute_mean": 2, "mean_per_pixel": False},
+    "OpenCV's layer computes one picture of 3 channels, got shape (2, 3, 9, 12)",
+    dialect="opencv",
+)
+test_rejects_mean_of_each_pixel_in_opencv = rejected(
+    {"recompute_mean": 2, "mean_per_pixel": True},
+    "OpenCV's DataAugmentation needs mean_per_pixel: false; leave the dialect out for FlowNet's rule",
+    dialect="opencv",
+)
+test_rejects_mean_that_opencv_does_not_compute = rejected(
+    {"recompute_mean": 0}, "OpenCV's DataAugmentation needs recompute_mean above 0", dialect="opencv"
 )
 test_read = reads(
     'layer { name: "a" type: "DataAugmentation" bottom: "in0" top: "y" augmentation_param { max_multiplier: 1 '

@@ -113,16 +113,47 @@ class DataAugmentation(Layer):
             f"recompute_mean={self.recompute_mean} is not reached: the weights file counts "
             f"{int(iterations.reshape(()))} iterations, so the mean would still change with every image",
         )
-        shape = tuple(self._blobs[1].shape) if len(self._blobs) > 1 else (1, channels, tall, wide)
-        pixels = self.blob(1, shape, what="mean of each pixel")
-        each = self.blob(2, (1, channels, 1, 1), what="mean of each channel")
+        pixels, each = self._stored_means(channels, tall, wide)
         if not self.mean_per_pixel:
             return each
         need(
-            len(shape) == 4 and shape[:2] == (1, channels),
-            f"blob 1 (mean of each pixel) has shape {shape}, (1, {channels}, h, w) is needed",
+            pixels.ndim == 4 and pixels.shape[:2] == (1, channels),
+            f"blob 1 (mean of each pixel) has shape {pixels.shape}, (1, {channels}, h, w) is needed",
         )
-        return pixels if shape[2:] == (tall, wide) else pixels.mean(axis=(2, 3), keepdims=True)
+        return pixels if pixels.shape[2:] == (tall, wide) else pixels.mean(axis=(2, 3), keepdims=True)
+
+    def _stored_means(self, channels: int, tall: int, wide: int) -> tuple[Array, Array]:
+        """Return the means of each pixel and of each channel that the weights file has."""
+        shape = tuple(self._blobs[1].shape) if len(self._blobs) > 1 else (1, channels, tall, wide)
+        pixels = self.blob(1, shape, what="mean of each pixel")
+        return pixels, self.blob(2, (1, channels, 1, 1), what="mean of each channel")
+
+
+@layer("DataAugmentation", dialects=("opencv",))
+class OpenCvDataAugmentation(DataAugmentation):
+    """Subtract from each channel of one picture its own mean, and crop nothing (OpenCV).
+
+    (1, 3, H, W) to the same shape. OpenCV counts the iterations in each call again, so the mean that training has
+    found never counts.
+    Source: opencv modules/dnn/src/layers/scale_layer.cpp (DataAugmentationLayerImpl).
+    """
+
+    needs_dialect = True
+
+    def setup(self) -> None:
+        super().setup()
+        rule = "OpenCV's DataAugmentation needs {}; leave the dialect out for FlowNet's rule"
+        need(self.recompute_mean > 0 or not self.has("recompute_mean"), rule.format("recompute_mean above 0"))
+        need(not (self.has("mean_per_pixel") and self.mean_per_pixel), rule.format("mean_per_pixel: false"))
+        if self.cut:
+            self.note("crop_width and crop_height are ignored, as by OpenCV")
+
+    def forward(self, x: Array) -> Array:
+        h, w = plane_of(x)
+        need(x.shape[:2] == (1, 3), f"OpenCV's layer computes one picture of 3 channels, got shape {x.shape}")
+        self.blob(0, (1, 1, 1, 1), constant(1), what="iterations")
+        self._stored_means(3, h, w)
+        return x - x.mean(axis=(2, 3), keepdims=True)
 
 
 def _cut(size: int, wanted: int) -> Array:
