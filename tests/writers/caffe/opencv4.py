@@ -6,6 +6,7 @@ The environment variable ANYLAYER_OPENCV4 names its Python; the default is the P
 from __future__ import annotations
 
 import os
+import select
 import subprocess
 import sys
 import tempfile
@@ -18,6 +19,8 @@ import pytest
 
 from anylayer.network import Array
 
+MAX_SECONDS = 20
+"""How long one network may take."""
 _SERVER = """
 import sys
 import cv2
@@ -64,7 +67,11 @@ class OpenCV4:
         self.version = self.answer()
 
     def answer(self) -> str:
+        """Return a line of the process; "" if it has died or does not answer in time."""
         assert self.process is not None and self.process.stdout is not None
+        ready, _, _ = select.select([self.process.stdout], [], [], MAX_SECONDS)
+        if not ready:
+            self.process.kill()
         return self.process.stdout.readline().strip()
 
     def run(self, text: Path, weights: Path | None, inputs: Mapping[str, Array]) -> dict[str, Array]:
@@ -78,7 +85,7 @@ class OpenCV4:
             said = self.answer()
             if not said:
                 self.start()
-                raise OpenCVError("the process died")
+                raise OpenCVError("the process died, or did not answer in time")
             if said != "ok":
                 raise OpenCVError(said)
             with np.load(result) as arrays:
