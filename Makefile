@@ -21,7 +21,7 @@ PY := $(VENV)/bin/python
 OUT := demo-output
 HED := examples/hed
 OPENCV4_TESTS := tests/writers/caffe/test_opencv.py tests/opencv/test_opencv4.py tests/generators/opencv_python \
-	tests/layers/caffe/test_detection_output.py
+	tests/layers/caffe/test_detection_output.py tests/hostile/test_opencv4.py
 
 # The tests of what depends on the instructions of the processor: quantized products, and one of each kind of operator.
 OLD_CPU_TESTS := tests/corrections tests/layers/onnx/test_microsoft.py tests/layers/onnx/test_quantized.py \

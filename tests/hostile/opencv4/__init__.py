@@ -1,4 +1,4 @@
 """Compare random Caffe networks of layers that OpenCV has with OpenCV 4: `python -m tests.hostile.opencv4`.
 
-Each difference is a fault of anylayer, or a row of `stated.py`, which names the rule of OpenCV and its source file.
+A difference is a fault of anylayer, unless a row of `stated.py` names OpenCV's rule and its source file.
 """

@@ -95,7 +95,7 @@ class Draw:
 
 
 Rule = Callable[[Draw, Sequence[Shape]], "tuple[str, dict[str, Value]] | None"]
-"""A function of the shapes of the inputs. It returns a parameter message with fields; None where they do not fit."""
+"""A function of the shapes of the inputs. It returns a message with fields, or None where they do not fit."""
 
 
 def _plain(d: Draw, shapes: Sequence[Shape]) -> tuple[str, dict[str, Value]]:
@@ -234,7 +234,9 @@ def _flatten(d: Draw, shapes: Sequence[Shape]) -> tuple[str, dict[str, Value]]:
 
 def _scale(d: Draw, shapes: Sequence[Shape]) -> tuple[str, dict[str, Value]]:
     return "scale_param", d.some(
-        bias_term=lambda: d.one(True, True, False), axis=lambda: d.one(1, 1, 0, 2, -1), num_axes=lambda: d.one(1, 2)
+        bias_term=lambda: d.one(True, True, False),
+        axis=lambda: d.one(1, 1, 0, 2, -1),
+        num_axes=lambda: d.one(1, 2),
     )
 
 
@@ -285,7 +287,9 @@ def _batch_norm(d: Draw, shapes: Sequence[Shape]) -> tuple[str, dict[str, Value]
 
 def _power(d: Draw, shapes: Sequence[Shape]) -> tuple[str, dict[str, Value]]:
     return "power_param", d.some(
-        power=lambda: d.one(1.0, 2.0, 3.0), scale=lambda: d.one(0.5, -1.0, 2.0), shift=lambda: d.one(0.0, 1.0, -0.5)
+        power=lambda: d.one(1.0, 2.0, 3.0),
+        scale=lambda: d.one(0.5, -1.0, 2.0),
+        shift=lambda: d.one(0.0, 1.0, -0.5),
     )
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import tempfile
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -24,18 +25,23 @@ TOLERANCE = 1e-4
 """The largest difference of outputs that counts as rounding, as a share of the largest value."""
 
 
+EQUAL, REFUSED, OPENCV, ANYLAYER, DIFFERS = "equal", "both refuse", "OpenCV refuses", "anylayer refuses", "differs"
+ENDS = (EQUAL, REFUSED, OPENCV, ANYLAYER, DIFFERS)
+
+
 @dataclass
 class Verdict:
-    """What became of a network. `what` is "equal", "both refuse", "OpenCV refuses", "anylayer refuses" or "differs".
+    """What became of a network: one of ENDS.
 
-    `reason` is a message or the difference. `layer` is the layer that causes it alone, where one does; `shapes` are
-    those of its inputs.
+    `reason` is a message or the difference. `layer` is the layer that causes it alone, where one does. `shapes`
+    are those of its inputs, `again` compares OpenCV's results with those of another layer in anylayer.
     """
 
     what: str
     reason: str = ""
     layer: Made | None = None
     shapes: tuple[Shape, ...] = ()
+    again: Callable[[Made], bool] | None = None
 
 
 def make(seed: int) -> Drawn:
@@ -103,13 +109,26 @@ def judge(drawn: Drawn, opencv: OpenCV4) -> Verdict:
         warnings.simplefilter("ignore")
         folder, weights = Path(name), weights_of(drawn)
         verdict = _compared(drawn, weights, drawn.arrays(), opencv, folder)
-        if verdict.what in ("equal", "both refuse"):
+        if verdict.what in (EQUAL, REFUSED):
             return verdict
         for one, inputs in _alone(drawn, weights, folder):
             found = _compared(one, weights, inputs, opencv, folder)
-            if found.what != "equal":
-                return replace(found, layer=one.layers[0], shapes=tuple(a.shape for a in inputs.values()))
+            if found.what != EQUAL:
+                (made,), shapes = one.layers, tuple(inputs[name].shape for name in one.layers[0].bottoms)
+                return replace(
+                    found, layer=made, shapes=shapes, again=partial(_agrees, one, weights, inputs, opencv)
+                )
     return verdict
+
+
+def _agrees(
+    one: Drawn, weights: Mapping[str, list[Array]], inputs: Mapping[str, Array], opencv: OpenCV4, other: Made
+) -> bool:
+    """Return whether anylayer treats another layer as OpenCV treats the network's."""
+    with tempfile.TemporaryDirectory() as name, warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        theirs = replace(one, layers=[other])
+        return _compared(one, weights, inputs, opencv, Path(name), theirs).what in (EQUAL, REFUSED)
 
 
 def _alone(
@@ -146,12 +165,14 @@ def _compared(
     inputs: Mapping[str, Array],
     opencv: OpenCV4,
     folder: Path,
+    other: Drawn | None = None,
 ) -> Verdict:
+    """Compare OpenCV's outputs of a network with anylayer's of the same one, or of another."""
     refused: dict[str, str] = {}
     want: dict[str, Array] = {}
     got: dict[str, Array] = {}
     try:
-        got = _own(drawn, weights, inputs, folder)[0]
+        got = _own(other or drawn, weights, inputs, folder)[0]
     except AnyLayerError as error:
         refused["anylayer"] = str(error)
     try:
@@ -160,10 +181,10 @@ def _compared(
     except OpenCVError as error:
         refused["OpenCV"] = str(error)
     if refused:
-        what = "both refuse" if len(refused) == 2 else f"{next(iter(refused))} refuses"
+        what = REFUSED if len(refused) == 2 else OPENCV if "OpenCV" in refused else ANYLAYER
         return Verdict(what, "; ".join(refused.values()))
     difference = _difference(got, want)
-    return Verdict("differs", difference) if difference else Verdict("equal")
+    return Verdict(DIFFERS, difference) if difference else Verdict(EQUAL)
 
 
 def _difference(got: Mapping[str, Array], want: Mapping[str, Array]) -> str:

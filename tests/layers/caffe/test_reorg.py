@@ -26,6 +26,14 @@ def by_index(x, s):
 
 
 test_darknet = case("Reorg", {"stride": 2}, dialect="darknet", inputs=[X], outputs=[column(DARKNET)])
+test_opencv = case("Reorg", {"stride": 2}, dialect="opencv", inputs=[X], outputs=[column(DARKNET)])
+test_rejects_stride_that_opencv_ignores = rejects(
+    "Reorg",
+    {"stride": 3},
+    dialect="opencv",
+    inputs=[noise(1, 9, 6, 3)],
+    text="OpenCV's Reorg ignores the fields, and has stride 2; give dialect=darknet for Darknet's rule",
+)
 test_darknet_large = case(
     "Reorg", {"stride": 2}, dialect="yolov2", inputs=[noise(2, 8, 4, 6)], outputs=[by_index(noise(2, 8, 4, 6), 2)]
 )

@@ -93,7 +93,7 @@ class OpenCV4:
 
 
 @lru_cache(None)
-def _process() -> OpenCV4 | None:
+def server() -> OpenCV4 | None:
     """Return the one process of the test session; None where there is no OpenCV 4."""
     try:
         process = OpenCV4(os.environ.get("ANYLAYER_OPENCV4") or sys.executable)
@@ -104,7 +104,7 @@ def _process() -> OpenCV4 | None:
 
 def opencv4() -> OpenCV4:
     """Return the process of the test session. Skip the test where there is no OpenCV 4."""
-    process = _process()
+    process = server()
     if process is None:
         pytest.skip("OpenCV 4 is not installed")
     return process

@@ -153,7 +153,8 @@ class OpenCvDataAugmentation(DataAugmentation):
         need(x.shape[:2] == (1, 3), f"OpenCV's layer computes one picture of 3 channels, got shape {x.shape}")
         self.blob(0, (1, 1, 1, 1), constant(1), what="iterations")
         self._stored_means(3, h, w)
-        return x - x.mean(axis=(2, 3), keepdims=True)
+        mean: Array = x.mean(axis=(2, 3), keepdims=True)
+        return x - mean
 
 
 def _cut(size: int, wanted: int) -> Array:
