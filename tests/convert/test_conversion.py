@@ -230,6 +230,14 @@ def test_output_with_almost_equal_values_gets_a_note(tmp_path: Path) -> None:
     assert note.startswith(start) and ", and the largest is 7, which hides mistakes: " in note
 
 
+def test_notes_of_the_reader_are_passed_on(tmp_path: Path) -> None:
+    """A loss that is left out is not in the file, so the conversion says so."""
+    kinds: dict[str, TensorType | None] = {"x": TensorType((1, 4))}
+    network = Network("n", "caffe", kinds, [Node("f", "Flat", ["x"], ["f"])], {"f": "f"}, notes=["loss left out"])
+    done = Net(network, {"Flat": Definition("Flat", Flat, "here")}).write(tmp_path / "n.onnx")
+    assert done.notes[0] == "loss left out"
+
+
 def test_deep_networks_have_a_larger_tolerance(tmp_path: Path) -> None:
     kinds: dict[str, TensorType | None] = {"x": TensorType((1, 4, 1, 1))}
     params = {"convolution_param": {"num_output": 4, "kernel_size": 1, "bias_term": 0}}

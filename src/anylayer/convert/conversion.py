@@ -122,7 +122,7 @@ def convert(
             targets = {file: path.parent / file.relative_to(folder) for file in written.files}
             _keep_source(job.network, targets)
             _keep_settings({file: targets[file] for file in written.settings})
-            notes = [*written.notes, *layer_notes(source.nodes), *_conditions(source)]
+            notes = [*source.network.notes, *written.notes, *layer_notes(source.nodes), *_conditions(source)]
             done = Conversion(format, list(targets.values()), notes=notes)
             if inputs:
                 prove(written)
