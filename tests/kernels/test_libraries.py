@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import struct
 import subprocess
@@ -243,6 +244,48 @@ def test_a_library_is_unloaded_once_when_the_process_ends(tmp_path: Path, table:
     text = f"from anylayer.kernels.library import load_library\nfor _ in range(2): load_library({str(path)!r})\n"
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
     assert done.stderr == "libtable.so: connected\nlibtable.so: unloaded\n"
+
+
+FUNCTIONS = """
+#include <anylayer/opencv.hpp>
+#include <cstdio>
+#include <cstdlib>
+
+struct Plus : public cv::dnn::Layer {
+  using cv::dnn::Layer::Layer;
+  void forward(cv::InputArrayOfArrays x, cv::OutputArrayOfArrays y, cv::OutputArrayOfArrays) override {
+    for (std::size_t i = 0; i < y[0].total(); ++i) y[0].ptr<float>()[i] = x[0].ptr<float>()[i] + NUMBER;
+  }
+};
+static inline void loadNet() {
+CV_DNN_REGISTER_LAYER_CLASS(FIRST, Plus);
+CV_DNN_REGISTER_LAYER_CLASS(SECOND, Plus);
+}
+"""
+
+
+@pytest.mark.parametrize("optimized", ["-O0", "-O3"])
+def test_layers_registered_in_functions_are_found_when_the_library_is_loaded(
+    optimized: str, tmp_path: Path, built: Built
+) -> None:
+    sources = []
+    for number in ("1", "2"):
+        names = (("FIRST", f"A{number}"), ("SECOND", f"B{number}"), ("NUMBER", number), ("Plus", f"Plus{number}"))
+        text = FUNCTIONS
+        for name, value in names:
+            text = text.replace(name, value)
+        sources.append(tmp_path / f"functions{number}.cpp")
+        sources[-1].write_text(text)
+    last = (
+        'static void bye() { if (std::getenv("SAYS_BYE")) std::fputs("bye\\n", stderr); }\nANYLAYER_UNLOAD(bye)\n'
+    )
+    sources[0].write_text(sources[0].read_text() + last)
+    path = built("functions", *sources, flags=(optimized,))
+    code = f"from anylayer.kernels.library import load_library\nprint(sorted(load_library({str(path)!r}).types))"
+    environ = {**os.environ, "SAYS_BYE": "1"}
+    done = subprocess.run([sys.executable, "-c", code], env=environ, capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("['A1', 'A2', 'B1', 'B2']\n", "bye\n")
+    np.testing.assert_array_equal(out(net_of(tmp_path, "B2", "", path)), X + 2)
 
 
 @linux

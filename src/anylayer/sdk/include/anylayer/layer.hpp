@@ -179,7 +179,8 @@ void log(const std::string& text);
 #include "detail/library.hpp"
 #include "detail/onnxruntime.hpp"
 
-// Register a class as layer type `type`. Stands outside of functions; several may stand in a library.
+// Register a class as layer type `type` when the library is loaded, also where this stands inside a function, which
+// need not be called. Several may stand in a library.
 #define ANYLAYER_REGISTER_LAYER(type, cls) ANYLAYER_REGISTER_LAYER_AT(#type, cls, "", __COUNTER__)
 
 // As ANYLAYER_REGISTER_LAYER, for a name that is a string ("my.domain.Interp") and with a line that describes it.
@@ -190,10 +191,20 @@ void log(const std::string& text);
 #define ANYLAYER_LIBRARY(version, description) \
   static const bool anylayer_described_ = ::anylayer::detail::describe(version, description);
 
+// Have a function without arguments called once, when the process ends. Stands once in a library, outside of functions.
+#define ANYLAYER_UNLOAD(function) static const bool anylayer_unloads_ = ::anylayer::detail::unload_with(function);
+
 #define ANYLAYER_REGISTER_LAYER_AT(name, cls, description, number) \
   ANYLAYER_REGISTER_LAYER_JOIN(name, cls, description, number)
-#define ANYLAYER_REGISTER_LAYER_JOIN(name, cls, description, number) \
-  static const bool anylayer_registered_##number = ::anylayer::detail::add<cls>(name, description);
+#define ANYLAYER_REGISTER_LAYER_JOIN(name, cls, description, number)                \
+  [[maybe_unused]] static const auto anylayer_register_##number = [] {              \
+    struct anylayer_adds_ {                                                         \
+      static bool now() { return ::anylayer::detail::add<cls>(name, description); } \
+    };                                                                              \
+    return anylayer_adds_();                                                        \
+  };                                                                                \
+  [[maybe_unused]] static const bool& anylayer_registered_##number =                \
+      ::anylayer::detail::Registered<decltype(anylayer_register_##number())>::done;
 
 #if defined(__GNUC__)
 #pragma GCC visibility pop

@@ -3,7 +3,8 @@
 //   #include <anylayer/opencv.hpp>
 //
 // in place of its own includes of OpenCV. Only what a layer's class needs is here: cv::Mat is anylayer::Tensor, a view
-// of an array, and none of OpenCV's functions exist. CV_DNN_REGISTER_LAYER_CLASS stands outside of functions.
+// of an array, and none of OpenCV's functions exist. CV_DNN_REGISTER_LAYER_CLASS registers when the library is loaded, also where it
+// stands inside a function.
 #ifndef ANYLAYER_OPENCV_HPP
 #define ANYLAYER_OPENCV_HPP
 

@@ -206,6 +206,7 @@ struct Registry {
   const char* version = "";
   const char* description = "";
   std::atomic<anylayer_log> log{nullptr};
+  void (*unload)() = nullptr;
   anylayer_library library{};
 
   static Registry& instance() {
@@ -220,6 +221,19 @@ bool add(const char* name, const char* description) {
                                                            create<Class>, destroy, configuration, select, shapes,
                                                            finalize, forward});
   Registry::instance().types.push_back(std::move(made));
+  return true;
+}
+
+// Calls Adds::now() when the library is loaded, wherever `done` is named: also in a function that is never called.
+template <typename Adds>
+struct Registered {
+  static const bool done;
+};
+template <typename Adds>
+const bool Registered<Adds>::done = Adds::now();
+
+inline bool unload_with(void (*unload)()) {
+  Registry::instance().unload = unload;
   return true;
 }
 
@@ -238,7 +252,8 @@ inline const anylayer_library* entry(anylayer_message* message) noexcept {
     self.pointers.clear();
     for (const auto& type : self.types) self.pointers.push_back(type.get());
     self.library = {sizeof(anylayer_library), ANYLAYER_ABI, self.version, self.description,
-                    static_cast<uint32_t>(self.pointers.size()), ANYLAYER_TAKES_TURNS, self.pointers.data(), set_log, nullptr};
+                    static_cast<uint32_t>(self.pointers.size()), ANYLAYER_TAKES_TURNS, self.pointers.data(), set_log,
+                    self.unload};
     made = &self.library;
     return ANYLAYER_OK;
   });
