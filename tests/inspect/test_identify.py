@@ -136,6 +136,24 @@ def test_offset_of_a_crop_follows_from_the_network_in_dialect_hed(file: Path) ->
     assert corner.dialects == [None, "sophgo"]
 
 
+def test_offset_that_only_the_reader_computes_is_written(file: Path) -> None:
+    """Log is OpenCV's and Crop is HED's: no layers file could compute the offset from the network."""
+    text = """
+    layer { name: "log" type: "Log" bottom: "x" top: "log" log_param { shift: 9 } }
+    layer { name: "pad" type: "Pooling" bottom: "log" top: "pad" pooling_param { kernel_size: 5 pad: 4 } }
+    layer { name: "crop" type: "Crop" bottom: "pad" bottom: "log" top: "crop" }
+    """
+    file.write_text(INPUT + text)
+    x = np.exp(X)
+    want = run(file, x, "pad", dialect="opencv")[:, :, 2:8, 2:8]
+    found = anylayer.identify(file, inputs={"x": x}, expect={"crop": want})
+    assert (found.explanations[0].dialect, found.explanations[0].types) == ("opencv", {"Crop": "hed"})
+    assert found.remedies == [
+        "read the network with dialect='opencv'",
+        "write crop_param { axis: 2 offset: 2 offset: 2 } into the parameters of 'crop'",
+    ]
+
+
 def test_first_blob_that_no_meaning_reproduces_is_named(file: Path) -> None:
     power = 'layer { name: "p%d" type: "Power" bottom: "%s" top: "p%d" power_param { scale: 2 } }\n'
     text = REORG + power % (1, "reorg", 1) + power % (2, "p1", 2) + power % (3, "p2", 3)

@@ -55,7 +55,7 @@ class Identification:
     `reproduced` are the expected blobs that were reproduced, with their errors relative to their largest values.
     `first` is the first expected blob that no choice reproduces, `place` its layer, and `attempts` are the choices
     that were left there, the closest first. `before` are the blobs between it and those that are reproduced.
-    `writes` are the values that the first explanation's changes write, and `classes` the classes of its types,
+    `writes` are the values that the first explanation needs in the file, and `classes` the classes of its types,
     each with its dialect. `notes` are for the user.
     """
 

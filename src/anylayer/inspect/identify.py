@@ -198,7 +198,10 @@ class _Outcome:
             first = found.explanations[0]
             for type_, text in first.changes.items():
                 found.writes += meanings.found[type_, text].values()
-            found.classes = {t: (meanings.layer_class(t, d), d) for t, d in first.types.items()}
+            for type_, dialect in first.types.items():
+                found.writes += (computed := meanings.completed(type_, dialect))
+                if not computed:
+                    found.classes[type_] = meanings.layer_class(type_, dialect), dialect
         return found
 
 

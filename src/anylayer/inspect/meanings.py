@@ -122,6 +122,15 @@ class Meanings:
         forks = self._forks[type_]
         return dialect if dialect in forks else forks[0]
 
+    def completed(self, type_: str, dialect: str | None) -> list[FieldChange]:
+        """Return the params of a type's nodes that the reader computes in a dialect, and no layer class."""
+        found = []
+        for own, node in zip(self._network.nodes, self._nodes_in(dialect)):
+            if own.type == type_ and own.params != node.params:
+                message = self.layer_class(type_, dialect).message
+                found.append(FieldChange(own, message, node.params[message]))
+        return found
+
     def layer_class(self, type_: str, dialect: str | None) -> type[Layer]:
         """Return the class of a type in a dialect."""
         node = next(n for n in self._network.nodes if n.type == type_)
