@@ -175,7 +175,7 @@ def weak_checks(checks: Sequence[OutputCheck]) -> list[str]:
             notes.append(rule.note.format(name) + real_data() * rule.note.endswith(" "))
         deeper = [c for c in checks if c.of == name]
         if deeper or not any(c.tells for c in own):
-            notes.append(_about_deeper(name, deeper))
+            notes.append(about_deeper(name, deeper))
         elif flat is not None:
             notes.append(
                 f"the values of output '{name}' span only {flat.spread:.3g}, and the largest is {flat.scale:.3g}, "
@@ -184,19 +184,21 @@ def weak_checks(checks: Sequence[OutputCheck]) -> list[str]:
     return notes
 
 
-def _about_deeper(name: str, checks: Sequence[OutputCheck]) -> str:
-    """Return a note about an output that tells little. checks: those of the values before it, and of its last
-    layers alone."""
+def about_deeper(name: str, checks: Sequence[OutputCheck], argument: str = "verify") -> str:
+    """Return a note about an output that tells little.
+
+    checks: those of the values before it, and of its last layers alone. argument: the one that takes real inputs.
+    """
     text = f"output '{name}' is empty, constant, saturated or tiny for these inputs"
     before = list(dict.fromkeys(f"'{c.name}'" for c in checks if c.part == "before" and c.tells))
     alone = any(c.part == "alone" and c.tells for c in checks)
     if not before:
-        return f"{text}, so nothing was compared: {real_data()}"
+        return f"{text}, so nothing was compared: {real_data(argument)}"
     text += f": {some(before)} before it {'was' if len(before) == 1 else 'were'} compared"
-    rest = "the layers after that alone, on noise" if alone else f"what follows was not; {real_data()}"
+    rest = "the layers after that alone, on noise" if alone else f"what follows was not; {real_data(argument)}"
     return f"{text}, and {rest}"
 
 
-def real_data() -> str:
-    """Return the advice to compare on real data."""
-    return f"compare on data of the kind that the network was trained for, {wording('verify={...}', '-i')}"
+def real_data(argument: str = "verify") -> str:
+    """Return the advice to compare on real data. argument: the one that takes it."""
+    return f"compare on data of the kind that the network was trained for, {wording(f'{argument}={{...}}', '-i')}"

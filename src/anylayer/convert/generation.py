@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from anylayer.convert.checks import about_deeper, tells_enough
 from anylayer.convert.folder import need_replaceable, new_folder
 from anylayer.convert.job import Job
 from anylayer.convert.verification import tolerance_of
@@ -26,7 +27,9 @@ from anylayer.errors import (
 )
 from anylayer.generators import Expected, Project, Sample, Target
 from anylayer.network import Array
+from anylayer.numerics import scale_of
 from anylayer.runtime.run import NumpyRunner
+from anylayer.source import Source
 
 _LINES = 12
 """The number of lines at the end of a failed test's output that the error shows."""
@@ -139,7 +142,18 @@ def _project(job: Job, outputs: Mapping[str, str], target: Target, inputs: Mappi
     given = [inputs] if inputs is not None else job.noise(0, source.sizes)[:_SAMPLES]
     options = {k: v for k, v in job.options.items() if k != "batch"}
     expected = Expected(_samples(job, outputs, given), tolerance_of(source.graph))
-    return target.generate(source, expected, **options)
+    project = target.generate(source, expected, **options)
+    return replace(project, notes=[*project.notes, *_untold(source, expected)])
+
+
+def _untold(source: Source, expected: Expected) -> list[str]:
+    """Return a note for each output, except constants, that tells little in all samples of the test."""
+    notes = []
+    for name, value in zip(source.outputs, source.graph.outputs):
+        arrays = [sample.outputs[name] for sample in expected.samples]
+        if value.const is None and not any(tells_enough(x, expected.tolerance * scale_of(x)) for x in arrays):
+            notes.append(about_deeper(name, (), "inputs"))
+    return notes
 
 
 def _samples(job: Job, outputs: Mapping[str, str], inputs: Sequence[Mapping[str, Array]]) -> list[Sample]:
