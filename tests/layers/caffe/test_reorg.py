@@ -26,14 +26,6 @@ def by_index(x, s):
 
 
 test_darknet = case("Reorg", {"stride": 2}, dialect="darknet", inputs=[X], outputs=[column(DARKNET)])
-test_opencv = case("Reorg", {"stride": 2}, dialect="opencv", inputs=[X], outputs=[column(DARKNET)])
-test_rejects_stride_that_opencv_ignores = rejects(
-    "Reorg",
-    {"stride": 3},
-    dialect="opencv",
-    inputs=[noise(1, 9, 6, 3)],
-    text="OpenCV's Reorg ignores the fields, and has stride 2; give dialect=darknet for Darknet's rule",
-)
 test_darknet_large = case(
     "Reorg", {"stride": 2}, dialect="yolov2", inputs=[noise(2, 8, 4, 6)], outputs=[by_index(noise(2, 8, 4, 6), 2)]
 )
@@ -66,7 +58,7 @@ test_ambiguous = rejects(
     "Reorg",
     {"stride": 2},
     inputs=[X],
-    text="'Reorg' can mean 2 things, give dialect=...: darknet or mobilenet-yolo or yolov2 or atlas or opencv",
+    text="'Reorg' can mean 2 things, give dialect=...: darknet or mobilenet-yolo or yolov2 or atlas or opencv: Move pixels",
 )
 test_synopsys_is_not_known = rejects(
     "Reorg", {"stride": 2}, dialect="synopsys", inputs=[X], text="'Reorg' can mean 2 things"

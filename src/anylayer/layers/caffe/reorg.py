@@ -7,7 +7,7 @@ from anylayer.layers.caffe._reorg import back_from_darknet, darknet, into_channe
 from anylayer.network import Array
 
 
-@layer("Reorg", dialects=("darknet", "mobilenet-yolo", "yolov2", "atlas"))
+@layer("Reorg", dialects=("darknet", "mobilenet-yolo", "yolov2", "atlas", "opencv"))
 class Reorg(Layer):
     """Move pixels into channels in the order of Darknet, which first reads the input as a wider map.
 
@@ -31,21 +31,6 @@ class Reorg(Layer):
 
     def forward(self, x: Array) -> Array:
         return into_pixels(x, self.stride) if self.reverse else darknet(x, self.stride)
-
-
-@layer("Reorg", dialects=("opencv",))
-class OpenCvReorg(Reorg):
-    """Move pixels into channels in the order of Darknet, always by blocks of 2 x 2 (OpenCV).
-
-    (N, C, H, W) to (N, 4 * C, H / 2, W / 2).
-    Source: opencv modules/dnn/src/layers/reorg_layer.cpp, which reads the field reorg_stride of Darknet's files.
-    """
-
-    needs_dialect = True
-
-    def setup(self) -> None:
-        rule = "OpenCV's Reorg ignores the fields, and has stride 2; give dialect=darknet for Darknet's rule"
-        need(self.stride == 2 and not self.reverse, rule)
 
 
 @layer("Reorg", dialects=("ascend",))
