@@ -58,7 +58,7 @@ test_ambiguous = rejects(
     "Reorg",
     {"stride": 2},
     inputs=[X],
-    text="'Reorg' can mean 2 things, give dialect=...: darknet or mobilenet-yolo or yolov2 or atlas or opencv: Move pixels",
+    text="'Reorg' can mean 2 things, give dialect=...: darknet or mobilenet-yolo or yolov2 or atlas or opencv",
 )
 test_synopsys_is_not_known = rejects(
     "Reorg", {"stride": 2}, dialect="synopsys", inputs=[X], text="'Reorg' can mean 2 things"
