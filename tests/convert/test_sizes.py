@@ -236,6 +236,37 @@ def test_file_is_verified_at_the_traced_sizes_where_there_are_no_others(
     assert any("no sizes that fulfil the conditions were found" in note for note in done.notes)
 
 
+def test_equation_that_few_sizes_fulfil_is_refused(tmp_path: Path) -> None:
+    """An inner product of 36 numbers allows maps of 6 x 6, 4 x 9 and so on."""
+    path = tmp_path / "net.prototxt"
+    path.write_text(
+        """input: "data" input_shape { dim: 1 dim: 1 dim: 24 dim: 24 }
+        layer { name: "pool" type: "Pooling" bottom: "data" top: "pool"
+                pooling_param { kernel_size: 4 stride: 4 } }
+        layer { name: "fc" type: "InnerProduct" bottom: "pool" top: "fc" inner_product_param { num_output: 3 } }"""
+    )
+    net = anylayer.read(path).fill()
+    with pytest.raises(InputError, match=r"only few sizes fulfil .*, so H, W cannot all stay open: give numbers"):
+        net.write(tmp_path / "net.onnx", shapes={"data": ("N", 1, "H", "W")})
+    assert not (tmp_path / "net.onnx").exists()
+
+
+def test_interpolation_to_a_given_size_takes_every_size(tmp_path: Path) -> None:
+    path = tmp_path / "net.prototxt"
+    path.write_text(
+        """input: "x" input_shape { dim: 1 dim: 2 dim: 5 dim: 6 }
+        layer { name: "y" type: "Interp" bottom: "x" top: "y" interp_param { height: 9 width: 11 } }"""
+    )
+    net = anylayer.read(path)
+    done = net.write(tmp_path / "net.onnx", shapes={"x": (1, 2, "H", "W")})
+    assert not any(">=" in note for note in done.notes), done.notes
+    session = onnxruntime.InferenceSession(tmp_path / "net.onnx")
+    for h, w in ((5, 6), (2, 3), (1, 1), (9, 11), (40, 3)):
+        x = np.random.default_rng(h).standard_normal((1, 2, h, w), np.float32)
+        want = net.compile("numpy", shapes={"x": x.shape})(x)["y"]
+        np.testing.assert_allclose(session.run(None, {"x": x})[0], want, atol=1e-5)
+
+
 def test_file_is_verified_at_five_batches_where_other_sizes_are_almost_fixed(tmp_path: Path) -> None:
     """The maps are 6 x 6 for heights and widths of 24 to 27 only, and the range leaves two of them."""
     (tmp_path / "net.prototxt").write_text(

@@ -89,3 +89,19 @@ def test_condition_is_printed_with_remainders(left: Callable[[Expression], Expre
     guard = Guard(left(symbol("H")), "!=", constant(0))
     assert str(guard) == text
     assert all(guard.holds({"H": h}) == eval(text, {"H": h}) for h in range(1, 20))
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "fixed"),
+    [
+        (H * W, constant(784), True),
+        ((H // constant(4)) * (W // constant(4)) - constant(3) * H, constant(7), True),
+        (H, W, False),
+        (H * W, N, False),
+        (constant(32) * ((H * W) // constant(32)), H * W, False),
+        (constant(2) * H + constant(1), W, False),
+        (H, constant(28), False),
+    ],
+)
+def test_equation_of_several_sizes_that_fixes_them(left: Expression, right: Expression, fixed: bool) -> None:
+    assert Guard(left, "==", right).fixes_sizes() == fixed

@@ -13,7 +13,7 @@ from anylayer.compile.nodes import Definitions
 from anylayer.compile.relaxed import relaxed
 from anylayer.compile.symbolic import Trace, for_every_size, simplify_sized
 from anylayer.compile.whole import Calls, whole
-from anylayer.errors import InputError, LayerError, adding_advice, at, nearest, need
+from anylayer.errors import InputError, LayerError, adding_advice, at, nearest, need, some
 from anylayer.graph import Graph
 from anylayer.graph.guards import symbolic_trace
 from anylayer.graph.open_sizes import OpenSizes, parse_sizes
@@ -62,7 +62,7 @@ def trace_open(
     types: the inputs' types; where they give an open size, the first trace has it. by_node: simplify the graph of
     each node on its own. relax: drop conditions that are not needed, which takes further traces.
 
-    Raises what `whole` raises, and InputError where the layers allow one choice of sizes only.
+    Raises what `whole` raises, and InputError where the layers allow few choices of sizes only.
     """
     rewrite = partial(simplify_sized, exact=True) if by_node else None
 
@@ -84,6 +84,10 @@ def trace_open(
     found = replace(sizes, guards=guards, ranges=ranges, traced=(a.symbols, b.symbols))
     if relax:
         found = relaxed(a, sizes, found, lambda symbols: traced(dict(symbols))[1])
+    for guard in (g for g in found.guards if g.fixes_sizes()):
+        names = some(sorted(guard.symbols), 5)
+        rule = f"{guard.place}: only few sizes fulfil {guard}, so {names} cannot all stay open"
+        raise InputError(f"{rule}: give numbers, or leave one of them open", network.source)
     return OpenTraces(first, a, b, found)
 
 

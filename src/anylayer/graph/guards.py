@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
+from random import Random
 from typing import Any
 
 from anylayer.graph.expressions import (
@@ -35,6 +36,10 @@ RELATIONS: dict[str, Callable[[Any, Any], bool]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
+_MULTIPLE = 720_720
+"""A multiple of the numbers up to 16, by which layers divide sizes."""
+_SAMPLES = 200
+"""The number of choices of large sizes for which an equation is evaluated."""
 _OPPOSITE = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 
 
@@ -61,6 +66,25 @@ class Guard:
     def symbols(self) -> frozenset[str]:
         """The names of the symbols in the condition."""
         return self.left.symbols | self.right.symbols
+
+    def fixes_sizes(self) -> bool:
+        """Return whether the condition is an equation of several sizes that no large sizes fulfil, as H*W == 784.
+
+        The difference of its sides has both signs for other equations (H == W), or is 0 for multiples of a number.
+        """
+        if self.relation != "==" or len(self.symbols) < 2:
+            return False
+        random = Random(0)
+        signs: set[bool] = set()
+        for _ in range(_SAMPLES):
+            large = {
+                n: (_MULTIPLE << random.randrange(40)) + random.randrange(-1, 2) for n in sorted(self.symbols)
+            }
+            left, right = self.left.value(large), self.right.value(large)
+            if left == right:
+                return False
+            signs.add(left > right)
+        return len(signs) == 1
 
     def reduced(self) -> Guard:
         """Return the condition with an equality of multiples divided by their factor: X == 9 for 6*X == 54."""

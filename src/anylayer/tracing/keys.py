@@ -235,10 +235,11 @@ def flat_index(indices: Sequence[Array], sizes: Sequence[int]) -> Array:
         stride //= size
         if type(p) is TracedArray:
             low, high = Intervals(p._graph.producers).of(p._value)
-            if low < -size or high >= size:
+            is_open = is_symbolic(size)  # the interval is that of the traced sizes
+            if is_open or low < -size or high >= size:
                 away = (p < -size) | (p >= size)
                 outside = away if outside is None else outside | away
-            p = p if low >= 0 else p % size
+            p = p if low >= 0 and not is_open else p % size
         term = p if same(stride, 1) else p * as_array(stride, I8)
         total = term if total is None else total + term
     return total if outside is None else np.where(outside, _OUTSIDE, total)
