@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 import anylayer
+from anylayer import ops
 from anylayer.network import Array
+from tests.generators.pytorch.harness import module_of, run, traced
 from tests.generators.pytorch.test_project import load
 from tests.layers.harness import noise
 
@@ -175,3 +177,12 @@ def test_weighted_sum_of_rows_is_one_function(tmp_path: Path) -> None:
 def test_reduction_over_separate_axes_is_several_calls(tmp_path: Path) -> None:
     text = compared(lambda x, t: x.mean((1, 3), keepdims=True) + t[:, :1, :1, None], tmp_path)
     assert "torch.mean(torch.mean(x, dim=(3,), keepdim=True), dim=(1,), keepdim=True)" in text
+
+
+@pytest.mark.parametrize("size", [4, 5])
+def test_normalization_over_channels_of_float16(size: int) -> None:
+    """PyTorch's own function does not take float16 on a processor."""
+    x = noise(1, 6, 3, 4).astype(np.float16)
+    (got,) = run(module_of(traced(lambda x: ops.lrn(x, size, alpha=0.5), [x])), [x])
+    assert got.dtype == np.float16
+    np.testing.assert_allclose(got, ops.lrn(x.astype(np.float32), size, alpha=0.5), atol=4e-3)

@@ -83,7 +83,10 @@ def _lrn(code: Code, op: Op) -> str:
         number(np.float32(op.attrs.get(k, d))) for k, d in (("alpha", 1e-4), ("beta", 0.75), ("bias", 1))
     )
     if size % 2:
-        return f"F.local_response_norm({code.tensor(x)}, {size}, alpha={alpha}, beta={beta}, k={bias})"
+        data, after = code.tensor(x), ""
+        if x.dtype == np.float16:  # PyTorch has no kernel for it on a processor
+            data, after = f"{data}.float()", ".half()"
+        return f"F.local_response_norm({data}, {size}, alpha={alpha}, beta={beta}, k={bias}){after}"
     before = (size - 1) // 2
     pads = in_tuple(map(str, [0, 0] * (len(x.shape) - 2) + [before, size - 1 - before]))
     data = code.tensor(x)
