@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -108,6 +108,28 @@ def overlaps(boxes: Array, other: Array) -> Any:
     size, own = boxes[..., 2:] - boxes[..., :2], other[..., 2:] - other[..., :2]
     union = size[..., 0] * size[..., 1] + own[..., 0] * own[..., 1] - common
     return np.where(common > 0, common / np.where(common > 0, union, np.float32(1)), np.float32(0))
+
+
+def kept_pairwise(
+    boxes: Array, label: Array, score: Array, threshold: float, iou: Callable[[Array, Array], Array] = overlaps
+) -> Array:
+    """Return which boxes (K, 4) are kept when each pair of them drops one, as (K,).
+
+    Of two boxes with the same label whose `iou` exceeds the threshold, both not dropped yet, the one with the
+    lower score is dropped, of equal ones the later. The pairs are taken in the order of the boxes, so a box may be
+    dropped by one that is dropped afterwards, which an NMS in the order of the scores never does. `iou` is called
+    as `overlaps`. Source: the detection layers of Sophgo's Caffe.
+    """
+    alive = np.ones(len(score), bool)
+    for i in range(len(score)):
+        if alive[i]:
+            rest = slice(i + 1, None)
+            near = iou(boxes[None, rest], boxes[None, i : i + 1])[0] > np.float32(threshold)
+            at = i + 1 + np.flatnonzero(near & alive[rest] & (label[rest] == label[i]))
+            better = np.flatnonzero(score[at] > score[i])[:1]
+            alive[i] = not len(better)
+            alive[at[: better[0]] if len(better) else at] = False
+    return alive
 
 
 def rows(image: Array, label: Array, score: Array, boxes: Array) -> Array:

@@ -9,7 +9,7 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.layer import Layer, field, layer, need
-from anylayer.layers._detections import overlaps
+from anylayer.layers._detections import kept_pairwise
 from anylayer.layers.caffe._resampling import plane_of
 from anylayer.layers.caffe._yolo import corners, decode
 from anylayer.network import Array
@@ -25,10 +25,10 @@ class YoloDetection(Layer):
     """Decode the maps of YOLOv3 and v4 to rows [x, y, width, height, class, score], relative to the image.
 
     Maps (N, 3 * (5 + class_num), H, W), three or with `tiny` two, to (N, 1, keep_topk, 6), filled up with zeros.
-    The score is the objectness times the largest softmax of the classes. Boxes whose score reaches
-    obj_threshold are kept unless they overlap a better one of their class; see `_kept`. The rows are sorted by
-    input, row, column and anchor, and *keep_topk cuts in this order*: strong boxes may be lost, as in Sophgo's
-    Caffe. Input 0 has the smallest anchors, with `yolo_v4` the largest.
+    The score is the objectness times the largest softmax of the classes. Boxes whose score reaches obj_threshold
+    are kept unless they overlap a better one of their class; see `kept_pairwise`. The rows are sorted by input,
+    row, column and anchor, and *keep_topk cuts in this order*: strong boxes may be lost, as in Sophgo's Caffe.
+    Input 0 has the smallest anchors, with `yolo_v4` the largest.
     The layer runs in Python, since it compares pairs one after the other.
     Source: the Caffe in tpu-mlir 1.30.2 (executed); arXiv 1804.02767.
     """
@@ -93,24 +93,10 @@ class YoloDetection(Layer):
         return np.concatenate([centre, size], axis=2), classes.argmax(axis=2), score
 
     def _kept(self, boxes: Array, labels: Array, scores: Array) -> Any:
-        """Return which boxes (N, P, 4) are kept, as (N, P).
-
-        Each pair of boxes of a class that overlap, both not dropped yet, drops the one with the lower score, of
-        equal ones the later. The pairs are taken in the order of the boxes, so a box may be dropped by one that is
-        dropped afterwards, which an NMS in the order of the scores never does.
-        """
+        """Return which boxes (N, P, 4) are kept, as (N, P): see kept_pairwise."""
         kept = np.zeros(scores.shape, bool)
         for image in range(scores.shape[0]):
             found = np.flatnonzero(scores[image] >= np.float32(self.obj_threshold))
-            box, label, score = boxes[image][found], labels[image][found], scores[image][found]
-            alive = np.ones(len(found), bool)
-            for i in range(len(found)):
-                if alive[i]:
-                    rest = slice(i + 1, None)
-                    shared = overlaps(box[None, rest], box[None, i : i + 1])[0] > np.float32(self.nms_threshold)
-                    near = i + 1 + np.flatnonzero(shared & alive[rest] & (label[rest] == label[i]))
-                    better = np.flatnonzero(score[near] > score[i])[:1]
-                    alive[i] = not len(better)
-                    alive[near[: better[0]] if len(better) else near] = False
-            kept[image, found[alive]] = True
+            each = (boxes[image][found], labels[image][found], scores[image][found])
+            kept[image, found[kept_pairwise(*each, self.nms_threshold)]] = True
         return kept
