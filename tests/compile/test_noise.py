@@ -12,6 +12,7 @@ from onnx import TensorProto, helper
 
 import anylayer
 from anylayer.compile.noise import noise
+from anylayer.errors import LayerError
 from anylayer.network import Array, Network, TensorType
 
 MAP = 'input: "x" input_shape { dim: 2 dim: 8 dim: 14 dim: 20 }\n'
@@ -75,6 +76,15 @@ def test_regions_suit_generated_code(tmp_path: Path) -> None:
     type_, params = POOLING[0]
     text = f'{MAP}{ROIS}layer {{ name: "p" type: "{type_}" bottom: "x" bottom: "r" top: "p" {params} }}'
     assert read(tmp_path, text).generate("pytorch", tmp_path / "code", test=False).files
+
+
+def test_regions_of_a_wrong_shape_are_refused_by_their_layer(tmp_path: Path) -> None:
+    text = MAP + ROIS.replace("dim: 5", "dim: 4")
+    text += f'layer {{ name: "p" type: "ROIPooling" bottom: "x" bottom: "r" top: "p" {POOLING[0][1]} }}'
+    net = read(tmp_path, text)
+    assert drawn(net)["r"].shape == (40, 4)
+    with pytest.raises(LayerError, match=r"rois must be of shape \(R, 5\), got \(40, 4\)"):
+        net.write(tmp_path / "n.onnx")
 
 
 def test_proposals_of_noise_are_regions_of_the_picture(tmp_path: Path) -> None:

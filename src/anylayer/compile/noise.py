@@ -73,7 +73,7 @@ def _samplers(network: Network, definitions: Definitions, types: Mapping[str, Te
     views = {name: name for name in types}
     constants = {""}
     for t in trace_nodes(network, network.nodes, definitions, types, lenient=True):
-        if t.bound is not None and isinstance(t.bound.instance, Layer):
+        if t.problem is None and t.bound is not None and isinstance(t.bound.instance, Layer):
             inputs = [kind for kind in t.inputs if kind is not None]
             for i, sampler in t.bound.instance.samples.items():
                 if i < len(t.node.inputs) == len(inputs) and t.node.inputs[i] in views and _is_known(inputs):
