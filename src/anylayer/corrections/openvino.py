@@ -285,6 +285,20 @@ def _einsum(new: Corrector, o: Op) -> list[Value] | None:
     return respelled(new, o, product)
 
 
+@correction("openvino", "LRN")
+def _lrn(new: Corrector, o: Op) -> list[Value] | None:
+    """Compute LRN with an even size or a broken bias by other operators.
+
+    OpenVINO truncates `bias` to an integer, and its windows of even size begin one channel earlier.
+    """
+    size, alpha, beta, bias = (
+        o.attrs.get(n, d) for n, d in (("size", 1), ("alpha", 1e-4), ("beta", 0.75), ("bias", 1))
+    )
+    if size % 2 and bias > 0 and float(bias).is_integer():
+        return None
+    return respelled(new, o, lambda x: ops.lrn(x, size, alpha=alpha, beta=beta, bias=bias))
+
+
 @correction("openvino", "Range")
 def _range(new: Corrector, o: Op) -> list[Value] | None:
     """Return nothing where delta leads away from limit, and check that the length is a number.

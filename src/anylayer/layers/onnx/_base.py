@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, ClassVar
+
+import numpy as np
 
 from anylayer.errors import LayerError, TraceError, given, nearest, need, plural
 from anylayer.layer import Field, Layer, Message
@@ -26,6 +29,7 @@ from anylayer.layers.onnx._record import (
     has_symbolic_size,
     is_static,
     recorded,
+    scaled,
 )
 from anylayer.layers.onnx._sequences import RECURRENT, batch_first
 from anylayer.libraries.onnx import defs, latest, reference, schema
@@ -126,7 +130,7 @@ class Standard(Layer):
             return MEANINGS[made.op](made, *made.inputs)
         if made.op in ("Transpose", "Pad") and not made.inputs[0].shape:
             return made.inputs[0]
-        if static and (_rounds_up(made) or (made.op in _IDENTITY_OF_ONE_INPUT and len(made.inputs) == 1)):
+        if static and (_differs(made) or (made.op in _IDENTITY_OF_ONE_INPUT and len(made.inputs) == 1)):
             return MEANINGS[made.op](made, *made.inputs)
         return expanded(made) if made.op in EXPANDED else recorded(made)
 
@@ -176,13 +180,32 @@ def _unsupported_by_engines(made: OpCall) -> bool:
     return any(x.dtype.name in _UNSUPPORTED_BY_ENGINES for x in made.inputs if x is not None)
 
 
-def _rounds_up(made: OpCall) -> bool:
-    """Return whether this is a pooling with ceil_mode, which engines round differently.
+def _differs(made: OpCall) -> bool:
+    """Return whether engines compute this form of an operator differently, so that its meaning is recorded.
 
-    anylayer.ops expresses it by pads instead.
+    They round windows of poolings with ceil_mode differently. OpenVINO ignores storage_order, ONNX Runtime takes
+    MaxUnpool's indices as positions in output_shape, and truncates resized integers.
     """
+    if made.op == "MaxPool" and made["storage_order"] and made.outputs > 1:
+        return True
+    if made.op == "MaxUnpool":
+        return made.input(2) is not None and not is_traced(made.input(2))
+    if made.op == "Resize":
+        integers = made.inputs[0].dtype.kind in "iu" and made["mode"] != "nearest"
+        constant = not any(map(is_traced, made.inputs[1:]))
+        return constant and (integers or made["nearest_mode"] == "simple" or _rounds_sizes(made))
     dilated = any(d != 1 for d in made["dilations"] or ())
     return made.op in ("MaxPool", "AveragePool") and bool(made["ceil_mode"]) and made.outputs == 1 and not dilated
+
+
+def _rounds_sizes(made: OpCall) -> bool:
+    """Return whether the sizes of a Resize by scales depend on the precision of their product: see scaled."""
+    scales = made.input(2)
+    if scales is None:
+        return False
+    shape, axes = made.inputs[0].shape, made["axes"] or range(len(made.inputs[0].shape))
+    pairs = [(shape[a], float(f)) for a, f in zip(axes, np.asarray(scales).reshape(-1))]
+    return any(scaled(n, f) != math.floor(n * f) for n, f in pairs)
 
 
 def fields_of(versions: list[Any]) -> dict[str, Field]:

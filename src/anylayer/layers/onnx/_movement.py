@@ -232,7 +232,10 @@ def _range(call: OpCall, start: Any, limit: Any, delta: Any) -> Any:
     need(step != 0, "delta must not be 0")
     limits = [float(v) for v in (first, last, step)]
     need(np.isfinite(limits).all(), f"its limits must be finite, got {', '.join(f'{v:g}' for v in limits)}")
-    count = max(0, math.ceil((float(last) - float(first)) / float(step)))
+    if first.dtype.kind == "f":
+        count = max(0, math.ceil((limits[1] - limits[0]) / limits[2]))
+    else:  # exact beyond 2**53
+        count = max(0, -((int(first) - int(last)) // int(step)))
     _need_room((count,))
     return (first + np.arange(count).astype(first.dtype) * step).astype(first.dtype)
 

@@ -15,6 +15,7 @@ from anylayer.graph import OPSET
 from anylayer.layers.onnx._call import OpCall
 from anylayer.libraries.onnx import TensorProto
 from anylayer.network import Array
+from anylayer.tracing import is_traced
 
 Upgrade = Callable[[OpCall], None]
 _UPGRADES: dict[str, list[tuple[int, Upgrade]]] = {}
@@ -208,9 +209,17 @@ def _upsample(call: OpCall) -> None:
 
 @before(11, "Resize")
 def _resize(call: OpCall) -> None:
+    """Write the rules that operator set 10 leaves open.
+
+    Nearest rounds down where an axis grows and up where it shrinks, as the test of ONNX 1.5 for a scale of 0.6
+    expects. Source: onnxruntime/core/providers/cpu/tensor/upsamplebase.h, GetNearestPixelFromOriginal (SIMPLE);
+    OpenVINO's frontend does the same ("simple").
+    """
     x, scales = call.inputs
+    shrinks = not is_traced(scales) and bool((np.asarray(scales) < 1).any())
     call.inputs = [x, None, scales]
-    call.attrs.update(coordinate_transformation_mode="asymmetric", nearest_mode="floor")
+    rule = "simple" if shrinks and call["mode"] == "nearest" else "floor"
+    call.attrs.update(coordinate_transformation_mode="asymmetric", nearest_mode=rule)
 
 
 @before(1 << 30, "Resize")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -84,6 +85,20 @@ def recorded(call: OpCall) -> list[Array]:
         count, axes = _count(call), len(call["axes"] or given[0].shape)
         need(count in (None, axes), f"shape must have {axes} elements, one per axis, got {count}")
     return list(record_many(call.op, given, results, **written))
+
+
+def scaled(size: Any, scale: float) -> Any:
+    """Return floor(size * scale) of a Resize, where the product is rounded to float32: 10 * 0.7 is 7.
+
+    The specification leaves the precision open. ONNX Runtime (core/providers/cpu/tensor/upsamplebase.h,
+    ComputeOutputShape) and OpenVINO (shape inference of Interpolate) multiply in float32; onnx.reference does so
+    in float64, and returns 6. A symbolic size is multiplied by the fraction that the scale rounds.
+    """
+    if not is_symbolic(size):
+        return int(np.float32(size) * np.float32(scale))
+    part = Fraction(scale).limit_denominator(1000)
+    same = np.float32(part.numerator / part.denominator) == np.float32(scale)
+    return size * part.numerator // part.denominator if same else math.floor(size * scale)
 
 
 def _shape_of_deform_conv(call: OpCall) -> Sequence[Any]:

@@ -12,6 +12,7 @@ from anylayer.errors import LayerError, need
 from anylayer.layer.arguments import extent, flat_pads, same_pads
 from anylayer.layers.onnx._call import SPELLED_OUT, OpCall, Uncovered, meaning
 from anylayer.layers.onnx._movement import ints
+from anylayer.layers.onnx._record import scaled
 from anylayer.layers.onnx._sampling import sampled_volume
 from anylayer.network import Array
 from anylayer.tracing import is_traced
@@ -127,8 +128,10 @@ def _max_pool(call: OpCall, x: Array) -> Any:
     y, indices = ops.max_pool_with_indices(x, call["kernel_shape"], **given)
     sizes = x.shape[2:]
     if call["storage_order"]:
-        places = np.unravel_index(indices, sizes)
-        indices = np.ravel_multi_index(places[::-1], sizes[::-1])
+        rest, indices = indices, indices * 0
+        for axis in reversed(range(len(sizes))):  # the first axis varies fastest
+            indices = indices + rest % sizes[axis] * math.prod(sizes[:axis])
+            rest = rest // sizes[axis]
     plane = np.arange(math.prod(x.shape[:2])).reshape(*x.shape[:2], *(1,) * len(sizes))
     return y, indices + plane * math.prod(sizes)
 
@@ -256,6 +259,13 @@ def _resize(
         factors = None
     if factors is not None and (call["antialias"] or rule not in _BY_SCALE):
         raise Uncovered
+    if call["nearest_mode"] == "simple":  # of operator set 10: up where an axis shrinks
+        y = x
+        for axis, n in zip(axes, new):
+            rounding = "ceil" if n < x.shape[axis] else "floor"
+            scale = None if factors is None else [factors[axes.index(axis)]]
+            y = ops.resize(y, [n], axes=[axis], mode=mode, coordinates=rule, nearest=rounding, scales=scale)
+        return y
     box = None
     if rule == "tf_crop_and_resize":
         box = [float(v) for v in np.asarray(roi).reshape(-1)]
@@ -290,7 +300,7 @@ def _sizes(
         return axes, [int(v) for v in np.asarray(sizes)], None
     factors = [float(v) for v in np.asarray(scales).reshape(-1)]
     need(len(factors) == len(axes), f"scales must be {len(axes)} numbers, got {len(factors)}")
-    new = [math.floor(n * f) for n, f in zip(old, factors)]
+    new = [scaled(n, f) for n, f in zip(old, factors)]
     exact = all(n * f == m for n, f, m in zip(old, factors, new))
     return axes, new, None if exact else factors
 

@@ -198,6 +198,11 @@ def _resize(b: NcnnBuilder, op: Op) -> list[str]:
         )
         return [repeat_pixels(b, present(op.inputs[0]), (out[1] // height, out[2] // width))]
     require(mode == "linear", f"mode {mode}")
+    scales = op.inputs[2].const if len(op.inputs) > 2 and op.inputs[2] is not None else None
+    exact = scales is None or all(n * s == m for n, s, m in zip((height, width), scales[-2:].tolist(), out[1:]))
+    require(
+        exact or rule == "align_corners", "scales that do not give whole sizes: ncnn derives them from the sizes"
+    )
     require(
         rule in ("half_pixel", "align_corners") or (rule == "pytorch_half_pixel" and 1 not in out[1:]),
         f"coordinate_transformation_mode {rule}",
