@@ -67,6 +67,7 @@ HEAVY += [
     "torch",
     "ray",
     "starlette",
+    "uvicorn",
     "pyarrow",
     "tensorrt",
     "cuda",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import signal
@@ -13,9 +14,10 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
+from io import BytesIO
 from pathlib import Path
 from queue import Queue
 from threading import Timer
@@ -24,9 +26,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from PIL import Image
 
 import anylayer
+from anylayer.cli import main
 from anylayer.cli.images import read_image
 from anylayer.cli.preprocess import Recipe, prepare
 from anylayer.errors import EngineError
@@ -212,6 +216,14 @@ def test_tritonclient_works_unmodified(server: Server) -> None:
         found = client.infer("small", [given], model_version="1", outputs=outputs, request_id="r")
         np.testing.assert_allclose(found.as_numpy("prob"), want, rtol=1e-4)
         assert found.get_response()["id"] == "r"
+    for algorithm in ("gzip", "deflate"):
+        given = http.InferInput("data", list(x.shape), "FP32")
+        given.set_data_from_numpy(x)
+        found = client.infer("small", [given], request_compression_algorithm=algorithm)
+        np.testing.assert_allclose(found.as_numpy("prob"), want, rtol=1e-4)
+    assert client.get_model_config("small")["input"] == [
+        {"name": "data", "data_type": "TYPE_FP32", "dims": [3, 8, 8]}
+    ]
     with pytest.raises(http.InferenceServerException, match="must be FP32, got FP64"):
         wrong = http.InferInput("data", list(x.shape), "FP64")
         wrong.set_data_from_numpy(x.astype(np.float64))
@@ -276,7 +288,24 @@ def test_picture_alone_is_a_request(server: Server) -> None:
         ("/v2", b"x", {}, 405, "this path needs GET"),
         ("/v2/models/small/infer", b"{}", {}, 400, "no 'inputs'"),
         ("/v2/models/small/infer", b"{}", {"Inference_Header_Content_Length": "-1"}, 400, "must be a number"),
-        ("/v2/models/small/infer", b"{}", {"Content_Encoding": "gzip"}, 415, "compressed"),
+        ("/v2/models/small/infer", b"{}", {"Content_Encoding": "gzip"}, 400, "the body is not gzip"),
+        (
+            "/v2/models/small/infer",
+            b"{}",
+            {"Content_Encoding": "br"},
+            400,
+            "compressed with gzip or deflate, not br",
+        ),
+        ("/v2/models/small/infer", gzip.compress(b"{}")[:-3], {"Content_Encoding": "gzip"}, 400, "is cut off"),
+        (
+            "/v2/models/small/infer",
+            gzip.compress(bytes(9 << 20)),
+            {"Content_Encoding": "gzip"},
+            400,
+            "at most 1048576",
+        ),
+        ("/v2/models/small/infer", b'{"inputs": [{"name": "\\ud800"}]}', {}, 400, "input '\ud800'"),
+        ("/v2/models/small/stats", None, {}, 404, "a model has infer, ready, config and its metadata"),
         ("/v2/models/small/infer", b"no picture", {"Content_Type": "image/png"}, 400, "not an image"),
         ("/v2/models/small/infer", b"%!PS-Adobe", {"Content_Type": "image/eps"}, 400, "not an image"),
         ("/v2/models/small/infer", bytes((1 << 20) + 1), {}, 413, "at most 1048576 bytes"),
@@ -287,6 +316,50 @@ def test_wrong_requests_are_refused(
 ) -> None:
     found = server.get(path, data, **headers)
     assert found[0] == status and text in found[1]["error"]
+
+
+def png(width: int, height: int) -> bytes:
+    file = BytesIO()
+    Image.new("L", (width, height)).save(file, "PNG")
+    return file.getvalue()
+
+
+def with_pictures(*pictures: bytes) -> tuple[bytes, dict[str, str]]:
+    """Return the body of a request with pictures, and its header."""
+    data = b"".join(len(picture).to_bytes(4, "little") + picture for picture in pictures)
+    tensor = {"name": "data", "shape": [len(pictures)], "datatype": "BYTES"}
+    head = json.dumps({"inputs": [{**tensor, "parameters": {"binary_data_size": len(data)}}]}).encode()
+    return head + data, {"Inference_Header_Content_Length": str(len(head))}
+
+
+def test_pixels_of_a_request_are_limited(server: Server) -> None:
+    """The pictures together have more pixels than one may have, and none is decoded."""
+    body, header = with_pictures(*[png(8000, 8000)] * 2)
+    status, found = server.get("/v2/models/small/infer", body, **header)
+    assert status == 400 and "the pictures of a request have at most 89478485 pixels" in found["error"]
+    body, header = with_pictures(png(9, 9), png(30, 8))
+    status, found = server.get("/v2/models/small/infer", body, **header)
+    assert status == 200 and found["outputs"][0]["shape"] == [2, 5]
+
+
+def test_unfinished_bodies_do_not_stop_the_service(server: Server) -> None:
+    head = b"POST /v2/models/small/infer HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n{"
+    with ExitStack() as stack:
+        for _ in range(100):
+            one = stack.enter_context(socket.create_connection(("127.0.0.1", server.port)))
+            one.sendall(head)
+        assert server.infer(np.zeros((1, 3, 8, 8), np.float32))[0] == 200
+
+
+def test_values_that_json_does_not_have_are_sent_as_binary(server: Server) -> None:
+    http = pytest.importorskip("tritonclient.http", reason="tritonclient[http] is not installed")
+    client = http.InferenceServerClient(f"127.0.0.1:{server.port}")
+    x = np.full((1, 3, 8, 8), np.nan, np.float32)
+    given = http.InferInput("data", list(x.shape), "FP32")
+    given.set_data_from_numpy(x)
+    outputs = [http.InferRequestedOutput("prob", binary_data=False)]
+    assert np.isnan(client.infer("onnx", [given], outputs=outputs).as_numpy("prob")).all()
+    client.close()
 
 
 def test_metrics_are_prometheus_text(server: Server) -> None:
@@ -376,6 +449,19 @@ def test_killed_process_is_replaced(server: Server) -> None:
     np.testing.assert_allclose(found["outputs"][0]["data"], want[0], rtol=1e-4)
     assert replicas(server, "onnx") != [before]
     assert server.infer(x)[0] == 200
+
+
+def test_names_are_checked_before_ray_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from anylayer.libraries import ray
+
+    def start(*args: object, **options: object) -> None:
+        raise AssertionError("Ray is started")
+
+    monkeypatch.setattr(ray, "cluster", start)
+    (tmp_path / "net.prototxt").write_text(NET.replace('type: "Mine"', 'type: "ReLU"'))
+    words = ["serve", f"a b={tmp_path / 'net.prototxt'}", "--random-weights", "--port", str(free_port())]
+    done = CliRunner().invoke(main, words)
+    assert done.exit_code == 1 and "the name 'a b' of a model must be unique" in done.stderr
 
 
 def test_port_in_use_is_refused(server: Server) -> None:

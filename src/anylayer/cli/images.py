@@ -10,12 +10,18 @@ import numpy as np
 
 from anylayer.errors import FileError, at
 from anylayer.inspect.drawing import Box
-from anylayer.libraries.pillow import FORMATS, Image, ImageDraw, ImageFont, ImageOps, from_array, opened
+from anylayer.libraries.pillow import (
+    FORMATS,
+    NETWORK_FORMATS,
+    Image,
+    ImageDraw,
+    ImageFont,
+    ImageOps,
+    from_array,
+    opened,
+)
 from anylayer.libraries.whole import write_whole
 from anylayer.network import Array
-
-_DECODED = ("BMP", "GIF", "JPEG", "PNG", "TIFF", "WEBP")
-"""The formats of images that come over the network."""
 
 
 def suffixes() -> frozenset[str]:
@@ -45,7 +51,7 @@ def decode_image(data: bytes) -> Array:
 
     Other formats are refused: Pillow runs programs to read some of them (EPS).
     """
-    with opened(BytesIO(data), _DECODED) as file:
+    with opened(BytesIO(data), NETWORK_FORMATS) as file:
         return _pixels(file)
 
 

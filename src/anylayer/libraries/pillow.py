@@ -17,12 +17,15 @@ from anylayer.network import Array
 
 __all__ = [
     "FORMATS",
+    "MAX_PIXELS",
+    "NETWORK_FORMATS",
     "Image",
     "ImageDraw",
     "ImageFont",
     "ImageOps",
     "from_array",
     "opened",
+    "pixels",
     "png",
     "stored_values",
 ]
@@ -81,6 +84,18 @@ def opened(path: Path | IO[bytes], formats: tuple[str, ...] = FORMATS) -> Iterat
             raise
         except Exception as error:  # of Pillow's decoders, which raise many classes for damaged files
             raise FileError(f"the image cannot be read: {error}") from None
+
+
+NETWORK_FORMATS = ("BMP", "GIF", "JPEG", "PNG", "TIFF", "WEBP")
+"""The formats of images that come over the network."""
+MAX_PIXELS = Image.MAX_IMAGE_PIXELS or 2**26
+"""The largest number of pixels of an image, and of all images of a request."""
+
+
+def pixels(data: bytes) -> int:
+    """Return the number of pixels of an encoded image, which is not decoded. Raises FileError."""
+    with opened(BytesIO(data), NETWORK_FORMATS) as image:
+        return image.width * image.height
 
 
 def from_array(image: Array) -> Image.Image:

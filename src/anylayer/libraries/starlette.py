@@ -5,6 +5,6 @@ from __future__ import annotations
 
 from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import Response, StreamingResponse
 
-__all__ = ["ClientDisconnect", "JSONResponse", "Middleware", "Request", "Response", "StreamingResponse"]
+__all__ = ["ClientDisconnect", "Middleware", "Request", "Response", "StreamingResponse"]

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import logging
 import os
-import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
@@ -15,18 +14,17 @@ from dataclasses import replace
 from typing import Any
 
 from anylayer.api import Net
-from anylayer.errors import AnyLayerError, EngineError, InputError, at, need, wording
+from anylayer.errors import AnyLayerError, EngineError, InputError, at, wording
 from anylayer.libraries.ray import free_cores, listen_at_own_address, listening, need_cores, ray, serve
 from anylayer.libraries.starlette import Request, Response
 from anylayer.network import Array
 from anylayer.ray.sending import sent
 from anylayer.serve.front import Front
 from anylayer.serve.http import MODELS, answer, server_answer
-from anylayer.serve.retry import ENVIRONMENT
-from anylayer.serve.served import Served, Settings, known_types
+from anylayer.serve.retry import ENVIRONMENT, LARGEST
+from anylayer.serve.served import Served, Settings, need_servable
 
 _ROOT = "anylayer"
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 _LIMITS = {"RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S": "300", "RAY_SERVE_PROXY_HEALTH_CHECK_TIMEOUT_S": "60"}
 """Variables for Ray Serve, where the user has not set them. Its own limits, 5 and 10 seconds, end processes that
 are only slow because other programs compute."""
@@ -106,15 +104,8 @@ def serving(
     InputError for a name that a URL cannot have, or that an application of the cluster has, and if the cluster has
     too few free cores; EngineError if Ray Serve does not start, and what `compile` raises.
     """
+    need_servable(networks)
     names = [settings.name for _, settings in networks]
-    for name in names:
-        need(
-            _NAME.fullmatch(name) and names.count(name) == 1,
-            f"the name '{name}' of a model must be unique, and have letters, digits, '_', '-' and '.' only",
-            InputError,
-        )
-    for net, settings in networks:
-        known_types(net, settings)
     on = serve()
     logging.getLogger("ray.serve").setLevel(logging.ERROR)  # after the import, which sets it
     ours = listening() is None
@@ -128,7 +119,7 @@ def serving(
     need_cores(wanted, wording("give fewer threads or replicas", "give a smaller --threads or --replicas"))
     if ours:
         with _told("Ray Serve", tell):
-            _start(host, port)
+            _start(host, port, max(settings.largest for _, settings in networks))
     started = []
     try:
         started.append(_ROOT)
@@ -195,10 +186,13 @@ def why_waiting(status: Any, name: str) -> str:
     return "" if said is None else f": {_shortened(said, 0)}"
 
 
-def _start(host: str, port: int) -> None:
-    """Start Ray Serve. Its processes inherit the environment of the one that calls `_begin`."""
+def _start(host: str, port: int, largest: int) -> None:
+    """Start Ray Serve for requests of at most `largest` bytes. Its processes inherit the environment of the one
+    that calls `_begin`."""
     limits = {name: value for name, value in _LIMITS.items() if name not in os.environ}
-    begin = ray.remote(num_cpus=0, runtime_env={"env_vars": ENVIRONMENT | limits})(_begin)
+    begin = ray.remote(num_cpus=0, runtime_env={"env_vars": ENVIRONMENT | limits | {LARGEST: str(largest)}})(
+        _begin
+    )
     try:
         ray.get(begin.remote(host, port))
         while "STARTING" in serve().status().proxies.values():

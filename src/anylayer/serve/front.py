@@ -11,7 +11,7 @@ from typing import Any
 
 from anylayer.libraries.ray import ray, serve
 from anylayer.libraries.starlette import Request, Response
-from anylayer.serve.http import body_of, failed, too_large
+from anylayer.serve.http import body_of, failed
 from anylayer.serve.retry import ATTEMPTS, ENDED, PAUSE
 
 
@@ -32,8 +32,8 @@ class Front:
 
     async def __call__(self, request: Request) -> Response:
         body = await body_of(request, self._largest)
-        if body is None:
-            return too_large(self._largest)
+        if isinstance(body, Response):
+            return body
         scope = {"type": "http", "method": request.method, "path": request.url.path, "query_string": b""}
         scope["headers"] = request.scope["headers"]
         for attempt in range(ATTEMPTS):

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import logging
+import zlib
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Any
 
 from anylayer import __version__
-from anylayer.errors import AnyLayerError, EngineError, InputError, nearest
-from anylayer.libraries.starlette import JSONResponse, Request, Response
+from anylayer.errors import AnyLayerError, EngineError, InputError, nearest, need
+from anylayer.libraries.starlette import ClientDisconnect, Request, Response
 from anylayer.network import Array
-from anylayer.serve.protocol import VERSION, parse, response
+from anylayer.serve.protocol import VERSION, configuration, parse, response
+from anylayer.serve.protocol import Request as Parsed
 from anylayer.serve.served import Served
 
 Run = Callable[[Mapping[str, Array]], Awaitable[dict[str, Array] | AnyLayerError]]
@@ -21,50 +25,51 @@ MODELS = "/v2/models/"
 _LENGTH = "Inference-Header-Content-Length"
 _DROPPED = 4
 """A request of at most this many times the largest size is read to its end before it is refused."""
+BODY_SECONDS = 60.0
+"""Seconds in which the body of a request must arrive, besides one second per MiB of the largest size."""
+_FORMATS = {"gzip": 31, "deflate": 15}
+"""The compressions of bodies that are accepted, with zlib's number of their format."""
 _log = logging.getLogger("anylayer.serve")
+
+
+def json_response(content: Any, status: int = 200) -> Response:
+    """Return an answer in JSON. It is ASCII, because names that a client sends need not be encodable."""
+    return Response(json.dumps(content), status, media_type="application/json")
 
 
 def failed(status: int, text: str) -> Response:
     """Return the answer to a request that is refused."""
-    return JSONResponse({"error": text}, status)
-
-
-def too_large(largest: int) -> Response:
-    """Return the answer to a request of more than `largest` bytes."""
-    return failed(413, f"a request has at most {largest} bytes")
+    return json_response({"error": text}, status)
 
 
 async def answer(served: Served, run: Run, request: Request) -> Response:
     """Answer a request below /v2/models/NAME."""
     path = request.url.path.removeprefix(f"{MODELS}{served.settings.name}").rstrip("/")
     path = path.removeprefix(f"/versions/{VERSION}")
-    method = {"": "GET", "/ready": "GET", "/infer": "POST"}.get(path)
+    method = {"": "GET", "/ready": "GET", "/config": "GET", "/infer": "POST"}.get(path)
     if method is None:
-        return failed(404, "there is no such path; a model has infer, ready and its metadata")
+        return failed(404, "there is no such path; a model has infer, ready, config and its metadata")
     if request.method != method:
         return failed(405, f"this path needs {method}")
     if path == "":
-        return JSONResponse(served.metadata)
+        return json_response(served.metadata)
+    if path == "/config":
+        return json_response(configuration(served.metadata))
     if path == "/ready":
-        return JSONResponse({"name": served.settings.name, "ready": True})
+        return json_response({"name": served.settings.name, "ready": True})
     return await _infer(served, run, request)
 
 
 async def _infer(served: Served, run: Run, request: Request) -> Response:
     """Run the network on the tensors or the picture in the body of a request."""
-    largest = served.settings.largest
-    if request.headers.get("content-encoding", "identity") != "identity":
-        return failed(415, "compressed requests are not accepted")
-    body = await body_of(request, largest)
-    if body is None:
-        return too_large(largest)
-    length = request.headers.get(_LENGTH)
+    body = await body_of(request, served.settings.largest)
+    if isinstance(body, Response):
+        return body
     try:
-        if request.headers.get("content-type", "").startswith("image/"):
-            wanted = served.picture(body)
-        else:
-            wanted = parse(body, None if length is None else _count(length))
-        outputs = await run(served.inputs(wanted))
+        wanted, arrays = await asyncio.get_running_loop().run_in_executor(
+            served.workers, _inputs, served, request.headers, body
+        )
+        outputs = await run(arrays)
         if isinstance(outputs, AnyLayerError):
             raise outputs
         pieces, size = response(served.settings.name, wanted, outputs)
@@ -78,31 +83,67 @@ async def _infer(served: Served, run: Run, request: Request) -> Response:
     return Response(b"".join(pieces), 200, headers, kind)
 
 
+def _inputs(served: Served, headers: Mapping[str, str], body: bytes) -> tuple[Parsed, dict[str, Array]]:
+    """Return the request in a body, and its inputs. This may take long: it decodes pictures."""
+    body = _uncompressed(body, headers.get("content-encoding", "identity"), served.settings.largest)
+    if headers.get("content-type", "").startswith("image/"):
+        wanted = served.picture(body)
+    else:
+        length = headers.get(_LENGTH)
+        wanted = parse(body, None if length is None else _count(length))
+    return wanted, served.inputs(wanted)
+
+
+def _uncompressed(body: bytes, encoding: str, largest: int) -> bytes:
+    """Return a body without its compression. Raises InputError where it is damaged or has too many bytes."""
+    if encoding == "identity":
+        return body
+    need(
+        encoding in _FORMATS, f"a body may be compressed with {' or '.join(_FORMATS)}, not {encoding}", InputError
+    )
+    stream = zlib.decompressobj(_FORMATS[encoding])
+    try:
+        found = stream.decompress(body, largest + 1)
+    except zlib.error as error:
+        raise InputError(f"the body is not {encoding}: {error}") from None
+    need(len(found) <= largest, f"a request has at most {largest} bytes", InputError)
+    need(stream.eof and not stream.unused_data, f"the body is cut off, or is not {encoding} alone", InputError)
+    return found
+
+
 def _count(text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 16):
         raise InputError(f"the header {_LENGTH} must be a number")
     return int(text)
 
 
-async def body_of(request: Request, largest: int) -> bytes | None:
-    """Return the body of a request, or None if it has more than `largest` bytes.
+async def body_of(request: Request, largest: int) -> bytes | Response:
+    """Return the body of a request, or the answer if it has more than `largest` bytes or takes too long.
 
     A larger body is read and discarded, up to _DROPPED times that size, because the client reads the answer only
     after it has sent the body.
     """
+    too_large = failed(413, f"a request has at most {largest} bytes")
+    late = failed(408, "the body of the request did not arrive in time")
+    for refusal in (too_large, late):
+        refusal.headers["Connection"] = "close"
     stated = request.headers.get("content-length", "")
     if stated.isdigit() and int(stated) > _DROPPED * largest:
-        return None
+        return too_large
     pieces, size = [], 0
-    async for piece in request.stream():
-        size += len(piece)
-        if size <= largest:
-            pieces.append(piece)
-        elif size > _DROPPED * largest:
-            return None
-        else:
-            pieces.clear()
-    return b"".join(pieces) if size <= largest else None
+    try:
+        async with asyncio.timeout(BODY_SECONDS + largest / (1 << 20)):
+            async for piece in request.stream():
+                size += len(piece)
+                if size <= largest:
+                    pieces.append(piece)
+                elif size > _DROPPED * largest:
+                    return too_large
+                else:
+                    pieces.clear()
+    except (TimeoutError, ClientDisconnect):
+        return late
+    return b"".join(pieces) if size <= largest else too_large
 
 
 def server_answer(path: str, method: str, models: Collection[str], ready: bool) -> Response:
@@ -117,7 +158,7 @@ def server_answer(path: str, method: str, models: Collection[str], ready: bool) 
     if path in known:
         if method != "GET":
             return failed(405, "this path needs GET")
-        return JSONResponse(known[path], 503 if path == "/v2/health/ready" and not ready else 200)
+        return json_response(known[path], 503 if path == "/v2/health/ready" and not ready else 200)
     if path.startswith(MODELS):
         name = path.removeprefix(MODELS).split("/")[0]
         return failed(404, f"there is no model '{name[:80]}'{nearest(name, models)}; models: {', '.join(models)}")

@@ -197,7 +197,8 @@ def response(
 ) -> tuple[list[bytes | memoryview], int | None]:
     """Return the pieces of the answer to a request, and the length of its JSON where binary data follow it.
 
-    Raises InputError for an output that the network does not have.
+    An output with NaN or an infinity is binary in any case, because JSON has no such numbers. Raises InputError
+    for an output that the network does not have.
     """
     for name in request.outputs:
         need(
@@ -210,6 +211,7 @@ def response(
     tensors: list[dict[str, Any]] = []
     for name, binary in wanted.items():
         array = outputs[name]
+        binary = binary or (array.dtype.kind == "f" and not np.isfinite(array).all())
         tensor: dict[str, Any] = {"name": name, "datatype": datatype(array.dtype), "shape": list(array.shape)}
         if binary:
             data = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
@@ -222,9 +224,11 @@ def response(
     if request.id:
         head["id"] = request.id
     text = json.dumps(head).encode()
-    return [text, *pieces], len(text) if any(wanted.values()) else None
+    return [text, *pieces], len(text) if pieces else None
 
 
+MAX_BATCH = 2**31 - 1
+"""The max_batch_size of a network whose number of samples is free: only the size of the request limits it."""
 VERSION = "1"
 """The version of every model."""
 
@@ -244,6 +248,29 @@ def metadata(
 
     head = {"name": model, "versions": [VERSION], "platform": f"anylayer_{engine}"}
     return {**head, "inputs": tensors(inputs), "outputs": tensors(outputs)}
+
+
+def configuration(described: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the metadata of a network as Triton's model configuration, whose shapes leave out the batch axis."""
+    ends = [*described["inputs"], *described["outputs"]]
+    batched = all(tensor["shape"][:1] == [-1] for tensor in ends)
+
+    def tensors(key: str) -> list[dict[str, Any]]:
+        return [
+            {
+                "name": t["name"],
+                "data_type": f"TYPE_{t['datatype']}",
+                "dims": t["shape"][1:] if batched else t["shape"],
+            }
+            for t in described[key]
+        ]
+
+    head = {
+        "name": described["name"],
+        "platform": described["platform"],
+        "max_batch_size": MAX_BATCH if batched else 0,
+    }
+    return {**head, "input": tensors("inputs"), "output": tensors("outputs")}
 
 
 def ordered_inputs(

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
+import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +15,7 @@ import numpy as np
 from anylayer.api import Net
 from anylayer.compile.inputs import input_types
 from anylayer.errors import AnyLayerError, InputError, need
+from anylayer.libraries.pillow import MAX_PIXELS, pixels
 from anylayer.network import Array, TensorType
 from anylayer.runtime.batches import Batches
 from anylayer.serve.protocol import Request, metadata, ordered_inputs
@@ -40,10 +44,12 @@ class Settings:
 
 
 class Served:
-    """A compiled network with its settings. One thread may call `run` at a time, any thread the other methods."""
+    """A compiled network with its settings. One thread may call `run` at a time, any thread the other methods.
+    `workers` are threads that read requests and decode pictures."""
 
     def __init__(self, net: Net, settings: Settings) -> None:
         self.settings = settings
+        self.workers = ThreadPoolExecutor(2)
         types = known_types(net, settings)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # about host calls, which `anylayer inspect` explains
@@ -67,11 +73,16 @@ class Served:
 
     def inputs(self, request: Request) -> dict[str, Array]:
         """Return the arrays of a request, with its pictures decoded. Raises InputError for what does not fit."""
+        budget = MAX_PIXELS
         for name, pictures in request.pictures.items():
             decode = self.settings.decode.get(name)
             if decode is None:
                 raise InputError(f"input '{name}' is not an image, so it cannot be a picture (BYTES)")
             need(pictures, f"input '{name}' has an empty list of pictures", InputError)
+            input_pixels = math.prod(d for d in self._types[name].shape[1:] if isinstance(d, int)) // 3
+            for picture in pictures:
+                budget -= max(pixels(picture), input_pixels)
+                need(budget >= 0, f"the pictures of a request have at most {MAX_PIXELS} pixels", InputError)
             request.arrays[name] = np.concatenate([decode(picture) for picture in pictures])
         return ordered_inputs(request, self._types, self._sizes)
 
@@ -89,6 +100,22 @@ class Served:
         """Return what was measured: the engine, the number of samples per batch and why it is not larger."""
         found = self.batches
         return {"engine": found.model.engine, "batch": found.size, "why": found.why, "seconds": found.seconds}
+
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
+
+
+def need_servable(networks: Sequence[tuple[Net, Settings]]) -> None:
+    """Raise InputError for a name that a URL cannot have or that occurs twice, and what `known_types` raises."""
+    names = [settings.name for _, settings in networks]
+    for name in names:
+        need(
+            _NAME.fullmatch(name) and names.count(name) == 1,
+            f"the name '{name}' of a model must be unique, and have letters, digits, '_', '-' and '.' only",
+            InputError,
+        )
+    for net, settings in networks:
+        known_types(net, settings)
 
 
 def known_types(net: Net, settings: Settings) -> dict[str, TensorType]:

@@ -88,10 +88,12 @@ def command(**given: Any) -> None:
     try:
         from anylayer.libraries.ray import cluster, listening
         from anylayer.serve.deployment import serving
+        from anylayer.serve.served import need_servable
     except ModuleNotFoundError as error:
         if error.name is not None and error.name.startswith("anylayer"):
             raise
         raise InputError("serve needs: pip install 'ray[serve,data]'") from None
+    need_servable(networks)
     weights = sum(blob.nbytes for net, _ in networks for node in net.network.nodes for blob in node.blobs)
     least = len(networks) * given["replicas"] * (given["threads"] or 1)
     asked = given["host"], given["port"]
