@@ -204,8 +204,17 @@ def test_free_layer_has_given_shape(read: Read) -> None:
         assume_free(net, {"Missing": [(1,), (2,)]}).compile("onnxruntime")
 
 
-def test_free_layer_has_the_shapes_of_its_class(read: Read) -> None:
-    net = assume_free(read("Unwritten", ("Unwritten", Unwritten), fill=False), {"Unwritten": None}).fill()
+class ShapesOnly:
+    def __init__(self, params: Any, blobs: Any) -> None:
+        pass
+
+    def getMemoryShapes(self, inputs: Any) -> Any:
+        return [[*inputs[0][:2], 16, 16]]
+
+
+@pytest.mark.parametrize("cls", [Unwritten, ShapesOnly])
+def test_free_layer_has_the_shapes_of_its_class(cls: type, read: Read) -> None:
+    net = assume_free(read("Unwritten", ("Unwritten", cls), fill=False), {"Unwritten": None}).fill()
     found = short(net, "onnxruntime")
     assert [c.where for c in found.costs if c.layers == ("mid",)] == ["free"]
     assert net.compile("onnxruntime")({"x": X})["y"].shape == (1, 16, 16, 16)

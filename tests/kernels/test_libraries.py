@@ -288,6 +288,28 @@ def test_layers_registered_in_functions_are_found_when_the_library_is_loaded(
     np.testing.assert_array_equal(out(net_of(tmp_path, "B2", "", path)), X + 2)
 
 
+@pytest.mark.parametrize("place, where", [("-1", "before"), ("y[0].total()", "after"), ("0", "")])
+def test_write_beside_an_output_is_refused_in_the_first_call(
+    place: str, where: str, tmp_path: Path, built: Built
+) -> None:
+    source = tmp_path / "beside.cpp"
+    source.write_text(
+        "#include <anylayer/layer.hpp>\n"
+        "struct Beside : anylayer::Layer {\n  using Layer::Layer;\n"
+        "  void forward(anylayer::InputArrays, anylayer::OutputArrays y, anylayer::OutputArrays) override {\n"
+        "    for (std::size_t i = 0; i < y[0].total(); ++i) y[0].ptr<float>()[i] = 1;\n"
+        f"    y[0].ptr<float>()[{place}] = 1;\n  }}\n}};\nANYLAYER_REGISTER_LAYER(Beside, Beside)\n"
+    )
+    net = net_of(tmp_path, "Beside", "", built("beside", source))
+    if not where:
+        np.testing.assert_array_equal(out(net), np.ones_like(X))
+        return
+    with pytest.raises(
+        LayerError, match=f"forward writes to memory {where} output 0, which does not belong to it"
+    ):
+        out(net)
+
+
 @linux
 @pytest.mark.parametrize("name", ["libscale.dylib", "scale.dll", "libscale.so.1.2"])
 def test_other_suffixes_of_libraries_are_accepted(tmp_path: Path, probe: Path, name: str) -> None:

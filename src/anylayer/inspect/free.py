@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from anylayer.compile.nodes import Definitions, trace_nodes
 from anylayer.errors import InputError, LayerError, given, nearest, need, plural, wording
 from anylayer.inspect.costs import Steered
 from anylayer.layer import Definition
+from anylayer.layer.bound import shapes_only, stated_types
 from anylayer.layer.native import NativeProgram
 from anylayer.network import ABSENT, Array, Network, Node, Shape, TensorType
 from anylayer.source import TracedNode
@@ -105,6 +107,9 @@ class FreeType:
 
     def _found(self, node: Node, types: Sequence[TensorType]) -> list[TensorType]:
         """Return the output types that the class, or else the file, declares. A dynamic size is its maximum."""
+        shapes = shapes_only(self._known)
+        if shapes is not None:
+            return stated_types(replace(shapes, kernel=self), node, types)
         network = self._network
         inputs: dict[str, TensorType | None] = {**network.inputs, **dict(zip(node.inputs, types))}
         (traced,) = trace_nodes(network, [node], {node.type: self._known}, inputs, lenient=True)

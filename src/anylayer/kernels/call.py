@@ -12,7 +12,7 @@ import numpy as np
 
 from anylayer.errors import LayerError, TraceError
 from anylayer.kernels import abi
-from anylayer.kernels.marks import mark, marks
+from anylayer.kernels.marks import Guarded, mark, marks
 from anylayer.kernels.params import Arena, address
 from anylayer.network import ABSENT, Array, TensorType
 
@@ -204,8 +204,12 @@ class LibraryCall:
             raise self._failed(frame, status)
 
     def _checked(self, frame: _Frame, given: Sequence[Array | None], memory: Sequence[Array]) -> None:
-        """Run forward on copies of the inputs, with memory that shows where nothing was written."""
+        """Run forward on copies of the inputs, with memory that shows where nothing was written, and whether
+        something was written beside it.
+        """
         layer = self._layer
+        zones = [Guarded(slot.seen) for slot in layer.results]
+        targets, memory = memory, [zone.array for zone in zones]
         copies = [None if x is None else x.copy() for x in given]
         fresh = [i for i, slot in enumerate(layer.results) if slot.in_place < 0]
         self._marked(frame, memory, 0)
@@ -227,6 +231,10 @@ class LibraryCall:
                     f"forward leaves {count} of {where.size} values of output {i} without a value: it must write "
                     "all of them, and read nothing from outputs and internal arrays that it has not written"
                 )
+        for i, (zone, target) in enumerate(zip(zones, targets)):
+            if beside := zone.overwritten():
+                raise self.error(f"forward writes to memory {beside} output {i}, which does not belong to it")
+            np.copyto(target, zone.array)
         layer.checked = True
 
     def _marked(self, frame: _Frame, memory: Sequence[Array], turn: int) -> None:

@@ -15,7 +15,7 @@ from anylayer.kernels.library import Library, load_library
 from anylayer.kernels.opencl.files import KernelSettings, OpenCL, user_file
 from anylayer.kernels.opencl.layer import KernelFile, OpenCLType
 from anylayer.layer import Definition
-from anylayer.layer.bound import choose
+from anylayer.layer.bound import choose, shapes_only
 from anylayer.layer.native import LoadedKernel
 from anylayer.network import Network, Node
 
@@ -158,7 +158,7 @@ def with_kernels(
             made[type_] = list(found)
             continue
         known = [d for d in found if not d.is_code]
-        shapes = None if loaded.states_shapes else _shapes_only(known)
+        shapes = None if loaded.states_shapes else shapes_only(known)
         kernel = loaded.within(network, shapes)
         if shapes is not None or (any(d.built_in for d in known) and not _fits(type_, known, network)):
             known = []
@@ -166,11 +166,6 @@ def with_kernels(
             Definition(type_, kernel, kernel.origin, kernel=kernel)
         ]
     return made
-
-
-def _shapes_only(known: Sequence[Definition]) -> Definition | None:
-    """Return a user's class that only defines getMemoryShapes, or None."""
-    return next((d for d in known if not d.typed and not hasattr(d.cls, "forward")), None)
 
 
 def _fits(type_: str, known: list[Definition], network: Network) -> bool:

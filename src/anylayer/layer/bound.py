@@ -349,3 +349,20 @@ def bind(
     with at(node.place):
         definition = choose(definitions, node, dialect)
     return Bound(node, definition, types, dialect, dtype)
+
+
+def shapes_only(known: Sequence[Definition]) -> Definition | None:
+    """Return a user's class that has getMemoryShapes and no forward, or None."""
+    plain = (d for d in known if not d.typed and not d.native_only and not d.is_code)
+    return next((d for d in plain if not hasattr(d.cls, "forward")), None)
+
+
+def stated_types(
+    shapes: Definition, node: Node, types: Sequence[TensorType], dtype: np.dtype[Any] | None = None
+) -> list[TensorType]:
+    """Return the types of a node's outputs from a class with getMemoryShapes. Their dtype is that of the
+    floating-point inputs.
+    """
+    found = Bound(node, shapes, types, dtype=dtype).declared or ()
+    base = next((t.dtype for t in types if t.dtype.kind == "f"), np.dtype(np.float32))
+    return [TensorType(shape, dtype or base) for shape in found]

@@ -17,7 +17,8 @@ from anylayer.kernels.opencl.configuration import CustomLayer, KernelArgument, r
 from anylayer.kernels.opencl.defines import TYPES, KernelTensor, built_ins, user_defines
 from anylayer.kernels.opencl.files import KernelSettings
 from anylayer.kernels.opencl.text import ProgramText
-from anylayer.layer import Bound, Definition
+from anylayer.layer import Definition
+from anylayer.layer.bound import stated_types
 from anylayer.layer.order import ORDERS
 from anylayer.network import ABSENT, MAX_VALUES, Array, Network, Node, TensorType
 
@@ -73,18 +74,8 @@ class OpenCLType:
         returns; if there is no class (None), they come from getMemoryShapes or the file. Raises LayerError.
         """
         if outputs is None and self._shapes is not None:
-            outputs = self._of_class(self._shapes, node, types, dtype)
+            outputs = stated_types(self._shapes, node, types, dtype)
         return OpenCLLayer(self, node, types, outputs if outputs is not None else self._declared(node, types))
-
-    def _of_class(
-        self, shapes: Definition, node: Node, types: Sequence[TensorType], dtype: np.dtype[Any] | None
-    ) -> list[TensorType]:
-        """Return the types of the outputs from a class with getMemoryShapes. Their dtype is that of the
-        floating-point inputs.
-        """
-        found = Bound(node, shapes, types, dtype=dtype).declared or ()
-        base = next((t.dtype for t in types if t.dtype.kind == "f"), np.dtype(np.float32))
-        return [TensorType(shape, dtype or base) for shape in found]
 
     def _declared(self, node: Node, types: Sequence[TensorType]) -> list[TensorType]:
         """Return the output types that the file declares for a node. Raises LayerError for input types other than
