@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import struct
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
@@ -302,6 +303,29 @@ def _irs() -> Iterator[Sample]:
         yield Sample("ir-legacy", files, "m.xml")
 
 
+# --------------------------------------------------------- libraries and requests
+
+
+def _libraries() -> Iterator[Sample]:
+    """Yield a library that is not one of layers: its file is checked, and it is not loaded."""
+    found = sorted(Path(np.__file__).parent.rglob("*.so"), key=lambda path: path.stat().st_size)
+    for path in found[:1]:
+        yield Sample("library", {"m.so": path.read_bytes()}, "m.so")
+
+
+def _requests() -> Iterator[Sample]:
+    """Yield requests to a server: JSON with values, with binary values, and with pictures."""
+    values: dict[str, Any] = {"name": "data", "shape": [1, 3, 8, 8], "datatype": "FP32", "data": [0.5] * 192}
+    plain = {"id": "7", "inputs": [values], "outputs": [{"name": "relu", "parameters": {"binary_data": True}}]}
+    yield Sample("request", {"m.json": json.dumps(plain).encode()}, "m.json")
+    pixels = b"BM" + struct.pack("<IIIIiiHHIIIIII", 246, 0, 54, 40, 8, 8, 1, 24, 0, 192, 0, 0, 0, 0) + bytes(192)
+    picture = len(pixels).to_bytes(4, "little") + pixels
+    for kind, shape, data in (("FP32", [1, 3, 8, 8], bytes(768)), ("BYTES", [2], 2 * picture)):
+        tensor = {"name": "data", "shape": shape, "datatype": kind, "parameters": {"binary_data_size": len(data)}}
+        head = json.dumps({"inputs": [tensor], "parameters": {"binary_data_output": True}}).encode()
+        yield Sample("request", {"m.request": len(head).to_bytes(4, "little") + head + data}, "m.request")
+
+
 _SOURCES: dict[str, Callable[[], Iterator[Sample]]] = {
     **dict.fromkeys(("prototxt", "caffe", "caffemodel", "caffe-h5", "onnx", "ir"), _caffe),
     **dict.fromkeys(("keras-zip", "keras-h5", "keras-json"), _keras),
@@ -309,5 +333,7 @@ _SOURCES: dict[str, Callable[[], Iterator[Sample]]] = {
     "onnx-node": _onnx_operators,
     **dict.fromkeys(("tf-op", "saved-model", "checkpoint", "pbtxt"), _tensorflow),
     "ir-legacy": _irs,
+    "library": _libraries,
+    "request": _requests,
 }
 """Kind of file -> the function that yields its samples."""

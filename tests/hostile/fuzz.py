@@ -80,7 +80,7 @@ def made(seed: int, index: int, among: Sequence[str]) -> Try:
 
 def tried(one: Try, trials: Trials) -> End:
     """Try a file as `trial.attempt` describes."""
-    more = {"inspect": False, **one.action}
+    more = {"inspect": False, "kind": one.sample.kind, **one.action}
     return trials.files(one.files, one.sample.model, one.sample.weights, **more)
 
 

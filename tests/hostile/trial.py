@@ -26,6 +26,7 @@ import time
 import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -169,6 +170,9 @@ def attempt(job: Mapping[str, Any], answer: dict[str, Any]) -> str:
     if "exit" in job:
         os._exit(job["exit"])
     model, weights = Path(job["model"]), job["weights"]
+    if job.get("kind") in ("library", "request"):
+        (_library if job["kind"] == "library" else _request)(model)
+        return ""
     net = anylayer.read(model, Path(weights) if weights else None, **job["options"])
     answer["inputs"] = min(sum(_bytes(t) for t in net.inputs.values()), 2**60) / 2**20
     refused, report = "", None
@@ -186,6 +190,47 @@ def attempt(job: Mapping[str, Any], answer: dict[str, Any]) -> str:
             net.fill()
         net.write(name)
     return refused
+
+
+def _library(path: Path) -> None:
+    """Check a library as before it is loaded."""
+    from anylayer.kernels.files import need_library
+
+    need_library(path)
+
+
+@cache
+def _served() -> Any:
+    """Return a network that is served, whose input may be a picture."""
+    import anylayer
+    from anylayer.cli.images import decode_image
+    from anylayer.serve.served import Served, Settings
+    from tests.hostile.networks import SMALL, layer
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "net.prototxt"
+        path.write_text(SMALL + layer("ReLU", "", ["data"], ["relu"], "relu"))
+        net = anylayer.read(path)
+
+    def decoded(picture: bytes) -> Any:
+        return decode_image(picture).transpose(2, 0, 1)[None].astype("float32")
+
+    return Served(net, Settings("net", "numpy", decode={"data": decoded}))
+
+
+def _request(path: Path) -> None:
+    """Answer a request to a server, of which the length of the JSON comes first where the suffix is .request."""
+    from anylayer.errors import AnyLayerError, at
+    from anylayer.serve.protocol import parse, response
+
+    body, served = path.read_bytes(), _served()
+    size = int.from_bytes(body[:4], "little") if path.suffix == ".request" else None
+    with at(str(path)):
+        wanted = parse(body if size is None else body[4:], size)
+        (found,) = served.run([served.inputs(wanted)])
+        if isinstance(found, AnyLayerError):
+            raise found
+        b"".join(response("net", wanted, found)[0])
 
 
 def _bytes(value: Any) -> int:
