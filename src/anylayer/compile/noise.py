@@ -32,16 +32,23 @@ _MAX_FULL_BYTES = 2
 
 
 def noise(
-    network: Network, definitions: Definitions, types: Mapping[str, TensorType | None], seed: int = 0
+    network: Network,
+    definitions: Definitions,
+    types: Mapping[str, TensorType | None],
+    seed: int = 0,
+    scale: float = 1,
 ) -> dict[str, Array]:
     """Return seeded values for the inputs whose types are known.
 
-    They are normal for floats, and 0 or 1 for other dtypes, with these exceptions. An input that a layer names in
-    `samples`, also through views, has such values: regions inside the picture, scores from 0 to 1. Integers that
-    select from a table are indices of it. Other integers of 8 or 16 bits cover the range of their dtype.
+    They are normal for floats, with the standard deviation `scale`, and 0 or 1 for other dtypes, with these
+    exceptions. An input that a layer names in `samples`, also through views, has such values: regions inside the
+    picture, scores from 0 to 1. Integers that select from a table are indices of it. Other integers of 8 or 16
+    bits cover the range of their dtype.
     """
     known = {name: kind for name, kind in types.items() if kind is not None}
     found = dict(zip(known, normal_noise(known.values(), seed)))
+    if scale != 1:
+        found = {n: x * x.dtype.type(scale) if x.dtype.kind == "f" else x for n, x in found.items()}
     random = np.random.default_rng(seed)
     for name, kind in known.items():
         if kind.dtype.kind in "iu" and kind.dtype.itemsize <= _MAX_FULL_BYTES:

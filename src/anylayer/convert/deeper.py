@@ -29,8 +29,8 @@ _MAX_CUTS = 4
 """The largest number of places between an output and the inputs that are tried."""
 _SEEDS = 3
 """The largest number of seeds of noise on which layers with discontinuous operators are compared."""
-_SCALES = (1, 0.05, 2e-3, 1e-4, 20)
-"""The scales of noise for the last layers of a network, in the order in which they are tried."""
+SCALES = (1, 0.05, 2e-3, 1e-4, 20)
+"""The standard deviations of noise, in the order in which they are tried until the outputs tell enough."""
 
 WithValues = Callable[[tuple[str, ...]], tuple[Written, Run]]
 """A function that writes the file once more with values inside the network as additional outputs, and opens it."""
@@ -172,11 +172,9 @@ def _drawn(
 
     fixed: the values of some inputs.
     """
-    drawn = noise(tail.job.network, tail.job.definitions, types, seed)
     tried = []
-    for scale in _SCALES:
-        scaled = {n: x * x.dtype.type(scale) if x.dtype.kind == "f" else x for n, x in drawn.items()}
-        tried.append({**scaled, **fixed})
+    for scale in SCALES:
+        tried.append({**noise(tail.job.network, tail.job.definitions, types, seed, scale), **fixed})
         results = tail.numpy(tried[-1]).values()
         if all(tells_enough(x, tail.tolerance * scale_of(x)) for x in results):
             return tried[-1]

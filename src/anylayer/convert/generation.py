@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from anylayer.convert.checks import about_deeper, tells_enough
+from anylayer.convert.deeper import SCALES
 from anylayer.convert.folder import need_replaceable, new_folder
 from anylayer.convert.job import Job
 from anylayer.convert.verification import tolerance_of
@@ -139,11 +140,28 @@ def _project(job: Job, outputs: Mapping[str, str], target: Target, inputs: Mappi
     kept_types = getattr(target, "kept_types", None)
     if kept_types is not None and (types := kept_types(source)):
         source = replace(job, calls=replace(job.calls, keep=frozenset(types))).source(outputs)
-    given = [inputs] if inputs is not None else job.noise(0, source.sizes)[:_SAMPLES]
     options = {k: v for k, v in job.options.items() if k != "batch"}
-    expected = Expected(_samples(job, outputs, given), tolerance_of(source.graph))
+    expected, notes = _expected(job, source, outputs, inputs)
     project = target.generate(source, expected, **options)
-    return replace(project, notes=[*project.notes, *_untold(source, expected)])
+    return replace(project, notes=[*project.notes, *notes])
+
+
+def _expected(
+    job: Job, source: Source, outputs: Mapping[str, str], inputs: Mapping[str, Array] | None
+) -> tuple[Expected, list[str]]:
+    """Return what the project's test expects, and a note for each output that it cannot test.
+
+    Without inputs, it is for noise of the first of some scales for which the outputs tell enough, or else of the
+    first scale.
+    """
+    tolerance, found = tolerance_of(source.graph), []
+    for scale in SCALES if inputs is None else (1,):
+        given = [inputs] if inputs is not None else job.noise(0, source.sizes, scale)[:_SAMPLES]
+        expected = Expected(_samples(job, outputs, given), tolerance)
+        found.append((expected, _untold(source, expected)))
+        if not found[-1][1]:
+            return found[-1]
+    return found[0]
 
 
 def _untold(source: Source, expected: Expected) -> list[str]:

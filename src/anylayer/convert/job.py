@@ -84,16 +84,18 @@ class Job:
         calibrate = self.options.get("calibrate", ())
         return [calibrate[0]] if calibrate else self.noise(0, sizes)
 
-    def noise(self, seed: int, sizes: OpenSizes | None) -> list[dict[str, Array]]:
+    def noise(self, seed: int, sizes: OpenSizes | None, scale: float = 1) -> list[dict[str, Array]]:
         """Return seeded inputs to verify on: one set, or one for each of five choices of open sizes.
+
+        scale: the standard deviation of floats.
 
         If the guards allow no sizes other than those that were traced, the inputs have the traced sizes. sizes:
         the open sizes with the guards of a source.
         """
         if sizes is None:
-            return [noise(self.network, self.definitions, self.types, seed)]
+            return [noise(self.network, self.definitions, self.types, seed, scale)]
         return [
-            noise(self.network, self.definitions, sizes.types(self.types, symbols), seed)
+            noise(self.network, self.definitions, sizes.types(self.types, symbols), seed, scale)
             for symbols in verified_sizes(sizes) or sizes.traced
         ]
 
