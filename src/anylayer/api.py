@@ -68,7 +68,7 @@ class Net:
             self._unused += [t for t in self.kernels if t not in {node.type for node in network.nodes}]
             definitions = with_kernels(definitions, self.kernels, network)
         self.definitions = definitions
-        self._outputs: dict[str, TensorType | None] | None = None
+        self._known_outputs: dict[str, TensorType | None] | None = None
 
     def _users(self, type_: str, users: Mapping[str, Definition]) -> Definition | None:
         """Return the user's definition of a type, or None.
@@ -90,9 +90,9 @@ class Net:
     @property
     def outputs(self) -> dict[str, TensorType | None]:
         """The type of each output, by name: None where it cannot be computed from the file alone."""
-        if self._outputs is None:
-            self._outputs = self._output_types()
-        return dict(self._outputs)
+        if self._known_outputs is None:
+            self._known_outputs = self._output_types()
+        return dict(self._known_outputs)
 
     def _output_types(self, shapes: Mapping[str, Sequence[int]] | None = None) -> dict[str, TensorType | None]:
         types = dict(self.network.inputs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import Any
 
@@ -176,3 +177,21 @@ def test_step_that_does_not_fit_the_input_is_refused(name: str, value: Any, text
         getattr(made, name)("data", value)
     with pytest.raises(InputError, match=r"there is no input 'date'; did you mean 'data'\?; the inputs are: data"):
         getattr(made, name)("date", value)
+
+
+def test_image_is_read_from_an_open_file(tmp_path: Path) -> None:
+    Image.fromarray(np.arange(24, dtype=np.uint8).reshape(2, 4, 3)).save(tmp_path / "image.png")
+    want = caffe.io.load_image(tmp_path / "image.png")
+    assert np.array_equal(caffe.io.load_image(io.BytesIO((tmp_path / "image.png").read_bytes())), want)
+    with (tmp_path / "image.png").open("rb") as file:
+        assert np.array_equal(caffe.io.load_image(file, color=False)[..., 0].shape, want.shape[:2])
+    with pytest.raises(FileError, match="the picture: this is not an image"):
+        caffe.io.load_image(io.BytesIO(b"text"))
+
+
+@pytest.mark.parametrize("channels", [3, 5])
+def test_size_of_an_image_may_name_its_channels(channels: int) -> None:
+    image = np.random.default_rng(0).random((6, 7, channels))
+    assert np.array_equal(caffe.io.resize_image(image, (4, 5, channels)), caffe.io.resize_image(image, (4, 5)))
+    with pytest.raises(InputError, match=rf"the image has {channels} channels, got \(4, 5, 2\)"):
+        caffe.io.resize_image(image, (4, 5, 2))

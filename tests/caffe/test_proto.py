@@ -98,12 +98,21 @@ def test_drawing_has_a_node_per_layer_and_blob() -> None:
     assert "(CONVOLUTION)" in caffe.draw.draw_net(old, ext="dot").decode()
 
 
+def test_drawing_names_learning_rates() -> None:
+    text = (
+        'layer { name: "c" type: "Convolution" bottom: "x" top: "c" param { lr_mult: 2 } param { lr_mult: 0.5 } }'
+    )
+    found = caffe.draw.draw_net(parsed(text + NET), "LR", "dot", caffe.TEST, True).decode()
+    assert '"c\\n(Convolution)\\nlr mult: 2, 0.5"' in found and '"l\\n(Accuracy)"' in found
+    assert "lr mult" not in caffe.draw.draw_net(parsed(text), ext="dot").decode()
+
+
 def test_drawing_without_graphviz_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", lambda name: None)
     with pytest.raises(FileError, match=r"to draw \.png files install Graphviz"):
         caffe.draw.draw_net_to_file(parsed(NET), tmp_path / "net.png")
     assert not (tmp_path / "net.png").exists()
-    caffe.draw.draw_net_to_file(parsed(NET), tmp_path / "net.dot")
+    caffe.draw.draw_net_to_file(parsed(NET), tmp_path / "net.dot", "LR", None, False)
     assert (tmp_path / "net.dot").read_text().startswith("digraph")
 
 

@@ -206,10 +206,16 @@ def test_copy_from_takes_layers_of_the_same_names(tmp_path: Path) -> None:
         small.copy_from(tmp_path / "net.caffemodel")
     assert np.array_equal(small.params["conv"][0].data, kept)
     strange = made(tmp_path, NET.replace('"conv" type', '"c" type').replace('"ip" type', '"i" type'))
-    with pytest.raises(
-        FileError, match=r"none of its 2 layers with weights \(conv, ip\) is in the network, whose"
+    kept = strange.params["c"][0].data.copy()
+    with pytest.warns(
+        UserWarning, match=r"none of its 2 layers with weights \(conv, ip\) is in the network, whose"
     ):
         strange.copy_from(tmp_path / "net.caffemodel")
+    assert np.array_equal(strange.params["c"][0].data, kept)
+    with pytest.warns(
+        UserWarning, match="has no weights of layers 'c', 'i'; they have the values of their fillers"
+    ):
+        caffe.Net(tmp_path / "net.prototxt", tmp_path / "net.caffemodel", caffe.TEST)
 
 
 def test_layer_with_the_name_of_an_input_keeps_its_weights(tmp_path: Path) -> None:
@@ -468,3 +474,24 @@ def test_ambiguous_params_are_reported_once(tmp_path: Path) -> None:
     assert "layer 'a' (Crop): Crop without crop_param cuts from the corner" in str(warning.message)
     assert str(warning.message).endswith("(the same for 1 more)")
     made(tmp_path, text, dialect="hed")
+
+
+def test_internals_that_scripts_use_are_there(tmp_path: Path) -> None:
+    net = made(tmp_path)
+    assert type(net.params["conv"]) is caffe._caffe.BlobVec
+    assert caffe.pycaffe.Net is caffe.Net and "Convolution" in caffe._caffe.layer_type_list()
+    assert [net._blobs[i] for i in net._inputs] == [net.blobs[name] for name in net.inputs]
+    assert [net._blob_names[i] for i in net._outputs] == net.outputs
+    timer = caffe.Timer()
+    timer.start()
+    timer.stop()
+    assert timer.ms >= 0
+
+
+def test_loss_weights_are_those_of_the_file(tmp_path: Path) -> None:
+    text = """
+input: "x" input_shape { dim: 1 dim: 3 } input: "label" input_shape { dim: 1 }
+layer { name: "loss" type: "SoftmaxWithLoss" bottom: "x" bottom: "label" top: "loss" }
+layer { name: "more" type: "SoftmaxWithLoss" bottom: "x" bottom: "label" top: "more" loss_weight: 0.5 }
+"""
+    assert made(tmp_path, text).blob_loss_weights == {"x": 0, "label": 0, "loss": 1, "more": 0.5}

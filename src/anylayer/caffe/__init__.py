@@ -24,6 +24,7 @@ from anylayer.caffe.modes import (
     NesterovSolver,
     RMSPropSolver,
     SGDSolver,
+    Timer,
     get_solver,
     has_nccl,
     init_log,
@@ -56,7 +57,7 @@ params = Parameters()
 _LATER = {
     "Classifier": "classifier",
     "Detector": "detector",
-    **{name: name for name in ("classifier", "coord_map", "detector", "draw", "io", "proto")},
+    **{name: name for name in ("_caffe", "classifier", "coord_map", "detector", "draw", "io", "proto", "pycaffe")},
 }
 """Names that are imported when they are read for the first time, and the modules that have them."""
 
@@ -87,6 +88,7 @@ __all__ = [
     "NetSpec",
     "RMSPropSolver",
     "SGDSolver",
+    "Timer",
     "Top",
     "TrainingError",
     "Transfer",

@@ -5,7 +5,18 @@ from __future__ import annotations
 import importlib
 import sys
 
-_SUBMODULES = ("classifier", "coord_map", "detector", "draw", "io", "net_spec", "proto", "proto.caffe_pb2")
+_SUBMODULES = (
+    "_caffe",
+    "classifier",
+    "coord_map",
+    "detector",
+    "draw",
+    "io",
+    "net_spec",
+    "proto",
+    "proto.caffe_pb2",
+    "pycaffe",
+)
 
 
 def install() -> None:

@@ -22,13 +22,16 @@ _ACTIVATION = "shape=box, style=filled, fillcolor=palegreen"
 _MAX_SECONDS = 120  # of one run of dot
 
 
-def draw_net(caffe_net: Any, rankdir: str = "LR", ext: str = "png", phase: int | None = None) -> bytes:
+def draw_net(
+    caffe_net: Any, rankdir: str = "LR", ext: str = "png", phase: int | None = None, display_lrm: bool = False
+) -> bytes:
     """Return a picture of a NetParameter of caffe_pb2 as the bytes of a file.
 
     rankdir: the direction of the graph, LR, TB, BT or RL. ext: the format, "dot", or one that Graphviz writes.
-    phase: leave out the layers that are not part of this phase. Raises FileError where Graphviz is not installed.
+    phase: leave out the layers that are not part of this phase. display_lrm: name the learning rates that
+    layers state. Raises FileError where Graphviz is not installed.
     """
-    text = dot(caffe_net, rankdir, phase).encode()
+    text = dot(caffe_net, rankdir, phase, display_lrm).encode()
     if ext in ("dot", "raw"):
         return text
     need(ext.isalnum(), f"a format is letters and digits, got {ext!r}", InputError)
@@ -42,14 +45,20 @@ def draw_net(caffe_net: Any, rankdir: str = "LR", ext: str = "png", phase: int |
     return done.stdout
 
 
-def draw_net_to_file(caffe_net: Any, filename: str | Path, rankdir: str = "LR", phase: int | None = None) -> None:
+def draw_net_to_file(
+    caffe_net: Any,
+    filename: str | Path,
+    rankdir: str = "LR",
+    phase: int | None = None,
+    display_lrm: bool = False,
+) -> None:
     """Write a picture of a network; the suffix of the file decides the format. See draw_net."""
     path = Path(filename)
-    picture = draw_net(caffe_net, rankdir, path.suffix[1:], phase)
+    picture = draw_net(caffe_net, rankdir, path.suffix[1:], phase, display_lrm)
     write_whole(path, lambda file: file.write(picture))
 
 
-def dot(caffe_net: Any, rankdir: str = "LR", phase: int | None = None) -> str:
+def dot(caffe_net: Any, rankdir: str = "LR", phase: int | None = None, display_lrm: bool = False) -> str:
     """Return a network as a graph in DOT."""
     need(rankdir in _DIRECTIONS, f"rankdir must be one of {', '.join(_DIRECTIONS)}, got {rankdir!r}", InputError)
     layers = [layer for layer in caffe_net.layer or caffe_net.layers if phase is None or _takes_part(layer, phase)]
@@ -58,7 +67,7 @@ def dot(caffe_net: Any, rankdir: str = "LR", phase: int | None = None) -> str:
     for i, layer in enumerate(layers):
         in_place = list(layer.bottom) == list(layer.top)
         style = _ACTIVATION if in_place else _LAYER
-        lines.append(f"  layer{i} [label={_quoted(_label(layer))}, {style}];")
+        lines.append(f"  layer{i} [label={_quoted(_label(layer, display_lrm))}, {style}];")
         blobs.update(dict.fromkeys([*layer.bottom, *layer.top]))
     numbers = {name: i for i, name in enumerate(blobs)}
     lines += [f"  blob{i} [label={_quoted(name)}, {_BLOB}];" for name, i in numbers.items()]
@@ -73,11 +82,12 @@ def _takes_part(layer: Any, phase: int) -> bool:
     return (any(given) or not given) and not any(excluded)
 
 
-def _label(layer: Any) -> str:
+def _label(layer: Any, display_lrm: bool) -> str:
     kind = layer.type
     if not isinstance(kind, str):  # an old layer, whose type is a number
         kind = caffe_pb2.V1LayerParameter.LayerType.Name(kind)
-    return f"{layer.name}\n({kind})"
+    rates = ", ".join(f"{param.lr_mult:g}" for param in layer.param) if display_lrm else ""
+    return f"{layer.name}\n({kind})" + (f"\nlr mult: {rates}" if rates else "")
 
 
 def _edges(index: int, layer: Any, numbers: dict[str, int]) -> Iterator[str]:

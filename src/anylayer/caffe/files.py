@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -20,8 +21,8 @@ from anylayer.writers.caffe.layers import CaffeNet
 def load(params: Mapping[str, Sequence[Weight]], types: Mapping[str, str], weights: str | Path) -> None:
     """Copy the weights of a file into those of the layers of the same names. Other layers of the file are ignored.
 
-    All are checked before the first is copied. Raises FileError for another number of weights or of values, and
-    where no name matches.
+    All are checked before the first is copied. Warns where no name matches, as pycaffe ignores such a file. Raises
+    FileError for another number of weights or of values.
     """
     path = Path(weights)
     copies: list[tuple[Weight, Array]] = []
@@ -48,12 +49,12 @@ def load(params: Mapping[str, Sequence[Weight]], types: Mapping[str, str], weigh
                     FileError,
                 )
                 copies.append((target, array))
-    need(
-        copies or not unmatched,
-        f"{path}: none of its {plural(len(unmatched), 'layer')} with weights ({some(unmatched)}) is in the "
-        f"network, whose layers with weights are {some(list(params))}. Weights are matched by layer name",
-        FileError,
-    )
+    if unmatched and not copies:
+        warnings.warn(
+            f"{path}: none of its {plural(len(unmatched), 'layer')} with weights ({some(unmatched)}) is in the "
+            f"network, whose layers with weights are {some(list(params))}. Weights are matched by layer name",
+            stacklevel=3,
+        )
     for target, array in copies:
         target.data[...] = array.reshape(target.shape)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -91,12 +91,12 @@ def datum_to_array(datum: Any) -> Array:
 # ---- images
 
 
-def load_image(filename: str | Path, color: bool = True) -> Array:
+def load_image(filename: str | Path | IO[bytes], color: bool = True) -> Array:
     """Return an image as float32 (H, W, 3) in RGB order, from 0 to 1; with color=False as gray, (H, W, 1).
 
-    Transparency is dropped. Raises FileError for a file that cannot be read.
+    filename: a path, or an open file. Transparency is dropped. Raises FileError for a file that cannot be read.
     """
-    stored = stored_values(Path(filename))
+    stored = stored_values(Path(filename) if isinstance(filename, (str, Path)) else filename)
     most = {"b": 1.0, "u": float(np.iinfo(stored.dtype).max) if stored.dtype.kind == "u" else 1.0}
     image = (stored[..., :3] if stored.ndim == 3 else stored).astype(float) / most[stored.dtype.kind]
     if image.ndim == 3 and not color:
@@ -107,15 +107,20 @@ def load_image(filename: str | Path, color: bool = True) -> Array:
 
 
 def resize_image(im: Array, new_dims: Sequence[int] | Array, interp_order: int = 1) -> Array:
-    """Return an image (H, W, K) resized to `new_dims` (height, width), as float32.
+    """Return an image (H, W, K) resized to `new_dims` (height, width) or (height, width, K), as float32.
 
     interp_order: 0 for the nearest pixel, 1 for linear interpolation. Without antialiasing, as pycaffe does it:
     with 1 or 3 channels pixel centers are aligned and the image is surrounded by its minimum (scikit-image up to
     0.14); with another number of channels the corner pixels are aligned (scipy.ndimage.zoom).
     """
     need(interp_order in (0, 1), f"interp_order must be 0 (nearest) or 1 (linear), got {interp_order}", InputError)
-    height, width = (int(d) for d in new_dims)
+    height, width, *channels = (int(d) for d in new_dims)
     image = np.asarray(im, float)
+    need(
+        channels in ([], [image.shape[-1]]),
+        f"the image has {image.shape[-1]} channels, got {new_dims}",
+        InputError,
+    )
     if image.shape[-1] not in (1, 3):
         rows = _aligned_corners(image.shape[0], height, interp_order)
         columns = _aligned_corners(image.shape[1], width, interp_order)

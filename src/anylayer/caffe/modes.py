@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 import warnings
 from typing import Any, NoReturn
 
@@ -66,6 +67,26 @@ def log(text: str) -> None:
 def layer_type_list() -> list[str]:
     """Return the layer types that a network may have, in alphabetical order."""
     return sorted({*Registry.of("caffe").types(), "Python"})
+
+
+class Timer:
+    """A clock: `start()`, `stop()`, and the time between them in milliseconds, `ms`."""
+
+    def __init__(self) -> None:
+        self._start = self._stop = 0.0
+
+    def start(self) -> None:
+        """Start to measure."""
+        self._start = time.perf_counter()
+
+    def stop(self) -> None:
+        """Stop to measure."""
+        self._stop = time.perf_counter()
+
+    @property
+    def ms(self) -> float:
+        """The measured time in milliseconds."""
+        return (self._stop - self._start) * 1e3
 
 
 def get_solver(*args: Any, **kwargs: Any) -> NoReturn:

@@ -128,6 +128,27 @@ class Net(api.Net):
         return list(self.blobs)
 
     @property
+    def _blobs(self) -> list[LayerBlob]:
+        return list(self.blobs.values())
+
+    @property
+    def _inputs(self) -> list[int]:
+        return [list(self.blobs).index(name) for name in self._input_names]
+
+    @property
+    def _outputs(self) -> list[int]:
+        return [list(self.blobs).index(name) for name in self._output_names]
+
+    @property
+    def blob_loss_weights(self) -> dict[str, float]:
+        """The weight of each blob in the loss: that of the file, 1 for the first top of a loss layer, and 0."""
+        found = dict.fromkeys(self.blobs, 0.0)
+        for part in self.assembly.parts:
+            first = [1.0] if part.layer.node.type.endswith("Loss") else []
+            found.update(zip(part.layer.tops, part.layer.node.settings.get("loss_weight") or first))
+        return found
+
+    @property
     def layers(self) -> LayerVec:
         """The layers, each with `type` and `blobs`. For a layer of type "Python" it is the instance of its
         class."""

@@ -99,6 +99,7 @@ def read_given(given: Given) -> Found:
             path,
             weights,
             frozenset([*users, *kernels]),
+            needs_match=False,
             dialect=given.dialect,
             phase="TRAIN" if given.phase == TRAIN else "TEST",
             level=given.level,

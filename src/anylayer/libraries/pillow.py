@@ -110,7 +110,7 @@ def png(image: Array) -> bytes:
     return buffer.getvalue()
 
 
-def stored_values(path: Path) -> Array:
+def stored_values(path: Path | IO[bytes]) -> Array:
     """Return the pixels of an image as the file stores them: gray (H, W), RGB (H, W, 3) or RGBA (H, W, 4), as
     bool, uint8 or uint16. Raises FileError."""
     with opened(path) as image:

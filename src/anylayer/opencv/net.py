@@ -210,7 +210,7 @@ class Net:
         alone.
         """
         frequency = getattr(sys.modules.get("cv2"), "getTickFrequency", lambda: 1e9)()
-        return round(self._ticks * frequency / 1e9), np.zeros((max(0, len(self._table.entries) - 1), 1))
+        return round(self._ticks * frequency / 1e9), np.zeros(max(0, len(self._table.entries) - 1))
 
     def _shapes_by_name(self, shapes: Any) -> dict[str, tuple[int, ...]]:
         """Return input shapes by name, in the file's order of axes; `shapes` is one shape or one per input."""

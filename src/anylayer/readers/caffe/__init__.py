@@ -100,8 +100,17 @@ def read(
     return built(model, weights, user_types, **options).network
 
 
-def built(model: Path, weights: Path | None, user_types: frozenset[str], **options: Unpack[CaffeOptions]) -> Built:
-    """Read a network as `read` does. Return it with the layers of the file, also those that it leaves out."""
+def built(
+    model: Path,
+    weights: Path | None,
+    user_types: frozenset[str],
+    needs_match: bool = True,
+    **options: Unpack[CaffeOptions],
+) -> Built:
+    """Read a network as `read` does. Return it with the layers of the file, also those that it leaves out.
+
+    needs_match: whether a weights file without any layer of the network is refused.
+    """
     dialect, proto, stages = options.get("dialect"), options.get("proto"), options.get("stages") or ()
     given = options.get("phase")
     phase = "TEST" if given is None else given
@@ -125,7 +134,7 @@ def built(model: Path, weights: Path | None, user_types: frozenset[str], **optio
     stored = read_stored(Path(weights)) if weights is not None else []
     stages = (stages,) if isinstance(stages, str) else tuple(stages)
     state = network_state(net, phase, options.get("level") or 0, stages)
-    rules = Options(state, dialect, user_types, schema)
+    rules = Options(state, dialect, user_types, schema, needs_match)
     return build(net, stored, str(weights) if weights is not None else "", rules)
 
 

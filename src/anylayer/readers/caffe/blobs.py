@@ -27,20 +27,29 @@ class StoredLayer(Protocol):
     def blobs(self) -> Sequence[StoredBlob | None]: ...
 
 
-def assign_blobs(layers: list[Draft], stored: Iterable[StoredLayer], file: str) -> dict[Draft, list[Array]]:
+def assign_blobs(
+    layers: list[Draft], stored: Iterable[StoredLayer], file: str, needs_match: bool = True
+) -> dict[Draft, list[Array]]:
     """Return the blobs of each layer. Those of the weights file replace those that the network's file contains.
 
     A stored layer is assigned to the first layer with its name, and ignored if the network has no such layer. If
     several layers share a parameter, the last values in the weights file are used for all of them, or else those
     of the first layer in the network's file that contains values. Raise FileError if no stored layer is in the
-    network, and NetworkError for blobs that do not match.
+    network and `needs_match`, and NetworkError for blobs that do not match.
     """
     found: _Arrays = {}
     for layer in layers:
         if "blobs" in layer.block:
             with at(layer.place):
                 found[layer] = [_inline_blob(value, i) for i, value in enumerate(layer.block.all("blobs"))]
-    written = _read_stored(layers, stored, file, found)
+    written, unmatched = _read_stored(layers, stored, file, found)
+    if unmatched and not written and needs_match:
+        own = [f"'{layer.name}'" for layer in layers if not layer.is_input]
+        raise FileError(
+            f"none of its {plural(len(unmatched), 'layer')} with weights ({some(unmatched)}) is in the network, "
+            f"whose layers are {some(own)}. Weights are matched by layer name",
+            file,
+        )
     stored_layers = set(written)
     inline = [layer for layer in layers if layer in found and layer not in stored_layers]
     _share(layers, [*reversed(inline), *written], found)
@@ -57,10 +66,12 @@ def _inline_blob(value: Value, index: int) -> Array:
         return value.array()
 
 
-def _read_stored(layers: list[Draft], stored: Iterable[StoredLayer], file: str, found: _Arrays) -> list[Draft]:
+def _read_stored(
+    layers: list[Draft], stored: Iterable[StoredLayer], file: str, found: _Arrays
+) -> tuple[list[Draft], list[str]]:
     """Read the stored blobs of the network's layers into `found`.
 
-    Return these layers in the weights file's order.
+    Return these layers in the weights file's order, and the names of the others.
     """
     by_name: dict[str, Draft] = {}
     for layer in layers:
@@ -72,20 +83,12 @@ def _read_stored(layers: list[Draft], stored: Iterable[StoredLayer], file: str, 
         if not source.blobs:
             continue
         if target is None:
-            unmatched.append(source.name)
+            unmatched.append(f"'{source.name}'")
             continue
         with at(file), at(f"layer '{source.name}'"):
             found[target] = [_array(blob, i) for i, blob in enumerate(source.blobs)]
         written.append(target)
-    if unmatched and not written:
-        theirs = [f"'{name}'" for name in unmatched]
-        own = [f"'{layer.name}'" for layer in layers if not layer.is_input]
-        raise FileError(
-            f"none of its {plural(len(unmatched), 'layer')} with weights ({some(theirs)}) is in the network, "
-            f"whose layers are {some(own)}. Weights are matched by layer name",
-            file,
-        )
-    return written
+    return written, unmatched
 
 
 def _array(blob: StoredBlob | None, index: int) -> Array | None:

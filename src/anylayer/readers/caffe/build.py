@@ -41,6 +41,8 @@ class Options:
     dialect: str | None = None
     user_types: frozenset[str] = frozenset()
     schema: Schema | None = None
+    needs_match: bool = True
+    """Whether a weights file without any layer of the network is refused."""
 
 
 @dataclass(slots=True)
@@ -106,7 +108,7 @@ def build(net: Block, stored: Sequence[StoredLayer], weights: str, options: Opti
     network.notes += notes_on_rewritten_blobs(layers)
     network.notes += drop_training(layers)
     name_versions(blobs)
-    arrays = assign_blobs(layers, stored, weights or net.file)
+    arrays = assign_blobs(layers, stored, weights or net.file, options.needs_match)
     names: dict[str, int] = {}
     nodes: dict[Draft, Node] = {}
     for layer in layers:
