@@ -10,8 +10,9 @@ import sys
 
 import click
 import pytest
+from click.testing import CliRunner
 
-from anylayer import AnyLayerError, __version__
+from anylayer import AnyLayerError, __version__, cli
 from anylayer.cli.command import Command, TakesInputs, to_numbers, to_shapes, to_size
 from anylayer.errors import plural
 from anylayer.inspect.tables import count
@@ -240,3 +241,24 @@ def test_shell_completes_engines_formats_and_targets(words: str, found: list[str
     env = {**os.environ, "COMP_WORDS": words, "COMP_CWORD": "4", "_ANYLAYER_COMPLETE": "bash_complete"}
     done = subprocess.run([sys.executable, "-c", _RUN], capture_output=True, text=True, env=env)
     assert done.stdout.split() == [f"plain,{name}" for name in found]
+
+
+def test_interrupt_during_an_import_is_an_interrupt(monkeypatch):
+    """A module in C++ raises ImportError in place of an interrupt, and a caller may raise a further exception."""
+
+    @click.command(cls=Command)
+    def command():
+        try:
+            raise ImportError("initialization failed") from KeyboardInterrupt()
+        except ImportError:
+            raise AnyLayerError("the engine is not installed") from None
+
+    result = CliRunner().invoke(command, [])
+    assert (result.exit_code, result.stderr) == (130, "interrupted\n")
+
+    def interrupted(*words):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "load", interrupted)
+    result = CliRunner().invoke(cli.main, ["inspect", "net.prototxt"])
+    assert (result.exit_code, result.stderr) == (130, "interrupted\n")

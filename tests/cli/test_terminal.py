@@ -63,10 +63,10 @@ def test_texts_of_errors_and_warnings_are_cleaned():
 
 
 def test_one_function_prints():
-    """Only `echo` in command.py prints, and __init__.py the version."""
+    """Only `echo` in command.py prints, and __init__.py what needs no cleaning."""
     found = []
     for file in sorted(CLI.rglob("*.py")):
         for node in ast.walk(ast.parse(file.read_text())):
             if isinstance(node, ast.Call) and ast.unparse(node.func) in ("click.echo", "click.secho", "print"):
                 found.append(file.relative_to(CLI).as_posix())
-    assert found == ["__init__.py", "command.py"]
+    assert found == ["__init__.py", "__init__.py", "command.py"]

@@ -27,6 +27,9 @@ class _Commands(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
+        except KeyboardInterrupt:  # while the command was imported
+            click.echo("interrupted", err=True)
+            ctx.exit(130)
         except click.ClickException as error:  # its message may name inputs of a network
             error.message = clean_lines(error.message)  # type: ignore[misc]  # click says that it is final
             raise

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 import anylayer
-from anylayer.cli.signals import Terminated, raising_terminated
+from anylayer.cli.signals import Terminated, keeping_interrupts, raising_terminated
 from anylayer.engines import on_device
 from anylayer.errors import AnyLayerError, InputError, clean_lines, command_line, need
 from anylayer.folders import modules
@@ -47,7 +47,8 @@ class Command(click.Command):
             return super().invoke(ctx)
         try:
             _choose_device(ctx.params)
-            return super().invoke(ctx)
+            with keeping_interrupts():
+                return super().invoke(ctx)
         except AnyLayerError as error:
             _fail(ctx, str(error))
         except Terminated as signal:

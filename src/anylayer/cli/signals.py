@@ -20,6 +20,21 @@ class Terminated(KeyboardInterrupt):
 
 
 @contextmanager
+def keeping_interrupts() -> Iterator[None]:
+    """Raise the KeyboardInterrupt in whose place a package raised another exception. An interrupt while a module
+    in C++ is imported becomes an ImportError."""
+    try:
+        yield
+    except Exception as error:
+        cause: BaseException | None = error
+        while cause is not None and not isinstance(cause, KeyboardInterrupt):
+            cause = cause.__cause__ or cause.__context__
+        if cause is None:
+            raise
+        raise cause from None
+
+
+@contextmanager
 def raising_terminated() -> Iterator[None]:
     """Raise Terminated for SIGTERM and SIGHUP inside the `with` block. A second signal ends the process at once.
 
