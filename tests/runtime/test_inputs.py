@@ -110,3 +110,29 @@ def test_message_says_how_to_give_an_open_batch_size_that_another_input_fixes(tm
         read.compile("onnxruntime")
     two = np.ones((2, 3), np.float32)
     assert read.compile("onnxruntime", shapes={"x": (2, 3)})({"x": two, "w": two})["y"].shape == (2, 6)
+
+
+def test_input_that_nothing_reads_may_be_left_out(tmp_path: Path) -> None:
+    """Such an input remains an input of the network and of the files that are written for it."""
+    x, unread = (helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, [1, 3]) for n in ("x", "unread"))
+    y = helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [1, 3])
+    graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "g", [x, unread], [y])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)]), tmp_path / "net.onnx")
+    net = anylayer.read(tmp_path / "net.onnx")
+    for engine in ALL:
+        model = net.compile(engine)
+        assert list(model.inputs) == ["x", "unread"]
+        for given in ({"x": A - 1}, {"x": A - 1, "unread": A}):
+            assert np.array_equal(model(given)["y"], np.maximum(A - 1, 0))
+        with pytest.raises(InputError, match="input 'x' is missing"):
+            model({"unread": A})
+    assert [check.ok for check in net.write(tmp_path / "net.xml", verify={"x": A}).checks] == [True]
+
+
+@pytest.mark.parametrize("suffix", ["onnx", "xml"])
+def test_arrays_without_axes_are_inputs_of_a_verification(tmp_path: Path, suffix: str) -> None:
+    number = np.array(2, np.float32)
+    anylayer.export(lambda x, s: x * s, A, number, path=tmp_path / "given.onnx")
+    net = anylayer.read(tmp_path / "given.onnx")
+    done = net.write(tmp_path / f"net.{suffix}", verify={"x": A, "s": number})
+    assert [check.ok for check in done.checks] == [True]

@@ -60,13 +60,19 @@ def input_arrays(network: Network, inputs: Mapping[str, Any]) -> dict[str, Array
     """Return an array of the network's dtype for each of its inputs. Raises InputError for one that is missing."""
     arrays: dict[str, Array] = {}
     for name in network.inputs:
-        need(
-            name in inputs,
-            f"input '{name}' is missing; the network's inputs: {', '.join(network.inputs)}",
-            InputError,
-        )
-        arrays[name] = np.ascontiguousarray(inputs[name], network.input_dtype(name))
+        given = inputs[name] if name in inputs else absent_input(network, name, network.outputs)
+        arrays[name] = np.asarray(given, network.input_dtype(name), order="C")
     return arrays
+
+
+def absent_input(network: Network, name: str, outputs: Mapping[str, str]) -> Array:
+    """Return zeros for an input that is not given and that nothing reads. Raises InputError for any other one."""
+    is_read = name in outputs.values() or any(name in node.inputs for node in network.nodes)
+    rule = f"input '{name}' is missing; the network's inputs: {', '.join(network.inputs)}"
+    need(not is_read, rule, InputError)
+    kind = network.inputs[name]
+    sizes = kind.shape if kind is not None else network.open.get(name, ())
+    return np.zeros([d if isinstance(d, int) else 1 for d in sizes], network.input_dtype(name))
 
 
 def needed_nodes(network: Network, outputs: Mapping[str, str]) -> list[Node]:

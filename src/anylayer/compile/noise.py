@@ -57,7 +57,7 @@ def noise(
     if _may_need_samples(network, definitions, known):
         for name, draw in _samplers(network, definitions, types):
             if name in known:
-                found[name] = np.ascontiguousarray(draw(known[name], random), known[name].dtype)
+                found[name] = np.asarray(draw(known[name], random), known[name].dtype, order="C")
     return found
 
 

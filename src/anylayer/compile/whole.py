@@ -141,7 +141,7 @@ class _WholeGraph:
         """
         node, orders = t.node, self.orders(t)
         inputs = [self.transposed(self.values[name], orders) if name else None for name in node.inputs]
-        blobs = [self.graph.constant(np.ascontiguousarray(b), trusted=True) for b in node.blobs]
+        blobs = [self.graph.constant(np.asarray(b, order="C"), trusted=True) for b in node.blobs]
         types = [kind for kind in t.outputs if kind is not None]
         results = self.graph.emit(
             node.type,
@@ -174,7 +174,7 @@ class _WholeGraph:
             return value
         into = graph or self.graph
         if value.const is not None:
-            return into.constant(np.ascontiguousarray(value.const.transpose(permutation(*orders))), trusted=True)
+            return into.constant(np.asarray(value.const.transpose(permutation(*orders)), order="C"), trusted=True)
         kind = (permuted(value.shape, *orders), value.dtype)
         return into.emit("Transpose", [value], [kind], {"perm": list(permutation(*orders))})[0]
 

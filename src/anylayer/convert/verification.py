@@ -397,7 +397,7 @@ def _run_file(run: Run, written: Written, given: Mapping[str, Array]) -> dict[st
     for name, array in given.items():
         transposed = _as_written(name, array, written)
         dtype = written.io if written.io is not None and array.dtype == np.float32 else array.dtype
-        feed[written.renamed.get(name, name)] = np.ascontiguousarray(transposed, dtype).reshape(transposed.shape)
+        feed[written.renamed.get(name, name)] = np.asarray(transposed, dtype, order="C")
     return run(feed)
 
 

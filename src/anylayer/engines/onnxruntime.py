@@ -90,7 +90,7 @@ class _SharedWeights:
         if rows is not None:
             self.single_rows &= rows == 1
         kept = self.read if rows is None else self.shared
-        kept[name] = ort.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(array))
+        kept[name] = ort.OrtValue.ortvalue_from_numpy(np.asarray(array, order="C"))
         return self.FILE, 0
 
     def add_to(self, options: Any) -> None:

@@ -352,7 +352,7 @@ class _Stage:
         number = len(self._arrays)
         first = self._arrays[worlds[errors.index(best)].values[value]]
         dtype = want.dtype if first is None else first.dtype
-        self._arrays.append(np.ascontiguousarray(want, dtype))
+        self._arrays.append(np.asarray(want, dtype, order="C"))
         kept = [w for w, error in zip(worlds, errors) if error <= limit]
         return [replace(w, values={**w.values, value: number}) for w in kept], []
 

@@ -177,7 +177,7 @@ class Meanings:
             node = node if change is None else change.apply()
         types = [ABSENT if x is None else TensorType(x.shape, x.dtype) for x in inputs]
         bound = bind(node, self._definitions[node.type], types, meaning.dialect, self._network.dtype)
-        outputs = [np.ascontiguousarray(y).reshape(y.shape) for y in run_bound(bound, inputs)]
+        outputs = [np.asarray(y, order="C") for y in run_bound(bound, inputs)]
         if bound.unfilled:
             raise no_weights(self._network, node, bound.unfilled)
         for y in outputs:

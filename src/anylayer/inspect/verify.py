@@ -72,7 +72,7 @@ def verify(net: Net, inputs: Mapping[str, Any], engine: str = "onnxruntime") -> 
                 NodeCheck(node.name, node.type, 0.0, 0.0, True, "constant" if t.is_constant else t.reason)
             )
             return
-        feed = [np.ascontiguousarray(x) for i, x in enumerate(given) if i not in constant]
+        feed = [np.asarray(x, order="C") for i, x in enumerate(given) if i not in constant]
         try:
             results = module.compile(simplify(t.body, engine, exact=True), None)(feed)
         except EngineError as error:
@@ -90,7 +90,7 @@ def _check_kernel(t: TracedNode, given: list[Array | None], outputs: list[Array]
     node = t.node
     if t.kernel is None or (t.bound is not None and t.bound.definition.native_only):
         return NodeCheck(node.name, node.type, 0.0, 0.0, True, "a native kernel without a NumPy class")
-    feed = [None if x is None else np.ascontiguousarray(x) for x in given]
+    feed = [None if x is None else np.asarray(x, order="C") for x in given]
     with at(node.place):
         return _compare(node, [x for x in given if x is not None], t.kernel.program()(feed), outputs)
 

@@ -131,7 +131,7 @@ def inferred(
     types = {
         names[i]: helper.make_tensor_type_proto(elem_type(t[0]), list(t[1])) for i, t in enumerate(inputs) if t
     }
-    values = {names[i]: numpy_helper.from_array(np.ascontiguousarray(a).reshape(a.shape)) for i, a in data.items()}
+    values = {names[i]: numpy_helper.from_array(np.asarray(a, order="C")) for i, a in data.items()}
     try:
         found = shape_inference.infer_node_outputs(
             schema(op, version), node, types, values, opset_imports=[helper.make_opsetid("", version)]

@@ -16,7 +16,7 @@ import numpy as np
 
 from anylayer.compile.choices import verified_sizes
 from anylayer.compile.comparison import Compiler
-from anylayer.compile.inputs import advising_batch, needed_inputs
+from anylayer.compile.inputs import absent_input, advising_batch, needed_inputs
 from anylayer.compile.nodes import Definitions
 from anylayer.compile.open import OpenTraces, open_types, trace_open
 from anylayer.compile.plan import GraphStep, Plan, make_plan
@@ -232,14 +232,14 @@ class Model:
 
     def _array(self, name: str, inputs: Mapping[str, Any]) -> Array:
         if name not in inputs:
-            raise InputError(f"input '{name}' is missing; the network's inputs: {', '.join(self._names)}")
+            return absent_input(self._network, name, self._targets)
         known = self._types[name]
         try:
             dtype = known.dtype if known is not None else self._network.input_dtype(name)
             array = np.asarray(inputs[name], dtype)
         except (TypeError, ValueError) as error:
             raise InputError(f"input '{name}' must be an array of numbers: {error}") from None
-        return array if array.flags.c_contiguous else np.ascontiguousarray(array)
+        return np.asarray(array, order="C")
 
     def _check_buffers(self, out: Mapping[str, Array], arrays: Sequence[Array]) -> None:
         """Refuse a buffer of an unknown output, one that cannot be written to, and one that shares memory."""

@@ -201,7 +201,7 @@ class NumpyRunner:
         *_, values = self.steps(arrays)
         results = {}
         for public, value in self._outputs.items():
-            array = np.ascontiguousarray(values[value]).reshape(values[value].shape)
+            array = np.asarray(values[value], order="C")
             results[public] = _returnable(array, value in self._inputs, out.get(public))
         return results
 
