@@ -112,7 +112,7 @@ def test_message_says_how_to_give_an_open_batch_size_that_another_input_fixes(tm
     assert read.compile("onnxruntime", shapes={"x": (2, 3)})({"x": two, "w": two})["y"].shape == (2, 6)
 
 
-def test_input_that_nothing_reads_may_be_left_out(tmp_path: Path) -> None:
+def test_input_that_no_node_reads_may_be_left_out(tmp_path: Path) -> None:
     """Such an input remains an input of the network and of the files that are written for it."""
     x, unread = (helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, [1, 3]) for n in ("x", "unread"))
     y = helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [1, 3])
