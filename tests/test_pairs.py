@@ -200,7 +200,7 @@ def test_convert_every_reader_to_every_writer(tmp_path: Path, reader: str, varia
     net = SOURCES[reader][variant](tmp_path / "source")
     assert net.network.format == reader or variant.startswith("version")
     done = net.write(tmp_path / f"out{next(iter(writers()[writer].SUFFIXES), '')}", writer)
-    assert [check.name for check in done.checks] == list(net.outputs)
+    assert [check.name for check in done.checks if not check.part] == list(net.outputs)
     assert all(check.ok for check in done.checks)
     *others, path = done.files
     again = anylayer.read(path, others[-1] if writer == "caffe" else None)
