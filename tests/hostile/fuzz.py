@@ -4,7 +4,8 @@ refused.
     python -m tests.hostile.fuzz --count 100000 --seed 0 -o DIR
 
 File I of seed S is the same on every machine: `--only I` tries that file alone. The files come from corpus.py, the
-mutations from mutations.py. Each file is read in a process with limited memory and processor time; then it is
+mutations from mutations.py. With `--order` the order of attributes and fields is changed instead, and the numbers
+must stay the same. Each file is read in a process with limited memory and processor time; then it is
 inspected, or run on an engine, or written by one of the three writers and verified.
 
 The command counts files that are correct ("ok"), files that are refused by an AnyLayerError that names a file, and
@@ -22,7 +23,9 @@ import hashlib
 import json
 import re
 import sys
+import tempfile
 import time
+import warnings
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -30,6 +33,11 @@ from pathlib import Path
 from queue import SimpleQueue
 from random import Random
 from typing import Any
+
+import numpy as np
+
+import anylayer
+from anylayer.numerics import normal_noise
 
 from . import mutations
 from .corpus import Sample, kinds, samples
@@ -193,6 +201,49 @@ def run(seed: int, indices: range, among: Sequence[str], jobs: int = 1, minutes:
     return report
 
 
+def other_order(seed: int, index: int, among: Sequence[str]) -> str:
+    """Reorder attributes and fields of file `index`, and return how its numbers differ; "" if they are the same.
+
+    A file that is refused is refused in any order. One whose numbers are random is left out.
+    """
+    random = Random(f"order/{seed}/{index}")
+    sample = random.choice(samples(random.choice(among)))
+    moved = {name: mutations.reordered(name, data, random) for name, data in sample.files.items()}
+    want, got = (_numbers(sample, files) for files in (sample.files, moved))
+    if isinstance(want, str) or isinstance(got, str):
+        same = isinstance(want, str) and isinstance(got, str)
+        return "" if same else f"file {index} ({sample.kind}): {want if isinstance(want, str) else got}"
+    if _equal(want, got) or not _equal(want, _numbers(sample, sample.files)):
+        return ""
+    return f"file {index} ({sample.kind}): other numbers"
+
+
+def _equal(want: Any, got: Any) -> bool:
+    return len(want) == len(got) and all(
+        a.shape == b.shape and np.array_equal(a, b, equal_nan=a.dtype.kind == "f") for a, b in zip(want, got)
+    )
+
+
+def _numbers(sample: Sample, files: dict[str, bytes]) -> list[Any] | str:
+    """Return the outputs of a network on noise, computed by NumPy, or the error."""
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        for name, data in files.items():
+            path = Path(folder, name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+        try:
+            weights = Path(folder, sample.weights) if sample.weights else None
+            net = anylayer.read(Path(folder, sample.model), weights)
+            if not net.network.weights:
+                net.fill()
+            types = {name: kind for name, kind in net.inputs.items() if kind is not None}
+            model = net.compile("numpy")
+            return list(model(dict(zip(types, normal_noise(types.values())))).values())
+        except anylayer.AnyLayerError as error:
+            return f"{type(error).__name__}: {error}"
+
+
 def main() -> int:
     """Parse the command line, try the files, print and save the report. The exit status is 1
     if there are faults.
@@ -204,6 +255,7 @@ def main() -> int:
     parser.add_argument("--kinds", default="", help="formats, separated by commas; all by default")
     parser.add_argument("--minutes", type=float, default=1e9, help="stop after this many minutes")
     parser.add_argument("--only", type=int, help="try only this file, and print the result")
+    parser.add_argument("--order", action="store_true", help="reorder attributes and fields: the same numbers")
     parser.add_argument(
         "-o", "--output", type=Path, default=Path("fuzz"), help="folder for the report and the files"
     )
@@ -211,6 +263,14 @@ def main() -> int:
     among = asked.kinds.split(",") if asked.kinds else kinds()
     indices = range(asked.count) if asked.only is None else range(asked.only, asked.only + 1)
     start = time.monotonic()
+    if asked.order:
+        found = [
+            how
+            for i in indices
+            if time.monotonic() < start + 60 * asked.minutes and (how := other_order(asked.seed, i, among))
+        ]
+        print("\n".join(found) or "the same numbers in any order")
+        return 1 if found else 0
     report = run(asked.seed, indices, among, asked.jobs, asked.minutes)
     report.save(asked.output)
     print(report.text(), end="")

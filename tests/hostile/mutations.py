@@ -7,9 +7,11 @@ import io
 import json
 import re
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from random import Random
 from typing import Any
+
+from onnx import ModelProto
 
 from tests.readers.files import varint
 
@@ -323,3 +325,89 @@ def file(name: str, source: bytes, random: Random) -> bytes:
     if suffix == "json":
         return json_text(source, random)
     return archive(source, random) if suffix == "keras" else data(source, random)
+
+
+# ------------------------------------------------------------- the same meaning in another order
+
+_UNORDERED = frozenset(
+    (
+        *("NodeProto.attribute", "ModelProto.opset_import", "ModelProto.functions", "GraphProto.initializer"),
+        *("GraphProto.value_info", "ModelProto.metadata_props"),
+    )
+)
+"""Repeated fields of ONNX's messages whose order has no meaning."""
+_FLAT_MESSAGE = re.compile(r"(\w+_param\s*)\{([^{}]*)\}")
+_FIELD = re.compile(r'\w+\s*:\s*(?:"[^"\n]*"|[^\s"]+)')
+_TAG = re.compile(r'<(\w+)((?:\s+[\w-]+="[^"]*")+)')
+
+
+def reordered(name: str, source: bytes, random: Random) -> bytes:
+    """Return a file of the same meaning, with attributes and fields in another order, if its format has any."""
+    suffix = name.rpartition(".")[2]
+    if suffix == "onnx":
+        return _reordered_message(source, ModelProto.DESCRIPTOR, random)
+    if suffix == "json":
+        return json.dumps(_reordered_json(json.loads(source), random)).encode()
+    if suffix == "xml":
+        return _TAG.sub(
+            lambda m: f"<{m[1]} {' '.join(_any_order(_pairs(m[2]), random))}", source.decode()
+        ).encode()
+    if suffix == "prototxt":
+        return _FLAT_MESSAGE.sub(
+            lambda m: f"{m[1]}{{ {_reordered_fields(m[2], random)} }}", source.decode()
+        ).encode()
+    return source
+
+
+def _pairs(attributes: str) -> list[str]:
+    return re.findall(r'[\w-]+="[^"]*"', attributes)
+
+
+def _any_order(items: Sequence[Any], random: Random) -> list[Any]:
+    return random.sample(list(items), len(items))
+
+
+def _kept_within(items: Sequence[tuple[Any, Any]], random: Random) -> list[Any]:
+    """Return the values of (key, value) in any order, but those of the same key in the given order."""
+    left: dict[Any, list[Any]] = {}
+    for key, value in reversed(items):
+        left.setdefault(key, []).append(value)
+    return [left[key].pop() for key, _ in _any_order(items, random)]
+
+
+def _reordered_fields(text: str, random: Random) -> str:
+    fields = _FIELD.findall(text)
+    if "#" in text or _FIELD.sub("", text).strip():
+        return text
+    return " ".join(_kept_within([(one.partition(":")[0].strip(), one) for one in fields], random))
+
+
+def _reordered_json(value: Any, random: Random) -> Any:
+    if isinstance(value, dict):
+        return {key: _reordered_json(value[key], random) for key in _any_order(list(value), random)}
+    return [_reordered_json(one, random) for one in value] if isinstance(value, list) else value
+
+
+def _reordered_message(source: bytes, descriptor: Any, random: Random) -> bytes:
+    fields: list[tuple[Any, bytes]] = []
+    position = 0
+    while position < len(source):
+        start = position
+        tag, position = _varint(source, position)
+        number, wire = tag >> 3, tag & 7
+        if wire == 0:
+            _, position = _varint(source, position)
+            fields.append((number, source[start:position]))
+            continue
+        size, position = _varint(source, position) if wire == 2 else (8 if wire == 1 else 4, position)
+        held = source[position : position + size]
+        position += size
+        declared = descriptor.fields_by_number.get(number)
+        if wire == 2 and declared is not None and declared.message_type is not None:
+            held = _reordered_message(held, declared.message_type, random)
+            free = f"{descriptor.name}.{declared.name}" in _UNORDERED
+            key = (number, len(fields)) if free else number
+            fields.append((key, varint(tag) + varint(len(held)) + held))
+        else:
+            fields.append((number, source[start:position]))
+    return b"".join(_kept_within(fields, random))

@@ -81,6 +81,12 @@ def test_mutated_files_of_every_format() -> None:
     assert sum(counts["refused"] for counts in report.counts.values()) > 100
 
 
+def test_order_of_attributes_and_fields_does_not_change_numbers() -> None:
+    """Try the first files of the command: python -m tests.hostile.fuzz --order."""
+    wrong = [fuzz.other_order(0, i, ["onnx-node", "onnx", "ir", "keras-json", "prototxt"]) for i in range(60)]
+    assert not any(wrong), "\n".join(filter(None, wrong))
+
+
 def test_mutated_file_is_the_same_each_time() -> None:
     few = ["keras-json", "ir-legacy"]
     one, other = fuzz.made(3, 7, few), fuzz.made(3, 7, few)

@@ -22,7 +22,10 @@ from .programs.program import make
 from .programs.stated import INPUTS, ROWS, Row
 
 
-@pytest.mark.parametrize(("engine", "seeds"), [("onnxruntime", range(60)), ("openvino", range(60, 75))])
+@pytest.mark.parametrize(
+    ("engine", "seeds"),
+    [("onnxruntime", range(60)), ("openvino", range(60, 75)), ("open:onnxruntime", range(75, 85))],
+)
 def test_engines_compute_programs_like_numpy(engine: str, seeds: range) -> None:
     wrong = {}
     for seed in seeds:

@@ -54,12 +54,19 @@ def network(program: Program, folder: Path) -> tuple[Net, Any]:
 
 
 def judge(program: Program, engine: str) -> Verdict:
-    """Run a program on an engine with all its inputs, and compare the results with NumPy."""
+    """Run a program on an engine with all its inputs, and compare the results with NumPy.
+
+    An engine's name after "open:" compiles one program for every size; equal sizes have one name.
+    """
+    shapes = None
+    if engine.startswith("open:"):
+        engine = engine.removeprefix("open:")
+        shapes = {n: tuple(f"n{d}" if d > 1 else d for d in x.shape) for n, x in program.feeds[0].items()}
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         net, cls = network(program, Path(folder))
         try:
-            model = net.compile(engine=engine, threads=1)
+            model = net.compile(engine=engine, threads=1, shapes=shapes)
             reason = _brief(model.host_calls[0][2]) if model.host_calls else ""
             for feed in program.feeds:
                 verdict = _compared(program, cls, model, feed, engine)
