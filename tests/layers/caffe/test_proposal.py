@@ -180,9 +180,26 @@ def test_r_fcn_runs_on_as_many_regions_as_are_found() -> None:
     check_function(network, *xs)
 
 
-test_sophgo_is_refused = rejects(
+SOPHGO = {"net_input_h": 400, "net_input_w": 400, "rpn_nms_post_top_n": 2, "rpn_nms_threshold": 0.1}
+SOPHGO_SCORES = np.zeros((1, 18, 1, 2), np.float32)
+SOPHGO_SCORES[0, [9, 12, 15], 0, 1] = 0.5, 0.7, 0.6  # the smallest anchor of each ratio, in the second cell
+test_sophgo_pairs_drop_the_lower_score = case(
     "Proposal",
-    {"net_input_h": 64, "net_input_w": 64},
-    inputs=[np.zeros((1, 2, 4, 4)), np.zeros((1, 4, 4, 4))],
-    text="Sophgo's Proposal is not supported, since the rule of its NMS is not known",
+    SOPHGO,
+    inputs=[SOPHGO_SCORES, np.zeros((1, 36, 1, 2))],
+    outputs=[[[[[0, 0, 0, 87.5, 71.5], [0] * 5]]]],
+    engines=(),
+)
+test_sophgo_cuts_in_the_order_of_the_anchors = case(
+    "Proposal",
+    {**SOPHGO, "rpn_nms_post_top_n": 1, "rpn_nms_threshold": 1.0},
+    inputs=[SOPHGO_SCORES, np.zeros((1, 36, 1, 2))],
+    outputs=[[[[[0, 0, 0, 115.5, 55.5]]]]],
+    engines=(),
+)
+test_sophgo_rejects_batches = rejects(
+    "Proposal",
+    SOPHGO,
+    inputs=[np.zeros((2, 18, 1, 2)), np.zeros((2, 36, 1, 2))],
+    text="scores must be of shape (1, 18, 1, 2), got (2, 18, 1, 2); how batches are cut is not known",
 )

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from anylayer.layer import Layer, field, layer, need, samples
-from anylayer.layers._detections import kept_pairwise
+from anylayer.layers._detections import kept_pairwise, overlaps_of_pixels
 from anylayer.network import Array
 
 
@@ -51,7 +51,9 @@ class FrcnDetection(Layer):
         boxes, scores = _decoded(deltas.reshape(r, c, 4), rois.reshape(r, 5)[:, 1:]), scores.reshape(r, c)
         region, label = np.nonzero((scores > np.float32(self.obj_threshold)) & (np.arange(c) > 0))
         box, score = boxes[region, label], scores[region, label]
-        kept = np.flatnonzero(kept_pairwise(box, label, score, self.nms_threshold, _overlaps))[: self.keep_topk]
+        kept = np.flatnonzero(kept_pairwise(box, label, score, self.nms_threshold, overlaps_of_pixels))[
+            : self.keep_topk
+        ]
         found = np.zeros((1, 1, self.keep_topk, 6), np.float32)
         found[0, 0, : len(kept)] = np.concatenate([box, label[:, None], score[:, None]], axis=1)[kept]
         return found
@@ -63,11 +65,3 @@ def _decoded(deltas: Array, rois: Array) -> Array:
     centre = deltas[..., :2] * size[:, None] + (rois[:, :2] + size * np.float32(0.5))[:, None]
     half = np.exp(deltas[..., 2:]) * size[:, None] * np.float32(0.5)
     return np.concatenate([centre - half, centre + half], axis=2)
-
-
-def _overlaps(boxes: Array, other: Array) -> Any:
-    """Return the intersection over union, with 1 added to the sides of the boxes, but not of the intersection."""
-    sides = np.maximum(np.minimum(boxes[..., 2:], other[..., 2:]) - np.maximum(boxes[..., :2], other[..., :2]), 0)
-    common = sides.prod(axis=-1)
-    area, own = ((x[..., 2:] - x[..., :2] + np.float32(1)).prod(axis=-1) for x in (boxes, other))
-    return common / (area + own - common)

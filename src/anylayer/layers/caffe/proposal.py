@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from anylayer.layer import Layer, field, layer, need, samples
+from anylayer.layers._detections import kept_pairwise, overlaps_of_pixels
 from anylayer.layers._proposals import (
     anchors,
     best,
@@ -19,6 +20,7 @@ from anylayer.layers._proposals import (
     proposals,
 )
 from anylayer.layers.caffe._refused import Refused
+from anylayer.layers.caffe._resampling import plane_of
 from anylayer.network import Array
 
 
@@ -44,7 +46,7 @@ class Proposal(Layer):
     scale: tuple[float, ...] = field(5, "float", repeated=True, doc="sizes of the anchors, in base_size")
     pre_nms_topn: int = field(6, "uint32", 6000, doc="boxes, best first, that enter NMS")
     post_nms_topn: int = field(7, "uint32", 300, doc="largest number of boxes after NMS")
-    nms_thresh: float = field(8, "float", 0.7, doc="boxes whose IoU with a better one exceeds it are dropped")
+    nms_thresh: float = field(8, "float", 0.7, doc="boxes that overlap a better one by more are dropped")
 
     def setup(self) -> None:
         check_fields(self)
@@ -117,16 +119,64 @@ class SynopsysProposal(Refused):
 
 
 @layer("Proposal", dialects=("sophgo",))
-class SophgoProposal(Refused):
-    """Refuse Sophgo's layer, which keeps post_top_n boxes in the order of the anchors after an unknown NMS.
+class SophgoProposal(Layer):
+    """Return the regions of interest of Faster R-CNN in the order of the anchors, padded with zeros (Sophgo).
 
-    Source: the Caffe in tpu-mlir 1.30.2 (executed): its NMS agrees with that of Faster R-CNN in some images only.
+    Scores (1, 18, H, W) and box offsets (1, 36, H, W) to regions [0, x1, y1, x2, y2] (1, 1, rpn_nms_post_top_n,
+    5). The boxes are clipped to the input; those whose score exceeds rpn_obj_threshold drop each other as
+    `kept_pairwise` says. They are sorted by anchor, row and column, and *rpn_nms_post_top_n cuts in this order*.
+    The layer runs in Python, since it compares pairs one after the other.
+    Source: the Caffe in tpu-mlir 1.30.2 (executed).
     """
 
     message = "proposal_param"
+    samples: ClassVar = {0: samples.scores}
     numbers: ClassVar = {"sophgo": 304}
-    reason = "Sophgo's Proposal is not supported, since the rule of its NMS is not known"
+    feat_stride: int = field(1, "uint32", 16, doc="pixels per cell")
+    anchor_base_size: int = field(2, "uint32", 16, doc="side of the anchor to which ratios and scales apply")
+    rpn_obj_threshold: float = field(3, "float", 0.3, doc="scores must exceed it")
+    rpn_nms_threshold: float = field(
+        4, "float", 0.7, doc="boxes whose IoU with a better one exceeds it are dropped"
+    )
+    rpn_nms_post_top_n: int = field(5, "uint32", 300, doc="number of regions")
+    net_input_h: int = field(6, "uint32", doc="rows of the network's input")
+    net_input_w: int = field(7, "uint32", doc="columns of the network's input")
 
     @classmethod
     def fits(cls, values: Mapping[str, Any], inputs: int, outputs: int) -> bool:
-        return bool({"net_input_h", "rpn_obj_threshold", "rpn_nms_post_top_n"} & values.keys())
+        return "net_input_h" in values and super().fits(values, inputs, outputs)
+
+    def setup(self) -> None:
+        for name in ("feat_stride", "anchor_base_size", "rpn_nms_post_top_n", "net_input_h", "net_input_w"):
+            need(getattr(self, name) > 0, f"{name} must be at least 1, got {getattr(self, name)}")
+
+    def forward(self, scores: Array, deltas: Array) -> Any:
+        first = anchors(self.anchor_base_size, (0.5, 1.0, 2.0), (8.0, 16.0, 32.0))
+        count = len(first)
+        h, w = plane_of(scores)
+        for what, x, channels in (("scores", scores, 2 * count), ("offsets", deltas, 4 * count)):
+            need(
+                tuple(x.shape) == (1, channels, h, w),
+                f"{what} must be of shape (1, {channels}, {h}, {w}), got {tuple(x.shape)}; how batches are cut is "
+                "not known",
+            )
+        box, score = self._decoded(deltas, first).reshape(-1, 4), scores[0, count:].reshape(-1)
+        found = np.flatnonzero(score > np.float32(self.rpn_obj_threshold))
+        box, score = box[found], score[found]
+        kept = kept_pairwise(box, np.zeros(len(box)), score, self.rpn_nms_threshold, overlaps_of_pixels)
+        box = box[kept][: self.rpn_nms_post_top_n]
+        regions = np.zeros((1, 1, self.rpn_nms_post_top_n, 5), np.float32)
+        regions[0, 0, : len(box), 1:] = box
+        return regions
+
+    def _decoded(self, deltas: Array, first: Array) -> Any:
+        """Return the boxes (A, H, W, 4) for offsets (1, 4 A, H, W) from anchors (A, 4), clipped to the input."""
+        h, w = plane_of(deltas)
+        cells = np.stack(np.meshgrid(np.arange(w), np.arange(h)), -1) * np.float32(self.feat_stride)
+        one, half = np.float32(1), np.float32(0.5)
+        start, size = first[:, None, None, :2] + cells, (first[:, 2:] - first[:, :2] + one)[:, None, None]
+        offsets = deltas.reshape(len(first), 4, h, w).transpose(0, 2, 3, 1)
+        centre = offsets[..., :2] * size + start + (size - one) * half
+        side = np.exp(offsets[..., 2:]) * size * half
+        last = np.array([self.net_input_w - 1, self.net_input_h - 1] * 2, np.float32)
+        return np.clip(np.concatenate([centre - side, centre + side], -1), np.float32(0), last).astype(np.float32)
