@@ -274,6 +274,22 @@ def test_tensorflow_blobs_are_channels_first(name: str) -> None:
     assert net.getLayersShapes([1, 3, 6, 8])[2][-1][0].tolist() == [1, 4, 6, 8]
 
 
+def test_tensorflow_volumes_are_channels_first_where_the_graph_states_its_order() -> None:
+    """OpenCV 4.14 gives the same shapes and values for these graphs."""
+    kernel, attributes = noise(1, 1, 1, 2, 4), {"strides": [1] * 5, "padding": "VALID", "data_format": "NDHWC"}
+    nodes = [files.placeholder("x", 1, 3, 4, 5, 2), files.const("w", kernel)]
+    net = dnn.readNetFromTensorflow(files.graph(*nodes, files.node("c", "Conv3D", "x", "w", **attributes)))
+    x = noise(1, 2, 3, 4, 5)
+    net.setInput(x)
+    want = np.einsum("co,ncdhw->nodhw", kernel[0, 0, 0], x)
+    np.testing.assert_allclose(net.forward(), want, rtol=0, atol=1e-5)
+    assert net.getLayersShapes([1, 2, 3, 4, 5])[2][-1][0].tolist() == [1, 4, 3, 4, 5]
+    plain = dnn.readNetFromTensorflow(files.graph(nodes[0], files.node("r", "Relu", "x")))
+    x = noise(1, 3, 4, 5, 2)
+    plain.setInput(x)
+    assert np.array_equal(plain.forward(), np.maximum(x, 0))
+
+
 def test_tensorflow_outputs_have_opencvs_order() -> None:
     nodes = [files.placeholder("x", 1, 6, 8, 3), *convolution("c", "x", KERNEL), files.node("r", "Relu", "c")]
     nodes += [*convolution("d", "r", noise(1, 1, 4, 5)), files.node("s", "Sigmoid", "r")]

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from anylayer import api
 from anylayer.errors import InputError, given
 from anylayer.network import Network, TensorType
-from anylayer.opencv.table import LayerTable
+from anylayer.opencv.table import FIRST, LayerTable
 
 Shapes = Mapping[str, Sequence[int]]
 Row = tuple[list[tuple[int, ...]], list[tuple[int, ...]]]
@@ -27,8 +27,8 @@ def shapes_of(net: api.Net, table: LayerTable, shapes: Shapes, layouts: Mapping[
         for name in names:
             kind = given(types.get(name), f"the shape of '{name}' is not known for these inputs", InputError)
             shape = tuple(d if isinstance(d, int) else int(d.maximum) for d in kind.shape)
-            last = len(shape) == 4 and layouts.get(name) == "NHWC"
-            found.append(tuple(shape[i] for i in (0, 3, 1, 2)) if last else shape)
+            order = FIRST.get(len(shape)) if layouts.get(name) == "NHWC" else None
+            found.append(tuple(shape[i] for i in order) if order else shape)
         return found
 
     rows, last = [], {entry.number for entry in table.outputs}

@@ -24,13 +24,12 @@ from anylayer.opencv.errors import converted
 from anylayer.opencv.layer import Layer, set_weight
 from anylayer.opencv.measures import consumption, dot, operations, shapes_of
 from anylayer.opencv.source import NetworkFiles, content, network_files
-from anylayer.opencv.table import LayerEntry, LayerTable, layouts_of, table_of
+from anylayer.opencv.table import FIRST, LAST, LayerEntry, LayerTable, layouts_of, table_of
 from anylayer.runtime.model import Model
 
 _ENGINES = {c.DNN_BACKEND_INFERENCE_ENGINE: "openvino"}
 """The engine for a backend; "auto" for each other one."""
 _CPU = (c.DNN_TARGET_CPU, c.DNN_TARGET_CPU_FP16)
-_TO_FILE, _FROM_FILE = (0, 2, 3, 1), (0, 3, 1, 2)
 
 Shape = Sequence[int]
 
@@ -227,8 +226,8 @@ class Net:
 
     def _shape_in_file(self, name: str, shape: Shape) -> tuple[int, ...]:
         sizes = tuple(int(d) for d in shape)
-        last = len(sizes) == 4 and self._layouts.get(name) == "NHWC"
-        return tuple(sizes[i] for i in _TO_FILE) if last else sizes
+        order = LAST.get(len(sizes)) if self._layouts.get(name) == "NHWC" else None
+        return tuple(sizes[i] for i in order) if order else sizes
 
     # How it runs
 
@@ -295,8 +294,8 @@ class Net:
             raise InputError(f"input '{key}' must be an array of numbers, got {array.dtype}")
         if scalefactor != 1.0 or mean is not None:
             array = _scaled(array, scalefactor, scalar(() if mean is None else mean))
-        if array.ndim == 4 and self._layouts.get(key) == "NHWC":
-            array = array.transpose(_TO_FILE)
+        if array.ndim in LAST and self._layouts.get(key) == "NHWC":
+            array = array.transpose(LAST[array.ndim])
         own = self._given.get(key)
         if own is not None and own.shape == array.shape:
             own[...] = array
@@ -365,8 +364,8 @@ class Net:
 
     def _as_opencv(self, value: str, array: Array) -> Array:
         """Return an output as OpenCV does: images as NCHW, and as in OpenCV 4 a column for one axis in Caffe."""
-        if array.ndim == 4 and self._layouts and self._layouts.get(value) == "NHWC":
-            return np.ascontiguousarray(array.transpose(_FROM_FILE))
+        if array.ndim in FIRST and self._layouts and self._layouts.get(value) == "NHWC":
+            return np.ascontiguousarray(array.transpose(FIRST[array.ndim]))
         return array.reshape(-1, 1) if array.ndim < 2 and self._is_caffe else array
 
     def _compile(self, values: tuple[str, ...]) -> Model:

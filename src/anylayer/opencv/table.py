@@ -25,7 +25,12 @@ _MATRIX = "InnerProduct"
 _WITH_MASK = "Pooling"
 """The type whose layers have a second output, the mask, where they take maxima and no layer reads them."""
 _STATED = {"NHWC": "NHWC", "channels_last": "NHWC", "NCHW": "NCHW", "channels_first": "NCHW"}
-_RESULTS = {(0, 3, 1, 2): "NCHW", (0, 2, 3, 1): "NHWC"}
+_STATED |= {"NDHWC": "NHWC", "NCDHW": "NCHW"}
+FIRST = {4: (0, 3, 1, 2), 5: (0, 4, 1, 2, 3)}
+"""The permutation that moves the channels of images and of volumes first, by rank."""
+LAST = {4: (0, 2, 3, 1), 5: (0, 2, 3, 4, 1)}
+"""The permutation that moves them last."""
+_RESULTS = {**dict.fromkeys(FIRST.values(), "NCHW"), **dict.fromkeys(LAST.values(), "NHWC")}
 """The order of axes that a permutation results in."""
 _OTHER = {"NCHW": "NHWC", "NHWC": "NCHW"}
 
@@ -178,6 +183,7 @@ def _depth_first(network: Network) -> list[Node]:
 def layouts_of(network: Network) -> Mapping[str, str]:
     """Return the order of axes, "NHWC" or "NCHW", that each value has where its rank is 4.
 
+    For values of rank 5, "NHWC" stands for NDHWC.
     It is for the formats in which OpenCV's blobs are NCHW whatever the file has: TensorFlow and Keras. Networks of
     other formats have none.
     """
@@ -194,7 +200,7 @@ def layouts_of(network: Network) -> Mapping[str, str]:
 
 
 def _layout_of_input(network: Network, name: str, results: Mapping[str, str]) -> str:
-    """Return the order of axes of an input: that of the first node after it that has one, or NHWC."""
+    """Return the order of axes of an input: that of the first node after it that has one, or NHWC for images."""
     reached = {name}
     for node in network.nodes:
         if reached.isdisjoint(node.inputs):
@@ -204,7 +210,8 @@ def _layout_of_input(network: Network, name: str, results: Mapping[str, str]) ->
         if stated:
             return stated
         reached.update(node.outputs)
-    return "NHWC"
+    known = network.inputs[name]
+    return "NHWC" if known is None or len(known.shape) != 5 else ""  # OpenCV assumes an order for images only
 
 
 def _transposed(network: Network) -> dict[str, str]:
