@@ -14,7 +14,7 @@ import pytest
 
 from anylayer.graph import Graph
 from anylayer.kernels.compiler import COMPILERS, compiler
-from anylayer.loops import POOLED_PRELUDE, CppFunction, arguments_text
+from anylayer.loops import CppFunction, arguments_text, prelude
 from anylayer.network import Array, TensorType
 from anylayer.tracing import trace
 
@@ -53,9 +53,8 @@ def build(
     """
     source, library = folder / "kernels.cpp", folder / "kernels.so"
     run = "Parts()" if parts else "Sequential()"
-    source.write_text(
-        "\n".join([POOLED_PRELUDE, KEEPER, PARTS, *(code.text + _entry(code, run) for code in codes)])
-    )
+    text = "\n".join([KEEPER, PARTS, *(code.text + _entry(code, run) for code in codes)])
+    source.write_text(f"{prelude(text)}\n{text}")
     command = [
         *compiler(),
         "-std=c++11",

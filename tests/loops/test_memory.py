@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from anylayer.kernels.compiler import compiler
-from anylayer.loops import POOLED_PRELUDE
+from anylayer.loops import prelude
 from tests.loops.harness import FLAGS, needs_compiler
 from tests.sanitized import environment
 
@@ -88,11 +89,35 @@ int main() {
 
 
 def test_memory_is_reused_bounded_and_freed(tmp_path: Path) -> None:
-    (tmp_path / "main.cpp").write_text(POOLED_PRELUDE + MAIN)
+    (tmp_path / "main.cpp").write_text(prelude(MAIN) + MAIN)
     words = [*compiler(), "-std=c++11", *FLAGS, "-pthread", "main.cpp", "-o", "main"]
     subprocess.run(words, cwd=tmp_path, check=True)
     done = subprocess.run([tmp_path / "main"], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_prelude_has_only_the_functions_that_code_uses() -> None:
+    every = {
+        "maximum",
+        "at_least",
+        "combined",
+        "sort_row",
+        "suppress",
+        "inside",
+        "exponential",
+        "logarithm",
+        "Memory",
+    }
+    cases = {
+        "output0[i] = at_least<float>(x, 0.0f);": {"at_least"},
+        "y = combined<Largest>(y, 3, [&](int64_t i) -> float { return x[i]; });": {"combined", "maximum"},
+        "y = hyperbolic_tangent(x);": {"exponential"},
+        "suppress(a, b);": {"suppress", "maximum", "Memory"},
+    }
+    for text, wanted in cases.items():
+        for pooled in (True, False):
+            words = set(re.findall(r"(\w+)[({ ]", re.sub(r"//.*", "", prelude(text, pooled=pooled))))
+            assert every & words == wanted, text
 
 
 BEYOND = """

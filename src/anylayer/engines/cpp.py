@@ -23,7 +23,7 @@ from anylayer.graph import Graph
 from anylayer.graph.sizes import is_static
 from anylayer.kernels.cache import library
 from anylayer.kernels.compiler import COMPILERS, compiler
-from anylayer.loops import POOLED_PRELUDE, TYPES, CppFunction, arguments_text, lower, to_cpp
+from anylayer.loops import TYPES, CppFunction, arguments_text, lower, prelude, to_cpp
 from anylayer.network import Array
 
 PRECISIONS = ("float32",)
@@ -140,7 +140,8 @@ def generated(graph: Graph) -> CppFunction:
 def source_of(code: CppFunction) -> str:
     """Return the text of a library."""
     call = f"{code.name}({', '.join([*arguments_text(code), 'Parallel{threads}'])})"
-    return "".join([INCLUDES, POOLED_PRELUDE, PARALLEL, code.text, ENTRY.format(call=call)])
+    text = "".join([PARALLEL, code.text, ENTRY.format(call=call)])
+    return "".join([INCLUDES, prelude(text), text])
 
 
 def compile(graph: Graph, threads: int | None = None, precision: str = "float32") -> CppProgram:

@@ -16,7 +16,7 @@ from anylayer.generators._cpp import describer, line_comment, names, string, tab
 from anylayer.graph import Graph, Value
 from anylayer.layer import Bound
 from anylayer.layer.opencv import opencv_params
-from anylayer.loops import POOLED_PRELUDE, TYPES, CppFunction, Opened, lower, opened, to_cpp
+from anylayer.loops import TYPES, CppFunction, Opened, lower, opened, prelude, to_cpp
 from anylayer.loops.lowering import size_of
 from anylayer.loops.parameters import ParamNumber
 from anylayer.network import Flag
@@ -155,23 +155,24 @@ class Operators:
             self._cases[key] = OperatorCase(name, t.node.type, code, source, t.bound, about, texts, free, blobs)
         return self._cases[key], texts
 
-    def text(self, parallel: str) -> str:
-        """Return the C++ text of all operators, with the list `kernels` at the end. parallel: the text of the
-        struct Parallel, which distributes the iterations of loops to threads.
+    def text(self, parallel: str, layers: str) -> str:
+        """Return the C++ text of all operators, and the helpers that it uses. parallel: the text of the struct
+        Parallel, which distributes the iterations of loops to threads. layers: the text that registers the
+        operators, which are in the list `kernels`.
         """
         kernels = list(self._cases.values())
         need(kernels, "all layers of these types are constants, so there is no operator to write")
         blocks = [_functions(kernel) for kernel in kernels]
         listed = "".join(f"{_INDENT}{_entry(kernel)},\n" for kernel in kernels)
         parts = [
-            POOLED_PRELUDE,
             parallel,
             _BASE,
             "namespace {\n",
             *blocks,
             f"const Kernel kernels[] = {{\n{listed}}};\n",
         ]
-        return "\n".join([*parts, "}  // namespace\n"])
+        text = "\n".join([*parts, "}  // namespace\n"]) + layers
+        return f"{prelude(text)}\n{text}"
 
 
 def _functions(kernel: OperatorCase) -> str:

@@ -1,10 +1,10 @@
 """Loops: a layer as the source code of one function, without any library.
 
-    from anylayer.loops import PRELUDE, lower, opened, to_cpp
+    from anylayer.loops import lower, opened, prelude, to_cpp
 
     traced = opened(node.bound)  # source.TracedNode.bound: the layer, traced again with open sizes
     code = to_cpp(lower(traced), "interp", describe)
-    text = PRELUDE + code.text
+    text = prelude(code.text) + code.text
 
 `opened` traces a layer with as many open sizes as its code allows; `at_fixed_sizes` traces it at one choice of
 sizes. `lower` returns the loops as plain data. It accepts any other graph, too (anylayer.tracing.trace). `to_cpp`
@@ -17,20 +17,18 @@ prints them as a C++11 function, a `CppFunction`, which lists its parameters:
 * The open sizes, `code.sizes`. `traced.sizes` says which axis of which input each of them comes from. The caller
   compares every size of every input with `code.size(expression)` for the expressions of `code.inputs[i].shape`,
   checks `code.conditions`, and allocates the outputs by `code.outputs[i].shape`.
-* An object that runs parallel loops: `Sequential()` of PRELUDE, or the caller's own with the same call operator.
+* An object that runs parallel loops: `Sequential()`, or the caller's own with the same call operator.
 
 The function returns false where an index that is read from data lies outside its axis. An operator without loops
 is refused by name, with its source line.
 """
 
 from anylayer.loops.cpp import TYPES, CppFunction, arguments_text, number, table_text, to_cpp
-from anylayer.loops.cpp_prelude import POOLED_PRELUDE, PRELUDE
+from anylayer.loops.cpp_prelude import prelude
 from anylayer.loops.lower import lower
 from anylayer.loops.opened import Opened, at_fixed_sizes, opened
 
 __all__ = [
-    "POOLED_PRELUDE",
-    "PRELUDE",
     "TYPES",
     "CppFunction",
     "Opened",
@@ -39,6 +37,7 @@ __all__ = [
     "lower",
     "number",
     "opened",
+    "prelude",
     "table_text",
     "to_cpp",
 ]

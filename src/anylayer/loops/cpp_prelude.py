@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 _TOP = """\
 #include <algorithm>
 #include <atomic>
@@ -24,7 +26,8 @@ _TOP = """\
 #endif
 
 namespace {
-
+"""
+_TOP_HELPERS = """\
 // Runs the iterations of a loop on one thread. A caller may pass an object of its own that divides them among
 // threads. `work` is the approximate number of elements that all iterations compute.
 struct Sequential {
@@ -43,7 +46,6 @@ template <class Body> struct Copied {
     }
 };
 template <class Body> inline Copied<Body> copied(const Body& body) { return Copied<Body>{body}; }
-
 """
 _MEMORY = """\
 // The memory of an array that only a function uses.
@@ -146,20 +148,20 @@ private:
 };
 """
 _HELPERS = """
-// The maximum and the minimum, as NumPy defines them: NaN if one of the numbers is NaN.
+// The maximum, as NumPy defines it: NaN if one of the numbers is NaN.
 template <class T> inline T maximum(T a, T b) { return a > b || a != a ? a : b; }
+
+// The minimum, as NumPy defines it.
 template <class T> inline T minimum(T a, T b) { return a < b || a != a ? a : b; }
 
-// The same for a bound that is not NaN: one comparison, of which compilers make vector instructions.
+// The maximum with a bound that is not NaN: one comparison, of which compilers make vector instructions.
 template <class T> inline T at_least(T x, T bound) { return x < bound ? bound : x; }
+
+// The minimum with a bound that is not NaN.
 template <class T> inline T at_most(T x, T bound) { return x > bound ? bound : x; }
 
 // Combines the numbers of a loop. Each of 16 partial results takes every 16th number, so that compilers make
 // vector instructions of the loop.
-struct Sum { template <class T> T operator()(T a, T b) const { return T(a + b); } };
-struct Product { template <class T> T operator()(T a, T b) const { return T(a * b); } };
-struct Largest { template <class T> T operator()(T a, T b) const { return maximum(a, b); } };
-struct Smallest { template <class T> T operator()(T a, T b) const { return minimum(a, b); } };
 template <class Combine, class T, class Number> inline T combined(T result, int64_t count, const Number& number) {
     const Combine combine{};
     const int64_t parts = 16, whole = count - count % parts;
@@ -175,9 +177,20 @@ template <class Combine, class T, class Number> inline T combined(T result, int6
     return result;
 }
 
+struct Sum { template <class T> T operator()(T a, T b) const { return T(a + b); } };
+
+struct Product { template <class T> T operator()(T a, T b) const { return T(a * b); } };
+
+struct Largest { template <class T> T operator()(T a, T b) const { return maximum(a, b); } };
+
+struct Smallest { template <class T> T operator()(T a, T b) const { return minimum(a, b); } };
+
 template <class T> inline T sign(T x) { return x > T(0) ? T(1) : x < T(0) ? T(-1) : x; }
+
 template <class T> inline T quotient(T a, T b) { return b == T(0) ? T(0) : T(a / b); }
+
 inline int64_t floor_quotient(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a % b < 0) != (b < 0)); }
+
 template <class T> inline T modulo(T a, T b, std::true_type) {
     return b == T(0) ? T(0) : T(a % b != T(0) && (a % b < T(0)) != (b < T(0)) ? a % b + b : a % b);
 }
@@ -229,7 +242,9 @@ template <class T> inline bool overlaps(const T* a, const T* b, T limit) {
     }
     return area[2] > T(0) && area[2] / (area[0] + area[1] - area[2]) > limit;
 }
+
 template <class T> inline bool is_better(T a, T b) { return a > b || (a == a && b != b); }
+
 template <class T>
 inline int64_t suppress(const T* scores, const T* boxes, int64_t images, int64_t classes, int64_t size,
                         int64_t kept, T limit, bool bounded, T least, int64_t* rows) {
@@ -274,6 +289,7 @@ inline int64_t inside(int64_t i, int64_t size, uint64_t& outside) {
 }
 
 inline float float_of_bits(int32_t i) { float x; std::memcpy(&x, &i, sizeof x); return x; }
+
 inline int32_t bits_of_float(float x) { int32_t i; std::memcpy(&i, &x, sizeof i); return i; }
 
 // exp, log and tanh of 32-bit floats, within 2e-7 of the result. Compilers make vector instructions of them, in
@@ -292,6 +308,7 @@ inline float exponential(float x) {
     const int32_t whole = int32_t(n == n ? n : 0.0f), half = whole >> 1;
     return y * float_of_bits((half + 127) << 23) * float_of_bits((whole - half + 127) << 23);
 }
+
 inline float logarithm(float x) {
     const bool small = x < 1.17549435e-38f;
     const int32_t bits = bits_of_float(small ? x * 8388608.0f : x), exponent = (bits - 0x3f3504f3) >> 23;
@@ -310,6 +327,7 @@ inline float logarithm(float x) {
     const float special = x == 0.0f ? -infinity : std::numeric_limits<float>::quiet_NaN();
     return x > 0.0f ? (x < infinity ? found : infinity) : special;
 }
+
 inline float hyperbolic_tangent(float x) {
     const float a = std::fabs(x), z = x * x;
     float y = -5.70498872745e-3f;
@@ -320,11 +338,26 @@ inline float hyperbolic_tangent(float x) {
     const float far = 1.0f - 2.0f / (exponential(a + a) + 1.0f);
     return std::copysign(a < 0.625f ? y * z * a + a : far, x);
 }
-
-}  // namespace
 """
 
-PRELUDE = _TOP + _MEMORY + _HELPERS
-"""The includes and helpers of functions that allocate the arrays that they use for themselves."""
-POOLED_PRELUDE = _TOP + _POOL + _HELPERS
-"""The same for functions that keep this memory for later calls. Each object that calls them has a `Keeper`."""
+_DEFINED = re.compile(r"(?:^|>\s*)(?:inline \S+|struct|class|Blocks) (\w+)", re.MULTILINE)
+"""The name of a function or class of the helpers."""
+
+
+def prelude(text: str, *, pooled: bool = True) -> str:
+    """Return the includes, and the helpers that a C++ text uses.
+
+    pooled: whether the memory of arrays is kept for later calls. Each object that calls the loops then has a
+    `Keeper`. Otherwise functions allocate the arrays that they use for themselves.
+    """
+    words, kept = _words(text), []
+    for block in reversed([*_TOP_HELPERS.split("\n\n"), _POOL if pooled else _MEMORY, *_HELPERS.split("\n\n")]):
+        if words & set(_DEFINED.findall(block)):
+            words |= _words(block)
+            kept.append(block.strip("\n"))
+    return "\n\n".join([_TOP.strip("\n"), *kept[::-1], "}  // namespace\n"])
+
+
+def _words(code: str) -> set[str]:
+    """Return the words of C++ code, without those of its comments."""
+    return set(re.findall(r"\w+", re.sub(r"//[^\n]*", "", code)))

@@ -13,7 +13,7 @@ from anylayer.generators.dv import priors
 from anylayer.generators.dv.callbacks import Callbacks
 from anylayer.generators.dv.plan import Concat, Convolution, Custom, DvLayer, DvPlan, FullyConnected, Runs, Softmax
 from anylayer.generators.dv.weights import packed
-from anylayer.loops import PRELUDE
+from anylayer.loops import prelude
 
 _TITLES = {
     Convolution: ("Convolution Layer", "LT_CONV"),
@@ -85,7 +85,7 @@ def _source(plan: DvPlan, name: str, callbacks: Callbacks, bodies: Sequence[str]
     parts = [f'#include "{name}_gen.h"\n']
     codes = [c.code for c in callbacks.all]
     if codes:
-        parts += ["#include <map>\n#include <vector>\n", PRELUDE]
+        parts += ["#include <map>\n#include <vector>\n", prelude("\n".join(codes), pooled=False)]
         helpers = (
             _HELPERS if any("input_place" in m for c in callbacks.all for m in c.members) else _PLACE + _HELPERS
         )

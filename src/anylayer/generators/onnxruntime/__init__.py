@@ -40,7 +40,7 @@ def generate(source: Source, expected: Expected, layer: Sequence[str] = ()) -> P
     need(model.ByteSize() <= _MAX_MODEL_BYTES, "the model has more than 2 GB, which is too large for one file")
     return Project(
         files={
-            "layers.cpp": TOP + written.text(PARALLEL) + LAYERS,
+            "layers.cpp": TOP + written.text(PARALLEL, LAYERS),
             "onnxruntime_api.hpp": _HEADER.read_text("utf-8"),
             "CMakeLists.txt": CMAKE,
             "model.onnx": [model.SerializeToString()],

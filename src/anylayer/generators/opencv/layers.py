@@ -14,7 +14,7 @@ from anylayer.generators._names import Names
 from anylayer.generators.opencv.texts import BASE, TOP
 from anylayer.layer import Bound
 from anylayer.layer.opencv import opencv_params
-from anylayer.loops import POOLED_PRELUDE, TYPES, CppFunction, Opened, lower, opened, to_cpp
+from anylayer.loops import TYPES, CppFunction, Opened, lower, opened, prelude, to_cpp
 from anylayer.loops.cpp import number
 from anylayer.loops.lowering import size_of
 from anylayer.source import TracedNode
@@ -84,7 +84,8 @@ class LayerWriter:
         """Return layers.cpp."""
         space = "namespace {\n\n" + "\n".join(self.blocks)
         classes = "\n".join(_class(t) for t in self.types.values())
-        return f"{TOP}{POOLED_PRELUDE}\n{BASE}\n{space}{classes}\n}}  // namespace\n\n{self.registration()}"
+        text = f"{BASE}\n{space}{classes}\n}}  // namespace\n\n{self.registration()}"
+        return f"{TOP}{prelude(text)}\n{text}"
 
     def registration(self) -> str:
         """Return the function that registers all types."""

@@ -35,7 +35,7 @@ def generate(source: Source, expected: Expected, layer: Sequence[str] = ()) -> P
     """
     written = Operators(source, chosen_types(source, layer), _DTYPES, tuple(RESPELLED))
     opencl = kernels(written.cases)
-    text = TOP + written.text(PARALLEL) + LAYERS
+    text = TOP + written.text(PARALLEL, LAYERS)
     with tempfile.TemporaryDirectory(prefix="anylayer-") as folder:
         done = write(replace(source, graph=written.graph), Path(folder) / "model.xml")
         model = {file.name: [file.read_bytes()] for file in done.files}
