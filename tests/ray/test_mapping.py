@@ -294,10 +294,27 @@ def test_mode_of_a_cluster_that_has_ended_is_not_that_of_the_next(monkeypatch: p
     monkeypatch.setattr(library.ray, "is_initialized", lambda: False)
     monkeypatch.setattr(library.ray, "init", lambda *args, **more: os.environ.update(RAY_AUTH_MODE="token"))
     monkeypatch.setattr(library.ray, "shutdown", lambda: None)
+    monkeypatch.setattr(library.ray.util, "get_node_ip_address", lambda: "127.0.0.1")
     monkeypatch.delenv("RAY_AUTH_MODE", raising=False)
     with library.cluster():
         assert os.environ["RAY_AUTH_MODE"] == "token"
     assert "RAY_AUTH_MODE" not in os.environ
+
+
+def test_cluster_that_other_machines_reach_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    from anylayer.libraries import ray as library
+
+    ended = []
+    monkeypatch.setattr(library.ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(library.ray, "init", lambda *args, **more: None)
+    monkeypatch.setattr(library.ray, "shutdown", lambda: ended.append(True))
+    monkeypatch.setattr(library.ray.util, "get_node_ip_address", lambda: "192.0.2.2")
+    with (
+        pytest.raises(InputError, match=r"listens at 192\.0\.2\.2, where other machines reach it"),
+        library.cluster(),
+    ):
+        pass
+    assert ended
 
 
 def test_processes_have_the_priority_of_the_program(cluster: None) -> None:
