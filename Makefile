@@ -5,6 +5,7 @@
 # make test-fresh     run the property tests on examples that no run has seen
 # make test-old-cpu   run tests of the engines on an emulated processor of 2013: AVX2, but neither AVX-512 nor VNNI
 # make test-opencv4   run the tests that compare with OpenCV 4, which reads Caffe files
+# make test-vendors   run files written for Sophgo and RKNN in the tools of these vendors (Python 3.10, about 3 GB)
 # make test-versions  run the tests with the lowest and the highest dependencies, on each Python found
 # make check   lint, formatting, types and the word list
 # make docs    write the generated parts of docs/ again
@@ -34,7 +35,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # The tests start hundreds of Python processes. Each would compile all modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-all extras test-fresh test-old-cpu test-opencv4 test-versions check docs site dist clean
+.PHONY: demo test test-all extras test-fresh test-old-cpu test-opencv4 test-vendors test-versions check docs site dist clean
 
 demo: $(VENV)/run.stamp
 	@mkdir -p $(OUT)
@@ -62,6 +63,9 @@ test-old-cpu: $(VENV)/dev.stamp
 test-opencv4: $(VENV)/dev.stamp $(VENV)-opencv4/stamp
 	ANYLAYER_OPENCV4=$(CURDIR)/$(VENV)-opencv4/bin/python $(PY) -m pytest -n auto --dist worksteal $(OPENCV4_TESTS) $(ARGS)
 
+test-vendors: $(VENV)/dev.stamp $(VENV)-sophgo/stamp $(VENV)-rknn/stamp
+	$(PY) -m tests.vendors
+
 test-versions: $(VENV)/dev.stamp
 	$(PY) -m tests.versions $(ARGS)
 
@@ -83,7 +87,7 @@ dist: $(VENV)/dist.stamp
 	$(PY) -m tools.wheel dist
 
 clean:
-	rm -rf $(VENV) $(VENV)-opencv4 .venv-versions $(OUT) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-opencv4 $(VENV)-sophgo $(VENV)-rknn .venv-versions $(OUT) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 $(VENV)/run.stamp: pyproject.toml $(PY)
 	$(PY) -m pip install --quiet --editable .
@@ -108,6 +112,27 @@ $(VENV)/site.stamp $(VENV)/dist.stamp: $(VENV)/%.stamp: pyproject.toml $(PY)
 $(VENV)-opencv4/stamp: pyproject.toml $(PY)
 	@$(PY) -m venv --without-pip $(VENV)-opencv4
 	@$(PY) -m pip --quiet --python $(VENV)-opencv4/bin/python install --editable . 'opencv-python-headless<5'
+	@touch $@
+
+# The tools of the vendors need Python 3.10 and old packages. torch 1.12.1 has a wheel without CUDA packages. tpu-mlir
+# brings libraries of the system, which do not fit this one.
+PYTHON310 ?= python3.10
+SYSTEM_LIBRARIES := libc.so* libm.so* libstdc++.so* libgcc_s.so* libz.so* libpthread.so*
+
+$(VENV)-sophgo/stamp:
+	@$(PYTHON310) -m venv $(VENV)-sophgo
+	$(VENV)-sophgo/bin/pip install --quiet --no-deps tpu-mlir==1.30.2 torch==1.12.1
+	$(VENV)-sophgo/bin/pip install --quiet numpy==1.24.3 protobuf==3.20.3 onnx==1.14.1 onnxruntime==1.16.3 filelock \
+		Pillow==10.0.0 scikit-image==0.21.0 six tqdm scipy==1.11.1 opencv-python-headless==4.8.0.74 \
+		typing-extensions plotly==5.15.0 pandas==2.0.3 graphviz==0.20.1 psutil
+	cd $(VENV)-sophgo/lib/python3.*/site-packages/tpu_mlir/lib/third_party && rm -f $(SYSTEM_LIBRARIES)
+	@touch $@
+
+$(VENV)-rknn/stamp:
+	@$(PYTHON310) -m venv $(VENV)-rknn
+	$(VENV)-rknn/bin/pip install --quiet --no-deps rknn-toolkit2==2.5.0 torch==1.12.1
+	$(VENV)-rknn/bin/pip install --quiet typing-extensions onnx==1.16.1 numpy==1.26.4 protobuf==4.25.4 'setuptools<81' \
+		psutil ruamel.yaml scipy tqdm opencv-python-headless==4.9.0.80 fast-histogram onnxruntime==1.17.3
 	@touch $@
 
 # Debian without python3-venv has no ensurepip: there the pip outside installs the one inside.

@@ -7,7 +7,7 @@ from anylayer.layers.caffe._reorg import back_from_darknet, darknet, into_channe
 from anylayer.network import Array
 
 
-@layer("Reorg", dialects=("darknet", "mobilenet-yolo", "yolov2", "atlas", "opencv"))
+@layer("Reorg", dialects=("darknet", "mobilenet-yolo", "yolov2", "atlas", "opencv", "rknn"))
 class Reorg(Layer):
     """Move pixels into channels in the order of Darknet, which first reads the input as a wider map.
 

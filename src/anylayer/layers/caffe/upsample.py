@@ -68,7 +68,7 @@ def _summed(x: Array, block: int) -> Any:
     return x.reshape(n, c, h // block, block, w // block, block).sum(axis=(3, 5))
 
 
-@layer("Upsample", dialects=("mobilenet-yolo", "caffe2onnx", "darknet2caffe"))
+@layer("Upsample", dialects=("mobilenet-yolo", "caffe2onnx", "darknet2caffe", "rknn"))
 class UpsampleNearest(Layer):
     """Repeat each pixel `scale` x `scale` times: `scale` is the factor of the size.
 

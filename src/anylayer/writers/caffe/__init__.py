@@ -18,6 +18,8 @@ Files:
     text.py         CaffeNet -> prototxt
     caffemodel.py   CaffeNet -> caffemodel
     proto.py        CaffeNet -> caffe.proto
+RKNN:
+    rknn_rules.py    what RKNN's Caffe reader refuses or computes differently
 OpenCV:
     opencv_rules.py    what OpenCV's Caffe reader reads differently
     opencv_runtime.py  lets OpenCV run the file
@@ -33,6 +35,7 @@ from anylayer.errors import InputError, need
 from anylayer.layer import Registry
 from anylayer.source import Source, Written
 from anylayer.writers._notes import renamed_output_notes
+from anylayer.writers.caffe import rknn_rules
 from anylayer.writers.caffe.caffemodel import write_caffemodel
 from anylayer.writers.caffe.dialects import dialect_of
 from anylayer.writers.caffe.from_source import CaffeWriteOptions, kept_types, net_from_source
@@ -75,6 +78,8 @@ def write(
     own = source.network.dialect if source.network.format == "caffe" else "bvlc"
     chosen = dialect_of(dialect or own)
     result = net_from_source(source, CaffeWriteOptions(chosen, frozenset(keep), fold, blog_compat))
+    if chosen.name == "rknn":
+        rknn_rules.need_right(result.net, source)
     files = save(result.net, path)
     notes = (
         ["batch normalization differs from the source: its epsilon is added twice (blog_compat)"]

@@ -116,6 +116,22 @@ _SOPHGO = _set(
 """The types of the Caffe in tpu-mlir 1.30.2, without those that are refused, and without DummyData, whose values
 it never sets.
 """
+_RKNN = _set(
+    *(
+        "BatchNorm",
+        "Concat",
+        "Convolution",
+        "Crop",
+        "Deconvolution",
+        "Dropout",
+        "Eltwise",
+        "Flatten",
+        "HardSigmoid",
+    ),
+    *("InnerProduct", "Input", "LRN", "Normalize", "PReLU", "Permute", "Pooling", "Power", "ReLU", "ReLU6"),
+    *("Reorg", "Reshape", "Reverse", "Scale", "Sigmoid", "Slice", "Softmax", "Split", "TanH", "Tile", "Upsample"),
+)
+"""The types that rknn-toolkit2 2.5.0 computes as Caffe does; rknn_rules.py refuses some of their fields."""
 _ROUND = ("round_mode", "FLOOR")
 _CEIL = ("ceil_mode", False)
 _NO_ROUND = _set("pooling_param.round_mode", "pooling_param.ceil_mode")
@@ -143,6 +159,7 @@ DIALECTS = {
         Dialect("intel", lacks=_set(*_NEW), without=_NO_ROUND, fields={"batch_norm_param": {"engine": 4}}),
         Dialect("sophgo", floor=_ROUND, only=_SOPHGO, fields={"batch_norm_param": {"engine": 4}},
                 without=_set("batch_norm_param.update_global_stats"), whole_kernel=True),
+        Dialect("rknn", floor=_ROUND, only=_RKNN, without=_NO_CEIL),
         Dialect("opencv", floor=_CEIL, only=_OPENCV, fields={"pooling_param": {"ceil_mode": 13}},
                 without=_set("pooling_param.round_mode")),
     )
