@@ -1,7 +1,10 @@
 """Tests of Bidirectional and TimeDistributed."""
 
+import pytest
+
 from tests.layers.harness import ramp, rejects
 from tests.layers.keras.recorded import recorded
+from tests.layers.open_sizes import ALL, row, tried
 
 globals().update(recorded("wrappers"))
 
@@ -47,3 +50,8 @@ test_join_rejects_vector = rejects(
     text="takes a sequence of rank 2 or more, got (4,)",
     format="keras",
 )
+
+
+@pytest.mark.parametrize("type_", ["Bidirectional", "RNN"])
+def test_layer_that_wraps_another_has_open_sizes(type_: str) -> None:
+    assert row(tried("keras")[type_]) == (ALL, "")

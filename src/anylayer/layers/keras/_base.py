@@ -11,6 +11,7 @@ from anylayer.layer import Layer, Registry, need
 from anylayer.layer.fields import attribute
 from anylayer.layers._family import define
 from anylayer.network import Node
+from anylayer.tracing import substituted
 
 _HARMLESS = frozenset(
     {
@@ -98,7 +99,7 @@ class KerasLayer(Layer):
         kind, config = str(spec.get("class_name")), spec["config"]
         found = [d for d in Registry.of("keras").find(kind) if d.typed]
         need(found, f"wraps a {kind}, which is not supported in a wrapper")
-        cls: Any = found[0].cls
+        cls: Any = substituted(found[0].cls)
         made: KerasLayer = cls.__new__(cls)
         blobs = self._blobs[first:] if count is None else self._blobs[first : first + count]
         made.prepare(Node(self.name, kind, [""], [""], {"config": config}, list(blobs)), self.dialect)
