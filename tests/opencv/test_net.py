@@ -129,6 +129,15 @@ def test_layers_are_listed_with_opencvs_names(networks: Path) -> None:
     assert net.getUnconnectedOutLayers().tolist() == [7, 9]
 
 
+def test_numbers_of_outputs_suit_scripts_of_opencv_3_and_4(networks: Path) -> None:
+    net = small(networks)
+    names, numbers = net.getLayerNames(), net.getUnconnectedOutLayers()
+    want = list(net.getUnconnectedOutLayersNames())
+    assert numbers.shape == (len(want),) and numbers.dtype == np.int32
+    assert [names[i[0] - 1] for i in numbers] == [names[i - 1] for i in numbers] == want
+    assert [names[i - 1] for i in numbers.flatten()] == want and names[numbers[0] - 1] == want[0]
+
+
 def test_axpy_counts_as_two_layers() -> None:
     text = (
         'input: "s" input: "x" input: "y" input_shape { dim: 1 dim: 2 dim: 1 dim: 1 } '

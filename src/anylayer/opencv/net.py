@@ -60,6 +60,20 @@ class AsyncArray:
         return True
 
 
+class LayerNumber(int):
+    """The number of a layer, which is also a list of one number: `i[0]`, as scripts for OpenCV 3 take it."""
+
+    def __getitem__(self, index: int) -> int:
+        return [int(self)][index]
+
+
+class LayerNumbers(np.ndarray[tuple[int], np.dtype[np.int32]]):
+    """An array of numbers of layers. A loop over it gives LayerNumber."""
+
+    def __iter__(self) -> Any:
+        return map(LayerNumber, self.tolist())
+
+
 class Net:
     """A network with the interface of cv2.dnn.Net.
 
@@ -158,10 +172,14 @@ class Net:
         return sum(entry.type == layerType for entry in self._table.entries[1:])
 
     @converted
-    def getUnconnectedOutLayers(self) -> NDArray[np.int32]:
-        """Return the numbers of the layers whose outputs are the network's outputs."""
+    def getUnconnectedOutLayers(self) -> LayerNumbers:
+        """Return the numbers of the layers whose outputs are the network's outputs.
+
+        The array has one axis, as since OpenCV 4.5.4. Scripts for older versions, which take `i[0]` of each
+        number, work, too.
+        """
         self._checked()
-        return np.array([entry.number for entry in self._table.outputs], np.int32)
+        return np.array([entry.number for entry in self._table.outputs], np.int32).view(LayerNumbers)
 
     @converted
     def getUnconnectedOutLayersNames(self) -> tuple[str, ...]:
