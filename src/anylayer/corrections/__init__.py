@@ -8,9 +8,10 @@ contrast to the rewrite rules of optimize/rewrites, corrections cannot be left o
 from __future__ import annotations
 
 from anylayer.corrections._machinery import Corrected, corrected
-from anylayer.corrections.rounding import graph_for_file
 from anylayer.folders import load_all
 
-__all__ = ["Corrected", "corrected", "graph_for_file"]
+load_all("corrections")  # each module registers its corrections; the first one that applies is used
 
-load_all("corrections")  # each module registers its corrections
+from anylayer.corrections.rounding import graph_for_file  # noqa: E402 (would register this module's before others)
+
+__all__ = ["Corrected", "corrected", "graph_for_file"]
