@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from onnx import helper, numpy_helper
 
 import anylayer
 from anylayer.errors import LayerError
+from anylayer.network import Array
 from tests.layers.harness import noise
 
 X = 'layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 21 dim: 4 dim: 4 } } }\n'
@@ -97,3 +100,177 @@ def test_scale_of_normalize_is_always_a_blob(tmp_path: Path, shared: str) -> Non
     network(tmp_path, text, dialect="ascend").write(tmp_path / "net.prototxt")
     (node,) = anylayer.read(tmp_path / "net.caffemodel", dialect="ascend").network.nodes
     assert [(set(b.reshape(-1)), b.size) for b in node.blobs] == [({20.0}, 1 if shared == "true" else 21)]
+
+
+# ---- operators of other formats that Ascend's layers compute
+
+MAPS = {"x": [2, 8, 4, 6]}
+SCALE = np.arange(1, 9, dtype=np.float32).reshape(1, 8, 1, 1)
+
+
+def onnx_net(folder: Path, nodes: list[Any], inputs: dict[str, list[int]], **constants: Any) -> anylayer.Net:
+    """Return an ONNX network whose output is y."""
+    values = [helper.make_tensor_value_info(name, 1, shape) for name, shape in inputs.items()]
+    weights = [numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items()]
+    out = [helper.make_tensor_value_info("y", 1, None)]
+    graph = helper.make_graph(nodes, "g", values, out, weights)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+    (folder / "given.onnx").write_bytes(model.SerializeToString())
+    return anylayer.read(folder / "given.onnx")
+
+
+def written(net: anylayer.Net, folder: Path, **given: Array) -> list[tuple[str, dict[str, Any]]]:
+    """Return the types and fields of the layers of the network in Ascend's dialect, and compare their numbers."""
+    inputs = given or {name: noise(*t.shape) for name, t in net.network.inputs.items() if t is not None}
+    done = net.write(folder / "net.prototxt", dialect="ascend", verify=inputs)
+    assert done.checks and all(check.ok for check in done.checks)
+    again = anylayer.read(folder / "net.prototxt", folder / "net.caffemodel", dialect="ascend")
+    return [(n.type, dict(next(iter(n.params.values()), {}))) for n in again.network.nodes]
+
+
+N = helper.make_node
+
+
+@pytest.mark.parametrize("shape", [[2, 8, 4, 6], [2, 8, 5], [2, 8]])
+def test_lp_normalization_becomes_normalize(tmp_path: Path, shape: list[int]) -> None:
+    x = noise(*shape)
+    x[1] *= 1e-6
+    if len(shape) > 2:
+        x[:, :, :1] = 0  # vectors of zeros stay zeros
+    net = onnx_net(tmp_path, [N("LpNormalization", ["x"], ["y"], axis=1)], {"x": shape})
+    layers = dict(written(net, tmp_path, x=x))
+    assert not layers["Normalize"]["across_spatial"] and set(layers) <= {"Normalize", "Reshape", "Flatten"}
+    got = anylayer.read(tmp_path / "net.prototxt", tmp_path / "net.caffemodel", dialect="ascend")
+    length = np.sqrt((x.astype(np.float64) ** 2).sum(1, keepdims=True))
+    want = x / np.where(length == 0, 1, length)
+    np.testing.assert_allclose(got.compile("numpy")({"x": x})["y"], want, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(("axis", "p", "dialect"), [(1, 1, "ascend"), (-1, 2, "ascend"), (1, 2, "bvlc")])
+def test_other_lp_normalizations_are_sums_and_products(tmp_path: Path, axis: int, p: int, dialect: str) -> None:
+    net = onnx_net(tmp_path, [N("LpNormalization", ["x"], ["y"], axis=axis, p=p)], MAPS)
+    done = net.write(tmp_path / "net.prototxt", dialect=dialect)
+    assert all(check.ok for check in done.checks)
+    assert '"Normalize"' not in (tmp_path / "net.prototxt").read_text()
+
+
+SPELLINGS = {
+    "sum and eps": (["Pow x two", "ReduceSum _ axes", "Add _ eps", "Sqrt _", "Div x _", "Mul scale _"], 1e-10),
+    "length and eps": (["Mul x x", "ReduceSum _ axes", "Sqrt _", "Add _ eps", "Div x _", "Mul scale _"], 1e-20),
+    "clipped length": (["ReduceL2 x axes", "Clip _ eps", "Expand _ shape", "Div x _", "Mul _ scale"], 1e-20),
+    "reciprocal": (["ReduceSumSquare x axes", "Sqrt _", "Reciprocal _", "Mul x _", "Mul _ scale"], 0.0),
+}
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_spelled_out_length_is_one_normalize_with_its_scale(tmp_path: Path, spelling: str) -> None:
+    steps, eps = SPELLINGS[spelling]
+    nodes, last = [], ""
+    for i, step in enumerate(steps):
+        op, *names = step.split()
+        out = "y" if i == len(steps) - 1 else f"v{i}"
+        nodes.append(N(op, [last if name == "_" else name for name in names], [out]))
+        last = out
+    constants = {"two": np.float32(2), "eps": np.float32(1e-10), "axes": [1], "shape": MAPS["x"], "scale": SCALE}
+    used = {k: v for k, v in constants.items() if any(k in node.input for node in nodes)}
+    ((type_, fields),) = written(onnx_net(tmp_path, nodes, MAPS, **used), tmp_path)
+    assert type_ == "Normalize" and fields["eps"] == pytest.approx(eps, rel=1e-6)
+    (node,) = anylayer.read(tmp_path / "net.caffemodel", dialect="ascend").network.nodes
+    assert np.array_equal(node.blobs[0].reshape(-1), SCALE.reshape(-1))
+
+
+@pytest.mark.parametrize("steps", [("ReduceL2", "Add"), ("ReduceL2", "Max")])
+def test_number_that_matters_is_no_epsilon(tmp_path: Path, steps: tuple[str, str]) -> None:
+    """x / (|x| + 0.5) and x / max(|x|, 0.5) are not what Normalize computes."""
+    nodes = [N(steps[0], ["x", "axes"], ["l"]), N(steps[1], ["l", "least"], ["m"]), N("Div", ["x", "m"], ["y"])]
+    net = onnx_net(tmp_path, nodes, MAPS, axes=[1], least=np.float32(0.5))
+    assert "Normalize" not in dict(written(net, tmp_path))
+
+
+ROI_FIELDS = {"output_height": 2, "output_width": 3, "spatial_scale": 0.5, "sampling_ratio": 2}
+BOXES = np.array([[0, 1, 1, 9, 7], [1, 2, 0, 5, 5.5], [1, 0, 0, 4, 3]], np.float32)
+COLUMNS = {
+    "gather": [N("Gather", ["r", "first"], ["b"], axis=1), N("Gather", ["r", "others"], ["c"], axis=1)],
+    "split": [N("Split", ["r", "sizes"], ["b", "c"], axis=1)],
+}
+
+
+@pytest.mark.parametrize("mode", ["half_pixel", "output_half_pixel"])
+@pytest.mark.parametrize("ratio", [0, 2])
+@pytest.mark.parametrize("images", [[0, 0, 0], [1, 1, 1], [0, 1, 1]])
+def test_roi_align_with_constant_images(tmp_path: Path, images: list[int], ratio: int, mode: str) -> None:
+    fields: dict[str, Any] = {**ROI_FIELDS, "sampling_ratio": ratio, "coordinate_transformation_mode": mode}
+    node = N("RoiAlign", ["x", "c", "images"], ["y"], **fields)
+    net = onnx_net(tmp_path, [node], {**MAPS, "c": [3, 4]}, images=images)
+    type_, got = written(net, tmp_path, x=noise(2, 8, 4, 6), c=BOXES[:, 1:])[-1]
+    assert type_ == "ROIAlign" and got["roi_end_mode"] == (2 if mode == "half_pixel" else 0)
+    assert (got["pooled_h"], got["pooled_w"], got["sampling_ratio"]) == (2, 3, ratio)
+
+
+@pytest.mark.parametrize("columns", COLUMNS)
+def test_roi_align_reads_blob_of_regions(tmp_path: Path, columns: str) -> None:
+    """Regions whose images are a column of the same array are Ascend's input as it is."""
+    nodes = [
+        *COLUMNS[columns],
+        N("Squeeze", ["b", "one"], ["s"]),
+        N("Cast", ["s"], ["i"], to=7),
+        N("RoiAlign", ["x", "c", "i"], ["y"], **ROI_FIELDS),
+    ]
+    constants = {"first": [0], "others": [1, 2, 3, 4], "sizes": [1, 4], "one": [1]}
+    used = {k: v for k, v in constants.items() if any(k in node.input for node in nodes)}
+    net = onnx_net(tmp_path, nodes, {**MAPS, "r": [3, 5]}, **used)
+    assert [t for t, _ in written(net, tmp_path, x=noise(2, 8, 4, 6), r=BOXES)] == ["ROIAlign"]
+
+
+def test_roi_align_with_images_as_input(tmp_path: Path) -> None:
+    nodes = [N("Cast", ["b"], ["i"], to=7), N("RoiAlign", ["x", "c", "i"], ["y"], **ROI_FIELDS)]
+    net = onnx_net(tmp_path, nodes, {**MAPS, "c": [3, 4], "b": [3]})
+    layers = written(net, tmp_path, x=noise(2, 8, 4, 6), c=BOXES[:, 1:], b=BOXES[:, 0])
+    assert [t for t, _ in layers] == ["Reshape", "Concat", "ROIAlign"]
+
+
+@pytest.mark.parametrize(
+    ("mode", "dialect", "rule"), [("max", "ascend", "only avg"), ("avg", "bvlc", "'ascend' has it")]
+)
+def test_other_roi_align_is_refused(tmp_path: Path, mode: str, dialect: str, rule: str) -> None:
+    node = N("RoiAlign", ["x", "c", "images"], ["y"], mode=mode, **ROI_FIELDS)
+    net = onnx_net(tmp_path, [node], {**MAPS, "c": [3, 4]}, images=[0, 0, 0])
+    with pytest.raises(LayerError, match=rf"layer 'RoiAlign_0' \(RoiAlign\): Caffe .* RoiAlign.*{rule}"):
+        net.write(tmp_path / "net.prototxt", dialect=dialect, verify={"x": noise(2, 8, 4, 6), "c": BOXES[:, 1:]})
+
+
+SLICES = {
+    "whole": ([-1], [-9], [3], [("Reverse", 3)]),
+    "two axes": ([-1, -1], [-9, -9], [1, 2], [("Reverse", [1, 2])]),
+    "batch": ([-1], [-9], [0], [("Reverse", 0)]),
+    "part": ([2], [0], [2], [("Slice", None), ("Reverse", 2)]),
+}
+
+
+@pytest.mark.parametrize("which", SLICES)
+def test_slice_with_step_minus_one_becomes_reverse(tmp_path: Path, which: str) -> None:
+    starts, ends, axes, want = SLICES[which]
+    node = N("Slice", ["x", "starts", "ends", "axes", "steps"], ["y"])
+    steps = [-1] * len(axes)
+    net = onnx_net(tmp_path, [node], MAPS, starts=starts, ends=ends, axes=axes, steps=steps)
+    assert [(t, f.get("axis") if t == "Reverse" else None) for t, f in written(net, tmp_path)] == want
+
+
+def test_gather_backwards_becomes_reverse(tmp_path: Path) -> None:
+    net = onnx_net(tmp_path, [N("Gather", ["x", "i"], ["y"], axis=2)], MAPS, i=[3, 2, 1, 0])
+    assert written(net, tmp_path) == [("Reverse", {"axis": 2})]
+
+
+BLOCKS = {
+    "SpaceToDepth": ({}, ("Reorg", {"stride": 2})),
+    "DepthToSpace": ({}, ("Reorg", {"reverse": True, "stride": 2})),
+    "DepthToSpace of the other order": ({"mode": "CRD"}, ("Deconvolution", None)),
+}
+
+
+@pytest.mark.parametrize("which", BLOCKS)
+def test_blocks_of_pixels_become_reorg(tmp_path: Path, which: str) -> None:
+    more, (type_, fields) = BLOCKS[which]
+    net = onnx_net(tmp_path, [N(which.split()[0], ["x"], ["y"], blocksize=2, **more)], MAPS)
+    ((got, values),) = written(net, tmp_path)
+    assert got == type_ and fields in (None, values)

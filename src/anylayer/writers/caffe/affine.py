@@ -69,6 +69,8 @@ def scale_and_shift(
 
     `scale` and `shift` have x's rank and size 1 along the axes on which they do not vary; None omits one.
     """
+    if _fold_into_normalize(b, x, scale, shift):
+        return x
     parts = [p for p in (scale, shift) if p is not None]
     varies = sorted({i for p in parts for i, n in enumerate(p.shape) if n > 1})
     if not varies:
@@ -122,6 +124,15 @@ def _mergeable_producer(b: CaffeBuilder, x: BlobView, *types: str) -> CaffeLayer
     """Return the layer that produces x if it has one of these types and the sum is the only use of x."""
     layer = b.producer(x, *types)
     return layer if layer is not None and x.name in b.mergeable else None
+
+
+def _fold_into_normalize(b: CaffeBuilder, x: BlobView, scale: Array | None, shift: Array | None) -> bool:
+    """Fold factors of the channels into the Normalize before it. Return whether that was possible."""
+    layer = _mergeable_producer(b, x, "Normalize")
+    if layer is None or scale is None or shift is not None or scale.size not in (1, scale.shape[1]):
+        return False
+    layer.blobs[0] = layer.blobs[0] * scale.reshape(-1)
+    return True
 
 
 def _fold_into_power(b: CaffeBuilder, x: BlobView, scale: float | None, shift: float | None) -> BlobView | None:

@@ -91,14 +91,14 @@ def _div(b: CaffeBuilder, op: Op) -> None:
         b.views[op.outputs[0]] = inverse
         _with_constant(b, op, op.outputs[0], np.asarray(constant, np.float32), None)
         return
-    _eltwise_of_views(b, op, [b.view(left), inverse], "PROD", ())
+    eltwise_of_views(b, op, [b.view(left), inverse], "PROD", ())
 
 
 def _eltwise_of_values(b: CaffeBuilder, op: Op, operation: str, coeff: Sequence[float] = ()) -> None:
-    _eltwise_of_views(b, op, [b.view(v) for v in op.inputs], operation, coeff)
+    eltwise_of_views(b, op, [b.view(v) for v in op.inputs], operation, coeff)
 
 
-def _eltwise_of_views(
+def eltwise_of_views(
     b: CaffeBuilder, op: Op, views: list[BlobView], operation: str, coeff: Sequence[float]
 ) -> None:
     """Add the layers for an elementwise operation on views that broadcast.
@@ -172,7 +172,7 @@ def _extreme(b: CaffeBuilder, op: Op, sign: float) -> None:
         _eltwise_of_values(b, op, "MAX")
         return
     flipped = [apply_to_blob(b, b.view(v), lambda x: power(b, x, scale=-1, suffix="flipped")) for v in values]
-    _eltwise_of_views(b, op, flipped, "MAX", ())
+    eltwise_of_views(b, op, flipped, "MAX", ())
     largest = b.view(op.outputs[0])
     b.set_view(op.outputs[0], apply_to_blob(b, largest, lambda x: power(b, x, scale=-1)))
 

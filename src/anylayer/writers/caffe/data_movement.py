@@ -131,10 +131,13 @@ def _slice_axes(b: CaffeBuilder, x: BlobView, cuts: dict[int, tuple[int, int, in
     """
     rank = len(x.base)
     spatial = {a: c for a, c in cuts.items() if rank == 4 and a >= 2}
+    turned = [a for a, c in cuts.items() if c[2] == -1] if b.dialect.name == "ascend" else []
     for axis, (start, size, step) in cuts.items():
         if axis in spatial and step > 0:
             continue
-        if step != 1:
+        if axis in turned:
+            x = slice_axis(b, x, axis, start - size + 1, size)
+        elif step != 1:
             x = _select(b, x, axis, start + step * np.arange(size))
         else:
             x = slice_axis(b, x, axis, start, size)
@@ -154,7 +157,11 @@ def _slice_axes(b: CaffeBuilder, x: BlobView, cuts: dict[int, tuple[int, int, in
         x = crop(b, x, offsets, spans)
         if any(s > 1 for s in strides):
             x = identity_convolution(b, x, strides=strides, suffix="strided")
-    return x
+    return _reverse(b, x, turned) if turned else x
+
+
+def _reverse(b: CaffeBuilder, x: BlobView, axes: Sequence[int]) -> BlobView:
+    return b.add("Reverse", [x], x.base, {"reverse_param": {"axis": sorted(axes)}}, suffix="reverse")
 
 
 def _slice_all(b: CaffeBuilder, op: Op, view: BlobView, cuts: dict[int, tuple[int, int, int]]) -> bool:
@@ -204,6 +211,10 @@ def _gather(b: CaffeBuilder, op: Op) -> None:
         (x,), axes = b.blobs_and_axes(view)
         b.set_view(op.outputs[0], slice_axis(b, x, axes[axis], int(cells[0]), len(cells)).transposed(axes))
         return
+    if b.dialect.name == "ascend" and list(cells) == [*range(size)][::-1]:
+        (x,), axes = b.blobs_and_axes(view)
+        b.set_view(op.outputs[0], _reverse(b, x, [axes[axis]]).transposed(axes))
+        return
     b.need(axis > 0, "no Gather along the batch")
     if len(cells) == size and axis == 1 and rank == 4 and not view.steps:
         b.set_view(op.outputs[0], select_channels(b, view, cells))
@@ -250,7 +261,9 @@ def _resize(b: CaffeBuilder, op: Op) -> None:
 
 
 def _depth_to_space(b: CaffeBuilder, op: Op) -> None:
-    """Add a Deconvolution whose kernels have a single 1 each."""
+    """Add Ascend's Reorg where its order fits, else a Deconvolution whose kernels have a single 1 each."""
+    if op.attrs.get("mode") != "CRD" and _reorg(b, op, reverse=True):
+        return
     x = b.materialized(op.inputs[0])
     block, outputs = int(op.attrs["blocksize"]), int(op.outputs[0].shape[1])
     weights = np.zeros((x.base[1], outputs, block, block), np.float32)
@@ -264,7 +277,9 @@ def _depth_to_space(b: CaffeBuilder, op: Op) -> None:
 
 
 def _space_to_depth(b: CaffeBuilder, op: Op) -> None:
-    """Add a Convolution whose kernels have a single 1 each."""
+    """Add Ascend's Reorg, else a Convolution whose kernels have a single 1 each."""
+    if _reorg(b, op):
+        return
     x = b.materialized(op.inputs[0])
     block, channels = int(op.attrs["blocksize"]), x.base[1]
     outputs = channels * block * block
@@ -273,6 +288,16 @@ def _space_to_depth(b: CaffeBuilder, op: Op) -> None:
         cell, c = divmod(k, channels)
         weights[k, c, cell // block, cell % block] = 1
     _add_blocks(b, op, "Convolution", x, outputs, weights)
+
+
+def _reorg(b: CaffeBuilder, op: Op, reverse: bool = False) -> bool:
+    """Add a Reorg, which keeps the channels of a pixel together in Ascend. Return whether that was possible."""
+    if b.dialect.name != "ascend":
+        return False
+    x = b.materialized(op.inputs[0])
+    params: dict[str, Any] = {"stride": int(op.attrs["blocksize"]), **({"reverse": True} if reverse else {})}
+    b.set_view(op.outputs[0], b.add("Reorg", [x], tuple(op.outputs[0].shape), {"reorg_param": params}))
+    return True
 
 
 def _add_blocks(b: CaffeBuilder, op: Op, layer: str, x: BlobView, outputs: int, weights: Array) -> None:

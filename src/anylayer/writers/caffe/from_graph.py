@@ -74,7 +74,7 @@ def net_from_graph(
 
     Raises LayerError, which names the operators that the dialect cannot express.
     """
-    graph = fuse_patterns(simplify(graph, exact=True))
+    graph = fuse_patterns(simplify(graph, exact=True), net.dialect)
     b = CaffeBuilder(net, LOWERINGS, places, fold=fold, blog_compat=blog_compat)
     inputs = _inputs(b, graph, channels_last)
     b.lower_graph(graph)

@@ -360,7 +360,7 @@ def _add_operators(b: CaffeBuilder, t: TracedNode, values: Mapping[str, BlobView
     if t.body is None:
         b.scope = t.node.name
         return {v: b.constant_blob(np.asarray(t.constants[i])) for i, v in enumerate(t.node.outputs)}
-    body = fuse_patterns(simplify(t.body, exact=True))
+    body = fuse_patterns(simplify(t.body, exact=True), b.dialect)
     for op in body.ops:
         op.scope = t.node.name
     given = [values[v] for v, kind in zip(t.node.inputs, t.inputs) if kind is not None and v in values]

@@ -1,4 +1,4 @@
-"""Batch normalisation and local response normalisation."""
+"""Batch normalisation, local response normalisation, and normalisation by length."""
 
 from __future__ import annotations
 
@@ -9,8 +9,13 @@ import numpy as np
 from anylayer.graph import Op
 from anylayer.network import Array
 from anylayer.writers.caffe.affine import float_attribute, power, scale_and_shift
+from anylayer.writers.caffe.binary import eltwise_of_views
 from anylayer.writers.caffe.builder import CaffeBuilder, CaffeLowering
+from anylayer.writers.caffe.reductions import reduce_axes
 from anylayer.writers.caffe.views import BlobView
+
+_ALMOST_ZERO = 1e-30
+"""Added to a sum to make the quotient of a vector of zeros 0. It leaves any other float32 sum as it is."""
 
 
 def _batch_norm(b: CaffeBuilder, op: Op) -> None:
@@ -84,5 +89,32 @@ def _lrn(b: CaffeBuilder, op: Op) -> None:
     b.set_view(op.outputs[0], b.add("LRN", [x], x.base, {"lrn_param": params}))
 
 
-NORMALIZATION: dict[str, CaffeLowering] = {"BatchNormalization": _batch_norm, "LRN": _lrn}
+def _lp_normalization(b: CaffeBuilder, op: Op) -> None:
+    """Divide by the length along axes: by Ascend's Normalize if it can, else by a reduction and a product.
+
+    patterns.py spells lengths that are computed by several operators with `axes` and `epsilon`, which is added to
+    the sum of squares.
+    """
+    view = b.view(op.inputs[0])
+    (x,), axes = b.blobs_and_axes(view)
+    rank = len(x.base)
+    along = sorted(axes[int(a) % rank] for a in op.attrs.get("axes") or [op.attrs.get("axis", -1)])
+    epsilon, squares = float_attribute(op, "epsilon", _ALMOST_ZERO), int(op.attrs.get("p", 2)) == 2
+    if squares and b.dialect.name == "ascend" and 2 <= rank <= 4 and along in ([1], [*range(1, rank)]):
+        maps = b.materialized(x.reshaped((*x.base, *(1,) * (4 - rank))))
+        params = {"across_spatial": along != [1], "channel_shared": False, "eps": epsilon}
+        y = b.add("Normalize", [maps], maps.base, {"norm_param": params}, [np.ones(x.base[1], np.float32)])
+        b.set_view(op.outputs[0], y.reshaped(x.base).transposed(axes))
+        return
+    total = b.materialized(reduce_axes(b, "ReduceSumSquare" if squares else "ReduceL1", x, along))
+    factor = power(b, total, shift=epsilon, exponent=-0.5 if squares else -1.0, suffix="inverse")
+    kept = tuple(1 if i in along else n for i, n in enumerate(x.base))
+    eltwise_of_views(b, op, [view, factor.reshaped(kept).transposed(axes)], "PROD", ())
+
+
+NORMALIZATION: dict[str, CaffeLowering] = {
+    "BatchNormalization": _batch_norm,
+    "LRN": _lrn,
+    "LpNormalization": _lp_normalization,
+}
 """ONNX operator -> the function that adds its layers."""

@@ -1,6 +1,7 @@
 """Fuse operators that together compute one ONNX operator with a Caffe layer of its own.
 
-Layers record Softmax, PRelu, Softplus and Swish as several operators, because engines run those faster.
+Layers record Softmax, PRelu, Softplus and Swish as several operators, because engines run those faster. Exporters
+spell a division by the length of a vector, and the regions of RoiAlign, as several operators.
 """
 
 from __future__ import annotations
@@ -11,18 +12,29 @@ from typing import Any
 
 from anylayer import ops
 from anylayer.graph import Graph, Op, Value
-from anylayer.graph.facts import Producers, producer, reduced_axes, shifted_exponential
+from anylayer.graph.facts import (
+    Producers,
+    is_number,
+    number,
+    producer,
+    reduced_axes,
+    shifted_exponential,
+    slice_cuts,
+)
 from anylayer.optimize.patterns import Pattern
+from anylayer.writers.caffe.builder import VALUE_PRESERVING
+from anylayer.writers.caffe.dialects import Dialect
 
 Fused = tuple[str, list[Value | None], dict[str, Any]]
 """An operator that replaces several: its name, inputs and attributes."""
 
 
-def fuse_patterns(graph: Graph) -> Graph:
+def fuse_patterns(graph: Graph, dialect: Dialect) -> Graph:
     """Replace each match of a pattern by one operator, in place, and return the graph."""
     producers = {v: o for o in graph.ops for v in o.outputs}
     for i, op in enumerate(graph.ops):
-        for pattern in _PATTERNS.get(op.op, ()):
+        own = _ASCEND.get(op.op, ()) if dialect.name == "ascend" else ()
+        for pattern in (*_PATTERNS.get(op.op, ()), *own):
             found = None if op.domain else pattern(op, producers)
             if found is not None:
                 name, inputs, attrs = found
@@ -40,6 +52,124 @@ def _softmax(op: Op, producers: Producers) -> Fused | None:
         return None
     x, axes = found
     return ("Softmax", [x], {"axis": axes[0]}) if len(axes) == 1 and reduced_axes(total) == axes else None
+
+
+# ---- a division by the length of a vector
+
+_MAX_SUMMAND = 1e-8
+"""The largest number added to a length that may be replaced by its square, added to the sum of squares."""
+_MAX_BOUND = 1e-6
+"""The same for the least length of a divisor."""
+_Length = tuple[list[int], float]
+"""The axes of a length, and the number that is added to the sum of squares."""
+
+
+def _normalized(op: Op, producers: Producers) -> Fused | None:
+    """Match x / sqrt(sum(x * x) + epsilon), also as a product with the reciprocal."""
+    for x, other in (op.inputs, op.inputs[::-1] if op.op == "Mul" else op.inputs):
+        divisor = other if op.op == "Div" else _inverted(producers, other)
+        found = None if x is None or x.shape != op.outputs[0].shape else _length(producers, divisor, x)
+        if found is not None:
+            return "LpNormalization", [x], {"axes": found[0], "epsilon": found[1]}
+    return None
+
+
+def _inverted(producers: Producers, value: Value | None) -> Value | None:
+    """Return the value whose reciprocal a value is."""
+    o = producer(producers, value)
+    if o is None or o.op not in ("Div", "Reciprocal"):
+        return None
+    return o.inputs[-1] if o.op == "Reciprocal" or is_number(o.inputs[0], 1) else None
+
+
+def _length(producers: Producers, value: Value | None, x: Value) -> _Length | None:
+    """Return the axes along which a value is the length of x, up to a summand or bound that is almost 0."""
+    o = producer(producers, value)
+    if o is None:
+        return None
+    if o.op == "Expand":
+        return _length(producers, o.inputs[0], x)
+    if o.op == "Sqrt" or (o.op == "Pow" and is_number(o.inputs[1], 0.5)):
+        return _sum_of_squares(producers, o.inputs[0], x)
+    if o.op == "ReduceL2":
+        return _reduced(o, x)
+    inner, least = _bounded(o)
+    found = _length(producers, inner, x)
+    if found is None or found[1] or not 0 <= least <= (_MAX_SUMMAND if o.op == "Add" else _MAX_BOUND):
+        return None
+    return found[0], least * least
+
+
+def _sum_of_squares(producers: Producers, value: Value | None, x: Value) -> _Length | None:
+    """Return the axes along which a value is the sum of x * x, and the number added to it."""
+    o = producer(producers, value)
+    if o is None:
+        return None
+    if o.op == "ReduceSumSquare":
+        return _reduced(o, x)
+    if o.op == "ReduceSum":
+        square = producer(producers, o.inputs[0])
+        if square is None or square.op not in ("Mul", "Pow") or square.inputs[0] is not x:
+            return None
+        squared = square.inputs[1] is x if square.op == "Mul" else is_number(square.inputs[1], 2)
+        return _reduced(o, square.outputs[0]) if squared else None
+    inner, least = _bounded(o)
+    found = _sum_of_squares(producers, inner, x)
+    if found is None or found[1] or not least >= 0 or (o.op != "Add" and least > _MAX_BOUND**2):
+        return None
+    return found[0], least
+
+
+def _reduced(op: Op, x: Value | None) -> _Length | None:
+    axes = reduced_axes(op)
+    return (axes, 0.0) if op.inputs[0] is x and axes and op.attrs.get("keepdims", 1) else None
+
+
+def _bounded(op: Op) -> tuple[Value | None, float]:
+    """Return (v, c) where an operator computes v + c or max(v, c); (None, 0) for any other."""
+    operands = [v for v in op.inputs if v is not None]
+    if op.op not in ("Add", "Max", "Clip") or len(operands) != 2 or operands != op.inputs[:2]:
+        return None, 0.0
+    for value, other in (operands, operands[::-1]):
+        constant = number(other)
+        if constant is not None:
+            return value, constant
+    return None, 0.0
+
+
+# ---- regions
+
+
+def _roi_align(op: Op, producers: Producers) -> Fused | None:
+    """Match a RoiAlign whose images are floats, rounded, and columns of one array of regions with their images."""
+    images = op.inputs[2]
+    while images is not None and (o := producer(producers, images)) is not None and o.op in VALUE_PRESERVING:
+        images = o.inputs[0]
+    if images is op.inputs[2] or images is None or images.const is not None or images.dtype.kind != "f":
+        return None
+    first, others = _columns(producers, images), _columns(producers, op.inputs[1])
+    if first is not None and others == (first[0], [1, 2, 3, 4]) and (first[1], first[0].shape[1]) == ([0], 5):
+        return op.op, [op.inputs[0], first[0]], op.attrs
+    return op.op, [*op.inputs[:2], images], op.attrs
+
+
+def _columns(producers: Producers, value: Value | None) -> tuple[Value, list[int]] | None:
+    """Return (m, columns) where a value is some columns of a matrix m."""
+    o = producer(producers, value)
+    x = None if o is None else o.inputs[0]
+    if o is None or x is None or len(x.shape) != 2:
+        return None
+    if o.op == "Slice":
+        cuts = {cut.axis: list(cut.indices) for cut in slice_cuts(o) or ()}
+        return (x, cuts[1]) if 1 in cuts and cuts.get(0, rows := [*range(x.shape[0])]) == rows else None
+    if int(o.attrs.get("axis", 0)) % 2 != 1:
+        return None
+    if o.op == "Gather" and o.inputs[1] is not None and o.inputs[1].const is not None:
+        return x, [int(i) % x.shape[1] for i in o.inputs[1].const.reshape(-1)]
+    if o.op != "Split" or value is None:
+        return None
+    start = sum(v.shape[1] for v in o.outputs[: o.outputs.index(value)])
+    return x, [*range(start, start + value.shape[1])]
 
 
 def _matches(name: str, function: Callable[..., Any], *kinds: str) -> Callable[[Op, Producers], Fused | None]:
@@ -65,3 +195,10 @@ _PATTERNS: dict[str, tuple[Callable[[Op, Producers], Fused | None], ...]] = {
     "Mul": (_matches("Swish", lambda x: x * ops.sigmoid(x), "array"),),
 }
 """Operator -> the patterns whose result it computes. (Swish is not an ONNX operator; elementwise.py writes it.)"""
+
+_ASCEND: dict[str, tuple[Callable[[Op, Producers], Fused | None], ...]] = {
+    "Div": (_normalized,),
+    "Mul": (_normalized,),
+    "RoiAlign": (_roi_align,),
+}
+"""The patterns of operators for which Ascend has layers of its own."""

@@ -31,10 +31,10 @@ def _reduce(b: CaffeBuilder, op: Op) -> None:
     (x,), axes = b.blobs_and_axes(b.view(op.inputs[0]))
     blob_axes = sorted(axes[a] for a in reduced)
     kept = tuple(1 if i in blob_axes else n for i, n in enumerate(x.base))
-    b.set_view(op.outputs[0], _reduce_axes(b, op.op, x, blob_axes).reshaped(kept).transposed(axes))
+    b.set_view(op.outputs[0], reduce_axes(b, op.op, x, blob_axes).reshaped(kept).transposed(axes))
 
 
-def _reduce_axes(b: CaffeBuilder, what: str, x: BlobView, axes: list[int]) -> BlobView:
+def reduce_axes(b: CaffeBuilder, what: str, x: BlobView, axes: list[int]) -> BlobView:
     """Reduce a blob along sorted axes by operator `what`. The axes are removed or have size 1 in the result.
 
     Reduction does it for trailing axes, otherwise Pooling over consecutive ones.
@@ -43,9 +43,9 @@ def _reduce_axes(b: CaffeBuilder, what: str, x: BlobView, axes: list[int]) -> Bl
     kind = what.removeprefix("Reduce")
     if kind == "Min":
         negative = power(b, x, scale=-1, suffix="flipped")
-        return power(b, b.materialized(_reduce_axes(b, "ReduceMax", negative, axes)), scale=-1)
+        return power(b, b.materialized(reduce_axes(b, "ReduceMax", negative, axes)), scale=-1)
     if kind == "L2":
-        return power(b, b.materialized(_reduce_axes(b, "ReduceSumSquare", x, axes)), exponent=0.5, suffix="root")
+        return power(b, b.materialized(reduce_axes(b, "ReduceSumSquare", x, axes)), exponent=0.5, suffix="root")
     count = math.prod(x.base[a] for a in axes)
     rank = len(x.base)
     is_plane = rank == 4 and axes == [2, 3] and kind in ("Mean", "Sum")

@@ -1,4 +1,4 @@
-"""Convolution, pooling and padding.
+"""Convolution, pooling, regions and padding.
 
 Caffe pads both sides of an axis equally and rounds the number of pooling windows up. Where an operator does
 neither, a larger result is computed and cropped.
@@ -15,9 +15,10 @@ from anylayer.graph import Op, Value
 from anylayer.graph.facts import Window, padding_of, pooled_sizes, window_of
 from anylayer.graph.intervals import Intervals
 from anylayer.network import Array
+from anylayer.writers.caffe.affine import float_attribute, scale_and_shift
 from anylayer.writers.caffe.builder import CaffeBuilder, CaffeLowering
 from anylayer.writers.caffe.materialize import crop, spatial_fields
-from anylayer.writers.caffe.views import BlobView, PadStep
+from anylayer.writers.caffe.views import AxisProduct, BlobView, PadStep
 
 
 def _windows(b: CaffeBuilder, op: Op) -> Window:
@@ -296,6 +297,45 @@ def _pad(b: CaffeBuilder, op: Op) -> None:
     b.set_view(op.outputs[0], view.then(PadStep(tuple(begins), tuple(ends), number)))
 
 
+# ---- regions
+
+
+def _roi_align(b: CaffeBuilder, op: Op) -> None:
+    """Add Ascend's ROIAlign."""
+    b.need(b.dialect.name == "ascend", "no layer for RoiAlign; dialect 'ascend' has it")
+    mode = str(op.attrs.get("mode") or "avg")
+    b.need(mode == "avg", f"no RoiAlign with mode={mode}, only avg")
+    shifted = str(op.attrs.get("coordinate_transformation_mode") or "half_pixel") == "half_pixel"
+    params: dict[str, Any] = {
+        "pooled_h": int(op.attrs.get("output_height", 1)),
+        "pooled_w": int(op.attrs.get("output_width", 1)),
+        "spatial_scale": float_attribute(op, "spatial_scale", 1.0),
+        "sampling_ratio": int(op.attrs.get("sampling_ratio", 0)),
+        "roi_end_mode": 2 if shifted else 0,
+    }
+    bottoms = [b.materialized(op.inputs[0]), _regions(b, op)]
+    b.set_view(op.outputs[0], b.add("ROIAlign", bottoms, tuple(op.outputs[0].shape), {"roi_align_param": params}))
+
+
+def _regions(b: CaffeBuilder, op: Op) -> BlobView:
+    """Return the regions as Caffe has them: image, x1, y1, x2, y2."""
+    rois = b.view(op.inputs[1])
+    if len(op.inputs) == 2:  # patterns.py found this blob
+        return b.materialized(rois)
+    shape = (rois.shape[0], 5)
+    images = b.const_array(op.inputs[2])
+    if images is None:
+        column = b.materialized(b.view(op.inputs[2]).reshaped((shape[0], 1)))
+        return b.add("Concat", [column, rois], shape, suffix="regions")
+    wide = b.materialized(rois.then(AxisProduct(1, np.eye(5, 4, -1, np.float32))))
+    if not images.any():
+        return wide
+    same = (images == images[0]).all()
+    first = np.zeros((1 if same else shape[0], 5), np.float32)
+    first[:, 0] = images[: len(first)]
+    return scale_and_shift(b, wide, None, first, suffix="regions")
+
+
 WINDOWS: dict[str, CaffeLowering] = {
     "Conv": _conv,
     "ConvTranspose": _conv_transpose,
@@ -304,4 +344,5 @@ WINDOWS: dict[str, CaffeLowering] = {
     "GlobalAveragePool": _pool,
     "GlobalMaxPool": _pool,
     "Pad": _pad,
+    "RoiAlign": _roi_align,
 }
