@@ -17,6 +17,7 @@ from anylayer.caffe.stages import Choice, EngineStage, FilledStage, PythonStage
 from anylayer.compile.nodes import trace_nodes
 from anylayer.errors import InputError, LayerError, at, need
 from anylayer.layer import Bound, Definition, Registry
+from anylayer.layer.bound import choose
 from anylayer.network import Array, Network, Node, Shape, TensorType
 from anylayer.readers.caffe.build import FileLayer
 from anylayer.source import TracedNode
@@ -105,11 +106,10 @@ class Assembly:
 
     def _filled(self, node: Node) -> FilledStage | None:
         """Return a stage for a layer without inputs whose outputs fillers give, None for any other layer."""
-        found = self.definitions[node.type]
-        if len(found) != 1 or not hasattr(found[0].cls, "fillers"):
+        if not any(hasattr(d.cls, "fillers") for d in self.definitions[node.type]):
             return None
-        cls: Any = found[0].cls
         with at(node.place):
+            cls: Any = choose(self.definitions[node.type], node, self.network.dialect).cls
             instance = cls.__new__(cls)
             instance.prepare(node, self.network.dialect)
             return FilledStage(instance.fillers(), node, self.blob_of)
