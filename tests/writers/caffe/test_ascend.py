@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -179,6 +180,17 @@ def test_spelled_out_length_is_one_normalize_with_its_scale(tmp_path: Path, spel
     assert np.array_equal(node.blobs[0].reshape(-1), SCALE.reshape(-1))
 
 
+def test_length_of_other_axes_is_no_match(tmp_path: Path) -> None:
+    """The lengths of rows have the shape of those of columns, and are in another place."""
+    nodes = [
+        N("ReduceL2", ["x", "axes"], ["l"], keepdims=0),
+        N("Reshape", ["l", "shape"], ["m"]),
+        N("Div", ["x", "m"], ["y"]),
+    ]
+    net = onnx_net(tmp_path, nodes, {"x": [1, 4, 4, 4]}, axes=[2], shape=[1, 1, 4, 4])
+    assert "Normalize" not in dict(written(net, tmp_path))
+
+
 @pytest.mark.parametrize("steps", [("ReduceL2", "Add"), ("ReduceL2", "Max")])
 def test_number_that_matters_is_no_epsilon(tmp_path: Path, steps: tuple[str, str]) -> None:
     """x / (|x| + 0.5) and x / max(|x|, 0.5) are not what Normalize computes."""
@@ -274,3 +286,42 @@ def test_blocks_of_pixels_become_reorg(tmp_path: Path, which: str) -> None:
     net = onnx_net(tmp_path, [N(which.split()[0], ["x"], ["y"], blocksize=2, **more)], MAPS)
     ((got, values),) = written(net, tmp_path)
     assert got == type_ and fields in (None, values)
+
+
+KERAS = {
+    "keras.src.layers.UnitNormalization": ({"axis": -1}, "Normalize"),
+    "keras.src.ops.numpy.Flip": ({"axis": 2}, "Reverse"),
+    "keras.src.ops.nn.SpaceToDepth": ({"block_size": 2}, "Reorg"),
+    "keras.src.ops.nn.DepthToSpace": ({"block_size": 2}, "Reorg"),
+    "keras.src.layers.UpSampling2D": ({"size": [2, 2], "interpolation": "nearest"}, "Upsample"),
+}
+
+
+@pytest.mark.parametrize("name", KERAS)
+def test_keras_layers_become_those_of_ascend(tmp_path: Path, name: str) -> None:
+    """Keras has the channels last, Caffe first."""
+    fields, want = KERAS[name]
+    module, type_ = name.rsplit(".", 1)
+    x = {
+        "class_name": "__keras_tensor__",
+        "config": {"shape": [1, 4, 6, 8], "dtype": "float32", "keras_history": ["x", 0, 0]},
+    }
+    start: dict[str, Any] = {
+        "module": "keras.layers",
+        "class_name": "InputLayer",
+        "name": "x",
+        "inbound_nodes": [],
+    }
+    start["config"] = {"name": "x", "batch_shape": [1, 4, 6, 8], "dtype": "float32"}
+    pool: dict[str, Any] = {"module": "keras.layers", "class_name": "MaxPooling2D", "name": "p"}
+    pool["config"] = {"name": "p", "pool_size": [2, 2], "strides": [1, 1], "padding": "same"}
+    pool["inbound_nodes"] = [{"args": [x], "kwargs": {}}]
+    y = json.loads(json.dumps(x).replace('"x"', '"p"'))
+    layer: dict[str, Any] = {"module": module, "class_name": type_, "name": "y", "config": {"name": "y", **fields}}
+    layer["inbound_nodes"] = [{"args": [y], "kwargs": {}}]
+    ends = {"input_layers": [["x", 0, 0]], "output_layers": [["y", 0, 0]]}
+    config = {"name": "m", "layers": [start, pool, layer], **ends}
+    model = {"module": "keras.src.models.functional", "class_name": "Functional", "config": config}
+    (tmp_path / "given.json").write_text(json.dumps(model))
+    layers = [t for t, _ in written(anylayer.read(tmp_path / "given.json"), tmp_path)]
+    assert want in layers and set(layers) <= {want, "Pooling", "Crop", "Permute"}

@@ -68,8 +68,13 @@ def _normalized(op: Op, producers: Producers) -> Fused | None:
     """Match x / sqrt(sum(x * x) + epsilon), also as a product with the reciprocal."""
     for x, other in (op.inputs, op.inputs[::-1] if op.op == "Mul" else op.inputs):
         divisor = other if op.op == "Div" else _inverted(producers, other)
-        found = None if x is None or x.shape != op.outputs[0].shape else _length(producers, divisor, x)
-        if found is not None:
+        expand = producer(producers, divisor, "Expand")
+        divisor = divisor if expand is None else expand.inputs[0]
+        if x is None or divisor is None or x.shape != op.outputs[0].shape:
+            continue
+        found = _length(producers, divisor, x)
+        lead = (1,) * (len(x.shape) - len(divisor.shape))
+        if found is not None and (*lead, *divisor.shape) == _kept(x, found[0]):
             return "LpNormalization", [x], {"axes": found[0], "epsilon": found[1]}
     return None
 
@@ -84,15 +89,13 @@ def _inverted(producers: Producers, value: Value | None) -> Value | None:
 
 def _length(producers: Producers, value: Value | None, x: Value) -> _Length | None:
     """Return the axes along which a value is the length of x, up to a summand or bound that is almost 0."""
-    o = producer(producers, value)
+    o = _before_reshapes(producers, value)
     if o is None:
         return None
-    if o.op == "Expand":
-        return _length(producers, o.inputs[0], x)
     if o.op == "Sqrt" or (o.op == "Pow" and is_number(o.inputs[1], 0.5)):
         return _sum_of_squares(producers, o.inputs[0], x)
     if o.op == "ReduceL2":
-        return _reduced(o, x)
+        return _reduced(producers, o, lambda v: v is x)
     inner, least = _bounded(o)
     found = _length(producers, inner, x)
     if found is None or found[1] or not 0 <= least <= (_MAX_SUMMAND if o.op == "Add" else _MAX_BOUND):
@@ -102,17 +105,13 @@ def _length(producers: Producers, value: Value | None, x: Value) -> _Length | No
 
 def _sum_of_squares(producers: Producers, value: Value | None, x: Value) -> _Length | None:
     """Return the axes along which a value is the sum of x * x, and the number added to it."""
-    o = producer(producers, value)
+    o = _before_reshapes(producers, value)
     if o is None:
         return None
     if o.op == "ReduceSumSquare":
-        return _reduced(o, x)
+        return _reduced(producers, o, lambda v: v is x)
     if o.op == "ReduceSum":
-        square = producer(producers, o.inputs[0])
-        if square is None or square.op not in ("Mul", "Pow") or square.inputs[0] is not x:
-            return None
-        squared = square.inputs[1] is x if square.op == "Mul" else is_number(square.inputs[1], 2)
-        return _reduced(o, square.outputs[0]) if squared else None
+        return _reduced(producers, o, lambda v: _is_square(producer(producers, v), x))
     inner, least = _bounded(o)
     found = _sum_of_squares(producers, inner, x)
     if found is None or found[1] or not least >= 0 or (o.op != "Add" and least > _MAX_BOUND**2):
@@ -120,9 +119,40 @@ def _sum_of_squares(producers: Producers, value: Value | None, x: Value) -> _Len
     return found[0], least
 
 
-def _reduced(op: Op, x: Value | None) -> _Length | None:
-    axes = reduced_axes(op)
-    return (axes, 0.0) if op.inputs[0] is x and axes and op.attrs.get("keepdims", 1) else None
+def _is_square(op: Op | None, x: Value) -> bool:
+    if op is None or op.op not in ("Mul", "Pow") or op.inputs[0] is not x:
+        return False
+    return op.inputs[1] is x if op.op == "Mul" else is_number(op.inputs[1], 2)
+
+
+def _before_reshapes(producers: Producers, value: Value | None) -> Op | None:
+    """Return the operator that computes the elements of a value in its order."""
+    o = producer(producers, value)
+    while o is not None and o.op in ("Reshape", "Squeeze", "Unsqueeze", "Identity"):
+        o = producer(producers, o.inputs[0])
+    return o
+
+
+def _reduced(producers: Producers, op: Op, wanted: Callable[[Value | None], bool]) -> _Length | None:
+    """Return the axes of a wanted value that a reduction sums over. The value may be transposed before it.
+
+    Returns None where the elements of the result are in another order than those of the value.
+    """
+    axes, source = reduced_axes(op), op.inputs[0]
+    if not axes or source is None:
+        return None
+    perm = list(range(len(source.shape)))
+    transpose = None if wanted(source) else producer(producers, source, "Transpose")
+    if transpose is not None:
+        perm = [int(p) for p in transpose.attrs.get("perm") or perm[::-1]]
+        source = transpose.inputs[0]
+    others = [p for i, p in enumerate(perm) if i not in axes]
+    return ([perm[a] for a in axes], 0.0) if wanted(source) and others == sorted(others) else None
+
+
+def _kept(x: Value, axes: list[int]) -> tuple[Any, ...]:
+    """Return the shape of x with size 1 along some axes."""
+    return tuple(1 if i in axes else n for i, n in enumerate(x.shape))
 
 
 def _bounded(op: Op) -> tuple[Value | None, float]:
