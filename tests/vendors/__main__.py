@@ -29,6 +29,8 @@ from anylayer.network import Array
 ROOT = Path(__file__).parents[2]
 NETS = ROOT.parent / "shared" / "golden_sophgo" / "Nets"
 HERE = Path(__file__).parent
+_IN_PYTHON = ("FrcnDetection", "Proposal", "YoloDetection")
+"""Layers of Sophgo's Caffe that run in Python here, and are written unchanged."""
 MAX_SECONDS = 600
 """The time limit for one run of a vendor's tool."""
 TOLERANCES = {"sophgo": 1e-5, "rknn": 1e-3}
@@ -141,7 +143,9 @@ def judge(case: Case, target: str, folder: Path) -> str:
     path = folder / "net.prototxt"
     try:
         shapes = {n: x.shape for n, x in case.inputs.items()}
-        case.net.write(path, dialect=target, shapes=shapes, verify=case.inputs)
+        types = {node.type for node in case.net.network.nodes}
+        keep = [t for t in _IN_PYTHON if t in types and target == "sophgo"]
+        case.net.write(path, dialect=target, shapes=shapes, verify=case.inputs, keep=keep)
     except AnyLayerError as error:
         return f"refused: {' '.join(error.message.split())}"
     if target == "rknn":
