@@ -205,10 +205,17 @@ def _conditions(source: Source) -> list[str]:
 
 
 def _temporary_folder(path: Path, is_folder: bool) -> Path:
-    """Make a folder beside `path` for files that are not verified yet. is_folder: whether `path` is a folder.
+    """Make a folder beside `path` for files that are not verified yet. is_folder: whether `path` is a folder."""
+    if is_folder:
+        need(path.is_dir() or not path.exists(), f"{path} is a file, but the output is a folder", InputError)
+    else:
+        _need_folder(path)
+        need_file(path)
+    return folder_beside(path)
 
-    Raise FileError if the folder of `path` does not exist: its name may be misspelled, so it is not created.
-    """
+
+def _need_folder(path: Path) -> None:
+    """Raise FileError if the folder of `path` does not exist: its name may be misspelled, so it is not created."""
     above = path.parent
     if not above.exists():
         known = [p.name for p in above.parent.iterdir() if p.is_dir()] if above.parent.is_dir() else []
@@ -216,11 +223,6 @@ def _temporary_folder(path: Path, is_folder: bool) -> Path:
             f"cannot be written: there is no folder '{above}'{nearest(above.name, known) or '. Create it first'}",
             str(path),
         )
-    if is_folder:
-        need(path.is_dir() or not path.exists(), f"{path} is a file, but the output is a folder", InputError)
-    else:
-        need_file(path)
-    return folder_beside(path)
 
 
 def _keep_source(network: Network, targets: Mapping[Path, Path]) -> None:

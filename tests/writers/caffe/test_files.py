@@ -202,6 +202,7 @@ def test_refused_network_leaves_no_file(tmp_path: Path) -> None:
         "shuffle_channel_param { group: 3 }", "permute_param { order: 0 order: 2 }"
     )
     net = network(tmp_path, text).fill()
+    (tmp_path / "out").mkdir()
     with pytest.raises(
         LayerError, match=r"given.prototxt:7: layer 'shuffle' \(Permute\): Caffe \(dialect 'bvlc'\) has no Permute"
     ):

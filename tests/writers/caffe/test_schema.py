@@ -265,6 +265,7 @@ def test_complete_schema_of_fork_is_kept(tmp_path: Path) -> None:
     """The .proto that `convert` writes is a complete caffe.proto: given with the files, it is written again."""
     first, second = tmp_path / "first", tmp_path / "second"
     first.mkdir()
+    second.mkdir()
     fork(tmp_path, ODD).write(first / "net.prototxt")
     again = anylayer.read(
         first / "net.prototxt", first / "net.caffemodel", layers=[("Odd", Same)], proto=first / "net.proto"
