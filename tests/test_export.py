@@ -62,6 +62,13 @@ def test_the_first_axis_may_be_symbolic(tmp_path: Path) -> None:
     assert_same(run(tmp_path / "f.onnx", x=rows)["output"], np.sort(rows, axis=1)[:, ::-1])
 
 
+def test_comparison_can_be_left_out_or_get_other_inputs(tmp_path: Path) -> None:
+    x = np.ones((2, 3), np.float32)
+    assert anylayer.export(np.tanh, x, path=tmp_path / "a.onnx", verify=False).unchecked == "not asked for"
+    (check,) = anylayer.export(np.tanh, x, path=tmp_path / "b.onnx", verify={"x": x * 5}).checks
+    assert check.scale == pytest.approx(np.tanh(5))
+
+
 def test_a_callable_object_is_a_function(tmp_path: Path) -> None:
     class Scale:
         def __init__(self, factor: float) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -62,5 +62,5 @@ def export(
     net = Net(network, {definition.type: definition})
     arrays = {n: x for n, x in zip(types, inputs) if isinstance(x, np.ndarray)}
     examples = len(arrays) == len(inputs) and not options.get("shapes")
-    verify: bool | Mapping[str, Any] = arrays if examples else True
-    return net.write(Path(path), format, batch=batch, verify=verify, **options)
+    options.setdefault("verify", arrays if examples else True)
+    return net.write(Path(path), format, batch=batch, **options)
