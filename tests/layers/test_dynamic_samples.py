@@ -25,6 +25,8 @@ NOT = {
     "DetectionOutput": "axis 0 is the image, another axis the box",
     "Filter": "orders the samples",
     "LSTM": "axis 0 is time",
+    "LSTMUnit": "axis 0 is time",
+    "Lstm": "axis 0 is time",
     "PSROIPooling": "axis 0 of the map is the image; the regions may be dynamic",
     "Proposal": "takes one image",
     "ProposalLayer": "takes one image",
@@ -32,11 +34,14 @@ NOT = {
     "SoftmaxWithLoss": "counts the labels",
     "SpatialTransform": "samples a map of each image",
     "SpatialTransformer": "samples a map of each image",
+    "YoloDetection": "NMS counts the images",
     "YoloDetectionOutput": "takes one image",
     "Yolov3DetectionOutput": "takes one image",
 }
 ONE_BY_ONE = {  # these cases concern axis 0 itself, or count samples in advance
     "arg_max.test_axis", "bias.test_all_axes", "bias.test_negative_axis", "inner_product.test_axis_0",
+    "data_augmentation.test_opencv_subtracts_the_mean_of_the_picture",
+    "roi_pooling.test_sophgo_takes_regions_of_a_batch", "upsample.test_sophgo_undoes_a_pooling",
     "pooling.test_mask_of_an_empty_window", "power.test_power_0_is_1",
     "power.test_scale_0_is_the_power_of_the_shift", "reshape.test_all", "reshape.test_scalar",
     "reverse.test_ascend_takes_the_first", "roi_align.test_rois_in_a_row",

@@ -217,7 +217,7 @@ def _temporary_folder(path: Path, is_folder: bool) -> Path:
 def _need_folder(path: Path) -> None:
     """Raise FileError if the folder of `path` does not exist: its name may be misspelled, so it is not created."""
     above = path.parent
-    if not above.exists():
+    if not above.exists() and next(p for p in above.parents if p.exists()).is_dir():
         known = [p.name for p in above.parent.iterdir() if p.is_dir()] if above.parent.is_dir() else []
         raise FileError(
             f"cannot be written: there is no folder '{above}'{nearest(above.name, known) or '. Create it first'}",

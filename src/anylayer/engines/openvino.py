@@ -134,7 +134,9 @@ class OpenVinoProgram:
         self._places = [places.get(value.name) for value in graph.inputs]
         named = {place for place in self._places if place is not None}
         for port in (port for i, port in enumerate(self._model.inputs) if i not in named):
-            raise EngineError(f"engine 'openvino' has an input {port}, which the graph does not have")
+            raise EngineError(
+                f"engine 'openvino' has an input '{port.get_any_name()}', which the graph does not have"
+            )
         self._local = threading.local()
         self._counts = counts
         if counts is not None:
