@@ -36,6 +36,7 @@ def environment() -> dict[str, str] | None:
         "CXX": f"{gcc} -fsanitize=address -fno-omit-frame-pointer",
         "LD_PRELOAD": " ".join(found),
         "ASAN_OPTIONS": "detect_leaks=0",  # Python itself does not free everything at its end
+        "TBB_ENABLE_SANITIZERS": "1",  # OpenVINO's TBB loads a library in a way that the sanitizer refuses
     }
 
 
