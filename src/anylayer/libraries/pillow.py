@@ -60,13 +60,14 @@ def opened(path: Path | IO[bytes], formats: tuple[str, ...] = FORMATS) -> Iterat
     """Open an image, in a file or in memory. Raises FileError for one that cannot be read or has too many pixels,
     also where the error occurs inside, and for floats and 32-bit integers, which Pillow limits to 0..255.
 
-    formats: Pillow's names of the formats that are accepted.
+    formats: Pillow's names of the formats that are accepted. Versions before 11.3 do not have AVIF.
     """
+    Image.init()
     with at(str(path) if isinstance(path, Path) else "the picture"), warnings.catch_warnings():
         warnings.simplefilter("error", Image.DecompressionBombWarning)
         warnings.simplefilter("ignore", UserWarning)
         try:
-            with Image.open(path, formats=formats) as file:
+            with Image.open(path, formats=[name for name in formats if name in Image.OPEN]) as file:
                 need(
                     file.mode not in ("F", "I"),
                     "the image has one channel of floats or of 32-bit integers, whose range is not known; store "
