@@ -55,8 +55,8 @@ def command(**given: Any) -> None:
         path = Path(folder) / f"{Path(given['model']).stem}.onnx"
         _write(given, path)
         address = netron.serve(path, given["port"], browse=not given["no_browser"])
-        say(f"{address} shows {given['model']}; Ctrl-C ends it")
         try:
+            say(f"{address} shows {given['model']}; Ctrl-C ends it")
             netron.wait()
         except KeyboardInterrupt as signal:
             if isinstance(signal, Terminated):
