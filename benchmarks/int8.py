@@ -1,6 +1,6 @@
 """Print what int8 costs and saves: `python -m benchmarks.int8`.
 
-The networks are those of ../shared/models. They are calibrated on variants of their golden input, mirrored and
+The networks are those of the reference data. They are calibrated on variants of their golden input, mirrored and
 shifted, and compared on the golden input itself. Float32 and int8 take turns on the same inputs, on one thread, so
 that other programs disturb them little; a figure is the fastest turn.
 """
@@ -17,11 +17,12 @@ from typing import Any
 import numpy as np
 import onnxruntime
 import openvino
+from tools.reference import REFERENCE
 
 import anylayer
 from anylayer.errors import ConversionError
 
-MODELS = Path(__file__).parents[2] / "shared" / "models"
+MODELS = REFERENCE / "models"
 TRAINED = {
     "mtcnn_det1": "fullimage/input_data.npy",
     "mtcnn_det2": "batch6/input_data.npy",

@@ -3,7 +3,7 @@
 Columns, in microseconds of CPU time, which other programs on the machine do not change: `model`, a call of the
 compiled model; `forward`, a call of net.forward() on the same engine, with one thread and the same weights;
 `extra`, their difference; `ratio`. All are called in turns; a figure is the lowest of the rounds. Without
-arguments the networks of ../shared/models are measured that state the shapes of their inputs.
+arguments the networks of the reference data (models) are measured that state the shapes of their inputs.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from tools.reference import REFERENCE
 
 import anylayer
 import anylayer.caffe as caffe
 
-MODELS = Path(__file__).parents[2] / "shared" / "models"
+MODELS = REFERENCE / "models"
 TURN_SECONDS = 0.05
 
 
@@ -52,7 +53,7 @@ def measure(path: Path, engine: str, rounds: int) -> tuple[float, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("networks", nargs="*", type=Path, help="prototxt files (../shared/models)")
+    parser.add_argument("networks", nargs="*", type=Path, help="prototxt files")
     parser.add_argument("--engine", default="onnxruntime")
     parser.add_argument("--rounds", type=int, default=15)
     options = parser.parse_args()

@@ -17,14 +17,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from tools.reference import REFERENCE
 
 import anylayer
 from anylayer.runtime.model import Model
-from benchmarks.processes import ROOT
 
 Array = np.ndarray[Any, Any]
 Size = tuple[int, int]
-MODELS = ROOT.parent / "shared" / "models"
+MODELS = REFERENCE / "models"
 NETWORKS = {"det1": ("mtcnn_det1", (240, 320)), "hed": ("hed", (160, 240)), "ssd": ("mobilenet_ssd", (240, 320))}
 """A network's folder, and the mean size of its pictures."""
 ENGINES = ("onnxruntime", "openvino", "auto")
@@ -56,7 +56,7 @@ class Result:
 
 
 def read(folder: str) -> anylayer.api.Net:
-    """Return a network of ../shared/models, with random weights where the folder has none."""
+    """Return a network of the reference data, with random weights where the folder has none."""
     weights = MODELS / folder / "weights.caffemodel"
     net = anylayer.read(MODELS / folder / "deploy.prototxt", weights if weights.is_file() else None)
     return net if weights.is_file() else net.fill()

@@ -14,6 +14,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import settings
+from tools.reference import VARIABLE
 
 from anylayer.layer import registry
 
@@ -34,7 +35,7 @@ REMEDIES = {
     r"^(chromium|cmake|strace) is not installed": r"On Debian, run: apt-get install \1",
     r"^there is no C\+\+ compiler": "On Debian, run: apt-get install g++",
     r"^(\S+) is not installed": "Run `make extras`, which installs it.",
-    r"\.\./shared": "Nothing to do: the folder, which has results of Caffe, is not part of the repository.",
+    rf"\bSet {VARIABLE} to ": "",  # the reason names its remedy
     r"^the expected results are those of onnx (\S+)": r"Run: pip install 'onnx==\1.*'",
     r"^this PyAV does not encode HEVC": "Run: pip install --force-reinstall --only-binary av av",
     r"^the OpenCL device does not share memory": "PoCL does. On Debian, run: apt-get install pocl-opencl-icd",

@@ -11,16 +11,19 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
+from tools.reference import absent
+
 from tests.conftest import OPTIONAL, remedy
 from tests.threads import MAX_SECONDS
 
 ROOT = str(Path(__file__).parents[1])
 
 SKIPPING = """import pytest
+from tools.reference import absent
 
 @pytest.mark.parametrize("i", range(3))
 def test_reference(i):
-    pytest.skip("../shared/golden is absent")
+    pytest.skip(absent("nothing"))
 
 @pytest.mark.skipif(True, reason="no such processor")
 def test_processor():
@@ -75,10 +78,20 @@ def run(folder: Path, text: str, *options: str) -> str:
 
 def test_summary_counts_tests_per_reason(tmp_path: Path) -> None:
     printed = run(tmp_path, SKIPPING)
-    assert "     3 ../shared/golden is absent\n       Nothing to do: the folder, " in printed
+    assert f"     3 {absent('nothing')}\n     1 " in printed  # the reason names its remedy
     assert "     1 no such processor\n     1 a_package_that_nobody_has is not installed\n" in printed
     assert "       Run `make extras`, which installs it.\n" in printed
     assert " failed" not in printed
+
+
+def test_reference_data_are_those_of_the_variable(tmp_path: Path) -> None:
+    (tmp_path / "golden" / "ReLU").mkdir(parents=True)
+    (tmp_path / "models").mkdir()
+    code = "from tools.reference import absent; print(absent('golden'), absent('golden', 'models'), sep='|')"
+    environment = {**os.environ, "ANYLAYER_DATA": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True)
+    reason = "models is not in the reference data. Set ANYLAYER_DATA to a folder that has it: see CONTRIBUTING.md"
+    assert done.stdout.strip() == f"|{reason}", done.stderr
 
 
 def test_slow_test_runs_every_nth_case_unless_all_are_asked_for(tmp_path: Path) -> None:

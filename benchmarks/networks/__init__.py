@@ -1,6 +1,6 @@
 """The fourteen networks and two detectors: files or generators, the blobs to compare, and text for other tools.
 
-Networks in ../shared are read there. mobilenet_v2, se_bn_inception and the stand-in for a QR code detector are
+Most are files of the reference data. mobilenet_v2, se_bn_inception and the stand-in for a QR code detector are
 written by the generators in this folder. Networks without trained weights get random ones.
 """
 
@@ -10,19 +10,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.networks import mobilenet_v2, qr_detector, se_bn_inception, vgg_ssd
+from tools.reference import REFERENCE
 
-SHARED = Path(__file__).resolve().parents[2].parent / "shared"
+from benchmarks.networks import mobilenet_v2, qr_detector, se_bn_inception, vgg_ssd
 
 
 @dataclass(frozen=True)
 class Source:
     """A network to measure.
 
-    `model`, `weights`: paths in ../shared. `make`: the generator of a network without a file. `outputs`: blobs to
-    compute instead of the network's outputs (SSD networks are cut before PriorBox and DetectionOutput, and
-    networks whose random weights saturate the softmax before it). `shape`: the shape of the input, if it differs
-    from the file's. `note`: what the name does not say.
+    `model`, `weights`: paths in the reference data. `make`: the generator of a network without a file. `outputs`:
+    blobs to compute instead of the network's outputs (SSD networks are cut before PriorBox and DetectionOutput,
+    and networks whose random weights saturate the softmax before it). `shape`: the shape of the input, if it
+    differs from the file's. `note`: what the name does not say.
     """
 
     name: str
@@ -36,8 +36,8 @@ class Source:
 
     @property
     def path(self) -> Path:
-        """Return the path of a file in ../shared."""
-        return SHARED / self.model
+        """Return the path of a file in the reference data."""
+        return REFERENCE / self.model
 
 
 _SSD = ("mbox_loc", "mbox_conf_flatten")

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from tools.reference import REFERENCE, absent
 
 from benchmarks import caffemodel
 from benchmarks.custom_layers import BRANCHES, SCALE, SHAPES
-from benchmarks.networks import SHARED
 from benchmarks.parts.networks import direct, fill
 from benchmarks.prototxt import Prototxt
 from benchmarks.setup import Field, Row, Setup, save_inputs
@@ -31,9 +31,9 @@ def run(setup: Setup) -> Iterator[Row]:
 
 
 def _hed(setup: Setup, field: Field) -> Row:
-    source = SHARED / "models/hed/deploy.prototxt"
-    if not source.is_file():
-        return {"part": PART, "name": field.name, "columns": {}, "note": "../shared/models/hed is absent"}
+    if reason := absent("models/hed"):
+        return {"part": PART, "name": field.name, "columns": {}, "note": reason}
+    source = REFERENCE / "models/hed/deploy.prototxt"
     model, weights = field.folder / "deploy.prototxt", field.folder / "weights.caffemodel"
     model.write_text(source.read_text())
     fill(model, weights, layers=[_CROP])

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from tools.reference import absent
 
 import anylayer
 from anylayer.compile.inputs import input_types
@@ -27,7 +28,7 @@ def run(setup: Setup) -> Iterator[Row]:
         if not setup.wants(source.name):
             continue
         if source.make is None and not source.path.is_file():
-            yield {"part": PART, "name": source.name, "columns": {}, "note": f"../shared/{source.model} is absent"}
+            yield {"part": PART, "name": source.name, "columns": {}, "note": absent(source.model)}
             continue
         with Field(setup, source.name) as field:
             yield _row(setup, source, field)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tools.reference import REFERENCE, needs_data
 
 import anylayer.caffe as caffe
 from anylayer.caffe import coord_map
@@ -16,7 +17,7 @@ from anylayer.caffe import params as P
 from anylayer.caffe.proto import caffe_pb2
 from anylayer.errors import FileError, InputError
 
-MODELS = Path(__file__).parents[3] / "shared" / "models"
+MODELS = REFERENCE / "models"
 
 
 def parsed(text: str) -> Any:
@@ -72,7 +73,7 @@ def test_network_written_by_a_script_is_read_unchanged(tmp_path: Path) -> None:
     assert [list(blob.data) for blob in again.layer[1].blobs] == [list(range(8)), [1, 2]]
 
 
-@pytest.mark.skipif(not MODELS.is_dir(), reason="../shared/models is absent")
+@needs_data("models")
 def test_networks_of_bvlc_caffe_are_parsed() -> None:
     net = parsed((MODELS / "squeezenet_v1.1" / "deploy.prototxt").read_text())
     assert len(net.layer) > 60 and net.layer[-1].type == "Softmax"

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tools.reference import REFERENCE, needs_data
 
 import anylayer.caffe as caffe
 from anylayer.errors import AnyLayerError, FileError, InputError, UnknownLayers
@@ -444,13 +445,10 @@ def test_module_has_the_functions_of_pycaffe() -> None:
         _ = caffe.Sgd
 
 
-SHARED = Path(__file__).parents[3] / "shared" / "models"
-
-
-@pytest.mark.skipif(not SHARED.is_dir(), reason="../shared/models is absent")
+@needs_data("models")
 @pytest.mark.parametrize(("model", "case"), [("mtcnn_det1", "patch12"), ("mtcnn_det2", "batch6")])
 def test_every_blob_matches_caffe(model: str, case: str) -> None:
-    folder = SHARED / model
+    folder = REFERENCE / "models" / model
     net = caffe.Net(folder / "deploy.prototxt", folder / "weights.caffemodel", caffe.TEST, engine="onnxruntime")
     x = np.load(folder / case / "input_data.npy")
     net.blobs["data"].reshape(*x.shape)

@@ -15,12 +15,12 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from PIL import Image
+from tools.reference import REFERENCE, needs_data
 
 import anylayer
 from anylayer.runtime.order import transposed_inputs
 from tests.engine_names import ALL
 
-SHARED = Path(__file__).parents[3] / "shared"
 NET = ("run", "net.prototxt", "-l", "layers.py", "-e", "onnxruntime")
 MEANS = [15, 10, 5]  # half of B, G, R = 30, 20, 10; shuffling three groups of one channel changes nothing
 
@@ -280,11 +280,11 @@ def test_missing_input_is_named(anylayer_command, small):
     assert_array_equal(np.load("t.npy"), [[2, 4, 6]])
 
 
-@pytest.mark.skipif(not SHARED.exists(), reason="../shared is absent")
+@needs_data("models")
 def test_detections_are_drawn_on_image(anylayer_command, tmp_path):
     noise = np.random.default_rng(1).integers(0, 256, (60, 90, 3), np.uint8)
     Image.fromarray(noise).save(tmp_path / "noise.png")
-    folder = SHARED / "models" / "mobilenet_ssd"
+    folder = REFERENCE / "models" / "mobilenet_ssd"
     result = anylayer_command(
         *("run", folder / "deploy.prototxt", folder / "weights.caffemodel", "--dialect", "ssd"),
         *("-i", tmp_path / "noise.png", "--mean", "127.5", "--scale", "0.007843", "--threshold", "0.3"),
@@ -298,9 +298,9 @@ def test_detections_are_drawn_on_image(anylayer_command, tmp_path):
     assert (drawn != noise).any()
 
 
-@pytest.mark.skipif(not SHARED.exists(), reason="../shared is absent")
+@needs_data("models")
 def test_lenet_matches_caffe(anylayer_command, tmp_path):
-    folder = SHARED / "models" / "lenet"
+    folder = REFERENCE / "models" / "lenet"
     words = ("run", folder / "deploy.prototxt", folder / "weights.caffemodel", "-i", folder / "input_data.npy")
     anylayer_command(*words, "-o", tmp_path / "prob.npy")
     assert_allclose(np.load(tmp_path / "prob.npy"), np.load(folder / "output_prob.npy"), atol=1e-5)

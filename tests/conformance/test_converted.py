@@ -9,12 +9,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tools.reference import needs_data
 
 import anylayer
 
-from .test_golden import CASES, INFO, computed, key
+from .test_golden import INFO, computed, key
 
-pytestmark = pytest.mark.skipif(not CASES, reason="../shared/golden is absent")
+pytestmark = needs_data("golden")
 
 
 @pytest.mark.slow(5)

@@ -8,19 +8,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tools.reference import REFERENCE, needs_data
 
 import anylayer
 from anylayer.inspect.identification import Identification
 from anylayer.layer import Registry, need
 from anylayer.numerics import largest_error, scale_of
 
-from .conftest import SHARED
-
-CASES = sorted(p.parent for name in ("golden", "golden_sophgo") for p in (SHARED / name).glob("*/*/case.json"))
+CASES = sorted(p.parent for name in ("golden", "golden_sophgo") for p in (REFERENCE / name).glob("*/*/case.json"))
 INFO: dict[Path, dict[str, Any]] = {c: json.loads((c / "case.json").read_text()) for c in CASES}
 COMPUTED = [c for c in CASES if not (INFO[c].get("rejected") or INFO[c].get("unstable"))]
 
-pytestmark = pytest.mark.skipif(not CASES, reason="../shared/golden is absent")
+pytestmark = needs_data("golden", "golden_sophgo")
 
 
 def key(case: Path) -> str:

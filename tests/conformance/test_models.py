@@ -6,16 +6,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tools.reference import REFERENCE, needs_data
 
 import anylayer
 from anylayer.testing import assert_same
 
-from .conftest import SHARED
-
-MODELS = SHARED / "models"
+MODELS = REFERENCE / "models"
 DEEP = 1e-4  # relative, through a whole network
 
-pytestmark = pytest.mark.skipif(not MODELS.exists(), reason="../shared/models is absent")
+pytestmark = needs_data("models")
 
 # model folder -> folders with inputs and outputs, and the dialect the file needs
 RUNS = [

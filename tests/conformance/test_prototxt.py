@@ -5,14 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tools.reference import REFERENCE, needs_data
 
 import anylayer
 from anylayer.errors import DialectError, LayerError
 
-from .conftest import SHARED
-
-FILES = sorted((SHARED / "prototxt").glob("*.prototxt"))
-pytestmark = pytest.mark.skipif(not FILES, reason="../shared/prototxt is absent")
+FILES = sorted((REFERENCE / "prototxt").glob("*.prototxt"))
+pytestmark = needs_data("prototxt")
 
 # files whose layers mean different things in different forks: a part of the name -> the fork that wrote it
 DIALECTS = {

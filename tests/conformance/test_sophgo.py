@@ -13,13 +13,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tools.reference import REFERENCE, needs_data
 
 import anylayer
 from anylayer.testing import assert_same
 
-from .conftest import SHARED, excuses
+from .conftest import excuses, without_case
 
-GOLDEN = SHARED / "golden_sophgo"
+GOLDEN = REFERENCE / "golden_sophgo"
 CASES = sorted(p.parent for p in GOLDEN.glob("*/*/case.json"))
 INFO: dict[Path, dict[str, Any]] = {c: json.loads((c / "case.json").read_text()) for c in CASES}
 TABLE = {key: reason.split(": ", 1) for key, reason in excuses("sophgo").items()}
@@ -32,7 +33,7 @@ REASONS = {
 }
 TOLERANCE = 1e-5  # of the largest value
 
-pytestmark = pytest.mark.skipif(not CASES, reason="../shared/golden_sophgo is absent")
+pytestmark = needs_data("golden_sophgo")
 
 
 def key(case: Path) -> str:
@@ -87,4 +88,4 @@ def test_every_other_case_is_refused_for_its_reason(case: Path) -> None:
 
 
 def test_table_lists_only_cases() -> None:
-    assert set(TABLE) <= {key(c) for c in CASES}
+    assert not without_case(TABLE, CASES)

@@ -1,7 +1,7 @@
 """python -m tests.convert.networks [NAME...]: write whole networks with open sizes, and print their errors.
 
-These are the networks of the benchmarks, and all of ../shared/models and ../shared/prototxt. Each is written once
-per format, and compared with its layers in NumPy at five sizes that were not traced: ONNX files in ONNX Runtime,
+These are the networks of the benchmarks, and models/ and prototxt/ of the reference data. Each is written once per
+format, and compared with its layers in NumPy at five sizes that were not traced: ONNX files in ONNX Runtime,
 IR in OpenVINO. A network whose height and width are fixed, for example by an InnerProduct, is written with an open
 batch, and the reason is printed. Random weights may saturate a softmax. Such a network, if its outputs differ or
 are constant, is written up to the values before them.
@@ -19,8 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from benchmarks.networks import DETECTORS, NETWORKS, SHARED, Source
+from benchmarks.networks import DETECTORS, NETWORKS, Source
 from benchmarks.parts.networks import prepare
+from tools.reference import REFERENCE
 
 import anylayer
 from anylayer.compile.inputs import needed_nodes
@@ -76,7 +77,7 @@ def sources() -> list[Source]:
     """Return the networks, each text once."""
     found = [s for s in (*NETWORKS, *DETECTORS) if s.make is not None or s.path.is_file()]
     known = {s.path.read_text() for s in found if s.make is None}
-    for path in sorted([*SHARED.glob("models/*/*.prototxt"), *SHARED.glob("prototxt/*.prototxt")]):
+    for path in sorted([*REFERENCE.glob("models/*/*.prototxt"), *REFERENCE.glob("prototxt/*.prototxt")]):
         text = path.read_text()
         if text not in known:
             known.add(text)
@@ -85,7 +86,7 @@ def sources() -> list[Source]:
             weights = "weights.caffemodel" if (path.parent / "weights.caffemodel").is_file() else ""
             name = name.partition("+")[2] or name
             dialect = _DIALECTS.get(name.partition("/")[0])
-            found.append(Source(name, str(path.relative_to(SHARED)), weights, dialect=dialect))
+            found.append(Source(name, str(path.relative_to(REFERENCE)), weights, dialect=dialect))
     return found
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tools.reference import REFERENCE, needs_data
 
 import anylayer
 from anylayer import ops
@@ -478,14 +479,13 @@ def test_winograd_is_accurate_in_a_deep_network(tmp_path: Path) -> None:
     assert_same(got["c12"], want["c12"], tolerance=DEEP)
 
 
-SHARED = Path(__file__).parents[3] / "shared"
 MODELS = {"mtcnn_det1": "fullimage", "shufflenet_v1_g3": ".", "squeezenet_v1.1": ".", "ultraface_RFB-320": "."}
 
 
-@pytest.mark.skipif(not SHARED.exists(), reason="../shared is absent")
+@needs_data("models")
 @pytest.mark.parametrize("name", MODELS)
 def test_whole_networks_match_caffe(name: str) -> None:
-    folder = SHARED / "models" / name
+    folder = REFERENCE / "models" / name
     kinds = {
         kind: {p.stem.removeprefix(f"{kind}_"): np.load(p) for p in (folder / MODELS[name]).glob(f"{kind}_*.npy")}
         for kind in ("input", "output")
@@ -497,7 +497,7 @@ def test_whole_networks_match_caffe(name: str) -> None:
         assert_same(outputs[blob], want[:1], blob, DEEP)
 
 
-@pytest.mark.skipif(not SHARED.exists(), reason="../shared is absent")
+@needs_data("prototxt")
 @pytest.mark.parametrize(
     "name",
     [
@@ -508,7 +508,7 @@ def test_whole_networks_match_caffe(name: str) -> None:
     ],
 )
 def test_whole_networks_match_numpy(name: str) -> None:
-    net = anylayer.read(SHARED / "prototxt" / f"{name}.prototxt").fill()
+    net = anylayer.read(REFERENCE / "prototxt" / f"{name}.prototxt").fill()
     x = noise(1, *net.inputs["data"].shape[1:])
     last = [n.inputs[0] for n in net.network.nodes if n.type == "Softmax"]  # before what saturates
     models = [net.compile(engine=e, shapes={"data": x.shape}, outputs=last or None) for e in ("numpy", "ncnn")]
@@ -517,10 +517,10 @@ def test_whole_networks_match_numpy(name: str) -> None:
         assert_same(got[key], array, key, DEEP)
 
 
-@pytest.mark.skipif(not SHARED.exists(), reason="../shared is absent")
+@needs_data("models/hed")
 def test_hed_with_the_crop_of_the_tutorial() -> None:
     crop = Path(__file__).parents[2] / "examples" / "hed" / "layers.py"
-    net = anylayer.read(SHARED / "models" / "hed" / "deploy.prototxt", layers=[crop]).fill()
+    net = anylayer.read(REFERENCE / "models" / "hed" / "deploy.prototxt", layers=[crop]).fill()
     x = noise(1, 3, 61, 83)
     want, got = (net.compile(engine=e, shapes={"data": x.shape})(x) for e in ("numpy", "ncnn"))
     assert len(want) == 6

@@ -11,6 +11,7 @@ from random import Random
 
 import pytest
 from hypothesis import HealthCheck, given, settings
+from tools.reference import REFERENCE, needs_data
 
 from . import fuzz, mutations
 from .corpus import Sample, kinds
@@ -18,7 +19,7 @@ from .networks import SMALL, input_, layer
 from .strategies import Try, definitions, tries
 from .trial import End, Trials
 
-GOLDEN = Path(__file__).parents[3] / "shared" / "golden"
+GOLDEN = REFERENCE / "golden"
 FILES = ("deploy.prototxt", "net.caffemodel")
 
 
@@ -42,7 +43,7 @@ def test_random_layers_run_or_are_refused(trials: Trials, network: Try) -> None:
     assert runs_or_is_refused(found), f"{found.end}: {found.text}\n{found.trace}"
 
 
-@pytest.mark.skipif(not GOLDEN.is_dir(), reason="../shared/golden is absent")
+@needs_data("golden")
 @pytest.mark.slow(2)
 @pytest.mark.parametrize("kind", ["text", "weights", "network"])
 def test_changed_files_run_or_are_refused(kind: str, trials: Trials) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tools.reference import REFERENCE, needs_data
 
 import anylayer
 from anylayer.engines import load_engine
@@ -16,7 +17,6 @@ from tests.engine_names import EMBEDDING
 from tests.readers.tensorflow.graphs import operation, placeholder, vector
 
 ROOT = Path(__file__).parent.parent.parent
-SHARED = ROOT.parent / "shared"
 
 
 def interp_net(folder: Path, shape: tuple[int, ...], height: int, width: int) -> Path:
@@ -144,12 +144,10 @@ def test_verify_compares_the_kernel_with_its_numpy_class(tmp_path: Path, example
     assert checks["interp"].scale > 0
 
 
-@pytest.mark.skipif(not SHARED.exists(), reason="../shared is absent")
+@needs_data("tf_keras")
 @pytest.mark.parametrize("name", ["resize_bilinear", "resize_bilinear_factor"])
 def test_resize_bilinear_sees_channels_first_in_a_tensorflow_graph(examples: Path, name: str) -> None:
-    path = SHARED / "tf_keras" / f"{name}.pb"
-    if not path.exists():
-        pytest.skip(f"../shared/tf_keras/{path.name} is absent")
+    path = REFERENCE / "tf_keras" / f"{name}.pb"
     python = ROOT / "examples/layers/resize_bilinear.py"
     net = anylayer.read(path, layers=[examples, python])
     (given,) = net.inputs

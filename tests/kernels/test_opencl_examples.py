@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tools.reference import REFERENCE, needs_data
 
 import anylayer
 from anylayer.inspect.verify import verify
@@ -13,7 +14,7 @@ from tests.kernels.opencl import COPY, IN, OUT, configuration, ir_2018
 from tests.kernels.test_examples import RESIZES, interp_net, noise
 
 ROOT = Path(__file__).parent.parent.parent
-SEED = ROOT.parent / "shared/seeds/002_fa21e22e0753b723.txt"
+SEED = "seeds/002_fa21e22e0753b723.txt"
 KERNELS = ROOT / "examples/opencl/kernels.xml"
 pytestmark = pytest.mark.usefixtures("opencl_device")
 
@@ -53,10 +54,10 @@ def test_relu_matches_numpy(tmp_path: Path, shape: tuple[int, ...], slope: str) 
     np.testing.assert_allclose(got, np.where(x < 0, np.float32(slope) * x, x), rtol=1e-6)
 
 
-@pytest.mark.skipif(not SEED.exists(), reason="../shared/seeds is absent")
+@needs_data(SEED)
 @pytest.mark.parametrize("data", ["", 'negative_slope="0.10"'])
 def test_example_of_the_document_matches_numpy(tmp_path: Path, data: str) -> None:
-    text = SEED.read_text()
+    text = (REFERENCE / SEED).read_text()
     example = text[text.index("<!-- the config file introduces") : text.index("Built-In Defines for Custom")]
     (tmp_path / "example.xml").write_text(example)
     kernel = text[

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tools.reference import REFERENCE, needs_data
 
 import anylayer
 from anylayer.errors import AnyLayerError, EngineError, FileError, InputError, LayerError
@@ -19,6 +20,8 @@ KERNEL = '<Kernel entry="run"><Source filename="It.cl"/></Kernel>'
 BUFFERS = f"<Buffers>{IN}{OUT}</Buffers>"
 TENSOR = '<Tensor arg-index="{}" type="{}" port-index="{}"{}/>'
 
+SEED = "seeds/002_fa21e22e0753b723.txt"
+
 
 def written(folder: Path, text: str) -> Path:
     (folder / "It.cl").write_text(COPY)
@@ -27,11 +30,9 @@ def written(folder: Path, text: str) -> Path:
     return path
 
 
+@needs_data(SEED)
 def test_an_example_of_the_document_is_read(tmp_path: Path) -> None:
-    seed = Path(__file__).parent.parent.parent.parent / "shared/seeds/002_fa21e22e0753b723.txt"
-    if not seed.exists():
-        pytest.skip("../shared/seeds is absent")
-    text = seed.read_text()
+    text = (REFERENCE / SEED).read_text()
     text = text[text.index("<!-- the config file introduces") : text.index("Built-In Defines for Custom")]
     (tmp_path / "custom_layer_kernel.cl").write_text(COPY)
     layer = read_configuration(written(tmp_path, text))["ReLU"]

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tools.reference import REFERENCE, needs_data
 
 import anylayer
 from anylayer.errors import AnyLayerError, EngineError, LayerError
@@ -73,11 +74,10 @@ def test_a_kernel_sees_the_formats_that_it_asks_for(tmp_path: Path, first: str, 
         np.testing.assert_allclose(model(x)["it"], weighted(x), rtol=1e-6)
 
 
+@needs_data("tf_keras/resize_bilinear.pb")
 @pytest.mark.parametrize("format_", ["BFYX", "BYXF", "ANY"])
 def test_axes_have_their_names_in_a_channels_last_network(tmp_path: Path, format_: str) -> None:
-    tf = Path(__file__).parent.parent.parent.parent / "shared/tf_keras/resize_bilinear.pb"
-    if not tf.exists():
-        pytest.skip("../shared/tf_keras is absent")
+    tf = REFERENCE / "tf_keras" / "resize_bilinear.pb"
 
     class Class:
         def __init__(self, params: object, blobs: object) -> None: ...

@@ -8,13 +8,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tools.reference import REFERENCE, needs_data
 
 import anylayer
 from anylayer.errors import LayerError
 from anylayer.kernels.opencl.files import OpenCL
 from tests.kernels.opencl import COPY, IN, OUT, configuration, ir_2018
 
-SEED = Path(__file__).parent.parent.parent.parent / "shared/seeds/002_fa21e22e0753b723.txt"
+SEED = "seeds/002_fa21e22e0753b723.txt"
 APPENDIX = "01d63e00bc234fd31a59376f3046a8b116efeb4fad167c7de3b8fb2afb96660e"
 """The SHA-256 of the document's appendix A, up to the line before the user's source."""
 DATA = '<Data name="{}" arg-index="2"/>'
@@ -29,9 +30,9 @@ def dumped(folder: Path, net: Path, *kernels: Path) -> list[str]:
     return [file.read_text() for file in files]
 
 
-@pytest.mark.skipif(not SEED.exists(), reason="../shared/seeds is absent")
+@needs_data(SEED)
 def test_defines_equal_the_appendix_byte_for_byte(tmp_path: Path) -> None:
-    text = SEED.read_text()
+    text = (REFERENCE / SEED).read_text()
     example = text[text.index("<!-- the config file introduces") : text.index("Built-In Defines for Custom")]
     (tmp_path / "custom_layer_example.xml").write_text(example)
     appendix = text[text.index("This is an example of the code produced") :]

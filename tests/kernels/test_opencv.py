@@ -7,19 +7,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tools.reference import REFERENCE, needs_data
 
 import anylayer
 from tests.kernels.conftest import ROOT, Built
 from tests.kernels.test_examples import interp_net, noise
 
-TUTORIAL = next(iter(sorted((ROOT.parent / "shared" / "seeds").glob("000_*.txt"))), None)
-needs_tutorial = pytest.mark.skipif(TUTORIAL is None, reason="../shared/seeds is absent")
+TUTORIAL = "seeds/000_5f7d1c27eb1b4ca2.txt"
+needs_tutorial = needs_data(TUTORIAL, "tf_keras")
 
 
 def classes() -> str:
     """Return the two classes of the tutorial, with the lines that its text has lost."""
-    assert TUTORIAL is not None
-    text = TUTORIAL.read_text()
+    text = (REFERENCE / TUTORIAL).read_text()
     parts = []
     for name in ("InterpLayer", "ResizeBilinearLayer"):
         found = re.search(rf"^class {name}.*?^}};$", text, re.S | re.M)
@@ -62,7 +62,7 @@ def test_interp_of_the_tutorial_matches_numpy(
 @needs_tutorial
 @pytest.mark.parametrize("name", ["resize_bilinear", "resize_bilinear_factor"])
 def test_resize_bilinear_of_the_tutorial_matches_numpy(tutorial: Path, name: str) -> None:
-    path = ROOT.parent / "shared" / "tf_keras" / f"{name}.pb"
+    path = REFERENCE / "tf_keras" / f"{name}.pb"
     net = anylayer.read(path, layers=[tutorial])
     python = anylayer.read(path, layers=[ROOT / "examples/layers/resize_bilinear.py"])
     (given,) = net.inputs
@@ -75,7 +75,7 @@ def test_resize_bilinear_of_the_tutorial_matches_numpy(tutorial: Path, name: str
 
 @needs_tutorial
 def test_an_assertion_of_the_tutorial_names_file_and_layer(tutorial: Path) -> None:
-    path = ROOT.parent / "shared" / "tf_keras" / "resize_bilinear_align.pb"
+    path = REFERENCE / "tf_keras" / "resize_bilinear_align.pb"
     rule = r"""layer 'resize_bilinear' \(ResizeBilinear\): libtutorial.so: tutorial.cpp:\d+: the assertion """
     with pytest.raises(
         anylayer.AnyLayerError, match=rule + r"'!params.get<bool>\(\"align_corners\", false\)' does"

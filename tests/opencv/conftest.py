@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tools.reference import REFERENCE
 
 from anylayer.caffe import Net
-from tests.writers.caffe.harness import SHARED
 
 SMALL = """
 name: "small" input: "data" input_shape { dim: 1 dim: 3 dim: 16 dim: 20 }
@@ -66,9 +66,9 @@ def networks(tmp_path_factory: pytest.TempPathFactory) -> Path:
             for blob in blobs:
                 blob.data[...] = rng.uniform(0.2, 1.0, blob.shape)
         net.save(folder / f"{name}.caffemodel")
-    for name in MODELS if SHARED.exists() else ():
+    for name in MODELS:
         for file, suffix in (("deploy.prototxt", ".prototxt"), ("weights.caffemodel", ".caffemodel")):
-            source = SHARED / "models" / name / file
+            source = REFERENCE / "models" / name / file
             if source.exists():
                 shutil.copy(source, folder / f"{name}{suffix}")
     for text in folder.glob("*.prototxt"):

@@ -10,8 +10,6 @@ from typing import Any
 from anylayer.network import Network, Node
 from anylayer.readers.caffe import read
 
-SHARED = Path(__file__).parents[3] / "shared"
-
 INPUT = 'layer { name: "in" type: "Input" top: "data" input_param { shape { dim: 1 dim: 3 dim: 8 dim: 8 } } }\n'
 
 

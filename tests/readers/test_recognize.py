@@ -12,12 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
+from tools.reference import REFERENCE, needs_data
 
 import anylayer
 from anylayer.errors import AnyLayerError, FileError
 from anylayer.readers._recognize import describe
 from anylayer.readers.caffe import match, read
-from tests.readers.files import INPUT, SHARED, blob, floats, integer, layer, message, shape, string
+from tests.readers.files import INPUT, blob, floats, integer, layer, message, shape, string
 
 NET = INPUT + "layer { name: 'a' type: 'ReLU' bottom: 'data' top: 'x' }"
 
@@ -218,16 +219,16 @@ def test_caffe_files_match(name: str, data: bytes, matches: bool) -> None:
     assert match(Path(name)) is matches
 
 
-@pytest.mark.skipif(not SHARED.is_dir(), reason="../shared is absent")
+@needs_data("tf_keras", "models", "golden", "prototxt")
 def test_real_files_are_recognized() -> None:
-    for file in (SHARED / "tf_keras").iterdir():
+    for file in (REFERENCE / "tf_keras").iterdir():
         expected = {".pb": "a TensorFlow graph", ".h5": "an HDF5 file", ".keras": "a Keras model (.keras)"}
         assert describe(file) == expected.get(file.suffix, "a NumPy archive (.npz)"), file.name
-    for file in [*SHARED.glob("models/*/*.caffemodel"), *SHARED.glob("golden/*/*/weights.caffemodel")]:
+    for file in [*REFERENCE.glob("models/*/*.caffemodel"), *REFERENCE.glob("golden/*/*/weights.caffemodel")]:
         assert describe(file) == "a Caffe model (binary)", file
-    for file in SHARED.glob("models/*/*.onnx"):
+    for file in REFERENCE.glob("models/*/*.onnx"):
         assert describe(file) == "an ONNX model", file
-    for file in SHARED.glob("prototxt/*"):
+    for file in REFERENCE.glob("prototxt/*"):
         assert describe(file) == "", file
 
 

@@ -1,10 +1,10 @@
 """python -m tests.vendors: run files that anylayer writes in the tools of two vendors.
 
-The networks are those of ../shared/golden_sophgo and of examples/. Each is written for Sophgo's Caffe and RKNN, if
-the target has its layers, and run there on the inputs of the golden data or on seeded noise. The outputs are
-compared with the layers in NumPy: to 1e-5 of the largest value in Sophgo's Caffe, and to 1e-3 in RKNN's simulator,
-which computes in float16. `model_transform` of tpu-mlir converts the file and compares every blob with its own
-Caffe. Its converter lacks some layers: then the network's original file fails as well.
+The networks are those of golden_sophgo (reference data) and of examples/. Each is written for Sophgo's Caffe and
+RKNN, if the target has its layers, and run there on the inputs of the golden data or on seeded noise. The outputs
+are compared with the layers in NumPy: to 1e-5 of the largest value in Sophgo's Caffe, and to 1e-3 in RKNN's
+simulator, which computes in float16. `model_transform` of tpu-mlir converts the file and compares every blob with
+its own Caffe. Its converter lacks some layers: then the network's original file fails as well.
 
 `make test-vendors` installs both tools in environments of their own, and calls this.
 """
@@ -21,13 +21,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from tools.reference import REFERENCE, absent
 
 import anylayer
 from anylayer.errors import AnyLayerError
 from anylayer.network import Array
 
 ROOT = Path(__file__).parents[2]
-NETS = ROOT.parent / "shared" / "golden_sophgo" / "Nets"
+NETS = REFERENCE / "golden_sophgo" / "Nets"
 HERE = Path(__file__).parent
 _IN_PYTHON = ("FrcnDetection", "Proposal", "YoloDetection")
 """Layers of Sophgo's Caffe that run in Python here, and are written unchanged."""
@@ -49,7 +50,9 @@ class Case:
 
 def cases() -> Iterator[Case]:
     """Yield the networks of the golden data that anylayer reads, and those of examples/."""
-    for folder in sorted(NETS.iterdir()) if NETS.is_dir() else []:
+    if reason := absent("golden_sophgo/Nets"):
+        print(reason)
+    for folder in sorted(NETS.glob("*")):
         inputs = {
             n: np.load(folder / f"input_{n}.npy") for n in json.loads((folder / "case.json").read_text())["inputs"]
         }

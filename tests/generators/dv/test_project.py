@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tools.reference import REFERENCE, absent, needs_data
 
 import anylayer
 from anylayer.convert.generation import Generation
@@ -485,11 +486,11 @@ def test_numbers_that_16_bit_floats_cannot_hold_are_refused_by_name(
         generate(tmp_path, text)
 
 
-ULTRAFACE = Path(__file__).parents[4] / "shared" / "models" / "ultraface_RFB-320"
+ULTRAFACE = REFERENCE / "models" / "ultraface_RFB-320"
 
 
 @needs_compiler
-@pytest.mark.skipif(not ULTRAFACE.exists(), reason="../shared/models is absent")
+@needs_data("models/ultraface_RFB-320")
 def test_deep_network_matches_numpy_that_rounds_as_the_hardware_does(tmp_path: Path) -> None:
     net = anylayer.read(ULTRAFACE / "deploy.prototxt", ULTRAFACE / "weights.caffemodel")
     done = net.generate("dv", tmp_path / "project")
@@ -498,7 +499,7 @@ def test_deep_network_matches_numpy_that_rounds_as_the_hardware_does(tmp_path: P
     assert len(done.notes) == 1 and "16-bit floats change an output by 0.00" in done.notes[0]
 
 
-@pytest.mark.skipif(not ULTRAFACE.exists(), reason="../shared/models is absent")
+@needs_data("models/ultraface_RFB-320")
 def test_shapes_that_a_file_computes_are_constants(tmp_path: Path) -> None:
     path = ULTRAFACE / "version-RFB-320_without_postprocessing.onnx"
     folder = anylayer.read(path).generate("dv", tmp_path / "project", test=False).folder
@@ -526,9 +527,9 @@ def test_networks_of_other_formats(fmt: str, tmp_path: Path) -> None:
         path = tmp_path / "net.onnx"
         anylayer.read(tmp_path / "net.prototxt").fill(1).write(path)
     else:
-        path = Path(__file__).parents[4] / "shared" / "tf_keras" / f"stride_same_even.{fmt}"
-        if not path.exists():
-            pytest.skip("../shared/tf_keras is absent")
+        path = REFERENCE / "tf_keras" / f"stride_same_even.{fmt}"
+        if reason := absent(f"tf_keras/{path.name}"):
+            pytest.skip(reason)
     done = anylayer.read(path).generate("dv", tmp_path / "project")
     assert done.untested == "" and done.notes == []
     assert any("LT_CONV" in file.read_text() for file in done.files if file.name.endswith("_gen.cpp"))

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tools.reference import REFERENCE, absent
 
 from anylayer.api import Net
 from anylayer.convert.generation import Generation
@@ -18,7 +19,7 @@ from anylayer.layer import load_layers
 from anylayer.network import Network, Node, TensorType
 
 needs_compiler = pytest.mark.skipif(not any(map(shutil.which, dv._COMPILERS)), reason="there is no C++ compiler")
-SEED = Path(__file__).parents[4] / "shared" / "seeds" / "004_5232de50eb636744.txt"
+SEED = "seeds/004_5232de50eb636744.txt"
 CONFIG = {
     "img_size": [300, 300],
     "min_size": 10.0,
@@ -121,9 +122,9 @@ def test_struct_params_and_fields_equal_the_page(tmp_path: Path) -> None:
 def test_callback_equals_that_of_the_page(config: dict[str, Any], tmp_path: Path) -> None:
     done = generate(tmp_path, config)
     assert difference(done.report[0]) <= 1e-6
-    if not SEED.exists():
-        pytest.skip("../shared/seeds is absent")
-    code = SEED.read_text().split("inline float box_clip")[1].split("\n}\n\n:")[0]
+    if reason := absent(SEED):
+        pytest.skip(reason)
+    code = (REFERENCE / SEED).read_text().split("inline float box_clip")[1].split("\n}\n\n:")[0]
     code = "inline float box_clip" + code + "\n}\n"
     code = code.replace("void *param)", "void *param, uint8_t *io_ptr)").replace(
         "boxes_v);\n}", "boxes_v, io_ptr);\n}"

@@ -7,14 +7,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tools.reference import needs_data
 
 import anylayer
 from anylayer.testing import assert_same
-from tests.conformance.test_golden import CASES, INFO, computed, key
+from tests.conformance.test_golden import INFO, computed, key
 
 pytestmark = [
     pytest.mark.needs("torch", "safetensors"),
-    pytest.mark.skipif(not CASES, reason="../shared/golden is absent"),
+    needs_data("golden"),
 ]
 
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tools.reference import REFERENCE, needs_data
 
 import anylayer
 from anylayer.errors import LayerError
-
-from ...conformance.conftest import SHARED
 
 INPUT = 'layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 1 dim: 20 dim: 20 } } }\n'
 
@@ -71,8 +70,8 @@ def test_unalignable_inputs_are_refused(tmp_path: Path, text: str, message: str)
         offsets(tmp_path, text)
 
 
-@pytest.mark.skipif(not (SHARED / "models").exists(), reason="../shared/models is absent")
+@needs_data("models/hed")
 def test_published_hed_network_has_the_known_offsets() -> None:
-    net = anylayer.read(SHARED / "models" / "hed" / "deploy.prototxt", dialect="hed")
+    net = anylayer.read(REFERENCE / "models" / "hed" / "deploy.prototxt", dialect="hed")
     found = [n.params["crop_param"]["offset"] for n in net.network.nodes if n.type == "Crop"]
     assert found == [[n, n] for n in (34, 35, 36, 38, 42)]

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tools.reference import REFERENCE, needs_data
 
 from anylayer.errors import AnyLayerError, FileError
 from anylayer.layer import Registry, bind
@@ -17,7 +18,7 @@ from anylayer.network import Flag, Network, TensorType, Word
 from anylayer.readers.caffe import read
 from anylayer.readers.caffe.proto_file import core, parse_proto
 from anylayer.readers.caffe.schema import EnumType, MessageType
-from tests.readers.files import INPUT, SHARED, blob, doubles, integer, layer, message, node, string, varint
+from tests.readers.files import INPUT, blob, doubles, integer, layer, message, node, string, varint
 
 FORK = """
 syntax = "proto2";   // a fork
@@ -389,14 +390,13 @@ def test_message_with_dots_may_be_declared_again() -> None:
         parse_proto("message A { } message B { ... } message B { }\nmessage A { ... }", "document.proto")
 
 
-SEED = next(iter(sorted((SHARED / "seeds").glob("001_*"))), None)
+SEED = "seeds/001_0a356363651b6ba4.txt"
 
 
-@pytest.mark.skipif(SEED is None, reason="../shared/seeds is absent")
+@needs_data(SEED)
 def test_definitions_of_ascends_document() -> None:
     """All definitions of the document, in one file."""
-    assert SEED is not None
-    text = SEED.read_text()
+    text = (REFERENCE / SEED).read_text()
     found = re.findall(r"message \w+ ?\{(?:[^{}]|\{[^{}]*\})*\}", text)
     assert len(found) == 18
     schema = parse_proto("\n".join(found), "document.proto")

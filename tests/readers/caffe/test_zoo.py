@@ -10,29 +10,30 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tools.reference import REFERENCE, needs_data
 
 from anylayer.errors import AnyLayerError, NetworkError
 from anylayer.network import Network
 from anylayer.readers.caffe import read
-from tests.readers.files import SHARED, node
+from tests.readers.files import node
 
-pytestmark = pytest.mark.skipif(not SHARED.is_dir(), reason="../shared is absent")
+pytestmark = needs_data("golden", "models", "prototxt")
 
 ZOO = [
     line.split(" | ")
     for line in Path(__file__).with_name("zoo.txt").read_text().splitlines()
     if not line.startswith("#")
 ]
-CASES = sorted(p.parent for p in SHARED.glob("golden/*/*/case.json"))
+CASES = sorted(p.parent for p in REFERENCE.glob("golden/*/*/case.json"))
 
 
 def test_zoo_table_is_complete() -> None:
-    assert [row[0] for row in ZOO] == sorted(p.name for p in (SHARED / "prototxt").iterdir())
+    assert [row[0] for row in ZOO] == sorted(p.name for p in (REFERENCE / "prototxt").iterdir())
 
 
 @pytest.mark.parametrize(("file", "nodes", "shape", "outputs"), ZOO, ids=[row[0] for row in ZOO])
 def test_prototxts_from_the_wild(file: str, nodes: str, shape: str, outputs: str) -> None:
-    network = read(SHARED / "prototxt" / file)
+    network = read(REFERENCE / "prototxt" / file)
     assert len(network.nodes) == int(nodes)
     first = next(iter(network.inputs.values()))
     assert first is not None
@@ -43,7 +44,7 @@ def test_prototxts_from_the_wild(file: str, nodes: str, shape: str, outputs: str
         assert produced.issuperset(each.inputs), each.name
         assert produced.isdisjoint(each.outputs), each.name
         produced.update(each.outputs)
-        assert each.place.startswith(f"{SHARED / 'prototxt' / file}:"), each.name
+        assert each.place.startswith(f"{REFERENCE / 'prototxt' / file}:"), each.name
     assert produced.issuperset(network.outputs.values())
     assert len({n.name for n in network.nodes}) == len(network.nodes)
 
@@ -62,7 +63,7 @@ MODELS = {
 
 @pytest.mark.parametrize("model", MODELS)
 def test_models_have_the_expected_nodes_and_outputs(model: str) -> None:
-    folder = SHARED / "models" / model
+    folder = REFERENCE / "models" / model
     weights = folder / "weights.caffemodel"
     network = read(folder / "deploy.prototxt", weights if weights.exists() else None)
     assert (len(network.nodes), sum(len(n.blobs) for n in network.nodes)) == MODELS[model]
@@ -84,7 +85,7 @@ def flat(params: object, path: str = "") -> dict[str, object]:
     "model", ["lenet", "squeezenet_v1.1", "mobilenet_ssd", "shufflenet_v1_g3", "ultraface_RFB-320"]
 )
 def test_caffemodel_has_the_same_network_as_its_prototxt(model: str) -> None:
-    folder = SHARED / "models" / model
+    folder = REFERENCE / "models" / model
     alone = read(folder / "weights.caffemodel")
     whole = read(folder / "deploy.prototxt", folder / "weights.caffemodel")
     assert [(n.name, n.type, n.inputs, n.outputs) for n in alone.nodes] == [
@@ -100,7 +101,7 @@ def test_caffemodel_has_the_same_network_as_its_prototxt(model: str) -> None:
 
 
 def test_training_snapshot_without_prototxt() -> None:
-    file = SHARED / "models" / "mtcnn_det2" / "weights.caffemodel"
+    file = REFERENCE / "models" / "mtcnn_det2" / "weights.caffemodel"
     with pytest.raises(NetworkError, match=r"leave out at phase TEST, level 0$"):
         read(file)
     network = read(file, phase="TRAIN")
@@ -112,7 +113,7 @@ def test_training_snapshot_without_prototxt() -> None:
 
 
 def golden(name: str) -> Network:
-    folder = SHARED / "golden" / name
+    folder = REFERENCE / "golden" / name
     weights = folder / "weights.caffemodel"
     return read(folder / "deploy.prototxt", weights if weights.exists() else None)
 
@@ -144,7 +145,7 @@ def test_duplicate_layer_names_get_numbers() -> None:
 
 def test_stages_select_layers() -> None:
     assert [n.name for n in golden("NetRules/stage").nodes] == ["t1"]
-    folder = SHARED / "golden" / "NetRules/stage"
+    folder = REFERENCE / "golden" / "NetRules/stage"
     assert [n.name for n in read(folder / "deploy.prototxt", stages=("deploy",)).nodes] == ["t2"]
 
 

@@ -1,4 +1,4 @@
-"""Models saved by real Keras match its outputs: tests/data/keras (make_models.py there) and ../shared/tf_keras."""
+"""Models saved by real Keras match its outputs: tests/data/keras (make_models.py there), and reference data."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tools.reference import REFERENCE, needs_data
 
 import anylayer
 from anylayer.testing import assert_same
 from tests.engine_names import ALL
 
 DATA = Path(__file__).parents[2] / "data" / "keras"
-SHARED = Path(__file__).parents[4] / "shared" / "tf_keras"
+MODELS = REFERENCE / "tf_keras"
 ENGINES = ALL
 
 NAMES = ("nested", "text", "text_branches", "old_functions", "steps", "stacked_cells")
@@ -93,12 +94,12 @@ def test_layer_without_the_field_trainable_is_no_function(tmp_path: Path) -> Non
     assert_same(anylayer.read(path).compile("numpy")(given)["drop"], given)
 
 
-@pytest.mark.skipif(not SHARED.exists(), reason="../shared is absent")
+@needs_data("tf_keras")
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("name", ["blog", "deconv_upsample", "flatten_dense", "stride_same_even"])
-def test_shared_model_matches_keras(name: str, engine: str) -> None:
-    net = anylayer.read(SHARED / f"{name}{'.h5' if engine == 'numpy' else '.keras'}")
-    known = np.load(SHARED / f"{name}.npz")
+def test_model_of_the_reference_data_matches_keras(name: str, engine: str) -> None:
+    net = anylayer.read(MODELS / f"{name}{'.h5' if engine == 'numpy' else '.keras'}")
+    known = np.load(MODELS / f"{name}.npz")
     ((input_, _),) = net.inputs.items()
     model = net.compile(engine, shapes={input_: known["x"].shape})
     assert_same(next(iter(model({input_: known["x"]}).values())), known["y"])

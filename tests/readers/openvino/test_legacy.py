@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tools.reference import REFERENCE, needs_data
 
 from anylayer.api import Net, read
 from anylayer.readers.caffe import read as read_caffe
@@ -16,7 +17,7 @@ from anylayer.testing import assert_same
 from .from_caffe import CannotSpell, spell
 from .ir import Ir
 
-GOLDEN = Path(__file__).parents[4] / "shared" / "golden"
+GOLDEN = REFERENCE / "golden"
 LAYERS = (
     "ArgMax", "BatchNorm", "Clip", "Concat", "Convolution", "Deconvolution", "DepthwiseConvolution", "ELU",
     "Eltwise", "Flatten", "InnerProduct", "LRN", "MVN", "Nets", "Normalize", "PReLU", "PSROIPooling", "Permute",
@@ -70,7 +71,7 @@ def own_names(net: Net) -> dict[str, str]:
     return found
 
 
-@pytest.mark.skipif(not GOLDEN.is_dir(), reason="../shared/golden is absent")
+@needs_data("golden")
 @pytest.mark.parametrize("version", [2, 4, 7])
 def test_layers_match_caffe(version: int, tmp_path: Path) -> None:
     done = 0
@@ -89,11 +90,10 @@ def test_layers_match_caffe(version: int, tmp_path: Path) -> None:
     assert done >= 90
 
 
+@needs_data("models")
 @pytest.mark.parametrize("name", MODELS)
 def test_networks_match_caffe(name: str, tmp_path: Path) -> None:
-    folder = GOLDEN.parent / "models" / name
-    if not folder.is_dir():
-        pytest.skip("../shared/models is absent")
+    folder = REFERENCE / "models" / name
     network = read_caffe(folder / "deploy.prototxt", folder / "weights.caffemodel", dialect=DIALECTS.get(name))
     ir = spell(Net(network, {}), 4)
     net = read(ir.save(tmp_path))

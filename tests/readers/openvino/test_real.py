@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import openvino as ov
 import pytest
+from tools.reference import REFERENCE, absent
 
 import anylayer
 from anylayer.testing import assert_same
 from tests.engine_names import ALL
 
-SHARED = Path(__file__).parents[4] / "shared"
 MODELS = [
     "models/ultraface_RFB-320/version-RFB-320_without_postprocessing.onnx",
     *(
@@ -29,10 +29,10 @@ MODELS = [
 @pytest.mark.parametrize("halved", [False, True])
 @pytest.mark.parametrize("name", MODELS)
 def test_network_matches_openvino(name: str, halved: bool, tmp_path: Path) -> None:
-    if not (SHARED / name).is_file():
-        pytest.skip(f"../shared/{name} is absent")
+    if reason := absent(name):
+        pytest.skip(reason)
     path = tmp_path / "net.xml"
-    ov.save_model(ov.convert_model(str(SHARED / name)), str(path), compress_to_fp16=halved)
+    ov.save_model(ov.convert_model(str(REFERENCE / name)), str(path), compress_to_fp16=halved)
     core = ov.Core()
     compiled = core.compile_model(core.read_model(path), "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
     net = anylayer.read(path)

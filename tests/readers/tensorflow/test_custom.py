@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from tools.reference import REFERENCE, needs_data
 
 import anylayer
 from anylayer.errors import UnknownLayers
 from anylayer.testing import assert_same
 from tests.engine_names import ALL
 
-SHARED = Path(__file__).parents[4] / "shared" / "tf_keras"
+MODELS = REFERENCE / "tf_keras"
 ENGINES = ALL
-pytestmark = pytest.mark.skipif(not SHARED.exists(), reason="../shared/tf_keras is absent")
+pytestmark = needs_data("tf_keras")
 seen: list[Any] = []
 
 
@@ -65,7 +65,7 @@ class Last(Resize):
 
 
 def recorded() -> tuple[Any, Any]:
-    with np.load(SHARED / "resize_bilinear.pb.npz") as file:
+    with np.load(MODELS / "resize_bilinear.pb.npz") as file:
         return file["x"], file["y"]
 
 
@@ -74,7 +74,7 @@ def recorded() -> tuple[Any, Any]:
 def test_constant_size_is_one_blob(cls: Any, engine: str) -> None:
     x, y = recorded()
     seen.clear()
-    net = anylayer.read(SHARED / "resize_bilinear.pb", layers=[("ResizeBilinear", cls)])
+    net = anylayer.read(MODELS / "resize_bilinear.pb", layers=[("ResizeBilinear", cls)])
     model = net.compile(engine)
     assert_same(model({"input": x})["resize_bilinear"], y)
     params, blobs = seen[0]
@@ -87,7 +87,7 @@ def test_constant_size_is_one_blob(cls: Any, engine: str) -> None:
 @pytest.mark.parametrize("cls", [Resize, Last])
 def test_scale_factors_are_two_blobs(cls: Any, engine: str) -> None:
     seen.clear()
-    path = SHARED / "resize_bilinear_factor.pb"
+    path = MODELS / "resize_bilinear_factor.pb"
     x = recorded()[0]
     got = anylayer.read(path, layers=[("ResizeBilinear", cls)]).compile(engine)({"input": x})
     assert seen[0][1] == [((1, 1), np.int32, [2]), ((1, 1), np.int32, [2])]
@@ -100,7 +100,7 @@ def test_scale_factors_are_two_blobs(cls: Any, engine: str) -> None:
 def test_custom_operation_gets_attributes(name: str, engine: str) -> None:
     x, y = recorded()
     seen.clear()
-    net = anylayer.read(SHARED / name, layers=[("MyResize", Resize)])
+    net = anylayer.read(MODELS / name, layers=[("MyResize", Resize)])
     assert_same(net.compile(engine)({"input": x})["resize_bilinear"], y)
     lists = {"li": (1, -2), "lf": (1.5,)} if name == "my_resize.pb" else {}
     assert seen[0][0] == {
@@ -115,7 +115,7 @@ def test_custom_operation_gets_attributes(name: str, engine: str) -> None:
 
 
 def test_unknown_operation_is_reported() -> None:
-    net = anylayer.read(SHARED / "my_resize.pb")
+    net = anylayer.read(MODELS / "my_resize.pb")
     assert [(n.type, [b.tolist() for b in n.blobs], n.inputs) for n in net.unknown] == [
         ("MyResize", [[[9, 8]]], ["input"])
     ]
@@ -124,7 +124,7 @@ def test_unknown_operation_is_reported() -> None:
 
 
 def test_resize_bilinear_with_aligned_corners_matches_tensorflow() -> None:
-    net = anylayer.read(SHARED / "resize_bilinear_align.pb")
+    net = anylayer.read(MODELS / "resize_bilinear_align.pb")
     x = np.random.default_rng(0).standard_normal((1, 65, 65, 64)).astype(np.float32)
     y = net.compile("numpy")({"input": x})["resize_bilinear"]
     assert_same(y[:, ::2, ::2], x)  # from 65 to 129, every second output element is an input element

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tools.reference import REFERENCE, needs_data
 
 import anylayer
 from anylayer.inspect.verify import verify
@@ -19,17 +20,17 @@ from tests.layers.tensorflow.recorded import recorded
 
 from .files import const, graph, node, placeholder
 
-SHARED = Path(__file__).parents[4] / "shared" / "tf_keras"
+MODELS = REFERENCE / "tf_keras"
 
 
-@pytest.mark.skipif(not SHARED.exists(), reason="../shared/tf_keras is absent")
+@needs_data("tf_keras")
 @pytest.mark.parametrize("engine", ALL)
 @pytest.mark.parametrize("name", ["blog", "deconv_upsample", "flatten_dense", "stride_same_even"])
 def test_network_matches_tensorflow(name: str, engine: str) -> None:
-    net = anylayer.read(SHARED / f"{name}.pb")
+    net = anylayer.read(MODELS / f"{name}.pb")
     model = net.compile(engine)
     assert not model.host_calls
-    with np.load(SHARED / f"{name}.npz") as file:
+    with np.load(MODELS / f"{name}.npz") as file:
         assert_same(model({"x": file["x"]})["Identity"], file["y"])
 
 

@@ -18,8 +18,6 @@ from anylayer.writers.caffe.dialects import dialect_of
 from anylayer.writers.caffe.from_graph import net_from_graph
 from anylayer.writers.caffe.layers import CaffeNet
 
-SHARED = Path(__file__).resolve().parents[4] / "shared"
-
 
 def traced(function: Callable[..., Any], inputs: Sequence[Array]) -> Graph:
     """Trace a function whose inputs are named x0, x1, ..."""

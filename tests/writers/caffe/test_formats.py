@@ -6,17 +6,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tools.reference import REFERENCE, needs_data
 
 import anylayer
 from anylayer.errors import LayerError
-from tests.writers.caffe.harness import SHARED
 
-FOLDER = SHARED / "tf_keras"
+FOLDER = REFERENCE / "tf_keras"
 NAMES = ("blog", "stride_same_even", "flatten_dense", "deconv_upsample")
-MODELS = [p for p in (SHARED / "models" / n for n in ("lenet", "mtcnn_det1", "shufflenet_v1_g3")) if p.exists()]
+MODELS = [p for p in (REFERENCE / "models" / n for n in ("lenet", "mtcnn_det1", "shufflenet_v1_g3")) if p.exists()]
 
 
-@pytest.mark.skipif(not FOLDER.exists(), reason="../shared/tf_keras is absent")
+@needs_data("tf_keras")
 @pytest.mark.parametrize("dialect", ["bvlc", "ssd", "opencv"])
 @pytest.mark.parametrize("kind", ["keras", "h5", "pb"])
 @pytest.mark.parametrize("name", NAMES)
@@ -36,7 +36,7 @@ def test_written_network_matches_keras(tmp_path: Path, name: str, kind: str, dia
     assert np.abs(y - want).max() <= 1e-5 * np.abs(want).max()
 
 
-@pytest.mark.skipif(not MODELS, reason="../shared/models is absent")
+@needs_data("models")
 @pytest.mark.parametrize("model", MODELS, ids=lambda p: p.name)
 def test_round_trip_through_onnx(tmp_path: Path, model: Path) -> None:
     """Patterns of ONNX operators are fused again: there are no more layers than in the original."""

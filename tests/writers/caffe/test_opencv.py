@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tools.reference import REFERENCE, needs_data
 
 import anylayer
 from anylayer import ops
@@ -20,7 +21,7 @@ from anylayer.errors import AnyLayerError, LayerError
 from anylayer.network import Array, Network, TensorType
 from tests.layers.harness import Case, cases, noise
 from tests.test_output_names import CAFFE
-from tests.writers.caffe.harness import SHARED, layers_of, save, traced
+from tests.writers.caffe.harness import layers_of, save, traced
 from tests.writers.caffe.opencv4 import opencv4
 from tests.writers.caffe.test_operators import CHANNELS, DATA_MOVEMENT, ELEMENTWISE, POSITIVE, X
 
@@ -165,11 +166,10 @@ def test_fields_that_opencv_ignores_or_requires_are_written(tmp_path: Path, name
         np.testing.assert_allclose(got[key], want[key], atol=1e-5)
 
 
+@needs_data("models")
 @pytest.mark.parametrize("name", MODELS)
 def test_models_match_opencv(tmp_path: Path, name: str) -> None:
-    folder = SHARED / "models" / name
-    if not folder.exists():
-        pytest.skip("../shared/models is absent")
+    folder = REFERENCE / "models" / name
     opencv = opencv4()
     net = anylayer.read(folder / "deploy.prototxt", folder / "weights.caffemodel", dialect="opencv")
     *_, weights, text = net.write(tmp_path / "net.prototxt", verify=False).files

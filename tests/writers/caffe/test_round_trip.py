@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tools.reference import REFERENCE, needs_data
 
 import anylayer
 from anylayer.errors import LayerError
@@ -19,20 +20,19 @@ from anylayer.writers.caffe.dialects import dialect_of
 from anylayer.writers.caffe.from_nodes import net_from_nodes
 from anylayer.writers.caffe.layers import CaffeNet
 from anylayer.writers.caffe.outputs import finish_outputs
-from tests.writers.caffe.harness import SHARED
 
-CASES = [p.parent for p in sorted((SHARED / "golden").glob("*/*/case.json"))]
+CASES = [p.parent for p in sorted((REFERENCE / "golden").glob("*/*/case.json"))]
 INFO: dict[Path, dict[str, Any]] = {c: json.loads((c / "case.json").read_text()) for c in CASES}
 COMPUTED = [c for c in CASES if not INFO[c].get("rejected")]
-FILES = sorted((SHARED / "prototxt").glob("*.prototxt"))
+FILES = sorted((REFERENCE / "prototxt").glob("*.prototxt"))
 DIALECTS = {
     "ChenYingpeng+caffe-yolov3__": "mobilenet-yolo",
     "MobileNet-YOLO__models__darknet__darknet19": "mobilenet-yolo",
     "gklz1982+caffe-yolov2__examples__indoor": "yolov2",
 }
 
-golden = pytest.mark.skipif(not CASES, reason="../shared/golden is absent")
-wild = pytest.mark.skipif(not FILES, reason="../shared/prototxt is absent")
+golden = needs_data("golden")
+wild = needs_data("prototxt")
 
 BVLC_LACKS = {
     *("DetectionOutput", "Permute", "PSROIPooling", "ROIAlignAvg", "ROIPooling", "SpatialTransformer"),

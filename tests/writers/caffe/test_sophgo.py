@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tools.reference import needs_data
 
 import anylayer
 from anylayer import ops
@@ -105,7 +106,7 @@ def test_lstm_marks_the_start_by_a_continuation_indicator(tmp_path: Path) -> Non
 
 
 @pytest.mark.slow(5)
-@pytest.mark.skipif(not COMPUTED, reason="../shared/golden_sophgo is absent")
+@needs_data("golden_sophgo")
 @pytest.mark.parametrize("case", COMPUTED, ids=key)
 def test_round_trip_of_golden_networks(case: Path, tmp_path: Path) -> None:
     weights = case / "weights.caffemodel"
