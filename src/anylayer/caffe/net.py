@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from anylayer import api
+from anylayer.caffe.alias import installed_dialect
 from anylayer.caffe.assembly import Assembly, LayerView, Stage, need_versions, outputs_of, store_needed
 from anylayer.caffe.blob import LayerBlob, Weight
 from anylayer.caffe.files import load, save, save_hdf5
@@ -86,7 +87,9 @@ class Net(api.Net):
         engine: str = "auto",
         threads: int | None = None,
     ) -> None:
-        given = read_given(Given(network_file, args, weights, phase, level, stages, layers, dialect))
+        given = read_given(
+            Given(network_file, args, weights, phase, level, stages, layers, dialect or installed_dialect())
+        )
         super().__init__(given.network, given.users, given.kernels)
         given.complete(self.definitions)
         self.assembly = Assembly(given.network, dict(self.definitions), Choice(engine, threads), given.phase)

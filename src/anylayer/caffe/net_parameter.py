@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from anylayer.caffe.alias import installed_dialect
 from anylayer.writers.caffe.caffemodel import write_caffemodel
 from anylayer.writers.caffe.dialects import dialect_of
 from anylayer.writers.caffe.layers import CaffeLayer, CaffeNet
@@ -45,7 +46,9 @@ class NetParameter:
         return prototxt(self._net())
 
     def _net(self) -> CaffeNet:
-        return CaffeNet(self.name, [x.as_layer() for x in self.layer], dialect=dialect_of(self.dialect))
+        return CaffeNet(
+            self.name, [x.as_layer() for x in self.layer], dialect=dialect_of(self.dialect or installed_dialect())
+        )
 
     def SerializeToString(self) -> bytes:
         """Return the network in protobuf's binary form."""

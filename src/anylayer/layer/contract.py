@@ -60,7 +60,8 @@ class Layer(Message):
     message: ClassVar[str] = ""
     """The prototxt message that holds the fields; "" for a layer without parameters."""
     numbers: ClassVar[Mapping[str, int]] = {}
-    """The field number of the message in LayerParameter, by dialect; "" stands for the common one."""
+    """The field number of the message in LayerParameter, by dialect; "" stands for the common one.
+    It is 0 where the dialect's caffe.proto does not declare the message."""
     also: ClassVar[Mapping[str, type[Message]]] = {}
     """Further messages that the layer reads, by name; each becomes an attribute of that name."""
     role: ClassVar[str] = ""

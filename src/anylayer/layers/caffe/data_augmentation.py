@@ -33,7 +33,7 @@ class DataAugmentation(Layer):
     """
 
     message = "augmentation_param"
-    numbers: ClassVar = {"synopsys": 149}
+    numbers: ClassVar = {"synopsys": 149, "opencv": 0}
     crop_width: int = field(33, "uint32", 0, doc="columns of the output")
     crop_height: int = field(34, "uint32", 0, doc="rows of the output")
     write_augmented: str = field(2, "string", "", doc="for training")

@@ -10,7 +10,7 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.graph.symbolic import same
-from anylayer.layer import Layer, Message, field, layer, need, samples
+from anylayer.layer import Enum, Layer, Message, field, layer, need, samples
 from anylayer.layers._detections import (
     LOWEST,
     adaptive,
@@ -35,16 +35,30 @@ def padded(priors: Array) -> Array:
     return ops.pad_to_maximum(priors, 0.0)
 
 
-class NonMaximumSuppression(Message):
-    """NonMaximumSuppressionParameter of SSD."""
+class NonMaximumSuppressionParameter(Message):
+    """The fields of NMS in SSD."""
 
     nms_threshold: float = field(1, "float", 0.3, doc="boxes that overlap a better one by more are dropped")
     top_k: int = field(2, "int32", -1, doc="boxes per class, best first, that enter NMS; -1: all")
     eta: float = field(3, "float", 1.0, doc="factor of the threshold after each kept box while it exceeds 0.5")
 
 
-class SaveOutput(Message):
-    """SaveOutputParameter of SSD: files for an evaluation, which do not affect the output."""
+class ResizeParameter(Message):
+    """How SSD resizes pictures for training."""
+
+    prob: float = field(1, "float", 1.0)
+    resize_mode: str = field(2, Enum(WARP=1, FIT_SMALL_SIZE=2, FIT_LARGE_SIZE_AND_PAD=3), "WARP")
+    height: int = field(3, "uint32", 0)
+    width: int = field(4, "uint32", 0)
+    pad_mode: str = field(5, Enum(CONSTANT=1, MIRRORED=2, REPEAT_NEAREST=3), "CONSTANT")
+    pad_value: tuple[float, ...] = field(6, "float", repeated=True)
+    interp_mode: tuple[str, ...] = field(7, Enum(LINEAR=1, AREA=2, NEAREST=3, CUBIC=4, LANCZOS4=5), repeated=True)
+    height_scale: int = field(8, "uint32", 0)
+    width_scale: int = field(9, "uint32", 0)
+
+
+class SaveOutputParameter(Message):
+    """SSD's files for an evaluation, which do not affect the output."""
 
     output_directory: str = field(1, "string", "")
     output_name_prefix: str = field(2, "string", "")
@@ -52,7 +66,7 @@ class SaveOutput(Message):
     label_map_file: str = field(4, "string", "")
     name_size_file: str = field(5, "string", "")
     num_test_image: int = field(6, "uint32", 0)
-    resize_param: Any = field(7, "any", None, doc="how the images were resized, for the files")
+    resize_param: Any = field(7, ResizeParameter, None, doc="how the images were resized, for the files")
 
 
 class SsdDetectionOutput(Layer):
@@ -69,8 +83,8 @@ class SsdDetectionOutput(Layer):
     num_classes: int = field(1, "uint32", doc="classes scored, the background included")
     share_location: bool = field(2, "bool", True, doc="one box per prior for all classes, or one per class")
     background_label_id: int = field(3, "int32", 0, doc="the class that is no object; -1: there is none")
-    nms_param: NonMaximumSuppression = field(4, NonMaximumSuppression)
-    save_output_param: SaveOutput = field(5, SaveOutput)
+    nms_param: NonMaximumSuppressionParameter = field(4, NonMaximumSuppressionParameter)
+    save_output_param: SaveOutputParameter = field(5, SaveOutputParameter)
     code_type: str = field(6, CODES, "CORNER", doc="encoding of the boxes relative to the priors")
     keep_top_k: int = field(7, "int32", -1, doc="boxes kept per image over all classes; -1: all")
     variance_encoded_in_target: bool = field(

@@ -38,6 +38,7 @@ class Interp(Layer):
         "caffe2onnx": 166,
         "ncnn": 205,
         "model-optimizer": 217,
+        "opencv": 0,
     }
     height: int = field(1, "int32", 0, doc="rows of the output")
     width: int = field(2, "int32", 0, doc="columns of the output")

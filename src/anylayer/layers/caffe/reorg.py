@@ -19,7 +19,7 @@ class Reorg(Layer):
     """
 
     message = "reorg_param"
-    numbers = {"": 147, "yolov2": 147, "ncnn": 147, "mobilenet-yolo": 149, "atlas": 150}
+    numbers = {"": 147, "yolov2": 147, "ncnn": 147, "mobilenet-yolo": 149, "atlas": 150, "opencv": 0}
     stride: int = field(1, "uint32", dialects={"opencv": 2}, doc="side of the blocks of pixels")
     reverse: bool = field(2, "bool", False, doc="move channels into pixels")
 

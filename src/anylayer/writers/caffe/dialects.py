@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from anylayer.errors import InputError, nearest, need
-from anylayer.layer import Registry
+from anylayer.layer import Definition, Registry
 from anylayer.writers.caffe.messages import MESSAGE_NUMBERS
 
 _NO_MESSAGE = ("AbsVal", "BNLL", "BatchReindex", "Filter", "Silence", "Split")
@@ -62,6 +62,13 @@ class Dialect:
         return type_ in _NO_MESSAGE or any(
             c.message in MESSAGE_NUMBERS and type_ not in _FORKS_OWN for c in classes
         )
+
+    def own(self, type_: str) -> list[Definition]:
+        """Return the definition of a type that is the fork's own, in a list; [] where it is BVLC's or absent."""
+        definitions = [d for d in Registry.of("caffe").find(type_) if d.typed]
+        named = [d for d in definitions if self.name in d.dialects]
+        known = [d for d in definitions if self.name in d.layer_class.numbers or type_ in self.adds]
+        return (named or known)[:1]
 
     def has_field(self, message: str, name: str) -> bool:
         """Return whether the dialect has a field of a parameter message."""
@@ -134,8 +141,10 @@ _RKNN = _set(
 """The types that rknn-toolkit2 2.5.0 computes as Caffe does; rknn_rules.py refuses some of their fields."""
 _ROUND = ("round_mode", "FLOOR")
 _CEIL = ("ceil_mode", False)
-_NO_ROUND = _set("pooling_param.round_mode", "pooling_param.ceil_mode")
-_NO_CEIL = _set("pooling_param.ceil_mode")
+_NO_CEIL = _set("pooling_param.ceil_mode", "batch_norm_param.update_global_stats", "dropout_param.scale_train")
+"""Fields that forks have added to messages of BVLC's Caffe."""
+_NO_ROUND = _NO_CEIL | {"pooling_param.round_mode"}
+_NO_ROUND_WITH_STATS = _NO_ROUND - {"batch_norm_param.update_global_stats"}
 
 DIALECTS = {
     d.name: d
@@ -148,9 +157,9 @@ DIALECTS = {
                 adds=_set(*_SSD, "ReLU6", "DepthwiseConvolution")),
         Dialect("caffe-plus", floor=_ROUND, lacks=_set(*_NEW), adds=_set(*_SSD), without=_NO_CEIL),
         Dialect("senet", floor=_ROUND, lacks=_set(*_NEW), adds=_set("Axpy"), without=_NO_CEIL),
-        Dialect("deeplab", lacks=_set(*_2016), legacy_inputs=True, without=_NO_ROUND),
+        Dialect("deeplab", lacks=_set(*_2016), legacy_inputs=True, without=_NO_ROUND_WITH_STATS),
         Dialect("pspnet", lacks=_set(*_NEW, "Input", "Crop", "Parameter", "LSTM", "RNN"), legacy_inputs=True,
-                without=_NO_ROUND),
+                without=_NO_ROUND_WITH_STATS),
         Dialect("hed", lacks=_set(*_2015) - {"Crop"}, legacy_inputs=True, without=_NO_ROUND),
         Dialect("segnet", lacks=_set(*_2016), legacy_inputs=True, without=_NO_ROUND),
         Dialect("ascend", floor=_CEIL, fields={"pooling_param": {"ceil_mode": 13, "round_mode": 14}},

@@ -7,10 +7,11 @@ from typing import Any
 
 from anylayer.layer import Enum, Field, Message, Registry
 from anylayer.layer.fields import MISSING
+from anylayer.writers.caffe.dialects import Dialect
 from anylayer.writers.caffe.field_types import Fields
 from anylayer.writers.caffe.layers import CaffeNet
 from anylayer.writers.caffe.messages import LAYER_FIELDS, MESSAGE_CLASSES, MESSAGE_NUMBERS, NET_FIELDS, title
-from anylayer.writers.caffe.schema import NetSchema
+from anylayer.writers.caffe.schema import FIRST_UNDECLARED, NetSchema
 from anylayer.writers.caffe.text import quoted, scalar_text
 
 _HEAD = """\
@@ -57,16 +58,34 @@ def _own_fields(schema: NetSchema, repeated: set[str]) -> Fields:
     found.update(schema.plain)
     found.update({n: f for n, f in schema.declared.items() if n not in found and n not in LAYER_FIELDS})
     taken = {f.number for f in found.values()}
-    classes: list[Any] = [d.cls for d in Registry.of("caffe").definitions() if d.typed and not d.dialects]
-    own = {
-        c.message: c
-        for c in reversed(classes)
-        if c.message in MESSAGE_NUMBERS and c.message not in MESSAGE_CLASSES
-    }
-    for name, cls in {**own, **MESSAGE_CLASSES}.items():
-        if name not in found and MESSAGE_NUMBERS[name] not in taken:
-            found[name] = Field(MESSAGE_NUMBERS[name], schema.adapted(name, cls))
+    for name, (cls, number) in declared_messages(schema.dialect).items():
+        if name not in found and number not in taken:
+            found[name] = Field(number, schema.adapted(name, cls))
     return found
+
+
+def declared_messages(dialect: Dialect) -> dict[str, tuple[type[Message], int]]:
+    """Return the class and the number of each parameter message of a dialect, its own before those of Caffe.
+
+    A message whose number in the dialect is not known is left out, and so is one of Caffe whose number the dialect
+    uses otherwise. In the dialect "", they are Caffe's.
+    """
+    own: dict[str, tuple[type[Message], int]] = {}
+    common: dict[str, tuple[type[Message], int]] = {}
+    definitions = [d for d in Registry.of("caffe").definitions() if d.typed]
+    for definition in reversed(definitions):
+        cls = definition.layer_class
+        if dialect.name and definition in dialect.own(definition.type):
+            common_number = cls.numbers.get("", FIRST_UNDECLARED)
+            free = 0 if common_number in (FIRST_UNDECLARED, *MESSAGE_NUMBERS.values()) else common_number
+            number = cls.numbers.get(dialect.name, MESSAGE_NUMBERS.get(cls.message, free))
+            if cls.message and number:
+                own[cls.message] = cls, number
+        if not definition.dialects and cls.message in MESSAGE_NUMBERS and definition.type not in dialect.lacks:
+            common[cls.message] = cls, MESSAGE_NUMBERS[cls.message]
+    common.update({name: (cls, MESSAGE_NUMBERS[name]) for name, cls in MESSAGE_CLASSES.items()})
+    taken = {number for _, number in own.values()}
+    return own | {n: found for n, found in common.items() if n not in own and found[1] not in taken}
 
 
 def _repeated(net: CaffeNet) -> set[str]:

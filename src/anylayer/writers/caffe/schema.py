@@ -14,7 +14,7 @@ from anylayer.writers.caffe.dialects import Dialect
 from anylayer.writers.caffe.field_types import Fields, Placed, inferred_field, inferred_fields, message_class
 from anylayer.writers.caffe.messages import LAYER_FIELDS, MESSAGE_CLASSES, MESSAGE_NUMBERS
 
-_FIRST_UNDECLARED = 100_000
+FIRST_UNDECLARED = 100_000
 """The first number for parameter messages for which no number is declared anywhere."""
 
 
@@ -162,8 +162,8 @@ class NetSchema:
         if MESSAGE_NUMBERS.get(name) in wanted:
             taken -= {MESSAGE_NUMBERS.get(name)}
         taken |= {f.number for n, f in self.declared.items() if n != name}
-        unused = next(n for n in range(_FIRST_UNDECLARED, _FIRST_UNDECLARED + len(taken) + 2) if n not in taken)
-        number = next((n for n in wanted if n is not None and n not in taken), unused)
+        unused = next(n for n in range(FIRST_UNDECLARED, FIRST_UNDECLARED + len(taken) + 2) if n not in taken)
+        number = next((n for n in wanted if n and n not in taken), unused)
         self.numbers[name] = number if given is None else given.number
         return self.numbers[name]
 
