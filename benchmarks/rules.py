@@ -63,12 +63,12 @@ def best(
 @contextmanager
 def without(names: str) -> Iterator[None]:
     """Return the simplifier without some rules, which are given by the names of their functions."""
-    known = {r.rewrite.__name__ for r in simplifier.RULES}
+    known = {r.apply.__name__ for r in simplifier.RULES}
     missing = set(names.split()) - known
     if missing:
         raise SystemExit(f"there are no rules {', '.join(sorted(missing))}")
     kept = list(simplifier.RULES)
-    simplifier.RULES[:] = [r for r in kept if r.rewrite.__name__ not in names.split()]
+    simplifier.RULES[:] = [r for r in kept if r.apply.__name__ not in names.split()]
     try:
         yield
     finally:
@@ -324,16 +324,17 @@ docstrings by `make docs`.
 def page() -> str:
     """Return the text of docs/rewrites.md."""
     simplifier.simplify(Graph())  # registers the rules
+    rewrites = [r for r in simplifier.RULES if r.stage in ("reduce", "faster", "last")]
     lines = [_INTRODUCTION]
     theme = ""
     shown: dict[str, list[str]] = {}
-    for r in simplifier.RULES:
-        shown.setdefault(f"{r.rewrite.__module__}.{r.rewrite.__name__}", []).append(r.op)
-    for r in simplifier.RULES:
-        operators = shown.pop(f"{r.rewrite.__module__}.{r.rewrite.__name__}", None)
+    for r in rewrites:
+        shown.setdefault(f"{r.apply.__module__}.{r.apply.__name__}", []).extend(r.ops)
+    for r in rewrites:
+        operators = shown.pop(f"{r.apply.__module__}.{r.apply.__name__}", None)
         if operators is None:
             continue
-        module = importlib.import_module(r.rewrite.__module__)
+        module = importlib.import_module(r.apply.__module__)
         if module.__name__ != theme:
             theme = module.__name__
             lines += [
@@ -343,11 +344,10 @@ def page() -> str:
                 "| rule | operator | engines | bits | measured |",
                 "|---|---|---|---|---|",
             ]
-        engines = ", ".join(sorted(r.engines)) or "all"
-        pattern, figure = (text.replace("|", "\\|") for text in (_sentence(r.rewrite), r.figure))
-        lines.append(
-            f"| {pattern} | {', '.join(operators)} | {engines} | {'last' if r.inexact else 'same'} | {figure} |"
-        )
+        engines = ", ".join(sorted(r.targets)) or "all"
+        pattern, figure = (text.replace("|", "\\|") for text in (_sentence(r.apply), r.figure))
+        bits = "last" if r.kind == "faster" else "same"
+        lines.append(f"| {pattern} | {', '.join(operators)} | {engines} | {bits} | {figure} |")
     return "\n".join(lines).replace("\n\n\n", "\n\n") + "\n"
 
 

@@ -29,7 +29,10 @@ class Twice(Layer):
         return x + x
 '''
 
-LINES = {"ops/__init__.py": "from anylayer.ops.mine import mine\n"}
+LINES = {
+    "ops/__init__.py": "from anylayer.ops.mine import mine\n",
+    "optimize/order.py": 'FILES += (("optimize.rewrites.mine", ""),)\n',
+}
 """The lines that a list needs besides the new file."""
 
 ADDED = {
@@ -55,7 +58,7 @@ def never(new, o):
     "optimize/rewrites/mine.py": """
 from anylayer.optimize.rules import rule
 
-@rule("Add", engines=["mine"])
+@rule("Add", targets=["mine"])
 def doubled(new, o):
     print("rewrite:", o.op)
     return None

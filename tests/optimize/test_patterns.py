@@ -11,7 +11,8 @@ import pytest
 from anylayer import ops
 from anylayer.graph import Graph
 from anylayer.network import Array, TensorType
-from anylayer.optimize.patterns import REWRITES, Declared, Pattern
+from anylayer.optimize.patterns import Pattern
+from anylayer.optimize.rules import RULES, Stated
 from anylayer.optimize.simplify import simplify
 from anylayer.testing import assert_same, run_graph
 from anylayer.tracing import trace
@@ -23,7 +24,7 @@ NUMBERS = [f(v) for v in (0.25, 0.5, 2, -1.5)]
 X = noise(2, 3, 4)
 
 
-def arguments(declared: Declared) -> list[Any]:
+def arguments(declared: Stated) -> list[Any]:
     """Return arrays for the parameters of a rewrite, and numbers for which it applies."""
     count = declared.kinds.count("number")
     for candidate in np.array(np.meshgrid(*[NUMBERS] * count)).reshape(count, -1).T if count else [()]:
@@ -36,11 +37,12 @@ def arguments(declared: Declared) -> list[Any]:
     raise AssertionError("no numbers found for which the rewrite applies")
 
 
-BEFORES = [pytest.param(d, b, id=f"{n}-{i}") for n, d in REWRITES.items() for i, b in enumerate(d.befores)]
+STATED = [(r.apply.__name__, r.stated) for r in RULES if r.stated is not None]
+BEFORES = [pytest.param(d, b, id=f"{n}-{i}") for n, d in STATED for i, b in enumerate(d.befores)]
 
 
 @pytest.mark.parametrize(("declared", "before"), BEFORES)
-def test_both_functions_compute_the_same(declared: Declared, before: Callable[..., Any]) -> None:
+def test_both_functions_compute_the_same(declared: Stated, before: Callable[..., Any]) -> None:
     values = arguments(declared)
     arrays = [v for v, kind in zip(values, declared.kinds) if kind == "array"]
 

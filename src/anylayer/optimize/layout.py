@@ -9,47 +9,33 @@ Transpose where an operator needs its elements in order, once for all such opera
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from anylayer.folders import Table, load
 from anylayer.graph.arrangement import inverse
 from anylayer.graph.facts import producer
 from anylayer.graph.ir import Graph, Op, Value
 from anylayer.graph.sizes import is_static
 from anylayer.optimize.new_graph import NewGraph
+from anylayer.optimize.order import load_rules
+from anylayer.optimize.rules import RULES, by_operator
 from anylayer.optimize.views import View, identity_view, transposed_view
-
-LayoutRule = Callable[["LayoutPropagation", Op, "list[View | None]"], "list[View] | None"]
-LAYOUT_RULES: Table[str, LayoutRule] = Table()
-"""Operator -> the function that applies it to views."""
-
-
-def layout_rule(*ops: str) -> Callable[[LayoutRule], LayoutRule]:
-    """Register the decorated function as the rule for operators `ops`.
-
-    It gets the views of the operator's inputs (None for an absent one). It returns the views of the outputs, or
-    None where the operator needs its inputs materialized.
-    """
-
-    def enter(function: LayoutRule) -> LayoutRule:
-        LAYOUT_RULES.enter(ops, function)
-        return function
-
-    return enter
 
 
 def propagate_layouts(graph: Graph, *, exact: bool = False) -> Graph:
     """Return an equal graph with fewer Transposes. The given graph is not changed.
 
+    A rule of the stage "layout" applies an operator to the views of its inputs, which are `operands` (None for an
+    absent one). It returns the views of the outputs, or None where the operator needs its inputs materialized.
+
     exact: omit rules that change the order of summation.
     """
     if not any(o.op == "Transpose" for o in graph.ops):
         return graph
-    load("optimize", "layout_rules")  # registers its rules
+    load_rules("optimize")
     return LayoutPropagation(graph, exact=exact).run()
 
 
@@ -57,10 +43,13 @@ class LayoutPropagation(NewGraph):
     """A graph under construction in which Transposes sink.
 
     `views` maps values of the old graph to views of values of the new graph, `values` to materialized values.
+    `operands` are the views of the inputs of the operator that a rule gets.
     """
 
     def __init__(self, graph: Graph, *, exact: bool) -> None:
         super().__init__(graph)
+        self.rules = by_operator([r for r in RULES if r.stage == "layout"])
+        self.operands: list[View | None] = []
         self.old = graph
         self.exact = exact
         self.views: dict[Value, View] = {v: identity_view(v) for v in graph.inputs if _can_be_viewed(v)}
@@ -79,13 +68,14 @@ class LayoutPropagation(NewGraph):
         return self.graph
 
     def _output_views(self, o: Op) -> list[View] | None:
-        apply = LAYOUT_RULES.get(o.op) if not o.domain else None
-        if apply is None or not all(_can_be_viewed(v) for v in [*o.inputs, *o.outputs] if v is not None):
+        rules = self.rules.get(o.op) if not o.domain else None
+        if rules is None or not all(_can_be_viewed(v) for v in [*o.inputs, *o.outputs] if v is not None):
             return None
-        views = [None if v is None else self.view(v) for v in o.inputs]
+        views = self.operands = [None if v is None else self.view(v) for v in o.inputs]
         if o.op not in ("Transpose", "Reshape") and not any(v is not None and v.moves_axes for v in views):
             return None
-        return apply(self, o, views)
+        found: list[View] | None = rules[0].apply(self, o)
+        return found
 
     def _copy(self, o: Op) -> None:
         inputs = [None if v is None else self.value(v) for v in o.inputs]

@@ -11,7 +11,8 @@ import numpy as np
 from anylayer.graph.arrangement import inverse
 from anylayer.graph.facts import integers
 from anylayer.graph.ir import Op, Value
-from anylayer.optimize.layout import LayoutPropagation, broadcast_view, layout_rule
+from anylayer.optimize.layout import LayoutPropagation, broadcast_view
+from anylayer.optimize.rules import rule
 from anylayer.optimize.views import View, identity_view, transposed_view
 
 Views = list["View | None"]
@@ -30,21 +31,21 @@ def _integers(view: View | None) -> list[int] | None:
 # ------------------------------------------------------------------ elements are moved
 
 
-@layout_rule("Identity")
-def _identity(do: LayoutPropagation, o: Op, views: Views) -> list[View] | None:
-    return _present(views)
+@rule("Identity", stage="layout")
+def _identity(do: LayoutPropagation, o: Op) -> list[View] | None:
+    return _present(do.operands)
 
 
-@layout_rule("Transpose")
-def _transpose(do: LayoutPropagation, o: Op, views: Views) -> list[View] | None:
-    return [_present(views)[0].transposed(o.attrs["perm"])]
+@rule("Transpose", stage="layout")
+def _transpose(do: LayoutPropagation, o: Op) -> list[View] | None:
+    return [_present(do.operands)[0].transposed(o.attrs["perm"])]
 
 
-@layout_rule("Reshape")
-def _reshape(do: LayoutPropagation, o: Op, views: Views) -> list[View] | None:
+@rule("Reshape", stage="layout")
+def _reshape(do: LayoutPropagation, o: Op) -> list[View] | None:
     """Reshape the view. A view that keeps the order of elements is materialized at once, unless it is a
     transposition that only moves axes of size 1."""
-    x = _present(views)[0]
+    x = _present(do.operands)[0]
     y = x.reshaped(o.outputs[0].shape)
     if y is None:
         return None
@@ -54,26 +55,27 @@ def _reshape(do: LayoutPropagation, o: Op, views: Views) -> list[View] | None:
 # ------------------------------------------------------------------------- elementwise
 
 
-@layout_rule(
+@rule(
     *("Relu", "LeakyRelu", "Elu", "Selu", "Celu", "Sigmoid", "HardSigmoid", "HardSwish", "Softplus", "Softsign"),
     *("Gelu", "Mish", "ThresholdedRelu", "Erf", "Exp", "Log", "Sqrt", "Reciprocal", "Neg", "Abs", "Sign", "Clip"),
     *("Floor", "Ceil", "Round", "Sin", "Cos", "Tan", "Asin", "Acos", "Atan", "Sinh", "Cosh", "Tanh", "Asinh"),
     *("Acosh", "Atanh", "Not", "BitwiseNot", "IsNaN", "IsInf", "Cast"),
     *("Add", "Sub", "Mul", "Div", "Pow", "Mod", "Min", "Max", "And", "Or", "Xor", "BitwiseAnd", "BitwiseOr"),
     *("BitwiseXor", "Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Where", "PRelu"),
+    stage="layout",
 )
-def _elementwise(do: LayoutPropagation, o: Op, views: Views) -> list[View] | None:
+def _elementwise(do: LayoutPropagation, o: Op) -> list[View] | None:
     """Apply the operator in the layout of one of its operands, such that the least data is moved. Operands may
     broadcast. Return None if this moves more data than materializing all operands.
     """
     shape = o.outputs[0].shape
-    own = _present(views)
+    own = _present(do.operands)
     best, lowest = None, sum(map(do.cost, own)) + 1  # + 1: at the same cost a layout that moves axes is preferred
     for leader in own:
         if leader.shape != shape or not leader.moves_axes or leader.base.const is not None:
             continue
-        operands = [None if v is None else _operand(v, leader) for v in views]
-        if any(v is None for v, given in zip(operands, views) if given is not None):
+        operands = [None if v is None else _operand(v, leader) for v in do.operands]
+        if any(v is None for v, given in zip(operands, do.operands) if given is not None):
             continue
         cost = sum(map(do.cost, _present(operands)))
         if cost < lowest:
@@ -99,9 +101,9 @@ def _operand(view: View, leader: View) -> View | None:
 # -------------------------------------------------------------------------- along an axis
 
 
-def _first(do: LayoutPropagation, views: Views) -> View | None:
+def _first(do: LayoutPropagation) -> View | None:
     """Return the first input as a transposition that moves axes, or None."""
-    x = views[0]
+    x = do.operands[0]
     if x is None or not x.moves_axes:
         return None
     x = do.as_transposition(x)
@@ -124,13 +126,13 @@ def _to_base(shape: Sequence[int], axes: Sequence[int]) -> list[int]:
     return [shape[i] for i in inverse(axes)]
 
 
-@layout_rule("Concat")
-def _concat(do: LayoutPropagation, o: Op, views: Views) -> list[View] | None:
+@rule("Concat", stage="layout")
+def _concat(do: LayoutPropagation, o: Op) -> list[View] | None:
     """Concatenate in the layout of the part for which the least data moves.
 
     If no part is a transposition, views with split axes (shuffled channels) are made transpositions first.
     """
-    parts = _present(views)
+    parts = _present(do.operands)
     return _concatenated(do, o, parts) or _concatenated(do, o, [do.as_transposition(v) or v for v in parts])
 
 
@@ -149,46 +151,46 @@ def _concatenated(do: LayoutPropagation, o: Op, parts: Sequence[View]) -> list[V
     return _back(do.emit(o, [do.materialize(v) for v in moved], [shape], axis=axis), axes)
 
 
-@layout_rule("Split")
-def _split(do: LayoutPropagation, o: Op, views: Views) -> list[View] | None:
-    x = _first(do, views)
+@rule("Split", stage="layout")
+def _split(do: LayoutPropagation, o: Op) -> list[View] | None:
+    x = _first(do)
     if x is None:
         return None
     axes = _axes(x)
     shapes = [_to_base(v.shape, axes) for v in o.outputs]
-    inputs = [x.base, *(None if v is None else do.materialize(v) for v in views[1:])]
+    inputs = [x.base, *(None if v is None else do.materialize(v) for v in do.operands[1:])]
     return _back(do.emit(o, inputs, shapes, axis=axes[o.attrs.get("axis", 0) % len(axes)]), axes)
 
 
-@layout_rule("Slice")
-def _slice(do: LayoutPropagation, o: Op, views: Views) -> list[View] | None:
-    x = _first(do, views)
-    named = _integers(views[3]) if len(views) > 3 else None
+@rule("Slice", stage="layout")
+def _slice(do: LayoutPropagation, o: Op) -> list[View] | None:
+    x = _first(do)
+    named = _integers(do.operands[3]) if len(do.operands) > 3 else None
     if x is None or named is None:
         return None
     axes = _axes(x)
     moved = do.ints([axes[a % len(axes)] for a in named])
-    inputs: list[Value | None] = [None if v is None else do.materialize(v) for v in views]
+    inputs: list[Value | None] = [None if v is None else do.materialize(v) for v in do.operands]
     inputs[0], inputs[3] = x.base, moved
     return _back(do.emit(o, inputs, [_to_base(o.outputs[0].shape, axes)]), axes)
 
 
-@layout_rule("Pad")
-def _pad(do: LayoutPropagation, o: Op, views: Views) -> list[View] | None:
-    x, pads = _first(do, views), _integers(views[1])
-    if x is None or pads is None or len(views) > 3:
+@rule("Pad", stage="layout")
+def _pad(do: LayoutPropagation, o: Op) -> list[View] | None:
+    x, pads = _first(do), _integers(do.operands[1])
+    if x is None or pads is None or len(do.operands) > 3:
         return None
     axes = _axes(x)
     rank = len(axes)
     moved = do.ints([*_to_base(pads[:rank], axes), *_to_base(pads[rank:], axes)])
-    inputs = [x.base, moved, *(None if v is None else do.materialize(v) for v in views[2:])]
+    inputs = [x.base, moved, *(None if v is None else do.materialize(v) for v in do.operands[2:])]
     return _back(do.emit(o, inputs, [_to_base(o.outputs[0].shape, axes)]), axes)
 
 
-@layout_rule("Expand", "Tile")
-def _repeated(do: LayoutPropagation, o: Op, views: Views) -> list[View] | None:
+@rule("Expand", "Tile", stage="layout")
+def _repeated(do: LayoutPropagation, o: Op) -> list[View] | None:
     """Permute the second operand of Expand or Tile, which has one number per axis."""
-    x, counts = _first(do, views), _integers(views[1])
+    x, counts = _first(do), _integers(do.operands[1])
     if x is None or counts is None or len(counts) != len(x.shape):
         return None
     axes = _axes(x)
@@ -196,11 +198,11 @@ def _repeated(do: LayoutPropagation, o: Op, views: Views) -> list[View] | None:
     return _back(do.emit(o, [x.base, moved], [_to_base(o.outputs[0].shape, axes)]), axes)
 
 
-@layout_rule("Resize")
-def _resize(do: LayoutPropagation, o: Op, views: Views) -> list[View] | None:
+@rule("Resize", stage="layout")
+def _resize(do: LayoutPropagation, o: Op) -> list[View] | None:
     """Permute the sizes, where they are given for all axes."""
-    x = _first(do, views)
-    if x is None or len(views) != 4 or views[1] is not None or views[2] is not None or "axes" in o.attrs:
+    x = _first(do)
+    if x is None or len(do.operands) != 4 or do.operands[1:3] != [None, None] or "axes" in o.attrs:
         return None
     if o.attrs.get("keep_aspect_ratio_policy", "stretch") != "stretch":
         return None
@@ -209,12 +211,12 @@ def _resize(do: LayoutPropagation, o: Op, views: Views) -> list[View] | None:
     return _back(do.emit(o, [x.base, None, None, do.ints(shape)], [shape]), axes)
 
 
-@layout_rule("Gather")
-def _gather(do: LayoutPropagation, o: Op, views: Views) -> list[View] | None:
+@rule("Gather", stage="layout")
+def _gather(do: LayoutPropagation, o: Op) -> list[View] | None:
     """Select by a constant list of indices. Along an axis that becomes the innermost one, a Gather copies single
     numbers, which is slow. There the rule applies only if the result is larger than the input.
     """
-    x, indices = _first(do, views), views[1]
+    x, indices = _first(do), do.operands[1]
     if x is None or indices is None or len(indices.shape) != 1 or indices.base.const is None:
         return None
     axes, own = _axes(x), o.attrs.get("axis", 0) % len(x.shape)
@@ -225,20 +227,20 @@ def _gather(do: LayoutPropagation, o: Op, views: Views) -> list[View] | None:
     return _back(do.emit(o, [x.base, indices.base], [shape], axis=axis), axes)
 
 
-@layout_rule("CumSum")
-def _cumsum(do: LayoutPropagation, o: Op, views: Views) -> list[View] | None:
-    x, axis = _first(do, views), _integers(views[1])
-    if x is None or axis is None or views[1] is None:
+@rule("CumSum", stage="layout")
+def _cumsum(do: LayoutPropagation, o: Op) -> list[View] | None:
+    x, axis = _first(do), _integers(do.operands[1])
+    if x is None or axis is None or do.operands[1] is None:
         return None
     axes = _axes(x)
-    moved = do.constant(np.asarray(axes[axis[0] % len(axes)], views[1].base.dtype))
+    moved = do.constant(np.asarray(axes[axis[0] % len(axes)], do.operands[1].base.dtype))
     return _back(do.emit(o, [x.base, moved], [x.base.shape]), axes)
 
 
-@layout_rule("Softmax", "LogSoftmax")
-def _softmax(do: LayoutPropagation, o: Op, views: Views) -> list[View] | None:
+@rule("Softmax", "LogSoftmax", stage="layout")
+def _softmax(do: LayoutPropagation, o: Op) -> list[View] | None:
     """Apply a softmax to the base if its axis is the innermost axis there: for other axes, engines transpose."""
-    x = _first(do, views)
+    x = _first(do)
     if x is None:
         return None
     axes = _axes(x)
@@ -248,22 +250,22 @@ def _softmax(do: LayoutPropagation, o: Op, views: Views) -> list[View] | None:
     return _back(do.emit(o, [x.base], [x.base.shape], axis=axis), axes)
 
 
-@layout_rule("BatchNormalization", "InstanceNormalization", "LRN")
-def _channels(do: LayoutPropagation, o: Op, views: Views) -> list[View] | None:
+@rule("BatchNormalization", "InstanceNormalization", "LRN", stage="layout")
+def _channels(do: LayoutPropagation, o: Op) -> list[View] | None:
     """Apply the operator where axes 0 and 1, samples and channels, are the same in the base."""
-    x = _first(do, views)
+    x = _first(do)
     if x is None or _axes(x)[:2] != (0, 1) or len(o.outputs) != 1:
         return None
-    inputs = [x.base, *(do.materialize(v) for v in _present(views[1:]))]
+    inputs = [x.base, *(do.materialize(v) for v in _present(do.operands[1:]))]
     return _back(do.emit(o, inputs, [x.base.shape]), _axes(x))
 
 
 _SUMS = ("ReduceSum", "ReduceMean", "ReduceProd", "ReduceL1", "ReduceL2", "ReduceLogSumExp", "ReduceSumSquare")
 
 
-@layout_rule(*_SUMS, "ReduceMax", "ReduceMin")
-def _reduce(do: LayoutPropagation, o: Op, views: Views) -> list[View] | None:
-    x, named = _first(do, views), _integers(views[1]) if len(views) > 1 else None
+@rule(*_SUMS, "ReduceMax", "ReduceMin", stage="layout")
+def _reduce(do: LayoutPropagation, o: Op) -> list[View] | None:
+    x, named = _first(do), _integers(do.operands[1]) if len(do.operands) > 1 else None
     if x is None or not named or (do.exact and o.op in _SUMS):
         return None
     axes = _axes(x)
@@ -271,9 +273,9 @@ def _reduce(do: LayoutPropagation, o: Op, views: Views) -> list[View] | None:
     return _reduced(do, o, x, gone, [x.base, do.ints(gone)])
 
 
-@layout_rule("ArgMax", "ArgMin")
-def _arg(do: LayoutPropagation, o: Op, views: Views) -> list[View] | None:
-    x = _first(do, views)
+@rule("ArgMax", "ArgMin", stage="layout")
+def _arg(do: LayoutPropagation, o: Op) -> list[View] | None:
+    x = _first(do)
     if x is None:
         return None
     axes = _axes(x)
@@ -294,10 +296,10 @@ def _reduced(
     return _back(outputs, [left.index(a) for a in axes if a in left])
 
 
-@layout_rule("TopK")
-def _top_k(do: LayoutPropagation, o: Op, views: Views) -> list[View] | None:
+@rule("TopK", stage="layout")
+def _top_k(do: LayoutPropagation, o: Op) -> list[View] | None:
     """Apply a TopK to the base if its axis is the innermost axis there."""
-    x, count = _first(do, views), views[1]
+    x, count = _first(do), do.operands[1]
     if x is None or count is None:
         return None
     axes = _axes(x)
@@ -311,13 +313,13 @@ def _top_k(do: LayoutPropagation, o: Op, views: Views) -> list[View] | None:
 # ------------------------------------------------------------------------ matrix products
 
 
-@layout_rule("MatMul", "Gemm")
-def _product(do: LayoutPropagation, o: Op, views: Views) -> list[View] | None:
+@rule("MatMul", "Gemm", stage="layout")
+def _product(do: LayoutPropagation, o: Op) -> list[View] | None:
     """Permute the rows of constant weights instead of the elements of each row of the input.
 
     Return None for weights above 32 MiB, which may be mapped from a file: then it is faster to permute the input.
     """
-    x, weights = views[0], views[1]
+    x, weights = do.operands[0], do.operands[1]
     if x is None or weights is None or weights.base.const is None or do.exact or o.attrs.get("transA"):
         return None
     array = weights.base.const
@@ -334,5 +336,5 @@ def _product(do: LayoutPropagation, o: Op, views: Views) -> list[View] | None:
     rows = matrix.reshape(*sizes, -1).transpose(*positions, len(row)).reshape(matrix.shape)
     rows = np.ascontiguousarray(rows.T if transposed else rows)
     flat = replace(x, permutation=tuple(range(len(x.permutation))), axes=None)
-    inputs = [do.materialize(flat), do.constant(rows), *(do.materialize(v) for v in _present(views[2:]))]
+    inputs = [do.materialize(flat), do.constant(rows), *(do.materialize(v) for v in _present(do.operands[2:]))]
     return [identity_view(do.emit(o, inputs, [o.outputs[0].shape])[0])]

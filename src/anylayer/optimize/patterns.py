@@ -30,12 +30,11 @@ from anylayer.graph.facts import Producers, is_number, number, producer
 from anylayer.graph.ir import Graph, Op, Value
 from anylayer.graph.sizes import is_static
 from anylayer.network import Array, TensorType
-from anylayer.optimize.rules import F4, Rewriter, rule
+from anylayer.optimize.rules import F4, Function, Kind, Rewriter, Stated, rule
 from anylayer.tracing import trace
 
 Constant = Array
 """The annotation of a parameter that stands for a constant array."""
-Function = Callable[..., Any]
 _Found = Mapping[Value, Value]
 _SHAPE = (2, 3)
 _SWAPPED = {
@@ -160,28 +159,13 @@ class _PatternSearch:
         return value.const is not None and (kind == "constant" or value.const.size == 1)
 
 
-@dataclass(frozen=True, slots=True)
-class Declared:
-    """A registered rewrite: see `rewrite`. `kinds` has the kind of each parameter, as in Pattern."""
-
-    befores: tuple[Function, ...]
-    after: Function
-    kinds: tuple[str, ...]
-    when: Function | None
-    inexact: bool
-
-
-REWRITES: dict[str, Declared] = {}
-"""The declared rewrites by the names of their functions."""
-
-
 def rewrite(
     after: Function,
     *,
     also: Sequence[Function] = (),
     when: Function | None = None,
-    engines: Sequence[str] = (),
-    inexact: bool = False,
+    kind: Kind = "exact",
+    targets: Sequence[str] = (),
     figure: str = "",
 ) -> Callable[[Function], Function]:
     """Register a rule that replaces the decorated function of NumPy arrays by another one.
@@ -190,14 +174,14 @@ def rewrite(
         shape and dtype.
     also: further functions of the same parameters that compute the same; each is replaced too.
     when: a function of the parameters that are numbers; the rule applies where it returns True.
-    engines, inexact, figure: as in optimize.rules.Rule. Patterns of an inexact rule are matched loosely: see
+    kind, targets, figure: as in optimize.rules.Rule. Patterns of a rule of kind "faster" are matched loosely: see
         Pattern.
     """
 
     def enter(before: Function) -> Function:
-        kinds = [_kind(p.annotation) for p in inspect.signature(before).parameters.values()]
-        patterns = [Pattern.of(function, kinds, loose=inexact) for function in (before, *also)]
-        REWRITES[before.__name__] = Declared((before, *also), after, tuple(kinds), when, inexact)
+        kinds = [_parameter(p.annotation) for p in inspect.signature(before).parameters.values()]
+        patterns = [Pattern.of(function, kinds, loose=kind == "faster") for function in (before, *also)]
+        stated = Stated((before, *also), after, tuple(kinds), when)
 
         @functools.wraps(before)
         def replace(new: Rewriter, o: Op) -> list[Value] | None:
@@ -211,13 +195,13 @@ def rewrite(
             return None
 
         roots = dict.fromkeys(op for pattern in patterns for op in pattern.roots)
-        rule(*roots, engines=engines, inexact=inexact, figure=figure)(replace)
+        rule(*roots, kind=kind, targets=targets, figure=figure, stated=stated)(replace)
         return before
 
     return enter
 
 
-def _kind(annotation: Any) -> str:
+def _parameter(annotation: Any) -> str:
     """Return what a parameter stands for, by its annotation, which is text."""
     return {"float": "number", "Constant": "constant", "Array": "array"}[annotation]
 

@@ -1,17 +1,19 @@
-"""What a rewrite rule is, and the graph that rules write.
+"""The declaration of rules, and the graph that rules write.
 
-A rule looks at one operator, whose inputs are rewritten already. It returns the values that replace the operator's
-outputs, or None to leave the operator as it is. It is registered by `rule`; a rule that can be stated as two NumPy
-functions, by `optimize.patterns.rewrite`.
+A rule replaces operators. It says which ones, for which targets, and whether it must be applied. It is a function
+of the graph that is written and of one operator, whose inputs are rewritten already. It returns the values that
+replace the operator's outputs, or None to leave the operator as it is. It is registered by `rule`; a rule that can
+be stated as two NumPy functions, by `optimize.patterns.rewrite`. The order of rules is in optimize/order.py.
 """
 
 from __future__ import annotations
 
+from bisect import insort
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol, TypeVar
 
 import numpy as np
 
@@ -22,45 +24,90 @@ from anylayer.graph.operators import is_discontinuous
 from anylayer.graph.sizes import is_static
 from anylayer.network import Array
 from anylayer.optimize.new_graph import NewGraph
+from anylayer.optimize.order import position
 from anylayer.tracing import TracedArray
 
 F4 = np.dtype(np.float32)
 
-Rewrite = Callable[["Rewriter", Op], "list[Value] | None"]
+Function = Callable[..., Any]
+_F = TypeVar("_F", bound=Function)
+Kind = Literal["exact", "faster", "must"]
+
+
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """A rule that is stated as NumPy functions: see optimize.patterns. `kinds` has the kind of each parameter."""
+
+    befores: tuple[Function, ...]
+    after: Function
+    kinds: tuple[str, ...]
+    when: Function | None
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rewrite rule: the function `rewrite`, which is tried on each operator of type `op`.
+    """A rule: the function `apply`, which is tried on each operator of a type in `ops`.
 
-    engines: the engines on which it is faster; all where empty.
-    inexact: whether last bits of the results may change.
-    late: whether its result hides patterns from other rules, so that it is applied after them.
+    kind: "exact" if the rule keeps every bit of a result, "faster" if it may change last bits, "must" if the
+        target computes the operator wrongly or not at all.
+    targets: the engines, or other targets, that it is for; all where empty.
+    stage: the stage of optimize.order that applies it.
     figure: the measured times before and after the rule, as text.
+    stated: the NumPy functions from which the rule is made, if it is.
     """
 
-    op: str
-    rewrite: Rewrite
-    engines: frozenset[str] = frozenset()
-    inexact: bool = False
-    late: bool = False
+    ops: tuple[str, ...]
+    apply: Function
+    kind: Kind = "exact"
+    targets: frozenset[str] = frozenset()
+    stage: str = "reduce"
     figure: str = ""
+    stated: Stated | None = None
+
+    @property
+    def position(self) -> int:
+        """The position of the rule's file in optimize.order."""
+        return position(self.apply.__module__)
+
+    def suits(self, target: str | None, *, exact: bool = False) -> bool:
+        """Return whether the rule is for a target. exact: whether last bits must be kept."""
+        return (not self.targets or target in self.targets) and not (exact and self.kind == "faster")
 
 
 RULES: list[Rule] = []
-"""All rules. If several rules apply to an operator, the first one is used."""
+"""The rules of the files that are loaded, in the order of optimize.order. If several rules apply to an operator,
+the first one is used."""
 
 
 def rule(
-    *ops: str, engines: Sequence[str] = (), inexact: bool = False, late: bool = False, figure: str = ""
-) -> Callable[[Rewrite], Rewrite]:
-    """Register the decorated function as a rule for operators `ops`. The other arguments are as in Rule."""
+    *ops: str,
+    kind: Kind = "exact",
+    targets: Sequence[str] = (),
+    stage: str = "",
+    figure: str = "",
+    stated: Stated | None = None,
+) -> Callable[[_F], _F]:
+    """Register the decorated function as a rule for operators `ops`. The other arguments are as in Rule.
 
-    def enter(rewrite: Rewrite) -> Rewrite:
-        RULES.extend(Rule(op, rewrite, frozenset(engines), inexact, late, figure) for op in ops)
-        return rewrite
+    stage: by default "faster" for a rule of this kind, "last" for one that some targets alone have, else "reduce".
+    """
+    default = "faster" if kind == "faster" else "last" if targets else "reduce"
+
+    def enter(apply: _F) -> _F:
+        new = Rule(ops, apply, kind, frozenset(targets), stage or default, figure, stated)
+        insort(RULES, new, key=lambda r: r.position)
+        return apply
 
     return enter
+
+
+def by_operator(rules: Sequence[Rule]) -> Mapping[str, Sequence[Rule]]:
+    """Return the rules for each operator, in their order."""
+    found: dict[str, list[Rule]] = {}
+    for r in rules:
+        for op in r.ops:
+            found.setdefault(op, []).append(r)
+    return found
 
 
 _MIXES = frozenset(

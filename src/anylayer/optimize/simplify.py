@@ -1,7 +1,7 @@
 """Rewrite a graph into an equal one that engines run faster.
 
-The rules are in optimize/rewrites. Rules that are faster on every engine and keep every bit have neither `engines`
-nor `inexact`. The others name the engines on which they are faster, with what was measured.
+The rules are in optimize/rewrites, their order in optimize/order.py. Rules of one target name it, with what was
+measured.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from anylayer.folders import load
 from anylayer.graph.ir import Graph, Op, Value
 from anylayer.optimize.layout import propagate_layouts
-from anylayer.optimize.rules import RULES, Rewriter, Rule
+from anylayer.optimize.order import STAGES, load_rules
+from anylayer.optimize.rules import RULES, Rewriter, Rule, by_operator
 
 __all__ = ["RULES", "simplify"]
 
@@ -23,19 +23,16 @@ def simplify(graph: Graph, engine: str | None = None, *, exact: bool = False) ->
     engine: the engine that runs the graph; None applies the rules for all engines only.
     exact: leave out the rules that change last bits.
     """
-    load("optimize", "rewrites")  # registers its rules
-    rules = [r for r in RULES if (not r.engines or engine in r.engines) and not (exact and r.inexact)]
-    general = [r for r in rules if not r.engines and not r.inexact]
-    simplified = _repeated(graph, general)
-    done = propagate_layouts(simplified, exact=exact)
-    if done is not simplified:
-        done = _repeated(done, general)
-    if not exact:
-        done = _repeated(done, [r for r in rules if r.inexact and not r.late])
-    last = [
-        r for r in rules if r.late or (r.engines and not r.inexact)
-    ]  # these rules hide patterns that the other rules match
-    return _repeated(done, [*general, *last])
+    load_rules("optimize")
+    rules = [r for r in RULES if r.suits(engine, exact=exact)]
+    finished: dict[tuple[str, ...], Graph] = {}
+    for stages, _ in STAGES:
+        here = [r for stage in stages for r in rules if r.stage == stage]
+        if "layout" in stages:
+            graph = propagate_layouts(graph, exact=exact)
+        elif here and finished.get(stages) is not graph:
+            graph = finished[stages] = _repeated(graph, here)
+    return graph
 
 
 def _repeated(graph: Graph, rules: Sequence[Rule]) -> Graph:
@@ -49,13 +46,11 @@ def _repeated(graph: Graph, rules: Sequence[Rule]) -> Graph:
 
 
 def _rewritten(graph: Graph, rules: Sequence[Rule]) -> Graph:
-    by_op: dict[str, list[Rule]] = {}
-    for r in rules:
-        by_op.setdefault(r.op, []).append(r)
+    choices = by_operator(rules)
     new = Rewriter(graph)
     for o in graph.ops:
         here = replace(o, inputs=[new.mapped(v) for v in o.inputs])
-        new.bind(o.outputs, _outputs(new, here, by_op.get(o.op, ())))
+        new.bind(o.outputs, _outputs(new, here, choices.get(o.op, ())))
     new.graph.outputs = [v for v in map(new.mapped, graph.outputs) if v is not None]
     new.graph.drop_dead()
     return new.graph
@@ -64,7 +59,7 @@ def _rewritten(graph: Graph, rules: Sequence[Rule]) -> Graph:
 def _outputs(new: Rewriter, o: Op, rules: Sequence[Rule]) -> list[Value]:
     """Return the values that replace the outputs of an operator."""
     for r in rules if not o.domain else ():
-        values = r.rewrite(new, o)
+        values: list[Value] | None = r.apply(new, o)
         if values is not None:
             return values
     return new.graph.append_copy(o, o.inputs)

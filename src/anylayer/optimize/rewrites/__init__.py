@@ -1,5 +1,1 @@
-"""Rewrite rules that make graphs faster, one theme per file. Importing this package registers all of them."""
-
-from anylayer.folders import load_all
-
-load_all("optimize/rewrites")
+"""Rewrite rules that make graphs faster, one theme per file: see optimize/order.py."""

@@ -109,8 +109,8 @@ def _lower_limit(x: Array, low: float, high: float) -> Array:
 
 @rule(
     "Add",
-    engines=("openvino",),
-    late=True,
+    targets=("openvino",),
+    stage="last",
     figure="x 10x170x223 after a convolution, us: OpenVINO 1750 -> 1270; sizes open, 10x198x298: 3060 -> 640",
 )
 def _slopes(new: Rewriter, o: Op) -> list[Value] | None:

@@ -41,7 +41,7 @@ def _as_six_axes(o: Op) -> tuple[list[int], list[int]] | None:
 
 @rule(
     "Transpose",
-    engines=_ORT,
+    targets=_ORT,
     figure="block 2, us: 64x26x26 169 -> 30, channels outermost 170 -> 36, 3x224x224 518 -> 53; "
     "OpenVINO 46 -> 45: equal",
 )
@@ -62,7 +62,7 @@ def _space_to_depth(new: Rewriter, o: Op) -> list[Value] | None:
 
 @rule(
     "Transpose",
-    engines=_ORT,
+    targets=_ORT,
     figure="block 2 of 64x26x26, us: 183 -> 92, channels outermost 182 -> 92; OpenVINO 52 -> 49: equal",
 )
 def _depth_to_space(new: Rewriter, o: Op) -> list[Value] | None:
@@ -91,7 +91,7 @@ def _depth_to_space(new: Rewriter, o: Op) -> list[Value] | None:
 
 @rule(
     "Transpose",
-    engines=_ORT,
+    targets=_ORT,
     figure="us: 240x28x28 in 3 groups 54 -> 26, 58x28x28 24 -> 17; blocks of 49 to 196 values no gain; "
     "OpenVINO 64 -> 65: equal",
 )
@@ -112,7 +112,7 @@ def _shuffle(new: Rewriter, o: Op) -> list[Value] | None:
 
 @rule(
     "Slice",
-    engines=_BOTH,
+    targets=_BOTH,
     figure="x[:, :, ::2, ::2], us: 64x56x56 ONNX Runtime 65 -> 33, OpenVINO 96 -> 64; "
     "256x28x28 68 -> 35, 138 -> 81",
 )
@@ -130,7 +130,7 @@ def _strided(new: Rewriter, o: Op) -> list[Value] | None:
     return new.emit(o, "MaxPool", [o.inputs[0]], kernel_shape=[1, 1], strides=steps)
 
 
-@rule("Slice", engines=("openvino",), figure="64x26x26, us: 85 -> 46; ONNX Runtime 53 -> 328: not used there")
+@rule("Slice", targets=("openvino",), figure="64x26x26, us: 85 -> 46; ONNX Runtime 53 -> 328: not used there")
 def _reversed(new: Rewriter, o: Op) -> list[Value] | None:
     """Reverse the last axis by a Gather."""
     cuts = slice_cuts(o)
@@ -155,7 +155,7 @@ def _slice_inputs(cuts: list[AxisCut]) -> list[list[int]]:
 
 @rule(
     "Concat",
-    engines=_BOTH,
+    targets=_BOTH,
     figure="block 2 of 64x26x26, us: ONNX Runtime 66 -> 30, OpenVINO 90 -> 45",
 )
 def _strided_parts(new: Rewriter, o: Op) -> list[Value] | None:
@@ -199,7 +199,7 @@ def _offset(o: Op | None, b: int) -> tuple[Value, int] | None:
 
 @rule(
     "Reshape",
-    engines=_BOTH,
+    targets=_BOTH,
     figure="26x26 of 64 channels into 52x52, us: ONNX Runtime 172 -> 58, OpenVINO 108 -> 90",
 )
 def _zeros_between(new: Rewriter, o: Op) -> list[Value] | None:
@@ -229,7 +229,7 @@ def _zeros_between(new: Rewriter, o: Op) -> list[Value] | None:
 
 @rule(
     "Reshape",
-    engines=_ORT,
+    targets=_ORT,
     figure="64x64x64 into 128x128, us: 820 -> 528 (366 without the check for indices outside); OpenVINO "
     "has no such operator",
 )

@@ -27,7 +27,7 @@ def _normalization(o: Op) -> tuple[Value, Array, Array] | None:
 
 @rule(
     *("BatchNormalization", "Mul", "Div", "Add", "Sub"),
-    inexact=True,
+    kind="faster",
     figure="saves a pass over the array; engines that do so themselves compile faster",
 )
 def _into_weights(new: Rewriter, o: Op) -> list[Value] | None:
@@ -151,7 +151,7 @@ def _covers_cells(attrs: dict[str, Any]) -> bool:
 # ------------------------------------------------------------------------------------------ means
 
 
-@rule("ReduceMean", inexact=True, figure="has the layout of the convolutions around it")
+@rule("ReduceMean", kind="faster", figure="has the layout of the convolutions around it")
 def _mean_of_map(new: Rewriter, o: Op) -> list[Value] | None:
     """Compute the mean over the spatial axes of (N, C, H, W) by GlobalAveragePool."""
     x, axes = o.inputs[0], reduced_axes(o)

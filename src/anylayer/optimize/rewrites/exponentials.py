@@ -18,31 +18,31 @@ _SIGMOID = (
 _HARD_SIGMOID = "x 96x55x55, us: x * clip(x + 3, 0, 6) / 6 175 -> 101"
 
 
-@rewrite(ops.sigmoid, engines=_ORT, inexact=True, figure=_SIGMOID)
+@rewrite(ops.sigmoid, targets=_ORT, kind="faster", figure=_SIGMOID)
 def _sigmoid(x: Array) -> Array:
     """Compute 1 / (1 + exp(-x)) by Sigmoid."""
     return 1 / (1 + np.exp(-x))
 
 
-@rewrite(lambda x, y: y * ops.sigmoid(x), engines=_ORT, inexact=True, figure=_SIGMOID)
+@rewrite(lambda x, y: y * ops.sigmoid(x), targets=_ORT, kind="faster", figure=_SIGMOID)
 def _quotient_by_exponential(x: Array, y: Array) -> Any:
     """Compute y / (1 + exp(-x)) by y * Sigmoid(x)."""
     return y / (1 + np.exp(-x))
 
 
-@rewrite(ops.sigmoid, engines=_ORT, inexact=True, figure="x 96x55x55, us: exp(x) / (1 + exp(x)) 181 -> 72")
+@rewrite(ops.sigmoid, targets=_ORT, kind="faster", figure="x 96x55x55, us: exp(x) / (1 + exp(x)) 181 -> 72")
 def _quotient_of_exponentials(x: Array) -> Any:
     """Compute exp(x) / (1 + exp(x)) by Sigmoid."""
     return np.exp(x) / (1 + np.exp(x))
 
 
-@rewrite(ops.sigmoid, engines=_ORT, inexact=True, figure="x 96x55x55, us: 99 -> 60")
+@rewrite(ops.sigmoid, targets=_ORT, kind="faster", figure="x 96x55x55, us: 99 -> 60")
 def _sigmoid_of_tanh(x: Array) -> Array:
     """Compute (tanh(x / 2) + 1) / 2 by Sigmoid."""
     return (np.tanh(x * np.float32(0.5)) + 1) * np.float32(0.5)
 
 
-@rewrite(np.tanh, engines=_ORT, inexact=True, figure="x 96x55x55, us: 184 -> 93")
+@rewrite(np.tanh, targets=_ORT, kind="faster", figure="x 96x55x55, us: 184 -> 93")
 def _tanh(x: Array) -> Any:
     """Compute (exp(x) - exp(-x)) / (exp(x) + exp(-x)) by Tanh."""
     return (np.exp(x) - np.exp(-x)) / (np.exp(x) + np.exp(-x))
@@ -59,8 +59,8 @@ def _is_one(shift: float, limit: float, scale: float) -> bool:
 @rewrite(
     lambda x, shift, limit, scale: ops.hard_sigmoid(x, scale, shift * scale),
     when=_is_one,
-    engines=_ORT,
-    inexact=True,
+    targets=_ORT,
+    kind="faster",
     figure=_HARD_SIGMOID,
 )
 def _hard_sigmoid(x: Array, shift: float, limit: float, scale: float) -> Array:
@@ -71,8 +71,8 @@ def _hard_sigmoid(x: Array, shift: float, limit: float, scale: float) -> Array:
 @rewrite(
     lambda x, y, shift, limit, scale: y * ops.hard_sigmoid(x, scale, shift * scale),
     when=_is_one,
-    engines=_ORT,
-    inexact=True,
+    targets=_ORT,
+    kind="faster",
     figure=_HARD_SIGMOID,
 )
 def _hard_swish(x: Array, y: Array, shift: float, limit: float, scale: float) -> Array:
@@ -89,8 +89,8 @@ def _mish_ratio(x: Array) -> Any:
 @rewrite(
     _mish_ratio,
     also=[lambda x: np.tanh(np.log1p(np.exp(x))), lambda x: np.tanh(ops.softplus(x))],
-    engines=("onnxruntime", "openvino"),
-    inexact=True,
+    targets=("onnxruntime", "openvino"),
+    kind="faster",
     figure="x * tanh(log(1 + exp(x))), x 96x55x55, us: ONNX Runtime 433 -> 305, OpenVINO 510 -> 174",
 )
 def _mish(x: Array) -> Any:

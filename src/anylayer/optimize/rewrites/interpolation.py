@@ -372,8 +372,8 @@ def _resized(new: Rewriter, o: Op, term: _Term) -> list[Value] | None:
 @rule(
     "Add",
     "Sub",
-    engines=("onnxruntime",),
-    inexact=True,
+    targets=("onnxruntime",),
+    kind="faster",
     figure="bilinear, us: 256x13x13 to 26x26 483 -> 98, four taps 1004 -> 99; 64x20x20 to 40x40 226 -> 101; "
     "64x65x65 to 129x129 802 (columns by Gather 14148) -> 737 as Resize, 1099 as products; 64x129x129 to 257x257 "
     "18989 -> 5904",
@@ -392,8 +392,8 @@ def _weighted_sum(new: Rewriter, o: Op) -> list[Value] | None:
 @rule(
     "Add",
     "Sub",
-    engines=("openvino",),
-    inexact=True,
+    targets=("openvino",),
+    kind="faster",
     figure="bilinear, us: 64x65x65 to 129x129 1890 -> 967, 256x33x33 to 65x65 2274 -> 639, 256x13x13 to 26x26 "
     "296 -> 114, 64x20x20 to 40x40 168 -> 116, four taps 278 -> 116; 8x65x65 to 129x129 178 -> "
     "285: not used for them",
@@ -414,8 +414,8 @@ def _has_many_channels(term: _Term) -> bool:
 
 @rule(
     "MatMul",
-    engines=("onnxruntime",),
-    inexact=True,
+    targets=("onnxruntime",),
+    kind="faster",
     figure="64x65x65 to 129x129, us: 1099 -> 737, 8x65x65 151 -> 107; 64x20x20 to 40x40 101 -> "
     "156: not used for them",
 )
@@ -429,8 +429,8 @@ def _interpolating_products(new: Rewriter, o: Op) -> list[Value] | None:
 
 @rule(
     "MatMul",
-    engines=("openvino",),
-    inexact=True,
+    targets=("openvino",),
+    kind="faster",
     figure="64x65x65 to 129x129, us: 2545 -> 942, 256x33x33 to 65x65 1466 -> 646, 256x13x13 to 26x26 151 -> 107",
 )
 def _interpolating_products_openvino(new: Rewriter, o: Op) -> list[Value] | None:

@@ -46,7 +46,7 @@ def _resize(new: Rewriter, o: Op, x: Value, shape: tuple[int, ...]) -> list[Valu
 
 @rule(
     "Gather",
-    engines=("onnxruntime",),
+    targets=("onnxruntime",),
     figure="2 x 2, us: 128x26x26 709 (rows first 1399) -> 50, 16x13x13 55 -> 14, 64x104x104 22008 -> "
     "226; columns only 39000 -> 815; rows only 41 -> 118: not used for them; OpenVINO 152 -> 111, 29 -> 32, "
     "2034 -> 8404: not used there",
@@ -77,7 +77,7 @@ def _repeats(o: Op) -> bool:
 
 @rule(
     "Reshape",
-    engines=("onnxruntime",),
+    targets=("onnxruntime",),
     figure="2 x 2 of 128x26x26, us: 1128 -> 50; OpenVINO 699 -> 112, by two Gathers 151: see the next rule",
 )
 def _expanded(new: Rewriter, o: Op) -> list[Value] | None:
@@ -88,7 +88,7 @@ def _expanded(new: Rewriter, o: Op) -> list[Value] | None:
 
 @rule(
     "Reshape",
-    engines=("openvino",),
+    targets=("openvino",),
     figure="2 x 2 of 128x26x26, us: 699 -> 151 (by Resize 112, which is slow for other sizes)",
 )
 def _expanded_by_gathers(new: Rewriter, o: Op) -> list[Value] | None:
@@ -136,7 +136,7 @@ def _before_copies(new: Rewriter, x: Value) -> Value | None:
 
 @rule(
     "Gather",
-    engines=("onnxruntime", "openvino"),
+    targets=("onnxruntime", "openvino"),
     figure="2 x 2 of 128x26x26, us: ONNX Runtime 1399 -> 709, OpenVINO 215 -> 152; "
     "64x104x104: 46321 -> 22008, 2706 -> 2034",
 )
@@ -159,7 +159,7 @@ def _columns_first(new: Rewriter, o: Op) -> list[Value] | None:
 
 @rule(
     "Gather",
-    engines=("onnxruntime",),
+    targets=("onnxruntime",),
     figure="us: 64x65x65 to 129x129 529 -> 384, 3x224x224 to 300x300 202 -> 144, 128x26x26 2 x 2 136 -> 50, "
     "256x32x32 to 40x30 281 -> 265; OpenVINO 815 -> 880: not used there",
 )
@@ -197,7 +197,7 @@ def grid_of(new: Producing, o: Op) -> tuple[Value, Array, Array] | None:
 
 @rule(
     "Gather",
-    engines=("onnxruntime",),
+    targets=("onnxruntime",),
     figure="us: 43 of 128x26x26 columns 1076 -> 76, 129 of 64x65x65 2181 -> 215, 2 of 8732x4 142 -> 29; 500 "
     "points of 64x65x65 277 -> 31, 1000 of 256 2402 -> 102, 50176 of 3x224x224 607 -> 83, of one row 416 -> 47; "
     "computed indices, 50176 of 3x224x224 1220 -> 150; OpenVINO 147 -> 203, 63 -> 108: not used there",
@@ -251,7 +251,7 @@ def _for_each_row(new: Rewriter, o: Op, indices: Value, rows: int) -> Value:
 
 @rule(
     "GatherElements",
-    engines=("openvino",),
+    targets=("openvino",),
     figure="four times 3136 of 32x56x56, us: 680 -> 300, 784 of 64x28x28 348 -> 164, 50176 of 3x224x224 1063 -> "
     "521; ONNX Runtime 441 -> 1723: not used there",
 )

@@ -64,9 +64,9 @@ def scale_and_shift(o: Op) -> tuple[Value, Array, Array] | None:
 
 @rule(
     *("Add", "Sub", "Mul", "Div"),
-    engines=("onnxruntime",),
-    inexact=True,
-    late=True,
+    targets=("onnxruntime",),
+    kind="faster",
+    stage="last",
     figure="x 96x55x55, us: (x - c) / d 105 -> 47, with three more operators 135 -> 44; OpenVINO fuses them "
     "itself",
 )
@@ -87,7 +87,7 @@ def _affine_chain(new: Rewriter, o: Op) -> list[Value] | None:
     return new.emit(o, "BatchNormalization", [x, *map(new.constant, values)], epsilon=0.0)
 
 
-@rule("Div", engines=("onnxruntime",), inexact=True, late=True, figure="x / 7, x 96x55x55, us: 50 -> 35")
+@rule("Div", targets=("onnxruntime",), kind="faster", stage="last", figure="x / 7, x 96x55x55, us: 50 -> 35")
 def _quotient(new: Rewriter, o: Op) -> list[Value] | None:
     """Compute x / c by x * (1 / c)."""
     c = o.inputs[1]
@@ -103,8 +103,8 @@ def _quotient(new: Rewriter, o: Op) -> list[Value] | None:
 
 @rule(
     "Pow",
-    engines=("onnxruntime", "openvino"),
-    inexact=True,
+    targets=("onnxruntime", "openvino"),
+    kind="faster",
     figure="x * (1 + x * x) ** -.75, x 96x55x55, us: ONNX Runtime 1432 -> 390, OpenVINO 1503 -> 186",
 )
 def _quarters(new: Rewriter, o: Op) -> list[Value] | None:

@@ -19,8 +19,8 @@ _DIFFERENCES = np.array([[-1, 1], [1, -1]], np.float32)
 
 @rule(
     *("ReduceSum", "ReduceMean"),
-    engines=("onnxruntime",),
-    inexact=True,
+    targets=("onnxruntime",),
+    kind="faster",
     figure="axis 1, us: 512x38x38 586 -> 63, 64x56x56 118 -> 28, 3x224x224 154 -> 35, 256x13x13 43 -> 16; "
     "OpenVINO no gain",
 )
@@ -41,8 +41,8 @@ def _sum(new: Rewriter, o: Op) -> list[Value] | None:
 
 @rule(
     "Div",
-    engines=("onnxruntime",),
-    inexact=True,
+    targets=("onnxruntime",),
+    kind="faster",
     figure="us: 8x128x128 114 -> 41, 8732x21 330 -> 203, 8x1000 20 -> 15; OpenVINO finds it itself; "
     "inner axes do not pay",
 )
@@ -77,9 +77,9 @@ def _reduction(new: Rewriter, value: Value | None, op: str) -> tuple[Value, list
 
 @rule(
     "Softmax",
-    engines=("onnxruntime", "openvino"),
-    inexact=True,
-    late=True,
+    targets=("onnxruntime", "openvino"),
+    kind="faster",
+    stage="last",
     figure="us: 4320x2 on ONNX Runtime 44 -> 12, on OpenVINO 159 -> 14; 1000x2 13 -> 7, 46 -> 10",
 )
 def _softmax_of_pairs(new: Rewriter, o: Op) -> list[Value] | None:
@@ -91,7 +91,7 @@ def _softmax_of_pairs(new: Rewriter, o: Op) -> list[Value] | None:
     return new.record(o, lambda both: 1 / (1 + np.exp(both @ _DIFFERENCES)), [x])
 
 
-@rule("Sqrt", engines=("openvino",), inexact=True, figure="x / length over axis 1, x 96x55x55, us: 191 -> 148")
+@rule("Sqrt", targets=("openvino",), kind="faster", figure="x / length over axis 1, x 96x55x55, us: 191 -> 148")
 def _norm(new: Rewriter, o: Op) -> list[Value] | None:
     """Compute sqrt(sum(x * x)) by ReduceL2."""
     total = new.producer(o.inputs[0], "ReduceSum")

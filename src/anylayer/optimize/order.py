@@ -1,0 +1,53 @@
+"""The order of all rules: the stages of a simplification, and the files of rules within each stage."""
+
+from __future__ import annotations
+
+from anylayer.folders import load
+
+STAGES: tuple[tuple[tuple[str, ...], str], ...] = (
+    (("reduce",), "with fewer operators and no identities, the patterns of all other rules are shorter"),
+    (("layout",), "operators that vanish would keep Transposes apart from their inverses"),
+    (("reduce",), "where Transposes have met and vanished, the operators around them can be combined"),
+    (("faster",), "the user's operators are matched before those that only one engine has hide them"),
+    (("reduce", "last"), "SpaceToDepth, PRelu and BatchNormalization hide operators that other rules match"),
+)
+"""The stages of `simplify`, each with the reason why it stands here. In the last one, the rules of "reduce" come
+before those of "last"."""
+
+FILES: tuple[tuple[str, str], ...] = (
+    ("optimize.rewrites.identity", "no other rule has to look at what it removes: conv + 0 needs no new bias"),
+    (
+        "optimize.rewrites.convolutions",
+        "a factor in the weights costs nothing, and a mean of maps has their layout",
+    ),
+    ("optimize.rewrites.folding", "a permutation in the weights costs nothing, a Transpose before a Pad does"),
+    ("optimize.rewrites.activations", ""),
+    ("optimize.rewrites.exponentials", ""),
+    ("optimize.rewrites.gelu", ""),
+    ("optimize.rewrites.normalization", ""),
+    ("optimize.rewrites.interpolation", ""),
+    ("optimize.rewrites.sums", "a sum along one axis, as a product, reads a Transpose as it is"),
+    ("optimize.rewrites.transposes", ""),
+    ("optimize.rewrites.repeats", ""),
+    ("optimize.rewrites.blocks", ""),
+    ("optimize.rewrites.scaling", ""),
+    ("optimize.layout_rules", ""),
+)
+"""The files of rules, each with the reason why it stands before others. If several rules of a stage apply to an
+operator, the first one is used. The rules of a file are in the order of their definitions. The reason is "" if no
+operator matches rules of this file and of a later one."""
+
+
+def position(module: str) -> int:
+    """Return the position of a file of rules. Raises ValueError if FILES does not list it."""
+    names = [name for name, _ in FILES]
+    if module.removeprefix("anylayer.") not in names:
+        raise ValueError(f"{module} declares rules, so FILES in optimize/order.py must list it")
+    return names.index(module.removeprefix("anylayer."))
+
+
+def load_rules(room: str) -> None:
+    """Import the files of a room that FILES lists, so that their rules are registered."""
+    for folder, file in (name.rsplit(".", 1) for name, _ in FILES):
+        if folder.split(".")[0] == room:
+            load(folder.replace(".", "/"), file)
