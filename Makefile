@@ -7,7 +7,7 @@
 # make test-opencv4   run the tests that compare with OpenCV 4, which reads Caffe files
 # make test-vendors   run files written for Sophgo and RKNN in the tools of these vendors (Python 3.10, about 3 GB)
 # make test-versions  run the tests with the lowest and the highest dependencies, on each Python found
-# make check   lint, formatting, types and the word list
+# make check   lint, formatting, types, the word list and the ceilings for the size of the code
 # make docs    write the generated parts of docs/ again
 # make site    write the documentation as a web site into build/site
 # make dist    build the wheel and the source archive into dist/, and run the demo from the wheel
@@ -74,6 +74,7 @@ check: $(VENV)/dev.stamp
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
 	$(PY) -m tools.words
+	$(PY) -m tools.counts --check
 
 docs: $(VENV)/dev.stamp
 	$(PY) -m tools.pages

@@ -1,7 +1,7 @@
 """Report text that is hard to understand, with file, line and a better phrase: `python -m tools.words`.
 
-`make check` runs it. It fails for a phrase of BANNED, and for a docstring of a function that does not begin with a
-verb.
+`make check` runs it. It fails for a phrase of BANNED, for a docstring of a function that does not begin with a
+verb, and if `src` has more odd identifiers (tools/names.py) than its ceiling in pyproject.toml allows.
 
 A phrase is a regular expression in lower case, matched against whole files in lower case. The names of tests are
 read as sentences: `def test_a_b` as "def test a b". A space in a phrase also matches a line break. A phrase must
@@ -15,6 +15,8 @@ import re
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+
+from tools import counts
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -171,7 +173,10 @@ def main() -> int:
         if path.suffix == ".py"
         for line, text in fragments(path)
     ]
+    identifiers = counts.current(kinds=["odd identifiers"])
+    lines += counts.excesses(identifiers)
     print("\n".join(lines) or "no phrase to replace")
+    print(f"odd identifiers in src: {identifiers['odd identifiers'].total()}")
     return 1 if lines else 0
 
 
