@@ -272,8 +272,49 @@ def refusals(dnn: Any, folder: Path) -> Results:
     return found
 
 
-PROGRAMS = [layers, costs, runs, inputs, custom, weights, models, boxes_kept, images, refusals]
-EXACT = ("images", "boxes_kept", "refusals", "layers", "costs")
+def values(dnn: Any, folder: Path) -> Results:
+    """Return what values of params are, and as which numbers and strings they are read."""
+    made: dict[str, Callable[[], Any]] = {
+        repr(one): lambda one=one: dnn.DictValue(one)
+        for one in (
+            *(3, -7, 2**31 - 1, 2**31, -(2**31) - 1, 2**40, 10**400, 3.0, 2.5, float("nan"), "abc", "12", "1.5e3"),
+            *(" -4x", "0x10", "", None, b"a", True, np.True_, [1], ["a"], (1,), {}, 1j, np.int32(3), np.uint8(7)),
+            *(np.int64(2**40), np.float32(1.5), np.float16(2), np.array(3), np.array([3]), np.str_("x"), object),
+        )
+    }
+    for name, given in {"int": {"i": 3}, "real": {"p": 3}, "string": {"s": "a"}, "none": {"s": None}}.items():
+        made[name] = lambda given=given: dnn.DictValue(**given)
+    for name, given in {
+        "other": {"x": 3},
+        "word": {"i": "a"},
+        "float": {"i": 2.0},
+        "two": {"i": 1, "p": 2},
+    }.items():
+        made[name] = lambda given=given: dnn.DictValue(**given)
+    made["nothing"], made["two values"] = dnn.DictValue, lambda: dnn.DictValue(1, 2)
+    found: Results = {}
+    for name, make in made.items():
+        try:
+            value = make()
+        except dnn.error as error:
+            found[name] = ["no value", error.code]
+            continue
+        found[name] = [value.isInt(), value.isReal(), value.isString()]
+        for method in ("getIntValue", "getRealValue", "getStringValue"):
+            for index in ((), (0,), (None,), (1,), (-2,), (True,), (0.5,)):
+                if method == "getIntValue" and value.isReal() and abs(value.getRealValue()) >= 2**31:
+                    continue  # OpenCV 4 and 5 answer with different numbers
+                try:
+                    found[name].append(repr(getattr(value, method)(*index)))
+                except dnn.error:
+                    found[name].append("refused")
+                except TypeError:
+                    found[name].append("no index")
+    return found
+
+
+PROGRAMS = [layers, costs, runs, inputs, custom, weights, models, boxes_kept, images, refusals, values]
+EXACT = ("images", "boxes_kept", "refusals", "layers", "costs", "values")
 """Programs whose results are equal to the last bit."""
 
 

@@ -26,9 +26,11 @@ def without_ipp() -> Iterator[None]:
     cv2.ipp.setUseIPP(before)
 
 
-@pytest.mark.parametrize("program", [programs.images, programs.boxes_kept], ids=lambda program: program.__name__)
+@pytest.mark.parametrize(
+    "program", [programs.images, programs.boxes_kept, programs.values], ids=lambda program: program.__name__
+)
 def test_answers_match_opencv5(tmp_path: Path, program: Callable[[Any, Path], dict[str, Any]]) -> None:
-    theirs = types.SimpleNamespace(**vars(cv2.dnn))
+    theirs = types.SimpleNamespace(**vars(cv2.dnn), error=cv2.error)
     assert_same(program(dnn, tmp_path), program(theirs, tmp_path), program.__name__, exact=True)
 
 

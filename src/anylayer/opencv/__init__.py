@@ -57,6 +57,7 @@ from anylayer.opencv.constants import (
     SoftNMSMethod_SOFTNMS_GAUSSIAN,
     SoftNMSMethod_SOFTNMS_LINEAR,
 )
+from anylayer.opencv.dict_value import DictValue
 from anylayer.opencv.errors import error
 from anylayer.opencv.install import install, uninstall
 from anylayer.opencv.layer import Layer
@@ -121,6 +122,7 @@ __all__ = [
     "AsyncArray",
     "ClassificationModel",
     "DetectionModel",
+    "DictValue",
     "Image2BlobParams",
     "KeypointsModel",
     "Layer",
