@@ -1,4 +1,4 @@
-"""How exact generated code is: `python -m benchmarks.generated` prints the tables of docs/generate.md.
+"""How exact generated code is: `python -m benchmarks.generated` prints the tables of docs/generate-measured.md.
 
 Each figure is from a generated project, whose own test runs in the target's runtime: the largest difference from
 the layers in NumPy, relative to the largest value of the output. `--only NAME` chooses rows, `--layers` leaves out
@@ -37,7 +37,7 @@ _SECONDS = 600
 _ROUNDING = re.compile(r"16-bit floats change an output by (\S+) of")
 COLUMNS = ("opencv", "opencv-python", "onnxruntime", "openvino", "pytorch", "dv", "cpp")
 """The targets of `generate`, and the engine cpp. openvino has a second column for its kernels in OpenCL."""
-PAGE = Path(__file__).parent.parent / "docs" / "generate.md"
+PAGE = Path(__file__).parent.parent / "docs" / "generate-measured.md"
 START, END = "<!-- measured: python -m benchmarks.generated --docs -->\n", "<!-- end of measured part -->\n"
 
 
@@ -200,17 +200,17 @@ def chosen(name: str, only: Sequence[str]) -> bool:
 
 
 def write_docs(lines: Sequence[str]) -> None:
-    """Replace the table of layers in docs/generate.md."""
+    """Replace the table of layers in docs/generate-measured.md."""
     before, rest = PAGE.read_text("utf-8").split(START)
     PAGE.write_text("\n".join([before + START, *lines, "", END + rest.split(END, 1)[1]]), "utf-8")
 
 
 def main() -> None:
-    """Print the tables, or write that of the layers to docs/generate.md."""
+    """Print the tables, or write that of the layers to docs/generate-measured.md."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.generated", description=__doc__)
     parser.add_argument("--only", action="append", default=[], help="a part of the name of a row; may be repeated")
     parser.add_argument("--layers", action="store_true", help="leave out the networks")
-    parser.add_argument("--docs", action="store_true", help="write the table of layers to docs/generate.md")
+    parser.add_argument("--docs", action="store_true", help="write the table of layers to the page")
     parser.add_argument("--dv", action="store_true", help="print the table for DMP's DV700")
     options = parser.parse_args()
     if options.dv:

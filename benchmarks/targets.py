@@ -1,4 +1,4 @@
-"""How fast generated layers are in their targets: `python -m benchmarks.targets` prints tables for generate.md.
+"""How fast generated layers are in their targets: `python -m benchmarks.targets` prints tables for its page.
 
 Each row is a layer of examples/layers, or an elementwise one, at the size of a real network. The columns are the
 shortest times in milliseconds, on one thread, of calls that take turns in one process, each twice:
@@ -11,8 +11,8 @@ shortest times in milliseconds, on one thread, of calls that take turns in one p
 
 `ratio` is that of the generated layer and the faster one of the two last, for opencv-python the class. A time in
 OpenCL is that of the kernel, as its event states it, without copies. Each result is compared with NumPy's.
-`--only NAME` chooses rows, `--target NAME` chooses targets, and `--docs` writes the tables to docs/generate.md. A
-target needs the tools of its project. opencv-python needs the environment of the peers (`python -m benchmarks
+`--only NAME` chooses rows, `--target NAME` chooses targets, and `--docs` writes the tables to the page. A target
+needs the tools of its project. opencv-python needs the environment of the peers (`python -m benchmarks
 --make-peers`), which has OpenCV 4.
 """
 
@@ -61,7 +61,7 @@ _OTHER = 1e-4
 _LIMIT = 600
 """Seconds for cv2, which waits for ever where a class raises an exception."""
 KINDS = ("NumPy", "generated", "loops", "own")
-PAGE = Path(__file__).parent.parent / "docs" / "generate.md"
+PAGE = Path(__file__).parent.parent / "docs" / "generate-measured.md"
 START, END = "<!-- measured: python -m benchmarks.targets --docs -->\n", "<!-- end of measured part -->\n"
 _FLAGS = ("-O3", "-march=native", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-shared", "-fPIC")
 """The flags of the generated CMakeLists.txt with -DNATIVE=ON."""
@@ -468,11 +468,11 @@ def table_of(target: str, found: Mapping[str, Mapping[str, float]]) -> Iterator[
 
 
 def main() -> None:
-    """Print the tables, or write them to docs/generate.md."""
+    """Print the tables, or write them to docs/generate-measured.md."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.targets", description=__doc__)
     parser.add_argument("--only", action="append", default=[], help="the name of a row; may be repeated")
     parser.add_argument("--target", action="append", default=[], choices=TARGETS, help="may be repeated")
-    parser.add_argument("--docs", action="store_true", help="write the tables to docs/generate.md")
+    parser.add_argument("--docs", action="store_true", help="write the tables to docs/generate-measured.md")
     parser.add_argument("--measure", choices=TARGETS, help=argparse.SUPPRESS)
     options = parser.parse_args()
     names = [name for name in LAYERS if not options.only or name in options.only]
