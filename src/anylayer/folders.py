@@ -1,9 +1,14 @@
-"""A folder is a list: modules are found by listing their folder, and register what they define in tables."""
+"""A folder is a list: modules are found by listing their folder, and register what they define in tables.
+
+The fixed parts of generated code are files, too.
+"""
 
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Iterable, Mapping
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
@@ -12,6 +17,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 _ROOT = Path(__file__).parent
+_PLACEHOLDER = re.compile(r"\bINSERT_(\w+)\b")
 
 
 def modules(folder: str) -> list[str]:
@@ -41,6 +47,28 @@ def load_all(folder: str) -> None:
     """Import every module of a folder of anylayer, so that each one registers its definitions in tables."""
     for name in modules(folder):
         load(folder, name)
+
+
+@cache
+def template(module: str, name: str) -> str:
+    """Return the text of a template: a fixed part of generated code.
+
+    It lies in the folder `templates` beside the code that uses it. module: `__file__` of that code.
+
+    A placeholder is a word such as INSERT_tolerance, so that a template is readable to the tools of its language.
+    """
+    return (Path(module).parent / "templates" / name).read_text("utf-8")
+
+
+def filled(text: str, **values: str) -> str:
+    """Return a template with a text in place of each placeholder. The texts are not searched for placeholders.
+
+    Raises ValueError if the placeholders are not those of `values`.
+    """
+    names = set(_PLACEHOLDER.findall(text))
+    if names != values.keys():
+        raise ValueError(f"the template has the placeholders {sorted(names)}, not {sorted(values)}")
+    return _PLACEHOLDER.sub(lambda word: values[word[1]], text)
 
 
 class Table(dict[K, V]):

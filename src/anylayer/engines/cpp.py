@@ -16,9 +16,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from anylayer.engines._cpp_runtime import ENTRY, INCLUDES, PARALLEL
 from anylayer.engines._recycling import Recycled
 from anylayer.errors import AnyLayerError, EngineError, LayerError
+from anylayer.folders import filled, template
 from anylayer.graph import Graph
 from anylayer.graph.sizes import is_static
 from anylayer.kernels.cache import library
@@ -138,10 +138,15 @@ def generated(graph: Graph) -> CppFunction:
 
 
 def source_of(code: CppFunction) -> str:
-    """Return the text of a library."""
+    """Return the text of a library.
+
+    Its `anylayer_run` returns 1 if an index lies outside its axis, 2 without memory, else 0. Its `anylayer_keep`
+    changes the number of programs for which the library keeps memory, and returns the number of bytes kept.
+    """
     call = f"{code.name}({', '.join([*arguments_text(code), 'Parallel{threads}'])})"
-    text = "".join([PARALLEL, code.text, ENTRY.format(call=call)])
-    return "".join([INCLUDES, prelude(text), text])
+    entry = filled(template(__file__, "cpp_entry.cpp"), call=call)
+    text = "".join([template(__file__, "cpp_parallel.hpp"), code.text, entry])
+    return "".join([template(__file__, "cpp_includes.hpp"), prelude(text), text])
 
 
 def compile(graph: Graph, threads: int | None = None, precision: str = "float32") -> CppProgram:

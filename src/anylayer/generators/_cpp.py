@@ -12,6 +12,7 @@ from string import ascii_letters, digits
 from typing import Any
 
 from anylayer.errors import LayerError, need
+from anylayer.folders import filled, template
 from anylayer.generators._names import Names, comment
 from anylayer.layer import Bound
 from anylayer.loops import CppFunction, table_text
@@ -42,30 +43,12 @@ def tables_text(name: str, code: CppFunction) -> str:
 
 
 def cmake(name: str, standard: int, target: str) -> str:
-    """Return the start of a CMakeLists.txt: a library `name`, which the lines of `target` define."""
-    return f"""\
-cmake_minimum_required(VERSION 3.13)
-project({name} CXX)
+    """Return a CMakeLists.txt with a library `name`, which the lines of `target` define.
 
-set(CMAKE_CXX_STANDARD {standard})
-set(CMAKE_CXX_STANDARD_REQUIRED ON)
-if(NOT CMAKE_BUILD_TYPE)
-  set(CMAKE_BUILD_TYPE Release)
-endif()
-option(NATIVE "use all vector instructions of this machine, so that the code runs on no other" OFF)
-{target}\
-if(NOT MSVC)
-  # NumPy rounds after each operation, so a product and a sum must not become one instruction.
-  # Without errno and traps, which have no effect on results, more loops become vector instructions.
-  target_compile_options({name} PRIVATE -O3 -ffp-contract=off -fno-math-errno -fno-trapping-math)
-  if(NATIVE)
-    target_compile_options({name} PRIVATE -march=native)
-  endif()
-  if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
-    target_compile_options({name} PRIVATE -Wno-pass-failed)  # a loop that Clang does not vectorize is correct
-  endif()
-endif()
-"""
+    standard: that of C++, such as 17.
+    """
+    text = template(__file__, "CMakeLists.txt")
+    return filled(text, name=name, standard=str(standard), target=target.strip("\n"))
 
 
 def names(reserved: Iterable[str] = ()) -> Names:

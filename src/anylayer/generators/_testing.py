@@ -9,36 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from anylayer.folders import template
 from anylayer.generators import Expected
 
-COMPARED = '''\
-def compared(got: np.ndarray, want: np.ndarray) -> tuple[float, float]:
-    """Return the largest difference and the largest value of two arrays. NaN equals NaN."""
-    assert got.shape == want.shape and got.dtype == want.dtype, (got.shape, got.dtype, want.shape, want.dtype)
-    if want.dtype.kind != "f":
-        return float((got != want).sum()), 0.0
-    same = (got == want) | (np.isnan(got) & np.isnan(want))
-    error = np.abs(np.where(same, 0, got.astype(np.float64) - np.where(same, 0, want)))
-    scale = np.abs(want[np.isfinite(want)]).max(initial=0.0)
-    return float(np.nan_to_num(error, nan=np.inf).max(initial=0.0)), max(float(scale), 1e-6)
-'''
-
-CHECKS = (
-    COMPARED
-    + '''
-
-def test_outputs_match_numpy() -> None:
-    for name, error, scale in differences():
-        assert error <= TOLERANCE * scale, f"{name}: largest difference {error:.3g}, largest value {scale:.3g}"
-
-
-def show() -> None:
-    """Print the difference of each output, and check them."""
-    for name, error, scale in differences():
-        print(f"{ascii(name)[1:-1]}: largest difference {error:.3g}, largest value {scale:.3g}")
-    test_outputs_match_numpy()
-'''
-)
+COMPARED = template(__file__, "compared.py.in")
+CHECKS = f"{COMPARED}\n\n{template(__file__, 'checks.py.in')}"
 """Functions for a test in Python that has imported NumPy as np, and defines TOLERANCE and differences()."""
 
 

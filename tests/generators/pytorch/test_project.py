@@ -14,6 +14,7 @@ import pytest
 
 import anylayer
 from anylayer.errors import ConversionError, InputError, LayerError
+from anylayer.folders import template
 from anylayer.generators import pytorch
 from anylayer.generators.pytorch.code import MODULE_ATTRIBUTES
 from anylayer.generators.pytorch.weights import to_safetensors
@@ -197,7 +198,8 @@ def test_project_says_what_its_test_needs(tmp_path: Path, monkeypatch: pytest.Mo
 
 @needs_torch
 def test_no_folder_appears_where_the_test_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pytorch, "_TEST", pytorch._TEST.replace("{tolerance!r}", "-{tolerance!r}"))
+    text = template(pytorch.__file__, "test_model.py.in").replace("INSERT_tolerance", "-INSERT_tolerance")
+    monkeypatch.setattr(pytorch, "template", lambda module, name: text)
     with pytest.raises(ConversionError, match=r"(?s)project: .* own test fails:.*prob: largest difference"):
         read(tmp_path).generate("pytorch", tmp_path / "project")
     assert [p.name for p in tmp_path.iterdir()] == ["net.prototxt"]

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from anylayer.errors import need
+from anylayer.folders import filled, template
 from anylayer.generators import Expected, Project
 from anylayer.generators._cases import chosen_types
+from anylayer.generators._cpp import cmake
 from anylayer.generators._operators import Operators
 from anylayer.generators._testing import CHECKS, missing_tools, test_data
-from anylayer.generators.onnxruntime.texts import CMAKE, LAYERS, PARALLEL, TEST, TOP
 from anylayer.source import Source, other_outputs
 from anylayer.writers.onnx import to_onnx
 from anylayer.writers.onnx.model import Public
@@ -40,12 +41,15 @@ def generate(source: Source, expected: Expected, layer: Sequence[str] = ()) -> P
     need(model.ByteSize() <= _MAX_MODEL_BYTES, "the model has more than 2 GB, which is too large for one file")
     return Project(
         files={
-            "layers.cpp": TOP + written.text(PARALLEL, LAYERS),
+            "layers.cpp": written.text(__file__),
             "onnxruntime_api.hpp": _HEADER.read_text("utf-8"),
-            "CMakeLists.txt": CMAKE,
+            "CMakeLists.txt": cmake("layers", 17, template(__file__, "library.cmake")),
             "model.onnx": [model.SerializeToString()],
-            "test_model.py": TEST.format(
-                tolerance=expected.tolerance, samples=len(expected.samples), checks=CHECKS
+            "test_model.py": filled(
+                template(__file__, "test_model.py.in"),
+                tolerance=repr(expected.tolerance),
+                samples=str(len(expected.samples)),
+                checks=CHECKS,
             ),
             "test_data.npz": [test_data(expected)],
         },

@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 
 from anylayer.errors import at, given, need
+from anylayer.folders import filled, template
 from anylayer.generators import Expected, Project
 from anylayer.generators._cases import Case, cases_of, chosen_types
-from anylayer.generators._cpp import numbers_of, string
+from anylayer.generators._cpp import cmake, numbers_of, string
 from anylayer.generators._testing import missing_tools
 from anylayer.generators.opencv.layers import LayerWriter
-from anylayer.generators.opencv.texts import CMAKE, HEADER, TEST
 from anylayer.layer.opencv import opencv_params
 from anylayer.loops import number
 from anylayer.network import Array
@@ -44,11 +44,16 @@ def generate(source: Source, expected: Expected, layer: Sequence[str] = ()) -> P
     tests = [_test(i, case) for i, case in enumerate(cases)]
     calls = "\n".join(f"    good = case_{i}(file) && good;" for i in range(len(cases)))
     files: dict[str, str | Sequence[bytes | memoryview]] = {
-        "layers.hpp": HEADER,
+        "layers.hpp": template(__file__, "layers.hpp"),
         "layers.cpp": written.text(),
-        "CMakeLists.txt": CMAKE,
-        "test_layers.cpp": TEST
-        % {"tolerance": repr(expected.tolerance), "cases": "\n".join(tests), "calls": calls},
+        "CMakeLists.txt": cmake("numpy_layers", 11, template(__file__, "library.cmake"))
+        + template(__file__, "test.cmake"),
+        "test_layers.cpp": filled(
+            template(__file__, "test_layers.cpp"),
+            tolerance=repr(expected.tolerance),
+            cases="\n".join(tests),
+            calls=calls,
+        ),
         "test_data.bin": [np.ascontiguousarray(a, _FLOAT).tobytes() for case in cases for a in _arrays(case)],
     }
     commands = [

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from anylayer.errors import LayerError, need, wording
+from anylayer.folders import template
 from anylayer.generators._cpp import describer, line_comment, names, numbers_of, string, tables_text
 from anylayer.generators._names import Names
-from anylayer.generators.opencv.texts import BASE, TOP
 from anylayer.layer import Bound
 from anylayer.layer.opencv import opencv_params
 from anylayer.loops import TYPES, CppFunction, Opened, lower, opened, prelude, to_cpp
@@ -84,8 +84,8 @@ class LayerWriter:
         """Return layers.cpp."""
         space = "namespace {\n\n" + "\n".join(self.blocks)
         classes = "\n".join(_class(t) for t in self.types.values())
-        text = f"{BASE}\n{space}{classes}\n}}  // namespace\n\n{self.registration()}"
-        return f"{TOP}{prelude(text)}\n{text}"
+        text = f"{template(__file__, 'layer.hpp')}\n{space}{classes}\n}}  // namespace\n\n{self.registration()}"
+        return f"{template(__file__, 'includes.hpp')}{prelude(text)}\n{text}"
 
     def registration(self) -> str:
         """Return the function that registers all types."""

@@ -8,12 +8,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from anylayer.folders import filled, template
 from anylayer.generators import Expected, Project
 from anylayer.generators._cases import chosen_types
+from anylayer.generators._cpp import cmake
 from anylayer.generators._operators import Operators
 from anylayer.generators._testing import CHECKS, missing_tools, test_data
 from anylayer.generators.openvino.kernels import kernels
-from anylayer.generators.openvino.texts import CMAKE, LAYERS, PARALLEL, TEST, TEST_KERNELS, TOP
 from anylayer.source import Source
 from anylayer.writers.openvino import RESPELLED, write
 
@@ -35,27 +36,26 @@ def generate(source: Source, expected: Expected, layer: Sequence[str] = ()) -> P
     """
     written = Operators(source, chosen_types(source, layer), _DTYPES, tuple(RESPELLED))
     opencl = kernels(written.cases)
-    text = TOP + written.text(PARALLEL, LAYERS)
     with tempfile.TemporaryDirectory(prefix="anylayer-") as folder:
         done = write(replace(source, graph=written.graph), Path(folder) / "model.xml")
         model = {file.name: [file.read_bytes()] for file in done.files}
     tested = bool(opencl.files) and opencl.complete
-    filled = {
-        "tolerance": expected.tolerance,
-        "samples": len(expected.samples),
-        "inputs": list(source.inputs),
-        "outputs": [done.outputs.get(name, name) for name in source.outputs],
+    values = {
+        "tolerance": repr(expected.tolerance),
+        "samples": str(len(expected.samples)),
+        "inputs": ascii(list(source.inputs)),
+        "outputs": ascii([done.outputs.get(name, name) for name in source.outputs]),
         "checks": CHECKS,
     }
     return Project(
         files={
-            "layers.cpp": text,
-            "CMakeLists.txt": CMAKE,
+            "layers.cpp": written.text(__file__),
+            "CMakeLists.txt": cmake("layers", 17, template(__file__, "library.cmake")),
             **model,
-            "test_model.py": TEST.format(**filled),
+            "test_model.py": filled(template(__file__, "test_model.py.in"), **values),
             "test_data.npz": [test_data(expected)],
             **opencl.files,
-            **({"test_kernels.py": TEST_KERNELS.format(**filled)} if tested else {}),
+            **({"test_kernels.py": filled(template(__file__, "test_kernels.py.in"), **values)} if tested else {}),
         },
         test=[
             [sys.executable, "-B", "test_model.py", "build"],

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from anylayer.errors import LayerError
+from anylayer.folders import template
 from anylayer.generators._names import Names
-from anylayer.generators.pytorch.helpers import HELPERS
 from anylayer.graph import Op, Value
 from anylayer.graph.facts import Producers
 from anylayer.graph.sizes import Dim
@@ -21,6 +21,11 @@ from anylayer.network import Array, as_written
 INDENT = "    "
 _WIDTH = 110
 _GLOBALS = ("F", "Path", "Tensor", "load", "load_file", "network", "nn", "torch", "self", "n", "INPUTS", "OUTPUTS")
+HELPERS = {
+    text.partition("def ")[2].partition("(")[0]: text.strip("\n")
+    for text in template(__file__, "helpers.py.in").split("\n\n\n")
+}
+"""The text of each function that a module may need because torch has none, by its name."""
 RESERVED = frozenset((*keyword.kwlist, *keyword.softkwlist, *dir(builtins), *_GLOBALS, *HELPERS))
 """Names that no function and no variable gets."""
 MODULE_ATTRIBUTES = frozenset(

@@ -14,6 +14,7 @@ from anylayer.folders import load_all
 from anylayer.generators._names import comment
 from anylayer.generators._recognize import recognized
 from anylayer.generators.pytorch.code import (
+    HELPERS,
     INDENT,
     Attributes,
     Code,
@@ -24,7 +25,6 @@ from anylayer.generators.pytorch.code import (
     in_tuple,
 )
 from anylayer.generators.pytorch.forms import forms
-from anylayer.generators.pytorch.helpers import HELPERS
 from anylayer.generators.pytorch.operators import HANDLERS, UNREAD
 from anylayer.graph import Graph, Op, Value
 from anylayer.graph.sizes import Dim
@@ -164,7 +164,7 @@ class _Module:
         kinds = [comment(f"{name}: {self.described(kind)}") for name, kind in self.source.inputs.items()]
         returned = "Tensor" if results == 1 else "tuple[Tensor, ...]"
         init = ["super().__init__()", *self.attributes.lines]
-        helpers = [HELPERS[name].strip("\n") for name in self.attributes.helpers]
+        helpers = [HELPERS[name] for name in self.attributes.helpers]
         blocks = [
             '"""A neural network as a PyTorch module, written by anylayer. It needs torch and safetensors."""',
             "",

@@ -1,18 +1,3 @@
-"""The fixed parts of the C++ source of engine `cpp`: threads, and the functions of the library."""
-
-from __future__ import annotations
-
-INCLUDES = """\
-#include <condition_variable>
-#include <map>
-#include <mutex>
-#include <thread>
-
-#include <unistd.h>
-
-"""
-
-PARALLEL = """\
 namespace {
 
 // Threads that run iterations of loops together with the caller. They are never joined: the library stays loaded.
@@ -106,21 +91,3 @@ struct Parallel {
 };
 
 }  // namespace
-"""
-
-ENTRY = """\
-extern "C" __attribute__((visibility("default"))) int anylayer_run(void* const* p, int threads) {{
-    try {{
-        return {call} ? 0 : 1;
-    }} catch (...) {{
-        return 2;
-    }}
-}}
-extern "C" __attribute__((visibility("default"))) std::size_t anylayer_keep(int change) {{
-    kept_blocks.change_keepers(change);
-    return kept_blocks.kept;
-}}
-"""
-"""The functions of the library. `anylayer_run` returns 1 if an index lies outside its axis, 2 without memory,
-else 0. `anylayer_keep` changes the number of programs for which the library keeps memory, and returns the
-number of bytes kept."""

@@ -1,0 +1,7 @@
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include <unistd.h>
+
