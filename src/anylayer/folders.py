@@ -60,7 +60,7 @@ def template(module: str, name: str) -> str:
     return (Path(module).parent / "templates" / name).read_text("utf-8")
 
 
-def filled(text: str, **values: str) -> str:
+def fill(text: str, **values: str) -> str:
     """Return a template with a text in place of each placeholder. The texts are not searched for placeholders.
 
     Raises ValueError if the placeholders are not those of `values`.

@@ -9,20 +9,20 @@ from pathlib import Path
 import pytest
 
 import anylayer
-from anylayer.folders import filled
+from anylayer.folders import fill
 
 PACKAGE = Path(anylayer.__file__).parent
 TEMPLATES = sorted(PACKAGE.rglob("templates/*"))
 
 
 def test_a_text_is_not_searched_for_placeholders() -> None:
-    assert filled("INSERT_a, INSERT_b;", a="INSERT_b", b="1") == "INSERT_b, 1;"
+    assert fill("INSERT_a, INSERT_b;", a="INSERT_b", b="1") == "INSERT_b, 1;"
 
 
 @pytest.mark.parametrize("values", [{}, {"a": "1"}, {"a": "1", "b": "2", "c": "3"}])
 def test_other_placeholders_are_refused(values: dict[str, str]) -> None:
     with pytest.raises(ValueError, match="placeholders"):
-        filled("INSERT_a INSERT_b", **values)
+        fill("INSERT_a INSERT_b", **values)
 
 
 @pytest.mark.parametrize("path", TEMPLATES, ids=lambda p: str(p.relative_to(PACKAGE)))

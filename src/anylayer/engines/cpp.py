@@ -18,7 +18,7 @@ import numpy as np
 
 from anylayer.engines._recycling import Recycled
 from anylayer.errors import AnyLayerError, EngineError, LayerError
-from anylayer.folders import filled, template
+from anylayer.folders import fill, template
 from anylayer.graph import Graph
 from anylayer.graph.sizes import is_static
 from anylayer.kernels.cache import library
@@ -144,7 +144,7 @@ def source_of(code: CppFunction) -> str:
     changes the number of programs for which the library keeps memory, and returns the number of bytes kept.
     """
     call = f"{code.name}({', '.join([*arguments_text(code), 'Parallel{threads}'])})"
-    entry = filled(template(__file__, "cpp_entry.cpp"), call=call)
+    entry = fill(template(__file__, "cpp_entry.cpp"), call=call)
     text = "".join([template(__file__, "cpp_parallel.hpp"), code.text, entry])
     return "".join([template(__file__, "cpp_includes.hpp"), prelude(text), text])
 

@@ -12,7 +12,7 @@ from string import ascii_letters, digits
 from typing import Any
 
 from anylayer.errors import LayerError, need
-from anylayer.folders import filled, template
+from anylayer.folders import fill, template
 from anylayer.generators._names import Names, comment
 from anylayer.layer import Bound
 from anylayer.loops import CppFunction, table_text
@@ -48,7 +48,7 @@ def cmake(name: str, standard: int, target: str) -> str:
     standard: that of C++, such as 17.
     """
     text = template(__file__, "CMakeLists.txt")
-    return filled(text, name=name, standard=str(standard), target=target.strip("\n"))
+    return fill(text, name=name, standard=str(standard), target=target.strip("\n"))
 
 
 def names(reserved: Iterable[str] = ()) -> Names:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from anylayer.errors import need
-from anylayer.folders import filled, template
+from anylayer.folders import fill, template
 from anylayer.generators import Expected, Project
 from anylayer.generators._cases import chosen_types
 from anylayer.generators._cpp import cmake
@@ -45,7 +45,7 @@ def generate(source: Source, expected: Expected, layer: Sequence[str] = ()) -> P
             "onnxruntime_api.hpp": _HEADER.read_text("utf-8"),
             "CMakeLists.txt": cmake("layers", 17, template(__file__, "library.cmake")),
             "model.onnx": [model.SerializeToString()],
-            "test_model.py": filled(
+            "test_model.py": fill(
                 template(__file__, "test_model.py.in"),
                 tolerance=repr(expected.tolerance),
                 samples=str(len(expected.samples)),

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from anylayer.errors import at, given, need
-from anylayer.folders import filled, template
+from anylayer.folders import fill, template
 from anylayer.generators import Expected, Project
 from anylayer.generators._cases import Case, cases_of, chosen_types
 from anylayer.generators._cpp import cmake, numbers_of, string
@@ -48,7 +48,7 @@ def generate(source: Source, expected: Expected, layer: Sequence[str] = ()) -> P
         "layers.cpp": written.text(),
         "CMakeLists.txt": cmake("numpy_layers", 11, template(__file__, "library.cmake"))
         + template(__file__, "test.cmake"),
-        "test_layers.cpp": filled(
+        "test_layers.cpp": fill(
             template(__file__, "test_layers.cpp"),
             tolerance=repr(expected.tolerance),
             cases="\n".join(tests),

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from anylayer.folders import filled, template
+from anylayer.folders import fill, template
 from anylayer.generators import Expected, Project
 from anylayer.generators._cases import chosen_types
 from anylayer.generators._cpp import cmake
@@ -52,10 +52,10 @@ def generate(source: Source, expected: Expected, layer: Sequence[str] = ()) -> P
             "layers.cpp": written.text(__file__),
             "CMakeLists.txt": cmake("layers", 17, template(__file__, "library.cmake")),
             **model,
-            "test_model.py": filled(template(__file__, "test_model.py.in"), **values),
+            "test_model.py": fill(template(__file__, "test_model.py.in"), **values),
             "test_data.npz": [test_data(expected)],
             **opencl.files,
-            **({"test_kernels.py": filled(template(__file__, "test_kernels.py.in"), **values)} if tested else {}),
+            **({"test_kernels.py": fill(template(__file__, "test_kernels.py.in"), **values)} if tested else {}),
         },
         test=[
             [sys.executable, "-B", "test_model.py", "build"],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 
-from anylayer.folders import filled, template
+from anylayer.folders import fill, template
 from anylayer.generators import Expected, Project
 from anylayer.generators._testing import CHECKS, test_data
 from anylayer.generators.pytorch.module import write_module
@@ -26,7 +26,7 @@ def generate(source: Source, expected: Expected) -> Project:
         files={
             "model.py": written.text,
             "model.safetensors": to_safetensors(written.state),
-            "test_model.py": filled(
+            "test_model.py": fill(
                 template(__file__, "test_model.py.in"),
                 tolerance=repr(expected.tolerance),
                 samples=str(len(expected.samples)),
