@@ -31,7 +31,7 @@ class Twice(Layer):
 
 LINES = {
     "ops/__init__.py": "from anylayer.ops.mine import mine\n",
-    "optimize/order.py": 'FILES += (("optimize.rewrites.mine", ""),)\n',
+    "optimize/order.py": 'FILES += (("optimize.rewrites.mine", ""), ("corrections.mine", ""))\n',
 }
 """The lines that a list needs besides the new file."""
 
@@ -48,9 +48,9 @@ def compile(graph, threads=None, precision="float32"):
     return lambda inputs, out=None: [2 * inputs[0]]
 """,
     "corrections/mine.py": """
-from anylayer.corrections._machinery import correction
+from anylayer.optimize.rules import rule
 
-@correction("mine", "Add")
+@rule("Add", kind="must", targets=["mine"])
 def never(new, o):
     print("correction:", o.op)
     return None

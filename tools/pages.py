@@ -19,9 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from anylayer import errors, ops
-from anylayer.corrections._machinery import CORRECTIONS
 from anylayer.folders import load, modules, summary
 from anylayer.layer import Definition, Registry
+from anylayer.optimize.order import load_rules
+from anylayer.optimize.rules import ANY, RULES
 
 ROOT = Path(__file__).resolve().parent.parent
 END = "<!-- end of generated part -->"
@@ -145,20 +146,18 @@ def dialects() -> str:
 
 def corrections() -> str:
     """Return a table of the corrections of each engine, from their docstrings."""
+    load_rules("corrections")
+    found = [(target, r) for r in RULES for target in r.targets if r.apply.__module__ in _CORRECTIONS]
     rows = []
-    for engine, by_operator in sorted(CORRECTIONS.items()):
-        operators: dict[Callable[..., Any], list[str]] = {}
-        for operator, functions in by_operator.items():
-            for function in functions:
-                operators.setdefault(function, []).append(operator)
-        for function, names in operators.items():
-            shown = [f"`{name}`" for name in names[:_MAX_NAMES]]
-            more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
-            rows.append((f"`{engine}`", ", ".join(shown) + more, first_paragraph(function)))
+    for target, r in sorted(found, key=lambda pair: pair[0]):
+        shown = [f"`{name}`" for name in r.ops[:_MAX_NAMES] if name != ANY] or ["all"]
+        more = f" and {len(r.ops) - _MAX_NAMES} more" if len(r.ops) > _MAX_NAMES else ""
+        rows.append((f"`{target}`", ", ".join(shown) + more, first_paragraph(r.apply)))
     return markdown_table(("engine", "operators", "correction"), rows)
 
 
 _MAX_NAMES = 8
+_CORRECTIONS = [f"anylayer.corrections.{name}" for name in modules("corrections")]
 
 GENERATORS: dict[str, Callable[..., str]] = {
     f.__name__: f

@@ -11,7 +11,7 @@ from onnx import helper
 
 import anylayer
 from anylayer.convert.nodes import has_jump
-from anylayer.corrections._machinery import Corrector
+from anylayer.corrections.corrector import Corrector
 from anylayer.graph import Graph
 from anylayer.graph.operators import DISCONTINUOUS, is_discontinuous
 from anylayer.network import Node
@@ -43,7 +43,7 @@ def test_rules_corrections_and_verification_agree(op: str, attrs: dict[str, Any]
     total, last = graph.ops
     assert is_discontinuous(last)
     assert Rewriter(graph).feeds_step(total)
-    assert total.outputs[0] in Corrector(graph, "openvino", False).before_steps
+    assert total.outputs[0] in Corrector(graph, False).before_steps
     assert has_jump(TracedNode(Node("n", op, ["x"], ["y"], {}), body=graph))
 
 

@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.corrections._machinery import BEFORE, REQUIREMENTS, Corrector, correction, refused, respelled
+from anylayer.corrections._openvino import magnitude, unfused
+from anylayer.corrections.corrector import Corrector, refused
 from anylayer.errors import EngineError
-from anylayer.graph import Dim, Graph, Op, Value
+from anylayer.graph import Dim, Op, Value
 from anylayer.graph.intervals import INT32, inside, is_wide
 from anylayer.network import Array
+from anylayer.optimize.rules import ANY, END, rule
 from anylayer.tracing import record
 
 _F4 = np.dtype(np.float32)
@@ -32,14 +34,14 @@ the first."""
 _CHECKED = ("Cast", "Gather", "Abs", "Pow")
 
 
-@correction("openvino", *sorted(_MODULAR))
+@rule(*sorted(_MODULAR), kind="must", targets=("openvino",))
 def _modular(new: Corrector, o: Op) -> list[Value] | None:
     """Compute a result of 64 bits also in float32, if the intervals of the inputs allow more than 32 bits."""
     if not (new.checking and is_wide(o.outputs[0].dtype)):
         return None
     data = _DATA.get(o.op, (0,))
     is_approximate = any(o.inputs[i] in new.approximate for i in data)
-    if not is_approximate and inside(new.old_intervals.before(new.old.outputs[0]), INT32):
+    if not is_approximate and inside(new.old_intervals.before(o.outputs[0]), INT32):
         return None
     approximate = _approximate(new, o, data)
     result = _unfused(new, o) if o.op in _REDUCTIONS else new.graph.append_copy(o, o.inputs)
@@ -48,11 +50,11 @@ def _modular(new: Corrector, o: Op) -> list[Value] | None:
     return result
 
 
-@correction("openvino", *_CHECKED)
+@rule(*_CHECKED, kind="must", targets=("openvino",))
 def _too_large(new: Corrector, o: Op) -> list[Value] | None:
     """Check a result of 64 bits that is clipped at 2**31: a float that is cast, a selected element, a power."""
     out, first = o.outputs[0], o.inputs[0]
-    if not (new.checking and is_wide(out.dtype)) or inside(new.old_intervals.before(new.old.outputs[0]), INT32):
+    if not (new.checking and is_wide(out.dtype)) or inside(new.old_intervals.before(o.outputs[0]), INT32):
         return None
     if first is None or (o.op == "Cast" and first.dtype not in (np.float32, np.float64)):
         return None
@@ -74,33 +76,29 @@ def _approximate(new: Corrector, o: Op, data: Sequence[int]) -> Value:
     return new.step(o, o.op, inputs, o.outputs[0].shape, _F4, **o.attrs)
 
 
-def _check_approximate(new: Corrector, o: Op | None, values: Sequence[Value]) -> None:
-    """Check approximated values that are used by an operator that is not in _MODULAR, or are outputs."""
-    if o is not None and o.op in _MODULAR and not o.domain:
-        data = _DATA.get(o.op, (0,))
-        values = [v for i, v in enumerate(o.inputs) if v is not None and i not in data]
-    for value in values:
+@rule(ANY, kind="must", targets=("openvino",), stage="check")
+def _check_approximate(new: Corrector, o: Op) -> None:
+    """Check integers of 64 bits that may be beyond 32 bits where an operator needs all their bits, and outputs."""
+    data = _DATA.get(o.op, (0,)) if o.op in _MODULAR and not o.domain else ()
+    for value in (v for i, v in enumerate(o.inputs) if v is not None and i not in data):
         approximate, producer = new.approximate.get(value), new.graph.producers.get(value)
         if approximate is not None and producer is not None and value not in new.checked:
             new.checked.add(value)
             new.check(producer, _beyond(new, producer, approximate), _TEXT.format(value.dtype.name))
 
 
-BEFORE.setdefault("openvino", []).append(_check_approximate)
-
-
 def _beyond(new: Corrector, o: Op, approximate: Value) -> Value:
     """Return a boolean array: whether an element is finite and beyond 2**31. Infinite elements become the smallest
     integer on every engine."""
     kind = approximate.dtype.type
-    size = new.magnitude(o, approximate)
+    size = magnitude(new, o, approximate)
     large = new.step(o, "Greater", [size, new.constant(np.array(_LARGEST, kind))], approximate.shape, bool)
     limit = np.array(np.finfo(np.float32).max, kind)
     finite = new.step(o, "Less", [size, new.constant(limit)], approximate.shape, bool)
     return new.step(o, "And", [large, finite], approximate.shape, bool)
 
 
-@correction("openvino", *_REDUCTIONS)
+@rule(*_REDUCTIONS, kind="must", targets=("openvino",))
 def _unfused(new: Corrector, o: Op) -> list[Value] | None:
     """Put a maximum with the lowest value after a reduction of integers or float64.
 
@@ -110,10 +108,10 @@ def _unfused(new: Corrector, o: Op) -> list[Value] | None:
     out = o.outputs[0]
     if o.inputs[0] is None or not (out.dtype.kind in "iu" or out.dtype == np.float64):
         return None
-    return [new.unfused(o, new.step(o, o.op, o.inputs, out.shape, out.dtype, **o.attrs))]
+    return [unfused(new, o, new.step(o, o.op, o.inputs, out.shape, out.dtype, **o.attrs))]
 
 
-@correction("openvino", "Cast")
+@rule("Cast", kind="must", targets=("openvino",))
 def _sixteen_bits(new: Corrector, o: Op) -> list[Value] | None:
     """Reduce an integer modulo 2**16 before it is cast to 16 bits: OpenVINO keeps all bits of such a value."""
     first, to = o.inputs[0], o.outputs[0].dtype
@@ -129,7 +127,7 @@ def _sixteen_bits(new: Corrector, o: Op) -> list[Value] | None:
         rest = record("BitwiseAnd", [shifted, np.array((1 << 16) - 1, np.int32)], x.shape, np.int32)
         return (rest + np.int32(lowest) if lowest else rest).astype(to)
 
-    return respelled(new, o, wrap)
+    return new.computed(o, wrap)
 
 
 # --------------------------------------------------------------------- constants
@@ -144,18 +142,18 @@ _CLAMPING = frozenset(
 same if the constant is clipped to 32 bits."""
 
 
-def _need_small_constants(graph: Graph) -> None:
-    """Raise EngineError for constants beyond 32 bits whose exact values change the result."""
-    for value in graph.outputs:
-        if value.const is not None and not fits(value.const):
+@rule(ANY, kind="must", targets=("openvino",), stage="refuse")
+def _need_small_constants(new: Corrector, o: Op) -> None:
+    """Refuse constants beyond 32 bits whose exact values change the result."""
+    for value in o.inputs if o.op not in _CLAMPING and not o.domain else ():
+        if value is None or value.const is None or fits(value.const):
+            continue
+        if o.op == END:
             raise EngineError(
                 f"output '{value.name}' has the value {_worst(value.const)}, and OpenVINO computes integers in "
                 "32 bits. Use engine 'onnxruntime'"
             )
-    for o in graph.ops:
-        for read in o.inputs if o.op not in _CLAMPING and not o.domain else ():
-            if read is not None and read.const is not None and not fits(read.const):
-                raise refused(o, f"it has the constant {_worst(read.const)}, and OpenVINO computes in 32 bits")
+        raise refused(o, f"it has the constant {_worst(value.const)}, and OpenVINO computes in 32 bits")
 
 
 def fits(array: Array) -> bool:
@@ -169,12 +167,10 @@ def _worst(array: Array) -> int:
     return int(array.flat[int(np.argmax((array > INT32[1]) | (array < INT32[0])))])
 
 
-REQUIREMENTS.setdefault("openvino", []).append(_need_small_constants)
-
 # ----------------------------------------------------------------------- indices
 
 
-@correction("openvino", "Gather", "GatherND", "ScatterElements")
+@rule("Gather", "GatherND", "ScatterElements", kind="must", targets=("openvino",))
 def _indices(new: Corrector, o: Op) -> list[Value] | None:
     """Clip indices to their range, and check whether one was out of range.
 
@@ -217,7 +213,7 @@ def _indexed(o: Op, data: Value, index: Value) -> list[Any]:
     return [*data.shape[first : first + count]] if isinstance(count, int) else []
 
 
-@correction("openvino", "Tile")
+@rule("Tile", kind="must", targets=("openvino",))
 def _tile(new: Corrector, o: Op) -> list[Value] | None:
     """Replace Tile by Expand where the repeats are computed: OpenVINO returns uninitialized memory."""
     if o.inputs[1] is None or o.inputs[1].const is not None:
@@ -237,7 +233,7 @@ def _tile(new: Corrector, o: Op) -> list[Value] | None:
         )
         return record("Reshape", [wide, repeats * sizes], out.shape, x.dtype)
 
-    return respelled(new, o, tile)
+    return new.computed(o, tile)
 
 
 def _unknown(size: Any) -> Dim:

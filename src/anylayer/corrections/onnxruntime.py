@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.corrections._machinery import Corrector, correction, respelled
+from anylayer.corrections.corrector import Corrector
 from anylayer.graph import Op, Value
 from anylayer.network import Array
+from anylayer.optimize.rules import rule
 from anylayer.tracing import record
 
 
-@correction("onnxruntime", "Div", "Mod")
+@rule("Div", "Mod", kind="must", targets=("onnxruntime",))
 def _by_minus_one(new: Corrector, o: Op) -> list[Value] | None:
     """Compute x / -1 as -x and its remainder as 0: ONNX Runtime crashes (SIGFPE) if x is the least integer."""
     divisor, dtype = o.inputs[1], o.outputs[0].dtype
@@ -34,10 +35,10 @@ def _by_minus_one(new: Corrector, o: Op) -> list[Value] | None:
     def by_minus_one(x: Array) -> Array:
         return np.zeros_like(x) if o.op == "Mod" else -x
 
-    return respelled(new, o, divide)
+    return new.computed(o, divide)
 
 
-@correction("onnxruntime", "Resize")
+@rule("Resize", kind="must", targets=("onnxruntime",))
 def _resize(new: Corrector, o: Op) -> list[Value] | None:
     """Remove attributes without effect that ONNX Runtime refuses.
 
@@ -51,11 +52,10 @@ def _resize(new: Corrector, o: Op) -> list[Value] | None:
     return new.emit(o, "Resize", o.inputs, **kept) if len(kept) < len(o.attrs) else None
 
 
-@correction("onnxruntime", "Add")
-@correction("openvino", "Add")
+@rule("Add", kind="must", targets=("onnxruntime", "openvino"))
 def _zero_added(new: Corrector, o: Op) -> list[Value] | None:
     """Turn -0 into 0 by Where where x + 0 does so before a division: the engine removes the addition."""
-    if new.old.outputs[0] not in new.before_divisors:
+    if o.outputs[0] not in new.before_divisors:
         return None
     for x, zeros in (o.inputs, o.inputs[::-1]):
         if x is None or zeros is None or zeros.const is None or zeros.const.any() or zeros.const.size == 0:
@@ -67,14 +67,14 @@ def _zero_added(new: Corrector, o: Op) -> list[Value] | None:
     return None
 
 
-@correction("onnxruntime", "Where")
+@rule("Where", kind="must", targets=("onnxruntime",))
 def _zeros_of_where(new: Corrector, o: Op) -> list[Value] | None:
     """Keep the sign of zeros that Where selects from its first branch: ONNX Runtime returns 0 for -0 there.
 
     The zeros of the second branch keep their sign, so the branches are exchanged if one has no -0.
     """
     _, first, second = o.inputs
-    if new.old.outputs[0] not in new.before_divisors or not _has_negative_zero(new, first):
+    if o.outputs[0] not in new.before_divisors or not _has_negative_zero(new, first):
         return None
 
     def exchange(condition: Array, x: Array, y: Array) -> Array:
@@ -85,7 +85,7 @@ def _zeros_of_where(new: Corrector, o: Op) -> list[Value] | None:
         is_negative = np.where(condition, np.signbit(x), np.signbit(y))
         return np.where((selected != 0) | ~is_negative, selected, selected.dtype.type(-0.0))
 
-    return respelled(new, o, mark if _has_negative_zero(new, second) else exchange)
+    return new.computed(o, mark if _has_negative_zero(new, second) else exchange)
 
 
 def _has_negative_zero(new: Corrector, value: Value | None) -> bool:

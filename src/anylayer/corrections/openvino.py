@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 
 from anylayer import ops
-from anylayer.corrections._machinery import INPUTS, REQUIREMENTS, Corrector, correction, refused, respelled
-from anylayer.graph import Graph, Op, Value
+from anylayer.corrections._openvino import is_concatenation, magnitude
+from anylayer.corrections.corrector import Corrector, refused
+from anylayer.graph import Op, Value
 from anylayer.graph.facts import gathered, padding_of, reduced_axes
 from anylayer.graph.sizes import is_static
 from anylayer.network import Array
+from anylayer.optimize.rules import ANY, END, rule
 from anylayer.tracing import trace
 
 _REDUCTIONS = (
@@ -26,7 +28,7 @@ _NO_LIMIT = 1e30
 """A limit of gates that has no effect. It keeps OpenVINO from its own kernel for recurrent operators."""
 
 
-@correction("openvino", "LSTM")
+@rule("LSTM", kind="must", targets=("openvino",))
 def _lstm(new: Corrector, o: Op) -> list[Value] | None:
     """Compute an LSTM step by step where it has peepholes or `input_forget`, which OpenVINO ignores."""
     peepholes = len(o.inputs) > 7 and o.inputs[7] is not None
@@ -46,10 +48,10 @@ def _lstm(new: Corrector, o: Op) -> list[Value] | None:
             input_forget=bool(attrs.get("input_forget")),
         )
 
-    return respelled(new, o, stepwise)
+    return new.computed(o, stepwise)
 
 
-@correction("openvino", "LSTM", "GRU", "RNN")
+@rule("LSTM", "GRU", "RNN", kind="must", targets=("openvino",))
 def _sequence_lens(new: Corrector, o: Op) -> list[Value] | None:
     """Set a limit that no gate reaches: without `clip`, OpenVINO ignores `sequence_lens` where the number of steps
     or the batch is not static."""
@@ -59,7 +61,7 @@ def _sequence_lens(new: Corrector, o: Op) -> list[Value] | None:
     return new.emit(o, o.op, o.inputs, **{**o.attrs, "clip": _NO_LIMIT})
 
 
-@correction("openvino", "BatchNormalization")
+@rule("BatchNormalization", kind="must", targets=("openvino",))
 def _batch_normalization(new: Corrector, o: Op) -> list[Value] | None:
     """Compute in float32 where the input has another type than the statistics, which OpenVINO refuses."""
     types = {v.dtype for v in o.inputs if v is not None}
@@ -70,19 +72,19 @@ def _batch_normalization(new: Corrector, o: Op) -> list[Value] | None:
         wide = [np.asarray(a, like=x).astype(np.float32) for a in statistics]
         return ops.batch_normalization(x.astype(np.float32), *wide, epsilon=o.attrs["epsilon"]).astype(x.dtype)
 
-    return respelled(new, o, widened)
+    return new.computed(o, widened)
 
 
-@correction("openvino", "Abs")
+@rule("Abs", kind="must", targets=("openvino",))
 def _abs(new: Corrector, o: Op) -> list[Value] | None:
     """Compute max(x, -x) where x is a concatenation: OpenVINO writes |x| over it, although others read it too."""
     x = o.inputs[0]
-    if x is None or not new.is_concatenation(x) or x.dtype.kind not in "if":
+    if x is None or not is_concatenation(new, x) or x.dtype.kind not in "if":
         return None
-    return [new.magnitude(o, x)]
+    return [magnitude(new, o, x)]
 
 
-@correction("openvino", "TopK")
+@rule("TopK", kind="must", targets=("openvino",))
 def _top(new: Corrector, o: Op) -> list[Value] | None:
     """Check a computed k: for 0 a later network can crash."""
     k = o.inputs[1]
@@ -91,7 +93,7 @@ def _top(new: Corrector, o: Op) -> list[Value] | None:
     return new.emit(o, "TopK", [o.inputs[0], _positive(new, o, k, "k must be 1 or more")], **o.attrs)
 
 
-@correction("openvino", "Resize")
+@rule("Resize", kind="must", targets=("openvino",))
 def _resize(new: Corrector, o: Op) -> list[Value] | None:
     """Replace Resize where OpenVINO ignores `exclude_outside`, `antialias` or `keep_aspect_ratio_policy`, or
     refuses the `coordinate_transformation_mode`."""
@@ -123,7 +125,7 @@ def _resize(new: Corrector, o: Op) -> list[Value] | None:
             antialias=bool(attrs.get("antialias")),
         )
 
-    return respelled(new, o, resized)
+    return new.computed(o, resized)
 
 
 def _resized_by_computed_sizes(new: Corrector, o: Op) -> list[Value] | None:
@@ -153,7 +155,7 @@ def _exact(o: Op, x: Value) -> bool:
     )
 
 
-@correction("openvino", "Hardmax")
+@rule("Hardmax", kind="must", targets=("openvino",))
 def _hardmax(new: Corrector, o: Op) -> list[Value] | None:
     """Compute Hardmax by ArgMax: OpenVINO does not promise to select the first of equal values."""
     axis = o.attrs.get("axis", -1)
@@ -164,10 +166,10 @@ def _hardmax(new: Corrector, o: Op) -> list[Value] | None:
         places = np.arange(x.shape[axis]).reshape(shape)
         return (np.argmax(x, axis=axis, keepdims=True) == places).astype(x.dtype)
 
-    return respelled(new, o, largest)
+    return new.computed(o, largest)
 
 
-@correction("openvino", "ReduceMax", "ReduceMin")
+@rule("ReduceMax", "ReduceMin", kind="must", targets=("openvino",))
 def _extreme(new: Corrector, o: Op) -> list[Value] | None:
     """Return an infinite extreme of values that are all infinite, or of no values: OpenVINO returns the largest
     float.
@@ -185,11 +187,7 @@ def _extreme(new: Corrector, o: Op) -> list[Value] | None:
     return new.emit(o, "Where", [beyond, new.constant(np.array(sign * np.inf, out.dtype)), extreme])
 
 
-@correction(
-    "openvino",
-    *("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin"),
-    *("ReduceProd", "ReduceSum", "ReduceSumSquare"),
-)
+@rule(*_REDUCTIONS, kind="must", targets=("openvino",))
 def _reduced(new: Corrector, o: Op) -> list[Value] | None:
     """Remove the reduced axis of three by Squeeze: OpenVINO applies a following constant per column per row."""
     x, out = o.inputs[0], o.outputs[0]
@@ -201,15 +199,14 @@ def _reduced(new: Corrector, o: Op) -> list[Value] | None:
     return new.emit(o, "Squeeze", [kept, new.constant(np.array(sorted(axes)))])
 
 
-def _with_checked_axes(new: Corrector, o: Op) -> Op:
+@rule(*_REDUCTIONS, "Unsqueeze", kind="must", targets=("openvino",), stage="check")
+def _with_checked_axes(new: Corrector, o: Op) -> Op | None:
     """Check the computed axes of a reduction and of Unsqueeze. For an axis that the array does not have, or one
     that is named twice, a reduction by OpenVINO writes to memory that it does not own: a later network can crash.
     """
     x, axes = [*o.inputs, None, None][:2]
-    if o.op not in (*_REDUCTIONS, "Unsqueeze") or x is None or axes is None or axes.const is not None:
-        return o
-    if not x.shape and o.op != "Unsqueeze":
-        return o
+    if x is None or axes is None or axes.const is not None or (not x.shape and o.op != "Unsqueeze"):
+        return None
     if not is_static(axes.shape):
         raise refused(o, "the number of its axes depends on data")
     count = math.prod(axes.shape)
@@ -229,10 +226,7 @@ def _with_checked_axes(new: Corrector, o: Op) -> Op:
     return replace(o, inputs=[x, safe, *o.inputs[2:]])
 
 
-INPUTS.setdefault("openvino", []).append(_with_checked_axes)
-
-
-@correction("openvino", "Unsqueeze")
+@rule("Unsqueeze", kind="must", targets=("openvino",))
 def _unsqueeze(new: Corrector, o: Op) -> list[Value] | None:
     """Reshape by sizes that follow from computed axes: OpenVINO takes the rank of the result as unknown."""
     x, axes = o.inputs
@@ -249,7 +243,7 @@ def _unsqueeze(new: Corrector, o: Op) -> list[Value] | None:
     return new.emit(o, "Reshape", [x, shape])
 
 
-@correction("openvino", "NonMaxSuppression")
+@rule("NonMaxSuppression", kind="must", targets=("openvino",))
 def _nms(new: Corrector, o: Op) -> list[Value] | None:
     """Raise the threshold of NMS by one bit: OpenVINO removes boxes whose overlap equals it, ONNX only larger
     ones."""
@@ -270,7 +264,7 @@ def _nms(new: Corrector, o: Op) -> list[Value] | None:
 _LEAST_OVERLAP = np.float32(1e-30)
 
 
-@correction("openvino", "Einsum")
+@rule("Einsum", kind="must", targets=("openvino",))
 def _einsum(new: Corrector, o: Op) -> list[Value] | None:
     """Compute an Einsum of scalars by Mul: OpenVINO returns 0."""
     if any(v is None or len(v.shape) for v in o.inputs):
@@ -282,10 +276,10 @@ def _einsum(new: Corrector, o: Op) -> list[Value] | None:
             result = result * other
         return result + result.dtype.type(0) if len(numbers) == 1 else result
 
-    return respelled(new, o, product)
+    return new.computed(o, product)
 
 
-@correction("openvino", "LRN")
+@rule("LRN", kind="must", targets=("openvino",))
 def _lrn(new: Corrector, o: Op) -> list[Value] | None:
     """Compute LRN with an even size or a broken bias by other operators.
 
@@ -296,10 +290,10 @@ def _lrn(new: Corrector, o: Op) -> list[Value] | None:
     )
     if size % 2 and bias > 0 and float(bias).is_integer():
         return None
-    return respelled(new, o, lambda x: ops.lrn(x, size, alpha=alpha, beta=beta, bias=bias))
+    return new.computed(o, lambda x: ops.lrn(x, size, alpha=alpha, beta=beta, bias=bias))
 
 
-@correction("openvino", "Range")
+@rule("Range", kind="must", targets=("openvino",))
 def _range(new: Corrector, o: Op) -> list[Value] | None:
     """Return nothing where delta leads away from limit, and check that the length is a number.
 
@@ -311,7 +305,7 @@ def _range(new: Corrector, o: Op) -> list[Value] | None:
         return None
     first, last, step = (new.as_float32(o, v) for v in (start, limit, delta))
     length = new.step(o, "Div", [new.step(o, "Sub", [last, first], (), np.float32), step], (), np.float32)
-    size = new.magnitude(o, length)
+    size = magnitude(new, o, length)
     good = new.step(o, "Less", [size, new.constant(np.float32(2**31))], (), bool)
     if new.checking:
         bad = new.step(o, "Not", [good], (), bool)
@@ -332,7 +326,7 @@ def _leads_to_limit(new: Corrector, dtype: np.dtype[Any]) -> bool:
     return dtype.kind != "f" and (rises or (delta[1] < 0 and start[0] >= limit[1]))
 
 
-@correction("openvino", "Col2Im")
+@rule("Col2Im", kind="must", targets=("openvino",))
 def _col2im(new: Corrector, o: Op) -> list[Value] | None:
     """Refuse Col2Im with computed sizes: a size of 0 ends the process."""
     sizes = [v for v in o.inputs[1:] if v is not None]
@@ -341,7 +335,7 @@ def _col2im(new: Corrector, o: Op) -> list[Value] | None:
     return None
 
 
-@correction("openvino", "Slice")
+@rule("Slice", kind="must", targets=("openvino",))
 def _slice(new: Corrector, o: Op) -> list[Value] | None:
     """Check computed steps and axes: for a step of 0, or an axis named twice, OpenVINO computes a wrong size, and
     a later network can crash.
@@ -389,7 +383,7 @@ def _checked(new: Corrector, o: Op, good: Value, value: Value, instead: Value, m
     return new.step(o, "Where", [good, value, instead], value.shape, value.dtype)
 
 
-@correction("openvino", "Expand")
+@rule("Expand", kind="must", targets=("openvino",))
 def _expand(new: Corrector, o: Op) -> list[Value] | None:
     """Check a computed shape: for one that x does not broadcast to, a later network can crash."""
     x, wanted = o.inputs
@@ -407,7 +401,7 @@ def _expand(new: Corrector, o: Op) -> list[Value] | None:
     return new.emit(o, "Expand", [x, safe], **o.attrs)
 
 
-@correction("openvino", "RoiAlign")
+@rule("RoiAlign", kind="must", targets=("openvino",))
 def _roi_align(new: Corrector, o: Op) -> list[Value] | None:
     """Refuse mode="max": OpenVINO returns the largest sample, ONNX the largest weighted cell."""
     if o.attrs.get("mode", "avg") == "max":
@@ -415,23 +409,23 @@ def _roi_align(new: Corrector, o: Op) -> list[Value] | None:
     return None
 
 
-@correction("openvino", "DFT", "STFT")
+@rule("DFT", "STFT", kind="must", targets=("openvino",))
 def _fourier(new: Corrector, o: Op) -> list[Value] | None:
     """Refuse Fourier transforms: OpenVINO transforms another axis."""
     raise refused(o, "it transforms another axis than the one asked for")
 
 
-@correction("openvino", "Pad")
+@rule("Pad", kind="must", targets=("openvino",))
 def _pad(new: Corrector, o: Op) -> list[Value] | None:
     """Pad with mode="wrap", which OpenVINO does not have, by selecting elements."""
     found = padding_of(o)
     if o.attrs.get("mode") != "wrap" or found is None:
         return None
     widths = list(zip(found.begins, found.ends))
-    return respelled(new, o, lambda x, *_: np.pad(x, widths, mode="wrap"))
+    return new.computed(o, lambda x, *_: np.pad(x, widths, mode="wrap"))
 
 
-@correction("openvino", "Gather")
+@rule("Gather", kind="must", targets=("openvino",))
 def _permutation(new: Corrector, o: Op) -> list[Value] | None:
     """Select by a column of indices where the indices are a permutation that is not its own inverse.
 
@@ -449,19 +443,15 @@ def _permutation(new: Corrector, o: Op) -> list[Value] | None:
     return new.emit(o, "Squeeze", [column, new.constant(np.array([axis + 1]))])
 
 
-def _need_no_crash(graph: Graph) -> None:
+@rule(ANY, kind="must", targets=("openvino",), stage="refuse")
+def _need_no_crash(new: Corrector, o: Op) -> None:
     """Refuse what ends the process: comparisons, Where and Trilu of arrays with more than 12 axes, and a reduction
     of a scalar, or of an array without elements, over computed axes.
     """
-    for o in graph.ops:
-        for value in (*o.inputs, *o.outputs):
-            rank = 0 if value is None else len(value.shape)
-            if rank > _MAX_RANK:
-                raise refused(o, f"an array has {rank} axes; with more than {_MAX_RANK}, some operators crash")
-        x, axes = [*o.inputs, None, None][:2]
-        is_computed = o.op in _REDUCTIONS and axes is not None and axes.const is None
-        if is_computed and x is not None and (not x.shape or 0 in x.shape):
-            raise refused(o, f"computed axes of an array of shape {list(x.shape)} end the process")
-
-
-REQUIREMENTS.setdefault("openvino", []).append(_need_no_crash)
+    rank = max((len(v.shape) for v in (*o.inputs, *o.outputs) if v is not None), default=0)
+    if rank > _MAX_RANK and o.op != END:
+        raise refused(o, f"an array has {rank} axes; with more than {_MAX_RANK}, some operators crash")
+    x, axes = [*o.inputs, None, None][:2]
+    is_computed = o.op in _REDUCTIONS and axes is not None and axes.const is None
+    if is_computed and x is not None and (not x.shape or 0 in x.shape):
+        raise refused(o, f"computed axes of an array of shape {list(x.shape)} end the process")

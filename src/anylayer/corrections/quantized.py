@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from anylayer.corrections._machinery import Corrector, correction, refused, respelled
+from anylayer.corrections.corrector import Corrector, refused
 from anylayer.graph import Op, Value
 from anylayer.network import Array
+from anylayer.optimize.rules import rule
 
 
 def _has_16_bits(value: Value) -> bool:
@@ -22,7 +23,7 @@ def _along(array: Array, x: Array, axis: int) -> Array:
     return array.reshape(shape)
 
 
-@correction("openvino", "QuantizeLinear")
+@rule("QuantizeLinear", kind="must", targets=("openvino",))
 def _quantize(new: Corrector, o: Op) -> list[Value] | None:
     """Compute QuantizeLinear to 16 bits by Div, Round and Clip: OpenVINO rounds halves differently."""
     x, out = o.inputs[0], o.outputs[0]
@@ -37,10 +38,10 @@ def _quantize(new: Corrector, o: Op) -> list[Value] | None:
         y = y if zero is None else y + _along(zero, x, axis).astype(np.float32)
         return np.clip(y, np.float32(info.min), np.float32(info.max)).astype(out.dtype)
 
-    return respelled(new, o, quantized)
+    return new.computed(o, quantized)
 
 
-@correction("openvino", "DequantizeLinear")
+@rule("DequantizeLinear", kind="must", targets=("openvino",))
 def _dequantize(new: Corrector, o: Op) -> list[Value] | None:
     """Compute DequantizeLinear of 16 bits by Cast, Sub and Mul: OpenVINO returns other values."""
     x, scale = o.inputs[:2]
@@ -53,10 +54,10 @@ def _dequantize(new: Corrector, o: Op) -> list[Value] | None:
         y = y if zero is None else y - _along(zero, x, axis).astype(np.float32)
         return y * _along(scale, x, axis)
 
-    return respelled(new, o, dequantized)
+    return new.computed(o, dequantized)
 
 
-@correction("openvino", "DynamicQuantizeLinear")
+@rule("DynamicQuantizeLinear", kind="must", targets=("openvino",))
 def _quantize_to_range(new: Corrector, o: Op) -> list[Value] | None:
     """Compute DynamicQuantizeLinear by its formulas: OpenVINO rounds some halves differently."""
 
@@ -70,10 +71,10 @@ def _quantize_to_range(new: Corrector, o: Op) -> list[Value] | None:
         y = np.clip(np.rint(x / scale) + zero, np.float32(0), np.float32(255))
         return [y.astype(np.uint8), scale, zero.astype(np.uint8)]
 
-    return respelled(new, o, quantized)
+    return new.computed(o, quantized)
 
 
-@correction("openvino", "QLinearConv")
+@rule("QLinearConv", kind="must", targets=("openvino",))
 def _conv(new: Corrector, o: Op) -> list[Value] | None:
     """Compute QLinearConv by DequantizeLinear, Conv and QuantizeLinear: OpenVINO refuses scales per channel."""
     x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, *rest = o.inputs
@@ -93,7 +94,7 @@ def _conv(new: Corrector, o: Op) -> list[Value] | None:
     return new.emit(o, "QuantizeLinear", [y, y_scale, y_zero])
 
 
-@correction("openvino", "QLinearMatMul")
+@rule("QLinearMatMul", kind="must", targets=("openvino",))
 def _matmul(new: Corrector, o: Op) -> list[Value] | None:
     """Compute QLinearMatMul by DequantizeLinear, MatMul and QuantizeLinear: OpenVINO returns other values, or
     refuses."""

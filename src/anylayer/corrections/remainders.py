@@ -8,21 +8,22 @@ from __future__ import annotations
 
 import numpy as np
 
-from anylayer.corrections._machinery import Corrector, correction, respelled
+from anylayer.corrections.corrector import Corrector
 from anylayer.graph import Op, Value
 from anylayer.network import Array
+from anylayer.optimize.rules import rule
 from anylayer.tracing import record
 
 _HALF = 4096
 """2**12: half of the 24 bits of a float32."""
 
 
-@correction("openvino", "Mod")
+@rule("Mod", kind="must", targets=("openvino",))
 def _remainder(new: Corrector, o: Op) -> list[Value] | None:
     """Compute the remainder of floats exactly, for quotients below 2**24."""
     if not o.attrs.get("fmod") or o.outputs[0].dtype.kind != "f":
         return None
-    return respelled(new, o, _exact)
+    return new.computed(o, _exact)
 
 
 def _exact(x: Array, y: Array) -> Array:

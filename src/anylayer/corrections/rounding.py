@@ -9,22 +9,24 @@ from __future__ import annotations
 
 import numpy as np
 
-from anylayer.corrections._machinery import Corrected, Corrector, correction, respelled, rewritten
+from anylayer.corrections._openvino import unfused
+from anylayer.corrections.corrector import Corrected, Corrector, corrected
 from anylayer.corrections.remainders import apart, split
 from anylayer.graph import Graph, Op, Value
 from anylayer.network import Array
+from anylayer.optimize.rules import rule
 
 _ARITHMETIC = ("Add", "Sub", "Mul", "Div")
 
 
-@correction("openvino", *_ARITHMETIC)
+@rule(*_ARITHMETIC, kind="must", targets=("openvino",))
 def _rounded(new: Corrector, o: Op) -> list[Value] | None:
     """Round after each operator, and compute Div by division.
 
     A maximum with minus infinity prevents that an operator is fused with the one before it.
     """
     out = o.outputs[0]
-    if out.dtype != np.float32 or not (new.old.outputs[0] in new.before_steps or _overflows(new, o)):
+    if out.dtype != np.float32 or not (o.outputs[0] in new.before_steps or _overflows(new, o)):
         return None
     inputs = [_unfused(new, o, v) for v in o.inputs]
     outputs = new.emit(o, o.op, inputs, **o.attrs)
@@ -51,7 +53,7 @@ def _unfused(new: Corrector, o: Op, value: Value | None) -> Value | None:
     before = new.producer(value)
     if value is None or before is None or before.op not in _ARITHMETIC:
         return value
-    return new.unfused(o, value)
+    return unfused(new, o, value)
 
 
 _SMALLEST, _LARGEST = 1e-22, 1e33
@@ -59,16 +61,17 @@ _SMALLEST, _LARGEST = 1e-22, 1e33
 rounded because it is tiny."""
 
 
+@rule("Div", kind="must", targets=("openvino file",))
+def _divided(new: Corrector, o: Op) -> list[Value] | None:
+    """Compute a quotient with one rounding: a file cannot say that a division must not become a product."""
+    if o.outputs[0] not in new.marked or o.outputs[0].dtype != np.float32:
+        return None
+    return new.computed(o, _quotient)
+
+
 def graph_for_file(done: Corrected) -> Graph:
     """Return a corrected graph for a file of OpenVINO. Divisions, which a file cannot mark, become operators."""
-    marked = {*done.divisions}
-
-    def divided(new: Corrector, o: Op) -> list[Value] | None:
-        if new.old.outputs[0] not in marked or o.outputs[0].dtype != np.float32:
-            return None
-        return respelled(new, o, _quotient)
-
-    return rewritten(done.graph, "", {"Div": [divided]}, checking=False).graph if marked else done.graph
+    return corrected(done.graph, "openvino file", marked=done.divisions).graph
 
 
 def _quotient(x: Array, y: Array) -> Array:

@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from anylayer.corrections._machinery import Corrector, correction
+from anylayer.corrections.corrector import Corrector
 from anylayer.graph import Op, Value
+from anylayer.optimize.rules import rule
 
 _PRODUCTS = {"MatMulInteger": (1, 3), "ConvInteger": (1, 3), "QLinearMatMul": (3, 5), "QLinearConv": (3, 5)}
 """Products of quantized numbers, with the indices of their second factor and its zero point."""
 _UNSIGNED, _SIGNED = np.dtype(np.uint8), np.dtype(np.int8)
 
 
-@correction("onnxruntime", *_PRODUCTS)
+@rule(*_PRODUCTS, kind="must", targets=("onnxruntime",))
 def _product(new: Corrector, o: Op) -> list[Value] | None:
     """Compute a product of unsigned and signed bytes with two factors of one dtype."""
     from anylayer.libraries.onnxruntime import saturates
@@ -33,7 +34,7 @@ def _product(new: Corrector, o: Op) -> list[Value] | None:
     return new.emit(o, o.op, inputs, **o.attrs)
 
 
-@correction("onnxruntime", "DequantizeLinear")
+@rule("DequantizeLinear", kind="must", targets=("onnxruntime",))
 def _factor_of_onnxruntime(new: Corrector, o: Op) -> list[Value] | None:
     """Make the second factor of a product unsigned: ONNX Runtime fuses DequantizeLinear with the product."""
     from anylayer.libraries.onnxruntime import saturates
@@ -41,7 +42,7 @@ def _factor_of_onnxruntime(new: Corrector, o: Op) -> list[Value] | None:
     return _unsigned(new, o) if _is_signed_factor(new, o) and saturates() else None
 
 
-@correction("openvino", "DequantizeLinear")
+@rule("DequantizeLinear", kind="must", targets=("openvino",))
 def _factor_of_openvino(new: Corrector, o: Op) -> list[Value] | None:
     """Make the second factor of a product unsigned. OpenVINO multiplies it in float32 then."""
     from anylayer.libraries.openvino import saturates
@@ -51,7 +52,7 @@ def _factor_of_openvino(new: Corrector, o: Op) -> list[Value] | None:
 
 def _is_signed_factor(new: Corrector, o: Op) -> bool:
     x = o.inputs[0]
-    return x is not None and x.dtype == _SIGNED and new.old.outputs[0] in new.second_factors
+    return x is not None and x.dtype == _SIGNED and o.outputs[0] in new.second_factors
 
 
 def _unsigned(new: Corrector, o: Op) -> list[Value] | None:

@@ -6,15 +6,17 @@ operators a check raises an error.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from anylayer.corrections._machinery import BEFORE, Corrector, correction, respelled
+from anylayer.corrections._openvino import magnitude
+from anylayer.corrections.corrector import Corrector
 from anylayer.graph import Op, Value
 from anylayer.graph.intervals import Interval, inside
 from anylayer.network import Array
+from anylayer.optimize.rules import rule
 from anylayer.tracing import record
 
 _EXACT: Interval = (-(2**24), 2**24)
@@ -35,9 +37,10 @@ def _numbers(o: Op) -> list[int]:
     return [i for i in range(len(o.inputs) if every else 1) if _wide(o.inputs[i])]
 
 
-def _check(new: Corrector, o: Op | None, values: Sequence[Value]) -> None:
+@rule(*sorted(_ELEMENTS | _SUMS), kind="must", targets=("openvino",), stage="check")
+def _check(new: Corrector, o: Op) -> None:
     """Check the integers of an operator that is computed in float32."""
-    if o is None or o.domain or not new.checking or not _wide(o.outputs[0]):
+    if not new.checking or not _wide(o.outputs[0]):
         return
     numbers = _numbers(o)
     intervals = [new.interval(i) for i in numbers]
@@ -45,15 +48,13 @@ def _check(new: Corrector, o: Op | None, values: Sequence[Value]) -> None:
         for i, interval in zip(numbers, intervals):
             value = o.inputs[i]
             if value is not None and not inside(interval, _EXACT):
-                _need_small(new, o, new.magnitude(o, new.as_float32(o, value)))
-    elif o.op in _SUMS and not (
-        inside(new.old_intervals.before(new.old.outputs[0]), _EXACT) and all(i[0] >= 0 for i in intervals)
-    ):
+                _need_small(new, o, magnitude(new, o, new.as_float32(o, value)))
+    elif not (inside(new.old_intervals.before(o.outputs[0]), _EXACT) and all(i[0] >= 0 for i in intervals)):
         inputs = list(o.inputs)
         for i in numbers:
             value = inputs[i]
             if value is not None:
-                inputs[i] = new.magnitude(o, new.as_float32(o, value))
+                inputs[i] = magnitude(new, o, new.as_float32(o, value))
         if o.op == "Pow":
             inputs[1] = o.inputs[1]
         _need_small(new, o, new.step(o, o.op, inputs, o.outputs[0].shape, np.float32, **o.attrs))
@@ -62,9 +63,6 @@ def _check(new: Corrector, o: Op | None, values: Sequence[Value]) -> None:
 def _need_small(new: Corrector, o: Op, size: Value) -> None:
     limit = new.constant(np.float32(_EXACT[1]))
     new.check(o, new.step(o, "Greater", [size, limit], size.shape, bool), _TEXT)
-
-
-BEFORE.setdefault("openvino", []).append(_check)
 
 
 def _is_exact(new: Corrector, o: Op) -> bool:
@@ -86,13 +84,13 @@ _COMPARED: dict[str, Callable[[Array, Array], Any]] = {
 """Comparisons by a difference. It is 0 only for equal numbers, even if it does not fit the dtype."""
 
 
-@correction("openvino", *_COMPARED)
+@rule(*_COMPARED, kind="must", targets=("openvino",))
 def _comparison(new: Corrector, o: Op) -> list[Value] | None:
     """Compare integers beyond 2**24 by their difference: OpenVINO compares them in float32."""
-    return None if _is_exact(new, o) else respelled(new, o, _COMPARED[o.op])
+    return None if _is_exact(new, o) else new.computed(o, _COMPARED[o.op])
 
 
-@correction("openvino", "Clip", "Relu")
+@rule("Clip", "Relu", kind="must", targets=("openvino",))
 def _limited(new: Corrector, o: Op) -> list[Value] | None:
     """Limit integers beyond 2**24 by Max and Min: OpenVINO's Clip and Relu compute in float32."""
     if _is_exact(new, o):
@@ -103,4 +101,4 @@ def _limited(new: Corrector, o: Op) -> list[Value] | None:
         x = x if low is None else np.maximum(x, low)
         return x if high is None else ~np.maximum(~x, ~high)  # OpenVINO fuses Max and Min into a Clip
 
-    return respelled(new, o, limited)
+    return new.computed(o, limited)

@@ -21,7 +21,7 @@ from anylayer.graph.ir import Graph, Op, Value
 from anylayer.graph.sizes import is_static
 from anylayer.optimize.new_graph import NewGraph
 from anylayer.optimize.order import load_rules
-from anylayer.optimize.rules import RULES, by_operator
+from anylayer.optimize.rules import RULES, chooser
 from anylayer.optimize.views import View, identity_view, transposed_view
 
 
@@ -48,7 +48,7 @@ class LayoutPropagation(NewGraph):
 
     def __init__(self, graph: Graph, *, exact: bool) -> None:
         super().__init__(graph)
-        self.rules = by_operator([r for r in RULES if r.stage == "layout"])
+        self.rules = chooser([r for r in RULES if r.stage == "layout"])
         self.operands: list[View | None] = []
         self.old = graph
         self.exact = exact
@@ -68,8 +68,8 @@ class LayoutPropagation(NewGraph):
         return self.graph
 
     def _output_views(self, o: Op) -> list[View] | None:
-        rules = self.rules.get(o.op) if not o.domain else None
-        if rules is None or not all(_can_be_viewed(v) for v in [*o.inputs, *o.outputs] if v is not None):
+        rules = self.rules(o)
+        if not rules or not all(_can_be_viewed(v) for v in [*o.inputs, *o.outputs] if v is not None):
             return None
         views = self.operands = [None if v is None else self.view(v) for v in o.inputs]
         if o.op not in ("Transpose", "Reshape") and not any(v is not None and v.moves_axes for v in views):

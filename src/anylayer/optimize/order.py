@@ -14,6 +14,13 @@ STAGES: tuple[tuple[tuple[str, ...], str], ...] = (
 """The stages of `simplify`, each with the reason why it stands here. In the last one, the rules of "reduce" come
 before those of "last"."""
 
+CORRECTED: tuple[tuple[str, str], ...] = (
+    ("check", "inputs that end the process must not reach an operator that replaces another one"),
+    ("correct", ""),
+    ("refuse", "only what the corrected graph holds reaches the engine"),
+)
+"""The stages of rules that must be applied, in their order: see corrections."""
+
 FILES: tuple[tuple[str, str], ...] = (
     ("optimize.rewrites.identity", "no other rule has to look at what it removes: conv + 0 needs no new bias"),
     (
@@ -32,6 +39,14 @@ FILES: tuple[tuple[str, str], ...] = (
     ("optimize.rewrites.blocks", ""),
     ("optimize.rewrites.scaling", ""),
     ("optimize.layout_rules", ""),
+    ("corrections.integers", "integers of 64 bits are followed through every operator that keeps their last bits"),
+    ("corrections.onnxruntime", "a zero that is added before a division must not be kept apart by rounding"),
+    ("corrections.openvino", ""),
+    ("corrections.quantized", "what it computes by Cast, Sub and Mul holds no signed bytes that could saturate"),
+    ("corrections.remainders", ""),
+    ("corrections.rounding", ""),
+    ("corrections.saturation", ""),
+    ("corrections.wide_integers", ""),
 )
 """The files of rules, each with the reason why it stands before others. If several rules of a stage apply to an
 operator, the first one is used. The rules of a file are in the order of their definitions. The reason is "" if no

@@ -2,17 +2,18 @@
 
 A rule replaces operators. It says which ones, for which targets, and whether it must be applied. It is a function
 of the graph that is written and of one operator, whose inputs are rewritten already. It returns the values that
-replace the operator's outputs, or None to leave the operator as it is. It is registered by `rule`; a rule that can
-be stated as two NumPy functions, by `optimize.patterns.rewrite`. The order of rules is in optimize/order.py.
+replace the operator's outputs, or another operator that the next rules get in its place, or None to leave the
+operator to them. It is registered by `rule`; a rule that can be stated as two NumPy functions, by
+`optimize.patterns.rewrite`. The order of rules is in optimize/order.py.
 """
 
 from __future__ import annotations
 
 from bisect import insort
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
 from typing import Any, Literal, Protocol, TypeVar
 
 import numpy as np
@@ -25,13 +26,16 @@ from anylayer.graph.sizes import is_static
 from anylayer.network import Array
 from anylayer.optimize.new_graph import NewGraph
 from anylayer.optimize.order import position
-from anylayer.tracing import TracedArray
+from anylayer.tracing import trace
 
 F4 = np.dtype(np.float32)
 
 Function = Callable[..., Any]
 _F = TypeVar("_F", bound=Function)
 Kind = Literal["exact", "faster", "must"]
+ANY, END = "any", "end"
+"""A rule for ANY is tried on every operator, also of other domains, and at the end on an operator END. Its inputs
+are the graph's outputs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +93,10 @@ def rule(
 ) -> Callable[[_F], _F]:
     """Register the decorated function as a rule for operators `ops`. The other arguments are as in Rule.
 
-    stage: by default "faster" for a rule of this kind, "last" for one that some targets alone have, else "reduce".
+    stage: by default "correct" or "faster" for a rule of kind "must" or "faster", "last" for one that some targets
+        alone have, else "reduce".
     """
-    default = "faster" if kind == "faster" else "last" if targets else "reduce"
+    default = {"must": "correct", "faster": "faster"}.get(kind, "last" if targets else "reduce")
 
     def enter(apply: _F) -> _F:
         new = Rule(ops, apply, kind, frozenset(targets), stage or default, figure, stated)
@@ -101,13 +106,14 @@ def rule(
     return enter
 
 
-def by_operator(rules: Sequence[Rule]) -> Mapping[str, Sequence[Rule]]:
-    """Return the rules for each operator, in their order."""
-    found: dict[str, list[Rule]] = {}
-    for r in rules:
-        for op in r.ops:
-            found.setdefault(op, []).append(r)
-    return found
+def chooser(rules: Sequence[Rule]) -> Callable[[Op], Sequence[Rule]]:
+    """Return a function that returns the rules for an operator, in their order."""
+
+    @cache
+    def chosen(op: str) -> Sequence[Rule]:
+        return [r for r in rules if op in r.ops or ANY in r.ops]
+
+    return lambda o: chosen("" if o.domain else o.op)
 
 
 _MIXES = frozenset(
@@ -142,7 +148,7 @@ class Rewriter(NewGraph):
 
     def __init__(self, graph: Graph) -> None:
         super().__init__(graph)
-        self._old = graph
+        self.old = graph
         self._old_uses = Counter(v for o in graph.ops for v in o.inputs)
         self._old_uses.update(graph.outputs)
         self._uses: Counter[Value] = Counter()
@@ -174,7 +180,7 @@ class Rewriter(NewGraph):
         def is_step(o: Op) -> bool:
             return bool(o.domain) or is_discontinuous(o)
 
-        return values_before(self._old.ops, is_step, lambda o: o.op not in _MIXES)
+        return values_before(self.old.ops, is_step, lambda o: o.op not in _MIXES)
 
     @cached_property
     def before_divisors(self) -> set[Value]:
@@ -185,7 +191,7 @@ class Rewriter(NewGraph):
         def is_division(o: Op) -> bool:
             return not o.domain and o.op == "Div"
 
-        return values_before(self._old.ops, is_division, lambda o: o.op not in _MIXES, kind="f", index=1)
+        return values_before(self.old.ops, is_division, lambda o: o.op not in _MIXES, kind="f", index=1)
 
     def feeds_step(self, o: Op) -> bool:
         """Return whether the last bit of the operator's result can change the result of a discontinuous operator.
@@ -202,6 +208,28 @@ class Rewriter(NewGraph):
         return self._uses[value] == 1
 
     # ------------------------------------------------------------------ writing
+
+    def run(self, rules: Sequence[Rule]) -> Graph:
+        """Write the graph with these rules, each tried on each operator in this order, and return it."""
+        choose = chooser(rules)
+        for o in self.old.ops:
+            self.bind(o.outputs, self.replaced(o, choose(o)))
+        self.graph.outputs = [v for v in map(self.mapped, self.old.outputs) if v is not None]
+        end = Op(END, [*self.old.outputs], [])
+        self.replaced(end, choose(end))
+        return self.graph
+
+    def replaced(self, o: Op, rules: Sequence[Rule]) -> list[Value]:
+        """Return the values that replace the outputs of an operator of the old graph."""
+        here = replace(o, inputs=[self.mapped(v) for v in o.inputs])
+        for r in rules:
+            found = r.apply(self, here)
+            if isinstance(found, Op):
+                here = found
+            elif found is not None:
+                values: list[Value] = found
+                return values
+        return self.graph.append_copy(here, here.inputs)
 
     def mapped(self, value: Value | None) -> Value | None:
         """Return the new graph's value for a value of the old graph. A constant is added to the new graph on first
@@ -269,9 +297,7 @@ class Rewriter(NewGraph):
             return [x]
         return self.emit(o, "Reshape", [x, self.ints(out.shape)])
 
-    def record(
-        self, o: Op, function: Callable[..., Any], arguments: Sequence[Value | Array | float]
-    ) -> list[Value]:
+    def record(self, o: Op, function: Function, arguments: Sequence[Value | Array | float | None]) -> list[Value]:
         """Append the operators that a NumPy function records, and return its results as values.
 
         arguments: values are passed as traced arrays, everything else as it is.
@@ -279,19 +305,38 @@ class Rewriter(NewGraph):
         The new operators have the place and scope of `o`, and the results the names of its outputs. Raises
         TraceError where the function cannot be traced.
         """
-        count = len(self.graph.ops)
-        traced = [TracedArray(self.graph, a) if isinstance(a, Value) else a for a in arguments]
-        results = function(*traced)
-        values = [
-            r._value if isinstance(r, TracedArray) else self.constant(np.asarray(r))
-            for r in (results if isinstance(results, (list, tuple)) else [results])
-        ]
-        for new in self.graph.ops[count:]:
-            new.place, new.scope = o.place, o.scope
-            for value in new.outputs:
-                if value in values and values.index(value) < len(o.outputs):
-                    self.graph.rename(value, o.outputs[values.index(value)].name)
+        inputs = list(dict.fromkeys(a for a in arguments if isinstance(a, Value)))
+
+        def called(arrays: list[Any]) -> list[Any]:
+            traced = dict(zip(inputs, arrays))
+            results = function(*[traced[a] if isinstance(a, Value) else a for a in arguments])
+            return list(results) if isinstance(results, (list, tuple)) else [results]
+
+        body = trace(called, [v.type for v in inputs])
+        for inner in body.ops:
+            inner.place = o.place
+        first = len(self.graph.ops)
+        values = self.graph.inline(body, inputs, scope=o.scope)
+        new = {v for inner in self.graph.ops[first:] for v in inner.outputs}
+        for value, out in zip(values, o.outputs):
+            if value in new:
+                self.graph.rename(value, out.name)
         return values
+
+    def computed(self, o: Op, function: Function) -> list[Value] | None:
+        """Replace an operator by what a NumPy function of its inputs records: see `record`.
+
+        The function gets None for an absent input, an array for a constant, and a traced array for any other
+        input. It returns the outputs. Returns None where all inputs are constants. Raises ValueError for other
+        dtypes or ranks.
+        """
+        if all(v is None or v.const is not None for v in o.inputs):
+            return None
+        values = self.record(o, function, [v if v is None or v.const is None else v.const for v in o.inputs])
+        for got, want in zip(values, o.outputs):
+            if got.dtype != want.dtype or len(got.shape) != len(want.shape):
+                raise ValueError(f"{got.type} in place of {want.type}")
+        return values[: len(o.outputs)]
 
 
 def is_float32(o: Op) -> bool:

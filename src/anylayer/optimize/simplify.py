@@ -7,12 +7,11 @@ measured.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
-from anylayer.graph.ir import Graph, Op, Value
+from anylayer.graph.ir import Graph
 from anylayer.optimize.layout import propagate_layouts
 from anylayer.optimize.order import STAGES, load_rules
-from anylayer.optimize.rules import RULES, Rewriter, Rule, by_operator
+from anylayer.optimize.rules import RULES, Rewriter, Rule
 
 __all__ = ["RULES", "simplify"]
 
@@ -39,27 +38,8 @@ def _repeated(graph: Graph, rules: Sequence[Rule]) -> Graph:
     """Return the graph rewritten until nothing changes, at most three times."""
     for _ in range(3):
         before = [o.op for o in graph.ops]
-        graph = _rewritten(graph, rules)
+        graph = Rewriter(graph).run(rules)
+        graph.drop_dead()
         if [o.op for o in graph.ops] == before:
             break
     return graph
-
-
-def _rewritten(graph: Graph, rules: Sequence[Rule]) -> Graph:
-    choices = by_operator(rules)
-    new = Rewriter(graph)
-    for o in graph.ops:
-        here = replace(o, inputs=[new.mapped(v) for v in o.inputs])
-        new.bind(o.outputs, _outputs(new, here, choices.get(o.op, ())))
-    new.graph.outputs = [v for v in map(new.mapped, graph.outputs) if v is not None]
-    new.graph.drop_dead()
-    return new.graph
-
-
-def _outputs(new: Rewriter, o: Op, rules: Sequence[Rule]) -> list[Value]:
-    """Return the values that replace the outputs of an operator."""
-    for r in rules if not o.domain else ():
-        values: list[Value] | None = r.apply(new, o)
-        if values is not None:
-            return values
-    return new.graph.append_copy(o, o.inputs)

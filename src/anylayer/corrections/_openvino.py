@@ -1,0 +1,36 @@
+"""Operators that OpenVINO (2026.4) neither fuses with others nor writes over."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from anylayer.corrections.corrector import VIEWS, Corrector
+from anylayer.graph import Op, Value
+
+
+def unfused(new: Corrector, o: Op, value: Value) -> Value:
+    """Return a maximum of a value and the lowest one, which OpenVINO does not fuse with operators around it.
+
+    `o` is the operator that is corrected. OpenVINO's maximum returns its second input for NaN, so NaN stays.
+    """
+    lowest: float = -np.inf
+    if value.dtype.kind != "f":
+        lowest = max(np.iinfo(value.dtype).min, np.iinfo(np.int32).min)
+    constant = new.constant(np.array(lowest, value.dtype))
+    return new.step(o, "Max", [constant, value], value.shape, value.dtype)
+
+
+def is_concatenation(new: Corrector, value: Value) -> bool:
+    """Return whether a value is the output of Concat or Tile, or a view of one."""
+    source = new.producer(value)
+    while source is not None and source.op in VIEWS:
+        source = new.producer(source.inputs[0])
+    return source is not None and source.op in ("Concat", "Tile")
+
+
+def magnitude(new: Corrector, o: Op, value: Value) -> Value:
+    """Return |value| for the correction of `o`. OpenVINO writes the result of Abs over a concatenation."""
+    if not is_concatenation(new, value):
+        return new.step(o, "Abs", [value], value.shape, value.dtype)
+    negative = new.step(o, "Neg", [value], value.shape, value.dtype)
+    return new.step(o, "Max", [value, negative], value.shape, value.dtype)

@@ -1,0 +1,179 @@
+"""The graph that corrections write, and what an engine gets.
+
+A correction is a rule of kind "must": see optimize.rules. It raises EngineError where the engine computes an
+operator wrongly and no other operators can replace it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from anylayer.errors import EngineError, TraceError
+from anylayer.graph import Graph, Op, Value
+from anylayer.graph.facts import values_before
+from anylayer.graph.intervals import Interval, Intervals
+from anylayer.graph.operators import is_discontinuous
+from anylayer.network import Array
+from anylayer.optimize.order import CORRECTED, load_rules
+from anylayer.optimize.rules import ANY, END, RULES, Function, Rewriter, Rule, chooser
+
+_SMALL = 4096
+"""The number of elements of the largest constant that is searched for infinite values."""
+VIEWS = frozenset(("Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity"))
+_ELEMENTWISE = frozenset(
+    (
+        *("Add", "Sub", "Mul", "Div", "Neg", "Abs", "Max", "Min", "Clip", "Where", "Sqrt", "Cast", "Relu", "Pow"),
+        *("Reshape", "Transpose", "Slice", "Split", "Squeeze", "Unsqueeze", "Expand", "Concat", "Identity", "Pad"),
+        *("Gather", "GatherElements", "GatherND", "ScatterElements", "ScatterND", "Tile"),
+    )
+)
+"""Operators of which each result depends on one element of each input."""
+
+
+@dataclass(frozen=True, slots=True)
+class Corrected:
+    """A graph that an engine computes correctly.
+
+    checks: messages. With at least one, the graph has an additional last output: an int32 array with one element
+        per message. An element that is not 0 means that what its message says has happened in this run.
+    divisions: values that the engine must compute by division, not as a product with the reciprocal.
+    """
+
+    graph: Graph
+    checks: list[str] = field(default_factory=list)
+    divisions: list[Value] = field(default_factory=list)
+
+
+class Corrector(Rewriter):
+    """A corrected graph under construction.
+
+    checking: whether the graph may have checks.
+    marked: the divisions of the old graph that must be divisions, not products with the reciprocal.
+
+    `approximate` maps integers of 64 bits that may need more than 32 bits to the same numbers in float32.
+    `checked` holds those of them for which there is a check.
+    """
+
+    def __init__(self, graph: Graph, checking: bool, marked: Sequence[Value] = ()) -> None:
+        super().__init__(graph)
+        self.marked = {*marked}
+        self._current: Op | None = None
+        self.checking = checking
+        self.checks: list[tuple[Value, str]] = []
+        self.divisions: list[Value] = []
+        self.approximate: dict[Value, Value] = {}
+        self.checked: set[Value] = set()
+
+    @cached_property
+    def old_intervals(self) -> Intervals:
+        """The intervals of the old graph's values."""
+        return Intervals(self.old.producers, narrow=True).of_all(self.old.ops)
+
+    @cached_property
+    def before_steps(self) -> set[Value]:
+        """The float values of the old graph whose last bits can decide the result of a discontinuous operator.
+
+        They do so through operators that keep each element apart.
+        """
+        ops = self.old.ops
+        return values_before(ops, is_discontinuous, lambda o: not o.domain and o.op in _ELEMENTWISE, kind="f")
+
+    @cached_property
+    def second_factors(self) -> set[Value]:
+        """The values of the old graph that reach the second factor of a convolution or product as views."""
+
+        def is_product(o: Op) -> bool:
+            return not o.domain and o.op in ("Conv", "MatMul", "Gemm")
+
+        def moves(o: Op) -> bool:
+            return not o.domain and (o.op in VIEWS or o.op == "Transpose")
+
+        return values_before(self.old.ops, is_product, moves, kind="f", index=1)
+
+    @cached_property
+    def has_infinity(self) -> bool:
+        """Whether a constant of the old graph with at most 4096 elements has an infinite one."""
+        constants = (v.const for o in self.old.ops for v in o.inputs if v is not None and v.const is not None)
+        return any(c.dtype.kind == "f" and c.size <= _SMALL and np.isinf(c).any() for c in constants)
+
+    def interval(self, i: int) -> Interval:
+        """Return the interval of input `i` of the operator that is being corrected."""
+        value = None if self._current is None else self._current.inputs[i]
+        return (-math.inf, math.inf) if value is None else self.old_intervals.of(value)
+
+    def as_float32(self, o: Op, value: Value) -> Value:
+        """Return a value in float32, for the correction of `o`."""
+        if value.dtype == np.float32:
+            return value
+        if value.const is not None:
+            return self.constant(np.asarray(value.const, np.float32))
+        return self.step(o, "Cast", [value], value.shape, np.float32, to=1)
+
+    def check(self, o: Op, flag: Value, message: str) -> None:
+        """Add a check: the engine raises an error with this message if an element of a boolean array is true."""
+        found = self.step(o, "Cast", [flag], flag.shape, np.int32, to=6)
+        if len(flag.shape):
+            axes = self.constant(np.arange(len(flag.shape)))
+            found = self.step(o, "ReduceMax", [found, axes], (), np.int32, keepdims=0)
+        found = self.step(o, "Reshape", [found, self.constant(np.array([1]))], (1,), np.int32)
+        self.checks.append((found, f"operator '{o.op}'{_where(o)}: {message}"))
+
+    def replaced(self, o: Op, rules: Sequence[Rule]) -> list[Value]:
+        """Return the values that replace the outputs of an operator of the old graph."""
+        self._current = o
+        try:
+            return super().replaced(o, rules)
+        except TraceError as error:
+            raise refused(o, error.message) from error
+        except (IndexError, ValueError) as error:  # an argument of a wrong rank
+            raise refused(o, str(error)) from error
+
+    def record(self, o: Op, function: Function, arguments: Sequence[Value | Array | float | None]) -> list[Value]:
+        """Append what a function records: see Rewriter. Its divisions are added to `divisions`."""
+        first = len(self.graph.ops)
+        values = super().record(o, function, arguments)
+        self.divisions += [d.outputs[0] for d in self.graph.ops[first:] if d.op == "Div"]
+        return values
+
+
+def corrected(graph: Graph, engine: str, *, checking: bool = False, marked: Sequence[Value] = ()) -> Corrected:
+    """Return an equal graph that an engine computes correctly. The given graph is not changed.
+
+    checking: whether the graph may get an additional output for checks: see Corrected.
+    marked: as in Corrector.
+
+    Raises EngineError where the engine computes an operator wrongly and no other operators can replace it.
+    """
+    load_rules("corrections")
+    own = [r for r in RULES if r.kind == "must" and engine in r.targets]
+    check, correct, refuse = ([r for r in own if r.stage == stage] for stage, _ in CORRECTED)
+    known = {op for r in own for op in r.ops}
+    if ANY not in known and not any(o.op in known for o in graph.ops):
+        return Corrected(graph)
+    new = Corrector(graph, checking, marked)
+    done = new.run([*check, *correct])
+    if new.checks:
+        flags = [flag for flag, _ in new.checks]
+        done.outputs = done.outputs + done.emit("Concat", flags, [((len(flags),), np.int32)], {"axis": 0})
+    done.drop_dead()
+    choose = chooser(refuse)
+    for o in [*done.ops, Op(END, [*done.outputs], [])]:
+        for r in choose(o):
+            r.apply(new, o)
+    return Corrected(done, [message for _, message in new.checks], new.divisions)
+
+
+def refused(o: Op, why: str) -> EngineError:
+    """Return the error of an operator that cannot be corrected."""
+    return EngineError(
+        f"operator '{o.op}'{_where(o)} is computed wrongly by this engine: {why}. Use engine 'onnxruntime'"
+    )
+
+
+def _where(o: Op) -> str:
+    return f" (layer '{o.scope}')" if o.scope else ""
