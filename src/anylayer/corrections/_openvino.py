@@ -8,7 +8,7 @@ from anylayer.corrections.corrector import VIEWS, Corrector
 from anylayer.graph import Op, Value
 
 
-def unfused(new: Corrector, o: Op, value: Value) -> Value:
+def keep_apart(new: Corrector, o: Op, value: Value) -> Value:
     """Return a maximum of a value and the lowest one, which OpenVINO does not fuse with operators around it.
 
     `o` is the operator that is corrected. OpenVINO's maximum returns its second input for NaN, so NaN stays.

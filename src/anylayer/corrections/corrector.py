@@ -123,11 +123,11 @@ class Corrector(Rewriter):
         found = self.step(o, "Reshape", [found, self.constant(np.array([1]))], (1,), np.int32)
         self.checks.append((found, f"operator '{o.op}'{_where(o)}: {message}"))
 
-    def replaced(self, o: Op, rules: Sequence[Rule]) -> list[Value]:
+    def outputs_of(self, o: Op, rules: Sequence[Rule]) -> list[Value]:
         """Return the values that replace the outputs of an operator of the old graph."""
         self._current = o
         try:
-            return super().replaced(o, rules)
+            return super().outputs_of(o, rules)
         except TraceError as error:
             raise refused(o, error.message) from error
         except (IndexError, ValueError) as error:  # an argument of a wrong rank
@@ -150,22 +150,22 @@ def corrected(graph: Graph, engine: str, *, checking: bool = False, marked: Sequ
     Raises EngineError where the engine computes an operator wrongly and no other operators can replace it.
     """
     load_rules("corrections")
-    own = [r for r in RULES if r.kind == "must" and engine in r.targets]
-    check, correct, refuse = ([r for r in own if r.stage == stage] for stage, _ in CORRECTED)
-    known = {op for r in own for op in r.ops}
-    if ANY not in known and not any(o.op in known for o in graph.ops):
+    rules = [r for r in RULES if r.kind == "must" and engine in r.targets]
+    check, correct, refuse = ([r for r in rules if r.stage == stage] for stage, _ in CORRECTED)
+    operators = {op for r in rules for op in r.ops}
+    if ANY not in operators and not any(o.op in operators for o in graph.ops):
         return Corrected(graph)
     new = Corrector(graph, checking, marked)
-    done = new.run([*check, *correct])
+    result = new.run([*check, *correct])
     if new.checks:
         flags = [flag for flag, _ in new.checks]
-        done.outputs = done.outputs + done.emit("Concat", flags, [((len(flags),), np.int32)], {"axis": 0})
-    done.drop_dead()
+        result.outputs = result.outputs + result.emit("Concat", flags, [((len(flags),), np.int32)], {"axis": 0})
+    result.drop_dead()
     choose = chooser(refuse)
-    for o in [*done.ops, Op(END, [*done.outputs], [])]:
+    for o in [*result.ops, Op(END, [*result.outputs], [])]:
         for r in choose(o):
             r.apply(new, o)
-    return Corrected(done, [message for _, message in new.checks], new.divisions)
+    return Corrected(result, [message for _, message in new.checks], new.divisions)
 
 
 def refused(o: Op, why: str) -> EngineError:

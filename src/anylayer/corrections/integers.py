@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.corrections._openvino import magnitude, unfused
+from anylayer.corrections._openvino import keep_apart, magnitude
 from anylayer.corrections.corrector import Corrector, refused
 from anylayer.errors import EngineError
 from anylayer.graph import Dim, Op, Value
@@ -108,7 +108,7 @@ def _unfused(new: Corrector, o: Op) -> list[Value] | None:
     out = o.outputs[0]
     if o.inputs[0] is None or not (out.dtype.kind in "iu" or out.dtype == np.float64):
         return None
-    return [unfused(new, o, new.step(o, o.op, o.inputs, out.shape, out.dtype, **o.attrs))]
+    return [keep_apart(new, o, new.step(o, o.op, o.inputs, out.shape, out.dtype, **o.attrs))]
 
 
 @rule("Cast", kind="must", targets=("openvino",))
@@ -127,7 +127,7 @@ def _sixteen_bits(new: Corrector, o: Op) -> list[Value] | None:
         rest = record("BitwiseAnd", [shifted, np.array((1 << 16) - 1, np.int32)], x.shape, np.int32)
         return (rest + np.int32(lowest) if lowest else rest).astype(to)
 
-    return new.computed(o, wrap)
+    return new.compute(o, wrap)
 
 
 # --------------------------------------------------------------------- constants
@@ -233,7 +233,7 @@ def _tile(new: Corrector, o: Op) -> list[Value] | None:
         )
         return record("Reshape", [wide, repeats * sizes], out.shape, x.dtype)
 
-    return new.computed(o, tile)
+    return new.compute(o, tile)
 
 
 def _unknown(size: Any) -> Dim:

@@ -35,7 +35,7 @@ def _by_minus_one(new: Corrector, o: Op) -> list[Value] | None:
     def by_minus_one(x: Array) -> Array:
         return np.zeros_like(x) if o.op == "Mod" else -x
 
-    return new.computed(o, divide)
+    return new.compute(o, divide)
 
 
 @rule("Resize", kind="must", targets=("onnxruntime",))
@@ -85,7 +85,7 @@ def _zeros_of_where(new: Corrector, o: Op) -> list[Value] | None:
         is_negative = np.where(condition, np.signbit(x), np.signbit(y))
         return np.where((selected != 0) | ~is_negative, selected, selected.dtype.type(-0.0))
 
-    return new.computed(o, mark if _has_negative_zero(new, second) else exchange)
+    return new.compute(o, mark if _has_negative_zero(new, second) else exchange)
 
 
 def _has_negative_zero(new: Corrector, value: Value | None) -> bool:

@@ -48,7 +48,7 @@ def _lstm(new: Corrector, o: Op) -> list[Value] | None:
             input_forget=bool(attrs.get("input_forget")),
         )
 
-    return new.computed(o, stepwise)
+    return new.compute(o, stepwise)
 
 
 @rule("LSTM", "GRU", "RNN", kind="must", targets=("openvino",))
@@ -72,7 +72,7 @@ def _batch_normalization(new: Corrector, o: Op) -> list[Value] | None:
         wide = [np.asarray(a, like=x).astype(np.float32) for a in statistics]
         return ops.batch_normalization(x.astype(np.float32), *wide, epsilon=o.attrs["epsilon"]).astype(x.dtype)
 
-    return new.computed(o, widened)
+    return new.compute(o, widened)
 
 
 @rule("Abs", kind="must", targets=("openvino",))
@@ -125,7 +125,7 @@ def _resize(new: Corrector, o: Op) -> list[Value] | None:
             antialias=bool(attrs.get("antialias")),
         )
 
-    return new.computed(o, resized)
+    return new.compute(o, resized)
 
 
 def _resized_by_computed_sizes(new: Corrector, o: Op) -> list[Value] | None:
@@ -166,7 +166,7 @@ def _hardmax(new: Corrector, o: Op) -> list[Value] | None:
         places = np.arange(x.shape[axis]).reshape(shape)
         return (np.argmax(x, axis=axis, keepdims=True) == places).astype(x.dtype)
 
-    return new.computed(o, largest)
+    return new.compute(o, largest)
 
 
 @rule("ReduceMax", "ReduceMin", kind="must", targets=("openvino",))
@@ -276,7 +276,7 @@ def _einsum(new: Corrector, o: Op) -> list[Value] | None:
             result = result * other
         return result + result.dtype.type(0) if len(numbers) == 1 else result
 
-    return new.computed(o, product)
+    return new.compute(o, product)
 
 
 @rule("LRN", kind="must", targets=("openvino",))
@@ -290,7 +290,7 @@ def _lrn(new: Corrector, o: Op) -> list[Value] | None:
     )
     if size % 2 and bias > 0 and float(bias).is_integer():
         return None
-    return new.computed(o, lambda x: ops.lrn(x, size, alpha=alpha, beta=beta, bias=bias))
+    return new.compute(o, lambda x: ops.lrn(x, size, alpha=alpha, beta=beta, bias=bias))
 
 
 @rule("Range", kind="must", targets=("openvino",))
@@ -422,7 +422,7 @@ def _pad(new: Corrector, o: Op) -> list[Value] | None:
     if o.attrs.get("mode") != "wrap" or found is None:
         return None
     widths = list(zip(found.begins, found.ends))
-    return new.computed(o, lambda x, *_: np.pad(x, widths, mode="wrap"))
+    return new.compute(o, lambda x, *_: np.pad(x, widths, mode="wrap"))
 
 
 @rule("Gather", kind="must", targets=("openvino",))

@@ -38,7 +38,7 @@ def _quantize(new: Corrector, o: Op) -> list[Value] | None:
         y = y if zero is None else y + _along(zero, x, axis).astype(np.float32)
         return np.clip(y, np.float32(info.min), np.float32(info.max)).astype(out.dtype)
 
-    return new.computed(o, quantized)
+    return new.compute(o, quantized)
 
 
 @rule("DequantizeLinear", kind="must", targets=("openvino",))
@@ -54,7 +54,7 @@ def _dequantize(new: Corrector, o: Op) -> list[Value] | None:
         y = y if zero is None else y - _along(zero, x, axis).astype(np.float32)
         return y * _along(scale, x, axis)
 
-    return new.computed(o, dequantized)
+    return new.compute(o, dequantized)
 
 
 @rule("DynamicQuantizeLinear", kind="must", targets=("openvino",))
@@ -71,7 +71,7 @@ def _quantize_to_range(new: Corrector, o: Op) -> list[Value] | None:
         y = np.clip(np.rint(x / scale) + zero, np.float32(0), np.float32(255))
         return [y.astype(np.uint8), scale, zero.astype(np.uint8)]
 
-    return new.computed(o, quantized)
+    return new.compute(o, quantized)
 
 
 @rule("QLinearConv", kind="must", targets=("openvino",))

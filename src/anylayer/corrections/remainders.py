@@ -23,7 +23,7 @@ def _remainder(new: Corrector, o: Op) -> list[Value] | None:
     """Compute the remainder of floats exactly, for quotients below 2**24."""
     if not o.attrs.get("fmod") or o.outputs[0].dtype.kind != "f":
         return None
-    return new.computed(o, _exact)
+    return new.compute(o, _exact)
 
 
 def _exact(x: Array, y: Array) -> Array:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from anylayer.corrections._openvino import unfused
+from anylayer.corrections._openvino import keep_apart
 from anylayer.corrections.corrector import Corrected, Corrector, corrected
 from anylayer.corrections.remainders import apart, split
 from anylayer.graph import Graph, Op, Value
@@ -53,7 +53,7 @@ def _unfused(new: Corrector, o: Op, value: Value | None) -> Value | None:
     before = new.producer(value)
     if value is None or before is None or before.op not in _ARITHMETIC:
         return value
-    return unfused(new, o, value)
+    return keep_apart(new, o, value)
 
 
 _SMALLEST, _LARGEST = 1e-22, 1e33
@@ -66,7 +66,7 @@ def _divided(new: Corrector, o: Op) -> list[Value] | None:
     """Compute a quotient with one rounding: a file cannot say that a division must not become a product."""
     if o.outputs[0] not in new.marked or o.outputs[0].dtype != np.float32:
         return None
-    return new.computed(o, _quotient)
+    return new.compute(o, _quotient)
 
 
 def graph_for_file(done: Corrected) -> Graph:

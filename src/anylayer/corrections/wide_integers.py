@@ -87,7 +87,7 @@ _COMPARED: dict[str, Callable[[Array, Array], Any]] = {
 @rule(*_COMPARED, kind="must", targets=("openvino",))
 def _comparison(new: Corrector, o: Op) -> list[Value] | None:
     """Compare integers beyond 2**24 by their difference: OpenVINO compares them in float32."""
-    return None if _is_exact(new, o) else new.computed(o, _COMPARED[o.op])
+    return None if _is_exact(new, o) else new.compute(o, _COMPARED[o.op])
 
 
 @rule("Clip", "Relu", kind="must", targets=("openvino",))
@@ -101,4 +101,4 @@ def _limited(new: Corrector, o: Op) -> list[Value] | None:
         x = x if low is None else np.maximum(x, low)
         return x if high is None else ~np.maximum(~x, ~high)  # OpenVINO fuses Max and Min into a Clip
 
-    return new.computed(o, limited)
+    return new.compute(o, limited)

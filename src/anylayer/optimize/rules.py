@@ -110,10 +110,10 @@ def chooser(rules: Sequence[Rule]) -> Callable[[Op], Sequence[Rule]]:
     """Return a function that returns the rules for an operator, in their order."""
 
     @cache
-    def chosen(op: str) -> Sequence[Rule]:
+    def rules_for(op: str) -> Sequence[Rule]:
         return [r for r in rules if op in r.ops or ANY in r.ops]
 
-    return lambda o: chosen("" if o.domain else o.op)
+    return lambda o: rules_for("" if o.domain else o.op)
 
 
 _MIXES = frozenset(
@@ -213,22 +213,20 @@ class Rewriter(NewGraph):
         """Write the graph with these rules, each tried on each operator in this order, and return it."""
         choose = chooser(rules)
         for o in self.old.ops:
-            self.bind(o.outputs, self.replaced(o, choose(o)))
+            self.bind(o.outputs, self.outputs_of(o, choose(o)))
         self.graph.outputs = [v for v in map(self.mapped, self.old.outputs) if v is not None]
         end = Op(END, [*self.old.outputs], [])
-        self.replaced(end, choose(end))
+        self.outputs_of(end, choose(end))
         return self.graph
 
-    def replaced(self, o: Op, rules: Sequence[Rule]) -> list[Value]:
+    def outputs_of(self, o: Op, rules: Sequence[Rule]) -> list[Value]:
         """Return the values that replace the outputs of an operator of the old graph."""
         here = replace(o, inputs=[self.mapped(v) for v in o.inputs])
         for r in rules:
-            found = r.apply(self, here)
-            if isinstance(found, Op):
-                here = found
-            elif found is not None:
-                values: list[Value] = found
+            values: list[Value] | Op | None = r.apply(self, here)
+            if isinstance(values, list):
                 return values
+            here = values or here
         return self.graph.append_copy(here, here.inputs)
 
     def mapped(self, value: Value | None) -> Value | None:
@@ -323,7 +321,7 @@ class Rewriter(NewGraph):
                 self.graph.rename(value, out.name)
         return values
 
-    def computed(self, o: Op, function: Function) -> list[Value] | None:
+    def compute(self, o: Op, function: Function) -> list[Value] | None:
         """Replace an operator by what a NumPy function of its inputs records: see `record`.
 
         The function gets None for an absent input, an array for a constant, and a traced array for any other
