@@ -4,9 +4,10 @@ refused.
     python -m tests.hostile.fuzz --count 100000 --seed 0 -o DIR
 
 File I of seed S is the same on every machine: `--only I` tries that file alone. The files come from corpus.py, the
-mutations from mutations.py. With `--order` the order of attributes and fields is changed instead, and the numbers
-must stay the same. Each file is read in a process with limited memory and processor time; then it is
-inspected, or run on an engine, or written by one of the three writers and verified.
+mutations from mutations.py. With `--order` the order of attributes and fields is changed instead, and with
+`--nested` the operators are moved into functions, branches and loops (nested.py): the numbers must stay the same.
+Each file is read in a process with limited memory and processor time; then it is inspected, or run on an engine, or
+written by one of the three writers and verified, or read and run with the interface of OpenCV.
 
 The command counts files that are correct ("ok"), files that are refused by an AnyLayerError that names a file, and
 faults: "foreign" is another exception, "nofile" a message that names no file, "hung" more than 20 s of processor
@@ -41,7 +42,8 @@ from anylayer.numerics import normal_noise
 
 from . import mutations
 from .corpus import Sample, kinds, samples
-from .trial import End, Trials
+from .nested import nested
+from .trial import FRAMEWORKS, End, Trials, opencv_net
 
 FAULTS = ("foreign", "nofile", "hung", "memory", "died")
 COLUMNS = ("ok", "refused", *FAULTS)
@@ -59,6 +61,11 @@ _ACTIONS: tuple[dict[str, Any], ...] = (
     {"engines": ["onnxruntime"], "write": []},
     {"engines": ["openvino"], "write": []},
 )
+_OPENCV: tuple[dict[str, Any], ...] = (
+    {"engines": [], "write": [], "opencv": "files"},
+    {"engines": [], "write": [], "opencv": "buffers"},
+)
+"""Actions with the interface of OpenCV's dnn module."""
 _WRAPPED = re.compile(r"\((\w*(?:Error|Exception)): ")
 
 
@@ -80,10 +87,14 @@ def made(seed: int, index: int, among: Sequence[str]) -> Try:
     """Return file `index` of a seed. It is always the same."""
     random = Random(f"{seed}/{index}")
     sample = random.choice(samples(random.choice(among)))
-    names = sorted(sample.files, key=lambda name: name != sample.model)
+    files = dict(sample.files)
+    if random.random() < 0.2:
+        files[sample.model] = nested(sample.model, files[sample.model], random)
+    names = sorted(files, key=lambda name: name != sample.model)
     name = names[0] if len(names) == 1 or random.random() < 0.6 else random.choice(names[1:])
-    files = {**sample.files, name: mutations.file(name, sample.files[name], random)}
-    return Try(index, sample, files, random.choice(_ACTIONS))
+    files[name] = mutations.file(name, files[name], random)
+    actions = _OPENCV if sample.model.endswith(tuple(FRAMEWORKS)) and random.random() < 0.2 else _ACTIONS
+    return Try(index, sample, files, random.choice(actions))
 
 
 def tried(one: Try, trials: Trials) -> End:
@@ -103,6 +114,7 @@ def verdict(one: Try, found: End) -> str:
     if not found.fine:
         return "foreign"
     named = [*one.sample.files, *one.action["write"], "o.bin", "o.caffemodel"]
+    named += ["buffer"] * (one.action.get("opencv") == "buffers")
     return "refused" if any(name in found.text for name in named) else "nofile"
 
 
@@ -201,15 +213,21 @@ def run(seed: int, indices: range, among: Sequence[str], jobs: int = 1, minutes:
     return report
 
 
-def other_order(seed: int, index: int, among: Sequence[str]) -> str:
-    """Reorder attributes and fields of file `index`, and return how its numbers differ; "" if they are the same.
+def other_form(seed: int, index: int, among: Sequence[str], is_nested: bool = False) -> str:
+    """Reorder attributes and fields of file `index`, or nest its operators, and return how its numbers differ;
+    "" if they are the same.
 
-    A file that is refused is refused in any order. One whose numbers are random is left out.
+    A nested network is read from a buffer with the interface of OpenCV. A file that is refused is refused in any
+    form. One whose numbers are random is left out.
     """
-    random = Random(f"order/{seed}/{index}")
+    random = Random(f"{'nested' if is_nested else 'order'}/{seed}/{index}")
     sample = random.choice(samples(random.choice(among)))
-    moved = {name: mutations.reordered(name, data, random) for name, data in sample.files.items()}
-    want, got = (_numbers(sample, files) for files in (sample.files, moved))
+    moved = {
+        name: (nested if is_nested else mutations.reordered)(name, data, random)
+        for name, data in sample.files.items()
+    }
+    want = _numbers(sample, sample.files, "files" if is_nested else "")
+    got = _numbers(sample, moved, "buffers" if is_nested else "")
     if isinstance(want, str) or isinstance(got, str):
         same = isinstance(want, str) and isinstance(got, str)
         return "" if same else f"file {index} ({sample.kind}): {want if isinstance(want, str) else got}"
@@ -224,8 +242,10 @@ def _equal(want: Any, got: Any) -> bool:
     )
 
 
-def _numbers(sample: Sample, files: dict[str, bytes]) -> list[Any] | str:
-    """Return the outputs of a network on noise, computed by NumPy, or the error."""
+def _numbers(sample: Sample, files: dict[str, bytes], opencv: str = "") -> list[Any] | str:
+    """Return the outputs of a network on noise, computed by NumPy, or the error. opencv: as in `opencv_net`; by
+    default the network is read by anylayer.read.
+    """
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         for name, data in files.items():
@@ -233,13 +253,12 @@ def _numbers(sample: Sample, files: dict[str, bytes]) -> list[Any] | str:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(data)
         try:
-            weights = Path(folder, sample.weights) if sample.weights else None
-            net = anylayer.read(Path(folder, sample.model), weights)
-            if not net.network.weights:
+            model, weights = Path(folder, sample.model), Path(folder, sample.weights) if sample.weights else None
+            net = opencv_net(model, weights, opencv).net if opencv else anylayer.read(model, weights)
+            if not opencv and not net.network.weights:
                 net.fill()
             types = {name: kind for name, kind in net.inputs.items() if kind is not None}
-            model = net.compile("numpy")
-            return list(model(dict(zip(types, normal_noise(types.values())))).values())
+            return list(net.compile("numpy")(dict(zip(types, normal_noise(types.values())))).values())
         except anylayer.AnyLayerError as error:
             return f"{type(error).__name__}: {error}"
 
@@ -256,6 +275,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=1e9, help="stop after this many minutes")
     parser.add_argument("--only", type=int, help="try only this file, and print the result")
     parser.add_argument("--order", action="store_true", help="reorder attributes and fields: the same numbers")
+    parser.add_argument("--nested", action="store_true", help="nest the operators: the same numbers")
     parser.add_argument(
         "-o", "--output", type=Path, default=Path("fuzz"), help="folder for the report and the files"
     )
@@ -263,13 +283,14 @@ def main() -> int:
     among = asked.kinds.split(",") if asked.kinds else kinds()
     indices = range(asked.count) if asked.only is None else range(asked.only, asked.only + 1)
     start = time.monotonic()
-    if asked.order:
+    if asked.order or asked.nested:
         found = [
             how
             for i in indices
-            if time.monotonic() < start + 60 * asked.minutes and (how := other_order(asked.seed, i, among))
+            if time.monotonic() < start + 60 * asked.minutes
+            and (how := other_form(asked.seed, i, among, asked.nested))
         ]
-        print("\n".join(found) or "the same numbers in any order")
+        print("\n".join(found) or "the same numbers in any form")
         return 1 if found else 0
     report = run(asked.seed, indices, among, asked.jobs, asked.minutes)
     report.save(asked.output)

@@ -9,7 +9,7 @@ import re
 import zipfile
 from collections.abc import Iterator, Sequence
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
 from onnx import ModelProto
 
@@ -389,25 +389,38 @@ def _reordered_json(value: Any, random: Random) -> Any:
 
 
 def _reordered_message(source: bytes, descriptor: Any, random: Random) -> bytes:
-    fields: list[tuple[Any, bytes]] = []
+    moved: list[tuple[Any, bytes]] = []
+    for one in fields(source):
+        declared = descriptor.fields_by_number.get(one.number)
+        if one.wire == 2 and declared is not None and declared.message_type is not None:
+            held = _reordered_message(one.held, declared.message_type, random)
+            free = f"{descriptor.name}.{declared.name}" in _UNORDERED
+            key = (one.number, len(moved)) if free else one.number
+            moved.append((key, varint(one.number << 3 | 2) + varint(len(held)) + held))
+        else:
+            moved.append((one.number, one.whole))
+    return b"".join(_kept_within(moved, random))
+
+
+class Stored(NamedTuple):
+    """A field of a correct message: its number, its wire type, its value and all its bytes."""
+
+    number: int
+    wire: int
+    held: bytes
+    whole: bytes
+
+
+def fields(source: bytes) -> Iterator[Stored]:
+    """Yield the fields of a correct message. Messages in it are bytes."""
     position = 0
     while position < len(source):
         start = position
         tag, position = _varint(source, position)
         number, wire = tag >> 3, tag & 7
-        if wire == 0:
-            _, position = _varint(source, position)
-            fields.append((number, source[start:position]))
-            continue
-        size, position = _varint(source, position) if wire == 2 else (8 if wire == 1 else 4, position)
-        held = source[position : position + size]
-        position += size
-        declared = descriptor.fields_by_number.get(number)
-        if wire == 2 and declared is not None and declared.message_type is not None:
-            held = _reordered_message(held, declared.message_type, random)
-            free = f"{descriptor.name}.{declared.name}" in _UNORDERED
-            key = (number, len(fields)) if free else number
-            fields.append((key, varint(tag) + varint(len(held)) + held))
-        else:
-            fields.append((number, source[start:position]))
-    return b"".join(_kept_within(fields, random))
+        size = 0
+        if wire == 2:
+            size, position = _varint(source, position)
+        end = _varint(source, position)[1] if wire == 0 else position + {1: 8, 2: size, 5: 4}[wire]
+        yield Stored(number, wire, source[position:end], source[start:end])
+        position = end

@@ -84,7 +84,13 @@ def test_mutated_files_of_every_format() -> None:
 
 def test_order_of_attributes_and_fields_does_not_change_numbers() -> None:
     """Try the first files of the command: python -m tests.hostile.fuzz --order."""
-    wrong = [fuzz.other_order(0, i, ["onnx-node", "onnx", "ir", "keras-json", "prototxt"]) for i in range(60)]
+    wrong = [fuzz.other_form(0, i, ["onnx-node", "onnx", "ir", "keras-json", "prototxt"]) for i in range(60)]
+    assert not any(wrong), "\n".join(filter(None, wrong))
+
+
+def test_nested_networks_that_opencv_reads_compute_the_same() -> None:
+    """Try the first files of the command: python -m tests.hostile.fuzz --nested."""
+    wrong = [fuzz.other_form(0, i, ["onnx-node", "onnx", "tf-op"], is_nested=True) for i in range(60)]
     assert not any(wrong), "\n".join(filter(None, wrong))
 
 

@@ -170,11 +170,14 @@ def attempt(job: Mapping[str, Any], answer: dict[str, Any]) -> str:
     if "exit" in job:
         os._exit(job["exit"])
     model, weights = Path(job["model"]), job["weights"]
+    if job.get("opencv"):
+        _opencv(model, Path(weights) if weights else None, job["opencv"], answer)
+        return ""
     if job.get("kind") in ("library", "request"):
         (_library if job["kind"] == "library" else _request)(model)
         return ""
     net = anylayer.read(model, Path(weights) if weights else None, **job["options"])
-    answer["inputs"] = min(sum(_bytes(t) for t in net.inputs.values()), 2**60) / 2**20
+    answer["inputs"] = _input_size(net)
     refused, report = "", None
     if job.get("inspect", True):
         report = net.inspect()
@@ -190,6 +193,58 @@ def attempt(job: Mapping[str, Any], answer: dict[str, Any]) -> str:
             net.fill()
         net.write(name)
     return refused
+
+
+FRAMEWORKS = {
+    ".prototxt": "caffe",
+    ".onnx": "onnx",
+    ".pb": "tensorflow",
+    ".pbtxt": "tensorflow",
+    ".xml": "openvino",
+}
+"""OpenCV's name of the format of a file of a network, by suffix."""
+
+
+def opencv_net(model: Path, weights: Path | None, how: str) -> Any:
+    """Return a network that is read with the interface of OpenCV, from "files" or from "buffers"."""
+    from anylayer import opencv
+
+    try:
+        if how == "files":
+            return opencv.readNet(model, weights or "")
+        buffers = [model.read_bytes(), weights.read_bytes() if weights else b""]
+        if weights is not None:
+            buffers.reverse()
+        return opencv.readNet(FRAMEWORKS[model.suffix], *buffers)
+    except opencv.error as error:
+        raise error.__cause__ or error from None
+
+
+def _opencv(model: Path, weights: Path | None, how: str, answer: dict[str, Any]) -> None:
+    """Read, describe and run a network with the interface of OpenCV."""
+    import numpy as np
+
+    from anylayer import opencv
+    from anylayer.opencv.table import FIRST, layouts_of
+
+    net = opencv_net(model, weights, how)
+    answer["inputs"] = _input_size(net.net)
+    try:
+        net.getLayerTypes(), net.getUnconnectedOutLayersNames(), net.dump()
+        types = net.net.inputs
+        if any(t is None or not all(isinstance(d, int) for d in t.shape) for t in types.values()):
+            return
+        net.net.fill()
+        report, layouts = net.net.inspect(), layouts_of(net.net.network)
+        if not _is_small(report) or report.totals["macs"] >= FEW * 16:
+            return
+        for name, kind in types.items():
+            zeros = np.zeros(kind.shape, kind.dtype)
+            is_last = layouts.get(name) == "NHWC" and zeros.ndim in FIRST
+            net.setInput(zeros.transpose(FIRST[zeros.ndim]) if is_last else zeros, name)
+        net.forward()
+    except opencv.error as error:
+        raise error.__cause__ or error from None
 
 
 def _library(path: Path) -> None:
@@ -233,6 +288,11 @@ def _request(path: Path) -> None:
         b"".join(response("net", wanted, found)[0])
 
 
+def _input_size(net: Any) -> float:
+    """Return the size of a network's inputs in MiB."""
+    return min(sum(_bytes(t) for t in net.inputs.values()), 2**60) / 2**20
+
+
 def _bytes(value: Any) -> int:
     """Return the bytes of an array of a type; 0 where it is not known, or a size is not."""
     if value is None or not all(isinstance(d, int) for d in value.shape):
@@ -240,14 +300,19 @@ def _bytes(value: Any) -> int:
     return int(math.prod(value.shape) * value.dtype.itemsize)
 
 
-def _engine(net: Any, report: Any, engine: str) -> None:
-    import numpy as np
-
-    small = all(
+def _is_small(report: Any) -> bool:
+    """Return whether every value of a network is small."""
+    return all(
         t is not None and math.prod(d for d in t.shape if isinstance(d, int)) < FEW
         for n in report.nodes
         for _, t in [*n.inputs, *n.outputs]
     )
+
+
+def _engine(net: Any, report: Any, engine: str) -> None:
+    import numpy as np
+
+    small = _is_small(report)
     if not net.network.weights:
         claimed = report.totals["weights"]
         if claimed < FEW:

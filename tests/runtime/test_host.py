@@ -98,6 +98,26 @@ def test_class_that_takes_neither_zeros_nor_noise_is_refused_with_the_remedy(com
         compiled("return [{100.0: x}[float(x[0, 0])]]")
 
 
+def test_class_is_tried_with_the_constants_that_it_reads(tmp_path: Path) -> None:
+    params = "dummy_data_param { shape { dim: 1 } data_filler { value: 3 } }"
+    data = f'layer {{ name: "n" type: "DummyData" top: "n" {params} }}\n'
+    (tmp_path / "net.prototxt").write_text(NET.replace('layer { name: "mine"', data + 'layer { name: "mine"', 1))
+
+    class Mine(Layer):
+        def forward(self, x: Any, count: Any) -> Any:
+            return x * float(x[0, 0]) + np.zeros((int(count[0]), 1), np.float32)
+
+    text = (
+        (tmp_path / "net.prototxt").read_text().replace('bottom: "a" top: "m"', 'bottom: "a" bottom: "n" top: "m"')
+    )
+    (tmp_path / "net.prototxt").write_text(text)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = anylayer.read(tmp_path / "net.prototxt", layers={"Mine": Mine}).compile("onnxruntime")
+    assert model.outputs["z"].shape == (3, 4)
+    assert np.array_equal(model(X + 1)["z"], np.repeat(X + 1, 3, 0) * 2)
+
+
 def test_anylayer_error_raised_by_a_class_gets_its_place(compiled: Any) -> None:
     model = compiled(
         "from anylayer.errors import LayerError\nif x.max() > 50: raise LayerError('too large')\nreturn [x + 1]"

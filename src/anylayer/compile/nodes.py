@@ -265,7 +265,8 @@ def _trace_node(
     except TraceError as error:
         traced.reason = str(error).removeprefix(f"{node.place}: ")
         traced.bound = rebuild()
-        traced.outputs = [*_host_types(traced.bound, known, rebuild)]
+        plain = {i: array for i, array in given.items() if elements_of(array) is None}
+        traced.outputs = [*_host_types(traced.bound, known, rebuild, plain)]
         return
     budget.take_graph(body)
     budget.take_weights(bound)
@@ -369,11 +370,16 @@ def _trace_built_in(
         ) from error
 
 
-def _host_types(bound: Bound, known: Sequence[TensorType], rebuild: Callable[[], Bound]) -> list[TensorType]:
+def _host_types(
+    bound: Bound,
+    known: Sequence[TensorType],
+    rebuild: Callable[[], Bound],
+    constants: Mapping[int, Array | None],
+) -> list[TensorType]:
     """Return the types of a host call's outputs: those that its class declares, or else those of a trial.
 
-    The trial's inputs are zeros, and noise if the class does not compute anything for zeros, which a network may
-    never give it: they divide by nothing, and select nothing.
+    The trial's inputs are the constants that it reads and zeros. They are noise in place of the zeros if the class
+    does not compute anything for zeros, which a network may never give it: it divides by nothing, and selects nothing.
     """
     if bound.declared is not None and bound.dtype is not None:
         return [TensorType(shape, bound.dtype) for shape in bound.declared]
@@ -389,7 +395,7 @@ def _host_types(bound: Bound, known: Sequence[TensorType], rebuild: Callable[[],
     for arrays in (zeros, uniform_noise(known), normal_noise(known)):
         trial = rebuild()
         try:
-            outputs = run_bound(trial, [None if t is ABSENT else x for t, x in zip(known, arrays)])
+            outputs = run_bound(trial, [constants.get(i, x) for i, x in enumerate(arrays)])
         except LayerError as error:
             errors.append(error)
             continue
