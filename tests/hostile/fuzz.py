@@ -6,8 +6,8 @@ refused.
 File I of seed S is the same on every machine: `--only I` tries that file alone. The files come from corpus.py, the
 mutations from mutations.py. With `--order` the order of attributes and fields is changed instead, and with
 `--nested` the operators are moved into functions, branches and loops (nested.py): the numbers must stay the same.
-Each file is read in a process with limited memory and processor time; then it is inspected, or run on an engine, or
-written by one of the three writers and verified, or read and run with the interface of OpenCV.
+Each file is read in a process with limited memory and processor time; then it is inspected, or run on an engine,
+or written by one of the three writers and verified, or read and run with the interface of OpenCV.
 
 The command counts files that are correct ("ok"), files that are refused by an AnyLayerError that names a file, and
 faults: "foreign" is another exception, "nofile" a message that names no file, "hung" more than 20 s of processor

@@ -282,7 +282,7 @@ def _request(path: Path) -> None:
     size = int.from_bytes(body[:4], "little") if path.suffix == ".request" else None
     with at(str(path)):
         wanted = parse(body if size is None else body[4:], size)
-        (found,) = served.run([served.inputs(wanted)])
+        ((found, _),) = served.run([served.inputs(wanted)])
         if isinstance(found, AnyLayerError):
             raise found
         b"".join(response("net", wanted, found)[0])

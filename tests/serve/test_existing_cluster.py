@@ -111,6 +111,8 @@ def test_requests_are_computed_again_on_a_cluster_that_serves_already(
     assert server.get("/v2/health/ready") == (200, {"ready": True})
     assert server.get("/v2/models/small/infer", b"{}")[0] == 400
     assert server.get("/v2/models/small/infer", bytes((1 << 20) + 1))[0] == 413
+    stats = [server.get(path)[1]["model_stats"][0] for path in ("/v2/models/small/stats", "/v2/models/stats")]
+    assert [one["inference_stats"]["success"]["count"] for one in stats] == [1, 1]
     with ThreadPoolExecutor(3) as pool:
         answers = asked(server, pool)
         before = replicas(workers, "small:Replica")

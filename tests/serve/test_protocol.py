@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 from anylayer.errors import InputError
 from anylayer.network import TensorType
 from anylayer.serve.protocol import Request, ordered_inputs, parse, response
+from anylayer.serve.statistics import Statistics, described
 
 
 def message(*inputs: dict[str, Any], **more: Any) -> bytes:
@@ -115,3 +117,23 @@ def test_inputs_must_have_the_networks_types() -> None:
     ]:
         with pytest.raises(InputError, match=text):
             ordered_inputs(Request(arrays), types, sizes)
+
+
+def test_statistics_of_several_processes_are_added() -> None:
+    one, other = (
+        Statistics(Counter({1: 2, 4: 1}), Counter({1: 10, 4: 20})),
+        Statistics(Counter({1: 1}), Counter({1: 5})),
+    )
+    one.add(success=30, queue=7)
+    one.add(fail=2)
+    other.add(success=50, queue=0)
+    found = described("m", [one, other])
+    assert found["inference_count"] == 7 and found["execution_count"] == 4
+    assert found["last_inference"] == max(one.last, other.last)
+    stats = found["inference_stats"]
+    assert (stats["success"], stats["fail"]) == ({"count": 2, "ns": 80}, {"count": 1, "ns": 2})
+    assert (stats["queue"], stats["cache_hit"]) == ({"count": 2, "ns": 7}, {"count": 0, "ns": 0})
+    assert found["batch_stats"] == [
+        {"batch_size": 1, "compute_infer": {"count": 3, "ns": 15}},
+        {"batch_size": 4, "compute_infer": {"count": 1, "ns": 20}},
+    ]

@@ -203,7 +203,11 @@ def test_tritonclient_works_unmodified(server: Server) -> None:
     http = pytest.importorskip("tritonclient.http", reason="tritonclient[http] is not installed")
     client = http.InferenceServerClient(f"127.0.0.1:{server.port}")
     assert client.is_server_live() and client.is_server_ready() and client.is_model_ready("small")
-    assert client.get_server_metadata()["extensions"] == ["binary_tensor_data"]
+    assert client.get_server_metadata()["extensions"] == [
+        "binary_tensor_data",
+        "model_configuration",
+        "statistics",
+    ]
     described = client.get_model_metadata("small", "1")
     assert described["inputs"] == [{"name": "data", "datatype": "FP32", "shape": [-1, 3, 8, 8]}]
     assert described["outputs"] == [{"name": "prob", "datatype": "FP32", "shape": [-1, 5]}]
@@ -228,6 +232,39 @@ def test_tritonclient_works_unmodified(server: Server) -> None:
         wrong = http.InferInput("data", list(x.shape), "FP64")
         wrong.set_data_from_numpy(x.astype(np.float64))
         client.infer("small", [wrong])
+    client.close()
+
+
+def test_tritonclient_gets_the_counts_and_times_of_requests(server: Server) -> None:
+    http = pytest.importorskip("tritonclient.http", reason="tritonclient[http] is not installed")
+    client = http.InferenceServerClient(f"127.0.0.1:{server.port}")
+
+    def counted() -> tuple[dict[str, Any], dict[str, int]]:
+        (found,) = client.get_inference_statistics("small", "1")["model_stats"]
+        return found, {name: one["count"] for name, one in found["inference_stats"].items()}
+
+    before, counts = counted()
+    for samples in (1, 3):
+        given = http.InferInput("data", [samples, 3, 8, 8], "FP32")
+        given.set_data_from_numpy(np.ones((samples, 3, 8, 8), np.float32))
+        client.infer("small", [given])
+    assert server.get("/v2/models/small/infer", b"{}")[0] == 400
+    after, now = counted()
+    assert {name: now[name] - counts[name] for name in now if now[name] > counts[name]} == {
+        **dict.fromkeys(("success", "queue", "compute_input", "compute_infer", "compute_output"), 2), "fail": 1,
+    }  # fmt: skip
+    assert after["inference_count"] - before["inference_count"] == 4
+    assert after["last_inference"] > before["last_inference"] and after["name"] == "small"
+    runs = {one["batch_size"]: one["compute_infer"]["count"] for one in after["batch_stats"]}
+    assert sum(size * count for size, count in runs.items()) == after["inference_count"]
+    assert sum(runs.values()) == after["execution_count"]
+    times = {name: one["ns"] for name, one in after["inference_stats"].items()}
+    assert times["success"] == times["queue"] + sum(
+        times[f"compute_{part}"] for part in ("input", "infer", "output")
+    )
+    assert min(times["compute_input"], times["compute_infer"], times["queue"]) > 0
+    every = [one["name"] for one in client.get_inference_statistics()["model_stats"]]
+    assert every == server.get("/v2/models")[1]["models"]
     client.close()
 
 

@@ -379,7 +379,8 @@ def _host_types(
     """Return the types of a host call's outputs: those that its class declares, or else those of a trial.
 
     The trial's inputs are the constants that it reads and zeros. They are noise in place of the zeros if the class
-    does not compute anything for zeros, which a network may never give it: it divides by nothing, and selects nothing.
+    does not compute anything for zeros, which a network may never give it: it divides by nothing, and selects
+    nothing.
     """
     if bound.declared is not None and bound.dtype is not None:
         return [TensorType(shape, bound.dtype) for shape in bound.declared]

@@ -7,6 +7,7 @@ do not depend on each other.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
@@ -31,12 +32,14 @@ class Batches:
 
     `size` is the number of samples per batch, a power of two; 1 if samples run one by one, and 0 if requests
     cannot be concatenated or split, so that each runs alone. `why` says why it is not larger. `seconds` maps batch
-    sizes to the measured seconds per sample.
+    sizes to the measured seconds per sample. `runs` counts the runs of the model by their number of samples, and
+    `nanoseconds` adds up their times.
     """
 
     def __init__(self, model: Model, types: Mapping[str, TensorType], most: int) -> None:
         self.model = model
         self.seconds: dict[int, float] = {}
+        self.runs, self.nanoseconds = Counter[int](), Counter[int]()
         self.size, self.why = self._measured(types, most)
 
     def _measured(self, types: Mapping[str, TensorType], most: int) -> tuple[int, str]:
@@ -98,7 +101,7 @@ class Batches:
         """Run requests whose samples have the same shapes."""
         try:
             if not self.size:
-                return [self.model(arrays) for arrays in requests]
+                return [self._counted(arrays, 1) for arrays in requests]
             counts = [_samples(arrays) for arrays in requests]
             outputs = self._run(_joined(requests), sum(counts))
             ends = np.cumsum(counts)
@@ -110,8 +113,16 @@ class Batches:
 
     def _run(self, arrays: Arrays, count: int) -> dict[str, Array]:
         """Run `count` samples in batches whose sizes are powers of two, so that few programs are compiled."""
-        parts = [self.model(_part(arrays, start, end)) for start, end in _cuts(count, self.size)]
+        parts = [self._counted(_part(arrays, start, end), end - start) for start, end in _cuts(count, self.size)]
         return dict(parts[0]) if len(parts) == 1 else _joined(parts)
+
+    def _counted(self, arrays: Arrays, samples: int) -> dict[str, Array]:
+        """Run the model on a number of samples, and count the run."""
+        start = time.perf_counter_ns()
+        outputs = self.model(arrays)
+        self.nanoseconds[samples] += time.perf_counter_ns() - start
+        self.runs[samples] += 1
+        return outputs
 
 
 def _cuts(count: int, size: int) -> Iterator[tuple[int, int]]:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from anylayer.api import Net
@@ -20,9 +21,10 @@ from anylayer.libraries.starlette import Request, Response
 from anylayer.network import Array
 from anylayer.ray.sending import sent
 from anylayer.serve.front import Front
-from anylayer.serve.http import MODELS, answer, server_answer
+from anylayer.serve.http import MODELS, STATISTICS, answer, json_response, server_answer
 from anylayer.serve.retry import ENVIRONMENT, LARGEST
 from anylayer.serve.served import Served, Settings, need_servable
+from anylayer.serve.statistics import Statistics, described
 
 _ROOT = "anylayer"
 _LIMITS = {"RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S": "300", "RAY_SERVE_PROXY_HEALTH_CHECK_TIMEOUT_S": "60"}
@@ -48,12 +50,15 @@ class Replica:
             batch_wait_timeout_s=0,
         )(self._run)
 
-    async def _run(self, requests: list[Mapping[str, Array]]) -> list[dict[str, Array] | AnyLayerError]:
+    async def _run(
+        self, requests: list[Mapping[str, Array]]
+    ) -> list[tuple[dict[str, Array] | AnyLayerError, int]]:
         """Run the waiting requests in the network's thread, so that other requests can arrive in the meantime."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._served.run, requests)
 
     async def __call__(self, request: Request) -> Response:
-        return await answer(self._served, self._together, request)
+        gather = partial(statistics_of, self._served.settings.name)
+        return await answer(self._served, self._together, request, gather)
 
     async def answer(self, scope: MutableMapping[str, Any], body: bytes) -> Response:
         """Answer a request that a Front has received. `scope` is ASGI's."""
@@ -67,6 +72,17 @@ class Replica:
         """Return what the network measured."""
         return self._served.describe()
 
+    def statistics(self) -> Statistics:
+        """Return the statistics of this process."""
+        return self._served.statistics
+
+
+async def statistics_of(model: str) -> Sequence[Statistics]:
+    """Return the statistics of the processes that serve a model."""
+    handle = serve().get_deployment_handle(Replica.__name__, model)
+    found: Sequence[Statistics] = await handle.broadcast("statistics").results_async()
+    return found
+
 
 class Root:
     """The process that answers for the whole server."""
@@ -76,8 +92,11 @@ class Root:
         self._models = list(models)
 
     async def __call__(self, request: Request) -> Response:
-        ready = True
-        if request.url.path.rstrip("/") == "/v2/health/ready":
+        path, ready = request.url.path.rstrip("/"), True
+        if path == STATISTICS and request.method == "GET":
+            found = [described(model, await statistics_of(model)) for model in self._models]
+            return json_response({"model_stats": found})
+        if path == "/v2/health/ready":
             ready = await asyncio.to_thread(are_ready, self._models)
         return server_answer(request.url.path, request.method, self._models, ready)
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import time
 import zlib
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from anylayer import __version__
@@ -16,10 +17,16 @@ from anylayer.network import Array
 from anylayer.serve.protocol import VERSION, configuration, parse, response
 from anylayer.serve.protocol import Request as Parsed
 from anylayer.serve.served import Served
+from anylayer.serve.statistics import Statistics, described
 
-Run = Callable[[Mapping[str, Array]], Awaitable[dict[str, Array] | AnyLayerError]]
-"""A function that computes the outputs of a request, perhaps together with other requests."""
+Run = Callable[[Mapping[str, Array]], Awaitable[tuple[dict[str, Array] | AnyLayerError, int]]]
+"""A function that computes the outputs of a request, perhaps together with other requests. It returns the
+nanoseconds that this takes besides waiting, too."""
+Gather = Callable[[], Awaitable[Sequence[Statistics]]]
+"""A function that returns the statistics of all processes that serve a network."""
 
+STATISTICS = "/v2/models/stats"
+"""The path of the statistics of all models."""
 MODELS = "/v2/models/"
 """The path of the models."""
 _LENGTH = "Inference-Header-Content-Length"
@@ -42,19 +49,21 @@ def failed(status: int, text: str) -> Response:
     return json_response({"error": text}, status)
 
 
-async def answer(served: Served, run: Run, request: Request) -> Response:
+async def answer(served: Served, run: Run, request: Request, gather: Gather) -> Response:
     """Answer a request below /v2/models/NAME."""
     path = request.url.path.removeprefix(f"{MODELS}{served.settings.name}").rstrip("/")
     path = path.removeprefix(f"/versions/{VERSION}")
-    method = {"": "GET", "/ready": "GET", "/config": "GET", "/infer": "POST"}.get(path)
+    method = {"": "GET", "/ready": "GET", "/config": "GET", "/stats": "GET", "/infer": "POST"}.get(path)
     if method is None:
-        return failed(404, "there is no such path; a model has infer, ready, config and its metadata")
+        return failed(404, "there is no such path; a model has infer, ready, config, stats and its metadata")
     if request.method != method:
         return failed(405, f"this path needs {method}")
     if path == "":
         return json_response(served.metadata)
     if path == "/config":
         return json_response(configuration(served.metadata))
+    if path == "/stats":
+        return json_response({"model_stats": [described(served.settings.name, await gather())]})
     if path == "/ready":
         return json_response({"name": served.settings.name, "ready": True})
     return await _infer(served, run, request)
@@ -65,19 +74,32 @@ async def _infer(served: Served, run: Run, request: Request) -> Response:
     body = await body_of(request, served.settings.largest)
     if isinstance(body, Response):
         return body
+    start = time.perf_counter_ns()
     try:
         wanted, arrays = await asyncio.get_running_loop().run_in_executor(
             served.workers, _inputs, served, request.headers, body
         )
-        outputs = await run(arrays)
+        ready = time.perf_counter_ns()
+        outputs, computing = await run(arrays)
         if isinstance(outputs, AnyLayerError):
             raise outputs
+        computed = time.perf_counter_ns()
         pieces, size = response(served.settings.name, wanted, outputs)
-    except EngineError as error:
+    except AnyLayerError as error:
+        served.statistics.add(fail=time.perf_counter_ns() - start)
+        if not isinstance(error, EngineError):
+            return failed(400, error.message)
         _log.error("%s", error)
         return failed(500, "the network cannot compute this input; the server's log has the reason")
-    except AnyLayerError as error:
-        return failed(400, error.message)
+    end = time.perf_counter_ns()
+    waiting, encoding = computed - ready - computing, end - computed
+    served.statistics.add(
+        success=end - start,
+        compute_input=ready - start,
+        queue=waiting,
+        compute_infer=computing,
+        compute_output=encoding,
+    )
     kind = "application/json" if size is None else "application/octet-stream"
     headers = {} if size is None else {_LENGTH: str(size)}
     return Response(b"".join(pieces), 200, headers, kind)
@@ -150,7 +172,11 @@ def server_answer(path: str, method: str, models: Collection[str], ready: bool) 
     """Answer a request that is not for one of the `models`. ready: whether all of them are."""
     path = path.rstrip("/")
     known: dict[str, Any] = {
-        "/v2": {"name": "anylayer", "version": __version__, "extensions": ["binary_tensor_data"]},
+        "/v2": {
+            "name": "anylayer",
+            "version": __version__,
+            "extensions": ["binary_tensor_data", "model_configuration", "statistics"],
+        },
         "/v2/health/live": {"live": True},
         "/v2/health/ready": {"ready": ready},
         "/v2/models": {"models": list(models)},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,6 +20,7 @@ from anylayer.libraries.pillow import MAX_PIXELS, pixels
 from anylayer.network import Array, TensorType
 from anylayer.runtime.batches import Batches
 from anylayer.serve.protocol import Request, metadata, ordered_inputs
+from anylayer.serve.statistics import Statistics
 
 Decode = Callable[[bytes], Array]
 """A function from an encoded picture to the input that it makes: (1, C, H, W), or (1, H, W, C)."""
@@ -55,6 +57,7 @@ class Served:
             warnings.simplefilter("ignore", UserWarning)  # about host calls, which `anylayer inspect` explains
             model = net.compile(settings.engine, {n: t.shape for n, t in types.items()}, settings.threads)
             self.batches = Batches(model, types, settings.batch)
+        self.statistics = Statistics(self.batches.runs, self.batches.nanoseconds)
         self._types = {name: kind for name, kind in types.items() if name in model.inputs}
         first = [frozenset((0,)) if self.batches.size else frozenset()]
         self._sizes = {
@@ -92,9 +95,11 @@ class Served:
         """
         return Request({}, {next(iter(self._types)): [data]})
 
-    def run(self, requests: Sequence[Mapping[str, Array]]) -> list[dict[str, Array] | AnyLayerError]:
-        """Return the outputs of each request, or the error that it raises."""
-        return self.batches(requests)
+    def run(self, requests: Sequence[Mapping[str, Array]]) -> list[tuple[dict[str, Array] | AnyLayerError, int]]:
+        """Return the outputs of each request, or the error that it raises, and the nanoseconds that all took."""
+        start = time.perf_counter_ns()
+        results = self.batches(requests)
+        return [(result, time.perf_counter_ns() - start) for result in results]
 
     def describe(self) -> dict[str, Any]:
         """Return what was measured: the engine, the number of samples per batch and why it is not larger."""
