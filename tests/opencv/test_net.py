@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from onnx import TensorProto, helper
 
 import anylayer
 import anylayer.opencv as dnn
@@ -412,6 +413,18 @@ def test_registration_holds_for_networks_that_have_not_run(networks: Path) -> No
 def test_mistakes_are_refused_by_name(call: Any, text: str) -> None:
     with pytest.raises(dnn.error, match=text):
         call()
+
+
+def test_input_takes_the_arrays_of_its_own_dtype() -> None:
+    node = helper.make_node("Cast", ["x"], ["y"], to=TensorProto.FLOAT)
+    ends = [
+        [helper.make_tensor_value_info("x", TensorProto.BFLOAT16, [1, 4])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 4])],
+    ]
+    net = dnn.readNetFromONNX(helper.make_model(helper.make_graph([node], "g", *ends)).SerializeToString())
+    blob = np.array([[1, -2, 0.5, 8]], net.net.inputs["x"].dtype)
+    net.setInput(blob)
+    assert net.forward().tolist() == [[1, -2, 0.5, 8]]
 
 
 def test_mistakes_in_calls_are_refused(networks: Path) -> None:

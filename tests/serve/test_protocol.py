@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from io import BytesIO
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 
+import anylayer
+from anylayer.cli.images import decode_image
 from anylayer.errors import InputError
 from anylayer.network import TensorType
 from anylayer.serve.protocol import Request, ordered_inputs, parse, response
+from anylayer.serve.served import Served, Settings
 from anylayer.serve.statistics import Statistics, described
 
 
@@ -137,3 +143,24 @@ def test_statistics_of_several_processes_are_added() -> None:
         {"batch_size": 1, "compute_infer": {"count": 3, "ns": 15}},
         {"batch_size": 4, "compute_infer": {"count": 1, "ns": 20}},
     ]
+
+
+def test_pictures_of_different_sizes_are_refused(tmp_path: Path) -> None:
+    net = 'layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 1 dim: 3 dim: 8 dim: 8 } } }'
+    (tmp_path / "net.prototxt").write_text(net + 'layer { name: "r" type: "ReLU" bottom: "data" top: "r" }')
+
+    def decode(picture: bytes) -> Any:
+        return decode_image(picture).transpose(2, 0, 1)[None].astype(np.float32)
+
+    settings = Settings("net", "numpy", free={"data": frozenset((2, 3))}, decode={"data": decode})
+    served = Served(anylayer.read(tmp_path / "net.prototxt"), settings)
+    pictures = []
+    for size in ((8, 8), (9, 8)):
+        Image.new("RGB", size).save(file := BytesIO(), "PNG")
+        pictures.append(file.getvalue())
+    assert served.inputs(Request({}, {"data": pictures[:1] * 2}))["data"].shape == (2, 3, 8, 8)
+    text = (
+        r"the pictures of input 'data' have different sizes: \(3, 8, 8\) and \(3, 8, 9\); send each in a request"
+    )
+    with pytest.raises(InputError, match=text):
+        served.inputs(Request({}, {"data": pictures}))

@@ -308,7 +308,7 @@ class Net:
             self._checked()
         key = self._names[name] if name in self._names else self._input(name)
         array = np.asarray(blob)
-        if array.dtype.kind not in "biuf":
+        if array.dtype.kind not in "biuf" and array.dtype != self._dtypes[key]:
             raise InputError(f"input '{key}' must be an array of numbers, got {array.dtype}")
         if scalefactor != 1.0 or mean is not None:
             array = _scaled(array, scalefactor, scalar(() if mean is None else mean))

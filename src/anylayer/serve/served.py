@@ -86,7 +86,11 @@ class Served:
             for picture in pictures:
                 budget -= max(pixels(picture), input_pixels)
                 need(budget >= 0, f"the pictures of a request have at most {MAX_PIXELS} pixels", InputError)
-            request.arrays[name] = np.concatenate([decode(picture) for picture in pictures])
+            decoded = [decode(picture) for picture in pictures]
+            sizes = sorted({tuple(array.shape[1:]) for array in decoded})
+            rule = f"the pictures of input '{name}' have different sizes: {sizes[0]} and {sizes[-1]}"
+            need(len(sizes) == 1, f"{rule}; send each in a request of its own", InputError)
+            request.arrays[name] = np.concatenate(decoded)
         return ordered_inputs(request, self._types, self._sizes)
 
     def picture(self, data: bytes) -> Request:
