@@ -415,6 +415,7 @@ def test_mistakes_are_refused_by_name(call: Any, text: str) -> None:
         call()
 
 
+@pytest.mark.filterwarnings("ignore:layer 'Cast_0'")
 def test_input_takes_the_arrays_of_its_own_dtype() -> None:
     node = helper.make_node("Cast", ["x"], ["y"], to=TensorProto.FLOAT)
     ends = [

@@ -18,7 +18,7 @@ from anylayer.errors import InputError
 from anylayer.network import TensorType
 from anylayer.serve.protocol import Request, ordered_inputs, parse, response
 from anylayer.serve.served import Served, Settings
-from anylayer.serve.statistics import Statistics, described
+from anylayer.serve.statistics import Statistics, statistics_json
 
 
 def message(*inputs: dict[str, Any], **more: Any) -> bytes:
@@ -133,7 +133,7 @@ def test_statistics_of_several_processes_are_added() -> None:
     one.add(success=30, queue=7)
     one.add(fail=2)
     other.add(success=50, queue=0)
-    found = described("m", [one, other])
+    found = statistics_json("m", [one, other])
     assert found["inference_count"] == 7 and found["execution_count"] == 4
     assert found["last_inference"] == max(one.last, other.last)
     stats = found["inference_stats"]
@@ -159,8 +159,6 @@ def test_pictures_of_different_sizes_are_refused(tmp_path: Path) -> None:
         Image.new("RGB", size).save(file := BytesIO(), "PNG")
         pictures.append(file.getvalue())
     assert served.inputs(Request({}, {"data": pictures[:1] * 2}))["data"].shape == (2, 3, 8, 8)
-    text = (
-        r"the pictures of input 'data' have different sizes: \(3, 8, 8\) and \(3, 8, 9\); send each in a request"
-    )
+    text = r"the pictures of input 'data' have different sizes: \(3, 8, 8\) and \(3, 8, 9\); send each"
     with pytest.raises(InputError, match=text):
         served.inputs(Request({}, {"data": pictures}))

@@ -101,7 +101,7 @@ class Batches:
         """Run requests whose samples have the same shapes."""
         try:
             if not self.size:
-                return [self._counted(arrays, 1) for arrays in requests]
+                return [self._run_once(arrays, 1) for arrays in requests]
             counts = [_samples(arrays) for arrays in requests]
             outputs = self._run(_joined(requests), sum(counts))
             ends = np.cumsum(counts)
@@ -113,10 +113,10 @@ class Batches:
 
     def _run(self, arrays: Arrays, count: int) -> dict[str, Array]:
         """Run `count` samples in batches whose sizes are powers of two, so that few programs are compiled."""
-        parts = [self._counted(_part(arrays, start, end), end - start) for start, end in _cuts(count, self.size)]
+        parts = [self._run_once(_part(arrays, start, end), end - start) for start, end in _cuts(count, self.size)]
         return dict(parts[0]) if len(parts) == 1 else _joined(parts)
 
-    def _counted(self, arrays: Arrays, samples: int) -> dict[str, Array]:
+    def _run_once(self, arrays: Arrays, samples: int) -> dict[str, Array]:
         """Run the model on a number of samples, and count the run."""
         start = time.perf_counter_ns()
         outputs = self.model(arrays)

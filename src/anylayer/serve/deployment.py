@@ -24,7 +24,7 @@ from anylayer.serve.front import Front
 from anylayer.serve.http import MODELS, STATISTICS, answer, json_response, server_answer
 from anylayer.serve.retry import ENVIRONMENT, LARGEST
 from anylayer.serve.served import Served, Settings, need_servable
-from anylayer.serve.statistics import Statistics, described
+from anylayer.serve.statistics import Statistics, statistics_json
 
 _ROOT = "anylayer"
 _LIMITS = {"RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S": "300", "RAY_SERVE_PROXY_HEALTH_CHECK_TIMEOUT_S": "60"}
@@ -80,8 +80,8 @@ class Replica:
 async def statistics_of(model: str) -> Sequence[Statistics]:
     """Return the statistics of the processes that serve a model."""
     handle = serve().get_deployment_handle(Replica.__name__, model)
-    found: Sequence[Statistics] = await handle.broadcast("statistics").results_async()
-    return found
+    processes: Sequence[Statistics] = await handle.broadcast("statistics").results_async()
+    return processes
 
 
 class Root:
@@ -94,8 +94,8 @@ class Root:
     async def __call__(self, request: Request) -> Response:
         path, ready = request.url.path.rstrip("/"), True
         if path == STATISTICS and request.method == "GET":
-            found = [described(model, await statistics_of(model)) for model in self._models]
-            return json_response({"model_stats": found})
+            stats = [statistics_json(model, await statistics_of(model)) for model in self._models]
+            return json_response({"model_stats": stats})
         if path == "/v2/health/ready":
             ready = await asyncio.to_thread(are_ready, self._models)
         return server_answer(request.url.path, request.method, self._models, ready)

@@ -17,7 +17,7 @@ from anylayer.network import Array
 from anylayer.serve.protocol import VERSION, configuration, parse, response
 from anylayer.serve.protocol import Request as Parsed
 from anylayer.serve.served import Served
-from anylayer.serve.statistics import Statistics, described
+from anylayer.serve.statistics import Statistics, statistics_json
 
 Run = Callable[[Mapping[str, Array]], Awaitable[tuple[dict[str, Array] | AnyLayerError, int]]]
 """A function that computes the outputs of a request, perhaps together with other requests. It returns the
@@ -63,7 +63,7 @@ async def answer(served: Served, run: Run, request: Request, gather: Gather) -> 
     if path == "/config":
         return json_response(configuration(served.metadata))
     if path == "/stats":
-        return json_response({"model_stats": [described(served.settings.name, await gather())]})
+        return json_response({"model_stats": [statistics_json(served.settings.name, await gather())]})
     if path == "/ready":
         return json_response({"name": served.settings.name, "ready": True})
     return await _infer(served, run, request)
