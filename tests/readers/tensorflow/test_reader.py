@@ -108,6 +108,60 @@ def test_functions_are_inlined(read: Any) -> None:
     assert {k: v.tolist() for k, v in run(both, x=np.float32([3, 5])).items()} == {"call": [0, 0], "call:1": [5]}
 
 
+def test_results_of_a_called_function_are_read_by_name(read: Any) -> None:
+    two = function("two", ["x"], {"a": "x", "b": "n:y:0"}, node("n", "Neg", "x"))
+    outer = function("outer", ["x"], {"r": "t:b:0"}, node("t", "two", "x"))
+    net = read(graph(placeholder("x", 2), node("y", "outer", "x"), library=library(two, outer)))
+    assert run(net, x=np.float32([3, 5]))["y"].tolist() == [-3, -5]
+    wrong = function("outer", ["x"], {"r": "t:c:0"}, node("t", "two", "x"))
+    with pytest.raises(NetworkError, match=r"'t' \(two\) has no result 'c'; it has: a, b"):
+        read(graph(placeholder("x", 2), node("y", "outer", "x"), library=library(two, wrong)))
+
+
+class Parts(anylayer.Layer):
+    """An operation of a user with results `head` (N outputs), `rest` and `sign`."""
+
+    def forward(self, x: Any) -> Any:
+        return [x * 10, x * 20, x + 1, -x][: self.outputs]
+
+
+def meta_graph(definition: bytes) -> bytes:
+    """Return a SavedModel that declares the results of the operation Parts, with output "y"."""
+    results = [("head", field(5, "N")), ("rest", b""), ("sign", b"")]
+    op = field(1, "Parts") + b"".join(field(3, field(1, name) + count) for name, count in results)
+    info = field(2, field(1, op)) + field(4, "serve")
+    entry = field(1, "y") + field(2, field(1, "y:0"))
+    signature = field(1, "serving_default") + field(2, field(2, entry))
+    return field(1, 1) + field(2, field(1, info) + field(2, definition) + field(5, signature))
+
+
+@pytest.mark.parametrize(("result", "want"), [("head:1", [60, 100]), ("rest:0", [4, 6]), ("sign:0", [-3, -5])])
+def test_results_of_a_users_operation_are_those_that_the_file_declares(
+    result: str, want: list[float], tmp_path: Path
+) -> None:
+    outer = function("outer", ["x"], {"r": f"p:{result}"}, node("p", "Parts", "x", N=2))
+    definition = graph(placeholder("x", 2), node("y", "outer", "x"), library=library(outer))
+    (tmp_path / "saved_model.pb").write_bytes(meta_graph(definition))
+    net = anylayer.read(tmp_path, layers=[("Parts", Parts)])
+    assert run(net, x=np.float32([3, 5]))["y"].tolist() == want
+
+
+def test_results_that_the_file_does_not_declare_are_refused(tmp_path: Path) -> None:
+    for attributes, wanted in (({}, None), ({"_output_shapes": field(1, field(7, shape(2)))}, [30, 50])):
+        outer = function("outer", ["x"], {"r": "p:sign:0"}, node("p", "Parts", "x", **attributes))
+        definition = graph(placeholder("x", 2), node("y", "outer", "x"), library=library(outer))
+        (tmp_path / "graph.pb").write_bytes(definition)
+        if wanted is None:
+            text = (
+                r"graph.pb: layer 'y' \(outer\): a function reads results of 'p' \(Parts\) by name, and the file"
+            )
+            with pytest.raises(NetworkError, match=text):
+                anylayer.read(tmp_path / "graph.pb", layers=[("Parts", Parts)])
+            continue
+        net = anylayer.read(tmp_path / "graph.pb", layers=[("Parts", Parts)])  # one output is stated
+        assert run(net, x=np.float32([3, 5]))["y"].tolist() == wanted
+
+
 @pytest.mark.parametrize(
     ("value", "want"),
     [

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from anylayer.errors import NetworkError, at, nearest, need, plural
@@ -41,6 +41,20 @@ def functions_of(record: Record) -> dict[str, Body]:
     return found
 
 
+def declared_results(meta: Record) -> dict[str, list[tuple[str, str]]]:
+    """Return the results of each operation that a MetaGraphDef declares.
+
+    Each result is its name, and the attribute that states its number of outputs, "" for one output.
+    """
+    return {
+        op.last("name", ""): [
+            (result.last("name", ""), result.last("number_attr", "") or result.last("type_list_attr", ""))
+            for result in op.all("output_arg")
+        ]
+        for op in meta.record("meta_info_def").record("stripped_op_list").all("op")
+    }
+
+
 def parse_name(text: str) -> tuple[str, int]:
     """Return the operation and the index of the output that a tensor's name refers to: ("name", 1) for
     "name:1".
@@ -70,10 +84,15 @@ def called_function(node: GraphNode, functions: Mapping[str, Body]) -> str:
 
 
 class Inliner:
-    """The replacement of calls by the operations of the called functions, which are named "call/operation"."""
+    """The replacement of calls by the operations of the called functions, which are named "call/operation".
 
-    def __init__(self, functions: Mapping[str, Body], file: str) -> None:
-        self.functions, self.file = functions, file
+    `declared` are the results of operations that the file declares; see `declared_results`.
+    """
+
+    def __init__(
+        self, functions: Mapping[str, Body], file: str, declared: Mapping[str, list[tuple[str, str]]] | None = None
+    ) -> None:
+        self.functions, self.file, self.declared = functions, file, declared or {}
         self.alias: dict[str, str] = {}
         """Maps each output of a call to the value that replaces it."""
         self._count = 0
@@ -131,20 +150,16 @@ class Inliner:
             f"function '{body.name}' takes {plural(len(body.inputs), 'argument')}, got {len(given)}",
             NetworkError,
         )
-        scope = _Scope(call.name + "/", dict(zip(body.inputs, given)))
+        scope = _Scope(call.name + "/", dict(zip(body.inputs, given)), self._outputs_before)
         if body.name not in self._bodies:
             self._bodies[body.name] = nodes_of(list(body.nodes), self.file)
-        scope.ops = {n.name: n for n in self._bodies[body.name]}
         inner = [
-            GraphNode(
-                scope.prefix + node.name,
-                node.op,
-                [scope.input(i) for i in node.inputs],
-                {k: _bound(v, attrs) for k, v in node.attrs.items()},
-                node.line,
-            )
+            replace(node, attrs={k: _bound(v, attrs) for k, v in node.attrs.items()})
             for node in self._bodies[body.name]
         ]
+        scope.ops = {node.name: replace(node) for node in inner}
+        for node in inner:
+            node.name, node.inputs = scope.prefix + node.name, [scope.input(i) for i in node.inputs]
         for number, name in enumerate(body.outputs):
             need(
                 name in body.results,
@@ -155,6 +170,47 @@ class Inliner:
         for node in inner:
             self._add(flat, node, depth + 1)
 
+    def _outputs_before(self, node: GraphNode, result: str) -> int:
+        """Return the number of outputs of an operation before those of one of its results.
+
+        Raise NetworkError if the operation has no such result, or if the file does not say which results it has.
+        """
+        if node.op in CALLS or node.op in IDENTITIES:
+            return 0
+        results = self._results(node)
+        if len(results) == 1:
+            return 0  # names of results are those of TensorFlow's operation, which a class with one need not state
+        names = [name for name, _ in results]
+        need(
+            result in names,
+            f"'{node.name}' ({node.op}) has no result '{result}'; it has: {', '.join(names)}",
+            NetworkError,
+        )
+        return sum(count for _, count in results[: names.index(result)])
+
+    def _results(self, node: GraphNode) -> Sequence[tuple[str, int]]:
+        """Return the names of an operation's results and the number of outputs of each."""
+        built_in: Any = next((d.cls for d in Registry.of("tensorflow").find(node.op) if d.typed), None)
+        if node.op in self.functions:
+            return [(name, 1) for name in self.functions[node.op].outputs]
+        if built_in is not None:
+            return list(built_in.results(node.attrs))
+        shapes = node.attrs.get("_output_shapes")
+        need(
+            node.op in self.declared or (isinstance(shapes, list) and len(shapes) == 1),
+            f"a function reads results of '{node.name}' ({node.op}) by name, and the file does not declare the "
+            "results of this operation. Read the SavedModel, which declares them, or inline the functions when "
+            "you freeze the graph",
+            NetworkError,
+        )
+        return [(name, _count(node.attrs, states)) for name, states in self.declared.get(node.op, [("", "")])]
+
+
+def _count(attrs: Mapping[str, AttrValue], name: str) -> int:
+    """Return the number of outputs that an attribute states: a number, or a list of types. Return 1 for ""."""
+    value = attrs.get(name, 1)
+    return len(value) if isinstance(value, list) else int(value) if isinstance(value, int) else 1
+
 
 def _bound(value: AttrValue, attrs: Mapping[str, AttrValue]) -> AttrValue:
     """Return an attribute's value. If it is a placeholder, return the value that the caller passes."""
@@ -164,8 +220,10 @@ def _bound(value: AttrValue, attrs: Mapping[str, AttrValue]) -> AttrValue:
 class _Scope:
     """The names inside one call of a function."""
 
-    def __init__(self, prefix: str, arguments: Mapping[str, str]) -> None:
-        self.prefix, self.arguments = prefix, arguments
+    def __init__(
+        self, prefix: str, arguments: Mapping[str, str], outputs_before: Callable[[GraphNode, str], int]
+    ) -> None:
+        self.prefix, self.arguments, self.outputs_before = prefix, arguments, outputs_before
         self.ops: dict[str, GraphNode] = {}
 
     def input(self, text: str) -> str:
@@ -183,18 +241,5 @@ class _Scope:
         )
         index = int(number or 0)
         if argument and name in self.ops:
-            index += _offset(self.ops[name], argument)
+            index += self.outputs_before(self.ops[name], argument)
         return tensor_name(self.prefix + name, index)
-
-
-def _offset(node: GraphNode, argument: str) -> int:
-    """Return the number of outputs of an operation before those of its result `argument`."""
-    if node.op in CALLS or node.op in IDENTITIES:
-        return 0
-    found: Any = next((d.cls for d in Registry.of("tensorflow").find(node.op) if d.typed), None)
-    before = 0
-    for name, count in found.results(node.attrs) if found is not None else ():
-        if name == argument:
-            return before
-        before += count
-    return 0

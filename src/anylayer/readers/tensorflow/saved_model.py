@@ -17,7 +17,7 @@ from anylayer.network import Array
 from anylayer.readers._limits import MAX_RESTORED_NAMES
 from anylayer.readers.tensorflow.build import InlinedGraph, by_name, unconsumed_outputs
 from anylayer.readers.tensorflow.bundle import Bundle
-from anylayer.readers.tensorflow.functions import Inliner, functions_of, normalized, parse_name
+from anylayer.readers.tensorflow.functions import Inliner, declared_results, functions_of, normalized, parse_name
 from anylayer.readers.tensorflow.graph import GraphNode, StoredTensor, nodes_of
 from anylayer.readers.tensorflow.messages import Record, map_entries
 from anylayer.readers.tensorflow.structure import ASSIGNS, CONSTANT, IDENTITIES, RESTORE, VARIABLES
@@ -33,7 +33,7 @@ def saved_model_graph(record: Record, folder: Path, file: str) -> InlinedGraph:
     notes: list[str] = []
     inputs, outputs = _signature(meta, notes)
     definition = meta.record("graph_def")
-    inliner = Inliner(functions_of(definition.record("library")), file)
+    inliner = Inliner(functions_of(definition.record("library")), file, declared_results(meta))
     nodes = by_name(inliner.graph(nodes_of(definition.all("node"), file)))
     values = _variables(nodes, folder / "variables" / "variables", Path(file))
     return InlinedGraph(
@@ -91,7 +91,7 @@ def checkpoint_graph(meta: Record, prefix: Path, file: str, user_types: frozense
     outputs = [
         o for o in unconsumed_outputs(nodes, functions, user_types) if not (scope and o.startswith(f"{scope}/"))
     ]
-    inliner = Inliner(functions, file)
+    inliner = Inliner(functions, file, declared_results(meta))
     flat = by_name(inliner.graph(nodes))
     return InlinedGraph(
         file,
