@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from anylayer.errors import TraceError, need
+from anylayer.graph.sizes import is_static
 from anylayer.network import Array
 from anylayer.ops._indexing import axes_of, axis_of
 from anylayer.ops._spatial import Pairs, extent, flat_pads
-from anylayer.tracing import is_traced, size_list
+from anylayer.tracing import is_traced, record, size_list
 
 __all__ = [
     "Pairs",
@@ -23,8 +25,12 @@ __all__ = [
     "flat_pads",
     "integer",
     "integers",
+    "part_sizes",
+    "reshape",
     "restored",
     "same_pads",
+    "shape_of",
+    "target_shape",
 ]
 
 
@@ -57,6 +63,59 @@ def integer(x: Any, what: str) -> int:
     values = integers(x, what, 1)
     need(len(values) == 1, f"{what} must be one number, got {len(values)}")
     return values[0]
+
+
+def target_shape(
+    shape: Sequence[Any], sizes: Sequence[Any], what: str, copies: Sequence[Any] | None = None
+) -> tuple[Any, ...]:
+    """Return the sizes of an array of shape `shape` after it is reshaped to `sizes`. One may be -1: the rest.
+
+    copies: the sizes that a 0 in `sizes` copies by its position; without them, 0 is a size.
+    Raises LayerError, which calls the sizes `what`, if no array of this shape has these sizes.
+    """
+    need(
+        all(d >= -1 for d in sizes if is_static([d])) and sizes.count(-1) <= 1,
+        f"{what} must consist of sizes of which one may be -1, got {list(sizes)}",
+    )
+    wanted = list(sizes)
+    for i, size in enumerate(sizes):
+        if copies is not None and is_static([size]) and size == 0:
+            need(i < len(copies), f"{what} {list(sizes)} copies the size of axis {i} of {tuple(copies)}")
+            wanted[i] = copies[i]
+    if not is_static([*shape, *wanted]):
+        return tuple(wanted)
+    count, rest = math.prod(shape), math.prod(d for d in wanted if d != -1)
+    fits = rest and count % rest == 0 if -1 in wanted else count == rest
+    need(fits, f"{what} {list(sizes)} does not fit an array of shape {tuple(shape)}")
+    return tuple(count // rest if d == -1 else d for d in wanted)
+
+
+def reshape(x: Array, sizes: Sequence[Any], what: str, copies: Sequence[Any] | None = None) -> Array:
+    """Return an array in another shape: see target_shape. If only the data give its size, the engine checks it."""
+    wanted = target_shape(x.shape, sizes, what, copies)
+    if not is_static(x.shape) and is_static(wanted) and min(wanted, default=1) > 0:
+        return record("Reshape", [x, np.array(wanted, np.int64)], wanted, x.dtype)
+    return x.reshape(wanted)
+
+
+def shape_of(x: Array, dtype: Any) -> Array:
+    """Return the shape of an array as integers (rank,). It is a constant, unless only the data give a size."""
+    if is_static(x.shape):
+        return np.array(x.shape, dtype)
+    return record("Shape", [x], (len(x.shape),), np.int64).astype(dtype)
+
+
+def part_sizes(sizes: Sequence[int], size: int, what: str) -> list[int]:
+    """Return the sizes of the parts of an axis of `size`. One may be -1, which stands for the rest.
+
+    Raises LayerError, which calls the sizes `what`, if they do not add up to the size of the axis.
+    """
+    parts = [size - sum(sizes) - 1 if d == -1 else d for d in sizes]
+    need(
+        sizes.count(-1) <= 1 and min(parts, default=0) >= 0 and sum(parts) == size,
+        f"{what} {list(sizes)} must add up to {size}, the size of the axis; one may be -1",
+    )
+    return parts
 
 
 def same_pads(sizes: Sequence[int], extents: Sequence[int], strides: Sequence[int], upper: bool = True) -> Pairs:

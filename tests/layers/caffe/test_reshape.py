@@ -22,14 +22,14 @@ test_behind_the_last = _case([1, 1], (2, 3, 4, 1, 1), axis=-1)
 test_last_axis = _case([2, 2], (2, 3, 2, 2), axis=-2)
 test_zero_counts_from_the_axis = _case([0, 4, 1], (2, 3, 4, 1), axis=1)
 test_scalar = case("Reshape", {"shape": {}}, inputs=[ramp(1, 1)], outputs=[ramp(1).reshape(())])
-test_does_not_divide = _rejects("the 24 elements of (2, 3, 4) do not divide by the sizes [5, -1]", [5, -1])
+test_does_not_divide = _rejects("shape [5, -1] does not fit an array of shape (2, 3, 4)", [5, -1])
 test_rejects_shape_with_other_number_of_elements = _rejects(
-    "shape [2, 5] has 10 elements, the input's (2, 3, 4) has 24", [2, 5]
+    "shape [2, 5] does not fit an array of shape (2, 3, 4)", [2, 5]
 )
 test_rejects_two_inferred_sizes = _rejects("shape may have one -1, got [-1, -1]", [-1, -1])
 test_rejects_negative_size = _rejects("sizes must be positive, 0 or -1, got [-2]", [-2])
 test_rejects_copied_size_beyond_rank = _rejects(
-    "shape has a 0 at place 3, but the input (2, 3, 4) has no axis 3 to copy", [2, 3, 4, 0]
+    "shape [2, 3, 4, 0] copies the size of axis 3 of (2, 3, 4)", [2, 3, 4, 0]
 )
 test_rejects_axis_beyond_rank = _rejects(
     "axis must lie in -4..3 for an input of shape (2, 3, 4), got 4", [1], axis=4

@@ -38,7 +38,7 @@ test_splitv_rejects_sizes_of_other_sum = rejects(
     "SplitV",
     {"num_split": 2},
     *(X, np.int32([1, 1]), np.int32(1)),
-    text="size_splits [1, 1] do not add up to the size 3 of axis 1",
+    text="size_splits [1, 1] must add up to 3, the size of the axis",
     tops=2,
 )
 test_transpose_rejects_repeated_axis = rejects(

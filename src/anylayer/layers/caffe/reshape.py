@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from math import prod
-from typing import Any
-
 from anylayer.layer import Layer, field, layer, need
+from anylayer.layer.arguments import target_shape
 from anylayer.layers.caffe._messages import BlobShape, no_effect
 from anylayer.network import Array
 
@@ -45,28 +43,5 @@ class Reshape(Layer):
         need(
             end <= rank, f"axis={start} and num_axes={self.num_axes} reach past the input's shape {tuple(x.shape)}"
         )
-        sizes = self._sizes(tuple(x.shape), start, end)
+        sizes = target_shape(x.shape[start:end], self.shape.dim, "shape", x.shape[start:])
         return x.reshape((*x.shape[:start], *sizes, *x.shape[end:]))
-
-    def _sizes(self, shape: tuple[Any, ...], start: int, end: int) -> list[Any]:
-        sizes = list(self.shape.dim)
-        for i, size in enumerate(sizes):
-            if size == 0:
-                need(
-                    start + i < len(shape),
-                    f"shape has a 0 at place {i}, but the input {shape} has no axis {start + i} to copy",
-                )
-                sizes[i] = shape[start + i]
-        old = shape[start:end]
-        held, fixed = prod(old), prod(s for s in sizes if s != -1)
-        if -1 in sizes:
-            need(
-                fixed != 0 and held % fixed == 0,
-                f"the {held} elements of {old} do not divide by the sizes {list(self.shape.dim)}",
-            )
-            sizes[sizes.index(-1)] = held // fixed
-        need(
-            prod(sizes) == held,
-            f"shape {list(self.shape.dim)} has {prod(sizes)} elements, the input's {old} has {held}",
-        )
-        return sizes

@@ -9,7 +9,7 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.errors import LayerError, need
-from anylayer.layer.arguments import axis_of, channels_first, flat_pads, restored, same_pads
+from anylayer.layer.arguments import axis_of, channels_first, flat_pads, part_sizes, restored, same_pads
 from anylayer.layers.keras._base import FORMATS, positive
 from anylayer.layers.keras._resampling import METHODS, resampled
 from anylayer.network import Array
@@ -87,9 +87,7 @@ def split_sizes(value: Array, num_or_size_splits: Any, axis: int = 0, num: Any =
     """Split an array into equal parts, or into parts of the given sizes, along `axis` as tf.split."""
     if type(num_or_size_splits) is int:
         return split(value, num_or_size_splits, axis)
-    sizes, total = list(num_or_size_splits), value.shape[axis]
-    if -1 in sizes:
-        sizes[sizes.index(-1)] = total - sum(s for s in sizes if s != -1)
+    sizes = part_sizes(list(num_or_size_splits), value.shape[axis], "num_or_size_splits")
     return list(np.split(value, np.cumsum(sizes)[:-1].tolist(), axis=axis))
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from anylayer.layer import layer, need
+from anylayer.layer.arguments import target_shape
 from anylayer.layer.fields import attribute
 from anylayer.layers.keras._base import KerasLayer
 from anylayer.network import Array
@@ -43,15 +44,12 @@ class Reshape(KerasLayer):
     target_shape: Any = attribute("any", doc="shape of the output without the batch; one size may be -1")
 
     def forward(self, x: Array) -> Array:
-        shape, count = self.target_shape, math.prod(x.shape[1:])
+        sizes = self.target_shape
         need(
-            isinstance(shape, list) and all(type(d) is int and d >= -1 for d in shape) and shape.count(-1) <= 1,
-            f"parameter 'target_shape' must be a list of sizes with at most one -1, got {shape!r}",
+            isinstance(sizes, list) and all(type(d) is int for d in sizes),
+            f"target_shape must be a list of sizes, got {sizes!r}",
         )
-        fixed = math.prod(d for d in shape if d != -1)
-        fits = fixed == count if -1 not in shape else fixed > 0 and count % fixed == 0
-        need(fits, f"target_shape {shape} does not fit the {count} elements of an item of {tuple(x.shape)}")
-        return x.reshape(x.shape[0], *(count // fixed if d == -1 else d for d in shape))
+        return x.reshape(x.shape[0], *target_shape(x.shape[1:], sizes, "target_shape"))
 
 
 @layer("Permute")

@@ -9,6 +9,7 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.errors import TraceError, need
+from anylayer.layer.arguments import reshape, target_shape
 from anylayer.layers.onnx._call import SPELLED_OUT, OpCall, meaning
 from anylayer.network import MAX_RANK, MAX_VALUES, Array
 from anylayer.tracing import is_traced, size_list
@@ -49,13 +50,7 @@ def _reshaped(call: OpCall) -> None:
     """Refuse a static shape with another number of elements; ONNX's shape inference accepts it."""
     x, shape = call.inputs
     if not is_traced(shape):
-        wanted = _wanted(call, x, shape)
-        known, count = math.prod(d for d in wanted if d >= 0), math.prod(x.shape)
-        fits = known and count % known == 0 if wanted.count(-1) == 1 else count == known
-        need(
-            fits and min(wanted, default=0) >= -1 and wanted.count(-1) <= 1,
-            f"an array of shape {tuple(x.shape)} does not fit shape {wanted}",
-        )
+        target_shape(x.shape, ints(shape), "shape", None if call["allowzero"] else x.shape)
 
 
 SPELLED_OUT["Reshape"] = _reshaped
@@ -63,20 +58,7 @@ SPELLED_OUT["Reshape"] = _reshaped
 
 @meaning("Reshape")
 def _reshape(call: OpCall, x: Array, shape: Array) -> Array:
-    return x.reshape(_wanted(call, x, shape))
-
-
-def _wanted(call: OpCall, x: Array, shape: Array) -> list[Any]:
-    """Return the sizes to reshape to, with the input's size in place of 0."""
-    wanted = ints(shape)
-    if not call["allowzero"]:
-        need(
-            all(d or i < len(x.shape) for i, d in enumerate(wanted)),
-            f"shape {wanted} copies the size of axis {wanted.index(0) if 0 in wanted else 0}, but the input has "
-            f"{len(x.shape)} axes",
-        )
-        wanted = [d or x.shape[i] for i, d in enumerate(wanted)]
-    return list(wanted)
+    return reshape(x, ints(shape), "shape", None if call["allowzero"] else x.shape)
 
 
 @meaning("Flatten")

@@ -8,14 +8,12 @@ from typing import Any
 import numpy as np
 
 from anylayer.errors import given
-from anylayer.graph.sizes import is_static
 from anylayer.layer import Enum, layer, need
-from anylayer.layer.arguments import axes_of, axis_of, constant, integer, integers
+from anylayer.layer.arguments import axes_of, axis_of, constant, integer, integers, part_sizes, reshape, shape_of
 from anylayer.layer.fields import attribute
 from anylayer.layers.openvino._base import OpenVINOLayer, need_sizes
 from anylayer.layers.openvino.casting import dtype_of
 from anylayer.network import Array
-from anylayer.tracing import record
 
 
 @layer("Reshape")
@@ -30,20 +28,7 @@ class Reshape(OpenVINOLayer):
     special_zero: bool = attribute("bool", doc="whether 0 copies the size of the same input axis")
 
     def forward(self, x: Array, shape: Array) -> Array:
-        wanted = integers(shape, "the shape")
-        if self.special_zero:
-            need(
-                all(d != 0 or i < len(x.shape) for i, d in enumerate(wanted)),
-                f"the shape {wanted} copies the size of an axis that the input {tuple(x.shape)} does not have",
-            )
-            wanted = [x.shape[i] if d == 0 else d for i, d in enumerate(wanted)]
-        need(
-            wanted.count(-1) <= 1 and min(wanted, default=0) >= -1,
-            f"the shape {wanted} must have sizes of 0 or more, and at most one -1",
-        )
-        if not is_static(x.shape) and is_static(wanted) and min(wanted, default=1) > 0:
-            return record("Reshape", [x, np.array(wanted, np.int64)], tuple(wanted), x.dtype)
-        return x.reshape(tuple(wanted))
+        return reshape(x, integers(shape, "shape"), "shape", x.shape if self.special_zero else None)
 
 
 @layer("Squeeze")
@@ -146,13 +131,7 @@ class VariadicSplit(OpenVINOLayer):
 
     def forward(self, x: Array, axis: Array, lengths: Array) -> list[Array]:
         along = axis_of(integer(axis, "axis"), len(x.shape))
-        parts, n = integers(lengths, "the lengths"), x.shape[along]
-        if parts.count(-1) == 1:
-            parts[parts.index(-1)] = n - sum(parts) - 1
-        need(
-            sum(parts) == n and min(parts, default=0) >= 0,
-            f"the lengths {integers(lengths, 'the lengths')} do not add up to the size {n} of axis {along}",
-        )
+        parts = part_sizes(integers(lengths, "split_lengths"), x.shape[along], "split_lengths")
         ends = np.cumsum([0, *parts])
         keys = [(slice(None),) * along + (slice(int(a), int(b)),) for a, b in itertools.pairwise(ends)]
         return [x[key] for key in keys]
@@ -169,10 +148,7 @@ class ShapeOf(OpenVINOLayer):
 
     def forward(self, x: Array) -> Array:
         need(self.output_type in ("i32", "i64"), f"output_type must be i32 or i64, got '{self.output_type}'")
-        dtype = dtype_of(self.output_type, "output_type")
-        if is_static(x.shape):
-            return np.array(x.shape, dtype)
-        return record("Shape", [x], (len(x.shape),), np.int64).astype(dtype)
+        return shape_of(x, dtype_of(self.output_type, "output_type"))
 
 
 @layer("Broadcast")

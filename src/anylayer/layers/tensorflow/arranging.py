@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from anylayer.errors import plural
+from anylayer.layer.arguments import part_sizes
 from anylayer.layers.tensorflow._base import (
     TensorFlowLayer,
     attribute,
@@ -128,16 +129,8 @@ class SplitV(_Counted):
     def forward(self, x: Array, sizes: Array, axis: Array) -> list[Array]:
         over = axis_of(integer(axis, "split_dim"), len(x.shape), "split_dim")
         parts = integers(sizes, "size_splits")
-        need(
-            len(parts) == self.num_split and parts.count(-1) <= 1 and min(parts) >= -1,
-            f"size_splits must be {self.num_split} sizes, of which one may be -1, got {parts}",
-        )
-        if -1 in parts:
-            parts[parts.index(-1)] = x.shape[over] - sum(p for p in parts if p >= 0)
-        need(
-            sum(parts) == x.shape[over] and min(parts) >= 0,
-            f"size_splits {parts} do not add up to the size {x.shape[over]} of axis {over}",
-        )
+        need(len(parts) == self.num_split, f"size_splits must be {self.num_split} sizes, got {parts}")
+        parts = part_sizes(parts, x.shape[over], "size_splits")
         return list(np.split(x, np.cumsum(parts)[:-1].tolist(), axis=over))
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from anylayer.layer.arguments import reshape, shape_of
 from anylayer.layers.tensorflow._base import (
     Enum,
     TensorFlowLayer,
@@ -40,7 +41,7 @@ class Shape(_Sized):
     """
 
     def forward(self, x: Array) -> Array:
-        return np.array(x.shape, self.out_type)
+        return shape_of(x, self.out_type)
 
 
 @layer("ShapeN")
@@ -57,7 +58,7 @@ class ShapeN(_Sized):
         return (("output", count_of(attr, "N")),)
 
     def forward(self, *xs: Array) -> Any:
-        return [np.array(x.shape, self.out_type) for x in xs]
+        return [shape_of(x, self.out_type) for x in xs]
 
 
 @layer("Size")
@@ -91,23 +92,7 @@ class Reshape(TensorFlowLayer):
     """
 
     def forward(self, x: Array, shape: Array) -> Array:
-        wanted = integers(shape, "shape")
-        need(
-            wanted.count(-1) <= 1 and all(d >= -1 for d in wanted),
-            f"shape must consist of sizes of which one may be -1, got {wanted}",
-        )
-        count, rest = math.prod(x.shape), math.prod(d for d in wanted if d >= 0)
-        if -1 in wanted:
-            need(
-                rest and count % rest == 0,
-                f"{count} elements of shape {tuple(x.shape)} do not divide into {wanted}",
-            )
-            wanted[wanted.index(-1)] = count // rest
-        need(
-            math.prod(wanted) == count,
-            f"{count} elements of shape {tuple(x.shape)} do not fit shape {wanted}, which has {math.prod(wanted)}",
-        )
-        return x.reshape(wanted)
+        return reshape(x, integers(shape, "shape"), "shape")
 
 
 @layer("Flatten")
