@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from anylayer import functions
+from anylayer import function_nodes
 from anylayer.errors import FileError, InputError, nearest, need, need_name, plural, reading, some, within, wording
 from anylayer.kernels.files import split
 from anylayer.kernels.opencl.files import KernelSettings, OpenCL, opencl_of, user_file
@@ -265,7 +265,7 @@ class Net:
 
         Raises TraceError with the line that cannot be recorded, and InputError.
         """
-        network, definition = functions.before(self.network, function, inputs)
+        network, definition = function_nodes.before(self.network, function, inputs)
         return Net(network, {**self.user_layers, definition.type: definition}, self.kernels)
 
     def after(self, function: Callable[..., Any], shapes: Mapping[str, Sequence[int]] | None = None) -> Net:
@@ -282,7 +282,7 @@ class Net:
             if kind is None:
                 raise InputError(f"the shape of output '{public}' is not known; give the inputs' shapes={{...}}")
             types[public] = kind
-        network, definition = functions.after(self.network, function, types)
+        network, definition = function_nodes.after(self.network, function, types)
         return Net(network, {**self.user_layers, definition.type: definition}, self.kernels)
 
     def inspect(self, shapes: Mapping[str, Sequence[int]] | None = None) -> Report:

@@ -10,7 +10,7 @@ import numpy as np
 
 from anylayer.api import Net, PathLike
 from anylayer.errors import InputError, at, need
-from anylayer.functions import function_name, function_node, input_type, parameter_names
+from anylayer.function_nodes import function_name, function_node, input_type, parameter_names
 from anylayer.network import Network
 
 if TYPE_CHECKING:
