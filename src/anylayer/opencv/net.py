@@ -20,10 +20,10 @@ from anylayer.network import Array, Network
 from anylayer.opencv import constants as c
 from anylayer.opencv import registry
 from anylayer.opencv.blob import Numbers, scalar
+from anylayer.opencv.buffers import NetworkFiles, content, network_files
 from anylayer.opencv.errors import converted
 from anylayer.opencv.layer import Layer, set_weight
 from anylayer.opencv.measures import consumption, dot, operations, shapes_of
-from anylayer.opencv.source import NetworkFiles, content, network_files
 from anylayer.opencv.table import FIRST, LAST, LayerEntry, LayerTable, layouts_of, table_of
 from anylayer.runtime.model import Model
 

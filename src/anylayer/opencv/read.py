@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from anylayer.errors import FileError, InputError, need
+from anylayer.opencv.buffers import DIALECT, Content, NetworkFiles, content, network_files
 from anylayer.opencv.errors import converted
 from anylayer.opencv.net import Net
-from anylayer.opencv.source import DIALECT, Content, NetworkFiles, content, network_files
 
 _WEIGHTS = (".caffemodel", ".h5", ".bin")
 """Suffixes of files of weights, which readNet takes in either place."""
