@@ -12,10 +12,10 @@ from anylayer import api
 from anylayer.caffe.alias import installed_dialect
 from anylayer.caffe.assembly import Assembly, LayerView, Stage, need_versions, outputs_of, store_needed
 from anylayer.caffe.blob import LayerBlob, Weight
-from anylayer.caffe.files import load, save, save_hdf5
 from anylayer.caffe.python_layer import Layer
 from anylayer.caffe.reading import TEST, TRAIN, Given, read_given
 from anylayer.caffe.stages import Choice, EngineStage
+from anylayer.caffe.weights import load, save, save_hdf5
 from anylayer.errors import AnyLayerError, InputError, nearest, need, warn
 from anylayer.network import Array, Node
 from anylayer.runtime.model import Model
