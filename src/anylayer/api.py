@@ -63,7 +63,7 @@ class Net:
         self.kernels = kernels or {}
         """The native kernels that were given, by layer type."""
         if self.kernels:
-            from anylayer.kernels.sources import with_kernels
+            from anylayer.kernels.selection import with_kernels
 
             self._unused += [t for t in self.kernels if t not in {node.type for node in network.nodes}]
             definitions = with_kernels(definitions, self.kernels, network)
@@ -420,7 +420,7 @@ def _kernels(
     those of the user's own configuration. The rest of `kernels` is imported only where there are any."""
     if not libraries and not opencl.files and not (opencl.user_file and user_file()):
         return {}, {}
-    from anylayer.kernels.sources import load_kernels, load_user_kernels, without_given
+    from anylayer.kernels.selection import load_kernels, load_user_kernels, without_given
 
     settings = KernelSettings(opencl)
     given, personal = load_kernels(libraries, isolate, settings), load_user_kernels(settings)

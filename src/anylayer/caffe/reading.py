@@ -10,7 +10,7 @@ from typing import Any
 from anylayer.caffe.python_layer import Layer, definition_of, has_module, layer_class
 from anylayer.errors import FileError, InputError, at, need, need_name, reading
 from anylayer.kernels.files import split
-from anylayer.kernels.sources import load_kernels
+from anylayer.kernels.selection import load_kernels
 from anylayer.layer import Definition, Registry, load_layers
 from anylayer.layer.native import LoadedKernel
 from anylayer.layer.registry import registered
