@@ -18,7 +18,7 @@ from anylayer.graph.symbolic import new_size
 from anylayer.layer import Bound
 from anylayer.loops.composites import expanded
 from anylayer.loops.ir import atoms_of, substituted
-from anylayer.loops.parameters import Parameters, find
+from anylayer.loops.parameters import Parameters, ParamNumber, find
 from anylayer.network import MAX_VALUES, TensorType
 from anylayer.optimize.simplify import simplify
 from anylayer.tracing import substitute_numpy, trace, trace_checked
@@ -65,17 +65,34 @@ def opened(layer: Bound, *, free_params: bool = False) -> Opened:
         ranges = {name: found.ranges[name] for name in found.sizes}
 
         def trace(other: Bound) -> Graph:
-            if ranges:
-                return traced_openly(other, types, ranges)[0]
-            return expanded(simplify(_trace(other, types), exact=True))
+            return traced_openly(other, types, ranges)[0] if ranges else _at_fixed_sizes(other)
 
         found.graph, found.parameters = find(layer, trace, difference)
     return found
 
 
-def at_fixed_sizes(layer: Bound) -> Opened:
-    """Trace a layer at the types that it is bound for."""
-    return Opened(expanded(simplify(_trace(layer, layer.types), exact=True)))
+def at_fixed_sizes(layer: Bound, *, free_params: bool = False) -> Opened:
+    """Trace a layer at the types that it is bound for.
+
+    free_params: whether params that do not affect control flow or shapes stay parameters of the function. A note
+    names those whose values 0 and 1 the layer may treat in another way.
+    """
+    if not free_params:
+        return Opened(_at_fixed_sizes(layer))
+    special: set[str] = set()
+    graph, parameters = find(layer, _at_fixed_sizes, difference, special)
+    free = {e.name for elements in parameters.values() if isinstance(elements, list) for e in elements
+            if isinstance(e, ParamNumber)}  # fmt: skip
+    notes = (
+        [f"other code may be needed where these are 0 or 1: {', '.join(sorted(free & special))}"]
+        if free & special
+        else []
+    )
+    return Opened(graph, parameters=parameters, notes=notes)
+
+
+def _at_fixed_sizes(layer: Bound) -> Graph:
+    return expanded(simplify(_trace(layer, layer.types), exact=True))
 
 
 def _trace(layer: Bound, types: Sequence[TensorType]) -> Graph:

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.errors import AnyLayerError
 from anylayer.graph import Graph, Value
 from anylayer.layer import Bound
 from anylayer.layer.opencv import opencv_params
@@ -41,19 +40,26 @@ differ to the given dict.
 """
 
 
-def find(layer: Bound, trace: Callable[[Bound], Graph], compare: Compare) -> tuple[Graph, Parameters]:
+def find(
+    layer: Bound, trace: Callable[[Bound], Graph], compare: Compare, special: set[str] | None = None
+) -> tuple[Graph, Parameters]:
     """Return the graph of a layer, and for each constant that contains free params or a free blob, its source.
 
-    trace: returns the graph of the layer with another node. compare: see Compare.
+    trace: returns the graph of the layer with another node. compare: see Compare. special: if given, blobs are
+    never free, and a param may be free although the layer records something else where it is 0 or 1. The names of
+    such params are added to this set.
     """
     with np.errstate(all="ignore"):
-        return _Search(layer, trace, compare).run()
+        return _Search(layer, trace, compare, special).run()
 
 
 class _Search:
-    def __init__(self, layer: Bound, trace: Callable[[Bound], Graph], compare: Compare) -> None:
-        self.layer, self.trace, self.compare = layer, trace, compare
+    def __init__(
+        self, layer: Bound, trace: Callable[[Bound], Graph], compare: Compare, special: set[str] | None
+    ) -> None:
+        self.layer, self.trace, self.compare, self.special = layer, trace, compare, special
         self.params = opencv_params(layer.node.params, layer.node.defaults)
+        self.real = self.graph(layer.node)
 
     def run(self) -> tuple[Graph, Parameters]:
         values: dict[str, Any] = {}
@@ -61,17 +67,16 @@ class _Search:
             if self.is_free([self.with_values({name: v}) for v in others(value)], name, None):
                 values[name] = others(value, k)[0]
         blobs = {}
-        for i, blob in enumerate(self.layer.node.blobs):
+        for i, blob in enumerate(self.layer.node.blobs if self.special is None else ()):
             if blob.dtype == np.float32 and self.is_free([self.with_blob(i, b) for b in other_blobs(blob)], "", i):
                 blobs[i] = other_blobs(blob, i)[0]
-        real = self.graph(self.layer.node)
         if not values and not blobs:
-            return real, {}
+            return self.real, {}
         arrays = [blobs.get(i, b) for i, b in enumerate(self.layer.node.blobs)]
         graph = self.graph(replace(self.with_values(values), blobs=arrays))
         changed: dict[Value, Value] = {}
-        found = {} if self.compare(graph, real, changed) else self.marked(changed, values, blobs)
-        return (graph, found) if len(found) == len(changed) else (real, {})
+        found = {} if self.compare(graph, self.real, changed) else self.marked(changed, values, blobs)
+        return (graph, found) if len(found) == len(changed) else (self.real, {})
 
     def graph(self, node: Node) -> Graph:
         layer = self.layer
@@ -96,24 +101,22 @@ class _Search:
         return replace(node, blobs=[blob if i == at else b for i, b in enumerate(node.blobs)])
 
     def is_free(self, nodes: Sequence[Node], name: str, blob: int | None) -> bool:
-        """Return whether a param or a blob is free: the graphs of `nodes`, which differ in its value, differ only
-        in constants that contain it.
+        """Return whether a param or a blob is free: the graphs of `nodes`, which differ in its value, differ from
+        that of the layer only in constants that contain it.
         """
-        if not nodes:
-            return False
-        try:
-            first, *rest = map(self.graph, [*nodes, self.layer.node])
-            found = 0
-            for node, graph in zip([*nodes[1:], self.layer.node], rest):
-                changed: dict[Value, Value] = {}
-                if self.compare(first, graph, changed):
-                    return False
-                for v, w in changed.items():
-                    if not self.holds(v, w, nodes[0], node, name, blob):
-                        return False
-                found += len(changed)
-        except AnyLayerError:
-            return False
+        found = 0
+        for i, node in enumerate(nodes):
+            changed: dict[Value, Value] = {}
+            try:
+                differs = bool(self.compare(self.real, self.graph(node), changed))
+            except Exception:  # another value may break a rule of any function that the layer calls
+                differs = True
+            if differs and i >= _GENERAL and self.special is not None:
+                self.special.add(name)
+                continue
+            if differs or not all(self.holds(v, w, self.layer.node, node, name, blob) for v, w in changed.items()):
+                return False
+            found += len(changed)
         return found > 0
 
     def holds(self, v: Value, w: Value, a: Node, b: Node, name: str, blob: int | None) -> bool:
@@ -176,6 +179,10 @@ def _is_blob(const: Array | None, blob: Array) -> bool:
     if const is None or const.size != blob.size or const.dtype != blob.dtype:
         return False
     return bool((np.asarray(const).reshape(-1) == np.asarray(blob).reshape(-1)).all())
+
+
+_GENERAL = 2
+"""The number of values that `others` returns before those that layers often treat in their own way: 0 and 1."""
 
 
 def others(value: Any, k: int = 0) -> list[Any]:

@@ -94,7 +94,7 @@ def test_format_of_a_custom_layer_is_chosen_by_its_consumer(tmp_path: Path) -> N
     assert found["layer.is_f32_output"] == "true" and found["layer.output_size"] == str(10 * 12 * 3 * 4)
     assert (
         found["layer.custom_proc_ptr"] == "&custom_callback_Mine"
-        and "put_layer_output(layer, output, io_ptr);" in text
+        and "put_layer_output(layer, output, io_ptr, !layer.is_f32_output);" in text
     )
     assert '    0.5,\n    { 1, 2.5,  },\n    true,\n    "a\\042b",\n  };' in text
     header = (tmp_path / "project" / "SmallNet_gen.h").read_text()
@@ -104,7 +104,6 @@ def test_format_of_a_custom_layer_is_chosen_by_its_consumer(tmp_path: Path) -> N
     generate(tmp_path, mine + layer("conv", "Convolution", "mine", CONV), test=False)
     found = fields(source_of(tmp_path), 0)
     assert found["layer.is_f32_output"] == "false" and found["layer.output_size"] == str(10 * 12 * 3 * 2)
-    assert "put_layer_output(layer, output, io_ptr, true);" in source_of(tmp_path)
     assert fields(source_of(tmp_path), 1)["layer.is_input_hw_layout"] == "true"
 
 

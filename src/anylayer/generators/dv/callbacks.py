@@ -8,14 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.errors import LayerError, at, need
+from anylayer.errors import AnyLayerError, at, given, need
 from anylayer.generators._cpp import KEYWORDS, line_comment
 from anylayer.generators._names import Names
-from anylayer.generators.dv.parameters import INPUTS, Struct, struct_of
+from anylayer.generators.dv.parameters import CALLBACK, INPUTS, Struct, struct_of
 from anylayer.generators.dv.plan import Custom, DvLayer
-from anylayer.generators.dv.priors import PriorLayer, priors_of
+from anylayer.generators.dv.priors import priors_of
+from anylayer.graph import Graph
 from anylayer.layer.opencv import opencv_params
-from anylayer.loops import CppFunction, lower, table_text, to_cpp
+from anylayer.loops import CppFunction, Opened, at_fixed_sizes, lower, number, table_text, to_cpp
+from anylayer.loops.parameters import ParamNumber
 from anylayer.source import Source, TracedNode
 
 _RUNTIME = ("layer", "conf", "custom_param", "io_ptr", "fpga_layer", "Sequential")
@@ -23,10 +25,11 @@ _RUNTIME = ("layer", "conf", "custom_param", "io_ptr", "fpga_layer", "Sequential
 
 @dataclass(slots=True)
 class Callback:
-    """A callback: the name of its type, the members of its struct, and its code."""
+    """A callback: the name of its type, the members of its struct, notes about them, and its code."""
 
     name: str
     members: Sequence[str]
+    notes: Sequence[str]
     code: str
 
 
@@ -45,31 +48,104 @@ class Callbacks:
 
         Raises LayerError for a layer whose operators have no loops.
         """
-        kind, traced = layer.kind, self.traced(layer.names[0])
+        kind, traced = layer.kind, self.traced(layer.names)
         if not isinstance(kind, Custom):
             raise TypeError(kind)
         type_ = traced.node.type if traced is not None else layer.names[0]
         with at(layer.place):
-            if kind.graph is None:
-                raise LayerError("it has no operators, so there is no code for it")
-            constants = [v.const for v in kind.graph.outputs]
-            found = None
+            graph = given(kind.graph, "it has no operators, so there is no code for it")
+            constants = [v.const for v in graph.outputs]
+            priors, notes = None, list[str]()
             if len(constants) == 1 and constants[0] is not None:
-                found = priors_of(constants[0], traced)
-            struct = found.struct if found else struct_of(_params(traced) if kind.op is not None else {})
-            if found is None:
-                _add_inputs(struct, layer)
-            code = _Code(found, kind, layer, self.two_arguments)
-            key = (type_, tuple(struct.members), code.text("Same"))
+                priors = priors_of(constants[0], traced)
+            if priors is not None:
+                struct, read = priors.struct, priors.read
+                text = self.head() + priors.code(_put(self.two_arguments))
+            else:
+                source = None if traced is None else _with_params(graph, traced)
+                owns = traced is not None and (source is not None or kind.op is not None)
+                struct = struct_of(_params(traced), self.floats(type_)) if owns else Struct()
+                text, read = _kernel(
+                    source or Opened(graph), layer, traced, struct, self.head(), self.two_arguments
+                )
+                notes += source.notes if source is not None else []
+        key = (type_, tuple(struct.members), text)
         if key not in self._known:
             name = self._names.new(type_, "Layer")
-            self._known[key] = Callback(name, struct.members, code.text(name))
+            unread = [member for param, member in struct.names.items() if param not in read]
+            notes += [f"numbers in the code, which does not read these: {', '.join(unread)}"] if unread else []
+            self._known[key] = Callback(name, struct.members, notes, text.replace(CALLBACK, name))
             self.all.append(self._known[key])
         return self._known[key], struct
 
-    def traced(self, name: str) -> TracedNode | None:
-        """Return a node by its name."""
-        return next((t for t in self.source.nodes if t.node.name == name), None)
+    def traced(self, names: Sequence[str]) -> TracedNode | None:
+        """Return the node of a layer, or None for one that stands for several nodes."""
+        return next((t for t in self.source.nodes if [t.node.name] == names), None)
+
+    def floats(self, type_: str) -> set[str]:
+        """Return the params that are floats, or lists with floats, in a layer of this type."""
+        params = [pair for t in self.source.nodes if t.node.type == type_ for pair in _params(t).items()]
+        return {name for name, x in params if any(isinstance(v, float) for v in np.atleast_1d(x).tolist())}
+
+    def head(self) -> str:
+        """Return the beginning of a callback."""
+        if self.two_arguments:
+            base = "  uint8_t *io_ptr = current_io_ptr();\n"
+            return f"void custom_callback_{CALLBACK}(fpga_layer &layer, void *param) {{\n{base}"
+        return f"void custom_callback_{CALLBACK}(fpga_layer &layer, void *param, uint8_t *io_ptr) {{\n"
+
+
+def _kernel(
+    source: Opened, layer: DvLayer, traced: TracedNode | None, struct: Struct, head: str, two_arguments: bool
+) -> tuple[str, set[str]]:
+    """Return the callback of a layer that computes its outputs by loops, and the params that it reads. Add a
+    member for several inputs to the struct.
+    """
+    graph = source.graph
+    need(
+        len(graph.inputs) == len(layer.inputs) or not graph.ops,
+        "one of its inputs is a constant; give the constant as a param",
+    )
+    for v in (*graph.inputs, *graph.outputs):
+        need(
+            v.dtype == np.float32,
+            f"layers on the CPU read and write float32, this one has {v.dtype}; convert it in the layer",
+        )
+    code = to_cpp(lower(source), f"compute_{CALLBACK}", line_comment)
+    params = {p: _argument(p, _params(traced)[p.name], struct, source) for p in code.params}
+    _add_inputs(struct, layer)
+    tables = [table_text(f"{CALLBACK}_{t}", a.dtype, a) for t, a in code.tables]
+    body = _body(layer, code, list(params.values()), two_arguments)
+    read = {p.name for p, text in params.items() if text.startswith("params.")}
+    return "\n".join([*tables, code.text, head + body]), read
+
+
+def _argument(param: ParamNumber, value: Any, struct: Struct, source: Opened) -> str:
+    """Return the C++ expression of a param's number: a member of the struct, or the number itself where it is used
+    in another precision than float32, and the member does not hold it exactly.
+    """
+    several = isinstance(value, (list, tuple))
+    exact = value[param.at] if several else value
+    used = [v for v, elements in source.parameters.items() if isinstance(elements, list) and param in elements]
+    single = all(v.dtype == np.float32 for v in used)
+    if not single and float(np.float32(exact)) != exact:
+        return number(exact, np.dtype(np.float64))
+    return f"params.{struct.names[param.name]}" + f"[{param.at}]" * several
+
+
+def _with_params(graph: Graph, traced: TracedNode) -> Opened | None:
+    """Return a layer's trace in which scalar params are parameters of the function, or None where the layer on the
+    CPU computes something else than the trace, for example a part of it.
+    """
+    if traced.bound is None or traced.bound.definition.native_only or not graph.ops:
+        return None
+    try:
+        found = at_fixed_sizes(traced.bound, free_params=True)
+        plain = found if not found.parameters else at_fixed_sizes(traced.bound)
+        same = [to_cpp(lower(g), "same", line_comment).text for g in (graph, plain)]
+    except AnyLayerError:
+        return None
+    return found if same[0] == same[1] else None
 
 
 def _params(traced: TracedNode | None) -> Mapping[str, Any]:
@@ -92,80 +168,38 @@ def _add_inputs(struct: Struct, layer: DvLayer) -> None:
         struct.values.append("{ " + "".join(places) + "}")
 
 
-@dataclass(slots=True)
-class _Code:
-    """The code of a callback without its name, so that equal callbacks can be found."""
-
-    priors: PriorLayer | None
-    kind: Custom
-    layer: DvLayer
-    two_arguments: bool
-
-    def text(self, name: str) -> str:
-        """Return the code with this name."""
-        end = "" if self.two_arguments else ", uint8_t *io_ptr"
-        head = f"void custom_callback_{name}(fpga_layer &layer, void *param{end}) {{\n"
-        if self.two_arguments:
-            head += "  uint8_t *io_ptr = current_io_ptr();\n"
-        if self.priors is not None:
-            return self.priors.code(name, head)
-        return self.kernel(name, head)
-
-    def kernel(self, name: str, head: str) -> str:
-        """Return the callback of a layer that computes its outputs by loops."""
-        graph, layer = self.kind.graph, self.layer
-        if graph is None:
-            raise TypeError(name)
-        need(
-            len(graph.inputs) == len(layer.inputs) or not graph.ops,
-            "one of its inputs is a constant; give the constant as a param",
+def _body(layer: DvLayer, code: CppFunction, params: Sequence[str], two_arguments: bool) -> str:
+    """Return the statements of a callback with loops, and its closing brace."""
+    several = len(layer.inputs) > 1
+    struct = f"custom_param_{CALLBACK}"
+    reads = bool(params) or (several and bool(code.inputs))
+    cast = f"const {struct}& params = *static_cast<const {struct}*>(param);"
+    lines = [cast if reads else "(void)param;"]
+    used = layer.inputs if code.inputs else []
+    for i, view in enumerate(used):
+        is_single = "!layer.is_input_hw_layout" if view.buffer.is_map else str(not view.buffer.half).lower()
+        read = (
+            f"read_input({f'params.{INPUTS}[{i}]' if several else f'place_of_input(layer, {is_single})'}, io_ptr)"
         )
-        for v in (*graph.inputs, *graph.outputs):
-            need(
-                v.dtype == np.float32,
-                f"layers on the CPU read and write float32, this one has {v.dtype}; convert it in the layer",
-            )
-        code = to_cpp(lower(graph), f"compute_{name}", line_comment)
-        tables = [table_text(f"{name}_{t}", a.dtype, a) for t, a in code.tables]
-        return "\n".join([*tables, code.text, head + self.body(name, code)])
-
-    def body(self, name: str, code: CppFunction) -> str:
-        """Return the statements of the callback, and its closing brace."""
-        layer, lines = self.layer, []
-        several = len(layer.inputs) > 1
-        if several:
-            lines.append(f"custom_param_{name} *places = reinterpret_cast<custom_param_{name}*>(param);")
-        else:
-            lines.append("(void)param;")
-        used = layer.inputs if code.inputs else []
-        for i, view in enumerate(used):
-            place = (
-                f"places->{INPUTS}[{i}]"
-                if several
-                else f"place_of_input(layer, {str(not view.buffer.half).lower()})"
-            )
-            read = f"read_input({place}, io_ptr)"
-            planes = view.buffer.is_map and not view.last
-            if planes:
-                c, h, w = view.buffer.shape
-                read = f"to_planes({read}, {w * h}, {c})"
-            lines.append(f"const std::vector<float> input{i} = {read};")
-        total = sum(b.count for b in layer.outputs)
-        lines.append(f"std::vector<float> output({total});")
-        arguments, at_ = [f"input{i}.data()" for i in range(len(used))], 0
-        for buffer in layer.outputs:
-            arguments.append(f"output.data() + {at_}" if at_ else "output.data()")
-            at_ += buffer.count
-        arguments += [f"{name}_{table}" for table, _ in code.tables]
-        lines.append(f"compute_{name}({', '.join([*arguments, 'Sequential()'])});")
-        if len(layer.outputs) == 1 and layer.output.is_map:
-            c, h, w = layer.output.shape
-            lines.append(f"output = to_planes(output, {c}, {w * h});")
-        lines.append(put(layer.output.half, self.two_arguments))
-        return "".join(f"  {line}\n" for line in lines) + "}\n"
+        if view.buffer.is_map and not view.last:
+            c, h, w = view.buffer.shape
+            read = f"to_planes({read}, {w * h}, {c})"
+        lines.append(f"const std::vector<float> input{i} = {read};")
+    total = sum(b.count for b in layer.outputs)
+    lines.append(f"std::vector<float> output({total});")
+    arguments, at_ = [f"input{i}.data()" for i in range(len(used))], 0
+    for buffer in layer.outputs:
+        arguments.append(f"output.data() + {at_}" if at_ else "output.data()")
+        at_ += buffer.count
+    arguments += [*(f"{CALLBACK}_{table}" for table, _ in code.tables), *params, "Sequential()"]
+    lines.append(f"compute_{CALLBACK}({', '.join(arguments)});")
+    if len(layer.outputs) == 1 and layer.output.is_map:
+        c, h, w = layer.output.shape
+        lines.append(f"output = to_planes(output, {c}, {w * h});")
+    lines.append(_put(two_arguments))
+    return "".join(f"  {line}\n" for line in lines) + "}\n"
 
 
-def put(hardware: bool, two_arguments: bool) -> str:
-    """Return the statement that writes the output of a callback."""
-    arguments = ["layer", "output", *([] if two_arguments else ["io_ptr"]), *(["true"] if hardware else [])]
-    return f"put_layer_output({', '.join(arguments)});"
+def _put(two_arguments: bool) -> str:
+    """Return the statement that writes the output of a callback, in the hardware's layout if hardware reads it."""
+    return f"put_layer_output(layer, output, {'' if two_arguments else 'io_ptr, '}!layer.is_f32_output);"

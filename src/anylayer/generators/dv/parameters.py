@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,26 +14,32 @@ from anylayer.generators._cpp import string
 from anylayer.loops.cpp import number
 from anylayer.network import Flag
 
+CALLBACK = "THIS_CALLBACK"
+"""Stands for a callback's name in its code, so that equal callbacks can be found."""
 INPUTS = "input_places"
 """The member with the places of a layer's inputs."""
 
 
 @dataclass(slots=True)
 class Struct:
-    """A struct in C++: `members` are the declarations of its members, `values` the values of one instance."""
+    """A struct in C++: `members` are the declarations of its members, `values` the values of one instance.
+    `names` maps the params of the layer to the names of their members."""
 
     members: list[str] = field(default_factory=list)
     values: list[str] = field(default_factory=list)
+    names: dict[str, str] = field(default_factory=dict)
 
 
-def struct_of(params: Mapping[str, Any]) -> Struct:
+def struct_of(params: Mapping[str, Any], floats: Container[str] = ()) -> Struct:
     """Return a C++ struct with a member for each param of a layer, in the order of the network's file.
 
-    A list that contains a float becomes an array of floats. Raises LayerError for a param that is neither numbers,
-    booleans nor text.
+    floats: the params that are floats in another layer of the type, so that `add: 2` and `add: 0.5` have one
+    struct. A list that contains a float becomes an array of floats. Raises LayerError for a param that is neither
+    numbers, booleans nor text.
     """
     names, found = empty_names(), Struct()
     names.new(INPUTS)
+    names.new(CALLBACK)
     for name, value in params.items():
         several = isinstance(value, (list, tuple, np.ndarray))
         values = (
@@ -46,9 +52,11 @@ def struct_of(params: Mapping[str, Any]) -> Struct:
         if not values or values[0] is None:
             continue
         kind = _kind(name, values)
+        kind = "float" if kind == "int" and name in floats else kind
         size = f"[{len(values)}]" if several else ""
         wanted = f"param_{name}" if name.isupper() and len(name) > 1 else name  # it may be a macro
-        found.members.append(f"{kind:5} {names.new(wanted, 'param')}{size};".replace("char* ", "char *"))
+        found.names[name] = names.new(wanted, "param")
+        found.members.append(f"{kind:5} {found.names[name]}{size};".replace("char* ", "char *"))
         texts = [_text(v, kind) for v in values]
         found.values.append("{ " + "".join(f"{t}, " for t in texts) + " }" if several else texts[0])
     return found

@@ -5,13 +5,14 @@ are then compared with those of the layer.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from anylayer.generators.dv.parameters import Struct, struct_of
+from anylayer.generators.dv.parameters import CALLBACK, Struct, struct_of
 from anylayer.layer.opencv import opencv_params
 from anylayer.network import Array
 from anylayer.source import TracedNode
@@ -22,24 +23,30 @@ _NEAR = 1e-5
 
 @dataclass(frozen=True, slots=True)
 class PriorLayer:
-    """A layer of prior boxes. `rows` says that each row holds a box and its variances; otherwise all variances
-    follow all boxes.
+    """A layer of prior boxes. `read` are the params that the boxes depend on. `rows` says that each row holds a
+    box and its variances; otherwise all variances follow all boxes.
     """
 
     struct: Struct
+    read: set[str]
     rows: bool
 
-    def code(self, name: str, head: str) -> str:
-        """Return the callback. `head` is its first line."""
-        arguments = "layer, output" + (", io_ptr" if "io_ptr)" in head else "")
+    def code(self, put: str) -> str:
+        """Return the statements of the callback, and its closing brace. `put` writes the output."""
         place = (
             "std::memcpy(&output[count * 8], &box, sizeof(box));"
             if self.rows
             else "std::memcpy(&output[count * 4], &box, 16);\n"
             "        std::memcpy(&output[output.size() / 2 + count * 4], &box.xv, 16);"
         )
-        body = _BODY.replace("TYPE", f"custom_param_{name}").replace("PLACE", place)
-        return head + body.replace("ARGUMENTS", arguments)
+        steps = [f"{size} / layer.input_dim[{i}]" for i, size in enumerate(("width", "height"))]
+        if "step" in self.read:
+            steps = ["box_param->step[0]", "box_param->step[1]"]
+        texts = {
+            "TYPE": f"custom_param_{CALLBACK}", "PLACE": place, "PUT": put, "STEP_X": steps[0], "STEP_Y": steps[1],
+            "OFFSET": "box_param->offset" if "offset" in self.read else "0.5f",
+        }  # fmt: skip
+        return re.sub("|".join(texts), lambda found: texts[found[0]], _BODY)
 
 
 def priors_of(value: Array, traced: TracedNode | None) -> PriorLayer | None:
@@ -52,42 +59,49 @@ def priors_of(value: Array, traced: TracedNode | None) -> PriorLayer | None:
     kinds = [t for t in traced.inputs if t is not None]
     if not kinds or len(kinds[0].shape) != 4:
         return None
-    fields = dict(params) if all(name in params for name in _FIELDS) else _of_caffe(params, kinds)
+    own = all(name in params for name in _FIELDS)
+    fields = dict(params) if own else _of_caffe(params, kinds)
     if fields is None:
         return None
+    read = set(_FIELDS if own else fields)
     last = traced.node.layout == "NHWC"
     rows, columns = kinds[0].shape[1:3] if last else kinds[0].shape[2:]
-    boxes = _boxes({name: fields[name] for name in _FIELDS}, int(rows), int(columns))
+    boxes = _boxes({name: fields[name] for name in read}, int(rows), int(columns))
     if boxes is None or boxes.size != value.size:
         return None
     planes = np.stack([boxes[:, :4].reshape(-1), boxes[:, 4:].reshape(-1)])
     for is_rows, found in ((True, boxes), (False, planes)):
         if found.shape == value.shape[-2:] and np.allclose(found, value.reshape(found.shape), 0, _NEAR):
-            return PriorLayer(
-                struct_of({name: fields[name] for name in fields if is_rows or name in _FIELDS}), is_rows
-            )
+            struct = struct_of({name: fields[name] for name in fields if is_rows or name in read})
+            return PriorLayer(struct, read, is_rows)
     return None
 
 
 def _of_caffe(params: Mapping[str, Any], kinds: Sequence[Any]) -> dict[str, Any] | None:
-    """Return the params of Caffe's PriorBox under the names of DMP's tool, or None if the tool has no
-    equivalent.
+    """Return the params of Caffe's PriorBox under the names of DMP's tool, or None for a layer without them.
+
+    Two params are Caffe's only: `step`, the distance of two centers (x, y) in pixels, and `offset`, the place of a
+    center in its cell. Without them, the cells divide the image, and each center is in the middle of its cell.
     """
     low, high = (_numbers(params.get(name)) for name in ("min_size", "max_size"))
-    if len(low) != 1 or len(high) > 1 or len(kinds) != 2 or len(kinds[1].shape) != 4:
+    if not low or len(high) not in (0, len(low)) or len(kinds) != 2 or len(kinds[1].shape) != 4:
         return None
     size = _numbers(params.get("img_size")) or _numbers(params.get("img_w")) + _numbers(params.get("img_h"))
     ratios = [1.0, *([1.0] if high else [])]
     for ratio in _numbers(params.get("aspect_ratio")):
         if all(abs(ratio - known) > 1e-6 for known in ratios):
             ratios += [ratio, 1 / ratio] if params.get("flip", True) else [ratio]
+    step = _numbers(params.get("step")) or _numbers(params.get("step_w")) + _numbers(params.get("step_h"))
+    high = high or [0.0] * len(low)
     return {
         "img_size": [int(s) for s in (size * 2)[:2]] if size else [int(d) for d in kinds[1].shape[:1:-1]],
-        "min_size": float(low[0]),
-        "max_size": float(high[0]) if high else 0.0,
+        "min_size": low if low[1:] else low[0],
+        "max_size": high if low[1:] else high[0],
         "aspect_ratios": ratios,
         "variances": _numbers(params.get("variance")) or [0.1],
         "clip": bool(params.get("clip", False)),
+        **({"step": (step * 2)[:2]} if any(step) else {}),
+        **({"offset": float(params["offset"])} if params.get("offset", 0.5) != 0.5 else {}),
     }
 
 
@@ -98,18 +112,20 @@ def _numbers(value: Any) -> list[float]:
 def _boxes(fields: Mapping[str, Any], rows: int, columns: int) -> Array | None:
     """Return the boxes (count, 8) that the C++ code computes, in the same order and precision."""
     width, height = (float(v) for v in fields["img_size"])
-    low, high = float(fields["min_size"]), float(fields["max_size"])
-    variances = [float(v) for v in np.atleast_1d(fields["variances"])]
-    if len(variances) not in (1, 4) or min(width, height, *map(float, fields["aspect_ratios"])) <= 0:
+    variances, lows, highs = (_numbers(fields[name]) for name in ("variances", "min_size", "max_size"))
+    if len(variances) not in (1, 4) or len(lows) != len(highs):
+        return None
+    if min(width, height, *map(float, fields["aspect_ratios"])) <= 0:
         return None
     halves: list[tuple[float, float]] = []
-    for ratio in map(float, fields["aspect_ratios"]):
-        side = low if not halves else math.sqrt(low * high)
-        both = (0.5 * side, 0.5 * side)
-        halves.append(both if ratio == 1 else (0.5 * low * math.sqrt(ratio), 0.5 * low / math.sqrt(ratio)))
-    half = np.array(halves)
-    rows_at, columns_at = (np.arange(rows) + 0.5) * height / rows, (np.arange(columns) + 0.5) * width / columns
-    y, x = np.meshgrid(rows_at, columns_at, indexing="ij")
+    for low, high in zip(lows, highs):
+        for i, ratio in enumerate(map(float, fields["aspect_ratios"])):
+            side = math.sqrt(low * high) if i else low
+            both = (0.5 * side, 0.5 * side)
+            halves.append(both if ratio == 1 else (0.5 * low * math.sqrt(ratio), 0.5 * low / math.sqrt(ratio)))
+    half, offset = np.array(halves), fields.get("offset", 0.5)
+    across, down = fields.get("step", (width / columns, height / rows))
+    y, x = np.meshgrid((np.arange(rows) + offset) * down, (np.arange(columns) + offset) * across, indexing="ij")
     centre = np.stack([x, y], axis=-1)[:, :, None]
     boxes = np.concatenate([centre - half, centre + half], axis=-1) / [width, height, width, height]
     boxes = (np.clip(boxes, 0, 1) if fields["clip"] else boxes).reshape(-1, 4)
@@ -124,6 +140,11 @@ struct prior_box_t {
   float xv, yv, wv, hv;
 };
 
+template <class T>
+std::vector<float> listed(const T& number) { return std::vector<float>(1, float(number)); }
+template <class T, size_t N>
+std::vector<float> listed(const T (&numbers)[N]) { return std::vector<float>(numbers, numbers + N); }
+
 inline float box_clip(float x) { return x < 0.f ? 0.f : x > 1.f ? 1.f : x; }
 """
 """The C++ declarations that all callbacks of prior boxes share."""
@@ -133,7 +154,7 @@ _BODY = """\
   static std::map<const void*, std::vector<float> > computed;
   std::vector<float>& output = computed[param];
   if (!output.empty()) {
-    put_layer_output(ARGUMENTS);
+    PUT
     return;
   }
   const TYPE *box_param = reinterpret_cast<const TYPE*>(param);
@@ -141,15 +162,19 @@ _BODY = """\
 
   // Half of the boxes' widths and heights
   std::vector<float> widths, heights;
-  for (float ratio : box_param->aspect_ratios) {
-    if (ratio == 1.f) {
-      const float other = std::sqrt(box_param->min_size * box_param->max_size);
-      const float size = widths.empty() ? box_param->min_size : other;
-      widths.push_back(0.5f * size);
-      heights.push_back(0.5f * size);
-    } else {
-      widths.push_back(0.5f * box_param->min_size * std::sqrt(ratio));
-      heights.push_back(0.5f * box_param->min_size / std::sqrt(ratio));
+  const std::vector<float> min_sizes = listed(box_param->min_size), max_sizes = listed(box_param->max_size);
+  for (size_t i = 0; i < min_sizes.size(); ++i) {
+    bool first = true;
+    for (float ratio : box_param->aspect_ratios) {
+      if (ratio == 1.f) {
+        const float size = first ? min_sizes[i] : std::sqrt(min_sizes[i] * max_sizes[i]);
+        widths.push_back(0.5f * size);
+        heights.push_back(0.5f * size);
+      } else {
+        widths.push_back(0.5f * min_sizes[i] * std::sqrt(ratio));
+        heights.push_back(0.5f * min_sizes[i] / std::sqrt(ratio));
+      }
+      first = false;
     }
   }
 
@@ -162,12 +187,12 @@ _BODY = """\
   box.hv = box_param->variances[num_variances == 4 ? 3 : 0];
 
   const float width = box_param->img_size[0], height = box_param->img_size[1];
-  const float step_x = width / layer.input_dim[0], step_y = height / layer.input_dim[1];
+  const float step_x = STEP_X, step_y = STEP_Y, offset = OFFSET;
   size_t count = 0;
   for (int y = 0; y < layer.input_dim[1]; ++y) {
-    const float center_y = step_y * (y + 0.5f);
+    const float center_y = step_y * (y + offset);
     for (int x = 0; x < layer.input_dim[0]; ++x) {
-      const float center_x = step_x * (x + 0.5f);
+      const float center_x = step_x * (x + offset);
       for (size_t p = 0; p < widths.size(); ++p) {
         box.x0 = (center_x - widths[p]) / width;
         box.y0 = (center_y - heights[p]) / height;
@@ -184,6 +209,6 @@ _BODY = """\
       }
     }
   }
-  put_layer_output(ARGUMENTS);
+  PUT
 }
 """

@@ -50,6 +50,7 @@ def _header(plan: DvPlan, name: str, callbacks: Callbacks) -> str:
         lines += [_PLACE]
     for callback in callbacks.all:
         members = [f"  {m}" for m in callback.members]
+        lines += [f"// {line_comment(note)}" for note in callback.notes]
         lines += [f"struct custom_param_{callback.name}", "{", *members, "};", ""]
         lines += [f"void custom_callback_{callback.name}(fpga_layer &layer, void *custom_param{end});", ""]
     lines += [f"class C{name} : public CDMP_Network {{", " private:"]
