@@ -3,6 +3,8 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdio>
+#include <iostream>
 
 using namespace anylayer;
 
@@ -111,6 +113,17 @@ struct Logs : Layer {
   }
   void forward(InputArrays inputs, OutputArrays outputs, OutputArrays) override {
     log("forward " + std::to_string(threads()));
+    copy(inputs, outputs);
+  }
+};
+
+// Prints a line for each call by printf, std::cout and the log.
+struct Prints : Layer {
+  using Layer::Layer;
+  void forward(InputArrays inputs, OutputArrays outputs, OutputArrays) override {
+    std::printf("by printf\n");
+    std::cout << "by cout\n";
+    log("by log");
     copy(inputs, outputs);
   }
 };
@@ -304,6 +317,7 @@ ANYLAYER_REGISTER_LAYER(Internals, Internals)
 ANYLAYER_REGISTER_LAYER(Unfilled, Unfilled)
 ANYLAYER_REGISTER_LAYER(WritesInput, WritesInput)
 ANYLAYER_REGISTER_LAYER(Logs, Logs)
+ANYLAYER_REGISTER_LAYER(Prints, Prints)
 ANYLAYER_REGISTER_NAMED_LAYER("First", First, "Channels are axis 1.")
 ANYLAYER_REGISTER_LAYER(Last, Last)
 ANYLAYER_REGISTER_LAYER(Blocked, Blocked)

@@ -19,6 +19,7 @@ from anylayer.graph.facts import multiply_adds
 from anylayer.inspect.costs import Cut, NodeCost, Part, Profile
 from anylayer.inspect.free import FreeLayer, free_types, steered_by
 from anylayer.inspect.peaks import measure_peaks
+from anylayer.libraries.stdout import redirected_stdout
 from anylayer.network import Array, TensorType
 from anylayer.optimize.simplify import simplify
 from anylayer.runtime.run import NumpyRunner, step_programs
@@ -43,24 +44,25 @@ def profile(
     """Run the network on an engine, and return what each node costs.
 
     Engines that count are asked for the time of each node of their graph. For others each call is timed from
-    outside: on "numpy" that of each layer. seconds: how long the network runs with counters, and how long without.
-    Raises what compiling raises.
+    outside: on "numpy" that of each layer. What layers print is dropped. seconds: how long the network
+    runs with counters, and how long without. Raises what compiling raises.
     """
     arrays = input_arrays(net.network, inputs)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "layer .* runs in Python", UserWarning)  # the result names them
         model = net.compile(engine, {name: a.shape for name, a in arrays.items()}, threads)
     needed = {name: arrays[name] for name in model.inputs}
-    times = _timed(lambda: model(needed), seconds)
-    time.sleep(_PAUSE)
-    if model.plan is None:
-        traced = _traced(net, needed)
-        costs, counted = _in_numpy(net, traced, list(needed.values()), seconds), False
-    else:
-        traced = model.plan.nodes
-        measured = _Measured(model.plan, model.engine, threads)
-        counted = measured.run(needed, seconds)
-        costs = measured.costs()
+    with redirected_stdout(drop=True):
+        times = _timed(lambda: model(needed), seconds)
+        time.sleep(_PAUSE)
+        if model.plan is None:
+            traced = _traced(net, needed)
+            costs, counted = _in_numpy(net, traced, list(needed.values()), seconds), False
+        else:
+            traced = model.plan.nodes
+            measured = _Measured(model.plan, model.engine, threads)
+            counted = measured.run(needed, seconds)
+            costs = measured.costs()
     time.sleep(_PAUSE)
     return Profile(
         net.network.source,

@@ -14,6 +14,7 @@ from anylayer.errors import LayerError, TraceError
 from anylayer.kernels import abi
 from anylayer.kernels.marks import Guarded, mark, marks
 from anylayer.kernels.params import Arena, address
+from anylayer.libraries.stdout import redirected_stdout
 from anylayer.network import ABSENT, Array, TensorType
 
 if TYPE_CHECKING:
@@ -220,7 +221,8 @@ class LibraryCall:
         left = {i: marks(memory[i], 0) for i in fresh}
         if any(where.any() for i, where in left.items() if memory[i].dtype.kind != "f"):
             self._marked(frame, memory, 1)
-            self._call(frame, [None if x is None else x.copy() for x in given], memory)
+            with redirected_stdout(drop=True):
+                self._call(frame, [None if x is None else x.copy() for x in given], memory)
             for i in fresh:
                 if memory[i].dtype.kind != "f":
                     left[i] &= marks(memory[i], 1)

@@ -11,12 +11,14 @@ import os
 import pickle
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any, BinaryIO
 
 from anylayer.errors import AnyLayerError
 from anylayer.kernels.answers import spelled, write_answer
 from anylayer.kernels.layer import NativeLayer, NativeType
 from anylayer.kernels.library import Library, load_library
+from anylayer.libraries.stdout import redirected_stdout
 from anylayer.network import Array, Node, TensorType
 
 
@@ -45,12 +47,13 @@ class ServedLibrary:
         made = self._layers[number] = NativeType(self._library, type_)(node, types, dtype)
         return spelled(made.outputs), spelled(made.internals), str(made.configuration), made.notes
 
-    def run(self, number: int, threads: int | None, inputs: Sequence[Array | None]) -> list[Array]:
-        """Compute an instance's outputs."""
+    def run(self, number: int, threads: int | None, inputs: Sequence[Array | None], drop: bool) -> list[Array]:
+        """Compute an instance's outputs. drop: whether what the library prints is dropped."""
         key = number, threads
         if key not in self._programs:
             self._programs[key] = self._layers[number].program(threads)
-        outputs: list[Array] = self._programs[key](inputs)
+        with redirected_stdout(drop=True) if drop else nullcontext():
+            outputs: list[Array] = self._programs[key](inputs)
         return outputs
 
     def drop(self, number: int) -> None:

@@ -23,6 +23,7 @@ from anylayer.errors import AnyLayerError, FileError, LayerError, TraceError, wo
 from anylayer.kernels.answers import MalformedAnswer, is_texts, read_answer, read_arrays, types_of
 from anylayer.kernels.files import need_library
 from anylayer.layer import Definition
+from anylayer.libraries.stdout import drops_output
 from anylayer.network import Array, Network, Node, TensorType
 
 MAX_SECONDS = 60.0
@@ -230,9 +231,8 @@ class IsolatedNode:
     def run(self, threads: int | None, inputs: Sequence[Array | None]) -> list[Array]:
         """Compute the outputs in the child process."""
         try:
-            results: list[Array] = self._library.ask(
-                "run", self._number, threads, list(inputs), outputs=self.outputs
-            )
+            given = self._number, threads, list(inputs), drops_output()
+            results: list[Array] = self._library.ask("run", *given, outputs=self.outputs)
         except AnyLayerError as error:
             if not error.places:
                 error.places.append(self._node.place)

@@ -15,6 +15,7 @@ from typing import Any
 from anylayer.errors import FileError
 from anylayer.kernels import abi
 from anylayer.kernels.files import need_library
+from anylayer.libraries.stdout import drops_output
 
 _MAX_TYPES = 10_000
 """The largest number of layer types of a library."""
@@ -149,7 +150,8 @@ def _connect(library: Library, table: Any) -> None:
     if table.set_log:
 
         def write(text: bytes) -> None:
-            sys.stderr.write(f"{library.name}: {(text or b'').decode('utf-8', 'replace')}\n")
+            if not drops_output():
+                sys.stderr.write(f"{library.name}: {(text or b'').decode('utf-8', 'replace')}\n")
 
         callback = abi.LOG(write)
         library.keep.append(callback)

@@ -14,6 +14,7 @@ import numpy as np
 
 from anylayer.engines import load_engine
 from anylayer.errors import AnyLayerError, InputError, need
+from anylayer.libraries.stdout import redirected_stdout
 from anylayer.network import Array, TensorType
 from anylayer.numerics import uniform_noise
 from anylayer.runtime.choice import agree
@@ -40,7 +41,8 @@ class Batches:
         self.model = model
         self.seconds: dict[int, float] = {}
         self.runs, self.nanoseconds = Counter[int](), Counter[int]()
-        self.size, self.why = self._measured(types, most)
+        with redirected_stdout(drop=True):
+            self.size, self.why = self._measured(types, most)
 
     def _measured(self, types: Mapping[str, TensorType], most: int) -> tuple[int, str]:
         if not types or not all(kind.shape for kind in types.values()):

@@ -44,7 +44,7 @@ from anylayer.runtime.open import (
 from anylayer.runtime.order import transposed_inputs
 from anylayer.runtime.pairs import PairFinder
 from anylayer.runtime.run import SHAPES_KEPT, NumpyRunner, PlanRunner
-from anylayer.runtime.timing import timed_in_turns
+from anylayer.runtime.timing import quiet_runs, timed_in_turns
 
 _SIZES_COMPILED = 8
 """The number of programs for single sizes after which one program for every size is compiled. To compile that one
@@ -371,7 +371,8 @@ class Model:
             except EngineError:  # the fastest engine may not support these shapes
                 if self._asked != "auto":
                     raise
-        return self._fastest(plan)
+        with quiet_runs(plan):
+            return self._fastest(plan)
 
     def _fastest(self, plan: Plan) -> PlanRunner:
         """Compile on the installed engines, measure them, and keep the fastest for these and all later shapes.

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 
+from anylayer.compile.plan import Plan
 from anylayer.errors import EngineError
+from anylayer.libraries.stdout import redirected_stdout
 from anylayer.network import Array, TensorType
 from anylayer.numerics import uniform_noise
 
@@ -20,6 +22,11 @@ _TURN_SECONDS = 0.03
 """The time, in seconds, for which a call is measured before the next call takes its turn."""
 _SIZES_PER_TURN = 8
 """The largest number of new sizes at which a call is measured before the next call takes its turn."""
+
+
+def quiet_runs(plan: Plan) -> AbstractContextManager[None]:
+    """Return a context for runs that are only measured: what layers outside of engines print is dropped."""
+    return redirected_stdout(drop=True) if plan.native or plan.host_calls else nullcontext()
 
 
 def timed_in_turns(

@@ -28,6 +28,7 @@ from anylayer.cli.trials import trial, trial_options
 from anylayer.errors import AnyLayerError, plural
 from anylayer.inspect.profile_listing import VOID
 from anylayer.inspect.tables import Column
+from anylayer.libraries.stdout import redirected_stdout
 
 if TYPE_CHECKING:
     from anylayer import Net
@@ -66,7 +67,8 @@ def command(
     names = list(dict.fromkeys(engine))
     models, refused = _models(net, names, arrays, threads, quiet)
     names = list(models)
-    times = interleaved_times({n: partial(m, arrays) for n, m in models.items()}, runs, seconds * len(models))
+    with redirected_stdout(drop=True):
+        times = interleaved_times({n: partial(m, arrays) for n, m in models.items()}, runs, seconds * len(models))
     engine_of = {n: m.engine for n, m in models.items()}
     if as_json:
         shown = _json_data(times, engine_of, models, arrays, threads)

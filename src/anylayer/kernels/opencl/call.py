@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
-import os
-import sys
-import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +11,7 @@ import numpy as np
 from anylayer.errors import AnyLayerError, at, plural
 from anylayer.kernels.marks import mark, marks
 from anylayer.libraries import pyopencl
+from anylayer.libraries.stdout import redirected_stdout
 from anylayer.network import Array
 
 if TYPE_CHECKING:
@@ -117,7 +114,7 @@ class OpenCLProgram:
     def _run(self, frame: _DeviceFrame) -> None:
         """Run the kernel on the memory of a frame."""
         if self._redirected:
-            with _stdout_to_stderr():
+            with redirected_stdout(drop=False):
                 self._enqueue(frame)
         else:
             self._enqueue(frame)
@@ -144,7 +141,8 @@ class OpenCLProgram:
             for memory in made.values():
                 mark(memory.array, turn)
                 memory.upload(frame.queue)
-            self._run(frame)
+            with redirected_stdout(drop=True) if turn else nullcontext():
+                self._run(frame)
             for i, memory in made.items():
                 left[i] &= marks(memory.array, turn)
             if not any(left[i].any() for i, memory in made.items() if memory.array.dtype.kind != "f"):
@@ -180,23 +178,3 @@ def _built(layer: OpenCLLayer) -> Any:
         bound = len(layer.arguments)
         raise layer.error(f"kernel '{entry}' has {plural(count, 'argument')}, the configuration binds {bound}")
     return program
-
-
-_redirecting = threading.Lock()
-
-
-@contextlib.contextmanager
-def _stdout_to_stderr() -> Iterator[None]:
-    """Redirect output of C code to stdout, such as a kernel's printf, to stderr, because stdout is for results."""
-    flush = (ctypes.CDLL("msvcrt") if sys.platform == "win32" else ctypes.CDLL(None)).fflush
-    with _redirecting:
-        sys.stdout.flush()
-        flush(None)
-        kept = os.dup(1)
-        os.dup2(2, 1)
-        try:
-            yield
-        finally:
-            flush(None)
-            os.dup2(kept, 1)
-            os.close(kept)
