@@ -5,6 +5,7 @@ docs/operators.md lists them with their signatures.
 
 from anylayer.ops.average_pool import average_pool
 from anylayer.ops.batch_normalization import batch_normalization
+from anylayer.ops.clip import clip
 from anylayer.ops.conv import conv
 from anylayer.ops.conv_transpose import conv_transpose
 from anylayer.ops.depth_to_space import depth_to_space
@@ -47,6 +48,7 @@ from anylayer.ops.top_k import top_k
 __all__ = [
     "average_pool",
     "batch_normalization",
+    "clip",
     "conv",
     "conv_transpose",
     "depth_to_space",

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-
+from anylayer import ops
 from anylayer.layer import Layer, field, layer
 from anylayer.network import Array
 
@@ -12,7 +11,7 @@ from anylayer.network import Array
 class Clip(Layer):
     """Clip each element to min..max: max(min, min(x, max)), so that the result is min where min is above max.
 
-    The output has the shape of the input.
+    NaN becomes min, as in Caffe; an engine may keep it. The output has the shape of the input.
     Source: BVLC/caffe src/caffe/layers/clip_layer.cpp.
     """
 
@@ -23,4 +22,4 @@ class Clip(Layer):
     max: float = field(2, "float", doc="largest value")
 
     def forward(self, x: Array) -> Array:
-        return np.clip(x, np.float32(self.min), np.float32(max(self.min, self.max)))
+        return ops.clip(x, self.min, self.max)
