@@ -128,7 +128,7 @@ def test_gathered_indices_count_from_the_front() -> None:
     ("op", "want"),
     [
         (operator("ReduceSum", (2, 3, 4), [-1, 0]), [2, 0]),
-        (operator("ReduceMax", (2, 3, 4), axes=[-2]), [1]),
+        (operator("ReduceMax", (2, 3, 4), [-2]), [1]),
         (operator("ReduceSum", (2, 3, 4)), [0, 1, 2]),
         (operator("ReduceSum", (2, 3, 4), np.zeros(0, np.int64)), [0, 1, 2]),
         (operator("ReduceSum", (2, 3, 4), noop_with_empty_axes=1), None),

@@ -115,7 +115,7 @@ def _sampler(o: Op, index: int) -> Any:
         return partial(sampler, SimpleNamespace(**o.attrs), kinds) if _is_known(kinds) else None
     rows: Any = None
     if (o.op, index) in (("Gather", 1), ("GatherElements", 1)):
-        rows = kinds[0].shape[o.attrs.get("axis", 0)]
+        rows = kinds[0].shape[o["axis"]]
     elif (o.op, index) == ("OneHot", 0) and o.inputs[1] is not None and o.inputs[1].const is not None:
         rows = int(np.ravel(o.inputs[1].const)[0])
     if not isinstance(rows, int) or rows < 1:

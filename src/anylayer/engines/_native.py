@@ -13,7 +13,7 @@ from anylayer.graph import Graph
 
 def native_layers(graph: Graph) -> list[Any]:
     """Return the native layers that are operators of a graph, in its order."""
-    return [o.attrs["kernel"] for o in graph.ops if o.domain == NATIVE_DOMAIN]
+    return [o["kernel"] for o in graph.ops if o.domain == NATIVE_DOMAIN]
 
 
 def with_calls(graph: Graph, numbers: Sequence[int], operator: str = "NativeLayer") -> Graph:

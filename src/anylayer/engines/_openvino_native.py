@@ -63,7 +63,7 @@ def channels_last(graph: Graph) -> tuple[Graph, list[tuple[int, ...] | None]]:
         given = [v for v in o.inputs if v is not None and v.const is None]
         kept = bool(given) and last.issuperset(given)
         if o.domain == NATIVE_DOMAIN:
-            kept = kept and o.attrs["kernel"].takes_any_order
+            kept = kept and o["kernel"].takes_any_order
             orders.append(_LAST if kept else None)
         elif o.domain or len(o.outputs[0].shape) != 4 or not (o.op in _WINDOWS or (kept and o.op in _PASS)):
             kept = False

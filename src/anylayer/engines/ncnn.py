@@ -202,8 +202,8 @@ def _is_winograd(op: Op) -> bool:
         and weights is not None
         and tuple(weights.shape[2:]) == (3, 3)
         and min(weights.shape[:2]) >= 16
-        and op.attrs.get("group", 1) == 1
-        and set(op.attrs.get("strides") or [1]) == {1}
-        and set(op.attrs.get("dilations") or [1]) == {1}
+        and op["group"] == 1
+        and set(op["strides"] or [1]) == {1}
+        and set(op["dilations"] or [1]) == {1}
         and op.outputs[0].shape[0] == 1
     )

@@ -57,7 +57,8 @@ def _products(graph: Graph) -> dict[Value, int]:
             if value is None or value.const is None:
                 continue
             left = op.inputs[0]
-            if op.op in ("MatMul", "Gemm") and i == 1 and left is not None and not op.attrs.get("transA"):
+            is_product = op.op == "MatMul" or (op.op == "Gemm" and not op["transA"])
+            if is_product and i == 1 and left is not None:
                 dims = list(left.shape[:-1])
                 count = math.prod(dims) if all(isinstance(d, int) for d in dims) else 2
                 rows[value] = max(rows.get(value, 0), count)

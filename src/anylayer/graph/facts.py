@@ -146,7 +146,7 @@ def gathered(op: Op) -> tuple[int, Array] | None:
     if op.op != "Gather" or op.inputs[0] is None or op.inputs[1] is None:
         return None
     indices, shape = op.inputs[1].const, op.inputs[0].shape
-    axis = op.attrs.get("axis", 0) % max(len(shape), 1)
+    axis = op["axis"] % max(len(shape), 1)
     if indices is None or indices.ndim != 1 or not is_static(shape[axis : axis + 1]):
         return None
     return axis, indices % shape[axis]
@@ -161,13 +161,11 @@ def reduced_axes(op: Op) -> list[int] | None:
     x = op.inputs[0]
     if x is None:
         return None
-    axes = op.attrs.get("axes")
-    if axes is None and len(op.inputs) > 1 and op.inputs[1] is not None:
-        axes = integers(op.inputs[1])
-        if axes is None:
-            return None
+    axes = integers(op.inputs[1]) if len(op.inputs) > 1 and op.inputs[1] is not None else []
+    if axes is None:
+        return None
     if not axes:
-        return None if op.attrs.get("noop_with_empty_axes") else list(range(len(x.shape)))
+        return None if op["noop_with_empty_axes"] else list(range(len(x.shape)))
     return [int(a) % len(x.shape) for a in axes]
 
 
@@ -260,15 +258,19 @@ def window_of(op: Op) -> Window | None:
 
     Returns None if `auto_pad` determines the padding.
     """
-    if op.attrs.get("auto_pad", "NOTSET") != "NOTSET" or op.inputs[0] is None:
+    if op.inputs[0] is None:
         return None
-    kernel = op.attrs.get("kernel_shape")
+    if op.op.startswith("Global"):
+        kernel, n = op.inputs[0].shape[2:], len(op.inputs[0].shape) - 2
+        return Window([int(k) for k in kernel], [1] * n, [1] * n, [0] * n, [0] * n)
+    if op["auto_pad"] != "NOTSET":
+        return None
+    kernel = op["kernel_shape"]
     if kernel is None:
-        source = op.inputs[1] if op.op in ("Conv", "ConvTranspose") else op.inputs[0]
-        kernel = () if source is None else source.shape[2:]
+        kernel = () if op.inputs[1] is None else op.inputs[1].shape[2:]
     n = len(kernel)
-    strides, dilations = (list(map(int, op.attrs.get(name) or [1] * n)) for name in ("strides", "dilations"))
-    pads = [int(p) for p in op.attrs.get("pads") or [0] * 2 * n]
+    strides, dilations = (list(map(int, op[name] or [1] * n)) for name in ("strides", "dilations"))
+    pads = [int(p) for p in op["pads"] or [0] * 2 * n]
     return Window([int(k) for k in kernel], strides, dilations, pads[:n], pads[n:])
 
 
@@ -290,7 +292,7 @@ def multiply_adds(ops: Iterable[Op]) -> int:
         elif op.op == "MatMul":
             total += out * shapes[0][-1]
         elif op.op == "Gemm":
-            total += out * shapes[0][0 if op.attrs.get("transA") else 1]
+            total += out * shapes[0][0 if op["transA"] else 1]
         elif op.op in ("LSTM", "GRU", "RNN"):
             steps = shapes[0][0] * shapes[0][1]
             total += steps * (math.prod(shapes[1]) + math.prod(shapes[2]))

@@ -116,7 +116,7 @@ class Intervals:
 
     def _of(self, op: Op, value: Value) -> Interval:
         if op.op == "TopK" and value is op.outputs[1]:
-            return _positions(op.inputs[0], op.attrs.get("axis", -1))
+            return _positions(op.inputs[0], op["axis"])
         if op.op == "MaxPool" and value is not op.outputs[0]:
             return of_dtype(value.dtype)
         if op.op in _SAME:
@@ -189,7 +189,7 @@ def _clip(intervals: Intervals, op: Op) -> Interval:
 
 def _mod(intervals: Intervals, op: Op) -> Interval:
     low, high = intervals.all_of(op)[1]
-    if op.attrs.get("fmod") or low <= 0:
+    if op["fmod"] or low <= 0:
         return of_dtype(op.outputs[0].dtype)
     return 0, high - 1 if op.outputs[0].dtype.kind in "iu" else high
 
@@ -265,9 +265,9 @@ def _sum_of_products(intervals: Intervals, op: Op) -> Interval:
 
 def _resize(intervals: Intervals, op: Op) -> Interval:
     """Return the interval of a nearest or linear Resize. A cubic one exceeds its input's interval."""
-    if op.attrs.get("mode") == "cubic":
+    if op["mode"] == "cubic":
         return of_dtype(op.outputs[0].dtype)
-    outside = op.attrs.get("extrapolation_value", 0.0)
+    outside = op["extrapolation_value"]
     low = min(intervals.of(op.first)[0], outside)
     return _softened(low), math.inf
 
@@ -307,8 +307,8 @@ _RULES: dict[str, Callable[[Intervals, Op], Interval]] = {
     **dict.fromkeys(("Floor", "Ceil", "Round"), _rounded),
     **dict.fromkeys(("Exp", "Softplus"), lambda intervals, op: _NOT_NEGATIVE),
     "CumSum": _sum,
-    "ArgMax": lambda intervals, op: _positions(op.inputs[0], op.attrs.get("axis", 0)),
-    "ArgMin": lambda intervals, op: _positions(op.inputs[0], op.attrs.get("axis", 0)),
+    "ArgMax": lambda intervals, op: _positions(op.inputs[0], op["axis"]),
+    "ArgMin": lambda intervals, op: _positions(op.inputs[0], op["axis"]),
     "NonZero": lambda intervals, op: (0, max((_size(d) for d in op.first.shape), default=1) - 1),
     "Shape": lambda intervals, op: (0, max((_size(d) for d in op.first.shape), default=1)),
     "NonMaxSuppression": lambda intervals, op: (-1, max(_size(d) for d in op.first.shape) - 1),

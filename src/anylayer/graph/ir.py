@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from anylayer.errors import TraceError
+from anylayer.graph.attributes import ATTRIBUTES
 from anylayer.graph.place import refusal, user_place
 from anylayer.graph.sized import SizedArray, copied, elements_of
 from anylayer.network import Array, TensorType
@@ -75,6 +76,17 @@ class Op:
         if value is None:
             raise ValueError(f"{self.op} has no first input")
         return value
+
+    def __getitem__(self, name: str) -> Any:
+        """Return an attribute. If the operator does not have it, return the default of ONNX's schema, None where
+        there is none. Raises KeyError for an attribute that ONNX's operator does not take.
+        """
+        if name in self.attrs:
+            return self.attrs[name]
+        declared = {} if self.domain else ATTRIBUTES.get(self.op, {})
+        if name not in declared:
+            raise KeyError(f"{self.op} has no attribute '{name}'")
+        return declared[name]
 
 
 class TooManyOperators(TraceError):

@@ -34,7 +34,7 @@ def is_discontinuous(op: Op) -> bool:
     if op.op == "Cast":
         return op.outputs[0].dtype.kind in "iub"
     if op.op == "GridSample":
-        return op.attrs.get("mode") == "nearest"
+        return bool(op["mode"] == "nearest")
     if op.op == "RoiAlign":  # without a ratio, the number of samples is the size of the bin, rounded up
-        return not op.attrs.get("sampling_ratio")
+        return not op["sampling_ratio"]
     return op.op in DISCONTINUOUS or (op.op == "MaxPool" and len(op.outputs) > 1)

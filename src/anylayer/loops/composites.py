@@ -115,7 +115,7 @@ def _inside(done: Graph, op: Op, inputs: list[Value | None]) -> Value | None:
     x, index = inputs[:2]
     if x is None or index is None:
         return index
-    attrs: dict[str, Any] = {"size": size_of(x.shape[op.attrs.get("axis", 0) % max(len(x.shape), 1)])}
+    attrs: dict[str, Any] = {"size": size_of(x.shape[op["axis"] % max(len(x.shape), 1)])}
     name, given = "Inside", list[Value | None]([index])
     made = done.producers.get(index)
     if made is not None and made.op == "Expand":
@@ -123,20 +123,20 @@ def _inside(done: Graph, op: Op, inputs: list[Value | None]) -> Value | None:
     return done.emit(name, given, [(index.shape, np.int64)], attrs, place=op.place, scope=op.scope)[0]
 
 
-def _axis(op: Op, x: Array, default: int) -> int:
-    return int(op.attrs.get("axis", default)) % len(x.shape)
+def _axis(op: Op, x: Array) -> int:
+    return int(op["axis"]) % len(x.shape)
 
 
 @composite("Softmax")
 def _softmax(op: Op, x: Array) -> Any:
-    axis = _axis(op, x, -1)
+    axis = _axis(op, x)
     e = np.exp(x - x.max(axis=axis, keepdims=True))
     return e / e.sum(axis=axis, keepdims=True)
 
 
 @composite("LogSoftmax")
 def _log_softmax(op: Op, x: Array) -> Any:
-    axis = _axis(op, x, -1)
+    axis = _axis(op, x)
     shifted = x - x.max(axis=axis, keepdims=True)
     return shifted - np.log(np.exp(shifted).sum(axis=axis, keepdims=True))
 
@@ -156,7 +156,7 @@ def _over(op: Op, function: Callable[[Any, Any, bool], Any], x: Array) -> Any:
     axes = reduced_axes(op)
     if axes is None:
         return record("Identity", [x], x.shape, x.dtype)
-    return function(x, tuple(axes), bool(op.attrs.get("keepdims", 1)))
+    return function(x, tuple(axes), bool(op["keepdims"]))
 
 
 def _sum(x: Array, axes: Array, kept: bool) -> Any:
@@ -186,7 +186,7 @@ def _reduced(op: Op, x: Array, axes: Array | None = None) -> Any:
 
 @composite("SpaceToDepth")
 def _space_to_depth(op: Op, x: Array) -> Array:
-    b = int(op.attrs["blocksize"])
+    b = int(op["blocksize"])
     n, c, h, w = x.shape
     y = x.reshape(n, c, h // b, b, w // b, b).transpose(0, 3, 5, 1, 2, 4)
     return y.reshape(n, c * b * b, h // b, w // b)
@@ -194,9 +194,9 @@ def _space_to_depth(op: Op, x: Array) -> Array:
 
 @composite("DepthToSpace")
 def _depth_to_space(op: Op, x: Array) -> Array:
-    b = int(op.attrs["blocksize"])
+    b = int(op["blocksize"])
     n, c, h, w = x.shape
-    if op.attrs.get("mode", "DCR") == "CRD":
+    if op["mode"] == "CRD":
         y = x.reshape(n, c // (b * b), b, b, h, w).transpose(0, 1, 4, 2, 5, 3)
     else:
         y = x.reshape(n, b, b, c // (b * b), h, w).transpose(0, 3, 4, 1, 5, 2)
@@ -205,7 +205,7 @@ def _depth_to_space(op: Op, x: Array) -> Array:
 
 @composite("LeakyRelu")
 def _leaky_relu(op: Op, x: Array) -> Array:
-    return np.where(x < 0, x * _given(op, x, "alpha", 0.01), x)
+    return np.where(x < 0, x * _given(op, x, "alpha"), x)
 
 
 @composite("PRelu")
@@ -215,12 +215,12 @@ def _prelu(op: Op, x: Array, slopes: Array) -> Array:
 
 @composite("Elu")
 def _elu(op: Op, x: Array) -> Array:
-    return np.where(x < 0, (np.exp(x) - x.dtype.type(1)) * _given(op, x, "alpha", 1.0), x)
+    return np.where(x < 0, (np.exp(x) - x.dtype.type(1)) * _given(op, x, "alpha"), x)
 
 
 @composite("HardSigmoid")
 def _hard_sigmoid(op: Op, x: Array) -> Any:
-    line = x * _given(op, x, "alpha", 0.2) + _given(op, x, "beta", 0.5)
+    line = x * _given(op, x, "alpha") + _given(op, x, "beta")
     return np.minimum(np.maximum(line, x.dtype.type(0)), x.dtype.type(1))
 
 
@@ -233,7 +233,7 @@ def _softplus(op: Op, x: Array) -> Any:
 @composite("Gelu")
 def _gelu(op: Op, x: Array) -> Any:
     kind = x.dtype.type
-    if op.attrs.get("approximate", "none") == "tanh":
+    if op["approximate"] == "tanh":
         share = np.tanh((x + kind(0.044715) * x * x * x) * kind(math.sqrt(2 / math.pi)))
     else:
         share = ops.erf(x * kind(math.sqrt(0.5)))
@@ -243,7 +243,7 @@ def _gelu(op: Op, x: Array) -> Any:
 @composite("BatchNormalization")
 def _batch_normalization(op: Op, x: Array, scale: Array, bias: Array, mean: Array, variance: Array) -> Any:
     wide = (None, slice(None), *(None,) * (len(x.shape) - 2))
-    factor = scale / np.sqrt(variance + _given(op, variance, "epsilon", 1e-5))
+    factor = scale / np.sqrt(variance + _given(op, variance, "epsilon"))
     return x * factor[wide] + (bias - mean * factor)[wide]
 
 
@@ -252,7 +252,7 @@ def _normalized(op: Op, x: Array, axes: Any) -> Any:
     count = math.prod(x.shape[a] for a in axes)
     centered = x - _sum(x, axes, True) / count
     variance = _sum(centered * centered, axes, True) / count
-    return centered / np.sqrt(variance + _given(op, x, "epsilon", 1e-5))
+    return centered / np.sqrt(variance + _given(op, x, "epsilon"))
 
 
 @composite("InstanceNormalization")
@@ -263,20 +263,20 @@ def _instance_normalization(op: Op, x: Array, scale: Array, bias: Array) -> Any:
 
 @composite("LayerNormalization", when=lambda op: len(op.outputs) == 1)
 def _layer_normalization(op: Op, x: Array, scale: Array, bias: Array | None = None) -> Any:
-    found = _normalized(op, x, tuple(range(_axis(op, x, -1), len(x.shape)))) * scale
+    found = _normalized(op, x, tuple(range(_axis(op, x), len(x.shape)))) * scale
     return found if bias is None else found + bias
 
 
 @composite("Gemm")
 def _gemm(op: Op, a: Array, b: Array, c: Array | None = None) -> Array:
-    product = (a.T if op.attrs.get("transA") else a) @ (b.T if op.attrs.get("transB") else b)
-    if op.attrs.get("alpha", 1.0) != 1.0:
-        product = product * _given(op, a, "alpha", 1.0)
+    product = (a.T if op["transA"] else a) @ (b.T if op["transB"] else b)
+    if op["alpha"] != 1.0:
+        product = product * _given(op, a, "alpha")
     if c is None:
         return product
-    return product + (c if op.attrs.get("beta", 1.0) == 1.0 else c * _given(op, a, "beta", 1.0))
+    return product + (c if op["beta"] == 1.0 else c * _given(op, a, "beta"))
 
 
-def _given(op: Op, x: Array, name: str, default: float) -> Any:
+def _given(op: Op, x: Array, name: str) -> Any:
     """Return a float attribute in the dtype of an array."""
-    return x.dtype.type(np.float32(op.attrs.get(name, default)))
+    return x.dtype.type(np.float32(op[name]))

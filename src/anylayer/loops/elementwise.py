@@ -90,7 +90,7 @@ def _is_infinite(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
     found = [
         low.scalars.truth("eq", x, low.scalars.const(sign * np.inf, x.dtype))
         for sign, name in ((1, "detect_positive"), (-1, "detect_negative"))
-        if op.attrs.get(name, 1)
+        if op[name]
     ]
     if not found:
         raise Unsupported("an IsInf that detects nothing")
@@ -100,7 +100,7 @@ def _is_infinite(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
 @elements("Mod")
 def _modulo(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
     a, b = _operands(low, op, index, 2)
-    return low.scalars.call("fmod" if op.attrs.get("fmod") else "mod", op.outputs[0].dtype, a, b)
+    return low.scalars.call("fmod" if op["fmod"] else "mod", op.outputs[0].dtype, a, b)
 
 
 @elements("Pow")

@@ -351,7 +351,7 @@ def _repeats(op: Op, i: int, v: Value) -> float:
     if op.op == "MatMul":
         return max(1.0, count * float(int((op.inputs[0] or v).shape[-1])) / own)
     if op.op == "TopK" and i == 0:
-        return float(int(v.shape[op.attrs.get("axis", -1)]))
+        return float(int(v.shape[op["axis"]]))
     return 1.0 if op.op in NESTS or op.op in ("Slice", "Split", "Concat") else count / own
 
 

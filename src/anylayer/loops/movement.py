@@ -73,7 +73,7 @@ def _split(space: Space, offset: Expression, sizes: Sequence[Expression]) -> Ind
 
 @elements("Transpose")
 def _transpose(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
-    order = op.attrs.get("perm") or range(len(index))[::-1]
+    order = op["perm"] or range(len(index))[::-1]
     own = [constant(0)] * len(index)
     for axis, source in enumerate(order):
         own[int(source)] = index[axis]
@@ -134,7 +134,7 @@ def _slice(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
 
 @elements("Split")
 def _split_op(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
-    axis = op.attrs.get("axis", 0) % len(index)
+    axis = op["axis"] % len(index)
     for before in op.outputs[:at]:
         index[axis] = index[axis] + size_of(before.shape[axis])
     return low.element(given(op), index)
@@ -145,7 +145,7 @@ def _concat(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
     """Return an element of one of the parts. If the index does not determine the part, select it by
     comparisons.
     """
-    axis = op.attrs["axis"] % len(index)
+    axis = op["axis"] % len(index)
     place, found = index[axis], None
     end, parts = constant(0), []
     for i in range(len(op.inputs)):
@@ -176,7 +176,7 @@ def _plus(a: Expression | None, b: Expression, sign: int) -> Expression | None:
 
 def concat_pieces(low: Lowering, op: Op) -> None:
     """Append loops that copy each part of a Concat into the output."""
-    axis = op.attrs["axis"] % len(op.outputs[0].shape)
+    axis = op["axis"] % len(op.outputs[0].shape)
     buffer = low.new_buffer(op.outputs[0])
     start = constant(0)
     for i in range(len(op.inputs)):
@@ -193,7 +193,7 @@ def concat_pieces(low: Lowering, op: Op) -> None:
 
 @elements("Pad")
 def _pad(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
-    x, mode = given(op), op.attrs.get("mode", "constant")
+    x, mode = given(op), op["mode"]
     found = padding_of(op)
     if found is None:
         raise Unsupported("a Pad whose amounts are computed")
@@ -231,7 +231,7 @@ def _source(space: Space, place: Expression, size: Expression, mode: str) -> Exp
 @elements("Gather")
 def _gather(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
     x, indices = given(op), given(op, 1)
-    axis = op.attrs.get("axis", 0) % len(x.shape)
+    axis = op["axis"] % len(x.shape)
     rank = len(indices.shape)
     place = position(low, indices, index[axis : axis + rank], size_of(x.shape[axis]))
     return low.element(x, [*index[:axis], place, *index[axis + rank :]])
@@ -254,13 +254,13 @@ def position(low: Lowering, indices: Value, index: Index, size: Expression) -> E
 @elements("Inside")
 def _inside(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
     """Return a checked index as an expression, or as the symbol of the scalar that holds it."""
-    return low.scalars.index(low.scalars.position(low.element(given(op), index), op.attrs["size"]))
+    return low.scalars.index(low.scalars.position(low.element(given(op), index), op["size"]))
 
 
 @elements("GatherElements")
 def _gather_elements(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
     x = given(op)
-    axis = op.attrs.get("axis", 0) % len(x.shape)
+    axis = op["axis"] % len(x.shape)
     index[axis] = position(low, given(op, 1), list(index), size_of(x.shape[axis]))
     return low.element(x, index)
 
@@ -268,7 +268,7 @@ def _gather_elements(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
 @elements("GatherND")
 def _gather_nd(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
     x, indices = given(op), given(op, 1)
-    batch, outer = int(op.attrs.get("batch_dims", 0)), len(indices.shape) - 1
+    batch, outer = int(op["batch_dims"]), len(indices.shape) - 1
     depth = indices.shape[-1]
     if not isinstance(depth, int) or type(depth) is not int:
         raise Unsupported("a GatherND whose depth is open")
@@ -288,13 +288,13 @@ def _range(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
 
 @elements("ConstantOfShape")
 def _filled(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
-    value = np.asarray(op.attrs.get("value", np.zeros(1, np.float32))).reshape(-1)[0]
+    value = np.asarray(np.float32(0) if op["value"] is None else op["value"]).reshape(-1)[0]
     return low.scalars.const(value, op.outputs[0].dtype)
 
 
 @elements("Shape")
 def _shape(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
-    shape = sizes_of(given(op))[slice(op.attrs.get("start", 0), op.attrs.get("end", None))]
+    shape = sizes_of(given(op))[slice(op["start"], op["end"])]
     if index[0].constant is None and len(shape) > 1:
         raise Unsupported("a shape whose elements are selected by a computed index")
     return low.scalars.index(shape[index[0].constant or 0])
@@ -307,15 +307,15 @@ def _triangle(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
         raise Unsupported("a Trilu whose diagonal is computed")
     x = low.element(given(op), index)
     sides = low.scalars.index(index[-1] - index[-2]), low.scalars.index(k[0])
-    kept = low.scalars.truth("ge" if op.attrs.get("upper", 1) else "le", *sides)
+    kept = low.scalars.truth("ge" if op["upper"] else "le", *sides)
     return low.scalars.choice(kept, x, low.scalars.const(0, x.dtype))
 
 
 @nests("ScatterElements")
 def _scatter_elements(low: Lowering, op: Op) -> None:
     x, indices, updates = (given(op, i) for i in range(3))
-    how = op.attrs.get("reduction", "none")
-    axis = op.attrs.get("axis", 0) % len(x.shape)
+    how = op["reduction"]
+    axis = op["axis"] % len(x.shape)
     buffer = copied(low, op)
 
     def store(index: Index) -> list[Statement]:
@@ -330,7 +330,7 @@ def _scatter_elements(low: Lowering, op: Op) -> None:
 @nests("ScatterND")
 def _scatter_nd(low: Lowering, op: Op) -> None:
     x, indices, updates = (given(op, i) for i in range(3))
-    how, outer, depth = op.attrs.get("reduction", "none"), len(indices.shape) - 1, indices.shape[-1]
+    how, outer, depth = op["reduction"], len(indices.shape) - 1, indices.shape[-1]
     if type(depth) is not int:
         raise Unsupported("a ScatterND whose depth is open")
     buffer = copied(low, op)

@@ -36,7 +36,8 @@ class PaddedNms:
         place, scope = op.place, op.scope
         if op.op == "NonMaxSuppression" and not op.domain and op.outputs[0] in self.shapes:
             types = [(self.shapes[op.outputs[0]], np.int64), ((1,), np.int64)]
-            made = self.done.emit("Suppress", inputs, types, op.attrs, place=place, scope=scope)
+            attrs = {"center_point_box": op["center_point_box"]}
+            made = self.done.emit("Suppress", inputs, types, attrs, place=place, scope=scope)
             self.made[made[0]] = made
             return made[:1]
         found = self.made.get(inputs[0]) if inputs and inputs[0] is not None else None
@@ -56,7 +57,7 @@ def _suppress(low: Lowering, op: Op) -> None:
         raise Unsupported("an NMS in a kernel for GPUs")
     if kept is None or any(optional(op, i) is not None and n is None for i, n in ((3, overlap), (4, least))):
         raise Unsupported("an NMS whose limits are computed")
-    if op.attrs.get("center_point_box") or not boxes.dtype == scores.dtype == np.float32:
+    if op["center_point_box"] or not boxes.dtype == scores.dtype == np.float32:
         raise Unsupported("an NMS of boxes that have centers, or are not float32")
     sources = in_memory(low, scores), in_memory(low, boxes)
     rows, count = (low.new_buffer(v) for v in op.outputs)

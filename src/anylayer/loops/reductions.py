@@ -45,7 +45,7 @@ def _axes(op: Op) -> Sequence[int]:
     """Return the axes of a reduction."""
     axes = reduced_axes(op)
     if axes is None:
-        if not op.attrs.get("noop_with_empty_axes"):
+        if not op["noop_with_empty_axes"]:
             raise Unsupported("a reduction whose axes are computed")
         return []
     return axes
@@ -258,12 +258,12 @@ def _running_sum(low: Lowering, op: Op) -> None:
     shape = sizes_of(x)
     loops, index = _outer(low, shape, axis)
     name, k = low.variable(shape[axis])
-    index[axis] = shape[axis] - constant(1) - k if op.attrs.get("reverse") else k
+    index[axis] = shape[axis] - constant(1) - k if op["reverse"] else k
     wide = np.dtype(np.float64) if x.dtype.kind == "f" else x.dtype
     local = Local(low.name("sum"), wide)
     add = Set(local, low.scalars.cast(low.element(x, index), wide), "add")
     store = Store(buffer, buffer.offset(index), low.scalars.cast(low.scalars.local(local), x.dtype))
-    inner: list[Statement] = [store, add] if op.attrs.get("exclusive") else [add, store]
+    inner: list[Statement] = [store, add] if op["exclusive"] else [add, store]
     body = [Set(local, low.scalars.const(0, wide), "="), *nested([(name, shape[axis])], inner, parallel=False)]
     low.flush(low.shared(loops, body))
 
@@ -294,7 +294,7 @@ def _top_k(low: Lowering, op: Op) -> None:
     x, count = given(op), low.number(optional(op, 1))
     if count is None:
         raise Unsupported("a TopK whose count is computed")
-    axis, largest = op.attrs.get("axis", -1) % len(x.shape), bool(op.attrs.get("largest", 1))
+    axis, largest = op["axis"] % len(x.shape), bool(op["largest"])
     values, places = (low.new_buffer(v) for v in op.outputs)
     if low.by_element:
         _ranked(low, x, count[0], axis, largest, values, places)
@@ -348,7 +348,7 @@ def _ranked(
 @nests("ArgMax", "ArgMin")
 def _arg(low: Lowering, op: Op) -> None:
     x, y = given(op), op.outputs[0]
-    axis, last = op.attrs.get("axis", 0) % len(x.shape), bool(op.attrs.get("select_last_index"))
+    axis, last = op["axis"] % len(x.shape), bool(op["select_last_index"])
     shape = sizes_of(x)
     buffer = low.new_buffer(y)
     loops, index = _outer(low, shape, axis)

@@ -34,8 +34,8 @@ def _resize(
     op: Op, x: Array, roi: Array | None = None, scales: Array | None = None, sizes: Array | None = None
 ) -> Array:
     """Resize one axis at a time, beginning with the axis that shrinks most."""
-    rule, mode = op.attrs.get("coordinate_transformation_mode", "half_pixel"), op.attrs.get("mode", "nearest")
-    if scales is not None or rule == "tf_crop_and_resize" or op.attrs.get("antialias"):
+    rule, mode = op["coordinate_transformation_mode"], op["mode"]
+    if scales is not None or rule == "tf_crop_and_resize" or op["antialias"]:
         raise Unsupported("a Resize with scales, a region or antialias")
     shape = op.outputs[0].shape
     axes = [a for a in range(len(shape)) if not same(shape[a], x.shape[a])]
@@ -43,10 +43,10 @@ def _resize(
         old, new = x.shape[axis], shape[axis]
         at = substituted(positions)(old, new, rule)
         if mode == "nearest":
-            nearest = op.attrs.get("nearest_mode", "round_prefer_floor")
+            nearest = op["nearest_mode"]
             x = _along(x, substituted(nearest_cells)(at, old, nearest), axis)
             continue
-        cubic, outside = float(op.attrs.get("cubic_coeff_a", -0.75)), bool(op.attrs.get("exclude_outside", 0))
+        cubic, outside = float(op["cubic_coeff_a"]), bool(op["exclude_outside"])
         cells, weights = substituted(interpolation)(at, old, new, mode, cubic, outside, False)
         wide = (slice(None), *(None,) * (len(shape) - axis - 1))
         terms = [_along(x, cells[:, t], axis) * weights[:, t][wide] for t in range(int(cells.shape[1]))]
@@ -96,8 +96,8 @@ def _points(x: Array, image: Array, row: Array, column: Array) -> Array:
 
 @composite("GridSample")
 def _grid_sample(op: Op, x: Array, grid: Array) -> Any:
-    mode, padding = _MODES[op.attrs.get("mode", "bilinear")], op.attrs.get("padding_mode", "zeros")
-    corners = bool(op.attrs.get("align_corners", 0))
+    mode, padding = _MODES[op["mode"]], op["padding_mode"]
+    corners = bool(op["align_corners"])
     n, _, height, width = x.shape
     columns = substituted(on_axis)(grid[..., 0], width, mode, padding, corners)
     rows = substituted(on_axis)(grid[..., 1], height, mode, padding, corners)
@@ -132,12 +132,12 @@ def _samples(start: Array, extent: Array, bins: int, ratio: int, cells: int) -> 
 
 @composite("RoiAlign")
 def _roi_align(op: Op, x: Array, rois: Array, images: Array) -> Any:
-    ratio = int(op.attrs.get("sampling_ratio", 0))
-    if ratio < 1 or op.attrs.get("mode", "avg") != "avg":
+    ratio = int(op["sampling_ratio"])
+    if ratio < 1 or op["mode"] != "avg":
         raise Unsupported("a RoiAlign whose number of samples depends on data, or that takes the maximum")
-    half = op.attrs.get("coordinate_transformation_mode", "half_pixel") == "half_pixel"
-    size = int(op.attrs.get("output_height", 1)), int(op.attrs.get("output_width", 1))
-    corners = rois * np.float32(op.attrs.get("spatial_scale", 1.0)) - np.float32(0.5 if half else 0)
+    half = op["coordinate_transformation_mode"] == "half_pixel"
+    size = int(op["output_height"]), int(op["output_width"])
+    corners = rois * np.float32(op["spatial_scale"]) - np.float32(0.5 if half else 0)
     extents = corners[:, 2:] - corners[:, :2]
     if not half:
         extents = np.maximum(extents, np.float32(1))

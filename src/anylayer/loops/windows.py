@@ -48,7 +48,7 @@ def _max_pool(op: Op, x: Any) -> Any:
 def _average_pool(op: Op, x: Any) -> Any:
     window = _window(op)
     total = _cells(x, window, 0).sum(axis=_inner(window))
-    if op.attrs.get("count_include_pad") or not any(window.pads):
+    if op["count_include_pad"] or not any(window.pads):
         return total / x.dtype.type(np.prod(window.kernel))
     for a, (k, s, begin) in enumerate(zip(window.kernel, window.strides, window.begins)):
         size, first = x.shape[2 + a], arange(total.shape[2 + a]) * s - begin
@@ -70,7 +70,7 @@ def _conv(op: Op, x: Any, weight: Any, bias: Any = None) -> Any:
 
 def _product(op: Op, cells: Any, weight: Any, bias: Any) -> Any:
     """Return the products of the cells of windows with weights (outputs, channels of a group, kernel...)."""
-    group, rank = int(op.attrs.get("group", 1)), len(weight.shape) - 2
+    group, rank = int(op["group"]), len(weight.shape) - 2
     counts = cells.shape[2 + rank :]
     columns = cells.reshape(cells.shape[0], group, int(np.prod(weight.shape[1:])), -1)
     found = weight.reshape(group, weight.shape[0] // group, -1) @ columns
@@ -82,7 +82,7 @@ def _product(op: Op, cells: Any, weight: Any, bias: Any) -> Any:
 def _conv_transpose(op: Op, x: Any, weight: Any, bias: Any = None) -> Any:
     """Compute a transposed convolution as a convolution with the mirrored kernel: element o reads the input at
     (o + begin - i * dilation) / stride for each i of the kernel where this is an integer."""
-    window, group, shape = _window(op), int(op.attrs.get("group", 1)), op.outputs[0].shape
+    window, group, shape = _window(op), int(op["group"]), op.outputs[0].shape
     n = len(window.kernel)
     for a, (k, s, d, begin) in enumerate(zip(window.kernel, window.strides, window.dilations, window.begins)):
         size = int(x.shape[2 + 2 * a])
@@ -99,9 +99,9 @@ def _conv_transpose(op: Op, x: Any, weight: Any, bias: Any = None) -> Any:
 
 @composite("LRN")
 def _lrn(op: Op, x: Any) -> Any:
-    size, one = int(op.attrs["size"]), x.dtype.type
+    size, one = int(op["size"]), x.dtype.type
     before = (size - 1) // 2
     squares = np.pad(x * x, [(0, 0), (before, size - 1 - before), *[(0, 0)] * (len(x.shape) - 2)])
     near = np.take(squares, np.arange(size)[:, None] + np.arange(x.shape[1]), axis=1).sum(axis=1)
-    alpha, beta, bias = (op.attrs.get(n, v) for n, v in (("alpha", 1e-4), ("beta", 0.75), ("bias", 1.0)))
+    alpha, beta, bias = (op[n] for n in ("alpha", "beta", "bias"))
     return x / (one(bias) + one(alpha / size) * near) ** one(beta)

@@ -192,7 +192,7 @@ def transpose(x: Array, order: Sequence[int]) -> Array:
         return x.transpose(order)
     producer = _producer_if(x, "Transpose")
     if producer is not None:  # merge two transposes
-        x, order = _input(x, producer), tuple(producer.attrs["perm"][i] for i in order)
+        x, order = _input(x, producer), tuple(producer["perm"][i] for i in order)
     if order == tuple(range(len(order))):
         return x
     shape = tuple(x.shape[a] for a in order)
@@ -268,7 +268,7 @@ def slices(x: Array, bounds: Sequence[tuple[int, int, int, int]]) -> Array:
 def _smaller_top_k(x: TracedArray, axis: int, n: int) -> Array | None:
     """Return the first `n` results of a TopK along its axis as a TopK with k = n, or None."""
     producer = _producer_if(x, "TopK")
-    if producer is None or producer.attrs["axis"] != axis:
+    if producer is None or producer["axis"] != axis:
         return None
     which = [v is x._value for v in producer.outputs].index(True)
     types = [((*v.shape[:axis], n, *v.shape[axis + 1 :]), v.dtype) for v in producer.outputs]

@@ -78,10 +78,10 @@ def _activation(op: Op) -> _Activation | None:
     if op.op == "Relu":
         return _Activation(2, 1)
     if op.op == "LeakyRelu":
-        return _Activation(2, 3, float(op.attrs.get("alpha", 0.01)))
+        return _Activation(2, 3, float(op["alpha"]))
     if op.op in ("Tanh", "Sigmoid"):
         return _Activation(1, 2) if op.op == "Tanh" else _Activation(3, 4)
-    if op.op == "Elu" and op.attrs.get("alpha", 1.0) == 1.0:
+    if op.op == "Elu" and op["alpha"] == 1.0:
         return _Activation(5, 0)
     if op.op == "Clip" and number(op.inputs[1]) == 0 and number(op.inputs[2]) == 6:
         return _Activation(6, 0)
@@ -117,7 +117,7 @@ class _PlanBuilder:
     def plan(self) -> DvPlan:
         for value in self.graph.inputs:
             users = self.uses.get(value, [])
-            last = bool(users) and all(u.op == "Transpose" and u.attrs["perm"] == _TO_FIRST for u in users)
+            last = bool(users) and all(u.op == "Transpose" and u["perm"] == _TO_FIRST for u in users)
             self.views[value] = BufferView(self.buffer(value, last), last)
         starts = [self.views[value] for value in self.graph.inputs]
         for i, op in enumerate(self.ops):
@@ -196,11 +196,11 @@ class _PlanBuilder:
         if view is None or window is None or weight is None or weight.const is None or len(window.kernel) != 2:
             return False
         self.check(view)
-        group, transposed = int(op.attrs.get("group", 1)), op.op == "ConvTranspose"
+        group, transposed = int(op["group"]), op.op == "ConvTranspose"
         kernel = mirrored(weight.const, group) if transposed else weight.const
         begins, ends, dilations = window.begins, window.ends, window.dilations
         if transposed:
-            last = op.attrs.get("output_padding") or (0, 0)
+            last = op["output_padding"] or (0, 0)
             begins = [e - 1 - p for e, p in zip(window.extents, begins)]
             ends = [e - 1 - p + int(q) for e, p, q in zip(window.extents, ends, last)]
         same = all(o * s == n for o, s, n in zip(op.outputs[0].shape[2:], window.strides, view.buffer.shape[1:]))
@@ -265,7 +265,7 @@ class _PlanBuilder:
         window, average = _pooling_window(op), op.op != "MaxPool"
         if window is None or not is_pool(window.kernel, average):
             return False
-        if average and any(window.pads) and not op.attrs.get("count_include_pad"):
+        if average and any(window.pads) and not op["count_include_pad"]:
             return False
         kind.pool, kind.pool_size, kind.pool_stride = 2 if average else 1, xy(window.kernel), xy(window.strides)
         kind.pool_pads = sides(window.begins, window.ends)
@@ -318,11 +318,11 @@ class _PlanBuilder:
 
     def upsampling(self, op: Op) -> bool:
         view, shape = self.map_of(op.inputs[0]), op.outputs[0].shape
-        if view is None or op.attrs.get("mode", "nearest") != "nearest" or len(shape) != 4:
+        if view is None or op["mode"] != "nearest" or len(shape) != 4:
             return False
         c, h, w = view.buffer.shape
-        whole = op.attrs.get("coordinate_transformation_mode", "half_pixel") in ("asymmetric", "half_pixel")
-        if not whole or tuple(shape) != (1, c, 2 * h, 2 * w) or op.attrs.get("nearest_mode") == "ceil":
+        whole = op["coordinate_transformation_mode"] in ("asymmetric", "half_pixel")
+        if not whole or tuple(shape) != (1, c, 2 * h, 2 * w) or op["nearest_mode"] == "ceil":
             return False
         self.check(view)
         return self.add(Convolution(pool=4, pool_size=(2, 2)), [op], [view], op.outputs)
@@ -342,7 +342,7 @@ class _PlanBuilder:
     def lrn(self, op: Op) -> bool:
         """Add an LRN across channels, which the hardware computes with one choice of parameters only."""
         view = self.map_of(op.inputs[0])
-        known = all(np.isclose(op.attrs.get(name, n), n, 1e-6) for name, n in _LRN.items())
+        known = all(np.isclose(op[name], n, 1e-6) for name, n in _LRN.items())
         if view is None or not known or view.buffer.shape[0] % _LRN_CHANNELS:
             return False
         self.check(view)
@@ -351,12 +351,12 @@ class _PlanBuilder:
     def fully_connected(self, op: Op) -> bool:
         x, matrix = op.inputs[0], op.inputs[1]
         view = None if x is None else self.views.get(x)
-        plain = op.attrs.get("alpha", 1.0) == op.attrs.get("beta", 1.0) == 1.0 and not op.attrs.get("transA")
+        plain = op["alpha"] == op["beta"] == 1.0 and not op["transA"]
         if view is None or matrix is None or matrix.const is None or matrix.const.ndim != 2 or not plain:
             return False
         if x is None or tuple(x.shape) != (1, view.buffer.count):
             return False
-        weight = matrix.const if op.attrs.get("transB") else matrix.const.T
+        weight = matrix.const if op["transB"] else matrix.const.T
         need(
             weight.shape[1] <= MAX_INPUTS,
             f"the hardware takes fully connected layers of at most {MAX_INPUTS} inputs, got {weight.shape[1]}",
@@ -377,13 +377,13 @@ class _PlanBuilder:
     def concat(self, op: Op) -> bool:
         views = [self.map_of(v) for v in op.inputs]
         starts = [self.views[value].buffer for value in self.graph.inputs]  # no layer computes them
-        if op.attrs["axis"] not in (1, -3) or any(v is None or v.buffer in starts for v in views):
+        if op["axis"] not in (1, -3) or any(v is None or v.buffer in starts for v in views):
             return False
         return self.add(Concat(), [op], [v for v in views if v is not None], op.outputs)
 
     def softmax(self, op: Op) -> bool:
         view = self.views.get(op.inputs[0]) if op.inputs[0] is not None else None
-        axis = op.attrs.get("axis", -1) % len(op.outputs[0].shape)
+        axis = op["axis"] % len(op.outputs[0].shape)
         is_channels = view is not None and view.buffer.is_map and not view.last and axis == 1
         if view is None or not (is_channels or (len(op.outputs[0].shape) == 2 and axis == 1)):
             return False
@@ -392,7 +392,7 @@ class _PlanBuilder:
         return self.add(Softmax(), [op], [view], op.outputs)
 
     def transposition(self, op: Op) -> bool:
-        view, perm = self.views.get(op.inputs[0]) if op.inputs[0] is not None else None, op.attrs["perm"]
+        view, perm = self.views.get(op.inputs[0]) if op.inputs[0] is not None else None, op["perm"]
         if view is None or not view.buffer.is_map or perm != (_TO_FIRST if view.last else _TO_LAST):
             return False
         return self.alias(op, BufferView(view.buffer, not view.last))

@@ -193,7 +193,7 @@ def _weighted_rows(op: Op, producers: Producers) -> Op | None:
         or len(matrix.shape) != 2
         or not is_static(matrix.shape)
         or matrix.dtype != np.float32
-        or any(rows.inputs[0] is not matrix or rows.attrs.get("axis", 0) % 2 for rows, _ in products)
+        or any(rows.inputs[0] is not matrix or rows["axis"] % 2 for rows, _ in products)
         or any(at is None or at.const is not None or at.shape != wanted[:-1] for at in indices)
         or any(weight.shape != wanted or weight.dtype != matrix.dtype for weight in weights)
     ):

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.graph import Op
 from anylayer.network import Array
 from anylayer.writers.caffe.builder import CaffeBuilder
 from anylayer.writers.caffe.layers import CaffeLayer
@@ -24,12 +23,6 @@ def apply_to_blob(b: CaffeBuilder, view: BlobView, make: Callable[[BlobView], Bl
         return make(b.materialized(view))
     made = make(BlobView(view.name, view.base))
     return BlobView(made.name, made.base, view.steps)
-
-
-def float_attribute(op: Op, name: str, default: float) -> float:
-    """Return a number attribute of an operator, or `default` where it is absent."""
-    value = op.attrs.get(name)
-    return default if value is None else float(value)
 
 
 def power(

@@ -43,7 +43,7 @@ def _cast(b: CaffeBuilder, op: Op) -> None:
 
 def _transpose(b: CaffeBuilder, op: Op) -> None:
     view = b.view(op.inputs[0])
-    perm = op.attrs.get("perm") or range(len(view.shape))[::-1]
+    perm = op["perm"] or range(len(view.shape))[::-1]
     b.set_view(op.outputs[0], view.transposed(tuple(int(p) for p in perm)))
 
 
@@ -53,7 +53,7 @@ def _concat(b: CaffeBuilder, op: Op) -> None:
     if len(values) == 1:
         b.set_view(op.outputs[0], b.view(values[0]))
         return
-    axis = int(op.attrs["axis"]) % len(op.outputs[0].shape)
+    axis = int(op["axis"]) % len(op.outputs[0].shape)
     blobs, axes = b.blobs_and_axes(*(b.view(v) for v in values))
     blob_axis = axes[axis]
     if len({v.name for v in blobs}) == 1 and b.dialect.has("Tile"):
@@ -74,7 +74,7 @@ def _concat(b: CaffeBuilder, op: Op) -> None:
 
 def _split(b: CaffeBuilder, op: Op) -> None:
     view = b.view(op.inputs[0])
-    axis = int(op.attrs.get("axis", 0)) % len(view.shape)
+    axis = int(op["axis"]) % len(view.shape)
     _split_into(b, view, axis, [(v, int(v.shape[axis])) for v in op.outputs])
 
 
@@ -203,7 +203,7 @@ def _gather(b: CaffeBuilder, op: Op) -> None:
     """Add a Slice for consecutive indices; select other cells by a product with a matrix."""
     view = b.view(op.inputs[0])
     rank = len(view.shape)
-    axis = int(op.attrs.get("axis", 0)) % rank
+    axis = int(op["axis"]) % rank
     size = view.shape[axis]
     cells = np.array(b.integers(op.inputs[1], "indices"), np.int64)
     cells = np.where(cells < 0, cells + size, cells)
@@ -241,19 +241,19 @@ def _expand(b: CaffeBuilder, op: Op) -> None:
 
 def _resize(b: CaffeBuilder, op: Op) -> None:
     view = b.view(op.inputs[0])
-    mode = str(op.attrs.get("mode") or "nearest")
-    coordinates = str(op.attrs.get("coordinate_transformation_mode") or "half_pixel")
+    mode = op["mode"]
+    coordinates = op["coordinate_transformation_mode"]
     b.need(coordinates != "tf_crop_and_resize", "no Resize of a part of the input")
     for axis, (old, new) in enumerate(zip(view.shape, op.outputs[0].shape)):
         if old == new:
             continue
         centers = positions(old, int(new), coordinates)
         if mode == "nearest":
-            cells = nearest_cells(centers, old, str(op.attrs.get("nearest_mode") or "round_prefer_floor"))
+            cells = nearest_cells(centers, old, op["nearest_mode"])
             matrix = selection_matrix(cells, old)
         else:
-            outside, smooth = bool(op.attrs.get("exclude_outside")), bool(op.attrs.get("antialias"))
-            cubic = float(op.attrs.get("cubic_coeff_a", -0.75))
+            outside, smooth = bool(op["exclude_outside"]), bool(op["antialias"])
+            cubic = float(op["cubic_coeff_a"])
             cells, weights = interpolation(centers, old, int(new), mode, cubic, outside, smooth)
             matrix = as_matrix(cells, weights, old)
         view = view.then(AxisProduct(axis, matrix))
@@ -262,15 +262,15 @@ def _resize(b: CaffeBuilder, op: Op) -> None:
 
 def _depth_to_space(b: CaffeBuilder, op: Op) -> None:
     """Add Ascend's Reorg where its order fits, else a Deconvolution whose kernels have a single 1 each."""
-    if op.attrs.get("mode") != "CRD" and _reorg(b, op, reverse=True):
+    if op["mode"] != "CRD" and _reorg(b, op, reverse=True):
         return
     x = b.materialized(op.inputs[0])
-    block, outputs = int(op.attrs["blocksize"]), int(op.outputs[0].shape[1])
+    block, outputs = int(op["blocksize"]), int(op.outputs[0].shape[1])
     weights = np.zeros((x.base[1], outputs, block, block), np.float32)
     for c in range(outputs):
         for i in range(block):
             for j in range(block):
-                crd = op.attrs.get("mode") == "CRD"
+                crd = op["mode"] == "CRD"
                 source = (c * block + i) * block + j if crd else (i * block + j) * outputs + c
                 weights[source, c, i, j] = 1
     _add_blocks(b, op, "Deconvolution", x, outputs, weights)
@@ -281,7 +281,7 @@ def _space_to_depth(b: CaffeBuilder, op: Op) -> None:
     if _reorg(b, op):
         return
     x = b.materialized(op.inputs[0])
-    block, channels = int(op.attrs["blocksize"]), x.base[1]
+    block, channels = int(op["blocksize"]), x.base[1]
     outputs = channels * block * block
     weights = np.zeros((outputs, channels, block, block), np.float32)
     for k in range(outputs):
@@ -295,7 +295,7 @@ def _reorg(b: CaffeBuilder, op: Op, reverse: bool = False) -> bool:
     if b.dialect.name != "ascend":
         return False
     x = b.materialized(op.inputs[0])
-    params: dict[str, Any] = {"stride": int(op.attrs["blocksize"]), **({"reverse": True} if reverse else {})}
+    params: dict[str, Any] = {"stride": int(op["blocksize"]), **({"reverse": True} if reverse else {})}
     b.set_view(op.outputs[0], b.add("Reorg", [x], tuple(op.outputs[0].shape), {"reorg_param": params}))
     return True
 

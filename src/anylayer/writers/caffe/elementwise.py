@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from anylayer.graph import Op
-from anylayer.writers.caffe.affine import apply_to_blob, eltwise, float_attribute, power, relu, scale_and_shift
+from anylayer.writers.caffe.affine import apply_to_blob, eltwise, power, relu, scale_and_shift
 from anylayer.writers.caffe.builder import CaffeBuilder, CaffeLowering
 from anylayer.writers.caffe.views import BlobView
 
@@ -68,7 +68,7 @@ def _clip(b: CaffeBuilder, op: Op) -> None:
 
 
 def _hard_sigmoid(b: CaffeBuilder, op: Op) -> None:
-    scale, shift = float_attribute(op, "alpha", 0.2), float_attribute(op, "beta", 0.5)
+    scale, shift = float(op["alpha"]), float(op["beta"])
 
     def make(x: BlobView) -> BlobView:
         return clip(b, power(b, x, scale=scale, shift=shift, suffix="line"), 0.0, 1.0)
@@ -94,7 +94,7 @@ def _swish(b: CaffeBuilder, op: Op) -> None:
 
 
 def _selu(b: CaffeBuilder, op: Op) -> None:
-    alpha, gamma = float_attribute(op, "alpha", 1.6732632), float_attribute(op, "gamma", 1.0507010)
+    alpha, gamma = float(op["alpha"]), float(op["gamma"])
 
     def make(x: BlobView) -> BlobView:
         return power(b, b.add("ELU", [x], x.base, {"elu_param": {"alpha": alpha}}, suffix="elu"), scale=gamma)
@@ -183,10 +183,8 @@ def _not(b: CaffeBuilder, op: Op) -> None:
 
 ELEMENTWISE: dict[str, CaffeLowering] = {
     "Relu": unary("ReLU"),
-    "LeakyRelu": unary("ReLU", lambda op: {"relu_param": {"negative_slope": float_attribute(op, "alpha", 0.01)}}),
-    "Elu": unary(
-        "ELU", lambda op: {"elu_param": {"alpha": a} if (a := float_attribute(op, "alpha", 1.0)) != 1 else {}}
-    ),
+    "LeakyRelu": unary("ReLU", lambda op: {"relu_param": {"negative_slope": float(op["alpha"])}}),
+    "Elu": unary("ELU", lambda op: {"elu_param": {"alpha": a} if (a := float(op["alpha"])) != 1 else {}}),
     "Sigmoid": unary("Sigmoid"),
     "Tanh": unary("TanH"),
     "Softplus": unary("BNLL"),

@@ -95,7 +95,7 @@ def net_from_graph(
 def _inputs(b: CaffeBuilder, graph: Graph, channels_last: bool) -> Permutations:
     """Add the graph's inputs. Return those that become channels-first in the file."""
     permuted: Permutations = {}
-    transposes_maps = any(o.op == "Transpose" and tuple(o.attrs["perm"]) == _TO_NCHW for o in graph.ops)
+    transposes_maps = any(o.op == "Transpose" and tuple(o["perm"]) == _TO_NCHW for o in graph.ops)
     for value in graph.inputs:
         if value.dtype.kind != "f":
             raise LayerError(f"input '{value.name}' is {value.dtype}, but Caffe has float32 only")

@@ -8,7 +8,7 @@ import numpy as np
 
 from anylayer.graph import Op
 from anylayer.network import Array
-from anylayer.writers.caffe.affine import float_attribute, power, scale_and_shift
+from anylayer.writers.caffe.affine import power, scale_and_shift
 from anylayer.writers.caffe.binary import eltwise_of_views
 from anylayer.writers.caffe.builder import CaffeBuilder, CaffeLowering
 from anylayer.writers.caffe.reductions import reduce_axes
@@ -23,7 +23,7 @@ def _batch_norm(b: CaffeBuilder, op: Op) -> None:
     options."""
     refused = "no batch normalisation with computed statistics"
     scale, shift, mean, var = (b.given(b.const_array(v), refused) for v in op.inputs[1:5])
-    epsilon = float_attribute(op, "epsilon", 1e-5)
+    epsilon = float(op["epsilon"])
     x = b.materialized(op.inputs[0])
     shape = (1, -1, *(1,) * (len(x.base) - 2))
     factor = (scale / np.sqrt(var + np.float32(epsilon))).astype(np.float32)
@@ -72,12 +72,8 @@ def _fold_into_weights(b: CaffeBuilder, x: BlobView, factor: Array, offset: Arra
 def _lrn(b: CaffeBuilder, op: Op) -> None:
     """Add an LRN across channels: x / (k + alpha / size * (sum of x ** 2 over `size` channels)) ** beta."""
     x = b.materialized(op.inputs[0])
-    alpha, beta, k = (
-        float_attribute(op, "alpha", 1e-4),
-        float_attribute(op, "beta", 0.75),
-        float_attribute(op, "bias", 1.0),
-    )
-    size = int(op.attrs["size"])
+    alpha, beta, k = (float(op[name]) for name in ("alpha", "beta", "bias"))
+    size = int(op["size"])
     b.need(size % 2, f"no LRN over {size} channels, only over an odd number")
     params: dict[str, Any] = {"local_size": size, "alpha": alpha, "beta": beta}
     if b.dialect.name == "opencv" and k != 1:  # OpenCV ignores k: factor it out of the power
@@ -98,8 +94,8 @@ def _lp_normalization(b: CaffeBuilder, op: Op) -> None:
     view = b.view(op.inputs[0])
     (x,), axes = b.blobs_and_axes(view)
     rank = len(x.base)
-    along = sorted(axes[int(a) % rank] for a in op.attrs.get("axes") or [op.attrs.get("axis", -1)])
-    epsilon, squares = float_attribute(op, "epsilon", _ALMOST_ZERO), int(op.attrs.get("p", 2)) == 2
+    along = sorted(axes[int(a) % rank] for a in op.attrs.get("axes") or [op["axis"]])
+    epsilon, squares = float(op.attrs.get("epsilon", _ALMOST_ZERO)), int(op["p"]) == 2
     if squares and b.dialect.name == "ascend" and 2 <= rank <= 4 and along in ([1], [*range(1, rank)]):
         maps = b.materialized(x.reshaped((*x.base, *(1,) * (4 - rank))))
         params = {"across_spatial": along != [1], "channel_shared": False, "eps": epsilon}

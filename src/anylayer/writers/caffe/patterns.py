@@ -144,7 +144,7 @@ def _reduced(producers: Producers, op: Op, wanted: Callable[[Value | None], bool
     perm = list(range(len(source.shape)))
     transpose = None if wanted(source) else producer(producers, source, "Transpose")
     if transpose is not None:
-        perm = [int(p) for p in transpose.attrs.get("perm") or perm[::-1]]
+        perm = [int(p) for p in transpose["perm"] or perm[::-1]]
         source = transpose.inputs[0]
     others = [p for i, p in enumerate(perm) if i not in axes]
     return ([perm[a] for a in axes], 0.0) if wanted(source) and others == sorted(others) else None
@@ -192,7 +192,7 @@ def _columns(producers: Producers, value: Value | None) -> tuple[Value, list[int
     if o.op == "Slice":
         cuts = {cut.axis: list(cut.indices) for cut in slice_cuts(o) or ()}
         return (x, cuts[1]) if 1 in cuts and cuts.get(0, rows := [*range(x.shape[0])]) == rows else None
-    if int(o.attrs.get("axis", 0)) % 2 != 1:
+    if int(o["axis"]) % 2 != 1:
         return None
     if o.op == "Gather" and o.inputs[1] is not None and o.inputs[1].const is not None:
         return x, [int(i) % x.shape[1] for i in o.inputs[1].const.reshape(-1)]

@@ -15,15 +15,15 @@ from anylayer.writers.caffe.views import AxisProduct, BlobView
 
 def _gemm(b: CaffeBuilder, op: Op) -> None:
     """Add an InnerProduct for a product with constant weights and an optional bias per output."""
-    weights = None if op.attrs.get("transA") else b.const_array(op.inputs[1])
+    weights = None if op["transA"] else b.const_array(op.inputs[1])
     weights = b.given(weights, "no product of two computed matrices")
-    rows = weights if op.attrs.get("transB") else weights.T
-    rows = rows * np.float32(op.attrs.get("alpha", 1.0))
+    rows = weights if op["transB"] else weights.T
+    rows = rows * np.float32(op["alpha"])
     bias = None
     if len(op.inputs) > 2 and op.inputs[2] is not None:
         one = b.given(b.const_array(op.inputs[2]), "no Gemm with a computed bias")
         b.need(one.size in (1, len(rows)), "no bias for each row of a batch")
-        bias = np.broadcast_to(one.reshape(-1) * np.float32(op.attrs.get("beta", 1.0)), (len(rows),))
+        bias = np.broadcast_to(one.reshape(-1) * np.float32(op["beta"]), (len(rows),))
     b.set_view(op.outputs[0], inner_product(b, op.inputs[0], rows, bias))
 
 
@@ -91,11 +91,11 @@ def _lstm(b: CaffeBuilder, op: Op) -> None:
     given = [*op.inputs, *[None] * 8]
     bias = b.const_array(given[3])
     usual = ["Sigmoid", "Tanh", "Tanh"]
-    is_default = op.attrs.get("direction", "forward") == "forward" and not op.attrs.get("clip")
-    is_default = is_default and list(op.attrs.get("activations") or usual) == usual
+    is_default = op["direction"] == "forward" and not op["clip"]
+    is_default = is_default and list(op["activations"] or usual) == usual
     b.need(is_default, "no LSTM other than forward with sigmoid and tanh")
     w, r = (b.given(b.const_array(v), "no LSTM with computed weights") for v in given[1:3])
-    b.need(given[4] is None and given[7] is None and not op.attrs.get("input_forget"), "no LSTM with peepholes, "
+    b.need(given[4] is None and given[7] is None and not op["input_forget"], "no LSTM with peepholes, "
            "sequence lengths or coupled gates")  # fmt: skip
     starts = [b.const_array(v) for v in given[5:7]]
     zero = all(v is None or (s is not None and not s.any()) for v, s in zip(given[5:7], starts))
@@ -104,7 +104,7 @@ def _lstm(b: CaffeBuilder, op: Op) -> None:
         not any(b.value_uses.get(v) for v in op.outputs[1:]), "no LSTM with a last state that other operators read"
     )
     steps, batch = x.base[:2]
-    d = int(op.attrs["hidden_size"])
+    d = int(op["hidden_size"])
     gates = np.arange(4 * d).reshape(4, d)[[0, 2, 1, 3]].reshape(-1)  # ONNX: i, o, f, c
     both = np.zeros(4 * d, np.float32) if bias is None else bias[0, : 4 * d] + bias[0, 4 * d :]
     cont = _continuation(b, steps, batch)

@@ -14,7 +14,7 @@ from anylayer.writers.caffe.views import BlobView
 
 def _softmax(b: CaffeBuilder, op: Op) -> None:
     view = b.view(op.inputs[0])
-    axis = int(op.attrs.get("axis", -1)) % len(view.shape)
+    axis = int(op["axis"]) % len(view.shape)
     (x,), axes = b.blobs_and_axes(view)
     blob_axis = axes[axis]
     y = b.add("Softmax", [x], x.base, {"softmax_param": {"axis": blob_axis} if blob_axis != 1 else {}})

@@ -15,7 +15,7 @@ from anylayer.graph import Op, Value
 from anylayer.graph.facts import Window, padding_of, pooled_sizes, window_of
 from anylayer.graph.intervals import Intervals
 from anylayer.network import Array
-from anylayer.writers.caffe.affine import float_attribute, scale_and_shift
+from anylayer.writers.caffe.affine import scale_and_shift
 from anylayer.writers.caffe.builder import CaffeBuilder, CaffeLowering
 from anylayer.writers.caffe.materialize import crop, spatial_fields
 from anylayer.writers.caffe.views import AxisProduct, BlobView, PadStep
@@ -25,7 +25,7 @@ def _windows(b: CaffeBuilder, op: Op) -> Window:
     """Return the windows of a Conv, ConvTranspose or pooling operator. Raises LayerError for an auto_pad."""
     windows = window_of(op)
     if windows is None:
-        raise b.refusal(f"no {op.op} with auto_pad={op.attrs.get('auto_pad')}")
+        raise b.refusal(f"no {op.op} with auto_pad={op['auto_pad']}")
     return windows
 
 
@@ -67,7 +67,7 @@ def _conv(b: CaffeBuilder, op: Op) -> None:
         offsets.append((p - windows.begins[i]) // stride)
         sizes.append((n + 2 * p - extent) // stride + 1)
     _need_inside(b, x, windows, pads)
-    params = convolution(windows, pads, len(weights), int(op.attrs.get("group") or 1), bias is not None)
+    params = convolution(windows, pads, len(weights), int(op["group"]), bias is not None)
     shape = (x.base[0], len(weights), *sizes)
     like = None
     if sizes != counts and any(s > 1 for s in windows.strides):
@@ -133,7 +133,7 @@ def _conv_transpose(b: CaffeBuilder, op: Op) -> None:
         weights, windows = _undilated(weights, windows)
     full = [s * (n - 1) + e for n, s, e in zip(x.base[2:], windows.strides, windows.extents)]
     pads = [min(p, f - p - w) for p, f, w in zip(windows.begins, full, wanted)]
-    group = int(op.attrs.get("group") or 1)
+    group = int(op["group"])
     outputs = weights.shape[1] * group
     sizes = [f - 2 * p for f, p in zip(full, pads)]
     params = convolution(windows, pads, outputs, group, bias is not None)
@@ -273,9 +273,10 @@ def _cheapest_pooling(
 def _divisors(x: BlobView, windows: Window, counts: list[int], op: Op) -> list[Array]:
     """Return for each axis the number of cells along it that each window's sum is divided by."""
     divisors = []
+    counts_padding = op.op == "AveragePool" and op["count_include_pad"]
     for i, n in enumerate(x.base[2:]):
         starts = np.arange(counts[i]) * windows.strides[i] - windows.begins[i]
-        low, high = (-windows.begins[i], n + windows.ends[i]) if op.attrs.get("count_include_pad") else (0, n)
+        low, high = (-windows.begins[i], n + windows.ends[i]) if counts_padding else (0, n)
         ends = starts + windows.kernel[i]
         divisors.append(np.minimum(ends, high) - np.maximum(starts, low))
     return divisors
@@ -284,7 +285,7 @@ def _divisors(x: BlobView, windows: Window, counts: list[int], op: Op) -> list[A
 def _pad(b: CaffeBuilder, op: Op) -> None:
     """Defer a constant padding, combined with a padding before it that has the same value."""
     view = b.view(op.inputs[0])
-    b.need((op.attrs.get("mode") or "constant") == "constant", f"no padding with mode {op.attrs.get('mode')}")
+    b.need(op["mode"] == "constant", f"no padding with mode {op['mode']}")
     padding = padding_of(op)
     if padding is None:
         raise b.refusal("no pads, axes or padding value that are computed when the network runs")
@@ -303,14 +304,14 @@ def _pad(b: CaffeBuilder, op: Op) -> None:
 def _roi_align(b: CaffeBuilder, op: Op) -> None:
     """Add Ascend's ROIAlign."""
     b.need(b.dialect.name == "ascend", "no layer for RoiAlign; dialect 'ascend' has it")
-    mode = str(op.attrs.get("mode") or "avg")
+    mode = op["mode"]
     b.need(mode == "avg", f"no RoiAlign with mode={mode}, only avg")
-    shifted = str(op.attrs.get("coordinate_transformation_mode") or "half_pixel") == "half_pixel"
+    shifted = op["coordinate_transformation_mode"] == "half_pixel"
     params: dict[str, Any] = {
-        "pooled_h": int(op.attrs.get("output_height", 1)),
-        "pooled_w": int(op.attrs.get("output_width", 1)),
-        "spatial_scale": float_attribute(op, "spatial_scale", 1.0),
-        "sampling_ratio": int(op.attrs.get("sampling_ratio", 0)),
+        "pooled_h": int(op["output_height"]),
+        "pooled_w": int(op["output_width"]),
+        "spatial_scale": float(op["spatial_scale"]),
+        "sampling_ratio": int(op["sampling_ratio"]),
         "roi_end_mode": 2 if shifted else 0,
     }
     bottoms = [b.materialized(op.inputs[0]), _regions(b, op)]

@@ -76,7 +76,7 @@ def _transpose(b: NcnnBuilder, op: Op) -> list[str]:
     """Write Transpose as Permute. Axes of size 1 are ignored, axes that stay adjacent are moved as one."""
     x = present(op.inputs[0])
     rank = len(x.shape)
-    perm = [int(p) for p in op.attrs.get("perm") or range(rank)[::-1]]
+    perm = [int(p) for p in op["perm"] or range(rank)[::-1]]
     runs: list[list[int]] = []
     for p in (p for p in perm if x.shape[p] != 1):
         between = range(runs[-1][-1] + 1, p) if runs else ()
@@ -109,7 +109,7 @@ def _concat(b: NcnnBuilder, op: Op) -> list[str]:
     """Add a Concat of the inputs that are not empty."""
     values = [present(v) for v in op.inputs if v is not None and 0 not in v.shape]
     out = op.outputs[0]
-    axis = int(op.attrs["axis"]) % len(out.shape)
+    axis = int(op["axis"]) % len(out.shape)
     shapes = [_shape_with_axis(v.shape, axis) for v in values]
     shape, blob_axis = _shape_with_axis(out.shape, axis)
     if any(len(s) != len(shape) or a != blob_axis for s, a in shapes):  # a concatenation along the batch
@@ -188,7 +188,7 @@ def _crop_like_input(b: NcnnBuilder, op: Op) -> str:
 def _gather(b: NcnnBuilder, op: Op) -> list[str]:
     """Add a Crop for consecutive indices, or repeat each cell the same number of times."""
     x = present(op.inputs[0])
-    axis = int(op.attrs.get("axis", 0)) % len(x.shape)
+    axis = int(op["axis"]) % len(x.shape)
     size = x.shape[axis]
     cells = np.array(_integers(op.inputs[1], "indices")) if math.prod(present(op.inputs[1]).shape) else np.zeros(0)
     cells = np.where(cells < 0, cells + size, cells)
@@ -242,7 +242,7 @@ def _repeat(b: NcnnBuilder, blob: str, outer: int, inner: int, times: int) -> st
 def _split(b: NcnnBuilder, op: Op) -> list[str]:
     """Add a Slice, ncnn's name for Split."""
     x = present(op.inputs[0])
-    axis = int(op.attrs.get("axis", 0)) % len(x.shape)
+    axis = int(op["axis"]) % len(x.shape)
     shape, blob_axis = _shape_with_axis(x.shape, axis)
     inner = shape[blob_axis] // x.shape[axis]
     sizes = [v.shape[axis] * inner for v in op.outputs]
@@ -260,7 +260,7 @@ def _pad(b: NcnnBuilder, op: Op) -> list[str]:
     if padding is None:
         raise NotInNcnn("computed pads, axes or padding value")
     pads, value = [*zip(padding.begins, padding.ends)], padding.value
-    mode = op.attrs.get("mode") or "constant"
+    mode = op["mode"]
     require(mode in _BORDERS, f"mode {mode}")
     require(min(map(min, pads)) >= 0, "pads that crop")
     require(bool(np.isfinite(value)), f"padding with {value}")
@@ -275,7 +275,7 @@ def _pad(b: NcnnBuilder, op: Op) -> list[str]:
 
 
 def _depth_to_space(b: NcnnBuilder, op: Op) -> list[str]:
-    return _pixels(b, op, "PixelShuffle", 0 if op.attrs.get("mode", "DCR") == "CRD" else 1)
+    return _pixels(b, op, "PixelShuffle", 0 if op["mode"] == "CRD" else 1)
 
 
 def _space_to_depth(b: NcnnBuilder, op: Op) -> list[str]:
@@ -286,7 +286,7 @@ def _pixels(b: NcnnBuilder, op: Op, layer: str, mode: int) -> list[str]:
     """Add a layer that moves blocks of pixels into channels or back."""
     x, out = present(op.inputs[0]), op.outputs[0]
     require(len(x.shape) == 4 and x.shape[0] == 1, f"an input {x.type}, expected batch 1")
-    params = {0: int(op.attrs["blocksize"]), 1: mode}
+    params = {0: int(op["blocksize"]), 1: mode}
     return [b.add(layer, [b.blob_of_shape(x, x.shape[1:])], tuple(out.shape[1:]), params)]
 
 

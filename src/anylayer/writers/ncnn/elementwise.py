@@ -45,17 +45,15 @@ def _layer(type_: str, params: NcnnParams | None = None) -> NcnnLowering:
 
 
 def _leaky(b: NcnnBuilder, op: Op) -> list[str]:
-    return _layer("ReLU", {0: float(op.attrs.get("alpha", 0.01))})(b, op)
+    return _layer("ReLU", {0: float(op["alpha"])})(b, op)
 
 
 def _elu(b: NcnnBuilder, op: Op) -> list[str]:
-    return _layer("ELU", {0: float(op.attrs.get("alpha", 1.0))})(b, op)
+    return _layer("ELU", {0: float(op["alpha"])})(b, op)
 
 
 def _hard_sigmoid(b: NcnnBuilder, op: Op) -> list[str]:
-    return _layer("HardSigmoid", {0: float(op.attrs.get("alpha", 0.2)), 1: float(op.attrs.get("beta", 0.5))})(
-        b, op
-    )
+    return _layer("HardSigmoid", {0: float(op["alpha"]), 1: float(op["beta"])})(b, op)
 
 
 def _clip(b: NcnnBuilder, op: Op) -> list[str]:

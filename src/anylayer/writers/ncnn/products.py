@@ -29,9 +29,9 @@ def _gemm(b: NcnnBuilder, op: Op) -> list[str]:
     x, w = op.inputs[:2]
     if x is None or w is None or w.const is None:
         raise NotInNcnn("computed weights")
-    require(not op.attrs.get("transA"), "transA")
-    alpha, beta = float(op.attrs.get("alpha", 1.0)), float(op.attrs.get("beta", 1.0))
-    weights = np.asarray(w.const if op.attrs.get("transB") else w.const.T, np.float32)
+    require(not op["transA"], "transA")
+    alpha, beta = float(op["alpha"]), float(op["beta"])
+    weights = np.asarray(w.const if op["transB"] else w.const.T, np.float32)
     bias = None
     if len(op.inputs) > 2 and op.inputs[2] is not None:
         c = op.inputs[2]
@@ -76,7 +76,7 @@ def _matmul(b: NcnnBuilder, op: Op) -> list[str]:
 
 def _softmax(b: NcnnBuilder, op: Op) -> list[str]:
     x = present(op.inputs[0])
-    axis = int(op.attrs.get("axis", -1)) % len(x.shape)
+    axis = int(op["axis"]) % len(x.shape)
     shape, place = merge_axes(x.shape, {axis})
     return [b.add("Softmax", [b.blob_of_shape(x, shape)], shape, {0: place[axis], 1: 1})]
 

@@ -41,7 +41,7 @@ def _constant(value: Value | None, what: str) -> Array:
 def _windows(op: Op) -> Window:
     windows = window_of(op)
     if windows is None:
-        raise NotInNcnn(f"auto_pad={op.attrs.get('auto_pad')}")
+        raise NotInNcnn(f"auto_pad={op['auto_pad']}")
     return windows
 
 
@@ -54,7 +54,7 @@ def _window_params(op: Op) -> dict[int, Any]:
 def _conv(b: NcnnBuilder, op: Op) -> list[str]:
     x, _ = _planes(b, op.inputs[0])
     weights = _constant(op.inputs[1], "kernel")
-    group, channels = int(op.attrs.get("group", 1)), weights.shape[0]
+    group, channels = int(op["group"]), weights.shape[0]
     weights, bias, activation, last = _fuse_consumers(b, op, weights, 0)
     name = "Convolution" if group == 1 else "ConvolutionDepthWise"
     return _set_result(
@@ -66,14 +66,14 @@ def _conv_transpose(b: NcnnBuilder, op: Op) -> list[str]:
     """Add a Deconvolution, with its weights in the order (outputs, inputs, height, width)."""
     x, _ = _planes(b, op.inputs[0])
     weights = _constant(op.inputs[1], "kernel")
-    group = int(op.attrs.get("group", 1))
+    group = int(op["group"])
     inputs, each, *kernel = weights.shape
     require("output_shape" not in op.attrs, "output_shape")
     weights = weights.reshape(group, inputs // group, each, *kernel).swapaxes(1, 2)
     weights = weights.reshape(group * each, inputs // group, *kernel)
     weights, bias, activation, last = _fuse_consumers(b, op, weights, 0)
     name = "Deconvolution" if group == 1 else "DeconvolutionDepthWise"
-    extra = op.attrs.get("output_padding") or [0, 0]
+    extra = op["output_padding"] or [0, 0]
     params = {**_window_params(op), 18: int(extra[1]), 19: int(extra[0])}
     return _set_result(
         b, op, last, _convolution(b, name, x, last, group * each, group, weights, bias, params, activation)
@@ -117,7 +117,7 @@ def _fuse_consumers(
     while (consumer := b.only_consumer(out)) is not None:
         if consumer.op in ("Relu", "LeakyRelu"):
             b.fused.add(consumer)
-            leak = [float(consumer.attrs.get("alpha", 0.01))]
+            leak = [float(consumer["alpha"])]
             activation = {9: _RELU} if consumer.op == "Relu" else {9: _LEAKY, 10: leak}
             return weights, bias, activation, consumer.outputs[0]
         constant = _by_channel(consumer, out, channels)
@@ -155,7 +155,7 @@ def _pool(b: NcnnBuilder, op: Op) -> list[str]:
     kernel, strides, dilations, (top, left), (bottom, right) = _windows(op)
     require(len(op.outputs) == 1, "the indices of the maxima")
     require(set(dilations) == {1}, f"dilations {dilations}")
-    require(not op.attrs.get("ceil_mode"), "ceil_mode")
+    require(not op["ceil_mode"], "ceil_mode")
     kind = int(op.op == "AveragePool")
     pads = (top, left, bottom, right)
     if kernel == [height, width] and not any(pads):
@@ -171,7 +171,7 @@ def _pool(b: NcnnBuilder, op: Op) -> list[str]:
         13: top,
         15: bottom,
         5: 1,
-        6: int(op.attrs.get("count_include_pad", 0)),
+        6: int(op.op == "AveragePool" and op["count_include_pad"]),
     }
     return [b.add("Pooling", [x], tuple(op.outputs[0].shape[1:]), params)]
 
@@ -186,10 +186,10 @@ def _resize(b: NcnnBuilder, op: Op) -> list[str]:
     x, (channels, height, width) = _planes(b, op.inputs[0])
     out = without_batch(op.outputs[0].shape)
     require(out[0] == channels and len(out) == 3, "resized channels")
-    mode, rule = op.attrs.get("mode", "nearest"), op.attrs.get("coordinate_transformation_mode", "half_pixel")
-    require(not op.attrs.get("antialias") and not op.attrs.get("exclude_outside"), "antialias")
+    mode, rule = op["mode"], op["coordinate_transformation_mode"]
+    require(not op["antialias"] and not op["exclude_outside"], "antialias")
     if mode == "nearest":
-        rules = (rule, op.attrs.get("nearest_mode", "round_prefer_floor"))
+        rules = (rule, op["nearest_mode"])
         require(
             rules in (("asymmetric", "floor"), ("half_pixel", "round_prefer_floor"))
             and out[1] % height == 0
@@ -212,7 +212,7 @@ def _resize(b: NcnnBuilder, op: Op) -> list[str]:
 
 def _lrn(b: NcnnBuilder, op: Op) -> list[str]:
     x, shape = _planes(b, op.inputs[0])
-    size, alpha, beta, bias = (op.attrs[name] for name in ("size", "alpha", "beta", "bias"))
+    size, alpha, beta, bias = (op[name] for name in ("size", "alpha", "beta", "bias"))
     require(size % 2 == 1, f"size={size}, expected an odd number")
     return [b.add("LRN", [x], shape, {0: 0, 1: int(size), 2: float(alpha), 3: float(beta), 4: float(bias)})]
 

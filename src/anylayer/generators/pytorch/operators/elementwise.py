@@ -87,7 +87,7 @@ def _divide(code: Code, op: Op) -> str:
 @writes("Mod")
 def _modulo(code: Code, op: Op) -> str:
     left, right = code.tensor(op.inputs[0]), operand(code, op, 1)
-    return f"torch.{'fmod' if op.attrs.get('fmod') else 'remainder'}({left}, {right})"
+    return f"torch.{'fmod' if op['fmod'] else 'remainder'}({left}, {right})"
 
 
 @writes("Pow")
@@ -170,47 +170,47 @@ def _identity(code: Code, op: Op) -> str:
 
 @writes("IsInf")
 def _is_infinite(code: Code, op: Op) -> str:
-    positive, negative = op.attrs.get("detect_positive", 1), op.attrs.get("detect_negative", 1)
+    positive, negative = op["detect_positive"], op["detect_negative"]
     function = "isinf" if positive and negative else "isposinf" if positive else "isneginf"
     require(positive or negative, "an IsInf that detects nothing")
     return f"torch.{function}({code.tensor(first(op))})"
 
 
-def _given(op: Op, name: str, default: float) -> str:
+def _given(op: Op, name: str) -> str:
     """Return a float attribute as a number in code."""
-    return number(np.float32(op.attrs.get(name, default)))
+    return number(np.float32(op[name]))
 
 
 @writes("LeakyRelu")
 def _leaky_relu(code: Code, op: Op) -> str:
-    return f"F.leaky_relu({code.tensor(first(op))}, {_given(op, 'alpha', 0.01)})"
+    return f"F.leaky_relu({code.tensor(first(op))}, {_given(op, 'alpha')})"
 
 
 @writes("Elu", "Celu")
 def _elu(code: Code, op: Op) -> str:
-    return f"F.{op.op.lower()}({code.tensor(first(op))}, {_given(op, 'alpha', 1.0)})"
+    return f"F.{op.op.lower()}({code.tensor(first(op))}, {_given(op, 'alpha')})"
 
 
 @writes("ThresholdedRelu")
 def _thresholded(code: Code, op: Op) -> str:
-    return f"F.threshold({code.tensor(first(op))}, {_given(op, 'alpha', 1.0)}, 0.0)"
+    return f"F.threshold({code.tensor(first(op))}, {_given(op, 'alpha')}, 0.0)"
 
 
 @writes("Selu")
 def _selu(code: Code, op: Op) -> str:
-    alpha, gamma = _given(op, "alpha", 1.67326319217681884765625), _given(op, "gamma", 1.05070102214813232421875)
+    alpha, gamma = _given(op, "alpha"), _given(op, "gamma")
     return f"{gamma} * F.elu({code.tensor(first(op))}, {alpha})"
 
 
 @writes("HardSigmoid")
 def _hard_sigmoid(code: Code, op: Op) -> str:
-    alpha, beta = _given(op, "alpha", 0.2), _given(op, "beta", 0.5)
+    alpha, beta = _given(op, "alpha"), _given(op, "beta")
     return f"torch.clamp({alpha} * {code.tensor(first(op))} + {beta}, 0.0, 1.0)"
 
 
 @writes("Gelu")
 def _gelu(code: Code, op: Op) -> str:
-    tanh = op.attrs.get("approximate", "none") in ("tanh", b"tanh")
+    tanh = op["approximate"] == "tanh"
     return f"F.gelu({code.tensor(first(op))}{', approximate=' + repr('tanh') if tanh else ''})"
 
 

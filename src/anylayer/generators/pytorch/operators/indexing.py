@@ -38,7 +38,7 @@ def _indices(code: Code, value: Value | None, size: object) -> str:
 @writes("Gather")
 def _gather(code: Code, op: Op) -> str:
     x, indices = first(op), op.inputs[1]
-    axis = op.attrs.get("axis", 0) % max(len(x.shape), 1)
+    axis = op["axis"] % max(len(x.shape), 1)
     if indices is not None and indices.const is not None and indices.const.size == 1:
         at = int(indices.const.reshape(-1)[0])
         if indices.const.ndim == 0:
@@ -74,14 +74,14 @@ def _weighted_rows(code: Code, op: Op) -> str:
 @writes("GatherElements")
 def _gather_elements(code: Code, op: Op) -> str:
     x = first(op)
-    axis = op.attrs.get("axis", 0) % len(x.shape)
+    axis = op["axis"] % len(x.shape)
     return f"torch.gather({code.tensor(x)}, {axis}, {_indices(code, op.inputs[1], x.shape[axis])})"
 
 
 @writes("GatherND")
 def _gather_nd(code: Code, op: Op) -> str:
     x, indices = first(op), op.inputs[1]
-    batch = int(op.attrs.get("batch_dims", 0))
+    batch = int(op["batch_dims"])
     if indices is None:
         raise NotInPyTorch("an absent input")
     at = f"{code.tensor(indices, 'indices')}.long().unbind(-1)"
@@ -101,8 +101,8 @@ _REDUCE = {"add": "sum", "mul": "prod", "max": "amax", "min": "amin"}
 
 @writes("ScatterElements")
 def _scatter_elements(code: Code, op: Op) -> str:
-    x, how = first(op), op.attrs.get("reduction", "none")
-    axis = op.attrs.get("axis", 0) % len(x.shape)
+    x, how = first(op), op["reduction"]
+    axis = op["axis"] % len(x.shape)
     rest = f"{axis}, {_indices(code, op.inputs[1], x.shape[axis])}, {code.tensor(op.inputs[2])}"
     if how == "none":
         return f"torch.scatter({code.tensor(x)}, {rest})"
@@ -111,7 +111,7 @@ def _scatter_elements(code: Code, op: Op) -> str:
 
 @writes("ScatterND")
 def _scatter_nd(code: Code, op: Op) -> str:
-    how = op.attrs.get("reduction", "none")
+    how = op["reduction"]
     x, indices, updates = op.inputs
     if x is None or indices is None:
         raise NotInPyTorch("an absent input")
@@ -137,9 +137,9 @@ def _top_k(code: Code, op: Op) -> list[str]:
     x, k = first(op), constant_number(op.inputs[1])
     if k is None:
         raise NotInPyTorch("a TopK whose count is computed")
-    axis = op.attrs.get("axis", -1) % len(x.shape)
+    axis = op["axis"] % len(x.shape)
     values, indices = (code.new(stem) for stem in ("values", "indices"))
-    largest = bool(op.attrs.get("largest", 1))
+    largest = bool(op["largest"])
     code.line(f"{values}, {indices} = torch.sort({code.tensor(x)}, dim={axis}, descending={largest}, stable=True)")
     return [f"{name}.narrow({axis}, 0, {int(k)})" for name in (values, indices)]
 
@@ -147,10 +147,10 @@ def _top_k(code: Code, op: Op) -> list[str]:
 @writes("ArgMax", "ArgMin")
 def _arg(code: Code, op: Op) -> str:
     x = first(op)
-    axis = op.attrs.get("axis", 0) % len(x.shape)
-    function, kept = f"torch.{op.op.lower()}", bool(op.attrs.get("keepdims", 1))
+    axis = op["axis"] % len(x.shape)
+    function, kept = f"torch.{op.op.lower()}", bool(op["keepdims"])
     data = code.tensor(x)
-    if op.attrs.get("select_last_index"):
+    if op["select_last_index"]:
         require(is_static([x.shape[axis]]), f"the last index of {op.op} along a dynamic axis")
         return f"{int(x.shape[axis]) - 1} - {function}(torch.flip({data}, ({axis},)), dim={axis}, keepdim={kept})"
     return f"{function}({data}, dim={axis}, keepdim={kept})"
@@ -160,7 +160,7 @@ def _arg(code: Code, op: Op) -> str:
 def _one_hot(code: Code, op: Op) -> str:
     indices, values = first(op), op.inputs[2]
     y = op.outputs[0]
-    axis = op.attrs.get("axis", -1) % len(y.shape)
+    axis = op["axis"] % len(y.shape)
     require(values is not None and values.const is not None, "a OneHot whose values are computed")
     off, on = np.asarray(values.const if values is not None else 0).reshape(-1)
     shape = [1] * len(y.shape)
@@ -181,7 +181,7 @@ def _non_zero(code: Code, op: Op) -> str:
 
 @writes("Compress")
 def _compress(code: Code, op: Op) -> str:
-    axis = op.attrs.get("axis")
+    axis = op["axis"]
     chosen = f"torch.nonzero({code.tensor(op.inputs[1])}).reshape(-1)"
     data = code.tensor(first(op))
     return f"{data}.reshape(-1)[{chosen}]" if axis is None else f"{data}.index_select({axis}, {chosen})"
@@ -194,17 +194,17 @@ def _cumulative_sum(code: Code, op: Op) -> str:
         raise NotInPyTorch("a CumSum whose axis is computed")
     axis = axes[0] % len(x.shape)
     data = code.tensor(x)
-    data = f"torch.flip({data}, ({axis},))" if op.attrs.get("reverse") else data
+    data = f"torch.flip({data}, ({axis},))" if op["reverse"] else data
     found = f"torch.cumsum({data}, dim={axis}, dtype={dtype_of(x.dtype)})"
-    if op.attrs.get("exclusive"):
+    if op["exclusive"]:
         found = f"{found} - {data}"
-    return f"torch.flip({found}, ({axis},))" if op.attrs.get("reverse") else found
+    return f"torch.flip({found}, ({axis},))" if op["reverse"] else found
 
 
 @writes("ReverseSequence")
 def _reverse_sequence(code: Code, op: Op) -> str:
     x = first(op)
-    time, batch = int(op.attrs.get("time_axis", 0)), int(op.attrs.get("batch_axis", 1))
+    time, batch = int(op["time_axis"]), int(op["batch_axis"])
     require(is_static([x.shape[time]]), "a ReverseSequence of a dynamic length")
     steps, lengths = code.new("steps"), code.new("lengths")
     sizes = [1] * len(x.shape)

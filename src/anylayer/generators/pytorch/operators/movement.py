@@ -32,19 +32,19 @@ def _reshape(code: Code, op: Op) -> str:
 @writes("Transpose")
 def _transpose(code: Code, op: Op) -> str:
     x = first(op)
-    order = op.attrs.get("perm") or range(len(x.shape))[::-1]
+    order = op["perm"] or range(len(x.shape))[::-1]
     return f"{code.tensor(x)}.permute({', '.join(str(int(a)) for a in order)})"
 
 
 @writes("Concat")
 def _concat(code: Code, op: Op) -> str:
-    axis = op.attrs["axis"] % len(op.outputs[0].shape)
+    axis = op["axis"] % len(op.outputs[0].shape)
     return f"torch.cat({in_tuple(map(code.tensor, op.inputs))}, dim={axis})"
 
 
 @writes("Split", unread=(1,))
 def _split(code: Code, op: Op) -> list[str]:
-    axis = op.attrs.get("axis", 0) % len(first(op).shape)
+    axis = op["axis"] % len(first(op).shape)
     sizes = [v.shape[axis] for v in op.outputs]
     require(is_static(sizes), "a Split along an axis whose size depends on data")
     names = [code.new(v.name) for v in op.outputs]
@@ -79,7 +79,7 @@ def _times(code: Code, new: Any, old: Any) -> Any:
 @writes("Shape")
 def _shape(code: Code, op: Op) -> str:
     shape, x = first(op).shape, code.tensor(first(op))
-    axes = range(len(shape))[slice(op.attrs.get("start", 0), op.attrs.get("end", len(shape)))]
+    axes = range(len(shape))[slice(op["start"], op["end"])]
     sizes = [f"{x}.shape[{a}]" if is_dynamic(shape[a]) else str(int(shape[a])) for a in axes]
     return f"torch.tensor([{', '.join(sizes)}])"
 
@@ -145,7 +145,7 @@ def _pad(code: Code, op: Op) -> str:
     x, found = first(op), padding_of(op)
     if found is None:
         return _padded_to_shape(code, op)
-    mode = op.attrs.get("mode", "constant")
+    mode = op["mode"]
     amounts = list(zip(found.begins, found.ends))
     if mode == "constant":
         return padded(code.tensor(x), amounts, number(np.dtype(x.dtype).type(found.value)))
@@ -199,9 +199,9 @@ def _selected(code: Code, op: Op, amounts: Sequence[tuple[int, int]], mode: Any)
 
 @writes("DepthToSpace")
 def _depth_to_space(code: Code, op: Op) -> str:
-    b = int(op.attrs["blocksize"])
+    b = int(op["blocksize"])
     x = first(op)
-    if op.attrs.get("mode", "DCR") == "CRD":
+    if op["mode"] == "CRD":
         return f"F.pixel_shuffle({code.tensor(x)}, {b})"
     n, _, h, w = map(code.size, x.shape)
     parts = f"({n}, {b}, {b}, {int(x.shape[1]) // (b * b)}, {h}, {w})"
@@ -210,7 +210,7 @@ def _depth_to_space(code: Code, op: Op) -> str:
 
 @writes("SpaceToDepth")
 def _space_to_depth(code: Code, op: Op) -> str:
-    b = int(op.attrs["blocksize"])
+    b = int(op["blocksize"])
     n, c, h, w = first(op).shape
     parts = in_tuple([code.size(n), str(int(c)), code.size(h // b), str(b), code.size(w // b), str(b)])
     return _arranged(code, op, parts, "0, 3, 5, 1, 2, 4")
@@ -226,11 +226,11 @@ def _triangle(code: Code, op: Op) -> str:
     k = integers(op.inputs[1]) if len(op.inputs) > 1 and op.inputs[1] is not None else [0]
     if k is None:
         raise NotInPyTorch("a Trilu whose diagonal is computed")
-    return f"torch.{'triu' if op.attrs.get('upper', 1) else 'tril'}({code.tensor(first(op))}, {k[0]})"
+    return f"torch.{'triu' if op['upper'] else 'tril'}({code.tensor(first(op))}, {k[0]})"
 
 
 @writes("ConstantOfShape", unread=(0,))
 def _filled(code: Code, op: Op) -> str:
     y = op.outputs[0]
-    value = np.asarray(op.attrs.get("value", np.zeros(1, np.float32))).reshape(-1)[0]
+    value = np.asarray(np.float32(0) if op["value"] is None else op["value"]).reshape(-1)[0]
     return f"torch.full({code.sizes(y.shape)}, {number(value)}, dtype={dtype_of(y.dtype)})"

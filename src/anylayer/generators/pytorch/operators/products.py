@@ -39,16 +39,16 @@ def _matmul(code: Code, op: Op) -> str:
 @writes("Gemm")
 def _gemm(code: Code, op: Op) -> str:
     a, b, c = (*op.inputs, None)[:3]
-    alpha, beta = (float(op.attrs.get(name, 1.0)) for name in ("alpha", "beta"))
+    alpha, beta = (float(op[name]) for name in ("alpha", "beta"))
     weight = _matrix(b)
     bias = None if c is None else c.const
-    plain = alpha == 1 and not op.attrs.get("transA") and a is not None and a.const is None
+    plain = alpha == 1 and not op["transA"] and a is not None and a.const is None
     if plain and weight is not None and (c is None or beta == 1):
-        weight = weight if op.attrs.get("transB") else weight.T
+        weight = weight if op["transB"] else weight.T
         if c is None or (bias is not None and bias.shape == weight.shape[:1] and bias.dtype == np.float32):
             return f"{_linear(code, weight, bias, [b, c])}({code.tensor(a)})"
-    left = code.tensor(a, "matrix") + (".T" if op.attrs.get("transA") else "")
-    right = code.tensor(b, "matrix") + (".T" if op.attrs.get("transB") else "")
+    left = code.tensor(a, "matrix") + (".T" if op["transA"] else "")
+    right = code.tensor(b, "matrix") + (".T" if op["transB"] else "")
     text = f"{left} @ {right}" if alpha == 1 else f"{number(np.float32(alpha))} * ({left} @ {right})"
     if c is None:
         return text
@@ -61,7 +61,7 @@ def _gemm(code: Code, op: Op) -> str:
 
 @writes("Einsum")
 def _einsum(code: Code, op: Op) -> str:
-    equation = op.attrs["equation"]
+    equation = op["equation"]
     equation = (equation.decode() if isinstance(equation, bytes) else str(equation)).replace(" ", "")
     require(re.fullmatch(r"[A-Za-z.,]*(->[A-Za-z.]*)?", equation), "the equation of an Einsum")
     return f'torch.einsum("{equation}", {", ".join(map(code.tensor, op.inputs))})'

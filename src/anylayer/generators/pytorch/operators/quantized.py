@@ -13,12 +13,12 @@ def _along(code: Code, op: Op, value: Value | None, role: str) -> str:
     """Return a scale or a zero point, broadcast along the operator's axis."""
     if value is None:
         raise NotInPyTorch("an absent input")
-    require(len(value.shape) <= 1 and not op.attrs.get("block_size"), "a scale per block")
+    require(len(value.shape) <= 1 and not op["block_size"], "a scale per block")
     text = code.tensor(value, role)
     if len(value.shape) == 0 or value.shape == (1,):
         return text
     shape = [1] * len(first(op).shape)
-    shape[op.attrs.get("axis", 1)] = -1
+    shape[op["axis"]] = -1
     return f"{text}.reshape({tuple(shape)})"
 
 

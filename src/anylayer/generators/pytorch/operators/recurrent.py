@@ -21,14 +21,14 @@ _FUNCTIONS = {"LSTM": ["Sigmoid", "Tanh", "Tanh"], "GRU": ["Sigmoid", "Tanh"], "
 def _recurrent(code: Code, op: Op) -> list[str]:
     _, w, r, b, lengths, *states = (*op.inputs, *[None] * 8)[:7]
     require(lengths is None, f"a {op.op} with lengths of sequences")
-    require(not op.attrs.get("layout") and not op.attrs.get("clip"), f"a {op.op} with a layout or a clip")
+    require(not op["layout"] and not op["clip"], f"a {op.op} with a layout or a clip")
     if w is None or r is None or w.const is None or r.const is None or (b is not None and b.const is None):
         raise NotInPyTorch(f"a {op.op} with computed weights")
     require(w.dtype == np.float32, f"a {op.op} of {w.dtype.name}")
-    if op.op == "GRU" and not op.attrs.get("linear_before_reset"):
+    if op.op == "GRU" and not op["linear_before_reset"]:
         return _gru(code, op)
-    direction = op.attrs.get("direction", "forward")
-    count, hidden = w.shape[0], int(op.attrs["hidden_size"])
+    direction = op["direction"]
+    count, hidden = w.shape[0], int(op["hidden_size"])
     options = (
         _options(op, count)
         + (", bidirectional=True" if count == 2 else "")
@@ -63,12 +63,12 @@ def _initial(code: Code, op: Op, states: Sequence[object]) -> str:
 
 def _options(op: Op, count: int) -> str:
     """Return further arguments of the module. Raises NotInPyTorch for what nn.LSTM, nn.GRU and nn.RNN lack."""
-    given = [a.decode() if isinstance(a, bytes) else str(a) for a in op.attrs.get("activations") or []]
+    given = [a.decode() if isinstance(a, bytes) else str(a) for a in op.attrs.get("activations", [])]
     wanted = _FUNCTIONS[op.op] * count
     if op.op == "RNN" and given and set(given) == {"Relu"}:
         return ', nonlinearity="relu"'
     require(not given or given == wanted, f"a {op.op} with the functions {', '.join(given)}")
-    require(not op.attrs.get("input_forget"), f"a {op.op} with coupled gates")
+    require(op.op != "LSTM" or not op["input_forget"], f"a {op.op} with coupled gates")
     return ""
 
 
@@ -98,11 +98,11 @@ def _gru(code: Code, op: Op) -> list[str]:
         raise NotInPyTorch("a GRU with computed weights")
     require(lengths is None, "a GRU with lengths of sequences")
     _options(op, w.shape[0])
-    hidden = int(op.attrs["hidden_size"])
+    hidden = int(op["hidden_size"])
     biases = np.zeros((w.shape[0], 6 * hidden), np.float32) if b is None else np.asarray(b.const)
     sequences, lasts = [], []
     for i in range(w.shape[0]):
-        flips = op.attrs.get("direction") == "reverse" or i == 1
+        flips = op["direction"] == "reverse" or i == 1
         data = f"torch.flip({code.tensor(x)}, (0,))" if flips else code.tensor(x)
         zeros = f"torch.zeros({code.size(first(op).shape[1])}, {hidden})"
         start = zeros if state is None else f"{code.tensor(state)}[{i}]"

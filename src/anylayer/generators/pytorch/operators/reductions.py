@@ -31,9 +31,9 @@ _BY_RUNS = ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin")
 def _reduce(code: Code, op: Op) -> str:
     x, axes = first(op), reduced_axes(op)
     if axes is None:
-        require(op.attrs.get("noop_with_empty_axes"), "a reduction whose axes are computed")
+        require(op["noop_with_empty_axes"], "a reduction whose axes are computed")
         return code.tensor(x)
-    keep = f"keepdim={bool(op.attrs.get('keepdims', 1))}"
+    keep = f"keepdim={bool(op['keepdims'])}"
     text = code.tensor(x)
     if not axes:
         return text
@@ -63,7 +63,7 @@ def _product(code: Code, op: Op) -> str:
     if axes is None:
         raise NotInPyTorch("a reduction whose axes are computed")
     text = code.tensor(x)
-    how = f"keepdim={bool(op.attrs.get('keepdims', 1))}, dtype={dtype_of(x.dtype)}"
+    how = f"keepdim={bool(op['keepdims'])}, dtype={dtype_of(x.dtype)}"
     for axis in sorted(axes, reverse=True):
         text = f"torch.prod({text}, dim={axis}, {how})"
     return text
@@ -73,15 +73,13 @@ def _product(code: Code, op: Op) -> str:
 def _softmax(code: Code, op: Op) -> str:
     x = first(op)
     function = "F.softmax" if op.op == "Softmax" else "F.log_softmax"
-    return f"{function}({code.tensor(x)}, dim={op.attrs.get('axis', -1) % len(x.shape)})"
+    return f"{function}({code.tensor(x)}, dim={op['axis'] % len(x.shape)})"
 
 
 @writes("LRN")
 def _lrn(code: Code, op: Op) -> str:
-    x, size = first(op), int(op.attrs["size"])
-    alpha, beta, bias = (
-        number(np.float32(op.attrs.get(k, d))) for k, d in (("alpha", 1e-4), ("beta", 0.75), ("bias", 1))
-    )
+    x, size = first(op), int(op["size"])
+    alpha, beta, bias = (number(np.float32(op[k])) for k in ("alpha", "beta", "bias"))
     if size % 2:
         data, after = code.tensor(x), ""
         if x.dtype == np.float16:  # PyTorch has no kernel for it on a processor
@@ -97,10 +95,10 @@ def _lrn(code: Code, op: Op) -> str:
 @writes("BatchNormalization")
 def _batch_norm(code: Code, op: Op) -> str:
     x = first(op)
-    require(len(op.outputs) == 1 and not op.attrs.get("training_mode"), "a BatchNormalization for training")
+    require(len(op.outputs) == 1 and not op["training_mode"], "a BatchNormalization for training")
     values = op.inputs[1:5]
     arrays = [v.const for v in values if v is not None]
-    epsilon = number(np.float32(op.attrs.get("epsilon", 1e-5)))
+    epsilon = number(np.float32(op["epsilon"]))
     rank = len(x.shape)
     constant = [a for a in arrays if a is not None and a.dtype == np.float32]
     if x.dtype == np.float32 and len(constant) == 4 and rank in (2, 3, 4, 5):
@@ -118,7 +116,7 @@ def _batch_norm(code: Code, op: Op) -> str:
 def _instance_norm(code: Code, op: Op) -> str:
     x, values = first(op), op.inputs[1:3]
     arrays = [v.const for v in values if v is not None]
-    epsilon = number(np.float32(op.attrs.get("epsilon", 1e-5)))
+    epsilon = number(np.float32(op["epsilon"]))
     require(math.prod(x.shape[2:]) > 1, "an InstanceNormalization of one element per channel")
     constant = [a for a in arrays if a is not None and a.dtype == np.float32]
     if x.dtype == np.float32 and len(constant) == 2 and len(x.shape) in (3, 4, 5):
@@ -132,8 +130,8 @@ def _instance_norm(code: Code, op: Op) -> str:
 def _layer_norm(code: Code, op: Op) -> str:
     x = first(op)
     require(len(op.outputs) == 1, "the statistics of a LayerNormalization")
-    axis = op.attrs.get("axis", -1) % len(x.shape)
-    epsilon = number(np.float32(op.attrs.get("epsilon", 1e-5)))
+    axis = op["axis"] % len(x.shape)
+    epsilon = number(np.float32(op["epsilon"]))
     axes = in_tuple(str(a) for a in range(axis, len(x.shape)))
     data, scale = code.tensor(x), code.tensor(op.inputs[1], "scale")
     centered = code.new("centered")

@@ -13,7 +13,7 @@ from anylayer.graph.facts import number as number_of
 @writes("NonMaxSuppression", unread=(2, 3, 4))
 def _nms(code: Code, op: Op) -> str:
     limit, overlap, least = (None if v is None else number_of(v) for v in (*op.inputs[2:], None, None, None)[:3])
-    require(not op.attrs.get("center_point_box"), "an NMS of boxes with centers")
+    require(not op["center_point_box"], "an NMS of boxes with centers")
     if limit is None or overlap is None:
         raise NotInPyTorch("an NMS whose limits are computed")
     lowest = number(np.float32(-np.inf if least is None else least))
@@ -24,19 +24,19 @@ def _nms(code: Code, op: Op) -> str:
 
 @writes("RoiAlign")
 def _roi_align(code: Code, op: Op) -> str:
-    mode = op.attrs.get("mode", "avg")
+    mode = op["mode"]
     require(mode == "avg", f"the mode '{mode}'")
     x, rois, images = map(code.tensor, op.inputs)
-    half = op.attrs.get("coordinate_transformation_mode", "half_pixel") == "half_pixel"
-    size = f"({int(op.attrs.get('output_height', 1))}, {int(op.attrs.get('output_width', 1))})"
-    scale = number(np.float32(op.attrs.get("spatial_scale", 1.0)))
-    ratio = int(op.attrs.get("sampling_ratio", 0))
+    half = op["coordinate_transformation_mode"] == "half_pixel"
+    size = f"({int(op['output_height'])}, {int(op['output_width'])})"
+    scale = number(np.float32(op["spatial_scale"]))
+    ratio = int(op["sampling_ratio"])
     return f"{code.helper('roi_align')}({x}, {rois}, {images}, {size}, {ratio}, {scale}, {0.5 if half else 0.0})"
 
 
 @writes("MaxRoiPool")
 def _max_roi_pool(code: Code, op: Op) -> str:
-    height, width = (int(n) for n in op.attrs["pooled_shape"])
-    scale = number(np.float32(op.attrs.get("spatial_scale", 1.0)))
+    height, width = (int(n) for n in op["pooled_shape"])
+    scale = number(np.float32(op["spatial_scale"]))
     x, rois = code.tensor(first(op)), code.tensor(op.inputs[1])
     return f"{code.helper('max_roi_pool')}({x}, {rois}, ({height}, {width}), {scale})"

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -45,7 +44,7 @@ def _conv(code: Code, op: Op) -> str:
     x, weight, bias = (*op.inputs, None)[:3]
     if x is None or weight is None:
         raise NotInPyTorch("an absent input")
-    window, group = _window(op), int(op.attrs.get("group", 1))
+    window, group = _window(op), int(op["group"])
     n = len(window.kernel)
     data, pads = code.tensor(x), window.begins
     if window.begins != window.ends:
@@ -83,7 +82,7 @@ def _conv_transpose(code: Code, op: Op) -> str:
     x, weight, bias = (*op.inputs, None)[:3]
     if x is None or weight is None:
         raise NotInPyTorch("an absent input")
-    window, group = _window(op), int(op.attrs.get("group", 1))
+    window, group = _window(op), int(op["group"])
     n = len(window.kernel)
     require(is_static(x.shape[2:]), "a ConvTranspose of a dynamic size")
     full = [(s - 1) * t + e for s, t, e in zip(x.shape[2:], window.strides, window.extents)]
@@ -152,7 +151,7 @@ def _max_pool(code: Code, op: Op) -> str | list[str]:
     text = f"F.max_pool{n}d({data}, {_sizes(window.kernel)}, {_sizes(window.strides)}{options}"
     if not several:
         return f"{text})"
-    require(not op.attrs.get("storage_order"), "MaxPool indices in column-major order")
+    require(not op["storage_order"], "MaxPool indices in column-major order")
     values, cells = code.new("values"), code.new("cells")
     code.line(f"{values}, {cells} = {text}, return_indices=True)")
     planes = code.size(x.shape[0]) + f" * {x.shape[1]}"
@@ -164,7 +163,7 @@ def _max_pool(code: Code, op: Op) -> str | list[str]:
 def _average_pool(code: Code, op: Op) -> str:
     x, window = first(op), _window(op)
     n, rounding = len(window.kernel), _rounding(op, window)
-    counted = bool(op.attrs.get("count_include_pad", 0))
+    counted = bool(op["count_include_pad"])
     plain = all(d == 1 for d in window.dilations)
     require(plain, "an AveragePool with dilations")
     head = f"F.avg_pool{n}d("
@@ -211,20 +210,19 @@ def _resize(code: Code, op: Op) -> str:
     """Resize axis by axis with indices and weights computed in NumPy, because torch rounds positions to float32
     early. Repetition by integers, halving and doubling are exact in torch.
     """
-    x, y, given = first(op), op.outputs[0], op.attrs
-    mode = given.get("mode", "nearest")
-    rule = given.get("coordinate_transformation_mode", "half_pixel")
+    x, y = first(op), op.outputs[0]
+    mode, rule = op["mode"], op["coordinate_transformation_mode"]
     require(rule != "tf_crop_and_resize", f"a Resize with coordinates '{rule}'")
     axes = [i for i, (a, b) in enumerate(zip(x.shape, y.shape)) if a is not b and a != b]
     require(is_static([d for a in axes for d in (x.shape[a], y.shape[a])]), "a Resize of a dynamic size")
     scales = _scales(op)
-    taps = {a: _taps(x.shape[a], y.shape[a], mode, rule, scales.get(a), given) for a in axes}
+    taps = {a: _taps(x.shape[a], y.shape[a], scales.get(a), op) for a in axes}
     planar = len(x.shape) == 4 and min(axes, default=2) >= 2 and x.dtype.kind == "f"
     size = in_tuple(map(code.size, y.shape[2:]))
     if planar and mode == "nearest" and all(_repeats(cells, x.shape[a]) for a, (cells, _) in taps.items()):
         return f'F.interpolate({code.tensor(x)}, {size}, mode="nearest-exact")'  # "nearest" is wrong for factor 41
     halves = all(math.frexp(y.shape[a] / x.shape[a])[0] == 0.5 for a in axes)
-    exact = rule == "half_pixel" and halves and not scales and not given.get("antialias")
+    exact = rule == "half_pixel" and halves and not scales and not op["antialias"]
     if planar and mode == "linear" and exact:
         return f'F.interpolate({code.tensor(x)}, {size}, mode="bilinear")'
     text = code.tensor(x)
@@ -240,19 +238,17 @@ def _scales(op: Op) -> dict[int, float]:
     if value is None or value.shape == (0,):
         return {}
     require(value.const is not None, "a Resize whose scales are computed")
-    named = op.attrs.get("axes") or range(len(first(op).shape))
+    named = op["axes"] or range(len(first(op).shape))
     return {int(a) % len(first(op).shape): float(s) for a, s in zip(named, np.asarray(value.const))}
 
 
-def _taps(
-    old: int, new: int, mode: str, rule: str, scale: float | None, given: Mapping[str, Any]
-) -> tuple[Array, Array | None]:
+def _taps(old: int, new: int, scale: float | None, op: Op) -> tuple[Array, Array | None]:
     """Return the cells (new, taps) that each cell of the result reads, and their weights; None for a copy."""
-    at = positions(old, new, rule, None, scale)
+    at, mode = positions(old, new, op["coordinate_transformation_mode"], None, scale), op["mode"]
     if mode == "nearest":
-        return nearest_cells(at, old, given.get("nearest_mode", "round_prefer_floor"))[:, None], None
-    cubic_a, outside = float(given.get("cubic_coeff_a", -0.75)), bool(given.get("exclude_outside"))
-    return interpolation(at, old, new, mode, cubic_a, outside, bool(given.get("antialias")))
+        return nearest_cells(at, old, op["nearest_mode"])[:, None], None
+    cubic_a, outside = float(op["cubic_coeff_a"]), bool(op["exclude_outside"])
+    return interpolation(at, old, new, mode, cubic_a, outside, bool(op["antialias"]))
 
 
 def _repeats(cells: Array, old: int) -> bool:
@@ -279,7 +275,7 @@ def _resampled(code: Code, text: str, axis: int, rank: int, cells: Array, weight
 def _interpolate(code: Code, op: Op) -> str:
     """Write the sums that `forms` recognized as torch's bilinear interpolation."""
     size = in_tuple(map(code.size, op.outputs[0].shape[2:]))
-    corners = ", align_corners=True" if op.attrs["align_corners"] else ""
+    corners = ", align_corners=True" if op["align_corners"] else ""
     return f'F.interpolate({code.tensor(first(op))}, {size}, mode="bilinear"{corners})'
 
 
@@ -298,12 +294,10 @@ def _sample(code: Code, op: Op) -> str:
 
 @writes("GridSample")
 def _grid_sample(code: Code, op: Op) -> str:
-    mode = {"linear": "bilinear", "cubic": "bicubic"}.get(
-        op.attrs.get("mode", "bilinear"), op.attrs.get("mode", "bilinear")
-    )
-    padding = op.attrs.get("padding_mode", "zeros")
+    mode = {"linear": "bilinear", "cubic": "bicubic"}.get(op["mode"], op["mode"])
+    padding = op["padding_mode"]
     require(mode in ("bilinear", "bicubic", "nearest"), f"the mode '{mode}'")
     require(padding in ("zeros", "border", "reflection"), f"the padding '{padding}'")
     terms = f"{code.tensor(first(op))}, {code.tensor(op.inputs[1])}"
-    corners = bool(op.attrs.get("align_corners", 0))
+    corners = bool(op["align_corners"])
     return f'F.grid_sample({terms}, mode="{mode}", padding_mode="{padding}", align_corners={corners})'
