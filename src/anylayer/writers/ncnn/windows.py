@@ -117,8 +117,8 @@ def _fuse_consumers(
     while (consumer := b.only_consumer(out)) is not None:
         if consumer.op in ("Relu", "LeakyRelu"):
             b.fused.add(consumer)
-            leak = [float(consumer["alpha"])]
-            activation = {9: _RELU} if consumer.op == "Relu" else {9: _LEAKY, 10: leak}
+            is_relu = consumer.op == "Relu"
+            activation = {9: _RELU} if is_relu else {9: _LEAKY, 10: [float(consumer["alpha"])]}
             return weights, bias, activation, consumer.outputs[0]
         constant = _by_channel(consumer, out, channels)
         if constant is None:
