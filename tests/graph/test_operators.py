@@ -1,4 +1,4 @@
-"""Discontinuous operators: rules, corrections and verification ask one list."""
+"""The traits of operators: rules, corrections and verification ask one book."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from onnx import helper
 import anylayer
 from anylayer.convert.nodes import has_jump
 from anylayer.corrections.corrector import Corrector
-from anylayer.graph import Graph
-from anylayer.graph.operators import DISCONTINUOUS, is_discontinuous
+from anylayer.graph import Graph, Op, operators
+from anylayer.graph.operators import DISCONTINUOUS, UNARY, Trait, is_discontinuous
+from anylayer.libraries.onnx import histories
 from anylayer.network import Node
 from anylayer.optimize.rules import Rewriter
 from anylayer.source import TracedNode
@@ -79,3 +80,44 @@ def test_selection_of_near_ties_matches_numpy(op: str, tmp_path: Path, monkeypat
     net = anylayer.read(save(model(nodes, [value("x", x.shape)], ["y"], {"a": a, "b": b, "c": c})))
     want = net.compile("numpy")({"x": x})["y"]
     np.testing.assert_array_equal(net.compile("onnxruntime")({"x": x})["y"], want)
+
+
+@pytest.mark.parametrize(
+    ("op", "attrs", "more"),
+    [
+        ("LeakyRelu", {"alpha": 0.5}, None),
+        ("PRelu", {}, np.full((4, 1, 1), 0.5, np.float32)),
+        ("Sum", {}, np.ones((4, 1, 1), np.float32)),
+        ("Flatten", {}, None),
+        ("DepthToSpace", {"blocksize": 2}, None),
+        ("MaxPool", {"kernel_shape": [2, 2]}, None),
+        ("Trilu", {}, None),
+    ],
+)
+def test_openvino_divides_exactly_before_operators_that_keep_last_bits(
+    op: str, attrs: dict[str, Any], more: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The quotients are whole numbers, so that an error in the last bit changes their floor."""
+    monkeypatch.chdir(tmp_path)
+    divisors = np.array([41, 47, 49, 55], np.float32).reshape(1, 4, 1, 1)
+    x = np.random.default_rng(0).integers(1, 4000, (1, 4, 64, 64)).astype(np.float32) * divisors
+    inputs, constants = ["u"], {"b": divisors}
+    if more is not None:
+        inputs, constants = ["u", "c"], {"b": divisors, "c": more}
+    nodes = [helper.make_node("Div", ["x", "b"], ["u"]), helper.make_node(op, inputs, ["v"], **attrs)]
+    nodes.append(helper.make_node("Floor", ["v"], ["y"]))
+    net = anylayer.read(save(model(nodes, [value("x", x.shape)], ["y"], constants)))
+    want = net.compile("numpy")({"x": x})["y"]
+    np.testing.assert_array_equal(net.compile("openvino")({"x": x})["y"], want)
+
+
+def test_traits_name_operators_of_onnx() -> None:
+    names = {name for trait in vars(operators).values() if isinstance(trait, Trait) for name in trait}
+    assert names - set(histories()) == set()
+    assert len(names) > 120
+
+
+def test_operator_of_another_domain_has_no_trait() -> None:
+    assert Op("Relu", [], []) in UNARY
+    assert Op("Relu", [], [], domain="mine") not in UNARY
+    assert None not in UNARY

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from anylayer.corrections.corrector import VIEWS, Corrector
+from anylayer.corrections.corrector import Corrector
 from anylayer.graph import Op, Value
+from anylayer.graph.operators import VIEWS
 
 
 def keep_apart(new: Corrector, o: Op, value: Value) -> Value:
@@ -23,7 +24,7 @@ def keep_apart(new: Corrector, o: Op, value: Value) -> Value:
 def is_concatenation(new: Corrector, value: Value) -> bool:
     """Return whether a value is the output of Concat or Tile, or a view of one."""
     source = new.producer(value)
-    while source is not None and source.op in VIEWS:
+    while source is not None and source in VIEWS:
         source = new.producer(source.inputs[0])
     return source is not None and source.op in ("Concat", "Tile")
 

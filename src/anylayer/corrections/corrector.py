@@ -17,22 +17,13 @@ from anylayer.errors import EngineError, TraceError
 from anylayer.graph import Graph, Op, Value
 from anylayer.graph.facts import values_before
 from anylayer.graph.intervals import Interval, Intervals
-from anylayer.graph.operators import is_discontinuous
+from anylayer.graph.operators import PRODUCTS, REARRANGES, SUMS, TRANSCENDENTAL, is_discontinuous
 from anylayer.network import Array
 from anylayer.optimize.order import CORRECTED, load_rules
 from anylayer.optimize.rules import ANY, END, RULES, Function, Rewriter, Rule, chooser
 
 _SMALL = 4096
 """The number of elements of the largest constant that is searched for infinite values."""
-VIEWS = frozenset(("Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity"))
-_ELEMENTWISE = frozenset(
-    (
-        *("Add", "Sub", "Mul", "Div", "Neg", "Abs", "Max", "Min", "Clip", "Where", "Sqrt", "Cast", "Relu", "Pow"),
-        *("Reshape", "Transpose", "Slice", "Split", "Squeeze", "Unsqueeze", "Expand", "Concat", "Identity", "Pad"),
-        *("Gather", "GatherElements", "GatherND", "ScatterElements", "ScatterND", "Tile"),
-    )
-)
-"""Operators of which each result depends on one element of each input."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,22 +69,19 @@ class Corrector(Rewriter):
     def before_steps(self) -> set[Value]:
         """The float values of the old graph whose last bits can decide the result of a discontinuous operator.
 
-        They do so through operators that keep each element apart.
+        The search ends at operators whose own last bits differ between engines.
         """
-        ops = self.old.ops
-        return values_before(ops, is_discontinuous, lambda o: not o.domain and o.op in _ELEMENTWISE, kind="f")
+
+        def is_exact(o: Op) -> bool:
+            return not o.domain and o not in SUMS and o not in TRANSCENDENTAL
+
+        return values_before(self.old.ops, is_discontinuous, is_exact, kind="f")
 
     @cached_property
     def second_factors(self) -> set[Value]:
         """The values of the old graph that reach the second factor of a convolution or product as views."""
-
-        def is_product(o: Op) -> bool:
-            return not o.domain and o.op in ("Conv", "MatMul", "Gemm")
-
-        def moves(o: Op) -> bool:
-            return not o.domain and (o.op in VIEWS or o.op == "Transpose")
-
-        return values_before(self.old.ops, is_product, moves, kind="f", index=1)
+        ops = self.old.ops
+        return values_before(ops, PRODUCTS.__contains__, REARRANGES.__contains__, kind="f", index=1)
 
     @cached_property
     def has_infinity(self) -> bool:

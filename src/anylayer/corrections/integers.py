@@ -12,6 +12,7 @@ from anylayer.corrections.corrector import Corrector, refused
 from anylayer.errors import EngineError
 from anylayer.graph import Dim, Op, Value
 from anylayer.graph.intervals import INT32, inside, is_wide
+from anylayer.graph.operators import COMPARISONS, MODULAR, REDUCTIONS
 from anylayer.network import Array
 from anylayer.optimize.rules import ANY, END, rule
 from anylayer.tracing import record
@@ -19,22 +20,13 @@ from anylayer.tracing import record
 _F4 = np.dtype(np.float32)
 _LARGEST = np.float32(2**31 - 128)
 """The largest float32 below 2**31."""
-_REDUCTIONS = ("ReduceSum", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceMean", "ReduceL1", "ReduceSumSquare")
-_MODULAR = frozenset(
-    (
-        *("Add", "Sub", "Mul", "Neg", "ReduceSum", "ReduceProd", "ReduceSumSquare", "CumSum"),
-        *("Where", "Reshape", "Expand", "Transpose", "Unsqueeze", "Squeeze", "Slice", "Identity"),
-    )
-)
-"""Operators whose last 32 bits depend only on the last 32 bits of their inputs. If the result of a chain of them
-fits 32 bits, it is correct, even if values within the chain need more."""
 _DATA = {"Where": (1, 2), "Add": (0, 1), "Sub": (0, 1), "Mul": (0, 1)}
-"""The inputs of operators in _MODULAR that are numbers, not axes or masks. For operators that are not listed it is
+"""The inputs of operators in MODULAR that are numbers, not axes or masks. For operators that are not listed it is
 the first."""
 _CHECKED = ("Cast", "Gather", "Abs", "Pow")
 
 
-@rule(*sorted(_MODULAR), kind="must", targets=("openvino",))
+@rule(*MODULAR, kind="must", targets=("openvino",))
 def _modular(new: Corrector, o: Op) -> list[Value] | None:
     """Compute a result of 64 bits also in float32, if the intervals of the inputs allow more than 32 bits."""
     if not (new.checking and is_wide(o.outputs[0].dtype)):
@@ -44,7 +36,7 @@ def _modular(new: Corrector, o: Op) -> list[Value] | None:
     if not is_approximate and inside(new.old_intervals.before(o.outputs[0]), INT32):
         return None
     approximate = _approximate(new, o, data)
-    result = _unfused(new, o) if o.op in _REDUCTIONS else new.graph.append_copy(o, o.inputs)
+    result = _unfused(new, o) if o in REDUCTIONS else new.graph.append_copy(o, o.inputs)
     if result is not None:
         new.approximate[result[0]] = approximate
     return result
@@ -79,7 +71,7 @@ def _approximate(new: Corrector, o: Op, data: Sequence[int]) -> Value:
 @rule(ANY, kind="must", targets=("openvino",), stage="check")
 def _check_approximate(new: Corrector, o: Op) -> None:
     """Check integers of 64 bits that may be beyond 32 bits where an operator needs all their bits, and outputs."""
-    data = _DATA.get(o.op, (0,)) if o.op in _MODULAR and not o.domain else ()
+    data = _DATA.get(o.op, (0,)) if o in MODULAR else ()
     for value in (v for i, v in enumerate(o.inputs) if v is not None and i not in data):
         approximate, producer = new.approximate.get(value), new.graph.producers.get(value)
         if approximate is not None and producer is not None and value not in new.checked:
@@ -98,7 +90,7 @@ def _beyond(new: Corrector, o: Op, approximate: Value) -> Value:
     return new.step(o, "And", [large, finite], approximate.shape, bool)
 
 
-@rule(*_REDUCTIONS, kind="must", targets=("openvino",))
+@rule(*REDUCTIONS, kind="must", targets=("openvino",))
 def _unfused(new: Corrector, o: Op) -> list[Value] | None:
     """Put a maximum with the lowest value after a reduction of integers or float64.
 
@@ -132,13 +124,11 @@ def _sixteen_bits(new: Corrector, o: Op) -> list[Value] | None:
 
 # --------------------------------------------------------------------- constants
 
-_CLAMPING = frozenset(
-    (
-        *("Slice", "Clip", "Min", "Max", "Reshape", "Expand", "Pad", "Resize", "Less", "Greater", "LessOrEqual"),
-        *("GreaterOrEqual", "Equal", "TopK", "Tile", "Split", "Range", *(_MODULAR - {"Where"}), *_CHECKED),
-    )
-)
-"""Operators for which constants beyond 32 bits are allowed: those that are checked, and those that compute the
+_CLAMPING = {
+    *("Slice", "Clip", "Min", "Max", "Pad", "Resize", "TopK", "Tile", "Split", "Range"),
+    *(*COMPARISONS, *(MODULAR.names - {"Where"}), *_CHECKED),
+}
+"""Operators for which OpenVINO gets constants beyond 32 bits: those that are checked, and those that compute the
 same if the constant is clipped to 32 bits."""
 
 

@@ -13,15 +13,12 @@ from anylayer.corrections._openvino import is_concatenation, magnitude
 from anylayer.corrections.corrector import Corrector, refused
 from anylayer.graph import Op, Value
 from anylayer.graph.facts import gathered, padding_of, reduced_axes
+from anylayer.graph.operators import RECURRENT, REDUCTIONS
 from anylayer.graph.sizes import is_static
 from anylayer.network import Array
 from anylayer.optimize.rules import ANY, END, rule
 from anylayer.tracing import trace
 
-_REDUCTIONS = (
-    *("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin"),
-    *("ReduceProd", "ReduceSum", "ReduceSumSquare"),
-)
 _MAX_RANK = 12
 """Axes of an array that every operator of OpenVINO takes (MAX_ELTWISE_DIM_RANK of its CPU plugin)."""
 _NO_LIMIT = 1e30
@@ -51,7 +48,7 @@ def _lstm(new: Corrector, o: Op) -> list[Value] | None:
     return new.compute(o, stepwise)
 
 
-@rule("LSTM", "GRU", "RNN", kind="must", targets=("openvino",))
+@rule(*RECURRENT, kind="must", targets=("openvino",))
 def _sequence_lens(new: Corrector, o: Op) -> list[Value] | None:
     """Set a limit that no gate reaches: without `clip`, OpenVINO ignores `sequence_lens` where the number of steps
     or the batch is not static."""
@@ -187,7 +184,7 @@ def _extreme(new: Corrector, o: Op) -> list[Value] | None:
     return new.emit(o, "Where", [beyond, new.constant(np.array(sign * np.inf, out.dtype)), extreme])
 
 
-@rule(*_REDUCTIONS, kind="must", targets=("openvino",))
+@rule(*REDUCTIONS, kind="must", targets=("openvino",))
 def _reduced(new: Corrector, o: Op) -> list[Value] | None:
     """Remove the reduced axis of three by Squeeze: OpenVINO applies a following constant per column per row."""
     x, out = o.inputs[0], o.outputs[0]
@@ -199,7 +196,7 @@ def _reduced(new: Corrector, o: Op) -> list[Value] | None:
     return new.emit(o, "Squeeze", [kept, new.constant(np.array(sorted(axes)))])
 
 
-@rule(*_REDUCTIONS, "Unsqueeze", kind="must", targets=("openvino",), stage="check")
+@rule(*REDUCTIONS, "Unsqueeze", kind="must", targets=("openvino",), stage="check")
 def _with_checked_axes(new: Corrector, o: Op) -> Op | None:
     """Check the computed axes of a reduction and of Unsqueeze. For an axis that the array does not have, or one
     that is named twice, a reduction by OpenVINO writes to memory that it does not own: a later network can crash.
@@ -452,6 +449,6 @@ def _need_no_crash(new: Corrector, o: Op) -> None:
     if rank > _MAX_RANK and o.op != END:
         raise refused(o, f"an array has {rank} axes; with more than {_MAX_RANK}, some operators crash")
     x, axes = [*o.inputs, None, None][:2]
-    is_computed = o.op in _REDUCTIONS and axes is not None and axes.const is None
+    is_computed = o in REDUCTIONS and axes is not None and axes.const is None
     if is_computed and x is not None and (not x.shape or 0 in x.shape):
         raise refused(o, f"computed axes of an array of shape {list(x.shape)} end the process")

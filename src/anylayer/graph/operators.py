@@ -1,24 +1,134 @@
-"""The kinds of ONNX's operators. No other list of names states them."""
+"""The book of operators: the traits of ONNX's operators. No other list of names states what kind an operator is.
+
+The attributes of operators and their defaults are in graph/attributes.py.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+
 from anylayer.graph.ir import Op
 
-DISCONTINUOUS = frozenset(
-    (
-        *("Floor", "Ceil", "Round", "Sign", "Mod", "Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual"),
-        *("ArgMax", "ArgMin", "TopK", "Hardmax", "NonZero", "OneHot", "Compress", "Unique", "NonMaxSuppression"),
-        *(
-            "QuantizeLinear",
-            "DynamicQuantizeLinear",
-            "Shrink",
-            "ThresholdedRelu",
-            "Range",
-            "MaxRoiPool",
-            "BitCast",
-        ),
-    )
+
+@dataclass(frozen=True, slots=True)
+class Trait:
+    """A set of ONNX operators, in which `op in TRAIT` looks up an Op. An operator of another domain is in none."""
+
+    names: frozenset[str]
+
+    def __contains__(self, op: Op | None) -> bool:
+        return op is not None and not op.domain and op.op in self.names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(sorted(self.names))
+
+    def __or__(self, other: Trait) -> Trait:
+        return Trait(self.names | other.names)
+
+    def __sub__(self, other: Trait) -> Trait:
+        return Trait(self.names - other.names)
+
+
+def _trait(names: str) -> Trait:
+    return Trait(frozenset(names.split()))
+
+
+# --------------------------------------------------------------------- element by element
+
+COMPARISONS = _trait("Equal Greater GreaterOrEqual Less LessOrEqual")
+SEVERAL = _trait("Max Mean Min Sum")
+"""Operators of any number of inputs that broadcast. They are the identity of a single input."""
+TRANSCENDENTAL = _trait("""
+    Acos Acosh Asin Asinh Atan Atanh Cos Cosh Erf Exp Gelu Log Mish Sigmoid Sin Sinh Softplus Swish Tan Tanh
+""")
+"""Functions whose last bits differ between engines, because each has its own approximation."""
+UNARY = TRANSCENDENTAL | _trait("""
+    Abs BitwiseNot Cast Ceil Celu Clip Elu Floor HardSigmoid HardSwish IsInf IsNaN LeakyRelu Neg Not Reciprocal
+    Relu Round Selu Shrink Sign Softsign Sqrt ThresholdedRelu
+""")
+"""Functions of one number, which are applied to each element of the first input. Other inputs are scalars."""
+BROADCASTING = (
+    COMPARISONS
+    | SEVERAL
+    | _trait("""
+    Add And BitShift BitwiseAnd BitwiseOr BitwiseXor Div Mod Mul Or PRelu Pow Sub Where Xor
+""")
 )
+"""Functions of several numbers, which are applied to the elements of inputs that broadcast."""
+ELEMENTWISE = UNARY | BROADCASTING
+
+# ------------------------------------------------------------------- elements are moved
+
+VIEWS = _trait("Flatten Identity Reshape Squeeze Unsqueeze")
+"""Operators that keep all elements in their order."""
+REARRANGES = VIEWS | _trait("DepthToSpace SpaceToDepth Transpose")
+"""Operators whose result has each element of the first input once."""
+SELECTS = REARRANGES | _trait("""
+    Compress Expand Gather GatherElements GatherND ReverseSequence Slice Split Tile
+""")
+"""Operators whose results are elements of the first input."""
+MOVES = SELECTS | _trait("CenterCropPad Concat Pad ScatterElements ScatterND Trilu")
+"""Operators whose results are elements of their inputs, or a constant."""
+CREATES = _trait("ConstantOfShape EyeLike Range Shape Size")
+"""Operators that read sizes and limits, but no data."""
+SHAPES = _trait("Shape Size")
+SIZED_BY_DATA = _trait("Compress NonMaxSuppression NonZero Unique")
+"""Operators whose number of results depends on data."""
+SHORTENS = SIZED_BY_DATA | _trait("Slice Split TopK")
+"""Operators that return at most as many elements along an axis as they read."""
+RANK_KEEPING = ELEMENTWISE | _trait(
+    "CenterCropPad Concat Pad Resize ReverseSequence Slice Split Tile Transpose Trilu"
+)
+"""Operators whose outputs have the rank of their first input, if it has the largest rank."""
+
+# ------------------------------------------------------------------ many elements at once
+
+PRODUCTS = _trait("Conv ConvTranspose Gemm MatMul")
+"""Operators that are linear in the first input. The second input are the weights."""
+WINDOWED = _trait("AveragePool Conv ConvTranspose LpPool MaxPool")
+RECURRENT = _trait("GRU LSTM RNN")
+WEIGHTED = PRODUCTS | RECURRENT
+EXTREMES = _trait("GlobalMaxPool MaxPool ReduceMax ReduceMin TopK")
+"""Operators whose first result consists of the largest or smallest elements of the first input."""
+AVERAGE_POOLINGS = _trait("AveragePool GlobalAveragePool")
+SUMMING_REDUCTIONS = _trait("""
+    ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMean ReduceProd ReduceSum ReduceSumSquare
+""")
+"""Reductions that add or multiply."""
+REDUCTIONS = SUMMING_REDUCTIONS | _trait("ReduceMax ReduceMin")
+NORMALIZATIONS = _trait("""
+    GroupNormalization InstanceNormalization LRN LayerNormalization LogSoftmax LpNormalization
+    MeanVarianceNormalization RMSNormalization Softmax
+""")
+"""Operators that divide by a number that depends on many elements."""
+SAMPLES = _trait("GridSample RoiAlign")
+"""Operators that interpolate at positions that are data."""
+WEIGHTED_SUMS = PRODUCTS | AVERAGE_POOLINGS | _trait("Col2Im DeformConv Einsum")
+"""Operators that sum elements times weights."""
+SUMS = WEIGHTED_SUMS | RECURRENT | SUMMING_REDUCTIONS | NORMALIZATIONS | SAMPLES
+SUMS |= _trait("CumSum DFT GlobalLpPool LpPool STFT")
+"""Operators that sum many elements. The last bits of their results always differ between engines."""
+
+# ------------------------------------------------------------------------------- scaling
+
+HOMOGENEOUS = SELECTS | EXTREMES | AVERAGE_POOLINGS | _trait("LeakyRelu PRelu Relu")
+"""Operators that multiply their first output by a positive number if their first input is multiplied by it."""
+HOMOGENEOUS_TOGETHER = SEVERAL | _trait("Add Concat Sub")
+"""Operators that multiply their output by a positive number if all their inputs are multiplied by it."""
+MODULAR = VIEWS | _trait("""
+    Add CumSum Expand Mul Neg ReduceProd ReduceSum ReduceSumSquare Slice Sub Transpose Where
+""")
+"""Operators whose last 32 bits depend only on the last 32 bits of their inputs. If the result of a chain of them
+fits 32 bits, it is correct, even if values within the chain need more."""
+
+# --------------------------------------------------------------------------------- steps
+
+RANDOM = _trait("Bernoulli Multinomial RandomNormal RandomNormalLike RandomUniform RandomUniformLike")
+DISCONTINUOUS = COMPARISONS | _trait("""
+    ArgMax ArgMin BitCast Ceil Compress DynamicQuantizeLinear Floor Hardmax MaxRoiPool Mod NonMaxSuppression
+    NonZero OneHot QuantizeLinear Range Round Shrink Sign ThresholdedRelu TopK Unique
+""")
 """Operators of which a change in the last bit of a float input can change the result by any amount. Others are
 discontinuous with some attributes or dtypes only: see is_discontinuous."""
 
@@ -37,4 +147,4 @@ def is_discontinuous(op: Op) -> bool:
         return bool(op["mode"] == "nearest")
     if op.op == "RoiAlign":  # without a ratio, the number of samples is the size of the bin, rounded up
         return not op["sampling_ratio"]
-    return op.op in DISCONTINUOUS or (op.op == "MaxPool" and len(op.outputs) > 1)
+    return op in DISCONTINUOUS or (op.op == "MaxPool" and len(op.outputs) > 1)

@@ -11,6 +11,7 @@ import numpy as np
 from anylayer.graph.arrangement import inverse
 from anylayer.graph.facts import integers
 from anylayer.graph.ir import Op, Value
+from anylayer.graph.operators import ELEMENTWISE, REDUCTIONS, SUMS
 from anylayer.optimize.layout import LayoutPropagation, broadcast_view
 from anylayer.optimize.rules import rule
 from anylayer.optimize.views import View, identity_view, transposed_view
@@ -55,15 +56,7 @@ def _reshape(do: LayoutPropagation, o: Op) -> list[View] | None:
 # ------------------------------------------------------------------------- elementwise
 
 
-@rule(
-    *("Relu", "LeakyRelu", "Elu", "Selu", "Celu", "Sigmoid", "HardSigmoid", "HardSwish", "Softplus", "Softsign"),
-    *("Gelu", "Mish", "ThresholdedRelu", "Erf", "Exp", "Log", "Sqrt", "Reciprocal", "Neg", "Abs", "Sign", "Clip"),
-    *("Floor", "Ceil", "Round", "Sin", "Cos", "Tan", "Asin", "Acos", "Atan", "Sinh", "Cosh", "Tanh", "Asinh"),
-    *("Acosh", "Atanh", "Not", "BitwiseNot", "IsNaN", "IsInf", "Cast"),
-    *("Add", "Sub", "Mul", "Div", "Pow", "Mod", "Min", "Max", "And", "Or", "Xor", "BitwiseAnd", "BitwiseOr"),
-    *("BitwiseXor", "Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Where", "PRelu"),
-    stage="layout",
-)
+@rule(*ELEMENTWISE, stage="layout")
 def _elementwise(do: LayoutPropagation, o: Op) -> list[View] | None:
     """Apply the operator in the layout of one of its operands, such that the least data is moved. Operands may
     broadcast. Return None if this moves more data than materializing all operands.
@@ -260,13 +253,10 @@ def _channels(do: LayoutPropagation, o: Op) -> list[View] | None:
     return _back(do.emit(o, inputs, [x.base.shape]), _axes(x))
 
 
-_SUMS = ("ReduceSum", "ReduceMean", "ReduceProd", "ReduceL1", "ReduceL2", "ReduceLogSumExp", "ReduceSumSquare")
-
-
-@rule(*_SUMS, "ReduceMax", "ReduceMin", stage="layout")
+@rule(*REDUCTIONS, stage="layout")
 def _reduce(do: LayoutPropagation, o: Op) -> list[View] | None:
     x, named = _first(do), _integers(do.operands[1]) if len(do.operands) > 1 else None
-    if x is None or not named or (do.exact and o.op in _SUMS):
+    if x is None or not named or (do.exact and o in SUMS):
         return None
     axes = _axes(x)
     gone = sorted(axes[a % len(axes)] for a in named)

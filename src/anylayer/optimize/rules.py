@@ -21,7 +21,7 @@ import numpy as np
 from anylayer.graph.facts import producer, values_before
 from anylayer.graph.intervals import Intervals
 from anylayer.graph.ir import Graph, Op, Value
-from anylayer.graph.operators import is_discontinuous
+from anylayer.graph.operators import SUMS, is_discontinuous
 from anylayer.graph.sizes import is_static
 from anylayer.network import Array
 from anylayer.optimize.new_graph import NewGraph
@@ -116,26 +116,6 @@ def chooser(rules: Sequence[Rule]) -> Callable[[Op], Sequence[Rule]]:
     return lambda o: rules_for("" if o.domain else o.op)
 
 
-_MIXES = frozenset(
-    (
-        *(
-            "Conv",
-            "ConvTranspose",
-            "MatMul",
-            "Gemm",
-            "AveragePool",
-            "GridSample",
-            "RoiAlign",
-            "LSTM",
-            "GRU",
-            "RNN",
-        ),
-        *("ReduceSum", "ReduceMean", "ReduceProd", "ReduceL2", "CumSum", "LRN", "Softmax", "LogSoftmax"),
-    )
-)
-"""Operators that sum many elements. The last bits of their results always differ between engines."""
-
-
 class Producing(Protocol):
     """An object that finds producers, such as a Rewriter."""
 
@@ -180,7 +160,7 @@ class Rewriter(NewGraph):
         def is_step(o: Op) -> bool:
             return bool(o.domain) or is_discontinuous(o)
 
-        return values_before(self.old.ops, is_step, lambda o: o.op not in _MIXES)
+        return values_before(self.old.ops, is_step, lambda o: o not in SUMS)
 
     @cached_property
     def before_divisors(self) -> set[Value]:
@@ -191,7 +171,7 @@ class Rewriter(NewGraph):
         def is_division(o: Op) -> bool:
             return not o.domain and o.op == "Div"
 
-        return values_before(self.old.ops, is_division, lambda o: o.op not in _MIXES, kind="f", index=1)
+        return values_before(self.old.ops, is_division, lambda o: o not in SUMS, kind="f", index=1)
 
     def feeds_step(self, o: Op) -> bool:
         """Return whether the last bit of the operator's result can change the result of a discontinuous operator.

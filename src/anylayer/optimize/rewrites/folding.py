@@ -8,6 +8,7 @@ import numpy as np
 from anylayer.graph.arrangement import inverse
 from anylayer.graph.facts import slice_cuts, window_of
 from anylayer.graph.ir import Op, Value
+from anylayer.graph.operators import UNARY
 from anylayer.graph.sizes import is_static
 from anylayer.network import Array
 from anylayer.optimize.rules import Rewriter, is_float32, rule
@@ -15,9 +16,6 @@ from anylayer.optimize.views import View, identity_view, transposed_view
 
 _MAX_WEIGHT_BYTES = 1 << 25
 """The largest size of weights, in bytes, that are copied to save a Transpose of their product."""
-_ELEMENTWISE = frozenset(
-    ("Relu", "LeakyRelu", "Elu", "Selu", "Sigmoid", "HardSigmoid", "Tanh", "Clip", "Softplus", "Exp", "Neg", "Abs")
-)
 _NCHW, _NHWC = (0, 1, 2, 3), (0, 3, 1, 2)
 """The axes of the samples, channels, rows and columns of a map."""
 
@@ -60,7 +58,7 @@ def _elementwise_chain(new: Rewriter, value: Value | None) -> tuple[list[Op], Op
     producer of their input. The producer is None where a value between has another use."""
     chain: list[Op] = []
     o = new.producer(value)
-    while o is not None and o.op in _ELEMENTWISE and len(chain) < 4:
+    while o is not None and o in UNARY and is_float32(o) and len(chain) < 4:
         if not new.has_one_use(o.outputs[0]):
             return chain, None
         chain.append(o)
