@@ -97,7 +97,7 @@ def test_selection_of_near_ties_matches_numpy(op: str, tmp_path: Path, monkeypat
 def test_openvino_divides_exactly_before_operators_that_keep_last_bits(
     op: str, attrs: dict[str, Any], more: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The quotients are whole numbers, so that an error in the last bit changes their floor."""
+    """The quotients are integers, so that an error in the last bit changes their floor."""
     monkeypatch.chdir(tmp_path)
     divisors = np.array([41, 47, 49, 55], np.float32).reshape(1, 4, 1, 1)
     x = np.random.default_rng(0).integers(1, 4000, (1, 4, 64, 64)).astype(np.float32) * divisors
