@@ -7,9 +7,10 @@ Operators that it computes wrongly are corrected or refused in corrections/<name
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, cast, runtime_checkable
+from pathlib import Path
+from typing import Any, Protocol, cast, runtime_checkable
 
 from anylayer.errors import EngineError, InputError, nearest, need
 from anylayer.folders import load, modules
@@ -73,10 +74,7 @@ class CountedProgram(Program, Protocol):
 
 
 class Engine(Protocol):
-    """A module that compiles graphs. It may also define `counted`, if it can measure its nodes (see `counting`);
-    `embeds`, if it can run native layers inside its graphs (see `embedding`); `compile_alongside`, if its
-    threads spin after a call (see `alongside`); and `suits_layer`, if it is fast for single layers (see
-    `layer_engines`).
+    """A module that compiles graphs. It may also define the functions of `Optional`.
 
     PRECISIONS: the precisions in which it can compute, including "float32".
     GENERAL: whether it runs every graph, each operator as the graph has it. An engine that is not general runs
@@ -94,6 +92,38 @@ class Engine(Protocol):
 
         threads: the number of threads; None lets the engine choose. precision: one of PRECISIONS, in which the
         engine computes. Raises EngineError where the engine refuses the graph.
+        """
+
+
+class Optional(Protocol):
+    """The functions that an engine may define besides those of `Engine`."""
+
+    def counted(self, graph: Graph, threads: int | None) -> CountedProgram:
+        """Compile a graph so that its nodes are measured."""
+
+    def embeds(self, kernel: NativeNode) -> bool:
+        """Return whether the engine can run a native layer as an operator of its graphs: see
+        compile.plan.with_native_operators.
+        """
+
+    def embeds_on(self, kernel: NativeNode) -> bool:
+        """Return the same for another device than the CPU."""
+
+    def compile_alongside(self, graph: Graph, threads: int | None, precision: str) -> Program:
+        """Compile a graph for a plan in which other engines run the graphs before and after it. The threads of the
+        program do not spin after a call.
+        """
+
+    def suits_layer(self, graph: Graph) -> bool:
+        """Return whether engine "auto" measures this engine for a single custom layer, whose graph this is."""
+
+    def open_file(
+        self, path: Path, values: Collection[str] = ()
+    ) -> Callable[[Mapping[str, Array]], dict[str, Array]]:
+        """Return a function that runs a file in the engine's own format, from inputs by name to outputs by name.
+
+        values: names of values inside the network. The function also returns those of them that the file contains.
+        Raises EngineError where the engine refuses the file.
         """
 
 
@@ -165,42 +195,38 @@ def on_device(engine: str, device: str | None) -> str:
     return engine
 
 
+def optional(engine: Engine, name: str) -> Any:
+    """Return a function of `Optional` that an engine defines, or None."""
+    if name not in vars(Optional):
+        raise ValueError(f"engines have no optional function '{name}'")
+    return getattr(engine, name, None)
+
+
 def counting(name: str) -> Callable[[Graph, int | None], CountedProgram] | None:
-    """Return the function `counted(graph, threads)` of an engine, which compiles a graph so that its nodes are
-    measured. Return None for an engine that has no counters. Raises EngineError as load_engine does."""
-    found: Callable[[Graph, int | None], CountedProgram] | None = getattr(load_engine(name), "counted", None)
-    return found
+    """Return Optional.counted of an engine. Raises EngineError as load_engine does."""
+    counted: Callable[[Graph, int | None], CountedProgram] | None = optional(load_engine(name), "counted")
+    return counted
 
 
 def embedding(name: str) -> Callable[[NativeNode], bool] | None:
-    """Return the function `embeds(kernel)` of an engine, which says whether the engine can run a native layer as
-    an operator of its graphs: see compile.plan.with_native_operators. On another device than the CPU it is
-    `embeds_on(kernel)`. Return None for an engine that cannot."""
+    """Return Optional.embeds of an engine, or Optional.embeds_on on another device than the CPU."""
     engine = load_engine(name)
-    if isinstance(engine, _OnDevice):
-        found: Callable[[NativeNode], bool] | None = getattr(engine.engine, "embeds_on", None)
-    else:
-        found = getattr(engine, "embeds", None)
-    return found
+    embeds: Callable[[NativeNode], bool] | None = (
+        optional(engine.engine, "embeds_on") if isinstance(engine, _OnDevice) else optional(engine, "embeds")
+    )
+    return embeds
 
 
 def alongside(engine: Engine) -> Callable[[Graph, int | None, str], Program]:
-    """Return the function that compiles a graph for a plan in which other engines run the graphs before and after
-    it: the engine's `compile_alongside`, or its `compile` where it has none. The threads of such a program do not
-    spin after a call."""
-    found: Callable[[Graph, int | None, str], Program] = getattr(engine, "compile_alongside", engine.compile)
-    return found
+    """Return Optional.compile_alongside of an engine, or its `compile` where it has none."""
+    compile_: Callable[[Graph, int | None, str], Program] = optional(engine, "compile_alongside") or engine.compile
+    return compile_
 
 
 def layer_engines(graph: Graph) -> dict[str, Engine]:
-    """Return the engines that "auto" measures for a single custom layer, whose graph this is: those whose function
-    `suits_layer(graph)` returns True."""
-    found: dict[str, Engine] = {}
-    for name, engine in installed("cpu").items():
-        suits: Callable[[Graph], bool] | None = getattr(engine, "suits_layer", None)
-        if suits is not None and suits(graph):
-            found[name] = engine
-    return found
+    """Return the engines that "auto" measures for a single custom layer, whose graph this is."""
+    choices = {name: (engine, optional(engine, "suits_layer")) for name, engine in installed("cpu").items()}
+    return {name: engine for name, (engine, suits) in choices.items() if suits is not None and suits(graph)}
 
 
 @dataclass(slots=True)

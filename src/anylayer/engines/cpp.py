@@ -47,7 +47,7 @@ class CppProgram:
     """A compiled function. Safe to call from several threads: calls at the same time share no memory."""
 
     def __init__(self, graph: Graph, threads: int | None) -> None:
-        code = generated(graph)
+        code = _generated(graph)
         try:
             words = compiler()
         except AnyLayerError:
@@ -56,7 +56,7 @@ class CppProgram:
                 f"variable CXX names. On Debian: apt-get install g++. {_ELSEWHERE}"
             ) from None
         try:
-            loaded = library(source_of(code), words, flags())
+            loaded = library(_source_of(code), words, _flags())
         except (AnyLayerError, OSError) as error:
             raise EngineError(f"engine 'cpp' cannot compile the graph: {error}. {_ELSEWHERE}") from error
         self._run = loaded.anylayer_run
@@ -102,7 +102,7 @@ class CppProgram:
         ]
 
 
-def flags() -> list[str]:
+def _flags() -> list[str]:
     """Return the compiler's flags, without those for the vector instructions of this processor."""
     return [*_FLAGS, *_TUNED.get(platform.machine(), ())]
 
@@ -114,7 +114,7 @@ def _processors() -> int:
     return os.cpu_count() or 1
 
 
-def generated(graph: Graph) -> CppFunction:
+def _generated(graph: Graph) -> CppFunction:
     """Return the C++ function of a graph, without compiling it. Raises EngineError, with the operator, where the
     engine refuses it."""
     if os.name != "posix":
@@ -137,7 +137,7 @@ def generated(graph: Graph) -> CppFunction:
         raise EngineError(f"engine 'cpp' refuses the graph: {error}. {_ELSEWHERE}") from error
 
 
-def source_of(code: CppFunction) -> str:
+def _source_of(code: CppFunction) -> str:
     """Return the text of a library.
 
     Its `anylayer_run` returns 1 if an index lies outside its axis, 2 without memory, else 0. Its `anylayer_keep`

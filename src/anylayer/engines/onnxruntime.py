@@ -370,11 +370,7 @@ def counted(graph: Graph, threads: int | None) -> CountedProgram:
 
 
 def open_file(path: Path, values: Collection[str] = ()) -> Callable[[Mapping[str, Array]], dict[str, Array]]:
-    """Return a function that runs an ONNX model: it maps inputs by name to outputs by name.
-
-    values: names of values inside the network. The function also returns those of them that the file contains.
-    Raises EngineError where the engine refuses the file.
-    """
+    """Return a function that runs an ONNX model: see Optional.open_file."""
     try:
         model = with_outputs(path, values) if values else str(path)
         session = ort.InferenceSession(model, _silent(), providers=["CPUExecutionProvider"])

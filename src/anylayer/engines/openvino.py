@@ -452,11 +452,7 @@ def counted(graph: Graph, threads: int | None) -> CountedProgram:
 
 
 def open_file(path: Path, values: Collection[str] = ()) -> Callable[[Mapping[str, Array]], dict[str, Array]]:
-    """Return a function that runs a model file: it maps inputs by name to outputs by name, in float32.
-
-    values: names of values inside the network. The function also returns those of them that the file contains.
-    Raises EngineError where the engine refuses the file.
-    """
+    """Return a function that runs a model file, in float32: see Optional.open_file."""
     try:
         config = {"INFERENCE_PRECISION_HINT": PRECISIONS["float32"]}
         found = shared_core().read_model(str(path))
