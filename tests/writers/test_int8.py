@@ -67,6 +67,13 @@ def test_int8_onnx_has_quantized_weights(net: anylayer.Net, tmp_path: Path) -> N
     assert 0 < relative_error(session.run(None, x)[0], net.compile("numpy")(x)["prob"]) < 0.05
 
 
+def test_file_in_int8_written_again_is_not_larger(net: anylayer.Net, tmp_path: Path) -> None:
+    net.write(tmp_path / "int8.onnx", precision="int8", calibrate=noise(8), verify=False)
+    done = anylayer.read(tmp_path / "int8.onnx").write(tmp_path / "again.onnx")
+    assert done.checks and all(c.ok for c in done.checks)
+    assert done.files[0].stat().st_size <= 1.01 * (tmp_path / "int8.onnx").stat().st_size  # names of constants
+
+
 def test_int8_ir_has_quantized_weights(net: anylayer.Net, tmp_path: Path) -> None:
     openvino = pytest.importorskip("openvino", reason="openvino is not installed")
     full = net.write(tmp_path / "full.xml")

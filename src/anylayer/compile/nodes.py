@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from anylayer.compile.comparison import Compiler, compare_trace
+from anylayer.compile.constants import Constants
 from anylayer.compile.limits import (
     MAX_LAYER_OPERATORS,
     MAX_OPERATORS,
@@ -99,24 +100,25 @@ def trace_nodes(
     lenient: bool = False,
     check: Compiler | None = None,
     opaque: Container[str] = (),
+    quantized: bool = False,
 ) -> Iterator[TracedNode]:
     """Trace the nodes one after the other, and yield each as soon as it is traced.
 
     lenient: keep the error of a node in `problem` and go on with the next node; the types that the file declares
     stand for its outputs. check: the compiler of the engine on which a user's layer is compared with its trace.
-    opaque: types of layers whose constant outputs do not become constants for the nodes that read them.
+    opaque: types of layers whose constant outputs do not become constants for the nodes that read them. quantized:
+    whether quantized constants stay integers: see Constants.
 
     Raises the error of the first node that cannot be traced unless `lenient` is set. A user's layer must give the
     shapes that the file declares for its outputs.
     """
     declared = declared_types(network, inputs)
     types: dict[str, TensorType | None] = {**inputs, "": ABSENT}
-    constants: dict[str, Array | None] = {"": None}
+    constants = Constants(quantized)
     budget = Budget()
     empty: dict[str, Node] = {}
     for node in nodes:
         known = [types.get(name) for name in node.inputs]
-        given = {i: constants[name] for i, name in enumerate(node.inputs) if name in constants}
         traced = TracedNode(node, inputs=known, outputs=[None] * len(node.outputs))
         found = definitions.get(node.type, ())
         if lenient and any(d.is_code for d in found):
@@ -124,7 +126,7 @@ def trace_nodes(
         elif all(t is not None for t in known) and found:
             try:
                 with at(node.place):
-                    _trace_node(traced, network, found, given, check, budget)
+                    _trace_known(traced, network, found, constants, check, budget)
                     _take_kernel(traced, network)
                     _need_elements(traced, empty)
                     _compare_declared(traced, declared, network.format)
@@ -141,7 +143,7 @@ def trace_nodes(
         if traced.is_host_call:
             empty.update({n: node for n, t in zip(node.outputs, traced.outputs) if t is not None and 0 in t.shape})
         if node.type not in opaque:
-            constants.update({node.outputs[i]: c for i, c in traced.constants.items()})
+            constants.add(traced)
         yield traced
 
 
@@ -207,17 +209,47 @@ def _need_elements(traced: TracedNode, empty: Mapping[str, Node]) -> None:
             )
 
 
-def _trace_node(
+def _trace_known(
     traced: TracedNode,
     network: Network,
     definitions: Sequence[Definition],
-    given: Mapping[int, Array | None],
+    constants: Constants,
     check: Compiler | None,
     budget: Budget,
 ) -> None:
     """Trace a node whose input types are all known, and store the results in `traced`.
 
-    `given` are the values of its constant inputs, by index; an absent input is None.
+    A layer that needs the numbers for which quantized constants stand gets them as constants.
+    """
+    node = traced.node
+    known = [t for t in traced.inputs if t is not None]
+    if constants.reads_quantized(node, known) and all(d.built_in for d in definitions):
+        try:
+            held = constants.held(node, known)
+            _trace_node(traced, network, definitions, constants.kept(node), held, check, budget)
+        except LayerError:
+            traced.reason = "its code needs constants"
+        if not traced.is_host_call:
+            return
+        traced.reason = ""
+    given = constants.given(node)
+    held = [i for i, array in given.items() if elements_of(array) is not None]
+    _trace_node(traced, network, definitions, given, held, check, budget)
+
+
+def _trace_node(
+    traced: TracedNode,
+    network: Network,
+    definitions: Sequence[Definition],
+    given: Mapping[int, Array | None],
+    held: Sequence[int],
+    check: Compiler | None,
+    budget: Budget,
+) -> None:
+    """Trace a node whose input types are all known, and store the results in `traced`.
+
+    `given` are the values of its constant inputs, by index; an absent input is None. Operations on those of `held`
+    are recorded.
     """
     node = traced.node
     known = [t for t in traced.inputs if t is not None]
@@ -225,7 +257,7 @@ def _trace_node(
     bound = traced.bound = bind(node, definitions, known, network.dialect, network.dtype)
     rebuild = bound.renewer()
     free = [i for i in range(len(known)) if i not in given]
-    if not free and all(elements_of(c) is None for c in given.values()):  # the outputs are constant too
+    if not free and not held:  # the outputs are constant too
         if bound.definition.built_in:
             _need_computed(bound, known, given, budget)
             outputs = [np.asarray(o) for o in bound([given[i] for i in range(len(known))])]
@@ -242,9 +274,8 @@ def _trace_node(
             full: list[Any] = [given.get(i) for i in range(len(known))]
             if not target.definition.built_in:
                 full = guarded(target, full)
-            for i, array in given.items():
-                if elements_of(array) is not None:
-                    full[i] = hold(running_graph(), array)
+            for i in held:
+                full[i] = hold(running_graph(), given[i])
             for i, array in zip(free, arrays):
                 full[i] = array
             return target(full)

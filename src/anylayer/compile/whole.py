@@ -29,13 +29,14 @@ class Calls:
     `functions` become calls of a function whose body is the layer's trace. `keep` become calls of a layer that the
     target has. `layout` is the order of axes in which the target passes arrays of rank 4 to a kept layer of the
     user; "" means the order that the layer's class expects. `choosable` says whether the user can choose types to
-    keep.
+    keep. `quantized` says whether operators on quantized constants stay operators, too.
     """
 
     functions: frozenset[str] = frozenset()
     keep: frozenset[str] = frozenset()
     layout: str = ""
     choosable: bool = True
+    quantized: bool = False
 
 
 def whole(
@@ -56,7 +57,7 @@ def whole(
     types = require_types(network, inputs)
     nodes = needed_nodes(network, outputs)
     _require_types(nodes, calls)
-    traced = list(trace_nodes(network, nodes, definitions, types, opaque=calls.keep))
+    traced = list(trace_nodes(network, nodes, definitions, types, opaque=calls.keep, quantized=calls.quantized))
     refuse_unfilled(network, [t for t in traced if t.node.type not in calls.keep])
     for t in traced:
         if rewrite is not None and t.body is not None:

@@ -99,7 +99,10 @@ def _cut(verification: Verification, output: str, told: Mapping[str, bool]) -> _
     Nodes that need no input of the network are among the nodes after the cut, so that constants stay constants.
     """
     network = verification.job.network
-    constant = {t.node.outputs[i] for t in verification.source.nodes for i in t.constants}
+    constant = {"", *(t.node.outputs[i] for t in verification.source.nodes for i in t.constants)}
+    for each in network.nodes:  # those that operators compute from constants, too
+        if constant.issuperset(each.inputs):
+            constant.update(each.outputs)
     producers = {n: node for node in needed_nodes(network, verification.outputs) for n in node.outputs}
     values: dict[str, None] = {}
     after: set[int] = set()
@@ -109,12 +112,12 @@ def _cut(verification: Verification, output: str, told: Mapping[str, bool]) -> _
         if node is None or id(node) in after:
             continue
         after.add(id(node))
-        for name in node.inputs:
+        for name in filter(None, node.inputs):
             if name in constant:
                 fixed = needed_nodes(network, {name: name})
                 if not any(network.inputs.keys() & node.inputs for node in fixed):
                     after.update(map(id, fixed))
-            elif name:
+            else:
                 (values.update({name: None}) if told.get(name, False) else left.append(name))
     return _Cut([*values], [node for node in network.nodes if id(node) in after])
 

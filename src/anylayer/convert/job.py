@@ -124,7 +124,8 @@ def job_of(
     if functions is True:
         functions = [t for t, found in definitions.items() if any(not d.built_in for d in found)]
     layout: str = getattr(writer, "LAYOUT", "")
-    calls = Calls(frozenset(functions) - frozenset(keep), frozenset(keep), layout)
+    quantized: bool = getattr(writer, "QUANTIZED", False) and given.get("precision", "float32") == "float32"
+    calls = Calls(frozenset(functions) - frozenset(keep), frozenset(keep), layout, quantized=quantized)
     types, sizes = open_types(network, shapes)
     if batch is not None and batch is not False:
         types, sizes = _with_batch(network, types, sizes, batch)

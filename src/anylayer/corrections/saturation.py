@@ -44,10 +44,13 @@ def _factor_of_onnxruntime(new: Corrector, o: Op) -> list[Value] | None:
 
 @rule("DequantizeLinear", kind="must", targets=("openvino",))
 def _factor_of_openvino(new: Corrector, o: Op) -> list[Value] | None:
-    """Make the second factor of a product unsigned. OpenVINO multiplies it in float32 then."""
+    """Make the second factor of a product unsigned. OpenVINO multiplies it in float32 then.
+
+    Constants are in files only, which are right on every processor then.
+    """
     from anylayer.libraries.openvino import saturates
 
-    return _unsigned(new, o) if _is_signed_factor(new, o) and saturates() else None
+    return _unsigned(new, o) if _is_signed_factor(new, o) and (o.first.const is not None or saturates()) else None
 
 
 def _is_signed_factor(new: Corrector, o: Op) -> bool:

@@ -30,7 +30,7 @@ from anylayer.layer.native import NativeNode
 from anylayer.libraries.onnx import with_outputs
 from anylayer.libraries.onnxruntime import ort
 from anylayer.network import Array, TensorType
-from anylayer.writers.onnx import to_onnx
+from anylayer.writers.onnx import EXACT_PRODUCTS, to_onnx
 
 PRECISIONS = ("float32",)
 DEVICE_PRECISIONS = ("float32", "float16")
@@ -373,7 +373,9 @@ def open_file(path: Path, values: Collection[str] = ()) -> Callable[[Mapping[str
     """Return a function that runs an ONNX model: see Optional.open_file."""
     try:
         model = with_outputs(path, values) if values else str(path)
-        session = ort.InferenceSession(model, _silent(), providers=["CPUExecutionProvider"])
+        options = _silent()
+        options.add_session_config_entry(*EXACT_PRODUCTS)
+        session = ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     except Exception as error:
         raise EngineError(f"engine 'onnxruntime' refuses the file: {error}", path.name) from error
     names = [o.name for o in session.get_outputs()]

@@ -62,7 +62,7 @@ class Target(Protocol):
     Net.generate refuses other options by name.
 
     A target may have a function `kept_types(source)`, which returns the layer types whose nodes stay calls
-    (operators with `kept` set). The network is then traced once more.
+    (operators with `kept` set). The network is then traced once more. QUANTIZED is as in a writer.
     """
 
     WHAT: str

@@ -66,13 +66,15 @@ def least_version(
             continue
         formals = list(found.inputs)
         kinds = [formals[min(i, len(formals) - 1)].types for i in range(len(dtypes))]
-        fits = (
-            dtype is None or f"tensor({_WORDS.get(dtype.name, dtype.name)})" in k
-            for dtype, k in zip(dtypes, kinds)
-        )
+        fits = (dtype is None or f"tensor({_word(dtype)})" in k for dtype, k in zip(dtypes, kinds))
         if set(attrs) <= set(found.attributes) and all(fits):
             return version
     return None
+
+
+def _word(dtype: np.dtype[Any]) -> str:
+    """Return the name of a dtype in the types of schemas."""
+    return _WORDS.get(dtype.name, dtype.name.replace("float8_", "float8"))
 
 
 @lru_cache(None)

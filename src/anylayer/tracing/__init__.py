@@ -5,7 +5,7 @@ from anylayer.tracing.array import TracedArray, is_traced
 from anylayer.tracing.checked import compare, trace_checked
 from anylayer.tracing.reach import CodeTraits, code_traits
 from anylayer.tracing.record import record, record_many, running_graph, trace
-from anylayer.tracing.size_arithmetic import hold, size_list
+from anylayer.tracing.size_arithmetic import constant_of, hold, size_list
 from anylayer.tracing.substitution import call_user, substitute_numpy, substituted
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "call_user",
     "code_traits",
     "compare",
+    "constant_of",
     "hold",
     "is_traced",
     "record",

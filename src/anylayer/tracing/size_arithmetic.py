@@ -20,6 +20,7 @@ from anylayer.graph.ir import Graph
 from anylayer.graph.reals import Real
 from anylayer.graph.sized import SizedArray, sized_array
 from anylayer.graph.symbolic import extreme, is_symbolic, new_real, new_size
+from anylayer.network import Array
 from anylayer.tracing.array import TracedArray
 
 Numbers = NDArray[np.object_]
@@ -29,24 +30,30 @@ _MAX_ELEMENTS = 64
 
 
 def hold(graph: Graph, array: Any) -> TracedArray:
-    """Return a traced array of symbolic sizes, so that operations on it are recorded.
+    """Return a constant as a traced array, so that operations on it are recorded.
 
-    NumPy would compute with the values that the sizes have in this trace.
+    NumPy would compute with the values that symbolic sizes have in this trace, and with integers of 4 bits.
     """
     value = graph.constant(array)
     return TracedArray(graph, graph.emit("Identity", [value], [(value.shape, value.dtype)])[0])
 
 
-def held(x: Any) -> SizedArray | None:
-    """Return the constant that holds the symbolic sizes of a traced array, or None if it holds none."""
-    if type(x) is SizedArray:
-        return x
+def constant_of(x: Any) -> Array | None:
+    """Return the constant array of an array that `hold` has returned, None for another traced array, and any other
+    array itself.
+    """
     if type(x) is not TracedArray:
-        return None
+        array: Array | None = x
+        return array
     producer = x._graph.producers.get(x._value)
     source = producer.inputs[0] if producer is not None and producer.op == "Identity" else None
-    const = source.const if source is not None else None
-    return const if type(const) is SizedArray and const.elements is not None else None
+    return source.const if source is not None else None
+
+
+def held(x: Any) -> SizedArray | None:
+    """Return the constant that holds the symbolic sizes of a traced array, or None if it holds none."""
+    const = constant_of(x)
+    return const if type(const) is SizedArray and (x is const or const.elements is not None) else None
 
 
 def numbers(x: Any) -> Numbers | None:

@@ -27,7 +27,8 @@ class Writer(Protocol):
 
     A writer of folders defines FOLDER = True: its `write` makes the folder `path`. One without SUFFIXES must be
     named by the caller. A writer may define LAYOUT = "NCHW" if the target passes arrays of rank 4 to a user's
-    layer in this order only.
+    layer in this order only, and QUANTIZED = True if the format holds quantized constants: `source.graph` then has
+    the operators that compute real numbers from them.
     """
 
     WHAT: str

@@ -27,6 +27,7 @@ WHAT = "an OpenVINO model (.xml with .bin)"
 SUFFIXES = (".xml",)
 OPTIONS = frozenset(("keep", "batch", "precision", "float32", "io", "calibrate", "reduce_range"))
 RUNS = "openvino"
+QUANTIZED = True
 
 _NOT_XML = re.compile("[^\\t\\n\\r -\\ud7ff\\ue000-\\ufffd\\U00010000-\\U0010ffff]")
 """A character that XML 1.0 cannot have."""
@@ -203,7 +204,9 @@ def _model(graph: Graph, source: Source, shared: list[Array], precision: Precisi
         if name in parameters:
             parameters[name].set_layout(_openvino().Layout(layout))
     model.validate_nodes_and_infer_types()
-    if not precision.int8:  # folding would turn the weights into float32 again
+    if not precision.int8 and not any(
+        o.op == "DequantizeLinear" for o in graph.ops
+    ):  # folding would make them float32 again
         fold_constants(model)
     _name_inputs_and_outputs(model, graph, names[: len(source.outputs)])
     return _with_float16_io(model) if precision.io == "float16" else model

@@ -21,6 +21,7 @@ SUFFIXES = ()
 FOLDER = True
 OPTIONS = frozenset(onnx.OPTIONS - {"keep"} | {"max_batch", "version"})
 RUNS = onnx.RUNS
+QUANTIZED = True
 
 _MAX_BATCH = 8
 """The largest batch that the server makes of requests, if the caller does not specify one."""

@@ -19,6 +19,7 @@ from anylayer.writers.onnx.model import Public
 
 WHAT = "custom operators of ONNX Runtime in C++"
 OPTIONS = ("layer",)
+QUANTIZED = True
 
 _HEADER = Path(__file__).parent.parent.parent / "sdk/include/anylayer/detail/onnxruntime_api.hpp"
 _MAX_MODEL_BYTES = 2**31 - 1

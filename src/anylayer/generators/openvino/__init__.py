@@ -20,6 +20,7 @@ from anylayer.writers.openvino import RESPELLED, write
 
 WHAT = "an extension of OpenVINO in C++"
 OPTIONS = ("layer",)
+QUANTIZED = True
 
 _DTYPES = ("float32", "int32")
 """The element types that OpenVINO's CPU plugin passes unchanged. It narrows others."""

@@ -154,7 +154,7 @@ def need_known(call: OpCall, written: Mapping[str, Any]) -> None:
     dtypes = tuple(None if x is None else x.dtype for x in call.inputs)
     least = least_version(call.op, OPSET, tuple(sorted(written)), dtypes)
     cubes = call.op == "GridSample" and len(call.inputs[0].shape) != 4
-    plain = all(d is None or is_plain(d) for d in dtypes)
+    plain = call.op == "DequantizeLinear" or all(d is None or is_plain(d) for d in dtypes)
     if least is None or least > _NEWEST or cubes or not plain:
         kinds = ", ".join("none" if d is None else d.name for d in dtypes)
         raise TraceError(

@@ -19,8 +19,9 @@ from anylayer.layers.onnx._call import OpCall
 from anylayer.layers.onnx._quantized import dequantize, dynamic, product, quantize, rescaled
 from anylayer.layers.onnx._record import recorded
 from anylayer.layers.onnx._windows import average_pool, explicit
+from anylayer.libraries.onnx import TensorProto, helper
 from anylayer.network import Array, Node
-from anylayer.tracing import is_traced
+from anylayer.tracing import constant_of, hold, is_traced, running_graph
 
 _OPSET = 21
 _f = np.float32
@@ -396,25 +397,37 @@ class MatMulNBits(_Quantized):
     ) -> Any:
         need(self.bits in (2, 4, 8), f"bits must be 2, 4 or 8, got {self.bits}")
         need(groups is None and not self.weight_prepacked, "g_idx and prepacked weights are not supported")
-        need(not is_traced(b) and not is_traced(scales), "its weights must be constants", TraceError)
+        packed, offset = constant_of(b), constant_of(zero)
+        if packed is None or is_traced(scales):
+            raise TraceError("its weights must be constants")
         blocks = -(-self.K // self.block_size)
-        values = _unpacked(b.reshape(-1), self.bits)[: self.N * blocks * self.block_size]
+        values = _unpacked(packed.reshape(-1), self.bits)[: self.N * blocks * self.block_size]
         need(
             values.size == self.N * blocks * self.block_size,
             f"its weights must have {self.N * blocks * self.block_size} values, got {values.size}",
         )
-        values = values.reshape(self.N, blocks, self.block_size)
-        if zero is None:
-            offset: Any = _f(1 << (self.bits - 1))
-        elif zero.dtype == np.uint8:
-            each = -(-blocks * self.bits // 8)
-            offset = _unpacked(zero.reshape(self.N, each), self.bits)[:, :blocks, None].astype(np.float32)
+        values = values.reshape(self.N, -1)[:, : self.K].T
+        if offset is None:
+            offset = np.full((self.N, blocks), 1 << (self.bits - 1), np.uint8)
+        elif offset.dtype == np.uint8:
+            offset = _unpacked(offset.reshape(self.N, -(-blocks * self.bits // 8)), self.bits)[:, :blocks]
+        factor, offset = scales.reshape(self.N, blocks).T, offset.reshape(self.N, blocks).T
+        if offset.dtype == np.uint8:
+            w = self._dequantized(values, factor, offset, is_traced(b))
         else:
-            offset = zero.reshape(self.N, blocks, 1).astype(np.float32)
-        wide = (values.astype(np.float32) - offset) * scales.reshape(self.N, blocks, 1).astype(np.float32)
-        w = wide.reshape(self.N, -1)[:, : self.K].T.astype(a.dtype)
-        y = a @ np.ascontiguousarray(w)
+            need(not is_traced(b), "its zero points are real numbers", TraceError)
+            index = np.arange(self.K) // self.block_size
+            w = (values - offset[index].astype(np.float32)) * factor[index].astype(np.float32)
+        y = a @ w.astype(a.dtype)
         return y if bias is None else y + bias
+
+    def _dequantized(self, values: Array, factor: Array, offset: Array, traced: bool) -> Any:
+        """Return the real numbers of quantized ones (K, N), which stay integers of 4 or 8 bits in a trace."""
+        if traced:
+            kind = TensorProto.UINT4 if self.bits <= 4 else TensorProto.UINT8
+            dtype = np.dtype(helper.tensor_dtype_to_np_dtype(kind))
+            values, offset = hold(running_graph(), values.astype(dtype)), offset.astype(dtype)
+        return dequantize(values, factor, offset, 0, self.block_size)
 
 
 def _unpacked(data: Array, bits: int) -> Array:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from anylayer.writers.onnx.files import OPTIONS, RUNS, SUFFIXES, WHAT, write
+from anylayer.writers.onnx.files import EXACT_PRODUCTS, OPTIONS, QUANTIZED, RUNS, SUFFIXES, WHAT, write
 from anylayer.writers.onnx.half import to_half
 from anylayer.writers.onnx.model import to_onnx
 
-__all__ = ["OPTIONS", "RUNS", "SUFFIXES", "WHAT", "to_half", "to_onnx", "write"]
+__all__ = ["EXACT_PRODUCTS", "OPTIONS", "QUANTIZED", "RUNS", "SUFFIXES", "WHAT", "to_half", "to_onnx", "write"]

@@ -14,6 +14,8 @@ from anylayer.libraries.onnx import TensorProto, elem_type, helper, least_versio
 from anylayer.network import Array
 
 _IR_VERSION = 9
+_IR_VERSION_OF_4_BITS = 10
+"""The version of ONNX's file format that has the types int4 and uint4, and opset 21."""
 _RENAMED = {"GridSample": {"bilinear": "linear", "bicubic": "cubic"}}  # since opset 20
 External = Callable[[str, Value], "tuple[str, int] | None"]
 """(name, constant) -> the file next to the model and the offset of the data in it; None to store it inside."""
@@ -187,7 +189,7 @@ class _ModelBuilder(_NodeBuilder):
         return helper.make_model(
             proto,
             opset_imports=[helper.make_opsetid(d, 1 if d else self.opset) for d in domains],
-            ir_version=_IR_VERSION,
+            ir_version=_IR_VERSION if self.opset < 21 else _IR_VERSION_OF_4_BITS,
             producer_name="anylayer",
             functions=self.functions.protos(),
         )
