@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,92 +15,32 @@ from anylayer.graph import Graph, Op, Value
 from anylayer.graph.facts import Producers, reduced_axes
 from anylayer.graph.sized import elements_of
 from anylayer.loops.lowering import size_of
-from anylayer.loops.nms import PaddedNms
 from anylayer.network import Array
-from anylayer.tracing import record, trace
+from anylayer.optimize.order import load_rules
+from anylayer.optimize.rules import RULES, Rewriter, formula, rule
+from anylayer.tracing import record
 
-Form = Callable[..., Any]
-"""A function (operator, arrays) that returns the outputs of the operator."""
-COMPOSITES: dict[str, tuple[Form, Callable[[Op], bool]]] = {}
-"""Operator -> its form, and a function that returns whether the form replaces a given operator."""
-
-
-def _always(op: Op) -> bool:
-    return True
-
-
-def composite(*names: str, when: Callable[[Op], bool] = _always) -> Callable[[Form], Form]:
-    """Register the decorated NumPy function as the definition of these operators, where `when` returns True."""
-
-    def enter(function: Form) -> Form:
-        COMPOSITES.update(dict.fromkeys(names, (function, when)))
-        return function
-
-    return enter
-
-
-def _form(op: Op) -> Form | None:
-    """Return the NumPy function that replaces an operator, or None."""
-    form, when = COMPOSITES.get(op.op, (None, _always))
-    return form if not op.domain and when(op) else None
+LOOPS = ("loops",)
+"""The target of rules that replace what has no loops of its own."""
+composite = partial(formula, targets=LOOPS)
+"""Register the decorated NumPy function (operator, arrays) as the definition of operators."""
+_MAX_ROUNDS = 8
+"""The number of rules that can be applied one after the other."""
 
 
 def expanded(graph: Graph) -> Graph:
     """Return a graph in which composite operators are replaced by simpler ones, which keep the source line of the
-    original.
+    original. A graph without composite operators is returned as it is.
     """
-    has_nms = any(op.op == "NonMaxSuppression" for op in graph.ops)
-    if not has_nms and not any(_form(op) or _open_indices(op, graph.producers) for op in graph.ops):
-        return graph
-    done = Graph(graph.prefix, graph.scope)
-    done.limit = graph.limit
-    values: dict[Value, Value] = {v: done.input(v.name, v.shape, v.dtype) for v in graph.inputs}
-    nms = PaddedNms(graph, done)
-
-    def mapped(value: Value) -> Value:
-        if value.const is not None and value not in values:
-            values[value] = done.constant(value.const, trusted=True)
-        return values[value]
-
-    for op in graph.ops:
-        inputs = [None if v is None else mapped(v) for v in op.inputs]
-        if _open_indices(op, graph.producers):
-            inputs[1] = _inside(done, op, inputs)
-        function = _form(op)
-        made = nms.replaced(op, inputs)
-        if made is None:
-            made = done.append_copy(op, inputs) if function is None else _traced(done, op, function, inputs)
-        values.update(zip(op.outputs, made))
-    done.outputs = [mapped(v) for v in graph.outputs]
-    done.drop_dead()
-    return done
-
-
-def _traced(done: Graph, op: Op, function: Form, inputs: list[Value | None]) -> list[Value]:
-    """Append the operators that the trace of `function` records, in place of `op`."""
-    free = [v for v in dict.fromkeys(inputs) if v is not None and v.const is None]
-
-    def call(arrays: list[Any]) -> list[Any]:
-        known = dict(zip(free, arrays))
-        found = function(op, *(None if v is None else known.get(v, v.const) for v in inputs))
-        return list(found) if isinstance(found, (list, tuple)) else [found]
-
-    body = trace(call, [v.type for v in free])
-    body = expanded(body)
-    for inner in body.ops:
-        inner.place, inner.scope = op.place, op.scope
-    return done.inline(body, free)
-
-
-_GATHERS = ("Gather", "GatherElements")
-
-
-def _open_indices(op: Op, producers: Producers) -> bool:
-    """Return whether an operator is a gather whose indices can be checked only when the loops run."""
-    index = op.inputs[1] if op.op in _GATHERS and not op.domain else None
-    if index is None or op.inputs[0] is None or (index.const is not None and elements_of(index.const) is None):
-        return False
-    return not is_checked(index, producers)
+    load_rules("loops")
+    rules = [r for r in RULES if "loops" in r.targets]
+    for _ in range(_MAX_ROUNDS):
+        simpler = Rewriter(graph).run(rules)
+        simpler.drop_dead()
+        if [o.op for o in simpler.ops] == [o.op for o in graph.ops]:
+            break
+        graph = simpler
+    return graph
 
 
 def is_checked(index: Value, producers: Producers) -> bool:
@@ -109,18 +51,25 @@ def is_checked(index: Value, producers: Producers) -> bool:
     return made is not None and made.op == "Inside"
 
 
-def _inside(done: Graph, op: Op, inputs: list[Value | None]) -> Value | None:
+@rule("Gather", "GatherElements", kind="must", targets=LOOPS)
+def _checked_indices(new: Rewriter, op: Op) -> Op | None:
+    """Check the indices that are known only when the loops run."""
+    x, index, *_ = op.inputs
+    if x is None or index is None or (index.const is not None and elements_of(index.const) is None):
+        return None
+    if is_checked(index, new.graph.producers):
+        return None
+    return replace(op, inputs=[x, _inside(new, op, x, index)])
+
+
+def _inside(new: Rewriter, op: Op, x: Value, index: Value) -> Value:
     """Append an operator that checks the indices of a gather, so that each index is checked once: before an Expand
     that copies them."""
-    x, index = inputs[:2]
-    if x is None or index is None:
-        return index
-    attrs: dict[str, Any] = {"size": size_of(x.shape[op["axis"] % max(len(x.shape), 1)])}
-    name, given = "Inside", list[Value | None]([index])
-    made = done.producers.get(index)
-    if made is not None and made.op == "Expand":
-        name, given, attrs = "Expand", [_inside(done, op, [x, made.inputs[0]]), made.inputs[1]], {}
-    return done.emit(name, given, [(index.shape, np.int64)], attrs, place=op.place, scope=op.scope)[0]
+    copies = new.producer(index, "Expand")
+    if copies is not None:
+        return new.step(op, "Expand", [_inside(new, op, x, copies.first), copies.inputs[1]], index.shape, np.int64)
+    size = size_of(x.shape[op["axis"] % max(len(x.shape), 1)])
+    return new.step(op, "Inside", [index], index.shape, np.int64, size=size)
 
 
 def _axis(op: Op, x: Array) -> int:

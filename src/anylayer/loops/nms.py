@@ -1,52 +1,42 @@
-"""NMS. The operators that `ops.nms` records, NonMaxSuppression and the padding of its result, are replaced by one
-operator Suppress."""
+"""NMS. One operator Suppress replaces those that `ops.nms` records: NonMaxSuppression and its padding."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from anylayer.graph import Graph, Op, Value
+from anylayer.graph import Op, Value
 from anylayer.graph.facts import number
+from anylayer.loops.composites import LOOPS
 from anylayer.loops.ir import Suppress
 from anylayer.loops.lowering import Lowering, Unsupported, given, nests, optional, sizes_of
 from anylayer.loops.reductions import in_memory
+from anylayer.optimize.rules import Rewriter, rule
 
 
-class PaddedNms:
-    """A replacement for the NonMaxSuppression operators of `graph` and for the operators that read or pad their
-    results.
-
-    Each group becomes one operator Suppress of the graph `done`, whose output has a static shape.
-    """
-
-    def __init__(self, graph: Graph, done: Graph) -> None:
-        self.done = done
-        self.shapes = {op.inputs[0]: op.outputs[0].shape for op in graph.ops if op.op == "Pad"}
-        for op in graph.ops:
-            if op.op not in ("Pad", "Shape") or (op.op == "Shape" and op.attrs):
-                for v in op.inputs:
-                    self.shapes.pop(v, None)
-        self.made: dict[Value, list[Value]] = {}
-
-    def replaced(self, op: Op, inputs: list[Value | None]) -> list[Value] | None:
-        """Return the values that replace an operator's outputs, or None if the operator is not part of an NMS.
-
-        inputs: the operator's inputs in `done`.
-        """
-        place, scope = op.place, op.scope
-        if op.op == "NonMaxSuppression" and not op.domain and op.outputs[0] in self.shapes:
-            types = [(self.shapes[op.outputs[0]], np.int64), ((1,), np.int64)]
-            attrs = {"center_point_box": op["center_point_box"]}
-            made = self.done.emit("Suppress", inputs, types, attrs, place=place, scope=scope)
-            self.made[made[0]] = made
-            return made[:1]
-        found = self.made.get(inputs[0]) if inputs and inputs[0] is not None else None
-        if found is not None and op.op == "Pad":
-            return found[:1]
-        if found is not None and op.op == "Shape":
-            size = [found[1], self.done.constant(np.array([3]))]
-            return self.done.emit("Concat", size, [((2,), np.int64)], {"axis": 0}, place=place, scope=scope)
+@rule("NonMaxSuppression", kind="must", targets=LOOPS)
+def _padded(new: Rewriter, op: Op) -> list[Value] | None:
+    """Compute an NMS whose result is padded to a static shape by Suppress, which also counts the boxes."""
+    uses = [o for o in new.old.ops if op.outputs[0] in o.inputs]
+    shapes = [o.outputs[0].shape for o in uses if o.op == "Pad"]
+    if not shapes or any(o.op != "Pad" and (o.op != "Shape" or o.attrs) for o in uses):
         return None
+    types = [(shapes[-1], np.int64), ((1,), np.int64)]
+    attrs = {"center_point_box": op["center_point_box"]}
+    return new.graph.emit("Suppress", op.inputs, types, attrs, place=op.place, scope=op.scope)[:1]
+
+
+@rule("Pad", kind="must", targets=LOOPS)
+def _rows(new: Rewriter, op: Op) -> list[Value] | None:
+    """Remove the padding of an NMS: the result of Suppress has its shape."""
+    nms = new.producer(op.inputs[0], "Suppress")
+    return None if nms is None or nms.outputs[0].shape != op.outputs[0].shape else nms.outputs[:1]
+
+
+@rule("Shape", kind="must", targets=LOOPS)
+def _count(new: Rewriter, op: Op) -> list[Value] | None:
+    """Return the number of boxes that Suppress counts, and 3."""
+    nms = new.producer(op.inputs[0], "Suppress")
+    return None if nms is None else new.emit(op, "Concat", [nms.outputs[1], new.ints([3])], axis=0)
 
 
 @nests("Suppress")

@@ -13,7 +13,7 @@ from bisect import insort
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, partial, wraps
 from typing import Any, Literal, Protocol, TypeVar
 
 import numpy as np
@@ -104,6 +104,29 @@ def rule(
         return apply
 
     return enter
+
+
+def formula(
+    *ops: str, when: Callable[[Op], bool] = lambda o: True, kind: Kind = "must", targets: Sequence[str] = ()
+) -> Callable[[_F], _F]:
+    """Register the decorated NumPy function of an operator and of its inputs as a rule: what it records replaces
+    the operator, where `when` returns True.
+    """
+
+    def enter(function: _F) -> _F:
+        @wraps(function)
+        def apply(new: Rewriter, o: Op) -> list[Value] | None:
+            return new.record(o, partial(function, o), arguments(o)) if when(o) else None
+
+        rule(*ops, kind=kind, targets=targets)(apply)
+        return function
+
+    return enter
+
+
+def arguments(o: Op) -> list[Value | Array | None]:
+    """Return the inputs of an operator, constants as arrays."""
+    return [v if v is None or v.const is None else v.const for v in o.inputs]
 
 
 def chooser(rules: Sequence[Rule]) -> Callable[[Op], Sequence[Rule]]:
@@ -310,7 +333,7 @@ class Rewriter(NewGraph):
         """
         if all(v is None or v.const is not None for v in o.inputs):
             return None
-        values = self.record(o, function, [v if v is None or v.const is None else v.const for v in o.inputs])
+        values = self.record(o, function, arguments(o))
         for got, want in zip(values, o.outputs):
             if got.dtype != want.dtype or len(got.shape) != len(want.shape):
                 raise ValueError(f"{got.type} in place of {want.type}")
