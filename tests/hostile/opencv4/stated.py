@@ -98,6 +98,26 @@ def _feeds(drawn: Drawn, condition: Callable[[Made], Any], *readers: str) -> boo
     )
 
 
+def _slices_from_the_end(drawn: Drawn) -> bool:
+    """Return whether a Slice has slice points along an axis that is counted from the end, and readers of several
+    outputs."""
+    read = {name for made in drawn.layers for name in made.bottoms}
+    return any(
+        m.type == "Slice"
+        and m.fields.get("axis", 1) < 0
+        and "slice_point" in m.fields
+        and len(read & {*m.tops}) > 1
+        for m in drawn.layers
+    )
+
+
+def _slopes_after_eltwise(drawn: Drawn) -> bool:
+    """Return whether a PReLU with a slope per channel reads a sum of arrays that may have fewer than 4 axes."""
+    slopes = [m.bottoms[0] for m in drawn.layers if m.type == "PReLU" and not m.fields.get("channel_shared")]
+    sums = {m.tops[0] for m in drawn.layers if m.type == "Eltwise"}
+    return any(len(shape) < 4 for shape in drawn.inputs.values()) and not sums.isdisjoint(slopes)
+
+
 _MAP = (1, 3, 6, 8)
 _OVERHANG = "a kernel larger than the padded map, with a stride larger than what is missing"
 _POOL = {"kernel_size": 2, "stride": 3, "pool": Word("MAX")}
@@ -150,6 +170,13 @@ ROWS = (
         "layers/slice_layer.cpp:414 counts the outputs that are read", (OPENCV,),
         one("Slice", "slice_param", (1, 4, 3, 3), tops=2), lambda m, s: "slice_point" not in m.fields,
         text="splits > 0"),
+    Row("Slice", "`axis` below 0 with `slice_point`, and several outputs that are read", "refused",
+        "counted from the last axis, as in Caffe", "layers/slice_layer.cpp, SliceLayerImpl", (OPENCV,),
+        Drawn(0, {"in0": _MAP}, [Made("Slice", "slice_param", {"axis": -1, "slice_point": 1}, ["in0"], ["a", "b"],
+                                      "l0"),
+                                 Made("TanH", "", {}, ["a"], ["c"], "l1"),
+                                 Made("TanH", "", {}, ["b"], ["d"], "l2")]),
+        whole=_slices_from_the_end, text="must be greater than"),
     Row("Split", "a later output is read, an earlier one is not", "refused", "computed",
         "net_impl.cpp:1148, `out_port`", (OPENCV,),
         Drawn(0, {"in0": _MAP}, [Made("Split", "", {}, ["in0"], ["a", "b"], "l0"),
@@ -205,6 +232,13 @@ ROWS = (
     Row("Eltwise", "more than 5 axes", "refused", "computed", "layers/eltwise_layer.cpp:316", (OPENCV,),
         one("Eltwise", "eltwise_param", (1,) * 6, (1,) * 6, operation=Word("PROD")), lambda m, s: len(s[0]) > 5,
         text="dst.dims <= 5"),
+    Row("Eltwise", "fewer than 4 axes, before a PReLU with a slope per channel",
+        "the first slope in every channel", "the channel's slope, as in Caffe",
+        "layers/eltwise_layer.cpp, EltwiseInvoker", (DIFFERS,),
+        Drawn(0, {"in0": (1, 3), "in1": (1, 3)},
+              [Made("Eltwise", "eltwise_param", {"operation": Word("SUM")}, ["in0", "in1"], ["a"], "l0"),
+               Made("PReLU", "prelu_param", {"channel_shared": False}, ["a"], ["b"], "l1")]),
+        whole=_slopes_after_eltwise),
     Row("Scale", "`axis` below 0", "refused, or wrong values", "counted from the last axis, as in Caffe",
         "layers/scale_layer.cpp calls `total` of include/opencv2/dnn/shape_utils.hpp", (OPENCV, DIFFERS),
         one("Scale", "scale_param", _MAP, axis=-1), lambda m, s: m.fields.get("axis", 1) < 0,
