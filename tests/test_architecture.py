@@ -48,12 +48,13 @@ MAY_IMPORT = {
     "export": {*_RUN, "convert", "inspect", "function_nodes", "api"},
     "identify": {"inspect", "api"},
     "testing": {*_RUN, "api"},
-    "caffe": {*_RUN, "convert", "inspect", "api"},
-    "opencv": {*_RUN, "convert", "inspect", "api"},
+    "images": {"errors", "network", "graph", "libraries"},
+    "caffe": {*_RUN, "convert", "inspect", "images", "api"},
+    "opencv": {*_RUN, "convert", "inspect", "images", "api"},
     "ray": {*_RUN, "convert", "inspect", "api"},
     "serve": {*_RUN, "convert", "inspect", "api", "ray"},
     "__main__": {"cli"},
-    "cli": {*_RUN, "convert", "inspect", "api", "testing", "ray", "serve"},
+    "cli": {*_RUN, "convert", "inspect", "images", "api", "testing", "ray", "serve"},
 }
 """Room -> the rooms its files may import, besides itself: imports go down only."""
 

@@ -363,7 +363,7 @@ def test_unusable_calibration_is_refused_by_name(anylayer_command: Any, calibrat
 @pytest.mark.parametrize("suffix", ["onnx", "xml"])
 @pytest.mark.parametrize("resized", [True, False])
 def test_file_takes_images_of_any_size(anylayer_command: Any, images: Any, suffix: str, resized: bool) -> None:
-    from anylayer.cli.preprocess import Recipe, prepare
+    from anylayer.images.preprocess import Recipe, prepare
 
     openvino = pytest.importorskip("openvino", reason="openvino is not installed")
     Path("conv.prototxt").write_text(CONVOLUTION.replace("dim: 2", "dim: 1"))
@@ -395,7 +395,7 @@ def test_file_takes_images_of_any_size(anylayer_command: Any, images: Any, suffi
 def test_resize_in_a_file_is_exact_at_every_size(
     anylayer_command: Any, small: Path, suffix: str, height: int, width: int
 ) -> None:
-    from anylayer.cli.preprocess import resize
+    from anylayer.images.resize import resize
 
     openvino = pytest.importorskip("openvino", reason="openvino is not installed")
     Path("same.prototxt").write_text(

@@ -11,9 +11,10 @@ from PIL import Image
 
 from anylayer import AnyLayerError
 from anylayer.cli.commands import serve
-from anylayer.cli.images import draw_boxes, read_image, suffixes, write_image
-from anylayer.cli.preprocess import Recipe
+from anylayer.cli.drawing import draw_boxes
 from anylayer.errors import FileError
+from anylayer.images.files import read_image, suffixes, write_image
+from anylayer.images.preprocess import Recipe
 from anylayer.inspect.drawing import Box, colors, gray, to_image
 
 

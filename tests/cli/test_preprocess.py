@@ -7,7 +7,8 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from anylayer import AnyLayerError
-from anylayer.cli.preprocess import Placement, Recipe, prepare, recipe_for, resize, to_gray
+from anylayer.images.preprocess import Placement, Recipe, prepare, recipe_for, to_gray
+from anylayer.images.resize import resize
 from anylayer.network import Preprocess, TensorType
 from anylayer.testing import run_graph
 from anylayer.tracing import trace

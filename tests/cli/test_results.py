@@ -7,7 +7,6 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from anylayer import AnyLayerError
-from anylayer.cli.preprocess import Placement
 from anylayer.cli.results import (
     ShowOptions,
     best,
@@ -20,6 +19,7 @@ from anylayer.cli.results import (
     read_labels,
     split_batch,
 )
+from anylayer.images.preprocess import Placement
 
 ROWS = np.array(
     [[0, 1, 0.25, 0.1, 0.2, 0.3, 0.4], [0, 3, 0.75, 0.5, 0.5, 1.0, 1.25], [-1, 0, 0.9, 0, 0, 0, 0]], np.float32

@@ -258,7 +258,7 @@ def _library(path: Path) -> None:
 def _served() -> Any:
     """Return a network that is served, whose input may be a picture."""
     import anylayer
-    from anylayer.cli.images import decode_image
+    from anylayer.images.files import decode_image
     from anylayer.serve.served import Served, Settings
     from tests.hostile.networks import SMALL, layer
 

@@ -13,8 +13,8 @@ import pytest
 from PIL import Image
 
 import anylayer
-from anylayer.cli.images import decode_image
 from anylayer.errors import InputError
+from anylayer.images.files import decode_image
 from anylayer.network import TensorType
 from anylayer.serve.protocol import Request, ordered_inputs, parse, response
 from anylayer.serve.served import Served, Settings

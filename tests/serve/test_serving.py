@@ -31,9 +31,9 @@ from PIL import Image
 
 import anylayer
 from anylayer.cli import main
-from anylayer.cli.images import read_image
-from anylayer.cli.preprocess import Recipe, prepare
 from anylayer.errors import EngineError
+from anylayer.images.files import read_image
+from anylayer.images.preprocess import Recipe, prepare
 from tests.layer_files import write_layer
 
 pytest.importorskip("ray.serve", reason="ray[serve] is not installed", exc_type=ImportError)

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from anylayer.cli.command import say
-from anylayer.cli.preprocess import Placement, Recipe, Scale, as_input, prepare, recipe_for, with_mean
 from anylayer.compile.inputs import input_types
 from anylayer.compile.plan import require_types
 from anylayer.errors import FileError, InputError, at, nearest, need, plural
+from anylayer.images.preprocess import Placement, Recipe, Scale, as_input, prepare, recipe_for, with_mean
 from anylayer.network import Array, Preprocess, TensorType
 from anylayer.readers._protobuf import MappedFile
 from anylayer.readers._recognize import describe
@@ -163,7 +163,7 @@ class Loader:
         return loaded
 
     def _image(self, path: Path, name: str, loaded: Loaded) -> Array:
-        from anylayer.cli.images import read_image
+        from anylayer.images.files import read_image
 
         with at(str(path)):
             return self.prepared(read_image(path), name, loaded)
@@ -314,7 +314,7 @@ def _files(path: Path) -> list[Path]:
         if not path.is_file():
             raise FileError("this is a pipe or a device, but an input must be a regular file", str(path))
         return [path]
-    from anylayer.cli.images import suffixes
+    from anylayer.images.files import suffixes
 
     known = suffixes() | {".npy"}
     found = sorted(p for p in path.iterdir() if p.suffix.lower() in known and p.is_file())
@@ -428,7 +428,7 @@ def images_to_compare(
     specs: the -i options, at most one image. any_size: whether the image may have another size
     than `shape`. The other inputs are noise.
     """
-    from anylayer.cli.images import read_image
+    from anylayer.images.files import read_image
 
     name = next(iter(net.network.inputs))
     arrays = feed(net, [], {name: shape}, seed)

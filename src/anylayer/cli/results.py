@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.cli.preprocess import Placement
 from anylayer.errors import FileError, InputError, at, need, plural
+from anylayer.images.preprocess import Placement
 from anylayer.inspect.drawing import summary
 from anylayer.network import Array, TensorType
 

@@ -42,7 +42,7 @@ class OutOption:
     def check(self, items: Sequence[Item]) -> None:
         """Raise InputError, before anything is run, if the results of the items cannot be written."""
         if not self.is_folder and not self.holds_arrays:
-            from anylayer.cli.images import writable
+            from anylayer.images.files import writable
 
             suffix = Path(self.text).suffix.lower()
             need(
@@ -154,7 +154,7 @@ def _results(path: Path, results: Sequence[tuple[str, Mapping[str, Array]]]) -> 
 
 
 def _draw(path: Path, name: str, output: Array, loaded: Loaded, options: ShowOptions) -> str:
-    from anylayer.cli.images import write_image
+    from anylayer.images.files import write_image
 
     with at(str(path)):
         image, what = drawn(name, output, loaded, options)
@@ -167,7 +167,7 @@ def drawn(name: str, output: Array, loaded: Loaded, options: ShowOptions) -> tup
 
     Detections are drawn on the input's image.
     """
-    from anylayer.cli.images import draw_boxes
+    from anylayer.cli.drawing import draw_boxes
 
     if kind_of(output, options.show, options.channels_last) == "detections":
         rule = "detections are drawn on the input image, but the input was not an image"

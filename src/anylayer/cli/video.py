@@ -99,7 +99,7 @@ class ImageSequence:
         self.skipped: list[str] = []
 
     def __iter__(self) -> Iterator[Array]:
-        from anylayer.cli.images import read_image
+        from anylayer.images.files import read_image
 
         for path in self._files:
             try:
@@ -120,7 +120,7 @@ def open_moving(source: str) -> VideoReader:
     """Open a video, a camera or an image sequence."""
     path = Path(source)
     if path.is_dir():
-        from anylayer.cli.images import suffixes
+        from anylayer.images.files import suffixes
 
         known = suffixes()
         files = sorted(p for p in path.iterdir() if p.suffix.lower() in known and p.is_file())

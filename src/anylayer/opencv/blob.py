@@ -8,16 +8,18 @@ from typing import Any
 import numpy as np
 
 from anylayer.errors import InputError, need
+from anylayer.images.preprocess import cover
+from anylayer.images.resize import resize
 from anylayer.network import Array
 from anylayer.opencv import constants as c
 from anylayer.opencv.errors import converted
-from anylayer.opencv.resize import Size, resize
 
 _DEPTHS = {c.CV_8U: np.dtype(np.uint8), c.CV_32F: np.dtype(np.float32)}
 _CHANNELS = (1, 3, 4)
 _WHOLE = (np.uint8, np.uint16, np.int16)
 """The integer dtypes that images keep when they are resized, as in OpenCV."""
 
+Size = tuple[int, int]
 Numbers = float | Sequence[float] | Array
 
 
@@ -189,22 +191,18 @@ def _resized(image: Array, size: Size, param: Image2BlobParams) -> Array:
     height, width = image.shape[:2]
     if (width, height) == size:
         return image
-    across, down = np.float32(size[0]) / np.float32(width), np.float32(size[1]) / np.float32(height)
     if param.paddingmode == c.DNN_PMODE_CROP_CENTER:
-        grow = float(max(across, down))
-        whole = resize(image, (round(width * grow), round(height * grow)), (grow, grow))
-        top, left = (whole.shape[0] - size[1]) // 2, (whole.shape[1] - size[0]) // 2
-        return whole[top : top + size[1], left : left + size[0]]
+        return cover(image, size[::-1])[0]
     if param.paddingmode == c.DNN_PMODE_LETTERBOX:
-        grow32 = min(across, down)
+        grow32 = min(np.float32(size[0]) / np.float32(width), np.float32(size[1]) / np.float32(height))
         inner = int(np.float32(width) * grow32), int(np.float32(height) * grow32)
         framed = np.empty((size[1], size[0], image.shape[2]), image.dtype)
         framed[:] = np.array(param.borderValue[: image.shape[2]])
         need(min(inner) > 0, f"an image of {(width, height)} does not fit into {size}", InputError)
         top, left = (size[1] - inner[1]) // 2, (size[0] - inner[0]) // 2
-        framed[top : top + inner[1], left : left + inner[0]] = resize(image, inner)
+        framed[top : top + inner[1], left : left + inner[0]] = resize(image, inner[::-1])
         return framed
-    return resize(image, size)
+    return resize(image, size[::-1])
 
 
 def _values(image: Array, param: Image2BlobParams) -> Array:

@@ -76,7 +76,7 @@ def _accepting_lists(function: Function) -> Function:
     return wrapper
 
 
-_OURS = ("anylayer.layers.", "anylayer.ops.", "anylayer.cli.preprocess")
+_OURS = ("anylayer.layers.", "anylayer.ops.", "anylayer.images.")
 """The modules of anylayer whose functions see the substitute if sizes are symbolic."""
 
 

@@ -38,9 +38,9 @@ from anylayer.cli.command import (
 from anylayer.cli.commands.run import image_options, preprocessing_of
 from anylayer.cli.files import to_json
 from anylayer.cli.inputs import Loader, feed, images_to_compare, items_of
-from anylayer.cli.preprocess import image_function
 from anylayer.compile.inputs import input_types
 from anylayer.errors import InputError, clean_lines, need, plural
+from anylayer.images.preprocess import image_function
 from anylayer.writers import format_of, load_writer, writers
 
 if TYPE_CHECKING:

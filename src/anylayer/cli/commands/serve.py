@@ -26,9 +26,9 @@ from anylayer.cli.command import (
 )
 from anylayer.cli.commands.run import image_options, preprocessing_of
 from anylayer.cli.inputs import Loader
-from anylayer.cli.preprocess import as_input, prepare
 from anylayer.compile.inputs import input_types
 from anylayer.errors import InputError, need
+from anylayer.images.preprocess import as_input, prepare
 
 if TYPE_CHECKING:
     from anylayer import Net
@@ -175,7 +175,7 @@ def _states_size(own: Preprocess | None) -> bool:
 
 def decoded(recipe: Any, channels_last: bool, dtype: Any, data: bytes) -> Any:
     """Return the input that an encoded picture makes, of the network's dtype and with a batch axis."""
-    from anylayer.cli.images import decode_image
+    from anylayer.images.files import decode_image
 
     x, _ = prepare(decode_image(data), recipe)
     return as_input(x, channels_last, dtype)

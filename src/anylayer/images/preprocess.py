@@ -15,10 +15,8 @@ import numpy as np
 
 from anylayer.errors import InputError, need, plural
 from anylayer.graph.symbolic import Size
+from anylayer.images.resize import resize
 from anylayer.network import Array, Preprocess, TensorType, open_text
-
-_BITS = 11
-"""The precision of OpenCV's fixed-point resize of 8-bit images: weights are multiples of 1 / 2048."""
 
 _GRAY = (3735, 19235, 9798)
 """OpenCV's weights of B, G, R for gray, in multiples of 1 / 32768."""
@@ -190,7 +188,7 @@ def prepare(image: Array, recipe: Recipe) -> tuple[Array, Placement]:
     if recipe.gray and image.shape[-1] == 3:
         image = to_gray(image)
     if recipe.size is not None and (isinstance(height, Size) or recipe.size != (height, width)):
-        image, place = _cover(image, recipe.size) if recipe.cover else (resize(image, recipe.size), place)
+        image, place = cover(image, recipe.size) if recipe.cover else (resize(image, recipe.size), place)
     if recipe.swap:
         image = image[..., ::-1]
     x = np.moveaxis(image, -1, -3).astype(np.float32)
@@ -253,8 +251,11 @@ def _center_crop(x: Array, crop: int, place: Placement) -> tuple[Array, Placemen
     return x[..., top : top + crop, left : left + crop], cut
 
 
-def _cover(image: Array, size: tuple[int, int]) -> tuple[Array, Placement]:
-    """Scale an image to cover `size`, then crop the center, like blobFromImage with crop=True."""
+def cover(image: Array, size: tuple[int, int]) -> tuple[Array, Placement]:
+    """Return the center of an image that is scaled to cover `size` (height, width), and the part that it shows.
+
+    OpenCV's blobFromImage does so with crop=True.
+    """
     height, width = image.shape[-3:-1]
     factor = float(max(np.float32(size[1]) / np.float32(width), np.float32(size[0]) / np.float32(height)))
     scaled = round(height * factor), round(width * factor)
@@ -273,101 +274,6 @@ def to_gray(image: Array) -> Array:
     """Convert BGR (H, W, 3) to gray (H, W, 1), 0.299 R + 0.587 G + 0.114 B, exactly like cv::cvtColor."""
     weights = np.array(_GRAY, np.int32)
     return ((image.astype(np.int32) @ weights + (1 << 14)) >> 15).astype(np.uint8)[..., None]
-
-
-def resize(image: Array, size: tuple[int, int], factor: float | None = None) -> Array:
-    """Resize a uint8 image (H, W, C) to `size` (height, width), exactly like cv::resize with INTER_LINEAR.
-
-    It uses half-pixel centers, no antialiasing, and weights of 11 bits. `factor` is the exact scale if `size` is
-    rounded (cv::resize called with fx and fy).
-    Source: OpenCV modules/imgproc/src/resize.cpp (HResizeLinear, VResizeLinear for uchar).
-    """
-    height, width = image.shape[-3:-1]
-    y, b0, b1 = _taps(height, size[0], factor)
-    x, a0, a1 = _taps(width, size[1], factor)
-    inside = (x >= 0) & (x < width - 1)
-    a0, a1 = (np.where(inside, w, np.int32(v))[:, None] for w, v in ((a0, 1 << _BITS), (a1, 0)))
-    b0, b1 = b0[:, None, None], b1[:, None, None]
-    left = np.clip(x, 0, width - 1)
-    right = np.minimum(left + 1, width - 1)
-    top, bottom = np.clip(y, 0, height - 1), np.clip(y + 1, 0, height - 1)
-
-    def rows(numbers: Array) -> Array:
-        source = image[..., numbers, :, :].astype(np.int32)
-        found: Array = (source[..., left, :] * a0 + source[..., right, :] * a1) >> 4
-        return found
-
-    if isinstance(height, Size):  # how many rows are used depends on the size
-        upper, lower = rows(top), rows(bottom)
-    else:
-        used, where = np.unique(np.stack([top, bottom]), return_inverse=True)
-        once, both = rows(used), where.reshape(2, -1)
-        upper, lower = once[..., both[0], :, :], once[..., both[1], :, :]
-    blended: Array = ((_weighted(b0, upper) + _weighted(b1, lower) + 2) >> 2).astype(np.uint8)
-    return blended
-
-
-def _weighted(weight: Array, line: Array) -> Any:
-    """Return (weight * line) >> 16 without numbers beyond 24 bits, which OpenVINO would round."""
-    high = line >> 8
-    return (weight * high + ((weight * (line - (high << 8))) >> 8)) >> 8
-
-
-def _taps(source: int, target: int, factor: float | None) -> tuple[Array, Array, Array]:
-    """Return for each target pixel the index of the first of two source pixels, and the fixed-point weights of
-    both.
-    """
-    if isinstance(source, Size) and factor is None:
-        return _integer_taps(source, target)
-    step = 1.0 / (factor if factor is not None else target / source)
-    position = ((np.arange(target) + 0.5) * step - 0.5).astype(np.float32)
-    first = np.floor(position)
-    second = position - first
-    return first.astype(np.int64), _fixed(np.float32(1) - second), _fixed(second)
-
-
-def _fixed(weight: Array) -> Array:
-    fixed: Array = np.rint(weight * np.float32(1 << _BITS)).astype(np.int32)
-    return fixed
-
-
-def _integer_taps(source: int, target: int) -> tuple[Array, Array, Array]:
-    """Return what `_taps` returns, computed with integers of 32 bits, which every engine computes exactly.
-
-    OpenCV rounds a position to float32, which has 24 bits: the larger the position, the fewer bits its fraction
-    has. So the fraction is rounded twice, to even: to these bits, and to the bits of the weights. Equal to `_taps`
-    for images of at most 16384 pixels that become at most 1024, and 8192 that become fewer than 2048. Above,
-    float64 rounds a few ties differently.
-    """
-    whole = 2 * target
-    sizes = np.full(target, source)
-    first, rest = _divided(sizes * (2 * np.arange(target) + 1) + target, whole)  # the position plus 1
-    first = first - 1
-    exponent = (first[:, None] >= 2 ** np.arange(1, 24)).astype(np.int64).sum(1)
-    bits = 23 - np.arange(24)
-    coarse, fine, unused = (
-        np.take(2 ** np.clip(n, 0, None), exponent) for n in (np.minimum(bits, _BITS), bits - _BITS, _BITS - bits)
-    )
-    high, rest = _divided(rest * coarse, whole)  # in two steps, because of the 32 bits
-    low, rest = _divided(rest * fine, whole)
-    fraction, rest = _divided(_to_even(high * fine + low, rest, whole), fine)
-    weight = (_to_even(fraction, rest, fine) * unused).astype(np.int32)
-    return first, (1 << _BITS) - weight, weight
-
-
-def _divided(number: Array, by: Any) -> tuple[Array, Array]:
-    """Return the quotient and the rest of a division, also where an engine divides integers in float32."""
-    quotient = number // by
-    rest = number - quotient * by
-    quotient = quotient + (rest >= by) - (rest < 0)
-    return quotient, number - quotient * by
-
-
-def _to_even(quotient: Array, rest: Array, by: Any) -> Array:
-    """Return the quotient rounded by the rest of the division; the half to even."""
-    is_odd = quotient - quotient // 2 * 2
-    rounded: Array = quotient + (2 * rest + is_odd > by)
-    return rounded
 
 
 def with_mean(own: Preprocess, mean: Array) -> Preprocess:
