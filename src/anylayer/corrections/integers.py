@@ -198,8 +198,8 @@ def _indices(new: Corrector, o: Op) -> list[Value] | None:
 def _indexed(o: Op, data: Value, index: Value) -> list[Any]:
     """Return the sizes of the axes to which the indices refer."""
     if o.op != "GatherND":
-        return [data.shape[o.attrs.get("axis", 0)]] if len(data.shape) else []
-    first, count = o.attrs.get("batch_dims", 0), index.shape[-1]
+        return [data.shape[o["axis"]]] if len(data.shape) else []
+    first, count = o["batch_dims"], index.shape[-1]
     return [*data.shape[first : first + count]] if isinstance(count, int) else []
 
 

@@ -26,11 +26,7 @@ def _by_minus_one(new: Corrector, o: Op) -> list[Value] | None:
         is_minus_one = y == -1
         safe = np.where(is_minus_one, dtype.type(1), y)
         result = record(o.op, [x, safe], o.outputs[0].shape, dtype, **o.attrs)
-        return (
-            result
-            if o.op == "Mod" and not o.attrs.get("fmod")
-            else np.where(is_minus_one, by_minus_one(x), result)
-        )
+        return result if o.op == "Mod" and not o["fmod"] else np.where(is_minus_one, by_minus_one(x), result)
 
     def by_minus_one(x: Array) -> Array:
         return np.zeros_like(x) if o.op == "Mod" else -x
@@ -44,9 +40,9 @@ def _resize(new: Corrector, o: Op) -> list[Value] | None:
 
     These are `exclude_outside`, except in mode "cubic" or with antialias, and `antialias` in mode "nearest".
     """
-    mode = o.attrs.get("mode", "nearest")
+    mode = o["mode"]
     without_effect = ["antialias", "exclude_outside"] if mode == "nearest" else []
-    if mode == "linear" and not o.attrs.get("antialias"):
+    if mode == "linear" and not o["antialias"]:
         without_effect = ["exclude_outside"]
     kept = {name: value for name, value in o.attrs.items() if name not in without_effect}
     return new.emit(o, "Resize", o.inputs, **kept) if len(kept) < len(o.attrs) else None

@@ -29,20 +29,19 @@ _NO_LIMIT = 1e30
 def _lstm(new: Corrector, o: Op) -> list[Value] | None:
     """Compute an LSTM step by step where it has peepholes or `input_forget`, which OpenVINO ignores."""
     peepholes = len(o.inputs) > 7 and o.inputs[7] is not None
-    if not peepholes and not o.attrs.get("input_forget"):
+    if not peepholes and not o["input_forget"]:
         return None
-    attrs = o.attrs
-    if attrs.get("layout") or attrs.get("activation_alpha") or attrs.get("activation_beta"):
+    if o["layout"] or o["activation_alpha"] or o["activation_beta"]:
         raise refused(o, "it leaves out peepholes and input_forget")
 
     def stepwise(*inputs: Array) -> Any:
         return ops.lstm(
             *inputs,
-            hidden_size=attrs["hidden_size"],
-            direction=attrs.get("direction", "forward"),
-            activations=attrs.get("activations") or None,
-            clip=attrs.get("clip") or None,
-            input_forget=bool(attrs.get("input_forget")),
+            hidden_size=o["hidden_size"],
+            direction=o["direction"],
+            activations=o["activations"] or None,
+            clip=o["clip"] or None,
+            input_forget=bool(o["input_forget"]),
         )
 
     return new.compute(o, stepwise)
@@ -53,7 +52,7 @@ def _sequence_lens(new: Corrector, o: Op) -> list[Value] | None:
     """Set a limit that no gate reaches: without `clip`, OpenVINO ignores `sequence_lens` where the number of steps
     or the batch is not static."""
     x, lens = o.inputs[0], o.inputs[4] if len(o.inputs) > 4 else None
-    if x is None or lens is None or is_static(x.shape[:2]) or o.attrs.get("clip"):
+    if x is None or lens is None or is_static(x.shape[:2]) or o["clip"]:
         return None
     return new.emit(o, o.op, o.inputs, **{**o.attrs, "clip": _NO_LIMIT})
 
@@ -67,7 +66,7 @@ def _batch_normalization(new: Corrector, o: Op) -> list[Value] | None:
 
     def widened(x: Array, *statistics: Array) -> Any:
         wide = [np.asarray(a, like=x).astype(np.float32) for a in statistics]
-        return ops.batch_normalization(x.astype(np.float32), *wide, epsilon=o.attrs["epsilon"]).astype(x.dtype)
+        return ops.batch_normalization(x.astype(np.float32), *wide, epsilon=o["epsilon"]).astype(x.dtype)
 
     return new.compute(o, widened)
 
@@ -94,12 +93,11 @@ def _top(new: Corrector, o: Op) -> list[Value] | None:
 def _resize(new: Corrector, o: Op) -> list[Value] | None:
     """Replace Resize where OpenVINO ignores `exclude_outside`, `antialias` or `keep_aspect_ratio_policy`, or
     refuses the `coordinate_transformation_mode`."""
-    attrs = o.attrs
-    mode, rule = attrs.get("mode", "nearest"), attrs.get("coordinate_transformation_mode", "half_pixel")
+    mode, rule = o["mode"], o["coordinate_transformation_mode"]
     refused_mode = rule in ("half_pixel_symmetric", "tf_crop_and_resize")
-    ignored = (mode == "cubic" and attrs.get("exclude_outside")) or (mode != "nearest" and attrs.get("antialias"))
+    ignored = (mode == "cubic" and o["exclude_outside"]) or (mode != "nearest" and o["antialias"])
     scaled = len(o.inputs) > 2 and o.inputs[2] is not None and o.inputs[2].shape != (0,)
-    aspect = not scaled and attrs.get("keep_aspect_ratio_policy", "stretch") != "stretch"
+    aspect = not scaled and o["keep_aspect_ratio_policy"] != "stretch"
     if not (refused_mode or ignored or aspect):
         return _resized_by_computed_sizes(new, o)
     x, out = o.inputs[0], o.outputs[0]
@@ -116,10 +114,10 @@ def _resize(new: Corrector, o: Op) -> list[Value] | None:
             axes=axes,
             mode=mode,
             coordinates=rule,
-            nearest=attrs.get("nearest_mode", "round_prefer_floor"),
-            cubic_a=attrs.get("cubic_coeff_a", -0.75),
-            exclude_outside=bool(attrs.get("exclude_outside")),
-            antialias=bool(attrs.get("antialias")),
+            nearest=o["nearest_mode"],
+            cubic_a=o["cubic_coeff_a"],
+            exclude_outside=bool(o["exclude_outside"]),
+            antialias=bool(o["antialias"]),
         )
 
     return new.compute(o, resized)
@@ -145,7 +143,7 @@ def _exact(o: Op, x: Value) -> bool:
     scales = o.inputs[2]
     if scales is None or scales.const is None:
         return False
-    axes = o.attrs.get("axes") or range(len(x.shape))
+    axes = o["axes"] or range(len(x.shape))
     return all(
         math.isclose(x.shape[a] * float(s), o.outputs[0].shape[a], abs_tol=1e-6)
         for a, s in zip(axes, scales.const)
@@ -155,7 +153,7 @@ def _exact(o: Op, x: Value) -> bool:
 @rule("Hardmax", kind="must", targets=("openvino",))
 def _hardmax(new: Corrector, o: Op) -> list[Value] | None:
     """Compute Hardmax by ArgMax: OpenVINO does not promise to select the first of equal values."""
-    axis = o.attrs.get("axis", -1)
+    axis = o["axis"]
 
     def largest(x: Array) -> Any:
         shape = [1] * len(x.shape)
@@ -282,9 +280,7 @@ def _lrn(new: Corrector, o: Op) -> list[Value] | None:
 
     OpenVINO truncates `bias` to an integer, and its windows of even size begin one channel earlier.
     """
-    size, alpha, beta, bias = (
-        o.attrs.get(n, d) for n, d in (("size", 1), ("alpha", 1e-4), ("beta", 0.75), ("bias", 1))
-    )
+    size, alpha, beta, bias = (o[n] for n in ("size", "alpha", "beta", "bias"))
     if size % 2 and bias > 0 and float(bias).is_integer():
         return None
     return new.compute(o, lambda x: ops.lrn(x, size, alpha=alpha, beta=beta, bias=bias))
@@ -401,7 +397,7 @@ def _expand(new: Corrector, o: Op) -> list[Value] | None:
 @rule("RoiAlign", kind="must", targets=("openvino",))
 def _roi_align(new: Corrector, o: Op) -> list[Value] | None:
     """Refuse mode="max": OpenVINO returns the largest sample, ONNX the largest weighted cell."""
-    if o.attrs.get("mode", "avg") == "max":
+    if o["mode"] == "max":
         raise refused(o, "mode='max' takes the largest sample in place of the largest weighted cell")
     return None
 
@@ -416,7 +412,7 @@ def _fourier(new: Corrector, o: Op) -> list[Value] | None:
 def _pad(new: Corrector, o: Op) -> list[Value] | None:
     """Pad with mode="wrap", which OpenVINO does not have, by selecting elements."""
     found = padding_of(o)
-    if o.attrs.get("mode") != "wrap" or found is None:
+    if o["mode"] != "wrap" or found is None:
         return None
     widths = list(zip(found.begins, found.ends))
     return new.compute(o, lambda x, *_: np.pad(x, widths, mode="wrap"))

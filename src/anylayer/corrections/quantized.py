@@ -29,9 +29,9 @@ def _quantize(new: Corrector, o: Op) -> list[Value] | None:
     x, out = o.inputs[0], o.outputs[0]
     if x is None or not _has_16_bits(out):
         return None
-    if o.attrs.get("block_size"):
+    if o["block_size"]:
         raise refused(o, "block_size with 16 bits")
-    axis, info = o.attrs.get("axis", 1), np.iinfo(out.dtype)
+    axis, info = o["axis"], np.iinfo(out.dtype)
 
     def quantized(x: Array, scale: Array, zero: Array | None = None) -> Array:
         y = np.rint(x / _along(scale, x, axis))
@@ -45,9 +45,9 @@ def _quantize(new: Corrector, o: Op) -> list[Value] | None:
 def _dequantize(new: Corrector, o: Op) -> list[Value] | None:
     """Compute DequantizeLinear of 16 bits by Cast, Sub and Mul: OpenVINO returns other values."""
     x, scale = o.inputs[:2]
-    if x is None or scale is None or not _has_16_bits(x) or scale.dtype != np.float32 or o.attrs.get("block_size"):
+    if x is None or scale is None or not _has_16_bits(x) or scale.dtype != np.float32 or o["block_size"]:
         return None
-    axis = o.attrs.get("axis", 1)
+    axis = o["axis"]
 
     def dequantized(x: Array, scale: Array, zero: Array | None = None) -> Array:
         y = x.astype(np.float32)

@@ -21,7 +21,7 @@ _HALF = 4096
 @rule("Mod", kind="must", targets=("openvino",))
 def _remainder(new: Corrector, o: Op) -> list[Value] | None:
     """Compute the remainder of floats exactly, for quotients below 2**24."""
-    if not o.attrs.get("fmod") or o.outputs[0].dtype.kind != "f":
+    if not o["fmod"] or o.outputs[0].dtype.kind != "f":
         return None
     return new.compute(o, _exact)
 

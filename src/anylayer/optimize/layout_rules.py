@@ -39,7 +39,7 @@ def _identity(do: LayoutPropagation, o: Op) -> list[View] | None:
 
 @rule("Transpose", stage="layout")
 def _transpose(do: LayoutPropagation, o: Op) -> list[View] | None:
-    return [_present(do.operands)[0].transposed(o.attrs["perm"])]
+    return [_present(do.operands)[0].transposed(o["perm"])]
 
 
 @rule("Reshape", stage="layout")
@@ -140,7 +140,7 @@ def _concatenated(do: LayoutPropagation, o: Op, parts: Sequence[View]) -> list[V
         return None
     axes, moved = best
     shape = _to_base(o.outputs[0].shape, axes)
-    axis = axes[o.attrs["axis"] % len(axes)]
+    axis = axes[o["axis"] % len(axes)]
     return _back(do.emit(o, [do.materialize(v) for v in moved], [shape], axis=axis), axes)
 
 
@@ -152,7 +152,7 @@ def _split(do: LayoutPropagation, o: Op) -> list[View] | None:
     axes = _axes(x)
     shapes = [_to_base(v.shape, axes) for v in o.outputs]
     inputs = [x.base, *(None if v is None else do.materialize(v) for v in do.operands[1:])]
-    return _back(do.emit(o, inputs, shapes, axis=axes[o.attrs.get("axis", 0) % len(axes)]), axes)
+    return _back(do.emit(o, inputs, shapes, axis=axes[o["axis"] % len(axes)]), axes)
 
 
 @rule("Slice", stage="layout")
@@ -197,7 +197,7 @@ def _resize(do: LayoutPropagation, o: Op) -> list[View] | None:
     x = _first(do)
     if x is None or len(do.operands) != 4 or do.operands[1:3] != [None, None] or "axes" in o.attrs:
         return None
-    if o.attrs.get("keep_aspect_ratio_policy", "stretch") != "stretch":
+    if o["keep_aspect_ratio_policy"] != "stretch":
         return None
     axes = _axes(x)
     shape = _to_base(o.outputs[0].shape, axes)
@@ -212,7 +212,7 @@ def _gather(do: LayoutPropagation, o: Op) -> list[View] | None:
     x, indices = _first(do), do.operands[1]
     if x is None or indices is None or len(indices.shape) != 1 or indices.base.const is None:
         return None
-    axes, own = _axes(x), o.attrs.get("axis", 0) % len(x.shape)
+    axes, own = _axes(x), o["axis"] % len(x.shape)
     axis = axes[own]
     shape = _to_base(o.outputs[0].shape, axes)
     if axis == len(axes) - 1 and own != axis and len(indices.base.const) <= x.shape[own]:
@@ -237,7 +237,7 @@ def _softmax(do: LayoutPropagation, o: Op) -> list[View] | None:
     if x is None:
         return None
     axes = _axes(x)
-    axis = axes[o.attrs.get("axis", -1) % len(axes)]
+    axis = axes[o["axis"] % len(axes)]
     if any(d != 1 for d in x.base.shape[axis + 1 :]):
         return None
     return _back(do.emit(o, [x.base], [x.base.shape], axis=axis), axes)
@@ -269,7 +269,7 @@ def _arg(do: LayoutPropagation, o: Op) -> list[View] | None:
     if x is None:
         return None
     axes = _axes(x)
-    axis = axes[o.attrs.get("axis", 0) % len(axes)]
+    axis = axes[o["axis"] % len(axes)]
     return _reduced(do, o, x, [axis], [x.base], axis=axis)
 
 
@@ -278,7 +278,7 @@ def _reduced(
 ) -> list[View] | None:
     """Reduce along the axes `gone` of the base, with the operator's keepdims."""
     axes, base = _axes(x), x.base.shape
-    if o.attrs.get("keepdims", 1):
+    if o["keepdims"]:
         shape = [1 if i in gone else d for i, d in enumerate(base)]
         return _back(do.emit(o, inputs, [shape], **attrs), axes)
     left = [i for i in range(len(base)) if i not in gone]
@@ -293,7 +293,7 @@ def _top_k(do: LayoutPropagation, o: Op) -> list[View] | None:
     if x is None or count is None:
         return None
     axes = _axes(x)
-    axis = axes[o.attrs.get("axis", -1) % len(axes)]
+    axis = axes[o["axis"] % len(axes)]
     if any(d != 1 for d in x.base.shape[axis + 1 :]):
         return None
     shapes = [_to_base(v.shape, axes) for v in o.outputs]
@@ -310,7 +310,9 @@ def _product(do: LayoutPropagation, o: Op) -> list[View] | None:
     Return None for weights above 32 MiB, which may be mapped from a file: then it is faster to permute the input.
     """
     x, weights = do.operands[0], do.operands[1]
-    if x is None or weights is None or weights.base.const is None or do.exact or o.attrs.get("transA"):
+    if x is None or weights is None or weights.base.const is None or do.exact:
+        return None
+    if o.op == "Gemm" and o["transA"]:
         return None
     array = weights.base.const
     if array.ndim != 2 or len(x.shape) < 2 or x.keeps_order or array.nbytes > _MAX_WEIGHT_BYTES:
@@ -319,7 +321,7 @@ def _product(do: LayoutPropagation, o: Op) -> list[View] | None:
     others = len(x.permutation) - len(row)
     if x.permutation[:others] != tuple(range(others)):
         return None
-    transposed = bool(o.attrs.get("transB"))
+    transposed = o.op == "Gemm" and bool(o["transB"])
     matrix = array.T if transposed else array
     positions = [x.permutation[others:].index(others + i) for i in range(len(row))]
     sizes = [x.pieces[i] for i in x.permutation[others:]]

@@ -33,7 +33,7 @@ def _as_six_axes(o: Op) -> tuple[list[int], list[int]] | None:
     x = o.inputs[0]
     if x is None or not is_float32(o):
         return None
-    sizes, perm = list(x.shape), [int(p) for p in o.attrs["perm"]]
+    sizes, perm = list(x.shape), [int(p) for p in o["perm"]]
     if len(sizes) == 5:
         sizes, perm = [1, *sizes], [0, *(p + 1 for p in perm)]
     return (sizes, perm) if len(sizes) == 6 and perm[0] == 0 else None
@@ -97,7 +97,7 @@ def _depth_to_space(new: Rewriter, o: Op) -> list[Value] | None:
 )
 def _shuffle(new: Rewriter, o: Op) -> list[Value] | None:
     """Swap two neighbouring axes in front of large blocks by a Gather of these blocks."""
-    x, perm = o.inputs[0], [int(p) for p in o.attrs["perm"]]
+    x, perm = o.inputs[0], [int(p) for p in o["perm"]]
     moved = [i for i, p in enumerate(perm) if p != i]
     if x is None or not is_float32(o) or len(moved) != 2 or moved[1] != moved[0] + 1:
         return None
@@ -160,7 +160,7 @@ def _slice_inputs(cuts: list[AxisCut]) -> list[list[int]]:
 )
 def _strided_parts(new: Rewriter, o: Op) -> list[Value] | None:
     """Compute the Concat of x[:, :, i::b, j::b] for all i, j < b along the channels by SpaceToDepth."""
-    if not is_float32(o) or len(o.outputs[0].shape) != 4 or o.attrs["axis"] != 1:
+    if not is_float32(o) or len(o.outputs[0].shape) != 4 or o["axis"] != 1:
         return None
     parts = [new.producer(v) for v in o.inputs]
     b = round(len(parts) ** 0.5)
@@ -187,7 +187,7 @@ def _offset(o: Op | None, b: int) -> tuple[Value, int] | None:
     x = o.inputs[0]
     if len(x.shape) != 4 or x.shape[2] % b or x.shape[3] % b:
         return None
-    if o.op == "MaxPool" and o.attrs.get("kernel_shape") == [1, 1] and o.attrs.get("strides") == [b, b]:
+    if o.op == "MaxPool" and o["kernel_shape"] == [1, 1] and o["strides"] == [b, b]:
         return x, 0
     cuts = slice_cuts(o) if o.op == "Slice" else None
     if cuts is None or [(c.axis, c.step) for c in cuts] != [(2, b), (3, b)]:
@@ -215,7 +215,7 @@ def _zeros_between(new: Rewriter, o: Op) -> list[Value] | None:
         return None
     steps = [-(-shape[2] // h), -(-shape[3] // w)]
     scatter = new.producer(o.inputs[0])
-    if zeros.ndim != 1 or max(steps) < 2 or scatter is None or scatter.attrs.get("reduction"):
+    if zeros.ndim != 1 or max(steps) < 2 or scatter is None or scatter["reduction"] != "none":
         return None
     expected = np.arange(zeros.size).reshape(shape)[:, :, :: steps[0], :: steps[1]]
     if expected.shape != x.shape or (expected.reshape(-1) != indices.reshape(-1)).any():
@@ -245,7 +245,7 @@ def _unpooled(new: Rewriter, o: Op) -> list[Value] | None:
     fits = (
         indices.shape == rows and zeros.shape == (planes, cells) and x.shape[:2] == shape[:2] and len(x.shape) == 4
     )
-    if not fits or scatter is None or scatter.attrs.get("axis") != 1 or "reduction" in scatter.attrs:
+    if not fits or scatter is None or scatter["axis"] != 1 or scatter["reduction"] != "none":
         return None
     if not _is_zero(new, zeros) or indices.dtype != np.int64:
         return None

@@ -18,10 +18,10 @@ def _normalization(o: Op) -> tuple[Value, Array, Array] | None:
     """Return (x, scale, shift) where an operator is a BatchNormalization of x with constant statistics."""
     x, *others = o.inputs
     constants = [v.const.astype(np.float64) for v in others if v is not None and v.const is not None]
-    if x is None or len(constants) != 4 or o.attrs.get("training_mode"):
+    if x is None or len(constants) != 4 or o["training_mode"]:
         return None
     scale, bias, mean, variance = constants
-    factor = scale / np.sqrt(variance + o.attrs.get("epsilon", 1e-5))
+    factor = scale / np.sqrt(variance + o["epsilon"])
     return x, factor, bias - mean * factor
 
 
@@ -61,15 +61,15 @@ def _weights(product: Op) -> tuple[Array, tuple[int, ...]] | None:
     weights = product.inputs[1] if len(product.inputs) > 1 else None
     if weights is None or weights.const is None or weights.dtype != F4:
         return None
-    array, group = weights.const, product.attrs.get("group", 1)
+    array = weights.const
     if product.op == "Conv":
         return array, (-1, *(1,) * (array.ndim - 1))
     if product.op == "ConvTranspose":
-        return array, (group, 1, -1, *(1,) * (array.ndim - 2))
+        return array, (product["group"], 1, -1, *(1,) * (array.ndim - 2))
     if product.op == "MatMul" and array.ndim == 2 and len(product.outputs[0].shape) == 2:
         return array, (1, -1)
     if product.op == "Gemm" and not set(product.attrs) - {"transB"}:
-        return array, ((-1, 1) if product.attrs.get("transB") else (1, -1))
+        return array, ((-1, 1) if product["transB"] else (1, -1))
     return None
 
 
@@ -85,7 +85,7 @@ def _scaled(array: Array, scale: Array, shape: tuple[int, ...]) -> Array:
 def _padding(new: Rewriter, value: Value | None) -> tuple[Value, list[int], float] | None:
     """Return (x, pads, fill) where a value is x padded with a constant along its spatial axes only."""
     pad = new.producer(value, "Pad")
-    if pad is None or pad.attrs.get("mode", "constant") != "constant" or not is_float32(pad):
+    if pad is None or pad["mode"] != "constant" or not is_float32(pad):
         return None
     x, padding = pad.inputs[0], padding_of(pad)
     if x is None or padding is None or len(x.shape) < 3:
@@ -118,8 +118,8 @@ def _pad_and_average(new: Rewriter, o: Op) -> list[Value] | None:
     mean.
     """
     found = _padding(new, o.inputs[0])
-    counted = o.attrs.get("count_include_pad") or not any(o.attrs.get("pads") or [0])
-    if found is None or found[2] != 0 or not counted or o.attrs.get("ceil_mode"):
+    counted = o["count_include_pad"] or not any(o["pads"] or [0])
+    if found is None or found[2] != 0 or not counted or o["ceil_mode"]:
         return None
     attrs = _with_more_pads(o, found[1])
     if attrs is None or not _covers_cells(attrs):
@@ -132,7 +132,7 @@ def _pad_and_max(new: Rewriter, o: Op) -> list[Value] | None:
     """Fold a Pad into the padding of the MaxPool after it, if the added elements are never the maximum: minus
     infinity, or zeros around values that are not negative."""
     found = _padding(new, o.inputs[0])
-    if found is None or len(o.outputs) != 1 or o.attrs.get("ceil_mode") or any(o.attrs.get("pads") or [0]):
+    if found is None or len(o.outputs) != 1 or o["ceil_mode"] or any(o["pads"] or [0]):
         return None
     x, pads, fill = found
     if fill > np.finfo(np.float32).min and not (fill == 0 and new.intervals.lowest(x) >= 0):

@@ -37,7 +37,7 @@ def _view(new: Rewriter, value: Value) -> View | None:
     for o in reversed(steps):
         if view is not None:
             is_transpose = o.op == "Transpose"
-            view = view.transposed(o.attrs["perm"]) if is_transpose else view.reshaped(o.outputs[0].shape)
+            view = view.transposed(o["perm"]) if is_transpose else view.reshaped(o.outputs[0].shape)
     return view
 
 
@@ -113,7 +113,7 @@ def _with_dilations(
     parts = output.reshaped((rows, columns, n, m, h, w))
     if got is None or parts is None:
         return None
-    found = got.transposed(o.attrs["perm"]).canonical()
+    found = got.transposed(o["perm"]).canonical()
     layouts = [
         layout
         for layout, perm in ((_NCHW, (2, 3, 4, 0, 5, 1)), (_NHWC, (2, 4, 0, 5, 1, 3)))
@@ -121,7 +121,7 @@ def _with_dilations(
     ]
     if not layouts:
         return None
-    own = conv.attrs.get("dilations") or [1, 1]
+    own = conv["dilations"] or [1, 1]
     if source.axes != _NCHW:
         x = new.step(o, "Transpose", [x], source.shape, perm=list(source.axes or ()))
     shape = (n, m, h * rows, w * columns)
@@ -164,7 +164,7 @@ def _permuted_columns(new: Rewriter, o: Op) -> list[Value] | None:
     before, product = _elementwise_chain(new, split.inputs[0])
     if product is None or not is_static(product.outputs[0].shape):
         return None
-    columns = _column_permutation(product.outputs[0].shape, o.inputs[0].shape, [int(p) for p in o.attrs["perm"]])
+    columns = _column_permutation(product.outputs[0].shape, o.inputs[0].shape, [int(p) for p in o["perm"]])
     y = _with_columns(new, o, product, columns) if columns is not None else None
     if y is None:
         return None
@@ -195,7 +195,7 @@ def _with_columns(new: Rewriter, o: Op, product: Op, columns: Array) -> Value | 
         return None
     if weights.const.nbytes > _MAX_WEIGHT_BYTES:
         return None
-    axis = 0 if product.attrs.get("transB") else 1
+    axis = 0 if product.op == "Gemm" and product["transB"] else 1
     inputs = [product.inputs[0], new.constant(np.take(weights.const, columns, axis))]
     if bias is not None:
         if bias.const is None or bias.const.size not in (1, len(columns)):

@@ -71,10 +71,10 @@ def _reshapes(new: Rewriter, o: Op) -> list[Value] | None:
 def _transposes(new: Rewriter, o: Op) -> list[Value] | None:
     """Combine two Transposes, remove one that is the identity, and make one that only moves axes of size 1 a
     Reshape."""
-    x, perm = o.first, list(o.attrs["perm"])
+    x, perm = o.first, list(o["perm"])
     inner = new.producer(x, "Transpose")
     if inner is not None:
-        x, perm = inner.first, [inner.attrs["perm"][i] for i in perm]
+        x, perm = inner.first, [inner["perm"][i] for i in perm]
     if perm == list(range(len(perm))):
         return [x]
     moving = [a for a in perm if not is_one(x.shape[a])]
@@ -104,7 +104,7 @@ def _slice_of_concat(new: Rewriter, o: Op) -> list[Value] | None:
     if concat is None or cuts is None or len(cuts) != 1 or not is_static(o.outputs[0].shape):
         return None
     axis, start, stop, step = cuts[0]
-    if step != 1 or axis != concat.attrs["axis"] % len(o.outputs[0].shape):
+    if step != 1 or axis != concat["axis"] % len(o.outputs[0].shape):
         return None
     at = 0
     for part in concat.inputs:

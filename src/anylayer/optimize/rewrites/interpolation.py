@@ -134,8 +134,8 @@ class _Reader:
     def resize(self, o: Op) -> list[_Term] | None:
         """Read a linear Resize of rows and columns, as `_resized` writes it."""
         x, shape = o.inputs[0], o.outputs[0].shape
-        coordinates = _COORDINATES.get(o.attrs.get("coordinate_transformation_mode", ""))
-        if x is None or coordinates is None or o.attrs.get("mode") != "linear" or len(o.attrs) != 2:
+        coordinates = _COORDINATES.get(o["coordinate_transformation_mode"])
+        if x is None or coordinates is None or o["mode"] != "linear" or len(o.attrs) != 2:
             return None
         if len(shape) != 4 or x.shape[:2] != shape[:2] or max(x.shape[2:]) > _MAX_AXIS_SIZE:
             return None

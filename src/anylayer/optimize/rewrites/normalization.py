@@ -24,8 +24,8 @@ def _lrn(new: Rewriter, o: Op) -> list[Value] | None:
     x = o.inputs[0]
     if x is None or x.dtype != F4 or not isinstance(x.shape[1], int) or x.shape[1] > _MAX_CHANNELS:
         return None
-    channels, size = x.shape[1], int(o.attrs["size"])
-    alpha, beta, bias = (float(o.attrs[name]) for name in ("alpha", "beta", "bias"))
+    channels, size = x.shape[1], int(o["size"])
+    alpha, beta, bias = (float(o[name]) for name in ("alpha", "beta", "bias"))
     distance = np.arange(channels)[None, :] - np.arange(channels)[:, None]
     band = (distance >= -((size - 1) // 2)) & (distance <= size // 2)
     weights = new.constant(np.where(band, np.float32(alpha / size), np.float32(0))[:, :, None, None])

@@ -183,7 +183,7 @@ def grid_of(new: Producing, o: Op) -> tuple[Value, Array, Array] | None:
     flat, indices = new.producer(o.inputs[0], "Reshape"), o.inputs[1]
     if flat is None or indices is None or indices.const is None or indices.const.ndim != 2 or not is_float32(o):
         return None
-    x, axis = flat.inputs[0], o.attrs.get("axis", 0)
+    x, axis = flat.inputs[0], o["axis"]
     if x is None or o.inputs[0] is None or len(x.shape) != axis + 2:
         return None
     cells = x.shape[-2] * x.shape[-1]
@@ -210,7 +210,7 @@ def _last_axis(new: Rewriter, o: Op) -> list[Value] | None:
     x, indices = o.inputs[0], o.inputs[1]
     if x is None or indices is None or x.dtype != F4 or not is_static((*x.shape, *indices.shape)):
         return None
-    if not x.shape or o.attrs.get("axis", 0) % len(x.shape) != len(x.shape) - 1:
+    if not x.shape or o["axis"] % len(x.shape) != len(x.shape) - 1:
         return None
     count, lead, size = int(np.prod(indices.shape)), int(np.prod(x.shape[:-1])), x.shape[-1]
     if count < 2 or count * lead < _FEWEST or count * 16 < size:
@@ -257,7 +257,7 @@ def _for_each_row(new: Rewriter, o: Op, indices: Value, rows: int) -> Value:
 )
 def _same_for_all_rows(new: Rewriter, o: Op) -> list[Value] | None:
     """Compute GatherElements with the same indices for all rows by Gather."""
-    x, expanded, axis = o.inputs[0], new.operands(o.inputs[1], "Expand"), o.attrs.get("axis", 0)
+    x, expanded, axis = o.inputs[0], new.operands(o.inputs[1], "Expand"), o["axis"]
     if x is None or expanded is None or not is_static((*x.shape, *o.outputs[0].shape)):
         return None
     axis %= len(x.shape)

@@ -29,7 +29,7 @@ def _affine(new: Rewriter, source: Value | Op | None, depth: int = 8) -> Affine 
         scale, shift, mean, variance = (v.const if v is not None else None for v in others)
         if x is None or scale is None or shift is None or mean is None or variance is None:
             return None
-        if o.attrs.get("epsilon") != 0.0 or mean.any() or (variance != 1).any():
+        if o["epsilon"] != 0.0 or mean.any() or (variance != 1).any():
             return None
         return x, scale.astype(np.float64), shift.astype(np.float64), 2
     found = scale_and_shift(o)

@@ -85,7 +85,7 @@ def _reduction(new: Rewriter, value: Value | None, op: str) -> tuple[Value, list
 def _softmax_of_pairs(new: Rewriter, o: Op) -> list[Value] | None:
     """Compute the softmax of pairs (a, b) along the last axis as 1 / (1 + exp(b - a)) and 1 / (1 + exp(a - b))."""
     x, shape = o.inputs[0], o.outputs[0].shape
-    last = o.attrs.get("axis", -1) in (-1, len(shape) - 1)
+    last = o["axis"] in (-1, len(shape) - 1)
     if x is None or not last or not is_float32(o) or shape[-1] != 2 or np.prod(shape) < 2 * _FEWEST_PAIRS:
         return None
     return new.record(o, lambda both: 1 / (1 + np.exp(both @ _DIFFERENCES)), [x])

@@ -33,9 +33,9 @@ def _below_binary(new: Rewriter, o: Op) -> list[Value] | None:
 def _reduced_transpose(new: Rewriter, o: Op) -> list[Value] | None:
     """Reduce along the axes before a Transpose, if the axes that are left keep their order."""
     transpose, axes = new.producer(o.inputs[0], "Transpose"), reduced_axes(o)
-    if transpose is None or axes is None or len(o.inputs) < 2 or o.attrs.get("keepdims", 1):
+    if transpose is None or axes is None or len(o.inputs) < 2 or o["keepdims"]:
         return None
-    perm = [int(p) for p in transpose.attrs["perm"]]
+    perm = [int(p) for p in transpose["perm"]]
     moved = [perm[a] for a in axes]
     left = [p for p in perm if p not in moved]
     if left != sorted(left):
@@ -49,7 +49,7 @@ def _before_pad(new: Rewriter, o: Op) -> list[Value] | None:
     pad = new.producer(o.inputs[0], "Pad")
     if pad is None or pad.inputs[0] is None or o.inputs[0] is None or not new.has_one_use(o.inputs[0]):
         return None
-    x, padding, perm = pad.inputs[0], padding_of(pad), [int(p) for p in o.attrs["perm"]]
+    x, padding, perm = pad.inputs[0], padding_of(pad), [int(p) for p in o["perm"]]
     if padding is None or len(pad.inputs) > 3 or not is_static(x.shape):
         return None
     moved = new.step(o, "Transpose", [x], [x.shape[p] for p in perm], x.dtype, perm=perm)
