@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -245,6 +245,23 @@ class Network:
         for name, order in stated.items() if isinstance(stated, dict) else ():
             if name in self.inputs and order in ("RGB", "BGR"):
                 self.channel_orders[name] = order
+
+
+def part_of(
+    network: Network, inputs: Mapping[str, TensorType], nodes: list[Node], outputs: dict[str, str]
+) -> Network:
+    """Return some nodes of a network as a network, without what the file says about the whole one's inputs."""
+    return replace(
+        network,
+        inputs={**inputs},
+        nodes=nodes,
+        outputs=outputs,
+        open={},
+        layouts={},
+        channel_orders={},
+        declared={},
+        sizes=None,
+    )
 
 
 CHANNEL_ORDERS = "anylayer.channel_orders"

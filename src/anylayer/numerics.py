@@ -20,6 +20,10 @@ DEEP_HALF_TOLERANCE = 1e-2
 INT8_TOLERANCE = 0.2
 """The root mean square error of an output of a network that computes in int8, relative to the output's root mean
 square."""
+_MIN_LEVELS = 2
+"""An array with no more different values tells little, unless it has no more values."""
+_MIN_SHARE = 0.01
+"""An array tells little if the share of values other than the most frequent one is smaller."""
 _MIN_SCALE = 1e-6
 """The scale of an output whose values are all smaller."""
 
@@ -64,6 +68,20 @@ def largest_error(got: Array, want: Array) -> float:
 def difference_text(error: float, scale: float) -> str:
     """Return how far an output differs, for a report: "largest difference 1e-05, largest value 4"."""
     return f"largest difference {error:.3g}, largest value {scale:.3g}"
+
+
+def tells_enough(array: Array, step: float) -> bool:
+    """Return whether a comparison of an array says something: it has values that follow from the inputs.
+
+    It does not where it is empty, or where nearly all values are the same up to `step`, which is what saturation,
+    constants and the filling of unused rows look like. A few values that are not 0, 1 or -1 suffice.
+    """
+    values = array.astype(np.float64).ravel()
+    levels = np.round(np.where(np.isfinite(values), values, 0) / (step or 1))
+    different, counts = np.unique(levels, return_counts=True)
+    if len(different) <= _MIN_LEVELS:
+        return values.size == len(different) and not {*np.abs(values).round(6).tolist()} <= {0.0, 1.0}
+    return bool(values.size - counts.max() >= _MIN_SHARE * values.size)
 
 
 def rms_scale(array: Array) -> float:

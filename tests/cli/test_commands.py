@@ -187,7 +187,7 @@ def test_verify_agrees_on_every_engine(anylayer_command, small):
     assert rows_of(shown)["half"][:4] == ["half", "Times", "ok", "0.0e+00"]
 
 
-SKIPPED = "constant, host call or kernel without a class"
+SKIPPED = "constant, host call or kernel without a class, or nothing to see in its output"
 
 
 def test_verify_skips_host_calls(anylayer_command, small):
@@ -211,6 +211,26 @@ def test_verify_counts_nodes_in_words(anylayer_command, small, monkeypatch, note
     monkeypatch.setattr("anylayer.inspect.verify.verify", lambda *a, **k: iter(checks))
     shown = anylayer_command("verify", *WITH, "-e", "onnxruntime").stdout
     assert shown.splitlines()[-1] == f"onnxruntime: {verdict}"
+
+
+SATURATED = """
+layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 3 dim: 4 } } }
+layer { name: "high" type: "Power" bottom: "x" top: "a" power_param { scale: 1e-9 shift: 99 } }
+layer { name: "sig" type: "Sigmoid" bottom: "a" top: "b" }
+"""
+
+
+def test_verify_says_where_outputs_tell_little(anylayer_command, small):
+    (small / "flat.prototxt").write_text(SATURATED)
+    shown = anylayer_command("verify", "flat.prototxt", "-e", "onnxruntime").stdout
+    little = "the output is empty, constant, saturated or tiny for these inputs:"
+    lines = " ".join(shown.split())
+    assert f"high: {little} nothing was compared; compare on data of the kind" in lines
+    assert f"sig: {little} it was compared on noise, too" in lines
+    assert lines.endswith(f"the 1 node compared agrees with NumPy (1 node not compared: {SKIPPED})")
+    nodes = json.loads(anylayer_command("verify", "flat.prototxt", "-e", "onnxruntime", "--json").stdout)
+    told = [(n["name"], n["tells"], n["on_noise"]) for n in nodes["onnxruntime"]["nodes"]]
+    assert told == [("high", False, False), ("sig", False, True)]
 
 
 def test_verify_names_first_node_that_differs(anylayer_command, small, monkeypatch):

@@ -51,3 +51,27 @@ def test_differing_node_is_named(net: anylayer.Net, monkeypatch: pytest.MonkeyPa
     checks = list(verify(net, {"x": X}))
     assert [c.name for c in checks if not c.ok] == ["sig"]
     assert next(c for c in checks if not c.ok).error == pytest.approx(1e-3, rel=1e-3)
+
+
+SATURATED = """
+layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 3 dim: 4 } } }
+layer { name: "sig" type: "Sigmoid" bottom: "x" top: "b" }
+"""
+
+
+def test_fault_that_a_saturated_output_hides_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "n.prototxt").write_text(SATURATED)
+    net = anylayer.read(tmp_path / "n.prototxt")
+    monkeypatch.setattr(verifying, "load_engine", lambda name: Steps)
+    (hidden,) = verify(net, {"x": np.full((1, 3, 4), 99, np.float32)})
+    assert not hidden.ok and not hidden.tells and hidden.on_noise
+    (seen,) = verify(net, {"x": X})
+    assert not seen.ok and seen.tells and not seen.on_noise
+
+
+class Steps:
+    """An engine that computes a step in place of a sigmoid."""
+
+    @staticmethod
+    def compile(graph, threads):
+        return lambda arrays: [(x > 0).astype(np.float32) for x in arrays]

@@ -3,21 +3,27 @@ regions, scores, indices or bytes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from anylayer.compile.nodes import Definitions, trace_nodes
+from anylayer.errors import wording
 from anylayer.graph import Op, Value
 from anylayer.graph.sizes import is_static
 from anylayer.layer import Layer
 from anylayer.layer.samples import Sampler, boxes, indices, regions
 from anylayer.network import Array, Network, TensorType
-from anylayer.numerics import normal_noise
+from anylayer.numerics import TOLERANCE, normal_noise, scale_of, tells_enough
 from anylayer.source import TracedNode
+
+SCALES = (1, 0.05, 2e-3, 1e-4, 20)
+"""The standard deviations of noise, in the order in which they are tried until the outputs tell enough."""
+LITTLE = "empty, constant, saturated or tiny for these inputs"
+"""What an output is that tells little; see numerics.tells_enough."""
 
 _VIEWS = frozenset(("Cast", "Identity", "Reshape", "Squeeze", "Unsqueeze", "Flatten", "Transpose", "Expand"))
 """Operators whose results are elements of their first input."""
@@ -59,6 +65,36 @@ def noise(
             if name in known:
                 found[name] = np.asarray(draw(known[name], random), known[name].dtype, order="C")
     return found
+
+
+def telling_noise(
+    network: Network,
+    definitions: Definitions,
+    types: Mapping[str, TensorType],
+    run: Callable[[Mapping[str, Array]], Mapping[str, Array]],
+    seed: int = 0,
+    fixed: Mapping[str, Array] = MappingProxyType({}),
+    tolerance: float = TOLERANCE["float32"],
+) -> tuple[dict[str, Array], Mapping[str, Array], bool]:
+    """Return noise of the first of SCALES for which the outputs tell enough, the outputs, and whether they do. If
+    there is no such scale, the first one stands for it.
+
+    run: a function of the inputs that returns the outputs. fixed: the values of some inputs.
+    """
+    tried: list[tuple[dict[str, Array], Mapping[str, Array], bool]] = []
+    for scale in SCALES:
+        arrays = {**noise(network, definitions, types, seed, scale), **fixed}
+        outputs = run(arrays)
+        told = all(tells_enough(x, tolerance * scale_of(x)) for x in outputs.values())
+        tried.append((arrays, outputs, told))
+        if told:
+            return tried[-1]
+    return tried[0]
+
+
+def real_data(argument: str = "verify") -> str:
+    """Return the advice to compare on real data. argument: the one that takes it."""
+    return f"compare on data of the kind that the network was trained for, {wording(f'{argument}={{...}}', '-i')}"
 
 
 def _may_need_samples(network: Network, definitions: Definitions, types: Mapping[str, TensorType]) -> bool:

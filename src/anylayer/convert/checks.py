@@ -8,16 +8,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from anylayer.errors import some, wording
+from anylayer.compile.noise import LITTLE, real_data
+from anylayer.errors import some
 from anylayer.network import Array
-from anylayer.numerics import difference_text, largest_error, rms_error, rms_scale, scale_of
+from anylayer.numerics import difference_text, largest_error, rms_error, rms_scale, scale_of, tells_enough
 
 _MIN_SPREAD = 0.01
 """An output whose values differ by less than this share of the largest one hardly shows mistakes."""
-_MIN_LEVELS = 2
-"""An array with no more different values tells little, unless it has no more values."""
-_MIN_SHARE = 0.01
-"""An array tells little if the share of values other than the most frequent one is smaller."""
 _MAX_MOVED = 1000
 """The largest number of rows that may be exchanged."""
 
@@ -129,20 +126,6 @@ def compare(name: str, want: Array, got: Array, tolerance: float, *, rms: bool =
     return OutputCheck(name, error, scale, tolerance, ok, spread=spread, rms=rms, tells=tells)
 
 
-def tells_enough(array: Array, step: float) -> bool:
-    """Return whether a comparison of an array says something: it has values that follow from the inputs.
-
-    It does not where it is empty, or where nearly all values are the same up to `step`, which is what saturation,
-    constants and the filling of unused rows look like. A few values that are not 0, 1 or -1 suffice.
-    """
-    values = array.astype(np.float64).ravel()
-    levels = np.round(np.where(np.isfinite(values), values, 0) / (step or 1))
-    different, counts = np.unique(levels, return_counts=True)
-    if len(different) <= _MIN_LEVELS:
-        return values.size == len(different) and not {*np.abs(values).round(6).tolist()} <= {0.0, 1.0}
-    return bool(values.size - counts.max() >= _MIN_SHARE * values.size)
-
-
 def error_of_rows(want: Array, got: Array | None, tolerance: float) -> float:
     """Return the largest error of an output whose rows may be in another order than in the source.
 
@@ -189,7 +172,7 @@ def about_deeper(name: str, checks: Sequence[OutputCheck], argument: str = "veri
 
     checks: those of the values before it, and of its last layers alone. argument: the one that takes real inputs.
     """
-    text = f"output '{name}' is empty, constant, saturated or tiny for these inputs"
+    text = f"output '{name}' is {LITTLE}"
     before = list(dict.fromkeys(f"'{c.name}'" for c in checks if c.part == "before" and c.tells))
     alone = any(c.part == "alone" and c.tells for c in checks)
     if not before:
@@ -197,8 +180,3 @@ def about_deeper(name: str, checks: Sequence[OutputCheck], argument: str = "veri
     text += f": {some(before)} before it {'was' if len(before) == 1 else 'were'} compared"
     rest = "the layers after that alone, on noise" if alone else f"what follows was not; {real_data(argument)}"
     return f"{text}, and {rest}"
-
-
-def real_data(argument: str = "verify") -> str:
-    """Return the advice to compare on real data. argument: the one that takes it."""
-    return f"compare on data of the kind that the network was trained for, {wording(f'{argument}={{...}}', '-i')}"

@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from anylayer.compile.inputs import needed_nodes
-from anylayer.compile.noise import noise
-from anylayer.convert.checks import OutputCheck, tells_enough
+from anylayer.compile.noise import telling_noise
+from anylayer.convert.checks import OutputCheck
 from anylayer.convert.nodes import after_jumps
 from anylayer.errors import AnyLayerError
 from anylayer.layer import Bound
-from anylayer.network import Array, Node, TensorType
-from anylayer.numerics import scale_of
+from anylayer.network import Array, Node, TensorType, part_of
+from anylayer.numerics import scale_of, tells_enough
 from anylayer.runtime.run import NumpyRunner
 from anylayer.source import Run, Written
 
@@ -29,8 +29,6 @@ _MAX_CUTS = 4
 """The largest number of places between an output and the inputs that are tried."""
 _SEEDS = 3
 """The largest number of seeds of noise on which layers with discontinuous operators are compared."""
-SCALES = (1, 0.05, 2e-3, 1e-4, 20)
-"""The standard deviations of noise, in the order in which they are tried until the outputs tell enough."""
 
 WithValues = Callable[[tuple[str, ...]], tuple[Written, Run]]
 """A function that writes the file once more with values inside the network as additional outputs, and opens it."""
@@ -144,41 +142,16 @@ def _last_layers(
     read = dict.fromkeys(n for node in cut.nodes for n in node.inputs if n and n not in made)
     known = replace(verification, outputs={name: name for name in read}).numpy(given)
     types = {name: TensorType.of(x.shape, x.dtype) for name, x in known.items()}
-    network = replace(
-        job.network,
-        inputs={**types},
-        nodes=cut.nodes,
-        outputs={output: value},
-        open={},
-        layouts={},
-        channel_orders={},
-        declared={},
-        sizes=None,
-    )
+    fixed = {n: x for n, x in known.items() if n not in cut.values}
+    network = part_of(job.network, types, cut.nodes, {output: value})
     last = replace(job, network=network, types=types, sizes=None)
     tail = replace(verification, job=last, source=last.source(network.outputs), outputs=network.outputs)
     written = verification.write(last, network.outputs, "alone")
     run = verification.open(written)
     found: list[OutputCheck] = []
     for seed in range(_SEEDS if value in after_jumps(tail.source)[0] else 1):
-        arrays = _drawn(tail, types, seed, {n: x for n, x in known.items() if n not in cut.values})
-        found = tail.checks_of(tail.numpy(arrays), run, written, arrays)
+        arrays, want, _ = telling_noise(network, job.definitions, types, tail.numpy, seed, fixed, tail.tolerance)
+        found = tail.checks_of(want, run, written, arrays)
         if all(c.ok for c in found):
             break
     return found
-
-
-def _drawn(
-    tail: Verification, types: Mapping[str, TensorType], seed: int, fixed: Mapping[str, Array]
-) -> dict[str, Array]:
-    """Return noise for the last layers, of the first of some scales for which their outputs tell enough.
-
-    fixed: the values of some inputs.
-    """
-    tried = []
-    for scale in SCALES:
-        tried.append({**noise(tail.job.network, tail.job.definitions, types, seed, scale), **fixed})
-        results = tail.numpy(tried[-1]).values()
-        if all(tells_enough(x, tail.tolerance * scale_of(x)) for x in results):
-            return tried[-1]
-    return tried[0]

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from anylayer.convert.checks import about_deeper, tells_enough
-from anylayer.convert.deeper import SCALES
+from anylayer.compile.noise import SCALES
+from anylayer.convert.checks import about_deeper
 from anylayer.convert.folder import need_replaceable, new_folder
 from anylayer.convert.job import Job
 from anylayer.convert.verification import tolerance_of
@@ -28,7 +28,7 @@ from anylayer.errors import (
 )
 from anylayer.generators import Expected, Project, Sample, Target
 from anylayer.network import Array
-from anylayer.numerics import scale_of
+from anylayer.numerics import scale_of, tells_enough
 from anylayer.runtime.run import NumpyRunner
 from anylayer.source import Source
 

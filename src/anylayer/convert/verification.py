@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from anylayer.compile.inputs import needed_inputs, needed_nodes
+from anylayer.compile.noise import real_data
 from anylayer.convert.checks import (
     FLOAT64,
     FLOOR,
@@ -22,7 +23,6 @@ from anylayer.convert.checks import (
     OutputCheck,
     compare,
     error_of_rows,
-    real_data,
 )
 from anylayer.convert.deeper import WithValues, deeper_checks
 from anylayer.convert.job import Job

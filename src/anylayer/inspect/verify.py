@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from anylayer.compile.inputs import input_arrays, needed_nodes
 from anylayer.compile.nodes import trace_nodes
-from anylayer.engines import load_engine
-from anylayer.errors import EngineError, at
+from anylayer.compile.noise import telling_noise
+from anylayer.engines import Engine, load_engine
+from anylayer.errors import AnyLayerError, EngineError, at
 from anylayer.layer import Bound
-from anylayer.network import Array, Node, TensorType
-from anylayer.numerics import largest_error, scale_of, tolerance_for
+from anylayer.network import Array, Node, TensorType, part_of
+from anylayer.numerics import largest_error, scale_of, tells_enough, tolerance_for
 from anylayer.optimize.simplify import simplify
 from anylayer.runtime.run import NumpyRunner, Watch
 from anylayer.source import TracedNode
 
 if TYPE_CHECKING:
     from anylayer.api import Net
+
+Run = Callable[[Sequence[Array | None]], Sequence[Array]]
+"""A function from the inputs of a node, including constant and absent ones, to its outputs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +35,8 @@ class NodeCheck:
     `error` is the largest absolute difference. `scale` is the largest absolute value of the output, or that of the
     inputs (at most 1) where it is larger, because an output that is small compared with its inputs has their
     rounding errors. `ok` is error <= 1e-5 * scale. `note` says why a node was not compared. `refused` says that
-    the engine did not run it.
+    the engine did not run it. `tells` is false where an output hardly depends on the inputs: it is empty,
+    constant, saturated or tiny. `on_noise` is true where the node was then compared on noise that tells more.
     """
 
     name: str
@@ -40,6 +46,13 @@ class NodeCheck:
     ok: bool
     note: str = ""
     refused: bool = False
+    tells: bool = True
+    on_noise: bool = False
+
+    @property
+    def proves_nothing(self) -> bool:
+        """Whether a wrong engine would have the same outputs, as far as they were compared."""
+        return not (self.tells or self.on_noise)
 
     @property
     def relative(self) -> float:
@@ -64,35 +77,67 @@ def verify(net: Net, inputs: Mapping[str, Any], engine: str = "onnxruntime") -> 
         t = next(traced)
         constant = {i for i, name in enumerate(node.inputs) if name in constants}
         constants.update(node.outputs[i] for i in t.constants)
-        if t.kernel is not None:
-            found.append(_check_kernel(t, given, outputs))
+        if t.kernel is None and t.body is None:
+            note = "constant" if t.is_constant else t.reason
+            found.append(NodeCheck(node.name, node.type, 0.0, 0.0, True, note))
             return
-        if t.body is None:
-            found.append(
-                NodeCheck(node.name, node.type, 0.0, 0.0, True, "constant" if t.is_constant else t.reason)
-            )
-            return
-        feed = [np.asarray(x, order="C") for i, x in enumerate(given) if i not in constant]
         try:
-            results = module.compile(simplify(t.body, engine, exact=True), None)(feed)
+            found.append(_checked(net, t, _program(t, module, engine, constant), given, outputs, constant))
         except EngineError as error:
+            if t.kernel is not None:
+                raise
             found.append(NodeCheck(node.name, node.type, float("inf"), 0.0, False, str(error), refused=True))
-            return
-        found.append(_compare(node, [x for x in given if x is not None], results, outputs))
 
     constants: set[str] = {""}
     runner = NumpyRunner(network, net.definitions, network.outputs)
     yield from _stream(runner, list(arrays.values()), watch, found)
 
 
-def _check_kernel(t: TracedNode, given: list[Array | None], outputs: list[Array]) -> NodeCheck:
-    """Compare a node's native kernel with its NumPy class."""
+def _program(t: TracedNode, module: Engine, engine: str, constant: Container[int]) -> Run | None:
+    """Return the function that runs a node alone: on the engine, or in its native kernel. None for a kernel
+    without a NumPy class. `constant` are the indices of constant inputs."""
+    if t.kernel is not None:
+        if t.bound is not None and t.bound.definition.native_only:
+            return None
+        kernel = t.kernel.program()
+        return lambda given: kernel([None if x is None else np.asarray(x, order="C") for x in given])
+    graph = t.body
+    if graph is None:
+        raise ValueError(f"'{t.node.name}' has no operators")
+    program = module.compile(simplify(graph, engine, exact=True), None)
+    return lambda given: program([np.asarray(x, order="C") for i, x in enumerate(given) if i not in constant])
+
+
+def _checked(
+    net: Net,
+    t: TracedNode,
+    run: Run | None,
+    given: list[Array | None],
+    outputs: list[Array],
+    constant: Container[int],
+) -> NodeCheck:
+    """Compare a node's outputs, and where they tell little, also those that it computes from noise."""
     node = t.node
-    if t.kernel is None or (t.bound is not None and t.bound.definition.native_only):
+    if run is None:
         return NodeCheck(node.name, node.type, 0.0, 0.0, True, "a native kernel without a NumPy class")
-    feed = [None if x is None else np.asarray(x, order="C") for x in given]
-    with at(node.place):
-        return _compare(node, [x for x in given if x is not None], t.kernel.program()(feed), outputs)
+    with at(node.place) if t.kernel is not None else nullcontext():
+        check = _compare(node, given, run(given), outputs)
+        if not check.ok or all(tells_enough(x, tolerance_for(x.dtype) * scale_of(x)) for x in outputs):
+            return check
+        types = {n: TensorType.of(x.shape, x.dtype) for n, x in zip(node.inputs, given) if n and x is not None}
+        fixed = {n: x for i, (n, x) in enumerate(zip(node.inputs, given)) if n and x is not None and i in constant}
+        alone = part_of(net.network, types, [node], {name: name for name in node.outputs})
+
+        def in_numpy(arrays: Mapping[str, Array]) -> dict[str, Array]:
+            return NumpyRunner(alone, net.definitions, alone.outputs)([arrays[name] for name in types], {})
+
+        try:
+            arrays, want, told = telling_noise(alone, net.definitions, types, in_numpy, fixed=fixed)
+            feed = [arrays.get(name) for name in node.inputs]
+            other = _compare(node, feed, run(feed), [want[name] for name in node.outputs])
+        except AnyLayerError:  # noise may not suit the layer
+            return replace(check, tells=False)
+    return replace(check if other.ok else other, tells=False, on_noise=told)
 
 
 def _stream(runner: NumpyRunner, arrays: list[Array], watch: Watch, found: list[NodeCheck]) -> Iterator[NodeCheck]:
@@ -102,8 +147,10 @@ def _stream(runner: NumpyRunner, arrays: list[Array], watch: Watch, found: list[
         found.clear()
 
 
-def _compare(node: Node, given: list[Array], results: list[Array], outputs: list[Array]) -> NodeCheck:
-    min_scale = min(scale_of(*given), 1.0)
+def _compare(
+    node: Node, given: Sequence[Array | None], results: Sequence[Array], outputs: Sequence[Array]
+) -> NodeCheck:
+    min_scale = min(scale_of(*(x for x in given if x is not None)), 1.0)
     worst, scale, tolerance = 0.0, min_scale, tolerance_for(outputs[0].dtype if outputs else np.dtype("float32"))
     for got, want in zip(results, outputs):
         if got.shape != want.shape:

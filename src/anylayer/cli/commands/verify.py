@@ -17,6 +17,7 @@ from anylayer.cli.command import (
 )
 from anylayer.cli.files import to_json
 from anylayer.cli.trials import trial, trial_options
+from anylayer.compile.noise import LITTLE, real_data
 from anylayer.engines import engines, is_on_cpu, load_engine
 from anylayer.errors import EngineError, plural, some
 from anylayer.inspect.tables import Column, wrapped
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from anylayer.inspect.verify import NodeCheck
 
 
-_SKIPPED = "constant, host call or kernel without a class"
+_SKIPPED = "constant, host call or kernel without a class, or nothing to see in its output"
 _NODE = (Column("node", 8, "middle", worth=8), Column("type", 7, "middle"))
 _WRONG = {"fg": "red", "bold": True}
 
@@ -47,6 +48,7 @@ def command(
     """Run each node on each engine, on inputs that NumPy computes, and compare its outputs with NumPy's.
 
     A node agrees if no error exceeds 1e-5 of the largest output value (or of the largest input value, up to 1).
+    Where its output is empty, constant, saturated or tiny, it runs on noise, too.
     The exit status is 1 if a node differs. Only blobs that are still needed are held, so large networks fit in
     memory.
     """
@@ -103,6 +105,11 @@ def _show(checks: dict[str, list[NodeCheck]]) -> None:
     for row in rows:
         for note in dict.fromkeys(c.note for c in row if c.note):
             notes.setdefault(note, []).append(row[0].name)
+    for row in rows:
+        if not all(c.tells for c in row):
+            nothing = f"nothing was compared; {real_data()}"
+            why = nothing if all(c.proves_nothing for c in row) else "it was compared on noise, too"
+            notes.setdefault(f"the output is {LITTLE}: {why}", []).append(row[0].name)
     for note, nodes in notes.items():
         for line in wrapped(f"{some(nodes)}: {note}", terminal_width()):
             echo(line)
@@ -110,17 +117,21 @@ def _show(checks: dict[str, list[NodeCheck]]) -> None:
         echo(f"{name}: {_verdict(found)}")
 
 
+def _is_compared(check: NodeCheck) -> bool:
+    return not check.ok or not (check.note or check.proves_nothing)
+
+
 def _cell(check: NodeCheck) -> str:
     if check.refused:
         return "refused"
-    if check.note and check.ok:
+    if not _is_compared(check):
         return "-"
     return f"{'ok' if check.ok else 'OFF'} {check.relative:.1e}"
 
 
 def _verdict(found: list[NodeCheck]) -> str:
     """Return a line that says how many nodes agree, or which node is the first that does not."""
-    compared = [c for c in found if (c.ok and not c.note) or not c.ok]
+    compared = [c for c in found if _is_compared(c)]
     wrong = [c for c in found if not c.ok]
     skipped = len(found) - len(compared)
     tail = f" ({plural(skipped, 'node')} not compared: {_SKIPPED})" if skipped else ""
@@ -144,7 +155,10 @@ def _json_data(found: list[NodeCheck]) -> dict[str, Any]:
         "ok": not wrong,
         "first": wrong[0] if wrong else None,
         "nodes": [
-            {"name": c.name, "type": c.type, "error": c.error, "scale": c.scale, "ok": c.ok, "note": c.note}
+            {
+                name: getattr(c, name)
+                for name in ("name", "type", "error", "scale", "ok", "note", "tells", "on_noise")
+            }
             for c in found
         ],
     }
