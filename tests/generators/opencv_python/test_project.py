@@ -48,6 +48,16 @@ class Larger(Mine):
         return [np.repeat(inputs[0], 2, axis=2)]
 
 
+class Weighted(Mine):
+    """Multiply by the weights, and without them by 1."""
+
+    def __init__(self, params: Any, blobs: Any) -> None:
+        self.weights = blobs[0] if blobs else np.ones(1, np.float32)
+
+    def forward(self, inputs: Any) -> Any:
+        return [x * self.weights.reshape(1, -1, 1, 1) for x in inputs]
+
+
 class Typed(anylayer.Layer):
     """A layer with declared fields."""
 
@@ -66,6 +76,8 @@ class Typed(anylayer.Layer):
 def generate(folder: Path, params: str = "add: -0.5", cls: Any = Mine, **options: Any) -> Any:
     (folder / "net.prototxt").write_text(NET.replace("PARAMS", params))
     net = anylayer.read(folder / "net.prototxt", layers=[("Mine", cls)])
+    if cls is Weighted:
+        net.network.nodes[-1].blobs = [np.array([2, 3], np.float32)]
     return net.generate("opencv-python", folder / "project", **options)
 
 
@@ -191,6 +203,28 @@ def test_opencv5_refuses_outputs_of_another_shape(tmp_path: Path) -> None:
     assert "OpenCV 5 takes only layers in Python with as many outputs as inputs" in said and "Use OpenCV 4" in said
     tests = "import test_numpy_layers as t; t.test_layers_match_numpy()"
     assert "case 0 ('Mine'): not run, OpenCV 5" in run(done.folder, tests)
+
+
+def test_opencv5_refuses_layers_with_weights(tmp_path: Path) -> None:
+    if cv2.__version__ < "5":
+        pytest.skip("OpenCV is older than 5")
+    done = generate(tmp_path, cls=Weighted)
+    assert done.untested == "this needs OpenCV 4 (pip install 'opencv-python-headless<5')"
+    read = "numpy_layers.register('numpy')\ntry: net = cv2.dnn.readNet('case_0.onnx')\n"
+    read += "except cv2.error: pass\ntry: numpy_layers.check()\nexcept numpy_layers.LayerFailed as e: print(e)"
+    assert "OpenCV 5 passes no weights to layers in Python. Use OpenCV 4" in run(done.folder, read)
+    classic = (
+        "numpy_layers.register('numpy'); net = cv2.dnn.readNetFromONNX('case_0.onnx', cv2.dnn.ENGINE_CLASSIC)"
+    )
+    assert run(done.folder, f"{classic}; net.setInput(x); print(numpy_layers.forward(net).sum())") == "60.0"
+    tests = "import test_numpy_layers as t; t.test_layers_match_numpy()"
+    assert run(done.folder, tests) == "case 0 ('Mine'): not run, OpenCV 5 passes no weights to layers in Python"
+
+
+def test_layers_with_weights_run_in_opencv4(tmp_path: Path) -> None:
+    folder = generate(tmp_path, cls=Weighted, test=False).folder
+    code = "import test_numpy_layers as t; print([s > 1 >= e for _, e, s in t.differences()])"
+    assert run(folder, code, opencv4()) == "[True]"
 
 
 def test_class_cannot_change_the_input(tmp_path: Path) -> None:

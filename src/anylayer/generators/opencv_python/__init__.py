@@ -28,8 +28,9 @@ OPTIONS = ("layer",)
 
 _FLOAT = np.dtype(np.float32)
 _OPENCV4 = "OpenCV 4 (pip install 'opencv-python-headless<5')"
-Entry = tuple[str, bool, list[dict[str, Any]]]
-"""A layer type: the name of its class, whether it writes to its inputs, and the params of its nodes."""
+Entry = tuple[str, bool, list[dict[str, Any]], bool]
+"""A layer type: the name of its class, whether it writes to its inputs, the params of its nodes, and whether all
+nodes have weights."""
 
 
 def generate(source: Source, expected: Expected, layer: Sequence[str] = ()) -> Project:
@@ -46,12 +47,15 @@ def generate(source: Source, expected: Expected, layer: Sequence[str] = ()) -> P
             bound = _callable(case)
             name = out.add(bound.definition)
             params = opencv_params(case.node.params, case.node.defaults)
-            known = entries.setdefault(case.node.type, (name, bound.writes, []))[2]
+            known, weights = entries.get(case.node.type, (name, bound.writes, [], True))[2:]
             known += [params] if params not in known else []
+            entries[case.node.type] = name, bound.writes, known, weights and bool(case.node.blobs)
     files: dict[str, str | Sequence[bytes | memoryview]] = {
         "numpy_layers.py": _module(out, entries),
         "test_numpy_layers.py": _TEST.format(
-            tolerance=expected.tolerance, types=literal([case.node.type for case in cases]), compared=COMPARED
+            tolerance=expected.tolerance,
+            cases=literal([(case.node.type, _why_not_opencv5(case)) for case in cases]),
+            compared=COMPARED,
         ),
         "test_data.npz": [_data(cases)],
     }
@@ -114,8 +118,8 @@ def _module(out: Extract, entries: Mapping[str, Entry]) -> str:
         sections.append("\n".join(x for x in lines if not x.startswith((*_IMPORTS, "cv2: "))).strip())
     *typed, guard = sections
     table = [
-        f"    _Entry({type_!a}, {name}, {literal(params)}, {writes}),"
-        for type_, (name, writes, params) in entries.items()
+        f"    _Entry({type_!a}, {name}, {literal(params)}, {writes}, {weights}),"
+        for type_, (name, writes, params, weights) in entries.items()
     ]
     guard = guard.replace("= []  # GENERATED: the table", "\n".join(["= [", *table, "]"]), 1)
     aliases = [line for line in out.imports if not line.startswith(_IMPORTS)]
@@ -181,13 +185,16 @@ def _missing(cases: Sequence[Case]) -> str:
         return _OPENCV4
     from anylayer.libraries import opencv
 
-    return "" if opencv.VERSION < "5" or any(map(_suits_opencv5, cases)) else _OPENCV4
+    return "" if opencv.VERSION < "5" or not all(map(_why_not_opencv5, cases)) else _OPENCV4
 
 
-def _suits_opencv5(case: Case) -> bool:
-    """Return whether OpenCV 5 can run a layer in Python. It assumes that each output has the shape of input 0."""
+def _why_not_opencv5(case: Case) -> str:
+    """Return why OpenCV 5 cannot run a layer in Python; "" if it can."""
+    if case.node.blobs:
+        return "OpenCV 5 passes no weights to layers in Python"
     shapes = [None if x is None else x.shape for x in case.inputs]
-    return [y.shape for y in case.outputs] == shapes[:1] * len(shapes)
+    suits = [y.shape for y in case.outputs] == shapes[:1] * len(shapes)
+    return "" if suits else "OpenCV 5 gives each output the shape of input 0"
 
 
 _TEST = '''"""Run the layers in cv2, and compare them with NumPy: `python test_numpy_layers.py`, or pytest."""
@@ -202,8 +209,8 @@ import numpy_layers
 
 TOLERANCE = {tolerance!r}
 """The largest difference, relative to the largest absolute value of an output."""
-TYPES = {types}
-"""The layer type of each case."""
+CASES = {cases}
+"""The layer type of each case, and why OpenCV 5 cannot run it ("" if it can)."""
 OPENCV5 = int(cv2.__version__.split(".")[0]) >= 5
 
 
@@ -213,10 +220,10 @@ def differences() -> list[tuple[str, float, float]]:
     numpy_layers.register("numpy")
     numpy_layers.register("numpy")  # calling it again has no effect
     found = []
-    for case, kind in enumerate(TYPES):
+    for case, (kind, reason) in enumerate(CASES):
         inputs, outputs = arrays(data, case, "input"), arrays(data, case, "output")
-        if OPENCV5 and [y.shape for y in outputs] != [inputs[0].shape] * len(inputs):
-            print(f"case {{case}} ({{kind!a}}): not run, OpenCV 5 gives each output the shape of input 0")
+        if OPENCV5 and reason:
+            print(f"case {{case}} ({{kind!a}}): not run, {{reason}}")
             continue
         net = cv2.dnn.readNetFromONNX(str(Path(__file__).with_name(f"case_{{case}}.onnx")))
         for i, x in enumerate(inputs):

@@ -22,13 +22,14 @@ cv2: Any = None  # GENERATED: import cv2
 class _Entry:
     """A layer: its type, its class, and the params of the network's nodes.
 
-    writes: whether the class writes to its inputs.
+    writes: whether the class writes to its inputs. weights: whether all of the nodes have weights.
     """
 
     type: str
     cls: Callable[..., Any]
     params: Sequence[dict[str, Any]]
     writes: bool
+    weights: bool
 
 
 _LAYERS: list[_Entry] = []  # GENERATED: the table
@@ -101,6 +102,11 @@ class _Guarded:
         self._shapes: tuple[tuple[int, ...], ...] | None = None
         self._declared: list[tuple[int, ...]] = []
         try:
+            if entry.weights and not blobs:
+                raise NotImplementedError(
+                    "OpenCV 5 passes no weights to layers in Python. Use OpenCV 4, or read the network with "
+                    "engine=cv2.dnn.ENGINE_CLASSIC"
+                )
             self._layer = entry.cls(_exact(entry, params), tuple(np.array(b) for b in blobs))
         except BaseException as error:
             raise self._failed(error) from error
