@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnxruntime
 import pytest
 from onnx import helper, numpy_helper
 
@@ -111,11 +112,12 @@ SCALE = np.arange(1, 9, dtype=np.float32).reshape(1, 8, 1, 1)
 
 def onnx_net(folder: Path, nodes: list[Any], inputs: dict[str, list[int]], **constants: Any) -> anylayer.Net:
     """Return an ONNX network whose output is y."""
+    opset = 20 if any(node.op_type in ("AffineGrid", "GridSample") for node in nodes) else 18
     values = [helper.make_tensor_value_info(name, 1, shape) for name, shape in inputs.items()]
     weights = [numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items()]
     out = [helper.make_tensor_value_info("y", 1, None)]
     graph = helper.make_graph(nodes, "g", values, out, weights)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=9)
     (folder / "given.onnx").write_bytes(model.SerializeToString())
     return anylayer.read(folder / "given.onnx")
 
@@ -249,6 +251,96 @@ def test_other_roi_align_is_refused(tmp_path: Path, mode: str, dialect: str, rul
     net = onnx_net(tmp_path, [node], {**MAPS, "c": [3, 4]}, images=[0, 0, 0])
     with pytest.raises(LayerError, match=rf"layer 'RoiAlign_0' \(RoiAlign\): Caffe .* RoiAlign.*{rule}"):
         net.write(tmp_path / "net.prototxt", dialect=dialect, verify={"x": noise(2, 8, 4, 6), "c": BOXES[:, 1:]})
+
+
+def sampled(grid: int = 0, sample: int = 0, **more: Any) -> list[Any]:
+    """Return AffineGrid and GridSample with these align_corners."""
+    first = N("AffineGrid", ["theta", "size"], ["g"], align_corners=grid)
+    return [first, N("GridSample", ["x", "g"], ["y"], **{"align_corners": sample, **more})]
+
+
+def maps(n: int) -> Array:
+    return (np.eye(2, 3) + 0.3 * noise(n, 2, 3)).astype(np.float32)
+
+
+@pytest.mark.parametrize(("grid", "sample"), [(0, 0), (1, 1), (0, 1), (1, 0)])
+@pytest.mark.parametrize(
+    ("shape", "size"),
+    [((2, 3, 5, 7), (6, 4)), ((1, 1, 4, 4), (4, 4)), ((1, 2, 1, 6), (2, 3)), ((3, 1, 9, 5), (2, 8))],
+)
+def test_affine_grid_becomes_spatial_transformer(
+    tmp_path: Path, shape: tuple[int, ...], size: tuple[int, int], grid: int, sample: int
+) -> None:
+    given = {"x": noise(*shape), "theta": maps(shape[0])}
+    inputs = {"x": [*shape], "theta": [shape[0], 2, 3]}
+    net = onnx_net(tmp_path, sampled(grid, sample), inputs, size=[*shape[:2], *size])
+    (_, product), (type_, fields) = written(net, tmp_path, **given)
+    same = size == shape[2:]
+    assert type_ == "SpatialTransformer" and product["num_output"] == 6
+    assert fields == ({} if same else {"output_H": size[0], "output_W": size[1]})
+    (want,) = onnxruntime.InferenceSession(tmp_path / "given.onnx").run(None, given)
+    again = anylayer.read(tmp_path / "net.prototxt", tmp_path / "net.caffemodel", dialect="ascend")
+    np.testing.assert_allclose(again.compile("numpy")(given)["y"], want, rtol=0, atol=1e-5)
+
+
+def test_numbers_of_spatial_transformer_equal_formula(tmp_path: Path) -> None:
+    """The formula is that of docs/ascend.md: rows come first, and Caffe's grid begins half a pixel earlier."""
+    (rows, columns), (h, w) = (5, 7), (6, 4)
+    net = onnx_net(tmp_path, sampled(), {"x": [1, 2, rows, columns], "theta": [1, 2, 3]}, size=[1, 2, h, w])
+    written(net, tmp_path, x=noise(1, 2, rows, columns), theta=maps(1))
+    matrix, offset = anylayer.read(tmp_path / "net.caffemodel", dialect="ascend").network.nodes[0].blobs
+    row = [[0, 1, 0], [1, 0, 0], [1 / w, 1 / h, 1]]
+    want = np.block([[np.zeros((3, 3)), np.array(row)], [np.array(row), np.zeros((3, 3))]])
+    np.testing.assert_allclose(matrix, want, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(offset, [0, 0, -1 / rows, 0, 0, -1 / columns], rtol=0, atol=1e-6)
+
+
+def test_grid_that_exporters_spell_out_becomes_spatial_transformer(tmp_path: Path) -> None:
+    """torch.nn.functional.affine_grid is a product of fixed points with the transposed maps."""
+    y, x = np.meshgrid(np.linspace(-0.8, 0.8, 5), np.linspace(-0.75, 0.75, 4), indexing="ij")
+    points = np.stack([x, y, np.ones_like(x)], axis=-1).reshape(20, 3).astype(np.float32)
+    nodes = [
+        N("Reshape", ["p", "six"], ["theta"]),
+        N("Transpose", ["theta"], ["t"], perm=[0, 2, 1]),
+        N("MatMul", ["points", "t"], ["m"]),
+        N("Reshape", ["m", "shape"], ["g"]),
+        N("GridSample", ["x", "g"], ["y"], mode="linear", align_corners=0),
+    ]
+    constants = {"points": points, "six": [2, 2, 3], "shape": [2, 5, 4, 2]}
+    net = onnx_net(tmp_path, nodes, {"x": [2, 8, 4, 6], "p": [2, 6]}, **constants)
+    layers = written(net, tmp_path, x=noise(2, 8, 4, 6), p=maps(2).reshape(2, 6))
+    assert [t for t, _ in layers] == ["InnerProduct", "SpatialTransformer"]
+
+
+def test_constant_map_is_written_into_spatial_transformer(tmp_path: Path) -> None:
+    theta = np.array([[[0, 1, 0.25], [-1, 0, 0]]], np.float32)
+    net = onnx_net(tmp_path, sampled(), {"x": [1, 2, 4, 8]}, size=[1, 2, 4, 8], theta=theta)
+    ((type_, fields),) = written(net, tmp_path)
+    want = [0, -1, -1 / 8 - 1 / 4, 1, 0, 0.25 + 1 / 4 - 1 / 8]
+    got = [fields[f"theta_{i}_{j}"] for i in (1, 2) for j in (1, 2, 3)]
+    assert type_ == "SpatialTransformer" and got == pytest.approx(want, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "dialect", "rule"),
+    [
+        (sampled(mode="nearest"), "ascend", "no GridSample other than bilinear samples with zeros outside"),
+        (sampled(padding_mode="border"), "ascend", "no GridSample other than bilinear samples"),
+        ([N("Sigmoid", ["theta"], ["z"]), N("AffineGrid", ["z", "size"], ["h"]), N("Mul", ["h", "h"], ["g"]),
+          sampled()[1]], "ascend", "at the points of one affine map per image"),
+        (sampled(), "bvlc", "'ascend' has one for bilinear samples"),
+    ],
+)  # fmt: skip
+def test_other_grid_samples_are_refused(tmp_path: Path, nodes: list[Any], dialect: str, rule: str) -> None:
+    net = onnx_net(tmp_path, nodes, {"x": [1, 2, 4, 8], "theta": [1, 2, 3]}, size=[1, 2, 4, 8])
+    with pytest.raises(LayerError, match=rf"\(GridSample\): Caffe .* GridSample.*{rule}|GridSample.*{rule}"):
+        net.write(tmp_path / "net.prototxt", dialect=dialect, verify={"x": noise(1, 2, 4, 8), "theta": maps(1)})
+
+
+def test_different_constant_maps_of_images_are_refused(tmp_path: Path) -> None:
+    net = onnx_net(tmp_path, sampled(), {"x": [2, 2, 4, 8]}, size=[2, 2, 4, 8], theta=maps(2))
+    with pytest.raises(LayerError, match="no GridSample other than"):
+        net.write(tmp_path / "net.prototxt", dialect="ascend")
 
 
 SLICES = {

@@ -15,9 +15,8 @@ from anylayer.generators import Expected, Sample
 from anylayer.generators.dv.plan import Convolution, DvLayer, DvPlan, FullyConnected, Runs
 from anylayer.generators.dv.ranges import TooLarge
 from anylayer.graph import Op, Value
-from anylayer.layer import Registry
-from anylayer.layer.bound import bind
-from anylayer.network import ABSENT, Array, Node, TensorType
+from anylayer.layer.in_numpy import compute
+from anylayer.network import Array
 from anylayer.source import Source
 
 _WEIGHTS = {"Conv": (1, 2), "ConvTranspose": (1, 2), "Gemm": (1, 2), "MatMul": (1,), "PRelu": (1,)}
@@ -73,7 +72,7 @@ class _Simulation:
     where it computes a mean in stages."""
 
     def __init__(self, plan: DvPlan) -> None:
-        self.plan, self.registry = plan, Registry.of("onnx")
+        self.plan = plan
         kinds = (Convolution, FullyConnected)
         parts = [layer.kind.parts if isinstance(layer.kind, Runs) else [layer] for layer in plan.layers]
         layers = [layer for some in parts for layer in some if isinstance(layer.kind, kinds)]
@@ -135,12 +134,9 @@ class _Simulation:
             inputs = [None if x is None else x.astype(np.float64) if x.dtype.kind == "f" else x for x in inputs]
         if op.op == "LeakyRelu" and layers:
             attributes["alpha"] = float(np.float16(attributes.get("alpha", 0.01)))
-        names = ["" if x is None else f"x{i}" for i, x in enumerate(inputs)]
         if layers and op.op in ("AveragePool", "GlobalAveragePool") and len(layers) > 1 and inputs[0] is not None:
             return [_mean(inputs[0], layers)]
-        node = Node(op.op, op.op, names, [f"y{i}" for i in range(len(op.outputs))], {"attribute": attributes})
-        types = [ABSENT if x is None else TensorType(x.shape, x.dtype) for x in inputs]
-        results: list[Array] = bind(node, self.registry.find(op.op), types)(list(inputs))
+        results = compute(op, inputs, attributes)
         if layers and op.op in ("AveragePool", "GlobalAveragePool"):
             return [results[0] * _factor(layers[0])]
         return results

@@ -22,6 +22,7 @@ from anylayer.graph.facts import (
     slice_cuts,
 )
 from anylayer.optimize.patterns import Pattern
+from anylayer.writers.caffe.affine_samples import affine_map
 from anylayer.writers.caffe.builder import VALUE_PRESERVING
 from anylayer.writers.caffe.dialects import Dialect
 
@@ -170,6 +171,19 @@ def _bounded(op: Op) -> tuple[Value | None, float]:
 # ---- regions
 
 
+def _affine_sample(op: Op, producers: Producers) -> Fused | None:
+    """Match a bilinear GridSample, with zeros outside, at points that are an affine map of the plane per image."""
+    x, grid = op.inputs
+    mode, padding = op.attrs.get("mode", "bilinear"), op.attrs.get("padding_mode", "zeros")
+    if x is None or grid is None or len(x.shape) != 4 or (mode, padding) != ("bilinear", "zeros"):
+        return None
+    affine = affine_map(grid, x.shape[2:], bool(op.attrs.get("align_corners")), producers)
+    if affine is None:
+        return None
+    theta = [] if affine.theta is None else [affine.theta]
+    return "SpatialTransformer", [x, *theta], {"matrix": affine.matrix, "offset": affine.offset}
+
+
 def _roi_align(op: Op, producers: Producers) -> Fused | None:
     """Match a RoiAlign whose images are floats, rounded, and columns of one array of regions with their images."""
     images = op.inputs[2]
@@ -230,5 +244,6 @@ _ASCEND: dict[str, tuple[Callable[[Op, Producers], Fused | None], ...]] = {
     "Div": (_normalized,),
     "Mul": (_normalized,),
     "RoiAlign": (_roi_align,),
+    "GridSample": (_affine_sample,),
 }
 """The patterns of operators for which Ascend has layers of its own."""

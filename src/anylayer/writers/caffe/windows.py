@@ -18,6 +18,7 @@ from anylayer.network import Array
 from anylayer.writers.caffe.affine import scale_and_shift
 from anylayer.writers.caffe.builder import CaffeBuilder, CaffeLowering
 from anylayer.writers.caffe.materialize import crop, spatial_fields
+from anylayer.writers.caffe.products import inner_product
 from anylayer.writers.caffe.views import AxisProduct, BlobView, PadStep
 
 
@@ -337,6 +338,26 @@ def _regions(b: CaffeBuilder, op: Op) -> BlobView:
     return scale_and_shift(b, wide, None, first, suffix="regions")
 
 
+def _spatial_transformer(b: CaffeBuilder, op: Op) -> None:
+    """Add Ascend's SpatialTransformer: see patterns.py."""
+    size, offset = tuple(map(int, op.outputs[0].shape)), op.attrs["offset"]
+    x = b.materialized(op.inputs[0])
+    params: dict[str, Any] = {} if size[2:] == x.base[2:] else {"output_H": size[2], "output_W": size[3]}
+    if len(op.inputs) == 1:
+        params |= {f"theta_{i // 3 + 1}_{i % 3 + 1}": float(number) for i, number in enumerate(offset)}
+        bottoms = [x]
+    else:
+        bottoms = [x, inner_product(b, op.inputs[1], op.attrs["matrix"], offset)]
+    b.set_view(op.outputs[0], b.add("SpatialTransformer", bottoms, size, {"st_param": params}))
+
+
+def _grid_sample(b: CaffeBuilder, op: Op) -> None:
+    """Raise LayerError for a GridSample that patterns.py has not replaced."""
+    affine = "bilinear samples with zeros outside, at the points of one affine map per image (AffineGrid)"
+    b.need(b.dialect.name == "ascend", f"no layer for GridSample; dialect 'ascend' has one for {affine}")
+    raise b.refusal(f"no GridSample other than {affine}")
+
+
 WINDOWS: dict[str, CaffeLowering] = {
     "Conv": _conv,
     "ConvTranspose": _conv_transpose,
@@ -346,4 +367,6 @@ WINDOWS: dict[str, CaffeLowering] = {
     "GlobalMaxPool": _pool,
     "Pad": _pad,
     "RoiAlign": _roi_align,
+    "GridSample": _grid_sample,
+    "SpatialTransformer": _spatial_transformer,
 }
