@@ -43,7 +43,7 @@ class CorrelationLayer(Layer):
             tuple(a.shape) == tuple(b.shape),
             f"inputs must have the same shape, got {tuple(a.shape)} and {tuple(b.shape)}",
         )
-        found = []
+        starts = []
         for size, pad, lost in zip(a.shape[2:], pads, border):
             room = size + 2 * pad - 2 * lost - (self.kernel_size - 1)
             count = -(-room // self.stride_1)
@@ -52,9 +52,9 @@ class CorrelationLayer(Layer):
                 f"kernel_size={self.kernel_size} and max_displacement={self.max_displacement} do not fit a map of "
                 f"{a.shape[2]} x {a.shape[3]} with pad={self.pad}",
             )
-            found.append(np.arange(count) * self.stride_1 + lost)
-        need_plane(len(found[0]), len(found[1]))
-        return found
+            starts.append(np.arange(count) * self.stride_1 + lost)
+        need_plane(len(starts[0]), len(starts[1]))
+        return starts
 
     def compare(self, a: Array, b: Array, at: list[Array], down: Array, across: Array) -> Array:
         """Return the correlation of padded maps: (N, len(down) * len(across), rows, columns).
@@ -73,8 +73,8 @@ class CorrelationLayer(Layer):
             picked = every[..., np.arange(len(columns))[:, None] * lines.shape[4] + reached]
         else:
             picked = self._distances(left, lines, reached)
-        found = picked.transpose(0, 2, 4, 1, 3) / np.float32(terms)
-        return found.reshape(a.shape[0], len(down) * len(across), len(rows), len(columns))
+        means = picked.transpose(0, 2, 4, 1, 3) / np.float32(terms)
+        return means.reshape(a.shape[0], len(down) * len(across), len(rows), len(columns))
 
     def _taps(self, x: Array) -> Array:
         """Return the cells of each kernel as channels: (N, C * k * k, H - k + 1, W - k + 1)."""
@@ -87,5 +87,5 @@ class CorrelationLayer(Layer):
     def _distances(self, left: Array, lines: Array, reached: Array) -> Array:
         """Return the sums over C of |a - b|: (N, rows, down, columns, across)."""
         left = left.transpose(0, 1, 2, 4, 3)  # (N, rows, 1, C, columns)
-        found = [np.abs(left - lines[..., reached[:, k]]).sum(axis=3) for k in range(reached.shape[1])]
-        return np.stack(found, axis=-1)
+        sums = [np.abs(left - lines[..., reached[:, k]]).sum(axis=3) for k in range(reached.shape[1])]
+        return np.stack(sums, axis=-1)

@@ -21,7 +21,7 @@ def read_param_str(text: str) -> dict[str, Any]:
     rest = _TAG.sub("", text).strip()
     if rest.startswith("{") and rest.endswith("}"):
         rest = rest[1:-1].strip()
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     while rest:
         key = _KEY.match(rest)
         value = _VALUE.match(rest, key.end()) if key is not None else None
@@ -30,9 +30,9 @@ def read_param_str(text: str) -> dict[str, Any]:
                 f"param_str must be a mapping of numbers and lists of numbers, got {text!r}; it cannot be read "
                 f"from {rest[:20]!r} on"
             )
-        found[key[1] or key[2] or key[3]] = _number(value[1].strip())
+        values[key[1] or key[2] or key[3]] = _number(value[1].strip())
         rest = rest[value.end() :].strip()
-    return found
+    return values
 
 
 def _number(text: str) -> Any:

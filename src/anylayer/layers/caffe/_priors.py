@@ -48,7 +48,7 @@ class Priors(Layer):
             len(self.variance) in (0, 1, 4),
             f"variance must be given 0, 1 or 4 times, got {len(self.variance)}",
         )
-        need(all(v > 0 for v in self.variance), f"variance must be positive, got {_listed(self.variance)}")
+        need(all(v > 0 for v in self.variance), f"variance must be positive, got {_joined_numbers(self.variance)}")
         both = self.has("img_size") and (self.has("img_h") or self.has("img_w"))
         need(not both, "give img_size, or img_h and img_w, not both")
         half = self.has("img_h") != self.has("img_w")
@@ -113,7 +113,7 @@ class Priors(Layer):
         return np.clip(boxes, np.float32(0), np.float32(1)) if self.clip else boxes
 
 
-def _listed(values: Sequence[float]) -> str:
+def _joined_numbers(values: Sequence[float]) -> str:
     return ", ".join(f"{v:g}" for v in values)
 
 
@@ -126,7 +126,7 @@ class SsdPriors(Priors):
     def setup(self) -> None:
         super().setup()
         need(self.min_size, "parameter 'min_size' is missing")
-        need(all(m > 0 for m in self.min_size), f"min_size must be positive, got {_listed(self.min_size)}")
+        need(all(m > 0 for m in self.min_size), f"min_size must be positive, got {_joined_numbers(self.min_size)}")
         need(
             len(self.max_size) in (0, len(self.min_size)),
             f"max_size must be given 0 or {len(self.min_size)} times, once per min_size, got {len(self.max_size)}",
@@ -135,7 +135,7 @@ class SsdPriors(Priors):
             need(high > low, f"max_size must exceed its min_size {low:g}, got {high:g}")
         need(
             all(r > 0 for r in self.aspect_ratio),
-            f"aspect_ratio must be positive, got {_listed(self.aspect_ratio)}",
+            f"aspect_ratio must be positive, got {_joined_numbers(self.aspect_ratio)}",
         )
 
     def side(self, size: float) -> Any:
@@ -144,13 +144,13 @@ class SsdPriors(Priors):
 
     def ratios(self) -> list[Any]:
         """Return the ratios other than 1, each once, and followed by its inverse when `flip` is set."""
-        found: list[Any] = [np.float32(1)]
+        distinct: list[Any] = [np.float32(1)]
         for ratio in map(np.float32, self.aspect_ratio):
-            if all(abs(float(ratio) - float(f)) >= 1e-6 for f in found):
-                found.append(ratio)
+            if all(abs(float(ratio) - float(f)) >= 1e-6 for f in distinct):
+                distinct.append(ratio)
                 if self.flip:
-                    found.append(np.float32(1.0 / float(ratio)))
-        return [f for f in found if abs(float(f) - 1.0) >= 1e-6]
+                    distinct.append(np.float32(1.0 / float(ratio)))
+        return [f for f in distinct if abs(float(f) - 1.0) >= 1e-6]
 
     def sizes(self) -> Sequence[Size]:
         boxes: list[Size] = []

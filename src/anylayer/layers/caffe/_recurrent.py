@@ -35,49 +35,49 @@ class RecurrentLayer(Layer):
 
     def setup(self) -> None:
         need(self.num_output > 0, f"num_output must be at least 1, got {self.num_output}")
-        wanted = 1 + self.states * self.expose_hidden
+        count = 1 + self.states * self.expose_hidden
         need(
-            self.outputs == wanted,
-            f"has {plural(wanted, 'output')} with expose_hidden: {str(self.expose_hidden).lower()}, "
+            self.outputs == count,
+            f"has {plural(count, 'output')} with expose_hidden: {str(self.expose_hidden).lower()}, "
             f"got {self.outputs}",
         )
 
     def split(self, inputs: Sequence[Any]) -> tuple[Any, Any, Any, list[Any]]:
         """Return x (T, N, I), cont (T, N, 1), the static input (N, S) or None, and the initial state (N, D)."""
-        given = self.states * self.expose_hidden
+        states = self.states * self.expose_hidden
         need(
-            len(inputs) - given in (2, 3),
-            f"takes {2 + given} or {3 + given} inputs (x, cont, a static input{', the state' * bool(given)}), "
+            len(inputs) - states in (2, 3),
+            f"takes {2 + states} or {3 + states} inputs (x, cont, a static input{', the state' * bool(states)}), "
             f"got {len(inputs)}",
         )
         x, cont = inputs[:2]
         need(len(x.shape) >= 2, f"x must be of shape (T, N, ...), got {tuple(x.shape)}")
         t, n = x.shape[:2]
         need(tuple(cont.shape) == (t, n), f"cont must be of shape ({t}, {n}), got {tuple(cont.shape)}")
-        static = inputs[2] if len(inputs) - given == 3 else None
+        static = inputs[2] if len(inputs) - states == 3 else None
         if static is not None:
             need(static.shape[0] == n, f"the static input must be of shape ({n}, ...), got {tuple(static.shape)}")
             static = static.reshape(n, -1)
-        return x.reshape(t, n, -1), cont[:, :, None], static, self.first(inputs[len(inputs) - given :], n)
+        return x.reshape(t, n, -1), cont[:, :, None], static, self.first(inputs[len(inputs) - states :], n)
 
-    def first(self, given: Sequence[Any], n: int) -> list[Array]:
+    def first(self, states: Sequence[Any], n: int) -> list[Array]:
         """Return the state before the first step, each array (N, D)."""
         d = self.num_output
-        if not given:
+        if not states:
             self.note("each call starts with a zero state, whereas Caffe keeps the state between calls")
             return [np.zeros((n, d), np.float32) for _ in range(self.states)]
-        for state in given:
+        for state in states:
             need(
                 tuple(state.shape) == (1, n, d),
                 f"the initial state must be of shape (1, {n}, {d}), got {tuple(state.shape)}",
             )
-        return [state[0] for state in given]
+        return [state[0] for state in states]
 
     def in_one_run(self, cont: Array) -> bool:
         """Return whether `cont` is a constant that continues every sequence to the last step."""
         return not is_traced(cont) and bool((cont[1:] == 1).all())
 
-    def marked(self, x: Any, cont: Any) -> tuple[Any, Any]:
+    def with_resets(self, x: Any, cont: Any) -> tuple[Any, Any]:
         """Return `x` (T, N, I) with NaN where `cont` is neither 0 nor 1, and where `cont` is 0, as (T, N).
 
         Operators for any number of steps do not multiply the state by other numbers.
@@ -87,7 +87,7 @@ class RecurrentLayer(Layer):
         return np.where(starts | (cont == 1), x, np.float32(np.nan)), starts[:, :, 0]
 
     @staticmethod
-    def joined(x: Array, w: Array, static: Array | None, s: Array | None) -> tuple[Array, Array]:
+    def with_static(x: Array, w: Array, static: Array | None, s: Array | None) -> tuple[Array, Array]:
         """Return `x` with the static input added to every step, and `w` with its weights as further rows."""
         if static is None:
             return x, w
@@ -95,9 +95,9 @@ class RecurrentLayer(Layer):
         return np.concatenate([x, every], axis=2), np.concatenate([w, s])
 
     @staticmethod
-    def summed(given: Array, static: Array | None, s: Array | None) -> Array:
-        """Return `given` (T, N, ...) plus the contribution of the static input to every step."""
-        return given if static is None else given + static @ s
+    def plus_static(steps: Array, static: Array | None, s: Array | None) -> Array:
+        """Return `steps` (T, N, ...) plus the contribution of the static input to every step."""
+        return steps if static is None else steps + static @ s
 
     def weights(self, index: int, rows: int, columns: int, what: str) -> Array:
         """Return weight `index` of shape (rows, columns), transposed for x @ w."""

@@ -8,7 +8,7 @@ from anylayer.layer import Layer, need
 from anylayer.network import Node
 
 
-class Refused(Layer):
+class RefusedLayer(Layer):
     """A layer that is refused. `reason` ends the message about it."""
 
     reason: ClassVar[str] = ""

@@ -38,15 +38,15 @@ def need_plane(height: int, width: int) -> None:
     )
 
 
-def align_corners(size: int, wanted: int) -> Array:
-    """Return the bilinear interpolation matrix (wanted, size) with aligned corners.
+def align_corners(size: int, samples: int) -> Array:
+    """Return the bilinear interpolation matrix (samples, size) with aligned corners.
 
-    The first and last of `wanted` samples lie on the first and last of `size` cells; a single sample lies on the
+    The first and last of the samples lie on the first and last of `size` cells; a single sample lies on the
     first.
     Source: DeepLab caffe src/caffe/util/interp.cpp.
     """
-    ratio = np.float32(size - 1) / np.float32(wanted - 1) if wanted > 1 else np.float32(0)
-    return two_cells(ratio * np.arange(wanted, dtype=np.float32), size)
+    ratio = np.float32(size - 1) / np.float32(samples - 1) if samples > 1 else np.float32(0)
+    return two_cells(ratio * np.arange(samples, dtype=np.float32), size)
 
 
 def two_cells(at: Array, size: int) -> Array:
@@ -69,11 +69,11 @@ def by_matrices(x: Array, rows: Array, columns: Array) -> Any:
     return (rows @ x) @ columns.T
 
 
-def whole_factor(size: int, wanted: int) -> int:
-    """Return wanted / size where that is the same integer at every size of the inputs, else 0."""
-    small, large = plain((size, wanted))
+def whole_factor(size: int, samples: int) -> int:
+    """Return samples / size where that is the same integer at every size of the inputs, else 0."""
+    small, large = plain((size, samples))
     times = large // small if small else 0
-    return times if same(wanted, size * times) else 0
+    return times if same(samples, size * times) else 0
 
 
 def repeat_pixels(x: Array, tall: int, wide: int) -> Array:

@@ -18,8 +18,8 @@ def cells(x: Array, anchors: int, classes: int) -> Array:
     need(len(x.shape) == 4, f"needs an input (1, C, H, W), got shape {tuple(x.shape)}")
     n, c, h, w = x.shape
     need(n == 1, f"takes one image, got a batch of {n} (Caffe's layer would apply NMS across images)")
-    wanted = anchors * (5 + classes)
-    need(c == wanted, f"{anchors} boxes of 5 + num_classes={classes} values need {wanted} channels, got {c}")
+    channels = anchors * (5 + classes)
+    need(c == channels, f"{anchors} boxes of 5 + num_classes={classes} values need {channels} channels, got {c}")
     return x.reshape(anchors, 5 + classes, h, w).transpose(2, 3, 0, 1).reshape(-1, 5 + classes)
 
 

@@ -47,7 +47,7 @@ class Accum(Layer):
             need(x.shape[0] == n, f"inputs must have as many images: input 0 has {n}, input {i} {x.shape[0]}")
         tall, wide = planes[-1] if self.have_reference else self._size(planes)
         need_plane(tall, wide)
-        resized = [_resized(x, tall, wide) for x in parts]
+        resized = [_resize(x, tall, wide) for x in parts]
         return resized[0] if len(resized) == 1 else np.concatenate(resized, axis=1)
 
     def _size(self, planes: list[tuple[int, int]]) -> tuple[int, int]:
@@ -59,22 +59,22 @@ class Accum(Layer):
         return asked if asked[0] > largest[0] and asked[1] > largest[1] else largest
 
 
-def _resized(x: Array, tall: int, wide: int) -> Any:
+def _resize(x: Array, tall: int, wide: int) -> Any:
     """Return `x` (N, C, H, W), resized to `tall` x `wide`."""
     h, w = x.shape[2:]
     if same_shape((h, w), (tall, wide)):
         return x
-    for size, wanted, what in ((h, tall, "row"), (w, wide, "column")):
+    for size, samples, what in ((h, tall, "row"), (w, wide, "column")):
         need(
-            wanted > 1 or size == 1,
+            samples > 1 or size == 1,
             f"an output of 1 {what} is not defined for an input of {size}, because the reference divides by 0",
         )
     return by_matrices(x, _weights(h, tall), _weights(w, wide))
 
 
-def _weights(size: int, wanted: int) -> Array:
-    """Return the interpolation matrix (wanted, size): the weights of the two cells around each sample."""
-    if same(size, wanted):
+def _weights(size: int, samples: int) -> Array:
+    """Return the interpolation matrix (samples, size): the weights of the two cells around each sample."""
+    if same(size, samples):
         return np.eye(size, dtype=np.float32)
-    at = np.arange(wanted, dtype=np.float32) / np.float32(max(wanted - 1, 1)) * np.float32(size - 1)
+    at = np.arange(samples, dtype=np.float32) / np.float32(max(samples - 1, 1)) * np.float32(size - 1)
     return two_cells(at, size)

@@ -37,14 +37,14 @@ class Accuracy(Layer):
         need(labels == outer * inner, f"scores {tuple(x.shape)} need {outer * inner} labels, got {labels}")
         scores = x.reshape(outer, classes, inner)
         label = label.reshape(outer, 1, inner).astype(np.int32)
-        own = label == np.arange(classes, dtype=np.int32).reshape(1, classes, 1)
+        is_label = label == np.arange(classes, dtype=np.int32).reshape(1, classes, 1)
         if self.ignore_label is not None:
-            own = own & (label != self.ignore_label)
-        truth = np.where(own, scores, np.float32(0)).sum(axis=1, keepdims=True)
+            is_label = is_label & (label != self.ignore_label)
+        truth = np.where(is_label, scores, np.float32(0)).sum(axis=1, keepdims=True)
         others = (scores >= truth).astype(np.float32).sum(axis=1, keepdims=True) - np.float32(1)
-        counted = own.astype(np.float32)
-        found = counted * (others < self.top_k).astype(np.float32)
-        share = found.sum() / np.maximum(counted.sum(), np.float32(1))
+        counted = is_label.astype(np.float32)
+        hits = counted * (others < self.top_k).astype(np.float32)
+        share = hits.sum() / np.maximum(counted.sum(), np.float32(1))
         if self.outputs == 1:
             return share
-        return share, found.sum(axis=(0, 2)) / np.maximum(counted.sum(axis=(0, 2)), np.float32(1))
+        return share, hits.sum(axis=(0, 2)) / np.maximum(counted.sum(axis=(0, 2)), np.float32(1))

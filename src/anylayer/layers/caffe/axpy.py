@@ -22,9 +22,9 @@ class Axpy(Layer):
             f"inputs 1 and 2 must have one shape, got {tuple(x.shape)} and {tuple(y.shape)}",
         )
         need(len(x.shape) >= 2, f"input 1 must be of shape (N, C, ...), got {tuple(x.shape)}")
-        wanted = tuple(x.shape[:2])
+        nc = tuple(x.shape[:2])
         need(
-            tuple(a.shape[:2]) == wanted and all(d == 1 for d in a.shape[2:]),
-            f"input 0 must be of shape {wanted} or {(*wanted, 1, 1)}, one value per channel, got {tuple(a.shape)}",
+            tuple(a.shape[:2]) == nc and all(d == 1 for d in a.shape[2:]),
+            f"input 0 must be of shape {nc} or {(*nc, 1, 1)}, one value per channel, got {tuple(a.shape)}",
         )
-        return a.reshape(*wanted, *(1,) * (len(x.shape) - 2)) * x + y
+        return a.reshape(*nc, *(1,) * (len(x.shape) - 2)) * x + y

@@ -31,9 +31,9 @@ class BN(Layer):
 
     def forward(self, x: Array) -> Any:
         need(len(x.shape) == 4, f"needs an input (N, C, H, W), got shape {tuple(x.shape)}")
-        return self.normalized(x)
+        return self.normalize(x)
 
-    def normalized(self, x: Array) -> Any:
+    def normalize(self, x: Array) -> Any:
         """Return `x` (N, C, ...), normalized, scaled and shifted."""
         need(
             not is_training(self) or self.frozen,
@@ -97,7 +97,7 @@ class SophgoBN(BN):
     def forward(self, x: Array) -> Any:
         need(len(x.shape) >= 2, f"needs an input (N, C, ...), got shape {tuple(x.shape)}")
         if self.bn_mode == "LEARN":
-            return self.normalized(x)
+            return self.normalize(x)
         shape = (1, x.shape[1], 1, 1)
         scale = self.blob(0, shape, self.scale_filler if self.has("scale_filler") else None, what="scale")
         shift = self.blob(1, shape, self.shift_filler, what="shift")

@@ -65,13 +65,13 @@ class BoxOutput(Layer):
         image, at = np.maximum(selected[:, 0], 0), np.maximum(selected[:, 2], 0)
         flat = image * cells + at
         rows = [image.astype(np.float32)[:, None], boxes.reshape(-1, 4)[flat], score.reshape(-1)[flat][:, None]]
-        return self._written(np.concatenate(rows, axis=1), count)
+        return self._outputs_of(np.concatenate(rows, axis=1), count)
 
     def _check(self, maps: tuple[Any, ...]) -> None:
         need(maps, "takes 1 map or more, got none")
         for name in ("field_h", "field_w", "downsample_rate"):
-            given = len(getattr(self, name))
-            need(given == len(maps), f"{len(maps)} maps need {len(maps)} values of {name}, got {given}")
+            count = len(getattr(self, name))
+            need(count == len(maps), f"{len(maps)} maps need {len(maps)} values of {name}, got {count}")
         for i, x in enumerate(maps):
             plane_of(x, f"input {i}")
             need(
@@ -99,7 +99,7 @@ class BoxOutput(Layer):
         counts = (score >= np.float32(self.fg_thr)) & (size >= np.float32(self.min_size)).all(axis=-1)
         return np.concatenate([start, start + size], axis=-1), np.where(counts, score, LOWEST)
 
-    def _written(self, rows: Array, count: Array) -> list[Array]:
+    def _outputs_of(self, rows: Array, count: Array) -> list[Array]:
         """Return the outputs for the first `count` rows (M, 6), or for no rows."""
         some, shown = count > 0, np.maximum(count, np.int64(1))
         region = np.array([0, 1, 1, 10, 10], np.float32)

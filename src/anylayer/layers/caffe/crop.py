@@ -39,7 +39,7 @@ class Crop(Layer):
         """Yield the offset of a crop from the centre, as OpenCV's tutorial on HED cuts."""
         axis = int(values.get("axis", 2))
         if "offset" not in values and len(shapes) == 2 and len(shapes[0]) == len(shapes[1]):
-            spare = [have - wanted for have, wanted in zip(shapes[0][axis:], shapes[1][axis:])]
+            spare = [have - size for have, size in zip(shapes[0][axis:], shapes[1][axis:])]
             if any(spare) and min(spare) >= 0:
                 yield "offset: the centre", {"axis": axis, "offset": [n // 2 for n in spare]}
 
@@ -66,10 +66,10 @@ class Crop(Layer):
         offsets = self.offset if len(self.offset) == cut else (self.offset or (0,)) * cut
         window = [slice(None)] * axis
         for i, offset in enumerate(offsets, axis):
-            size, wanted = x.shape[i], reference.shape[i]
+            size, length = x.shape[i], reference.shape[i]
             need(
-                offset + wanted <= size,
-                f"offset {offset} and size {wanted} reach past the {size} cells of axis {i}",
+                offset + length <= size,
+                f"offset {offset} and size {length} reach past the {size} cells of axis {i}",
             )
-            window.append(slice(offset, offset + wanted))
+            window.append(slice(offset, offset + length))
         return x[tuple(window)]

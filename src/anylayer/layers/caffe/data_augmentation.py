@@ -157,8 +157,8 @@ class OpenCvDataAugmentation(DataAugmentation):
         return x - mean
 
 
-def _cut(size: int, wanted: int) -> Array:
-    """Return the interpolation matrix (wanted, size) of a crop from the center."""
-    at = np.arange(wanted, dtype=np.float32) - np.float32(0.5) * np.float32(wanted)
+def _cut(size: int, samples: int) -> Array:
+    """Return the interpolation matrix (samples, size) of a crop from the center."""
+    at = np.arange(samples, dtype=np.float32) - np.float32(0.5) * np.float32(samples)
     at = at + np.float32(0.5) * np.float32(size)
     return two_cells(np.maximum(np.minimum(at, np.float32(size) - np.float32(1.05)), np.float32(0)), size)

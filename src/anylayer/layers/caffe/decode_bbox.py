@@ -39,10 +39,10 @@ class DecodeBBox(Layer):
         need(all(s > 0 for s in self.bbox_std), f"bbox_std must be positive, got {list(self.bbox_std)}")
 
     def forward(self, moves: Array, regions: Array) -> Array:
-        for what, x, wanted in (("moves", moves, 8), ("regions", regions, 5)):
+        for what, x, columns in (("moves", moves, 8), ("regions", regions, 5)):
             need(
-                len(x.shape) >= 2 and x.shape[1] == wanted and prod(x.shape[2:]) == 1,
-                f"{what} must be of shape (R, {wanted}), got {tuple(x.shape)}",
+                len(x.shape) >= 2 and x.shape[1] == columns and prod(x.shape[2:]) == 1,
+                f"{what} must be of shape (R, {columns}), got {tuple(x.shape)}",
             )
         need(
             moves.shape[0] == regions.shape[0],

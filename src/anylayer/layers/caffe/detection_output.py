@@ -30,7 +30,7 @@ from anylayer.network import Array
 _MAX_THRESHOLDS = 64  # thresholds of one NMS
 
 
-def padded(priors: Array) -> Array:
+def pad_priors(priors: Array) -> Array:
     """Return priors (P, 1, 4), padded to the maximum when P is a dynamic size."""
     return ops.pad_to_maximum(priors, 0.0)
 
@@ -75,7 +75,7 @@ class SsdDetectionOutput(Layer):
     message = "detection_output_param"
     samples: ClassVar = {1: samples.scores, 2: samples.priors}
     numbers: ClassVar = {"sophgo": 204, "": 204, "ascend": 150, "opencv": 147, "model-optimizer": 211}
-    own: ClassVar[frozenset[str]] = frozenset()
+    distinctive: ClassVar[frozenset[str]] = frozenset()
     """The fields that distinguish this class from the others."""
     extra: float = 0.0
     """The number that NMS adds to widths and heights."""
@@ -94,7 +94,7 @@ class SsdDetectionOutput(Layer):
 
     @classmethod
     def fits(cls, values: Mapping[str, Any], inputs: int, outputs: int) -> bool:
-        distinguished = not cls.own or bool(cls.own & values.keys())
+        distinguished = not cls.distinctive or bool(cls.distinctive & values.keys())
         return 1 < inputs < 4 and distinguished and super().fits(values, inputs, outputs)
 
     def setup(self) -> None:
@@ -130,14 +130,14 @@ class SsdDetectionOutput(Layer):
     def forward(self, *inputs: Array) -> Array:
         """Return (1, 1, D, 7) for loc (N, P * 4 * L), conf (N, P * C) and priors (1, 2, P * 4)."""
         loc, conf, prior, variance = self.three(inputs)
-        return self.found(self.decode(loc, prior, variance), conf)
+        return self.detect(self.decode(loc, prior, variance), conf)
 
-    def found(self, boxes: Array, conf: Array) -> Array:
+    def detect(self, boxes: Array, conf: Array) -> Array:
         """Return the output for boxes (N, P, L, 4) and confidences (N, P, C)."""
         scores = conf.transpose(0, 2, 1)[:, self.classes]
         if not self.share_location:
             boxes = boxes.transpose(0, 2, 1, 3)[:, self.classes]
-        return self.written(*self.suppress(boxes, scores), boxes.shape[0])
+        return self.output_rows(*self.suppress(boxes, scores), boxes.shape[0])
 
     def three(self, inputs: tuple[Any, ...]) -> tuple[Array, Array, Array, Array | None]:
         """Return locations (N, P, L, 4), confidences (N, P, C), priors (P, 1, 4) and their variances, or None.
@@ -158,16 +158,16 @@ class SsdDetectionOutput(Layer):
         )
         need(shape[2] != 0, "the number of priors must be positive, got 0")
         p, sides = shape[2] // 4, 1 if self.share_location else self.num_classes
-        for what, x, wanted in (("locations", loc, p * sides * 4), ("confidences", conf, p * self.num_classes)):
+        for what, x, length in (("locations", loc, p * sides * 4), ("confidences", conf, p * self.num_classes)):
             need(
-                prod(x.shape[1:]) == wanted and x.shape[0] == n,
-                f"{p} priors and num_classes={self.num_classes} need {what} of shape ({n}, {wanted}), "
+                prod(x.shape[1:]) == length and x.shape[0] == n,
+                f"{p} priors and num_classes={self.num_classes} need {what} of shape ({n}, {length}), "
                 f"got {tuple(x.shape)}",
             )
-        variance = None if self.variance_encoded_in_target else padded(prior[0, 1].reshape(p, 1, 4))
+        variance = None if self.variance_encoded_in_target else pad_priors(prior[0, 1].reshape(p, 1, 4))
         loc, conf = loc.reshape(n, p, sides, 4), conf.reshape(n, p, self.num_classes)
         conf = ops.pad_to_maximum(conf, float(LOWEST), axis=1)
-        return ops.pad_to_maximum(loc, 0.0, axis=1), conf, padded(prior[0, 0].reshape(p, 1, 4)), variance
+        return ops.pad_to_maximum(loc, 0.0, axis=1), conf, pad_priors(prior[0, 0].reshape(p, 1, 4)), variance
 
     def decode(self, loc: Array, prior: Array, variance: Array | None) -> Array:
         """Return boxes (N, P, L, 4) for locations (N, P, L, 4), priors ([N,] P, 1, 4) and variances (P, 1, 4).
@@ -191,7 +191,7 @@ class SsdDetectionOutput(Layer):
         """Return the classes that are objects. The confidences must be checked first."""
         return np.flatnonzero(np.arange(self.num_classes) != self.background_label_id)
 
-    def named(self, index: Array) -> Array:
+    def classes_at(self, index: Array) -> Array:
         """Return the classes at `index` of `classes`."""
         if 0 <= self.background_label_id < self.num_classes:
             return index + (index >= self.background_label_id).astype(np.int64)
@@ -239,19 +239,27 @@ class SsdDetectionOutput(Layer):
         side = np.arange(n * (1 if self.share_location else c)).reshape(n, -1, 1)
         boxes = boxes.reshape(-1, 4)[side * p + index].reshape(n * c, k, 4)
         near, scores = for_overlap(boxes, self.extra), scores.reshape(n * c, k)
-        found, count = adaptive(near, scores, self.thresholds, self.confidence_threshold)
-        return found // k // c, found // k % c, scores.reshape(-1)[found], boxes.reshape(-1, 4)[found], count
+        candidates, count = adaptive(near, scores, self.thresholds, self.confidence_threshold)
+        return (
+            candidates // k // c,
+            candidates // k % c,
+            scores.reshape(-1)[candidates],
+            boxes.reshape(-1, 4)[candidates],
+            count,
+        )
 
-    def written(self, image: Array, label: Array, score: Array, box: Array, count: Array, images: int) -> Array:
+    def output_rows(
+        self, image: Array, label: Array, score: Array, box: Array, count: Array, images: int
+    ) -> Array:
         """Return the rows of the `keep_top_k` best of each image, by image, class and descending score.
 
         Of equal scores the earlier is kept, which Caffe's std::sort leaves open.
         """
-        chosen, count = self.kept(image, score, count, images)
+        chosen, count = self.best_candidates(image, score, count, images)
         image, label, score, box = image[chosen], label[chosen], score[chosen], box[chosen]
-        return output(rows(image, self.named(label), score, box), count, images)
+        return output(rows(image, self.classes_at(label), score, box), count, images)
 
-    def kept(self, image: Array, score: Array, count: Array, images: int) -> tuple[Array, Array]:
+    def best_candidates(self, image: Array, score: Array, count: Array, images: int) -> tuple[Array, Array]:
         """Return the ascending indices of the candidates that are kept, and the number of valid ones."""
         m = score.shape[0]
         if self.keep_top_k < 0:
@@ -292,9 +300,9 @@ class SophgoDetectionOutput(DetectionOutput):
         self.least = np.float32(self.confidence_threshold)
         self.confidence_threshold = float(LOWEST)
 
-    def found(self, boxes: Array, conf: Array) -> Array:
+    def detect(self, boxes: Array, conf: Array) -> Array:
         first = np.arange(conf.shape[1])[:, None] == 0
-        return super().found(boxes, np.where((conf > self.least) | first, conf, LOWEST))
+        return super().detect(boxes, np.where((conf > self.least) | first, conf, LOWEST))
 
 
 @layer("DetectionOutput", dialects=("refinedet",))
@@ -333,7 +341,7 @@ class RefineDetDetectionOutput(SsdDetectionOutput):
             prior = self.decode(inputs[4].reshape(n, p, 1, 4), prior, variance)
         easy = inputs[3].reshape(n, p, 2)[:, :, 1:] < np.float32(self.objectness_score)
         nothing = (np.arange(self.num_classes) == 0).astype(np.float32)
-        return self.found(self.decode(loc, prior, variance), np.where(easy, nothing, conf))
+        return self.detect(self.decode(loc, prior, variance), np.where(easy, nothing, conf))
 
 
 @layer("DetectionOutput", dialects=("ascend",))
@@ -344,7 +352,7 @@ class AscendDetectionOutput(SsdDetectionOutput):
     Source: Ascend/parser caffe.proto, DetectionOutputParameter.
     """
 
-    own = frozenset({"nms_threshold", "top_k", "boxes"})
+    distinctive = frozenset({"nms_threshold", "top_k", "boxes"})
     code_type: str = field(6, CODES, "CENTER_SIZE", doc="encoding of the boxes relative to the priors")
     variance_encoded_in_target: bool = field(
         8, "bool", True, doc="whether the boxes are not scaled by the variances"
@@ -371,7 +379,7 @@ class IntelDetectionOutput(SsdDetectionOutput):
     Source: openvinotoolkit/openvino model-optimizer/mo/front/caffe/proto/mo_caffe.proto.
     """
 
-    own = frozenset({"input_width", "input_height", "normalized"})
+    distinctive = frozenset({"input_width", "input_height", "normalized"})
     visualize: bool = field(10, "bool", False, doc="draw the detections; no effect here")
     visualize_threshold: float = field(11, "float", 0.6)
     save_file: str = field(12, "string", "")
@@ -393,7 +401,7 @@ class OpenCvDetectionOutput(SsdDetectionOutput):
     Source: opencv/opencv modules/dnn/src/layers/detection_output_layer.cpp, src/caffe/opencv-caffe.proto.
     """
 
-    own = frozenset({"normalized_bbox", "clip"})
+    distinctive = frozenset({"normalized_bbox", "clip"})
     confidence_threshold: float = field(9, "float", 0.0, doc="scores must exceed it")
     normalized_bbox: bool = field(10, "bool", True, doc="false: boxes are in pixels, their ends included")
     clip: bool = field(1000, "bool", False, doc="clip the boxes to the image, before NMS")
@@ -415,9 +423,9 @@ class OpenCvDetectionOutput(SsdDetectionOutput):
         )
         loc, conf, prior, variance = self.three(inputs[:3])
         boxes = self.decode(loc, prior, variance)
-        return self.found(self.clipped(boxes, inputs[3:]) if self.clip else boxes, conf)
+        return self.detect(self.clip_boxes(boxes, inputs[3:]) if self.clip else boxes, conf)
 
-    def clipped(self, boxes: Array, image: Sequence[Any]) -> Array:
+    def clip_boxes(self, boxes: Array, image: Sequence[Any]) -> Array:
         """Return boxes (..., 4), clipped to 0 and 1, or to the first and last pixel of the image."""
         if self.normalized_bbox:
             return np.clip(boxes, np.float32(0), np.float32(1))
@@ -435,17 +443,19 @@ class OpenCvDetectionOutput(SsdDetectionOutput):
     def centre(self, start: Array, end: Array) -> Array:
         return start + self.sides(start, end) * np.float32(0.5)
 
-    def written(self, image: Array, label: Array, score: Array, box: Array, count: Array, images: int) -> Array:
+    def output_rows(
+        self, image: Array, label: Array, score: Array, box: Array, count: Array, images: int
+    ) -> Array:
         """Return (1, 1, images * keep_top_k, 7). Of equal scores the earlier comes first; OpenCV does not say."""
-        m, wanted = score.shape[0], images * self.keep_top_k
+        m, total = score.shape[0], images * self.keep_top_k
         real = (image == np.arange(images)[:, None]) & (np.arange(m) < count)
         best, index = ops.top_k(np.where(real, score, LOWEST), min(self.keep_top_k, m), axis=1)
         index, size = index.reshape(-1), best.size
         place = np.sort(np.where(best.reshape(-1) > LOWEST, np.arange(size), size))
         chosen = index[np.minimum(place, size - 1)]
-        table = rows(image[chosen], self.named(label[chosen]), score[chosen], box[chosen])
+        table = rows(image[chosen], self.classes_at(label[chosen]), score[chosen], box[chosen])
         table = np.where((place < size)[:, None], table, np.float32(0))
-        return np.concatenate([table, np.zeros((wanted - size, 7), np.float32)])[None, None]
+        return np.concatenate([table, np.zeros((total - size, 7), np.float32)])[None, None]
 
 
 @layer("DetectionOutput", dialects=("yolov2",))

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import ClassVar
 
 from anylayer.layer import layer
-from anylayer.layers.caffe._refused import Refused
+from anylayer.layers.caffe._refused import RefusedLayer
 
 
 @layer("EvalDetection")
-class EvalDetection(Refused):
+class EvalDetection(RefusedLayer):
     """Refuse Sophgo's evaluation of detections, whose own Caffe crashes or returns memory that was never written.
 
     Source: the Caffe in tpu-mlir 1.30.2 (executed).

@@ -30,7 +30,7 @@ class Filter(Layer):
         )
         for i, x in enumerate(data):
             need(x.shape[0] == n, f"input {i} has {x.shape[0]} samples, but the selector has {n}")
-        kept = selector.reshape(n) != 0
-        order = np.argsort(np.where(kept, np.arange(n), np.arange(n) + n))
-        count = kept.astype(np.int64).sum()
+        is_selected = selector.reshape(n) != 0
+        order = np.argsort(np.where(is_selected, np.arange(n), np.arange(n) + n))
+        count = is_selected.astype(np.int64).sum()
         return [ops.head(ops.gather(x, order), count) for x in data]

@@ -28,8 +28,8 @@ class FlowWarp(Layer):
 
     def forward(self, image: Array, flow: Array) -> Array:
         h, w = plane_of(image)
-        wanted = (image.shape[0], 2, h, w)
-        need(tuple(flow.shape) == wanted, f"the flow must be of shape {wanted}, got {tuple(flow.shape)}")
+        shape = (image.shape[0], 2, h, w)
+        need(tuple(flow.shape) == shape, f"the flow must be of shape {shape}, got {tuple(flow.shape)}")
         x = flow[:, 0] + np.arange(w, dtype=np.float32)
         y = flow[:, 1] + np.arange(h, dtype=np.float32)[:, None]
         inside = (x >= 0) & (y >= 0) & (x < np.float32(w)) & (y < np.float32(h))

@@ -48,18 +48,18 @@ class FrcnDetection(Layer):
                 prod(x.shape) == r * each,
                 f"{r} regions and class_num={c} need {r * each} {what}, got shape {tuple(x.shape)}",
             )
-        boxes, scores = _decoded(deltas.reshape(r, c, 4), rois.reshape(r, 5)[:, 1:]), scores.reshape(r, c)
+        boxes, scores = _decode(deltas.reshape(r, c, 4), rois.reshape(r, 5)[:, 1:]), scores.reshape(r, c)
         region, label = np.nonzero((scores > np.float32(self.obj_threshold)) & (np.arange(c) > 0))
         box, score = boxes[region, label], scores[region, label]
-        kept = np.flatnonzero(kept_pairwise(box, label, score, self.nms_threshold, overlaps_of_pixels))[
+        survivors = np.flatnonzero(kept_pairwise(box, label, score, self.nms_threshold, overlaps_of_pixels))[
             : self.keep_topk
         ]
-        found = np.zeros((1, 1, self.keep_topk, 6), np.float32)
-        found[0, 0, : len(kept)] = np.concatenate([box, label[:, None], score[:, None]], axis=1)[kept]
-        return found
+        table = np.zeros((1, 1, self.keep_topk, 6), np.float32)
+        table[0, 0, : len(survivors)] = np.concatenate([box, label[:, None], score[:, None]], axis=1)[survivors]
+        return table
 
 
-def _decoded(deltas: Array, rois: Array) -> Array:
+def _decode(deltas: Array, rois: Array) -> Array:
     """Return boxes (R, C, 4) for offsets (R, C, 4) from regions (R, 4), whose ends are included."""
     size = rois[:, 2:] - rois[:, :2] + np.float32(1)
     centre = deltas[..., :2] * size[:, None] + (rois[:, :2] + size * np.float32(0.5))[:, None]

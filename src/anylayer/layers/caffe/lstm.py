@@ -41,23 +41,25 @@ class LSTM(RecurrentLayer):
         s = None if static is None else self.weights(2, d, static.shape[1], "W of the static input")
         of_h = self.weights(2 if static is None else 3, d, self.num_output, "W of h")
         if self.in_one_run(cont):
-            x, w = self.joined(x, w, static, s)
+            x, w = self.with_static(x, w, static, s)
             steps, h, c = self.run(x, w, bias, of_h, h * cont[0], c * cont[0])
         elif is_symbolic(x.shape[0]):
-            x, w = self.joined(x, w, static, s)
-            steps, h, c = self.run_with_resets(*self.marked(x, cont), w, bias, of_h, h, c)
+            x, w = self.with_static(x, w, static, s)
+            steps, h, c = self.run_with_resets(*self.with_resets(x, cont), w, bias, of_h, h, c)
         else:
-            steps, h, c = self.unrolled(self.summed(x @ w + bias, static, s), cont, of_h, h, c)
+            steps, h, c = self.run_stepwise(self.plus_static(x @ w + bias, static, s), cont, of_h, h, c)
         return [steps, h[None], c[None]][: self.outputs]
 
-    def unrolled(self, gates: Array, cont: Array, of_h: Array, h: Array, c: Array) -> tuple[Array, Array, Array]:
+    def run_stepwise(
+        self, gates: Array, cont: Array, of_h: Array, h: Array, c: Array
+    ) -> tuple[Array, Array, Array]:
         """Return all steps and the last state, computed step by step, since `cont` is not a constant."""
         d = self.num_output
         steps = []
         for t in range(gates.shape[0]):
-            given = gates[t] + (h * cont[t]) @ of_h
-            opened = ops.sigmoid(given[:, : 3 * d])
-            c = cont[t] * opened[:, d : 2 * d] * c + opened[:, :d] * np.tanh(given[:, 3 * d :])
+            gate = gates[t] + (h * cont[t]) @ of_h
+            opened = ops.sigmoid(gate[:, : 3 * d])
+            c = cont[t] * opened[:, d : 2 * d] * c + opened[:, :d] * np.tanh(gate[:, 3 * d :])
             h = opened[:, 2 * d :] * np.tanh(c)
             steps.append(h)
         return np.stack(steps), h, c
@@ -79,9 +81,9 @@ class LSTM(RecurrentLayer):
         gates = _SATURATED * np.array([[-1, -1, -1, 0], [-1, 1, -1, 0]], np.float32).repeat(
             self.num_output, axis=1
         )
-        found, _, c = self.run(steps, np.concatenate([w, gates]), bias, of_h, h, c)
-        found = found[places, samples]
-        return found, found[-1], c
+        states, _, c = self.run(steps, np.concatenate([w, gates]), bias, of_h, h, c)
+        states = states[places, samples]
+        return states, states[-1], c
 
     def run(self, x: Array, w: Array, bias: Array, of_h: Array, h: Array, c: Array) -> tuple[Array, Array, Array]:
         """Return all steps and the last state of one sequence per image."""
@@ -148,9 +150,9 @@ class Lstm(Layer):
             return one_run(x, w, bias, of_h, zero, zero)[0]
         if not same(n, 1):
             self.note("all sequences take the recurrent term of sequence 0, a fault of Sophgo's Caffe")
-        return self._unrolled(x @ w + bias, self._continued(cont, t, n), of_h, zero)
+        return self._run_stepwise(x @ w + bias, self._continues(cont, t, n), of_h, zero)
 
-    def _continued(self, cont: Array | None, t: int, n: int) -> Any:
+    def _continues(self, cont: Array | None, t: int, n: int) -> Any:
         """Return (T, N, 1): whether the state before a step is used."""
         if cont is None:
             return np.broadcast_to(np.arange(t)[:, None, None] > 0, (t, n, 1))
@@ -160,14 +162,14 @@ class Lstm(Layer):
             self.note("sequence n of step t takes cont[t + n], a fault of Sophgo's Caffe")
         return (cont != 0)[np.arange(t)[:, None] + np.arange(n)][:, :, None]
 
-    def _unrolled(self, gates: Array, continued: Array, of_h: Array, zero: Array) -> Array:
+    def _run_stepwise(self, gates: Array, continued: Array, of_h: Array, zero: Array) -> Array:
         """Return all steps (T, N, D) for the gates of x (T, N, 4 D)."""
         d, h, c, steps = self.num_output, zero, zero, []
         for t in range(gates.shape[0]):
-            given = gates[t] + np.where(continued[t], h[:1] @ of_h, np.float32(0))
-            opened = ops.sigmoid(given[:, : 3 * d])
-            kept = np.where(continued[t], opened[:, d : 2 * d] * c, np.float32(0))
-            c = kept + opened[:, :d] * np.tanh(given[:, 3 * d :])
+            gate = gates[t] + np.where(continued[t], h[:1] @ of_h, np.float32(0))
+            opened = ops.sigmoid(gate[:, : 3 * d])
+            remembered = np.where(continued[t], opened[:, d : 2 * d] * c, np.float32(0))
+            c = remembered + opened[:, :d] * np.tanh(gate[:, 3 * d :])
             h = opened[:, 2 * d :] * np.tanh(c)
             steps.append(h)
         return np.stack(steps)

@@ -26,11 +26,11 @@ class LSTMUnit(Layer):
     def forward(self, c: Array, gates: Array, cont: Array) -> list[Array]:
         shape = tuple(c.shape)
         need(len(shape) == 3 and shape[0] == 1, f"the state (input 0) must be of shape (1, N, D), got {shape}")
-        for what, x, wanted in (
+        for what, x, expected in (
             ("the gates (input 1)", gates, (1, shape[1], 4 * shape[2])),
             ("cont (input 2)", cont, (1, shape[1])),
         ):
-            need(tuple(x.shape) == wanted, f"{what} must be of shape {wanted}, got {tuple(x.shape)}")
+            need(tuple(x.shape) == expected, f"{what} must be of shape {expected}, got {tuple(x.shape)}")
         need(self.outputs == 2, f"has 2 outputs (c, h), got {self.outputs}")
         d = shape[2]
         opened = ops.sigmoid(gates[:, :, : 3 * d])

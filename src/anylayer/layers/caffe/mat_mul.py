@@ -33,10 +33,10 @@ class MatMul(Layer):
 
     def _first(self, x: Array, what: str, rows: int) -> Array:
         """Return the first elements of `x` as (rows, dim_2)."""
-        wanted, count = rows * self.dim_2, prod(x.shape)
-        need(count >= wanted, f"{what} must have at least {rows} * {self.dim_2} elements, got {count}")
-        if count > wanted:
+        length, count = rows * self.dim_2, prod(x.shape)
+        need(count >= length, f"{what} must have at least {rows} * {self.dim_2} elements, got {count}")
+        if count > length:
             self.note(
-                f"only the first {wanted} of the {count} elements of {what} are read, as Sophgo's Caffe does"
+                f"only the first {length} of the {count} elements of {what} are read, as Sophgo's Caffe does"
             )
-        return x.reshape(count)[:wanted].reshape(rows, self.dim_2)
+        return x.reshape(count)[:length].reshape(rows, self.dim_2)

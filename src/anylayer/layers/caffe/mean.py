@@ -35,9 +35,9 @@ class Mean(Layer):
 
     def forward(self, *inputs: Array) -> list[Array]:
         need(self.outputs == len(inputs), f"{len(inputs)} inputs need {len(inputs)} outputs, got {self.outputs}")
-        return [self._shifted(x, i) for i, x in enumerate(inputs)]
+        return [self._subtract(x, i) for i, x in enumerate(inputs)]
 
-    def _shifted(self, x: Array, i: int) -> Array:
+    def _subtract(self, x: Array, i: int) -> Array:
         plane_of(x, f"input {i}")
         channels, count = x.shape[1], len(self.value)
         need(channels % count == 0, f"{count} values do not divide the {channels} channels of input {i}")

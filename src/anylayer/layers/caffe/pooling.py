@@ -91,7 +91,7 @@ def pool(x: Array, method: str, lines: tuple[Line, Line]) -> Any:
     if all(line.is_symbolic and same(line.size, line.kernel) and line.pad == 0 for line in lines):
         return x.max((2, 3), keepdims=True) if method == "MAX" else x.mean((2, 3), keepdims=True)
     if method == "MAX":
-        return _widened(_run(ops.max_pool, x, lines), lines, _LOWEST)
+        return _with_outer_windows(_run(ops.max_pool, x, lines), lines, _LOWEST)
     if any(line.is_symbolic for line in lines):
         return _symbolic_mean(x, lines)
     cells = _divisors(lines[0])[:, None] * _divisors(lines[1])
@@ -103,7 +103,7 @@ def pool(x: Array, method: str, lines: tuple[Line, Line]) -> Any:
         y = _run(ops.average_pool, x, lines, count_include_pad=True) * (whole / cells[inside]).astype(np.float32)
     else:  # the divisor is the cells in the map; with padding and no clipped window, all cells
         y = _run(ops.average_pool, x, lines, count_include_pad=padded)
-    y = _widened(y, lines, 0)
+    y = _with_outer_windows(y, lines, 0)
     if (cells == 0).any():  # Caffe divides 0 by 0
         y = y + np.where(cells == 0, np.float32(np.nan), np.float32(0))
     return y
@@ -117,7 +117,7 @@ def _symbolic_mean(x: Array, lines: tuple[Line, Line]) -> Array:
         y = _run(ops.average_pool, x, lines, count_include_pad=True) * (whole / cells).astype(np.float32)
     else:
         y = _run(ops.average_pool, x, lines)
-    y = _widened(y, lines, 0)
+    y = _with_outer_windows(y, lines, 0)
     if all(line.stride <= line.kernel for line in lines):
         return y
     empty = _divisors(lines[0])[:, None] * _divisors(lines[1]) == 0  # only such windows may lie outside the map
@@ -127,7 +127,7 @@ def _symbolic_mean(x: Array, lines: tuple[Line, Line]) -> Array:
 def pool_with_mask(x: Array, lines: tuple[Line, Line]) -> tuple[Array, Array]:
     """Return the maxima, and the flat index of each in its plane as a float, -1 outside the map."""
     y, index = _run(ops.max_pool_with_indices, x, lines)
-    return _widened(y, lines, _LOWEST), _widened(index.astype(np.float32), lines, -1)
+    return _with_outer_windows(y, lines, _LOWEST), _with_outer_windows(index.astype(np.float32), lines, -1)
 
 
 def _run(operator: Callable[..., Any], x: Array, lines: tuple[Line, Line], **options: Any) -> Any:
@@ -137,7 +137,7 @@ def _run(operator: Callable[..., Any], x: Array, lines: tuple[Line, Line], **opt
     )
 
 
-def _widened(y: Array, lines: tuple[Line, Line], value: Any) -> Array:
+def _with_outer_windows(y: Array, lines: tuple[Line, Line], value: Any) -> Array:
     """Return `y` with a constant for the windows outside the map."""
     missing = [line.count - line.inside for line in lines]
     if all(map(is_zero, missing)):
@@ -214,11 +214,11 @@ class Pooling(Layer):
         need(len(x.shape) == 4, f"needs an input of 4 axes (N, C, H, W), got shape {tuple(x.shape)}")
         lines = self._lines(x.shape[2], x.shape[3])
         if self.outputs == 1:
-            return self.pooled(x, lines)
+            return self.pool_windows(x, lines)
         need(self.pool == "MAX", f"only pool MAX has a second output, the mask; got pool {self.pool}")
         return pool_with_mask(x, lines)
 
-    def pooled(self, x: Array, lines: tuple[Line, Line]) -> Any:
+    def pool_windows(self, x: Array, lines: tuple[Line, Line]) -> Any:
         """Return the maximum or the mean of each window."""
         return pool(x, self.pool, lines)
 
@@ -274,10 +274,10 @@ class SophgoPooling(Pooling):
     def check_rounding(self) -> None:
         """Take both fields, of which the one that rounds down prevails."""
 
-    def pooled(self, x: Array, lines: tuple[Line, Line]) -> Any:
+    def pool_windows(self, x: Array, lines: tuple[Line, Line]) -> Any:
         if self.pool == "MAX":
-            return super().pooled(x, lines)
-        return _widened(_run(ops.average_pool, x, lines, count_include_pad=True), lines, 0)
+            return super().pool_windows(x, lines)
+        return _with_outer_windows(_run(ops.average_pool, x, lines, count_include_pad=True), lines, 0)
 
     def _lines(self, height: int, width: int) -> tuple[Line, Line]:
         down, across = super()._lines(height, width)

@@ -19,7 +19,7 @@ from anylayer.layers._proposals import (
     foreground,
     proposals,
 )
-from anylayer.layers.caffe._refused import Refused
+from anylayer.layers.caffe._refused import RefusedLayer
 from anylayer.layers.caffe._resampling import plane_of
 from anylayer.network import Array
 
@@ -69,9 +69,9 @@ class OpenCvProposal(Proposal):
     def forward(self, scores: Array, deltas: Array, info: Array) -> list[Array]:
         first = anchors(self.base_size, self.ratio, self.scale)
         check_shapes(scores, deltas, info, len(first))
-        found = clipped(boxes(deltas, first, self.feat_stride), info.reshape(-1))
+        regions = clipped(boxes(deltas, first, self.feat_stride), info.reshape(-1))
         score = foreground(scores)
-        at, count, rois = best(found, score, (self.pre_nms_topn, self.post_nms_topn), self.nms_thresh)
+        at, count, rois = best(regions, score, (self.pre_nms_topn, self.post_nms_topn), self.nms_thresh)
         there = (np.arange(rois.shape[0]) < count)[:, None]
         missing = self.post_nms_topn - rois.shape[0]
         rows = [np.where(there, x, np.float32(0)) for x in (rois, score[at][:, None])]
@@ -79,7 +79,7 @@ class OpenCvProposal(Proposal):
 
 
 @layer("Proposal", dialects=("ascend",))
-class AscendProposal(Refused):
+class AscendProposal(RefusedLayer):
     """Refuse Ascend's layer, whose padded regions (N, 5, post_nms_topn) are not supported.
 
     No public source states how it pads them.
@@ -99,7 +99,7 @@ class AscendProposal(Refused):
 
 
 @layer("Proposal", dialects=("synopsys",))
-class SynopsysProposal(Refused):
+class SynopsysProposal(RefusedLayer):
     """Refuse the layer of synopsys-caffe, whose NMS compares boxes in the order of the anchors.
 
     Source: synopsys-caffe src/caffe/layers/proposal_layer.cpp (apply_nms).
@@ -114,8 +114,8 @@ class SynopsysProposal(Refused):
 
     @classmethod
     def fits(cls, values: Mapping[str, Any], inputs: int, outputs: int) -> bool:
-        given = {"anchor_base_size", "anchor_scale", "anchor_ratio", "max_rois"} & values.keys()
-        return bool(given) and "net_input_h" not in values
+        present = {"anchor_base_size", "anchor_scale", "anchor_ratio", "max_rois"} & values.keys()
+        return bool(present) and "net_input_h" not in values
 
 
 @layer("Proposal", dialects=("sophgo",))
@@ -160,16 +160,16 @@ class SophgoProposal(Layer):
                 f"{what} must be of shape (1, {channels}, {h}, {w}), got {tuple(x.shape)}; how batches are cut is "
                 "not known",
             )
-        box, score = self._decoded(deltas, first).reshape(-1, 4), scores[0, count:].reshape(-1)
-        found = np.flatnonzero(score > np.float32(self.rpn_obj_threshold))
-        box, score = box[found], score[found]
-        kept = kept_pairwise(box, np.zeros(len(box)), score, self.rpn_nms_threshold, overlaps_of_pixels)
-        box = box[kept][: self.rpn_nms_post_top_n]
+        box, score = self._decode(deltas, first).reshape(-1, 4), scores[0, count:].reshape(-1)
+        candidates = np.flatnonzero(score > np.float32(self.rpn_obj_threshold))
+        box, score = box[candidates], score[candidates]
+        survivors = kept_pairwise(box, np.zeros(len(box)), score, self.rpn_nms_threshold, overlaps_of_pixels)
+        box = box[survivors][: self.rpn_nms_post_top_n]
         regions = np.zeros((1, 1, self.rpn_nms_post_top_n, 5), np.float32)
         regions[0, 0, : len(box), 1:] = box
         return regions
 
-    def _decoded(self, deltas: Array, first: Array) -> Any:
+    def _decode(self, deltas: Array, first: Array) -> Any:
         """Return the boxes (A, H, W, 4) for offsets (1, 4 A, H, W) from anchors (A, 4), clipped to the input."""
         h, w = plane_of(deltas)
         cells = np.stack(np.meshgrid(np.arange(w), np.arange(h)), -1) * np.float32(self.feat_stride)

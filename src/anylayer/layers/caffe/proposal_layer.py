@@ -55,19 +55,19 @@ class ProposalLayer(Layer):
             f"the class ProposalLayer of module '{self.module}' is not known, only that of {self.modules[0]}; "
             "define it in a layers file as ProposalLayer, which then replaces this layer",
         )
-        given = read_param_str(self.param_str)
-        for name in given:
+        params = read_param_str(self.param_str)
+        for name in params:
             hint = nearest(name, _DEFAULTS) or f"; it has: {', '.join(_DEFAULTS)}"
             need(name in _DEFAULTS, f"param_str has no '{name}'{hint}")
-        need("feat_stride" in given, f"param_str must give feat_stride, got {self.param_str!r}")
-        self.values = {name: _checked(name, given.get(name, value)) for name, value in _DEFAULTS.items()}
+        need("feat_stride" in params, f"param_str must give feat_stride, got {self.param_str!r}")
+        self.values = {name: _valid_value(name, params.get(name, value)) for name, value in _DEFAULTS.items()}
         self.feat_stride = self.values["feat_stride"]
         need(self.outputs <= 2, f"has at most 2 outputs (rois, scores), got {self.outputs}")
-        taken = [f"{name}={self.values[name]:g}" for name in list(_DEFAULTS)[4:] if name not in given]
-        if taken:
+        defaults = [f"{name}={self.values[name]:g}" for name in list(_DEFAULTS)[4:] if name not in params]
+        if defaults:
             self.note(
-                f"takes py-faster-rcnn's defaults {', '.join(taken)}; a cfg.TEST with other values is not in the "
-                "prototxt: write them into param_str"
+                f"takes py-faster-rcnn's defaults {', '.join(defaults)}; a cfg.TEST with other values is not in "
+                "the prototxt: write them into param_str"
             )
 
     def forward(self, scores: Array, deltas: Array, info: Array) -> list[Array]:
@@ -75,15 +75,15 @@ class ProposalLayer(Layer):
         first = anchors(values["base_size"], values["ratios"], values["scales"], half_even=True)
         check_shapes(scores, deltas, info, len(first))
         info = info.reshape(-1)
-        found = clipped(boxes(deltas, first, self.feat_stride), info)
-        taking_part = large(found, info[[2, 2]] * np.float32(values["min_size"]))
+        regions = clipped(boxes(deltas, first, self.feat_stride), info)
+        taking_part = large(regions, info[[2, 2]] * np.float32(values["min_size"]))
         score = np.where(taking_part, foreground(scores), LOWEST)
         limits = (values["pre_nms_topn"], values["post_nms_topn"])
-        at, count, rois = best(found, score, limits, values["nms_thresh"])
+        at, count, rois = best(regions, score, limits, values["nms_thresh"])
         return [ops.head(rois, count), ops.head(score[at], count)[:, None]][: self.outputs]
 
 
-def _checked(name: str, value: Any) -> Any:
+def _valid_value(name: str, value: Any) -> Any:
     """Return the value of `name` in param_str. Raise LayerError when the layer does not accept it."""
     if name in ("scales", "ratios"):
         several = value if isinstance(value, (list, tuple)) else [value]

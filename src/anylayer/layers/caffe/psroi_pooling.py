@@ -56,8 +56,8 @@ class PSROIPooling(Layer):
         count = rois.shape[0]
         lines = (maps @ in_columns).reshape(n, g, g, c, h, count)
         sums = (lines * in_rows[:, None, None]).sum(axis=4)
-        own = (image == np.arange(n, dtype=np.float32)[:, None]).astype(np.float32)
-        total = (sums * own[:, None, None, None]).sum(axis=0)
+        in_image = (image == np.arange(n, dtype=np.float32)[:, None]).astype(np.float32)
+        total = (sums * in_image[:, None, None, None]).sum(axis=0)
         area = in_rows.sum(axis=1)[:, None] * in_columns.sum(axis=1)  # (g, g, R)
         mean = total / np.maximum(area, np.float32(1))[:, :, None]
         return mean.transpose(3, 2, 0, 1)

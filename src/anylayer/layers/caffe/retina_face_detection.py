@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import ClassVar
 
 from anylayer.layer import layer
-from anylayer.layers.caffe._refused import Refused
+from anylayer.layers.caffe._refused import RefusedLayer
 
 
 @layer("RetinaFaceDetection")
-class RetinaFaceDetection(Refused):
+class RetinaFaceDetection(RefusedLayer):
     """Refuse Sophgo's detections of RetinaFace, whose NMS drops boxes without any overlap by an unknown rule.
 
     Source: the Caffe in tpu-mlir 1.30.2 (executed): of ten boxes that do not overlap, five are returned.

@@ -35,16 +35,16 @@ class RNN(RecurrentLayer):
         following = 2 if static is None else 3
         of_h = self.weights(following, d, d, "W of h")
         if self.in_one_run(cont):
-            x, w = self.joined(x, w, static, s)
+            x, w = self.with_static(x, w, static, s)
             both = np.concatenate([bias, np.zeros(d, np.float32)])[None]
-            given: dict[str, Any] = {"initial_h": (h * cont[0])[None], "hidden_size": d}
-            steps, last = ops.rnn(x, w.T.copy()[None], of_h.T.copy()[None], both, **given)
+            state: dict[str, Any] = {"initial_h": (h * cont[0])[None], "hidden_size": d}
+            steps, last = ops.rnn(x, w.T.copy()[None], of_h.T.copy()[None], both, **state)
             steps, h = steps[:, 0], last[0]
         elif is_symbolic(x.shape[0]):
-            x, w = self.joined(x, w, static, s)
-            steps, h = self.run_with_resets(*self.marked(x, cont), w, bias, of_h, h)
+            x, w = self.with_static(x, w, static, s)
+            steps, h = self.run_with_resets(*self.with_resets(x, cont), w, bias, of_h, h)
         else:
-            steps, h = self.unrolled(self.summed(x @ w + bias, static, s), cont, of_h, h)
+            steps, h = self.run_stepwise(self.plus_static(x @ w + bias, static, s), cont, of_h, h)
         of_o, bias = self.weights(following + 1, d, d, "W of o"), self.bias(following + 2, d, "b of o")
         return [np.tanh(steps @ of_o + bias), h[None]][: self.outputs]
 
@@ -72,10 +72,10 @@ class RNN(RecurrentLayer):
         )
         return steps[:, 0], last[0]
 
-    def unrolled(self, given: Array, cont: Array, of_h: Array, h: Array) -> tuple[Array, Array]:
+    def run_stepwise(self, gates: Array, cont: Array, of_h: Array, h: Array) -> tuple[Array, Array]:
         """Return all steps and the last state, computed step by step, since `cont` is not a constant."""
         steps = []
-        for t in range(given.shape[0]):
-            h = np.tanh(given[t] + (h * cont[t]) @ of_h)
+        for t in range(gates.shape[0]):
+            h = np.tanh(gates[t] + (h * cont[t]) @ of_h)
             steps.append(h)
         return np.stack(steps), h

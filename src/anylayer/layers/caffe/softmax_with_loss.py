@@ -41,13 +41,13 @@ class SoftmaxWithLoss(LossLayer):
         need(labels == outer * inner, f"scores {tuple(x.shape)} need {outer * inner} labels, got {labels}")
         softmax = ops.softmax(x, axis=axis)
         label = label.reshape(outer, 1, inner).astype(np.int32)
-        own = label == np.arange(classes, dtype=np.int32).reshape(1, classes, 1)
+        is_label = label == np.arange(classes, dtype=np.int32).reshape(1, classes, 1)
         counted = np.ones((outer, 1, inner), np.float32)
         if self.ignore_label is not None:
             counts = label != self.ignore_label
-            own, counted = own & counts, counts.astype(np.float32)
+            is_label, counted = is_label & counts, counts.astype(np.float32)
         surprise = -np.log(np.maximum(softmax.reshape(outer, classes, inner), _TINY))
-        loss = np.where(own, surprise, np.float32(0)).sum() / self._divisor(counted, outer)
+        loss = np.where(is_label, surprise, np.float32(0)).sum() / self._divisor(counted, outer)
         return loss if self.outputs == 1 else (loss, softmax)
 
     def _divisor(self, counted: Array, outer: int) -> Any:

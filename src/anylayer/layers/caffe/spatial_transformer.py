@@ -26,8 +26,8 @@ def transform(x: Array, theta: Array | None, fixed: Sequence[float | None], size
     """
     n, (h, w) = x.shape[0], plane_of(x)
     need_plane(*size)
-    given, pick = _theta(fixed, h, w)
-    values: Any = np.broadcast_to(given, (n, 6))
+    constants, pick = _theta(fixed, h, w)
+    values: Any = np.broadcast_to(constants, (n, 6))
     free = fixed.count(None)
     if theta is None:
         need(free == 0, f"input 1 is missing: it contains the {free} values of theta that the file does not give")
@@ -38,7 +38,7 @@ def transform(x: Array, theta: Array | None, fixed: Sequence[float | None], size
             shape[0] == n and count == free,
             f"input 1 must have {free} values for each of {n} images (6 less those given), got shape {shape}",
         )
-        values = theta.reshape(n, free) @ pick + given
+        values = theta.reshape(n, free) @ pick + constants
     down, across, shift = (values.reshape(n, 2, 3)[:, :, i : i + 1] for i in range(3))
     rows, columns = ((2.0 * np.arange(s) / s - 1).astype(np.float32) for s in size)
     grid = (down * rows)[:, :, :, None] + (across * columns + shift)[:, :, None, :]
@@ -53,10 +53,10 @@ def _theta(fixed: Sequence[float | None], h: int, w: int) -> tuple[Array, Array]
     """
     order = [3, 4, 5, 0, 1, 2]
     x1, x2, x3, y1, y2, y3 = (fixed[i] or 0.0 for i in order)
-    given = np.array([x1, x2, x3 + 1 / w, y1, y2, y3 + 1 / h], np.float32)
+    constants = np.array([x1, x2, x3 + 1 / w, y1, y2, y3 + 1 / h], np.float32)
     free = [i for i in range(6) if fixed[i] is None]
     pick = np.array([[float(i == place) for place in order] for i in free], np.float32).reshape(len(free), 6)
-    return given, pick
+    return constants, pick
 
 
 class AscendTransform(Message):

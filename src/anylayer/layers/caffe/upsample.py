@@ -55,14 +55,14 @@ class Upsample(Layer):
             )
             self.note(f"scale={self.scale:g} multiplies the values; the size is {tall} x {wide} times the input's")
         if tall < 0 and self.dialect == "darknet":
-            y = _summed(x, -tall)
+            y = _block_sums(x, -tall)
         else:
             need(tall > 0 and wide > 0, f"stride must be positive, got {tall} x {wide}")
             y = repeat_pixels(x, tall, wide)
         return y if self.scale == 1 else y * np.float32(self.scale)
 
 
-def _summed(x: Array, block: int) -> Any:
+def _block_sums(x: Array, block: int) -> Any:
     n, c, h, w = x.shape
     need(h % block == 0 and w % block == 0, f"stride={-block} does not divide {h} x {w}")
     return x.reshape(n, c, h // block, block, w // block, block).sum(axis=(3, 5))

@@ -61,7 +61,7 @@ class Yolo(Layer):
             objectness.reshape(n, self.boxes * pixels),
             classes.swapaxes(1, 2).reshape(n, self.classes, self.boxes * pixels),
         )
-        return tuple(map(_padded, outputs)) if self.padded else outputs
+        return tuple(map(_pad_boxes, outputs)) if self.padded else outputs
 
     def _rule(self) -> tuple[Scores, bool]:
         """Return how the classes are activated, and whether the objectness is not activated."""
@@ -72,7 +72,7 @@ class Yolo(Layer):
         return "sigmoid", self.background
 
 
-def _padded(x: Array) -> Array:
+def _pad_boxes(x: Array) -> Array:
     n = x.shape[-1]
     length = -(-(2 * n + 32) // 32) * 32 // 2
     return np.pad(x, [(0, 0)] * (len(x.shape) - 1) + [(0, length - n)])

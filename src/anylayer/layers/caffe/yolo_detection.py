@@ -55,8 +55,8 @@ class YoloDetection(Layer):
 
     def _anchors(self) -> list[Array]:
         """Return the width and height (3, 2) of the boxes of each input."""
-        known = _TINY if self.tiny else _V4 if self.yolo_v4 else _V3
-        values = [float(v) for level in known for v in level]
+        sizes = _TINY if self.tiny else _V4 if self.yolo_v4 else _V3
+        values = [float(v) for level in sizes for v in level]
         if self.anchors:
             words = [word for word in re.split(r"[,\s]+", self.anchors) if word]
             numbers = len(words) == len(values) and all(re.fullmatch(r"\d+(\.\d*)?", word) for word in words)
@@ -66,18 +66,18 @@ class YoloDetection(Layer):
 
     def forward(self, *maps: Array) -> Array:
         need(len(maps) == len(self.sizes), f"takes {len(self.sizes)} maps, got {len(maps)}")
-        parts = [self._decoded(x, sizes, f"input {i}") for i, (x, sizes) in enumerate(zip(maps, self.sizes))]
+        parts = [self._decode(x, sizes, f"input {i}") for i, (x, sizes) in enumerate(zip(maps, self.sizes))]
         boxes, labels, scores = (np.concatenate(columns, axis=1) for columns in zip(*parts))
-        kept = self._kept(corners(boxes[..., :2], boxes[..., 2:]), labels, scores)
+        is_kept = self._survivors(corners(boxes[..., :2], boxes[..., 2:]), labels, scores)
         n, p = labels.shape
         k = min(self.keep_topk, p)
-        place, _ = ops.top_k(np.where(kept, np.arange(p), p), k, axis=1, largest=False)
+        place, _ = ops.top_k(np.where(is_kept, np.arange(p), p), k, axis=1, largest=False)
         chosen = np.minimum(place, p - 1) + np.arange(n)[:, None] * p
         rows = np.concatenate([boxes, labels[..., None].astype(np.float32), scores[..., None]], axis=2)
-        found = np.where((place < p)[..., None], rows.reshape(n * p, 6)[chosen], np.float32(0))
-        return np.pad(found, [(0, 0), (0, self.keep_topk - k), (0, 0)])[:, None]
+        table = np.where((place < p)[..., None], rows.reshape(n * p, 6)[chosen], np.float32(0))
+        return np.pad(table, [(0, 0), (0, self.keep_topk - k), (0, 0)])[:, None]
 
-    def _decoded(self, x: Array, sizes: Array, what: str) -> tuple[Array, Array, Array]:
+    def _decode(self, x: Array, sizes: Array, what: str) -> tuple[Array, Array, Array]:
         """Return the boxes (N, K, 4), labels (N, K) and scores (N, K) of a map."""
         h, w = plane_of(x, what)
         n, each = x.shape[0], 5 + self.class_num
@@ -92,11 +92,11 @@ class YoloDetection(Layer):
         score = ops.sigmoid(v[..., 4]) * classes.max(axis=2)
         return np.concatenate([centre, size], axis=2), classes.argmax(axis=2), score
 
-    def _kept(self, boxes: Array, labels: Array, scores: Array) -> Any:
+    def _survivors(self, boxes: Array, labels: Array, scores: Array) -> Any:
         """Return which boxes (N, P, 4) are kept, as (N, P): see kept_pairwise."""
-        kept = np.zeros(scores.shape, bool)
+        is_kept = np.zeros(scores.shape, bool)
         for image in range(scores.shape[0]):
-            found = np.flatnonzero(scores[image] >= np.float32(self.obj_threshold))
-            each = (boxes[image][found], labels[image][found], scores[image][found])
-            kept[image, found[kept_pairwise(*each, self.nms_threshold)]] = True
-        return kept
+            candidates = np.flatnonzero(scores[image] >= np.float32(self.obj_threshold))
+            each = (boxes[image][candidates], labels[image][candidates], scores[image][candidates])
+            is_kept[image, candidates[kept_pairwise(*each, self.nms_threshold)]] = True
+        return is_kept
