@@ -41,11 +41,11 @@ def only_best(scores: Array, k: int, least: float) -> Array:
     """
     n, c, p = scores.shape
     points = np.zeros((n, p, 4), np.float32)
-    found, count = ops.nms(points, scores, max_per_class=k, iou_threshold=1.0, score_threshold=least)
-    places = np.maximum((found[:, 0] * c + found[:, 1]) * p + found[:, 2], 0)
-    places = np.where(np.arange(found.shape[0]) < count, places, places[:1])  # unused entries repeat the first
-    kept = ops.scatter_elements(np.full(n * c * p, LOWEST), places, scores.reshape(-1)[places])
-    return kept.reshape(n, c, p)
+    triples, count = ops.nms(points, scores, max_per_class=k, iou_threshold=1.0, score_threshold=least)
+    places = np.maximum((triples[:, 0] * c + triples[:, 1]) * p + triples[:, 2], 0)
+    places = np.where(np.arange(triples.shape[0]) < count, places, places[:1])  # unused entries repeat the first
+    best = ops.scatter_elements(np.full(n * c * p, LOWEST), places, scores.reshape(-1)[places])
+    return best.reshape(n, c, p)
 
 
 def for_overlap(boxes: Array, extra: float = 0.0) -> Array:
@@ -62,14 +62,14 @@ def for_overlap(boxes: Array, extra: float = 0.0) -> Array:
     return np.where(ordered, wider, np.float32(0))
 
 
-def lowered(threshold: float, eta: float) -> list[float]:
+def decreasing_thresholds(threshold: float, eta: float) -> list[float]:
     """Return the thresholds of adaptive NMS: each kept box multiplies the threshold by `eta` while it is above
     0.5.
     """
-    found = [float(np.float32(threshold))]
-    while eta < 1 and found[-1] > 0.5 and len(found) < 1000:
-        found.append(float(np.float32(found[-1]) * np.float32(eta)))
-    return found
+    thresholds = [float(np.float32(threshold))]
+    while eta < 1 and thresholds[-1] > 0.5 and len(thresholds) < 1000:
+        thresholds.append(float(np.float32(thresholds[-1]) * np.float32(eta)))
+    return thresholds
 
 
 def adaptive(boxes: Array, scores: Array, thresholds: Sequence[float], least: float) -> tuple[Array, Array]:
@@ -82,21 +82,21 @@ def adaptive(boxes: Array, scores: Array, thresholds: Sequence[float], least: fl
     """
     o, k = scores.shape
     place, none = np.arange(k), np.int64(o * k)
-    alive, worst, found = scores > np.float32(least), np.float32(0), []
+    alive, worst, places = scores > np.float32(least), np.float32(0), []
     for threshold in thresholds[:-1]:
         fits = alive & (worst <= np.float32(threshold))
         first = fits.argmax(axis=1)[:, None]
         some = fits.any(axis=1, keepdims=True)
-        found.append(np.where(some, np.arange(o)[:, None] * k + first, none))
-        kept = boxes.reshape(-1, 4)[np.arange(o)[:, None] * k + first]
-        worst = np.maximum(worst, overlaps(boxes, kept))
+        places.append(np.where(some, np.arange(o)[:, None] * k + first, none))
+        winners = boxes.reshape(-1, 4)[np.arange(o)[:, None] * k + first]
+        worst = np.maximum(worst, overlaps(boxes, winners))
         alive = alive & (place > first) & some
     alive = alive & (worst <= np.float32(thresholds[-1]))
     order = np.where(alive, np.arange(k, 0, -1).astype(np.float32), np.float32(0))[:, None]
     last = min(thresholds[-1], 1.0)
     selected, count = ops.nms(boxes, order, max_per_class=k, iou_threshold=last, score_threshold=0.0)
     rest = np.where(np.arange(o * k) < count, selected[:, 0] * k + selected[:, 2], none)
-    flat = np.sort(np.concatenate([*(f.reshape(-1) for f in found), rest]))[: o * k]
+    flat = np.sort(np.concatenate([*(f.reshape(-1) for f in places), rest]))[: o * k]
     return np.minimum(flat, none - 1), (flat < none).sum()
 
 
@@ -105,8 +105,8 @@ def overlaps(boxes: Array, other: Array) -> Any:
     sides = np.minimum(boxes[..., 2:], other[..., 2:]) - np.maximum(boxes[..., :2], other[..., :2])
     sides = np.maximum(sides, np.float32(0))
     common = sides[..., 0] * sides[..., 1]
-    size, own = boxes[..., 2:] - boxes[..., :2], other[..., 2:] - other[..., :2]
-    union = size[..., 0] * size[..., 1] + own[..., 0] * own[..., 1] - common
+    size, size_of_other = boxes[..., 2:] - boxes[..., :2], other[..., 2:] - other[..., :2]
+    union = size[..., 0] * size[..., 1] + size_of_other[..., 0] * size_of_other[..., 1] - common
     return np.where(common > 0, common / np.where(common > 0, union, np.float32(1)), np.float32(0))
 
 
@@ -114,8 +114,8 @@ def overlaps_of_pixels(boxes: Array, other: Array) -> Any:
     """Return what `overlaps` returns, with 1 added to the sides of boxes, but not to those of intersections."""
     sides = np.minimum(boxes[..., 2:], other[..., 2:]) - np.maximum(boxes[..., :2], other[..., :2])
     common = np.maximum(sides, np.float32(0)).prod(axis=-1)
-    area, own = ((x[..., 2:] - x[..., :2] + np.float32(1)).prod(axis=-1) for x in (boxes, other))
-    return common / (area + own - common)
+    area, area_of_other = ((x[..., 2:] - x[..., :2] + np.float32(1)).prod(axis=-1) for x in (boxes, other))
+    return common / (area + area_of_other - common)
 
 
 def kept_pairwise(

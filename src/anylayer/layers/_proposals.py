@@ -47,14 +47,14 @@ def proposals(
     first = anchors(layer.base_size, layer.ratio, layer.scale)
     check_shapes(scores, deltas, info, len(first))
     info = info.reshape(-1)
-    found = boxes(deltas, first, layer.feat_stride)
+    regions = boxes(deltas, first, layer.feat_stride)
     if clip_before:
-        found = clipped(found, info)
+        regions = clip_regions(regions, info)
     least = info[[3, 2] if info.shape[0] >= 4 else [2, 2]] * np.float32(layer.min_size)
-    score = foreground(scores) * large(found, least).astype(np.float32)
-    at, count, rois = best(found, score, (layer.pre_nms_topn, layer.post_nms_topn), layer.nms_thresh)
+    score = foreground(scores) * large(regions, least).astype(np.float32)
+    at, count, rois = best(regions, score, (layer.pre_nms_topn, layer.post_nms_topn), layer.nms_thresh)
     if clip_after:
-        rois = np.concatenate([rois[:, :1], clipped(rois[:, 1:], info, 0)], axis=1)
+        rois = np.concatenate([rois[:, :1], clip_regions(rois[:, 1:], info, 0)], axis=1)
     return [ops.head(rois, count), ops.head(score[at], count)]
 
 
@@ -63,10 +63,10 @@ def check_shapes(scores: Array, deltas: Array, info: Array, anchors: int) -> Non
     n, _, h, w = scores.shape
     need(n == 1, f"takes one image, got a batch of {n}")
     for what, x, each in (("scores", scores, 2), ("box deltas", deltas, 4)):
-        wanted = (1, each * anchors, h, w)
+        shape = (1, each * anchors, h, w)
         need(
-            tuple(x.shape) == wanted,
-            f"{anchors} anchors (ratio x scale) need {what} of shape {wanted}, got {tuple(x.shape)}",
+            tuple(x.shape) == shape,
+            f"{anchors} anchors (ratio x scale) need {what} of shape {shape}, got {tuple(x.shape)}",
         )
     size = prod(info.shape)
     need(size >= 3, f"needs image height, width and scale, got {size} values")
@@ -78,17 +78,17 @@ def anchors(base_size: int, ratios: Sequence[float], scales: Sequence[float], *,
     Sides are rounded to integers before they are scaled: halves up (C++), or halves to even (NumPy).
     """
     area, centre = np.float32(base_size**2), np.float32(0.5) * np.float32(base_size - 1)
-    found = []
+    corners = []
     for ratio in np.array(ratios, np.float32):
-        width = _rounded(np.sqrt(area / ratio), half_even)
-        height = _rounded(width * ratio, half_even)
+        width = _round(np.sqrt(area / ratio), half_even)
+        height = _round(width * ratio, half_even)
         for scale in np.array(scales, np.float32):
             half = np.float32(0.5) * (np.stack([width, height]) * scale - np.float32(1))
-            found.append(np.concatenate([centre - half, centre + half]))
-    return np.stack(found).astype(np.float32)
+            corners.append(np.concatenate([centre - half, centre + half]))
+    return np.stack(corners).astype(np.float32)
 
 
-def _rounded(side: Any, half_even: bool) -> Any:
+def _round(side: Any, half_even: bool) -> Any:
     return np.round(side) if half_even else np.floor(side + np.float32(0.5))
 
 
@@ -109,14 +109,14 @@ def boxes(deltas: Array, first: Array, stride: int) -> Array:
     return np.concatenate([centre - half, centre + half], axis=1)
 
 
-def clipped(found: Array, info: Array, beyond: float = 1.0) -> Array:
+def clip_regions(regions: Array, info: Array, beyond: float = 1.0) -> Array:
     """Return the boxes, clipped to an image of the height and width with which `info` begins, less `beyond`."""
-    return np.maximum(np.minimum(found, info[[1, 0, 1, 0]] - np.float32(beyond)), np.float32(0))
+    return np.maximum(np.minimum(regions, info[[1, 0, 1, 0]] - np.float32(beyond)), np.float32(0))
 
 
-def large(found: Array, least: Array) -> Any:
+def large(regions: Array, least: Array) -> Any:
     """Return which boxes (N, 4), with their ends included, are at least `least` wide and high."""
-    return (found[:, 2:] - found[:, :2] + np.float32(1) >= least).all(axis=1)
+    return (regions[:, 2:] - regions[:, :2] + np.float32(1) >= least).all(axis=1)
 
 
 def foreground(scores: Array) -> Array:
@@ -124,7 +124,7 @@ def foreground(scores: Array) -> Array:
     return scores[0, scores.shape[1] // 2 :].transpose(1, 2, 0).reshape(-1)
 
 
-def best(found: Array, score: Array, limits: tuple[int, int], threshold: float) -> tuple[Array, Array, Array]:
+def best(regions: Array, score: Array, limits: tuple[int, int], threshold: float) -> tuple[Array, Array, Array]:
     """Return the indices of the boxes (N, 4) that NMS keeps, best first, their number, and their regions.
 
     `limits` are the numbers of boxes that enter NMS and that remain. Boxes with the score LOWEST are ignored.
@@ -132,11 +132,11 @@ def best(found: Array, score: Array, limits: tuple[int, int], threshold: float) 
     entering = min(limits[0], score.shape[0])
     leaving = min(limits[1], entering)
     selected, count = ops.nms(
-        for_overlap(found, 1.0)[None],
+        for_overlap(regions, 1.0)[None],
         np.where(among_best(score, entering), score, LOWEST)[None, None],
         max_per_class=leaving,
         iou_threshold=threshold,
         score_threshold=float(LOWEST),
     )
     at = np.maximum(selected[:, 2], 0)
-    return at, count, np.concatenate([np.zeros((leaving, 1), np.float32), found[at]], axis=1)
+    return at, count, np.concatenate([np.zeros((leaving, 1), np.float32), regions[at]], axis=1)

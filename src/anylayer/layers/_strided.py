@@ -10,7 +10,7 @@ from anylayer.layer.arguments import integers
 from anylayer.network import Array
 
 
-def strided(x: Array, begin: Array, end: Array, strides: Array | None, *masks: Collection[int]) -> Any:
+def strided_slice(x: Array, begin: Array, end: Array, strides: Array | None, *masks: Collection[int]) -> Any:
     """Return x[begin:end:strides, ...] for constants `begin`, `end` and `strides` (None: 1).
 
     `masks` list the entries without a begin, those without an end, ellipses, new axes of size 1, and those that

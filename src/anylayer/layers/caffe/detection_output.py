@@ -16,8 +16,8 @@ from anylayer.layers._detections import (
     adaptive,
     among_best,
     below,
+    decreasing_thresholds,
     for_overlap,
-    lowered,
     only_best,
     output,
     rows,
@@ -104,7 +104,7 @@ class SsdDetectionOutput(Layer):
         need(self.threshold >= 0, f"nms_threshold must not be negative, got {self.threshold:g}")
         eta = self.nms_param.eta
         need(0 < eta <= 1, f"nms_param.eta must lie in (0, 1], got {eta:g}")
-        self.thresholds = lowered(self.threshold, eta)
+        self.thresholds = decreasing_thresholds(self.threshold, eta)
         need(
             len(self.thresholds) <= _MAX_THRESHOLDS,
             f"nms_param.eta={eta:g} with nms_threshold={self.threshold:g} lowers the threshold from box to box "

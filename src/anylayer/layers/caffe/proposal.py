@@ -15,7 +15,7 @@ from anylayer.layers._proposals import (
     boxes,
     check_fields,
     check_shapes,
-    clipped,
+    clip_regions,
     foreground,
     proposals,
 )
@@ -69,7 +69,7 @@ class OpenCvProposal(Proposal):
     def forward(self, scores: Array, deltas: Array, info: Array) -> list[Array]:
         first = anchors(self.base_size, self.ratio, self.scale)
         check_shapes(scores, deltas, info, len(first))
-        regions = clipped(boxes(deltas, first, self.feat_stride), info.reshape(-1))
+        regions = clip_regions(boxes(deltas, first, self.feat_stride), info.reshape(-1))
         score = foreground(scores)
         at, count, rois = best(regions, score, (self.pre_nms_topn, self.post_nms_topn), self.nms_thresh)
         there = (np.arange(rois.shape[0]) < count)[:, None]

@@ -10,7 +10,7 @@ from anylayer import ops
 from anylayer.errors import nearest
 from anylayer.layer import Layer, field, layer, need, samples
 from anylayer.layers._detections import LOWEST
-from anylayer.layers._proposals import anchors, best, boxes, check_shapes, clipped, foreground, large
+from anylayer.layers._proposals import anchors, best, boxes, check_shapes, clip_regions, foreground, large
 from anylayer.layers.caffe._param_str import read_param_str
 from anylayer.network import Array
 
@@ -75,7 +75,7 @@ class ProposalLayer(Layer):
         first = anchors(values["base_size"], values["ratios"], values["scales"], half_even=True)
         check_shapes(scores, deltas, info, len(first))
         info = info.reshape(-1)
-        regions = clipped(boxes(deltas, first, self.feat_stride), info)
+        regions = clip_regions(boxes(deltas, first, self.feat_stride), info)
         taking_part = large(regions, info[[2, 2]] * np.float32(values["min_size"]))
         score = np.where(taking_part, foreground(scores), LOWEST)
         limits = (values["pre_nms_topn"], values["post_nms_topn"])

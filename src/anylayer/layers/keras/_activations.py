@@ -207,16 +207,16 @@ def activation(spec: Any, dialect: str | None = None) -> Function:
     if spec is None:
         return FUNCTIONS["linear"]
     if isinstance(spec, str):
-        return _named(spec, dialect)
+        return _function_named(spec, dialect)
     if isinstance(spec, Mapping):
         config = spec.get("config")
         if isinstance(config, str):
-            return _named(config, dialect)
+            return _function_named(config, dialect)
         name = str(spec.get("class_name", "")).lower()
         if isinstance(config, Mapping) and name in _LAYERS:
             function, fields = _LAYERS[name]
-            given = {field: config[field] for field in fields if config.get(field) is not None}
-            return lambda x: function(x, **given)
+            options = {field: config[field] for field in fields if config.get(field) is not None}
+            return lambda x: function(x, **options)
         if isinstance(config, Mapping) and name == "activation":
             return activation(config.get("activation"), dialect)
         raise LayerError(f"activation {spec.get('class_name')!r} is Python code, which is not run. {_REMEDY}")
@@ -226,7 +226,7 @@ def activation(spec: Any, dialect: str | None = None) -> Function:
 _REMEDY = "Save the model with the activation as a layer of its own, and define that layer's class"
 
 
-def _named(name: str, dialect: str | None) -> Function:
+def _function_named(name: str, dialect: str | None) -> Function:
     if dialect == "keras2" and name == "hard_sigmoid":
         return hard_sigmoid_2
     if name not in FUNCTIONS:

@@ -65,12 +65,12 @@ class KerasLayer(Layer):
 
     def prepare(self, node: Node, dialect: str | None) -> None:
         config = node.params.get("config", {})
-        kept = {name: value for name, value in config.items() if name in self.fields or not self._harmless(name)}
-        dtype = kept.pop("dtype", None)
+        fields = {name: value for name, value in config.items() if name in self.fields or not self._harmless(name)}
+        dtype = fields.pop("dtype", None)
         self.call = dict(node.params.get("call", {}))
         unread = sorted(set(self.call.get("kwargs", {})) - self.called_with)
         need(not unread, f"is called with {', '.join(unread)}, which is not supported")
-        super().prepare(replace(node, params={"config": kept}), dialect)
+        super().prepare(replace(node, params={"config": fields}), dialect)
         self._dtype(dtype)
 
     def arguments(self, inputs: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
@@ -97,18 +97,18 @@ class KerasLayer(Layer):
             f"the wrapped layer must be a configuration with class_name and config, got {spec!r}",
         )
         kind, config = str(spec.get("class_name")), spec["config"]
-        found = [d for d in Registry.of("keras").find(kind) if d.typed]
-        need(found, f"wraps a {kind}, which is not supported in a wrapper")
-        cls: Any = substituted(found[0].cls)
-        made: KerasLayer = cls.__new__(cls)
+        definitions = [d for d in Registry.of("keras").find(kind) if d.typed]
+        need(definitions, f"wraps a {kind}, which is not supported in a wrapper")
+        cls: Any = substituted(definitions[0].cls)
+        layer: KerasLayer = cls.__new__(cls)
         blobs = self._blobs[first:] if count is None else self._blobs[first : first + count]
-        made.prepare(Node(self.name, kind, [""], [""], {"config": config}, list(blobs)), self.dialect)
-        return made
+        layer.prepare(Node(self.name, kind, [""], [""], {"config": config}, list(blobs)), self.dialect)
+        return layer
 
-    def adopt(self, made: KerasLayer, first: int) -> None:
+    def adopt(self, layer: KerasLayer, first: int) -> None:
         """Count the weights that an inner layer has requested as this layer's weights from `first` on."""
-        self._wanted.update({first + index: wanted for index, wanted in made._wanted.items()})
-        for text in made.notes:
+        self._wanted.update({first + index: request for index, request in layer._wanted.items()})
+        for text in layer.notes:
             self.note(text)
 
     def _harmless(self, name: str) -> bool:
@@ -206,13 +206,13 @@ def numbers(value: Any, count: int, what: str) -> tuple[int, ...]:
 
 def positive(value: Any, count: int, what: str) -> tuple[int, ...]:
     """Return `count` integers of 1 or more from one integer for all or a sequence of `count`."""
-    found = numbers(value, count, what)
-    need(min(found) >= 1, f"parameter '{what}' must be at least 1, got {value!r}")
-    return found
+    integers = numbers(value, count, what)
+    need(min(integers) >= 1, f"parameter '{what}' must be at least 1, got {value!r}")
+    return integers
 
 
-def one_of(value: Any, known: Sequence[str], what: str) -> str:
-    """Return `value`. Raise LayerError when it is not one of the words `known`."""
-    if not isinstance(value, str) or value not in known:
-        raise LayerError(f"parameter '{what}' must be one of {', '.join(known)}, got {value!r}")
+def one_of(value: Any, words: Sequence[str], what: str) -> str:
+    """Return `value`. Raise LayerError when it is not one of the words `words`."""
+    if not isinstance(value, str) or value not in words:
+        raise LayerError(f"parameter '{what}' must be one of {', '.join(words)}, got {value!r}")
     return value

@@ -17,14 +17,14 @@ from anylayer.network import Array, Node
 Function = Callable[..., Any]
 
 
-class Called(KerasLayer):
+class FunctionLayer(KerasLayer):
     """A function call. Its arguments are those of the call and those of the configuration."""
 
     function: ClassVar[Function]
     ignored: ClassVar[frozenset[str]] = frozenset()
     """Names of the arguments that do not affect the result."""
 
-    given: dict[str, Any]
+    values: dict[str, Any]
 
     def prepare(self, node: Node, dialect: str | None) -> None:
         config = {**node.params.get("config", {})}
@@ -36,15 +36,15 @@ class Called(KerasLayer):
         keywords = _keywords(type(self).function)
         if keywords is not None and "dtype" in keywords:
             skipped.discard("dtype")
-        given = {k: v for k, v in {**config, **call["kwargs"]}.items() if k not in skipped}
-        self.given = {k: v for k, v in given.items() if v is not None or k == "axis"}
-        for name in self.given if keywords is not None else ():
+        arguments = {k: v for k, v in {**config, **call["kwargs"]}.items() if k not in skipped}
+        self.values = {k: v for k, v in arguments.items() if v is not None or k == "axis"}
+        for name in self.values if keywords is not None else ():
             if name not in (keywords or ()):
                 raise LayerError(f"has no argument '{name}'{nearest(name, keywords or ())}")
 
     def forward(self, *inputs: Array) -> list[Array]:
         """Return the result of the function, with float64 cast to float32."""
-        args, kwargs = with_inputs(self.call["args"], inputs), with_inputs(self.given, inputs)
+        args, kwargs = with_inputs(self.call["args"], inputs), with_inputs(self.values, inputs)
         try:
             result = type(self).function(*args, **kwargs)
         except (TypeError, AttributeError) as error:
@@ -86,7 +86,7 @@ def define_calls(
     for name, function in functions.items():
         where = source.format(name)
         members = {"__module__": module, "function": staticmethod(function), "ignored": ignored}
-        define(f"{prefix}.{name}", Called, _summary(function, where), f"Source: {where}.", **members)
+        define(f"{prefix}.{name}", FunctionLayer, _summary(function, where), f"Source: {where}.", **members)
 
 
 def _summary(function: Function, source: str) -> str:

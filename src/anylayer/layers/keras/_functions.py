@@ -11,7 +11,7 @@ from anylayer import ops
 from anylayer.errors import LayerError, need
 from anylayer.layer.arguments import axis_of, channels_first, flat_pads, part_sizes, restored, same_pads
 from anylayer.layers.keras._base import FORMATS, positive
-from anylayer.layers.keras._resampling import METHODS, resampled
+from anylayer.layers.keras._resampling import METHODS, resample
 from anylayer.network import Array
 
 DTYPES = (
@@ -50,37 +50,37 @@ def index(spec: Any) -> Any:
     if isinstance(spec, dict):
         if spec.get("class_name") == "__ellipsis__":
             return Ellipsis
-        found = spec.get("config", spec)
-        if isinstance(found, dict) and {"start", "stop", "step"} >= set(found):
-            return slice(found.get("start"), found.get("stop"), found.get("step"))
+        value = spec.get("config", spec)
+        if isinstance(value, dict) and {"start", "stop", "step"} >= set(value):
+            return slice(value.get("start"), value.get("stop"), value.get("step"))
         raise LayerError(f"index {spec!r} is not supported")
     return spec
 
 
 def get_item(x: Array, key: Any) -> Any:
     """Compute x[key]."""
-    found = index(key)
-    if isinstance(key, list) and key and all(type(k) is int for k in key) and not isinstance(found, tuple):
+    position = index(key)
+    if isinstance(key, list) and key and all(type(k) is int for k in key) and not isinstance(position, tuple):
         return x[list(key)]
-    return x[found]
+    return x[position]
 
 
-def axes(given: Any) -> Any:
+def axes(axis: Any) -> Any:
     """Return an axis, a tuple of axes, or None."""
-    return tuple(given) if isinstance(given, (list, tuple)) else given
+    return tuple(axis) if isinstance(axis, (list, tuple)) else axis
 
 
 def split(x: Array, indices_or_sections: Any, axis: int = 0) -> list[Any]:
     """Split an array into equal parts, or at the given indices, along `axis`."""
-    given = indices_or_sections
+    sections = indices_or_sections
     where = axis_of(axis, len(x.shape))
-    if type(given) is int:
+    if type(sections) is int:
         need(
-            given > 0 and x.shape[where] % given == 0,
-            f"{given} equal parts do not divide axis {where} of size {x.shape[where]}",
+            sections > 0 and x.shape[where] % sections == 0,
+            f"{sections} equal parts do not divide axis {where} of size {x.shape[where]}",
         )
-        return list(np.split(x, given, axis=where))
-    return list(np.split(x, list(given), axis=where))
+        return list(np.split(x, sections, axis=where))
+    return list(np.split(x, list(sections), axis=where))
 
 
 def split_sizes(value: Array, num_or_size_splits: Any, axis: int = 0, num: Any = None) -> list[Array]:
@@ -106,8 +106,8 @@ def reshape(x: Array, newshape: Any) -> Any:
 def pad(x: Any, pad_width: Any, mode: Any = "constant", constant_values: Any = None) -> Any:
     """Pad an array in one of the modes constant, reflect, symmetric and edge."""
     mode = mode.lower()
-    given: list[Any] = [pad_width] * len(x.shape) if type(pad_width) is int else list(pad_width)
-    pairs = [(p, p) if type(p) is int else tuple(p) for p in given]
+    widths: list[Any] = [pad_width] * len(x.shape) if type(pad_width) is int else list(pad_width)
+    pairs = [(p, p) if type(p) is int else tuple(p) for p in widths]
     if len(pairs) == 1:
         pairs *= len(x.shape)
     if mode == "constant":
@@ -282,8 +282,8 @@ def pad_images(
     data_format: Any = None,
 ) -> Any:
     """Pad images with zeros at their borders, or to the target size."""
-    given = ((top_padding, bottom_padding, target_height), (left_padding, right_padding, target_width))
-    borders = _borders_by_axis(images, data_format, given, 1)
+    sizes = ((top_padding, bottom_padding, target_height), (left_padding, right_padding, target_width))
+    borders = _borders_by_axis(images, data_format, sizes, 1)
     return np.pad(images, [borders.get(axis, (0, 0)) for axis in range(len(images.shape))])
 
 
@@ -298,24 +298,24 @@ def crop_images(
     data_format: Any = None,
 ) -> Any:
     """Remove pixels at the borders of images, or crop the images to the target size."""
-    given = ((top_cropping, bottom_cropping, target_height), (left_cropping, right_cropping, target_width))
+    sizes = ((top_cropping, bottom_cropping, target_height), (left_cropping, right_cropping, target_width))
     parts = [slice(None)] * len(images.shape)
-    for axis, (first, last) in _borders_by_axis(images, data_format, given, -1).items():
+    for axis, (first, last) in _borders_by_axis(images, data_format, sizes, -1).items():
         parts[axis] = slice(first, images.shape[axis] - last)
     return images[tuple(parts)]
 
 
-def _borders_by_axis(images: Any, fmt: Any, given: Any, sign: int) -> dict[int, tuple[int, int]]:
+def _borders_by_axis(images: Any, fmt: Any, sizes: Any, sign: int) -> dict[int, tuple[int, int]]:
     """Return the pixels before and after the image, by the axes of height and width.
 
-    given: for each of these axes, the pixels before, those after, and the target size; one may be absent.
+    sizes: for each of these axes, the pixels before, those after, and the target size; one may be absent.
     sign: 1 if the borders are added to the image, -1 if they are removed from it.
     """
-    found = {}
-    for axis, (before, after, target) in zip(_pixels(images, fmt), given):
+    result = {}
+    for axis, (before, after, target) in zip(_pixels(images, fmt), sizes):
         total = None if target is None else sign * (target - images.shape[axis])
-        found[axis] = _borders(before, after, total)
-    return found
+        result[axis] = _borders(before, after, total)
+    return result
 
 
 def _borders(before: Any, after: Any, total: int | None) -> tuple[int, int]:
@@ -412,7 +412,7 @@ def resize(
     need(len(images.shape) == 4, f"takes images of rank 4, got {tuple(images.shape)}")
     height, width = positive(list(size), 2, "size")
     fmt = data_format or FORMATS[0]
-    return restored(resampled(channels_first(images, fmt), (height, width), interpolation.lower(), antialias), fmt)
+    return restored(resample(channels_first(images, fmt), (height, width), interpolation.lower(), antialias), fmt)
 
 
 def depth_to_space(x: Any, block_size: int, data_format: Any = None) -> Any:
@@ -427,7 +427,7 @@ def space_to_depth(x: Any, block_size: int, data_format: Any = None) -> Any:
     return restored(ops.space_to_depth(channels_first(x, fmt), block_size), fmt)
 
 
-def flattened(function: Any) -> Any:
+def over_all_elements(function: Any) -> Any:
     """Return a function of an array and an axis that computes `function` of all elements without an axis."""
     return lambda x, axis=-1: function(x.reshape(-1), 0).reshape(x.shape) if axis is None else function(x, axis)
 
@@ -446,10 +446,10 @@ def dot_product_attention(
     """Compute softmax(q @ k^T * scale) @ v per head for (N, T, heads, size) and (N, S, heads, size)."""
     q, k, v = (a.transpose(0, 2, 1, 3) for a in (query, key, value))
     scores = (q * np.float32(q.shape[-1] ** -0.5 if scale is None else scale)) @ k.swapaxes(-1, -2)
-    kept = mask
+    visible = mask
     if is_causal:
         lower = np.tril(np.ones(scores.shape[-2:], bool))
-        kept = lower if kept is None else kept & lower
-    if kept is not None:
-        scores = np.where(kept, scores, np.float32(-1e9))
+        visible = lower if visible is None else visible & lower
+    if visible is not None:
+        scores = np.where(visible, scores, np.float32(-1e9))
     return (ops.softmax(scores, axis=-1) @ v).transpose(0, 2, 1, 3)

@@ -18,7 +18,7 @@ from anylayer.network import Array
 METHODS = ("nearest", "bilinear", "bicubic", "lanczos3", "lanczos5", "gaussian", "mitchellcubic", "area")
 
 
-def resampled(x: Array, sizes: tuple[int, int], method: str, antialias: bool) -> Any:
+def resample(x: Array, sizes: tuple[int, int], method: str, antialias: bool) -> Any:
     """Return `x` (N, C, H, W), resized to sizes = (height, width)."""
     if same_shape(x.shape[2:], sizes):
         return x
@@ -36,51 +36,51 @@ def _along_both(x: Array, sizes: tuple[int, int], function: Callable[[Any, int, 
     return x
 
 
-def _nearest(given: int, wanted: int) -> Array:
-    scale = np.float32(given) / np.float32(wanted)
-    places = np.floor((np.arange(wanted, dtype=np.float32) + np.float32(0.5)) * scale)
-    last: Array = np.minimum(places.astype(np.int64), given - 1)
+def _nearest(size: int, samples: int) -> Array:
+    scale = np.float32(size) / np.float32(samples)
+    places = np.floor((np.arange(samples, dtype=np.float32) + np.float32(0.5)) * scale)
+    last: Array = np.minimum(places.astype(np.int64), size - 1)
     return last
 
 
-def _weights(given: int, wanted: int, method: str, antialias: bool) -> Array:
-    """Return the interpolation matrix (wanted, given) of an axis."""
+def _weights(size: int, samples: int, method: str, antialias: bool) -> Array:
+    """Return the interpolation matrix (samples, size) of an axis."""
     if method == "area":
-        return _areas(given, wanted)
+        return _areas(size, samples)
     if method == "bicubic" and not antialias:
-        return _cubic(given, wanted)
+        return _cubic(size, samples)
     kernel, radius = _KERNELS[method]
-    scale = given / wanted
+    scale = size / samples
     spread = max(scale, 1.0) if antialias else 1.0
-    centres = (np.arange(wanted) + 0.5) * scale
-    cells = np.arange(given) + 0.5
+    centres = (np.arange(samples) + 0.5) * scale
+    cells = np.arange(size) + 0.5
     away = (cells[None, :] - centres[:, None]) / spread
     weights = np.where(np.abs(away) <= radius, kernel(np.abs(away)), 0.0)
     total = weights.sum(axis=1, keepdims=True)
     return np.where(total != 0, weights / np.where(total == 0, 1, total), 0).astype(np.float32)
 
 
-def _areas(given: int, wanted: int) -> Array:
-    edges = np.arange(wanted + 1) * (given / wanted)
-    cells = np.arange(given)
+def _areas(size: int, samples: int) -> Array:
+    edges = np.arange(samples + 1) * (size / samples)
+    cells = np.arange(size)
     low = np.maximum(edges[:-1, None], cells[None, :])
     high = np.minimum(edges[1:, None], cells[None, :] + 1)
     weights = np.maximum(high - low, 0)
     return np.asarray(weights / weights.sum(axis=1, keepdims=True), np.float32)
 
 
-def _cubic(given: int, wanted: int) -> Array:
+def _cubic(size: int, samples: int) -> Array:
     """Return the matrix of Keys' cubic over four cells, at points that TensorFlow rounds to 1/1024 of a cell."""
-    scale = np.float32(given) / np.float32(wanted)
-    places = (np.arange(wanted, dtype=np.float32) + np.float32(0.5)) * scale - np.float32(0.5)
+    scale = np.float32(size) / np.float32(samples)
+    places = (np.arange(samples, dtype=np.float32) + np.float32(0.5)) * scale - np.float32(0.5)
     first = np.floor(places)
     part = np.rint((places - first) * 1024) / 1024
-    weights = np.zeros((wanted, given))
+    weights = np.zeros((samples, size))
     for tap in (-1, 0, 1, 2):
         cells = first.astype(np.int64) + tap
-        inside = (cells >= 0) & (cells < given)
+        inside = (cells >= 0) & (cells < size)
         shares = np.where(inside, _keys(np.abs(tap - part)), 0)
-        weights[np.arange(wanted), np.clip(cells, 0, given - 1)] += shares
+        weights[np.arange(samples), np.clip(cells, 0, size - 1)] += shares
     return np.asarray(weights / weights.sum(axis=1, keepdims=True), np.float32)
 
 

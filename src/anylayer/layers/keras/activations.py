@@ -67,7 +67,7 @@ class LeakyReLU(ElementwiseLayer):
 
     def forward(self, x: Array, mask: Any = None) -> Array:
         slope = next((v for v in (self.negative_slope, self.alpha) if v is not None), 0.3)
-        return ops.leaky_relu(x, alpha=_real(_unwrapped(slope)))
+        return ops.leaky_relu(x, alpha=_real(_plain_number(slope)))
 
 
 @layer("ELU")
@@ -81,7 +81,7 @@ class ELU(ElementwiseLayer):
     alpha: Any = attribute("any", 1.0, doc="-alpha is the limit for x towards minus infinity")
 
     def forward(self, x: Array, mask: Any = None) -> Array:
-        return ops.elu(x, alpha=_real(_unwrapped(self.alpha)))
+        return ops.elu(x, alpha=_real(_plain_number(self.alpha)))
 
 
 @layer("ThresholdedReLU")
@@ -94,7 +94,7 @@ class ThresholdedReLU(ElementwiseLayer):
     theta: Any = attribute("any", 1.0, doc="the threshold")
 
     def forward(self, x: Array, mask: Any = None) -> Any:
-        return np.where(x > np.float32(_real(_unwrapped(self.theta))), x, np.float32(0))
+        return np.where(x > np.float32(_real(_plain_number(self.theta))), x, np.float32(0))
 
 
 @layer("PReLU")
@@ -134,12 +134,12 @@ class Softmax(ElementwiseLayer):
         axes = self.axis if isinstance(self.axis, list) else [self.axis]
         if len(axes) == 1:
             return ops.softmax(x, axis=axes[0])
-        found = tuple(sorted(axis_of(int(a), len(x.shape)) for a in axes))
-        e = np.exp(x - np.max(x, axis=found, keepdims=True))
-        return e / np.sum(e, axis=found, keepdims=True)
+        positive = tuple(sorted(axis_of(int(a), len(x.shape)) for a in axes))
+        e = np.exp(x - np.max(x, axis=positive, keepdims=True))
+        return e / np.sum(e, axis=positive, keepdims=True)
 
 
-def _unwrapped(value: Any) -> Any:
+def _plain_number(value: Any) -> Any:
     """Return a number, which Keras 2 may write as {"class_name" or "type": "ndarray", "value": 0.1}."""
     if isinstance(value, dict):
         inner = value.get("config", value)
@@ -148,6 +148,6 @@ def _unwrapped(value: Any) -> Any:
 
 
 def _real(value: Any) -> float:
-    value = _unwrapped(value)
+    value = _plain_number(value)
     need(type(value) in (int, float), f"must be a number, got {value!r}")
     return float(value)

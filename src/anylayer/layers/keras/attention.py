@@ -56,16 +56,19 @@ class Heads(KerasLayer):
     def setup(self) -> None:
         need(self.sliding_window is None, f"sliding_window={self.sliding_window} is not supported")
 
-    def taken(self, inputs: Any) -> tuple[Any, Any, Any, dict[str, Any]]:
+    def call_arguments(self, inputs: Any) -> tuple[Any, Any, Any, dict[str, Any]]:
         """Return query, value, key, and the other arguments of the call."""
         args, kwargs = self.arguments(inputs)
-        given = {**dict(zip(("query", "value", "key"), args)), **kwargs}
-        need("query" in given and "value" in given, f"takes query and value, got {plural(len(inputs), 'input')}")
-        query, value, key = given.pop("query"), given.pop("value"), given.pop("key", None)
+        arguments = {**dict(zip(("query", "value", "key"), args)), **kwargs}
+        need(
+            "query" in arguments and "value" in arguments,
+            f"takes query and value, got {plural(len(inputs), 'input')}",
+        )
+        query, value, key = arguments.pop("query"), arguments.pop("value"), arguments.pop("key", None)
         need(query is not None and value is not None, "takes query and value, but one of them is None")
-        return query, value, value if key is None else key, given
+        return query, value, value if key is None else key, arguments
 
-    def projected(self, index: int, x: Array, heads: int, size: int, what: str) -> tuple[Array, int]:
+    def project(self, index: int, x: Array, heads: int, size: int, what: str) -> tuple[Array, int]:
         """Return `x` (..., C), projected to (..., heads, size), and the index of the next weight."""
         w = self.blob(index, (x.shape[-1], heads, size), what=f"{what} kernel").reshape(x.shape[-1], heads * size)
         y = x @ w
@@ -83,19 +86,21 @@ class Heads(KerasLayer):
             y = y + self.blob(index + 1, shape, what="output bias").reshape(count)
         return y.reshape(*x.shape[:-2], *shape)
 
-    def mask(self, given: dict[str, Any], queries: int, keys: int) -> Any:
+    def mask(self, arguments: dict[str, Any], queries: int, keys: int) -> Any:
         """Return a mask (batch or 1, 1, queries, keys) of the keys that each query sees; None means all keys."""
-        found = None if given.get("attention_mask") is None else given["attention_mask"].astype(bool)
-        if found is not None and len(found.shape) == 2:
-            found = found[None]  # Keras adds axes in front: the two axes are queries and keys
-        parts = [given[k].astype(bool)[:, None] for k in ("value_mask", "key_mask") if given.get(k) is not None]
-        if given.get("query_mask") is not None:
-            parts.append(given["query_mask"].astype(bool)[:, :, None])
-        if given.get("use_causal_mask"):
+        visible = None if arguments.get("attention_mask") is None else arguments["attention_mask"].astype(bool)
+        if visible is not None and len(visible.shape) == 2:
+            visible = visible[None]  # Keras adds axes in front: the two axes are queries and keys
+        parts = [
+            arguments[k].astype(bool)[:, None] for k in ("value_mask", "key_mask") if arguments.get(k) is not None
+        ]
+        if arguments.get("query_mask") is not None:
+            parts.append(arguments["query_mask"].astype(bool)[:, :, None])
+        if arguments.get("use_causal_mask"):
             parts.append(causal(queries, keys))
         for part in parts:
-            found = part if found is None else found & part
-        return found[:, None] if found is not None and len(found.shape) == 3 else found
+            visible = part if visible is None else visible & part
+        return visible[:, None] if visible is not None and len(visible.shape) == 3 else visible
 
 
 @layer("MultiHeadAttention")
@@ -118,17 +123,17 @@ class MultiHeadAttention(Heads):
     softmax_robust_masking: Any = attribute("any", None, doc="how Keras 2 masks; does not affect the result")
 
     def forward(self, *inputs: Array) -> Any:
-        query, value, key, given = self.taken(inputs)
+        query, value, key, arguments = self.call_arguments(inputs)
         axes, heads, size = self._axes(query), self.num_heads, self.value_dim or self.key_dim
-        q, index = self.projected(0, query, heads, self.key_dim, "query")
-        k, index = self.projected(index, key, heads, self.key_dim, "key")
+        q, index = self.project(0, query, heads, self.key_dim, "query")
+        k, index = self.project(index, key, heads, self.key_dim, "key")
         gate = None
         if self.use_gate:
-            gate, index = self.projected(index, query, heads, size, "gate")
-        v, index = self.projected(index, value, heads, size, "value")
+            gate, index = self.project(index, query, heads, size, "gate")
+        v, index = self.project(index, value, heads, size, "value")
         (q, order, sizes), (k, _, _), (v, _, _) = (self._apart(a, axes) for a in (q, k, v))
-        mask = self.mask(given, q.shape[-2], k.shape[-2])
-        if given.get("query_mask") is not None:
+        mask = self.mask(arguments, q.shape[-2], k.shape[-2])
+        if arguments.get("query_mask") is not None:
             self.note(
                 "query_mask is applied, but Keras 3.15 ignores it, so the rows of masked queries differ there"
             )
@@ -140,7 +145,7 @@ class MultiHeadAttention(Heads):
             y = y * ops.sigmoid(gate)
         shape = self.output_shape or [query.shape[-1]]
         y = self.result(index, y, tuple(shape) if isinstance(shape, list) else (shape,))
-        return [y, scores][: self.outputs] if given.get("return_attention_scores") else y
+        return [y, scores][: self.outputs] if arguments.get("return_attention_scores") else y
 
     def _axes(self, query: Array) -> list[int]:
         rank = len(query.shape)
@@ -179,27 +184,27 @@ class GroupedQueryAttention(Heads):
     num_key_value_heads: int = attribute("int64", doc="number of groups; must divide num_query_heads")
 
     def forward(self, *inputs: Array) -> Any:
-        query, value, key, given = self.taken(inputs)
+        query, value, key, arguments = self.call_arguments(inputs)
         heads, groups, size = self.num_query_heads, self.num_key_value_heads, self.head_dim
         need(
             groups > 0 and heads % groups == 0,
             f"num_key_value_heads={groups} does not divide num_query_heads={heads}",
         )
-        q, index = self.projected(0, query, heads, size, "query")
-        k, index = self.projected(index, key, groups, size, "key")
+        q, index = self.project(0, query, heads, size, "query")
+        k, index = self.project(index, key, groups, size, "key")
         gate = None
         if self.use_gate:
-            gate, index = self.projected(index, query, heads, size, "gate")
-        v, index = self.projected(index, value, groups, size, "value")
+            gate, index = self.project(index, query, heads, size, "gate")
+        v, index = self.project(index, value, groups, size, "value")
         k, v = (np.repeat(a, heads // groups, axis=2).transpose(0, 2, 1, 3) for a in (k, v))
         q = q.transpose(0, 2, 1, 3) * np.float32(1 / math.sqrt(size))
-        scores = masked_softmax(q @ k.swapaxes(-1, -2), self.mask(given, q.shape[2], k.shape[2]))
+        scores = masked_softmax(q @ k.swapaxes(-1, -2), self.mask(arguments, q.shape[2], k.shape[2]))
         y = (scores @ v).transpose(0, 2, 1, 3)
         y = self.result(index, y if gate is None else y * ops.sigmoid(gate), (query.shape[-1],))
-        return [y, scores][: self.outputs] if given.get("return_attention_scores") else y
+        return [y, scores][: self.outputs] if arguments.get("return_attention_scores") else y
 
 
-class Unprojected(KerasLayer):
+class PlainAttention(KerasLayer):
     """Attention without projections over [query (N, T, C), value (N, S, C), key (the value by default)]."""
 
     masks = "refuses"
@@ -213,24 +218,24 @@ class Unprojected(KerasLayer):
         raise NotImplementedError
 
     def forward(self, *inputs: Array) -> Any:
-        args, given = self.arguments(inputs)
+        args, keywords = self.arguments(inputs)
         need(len(args) in (2, 3), f"takes [query, value] or [query, value, key], got {plural(len(args), 'input')}")
         query, value, key = args[0], args[1], args[-1]
-        masks = given.get("mask") or [None, None]
+        masks = keywords.get("mask") or [None, None]
         scores = self.scores(query, key)
         mask = None if masks[1] is None else masks[1].astype(bool)[:, None]
-        if given.get("use_causal_mask"):
+        if keywords.get("use_causal_mask"):
             lower = causal(*scores.shape[1:])
             mask = lower if mask is None else mask & lower
         shares = ops.softmax(scores if mask is None else np.where(mask, scores, scores + _LOW), axis=-1)
         y = shares @ value
         if masks[0] is not None:
             y = np.where(masks[0].astype(bool)[:, :, None], y, np.float32(0))
-        return [y, shares][: self.outputs] if given.get("return_attention_scores") else y
+        return [y, shares][: self.outputs] if keywords.get("return_attention_scores") else y
 
 
 @layer("Attention")
-class Attention(Unprojected):
+class Attention(PlainAttention):
     """Compute softmax(scores) @ value with the dot products of queries and keys as scores.
 
     Inputs: query (N, T, C), value (N, S, C), key (N, S, C), by default the value. Output: (N, T, C); with
@@ -252,7 +257,7 @@ class Attention(Unprojected):
 
 
 @layer("AdditiveAttention")
-class AdditiveAttention(Unprojected):
+class AdditiveAttention(PlainAttention):
     """Compute softmax(scores) @ value with the sums of tanh(query + key) as scores.
 
     Inputs: query (N, T, C), value (N, S, C), key (N, S, C), by default the value. Output: (N, T, C); with

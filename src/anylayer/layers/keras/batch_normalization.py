@@ -36,14 +36,14 @@ class BatchNormalization(KerasLayer):
 
     def forward(self, x: Array, mask: Any = None) -> Array:
         rank = len(x.shape)
-        given = self.axis if isinstance(self.axis, list) else [self.axis]
-        need(len(given) == 1 and type(given[0]) is int, f"axis must be one integer, got {self.axis!r}")
-        axis = axis_of(given[0], rank)
-        need(axis > 0 and rank > 1, f"axis={given[0]} is the batch axis of an input of rank {rank}")
+        axes = self.axis if isinstance(self.axis, list) else [self.axis]
+        need(len(axes) == 1 and type(axes[0]) is int, f"axis must be one integer, got {self.axis!r}")
+        axis = axis_of(axes[0], rank)
+        need(axis > 0 and rank > 1, f"axis={axes[0]} is the batch axis of an input of rank {rank}")
         shape, what = (x.shape[axis],), ["gamma"] * self.scale + ["beta"] * self.center
-        found = {name: self.blob(i, shape, what=name) for i, name in enumerate(what)}
-        gamma = found.get("gamma", np.ones(shape, np.float32))
-        beta = found.get("beta", np.zeros(shape, np.float32))
+        blobs = {name: self.blob(i, shape, what=name) for i, name in enumerate(what)}
+        gamma = blobs.get("gamma", np.ones(shape, np.float32))
+        beta = blobs.get("beta", np.zeros(shape, np.float32))
         mean = self.blob(len(what), shape, what="moving mean")
         variance = self.blob(len(what) + 1, shape, what="moving variance")
         if self.renorm:

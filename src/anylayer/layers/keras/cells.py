@@ -64,11 +64,11 @@ class RNN(KerasLayer):
         cells = self._cells()
         first, states = 0, []
         for i, spec in enumerate(cells):
-            made = self._made(spec, first, i == len(cells) - 1)
-            made.go_backwards = self.go_backwards and i == 0
-            x, *last = made.run(x, [], mask)
-            self.adopt(made, first)
-            first += 2 + made.use_bias
+            cell = self._cell_layer(spec, first, i == len(cells) - 1)
+            cell.go_backwards = self.go_backwards and i == 0
+            x, *last = cell.run(x, [], mask)
+            self.adopt(cell, first)
+            first += 2 + cell.use_bias
             states += last
         return [x, *(states if self.return_state else ())][: self.outputs]
 
@@ -84,13 +84,13 @@ class RNN(KerasLayer):
         need(not (self.go_backwards and len(cells) > 1), "go_backwards with several cells is not supported")
         return cells
 
-    def _made(self, spec: Any, first: int, last: bool) -> SequenceLayer:
+    def _cell_layer(self, spec: Any, first: int, last: bool) -> SequenceLayer:
         use_bias = isinstance(spec.get("config"), dict) and spec["config"].get("use_bias", True)
-        made = self.inner(spec, first, 2 + bool(use_bias))
-        if not isinstance(made, SequenceLayer):
-            raise LayerError(f"its cell is a {made.type}, which is not recurrent")
-        made.return_sequences = self.return_sequences or not last
-        made.return_state = True
-        made.time_major = self.time_major
-        made.zero_output_for_mask = self.zero_output_for_mask
-        return made
+        cell = self.inner(spec, first, 2 + bool(use_bias))
+        if not isinstance(cell, SequenceLayer):
+            raise LayerError(f"its cell is a {cell.type}, which is not recurrent")
+        cell.return_sequences = self.return_sequences or not last
+        cell.return_state = True
+        cell.time_major = self.time_major
+        cell.zero_output_for_mask = self.zero_output_for_mask
+        return cell

@@ -39,13 +39,13 @@ class ConvLSTM(StateLayer, KernelLayer):
 
     def forward(self, *inputs: Array) -> list[Array]:
         args, kwargs = self.arguments(inputs)
-        x, given = args[0], kwargs.get("initial_state", args[1:])
+        x, initial = args[0], kwargs.get("initial_state", args[1:])
         need(len(x.shape) == self.rank + 3, f"takes a sequence of rank {self.rank + 3}, got {tuple(x.shape)}")
         n, t = x.shape[:2]
         parts = self._of_inputs(x.reshape(n * t, *x.shape[2:]))
         parts = parts.reshape(n, t, *parts.shape[1:])
         first = np.zeros((n, self.filters, *parts.shape[3:]), np.float32)
-        state = [channels_first(s, self.data_format) for s in given] or [first, first]
+        state = [channels_first(s, self.data_format) for s in initial] or [first, first]
         w = kernel_first(self.blob(1, (*self.kernel, self.filters, 4 * self.filters), what="recurrent kernel"))
         before, steps = [(k - 1) // 2 for k in self.kernel], []
         pads = [*before, *(k - 1 - b for k, b in zip(self.kernel, before))]

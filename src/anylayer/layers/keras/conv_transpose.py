@@ -24,8 +24,8 @@ class ConvTranspose(KernelLayer):
     def setup(self) -> None:
         super().setup()
         need(self.groups == 1, f"groups must be 1, got {self.groups}")
-        given = self.output_padding
-        self.extra = None if given is None else numbers(given, self.rank, "output_padding")
+        padding = self.output_padding
+        self.extra = None if padding is None else numbers(padding, self.rank, "output_padding")
 
     def forward(self, x: Array) -> Any:
         self.need_rank(x)

@@ -53,8 +53,8 @@ class EinsumDense(KerasLayer):
     activation: Any = attribute("any", None, doc="activation function of the output")
 
     def forward(self, x: Array) -> Any:
-        first, kernel, result, given, made = self._shapes(x)
-        sizes = {**dict(zip(result, made)), **dict(zip(first, given))}
+        first, kernel, result, sizes_in, sizes_out = self._shapes(x)
+        sizes = {**dict(zip(result, sizes_out)), **dict(zip(first, sizes_in))}
         need(
             all(c in sizes for c in kernel),
             f"equation '{self.equation}': input and output_shape do not determine all sizes of '{kernel}'",
@@ -84,6 +84,6 @@ class EinsumDense(KerasLayer):
             f"equation '{self.equation}' does not fit an input {tuple(x.shape)}",
         )
         shape = self.output_shape if isinstance(self.output_shape, list) else [self.output_shape]
-        made = [*([None] * (len(result) - len(shape))), *shape]
-        known = {c: n for c, n in zip(result, made) if n is not None}
-        return first, kernel, result, tuple(x.shape), tuple(known.get(c) for c in result)
+        dimensions = [*([None] * (len(result) - len(shape))), *shape]
+        size_of = {c: n for c, n in zip(result, dimensions) if n is not None}
+        return first, kernel, result, tuple(x.shape), tuple(size_of.get(c) for c in result)

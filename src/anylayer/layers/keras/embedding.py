@@ -56,5 +56,5 @@ class Masking(KerasLayer):
 
     def forward(self, x: Array) -> list[Array]:
         other = (x != np.float32(self.mask_value)).astype(np.float32)
-        kept = np.max(other, axis=-1, keepdims=True)
-        return [x * kept, kept[..., 0] > 0][: self.outputs]
+        is_real = np.max(other, axis=-1, keepdims=True)
+        return [x * is_real, is_real[..., 0] > 0][: self.outputs]

@@ -59,9 +59,9 @@ class GlobalAveragePooling1D(GlobalAveragePooling):
         axes = self.axes(x)
         if mask is None:
             return np.mean(x, axis=axes, keepdims=self.keepdims)
-        kept = np.expand_dims(mask.astype(np.float32), 2 if axes == (1,) else 1)
-        total = np.sum(x * kept, axis=axes, keepdims=self.keepdims)
-        return total / np.sum(kept, axis=axes, keepdims=self.keepdims)
+        weights = np.expand_dims(mask.astype(np.float32), 2 if axes == (1,) else 1)
+        total = np.sum(x * weights, axis=axes, keepdims=self.keepdims)
+        return total / np.sum(weights, axis=axes, keepdims=self.keepdims)
 
 
 _SHAPES = """(N, {sizes}, C) to (N, C), or (N, {ones}, C) with keepdims; data_format channels_first puts C at

@@ -10,7 +10,7 @@ from anylayer.layers.keras._base import KerasLayer
 from anylayer.network import Array
 
 
-class Unchanged(KerasLayer):
+class IdentityLayer(KerasLayer):
     """A layer that returns its input at inference."""
 
     masks = "passes"
@@ -77,6 +77,6 @@ _TRAINING: dict[str, str] = {
 
 _SAME = "(N, ...) to the same shape. Source: keras.layers.{}."
 
-define("Identity", Unchanged, "Return the input.", _SAME.format("Identity"))
+define("Identity", IdentityLayer, "Return the input.", _SAME.format("Identity"))
 for _name, _what in _TRAINING.items():
-    define(_name, Unchanged, f"Return the input; while training, the layer {_what}.", _SAME.format(_name))
+    define(_name, IdentityLayer, f"Return the input; while training, the layer {_what}.", _SAME.format(_name))

@@ -13,9 +13,9 @@ from anylayer.layers.keras._base import KerasLayer
 from anylayer.network import Array
 
 
-def axes_of(given: Any, rank: int) -> tuple[int, ...]:
+def axes_of(value: Any, rank: int) -> tuple[int, ...]:
     """Return one axis or several as sorted indices of 0 or more."""
-    listed = given if isinstance(given, list) else [given]
+    listed = value if isinstance(value, list) else [value]
     return tuple(sorted(axis_of(int(axis), rank) for axis in listed))
 
 

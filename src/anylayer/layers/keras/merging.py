@@ -24,7 +24,7 @@ class Merge(KerasLayer):
 
     masks = "joins"
 
-    def joined(self, inputs: Sequence[Any], function: Callable[[Any, Any], Any]) -> Array:
+    def reduce_inputs(self, inputs: Sequence[Any], function: Callable[[Any, Any], Any]) -> Array:
         """Return the inputs, brought to one rank and reduced from the left by `function`."""
         need(len(inputs) >= 1, "takes 1 or more inputs, got 0")
         rank = max(len(x.shape) for x in inputs)
@@ -38,13 +38,13 @@ class Merge(KerasLayer):
         return functools.reduce(function, wide)
 
 
-class Folded(Merge):
+class FoldingMerge(Merge):
     """The result of a function of two arrays, applied from the left to all inputs."""
 
     function: Callable[[Any, Any], Any]
 
     def forward(self, *inputs: Array) -> Array:
-        return self.joined(inputs, type(self).function)
+        return self.reduce_inputs(inputs, type(self).function)
 
 
 _SHAPES = "Inputs (N, ...) broadcast; an input of lower rank gets axes of size 1 after the batch."
@@ -57,7 +57,7 @@ for _name, _what, _function in (
 ):
     define(
         _name,
-        Folded,
+        FoldingMerge,
         f"Compute the {_what} of the inputs.",
         f"{_SHAPES}\n    Source: keras/src/layers/merging/{_name.lower()}.py.",
         function=_function,
@@ -73,7 +73,7 @@ class Subtract(Merge):
     """
 
     def forward(self, a: Array, b: Array) -> Array:
-        return self.joined([a, b], np.subtract)
+        return self.reduce_inputs([a, b], np.subtract)
 
 
 @layer("Average")
@@ -85,7 +85,7 @@ class Average(Merge):
     """
 
     def forward(self, *inputs: Array) -> Array:
-        return self.joined(inputs, np.add) / np.float32(len(inputs))
+        return self.reduce_inputs(inputs, np.add) / np.float32(len(inputs))
 
 
 @layer("Concatenate")
@@ -125,12 +125,12 @@ class Dot(KerasLayer):
     normalize: bool = attribute("bool", False, doc="whether the vectors are first scaled to length 1")
 
     def forward(self, a: Array, b: Array) -> Any:
-        given = self.axes if isinstance(self.axes, list) else [self.axes, self.axes]
+        axes = self.axes if isinstance(self.axes, list) else [self.axes, self.axes]
         need(
-            len(given) == 2 and all(type(i) is int for i in given),
+            len(axes) == 2 and all(type(i) is int for i in axes),
             f"axes must be one or two axes, got {self.axes!r}",
         )
-        i, j = axis_of(given[0], len(a.shape), "axes"), axis_of(given[1], len(b.shape), "axes")
+        i, j = axis_of(axes[0], len(a.shape), "axes"), axis_of(axes[1], len(b.shape), "axes")
         need(min(i, j) > 0, f"axes must not contain the batch axis 0, got {self.axes}")
         need(
             a.shape[i] == b.shape[j],
@@ -141,8 +141,8 @@ class Dot(KerasLayer):
         left = ["n", *"abcdefgh"[: len(a.shape) - 1]]
         right = ["n", *"ijklmopq"[: len(b.shape) - 1]]
         left[i] = right[j] = "z"
-        kept = "".join(["n", *(c for c in (*left[1:], *right[1:]) if c != "z")])
-        y = np.einsum(f"{''.join(left)},{''.join(right)}->{kept}", a, b)
+        result = "".join(["n", *(c for c in (*left[1:], *right[1:]) if c != "z")])
+        y = np.einsum(f"{''.join(left)},{''.join(right)}->{result}", a, b)
         return y if len(y.shape) > 1 else y[:, None]
 
 

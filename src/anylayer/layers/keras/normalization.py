@@ -46,12 +46,12 @@ class Normalization(KerasLayer):
             mean, variance = mean.reshape(wide), variance.reshape(wide)
         else:
             need(self.variance is not None, "parameter 'mean' needs parameter 'variance', which is missing")
-            mean, variance = (_aligned(v, axes, wide) for v in (self.mean, self.variance))
+            mean, variance = (_align(v, axes, wide) for v in (self.mean, self.variance))
         deviation = np.maximum(np.sqrt(variance), _SMALLEST_DEVIATION)
         return mean + x * deviation if self.invert else (x - mean) / deviation
 
 
-def _aligned(value: Any, axes: tuple[int, ...], wide: tuple[int, ...]) -> Array:
+def _align(value: Any, axes: tuple[int, ...], wide: tuple[int, ...]) -> Array:
     """Return a mean or variance of the configuration with its last dimension at the last of `axes`."""
     array = np.asarray(value, np.float32)
     if array.ndim <= len(axes):

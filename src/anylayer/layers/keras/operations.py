@@ -129,8 +129,8 @@ _ONE_TO_ONE: dict[str, Function] = {
     "Threshold": act.threshold,
     "SparsePlus": act.sparse_plus,
     "SparseSigmoid": act.sparse_sigmoid,
-    "Softmax": f.flattened(act.softmax),
-    "LogSoftmax": f.flattened(act.log_softmax),
+    "Softmax": f.over_all_elements(act.softmax),
+    "LogSoftmax": f.over_all_elements(act.log_softmax),
 }
 
 
@@ -178,7 +178,7 @@ _REDUCTIONS: dict[str, Function] = {
     "Argmin": _argument(np.argmin),
     "CountNonzero": lambda x, axis=None: (x != 0).sum(f.axes(axis)).astype(np.int32),
     "Quantile": f.quantile,
-    "Percentile": lambda x, q, **given: f.quantile(x, np.asarray(q, np.float32) / np.float32(100), **given),
+    "Percentile": lambda x, q, **options: f.quantile(x, np.asarray(q, np.float32) / np.float32(100), **options),
     "Average": f.average,
     "Moments": lambda x, axes, keepdims=False: [
         function(x, axis=f.axes(axes), keepdims=keepdims) for function in (np.mean, np.var)
@@ -258,7 +258,7 @@ _PRODUCTS: dict[str, Function] = {
     "Outer": lambda x1, x2: x1.reshape(-1)[:, None] * x2.reshape(-1)[None],
     "DotProductAttention": f.dot_product_attention,
     "MaxPool": f.pool,
-    "AveragePool": lambda inputs, **given: f.pool(inputs, kind="average", **given),
+    "AveragePool": lambda inputs, **options: f.pool(inputs, kind="average", **options),
     "Resize": f.resize,
     "PadImages": f.pad_images,
     "CropImages": f.crop_images,

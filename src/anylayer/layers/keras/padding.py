@@ -17,20 +17,20 @@ class Borders(Spatial):
 
     rank: ClassVar[int] = 2
 
-    def pairs(self, given: Any, what: str, rank: int) -> list[tuple[int, int]]:
+    def pairs(self, padding: Any, what: str, rank: int) -> list[tuple[int, int]]:
         """Return the numbers before and after each axis of an input of rank `rank`."""
         need(rank == self.rank + 2, f"takes an input of rank {self.rank + 2}, got rank {rank}")
         if self.rank == 1:
-            given = [given]
-        elif type(given) is int:
-            given = [given] * self.rank
+            padding = [padding]
+        elif type(padding) is int:
+            padding = [padding] * self.rank
         need(
-            isinstance(given, list) and len(given) == self.rank,
-            f"parameter '{what}' must be {self.rank} pairs, got {given!r}",
+            isinstance(padding, list) and len(padding) == self.rank,
+            f"parameter '{what}' must be {self.rank} pairs, got {padding!r}",
         )
-        found = [numbers(pair, 2, what) for pair in given]
-        need(all(min(pair) >= 0 for pair in found), f"parameter '{what}' must not be negative, got {given!r}")
-        spatial = [(before, after) for before, after in found]
+        widths = [numbers(pair, 2, what) for pair in padding]
+        need(all(min(pair) >= 0 for pair in widths), f"parameter '{what}' must not be negative, got {padding!r}")
+        spatial = [(before, after) for before, after in widths]
         nothing = [(0, 0)]
         first = self.data_format == "channels_last"
         return [*nothing, *spatial, *nothing] if first else [*nothing, *nothing, *spatial]

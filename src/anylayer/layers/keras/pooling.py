@@ -23,7 +23,7 @@ class PoolingLayer(WindowLayer):
         self.kernel = positive(self.pool_size, self.rank, "pool_size")
         self.steps = positive(self.pool_size if self.strides is None else self.strides, self.rank, "strides")
 
-    def pooled(self, x: Array, pool: Callable[..., Any]) -> Any:
+    def pool_windows(self, x: Array, pool: Callable[..., Any]) -> Any:
         """Return `pool` of the windows of `x` (N, ..., C). Padded cells are ignored."""
         self.need_rank(x)
         x = channels_first(x, self.data_format)
@@ -35,14 +35,14 @@ class MaxPooling(PoolingLayer):
     """The maximum of each window."""
 
     def forward(self, x: Array) -> Any:
-        return self.pooled(x, ops.max_pool)
+        return self.pool_windows(x, ops.max_pool)
 
 
 class AveragePooling(PoolingLayer):
     """The mean of each window."""
 
     def forward(self, x: Array) -> Any:
-        return self.pooled(x, ops.average_pool)
+        return self.pool_windows(x, ops.average_pool)
 
 
 _SHAPES = """(N, {sizes}, C) to (N, {new}, C); data_format channels_first puts C at axis 1. Padded cells are

@@ -39,26 +39,28 @@ class SequenceLayer(StateLayer):
     def forward(self, *inputs: Array) -> list[Array]:
         """Return the output, then the arrays of the last state when return_state is set."""
         args, kwargs = self.arguments(inputs)
-        given = kwargs.get("initial_state", args[1:])
-        given = given if isinstance(given, list) else [given]
-        outputs = self.run(args[0], given, kwargs.get("mask"))
+        initial = kwargs.get("initial_state", args[1:])
+        initial = initial if isinstance(initial, list) else [initial]
+        outputs = self.run(args[0], initial, kwargs.get("mask"))
         return outputs[: self.outputs]
 
-    def run(self, x: Array, given: Sequence[Any], mask: Array | None = None) -> list[Array]:
-        """Return the output and the last state of the sequence `x` (N, T, C), from the initial state `given`."""
+    def run(self, x: Array, initial: Sequence[Any], mask: Array | None = None) -> list[Array]:
+        """Return the output and the last state of the sequence `x` (N, T, C), from the initial state `initial`."""
         need(len(x.shape) == 3, f"takes a sequence of rank 3, got {tuple(x.shape)}")
-        need(len(given) in (0, self.states), f"the initial state must be {self.states} arrays, got {len(given)}")
+        need(
+            len(initial) in (0, self.states), f"the initial state must be {self.states} arrays, got {len(initial)}"
+        )
         self.note_state()
         x = x if self.time_major else x.transpose(1, 0, 2)
         x = x[::-1] if self.go_backwards else x
-        first = list(given) or [np.zeros((x.shape[1], self.units), np.float32) for _ in range(self.states)]
+        first = list(initial) or [np.zeros((x.shape[1], self.units), np.float32) for _ in range(self.states)]
         if mask is not None:
             mask = mask if self.time_major else mask.transpose(1, 0)
             mask = mask[::-1] if self.go_backwards else mask
         if mask is None and self.native:
             steps, last = self.operator(x, first)
         else:
-            steps, last = self.unrolled(x, first, mask)
+            steps, last = self.run_stepwise(x, first, mask)
         every = steps if self.time_major else steps.transpose(1, 0, 2)
         if self.return_sequences:
             output = every
@@ -105,7 +107,7 @@ class SequenceLayer(StateLayer):
         """Return a function from (x (N, C), *state) to the next state, whose first array is the output."""
         raise NotImplementedError
 
-    def unrolled(self, x: Array, first: list[Any], mask: Array | None) -> tuple[Any, list[Any]]:
+    def run_stepwise(self, x: Array, first: list[Any], mask: Array | None) -> tuple[Any, list[Any]]:
         """Return all steps (T, N, units) and the last state, computed step by step."""
         step = self.stepper(x.shape[2])
         state, outputs = list(first), []
@@ -115,10 +117,10 @@ class SequenceLayer(StateLayer):
             if mask is None:
                 state, output = new, new[0]
             else:
-                kept = mask[t][:, None]
+                is_real = mask[t][:, None]
                 other = np.zeros_like(new[0]) if self.zero_output_for_mask else output
-                output = np.where(kept, new[0], other)
-                state = [np.where(kept, n, old) for n, old in zip(new, state)]
+                output = np.where(is_real, new[0], other)
+                state = [np.where(is_real, n, old) for n, old in zip(new, state)]
             outputs.append(output)
         return np.stack(outputs), state
 

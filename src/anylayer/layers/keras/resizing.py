@@ -10,7 +10,7 @@ from anylayer.layer import layer, need
 from anylayer.layer.arguments import channels_first, restored
 from anylayer.layer.fields import attribute
 from anylayer.layers.keras._base import KerasLayer, Spatial, one_of, positive
-from anylayer.layers.keras._resampling import METHODS, resampled
+from anylayer.layers.keras._resampling import METHODS, resample
 from anylayer.network import Array
 
 
@@ -23,9 +23,9 @@ class Images(Spatial):
         return channels_first(x.astype(np.float32), self.data_format)
 
 
-def _center(given: int, wanted: int, other_given: int, other_wanted: int) -> int:
-    """Return the size along one axis of the largest crop with the wanted aspect ratio."""
-    return max(min(given, int(np.float32(other_given * wanted) / np.float32(other_wanted))), 1)
+def _center(size: int, target: int, other_given: int, other_wanted: int) -> int:
+    """Return the size along one axis of the largest crop with the aspect ratio of the target."""
+    return max(min(size, int(np.float32(other_given * target) / np.float32(other_wanted))), 1)
 
 
 def cropped_to(x: Array, height: int, width: int) -> Array:
@@ -82,7 +82,7 @@ class Resizing(Images):
             y = cropped_to(y, self.height, self.width)
         elif self.pad_to_aspect_ratio:
             y = padded_to(y, self.height, self.width, self.fill_value)
-        y = resampled(y, (self.height, self.width), self.interpolation, self.antialias)
+        y = resample(y, (self.height, self.width), self.interpolation, self.antialias)
         return restored(y, self.data_format)
 
 
@@ -105,7 +105,7 @@ class CenterCrop(Images):
             y = y[:, :, top : top + self.height, left : left + self.width]
         else:
             y = cropped_to(y, self.height, self.width)
-            y = resampled(y, (self.height, self.width), "bilinear", False)
+            y = resample(y, (self.height, self.width), "bilinear", False)
         return restored(y, self.data_format)
 
 
@@ -132,7 +132,7 @@ class UpSampling2D(Images):
             y = np.repeat(np.repeat(y, self.factors[0], axis=2), self.factors[1], axis=3)
         else:
             sizes = (y.shape[2] * self.factors[0], y.shape[3] * self.factors[1])
-            y = resampled(y, sizes, self.interpolation, False)
+            y = resample(y, sizes, self.interpolation, False)
         return restored(y, self.data_format)
 
 

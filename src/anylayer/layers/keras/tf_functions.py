@@ -16,7 +16,7 @@ def _two(function: Any) -> Function:
     return lambda x, y: function(x, y)
 
 
-def _reduced(function: Any) -> Function:
+def _reduction(function: Any) -> Function:
     return lambda input_tensor, axis=None, keepdims=False: function(
         input_tensor, axis=f.axes(axis), keepdims=keepdims
     )
@@ -81,7 +81,7 @@ def _swish(x: Any, beta: float) -> Any:
 
 _SHAPING: dict[str, Function] = {
     **{
-        f"math.reduce_{name}": _reduced(getattr(np, name))
+        f"math.reduce_{name}": _reduction(getattr(np, name))
         for name in ("mean", "sum", "max", "min", "prod", "all", "any")
     },
     "math.argmax": lambda input, axis=0, output_type="int64": np.argmax(input, axis=axis).astype(output_type),

@@ -43,17 +43,17 @@ class Bidirectional(KerasLayer):
 
     def forward(self, *inputs: Array) -> list[Array]:
         args, kwargs = self.arguments(inputs)
-        given = kwargs.get("initial_state", args[1:])
-        half, count = len(given) // 2, len(self._blobs) // 2
+        initial = kwargs.get("initial_state", args[1:])
+        half, count = len(initial) // 2, len(self._blobs) // 2
         one, other = self._directions(count)
-        there = one.run(args[0], given[:half], kwargs.get("mask"))
-        back = other.run(args[0], given[half:], kwargs.get("mask"))
+        there = one.run(args[0], initial[:half], kwargs.get("mask"))
+        back = other.run(args[0], initial[half:], kwargs.get("mask"))
         self.adopt(one, 0)
         self.adopt(other, len(one.wanted))
         y = back[0]
         if other.return_sequences:
             y = y[::-1] if other.time_major else y[:, ::-1]
-        return [*self._joined(there[0], y), *there[1:], *back[1:]][: self.outputs]
+        return [*self._merge(there[0], y), *there[1:], *back[1:]][: self.outputs]
 
     def _directions(self, count: int) -> tuple[SequenceLayer, SequenceLayer]:
         turned = copy.deepcopy(self.layer)
@@ -62,11 +62,11 @@ class Bidirectional(KerasLayer):
         one, other = self.inner(self.layer, 0, count), self.inner(self.backward_layer or turned, count, count)
         if not isinstance(one, SequenceLayer) or not isinstance(other, SequenceLayer):
             raise LayerError("wraps a layer that is not recurrent")
-        for made in (one, other):
-            made.zero_output_for_mask = made.return_sequences
+        for direction in (one, other):
+            direction.zero_output_for_mask = direction.return_sequences
         return one, other
 
-    def _joined(self, a: Array, b: Array) -> list[Array]:
+    def _merge(self, a: Array, b: Array) -> list[Array]:
         if self.merge_mode is None:
             return [a, b]
         if self.merge_mode == "concat":
@@ -92,10 +92,10 @@ class TimeDistributed(KerasLayer):
 
     def forward(self, x: Array, mask: Any = None) -> Any:
         need(len(x.shape) >= 3, f"takes a sequence of rank 3 or more, got {tuple(x.shape)}")
-        made = self.inner(self.layer, 0)
+        layer = self.inner(self.layer, 0)
         n, t, *rest = x.shape
-        y = made.forward(x.reshape(n * t, *rest))
-        self.adopt(made, 0)
+        y = layer.forward(x.reshape(n * t, *rest))
+        self.adopt(layer, 0)
         return y.reshape(n, t, *y.shape[1:])
 
 

@@ -33,16 +33,16 @@ class OpenVINOLayer(Layer):
 
     def prepare(self, node: Node, dialect: str | None) -> None:
         version = str(node.params.get("version", "opset1"))
-        found = re.fullmatch(r"opset(\d{1,3})", version)
-        self.opset = int(found[1]) if found else 0
+        opset = re.fullmatch(r"opset(\d{1,3})", version)
+        self.opset = int(opset[1]) if opset else 0
         need(
             1 <= self.opset <= NEWEST,
             f"is of version '{version}', but only opset1 to opset{NEWEST} are supported. Define an operation of "
             "an extension by a class in a layers file",
         )
         data = node.params.get("data", {})
-        kept = {name: value for name, value in data.items() if name not in self.harmless}
-        super().prepare(replace(node, params={"data": kept}), dialect)
+        fields = {name: value for name, value in data.items() if name not in self.harmless}
+        super().prepare(replace(node, params={"data": fields}), dialect)
 
     def _take(self, target: Message, name: str, node: Node) -> None:
         """Read the attributes as the file means them.

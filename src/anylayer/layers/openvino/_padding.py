@@ -21,7 +21,7 @@ def sizes(values: Sequence[int], count: int, what: str, default: int | None = No
     return list(values)
 
 
-class Windowed(OpenVINOLayer):
+class WindowedLayer(OpenVINOLayer):
     """An operation that moves a window over the spatial axes."""
 
     strides: tuple[int, ...] = attribute("int64", repeated=True)
@@ -52,7 +52,7 @@ class Windowed(OpenVINOLayer):
         return flat_pads(same_pads(shape, extents, strides, upper=self.auto_pad == "same_upper"))
 
 
-def joined(w: Array) -> Array:
+def merge_groups(w: Array) -> Array:
     """Return the kernels (G, M, C, ...) of a grouped convolution as (G * M, C, ...)."""
     need(
         len(w.shape) >= 4,

@@ -10,12 +10,12 @@ from anylayer import ops
 from anylayer.layer import layer, need
 from anylayer.layer.arguments import extent, integers
 from anylayer.layer.fields import attribute
-from anylayer.layers.openvino._padding import Windowed, joined, sizes
+from anylayer.layers.openvino._padding import WindowedLayer, merge_groups, sizes
 from anylayer.network import Array
 
 
 @layer("Convolution")
-class Convolution(Windowed):
+class Convolution(WindowedLayer):
     """Convolve (N, C, ...) with kernels (M, C, ...), without flipping them.
 
     The output is (N, M, ...) of the spatial size floor((size + pads - extent) / stride) + 1, where extent =
@@ -27,9 +27,9 @@ class Convolution(Windowed):
     output_padding: tuple[int, ...] = attribute("int64", (), repeated=True)
 
     def forward(self, x: Array, w: Array) -> Array:
-        return self.convolved(x, w, 1)
+        return self.convolve(x, w, 1)
 
-    def convolved(self, x: Array, w: Array, group: int) -> Array:
+    def convolve(self, x: Array, w: Array, group: int) -> Array:
         """Return the convolution of `x` with kernels (M, C / group, ...)."""
         need(
             len(x.shape) == len(w.shape) >= 3,
@@ -53,11 +53,11 @@ class GroupConvolution(Convolution):
     """
 
     def forward(self, x: Array, w: Array) -> Array:
-        return self.convolved(x, joined(w), w.shape[0])
+        return self.convolve(x, merge_groups(w), w.shape[0])
 
 
 @layer("ConvolutionBackpropData")
-class ConvolutionBackpropData(Windowed):
+class ConvolutionBackpropData(WindowedLayer):
     """Compute the transposed convolution of (N, C, ...) with kernels (C, M, ...).
 
     The output is (N, M, ...) of the spatial size stride * (size - 1) + extent - pads + output_padding, or of the
@@ -68,9 +68,9 @@ class ConvolutionBackpropData(Windowed):
     output_padding: tuple[int, ...] = attribute("int64", (), repeated=True)
 
     def forward(self, x: Array, w: Array, shape: Array | None = None) -> Array:
-        return self.convolved(x, w, shape, 1)
+        return self.convolve(x, w, shape, 1)
 
-    def convolved(self, x: Array, w: Array, shape: Array | None, group: int) -> Array:
+    def convolve(self, x: Array, w: Array, shape: Array | None, group: int) -> Array:
         """Return the transposed convolution of `x` with kernels (C, M / group, ...)."""
         need(
             len(x.shape) == len(w.shape) >= 3,
@@ -86,23 +86,23 @@ class ConvolutionBackpropData(Windowed):
                 s * (n - 1) + extent(k, d) + e
                 for n, k, s, d, e in zip(x.shape[2:], w.shape[2:], strides, dilations, extra)
             ]
-            pads, extra = self.fitted(integers(shape, "output_shape"), reach, extra)
+            pads, extra = self.fit_pads(integers(shape, "output_shape"), reach, extra)
         y = ops.conv_transpose(x, w, strides=strides, dilations=dilations, group=group, output_padding=0)
         return _cut(y, pads, extra)
 
-    def fitted(self, wanted: list[int], reach: list[int], extra: list[int]) -> tuple[list[int], list[int]]:
-        """Return pads, and cells to add at the end, that make an output of `wanted` cells from `reach` cells."""
-        need(len(wanted) == len(reach), f"output_shape must have {len(reach)} numbers, got {wanted}")
-        total = [r - n for r, n in zip(reach, wanted)]
+    def fit_pads(self, cells: list[int], reach: list[int], extra: list[int]) -> tuple[list[int], list[int]]:
+        """Return pads, and cells to add at the end, that make an output of `cells` cells from `reach` cells."""
+        need(len(cells) == len(reach), f"output_shape must have {len(reach)} numbers, got {cells}")
+        total = [r - n for r, n in zip(reach, cells)]
         if self.auto_pad in ("explicit", "notset"):
             count = len(total)
             pads = [
                 *sizes(self.pads_begin, count, "pads_begin", 0),
                 *sizes(self.pads_end, count, "pads_end", 0),
             ]
-            left = [r - n - pads[i] - pads[count + i] for i, (r, n) in enumerate(zip(reach, wanted))]
+            left = [r - n - pads[i] - pads[count + i] for i, (r, n) in enumerate(zip(reach, cells))]
             return pads, [e - d for e, d in zip(extra, left)]
-        need(min(total) >= 0, f"output_shape {wanted} exceeds the size {reach} that the kernels reach")
+        need(min(total) >= 0, f"output_shape {cells} exceeds the size {reach} that the kernels reach")
         small, large = [t // 2 for t in total], [t - t // 2 for t in total]
         if self.auto_pad == "same_upper":
             return [*large, *small], extra
@@ -135,4 +135,4 @@ class GroupConvolutionBackpropData(ConvolutionBackpropData):
     """
 
     def forward(self, x: Array, w: Array, shape: Any = None) -> Array:
-        return self.convolved(x, joined(w), shape, w.shape[0])
+        return self.convolve(x, merge_groups(w), shape, w.shape[0])

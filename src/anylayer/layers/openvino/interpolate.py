@@ -43,21 +43,21 @@ class Interpolate(OpenVINOLayer):
     align_corners: bool = attribute("bool", True, doc="up to opset3")
 
     def forward(self, x: Array, *inputs: Array) -> Array:
-        x = self.padded(x)
+        x = self.pad(x)
         rank = len(x.shape)
         if self.opset < 4:
             need(len(inputs) == 1, f"takes 2 inputs, got {1 + len(inputs)}")
             axes, sizes = axes_of(self.axes, rank), integers(inputs[0], "the sizes")
             coordinates, nearest = "align_corners" if self.align_corners else "asymmetric", "simple"
         else:
-            axes, sizes = self.asked(x, inputs)
+            axes, sizes = self.target_sizes(x, inputs)
             coordinates, nearest = self.coordinate_transformation_mode, self.nearest_mode
         need(len(axes) == len(sizes) and min(sizes, default=1) > 0, f"axes {axes} do not fit the sizes {sizes}")
         need(max(sizes, default=1) <= _MAX_SIDE, f"sizes of at most {_MAX_SIDE} are supported, got {sizes}")
-        wanted = list(x.shape)
+        shape = list(x.shape)
         for axis, n in zip(axes, sizes):
-            wanted[axis] = n
-        need_sizes(wanted)
+            shape[axis] = n
+        need_sizes(shape)
         changed = [(a, n) for a, n in zip(axes, sizes) if x.shape[a] != n]
         if self.mode == "nearest":
             for axis, n in changed:
@@ -82,7 +82,7 @@ class Interpolate(OpenVINOLayer):
             cubic_a=self.cube_coeff,
         )
 
-    def padded(self, x: Array) -> Array:
+    def pad(self, x: Array) -> Array:
         """Return `x` with the zeros that pads_begin and pads_end state around it."""
         rank = len(x.shape)
         low, high = ((*p, *[0] * rank)[:rank] for p in (self.pads_begin, self.pads_end))
@@ -91,7 +91,7 @@ class Interpolate(OpenVINOLayer):
         need_sizes([a + d + b for a, d, b in zip(low, x.shape, high)], "the padded input")
         return np.pad(x, list(zip(low, high))) if any([*low, *high]) else x
 
-    def asked(self, x: Array, inputs: tuple[Any, ...]) -> tuple[list[int], list[int]]:
+    def target_sizes(self, x: Array, inputs: tuple[Any, ...]) -> tuple[list[int], list[int]]:
         """Return the axes and their new sizes."""
         rank = len(x.shape)
         scaled = self.shape_calculation_mode == "scales"
@@ -108,9 +108,9 @@ class Interpolate(OpenVINOLayer):
             return axes, integers(sizes, "the sizes")
         factors = [float(v) for v in constant(scales, "the scales").reshape(-1)]
         need(len(factors) == len(axes), f"the scales {factors} do not fit the axes {axes}")
-        return axes, [self.scaled(x.shape[a], factor) for a, factor in zip(axes, factors)]
+        return axes, [self.scaled_size(x.shape[a], factor) for a, factor in zip(axes, factors)]
 
-    def scaled(self, old: int, factor: float) -> int:
+    def scaled_size(self, old: int, factor: float) -> int:
         """Return the new size of an axis. Raise LayerError when the factor is not exactly new / old."""
         new = int(np.floor(old * factor + _EXACT))
         need(

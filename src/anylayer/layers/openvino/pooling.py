@@ -12,7 +12,7 @@ from anylayer.layer import Enum, layer, need
 from anylayer.layer.arguments import axis_of, extent, integers
 from anylayer.layer.fields import attribute
 from anylayer.layers.openvino._base import OpenVINOLayer
-from anylayer.layers.openvino._padding import Windowed, sizes
+from anylayer.layers.openvino._padding import WindowedLayer, sizes
 from anylayer.network import Array
 
 ROUNDING = Enum("floor", "ceil", "ceil_torch")
@@ -20,7 +20,7 @@ _MAX_WINDOWS = 1 << 12  # windows per axis
 INDEX_TYPES = {"i32": np.int32, "i64": np.int64}
 
 
-class Pool(Windowed):
+class Pool(WindowedLayer):
     """A pooling of (N, C, ...) over windows of the spatial axes."""
 
     strides: tuple[int, ...] = attribute("int64", (), repeated=True)
@@ -126,14 +126,14 @@ class AdaptiveAvgPool(OpenVINOLayer):
     """
 
     def forward(self, x: Array, size: Array) -> Array:
-        wanted = integers(size, "the output's shape")
+        counts = integers(size, "the output's shape")
         need(
-            len(wanted) == len(x.shape) - 2, f"the output's shape must have {len(x.shape) - 2} sizes, got {wanted}"
+            len(counts) == len(x.shape) - 2, f"the output's shape must have {len(x.shape) - 2} sizes, got {counts}"
         )
-        need(max(wanted) <= _MAX_WINDOWS, f"at most {_MAX_WINDOWS} windows per axis are supported, got {wanted}")
-        for axis, count in enumerate(wanted, 2):
+        need(max(counts) <= _MAX_WINDOWS, f"at most {_MAX_WINDOWS} windows per axis are supported, got {counts}")
+        for axis, count in enumerate(counts, 2):
             n = x.shape[axis]
-            need(count > 0, f"the output's shape must be positive, got {wanted}")
+            need(count > 0, f"the output's shape must be positive, got {counts}")
             share = np.zeros((n, count), x.dtype)
             for i in range(count):
                 low, high = i * n // count, -(-(i + 1) * n // count)

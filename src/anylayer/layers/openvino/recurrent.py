@@ -49,11 +49,11 @@ def gates(w: Array, order: list[int], hidden: int) -> Array:
     return np.concatenate(parts, axis=1)
 
 
-def lengths(given: Array, x: Array) -> Array | None:
+def lengths(numbers: Array, x: Array) -> Array | None:
     """Return the lengths of the sequences as int32, or None when all of them have full length."""
-    if isinstance(given, np.ndarray) and (given == x.shape[1]).all():
+    if isinstance(numbers, np.ndarray) and (numbers == x.shape[1]).all():
         return None
-    return given.astype(np.int32)
+    return numbers.astype(np.int32)
 
 
 def _swap_batch_and_time(x: Array) -> Array:
@@ -76,8 +76,8 @@ def _lstm(
 
 def _gru(self: Any, x: Array, h: Array, lens: Array | None, w: Array, r: Array, b: Array) -> Any:
     n, linear = self.hidden_size, self.linear_before_reset
-    wanted = 4 * n if linear else 3 * n
-    need(b.shape[1] == wanted, f"the bias must have {wanted} numbers per direction, got {b.shape[1]}")
+    size = 4 * n if linear else 3 * n
+    need(b.shape[1] == size, f"the bias must have {size} numbers per direction, got {b.shape[1]}")
     inner = np.zeros((b.shape[0], 3 * n), b.dtype)
     if linear:
         inner = np.concatenate([inner[:, : 2 * n], b[:, 3 * n :]], axis=1)

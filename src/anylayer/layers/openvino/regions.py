@@ -35,14 +35,14 @@ class FromCaffe(OpenVINOLayer):
             self.note(text)
         return results
 
-    def written(self, **names: str) -> dict[str, Any]:
+    def attributes_in_file(self, **names: str) -> dict[str, Any]:
         """Return the attributes that the file contains, under the names of Caffe's fields."""
-        found = {}
+        attributes = {}
         for field, name in names.items():
             value = getattr(self, name)
             if self.has(name) and value != ():
-                found[field] = list(value) if isinstance(value, tuple) else value
-        return found
+                attributes[field] = list(value) if isinstance(value, tuple) else value
+        return attributes
 
 
 @layer("RegionYolo")
@@ -131,7 +131,7 @@ class PriorBox(_Priors):
             self.min_max_aspect_ratios_order or not self.max_size,
             "min_max_aspect_ratios_order: false with a max_size is not supported",
         )
-        params = self.written(
+        params = self.attributes_in_file(
             min_size="min_size",
             max_size="max_size",
             aspect_ratio="aspect_ratio",
@@ -161,7 +161,7 @@ class PriorBoxClustered(_Priors):
     variance: tuple[float, ...] = attribute("float", (), repeated=True)
 
     def forward(self, cells: Array, image: Array) -> Any:
-        params = self.written(width="width", height="height", variance="variance")
+        params = self.attributes_in_file(width="width", height="height", variance="variance")
         step_h, step_w = self.step_h or self.step, self.step_w or self.step
         if step_h or step_w:
             params.update(step_h=step_h, step_w=step_w)
@@ -384,13 +384,13 @@ class CTCGreedyDecoderSeqLen(OpenVINOLayer):
         none = c - 1 if blank is None else integer(blank, "blank_index")
         axis_of(none, c, "blank_index")
         label = x.argmax(axis=2)
-        taken = (np.arange(t) < lengths.reshape(n, 1)) & (label != none)
+        is_emitted = (np.arange(t) < lengths.reshape(n, 1)) & (label != none)
         if self.merge_repeated:
             before = np.concatenate([np.full((n, 1), -1, np.int64), label[:, :-1]], axis=1)
-            taken = taken & (label != before)
-        step = np.sort(np.where(taken, np.arange(t), t), axis=1)
-        found = np.take_along_axis(label, np.minimum(step, t - 1), axis=1)
+            is_emitted = is_emitted & (label != before)
+        step = np.sort(np.where(is_emitted, np.arange(t), t), axis=1)
+        emitted = np.take_along_axis(label, np.minimum(step, t - 1), axis=1)
         kinds = {"i32": np.int32, "i64": np.int64}
-        labels = np.where(step < t, found, -1).astype(kinds[self.classes_index_type])
-        count = taken.astype(np.int64).sum(axis=1).astype(kinds[self.sequence_length_type])
+        labels = np.where(step < t, emitted, -1).astype(kinds[self.classes_index_type])
+        count = is_emitted.astype(np.int64).sum(axis=1).astype(kinds[self.sequence_length_type])
         return [labels, count][: self.outputs]

@@ -85,8 +85,8 @@ class NonMaxSuppression(OpenVINOLayer):
             return chosen.astype(dtype)
         columns = [np.expand_dims(chosen[:, i].astype(best.dtype), 1) for i in (0, 1)]
         table = np.concatenate([*columns, np.expand_dims(best, 1)], axis=1)
-        found = [ops.head(chosen, real).astype(dtype), ops.head(table, real), real.reshape(1).astype(dtype)]
-        return found[: self.outputs]
+        results = [ops.head(chosen, real).astype(dtype), ops.head(table, real), real.reshape(1).astype(dtype)]
+        return results[: self.outputs]
 
     def scores(self, scores: Array, chosen: Array) -> Array:
         """Return the score of each selected row."""

@@ -80,10 +80,10 @@ class Transpose(OpenVINOLayer):
 
     def forward(self, x: Array, order: Array) -> Array:
         rank = len(x.shape)
-        wanted = integers(order, "the order") or list(range(rank))[::-1]
-        wanted = axes_of(wanted, rank, "the order")
-        need(len(wanted) == rank, f"the order must name {rank} axes, got {wanted}")
-        return x.transpose(wanted)
+        permutation = integers(order, "the order") or list(range(rank))[::-1]
+        permutation = axes_of(permutation, rank, "the order")
+        need(len(permutation) == rank, f"the order must name {rank} axes, got {permutation}")
+        return x.transpose(permutation)
 
 
 @layer("Concat")
@@ -164,22 +164,22 @@ class Broadcast(OpenVINOLayer):
     broadcast_spec: str = attribute(Enum("numpy", "explicit"), "numpy")
 
     def forward(self, x: Array, shape: Array, axes: Array | None = None) -> Array:
-        wanted = tuple(integers(shape, "the shape"))
+        target = tuple(integers(shape, "the shape"))
         if "explicit" in (self.mode, self.broadcast_spec):
             axes = given(axes, "mode 'explicit' needs a third input, the axes")
-            places = axes_of(integers(axes, "axes"), len(wanted))
+            places = axes_of(integers(axes, "axes"), len(target))
             need(
                 len(places) == len(x.shape),
                 f"the axes must be {len(x.shape)} numbers, one per axis of the input, got {places}",
             )
-            full = [1] * len(wanted)
+            full = [1] * len(target)
             for place, n in zip(places, x.shape):
                 full[place] = n
             x = x.reshape(tuple(full))
         if self.mode == "bidirectional":
-            wanted = np.broadcast_shapes(tuple(x.shape), wanted)
-        need_sizes(wanted)
-        return np.broadcast_to(x, wanted)
+            target = np.broadcast_shapes(tuple(x.shape), target)
+        need_sizes(target)
+        return np.broadcast_to(x, target)
 
 
 @layer("Tile")

@@ -12,7 +12,7 @@ from anylayer.graph.sizes import Dim, is_static
 from anylayer.layer import Enum, layer, need
 from anylayer.layer.arguments import axes_of, axis_of, constant, integer, integers
 from anylayer.layer.fields import attribute
-from anylayer.layers._strided import strided
+from anylayer.layers._strided import strided_slice
 from anylayer.layers.openvino._base import OpenVINOLayer, need_sizes
 from anylayer.layers.openvino.activations import number
 from anylayer.network import MAX_VALUES, Array
@@ -45,7 +45,9 @@ class StridedSlice(OpenVINOLayer):
 
     def forward(self, x: Array, begin: Array, end: Array, strides: Array | None = None) -> Any:
         masks = (self.begin_mask, self.end_mask, self.ellipsis_mask, self.new_axis_mask, self.shrink_axis_mask)
-        return strided(x, begin, end, strides, *([i for i, on in enumerate(mask) if on == 1] for mask in masks))
+        return strided_slice(
+            x, begin, end, strides, *([i for i, on in enumerate(mask) if on == 1] for mask in masks)
+        )
 
 
 @layer("Slice")
@@ -102,9 +104,9 @@ class Gather(OpenVINOLayer):
         need(tuple(indices.shape[:batch]) == shape, f"the first {batch} axes of x and the indices must agree")
         count = int(np.prod(shape))
         rows, lists = x.reshape(count, *x.shape[batch:]), indices.reshape(count, *indices.shape[batch:])
-        taken = [ops.gather(rows[i], lists[i], axis=along - batch) for i in range(count)]
+        parts = [ops.gather(rows[i], lists[i], axis=along - batch) for i in range(count)]
         need(count <= 64, f"batch_dims={batch} gives {count} batches, at most 64 are supported")
-        y = np.stack(taken)
+        y = np.stack(parts)
         return y.reshape(*shape, *y.shape[1:])
 
 

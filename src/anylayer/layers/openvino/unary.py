@@ -118,7 +118,7 @@ class IsInf(OpenVINOLayer):
     detect_positive: bool = attribute("bool", True)
 
     def forward(self, x: Array) -> Array:
-        found = np.isinf(x)
+        infinite = np.isinf(x)
         if not self.detect_negative:
-            found = found & (x > 0)
-        return found if self.detect_positive else found & (x < 0)
+            infinite = infinite & (x > 0)
+        return infinite if self.detect_positive else infinite & (x < 0)

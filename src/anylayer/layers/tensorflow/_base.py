@@ -51,8 +51,8 @@ class TensorFlowLayer(Layer):
 
     def prepare(self, node: Node, dialect: str | None) -> None:
         attr = node.params.get("attr", {})
-        kept = {k: v for k, v in attr.items() if k in self.fields or not self._is_ignored(k)}
-        super().prepare(replace(node, params={"attr": kept}), dialect)
+        fields = {k: v for k, v in attr.items() if k in self.fields or not self._is_ignored(k)}
+        super().prepare(replace(node, params={"attr": fields}), dialect)
 
     def _is_ignored(self, name: str) -> bool:
         return name in self.harmless or name.startswith("_") or _DTYPES.fullmatch(name) is not None

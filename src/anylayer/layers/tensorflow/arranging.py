@@ -25,7 +25,7 @@ from anylayer.layers.tensorflow._base import (
 from anylayer.network import Array
 
 
-class _Counted(TensorFlowLayer):
+class _CountedInputs(TensorFlowLayer):
     """An operation with one result, a list of outputs, whose length the attribute `counted` states."""
 
     counted = "num_split"
@@ -57,9 +57,9 @@ class ConcatV2(TensorFlowLayer):
     Source: tf.raw_ops.ConcatV2; tensorflow/core/kernels/concat_op.cc.
     """
 
-    def forward(self, *given: Array) -> Array:
-        need(len(given) >= 2, f"needs 1 array or more and an axis, got {plural(len(given), 'input')}")
-        *xs, axis = given
+    def forward(self, *inputs: Array) -> Array:
+        need(len(inputs) >= 2, f"needs 1 array or more and an axis, got {plural(len(inputs), 'input')}")
+        *xs, axis = inputs
         return np.concatenate(xs, axis=axis_of(integer(axis, "axis"), len(xs[0].shape)))
 
 
@@ -79,7 +79,7 @@ class Pack(TensorFlowLayer):
 
 
 @layer("Unpack")
-class Unpack(_Counted):
+class Unpack(_CountedInputs):
     """Split an array into its `num` slices along an axis, and remove the axis.
 
     Each of the `num` outputs has one axis less than x. Axis `axis` of x must have size `num`.
@@ -97,7 +97,7 @@ class Unpack(_Counted):
 
 
 @layer("Split")
-class Split(_Counted):
+class Split(_CountedInputs):
     """Split an array into `num_split` equal parts along an axis.
 
     Inputs: the axis, a constant; then the array. `num_split` must divide the size of the axis.
@@ -116,7 +116,7 @@ class Split(_Counted):
 
 
 @layer("SplitV")
-class SplitV(_Counted):
+class SplitV(_CountedInputs):
     """Split an array into parts of given sizes along an axis.
 
     Inputs: the array, the sizes and the axis; both of the latter are constants. One size may be -1, which stands
@@ -216,10 +216,10 @@ class MirrorPad(TensorFlowLayer):
     mode: str = attribute("string")
 
     def forward(self, x: Array, paddings: Array) -> Array:
-        return mirrored(x, paddings, self.mode)
+        return mirror_pad(x, paddings, self.mode)
 
 
-def mirrored(x: Array, paddings: Array, mode: str) -> Array:
+def mirror_pad(x: Array, paddings: Array, mode: str) -> Array:
     """Return `x`, padded with mirrored elements: REFLECT does not repeat the edge element, SYMMETRIC does."""
     need(mode in ("REFLECT", "SYMMETRIC"), f"mode must be REFLECT or SYMMETRIC, got '{mode}'")
     pairs = pairs_of(paddings, len(x.shape), "paddings")

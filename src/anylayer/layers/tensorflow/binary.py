@@ -12,7 +12,7 @@ from anylayer.layers.tensorflow._base import TensorFlowLayer, attribute, layer, 
 from anylayer.network import Array
 
 
-def _truncated(a: Array, b: Array) -> Array:
+def _truncating_quotient(a: Array, b: Array) -> Array:
     """Return a / b, rounded towards zero."""
     if a.dtype.kind == "f":
         return np.trunc(a / b)
@@ -20,8 +20,8 @@ def _truncated(a: Array, b: Array) -> Array:
     return np.where((a < 0) != (b < 0), -quotient, quotient).astype(a.dtype)
 
 
-def _divided(a: Array, b: Array) -> Array:
-    return a / b if a.dtype.kind == "f" else _truncated(a, b)
+def _quotient(a: Array, b: Array) -> Array:
+    return a / b if a.dtype.kind == "f" else _truncating_quotient(a, b)
 
 
 def _no_nan(a: Array, b: Array) -> Array:
@@ -46,9 +46,9 @@ _FUNCTIONS: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
     "Sub": ("a - b", np.subtract),
     "Mul": ("a * b", np.multiply),
     "RealDiv": ("a / b", np.true_divide),
-    "Div": ("a / b, rounded towards zero for integers", _divided),
+    "Div": ("a / b, rounded towards zero for integers", _quotient),
     "DivNoNan": ("a / b, or 0 where b is 0", _no_nan),
-    "TruncateDiv": ("a / b, rounded towards zero", _truncated),
+    "TruncateDiv": ("a / b, rounded towards zero", _truncating_quotient),
     "FloorDiv": ("a / b, rounded down", np.floor_divide),
     "FloorMod": ("the remainder of a / b, with the sign of b", np.mod),
     "Mod": ("the remainder of a / b, with the sign of a", np.fmod),

@@ -49,7 +49,7 @@ class _Convolution(_Windows):
         return int(x.shape[1 if self.data_format.startswith("NC") else -1])
 
 
-class Grouped(_Convolution):
+class GroupedConvolution(_Convolution):
     """A convolution whose filter is (..., C / groups, M).
 
     The number of groups is the number of channels of x divided by that of the filter.
@@ -69,7 +69,7 @@ class Grouped(_Convolution):
         return self.convolve(x, w.transpose(order), channels // inner, self.dilations)
 
 
-class _FilterOnly(Grouped):
+class _FilterOnly(GroupedConvolution):
     def forward(self, x: Array, w: Array) -> Any:
         return self.convolve_groups(x, w)
 

@@ -22,14 +22,14 @@ class _Backprop(_Windows):
     dilations: tuple[int, ...] = attribute("int64", (), repeated=True)
 
     def forward(self, sizes: Array, w: Array, y: Array) -> Any:
-        wanted = integers(sizes, "input_sizes")
+        sizes_of_input = integers(sizes, "input_sizes")
         strides, spread = self.steps(self.rank, self.dilations)
         for what, array in (("filter", w), ("input", y)):
             need(
                 len(array.shape) == self.rank,
                 f"the {what} must have {self.rank} axes, got shape {tuple(array.shape)}",
             )
-        out = self._sizes(wanted, w)
+        out = self._sizes(sizes_of_input, w)
         x = channels_first(y, self.data_format)
         need(
             x.shape[1] == w.shape[-1],
@@ -47,7 +47,7 @@ class _Backprop(_Windows):
             ends.append(max(-rest, 0))
             extra.append(max(rest, 0))
         order = (self.rank - 1, self.rank - 2, *range(self.rank - 2))
-        done = ops.conv_transpose(
+        result = ops.conv_transpose(
             x,
             w.transpose(order),
             strides=strides,
@@ -55,24 +55,24 @@ class _Backprop(_Windows):
             dilations=spread,
             output_padding=extra,
         )
-        return restored(done, self.data_format)
+        return restored(result, self.data_format)
 
-    def _sizes(self, wanted: list[int], w: Array) -> list[int]:
+    def _sizes(self, numbers: list[int], w: Array) -> list[int]:
         """Return the spatial sizes of the output."""
         axes = self.rank - 2
-        if len(wanted) == axes:
-            return wanted
+        if len(numbers) == axes:
+            return numbers
         need(
-            len(wanted) == self.rank,
-            f"input_sizes must be {self.rank} numbers, one per axis, got {wanted}",
+            len(numbers) == self.rank,
+            f"input_sizes must be {self.rank} numbers, one per axis, got {numbers}",
         )
         first = self.data_format.startswith("NC")
-        channels = wanted[1] if first else wanted[-1]
+        channels = numbers[1] if first else numbers[-1]
         need(
             channels == w.shape[-2],
             f"input_sizes states {channels} channels, but the filter has {w.shape[-2]}",
         )
-        return wanted[2:] if first else wanted[1:-1]
+        return numbers[2:] if first else numbers[1:-1]
 
 
 @layer("Conv2DBackpropInput")

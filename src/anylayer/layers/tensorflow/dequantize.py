@@ -55,9 +55,9 @@ class Dequantize(TensorFlowLayer):
             return top / _f(highest)
         return np.maximum(bottom / _f(lowest + self.narrow_range), top / _f(highest))
 
-    def _bound(self, x: Array, given: Array, what: str) -> Array:
+    def _bound(self, x: Array, bound: Array, what: str) -> Array:
         """Return a bound of the range as a float32 array that broadcasts to `x`."""
-        values = np.asarray(constant(given, what), np.float32)
+        values = np.asarray(constant(bound, what), np.float32)
         if self.axis == -1:
             need(values.size == 1, f"{what} must be one number, got shape {values.shape}")
             return values.reshape(())

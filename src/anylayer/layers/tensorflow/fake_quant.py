@@ -22,7 +22,7 @@ class _Rounding(TensorFlowLayer):
     num_bits: int = attribute("int64", 8)
     narrow_range: bool = attribute("bool", False)
 
-    def rounded(self, x: Any, low: Any, high: Any) -> Any:
+    def round_to_levels(self, x: Any, low: Any, high: Any) -> Any:
         """Return the rounded values for constant bounds `low` and `high`, which broadcast to `x`."""
         need(2 <= self.num_bits <= 16, f"num_bits must lie in 2..16, got {self.num_bits}")
         first = np.float32(1 if self.narrow_range else 0)
@@ -51,7 +51,7 @@ class FakeQuantWithMinMaxArgs(_Rounding):
     max: float = attribute("float", 6.0)
 
     def forward(self, x: Array) -> Any:
-        return self.rounded(x, np.float32(self.min), np.float32(self.max))
+        return self.round_to_levels(x, np.float32(self.min), np.float32(self.max))
 
 
 @layer("FakeQuantWithMinMaxVars")
@@ -66,4 +66,4 @@ class FakeQuantWithMinMaxVars(_Rounding):
     """
 
     def forward(self, x: Array, low: Array, high: Array) -> Any:
-        return self.rounded(x, low, high)
+        return self.round_to_levels(x, low, high)

@@ -7,20 +7,20 @@ from typing import Any
 from anylayer import ops
 from anylayer.layers.tensorflow._base import Enum, attribute, layer
 from anylayer.layers.tensorflow._spatial import channels_first, restored
-from anylayer.layers.tensorflow.arranging import mirrored
-from anylayer.layers.tensorflow.conv import Grouped
-from anylayer.layers.tensorflow.resize import resized
+from anylayer.layers.tensorflow.arranging import mirror_pad
+from anylayer.layers.tensorflow.conv import GroupedConvolution
+from anylayer.layers.tensorflow.resize import plane_size
 from anylayer.network import Array
 
 
-class _Padded(Grouped):
+class _PaddedConvolution(GroupedConvolution):
     data_format = "NHWC"
     mode: str = attribute(Enum("REFLECT", "SYMMETRIC"))
     padding: str = attribute(Enum("SAME", "VALID"))
 
 
 @layer("FusedPadConv2D")
-class FusedPadConv2D(_Padded):
+class FusedPadConv2D(_PaddedConvolution):
     """Apply MirrorPad, then Conv2D.
 
     Inputs: x (N, H, W, C), paddings (4, 2), a filter (height, width, C / groups, M). All images of a batch are
@@ -29,11 +29,11 @@ class FusedPadConv2D(_Padded):
     """
 
     def forward(self, x: Array, paddings: Array, w: Array) -> Any:
-        return self.convolve_groups(mirrored(x, paddings, self.mode), w)
+        return self.convolve_groups(mirror_pad(x, paddings, self.mode), w)
 
 
 @layer("FusedResizeAndPadConv2D")
-class FusedResizeAndPadConv2D(_Padded):
+class FusedResizeAndPadConv2D(_PaddedConvolution):
     """Apply ResizeBilinear, then MirrorPad, then Conv2D.
 
     Inputs: x (N, H, W, C), size (height, width), paddings (4, 2), a filter (height, width, C / groups, M). size
@@ -45,6 +45,6 @@ class FusedResizeAndPadConv2D(_Padded):
 
     def forward(self, x: Array, size: Array, paddings: Array, w: Array) -> Any:
         rule = "align_corners" if self.resize_align_corners else "asymmetric"
-        wanted = resized(x, size)
-        y = ops.resize(channels_first(x, "NHWC"), wanted, mode="linear", coordinates=rule)
-        return self.convolve_groups(mirrored(restored(y, "NHWC"), paddings, self.mode), w)
+        plane = plane_size(x, size)
+        y = ops.resize(channels_first(x, "NHWC"), plane, mode="linear", coordinates=rule)
+        return self.convolve_groups(mirror_pad(restored(y, "NHWC"), paddings, self.mode), w)

@@ -72,9 +72,9 @@ class EnsureShape(TensorFlowLayer):
     shape: Any = attribute("any", None)
 
     def forward(self, x: Array) -> Any:
-        wanted = self.shape
-        fits = wanted is None or (
-            len(wanted) == len(x.shape) and all(w is None or w == d for w, d in zip(wanted, x.shape))
+        expected = self.shape
+        fits = expected is None or (
+            len(expected) == len(x.shape) and all(w is None or w == d for w, d in zip(expected, x.shape))
         )
-        need(fits, f"the input must have shape {wanted}, got {list(x.shape)}")
+        need(fits, f"the input must have shape {expected}, got {list(x.shape)}")
         return x

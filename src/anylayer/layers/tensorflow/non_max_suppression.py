@@ -60,8 +60,8 @@ class NonMaxSuppression(_Suppression):
     iou_threshold: float = attribute("float", 0.5)
 
     def forward(self, boxes: Array, scores: Array, max_size: Array) -> Array:
-        found, count, limit = self.keep(boxes, scores, max_size, self.iou_threshold, None)
-        return ops.head(found, count).astype(np.int32) if limit else np.zeros(0, np.int32)
+        selected, count, limit = self.keep(boxes, scores, max_size, self.iou_threshold, None)
+        return ops.head(selected, count).astype(np.int32) if limit else np.zeros(0, np.int32)
 
 
 @layer("NonMaxSuppressionV2")
@@ -80,25 +80,27 @@ class NonMaxSuppressionV3(_Suppression):
         self, boxes: Array, scores: Array, max_size: Array, iou: Array, threshold: Array | None = None
     ) -> Array:
         low = _number(threshold, "score_threshold") if threshold is not None else None
-        found, count, limit = self.keep(boxes, scores, max_size, _number(iou, "iou_threshold"), low)
-        return ops.head(found, count).astype(np.int32) if limit else np.zeros(0, np.int32)
+        selected, count, limit = self.keep(boxes, scores, max_size, _number(iou, "iou_threshold"), low)
+        return ops.head(selected, count).astype(np.int32) if limit else np.zeros(0, np.int32)
 
 
-class _Padded(_Suppression):
+class _PaddedNMS(_Suppression):
     """NMS whose output may be padded to max_output_size."""
 
     pad_to_max_output_size: bool = attribute("bool", False)
 
-    def padded(self, found: Array, count: Array, limit: int) -> Array:
+    def pad_indices(self, selected: Array, count: Array, limit: int) -> Array:
         """Return the indices of the kept boxes, with pad_to_max_output_size padded with zeros to `limit`."""
         if not self.pad_to_max_output_size:
-            return ops.head(found, count).astype(np.int32)
-        found = np.maximum(found, 0).astype(np.int32)
-        return np.pad(found, [(0, limit - found.shape[0])]) if limit > found.shape[0] else found[:limit]
+            return ops.head(selected, count).astype(np.int32)
+        selected = np.maximum(selected, 0).astype(np.int32)
+        return (
+            np.pad(selected, [(0, limit - selected.shape[0])]) if limit > selected.shape[0] else selected[:limit]
+        )
 
 
 @layer("NonMaxSuppressionV4")
-class NonMaxSuppressionV4(_Padded):
+class NonMaxSuppressionV4(_PaddedNMS):
     """Return the indices of the best boxes, optionally padded with zeros, and their number.
 
     The inputs are those of NonMaxSuppressionV3. Outputs: selected_indices int32, (max_output_size,) with
@@ -114,12 +116,12 @@ class NonMaxSuppressionV4(_Padded):
         self, boxes: Array, scores: Array, max_size: Array, iou: Array, threshold: Array
     ) -> tuple[Array, Array]:
         low = _number(threshold, "score_threshold")
-        found, count, limit = self.keep(boxes, scores, max_size, _number(iou, "iou_threshold"), low)
-        return self.padded(found, count, limit), count.astype(np.int32)
+        selected, count, limit = self.keep(boxes, scores, max_size, _number(iou, "iou_threshold"), low)
+        return self.pad_indices(selected, count, limit), count.astype(np.int32)
 
 
 @layer("NonMaxSuppressionV5")
-class NonMaxSuppressionV5(_Padded):
+class NonMaxSuppressionV5(_PaddedNMS):
     """Return the indices of the best boxes, their scores, and their number.
 
     The inputs are those of NonMaxSuppressionV3, and soft_nms_sigma, which must be 0: scores are not reduced.
@@ -137,11 +139,11 @@ class NonMaxSuppressionV5(_Padded):
     ) -> tuple[Array, Array, Array]:
         need(_number(sigma, "soft_nms_sigma") == 0, "soft_nms_sigma must be 0: soft NMS is not supported")
         low = _number(threshold, "score_threshold")
-        found, count, limit = self.keep(boxes, scores, max_size, _number(iou, "iou_threshold"), low)
-        real = found >= 0
-        best = np.where(real, ops.gather(scores, np.maximum(found, 0)), np.zeros((), scores.dtype))
+        selected, count, limit = self.keep(boxes, scores, max_size, _number(iou, "iou_threshold"), low)
+        real = selected >= 0
+        best = np.where(real, ops.gather(scores, np.maximum(selected, 0)), np.zeros((), scores.dtype))
         if self.pad_to_max_output_size:
             best = np.pad(best, [(0, limit - best.shape[0])]) if limit > best.shape[0] else best[:limit]
         else:
             best = ops.head(best, count)
-        return self.padded(found, count, limit), best, count.astype(np.int32)
+        return self.pad_indices(selected, count, limit), best, count.astype(np.int32)

@@ -34,7 +34,7 @@ class _Pool(TensorFlowLayer):
         return restored(pooled(y, kernel, strides=steps, pads=pads), self.data_format)
 
 
-class _Fixed(_Pool):
+class _FixedPool(_Pool):
     """A pooling whose window and strides are attributes."""
 
     ksize: tuple[int, ...] = attribute("int64", repeated=True, doc="one per axis, in the order of data_format")
@@ -46,7 +46,7 @@ class _Fixed(_Pool):
 
 
 @layer("MaxPool")
-class MaxPool(_Fixed):
+class MaxPool(_FixedPool):
     """Compute the maximum of each window.
 
     (N, H, W, C) to (N, H', W', C), sizes as in Conv2D; data_format NCHW puts channels at axis 1. ksize and strides
@@ -56,7 +56,7 @@ class MaxPool(_Fixed):
 
 
 @layer("AvgPool")
-class AvgPool(_Fixed):
+class AvgPool(_FixedPool):
     """Compute the mean of each window, without padded cells.
 
     (N, H, W, C) to (N, H', W', C), sizes as in Conv2D; data_format NCHW puts channels at axis 1. ksize and strides
@@ -68,7 +68,7 @@ class AvgPool(_Fixed):
 
 
 @layer("MaxPool3D")
-class MaxPool3D(_Fixed):
+class MaxPool3D(_FixedPool):
     """Compute the maximum of each window of a volume.
 
     (N, D, H, W, C) to (N, D', H', W', C); data_format NCDHW puts channels at axis 1.
@@ -103,7 +103,7 @@ class MaxPoolV2(_Pool):
 
 
 @layer("MaxPoolWithArgmax")
-class MaxPoolWithArgmax(_Fixed):
+class MaxPoolWithArgmax(_FixedPool):
     """Compute the maximum of each window and its index.
 
     (N, H, W, C) to two outputs (N, H', W', C). The index of the element in row y, column x and channel c is (y * W

@@ -79,8 +79,8 @@ class _Best(TensorFlowLayer):
     def forward(self, x: Array, axis: Array) -> Any:
         over = axis_of(integer(axis, "dimension"), len(x.shape), "dimension")
         need(x.shape[over], f"axis {over} of shape {tuple(x.shape)} has size 0; 1 or more is needed")
-        found = np.argmin(x, axis=over) if self.smallest else np.argmax(x, axis=over)
-        return found.astype(self.output_type)
+        index = np.argmin(x, axis=over) if self.smallest else np.argmax(x, axis=over)
+        return index.astype(self.output_type)
 
 
 @layer("ArgMax")

@@ -18,20 +18,20 @@ _TABLE = 1 << 10
 """Number of steps per cell in which the cubic weights are tabulated (resize_bicubic_op.cc, kTableSize)."""
 
 
-def resized(x: Array, size: Array) -> list[int]:
+def plane_size(x: Array, size: Array) -> list[int]:
     """Return the height and width to which images (N, H, W, C) are resized."""
     need(len(x.shape) == 4, f"the input must have 4 axes, got shape {tuple(x.shape)}")
-    wanted = integers(size, "size")
+    plane = integers(size, "size")
     need(
-        len(wanted) == 2 and min(wanted) > 0,
-        f"size must be a height and a width of 1 or more, got {wanted}",
+        len(plane) == 2 and min(plane) > 0,
+        f"size must be a height and a width of 1 or more, got {plane}",
     )
     need(
-        max(wanted) <= _MAX_SIDE,
-        f"size asks for {max(wanted)} pixels along an axis, at most {_MAX_SIDE} are supported",
+        max(plane) <= _MAX_SIDE,
+        f"size asks for {max(plane)} pixels along an axis, at most {_MAX_SIDE} are supported",
     )
     need(min(x.shape[1:3]) > 0, f"an image of shape {tuple(x.shape)} has no pixels")
-    return wanted
+    return plane
 
 
 class _Resize(TensorFlowLayer):
@@ -71,9 +71,9 @@ class ResizeBilinear(_Resize):
     """
 
     def forward(self, x: Array, size: Array) -> Any:
-        wanted = resized(x, size)
+        plane = plane_size(x, size)
         y = channels_first(x.astype(np.float32), "NHWC")
-        return restored(ops.resize(y, wanted, mode="linear", coordinates=self.rule()), "NHWC")
+        return restored(ops.resize(y, plane, mode="linear", coordinates=self.rule()), "NHWC")
 
 
 @layer("ResizeNearestNeighbor")
@@ -87,12 +87,12 @@ class ResizeNearestNeighbor(_Resize):
     """
 
     def forward(self, x: Array, size: Array) -> Any:
-        wanted = resized(x, size)
+        plane = plane_size(x, size)
         y = channels_first(x, "NHWC")
-        axes = [(2, wanted[0]), (3, wanted[1])]
-        symbolic = symbolic_shape((*y.shape[2:], *wanted))
+        axes = [(2, plane[0]), (3, plane[1])]
+        symbolic = symbolic_shape((*y.shape[2:], *plane))
         if not symbolic and all(self._repeats(y.shape[axis], new) for axis, new in axes):
-            return restored(ops.resize(y, wanted, mode="nearest", coordinates="asymmetric"), "NHWC")
+            return restored(ops.resize(y, plane, mode="nearest", coordinates="asymmetric"), "NHWC")
         for axis, new in axes:
             cells = self.cells(y.shape[axis], new)
             if symbolic or not np.array_equal(cells, np.arange(y.shape[axis])):
@@ -126,7 +126,7 @@ class ResizeBicubic(_Resize):
     """
 
     def forward(self, x: Array, size: Array) -> Any:
-        height, width = resized(x, size)
+        height, width = plane_size(x, size)
         y = channels_first(x.astype(np.float32), "NHWC")
         y = self._interpolation(y.shape[2], height) @ y
         return restored(y @ self._interpolation(y.shape[3], width).T, "NHWC")
@@ -184,11 +184,11 @@ class CropAndResize(TensorFlowLayer):
             len(x.shape) == 4 and len(boxes.shape) == 2 and boxes.shape[1] == 4,
             f"expected images (N, H, W, C) and boxes (K, 4), got {tuple(x.shape)} and {tuple(boxes.shape)}",
         )
-        wanted = integers(size, "crop_size")
-        need(len(wanted) == 2 and min(wanted) > 0, f"crop_size must be a height and a width, got {wanted}")
+        plane = integers(size, "crop_size")
+        need(len(plane) == 2 and min(plane) > 0, f"crop_size must be a height and a width, got {plane}")
         n, height, width, channels = x.shape
-        rows = _points(boxes[:, 0], boxes[:, 2], height, wanted[0])
-        columns = _points(boxes[:, 1], boxes[:, 3], width, wanted[1])
+        rows = _points(boxes[:, 0], boxes[:, 2], height, plane[0])
+        columns = _points(boxes[:, 1], boxes[:, 3], width, plane[1])
         inside = _within(rows, height)[:, :, None] & _within(columns, width)[:, None, :]
         flat = x.astype(np.float32).reshape(n * height * width, channels)
         start = which.astype(np.int64).reshape(-1, 1, 1) * np.int64(height * width)
@@ -198,15 +198,15 @@ class CropAndResize(TensorFlowLayer):
             return ops.gather(flat, index, axis=0)
 
         if self.method == "nearest":
-            done = pixels(_rounded(rows), _rounded(columns))
+            samples = pixels(_round_half_up(rows), _round_half_up(columns))
         else:
             top, left = np.floor(rows), np.floor(columns)
             down, right = (rows - top)[:, :, None, None], (columns - left)[:, None, :, None]
             low, high = np.ceil(rows), np.ceil(columns)
             upper = pixels(top, left) + (pixels(top, high) - pixels(top, left)) * right
             lower = pixels(low, left) + (pixels(low, high) - pixels(low, left)) * right
-            done = upper + (lower - upper) * down
-        return np.where(inside[:, :, :, None], done, _f(self.extrapolation_value))
+            samples = upper + (lower - upper) * down
+        return np.where(inside[:, :, :, None], samples, _f(self.extrapolation_value))
 
 
 def _points(first: Array, last: Array, old: int, new: int) -> Array:
@@ -222,7 +222,7 @@ def _within(at: Array, old: int) -> Array:
     return (at >= 0) & (at <= old - 1)
 
 
-def _rounded(at: Array) -> Array:
+def _round_half_up(at: Array) -> Array:
     """Return the nearest integer, with halves rounded up."""
     return np.floor(at + _f(0.5))
 

@@ -28,12 +28,12 @@ _MAX_RANGE = 1 << 26
 """Limit on the number of values that Range and LinSpace make."""
 
 
-class _Sized(TensorFlowLayer):
+class _SizeLayer(TensorFlowLayer):
     out_type: str = attribute(Enum("int32", "int64"), "int32")
 
 
 @layer("Shape")
-class Shape(_Sized):
+class Shape(_SizeLayer):
     """Return the shape of the input as integers (rank,).
 
     The output depends on the shape of the input only. out_type is its dtype.
@@ -45,7 +45,7 @@ class Shape(_Sized):
 
 
 @layer("ShapeN")
-class ShapeN(_Sized):
+class ShapeN(_SizeLayer):
     """Return the shape of each of the N inputs.
 
     Source: tf.raw_ops.ShapeN; tensorflow/core/kernels/shape_ops.cc.
@@ -62,7 +62,7 @@ class ShapeN(_Sized):
 
 
 @layer("Size")
-class Size(_Sized):
+class Size(_SizeLayer):
     """Return the number of elements of the input, a scalar.
 
     Source: tf.raw_ops.Size; tensorflow/core/kernels/shape_ops.cc.

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from anylayer import ops
-from anylayer.layers._strided import strided
+from anylayer.layers._strided import strided_slice
 from anylayer.layers.tensorflow._base import TensorFlowLayer, attribute, axis_of, integer, integers, layer, need
 from anylayer.network import Array
 from anylayer.tracing import is_traced
@@ -55,16 +55,16 @@ class StridedSlice(TensorFlowLayer):
     def forward(self, x: Array, begin: Array, end: Array, strides: Array) -> Any:
         masks = (self.begin_mask, self.end_mask, self.ellipsis_mask, self.new_axis_mask, self.shrink_axis_mask)
         bits = [[i for i in range(mask.bit_length()) if mask >> i & 1] for mask in masks]
-        return strided(x, begin, end, strides, *bits)
+        return strided_slice(x, begin, end, strides, *bits)
 
 
-class _Picked(TensorFlowLayer):
+class _Picking(TensorFlowLayer):
     """An operation that selects by indices."""
 
     harmless = frozenset({"validate_indices", "bad_indices_policy"})
 
 
-def _checked(indices: Array, size: int) -> Array:
+def _valid_indices(indices: Array, size: int) -> Array:
     """Return `indices`. Raise LayerError when constant indices do not lie in 0..size-1."""
     need(indices.dtype.kind in "iu", f"indices must be integers, got {indices.dtype}")
     if not is_traced(indices) and np.size(indices):
@@ -76,7 +76,7 @@ def _checked(indices: Array, size: int) -> Array:
 
 
 @layer("Gather")
-class Gather(_Picked):
+class Gather(_Picking):
     """Select rows by index: x[indices].
 
     x (n, ...) and indices (...) give indices.shape + x.shape[1:].
@@ -85,11 +85,11 @@ class Gather(_Picked):
 
     def forward(self, x: Array, indices: Array) -> Array:
         need(len(x.shape) >= 1, "the input must have 1 axis or more, got a scalar")
-        return ops.gather(x, _checked(indices, x.shape[0]), axis=0)
+        return ops.gather(x, _valid_indices(indices, x.shape[0]), axis=0)
 
 
 @layer("GatherV2")
-class GatherV2(_Picked):
+class GatherV2(_Picking):
     """Select slices along an axis by index, like numpy.take.
 
     The output has the shape x.shape[:axis] + indices.shape[batch_dims:] + x.shape[axis + 1:]. The axis is a
@@ -102,7 +102,7 @@ class GatherV2(_Picked):
 
     def forward(self, x: Array, indices: Array, axis: Array) -> Array:
         over = axis_of(integer(axis, "axis"), len(x.shape))
-        indices = _checked(indices, x.shape[over])
+        indices = _valid_indices(indices, x.shape[over])
         lead = axis_of(self.batch_dims, len(indices.shape) + 1, "batch_dims") if self.batch_dims else 0
         if lead == 0:
             return ops.gather(x, indices, axis=over)
@@ -113,12 +113,12 @@ class GatherV2(_Picked):
         batch = int(np.prod(x.shape[:lead]))
         flat, picks = x.reshape(batch, *x.shape[lead:]), indices.reshape(batch, *indices.shape[lead:])
         parts = [ops.gather(flat[i], picks[i], axis=over - lead) for i in range(batch)]
-        done = np.stack(parts)
-        return done.reshape(*x.shape[:lead], *done.shape[1:])
+        slices = np.stack(parts)
+        return slices.reshape(*x.shape[:lead], *slices.shape[1:])
 
 
 @layer("ResourceGather")
-class ResourceGather(_Picked):
+class ResourceGather(_Picking):
     """Select rows of a variable by index: x[indices], of shape indices.shape + x.shape[1:].
 
     Source: tf.raw_ops.ResourceGather; tensorflow/core/kernels/resource_variable_ops.cc.
@@ -129,11 +129,11 @@ class ResourceGather(_Picked):
 
     def forward(self, x: Array, indices: Array) -> Any:
         need(self.batch_dims == 0, f"batch_dims must be 0, got {self.batch_dims}")
-        return ops.gather(x, _checked(indices, x.shape[0]), axis=0)
+        return ops.gather(x, _valid_indices(indices, x.shape[0]), axis=0)
 
 
 @layer("GatherNd")
-class GatherNd(_Picked):
+class GatherNd(_Picking):
     """Select elements or slices by index vectors: x[indices[..., 0], indices[..., 1], ...].
 
     x and indices (..., k) give indices.shape[:-1] + x.shape[k:].
