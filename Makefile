@@ -1,6 +1,6 @@
 # make demo    run the example network on the example picture
-# make test    run the tests; of slow tests, it runs only some cases or none, and says how many it leaves out
-# make test-all  run all cases of the slow tests, too, and check generated C++ code with the address sanitizer
+# make test    run the tests on NumPy and one engine, and one case of each kind; it says how many it leaves out
+# make test-all  run all cases on all engines, and check generated C++ code with the address sanitizer
 # make extras  install the packages that some tests need and `make test` does not install
 # make test-fresh     run the property tests on examples that no run has seen
 # make test-old-cpu   run tests of the engines on an emulated processor of 2013: AVX2, but neither AVX-512 nor VNNI

@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
+from inspect import signature
 from tempfile import TemporaryDirectory
 
 import pytest
@@ -41,7 +42,7 @@ REMEDIES = {
     r"^the OpenCL device does not share memory": "PoCL does. On Debian, run: apt-get install pocl-opencl-icd",
     r"^the system (is not Linux|has no fork)": "Run the tests on Linux.",
     r"^the user of the tests is root": "Run the tests as another user.",
-    r"^without --slow, ": "Run `make test-all`, which runs every case.",
+    r"^without --slow": "Run `make test-all`, which runs every case.",
 }
 """The remedy for each reason for skipped tests. The keys are regular expressions."""
 
@@ -66,7 +67,8 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ["PYOPENCL_NO_CACHE"] = "1"
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # NumPy's threads would wait in loops on shared cores
     config.addinivalue_line("markers", "needs(*packages): skip where one of these packages is not installed")
-    config.addinivalue_line("markers", "slow(n): without --slow, run every n-th case, or none without n")
+    config.addinivalue_line("markers", "breadth: run only with --slow")
+    config.addinivalue_line("markers", "one_per(kind): without --slow, run one case for each kind; see is_breadth")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -80,22 +82,43 @@ def pytest_collection() -> Iterator[None]:
         gc.enable()
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--slow", action="store_true", help="run all cases of the tests that are marked as slow")
+def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
+    parser.addoption("--slow", action="store_true", help="run the tests on all engines, and breadth")
+    config = pluginmanager.get_plugin("pytestconfig")
+    if config is not None and "PYTEST_XDIST_WORKER" not in os.environ:  # workers inherit the variable
+        one_engine = "--slow" not in config.invocation_params.args
+        os.environ["ANYLAYER_TESTS_OF_ONE_ENGINE"] = "1" if one_engine else ""  # see engine_names.py
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Start with the tests that take longest, so that no worker computes one when the others have finished.
-    Without --slow, skip the tests that are marked as slow, or all but every n-th case of them.
+    Without --slow, skip breadth.
     """
-    cases: Counter[str] = Counter()
+    kinds: set[tuple[str, ...]] = set()
     for item in [] if config.getoption("--slow") else items:
-        for mark in item.iter_markers("slow"):
-            name = item.nodeid.partition("[")[0]
-            if not mark.args or cases[name] % mark.args[0]:
-                item.add_marker(pytest.mark.skip(reason="without --slow, slow tests run only in part"))
-            cases[name] += 1
+        if is_breadth(item, kinds):
+            item.add_marker(pytest.mark.skip(reason="without --slow: breadth"))
     items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
+
+
+def is_breadth(item: pytest.Item, kinds: set[tuple[str, ...]]) -> bool:
+    """Return whether a test only adds breadth: it is marked so, or another case has shown each of its kinds.
+
+    A mark `one_per` gives a kind of the case: the values of the parameters that it names, or what its function
+    returns for the parameters that the function takes. Without an argument, all cases are of one kind. `kinds` has
+    the kinds of the cases before this one, and gets those of this one.
+    """
+    own = set()
+    for number, mark in enumerate(item.iter_markers("one_per")):
+        values = item.callspec.params if hasattr(item, "callspec") else {}
+        if mark.args and callable(mark.args[0]):
+            kind = mark.args[0](*(values[name] for name in signature(mark.args[0]).parameters))
+        else:
+            kind = [values[name] for name in mark.args]
+        own.add((item.nodeid.partition("[")[0], str(number), repr(kind)))
+    is_new = not own <= kinds
+    kinds |= own
+    return item.get_closest_marker("breadth") is not None or (bool(own) and not is_new)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -178,6 +201,8 @@ def remedy(reason: str) -> str | None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if not terminalreporter.config.getoption("--slow"):
+        terminalreporter.line("without --slow: tests whose subject is not an engine ran on NumPy and one engine")
     found = skips(terminalreporter.stats.get("skipped", []))
     if found:
         terminalreporter.section("skipped: tests, or files of tests, and why")

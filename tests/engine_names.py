@@ -4,6 +4,7 @@ engine without a change.
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -15,11 +16,17 @@ def _states(name: str, line: str) -> bool:
     return bool(re.search(f"^{line}$", Path(_folder).with_name(f"{name}.py").read_text(), re.MULTILINE))
 
 
-GENERAL = tuple(n for n in engines() if _states(n, "GENERAL = True") and not _states(n, "ON_CPU = False"))
+ONE_ENGINE = "ANYLAYER_TESTS_OF_ONE_ENGINE"
+"""The variable that leaves out all engines but NumPy and one. The tests set it unless they run with --slow."""
+
+EVERY = tuple(n for n in engines() if _states(n, "GENERAL = True") and not _states(n, "ON_CPU = False"))
 """The engines that run every graph on the CPU. Tests of one that is not installed are skipped with the reason."""
 
-ALL = ("numpy", *GENERAL)
-"""The engines that run every graph, and NumPy."""
+GENERAL = EVERY[:1] if os.environ.get(ONE_ENGINE) else EVERY
+"""Those on which tests run whose subject is not an engine."""
 
-EMBEDDING = tuple(n for n in engines() if _states(n, r"def embeds\(.*"))
-"""The engines that run native layers inside their graphs."""
+ALL = ("numpy", *GENERAL)
+"""NumPy and the engines on which such tests run."""
+
+EMBEDDING = tuple(n for n in GENERAL if _states(n, r"def embeds\(.*"))
+"""Those that run native layers inside their graphs."""

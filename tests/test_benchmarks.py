@@ -454,7 +454,7 @@ def test_an_unknown_part_is_refused_by_name(capsys: pytest.CaptureFixture[str]) 
     assert "there is no part 'squeezenet'" in capsys.readouterr().err
 
 
-@pytest.mark.slow
+@pytest.mark.breadth
 @needs_compiler
 def test_table_of_layers_has_the_errors_of_each_target() -> None:
     lines = generated.layer_table(["upsample", "crop"], ["dv", "cpp"])

@@ -135,7 +135,7 @@ def need_opencl() -> None:
         pytest.skip(str(error))
 
 
-@pytest.mark.slow(12)
+@pytest.mark.one_per()
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
 def test_snippets_run(page: Path, examples: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if (

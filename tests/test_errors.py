@@ -101,7 +101,7 @@ def texts(file: Path) -> list[tuple[int, str]]:
     ]
 
 
-@pytest.mark.slow(3)
+@pytest.mark.one_per()
 @pytest.mark.parametrize(
     ("rooms", "stranger"),
     [

@@ -97,7 +97,7 @@ def _expressions() -> list[str]:
     return [t for t in texts if not isinstance(harness.expected("f4", t), Exception)]
 
 
-@pytest.mark.slow(8)
+@pytest.mark.breadth
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # np.fix in NumPy 2.5
 @pytest.mark.parametrize("part", range(8))
 def test_exported_expressions_match_numpy(tmp_path: Path, part: int) -> None:

@@ -85,7 +85,7 @@ TARGETS = [(writer, None) for writer in sorted(writers())] + [("caffe", d) for d
 NETWORKS = [(caffe, name) for name in CAFFE] + [(onnx, name) for name in ONNX]
 
 
-@pytest.mark.slow(5)
+@pytest.mark.one_per("writer", "dialect")
 @pytest.mark.parametrize(("writer", "dialect"), TARGETS, ids=lambda v: v or "its own")
 @pytest.mark.parametrize(("source", "name"), NETWORKS, ids=lambda v: v if isinstance(v, str) else "")
 def test_written_file_keeps_output_names(
@@ -108,7 +108,7 @@ def test_written_file_keeps_output_names(
         assert sorted(again.outputs) == sorted(net.outputs)
 
 
-@pytest.mark.slow(5)
+@pytest.mark.one_per("engine")
 @pytest.mark.parametrize("engine", [*ALL, "auto"])
 @pytest.mark.parametrize(("source", "name"), NETWORKS, ids=lambda v: v if isinstance(v, str) else "")
 def test_model_keeps_output_names(tmp_path: Path, source: object, name: str, engine: str) -> None:

@@ -189,7 +189,8 @@ def test_every_reader_has_sources() -> None:
     assert sorted(SOURCES) == readers()
 
 
-@pytest.mark.slow(7)
+@pytest.mark.one_per("reader")
+@pytest.mark.one_per("writer")
 @pytest.mark.parametrize("writer", sorted(writers()))
 @pytest.mark.parametrize(
     ("reader", "variant"), [(reader, variant) for reader, found in SOURCES.items() for variant in found]

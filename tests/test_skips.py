@@ -38,12 +38,27 @@ def test_package():
     pass
 """
 
-SLOW = """import pytest
+BREADTH = """import os
+import pytest
 
-@pytest.mark.slow(3)
-@pytest.mark.parametrize("i", range(7))
-def test_slow(i):
-    print("ran", i)
+def test_engines():
+    print("ran: one engine" if os.environ["ANYLAYER_TESTS_OF_ONE_ENGINE"] else "ran: every engine")
+
+@pytest.mark.breadth
+def test_broad():
+    print("ran: broad")
+
+@pytest.mark.one_per()
+@pytest.mark.parametrize("i", range(3))
+def test_one(i):
+    print(f"ran: one {i}")
+
+@pytest.mark.one_per("size")
+@pytest.mark.one_per(lambda name: name.split()[0])
+@pytest.mark.parametrize("size", [1, 2])
+@pytest.mark.parametrize("name", ["sum", "sum of rows", "mean"])
+def test_kinds(size, name):
+    print(f"ran: {name} {size}")
 """
 
 
@@ -94,11 +109,13 @@ def test_reference_data_are_those_of_the_variable(tmp_path: Path) -> None:
     assert done.stdout.strip() == f"|{reason}", done.stderr
 
 
-def test_slow_test_runs_every_nth_case_unless_all_are_asked_for(tmp_path: Path) -> None:
-    printed = run(tmp_path, SLOW, "-s")
-    assert re.findall(r"ran (\d)", printed) == ["0", "3", "6"]
-    assert "     4 without --slow, slow tests run only in part\n       Run `make test-all`" in printed
-    assert "7 passed" in run(tmp_path, SLOW, "--slow")
+def test_one_case_of_each_kind_runs_unless_all_are_asked_for(tmp_path: Path) -> None:
+    printed = run(tmp_path, BREADTH, "-s")
+    assert re.findall("ran: (.*)", printed) == ["one engine", "one 0", "sum 1", "sum 2", "mean 1"]
+    assert "     6 without --slow: breadth\n       Run `make test-all`" in printed
+    assert "without --slow: tests whose subject is not an engine ran on NumPy and one engine" in printed
+    printed = run(tmp_path, BREADTH, "-s", "--slow")
+    assert "11 passed" in printed and "ran: every engine" in printed
 
 
 def test_registered_classes_end_with_their_test(tmp_path: Path) -> None:

@@ -12,14 +12,13 @@ import numpy as np
 import pytest
 from google.protobuf import text_format
 from google.protobuf.unknown_fields import UnknownFieldSet
+from tools.reference import REFERENCE, needs_data
 
 import anylayer.caffe as caffe
 from anylayer.caffe import alias
 from anylayer.caffe.proto import caffe_pb2
 from anylayer.errors import InputError
 from anylayer.writers.caffe.dialects import dialect_names
-
-SHARED = Path(__file__).parents[3] / "shared"
 
 
 @pytest.fixture
@@ -115,12 +114,12 @@ def test_dialect_without_known_numbers_is_refused() -> None:
 GOLDEN = [
     file
     for name in ("golden", "golden_sophgo")
-    for file in sorted((SHARED / name).glob("*/*/weights.caffemodel"))
+    for file in sorted((REFERENCE / name).glob("*/*/weights.caffemodel"))
     if "WeightsFile" not in file.parts
 ]
 
 
-@pytest.mark.skipif(not GOLDEN, reason="../shared/golden is absent")
+@needs_data("golden", "golden_sophgo")
 def test_files_of_real_forks_have_the_fields_of_their_text() -> None:
     compared: dict[str, int] = {}
     for file in GOLDEN:

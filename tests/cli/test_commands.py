@@ -472,7 +472,7 @@ def test_unknown_device_is_refused(small, anylayer_command, device) -> None:
     assert said == f"--device: there is no device '{device}'; give cpu, gpu, cuda, or one of several: cuda:1\n"
 
 
-@pytest.mark.slow(3)
+@pytest.mark.one_per()
 @pytest.mark.parametrize("command", ["run", "bench", "profile", "verify"])
 def test_device_is_the_one_of_the_engines(small, anylayer_command, command) -> None:
     if has_cuda():

@@ -215,7 +215,7 @@ def images(small: Path) -> Any:
     return rgb
 
 
-@pytest.mark.slow(5)
+@pytest.mark.one_per("options")
 @pytest.mark.parametrize("order", ["rgb", "bgr"])
 @pytest.mark.parametrize(
     "options",
@@ -359,7 +359,7 @@ def test_unusable_calibration_is_refused_by_name(anylayer_command: Any, calibrat
     assert not list(Path().glob("*.onnx")) and not list(Path().glob(".net*"))
 
 
-@pytest.mark.slow(3)
+@pytest.mark.one_per("resized")
 @pytest.mark.parametrize("suffix", ["onnx", "xml"])
 @pytest.mark.parametrize("resized", [True, False])
 def test_file_takes_images_of_any_size(anylayer_command: Any, images: Any, suffix: str, resized: bool) -> None:
@@ -389,7 +389,7 @@ def test_file_takes_images_of_any_size(anylayer_command: Any, images: Any, suffi
             assert_same(session.run(None, {"image": rgb})[0], want)
 
 
-@pytest.mark.slow(3)
+@pytest.mark.one_per("suffix")
 @pytest.mark.parametrize("height, width", [(10, 12), (6, 227), (224, 1), (3, 1000)])
 @pytest.mark.parametrize("suffix", ["onnx", "xml"])
 def test_resize_in_a_file_is_exact_at_every_size(

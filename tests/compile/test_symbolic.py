@@ -82,7 +82,6 @@ SIZED: list[Function] = [
 """Functions of an array (H, W) that make arrays of a length that a size says."""
 
 
-@pytest.mark.slow(3)
 @pytest.mark.parametrize("function", SIZED)
 def test_array_has_the_length_of_an_open_size(function: Function) -> None:
     others = [{"H": 1, "W": 2}, {"H": 7, "W": 13}]
@@ -126,7 +125,6 @@ H, W8 = {"H": 6, "W": 9}, {"H": 11, "W": 8}
 OTHERS: list[Any] = [{"H": h, "W": w} for h, w in ((3, 2), (7, 5), (8, 16), (13, 11), (40, 33))]
 
 
-@pytest.mark.slow(7)
 @pytest.mark.parametrize(
     "function",
     [

@@ -18,7 +18,7 @@ from .test_golden import INFO, computed, key
 pytestmark = needs_data("golden")
 
 
-@pytest.mark.slow(5)
+@pytest.mark.one_per(lambda case, suffix: (case.parent.name, suffix))
 @pytest.mark.parametrize("suffix", [".onnx", ".prototxt"])
 @pytest.mark.parametrize("case", computed, ids=key)
 def test_written_file_matches_caffe(case: Path, suffix: str, tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ computed = [c for c in CASES if not INFO[c].get("rejected")]
 rejected = [c for c in CASES if INFO[c].get("rejected")]
 
 
-@pytest.mark.slow(5)
+@pytest.mark.one_per(lambda case: case.parent.name)
 @pytest.mark.parametrize("case", computed, ids=key)
 def test_engine_matches_caffe(case: Path, engine: str) -> None:
     model, inputs = load(case, engine)

@@ -52,7 +52,7 @@ def identify(case: Path) -> Identification:
     return anylayer.identify(*files(case), inputs=arrays(case, "input"), expect=arrays(case, "output"))
 
 
-@pytest.mark.slow(3)
+@pytest.mark.one_per(lambda case: case.parent.name)
 @pytest.mark.parametrize("case", COMPUTED, ids=key)
 def test_dialects_that_compute_the_numbers_are_listed(case: Path) -> None:
     own = INFO[case]["dialect"]
@@ -77,7 +77,7 @@ def test_mean_of_windows_that_overhang_tells_sophgo_from_caffe(case: Path) -> No
     assert identify(case).dialects == ([own] if differ else [None, "sophgo"])
 
 
-@pytest.mark.slow(17)
+@pytest.mark.one_per(lambda case: INFO[case].get("dialect"))
 @pytest.mark.parametrize("case", COMPUTED, ids=key)
 def test_dialects_that_are_not_tried_change_nothing(case: Path) -> None:
     try:

@@ -67,7 +67,7 @@ def test_layer_matches_sophgo(case: Path) -> None:
     same_as_sophgo(case, "numpy")
 
 
-@pytest.mark.slow(5)
+@pytest.mark.one_per(lambda case: case.parent.name)
 @pytest.mark.parametrize("case", COMPUTED, ids=key)
 def test_onnxruntime_matches_sophgo(case: Path, recwarn: pytest.WarningsRecorder) -> None:
     same_as_sophgo(case, "onnxruntime")

@@ -17,7 +17,7 @@ from anylayer.optimize.simplify import simplify
 from anylayer.testing import run_graph
 from anylayer.tracing import record
 from tests.corrections.harness import in_process, noise, run, traced, whole
-from tests.engine_names import GENERAL
+from tests.engine_names import EVERY
 
 
 @pytest.mark.parametrize("dtype", ["int32", "int64"])
@@ -104,7 +104,7 @@ def test_sign_of_selected_zero_is_kept(function: Callable[..., Any]) -> None:
     assert np.array_equal(got, want, equal_nan=want.dtype.kind == "f")
 
 
-@pytest.mark.parametrize("engine", GENERAL)
+@pytest.mark.parametrize("engine", EVERY)
 def test_arctan2_follows_the_signs_of_zeros(engine: str) -> None:
     y, x = (np.delete(values, 6) for values in ZEROS)  # without NaN
     want = np.arctan2(y, x)
@@ -112,7 +112,7 @@ def test_arctan2_follows_the_signs_of_zeros(engine: str) -> None:
     assert np.allclose(got, want, rtol=1e-6, atol=0)
 
 
-@pytest.mark.parametrize("engine", GENERAL)
+@pytest.mark.parametrize("engine", EVERY)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("simplified", [False, True])
 def test_sign_of_zero_in_a_sum_that_begins_with_zero(engine: str, dtype: Any, simplified: bool) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.corrections.harness import run
-from tests.engine_names import GENERAL
+from tests.engine_names import EVERY
 
 pytest.importorskip("openvino", reason="openvino is not installed")
 
@@ -41,7 +41,7 @@ def test_remainder_of_infinity() -> None:
     assert np.array_equal(got[1:], want[1:])
 
 
-@pytest.mark.parametrize("engine", GENERAL)
+@pytest.mark.parametrize("engine", EVERY)
 @pytest.mark.parametrize("function", [np.fmod, np.remainder])
 @pytest.mark.parametrize("computed", [False, True])
 @pytest.mark.parametrize("y", [100, -100])

@@ -11,7 +11,7 @@ from onnx.helper import make_node as node
 
 import anylayer
 from anylayer.network import Array
-from tests.engine_names import GENERAL
+from tests.engine_names import EVERY
 from tests.readers.onnx.files import model, save, value
 
 RANDOM = np.random.default_rng(5)
@@ -49,7 +49,7 @@ def test_sums_of_integers_are_exact(op: str, first: Any, second: Any, constant: 
     assert np.array_equal(got, want)
 
 
-@pytest.mark.parametrize("engine", GENERAL)
+@pytest.mark.parametrize("engine", EVERY)
 @pytest.mark.parametrize("constant", [True, False])
 @pytest.mark.parametrize("second", DTYPES)
 @pytest.mark.parametrize("op", ["MatMul", "Conv"])

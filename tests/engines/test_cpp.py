@@ -87,7 +87,7 @@ def test_normalization_and_gelu_equal_onnxruntime() -> None:
         np.testing.assert_allclose(got, expected, rtol=0, atol=1e-5)
 
 
-@pytest.mark.slow
+@pytest.mark.breadth
 def test_sorting_keeps_the_order_of_equal_elements_and_of_nan() -> None:
     x = np.random.default_rng(0).integers(0, 9, (3, 40, 5)).astype(np.float32)
     x[0, [3, 7], 2] = np.nan

@@ -610,7 +610,7 @@ class Doctored:
         return run
 
 
-@pytest.mark.slow(3)
+@pytest.mark.one_per("kept")
 @pytest.mark.parametrize(("factor", "kept"), [(1.00001, True), (1.001, False), (np.nan, False), (None, False)])
 def test_auto_skips_inaccurate_or_failing_ncnn(
     tmp_path: Path, tried: None, monkeypatch: pytest.MonkeyPatch, factor: float | None, kept: bool

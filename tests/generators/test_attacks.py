@@ -56,7 +56,7 @@ def attacked(folder: Path, fmt: str, target: str) -> Generation:
     return Net(network, types).generate(target, folder / "project", test=False)
 
 
-@pytest.mark.slow(13)
+@pytest.mark.one_per("target")
 @pytest.mark.parametrize("fmt", FORMATS)
 @pytest.mark.parametrize("target", targets())
 def test_names_of_any_format_do_not_become_code(fmt: str, target: str, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from tests.generators.opencv.test_project import examples
 pytestmark = pytest.mark.skipif(not shutil.which("clang++"), reason="clang++ is not installed")
 
 
-@pytest.mark.slow(3)
+@pytest.mark.one_per()
 @pytest.mark.parametrize("target", ["opencv", "onnxruntime", "openvino"])
 def test_clang_builds_the_project_without_warnings(
     target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -75,7 +75,7 @@ def errors(report: list[str]) -> list[tuple[float, float]]:
     ]
 
 
-@pytest.mark.slow
+@pytest.mark.breadth
 def test_all_example_layers_match_numpy(target: str, tmp_path: Path) -> None:
     net, given = examples(tmp_path)
     done = net.generate(target, tmp_path / "project", inputs=given)
@@ -97,7 +97,7 @@ def test_a_network_calls_one_operator_per_case(small: Generation, built: Path) -
         assert "import anylayer" not in (small.folder / file).read_text()
 
 
-@pytest.mark.slow(4)
+@pytest.mark.one_per()
 @pytest.mark.parametrize("kind", ["ReLU", "Softmax"])
 def test_built_in_layers_may_be_operators(kind: str, target: str, tmp_path: Path) -> None:
     net = read(tmp_path, NET.replace("ReLU", kind))
@@ -218,7 +218,7 @@ class Shifted(Mine):
         return [inputs[0] * scale + shift]
 
 
-@pytest.mark.slow(2)
+@pytest.mark.one_per()
 def test_blobs_are_inputs_of_operators(target: str, tmp_path: Path) -> None:
     (tmp_path / "net.prototxt").write_text(re.sub(r"mine_param {.*?}", "", NET))
     net = anylayer.read(tmp_path / "net.prototxt", layers={"Mine": Shifted})

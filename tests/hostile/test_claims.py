@@ -106,7 +106,7 @@ CLAIMS = {
 }
 
 
-@pytest.mark.slow(3)
+@pytest.mark.one_per(lambda claim: CLAIMS[claim][1])
 @pytest.mark.parametrize("claim", CLAIMS)
 def test_claims_are_refused(claim: str, trials: Trials) -> None:
     text, message = CLAIMS[claim]
@@ -130,7 +130,7 @@ def test_lrn_size_beyond_the_channels(trials: Trials) -> None:
     assert trials.run(text).end == "ok"
 
 
-@pytest.mark.slow
+@pytest.mark.breadth
 def test_too_many_operators_for_an_engine(trials: Trials) -> None:
     text = SMALL + chain("Sigmoid", 3001)
     assert trials.run(text, engines=("openvino",)).text == (

@@ -30,7 +30,7 @@ def runs_or_is_refused(found: End) -> bool:
     return found.end in ("ok", "EngineError") or (found.fine and found.text.startswith(FILES))
 
 
-@pytest.mark.slow
+@pytest.mark.breadth
 @settings(
     max_examples=400,
     deadline=None,
@@ -44,7 +44,7 @@ def test_random_layers_run_or_are_refused(trials: Trials, network: Try) -> None:
 
 
 @needs_data("golden")
-@pytest.mark.slow(2)
+@pytest.mark.one_per()
 @pytest.mark.parametrize("kind", ["text", "weights", "network"])
 def test_changed_files_run_or_are_refused(kind: str, trials: Trials) -> None:
     random = Random(kind)

@@ -19,7 +19,7 @@ NEED_BOXES = {"DetectionOutput", "Proposal", "PSROIPooling", "ROIPooling", "Inpu
 """Layers that other tests compare: their inputs are boxes, or they have no outputs."""
 
 
-@pytest.mark.slow(5)
+@pytest.mark.one_per()
 @pytest.mark.parametrize("first", range(0, 250, 25))
 def test_differences_from_opencv_are_stated(first: int) -> None:
     counts = command.run(range(first, first + 25), opencv4())

@@ -127,7 +127,7 @@ def test_sdk_prints_the_folder_of_the_headers() -> None:
     assert (include / "anylayer" / "layer.hpp").is_file()
 
 
-@pytest.mark.slow
+@pytest.mark.breadth
 @pytest.mark.skipif(shutil.which("cmake") is None, reason="cmake is not installed")
 def test_cmake_finds_the_package(tmp_path: Path, probe: Path) -> None:
     folder = tmp_path / "build"

@@ -39,7 +39,6 @@ def steps(model: anylayer.Model) -> int:
     return len(runner._steps)
 
 
-@pytest.mark.slow(2)
 def test_a_layer_is_part_of_the_engines_graph(tmp_path: Path, probe: Path, engine: str) -> None:
     net = net_of(tmp_path, "First", "", probe)
     model = net.compile(engine)
@@ -142,7 +141,6 @@ def second(built: Built, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return built("second", source)
 
 
-@pytest.mark.slow(2)
 def test_an_error_in_a_later_call_names_the_layer(tmp_path: Path, second: Path, engine: str) -> None:
     model = net_of(tmp_path, "Second", "", second).compile(engine, threads=2)
     np.testing.assert_array_equal(model(X)["outy0"], X + 1)
@@ -186,7 +184,7 @@ ANYLAYER_REGISTER_LAYER(Lent, Lent)
 """
 
 
-@pytest.mark.slow(3)
+@pytest.mark.one_per()
 @pytest.mark.parametrize("before", ["First", "ReLU"])
 def test_the_engine_lends_its_threads_to_every_library(
     tmp_path: Path, built: Built, probe: Path, engine: str, before: str
@@ -262,7 +260,7 @@ def after(folder: Path, first: str, layer: str, library: Path, engine: str) -> a
     return anylayer.read(path, layers=[library]).fill(0).compile(engine)
 
 
-@pytest.mark.slow(3)
+@pytest.mark.one_per()
 @pytest.mark.parametrize(
     ("first", "seen"),
     [("Convolution", {"openvino": 3, "onnxruntime": 2}), ("AbsVal", dict.fromkeys(EMBEDDING, 2))],

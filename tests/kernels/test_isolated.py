@@ -96,7 +96,7 @@ def test_errors_of_an_isolated_library_are_the_same(tmp_path: Path, probe: Path)
         anylayer.read(net.network.source, layers=[f"Firts={probe}"], isolate=True)
 
 
-@pytest.mark.slow(3)
+@pytest.mark.one_per("where")
 @pytest.mark.parametrize(
     ("where", "how", "text"),
     [
@@ -231,7 +231,7 @@ ANYLAYER_REGISTER_LAYER(Endless, Endless)
 """
 
 
-@pytest.mark.slow(2)
+@pytest.mark.one_per()
 @pytest.mark.parametrize(("where", "doing"), [("forward", "in forward"), ("create", "while a layer was prepared")])
 def test_a_call_that_does_not_end_is_an_error_of_the_layer(
     tmp_path: Path, built: Built, where: str, doing: str

@@ -127,7 +127,7 @@ def test_a_library_with_a_wrong_table_is_refused(table: Callable[..., Path]) -> 
     refused(table('__builtin_strcpy(message->text, "needs a licence"); return 0;'), "needs a licence")
 
 
-@pytest.mark.slow
+@pytest.mark.breadth
 def test_a_type_that_is_registered_twice_is_refused(tmp_path: Path, built: Built) -> None:
     source = tmp_path / "twice.cpp"
     source.write_text(

@@ -186,7 +186,6 @@ def network(request: Any, tmp_path_factory: Any) -> tuple[anylayer.Net, dict[str
     return net, given, answer
 
 
-@pytest.mark.slow(5)
 @pytest.mark.parametrize("engine", GENERAL)
 def test_networks_with_regions_run(network: Any, engine: str) -> None:
     net, given, wanted = network
@@ -195,7 +194,7 @@ def test_networks_with_regions_run(network: Any, engine: str) -> None:
         assert_same(got[name], array, name, 1e-4)
 
 
-@pytest.mark.slow(5)
+@pytest.mark.one_per()
 @pytest.mark.parametrize("suffix", [".onnx", ".xml", ".prototxt"])
 def test_networks_with_regions_are_written(network: Any, suffix: str, tmp_path: Path) -> None:
     net, given, wanted = network

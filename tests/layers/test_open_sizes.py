@@ -15,13 +15,13 @@ EACH = 12
 """Of the formats besides Caffe, every n-th layer is tried."""
 
 
-@pytest.mark.slow(12)
+@pytest.mark.one_per()
 @pytest.mark.parametrize("type_", tried("caffe"))
 def test_page_states_which_sizes_the_layer_leaves_open(type_: str) -> None:
     check_page("caffe", type_, *row(tried("caffe")[type_]))
 
 
-@pytest.mark.slow(5)
+@pytest.mark.one_per()
 @pytest.mark.parametrize("format", [f for f in FORMATS if f != "caffe"])
 def test_page_states_which_sizes_layers_of_other_formats_leave_open(format: str) -> None:
     if format in ("onnx", "openvino"):
@@ -51,7 +51,7 @@ FIXED = {"Attention": {"H'", "H''", "W'", "W''"}, "CausalConvWithState": {"N'"},
 """Sizes that must agree with others, such as the length of a mask and the sum of the lengths that it is for."""
 
 
-@pytest.mark.slow(7)
+@pytest.mark.one_per()
 @pytest.mark.parametrize("type_", OPEN)
 def test_sizes_of_operator_are_open(type_: str) -> None:
     pytest.importorskip("openvino", reason="openvino is not installed")

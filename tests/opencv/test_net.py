@@ -273,7 +273,7 @@ GRAPHS = {
 }
 
 
-@pytest.mark.slow(3)
+@pytest.mark.one_per()
 @pytest.mark.parametrize("name", GRAPHS)
 def test_tensorflow_blobs_are_channels_first(name: str) -> None:
     """Whatever the order of the graph, as in OpenCV."""

@@ -78,7 +78,7 @@ def taps(rows: int, columns: int, how: str, mesh: bool = False) -> Function:
 WAYS = [by_axis, lerp, taps, lambda *a: taps(*a, mesh=True)]
 
 
-@pytest.mark.slow
+@pytest.mark.breadth
 @given(
     st.sampled_from(WAYS),
     st.integers(1, 40),

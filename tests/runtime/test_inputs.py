@@ -67,7 +67,7 @@ LAYERS = [
 ]
 
 
-@pytest.mark.slow(7)
+@pytest.mark.one_per("layer")
 @pytest.mark.parametrize("stated", ["in the call", "in shapes", "in the file"])
 @pytest.mark.parametrize(("layer", "shape", "output"), LAYERS)
 def test_input_may_have_no_elements(tmp_path: Path, layer: str, shape: Any, output: Any, stated: str) -> None:

@@ -155,7 +155,6 @@ def test_model_compiles_one_program_after_eight_sizes(
     assert model.inputs == {"data": TensorType.of((1, 2, 20, 24), np.float32)}
 
 
-@pytest.mark.slow(2)
 @pytest.mark.parametrize("fastest", GENERAL)
 def test_auto_takes_the_engine_that_is_fastest_at_new_sizes(
     tmp_path: Path, fastest: str, monkeypatch: pytest.MonkeyPatch

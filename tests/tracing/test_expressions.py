@@ -40,7 +40,6 @@ def _computed() -> list[tuple[str, str]]:
     return [(d, t) for d, t in cases() if not isinstance(harness.expected(d, t), Exception)]
 
 
-@pytest.mark.slow(3)
 @pytest.mark.parametrize("engine", GENERAL)
 @pytest.mark.parametrize(("dtype", "text"), _computed())
 def test_values_match_numpy(dtype: str, text: str, engine: str) -> None:

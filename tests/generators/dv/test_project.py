@@ -203,7 +203,7 @@ NETS = {
 }  # fmt: skip
 
 
-@pytest.mark.slow(8)
+@pytest.mark.one_per()
 @needs_compiler
 @pytest.mark.parametrize("name", NETS)
 def test_network_on_the_runtime_for_pcs_matches_numpy(name: str, tmp_path: Path) -> None:
@@ -238,7 +238,7 @@ def test_inputs_have_names_and_offsets_in_the_header(tmp_path: Path) -> None:
     assert f"enum {{ input_data = 0, input_other = {size}, input_info = {2 * size} }};" in header
 
 
-@pytest.mark.slow(2)
+@pytest.mark.one_per()
 @needs_compiler
 @pytest.mark.parametrize("arguments", [2, 3])
 def test_both_generations_of_callbacks_build_and_run(arguments: int, tmp_path: Path) -> None:
@@ -263,7 +263,7 @@ def test_test_notices_wrong_weights(tmp_path: Path) -> None:
     assert ran[0].returncode == 0 and ran[1].returncode == 1 and "above the tolerance" in ran[1].stdout
 
 
-@pytest.mark.slow(5)
+@pytest.mark.one_per()
 @needs_compiler
 @pytest.mark.parametrize("name", ["yolo", "interp", "reorg", "upsample", "shuffle_channel", "normalize image"])
 def test_example_layers_match_numpy(name: str, tmp_path: Path) -> None:
@@ -369,7 +369,7 @@ BOXES = (
 )  # fmt: skip
 
 
-@pytest.mark.slow
+@pytest.mark.breadth
 @needs_compiler
 @pytest.mark.parametrize("threshold", ["", "confidence_threshold: 1e9"])
 def test_detections_are_rows_of_a_fixed_number_with_absent_ones_of_minus_one(
@@ -444,7 +444,7 @@ def test_weights_of_8_bits_are_a_table_and_indices(tmp_path: Path) -> None:
 
 
 @needs_compiler
-@pytest.mark.slow(2)
+@pytest.mark.one_per()
 @pytest.mark.parametrize("read", ["weights", "sum and weights", "sum"])
 def test_values_beyond_16_bit_floats_are_divided_where_weights_undo_it(read: str, tmp_path: Path) -> None:
     text = FIRST + layer("relu", "ReLU", "x")
@@ -517,7 +517,7 @@ def test_project_does_not_appear_where_its_test_fails(tmp_path: Path, monkeypatc
     assert not (tmp_path / "project").exists()
 
 
-@pytest.mark.slow(3)
+@pytest.mark.one_per()
 @pytest.mark.parametrize("fmt", ["keras", "pb", "onnx"])
 @needs_compiler
 def test_networks_of_other_formats(fmt: str, tmp_path: Path) -> None:
@@ -537,7 +537,7 @@ def test_networks_of_other_formats(fmt: str, tmp_path: Path) -> None:
 CODE_ONLY = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\n]*')
 
 
-@pytest.mark.slow(5)
+@pytest.mark.one_per()
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda p: p.stem)
 def test_text_of_the_network_does_not_become_code(attack: Path, tmp_path: Path) -> None:
     text = attack.read_bytes().decode()

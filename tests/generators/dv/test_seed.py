@@ -116,7 +116,7 @@ def test_struct_params_and_fields_equal_the_page(tmp_path: Path) -> None:
     assert "}//end of  Layer_0\n" in source
 
 
-@pytest.mark.slow(2)
+@pytest.mark.one_per()
 @needs_compiler
 @pytest.mark.parametrize("config", [CONFIG, CONFIG | {"clip": False, "img_size": [200, 300]}])
 def test_callback_equals_that_of_the_page(config: dict[str, Any], tmp_path: Path) -> None:

@@ -89,7 +89,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Generation:
     return net.generate("opencv", folder / "project", inputs=given, test=False)
 
 
-@pytest.mark.slow(2)
+@pytest.mark.one_per()
 @needs_opencv
 @pytest.mark.parametrize("names", [["interp", "reverse"], RUNS], ids=["two", "all"])
 def test_example_layers_match_numpy_in_opencv(names: Collection[str], tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ def layer(type_: str, params: Mapping[str, Any], blobs: Sequence[Any] = ()) -> A
     return function
 
 
-@pytest.mark.slow(7)
+@pytest.mark.one_per()
 @pytest.mark.parametrize(("type_", "params", "shapes"), LAYERS)
 def test_layer_is_right_at_sizes_that_were_not_traced(
     type_: str, params: Mapping[str, Any], shapes: list[Sequence[int | str]]

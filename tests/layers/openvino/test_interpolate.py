@@ -99,7 +99,7 @@ test_opset4_matches_openvino = matches(
 )
 
 
-@pytest.mark.slow(5)
+@pytest.mark.one_per(lambda name: name.split()[0])
 @pytest.mark.parametrize("name", CASES)
 def test_matches_openvino(name: str, tmp_path: Path) -> None:
     CASES[name](tmp_path)

@@ -49,7 +49,7 @@ for _mode, _axes in (("index", const([1, -1])), ("mask", const([False, True, Fal
     )
 
 
-@pytest.mark.slow(3)
+@pytest.mark.one_per(lambda name: name.split()[0])
 @pytest.mark.parametrize("name", CASES)
 def test_matches_openvino(name: str, tmp_path: Path) -> None:
     CASES[name](tmp_path)

@@ -77,7 +77,7 @@ test_gather_nd_rejects_batch_dims = refuses(
 )
 
 
-@pytest.mark.slow(3)
+@pytest.mark.one_per(lambda name: name.split()[0])
 @pytest.mark.parametrize("name", CASES)
 def test_matches_openvino(name: str, tmp_path: Path) -> None:
     CASES[name](tmp_path)

@@ -30,7 +30,7 @@ CASES["is_inf, positive"] = matches(lambda x: o15.is_inf(x, {"detect_negative": 
 CASES["is_inf, negative"] = matches(lambda x: o15.is_inf(x, {"detect_positive": False}), INFINITE)
 
 
-@pytest.mark.slow(3)
+@pytest.mark.one_per(lambda name: name.split()[0])
 @pytest.mark.parametrize("name", CASES)
 def test_matches_openvino(name: str, tmp_path: Path) -> None:
     CASES[name](tmp_path)

@@ -11,7 +11,7 @@ import pytest
 
 import anylayer
 from tests.readers.onnx import test_node_tests as shared
-from tests.readers.onnx.test_node_tests import PARTS, WRITTEN_FOR, array, cases, excuses, wrong
+from tests.readers.onnx.test_node_tests import PARTS, WRITTEN_FOR, array, cases, excuses, part_of, wrong
 
 __all__ = ["cases"]
 
@@ -40,7 +40,7 @@ def problem(case: Any, folder: Path) -> str:
     return str(found) if any(found.values()) else ""
 
 
-@pytest.mark.slow(12)
+@pytest.mark.breadth
 @pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.filterwarnings("ignore")
 def test_operators_match_onnx_or_are_refused(part: int, cases: list[Any], tmp_path: Path) -> None:
@@ -48,7 +48,7 @@ def test_operators_match_onnx_or_are_refused(part: int, cases: list[Any], tmp_pa
         pytest.skip(f"the expected results are those of onnx {WRITTEN_FOR}")
     elsewhere = {name for name, engines in excuses().items() if engines in (set(shared.ENGINES), {"random"})}
     problems = []
-    for case in cases[part::PARTS]:
+    for case in part_of(cases, part):
         if "_expanded" in case.name or case.name in elsewhere:
             continue
         found = problem(case, tmp_path)

@@ -25,7 +25,7 @@ MODELS = [
 ]  # fmt: skip
 
 
-@pytest.mark.slow(7)
+@pytest.mark.one_per("halved")
 @pytest.mark.parametrize("halved", [False, True])
 @pytest.mark.parametrize("name", MODELS)
 def test_network_matches_openvino(name: str, halved: bool, tmp_path: Path) -> None:

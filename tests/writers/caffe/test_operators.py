@@ -135,7 +135,8 @@ def test_data_movement_operators(tmp_path: Path, name: str) -> None:
     assert types is None or found == types
 
 
-@pytest.mark.slow(5)
+@pytest.mark.one_per("dialect")
+@pytest.mark.one_per("name")
 @pytest.mark.parametrize("name", [*ELEMENTWISE, *DATA_MOVEMENT])
 @pytest.mark.parametrize("dialect", ["ssd", "opencv", "ascend", "deeplab"])
 def test_other_dialects_express_or_refuse_operators(tmp_path: Path, dialect: str, name: str) -> None:

@@ -85,7 +85,7 @@ def name(path: Path) -> str:
     return f"{path.parent.name}/{path.name}" if path.is_dir() else path.stem
 
 
-@pytest.mark.slow(5)
+@pytest.mark.one_per(lambda case: case.parent.name)
 @golden
 @pytest.mark.parametrize("case", COMPUTED, ids=name)
 def test_round_trip_of_golden_networks(case: Path, tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ def test_round_trip_of_golden_networks(case: Path, tmp_path: Path) -> None:
             assert_same(got[k], array, k)
 
 
-@pytest.mark.slow(3)
+@pytest.mark.one_per()
 @wild
 @pytest.mark.parametrize("file", FILES, ids=name)
 def test_round_trip_of_public_files(file: Path, tmp_path: Path) -> None:
@@ -115,7 +115,7 @@ def test_round_trip_of_public_files(file: Path, tmp_path: Path) -> None:
     assert_equal(network, anylayer.read(text, weights, dialect=dialect).network)
 
 
-@pytest.mark.slow(5)
+@pytest.mark.one_per(lambda case: case.parent.name)
 @golden
 @pytest.mark.parametrize("case", COMPUTED, ids=name)
 def test_golden_networks_in_dialect_bvlc(case: Path, tmp_path: Path) -> None:

@@ -105,7 +105,7 @@ def test_lstm_marks_the_start_by_a_continuation_indicator(tmp_path: Path) -> Non
     assert "ContinuationIndicator" in types and "DummyData" not in types
 
 
-@pytest.mark.slow(5)
+@pytest.mark.one_per(lambda case: case.parent.name)
 @needs_data("golden_sophgo")
 @pytest.mark.parametrize("case", COMPUTED, ids=key)
 def test_round_trip_of_golden_networks(case: Path, tmp_path: Path) -> None:
