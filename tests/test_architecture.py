@@ -235,11 +235,13 @@ def loaded(name: str) -> frozenset[str]:
     return frozenset(found)
 
 
-def test_functions_import_only_what_may_be_absent_or_slows_the_start_down(files: list[File]) -> None:
+def test_functions_import_only_what_may_be_absent_or_is_not_always_needed(files: list[File]) -> None:
     """A file may import a package of HEAVY or FACES, or a file that loads one, in a function. So may a file that
-    `import anylayer` or the --help of a command loads, to load nothing more than it needs."""
+    `import anylayer` or the --help of a command loads, to load nothing more than it needs, and one that every run
+    of a Caffe network loads, to import what only some networks need."""
     commands = [module_of(file) for file in files if file.where.startswith("cli/")]
     start = {name for command in ["anylayer.api", "anylayer.identify", *commands] for name in loaded(command)}
+    run = {name for part in ("readers.caffe", "engines.onnxruntime") for name in loaded(f"anylayer.{part}")}
     wrong = []
     for file in files:
         own = module_of(file)
@@ -249,7 +251,8 @@ def test_functions_import_only_what_may_be_absent_or_slows_the_start_down(files:
             target = module(name)
             is_heavy = bool({part.split(".")[0] for part in loaded(target)} & {*HEAVY, *FACES})
             saves_time = own in start and own not in loaded(target) and target not in loaded("anylayer.api")
-            if not (is_heavy or saves_time) or (target in before and target.startswith("anylayer.")):
+            is_rare = own in run and target not in run
+            if not (is_heavy or saves_time or is_rare) or (target in before and target.startswith("anylayer.")):
                 wrong.append(f"{file.where}:{line} imports {target}")
     assert not wrong
 

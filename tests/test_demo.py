@@ -16,6 +16,9 @@ from tests.engine_names import GENERAL
 
 HED = Path(__file__).parent.parent / "examples" / "hed"
 Floats = NDArray[np.float32]
+MAX_FILES, MAX_LINES = 216, 35000
+"""The largest numbers of files of this package, and of their lines, that a run of the demo loads. They only go
+down."""
 
 
 @pytest.fixture(scope="module")
@@ -94,3 +97,32 @@ def test_colours_of_equal_lightness_have_an_edge(net: anylayer.Net) -> None:
     found = edges(net, picture, "onnxruntime")[0, 0]
     assert found[48, 47:49].max() > 0.9
     assert found[48, 20] < 0.1
+
+
+RUN = """import sys
+from pathlib import Path
+import anylayer.cli
+
+anylayer.cli.main(sys.argv[1:], standalone_mode=False)
+files = {module.__file__ for name, module in sys.modules.items() if name.partition(".")[0] == "anylayer"}
+texts = [Path(file).read_text() for file in files if file]
+print(len(texts), sum(len(text.splitlines()) for text in texts))
+"""
+
+
+def test_run_loads_what_the_network_needs(net: anylayer.Net, tmp_path: Path) -> None:
+    files = [str(HED / "deploy.prototxt"), str(net.network.weights)]
+    options = [
+        "-l",
+        str(HED / "layers.py"),
+        "-i",
+        str(HED / "picture.png"),
+        "-o",
+        "edges.png",
+        "-e",
+        "onnxruntime",
+    ]
+    command = [sys.executable, "-c", RUN, "run", *files, *options, "--blob", "sigmoid-fuse", "--quiet"]
+    done = subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True)
+    number, lines = map(int, done.stdout.splitlines()[-1].split())
+    assert number <= MAX_FILES and lines <= MAX_LINES

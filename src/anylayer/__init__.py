@@ -1,13 +1,18 @@
 """Write a neural-network layer once, in plain NumPy. Run, convert and deploy any network that contains it."""
 
-import importlib
+import sys
+from typing import TYPE_CHECKING
 
 from anylayer.api import Net, read
 from anylayer.errors import AnyLayerError
-from anylayer.export import export
-from anylayer.identify import identify
+from anylayer.folders import NamesByFile
 from anylayer.kernels.opencl.files import OpenCL
 from anylayer.layer import Layer, field, layer, need
+
+if TYPE_CHECKING:
+    from anylayer import ops
+    from anylayer.export import export
+    from anylayer.identify import identify
 
 __version__ = "0.2.0"
 __all__ = [
@@ -24,9 +29,4 @@ __all__ = [
     "read",
 ]
 
-
-def __getattr__(name: str) -> object:
-    """Import `anylayer.ops` when it is first used."""
-    if name == "ops":
-        return importlib.import_module("anylayer.ops")
-    raise AttributeError(f"module 'anylayer' has no attribute '{name}'")
+sys.modules[__name__].__class__ = NamesByFile

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from anylayer import function_nodes
 from anylayer.errors import FileError, InputError, nearest, need, need_name, plural, reading, some, within, wording
 from anylayer.kernels.files import split
 from anylayer.kernels.opencl.files import KernelSettings, OpenCL, opencl_of, user_file
@@ -265,6 +264,8 @@ class Net:
 
         Raises TraceError with the line that cannot be recorded, and InputError.
         """
+        from anylayer import function_nodes
+
         network, definition = function_nodes.before(self.network, function, inputs)
         return Net(network, {**self.user_layers, definition.type: definition}, self.kernels)
 
@@ -282,6 +283,8 @@ class Net:
             if kind is None:
                 raise InputError(f"the shape of output '{public}' is not known; give the inputs' shapes={{...}}")
             types[public] = kind
+        from anylayer import function_nodes
+
         network, definition = function_nodes.after(self.network, function, types)
         return Net(network, {**self.user_layers, definition.type: definition}, self.kernels)
 

@@ -49,6 +49,27 @@ def load_all(folder: str) -> None:
         load(folder, name)
 
 
+class NamesByFile(ModuleType):
+    """A package that loads a file when the name that the file defines, its own, is first used.
+
+    These are the names in `__all__` that the package does not define. If a file does not define its name, the
+    value is the file. Without this class, the name would be the file once another file has imported it.
+    """
+
+    def __getattr__(self, name: str) -> object:
+        if name not in self.__all__:
+            raise AttributeError(f"module '{self.__name__}' has no attribute '{name}'")
+        module = importlib.import_module(f"{self.__name__}.{name}")
+        return vars(module).get(name, module)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        is_file = isinstance(value, ModuleType) and name in self.__all__
+        super().__setattr__(name, vars(value).get(name, value) if is_file else value)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *self.__all__})
+
+
 @cache
 def template(module: str, name: str) -> str:
     """Return the text of a template: a fixed part of generated code.

@@ -24,6 +24,7 @@ from anylayer.graph.symbolic import plain
 from anylayer.layer import Definition
 from anylayer.network import Network, Node, TensorType
 from anylayer.numerics import uniform_noise
+from anylayer.tracing import trace_checked
 
 _OUTSIDE = "<function of the network>"
 
@@ -139,8 +140,6 @@ def _layer(
         "__module__": module,
         "is_function": True,
     }
-    from anylayer.tracing import trace_checked  # loads the tracer, which `import anylayer` must not
-
     cls = type(name, (), members)
     instance = cls({}, [])
     try:

@@ -22,11 +22,9 @@ _UNSIGNED, _SIGNED = np.dtype(np.uint8), np.dtype(np.int8)
 @rule(*_PRODUCTS, kind="must", targets=("onnxruntime",))
 def _product(new: Corrector, o: Op) -> list[Value] | None:
     """Compute a product of unsigned and signed bytes with two factors of one dtype."""
-    from anylayer.libraries.onnxruntime import saturates
-
     index, zero = _PRODUCTS[o.op]
     first, second = o.inputs[0], o.inputs[index]
-    if first is None or second is None or first.dtype == second.dtype or not saturates():
+    if first is None or second is None or first.dtype == second.dtype or not _onnxruntime_saturates():
         return None
     inputs = [*o.inputs, *[None] * (zero + 1 - len(o.inputs))]
     zeros = inputs[zero] or new.constant(np.zeros((), second.dtype))
@@ -37,9 +35,7 @@ def _product(new: Corrector, o: Op) -> list[Value] | None:
 @rule("DequantizeLinear", kind="must", targets=("onnxruntime",))
 def _factor_of_onnxruntime(new: Corrector, o: Op) -> list[Value] | None:
     """Make the second factor of a product unsigned: ONNX Runtime fuses DequantizeLinear with the product."""
-    from anylayer.libraries.onnxruntime import saturates
-
-    return _unsigned(new, o) if _is_signed_factor(new, o) and saturates() else None
+    return _unsigned(new, o) if _is_signed_factor(new, o) and _onnxruntime_saturates() else None
 
 
 @rule("DequantizeLinear", kind="must", targets=("openvino",))
@@ -51,6 +47,12 @@ def _factor_of_openvino(new: Corrector, o: Op) -> list[Value] | None:
     from anylayer.libraries.openvino import saturates
 
     return _unsigned(new, o) if _is_signed_factor(new, o) and (o.first.const is not None or saturates()) else None
+
+
+def _onnxruntime_saturates() -> bool:
+    from anylayer.libraries.onnxruntime import saturates
+
+    return saturates()
 
 
 def _is_signed_factor(new: Corrector, o: Op) -> bool:

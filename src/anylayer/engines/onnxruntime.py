@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,21 +16,23 @@ from anylayer.compile.limits import need_compilable
 from anylayer.corrections import corrected
 from anylayer.engines import CountedProgram
 from anylayer.engines._counting import TimedProgram
-from anylayer.engines._cuda import CudaProgram, has_cuda
 from anylayer.engines._devices import device_number
 from anylayer.engines._native import native_layers, with_calls
-from anylayer.engines._onnxruntime_profile import Profiler
 from anylayer.engines._outputs import need_shapes, output_shapes
 from anylayer.engines._recycling import ArrayHolder, Recycled, can_recycle
 from anylayer.errors import EngineError
 from anylayer.graph import Graph, Value
 from anylayer.graph.sizes import is_static
-from anylayer.kernels.embedding import EmbeddedLibrary, Errors, is_embeddable
 from anylayer.layer.native import NativeNode
 from anylayer.libraries.onnx import with_outputs
 from anylayer.libraries.onnxruntime import ort
 from anylayer.network import Array, TensorType
 from anylayer.writers.onnx import EXACT_PRODUCTS, to_onnx
+
+if TYPE_CHECKING:
+    from anylayer.engines._cuda import CudaProgram
+    from anylayer.engines._onnxruntime_profile import Profiler
+    from anylayer.kernels.embedding import EmbeddedLibrary, Errors
 
 PRECISIONS = ("float32",)
 DEVICE_PRECISIONS = ("float32", "float16")
@@ -160,9 +162,13 @@ class OnnxRuntimeProgram:
         options.intra_op_num_threads = threads or 0
         if rests:
             options.add_session_config_entry("session.force_spinning_stop", "1")
-        self._errors = Errors()
-        self._embedded = [EmbeddedLibrary(layer, threads, self._errors) for layer in native_layers(graph)]
-        if self._embedded:
+        self._errors: Errors | None = None
+        self._embedded: list[EmbeddedLibrary] = []
+        if layers := native_layers(graph):
+            from anylayer.kernels.embedding import EmbeddedLibrary, Errors
+
+            self._errors = Errors()
+            self._embedded = [EmbeddedLibrary(layer, threads, self._errors) for layer in layers]
             graph = with_calls(graph, [embedded.address for embedded in self._embedded])
         if profiler is not None:
             profiler.prepare(graph, options)
@@ -214,9 +220,8 @@ class OnnxRuntimeProgram:
             else:
                 results = self._session.run(self._outputs, dict(zip(self._inputs, inputs)))
         except Exception as error:
-            raise self._errors.named_in(str(error)) or EngineError(
-                f"engine 'onnxruntime' failed: {error}"
-            ) from error
+            own = None if self._errors is None else self._errors.named_in(str(error))
+            raise own or EngineError(f"engine 'onnxruntime' failed: {error}") from error
         need_shapes("onnxruntime", results, self._shapes)
         return results
 
@@ -337,6 +342,8 @@ def suits(graphs: Sequence[Graph]) -> bool:
 
 def embeds(kernel: NativeNode) -> bool:
     """Return whether a native layer can be an operator of a session: see engines.embedding."""
+    from anylayer.kernels.embedding import is_embeddable
+
     return is_embeddable(kernel)
 
 
@@ -352,11 +359,13 @@ def compile_alongside(graph: Graph, threads: int | None = None, precision: str =
 
 def devices() -> list[str]:
     """Return ["cuda"] if this ONNX Runtime is one for CUDA: see engines.HasDevices."""
-    return ["cuda"] if has_cuda() else []
+    return ["cuda"] if "CUDAExecutionProvider" in ort.get_available_providers() else []
 
 
 def compile_on(graph: Graph, device: str, threads: int | None, precision: str) -> CudaProgram:
     """Compile a graph for a GPU: see engines.HasDevices."""
+    from anylayer.engines._cuda import CudaProgram
+
     number = device_number("onnxruntime", device, "cuda")
     need_compilable(graph, "onnxruntime", _MAX_OPERATORS)
     return CudaProgram(graph, number, _silent(), precision, _FiledWeights, _harmful_optimizers)
@@ -364,6 +373,8 @@ def compile_on(graph: Graph, device: str, threads: int | None, precision: str) -
 
 def counted(graph: Graph, threads: int | None) -> CountedProgram:
     """Compile a graph so that its nodes are measured: see engines.counting."""
+    from anylayer.engines._onnxruntime_profile import Profiler
+
     profiler = Profiler()
     program = OnnxRuntimeProgram(graph, threads, profiler)
     return TimedProgram(program, profiler)

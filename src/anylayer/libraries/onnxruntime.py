@@ -15,6 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from anylayer.libraries.onnx import byte_product, joined, split_after
 from anylayer.network import Array
 
 _VARIABLE = "ORT_DISABLE_TELEMETRY"
@@ -39,8 +40,6 @@ if _loaded and not _chosen and hasattr(ort, "disable_telemetry_events"):
 @cache
 def saturates() -> bool:
     """Return whether ONNX Runtime saturates sums of products of bytes here: see libraries.onnx.byte_product."""
-    from anylayer.libraries.onnx import byte_product
-
     model, x, want = byte_product()
     options = ort.SessionOptions()
     options.log_severity_level = 4
@@ -123,8 +122,6 @@ def to_int8(
     reduce_range: whether the weights have 7 bits.
     """
     from onnxruntime import quantization
-
-    from anylayer.libraries.onnx import joined, split_after
 
     class Calibration(quantization.CalibrationDataReader):  # type: ignore[misc]  # the package has no types
         def __init__(self) -> None:

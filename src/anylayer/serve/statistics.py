@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 from anylayer.serve.protocol import VERSION
 
@@ -39,7 +38,7 @@ class Statistics:
         self.last = time.time_ns() // 1_000_000
 
 
-def statistics_json(model: str, processes: Sequence[Statistics]) -> dict[str, Any]:
+def statistics_json(model: str, processes: Sequence[Statistics]) -> dict[str, object]:
     """Return the sum of the statistics of the processes that serve a model, as an element of "model_stats"."""
     counts, times = (sum((getattr(p, key) for p in processes), Counter[str]()) for key in ("counts", "times"))
     runs, run_times = (sum((getattr(p, key) for p in processes), Counter[int]()) for key in ("runs", "run_times"))

@@ -36,7 +36,6 @@ from anylayer.readers.caffe.alignment import align
 from anylayer.readers.caffe.blobs import StoredLayer
 from anylayer.readers.caffe.build import Built, Options, build
 from anylayer.readers.caffe.decode import read_binary
-from anylayer.readers.caffe.hdf5 import read_hdf5
 from anylayer.readers.caffe.proto_file import core, read_proto
 from anylayer.readers.caffe.rules import PHASES, network_state
 from anylayer.readers.caffe.schema import Schema
@@ -219,6 +218,8 @@ def read_stored(path: Path) -> Sequence[StoredLayer]:
     """Return the layers of a weights file: a .caffemodel of any age, a .caffemodel.h5, or a text with blobs."""
     _file(path, "weights")
     if describe(path) == "an HDF5 file":
+        from anylayer.readers.caffe.hdf5 import read_hdf5
+
         return read_hdf5(path)
     if _is_binary(path, "weights (.caffemodel or .caffemodel.h5)", "a .caffemodel"):
         layers = read_weights(path)
