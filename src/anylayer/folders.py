@@ -56,6 +56,8 @@ class NamesByFile(ModuleType):
     value is the file. Without this class, the name would be the file once another file has imported it.
     """
 
+    __all__: list[str]
+
     def __getattr__(self, name: str) -> object:
         if name not in self.__all__:
             raise AttributeError(f"module '{self.__name__}' has no attribute '{name}'")

@@ -13,8 +13,8 @@ import pytest
 from anylayer import AnyLayerError
 from anylayer.cli.commands import verify as verify_command
 from anylayer.cli.commands.bench import interleaved_times, percentile
-from anylayer.engines._cuda import has_cuda
 from anylayer.inspect.verify import NodeCheck
+from anylayer.libraries.onnxruntime import has_cuda
 
 WITH = ("net.prototxt", "-l", "layers.py")
 

@@ -14,6 +14,7 @@ import pytest
 import anylayer
 from anylayer.engines import _cuda, installed, on_device
 from anylayer.errors import EngineError, InputError
+from anylayer.libraries.onnxruntime import has_cuda
 
 NET = """ input: "data" input_shape { dim: 1 dim: 2 dim: 6 dim: 6 } layer { name: "conv" type: "Convolution"
 bottom: "data" top: "conv" convolution_param { num_output: 3 kernel_size: 3 } } layer { name: "relu" type: "ReLU"
@@ -58,7 +59,7 @@ class Cuda:
         self.models: list[onnx.ModelProto] = []
 
     def get_available_providers(self) -> list[str]:
-        return [_cuda.PROVIDER, "CPUExecutionProvider"]
+        return [_cuda.CUDA, "CPUExecutionProvider"]
 
     def preload_dlls(self) -> None:
         self.preloaded += 1
@@ -77,7 +78,7 @@ class Cuda:
             run_with_iobinding=lambda binding: real.run_with_iobinding(binding.real),
             get_inputs=real.get_inputs,
             get_outputs=real.get_outputs,
-            get_providers=lambda: [_cuda.PROVIDER] if self.works else ["CPUExecutionProvider"],
+            get_providers=lambda: [_cuda.CUDA] if self.works else ["CPUExecutionProvider"],
             get_provider_graph_assignment_info=lambda: parts,
         )
 
@@ -86,6 +87,7 @@ class Cuda:
 def cuda(monkeypatch: pytest.MonkeyPatch) -> Cuda:
     one = Cuda()
     monkeypatch.setattr(_cuda, "ort", one)
+    monkeypatch.setattr(onnxruntime, "get_available_providers", one.get_available_providers)
     return one
 
 
@@ -93,7 +95,7 @@ def test_cuda_gets_the_graph_and_the_number(net: anylayer.Net, cuda: Cuda) -> No
     model = net.compile("onnxruntime", device="cuda:1")
     assert model.engine == "onnxruntime@cuda:1"
     assert cuda.preloaded >= 1
-    assert cuda.providers[-1] == [(_cuda.PROVIDER, {"device_id": 1, "use_tf32": 0}), "CPUExecutionProvider"]
+    assert cuda.providers[-1] == [(_cuda.CUDA, {"device_id": 1, "use_tf32": 0}), "CPUExecutionProvider"]
     want = net.compile("numpy")(X)["relu"]
     np.testing.assert_allclose(model(X)["relu"], want, rtol=1e-4, atol=1e-5)
     out = {"relu": np.empty_like(want)}
@@ -161,7 +163,7 @@ def test_operators_on_the_cpu_are_named(net: anylayer.Net, cuda: Cuda) -> None:
 
 
 def test_package_without_cuda_is_refused(net: anylayer.Net) -> None:
-    if _cuda.has_cuda():
+    if has_cuda():
         pytest.skip("ONNX Runtime is installed with CUDA")
     with pytest.raises(EngineError, match=r"the installed package is without CUDA: .*onnxruntime-gpu\[cuda"):
         net.compile("onnxruntime", device="cuda")

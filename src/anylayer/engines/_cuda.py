@@ -15,21 +15,13 @@ from anylayer.corrections import corrected
 from anylayer.engines._outputs import need_shapes, output_shapes
 from anylayer.errors import EngineError, warn
 from anylayer.graph import Graph
-from anylayer.libraries.onnxruntime import ort
+from anylayer.libraries.onnxruntime import CUDA, has_cuda, ort
 from anylayer.network import Array
 from anylayer.writers.onnx import to_half, to_onnx
 
-PROVIDER = "CUDAExecutionProvider"
 _INSTALL = (
     "pip uninstall onnxruntime; pip install 'onnxruntime-gpu[cuda,cudnn]'. Both packages have the same files"
 )
-
-
-def has_cuda() -> bool:
-    """Return whether the installed ONNX Runtime supports CUDA. A missing GPU is detected when a graph is
-    compiled.
-    """
-    return PROVIDER in ort.get_available_providers()
 
 
 class CudaProgram:
@@ -55,7 +47,7 @@ class CudaProgram:
         graph = corrected(graph, "onnxruntime").graph
         options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
         # TF32, which NVIDIA's GPUs use for float32 by default, keeps 10 bits of the inputs' mantissas.
-        providers = [(PROVIDER, {"device_id": number, "use_tf32": 0}), "CPUExecutionProvider"]
+        providers = [(CUDA, {"device_id": number, "use_tf32": 0}), "CPUExecutionProvider"]
         try:
             with tempfile.TemporaryDirectory(prefix="anylayer-") as name:
                 self._session = ort.InferenceSession(
@@ -70,7 +62,7 @@ class CudaProgram:
             raise EngineError(
                 f"engine 'onnxruntime' refuses the graph on device 'cuda:{number}': {error}"
             ) from error
-        if PROVIDER not in self._session.get_providers():  # the session continues on the CPU
+        if CUDA not in self._session.get_providers():  # the session continues on the CPU
             raise EngineError(
                 f"engine 'onnxruntime' cannot use device 'cuda:{number}'. Run nvidia-smi to check the GPU "
                 "and its driver; CUDA and cuDNN come with onnxruntime-gpu[cuda,cudnn]"
@@ -140,7 +132,7 @@ def _file(graph: Graph, precision: str, folder: Path, weights: Callable[[Graph, 
 
 def _warn_of_cpu(session: Any) -> None:
     """Warn about the operators that a session has placed on the CPU."""
-    parts = [part for part in session.get_provider_graph_assignment_info() if part.ep_name != PROVIDER]
+    parts = [part for part in session.get_provider_graph_assignment_info() if part.ep_name != CUDA]
     nodes = [node for part in parts for node in part.get_nodes()]
     if nodes:
         counts = Counter(node.op_type for node in nodes)

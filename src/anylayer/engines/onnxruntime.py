@@ -25,7 +25,7 @@ from anylayer.graph import Graph, Value
 from anylayer.graph.sizes import is_static
 from anylayer.layer.native import NativeNode
 from anylayer.libraries.onnx import with_outputs
-from anylayer.libraries.onnxruntime import ort
+from anylayer.libraries.onnxruntime import has_cuda, ort
 from anylayer.network import Array, TensorType
 from anylayer.writers.onnx import EXACT_PRODUCTS, to_onnx
 
@@ -359,7 +359,7 @@ def compile_alongside(graph: Graph, threads: int | None = None, precision: str =
 
 def devices() -> list[str]:
     """Return ["cuda"] if this ONNX Runtime is one for CUDA: see engines.HasDevices."""
-    return ["cuda"] if "CUDAExecutionProvider" in ort.get_available_providers() else []
+    return ["cuda"] if has_cuda() else []
 
 
 def compile_on(graph: Graph, device: str, threads: int | None, precision: str) -> CudaProgram:

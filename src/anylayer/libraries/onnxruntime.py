@@ -32,9 +32,18 @@ os.environ.setdefault(_VARIABLE, "1")
 import onnxruntime  # noqa: E402 (reads the variable on import)
 
 ort: Any = onnxruntime
+CUDA = "CUDAExecutionProvider"
+"""ONNX Runtime's name of the GPUs of NVIDIA."""
 
 if _loaded and not _chosen and hasattr(ort, "disable_telemetry_events"):
     ort.disable_telemetry_events()
+
+
+def has_cuda() -> bool:
+    """Return whether the installed ONNX Runtime supports CUDA. A missing GPU is detected when a graph is
+    compiled.
+    """
+    return CUDA in ort.get_available_providers()
 
 
 @cache
