@@ -6,6 +6,7 @@ A method imports what only this method needs, because that takes longer to impor
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -336,10 +337,17 @@ class Net:
         stubs that take no time, with the shapes of their outputs, "same" (the input's), or None (those that the
         layer's class or the file declares). Raises what `compile` raises.
         """
-        from anylayer.inspect.free import assume_free as assumed
         from anylayer.inspect.profile import profile
 
-        return profile(assumed(self, assume_free or {}), inputs, engine, threads, seconds)
+        return profile(self.assume_free(assume_free or {}), inputs, engine, threads, seconds)
+
+    def assume_free(self, types: Mapping[str, Sequence[Shape] | str | None]) -> Net:
+        """Return the network with stubs that take no time in place of layers; see `profile`."""
+        from anylayer.inspect.free import with_stubs
+
+        other = copy(self)
+        other.definitions = with_stubs(self.network, self.definitions, types)
+        return other
 
     def fill(self, seed: int = 0, shapes: Mapping[str, Sequence[Any]] | None = None) -> Net:
         """Give random weights to every layer that has none, for tests of shapes and speed, and return the network.

@@ -12,8 +12,8 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from anylayer import AnyLayerError
+from anylayer.cli.arrays import read_npy, read_npz
 from anylayer.cli.files import to_json, write_arrays
-from anylayer.cli.inputs import read_npy, read_npz
 from anylayer.errors import FileError
 from anylayer.libraries.whole import whole_path, write_whole
 from anylayer.network import Flag

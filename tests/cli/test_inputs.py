@@ -12,7 +12,10 @@ from numpy.testing import assert_array_equal
 from PIL import Image
 
 from anylayer import AnyLayerError
-from anylayer.cli.inputs import ImageOptions, Item, Loader, feed, items_of, read_mean, read_npy, read_npz
+from anylayer.cli.arrays import read_npy, read_npz
+from anylayer.cli.inputs import ImageOptions, Loader, feed
+from anylayer.cli.items import Item, items_of
+from anylayer.cli.means import read_mean
 from anylayer.cli.results import ShowOptions
 from anylayer.cli.targets import OutOption
 from anylayer.network import Network, Preprocess, TensorType

@@ -20,7 +20,6 @@ from anylayer.engines._onnxruntime_profile import _nodes
 from anylayer.engines._openvino_profile import PerformanceCounts
 from anylayer.errors import InputError, LayerError
 from anylayer.inspect.costs import Cut, NodeCost, Part, Peaks, Profile, Steered
-from anylayer.inspect.free import assume_free
 from anylayer.inspect.profile import profile
 from anylayer.inspect.profile_listing import lines
 from tests.engine_names import ALL, GENERAL
@@ -186,7 +185,7 @@ def test_specialist_without_counters_times_its_call(read: Read) -> None:
 
 @pytest.mark.parametrize("engine", ALL)
 def test_free_layer_takes_no_time_and_gives_zeros(read: Read, engine: str) -> None:
-    net = assume_free(read("Missing", fill=False), {"Missing": "same"}).fill()
+    net = read("Missing", fill=False).assume_free({"Missing": "same"}).fill()
     found = short(net, engine)
     (cost,) = [c for c in found.costs if c.where == "free"]
     assert (cost.layers, cost.seconds, cost.bytes, cost.macs) == (("mid",), 0.0, 0, 0)
@@ -198,10 +197,10 @@ def test_free_layer_takes_no_time_and_gives_zeros(read: Read, engine: str) -> No
 
 
 def test_free_layer_has_given_shape(read: Read) -> None:
-    net = assume_free(read("Missing", fill=False), {"Missing": [(1, 5, 7, 9)]}).fill()
+    net = read("Missing", fill=False).assume_free({"Missing": [(1, 5, 7, 9)]}).fill()
     assert net.compile("numpy")({"x": X})["y"].shape == (1, 16, 7, 9)
     with pytest.raises(LayerError, match=r"layer 'mid'.*assumed free with 2 output shapes; it has 1 output \(m\)"):
-        assume_free(net, {"Missing": [(1,), (2,)]}).compile("onnxruntime")
+        net.assume_free({"Missing": [(1,), (2,)]}).compile("onnxruntime")
 
 
 class ShapesOnly:
@@ -214,7 +213,7 @@ class ShapesOnly:
 
 @pytest.mark.parametrize("cls", [Unwritten, ShapesOnly])
 def test_free_layer_has_the_shapes_of_its_class(cls: type, read: Read) -> None:
-    net = assume_free(read("Unwritten", ("Unwritten", cls), fill=False), {"Unwritten": None}).fill()
+    net = read("Unwritten", ("Unwritten", cls), fill=False).assume_free({"Unwritten": None}).fill()
     found = short(net, "onnxruntime")
     assert [c.where for c in found.costs if c.layers == ("mid",)] == ["free"]
     assert net.compile("onnxruntime")({"x": X})["y"].shape == (1, 16, 16, 16)
@@ -237,7 +236,7 @@ def test_free_layer_has_the_shapes_of_the_file(tmp_path: Path) -> None:
     onnx.save(onnx.helper.make_model(graph, opset_imports=imports, ir_version=9), tmp_path / "n.onnx")
     net = anylayer.read(tmp_path / "n.onnx")
     (type_,) = [t for t in net.definitions if t.endswith("Missing")]
-    assert assume_free(net, {type_: None}).compile("onnxruntime")({"x": X})["y"].shape == (3, 5)
+    assert net.assume_free({type_: None}).compile("onnxruntime")({"x": X})["y"].shape == (3, 5)
 
 
 def test_dynamic_size_of_a_free_layer_is_its_maximum(tmp_path: Path) -> None:
@@ -250,7 +249,7 @@ def test_dynamic_size_of_a_free_layer_is_its_maximum(tmp_path: Path) -> None:
     )
     model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 18)], ir_version=9)
     onnx.save(model, tmp_path / "n.onnx")
-    net = assume_free(anylayer.read(tmp_path / "n.onnx"), {"NonZero": None})
+    net = anylayer.read(tmp_path / "n.onnx").assume_free({"NonZero": None})
     out = net.compile("onnxruntime")({"x": np.ones((2, 3), np.float32)})["y"]
     assert (out.shape, out.dtype) == ((2, 6), np.int64)
 
@@ -260,16 +259,16 @@ def test_free_layer_has_the_shapes_of_the_ports_of_an_ir_of_2018(tmp_path: Path)
     ir.input("x", 1, 4, 32, 32)
     ir.layer("mid", "Missing", ["x"], [(1, 7)])
     net = anylayer.read(ir.save(tmp_path))
-    assert assume_free(net, {"Missing": None}).compile("onnxruntime")({"x": X})["mid"].shape == (1, 7)
+    assert net.assume_free({"Missing": None}).compile("onnxruntime")({"x": X})["mid"].shape == (1, 7)
 
 
 def test_free_layer_without_known_shape_is_refused_with_remedy(read: Read) -> None:
-    net = assume_free(read("Missing", fill=False), {"Missing": None})
+    net = read("Missing", fill=False).assume_free({"Missing": None})
     rule = r"layer 'mid' \(Missing\): is assumed free, but neither .* states the shapes.*'same' for the shape"
     with pytest.raises(LayerError, match=rule):
         net.compile("onnxruntime")
     with pytest.raises(InputError, match=r"there is no layer of type 'Mising'; did you mean 'Missing'\?"):
-        assume_free(net, {"Mising": None})
+        net.assume_free({"Mising": None})
 
 
 TOP = 'layer { name: "best" type: "ArgMax" bottom: "y" top: "z" argmax_param { top_k: 3 } }'
@@ -277,7 +276,7 @@ TOP = 'layer { name: "best" type: "ArgMax" bottom: "y" top: "z" argmax_param { t
 
 @pytest.mark.parametrize("engine", ["numpy", "onnxruntime"])
 def test_estimate_is_void_where_a_free_layer_steers_work(read: Read, engine: str) -> None:
-    net = assume_free(read("Missing", more=TOP, fill=False), {"Missing": "same"}).fill()
+    net = read("Missing", more=TOP, fill=False).assume_free({"Missing": "same"}).fill()
     found = short(net, engine)
     assert found.steered == [Steered("mid", "best", "ArgMax", "TopK: what it sorts")]
     assert found.to_dict()["valid"] is False
@@ -286,7 +285,7 @@ def test_estimate_is_void_where_a_free_layer_steers_work(read: Read, engine: str
 
 
 def test_host_call_after_a_free_layer_voids_the_estimate(read: Read) -> None:
-    net = assume_free(read("InPython", ("InPython", InPython)), {"ReLU": None})
+    net = read("InPython", ("InPython", InPython)).assume_free({"ReLU": None})
     assert short(net, "onnxruntime").steered == [
         Steered("relu1", "mid", "InPython", "it runs in Python, and its time may depend on values")
     ]

@@ -8,7 +8,8 @@ from typing import overload
 
 import numpy as np
 
-from anylayer.cli.inputs import Item, Loader
+from anylayer.cli.inputs import Loader
+from anylayer.cli.items import Item
 from anylayer.convert.calibration import need_shapes
 from anylayer.errors import InputError, at
 from anylayer.graph.open_sizes import OpenSizes

@@ -1,10 +1,8 @@
-"""Read the inputs that -i options name: images, arrays, values and folders of files."""
+"""Make the inputs of a network of the images, arrays and values that -i options name."""
 
 from __future__ import annotations
 
-import json
 import math
-import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -12,26 +10,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from anylayer.cli.arrays import numeric, read_npy, read_npz
 from anylayer.cli.command import say
+from anylayer.cli.items import Item, items_of
+from anylayer.cli.means import read_mean, with_mean_file
 from anylayer.compile.inputs import input_types
 from anylayer.compile.plan import require_types
-from anylayer.errors import FileError, InputError, at, nearest, need, plural
-from anylayer.images.preprocess import Placement, Recipe, Scale, as_input, prepare, recipe_for, with_mean
-from anylayer.network import Array, Preprocess, TensorType
-from anylayer.readers._protobuf import MappedFile
-from anylayer.readers._recognize import describe
+from anylayer.errors import InputError, at, nearest, need
+from anylayer.images.preprocess import Placement, Recipe, Scale, as_input, prepare, recipe_for
+from anylayer.network import Array, TensorType
 from anylayer.runtime.order import transposed_inputs
 
 if TYPE_CHECKING:
     from anylayer import Net
 
 _ARRAYS = (".npy", ".npz")
-_OTHERS = {
-    ".caffemodel": "weights",
-    ".h5": "weights",
-    **dict.fromkeys((".prototxt", ".onnx", ".pb", ".keras", ".xml"), "a network"),
-    ".py": "Python code (layers are given with -l)",
-}
 _CHANNELS = (1, 3)
 _UNSPECIFIED = "the file does not say how images are preprocessed"
 _DEFAULT_SOURCES = {
@@ -39,10 +32,6 @@ _DEFAULT_SOURCES = {
     "keras": f"{_UNSPECIFIED}; --pixels follows keras.applications",
 }
 """The source of a recipe for which neither the file nor the command line specifies anything, by format."""
-
-_MAX_ARRAY_BYTES = 1 << 33
-"""Bytes of one array of an .npz file."""
-_OBJECTS = "the array holds Python objects, which are not read; save it with a dtype of numbers"
 
 
 @dataclass(frozen=True)
@@ -55,18 +44,6 @@ class ImageOptions:
     swap: bool = False
     cover: bool = False
     gray: bool = False
-
-
-@dataclass
-class Item:
-    """The inputs of one run: for each input a file or values.
-
-    `name` and `source` are the stem and the path of the file that distinguishes the item from others.
-    """
-
-    sources: dict[str, Path | Array]
-    name: str = "input"
-    source: str = ""
 
 
 @dataclass
@@ -101,7 +78,7 @@ class Loader:
             options, network = self.options, self.net.network
             mean = read_mean(options.mean) if options.mean is not None else None
             overridden = mean is not None or options.scale is not None or options.swap or options.cover
-            from_file = None if overridden else _with_mean_file(network.preprocess.get(name), Path(network.source))
+            from_file = None if overridden else with_mean_file(network.preprocess.get(name), Path(network.source))
             from_file = from_file or network.preprocess.get(name)
             stated, dtype = network.channel_orders.get(name), network.input_dtype(name)
             with at(f"input '{name}'"):
@@ -145,7 +122,7 @@ class Loader:
             if isinstance(source, np.ndarray):
                 loaded.arrays[name] = _shaped(source, self.types[name])
             elif source.suffix.lower() == ".npy":
-                loaded.arrays[name] = _numeric(read_npy(source), source)
+                loaded.arrays[name] = numeric(read_npy(source), source)
             elif source.suffix.lower() == ".npz":
                 loaded.arrays.update(self._npz(source, name))
             else:
@@ -177,7 +154,7 @@ class Loader:
         return as_input(array, self.channels_last(name), self.net.network.input_dtype(name))
 
     def _npz(self, path: Path, name: str) -> dict[str, Array]:
-        arrays = {k: _numeric(a, path) for k, a in read_npz(path).items()}
+        arrays = {k: numeric(a, path) for k, a in read_npz(path).items()}
         if name:
             array = next(iter(arrays.values())) if len(arrays) == 1 else arrays.get(name)
             if array is None:
@@ -237,187 +214,6 @@ def _need_shape(name: str, array: Array, shape: Sequence[int] | None) -> None:
     """Raise InputError if an array has other sizes than --shape states. The number of samples may differ."""
     rule = f"input '{name}' has shape {array.shape}, but --shape says {tuple(shape or ())}"
     need(shape is None or array.shape[1:] == tuple(shape[1:]), f"{rule}; leave out --shape for arrays", InputError)
-
-
-def _numeric(array: Array, path: Path) -> Array:
-    need(array.dtype.kind in "fiub", f"{path}: the array must hold numbers, got dtype {array.dtype}", InputError)
-    need(
-        array.ndim > 0 and array.size > 0, f"{path}: the array has shape {array.shape} and no elements", InputError
-    )
-    return array
-
-
-def items_of(specs: Sequence[str], names: Sequence[str]) -> list[Item]:
-    """Return the items that -i options describe, for a network with inputs `names`.
-
-    "NAME=FILE" is for input NAME, "FILE" for the first input (an .npz: for the inputs that it names), "NAME=[1,
-    2]" are values, "[1, 2]" values for the only input. A folder stands for its images and .npy files. If an input
-    has several files, there are as many items; an input with one file has it in all items.
-    """
-    need(names, "the network has no inputs", InputError)
-    by_input: dict[str, list[Path | Array]] = {}
-    for spec in specs:
-        name, sources = _parse(spec, names)
-        by_input.setdefault(name, []).extend(sources)
-    total = max((len(s) for s in by_input.values()), default=0)
-    for name, sources in by_input.items():
-        need(
-            len(sources) in (1, total),
-            f"input '{name}' is given {plural(len(sources), 'time')}, but another input {total} times",
-            InputError,
-        )
-    items = []
-    for i in range(total):
-        item = Item({n: s[i] if len(s) > 1 else s[0] for n, s in by_input.items()})
-        many = [s for n, s in item.sources.items() if isinstance(s, Path) and len(by_input[n]) == total]
-        if many:
-            item.name, item.source = many[0].stem, str(many[0])
-        items.append(item)
-    return items
-
-
-def _parse(spec: str, names: Sequence[str]) -> tuple[str, list[Path | Array]]:
-    name, equals, rest = spec.partition("=")
-    if spec.startswith("[") and not Path(spec).exists():
-        need(
-            len(names) == 1,
-            f"the network has several inputs ({', '.join(names)}): write NAME={spec}",
-            InputError,
-        )
-        return names[0], [_literal(spec)]
-    if equals and name in names:
-        if rest.startswith("["):
-            return name, [_literal(rest)]
-        return name, list(_files(Path(rest)))
-    path = Path(spec)
-    need(
-        path.exists() or not equals,
-        f"the network has no input '{name}'{nearest(name, names)}; its inputs: {', '.join(names)}",
-        InputError,
-    )
-    return "" if path.suffix.lower() == ".npz" else names[0], list(_files(path))
-
-
-def _literal(text: str) -> Array:
-    try:
-        return np.array(json.loads(text), np.float32)
-    except (ValueError, TypeError, RecursionError):
-        raise InputError(f"values are a list of numbers such as [1, 2, 3], got {text}") from None
-
-
-def _files(path: Path) -> list[Path]:
-    if not path.is_dir():
-        if path.suffix.lower() in _OTHERS:
-            raise InputError(f"{path} holds {_OTHERS[path.suffix.lower()]}; an input is an image, .npy or .npz")
-        if not path.exists():
-            raise FileError("there is no such file", str(path))
-        if not path.is_file():
-            raise FileError("this is a pipe or a device, but an input must be a regular file", str(path))
-        return [path]
-    from anylayer.images.files import suffixes
-
-    known = suffixes() | {".npy"}
-    found = sorted(p for p in path.iterdir() if p.suffix.lower() in known and p.is_file())
-    need(found, f"there are no images and no .npy files in folder {path}", InputError)
-    return found
-
-
-def read_npy(path: Path) -> Array:
-    """Read an .npy file. Raises FileError where its header claims more data than the file has."""
-    with at(str(path)):
-        try:
-            mapped = np.load(path, mmap_mode="r", allow_pickle=False)
-            return np.array(mapped)
-        except FileNotFoundError:
-            raise FileError("there is no such file") from None
-        except (OSError, FileError):
-            raise
-        except Exception as error:  # NumPy raises many types of errors for a broken header
-            text = _first_line(error)
-            need("Python objects" not in text, _OBJECTS, FileError)
-            raise FileError(f"this is not an .npy file: {text}") from None
-
-
-def read_npz(path: Path) -> dict[str, Array]:
-    """Read the arrays of an .npz file by name. Raises FileError for a header that claims too much data."""
-    with at(str(path)):
-        try:
-            with zipfile.ZipFile(path) as archive:
-                return {e.filename.removesuffix(".npy"): _entry(archive, e) for e in archive.infolist()}
-        except FileNotFoundError:
-            raise FileError("there is no such file") from None
-        except (OSError, FileError):
-            raise
-        except Exception as error:  # NumPy and zipfile raise many types of errors
-            raise FileError(f"this is not an .npz file: {_first_line(error)}") from None
-
-
-def _entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Array:
-    if entry.file_size >= _MAX_ARRAY_BYTES:
-        raise FileError(f"array '{entry.filename}' is larger than 8 GiB")
-    with archive.open(entry) as file:
-        version = np.lib.format.read_magic(file)
-        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        shape, _, dtype = read(file)
-        size = dtype.itemsize * int(np.prod([int(d) for d in shape], dtype=object))
-        need(not dtype.hasobject, f"array '{entry.filename}': {_OBJECTS}", FileError)
-        if size > entry.file_size:
-            needs = f"{dtype}{list(shape)} needs {size}"
-            raise FileError(f"array '{entry.filename}' has {entry.file_size} bytes, but {needs}")
-    with archive.open(entry) as file:
-        return np.asarray(np.lib.format.read_array(file, allow_pickle=False))
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]
-
-
-def read_mean(text: str) -> Array:
-    """Return the value of --mean: 1 or 3 values (`104,117,123`), or a mean image (C, H, W) from a file."""
-    try:
-        values = [float(v) for v in text.split(",")]
-    except ValueError:
-        return _mean_file(Path(text))
-    need(len(values) in (1, 3), f"--mean has 1 or 3 values, got {len(values)}", InputError)
-    return np.array(values, np.float32)
-
-
-def _mean_file(path: Path) -> Array:
-    if path.suffix.lower() == ".npy":
-        mean = _numeric(read_npy(path), path).astype(np.float32)
-    else:
-        from anylayer.readers.caffe.wire import read_blob
-
-        with at(str(path)):
-            need(path.is_file(), "there is no such file; a mean is B,G,R or a file", FileError)
-            what = describe(path)
-            mean_like = what in ("", "a Caffe blob (.binaryproto)")
-            need(mean_like, f"this is {what}, not a mean (.npy or .binaryproto)", FileError)
-            buffer = MappedFile(path)
-            mean = np.array(read_blob(buffer, 0, buffer.size).array(), np.float32)
-    if mean.ndim == 1:
-        return mean
-    with at(str(path)):
-        found = with_mean(Preprocess(), mean).mean
-    if found is None:
-        raise FileError("no mean")
-    return found
-
-
-def _with_mean_file(own: Preprocess | None, model: Path) -> Preprocess | None:
-    """Return the preprocessing with its mean file read, which is searched in the model's folder and below."""
-    if own is None or not own.mean_file or own.mean is not None:
-        return own
-    named = Path(own.mean_file)
-    beside = model.parent / named.name
-    tried = [beside] if named.is_absolute() or ".." in named.parts else [model.parent / named, beside]
-    for path in tried:
-        if path.is_file():
-            with at(str(path)):
-                return with_mean(own, _mean_file(path))
-    raise InputError(
-        f"{model}: mean_file '{own.mean_file}' is not in the model's folder. Give --mean FILE or --mean B,G,R"
-    )
 
 
 def images_to_compare(

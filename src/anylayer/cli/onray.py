@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from anylayer.cli.command import say
-from anylayer.cli.inputs import Item, Loader
+from anylayer.cli.inputs import Loader
+from anylayer.cli.items import Item
 from anylayer.cli.targets import OutOption
 from anylayer.errors import InputError, need, plural
 

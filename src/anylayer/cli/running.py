@@ -19,7 +19,8 @@ from anylayer.runtime.choice import agree
 
 if TYPE_CHECKING:
     from anylayer import Net
-    from anylayer.cli.inputs import Item, Loaded, Loader
+    from anylayer.cli.inputs import Loaded, Loader
+    from anylayer.cli.items import Item
     from anylayer.network import Array
     from anylayer.runtime.model import Model
 

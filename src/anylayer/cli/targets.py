@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from anylayer.cli.files import to_json, write_arrays, write_text
-from anylayer.cli.inputs import Item, Loaded
+from anylayer.cli.inputs import Loaded
+from anylayer.cli.items import Item
 from anylayer.cli.results import DRAWN, ShowOptions, channels_first, concat_results, detections, kind_of
 from anylayer.errors import InputError, at, given, need, plural
 from anylayer.inspect.drawing import Box, colors, to_image

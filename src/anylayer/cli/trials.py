@@ -34,9 +34,7 @@ def trial(given: Mapping[str, Any]) -> tuple[Net, dict[str, Array]]:
     """Read the network that a command's options describe. Return it with one array per input."""
     net = read_net(given)
     if given.get("assume_free"):
-        from anylayer.inspect.free import assume_free  # loads the tracer, which --help does not need
-
-        net = assume_free(net, given["assume_free"])
+        net = net.assume_free(given["assume_free"])
     arrays = feed(net, given["inputs"], shapes_of(net, given["shapes"]), given["seed"])
     if given["random_weights"]:
         net.fill(given["seed"], {name: array.shape for name, array in arrays.items()})

@@ -18,7 +18,8 @@ import numpy as np
 
 from anylayer.cli.command import echo, say
 from anylayer.cli.files import to_json
-from anylayer.cli.inputs import Item, Loaded, Loader, items_of
+from anylayer.cli.inputs import Loaded, Loader
+from anylayer.cli.items import Item, items_of
 from anylayer.cli.overlap import ahead, behind
 from anylayer.cli.progress import progress
 from anylayer.cli.results import json_data
@@ -37,7 +38,7 @@ from anylayer.libraries.whole import whole_path
 from anylayer.network import Array
 
 if TYPE_CHECKING:
-    from anylayer.cli.commands.run import Presenter
+    from anylayer.cli.presenter import Presenter
     from anylayer.cli.running import Outputs
 
 _FPS = 25.0

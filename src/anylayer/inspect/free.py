@@ -7,9 +7,8 @@ faster layer is known before the layer is written.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from copy import copy
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -21,9 +20,6 @@ from anylayer.layer.bound import shapes_only, stated_types
 from anylayer.layer.native import NativeProgram
 from anylayer.network import ABSENT, Array, Network, Node, Shape, TensorType
 from anylayer.source import TracedNode
-
-if TYPE_CHECKING:
-    from anylayer.api import Net
 
 SAME = "same"
 """In place of shapes: each output has the shape of the first input."""
@@ -120,7 +116,7 @@ class FreeType:
         if len(found) < len(node.outputs):
             t = node.type
             remedy = wording(
-                f"assume_free(net, {{'{t}': [(1, 64, 28, 28)]}}), or '{SAME}' for the shape of the input",
+                f"net.assume_free({{'{t}': [(1, 64, 28, 28)]}}), or '{SAME}' for the shape of the input",
                 f"--assume-free {t}=1,64,28,28, or {t}={SAME} for the shape of the input",
             )
             raise LayerError(
@@ -130,25 +126,23 @@ class FreeType:
         return found
 
 
-def assume_free(net: Net, types: Mapping[str, Shapes]) -> Net:
-    """Return the network with stubs in place of the layers of these types.
+def with_stubs(
+    network: Network, definitions: Mapping[str, list[Definition]], types: Mapping[str, Shapes]
+) -> dict[str, list[Definition]]:
+    """Return the definitions of a network with stubs in place of those of these types.
 
     types: layer type -> the shapes of its outputs, SAME, or None to take those that the layer's class (its
     getMemoryShapes is enough) or the file declares. Raises InputError for a type that no layer has.
     """
-    known = {node.type for node in net.network.nodes}
+    known = {node.type for node in network.nodes}
     for type_ in types:
         need(
             type_ in known,
-            f"{net.network.source}: there is no layer of type '{type_}'{nearest(type_, known)}",
+            f"{network.source}: there is no layer of type '{type_}'{nearest(type_, known)}",
             InputError,
         )
-    other = copy(net)
-    other.definitions = dict(net.definitions)
-    for type_, shapes in types.items():
-        stub = FreeType(net.network, net.definitions[type_], shapes)
-        other.definitions[type_] = [Definition(type_, stub, stub.origin, (), stub)]
-    return other
+    stubs = {type_: FreeType(network, definitions[type_], shapes) for type_, shapes in types.items()}
+    return {**definitions, **{t: [Definition(t, stub, stub.origin, (), stub)] for t, stub in stubs.items()}}
 
 
 def free_types(definitions: Definitions) -> list[str]:

@@ -35,9 +35,10 @@ from anylayer.cli.command import (
     talk_options,
     to_size,
 )
-from anylayer.cli.commands.run import image_options, preprocessing_of
 from anylayer.cli.files import to_json
-from anylayer.cli.inputs import Loader, feed, images_to_compare, items_of
+from anylayer.cli.image_options import image_options, preprocessing_of
+from anylayer.cli.inputs import Loader, feed, images_to_compare
+from anylayer.cli.items import items_of
 from anylayer.compile.inputs import input_types
 from anylayer.errors import InputError, clean_lines, need, plural
 from anylayer.images.preprocess import image_function

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from anylayer.cli.arrays import read_npy, read_npz
 from anylayer.cli.command import (
     TakesInputs,
     echo,
@@ -24,7 +25,8 @@ from anylayer.cli.command import (
     terminal_width,
 )
 from anylayer.cli.files import to_json
-from anylayer.cli.inputs import Loader, items_of, read_npy, read_npz
+from anylayer.cli.inputs import Loader
+from anylayer.cli.items import items_of
 from anylayer.cli.progress import progress
 from anylayer.compile.inputs import input_types
 from anylayer.errors import InputError, need, some

@@ -19,8 +19,8 @@ from anylayer.cli.command import (
     threads_option,
 )
 from anylayer.cli.commands.convert import spinner
-from anylayer.cli.commands.run import image_options, preprocessing_of
 from anylayer.cli.files import to_json
+from anylayer.cli.image_options import image_options, preprocessing_of
 from anylayer.cli.inputs import feed
 from anylayer.cli.trials import trial_options
 

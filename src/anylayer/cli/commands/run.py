@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -13,7 +11,6 @@ from anylayer.cli.command import (
     F,
     TakesInputs,
     apply,
-    echo,
     engine_option,
     input_option,
     json_option,
@@ -21,77 +18,22 @@ from anylayer.cli.command import (
     random_weights_option,
     ray_option,
     read_net,
-    say,
     shape_option,
     shapes_of,
     talk_options,
     threads_option,
-    to_numbers,
-    to_size,
 )
-from anylayer.cli.files import to_json
-from anylayer.cli.inputs import ImageOptions, Loader, items_of
+from anylayer.cli.image_options import image_options, preprocessing_of
+from anylayer.cli.inputs import Loader
+from anylayer.cli.items import items_of
+from anylayer.cli.presenter import Presenter
 from anylayer.cli.progress import progress
-from anylayer.cli.results import ShowOptions, json_data, lines, read_labels
+from anylayer.cli.results import ShowOptions, read_labels
 from anylayer.cli.running import Runner
 from anylayer.cli.targets import OutOption
 from anylayer.cli.video import VideoRun, moving_input
 from anylayer.compile.inputs import input_types
-from anylayer.errors import InputError, need, plural
-from anylayer.inspect.tables import parts_text
-from anylayer.source import layer_notes
-
-if TYPE_CHECKING:
-    from anylayer import Net
-    from anylayer.cli.inputs import ImageOptions, Item, Loaded
-    from anylayer.cli.results import ShowOptions
-    from anylayer.network import Array
-    from anylayer.runtime.model import Model
-
-CONVENTIONS: dict[str, dict[str, Any]] = {
-    "tf": {"mean": "127.5", "scale": 1 / 127.5, "swap": True},
-    "torch": {"mean": "123.675,116.28,103.53", "scale": (1 / 58.395, 1 / 57.12, 1 / 57.375), "swap": True},
-    "caffe": {"mean": "103.939,116.779,123.68", "scale": 1.0, "swap": False},
-}
-"""The modes of preprocess_input in keras.applications (imagenet_utils.py): mean, scale, and whether it is RGB."""
-
-_LISTED = 20
-"""The number of written files that are listed."""
-
-
-def image_options(function: F) -> F:
-    """Add the options that say how images become inputs."""
-    return apply(
-        function,
-        [
-            click.option(
-                "--size",
-                callback=to_size,
-                metavar="WxH",
-                help="Resize images to this size; 'keep' does not resize [the input's size].",
-            ),
-            click.option(
-                "--mean", metavar="B,G,R|FILE", help="Subtract this, in the order of the input's channels."
-            ),
-            click.option(
-                "--scale",
-                callback=to_numbers,
-                metavar="NUMBER",
-                help="Multiply by this, for example 1/255; or one factor per channel.",
-            ),
-            click.option("--swap-rb", "swap", is_flag=True, help="Use RGB order instead of BGR."),
-            click.option(
-                "--crop", "cover", is_flag=True, help="Keep the aspect ratio: cover the size and crop the center."
-            ),
-            click.option("--gray", is_flag=True, help="Convert to one channel."),
-            click.option(
-                "--pixels",
-                type=click.Choice(list(CONVENTIONS)),
-                help="Preprocess like keras.applications: tf (RGB in -1..1), torch (RGB, ImageNet's mean and "
-                "standard deviation), caffe (BGR minus a mean).",
-            ),
-        ],
-    )
+from anylayer.errors import InputError, need
 
 
 def result_options(function: F) -> F:
@@ -201,141 +143,3 @@ def command(**given: Any) -> None:
         target.check(items)
     if presenter.run(items):
         click.get_current_context().exit(1)
-
-
-def preprocessing_of(given: dict[str, Any]) -> ImageOptions:
-    """Return the preprocessing that the options for images state."""
-    return ImageOptions(given["size"], **_pixels(given), cover=given["cover"], gray=given["gray"])
-
-
-def _pixels(given: dict[str, Any]) -> dict[str, Any]:
-    """Return mean, scale and order of channels, from --pixels or from the single options."""
-    own = {name: given[name] for name in ("mean", "scale", "swap")}
-    if given["pixels"] is None:
-        return own
-    if any(own.values()):
-        raise click.UsageError("--pixels replaces --mean, --scale and --swap-rb; give either it or them")
-    return CONVENTIONS[given["pixels"]]
-
-
-@dataclass
-class Presenter:
-    """Runs items, shows and writes their results, and reports what was done."""
-
-    runner: Runner
-    options: ShowOptions
-    targets: Sequence[OutOption]
-    quiet: bool = False
-    as_json: bool = False
-
-    def run(self, items: Sequence[Item]) -> int:
-        """Run the items: results go to stdout and files, the report to stderr. Return how many were skipped."""
-        for line in self.runner.loader.describe(items[0]):
-            say(line, self.quiet)
-        kept: list[tuple[str, dict[str, Array]]] = []
-        data: list[dict[str, Any]] = []
-        written: list[str] = []
-        skipped = 0
-        joining = [t for t in self.targets if t.holds_all_inputs]
-        with progress(len(items), self.quiet) as (advance, tell, warn):
-            for item, loaded, outputs in self.runner.results(items):
-                if loaded is None or isinstance(outputs, str):
-                    warn(f"skipped: {outputs}")
-                    data.append({"input": item.source or item.name, "error": outputs})
-                    skipped += 1
-                else:
-                    data.append(self.show(item, loaded, outputs, len(items) > 1, tell))
-                    for target in self.targets:
-                        if not target.holds_all_inputs:
-                            written += target.write(item, loaded, outputs, self.options)
-                    if joining:
-                        kept.append((item.source or item.name, outputs))
-                advance()
-        for target in joining:
-            written += target.write_all(kept) if kept else []
-        self.report(written)
-        if self.as_json:
-            echo(to_json(self._json_data(data, written)))
-        if skipped:
-            say(f"{skipped} of {plural(len(items), 'input')} could not be read and {_were(skipped)} skipped")
-        return skipped
-
-    def show(
-        self, item: Item, loaded: Loaded, outputs: dict[str, Array], several: bool, tell: Callable[[str], None]
-    ) -> dict[str, Any]:
-        place = loaded.place
-        if self.as_json:
-            shown = {name: json_data(name, a, self.options, place) for name, a in outputs.items()}
-            return {"input": item.source or item.name, "outputs": shown}
-        if several:
-            tell(f"{item.source or item.name}:")
-        for name, array in outputs.items():
-            for line in lines(name, array, self.options, place):
-                tell(line)
-        return {}
-
-    def report(self, written: Sequence[str]) -> None:
-        """Print the report to stderr: written files, engine and time, layers, notes."""
-        runner, model = self.runner, self.runner.model
-        if model is None or self.quiet:
-            return
-        for line in written[:_LISTED]:
-            say(line)
-        if len(written) > _LISTED:
-            say(f"... and {plural(len(written) - _LISTED, 'more file')}")
-        measured = ", ".join(f"{n} {s * 1e3:.3g} ms" for n, s in sorted(model.timings.items(), key=lambda t: t[1]))
-        runs = f", median of {len(runner.seconds)} runs" if len(runner.seconds) > 1 else ""
-        engine = model.engine + (f" (measured: {measured})" if measured else "")
-        say(f"engine {engine}: {runner.milliseconds:.3g} ms per frame{runs}")
-        if model.parts:
-            say(parts_text(model.parts))
-        for line in filter(None, (runner.why_single, runner.why_padded)):
-            say(line)
-        for line in layer_lines(runner.net, model):
-            say(line)
-        remarks = layer_notes(model.plan.nodes) if model.plan is not None else []
-        for note in (*runner.net.network.notes, *remarks):
-            say(f"note: {note}")
-
-    def _json_data(self, data: list[dict[str, Any]], written: Sequence[str]) -> dict[str, Any]:
-        runner, model = self.runner, self.runner.model
-        network = runner.net.network
-        return {
-            "model": network.source,
-            "weights": network.weights,
-            "engine": model.engine if model else None,
-            "parts": [{"engine": e, "layers": names} for e, names in (model.parts if model else ())],
-            "measured_ms": {n: s * 1e3 for n, s in model.timings.items()} if model else {},
-            "ms_a_frame": runner.milliseconds,
-            "batch": runner.batch_size,
-            "layers": {t: d.origin for t, d in runner.net.user_layers.items()},
-            "native_layers": [
-                {"node": n, "type": t, "library": x} for n, t, x in (model.native_layers if model else ())
-            ],
-            "host_calls": [{"node": n, "type": t, "reason": r} for n, t, r in (model.host_calls if model else ())],
-            "results": data,
-            "written": [w.removeprefix("wrote ").split(": ")[0] for w in written],
-        }
-
-
-def _were(number: int) -> str:
-    return "was" if number == 1 else "were"
-
-
-def layer_lines(net: Net, model: Model) -> Iterator[str]:
-    """Yield lines that say which layers came from the user's files, and which run in Python and why."""
-    host = model.host_calls
-    if net.user_layers:
-        parts = []
-        for type_, definition in net.user_layers.items():
-            nodes = [n for n in net.network.nodes if n.type == type_]
-            parts.append(f"{type_} ({Path(definition.origin).name}, {plural(len(nodes), 'node')})")
-        own = {name for name, type_, _ in host if type_ in net.user_layers}
-        tail = f"in Python: {plural(len(own), 'node')}" if own else "none of them runs in Python"
-        if model.engine == "numpy":
-            tail = "run in NumPy like all layers"
-        yield f"layers from your files: {', '.join(parts)}; {tail}"
-    for name, type_, library in model.native_layers:
-        yield f"layer '{name}' ({type_}) runs in {Path(library).name}"
-    for name, type_, reason in host:
-        yield f"layer '{name}' ({type_}) runs in Python: {reason}"

@@ -24,7 +24,7 @@ from anylayer.cli.command import (
     talk_options,
     threads_option,
 )
-from anylayer.cli.commands.run import image_options, preprocessing_of
+from anylayer.cli.image_options import image_options, preprocessing_of
 from anylayer.cli.inputs import Loader
 from anylayer.compile.inputs import input_types
 from anylayer.errors import InputError, need

@@ -1,0 +1,73 @@
+"""Read arrays from .npy and .npz files."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+
+import numpy as np
+
+from anylayer.errors import FileError, InputError, at, need
+from anylayer.network import Array
+
+_MAX_ARRAY_BYTES = 1 << 33
+"""Bytes of one array of an .npz file."""
+_OBJECTS = "the array holds Python objects, which are not read; save it with a dtype of numbers"
+
+
+def read_npy(path: Path) -> Array:
+    """Read an .npy file. Raises FileError where its header claims more data than the file has."""
+    with at(str(path)):
+        try:
+            mapped = np.load(path, mmap_mode="r", allow_pickle=False)
+            return np.array(mapped)
+        except FileNotFoundError:
+            raise FileError("there is no such file") from None
+        except (OSError, FileError):
+            raise
+        except Exception as error:  # NumPy raises many types of errors for a broken header
+            text = _first_line(error)
+            need("Python objects" not in text, _OBJECTS, FileError)
+            raise FileError(f"this is not an .npy file: {text}") from None
+
+
+def read_npz(path: Path) -> dict[str, Array]:
+    """Read the arrays of an .npz file by name. Raises FileError for a header that claims too much data."""
+    with at(str(path)):
+        try:
+            with zipfile.ZipFile(path) as archive:
+                return {e.filename.removesuffix(".npy"): _entry(archive, e) for e in archive.infolist()}
+        except FileNotFoundError:
+            raise FileError("there is no such file") from None
+        except (OSError, FileError):
+            raise
+        except Exception as error:  # NumPy and zipfile raise many types of errors
+            raise FileError(f"this is not an .npz file: {_first_line(error)}") from None
+
+
+def _entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Array:
+    if entry.file_size >= _MAX_ARRAY_BYTES:
+        raise FileError(f"array '{entry.filename}' is larger than 8 GiB")
+    with archive.open(entry) as file:
+        version = np.lib.format.read_magic(file)
+        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, _, dtype = read(file)
+        size = dtype.itemsize * int(np.prod([int(d) for d in shape], dtype=object))
+        need(not dtype.hasobject, f"array '{entry.filename}': {_OBJECTS}", FileError)
+        if size > entry.file_size:
+            needs = f"{dtype}{list(shape)} needs {size}"
+            raise FileError(f"array '{entry.filename}' has {entry.file_size} bytes, but {needs}")
+    with archive.open(entry) as file:
+        return np.asarray(np.lib.format.read_array(file, allow_pickle=False))
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+def numeric(array: Array, path: Path) -> Array:
+    need(array.dtype.kind in "fiub", f"{path}: the array must hold numbers, got dtype {array.dtype}", InputError)
+    need(
+        array.ndim > 0 and array.size > 0, f"{path}: the array has shape {array.shape} and no elements", InputError
+    )
+    return array

@@ -1,0 +1,107 @@
+"""Read what -i options name: files, values and folders of files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from anylayer.errors import FileError, InputError, nearest, need, plural
+from anylayer.network import Array
+
+_OTHERS = {
+    ".caffemodel": "weights",
+    ".h5": "weights",
+    **dict.fromkeys((".prototxt", ".onnx", ".pb", ".keras", ".xml"), "a network"),
+    ".py": "Python code (layers are given with -l)",
+}
+
+
+@dataclass
+class Item:
+    """The inputs of one run: for each input a file or values.
+
+    `name` and `source` are the stem and the path of the file that distinguishes the item from others.
+    """
+
+    sources: dict[str, Path | Array]
+    name: str = "input"
+    source: str = ""
+
+
+def items_of(specs: Sequence[str], names: Sequence[str]) -> list[Item]:
+    """Return the items that -i options describe, for a network with inputs `names`.
+
+    "NAME=FILE" is for input NAME, "FILE" for the first input (an .npz: for the inputs that it names), "NAME=[1,
+    2]" are values, "[1, 2]" values for the only input. A folder stands for its images and .npy files. If an input
+    has several files, there are as many items; an input with one file has it in all items.
+    """
+    need(names, "the network has no inputs", InputError)
+    by_input: dict[str, list[Path | Array]] = {}
+    for spec in specs:
+        name, sources = _parse(spec, names)
+        by_input.setdefault(name, []).extend(sources)
+    total = max((len(s) for s in by_input.values()), default=0)
+    for name, sources in by_input.items():
+        need(
+            len(sources) in (1, total),
+            f"input '{name}' is given {plural(len(sources), 'time')}, but another input {total} times",
+            InputError,
+        )
+    items = []
+    for i in range(total):
+        item = Item({n: s[i] if len(s) > 1 else s[0] for n, s in by_input.items()})
+        many = [s for n, s in item.sources.items() if isinstance(s, Path) and len(by_input[n]) == total]
+        if many:
+            item.name, item.source = many[0].stem, str(many[0])
+        items.append(item)
+    return items
+
+
+def _parse(spec: str, names: Sequence[str]) -> tuple[str, list[Path | Array]]:
+    name, equals, rest = spec.partition("=")
+    if spec.startswith("[") and not Path(spec).exists():
+        need(
+            len(names) == 1,
+            f"the network has several inputs ({', '.join(names)}): write NAME={spec}",
+            InputError,
+        )
+        return names[0], [_literal(spec)]
+    if equals and name in names:
+        if rest.startswith("["):
+            return name, [_literal(rest)]
+        return name, list(_files(Path(rest)))
+    path = Path(spec)
+    need(
+        path.exists() or not equals,
+        f"the network has no input '{name}'{nearest(name, names)}; its inputs: {', '.join(names)}",
+        InputError,
+    )
+    return "" if path.suffix.lower() == ".npz" else names[0], list(_files(path))
+
+
+def _literal(text: str) -> Array:
+    try:
+        return np.array(json.loads(text), np.float32)
+    except (ValueError, TypeError, RecursionError):
+        raise InputError(f"values are a list of numbers such as [1, 2, 3], got {text}") from None
+
+
+def _files(path: Path) -> list[Path]:
+    if not path.is_dir():
+        if path.suffix.lower() in _OTHERS:
+            raise InputError(f"{path} holds {_OTHERS[path.suffix.lower()]}; an input is an image, .npy or .npz")
+        if not path.exists():
+            raise FileError("there is no such file", str(path))
+        if not path.is_file():
+            raise FileError("this is a pipe or a device, but an input must be a regular file", str(path))
+        return [path]
+    from anylayer.images.files import suffixes
+
+    known = suffixes() | {".npy"}
+    found = sorted(p for p in path.iterdir() if p.suffix.lower() in known and p.is_file())
+    need(found, f"there are no images and no .npy files in folder {path}", InputError)
+    return found

@@ -1,0 +1,62 @@
+"""Read means: the values of --mean, and mean images from files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from anylayer.cli.arrays import numeric, read_npy
+from anylayer.errors import FileError, InputError, at, need
+from anylayer.images.preprocess import with_mean
+from anylayer.network import Array, Preprocess
+from anylayer.readers._protobuf import MappedFile
+from anylayer.readers._recognize import describe
+
+
+def read_mean(text: str) -> Array:
+    """Return the value of --mean: 1 or 3 values (`104,117,123`), or a mean image (C, H, W) from a file."""
+    try:
+        values = [float(v) for v in text.split(",")]
+    except ValueError:
+        return _mean_file(Path(text))
+    need(len(values) in (1, 3), f"--mean has 1 or 3 values, got {len(values)}", InputError)
+    return np.array(values, np.float32)
+
+
+def _mean_file(path: Path) -> Array:
+    if path.suffix.lower() == ".npy":
+        mean = numeric(read_npy(path), path).astype(np.float32)
+    else:
+        from anylayer.readers.caffe.wire import read_blob
+
+        with at(str(path)):
+            need(path.is_file(), "there is no such file; a mean is B,G,R or a file", FileError)
+            what = describe(path)
+            mean_like = what in ("", "a Caffe blob (.binaryproto)")
+            need(mean_like, f"this is {what}, not a mean (.npy or .binaryproto)", FileError)
+            buffer = MappedFile(path)
+            mean = np.array(read_blob(buffer, 0, buffer.size).array(), np.float32)
+    if mean.ndim == 1:
+        return mean
+    with at(str(path)):
+        found = with_mean(Preprocess(), mean).mean
+    if found is None:
+        raise FileError("no mean")
+    return found
+
+
+def with_mean_file(own: Preprocess | None, model: Path) -> Preprocess | None:
+    """Return the preprocessing with its mean file read, which is searched in the model's folder and below."""
+    if own is None or not own.mean_file or own.mean is not None:
+        return own
+    named = Path(own.mean_file)
+    beside = model.parent / named.name
+    tried = [beside] if named.is_absolute() or ".." in named.parts else [model.parent / named, beside]
+    for path in tried:
+        if path.is_file():
+            with at(str(path)):
+                return with_mean(own, _mean_file(path))
+    raise InputError(
+        f"{model}: mean_file '{own.mean_file}' is not in the model's folder. Give --mean FILE or --mean B,G,R"
+    )

@@ -1,0 +1,152 @@
+"""Show and write the results of `anylayer run`, and report what was done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from anylayer.cli.command import echo, say
+from anylayer.cli.files import to_json
+from anylayer.cli.progress import progress
+from anylayer.cli.results import ShowOptions, json_data, lines
+from anylayer.cli.running import Runner
+from anylayer.cli.targets import OutOption
+from anylayer.errors import plural
+from anylayer.inspect.tables import parts_text
+from anylayer.source import layer_notes
+
+if TYPE_CHECKING:
+    from anylayer import Net
+    from anylayer.cli.inputs import Loaded
+    from anylayer.cli.items import Item
+    from anylayer.network import Array
+    from anylayer.runtime.model import Model
+
+
+_LISTED = 20
+"""The number of written files that are listed."""
+
+
+@dataclass
+class Presenter:
+    """Runs items, shows and writes their results, and reports what was done."""
+
+    runner: Runner
+    options: ShowOptions
+    targets: Sequence[OutOption]
+    quiet: bool = False
+    as_json: bool = False
+
+    def run(self, items: Sequence[Item]) -> int:
+        """Run the items: results go to stdout and files, the report to stderr. Return how many were skipped."""
+        for line in self.runner.loader.describe(items[0]):
+            say(line, self.quiet)
+        kept: list[tuple[str, dict[str, Array]]] = []
+        data: list[dict[str, Any]] = []
+        written: list[str] = []
+        skipped = 0
+        joining = [t for t in self.targets if t.holds_all_inputs]
+        with progress(len(items), self.quiet) as (advance, tell, warn):
+            for item, loaded, outputs in self.runner.results(items):
+                if loaded is None or isinstance(outputs, str):
+                    warn(f"skipped: {outputs}")
+                    data.append({"input": item.source or item.name, "error": outputs})
+                    skipped += 1
+                else:
+                    data.append(self.show(item, loaded, outputs, len(items) > 1, tell))
+                    for target in self.targets:
+                        if not target.holds_all_inputs:
+                            written += target.write(item, loaded, outputs, self.options)
+                    if joining:
+                        kept.append((item.source or item.name, outputs))
+                advance()
+        for target in joining:
+            written += target.write_all(kept) if kept else []
+        self.report(written)
+        if self.as_json:
+            echo(to_json(self._json_data(data, written)))
+        if skipped:
+            say(f"{skipped} of {plural(len(items), 'input')} could not be read and {_were(skipped)} skipped")
+        return skipped
+
+    def show(
+        self, item: Item, loaded: Loaded, outputs: dict[str, Array], several: bool, tell: Callable[[str], None]
+    ) -> dict[str, Any]:
+        place = loaded.place
+        if self.as_json:
+            shown = {name: json_data(name, a, self.options, place) for name, a in outputs.items()}
+            return {"input": item.source or item.name, "outputs": shown}
+        if several:
+            tell(f"{item.source or item.name}:")
+        for name, array in outputs.items():
+            for line in lines(name, array, self.options, place):
+                tell(line)
+        return {}
+
+    def report(self, written: Sequence[str]) -> None:
+        """Print the report to stderr: written files, engine and time, layers, notes."""
+        runner, model = self.runner, self.runner.model
+        if model is None or self.quiet:
+            return
+        for line in written[:_LISTED]:
+            say(line)
+        if len(written) > _LISTED:
+            say(f"... and {plural(len(written) - _LISTED, 'more file')}")
+        measured = ", ".join(f"{n} {s * 1e3:.3g} ms" for n, s in sorted(model.timings.items(), key=lambda t: t[1]))
+        runs = f", median of {len(runner.seconds)} runs" if len(runner.seconds) > 1 else ""
+        engine = model.engine + (f" (measured: {measured})" if measured else "")
+        say(f"engine {engine}: {runner.milliseconds:.3g} ms per frame{runs}")
+        if model.parts:
+            say(parts_text(model.parts))
+        for line in filter(None, (runner.why_single, runner.why_padded)):
+            say(line)
+        for line in layer_lines(runner.net, model):
+            say(line)
+        remarks = layer_notes(model.plan.nodes) if model.plan is not None else []
+        for note in (*runner.net.network.notes, *remarks):
+            say(f"note: {note}")
+
+    def _json_data(self, data: list[dict[str, Any]], written: Sequence[str]) -> dict[str, Any]:
+        runner, model = self.runner, self.runner.model
+        network = runner.net.network
+        return {
+            "model": network.source,
+            "weights": network.weights,
+            "engine": model.engine if model else None,
+            "parts": [{"engine": e, "layers": names} for e, names in (model.parts if model else ())],
+            "measured_ms": {n: s * 1e3 for n, s in model.timings.items()} if model else {},
+            "ms_a_frame": runner.milliseconds,
+            "batch": runner.batch_size,
+            "layers": {t: d.origin for t, d in runner.net.user_layers.items()},
+            "native_layers": [
+                {"node": n, "type": t, "library": x} for n, t, x in (model.native_layers if model else ())
+            ],
+            "host_calls": [{"node": n, "type": t, "reason": r} for n, t, r in (model.host_calls if model else ())],
+            "results": data,
+            "written": [w.removeprefix("wrote ").split(": ")[0] for w in written],
+        }
+
+
+def _were(number: int) -> str:
+    return "was" if number == 1 else "were"
+
+
+def layer_lines(net: Net, model: Model) -> Iterator[str]:
+    """Yield lines that say which layers came from the user's files, and which run in Python and why."""
+    host = model.host_calls
+    if net.user_layers:
+        parts = []
+        for type_, definition in net.user_layers.items():
+            nodes = [n for n in net.network.nodes if n.type == type_]
+            parts.append(f"{type_} ({Path(definition.origin).name}, {plural(len(nodes), 'node')})")
+        own = {name for name, type_, _ in host if type_ in net.user_layers}
+        tail = f"in Python: {plural(len(own), 'node')}" if own else "none of them runs in Python"
+        if model.engine == "numpy":
+            tail = "run in NumPy like all layers"
+        yield f"layers from your files: {', '.join(parts)}; {tail}"
+    for name, type_, library in model.native_layers:
+        yield f"layer '{name}' ({type_}) runs in {Path(library).name}"
+    for name, type_, reason in host:
+        yield f"layer '{name}' ({type_}) runs in Python: {reason}"
