@@ -21,7 +21,7 @@ def is_plain(dtype: np.dtype[Any]) -> bool:
     return dtype.name in _PLAIN
 
 
-class Uncovered(Exception):
+class NoMeaning(Exception):
     """Raised when a NumPy meaning does not cover a form of its operator; onnx's reference implementation does."""
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from anylayer import ops
-from anylayer.layers.onnx._call import OpCall, Uncovered, is_plain, meaning
+from anylayer.layers.onnx._call import NoMeaning, OpCall, is_plain, meaning
 from anylayer.libraries.onnx import helper
 from anylayer.network import Array
 
@@ -127,7 +127,7 @@ def _cast_like(call: OpCall, x: Any, like: Any) -> Any:
 
 def _cast_to(x: Array, dtype: Any) -> Array:
     if not (is_plain(x.dtype) and is_plain(dtype)):
-        raise Uncovered
+        raise NoMeaning
     if x.dtype.kind == "f" and dtype.kind in "iu" and dtype.itemsize < 4:
         return x.astype(np.int32).astype(dtype)
     return x.astype(dtype)

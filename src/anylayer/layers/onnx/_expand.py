@@ -23,19 +23,19 @@ _RECORDED = ("Gelu",)
 
 
 def _newer() -> frozenset[str]:
-    found = {"GroupNormalization"}  # its meaning changed in operator set 21
+    names = {"GroupNormalization"}  # its meaning changed in operator set 21
     for name, versions in histories().items():
         last = versions[-1]
         has = last.has_function or last.has_context_dependent_function
         if versions[0].since_version > OPSET and has and name not in _RECORDED:
-            found.add(name)
-    return frozenset(found)
+            names.add(name)
+    return frozenset(names)
 
 
 EXPANDED = _newer()
 
 
-def expanded(call: OpCall) -> list[Array]:
+def expand(call: OpCall) -> list[Array]:
     """Return the outputs of a call, recorded as the operators that define it."""
     written = attributes(call)
     for name, declared in schema(call.op, call.version).attributes.items():
@@ -51,11 +51,11 @@ def expanded(call: OpCall) -> list[Array]:
     if body is None:
         raise TraceError(f"{call.op} is not supported by engines, and no other operators define it")
     values: dict[str, Any] = {"": None, **dict.fromkeys(body.input), **dict(zip(body.input, call.inputs))}
-    given = {a.name: a for a in node.attribute}
+    stated = {a.name: a for a in node.attribute}
     versions = {o.domain: int(o.version) for o in body.opset_import}
     for inner in body.node:
-        found = _run(inner, given, values, versions.get("", call.version))
-        values.update(zip(inner.output, resolved(found)))  # sizes stay numbers
+        results = _run(inner, stated, values, versions.get("", call.version))
+        values.update(zip(inner.output, resolved(results)))  # sizes stay numbers
     return [values[name] for name in body.output[: call.outputs]]
 
 
@@ -63,13 +63,13 @@ def _sizes(shape: Any) -> list[Any]:
     return [d if isinstance(d, int) else None for d in shape]
 
 
-def _run(proto: Any, given: dict[str, Any], values: dict[str, Any], version: int) -> list[Array]:
+def _run(proto: Any, attributes: dict[str, Any], values: dict[str, Any], version: int) -> list[Array]:
     """Return the outputs of one node of a function."""
     attrs: dict[str, Any] = {}
     for one in proto.attribute:
-        if one.ref_attr_name and one.ref_attr_name not in given:
+        if one.ref_attr_name and one.ref_attr_name not in attributes:
             continue
-        source = given[one.ref_attr_name] if one.ref_attr_name else one
+        source = attributes[one.ref_attr_name] if one.ref_attr_name else one
         attrs[one.name] = _value(source)
     if proto.op_type == "Constant":
         ((name, value),) = attrs.items()

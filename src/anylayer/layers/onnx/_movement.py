@@ -46,14 +46,14 @@ def _size(call: OpCall, x: Any) -> Any:
     return np.array(math.prod(x.shape), np.int64)
 
 
-def _reshaped(call: OpCall) -> None:
+def _check_reshape(call: OpCall) -> None:
     """Refuse a static shape with another number of elements; ONNX's shape inference accepts it."""
     x, shape = call.inputs
     if not is_traced(shape):
         target_shape(x.shape, ints(shape), "shape", None if call["allowzero"] else x.shape)
 
 
-SPELLED_OUT["Reshape"] = _reshaped
+SPELLED_OUT["Reshape"] = _check_reshape
 
 
 @meaning("Reshape")
@@ -144,8 +144,8 @@ def _gather_nd(call: OpCall, x: Any, indices: Any) -> Any:
     rows = indices.reshape(lead, -1, last)
     where = np.arange(lead)[:, None]
     key = (where, *(rows[..., i] for i in range(last)))
-    found = flat[key]
-    return found.reshape(*indices.shape[:-1], *x.shape[b + last :])
+    selected = flat[key]
+    return selected.reshape(*indices.shape[:-1], *x.shape[b + last :])
 
 
 @meaning("ScatterElements")
@@ -162,9 +162,9 @@ def _scatter_nd(call: OpCall, x: Any, indices: Any, updates: Any) -> Any:
 def _expand(call: OpCall, x: Any, shape: Any) -> Any:
     sizes = tuple(ints(shape))
     need(len(sizes) <= MAX_RANK, f"its shape has {len(sizes)} axes; the limit is {MAX_RANK}")
-    wanted = np.broadcast_shapes(x.shape, sizes)
-    _need_room(wanted)
-    return np.broadcast_to(x, wanted)
+    target = np.broadcast_shapes(x.shape, sizes)
+    _need_room(target)
+    return np.broadcast_to(x, target)
 
 
 @meaning("Tile")
@@ -203,9 +203,9 @@ def _pad(call: OpCall, x: Array, pads: Array, value: Array | None = None, axes: 
 def _constant_of_shape(call: OpCall, shape: Any) -> Any:
     value = call["value"]
     one = np.zeros(1, np.float32) if value is None else value
-    wanted = tuple(ints(shape))
-    _need_room(wanted)
-    return np.broadcast_to(one.reshape(()), wanted)
+    size = tuple(ints(shape))
+    _need_room(size)
+    return np.broadcast_to(one.reshape(()), size)
 
 
 @meaning("Range")
@@ -227,9 +227,9 @@ def _one_hot(call: OpCall, indices: Any, depth: Any, values: Any) -> Any:
     count, axis = int(np.asarray(depth).reshape(())), call["axis"]
     whole = indices.astype(np.int64)
     _need_room((*whole.shape, count))
-    found = np.where(whole < 0, whole + count, whole)[..., None] == np.arange(count)
-    where = axis if axis >= 0 else axis + found.ndim
-    return np.where(np.moveaxis(found, -1, where), values[1], values[0])
+    is_index = np.where(whole < 0, whole + count, whole)[..., None] == np.arange(count)
+    where = axis if axis >= 0 else axis + is_index.ndim
+    return np.where(np.moveaxis(is_index, -1, where), values[1], values[0])
 
 
 def _no_training(call: OpCall) -> None:

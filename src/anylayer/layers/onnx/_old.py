@@ -32,7 +32,7 @@ def before(version: int, *ops: str) -> Callable[[Upgrade], Upgrade]:
     return enter
 
 
-def upgraded(call: OpCall, version: int) -> OpCall:
+def upgrade(call: OpCall, version: int) -> OpCall:
     """Return the call as operator set `version` expresses it."""
     for limit, upgrade in _UPGRADES.get(call.op, ()):
         if call.version < limit:
@@ -50,7 +50,7 @@ def _put(call: OpCall, i: int, value: Array) -> None:
     call.inputs[i] = value
 
 
-def _moved(call: OpCall, attribute: str, i: int) -> None:
+def _move_to_input(call: OpCall, attribute: str, i: int) -> None:
     """Turn an attribute of integers into input `i`."""
     value = call.attrs.pop(attribute, None)
     if value is not None:
@@ -97,7 +97,7 @@ def _named_dtype(call: OpCall) -> None:
 
 
 @before(13, "Softmax", "LogSoftmax", "Hardmax")
-def _flattened(call: OpCall) -> None:
+def _flatten(call: OpCall) -> None:
     """Flatten all axes from `axis` on into one."""
     x = call.inputs[0]
     axis = call["axis"] % max(len(x.shape), 1)
@@ -121,7 +121,7 @@ def _ratio(call: OpCall) -> None:
 
 @before(13, "Squeeze", "Unsqueeze")
 def _axes(call: OpCall) -> None:
-    _moved(call, "axes", 1)
+    _move_to_input(call, "axes", 1)
 
 
 @before(
@@ -130,28 +130,28 @@ def _axes(call: OpCall) -> None:
     *("ReduceProd", "ReduceSumSquare"),
 )
 def _reduced_axes(call: OpCall) -> None:
-    _moved(call, "axes", 1)
+    _move_to_input(call, "axes", 1)
 
 
 @before(13, "ReduceSum")
 def _summed_axes(call: OpCall) -> None:
-    _moved(call, "axes", 1)
+    _move_to_input(call, "axes", 1)
 
 
 @before(5, "Reshape")
 def _shape(call: OpCall) -> None:
-    _moved(call, "shape", 1)
+    _move_to_input(call, "shape", 1)
 
 
 @before(10, "Slice")
 def _bounds_of_slice(call: OpCall) -> None:
     for i, name in enumerate(("starts", "ends", "axes"), 1):
-        _moved(call, name, i)
+        _move_to_input(call, name, i)
 
 
 @before(13, "Split")
 def _sizes_of_split(call: OpCall) -> None:
-    _moved(call, "split", 1)
+    _move_to_input(call, "split", 1)
 
 
 @before(18, "Split")
@@ -168,7 +168,7 @@ def _old_pads(call: OpCall) -> None:
 @before(11, "Pad")
 def _pads(call: OpCall) -> None:
     value = call.attrs.pop("value", 0.0)
-    _moved(call, "pads", 1)
+    _move_to_input(call, "pads", 1)
     _put(call, 2, np.array(value or 0.0, call.inputs[0].dtype))
 
 

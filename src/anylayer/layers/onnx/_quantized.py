@@ -15,7 +15,7 @@ from anylayer import ops
 from anylayer.errors import TraceError, need
 from anylayer.graph import OPSET
 from anylayer.layer.arguments import axis_of
-from anylayer.layers.onnx._call import OpCall, Uncovered, is_plain, meaning
+from anylayer.layers.onnx._call import NoMeaning, OpCall, is_plain, meaning
 from anylayer.layers.onnx._record import recorded
 from anylayer.layers.onnx._windows import explicit
 from anylayer.libraries.onnx import helper, least_version
@@ -33,7 +33,7 @@ _INTEGERS = {
 def bounds(dtype: Any) -> tuple[int, int]:
     """Return the smallest and the largest number of an integer dtype. Raise Uncovered for another dtype."""
     if dtype.name not in _INTEGERS:
-        raise Uncovered
+        raise NoMeaning
     stated = _INTEGERS[dtype.name]
     return stated or (int(np.iinfo(dtype).min), int(np.iinfo(dtype).max))
 
@@ -69,7 +69,7 @@ def broadcastable(value: Array, x: Array, axis: int, block: int = 0, what: str =
 def dequantize(x: Array, scale: Array, zero: Array | None = None, axis: int = 1, block: int = 0) -> Any:
     """Return (x - zero) * scale, recorded as DequantizeLinear when `x` is traced."""
     if is_traced(x):
-        return _recorded("DequantizeLinear", [x, scale, zero], axis, block, scale.dtype)
+        return _record("DequantizeLinear", [x, scale, zero], axis, block, scale.dtype)
     factor = broadcastable(scale, x, axis, block)
     if not is_traced(x) and x.dtype.kind not in "iu" and x.dtype.name not in _INTEGERS:
         values = x.astype(np.float32)
@@ -95,7 +95,7 @@ def quantize(
     kind = zero.dtype if zero is not None else np.dtype(dtype or np.uint8)
     if is_traced(x):
         zero = np.zeros(scale.shape, kind) if zero is None else zero
-        return _recorded("QuantizeLinear", [x, scale, zero], axis, block, kind)
+        return _record("QuantizeLinear", [x, scale, zero], axis, block, kind)
     lowest, highest = bounds(kind)
     steps = np.rint(x.astype(np.float32) / broadcastable(scale, x, axis, block).astype(np.float32))
     offset = _f(0) if zero is None else broadcastable(zero, x, axis, block, "zero point").astype(np.float32)
@@ -103,7 +103,7 @@ def quantize(
     return held.astype(kind)
 
 
-def _recorded(op: str, inputs: list[Any], axis: int, block: int, kind: Any) -> Array:
+def _record(op: str, inputs: list[Any], axis: int, block: int, kind: Any) -> Array:
     attrs = {"axis": axis, **({"block_size": block} if block else {})}
     if op == "QuantizeLinear" or inputs[2] is None:
         inputs = inputs if inputs[2] is not None else inputs[:2]
@@ -116,16 +116,16 @@ def _recorded(op: str, inputs: list[Any], axis: int, block: int, kind: Any) -> A
 @meaning("DequantizeLinear")
 def _dequantize(call: OpCall, x: Array, scale: Array, zero: Array | None = None) -> Any:
     y = dequantize(x, scale, zero, call["axis"], call["block_size"] or 0)
-    return y.astype(_asked(call)) if call["output_dtype"] else y
+    return y.astype(_output_dtype(call)) if call["output_dtype"] else y
 
 
 @meaning("QuantizeLinear")
 def _quantize(call: OpCall, x: Array, scale: Array, zero: Array | None = None) -> Array:
-    dtype = _asked(call) if call["output_dtype"] else None
+    dtype = _output_dtype(call) if call["output_dtype"] else None
     return quantize(x, scale, zero, call["axis"], call["block_size"] or 0, dtype)
 
 
-def _asked(call: OpCall) -> Any:
+def _output_dtype(call: OpCall) -> Any:
     return np.dtype(helper.tensor_dtype_to_np_dtype(call["output_dtype"]))
 
 
@@ -155,7 +155,7 @@ def rescaled(total: Any, factor: Any, zero: Any, kind: Any) -> Any:
     return np.clip(steps + (_f(0) if zero is None else zero.astype(np.float32)), lowest, highest).astype(kind)
 
 
-def _convolved(call: OpCall, x: Array, w: Array) -> Array:
+def _convolve(call: OpCall, x: Array, w: Array) -> Array:
     return ops.conv(
         x, w, strides=call["strides"], pads=call["pads"], dilations=call["dilations"], group=call["group"]
     )
@@ -166,7 +166,7 @@ def _conv_integer(
     call: OpCall, x: Array, w: Array, x_zero: Array | None = None, w_zero: Array | None = None
 ) -> Array:
     explicit(call)
-    return _convolved(call, exact(x, x_zero, 1), exact(w, w_zero, 0)).astype(np.int32)
+    return _convolve(call, exact(x, x_zero, 1), exact(w, w_zero, 0)).astype(np.int32)
 
 
 @meaning("QLinearConv")
@@ -183,7 +183,7 @@ def _qlinear_conv(
     b: Array | None = None,
 ) -> Any:
     explicit(call)
-    total = _convolved(call, exact(x, x_zero, 1), exact(w, w_zero, 0))
+    total = _convolve(call, exact(x, x_zero, 1), exact(w, w_zero, 0))
     wide = [1, -1, *[1] * (len(x.shape) - 2)]
     if b is not None:
         total = total + b.reshape(wide)

@@ -9,7 +9,7 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.errors import need
-from anylayer.layers.onnx._call import OpCall, Uncovered, meaning
+from anylayer.layers.onnx._call import NoMeaning, OpCall, meaning
 from anylayer.layers.onnx._movement import ints
 from anylayer.layers.onnx._record import recorded
 from anylayer.network import Array
@@ -57,21 +57,21 @@ def _axes(call: OpCall, x: Array) -> tuple[int, ...] | None:
 def _enter() -> None:
     for op, function in _REDUCTIONS.items():
 
-        def reduced(call: OpCall, x: Array, axes: Array | None = None, function: Any = function) -> Any:
+        def reduce(call: OpCall, x: Array, axes: Array | None = None, function: Any = function) -> Any:
             dynamic = is_traced(x) and is_traced(axes) and size_list(axes) is None
             if dynamic and x.dtype.name not in ("uint32", "uint64"):  # engines lack these two
-                return _recorded(call, x, axes)
+                return _record(call, x, axes)
             where = _axes(call, x)
-            return _unreduced(call.op, x) if where is None else function(x, where, bool(call["keepdims"]))
+            return _elementwise_part(call.op, x) if where is None else function(x, where, bool(call["keepdims"]))
 
-        meaning(op, traceable=True)(reduced)
+        meaning(op, traceable=True)(reduce)
 
 
 _SMALL = frozenset(("bool", "int8", "uint8"))
 """The dtypes of maxima and minima that engines compute as int32."""
 
 
-def _recorded(call: OpCall, x: Any, axes: Any) -> Any:
+def _record(call: OpCall, x: Any, axes: Any) -> Any:
     """Record a reduction over axes that are known only when the network runs."""
     if x.dtype.name not in _SMALL:
         return recorded(OpCall(call.op, call.version, [x, axes], call.attrs))[0]
@@ -80,7 +80,7 @@ def _recorded(call: OpCall, x: Any, axes: Any) -> Any:
     return np.clip(wide, low, high).astype(x.dtype)  # the extremum of no elements is that of int32
 
 
-def _unreduced(op: str, x: Any) -> Any:
+def _elementwise_part(op: str, x: Any) -> Any:
     """Return the function of each element alone: a reduction over no axes."""
     if op == "ReduceL1":
         return np.abs(x)
@@ -95,7 +95,7 @@ def _mean(call: OpCall, x: Array, axes: Array | None = None) -> Any:
     """Return the mean. The reference implementation sums float16 in float16."""
     where = _axes(call, x)
     if where is None or x.dtype.kind != "f":
-        raise Uncovered
+        raise NoMeaning
     return x.mean(axis=where, keepdims=bool(call["keepdims"])).astype(x.dtype)
 
 

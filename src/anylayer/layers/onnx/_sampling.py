@@ -44,11 +44,11 @@ def sampled_volume(call: OpCall, x: Array, grid: Array, mode: str) -> Any:
     )
     need(mode in ("linear", "nearest"), f"mode of a volume must be linear or nearest, got {mode!r}")
     rules = mode, call["padding_mode"], bool(call["align_corners"])
-    found = [list(taps(on_axis(grid[..., 2 - i], d, *rules), d, *rules)) for i, d in enumerate(sizes)]
+    taps_of_axes = [list(taps(on_axis(grid[..., 2 - i], d, *rules), d, *rules)) for i, d in enumerate(sizes)]
     cells = x.transpose(0, 2, 3, 4, 1).reshape(-1, c)
     first = (np.arange(n) * math.prod(sizes)).reshape(-1, 1, 1, 1)
     total: Any = 0
-    for (z, a), (y, b), (w, e) in product(*found):
+    for (z, a), (y, b), (w, e) in product(*taps_of_axes):
         total = total + cells[first + (z * sizes[1] + y) * sizes[2] + w] * (a * b * e)[..., None]
     return total.astype(x.dtype).transpose(0, 4, 1, 2, 3)
 
@@ -61,8 +61,8 @@ def _linear_attention(
     heads, queries, rule = call["kv_num_heads"], call["q_num_heads"], call["update_rule"]
     need(rule in ("linear", "gated", "delta", "gated_delta"), f"update_rule={rule!r} is not defined")
     need(min(heads, queries) > 0 == queries % heads, f"kv_num_heads={heads} must divide q_num_heads={queries}")
-    for given, name, used in ((decay, "decay", "gated" in rule), (beta, "beta", "delta" in rule)):
-        need((given is not None) == used, f"update_rule={rule!r} {'needs' if used else 'has no'} input {name}")
+    for array, name, used in ((decay, "decay", "gated" in rule), (beta, "beta", "delta" in rule)):
+        need((array is not None) == used, f"update_rule={rule!r} {'needs' if used else 'has no'} input {name}")
 
     n, length = query.shape[:2]
     tokens = all(

@@ -9,7 +9,7 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.errors import need
-from anylayer.layers.onnx._call import OpCall, Uncovered, meaning
+from anylayer.layers.onnx._call import NoMeaning, OpCall, meaning
 from anylayer.network import Array
 
 RECURRENT = frozenset(("LSTM", "GRU", "RNN"))
@@ -24,15 +24,15 @@ def batch_first(call: OpCall, results: Callable[[OpCall], Any]) -> list[Any]:
         x.swapaxes(0, 1) if x is not None and i in (0, 5, 6) else x  # the sequences and the initial states
         for i, x in enumerate(call.inputs)
     ]
-    found = results(OpCall(call.op, call.version, turned, {**call.attrs, "layout": 0}, call.outputs))
-    y, *states = found if isinstance(found, (list, tuple)) else [found]
+    outputs = results(OpCall(call.op, call.version, turned, {**call.attrs, "layout": 0}, call.outputs))
+    y, *states = outputs if isinstance(outputs, (list, tuple)) else [outputs]
     return [y.transpose(2, 0, 1, 3), *(h.swapaxes(0, 1) for h in states)]
 
 
-def _shared(call: OpCall) -> dict[str, Any]:
+def _common_attributes(call: OpCall) -> dict[str, Any]:
     """Return the attributes that anylayer.ops takes too."""
     if call["layout"] or call["activation_alpha"] or call["activation_beta"]:
-        raise Uncovered
+        raise NoMeaning
     return {
         "hidden_size": call["hidden_size"] or call.inputs[2].shape[-1],
         "direction": call["direction"],
@@ -50,17 +50,17 @@ def _activations(call: OpCall) -> list[str] | None:
 
 @meaning("LSTM")
 def _lstm(call: OpCall, *inputs: Any) -> Any:
-    return ops.lstm(*inputs, **_shared(call), input_forget=bool(call["input_forget"]))
+    return ops.lstm(*inputs, **_common_attributes(call), input_forget=bool(call["input_forget"]))
 
 
 @meaning("GRU")
 def _gru(call: OpCall, *inputs: Any) -> Any:
-    return ops.gru(*inputs, **_shared(call), linear_before_reset=bool(call["linear_before_reset"]))
+    return ops.gru(*inputs, **_common_attributes(call), linear_before_reset=bool(call["linear_before_reset"]))
 
 
 @meaning("RNN")
 def _rnn(call: OpCall, *inputs: Any) -> Any:
-    return ops.rnn(*inputs, **_shared(call))
+    return ops.rnn(*inputs, **_common_attributes(call))
 
 
 @meaning("LogSoftmax")
@@ -71,9 +71,9 @@ def _log_softmax(call: OpCall, x: Array) -> Array:
 @meaning("BatchNormalization")
 def _batch_norm(call: OpCall, x: Array, scale: Array, bias: Array, mean: Array, var: Array) -> Array:
     if call["training_mode"]:
-        raise Uncovered
+        raise NoMeaning
     if len(x.shape) < 2:
-        raise Uncovered
+        raise NoMeaning
     return ops.batch_normalization(x, scale, bias, mean, var, epsilon=call["epsilon"]).astype(x.dtype)
 
 

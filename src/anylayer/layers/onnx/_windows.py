@@ -10,7 +10,7 @@ import numpy as np
 from anylayer import ops
 from anylayer.errors import LayerError, need
 from anylayer.layer.arguments import extent, flat_pads, same_pads
-from anylayer.layers.onnx._call import SPELLED_OUT, OpCall, Uncovered, meaning
+from anylayer.layers.onnx._call import SPELLED_OUT, NoMeaning, OpCall, meaning
 from anylayer.layers.onnx._movement import ints
 from anylayer.layers.onnx._record import scaled
 from anylayer.layers.onnx._sampling import sampled_volume
@@ -67,10 +67,10 @@ def explicit_transpose(call: OpCall) -> None:
         return
     x, axes = call.inputs[0], len(call.inputs[0].shape) - 2
     extra = tuple(call["output_padding"] or (0,) * axes)
-    wanted = shape[-axes:] if shape else [n * s for n, s in zip(x.shape[2:], call["strides"])]
+    output = shape[-axes:] if shape else [n * s for n, s in zip(x.shape[2:], call["strides"])]
     first, last, more = [], [], []
     for n, k, s, d, e, want in zip(
-        x.shape[2:], call["kernel_shape"], call["strides"], call["dilations"], extra, wanted
+        x.shape[2:], call["kernel_shape"], call["strides"], call["dilations"], extra, output
     ):
         total = s * (n - 1) + e + extent(k, d) - want
         more.append(e + max(-total, 0))
@@ -117,15 +117,15 @@ def _conv_transpose(call: OpCall, x: Any, w: Any, b: Any = None) -> Any:
 
 @meaning("MaxPool")
 def _max_pool(call: OpCall, x: Array) -> Any:
-    given = {
+    window = {
         "strides": call["strides"],
         "pads": call["pads"],
         "dilations": call["dilations"],
         "ceil_mode": bool(call["ceil_mode"]),
     }
     if call.outputs == 1:
-        return ops.max_pool(x, call["kernel_shape"], **given)
-    y, indices = ops.max_pool_with_indices(x, call["kernel_shape"], **given)
+        return ops.max_pool(x, call["kernel_shape"], **window)
+    y, indices = ops.max_pool_with_indices(x, call["kernel_shape"], **window)
     sizes = x.shape[2:]
     if call["storage_order"]:
         rest, indices = indices, indices * 0
@@ -192,7 +192,7 @@ def _lp_pool(call: OpCall, x: Any) -> Any:
     powers = np.abs(x) ** x.dtype.type(p)
     mean = OpCall("AveragePool", call.version, [powers], {**call.attrs, "count_include_pad": 1, "ceil_mode": 0})
     if call["ceil_mode"]:
-        raise Uncovered
+        raise NoMeaning
     total = average_pool(mean, powers) * x.dtype.type(math.prod(call["kernel_shape"]))
     return (total ** x.dtype.type(1 / p)).astype(x.dtype)
 
@@ -215,12 +215,12 @@ def _max_unpool(call: OpCall, x: Any, indices: Any, shape: Any = None) -> Any:
     whole = flat.reshape(*x.shape[:2], *sizes)
     if shape is None:
         return whole
-    wanted = ints(shape)
+    target = ints(shape)
     need(
-        len(wanted) == axes + 2 and all(n <= m for n, m in zip(whole.shape, wanted)),
-        f"output_shape {tuple(wanted)} must be at least {whole.shape}",
+        len(target) == axes + 2 and all(n <= m for n, m in zip(whole.shape, target)),
+        f"output_shape {tuple(target)} must be at least {whole.shape}",
     )
-    return np.pad(whole, [(0, m - n) for n, m in zip(whole.shape, wanted)])
+    return np.pad(whole, [(0, m - n) for n, m in zip(whole.shape, target)])
 
 
 def _sums_channels(call: OpCall) -> None:
@@ -250,15 +250,15 @@ def _resize(
     "align_corners" uses the length of the output, as the specification, PyTorch and every engine do. The reference
     implementation of onnx 1.23 uses the length times the scale, which may be a fraction.
     """
-    wanted = _sizes(call, x, scales, sizes)
-    if wanted is None:
-        raise Uncovered
-    axes, new, factors = wanted
+    sizes_of_axes = _sizes(call, x, scales, sizes)
+    if sizes_of_axes is None:
+        raise NoMeaning
+    axes, new, factors = sizes_of_axes
     rule, mode = call["coordinate_transformation_mode"], call["mode"]
     if rule == "align_corners" and not call["antialias"]:
         factors = None
     if factors is not None and (call["antialias"] or rule not in _BY_SCALE):
-        raise Uncovered
+        raise NoMeaning
     if call["nearest_mode"] == "simple":  # of operator set 10: up where an axis shrinks
         y = x
         for axis, n in zip(axes, new):
@@ -309,7 +309,7 @@ def _sizes(
 def _col2im(call: OpCall, x: Array, image: Array, block: Array) -> Array:
     """Add blocks, the columns of `x` (N, C * block, blocks), at their places in an image."""
     if is_traced(x):
-        raise Uncovered
+        raise NoMeaning
     sizes, kernel = ints(image), ints(block)
     axes = range(len(sizes))
     strides, dilations = (call[name] or [1] * len(sizes) for name in ("strides", "dilations"))
@@ -334,7 +334,7 @@ def _col2im(call: OpCall, x: Array, image: Array, block: Array) -> Array:
 def _deform_conv(call: OpCall, x: Array, w: Array, offset: Array, b: Array | None = None, mask: Any = None) -> Any:
     """Convolve a map that is sampled bilinearly at displaced points, times a mask. Outside it is 0."""
     if is_traced(x):
-        raise Uncovered
+        raise NoMeaning
     need(len(x.shape) == 4, f"takes an input (N, C, H, W), got shape {tuple(x.shape)}")
     (n, c, *sizes), (outputs, inputs, *kernel) = x.shape, w.shape
     counts, count, groups = offset.shape[2:], math.prod(kernel), call["offset_group"]
@@ -386,7 +386,7 @@ def _grid_sample(call: OpCall, x: Array, grid: Array) -> Any:
 def _roi_align(call: OpCall, x: Any, rois: Any, batch: Any) -> Any:
     """Average the samples in each bin. "max" is not covered: ONNX means weighted cells, anylayer.ops samples."""
     if call["mode"] != "avg":
-        raise Uncovered
+        raise NoMeaning
     return ops.roi_align(
         x,
         rois,
@@ -409,14 +409,14 @@ def _nms(call: OpCall, boxes: Any, scores: Any, limit: Any = None, iou: Any = No
     def number(value: Any, default: Any) -> Any:
         return default if value is None else np.asarray(value).reshape(-1)[0]
 
-    kept = int(number(limit, 0))
-    if kept <= 0:
+    per_class = int(number(limit, 0))
+    if per_class <= 0:
         return np.zeros((0, 3), np.int64)
     if call["center_point_box"]:
         half = boxes[..., 2:] / 2
         boxes = np.concatenate([boxes[..., :2] - half, boxes[..., :2] + half], -1)
     threshold = None if lowest is None else float(number(lowest, 0))
     selected, count = ops.nms(
-        boxes, scores, max_per_class=kept, iou_threshold=float(number(iou, 0.0)), score_threshold=threshold
+        boxes, scores, max_per_class=per_class, iou_threshold=float(number(iou, 0.0)), score_threshold=threshold
     )
     return selected[: int(count)]

@@ -54,33 +54,33 @@ class _Control(Layer):
         self.version = node.version or latest()
         super().prepare(node, dialect)
 
-    def inside(self, graph: Subgraph, own: Sequence[Any], values: Sequence[Any]) -> list[Array]:
+    def inside(self, graph: Subgraph, arguments: Sequence[Any], values: Sequence[Any]) -> list[Array]:
         """Return the outputs of a network inside the operator.
 
-        own: the inputs that the operator passes to it. values: all inputs of the operator.
+        arguments: the inputs that the operator passes to it. values: all inputs of the operator.
         """
-        network, inputs = graph.network, [*own, *(values[i] for i in graph.captured)]
+        network, inputs = graph.network, [*arguments, *(values[i] for i in graph.captured)]
         need(
             len(inputs) == len(network.inputs),
             f"its graph '{network.name}' takes {plural(len(network.inputs), 'input')}, got {len(inputs)}",
         )
-        known: dict[str, Any] = {**dict(zip(network.inputs, inputs)), "": None}
+        arrays_by_name: dict[str, Any] = {**dict(zip(network.inputs, inputs)), "": None}
         for i, node in enumerate(network.nodes):
-            arrays = [known[name] for name in node.inputs]
+            arrays = [arrays_by_name[name] for name in node.inputs]
             types = tuple(ABSENT if x is None else TensorType(tuple(x.shape), x.dtype) for x in arrays)
             key = (id(network), i, types)
             if key not in self._bounds:
                 with at(node.place):
                     self._bounds[key] = bind(node, _definitions(node), types)
-            known.update(zip(node.outputs, self._bounds[key](arrays)))
-        return [known[name] for name in network.outputs.values()]
+            arrays_by_name.update(zip(node.outputs, self._bounds[key](arrays)))
+        return [arrays_by_name[name] for name in network.outputs.values()]
 
 
 def _definitions(node: Node) -> list[Definition]:
     users = registered()
-    found = [users[node.type]] if node.type in users else Registry.of("onnx").find(node.type)
-    need(found, f"'{node.type}' inside a graph is not defined; register a class for it with @anylayer.layer")
-    return found
+    definitions = [users[node.type]] if node.type in users else Registry.of("onnx").find(node.type)
+    need(definitions, f"'{node.type}' inside a graph is not defined; register a class for it with @anylayer.layer")
+    return definitions
 
 
 def _stack(rows: Sequence[Any], axis: int = 0) -> Array:
@@ -167,9 +167,9 @@ class Loop(_Control):
     body: Subgraph = attribute("any", doc="the network: step, condition, state -> condition, state, rows")
 
     def forward(self, *inputs: Array | None) -> list[Array]:
-        own = inputs[: len(inputs) - len(self.body.captured)]
-        limit, condition = own[0] if own else None, own[1] if len(own) > 1 else None
-        states: list[Any] = list(own[2:])
+        arguments = inputs[: len(inputs) - len(self.body.captured)]
+        limit, condition = arguments[0] if arguments else None, arguments[1] if len(arguments) > 1 else None
+        states: list[Any] = list(arguments[2:])
         rows: list[list[Any]] = [[] for _ in range(self.outputs - len(states))]
         if is_traced(limit):
             raise TraceError("its number of steps is known only when the network runs")
@@ -225,10 +225,13 @@ class Scan(_Control):
 
     def forward(self, *inputs: Array) -> list[Array]:
         need(self.version >= 9, "Scan of operator set 8 (with a batch axis) is not supported")
-        own = list(inputs[: len(inputs) - len(self.body.captured)])
+        arguments = list(inputs[: len(inputs) - len(self.body.captured)])
         count = self.num_scan_inputs
-        need(0 < count <= len(own), f"num_scan_inputs={count} must lie in 1..{len(own)}, the number of inputs")
-        states, cut = own[: len(own) - count], own[len(own) - count :]
+        need(
+            0 < count <= len(arguments),
+            f"num_scan_inputs={count} must lie in 1..{len(arguments)}, the number of inputs",
+        )
+        states, cut = arguments[: len(arguments) - count], arguments[len(arguments) - count :]
         axes = [a % len(x.shape) for a, x in zip(self.scan_input_axes or (0,) * count, cut)]
         back = self.scan_input_directions or (0,) * count
         lengths = {x.shape[a] for a, x in zip(axes, cut)}
@@ -249,9 +252,9 @@ class Scan(_Control):
                 for row, value in zip(rows, results[len(states) :]):
                     row.append(value)
                 growth.need_room(t + 1, steps)
-        return [*states, *self._stacked(rows)]
+        return [*states, *self._stack(rows)]
 
-    def _stacked(self, rows: list[list[Any]]) -> list[Array]:
+    def _stack(self, rows: list[list[Any]]) -> list[Array]:
         need(all(rows), "it runs 0 steps, so the shapes of its outputs are unknown")
         axes = self.scan_output_axes or (0,) * len(rows)
         back = self.scan_output_directions or (0,) * len(rows)

@@ -20,7 +20,7 @@ from anylayer.layers.onnx._windows import explicit
 from anylayer.network import Array
 
 
-def activated(name: str, params: Sequence[float], y: Array) -> Any:
+def activate(name: str, params: Sequence[float], y: Array) -> Any:
     """Return the activation `name` of `y`, or `y` itself when the name is empty."""
     if name in ("LeakyRelu", "HardSigmoid", "Clip"):
         count = 1 if name == "LeakyRelu" else 2
@@ -63,7 +63,7 @@ class FusedConv(Layer):
         y = ops.conv(
             x, w, b, strides=call["strides"], pads=call["pads"], dilations=call["dilations"], group=self.group
         )
-        return activated(self.activation, self.activation_params, y if z is None else y + z)
+        return activate(self.activation, self.activation_params, y if z is None else y + z)
 
 
 @layer("com.microsoft.FusedGemm")
@@ -87,7 +87,7 @@ class FusedGemm(Layer):
         y = (a.T if self.transA else a) @ (b.T if self.transB else b)
         y = y * y.dtype.type(self.alpha)
         y = y if c is None else y + c * c.dtype.type(self.beta)
-        return activated(self.activation, (self.activation_alpha, self.activation_beta), y)
+        return activate(self.activation, (self.activation_alpha, self.activation_beta), y)
 
 
 @layer("com.microsoft.FusedMatMul")
@@ -165,7 +165,7 @@ class FastGelu(Layer):
         return ops.gelu(x if bias is None else x + bias, approximate="tanh")
 
 
-class _Refused(Layer):
+class _RefusedLayer(Layer):
     """An operator that is refused by name."""
 
     message = "attribute"
@@ -184,7 +184,7 @@ class _Refused(Layer):
 for _name in ("DynamicQuantizeLSTM", "QAttention", "QEmbedLayerNormalization", "QOrderedAttention"):
     define(
         f"com.microsoft.{_name}",
-        _Refused,
+        _RefusedLayer,
         "Refuse the operator, since it quantizes values while it runs.",
         f"Source: ONNX Runtime, docs/ContribOperators.md, com.microsoft.{_name}.",
     )

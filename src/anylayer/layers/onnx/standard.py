@@ -37,9 +37,9 @@ def _gives_arrays(schema: Any) -> bool:
 
 
 def _enter() -> None:
-    own = {*vars(constant), *vars(control)}
+    written_by_hand = {*vars(constant), *vars(control)}
     for name, versions in histories().items():
-        if name not in own and name not in _FILES and _gives_arrays(versions[-1]):
+        if name not in written_by_hand and name not in _FILES and _gives_arrays(versions[-1]):
             last = versions[-1]
             source = f"Source: ONNX operator specification, {name}-{last.since_version}."
             define(name, Standard, _first_sentence(last.doc), source, **fields_of(versions))
