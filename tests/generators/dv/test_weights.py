@@ -11,8 +11,7 @@ import pytest
 
 from anylayer.generators import dv
 from anylayer.generators.dv.plan import Convolution, FullyConnected
-from anylayer.generators.dv.quantization import nearest, table_of
-from anylayer.generators.dv.weights import packed
+from anylayer.generators.dv.weights import nearest, packed, table_of
 from anylayer.network import Array
 
 HOST = Path(dv.__file__).parent / "host"

@@ -14,13 +14,13 @@ from pathlib import Path
 import numpy as np
 
 from anylayer.errors import InputError, need, wording
+from anylayer.folders import fill, template
 from anylayer.generators import Expected, Project
 from anylayer.generators._cpp import names
 from anylayer.generators.dv.build import build
 from anylayer.generators.dv.callbacks import Callbacks
-from anylayer.generators.dv.dynamic import padded_to, with_fixed_sizes
+from anylayer.generators.dv.graphs import TooLarge, padded_to, scaled_down, with_fixed_sizes
 from anylayer.generators.dv.plan import DvPlan, FullyConnected
-from anylayer.generators.dv.ranges import TooLarge, scaled_down
 from anylayer.generators.dv.simulation import difference, simulated, with_half_layers
 from anylayer.generators.dv.text import write
 from anylayer.graph import Graph
@@ -203,61 +203,15 @@ def _data(plan: DvPlan, source: Source, expected: Expected) -> bytes:
 
 def _test(plan: DvPlan, name: str, expected: Expected) -> str:
     rows = ", ".join(f"{{{i}, {first}, {len(order)}}}" for i, first, order in _results(plan))
-    return _TEST.format(
-        name=name,
+    return fill(
+        template(__file__, "test_network.cpp"),
+        header=f"{name}_gen.h",
+        weights=f"{name}_weights.bin",
+        network=f"C{name}",
         rows=rows,
-        count=len(plan.results),
-        samples=len(expected.samples),
+        count=str(len(plan.results)),
+        samples=str(len(expected.samples)),
         inputs=", ".join(f"{{{view.buffer.offset}, {view.buffer.size}}}" for view in plan.inputs),
-        input_count=len(plan.inputs),
-        tolerance=TOLERANCE,
+        input_count=str(len(plan.inputs)),
+        tolerance=str(TOLERANCE),
     )
-
-
-_TEST = """\
-// Runs the network on a PC, and compares its outputs with those of the network's layers in NumPy. There, weights
-// and the arrays between the layers are 16-bit floats where the hardware has them.
-#include <algorithm>
-#include <cmath>
-#include <cstdio>
-#include <fstream>
-
-#include "{name}_gen.h"
-
-struct result {{ int layer, first, count; }};  // an output of the network in one of a layer
-struct input {{ size_t offset, size; }};       // an input of the network, in bytes
-
-int main() {{
-  const result results[{count}] = {{{rows}}};
-  const input inputs[{input_count}] = {{{inputs}}};
-  C{name} network;
-  if (!network.Initialize() || !network.LoadWeights("{name}_weights.bin")) {{
-    std::puts("{name}_weights.bin has another size than the network's weights");
-    return 1;
-  }}
-  std::ifstream data("test_data.bin", std::ios::binary);
-  bool good = true;
-  for (int sample = 0; sample < {samples}; ++sample) {{
-    for (const input& i : inputs)
-      data.read(static_cast<char*>(network.get_network_input_addr_cpu()) + i.offset, i.size);
-    if (!network.RunNetwork()) return 1;
-    for (const result& r : results) {{
-      std::vector<float> got, want(r.count);
-      network.get_final_output(got, r.layer);
-      data.read(reinterpret_cast<char*>(want.data()), want.size() * 4);
-      double error = 0, scale = 1e-6;
-      for (int i = 0; i < r.count; ++i) {{
-        const double difference = std::fabs(double(got[r.first + i]) - want[i]);
-        error = difference <= error ? error : difference;  // also where it is not a number
-        scale = std::max(scale, std::fabs(double(want[i])));
-      }}
-      const bool near = error <= {tolerance} * scale && bool(data);
-      const char* verdict = near ? "" : ", above the tolerance";
-      std::printf("output %d: largest difference %.3g, largest value %.3g%s\\n", int(&r - results), error, scale,
-                  verdict);
-      good = good && near;
-    }}
-  }}
-  return good ? 0 : 1;
-}}
-"""

@@ -9,7 +9,8 @@ import numpy as np
 
 from anylayer.errors import LayerError, at, need
 from anylayer.generators._recognize import recognized
-from anylayer.generators.dv.merge import merge
+from anylayer.generators.dv.graphs import convertible, mean, part
+from anylayer.generators.dv.memory import allocate, merge
 from anylayer.generators.dv.plan import (
     BufferView,
     Concat,
@@ -21,11 +22,8 @@ from anylayer.generators.dv.plan import (
     FullyConnected,
     Kind,
     Softmax,
-    allocate,
 )
-from anylayer.generators.dv.quantization import nearest, table_of
-from anylayer.generators.dv.subgraphs import convertible, mean, part
-from anylayer.generators.dv.weights import LARGEST
+from anylayer.generators.dv.weights import LARGEST, nearest, table_of
 from anylayer.generators.dv.windows import (
     MAX_KERNEL,
     dense,

@@ -5,14 +5,13 @@ are then compared with those of the layer.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from anylayer.generators.dv.parameters import CALLBACK, Struct, struct_of
+from anylayer.folders import fill, template
 from anylayer.layer.opencv import opencv_params
 from anylayer.network import Array
 from anylayer.source import TracedNode
@@ -23,16 +22,16 @@ _NEAR = 1e-5
 
 @dataclass(frozen=True, slots=True)
 class PriorLayer:
-    """A layer of prior boxes. `read` are the params that the boxes depend on. `rows` says that each row holds a
-    box and its variances; otherwise all variances follow all boxes.
+    """A layer of prior boxes. `params` are those of its struct, `read` those that the boxes depend on. `rows` says
+    that each row holds a box and its variances; otherwise all variances follow all boxes.
     """
 
-    struct: Struct
+    params: Mapping[str, Any]
     read: set[str]
     rows: bool
 
-    def code(self, put: str) -> str:
-        """Return the statements of the callback, and its closing brace. `put` writes the output."""
+    def code(self, name: str, put: str) -> str:
+        """Return the statements of the callback of this name, and its closing brace. `put` writes the output."""
         place = (
             "std::memcpy(&output[count * 8], &box, sizeof(box));"
             if self.rows
@@ -42,11 +41,15 @@ class PriorLayer:
         steps = [f"{size} / layer.input_dim[{i}]" for i, size in enumerate(("width", "height"))]
         if "step" in self.read:
             steps = ["box_param->step[0]", "box_param->step[1]"]
-        texts = {
-            "TYPE": f"custom_param_{CALLBACK}", "PLACE": place, "PUT": put, "STEP_X": steps[0], "STEP_Y": steps[1],
-            "OFFSET": "box_param->offset" if "offset" in self.read else "0.5f",
-        }  # fmt: skip
-        return re.sub("|".join(texts), lambda found: texts[found[0]], _BODY)
+        return fill(
+            template(__file__, "priors.cpp"),
+            type=f"custom_param_{name}",
+            place=place,
+            put=put,
+            step_x=steps[0],
+            step_y=steps[1],
+            offset="box_param->offset" if "offset" in self.read else "0.5f",
+        )
 
 
 def priors_of(value: Array, traced: TracedNode | None) -> PriorLayer | None:
@@ -72,8 +75,7 @@ def priors_of(value: Array, traced: TracedNode | None) -> PriorLayer | None:
     planes = np.stack([boxes[:, :4].reshape(-1), boxes[:, 4:].reshape(-1)])
     for is_rows, found in ((True, boxes), (False, planes)):
         if found.shape == value.shape[-2:] and np.allclose(found, value.reshape(found.shape), 0, _NEAR):
-            struct = struct_of({name: fields[name] for name in fields if is_rows or name in read})
-            return PriorLayer(struct, read, is_rows)
+            return PriorLayer({name: fields[name] for name in fields if is_rows or name in read}, read, is_rows)
     return None
 
 
@@ -132,83 +134,3 @@ def _boxes(fields: Mapping[str, Any], rows: int, columns: int) -> Array | None:
     return np.concatenate([boxes, np.broadcast_to(np.resize(variances, 4), boxes.shape)], axis=1).astype(
         np.float32
     )
-
-
-PRELUDE = """\
-struct prior_box_t {
-  float x0, y0, x1, y1;
-  float xv, yv, wv, hv;
-};
-
-template <class T>
-std::vector<float> listed(const T& number) { return std::vector<float>(1, float(number)); }
-template <class T, size_t N>
-std::vector<float> listed(const T (&numbers)[N]) { return std::vector<float>(numbers, numbers + N); }
-
-inline float box_clip(float x) { return x < 0.f ? 0.f : x > 1.f ? 1.f : x; }
-"""
-"""The C++ declarations that all callbacks of prior boxes share."""
-
-_BODY = """\
-  // The boxes depend on the params only: compute them once for each layer.
-  static std::map<const void*, std::vector<float> > computed;
-  std::vector<float>& output = computed[param];
-  if (!output.empty()) {
-    PUT
-    return;
-  }
-  const TYPE *box_param = reinterpret_cast<const TYPE*>(param);
-  output.resize(layer.output_dim[0] * layer.output_dim[1]);
-
-  // Half of the boxes' widths and heights
-  std::vector<float> widths, heights;
-  const std::vector<float> min_sizes = listed(box_param->min_size), max_sizes = listed(box_param->max_size);
-  for (size_t i = 0; i < min_sizes.size(); ++i) {
-    bool first = true;
-    for (float ratio : box_param->aspect_ratios) {
-      if (ratio == 1.f) {
-        const float size = first ? min_sizes[i] : std::sqrt(min_sizes[i] * max_sizes[i]);
-        widths.push_back(0.5f * size);
-        heights.push_back(0.5f * size);
-      } else {
-        widths.push_back(0.5f * min_sizes[i] * std::sqrt(ratio));
-        heights.push_back(0.5f * min_sizes[i] / std::sqrt(ratio));
-      }
-      first = false;
-    }
-  }
-
-  const int num_variances = sizeof(box_param->variances) / sizeof(box_param->variances[0]);
-  static_assert(num_variances == 1 || num_variances == 4, "Number of variances must be either 1 or 4.");
-  prior_box_t box;
-  box.xv = box_param->variances[0];
-  box.yv = box_param->variances[num_variances == 4 ? 1 : 0];
-  box.wv = box_param->variances[num_variances == 4 ? 2 : 0];
-  box.hv = box_param->variances[num_variances == 4 ? 3 : 0];
-
-  const float width = box_param->img_size[0], height = box_param->img_size[1];
-  const float step_x = STEP_X, step_y = STEP_Y, offset = OFFSET;
-  size_t count = 0;
-  for (int y = 0; y < layer.input_dim[1]; ++y) {
-    const float center_y = step_y * (y + offset);
-    for (int x = 0; x < layer.input_dim[0]; ++x) {
-      const float center_x = step_x * (x + offset);
-      for (size_t p = 0; p < widths.size(); ++p) {
-        box.x0 = (center_x - widths[p]) / width;
-        box.y0 = (center_y - heights[p]) / height;
-        box.x1 = (center_x + widths[p]) / width;
-        box.y1 = (center_y + heights[p]) / height;
-        if (box_param->clip) {
-          box.x0 = box_clip(box.x0);
-          box.y0 = box_clip(box.y0);
-          box.x1 = box_clip(box.x1);
-          box.y1 = box_clip(box.y1);
-        }
-        PLACE
-        ++count;
-      }
-    }
-  }
-  PUT
-}
-"""

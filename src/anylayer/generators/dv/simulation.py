@@ -12,8 +12,8 @@ import numpy as np
 
 from anylayer.errors import at, wording
 from anylayer.generators import Expected, Sample
+from anylayer.generators.dv.graphs import TooLarge
 from anylayer.generators.dv.plan import Convolution, DvLayer, DvPlan, FullyConnected, Runs
-from anylayer.generators.dv.ranges import TooLarge
 from anylayer.graph import Op, Value
 from anylayer.layer.in_numpy import compute
 from anylayer.network import Array

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from anylayer.errors import at
+from anylayer.folders import fill, template
 from anylayer.generators._cpp import line_comment, names, string
-from anylayer.generators.dv import priors
 from anylayer.generators.dv.callbacks import Callbacks
 from anylayer.generators.dv.plan import Concat, Convolution, Custom, DvLayer, DvPlan, FullyConnected, Runs, Softmax
 from anylayer.generators.dv.weights import packed
@@ -46,8 +46,8 @@ def write(plan: DvPlan, name: str, callbacks: Callbacks) -> ProjectText:
 def _header(plan: DvPlan, name: str, callbacks: Callbacks) -> str:
     lines = ["#pragma once", "", '#include "dmp_network.h"', ""]
     end = "" if callbacks.two_arguments else ", uint8_t *io_ptr"
-    if any("input_place" in m for c in callbacks.all for m in c.members):
-        lines += [_PLACE]
+    if _reads_several(callbacks):
+        lines += [template(__file__, "input_place.hpp")]
     for callback in callbacks.all:
         members = [f"  {m}" for m in callback.members]
         lines += [f"// {line_comment(note)}" for note in callback.notes]
@@ -68,17 +68,23 @@ def _header(plan: DvPlan, name: str, callbacks: Callbacks) -> str:
     return "\n".join(lines)
 
 
-_PLACE = """\
-// Where an input of a layer with several inputs lies.
-struct input_place
-{
-  size_t offs;
-  int dim[3];
-  int dim_size;
-  bool is_f32;
-  bool is_hw_layout;
-};
-"""
+def _reads_several(callbacks: Callbacks) -> bool:
+    """Return whether a layer has several inputs, so that its struct says where they lie."""
+    return any("input_place" in m for c in callbacks.all for m in c.members)
+
+
+def _helpers(callbacks: Callbacks, code: str) -> list[str]:
+    """Return the functions that the code of callbacks uses."""
+    texts = [prelude(code, pooled=False)]
+    if callbacks.two_arguments:
+        texts.append(template(__file__, "current_io_ptr.hpp"))
+    if "read_input" in code:
+        texts += [] if _reads_several(callbacks) else [template(__file__, "input_place.hpp")]
+        arguments = "from, values" if callbacks.two_arguments else "from, values, io_ptr"
+        texts.append(fill(template(__file__, "inputs.hpp"), arguments=arguments))
+    if "prior_box_t box;" in code:
+        texts.append(template(__file__, "priors.hpp"))
+    return texts
 
 
 def _source(plan: DvPlan, name: str, callbacks: Callbacks, bodies: Sequence[str], weights: Sequence[bytes]) -> str:
@@ -86,15 +92,7 @@ def _source(plan: DvPlan, name: str, callbacks: Callbacks, bodies: Sequence[str]
     parts = [f'#include "{name}_gen.h"\n']
     codes = [c.code for c in callbacks.all]
     if codes:
-        parts += ["#include <map>\n#include <vector>\n", prelude("\n".join(codes), pooled=False)]
-        helpers = (
-            _HELPERS if any("input_place" in m for c in callbacks.all for m in c.members) else _PLACE + _HELPERS
-        )
-        if callbacks.two_arguments:
-            helpers = helpers.replace("get_layer_input(from, values, io_ptr);", "get_layer_input(from, values);")
-            parts.append(_BASE)
-        used = [helpers] if any("read_input" in c for c in codes) else []
-        parts += [*used, *([priors.PRELUDE] if any("prior_box_t box;" in c for c in codes) else []), *codes]
+        parts += ["#include <map>\n#include <vector>\n", *_helpers(callbacks, "\n".join(codes)), *codes]
     parts += [f"C{name}::C{name}() {{\n}}\n", f"C{name}::~C{name}() {{\n}}\n"]
     calls = "".join(f"  Layer_{i}();\n" for i in range(len(bodies)))
     parts.append(
@@ -104,50 +102,6 @@ def _source(plan: DvPlan, name: str, callbacks: Callbacks, bodies: Sequence[str]
         f"{calls}\n  return true;\n}}\n"
     )
     return "\n".join([*parts, *bodies])
-
-
-_BASE = """\
-// The base of the buffers of the network that runs. The application provides it.
-uint8_t *current_io_ptr();
-"""
-
-_HELPERS = """\
-namespace {
-
-input_place place_of_input(const fpga_layer& layer, bool is_f32) {
-  input_place place = { layer.input_offs, {}, layer.input_dim_size, is_f32, layer.is_input_hw_layout };
-  std::copy(layer.input_dim, layer.input_dim + 3, place.dim);
-  return place;
-}
-
-// The values of an input; those of a map are in the order (H, W, C). get_layer_input reads 16-bit floats only.
-std::vector<float> read_input(const input_place& place, uint8_t *io_ptr) {
-  fpga_layer from = fpga_layer();
-  from.input_offs = place.offs;
-  std::copy(place.dim, place.dim + 3, from.input_dim);
-  from.input_dim_size = place.dim_size;
-  from.is_input_hw_layout = place.is_hw_layout;
-  std::vector<float> values;
-  if (!place.is_f32) {
-    get_layer_input(from, values, io_ptr);
-    return values;
-  }
-  size_t count = 1;
-  for (int i = 0; i < place.dim_size; ++i) count *= place.dim[i];
-  const float *data = reinterpret_cast<const float*>(io_ptr + place.offs);
-  return std::vector<float>(data, data + count);
-}
-
-// A matrix of `rows` x `columns`, transposed: (H, W, C) becomes (C, H, W) with rows = H * W, and back.
-std::vector<float> to_planes(const std::vector<float>& values, size_t rows, size_t columns) {
-  std::vector<float> found(values.size());
-  for (size_t i = 0; i < rows; ++i)
-    for (size_t j = 0; j < columns; ++j) found[j * rows + i] = values[i * columns + j];
-  return found;
-}
-
-}  // namespace
-"""
 
 
 def _layer(i: int, layer: DvLayer, plan: DvPlan, name: str, callbacks: Callbacks, weights: list[bytes]) -> str:

@@ -1,12 +1,14 @@
-"""Concats without copies: branches become the runs of one layer, as in DMP's tool, or write into the concat's
-buffer."""
+"""The memory of a network: concats without copies, and the place of each buffer.
+
+Branches that a concat joins become the runs of one layer, as in DMP's tool, or write into the concat's buffer.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
 
-from anylayer.generators.dv.plan import Concat, Convolution, DeviceBuffer, DvLayer, DvPlan, Runs
+from anylayer.generators.dv.plan import ALIGN, Concat, Convolution, DeviceBuffer, DvLayer, DvPlan, Runs
 
 _MAX_RUNS = 32  # runs of one layer
 _DEPTH = 2
@@ -112,3 +114,51 @@ def _join(plan: DvPlan, concat: DvLayer, branches: Sequence[Sequence[DvLayer]]) 
     concat.kind, concat.inputs = Runs(parts, topology), branches[0][0].inputs[:1]
     concat.names = list(dict.fromkeys(name for layer in (*parts, concat) for name in layer.names))
     plan.layers[:] = [layer for layer in plan.layers if layer not in parts]
+
+
+def allocate(plan: DvPlan) -> None:
+    """Place the buffers in one block of memory. Buffers that are needed at the same time do not overlap."""
+    end = len(plan.layers)
+    for i, layer in enumerate(plan.layers):
+        for view in layer.inputs:
+            view.buffer.last = max(view.buffer.last, i)
+    for view in plan.results:
+        view.buffer.last, view.buffer.is_output = end, True
+    inner = [b for layer in plan.layers for b in layer.outputs if b.within is not None]
+    for b in inner:
+        _root(b)[0].last = max(_root(b)[0].last, b.last)
+    live: list[tuple[int, int, int]] = []  # begin, end, last layer
+    blocks: list[tuple[int, Sequence[DeviceBuffer]]] = [(-1, [view.buffer]) for view in plan.inputs]
+    blocks += [(i, [_root(b)[0] for b in layer.outputs]) for i, layer in enumerate(plan.layers)]
+    placed: set[DeviceBuffer] = set()
+    for i, buffers in blocks:
+        if placed.issuperset(buffers):
+            continue
+        placed.update(buffers)
+        live = [block for block in live if block[2] >= i]
+        size, begin = sum(b.size for b in buffers), 0
+        for low, high, _ in sorted(live):
+            if low - begin >= size:
+                break
+            begin = max(begin, aligned(high))
+        live.append((begin, begin + size, max(i, *(b.last for b in buffers))))
+        plan.size = max(plan.size, aligned(begin + size))
+        for buffer in buffers:
+            buffer.offset, begin = begin, begin + buffer.size
+    for b in inner:
+        root, start = _root(b)
+        b.offset = root.offset + start
+
+
+def _root(buffer: DeviceBuffer) -> tuple[DeviceBuffer, int]:
+    """Return the outermost buffer that contains a buffer, and the buffer's first byte there."""
+    start = 0
+    while buffer.within is not None:
+        buffer, first = buffer.within
+        start += first
+    return buffer, start
+
+
+def aligned(size: int) -> int:
+    """Return a number of bytes, rounded up to where the next buffer may begin."""
+    return -(-size // ALIGN) * ALIGN

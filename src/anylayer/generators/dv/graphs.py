@@ -1,0 +1,240 @@
+"""Changes of a network's graph for the hardware: buffers of fixed sizes, values within the range of 16-bit floats,
+and parts that become layers on the CPU.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from anylayer.errors import LayerError, at
+from anylayer.generators import Expected
+from anylayer.generators.dv.plan import Custom, DeviceBuffer, DvLayer, Softmax
+from anylayer.generators.dv.weights import LARGEST
+from anylayer.graph import Graph, Op, Value
+from anylayer.graph.facts import integers
+from anylayer.graph.sizes import Dim, is_static, stand_for
+
+_MOVES = ("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Transpose")
+
+
+def with_fixed_sizes(graph: Graph, places: Mapping[str, str]) -> Graph:
+    """Return a graph that computes all rows that `ops.head` could return, of which the absent ones hold -1.
+
+    places: the place of each node of the network, by name. Dynamic sizes of another origin are left as they are.
+    Raises LayerError for a layer that computes with such rows.
+    """
+    if all(is_static(v.shape) for op in graph.ops for v in op.outputs):
+        return graph
+    new = Graph(graph.prefix, graph.scope)
+    new.limit = graph.limit
+    values: dict[Value, Value] = {v: new.input(v.name, v.shape, v.dtype) for v in graph.inputs}
+    padded: set[Value] = set()
+
+    def mapped(value: Value) -> Value:
+        if value.const is not None and value not in values:
+            values[value] = new.constant(value.const, trusted=True)
+        return values[value]
+
+    for op in graph.ops:
+        inputs = [None if v is None else mapped(v) for v in op.inputs]
+        types = [(v.shape, v.dtype) for v in op.outputs]
+        body = None if op.body is None else with_fixed_sizes(op.body, places)
+        is_padded = _is_head(op) or not padded.isdisjoint(inputs)
+        if _is_head(op):
+            made = [_filled(new, op, inputs)]
+        elif is_padded:
+            moved = op.op in _MOVES and not op.domain and all(v is None or v.const is not None for v in inputs[1:])
+            if not moved:
+                with at(places.get(op.scope, "")):
+                    raise LayerError(
+                        "it reads rows whose number depends on data, and buffers of the hardware have fixed "
+                        "sizes; end the network before this layer, and compute it in the application"
+                    )
+            made = new.append_copy(op, inputs, types=[(stand_for(shape), dtype) for shape, dtype in types])
+        else:
+            if body is not None:
+                types = [(v.shape, v.dtype) for v in body.outputs]
+            made = new.append_copy(op, inputs, types=types, body=body)
+        padded.update(made if is_padded else ())
+        values.update(zip(op.outputs, made))
+    new.outputs = [mapped(v) for v in graph.outputs]
+    return new
+
+
+def _is_head(op: Op) -> bool:
+    """Return whether an operator returns the first rows of an array, whose number depends on data."""
+    x, shape = op.inputs[0] if op.inputs else None, op.outputs[0].shape
+    if op.op != "Slice" or op.domain or x is None or not is_static(x.shape) or not isinstance(shape[0], Dim):
+        return False
+    start, axes = integers(op.inputs[1]), integers(op.inputs[3]) if len(op.inputs) > 3 else None
+    whole = shape[0].maximum == x.shape[0] and tuple(shape[1:]) == tuple(x.shape[1:])
+    return whole and start == [0] and axes == [0] and len(op.inputs) == 4
+
+
+def _filled(new: Graph, op: Op, inputs: list[Value | None]) -> Value:
+    """Append operators that return the rows of a head, followed by rows of -1."""
+    x, end = op.inputs[0], inputs[2]
+    if x is None:
+        raise TypeError(op)
+    place, scope = op.place, op.scope
+    column = (x.shape[0], *[1] * (len(x.shape) - 1))
+    index = new.constant(np.arange(x.shape[0]).reshape(column))
+    (exists,) = new.emit("Less", [index, end], [(column, np.bool_)], place=place, scope=scope)
+    absent = new.constant(np.array(-1, x.dtype))
+    names = [op.outputs[0].name]
+    (made,) = new.emit(
+        "Where", [exists, inputs[0], absent], [(x.shape, x.dtype)], names=names, place=place, scope=scope
+    )
+    return made
+
+
+def padded_to(expected: Expected, shapes: Mapping[str, tuple[int, ...]]) -> Expected:
+    """Return the outputs with rows of -1 up to these shapes."""
+    samples = []
+    for sample in expected.samples:
+        outputs = {
+            name: np.pad(y, [(0, n - d) for n, d in zip(shapes[name], y.shape)], constant_values=-1)
+            for name, y in sample.outputs.items()
+        }
+        samples.append(replace(sample, outputs=outputs))
+    return replace(expected, samples=samples)
+
+
+# ---- values beyond the range of 16-bit floats: layers compute them divided by a power of two, if the weights of
+# the layers that read them undo this
+
+"""Operators that multiply their outputs by a positive number if their first input is multiplied by it."""
+_TARGET = 2.0**14
+"""The largest value that a layer computes after it was scaled. Other inputs may give four times larger ones."""
+_LINEAR = ("Conv", "ConvTranspose", "Gemm", "MatMul")
+_HOMOGENEOUS = (
+    *("Relu", "LeakyRelu", "PRelu", "MaxPool", "AveragePool", "GlobalAveragePool"),
+    *("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Transpose", "Slice", "Split"),
+)
+"""Operators that multiply their outputs by a positive number if their first input is multiplied by it."""
+_SUMS = ("Add", "Sub", "Max", "Concat")
+"""Operators that multiply their outputs by a number if all their inputs are multiplied by it."""
+
+
+class TooLarge(LayerError):
+    """The error of a layer whose values 16-bit floats cannot hold. `op` computes them, and `largest` is the
+    largest one.
+    """
+
+    def __init__(self, message: str, op: Op, largest: float) -> None:
+        super().__init__(message)
+        self.op, self.largest = op, largest
+
+
+def scaled_down(graph: Graph, op: Op, largest: float) -> Graph | None:
+    """Return a graph in which an operator computes smaller values, with other weights before and after it.
+
+    Return None where operators other than sums and those with weights read the values, or where weights would be
+    too large.
+    """
+    groups = _Groups(graph)
+    group = groups.of(op.outputs[0])
+    if group is groups.of(None):
+        return None
+    exponent = math.ceil(math.log2(largest / _TARGET))
+    new = Graph(graph.prefix, graph.scope)
+    new.limit = graph.limit
+    values: dict[Value, Value] = {v: new.input(v.name, v.shape, v.dtype) for v in graph.inputs}
+
+    def mapped(value: Value, times: int) -> Value:
+        if value.const is None:
+            return values[value]
+        array = value.const if times == 0 else np.ldexp(value.const, times).astype(value.dtype)
+        return new.constant(array, trusted=True)
+
+    for other in graph.ops:
+        into, out = (exponent * (groups.of(v) is group) for v in (other.inputs[0], other.outputs[0]))
+        changes = [0, into - out, -out] if _is_linear(other) else []
+        inputs = [
+            None if v is None else mapped(v, changes[i] if i < len(changes) else 0)
+            for i, v in enumerate(other.inputs)
+        ]
+        weight = inputs[1] if changes else None
+        if weight is not None and weight.const is not None and np.abs(weight.const).max(initial=0) >= LARGEST:
+            return None
+        values.update(zip(other.outputs, new.append_copy(other, inputs)))
+    new.outputs = [mapped(v, 0) for v in graph.outputs]
+    return new
+
+
+def _is_linear(op: Op) -> bool:
+    return op.op in _LINEAR and not op.domain and all(v is None or v.const is not None for v in op.inputs[1:])
+
+
+class _Groups:
+    """Groups of values that must be scaled by the same number. None belongs to the group that cannot be scaled."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._parents: dict[Value | None, Value | None] = {}
+        for v in (*graph.inputs, *graph.outputs):
+            self._join(None, v)
+        for op in graph.ops:
+            computed = [v for v in op.inputs if v is not None and v.const is None]
+            if _is_linear(op):
+                continue
+            first = op.op in _HOMOGENEOUS and len(computed) == 1
+            free = not op.domain and (first or (op.op in _SUMS and len(computed) == len(op.inputs)))
+            for v in (*computed, *op.outputs):
+                self._join(op.outputs[0] if free else None, v)
+
+    def of(self, value: Value | None) -> Value | None:
+        """Return the value that identifies the group of a value: one of the group, or None."""
+        while value in self._parents:
+            value = self._parents[value]
+        return value
+
+    def _join(self, a: Value | None, b: Value | None) -> None:
+        a, b = self.of(a), self.of(b)
+        if a is not b:
+            a, b = (b, a) if a is not None and b is None else (a, b)
+            self._parents[b] = a
+
+
+# ---- parts that become layers on the CPU
+
+
+def convertible(layer: DvLayer, hardware: Container[DeviceBuffer]) -> list[DvLayer]:
+    """Return the layers that take the place of one whose outputs hardware reads: softmax on the CPU, and a layer
+    per output, because the runtime converts one array per layer."""
+    kind = layer.kind
+    if any(b in hardware for b in layer.outputs):
+        if isinstance(kind, Softmax):
+            return [replace(layer, kind=Custom(part(layer.ops, layer.ops[0].inputs, layer.ops[0].outputs)))]
+        if isinstance(kind, Custom) and kind.graph is not None and len(layer.outputs) > 1:
+            graph = kind.graph
+            parts = [replace(kind, graph=part(graph.ops, graph.inputs, [v])) for v in graph.outputs]
+            return [replace(layer, kind=one, outputs=[b]) for one, b in zip(parts, layer.outputs)]
+    return [layer]
+
+
+def part(ops: Sequence[Op], inputs: Sequence[Value | None], outputs: Sequence[Value]) -> Graph:
+    """Return a graph of those of some operators that the outputs depend on."""
+    graph = Graph()
+    values = {v: graph.input(v.name, v.shape, v.dtype) for v in inputs if v is not None}
+    for op in ops:
+        for v in op.inputs:
+            if v is not None and v.const is not None and v not in values:
+                values[v] = graph.constant(v.const, trusted=True)
+        made = graph.append_copy(op, [None if v is None else values[v] for v in op.inputs])
+        values.update(zip(op.outputs, made))
+    graph.outputs = [values[v] for v in outputs]
+    graph.drop_dead()
+    return graph
+
+
+def mean(op: Op) -> Graph:
+    """Return the graph of the mean of a map, for a global pooling."""
+    graph, y = Graph(), op.outputs[0]
+    x = graph.input("x", op.inputs[0].shape if op.inputs[0] is not None else (), y.dtype)
+    axes = graph.constant(np.array([2, 3]))
+    graph.outputs = graph.emit("ReduceMean", [x, axes], [(y.shape, y.dtype)], {"keepdims": 1}, scope=op.scope)
+    return graph
