@@ -215,7 +215,7 @@ def images(small: Path) -> Any:
     return rgb
 
 
-@pytest.mark.one_per("options")
+@pytest.mark.one_per(lambda options: bool(options))
 @pytest.mark.parametrize("order", ["rgb", "bgr"])
 @pytest.mark.parametrize(
     "options",

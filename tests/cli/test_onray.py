@@ -87,7 +87,7 @@ layer { name: "waiting" type: "Waiting" bottom: "data" top: "out" }
 """
 
 
-@pytest.mark.one_per()
+@pytest.mark.breadth
 @pytest.mark.skipif(os.name != "posix", reason="the system is not Linux")
 @pytest.mark.parametrize("opened", ["after the kill", "before the next run"])
 def test_run_whose_driver_is_killed_resumes(

@@ -111,7 +111,13 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("folder", [*RIGHT, *REFUSED])
+LONG = ("hung_onnx-node_00",)
+"""Those that take many seconds: the loops of this one run 60,000 steps, each time that it is traced."""
+
+
+@pytest.mark.parametrize(
+    "folder", [pytest.param(f, marks=pytest.mark.breadth) if f in LONG else f for f in (*RIGHT, *REFUSED)]
+)
 def test_damaged_file_is_refused_or_correct(folder: str, trials: Trials) -> None:
     files = {path.name: path.read_bytes() for path in (DATA / folder).iterdir()}
     model = next(name for name in MODELS if name in files)

@@ -65,6 +65,7 @@ def test_changed_files_run_or_are_refused(kind: str, trials: Trials) -> None:
         )
 
 
+@pytest.mark.breadth
 def test_end_of_process_is_reported() -> None:
     with Trials(memory=8000, seconds=2, patience=2) as brief:
         assert brief.job({"sleep": 60}).text == "no answer in 4 s"
@@ -74,23 +75,32 @@ def test_end_of_process_is_reported() -> None:
         assert brief.job({"spin": 60}).text == "took more than 2 s of the processor"
 
 
-def test_mutated_files_of_every_format() -> None:
+@pytest.mark.one_per()
+@pytest.mark.parametrize("first", [0, 80, 160])
+def test_mutated_files_of_every_format(first: int) -> None:
     """Try the first files of the command: python -m tests.hostile.fuzz."""
-    report = fuzz.run(0, range(240), [kind for kind in kinds() if kind != "onnx-node"])
+    report = fuzz.run(0, range(first, first + 80), [kind for kind in kinds() if kind != "onnx-node"])
     assert not report.faults, report.text()
-    assert sum(counts["ok"] for counts in report.counts.values()) > 40
-    assert sum(counts["refused"] for counts in report.counts.values()) > 100
+    assert sum(counts["ok"] for counts in report.counts.values()) > 13
+    assert sum(counts["refused"] for counts in report.counts.values()) > 33
 
 
-def test_order_of_attributes_and_fields_does_not_change_numbers() -> None:
+@pytest.mark.one_per()
+@pytest.mark.parametrize("first", [0, 20, 40])
+def test_order_of_attributes_and_fields_does_not_change_numbers(first: int) -> None:
     """Try the first files of the command: python -m tests.hostile.fuzz --order."""
-    wrong = [fuzz.other_form(0, i, ["onnx-node", "onnx", "ir", "keras-json", "prototxt"]) for i in range(60)]
+    among = ["onnx-node", "onnx", "ir", "keras-json", "prototxt"]
+    wrong = [fuzz.other_form(0, i, among) for i in range(first, first + 20)]
     assert not any(wrong), "\n".join(filter(None, wrong))
 
 
-def test_nested_networks_that_opencv_reads_compute_the_same() -> None:
+@pytest.mark.one_per()
+@pytest.mark.parametrize("first", [0, 20, 40])
+def test_nested_networks_that_opencv_reads_compute_the_same(first: int) -> None:
     """Try the first files of the command: python -m tests.hostile.fuzz --nested."""
-    wrong = [fuzz.other_form(0, i, ["onnx-node", "onnx", "tf-op"], is_nested=True) for i in range(60)]
+    wrong = [
+        fuzz.other_form(0, i, ["onnx-node", "onnx", "tf-op"], is_nested=True) for i in range(first, first + 20)
+    ]
     assert not any(wrong), "\n".join(filter(None, wrong))
 
 

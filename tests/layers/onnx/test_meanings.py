@@ -28,6 +28,7 @@ def test_every_meaning_has_one_reason() -> None:
     assert {*operators("wrong")} == {*WRONG} and {*operators("slow")} == {*LARGE}
 
 
+@pytest.mark.breadth
 @only_written_for
 def test_open_sizes_need_the_meaning() -> None:
     cases = tried("onnx")

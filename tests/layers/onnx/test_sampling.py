@@ -66,7 +66,7 @@ def test_spatial_transformer_takes_pictures_of_any_size(
     compare(tmp_path, *transformer(2, **attributes), ("N", 3, "H", "W"), [(1, 3, 7, 9), (3, 3, 12, 5)], suffix)
 
 
-@pytest.mark.one_per()
+@pytest.mark.breadth
 @pytest.mark.parametrize("suffix", [".onnx", ".xml"])
 @pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
 def test_spatial_transformer_takes_volumes_of_any_size(tmp_path: Path, padding: str, suffix: str) -> None:
