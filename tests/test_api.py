@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -218,3 +220,23 @@ def test_missing_outputs_are_explained(tmp_path: Path) -> None:
     for act in (net.compile, lambda: net.write(tmp_path / "x.onnx")):
         with pytest.raises(InputError, match=rule):
             act()
+
+
+NAMES = """import sys
+import anylayer
+from anylayer import ops
+
+assert not [name for name in sys.modules if name.startswith("anylayer.ops.")], "operators are loaded at once"
+import anylayer.ops.elu, anylayer.export
+assert callable(ops.elu) and callable(anylayer.export) and callable(anylayer.identify) and callable(ops.gelu)
+assert {"softmax", "conv"} <= {*dir(ops)} and {"export", "ops"} <= {*dir(anylayer)}
+try:
+    ops.elus
+except AttributeError as error:
+    print(error)
+"""
+
+
+def test_name_is_what_its_file_defines_whoever_loads_the_file() -> None:
+    done = subprocess.run([sys.executable, "-c", NAMES], capture_output=True, text=True)
+    assert done.stdout == "module 'anylayer.ops' has no attribute 'elus'\n", done.stderr
