@@ -20,7 +20,7 @@ from anylayer.graph.intervals import Interval, Intervals
 from anylayer.graph.operators import PRODUCTS, REARRANGES, SUMS, TRANSCENDENTAL, is_discontinuous
 from anylayer.network import Array
 from anylayer.optimize.order import CORRECTED, load_rules
-from anylayer.optimize.rules import ANY, END, RULES, Function, Rewriter, Rule, chooser
+from anylayer.optimize.rules import ANY, END, RULES, Function, RuleLog, Rewriter, Rule, chooser
 
 _SMALL = 4096
 """The number of elements of the largest constant that is searched for infinite values."""
@@ -50,8 +50,10 @@ class Corrector(Rewriter):
     `checked` holds those of them for which there is a check.
     """
 
-    def __init__(self, graph: Graph, checking: bool, marked: Sequence[Value] = ()) -> None:
-        super().__init__(graph)
+    def __init__(
+        self, graph: Graph, checking: bool, marked: Sequence[Value] = (), log: RuleLog | None = None
+    ) -> None:
+        super().__init__(graph, log)
         self.marked = {*marked}
         self._current: Op | None = None
         self.checking = checking
@@ -129,11 +131,13 @@ class Corrector(Rewriter):
         return values
 
 
-def corrected(graph: Graph, engine: str, *, checking: bool = False, marked: Sequence[Value] = ()) -> Corrected:
+def corrected(
+    graph: Graph, engine: str, *, checking: bool = False, marked: Sequence[Value] = (), log: RuleLog | None = None
+) -> Corrected:
     """Return an equal graph that an engine computes correctly. The given graph is not changed.
 
     checking: whether the graph may get an additional output for checks: see Corrected.
-    marked: as in Corrector.
+    marked: as in Corrector. log: gets the trials of the corrections.
 
     Raises EngineError where the engine computes an operator wrongly and no other operators can replace it.
     """
@@ -143,7 +147,7 @@ def corrected(graph: Graph, engine: str, *, checking: bool = False, marked: Sequ
     operators = {op for r in rules for op in r.ops}
     if ANY not in operators and not any(o.op in operators for o in graph.ops):
         return Corrected(graph)
-    new = Corrector(graph, checking, marked)
+    new = Corrector(graph, checking, marked, log)
     result = new.run([*check, *correct])
     if new.checks:
         flags = [flag for flag, _ in new.checks]

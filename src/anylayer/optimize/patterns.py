@@ -82,12 +82,17 @@ class Pattern:
         own = [self.root.op, *([swapped] if swapped else []), *([inverse[0]] if inverse and self.loose else [])]
         return list(dict.fromkeys(own))
 
-    def match(self, producers: Producers, o: Op) -> list[Value] | None:
-        """Return the values that the pattern's inputs stand for where an operator computes its result."""
+    def match(
+        self, producers: Producers, o: Op, miss: Callable[[str], object] = lambda reason: None
+    ) -> list[Value] | None:
+        """Return the values that the pattern's inputs stand for where an operator computes its result.
+
+        miss: a function that is called with the reason where a part of the pattern matches, but not all of it.
+        """
         out = o.outputs[0]
         if out.dtype != F4 or not is_static(out.shape):
             return None
-        search = _PatternSearch(self, producers)
+        search = _PatternSearch(self, producers, miss)
         for found in search.operator(self.root, o, {}):
             values = [found[v] for v in self.graph.inputs]
             if values[0].shape == out.shape:
@@ -98,8 +103,9 @@ class Pattern:
 class _PatternSearch:
     """The search for a pattern among the operators of a graph."""
 
-    def __init__(self, pattern: Pattern, producers: Producers) -> None:
-        self.pattern, self.producers = pattern, producers
+    def __init__(self, pattern: Pattern, producers: Producers, miss: Callable[[str], object]) -> None:
+        self.pattern, self.producers, self.miss = pattern, producers, miss
+        self.matched = 0
         self.kinds = dict(zip(pattern.graph.inputs, pattern.kinds))
 
     def operator(self, wanted: Op, o: Op, found: _Found) -> Iterator[_Found]:
@@ -141,14 +147,27 @@ class _PatternSearch:
         elif wanted in self.kinds:
             if self._stands_for(wanted, value):
                 yield {**found, wanted: value}
+            else:
+                self._miss(found, f"'{value.name}' is not a {self.kinds[wanted]} in float32")
         elif wanted.const is not None:
-            if is_number(value, float(wanted.const.reshape(()))):
+            number = float(wanted.const.reshape(()))
+            if is_number(value, number):
                 yield found
+            elif value.const is not None:
+                self._miss(found, f"'{value.name}' is not the number {number:g}")
         else:
             o = producer(self.producers, value)
+            if o is None or o.op != self.pattern.graph.producers[wanted].op:
+                self._miss(found, f"'{value.name}' is not computed by {self.pattern.graph.producers[wanted].op}")
             if o is not None and value.dtype == wanted.dtype:
                 for more in self.operator(self.pattern.graph.producers[wanted], o, found):
                     yield {**more, wanted: value}
+
+    def _miss(self, found: _Found, reason: str) -> None:
+        """Report a mismatch if an operator of the pattern has matched, and more values than before others."""
+        if len(found) > self.matched and any(v in self.pattern.graph.producers for v in found):
+            self.matched = len(found)
+            self.miss(reason)
 
     def _stands_for(self, wanted: Value, value: Value) -> bool:
         kind = self.kinds[wanted]
@@ -186,11 +205,12 @@ def rewrite(
         @functools.wraps(before)
         def replace(new: Rewriter, o: Op) -> list[Value] | None:
             for pattern in patterns:
-                values = pattern.match(new.graph.producers, o)
+                values = pattern.match(new.graph.producers, o, functools.partial(new.holds, False))
                 if values is None:
                     continue
                 arguments = [_argument(v, kind) for v, kind in zip(values, kinds)]
-                if when is None or when(*(a for a, kind in zip(arguments, kinds) if kind == "number")):
+                numbers = [a for a, kind in zip(arguments, kinds) if kind == "number"]
+                if new.holds(when is None or bool(when(*numbers)), f"it does not hold for {numbers}"):
                     return new.record(o, after, arguments)
             return None
 

@@ -139,6 +139,31 @@ def chooser(rules: Sequence[Rule]) -> Callable[[Op], Sequence[Rule]]:
     return lambda o: rules_for("" if o.domain else o.op)
 
 
+@dataclass(slots=True)
+class Trial:
+    """A rule that was tried on an operator. reason: why it does not apply, "" where it does not say so."""
+
+    rule: Rule
+    op: Op
+    applied: bool
+    reason: str
+
+
+class RuleLog:
+    """The trials of rules, also of those for other targets. These are tried on operators that stay as they are."""
+
+    def __init__(self) -> None:
+        self.trials: list[Trial] = []
+        self.others: Callable[[Op], Sequence[Rule]] = lambda o: ()
+
+    def add_others(self, new: Rewriter, old: Op, o: Op) -> None:
+        """Add the rules that would apply to an operator for other targets, or if last bits could change."""
+        for r in self.others(o):
+            if r.apply(new, o) is not None:
+                only = " and ".join(sorted(r.targets))
+                self.trials.append(Trial(r, old, False, f"it is for {only} only" if only else "last bits change"))
+
+
 class Producing(Protocol):
     """An object that finds producers, such as a Rewriter."""
 
@@ -149,8 +174,10 @@ class Producing(Protocol):
 class Rewriter(NewGraph):
     """A graph under construction, to which rules append operators."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, log: RuleLog | None = None) -> None:
         super().__init__(graph)
+        self.log = log
+        self.reason = ""
         self.old = graph
         self._old_uses = Counter(v for o in graph.ops for v in o.inputs)
         self._old_uses.update(graph.outputs)
@@ -201,14 +228,25 @@ class Rewriter(NewGraph):
 
         The search ends at operators that sum many elements.
         """
-        return any(v in self._before_steps for v in o.outputs)
+        is_last = not any(v in self._before_steps for v in o.outputs)
+        return not self.holds(is_last, "its last bits can change a later comparison, rounding or selection")
 
     def has_one_use(self, value: Value) -> bool:
         """Return whether exactly one operator or output of the old graph uses a value.
 
         False for values between the operators that a rule has appended.
         """
-        return self._uses[value] == 1
+        return self.holds(self._uses[value] == 1, f"value '{value.name}' has other consumers")
+
+    def is_float32(self, o: Op) -> bool:
+        """Return whether an operator's outputs and computed inputs are float32 with static shapes."""
+        return self.holds(is_float32(o), "its values are not float32, or have dynamic sizes")
+
+    def holds(self, condition: bool, otherwise: str) -> bool:
+        """Return a condition of a rule. If it is false, `otherwise` is the reason why the rule does not apply."""
+        if not condition:
+            self.reason = otherwise
+        return condition
 
     # ------------------------------------------------------------------ writing
 
@@ -226,10 +264,15 @@ class Rewriter(NewGraph):
         """Return the values that replace the outputs of an operator of the old graph."""
         here = replace(o, inputs=[self.mapped(v) for v in o.inputs])
         for r in rules:
+            self.reason = ""
             values: list[Value] | Op | None = r.apply(self, here)
+            if self.log is not None:
+                self.log.trials.append(Trial(r, o, values is not None, self.reason))
             if isinstance(values, list):
                 return values
             here = values or here
+        if self.log is not None:
+            self.log.add_others(self, o, here)
         return self.graph.append_copy(here, here.inputs)
 
     def mapped(self, value: Value | None) -> Value | None:

@@ -34,16 +34,26 @@ if TYPE_CHECKING:
 @shape_option
 @click.option("--edges", is_flag=True, help="Show the inputs and outputs of each node by name.")
 @click.option("--all", "every", is_flag=True, help="Also show nodes that only hold or compute constants.")
+@click.option("--why", "node", metavar="NODE", help="Show which rules replace NODE, and why others do not.")
 @json_option
 @talk_options
-def command(edges: bool, every: bool, as_json: bool, quiet: bool, **given: Any) -> None:
+def command(edges: bool, every: bool, node: str | None, as_json: bool, quiet: bool, **given: Any) -> None:
     """Show the nodes of a network: type, params, shapes, weights, multiply-adds, and where each node runs.
 
     Neither weights nor a class for each layer are needed; rows of unknown layers are marked. On a terminal the
     table is cut to its width; in a file or pipe it is complete.
     """
     net = read_net(given)
-    report = net.inspect(shapes_of(net, given["shapes"]) or None)
+    shapes = shapes_of(net, given["shapes"]) or None
+    if node is not None:
+        from anylayer.engines import installed
+        from anylayer.inspect.why import why
+
+        engines = [name for name, engine in installed("cpu").items() if engine.GENERAL]
+        text = [*why(net.fill(), node, engines, shapes)]
+        echo(to_json({"why": text}) if as_json else "\n".join(text))
+        return
+    report = net.inspect(shapes)
     if as_json:
         echo(to_json(report.to_dict()))
         return

@@ -8,7 +8,7 @@ import numpy as np
 from anylayer.graph.facts import AxisCut, slice_cuts
 from anylayer.graph.ir import Op, Value
 from anylayer.network import Array
-from anylayer.optimize.rules import Rewriter, is_float32, rule
+from anylayer.optimize.rules import Rewriter, rule
 
 _ORT, _BOTH = ("onnxruntime",), ("onnxruntime", "openvino")
 _OUTSIDE = 1 << 40
@@ -24,14 +24,14 @@ def _permute_channels(new: Rewriter, o: Op, x: Value, channels: Array) -> Value:
     return new.step(o, "Gather", [x, new.constant(channels.astype(np.int64))], x.shape, axis=1)
 
 
-def _as_six_axes(o: Op) -> tuple[list[int], list[int]] | None:
+def _as_six_axes(new: Rewriter, o: Op) -> tuple[list[int], list[int]] | None:
     """Return (sizes, perm) of a Transpose of six axes that keeps the first one in place, or None for any other
     Transpose.
 
     A Transpose of five axes gets a first axis of size 1.
     """
     x = o.inputs[0]
-    if x is None or not is_float32(o):
+    if x is None or not new.is_float32(o):
         return None
     sizes, perm = list(x.shape), [int(p) for p in o["perm"]]
     if len(sizes) == 5:
@@ -47,7 +47,7 @@ def _as_six_axes(o: Op) -> tuple[list[int], list[int]] | None:
 )
 def _space_to_depth(new: Rewriter, o: Op) -> list[Value] | None:
     """Compute a Transpose of (n, c, h, b, w, b) that moves both axes of size b to the channels by SpaceToDepth."""
-    six = _as_six_axes(o)
+    six = _as_six_axes(new, o)
     if six is None:
         return None
     (n, c, h, b, w, b2), perm = six
@@ -68,7 +68,7 @@ def _space_to_depth(new: Rewriter, o: Op) -> list[Value] | None:
 def _depth_to_space(new: Rewriter, o: Op) -> list[Value] | None:
     """Compute a Transpose that moves the rows and columns of blocks from the channels into the map by
     DepthToSpace."""
-    six = _as_six_axes(o)
+    six = _as_six_axes(new, o)
     if six is None:
         return None
     sizes, perm = six
@@ -99,7 +99,7 @@ def _shuffle(new: Rewriter, o: Op) -> list[Value] | None:
     """Swap two neighbouring axes in front of large blocks by a Gather of these blocks."""
     x, perm = o.inputs[0], [int(p) for p in o["perm"]]
     moved = [i for i, p in enumerate(perm) if p != i]
-    if x is None or not is_float32(o) or len(moved) != 2 or moved[1] != moved[0] + 1:
+    if x is None or not new.is_float32(o) or len(moved) != 2 or moved[1] != moved[0] + 1:
         return None
     at = moved[0]
     before, (a, b), after = x.shape[:at], x.shape[at : at + 2], x.shape[at + 2 :]
@@ -119,7 +119,7 @@ def _shuffle(new: Rewriter, o: Op) -> list[Value] | None:
 def _strided(new: Rewriter, o: Op) -> list[Value] | None:
     """Compute x[:, :, ::s, ::s] by a 1x1 MaxPool with stride s."""
     cuts = slice_cuts(o)
-    if cuts is None or not is_float32(o) or len(o.outputs[0].shape) != 4 or [c.axis for c in cuts] != [2, 3]:
+    if cuts is None or not new.is_float32(o) or len(o.outputs[0].shape) != 4 or [c.axis for c in cuts] != [2, 3]:
         return None
     shape = o.first.shape
     if any(c.start != 0 or c.step < 2 for c in cuts):
@@ -134,7 +134,7 @@ def _strided(new: Rewriter, o: Op) -> list[Value] | None:
 def _reversed(new: Rewriter, o: Op) -> list[Value] | None:
     """Reverse the last axis by a Gather."""
     cuts = slice_cuts(o)
-    if cuts is None or not is_float32(o):
+    if cuts is None or not new.is_float32(o):
         return None
     x, axis = o.first, len(o.outputs[0].shape) - 1
     own = [c for c in cuts if c.axis == axis and c.step == -1]
@@ -160,13 +160,13 @@ def _slice_inputs(cuts: list[AxisCut]) -> list[list[int]]:
 )
 def _strided_parts(new: Rewriter, o: Op) -> list[Value] | None:
     """Compute the Concat of x[:, :, i::b, j::b] for all i, j < b along the channels by SpaceToDepth."""
-    if not is_float32(o) or len(o.outputs[0].shape) != 4 or o["axis"] != 1:
+    if not new.is_float32(o) or len(o.outputs[0].shape) != 4 or o["axis"] != 1:
         return None
     parts = [new.producer(v) for v in o.inputs]
     b = round(len(parts) ** 0.5)
     if b < 2 or b * b != len(parts):
         return None
-    offsets = [_offset(part, b) for part in parts]
+    offsets = [_offset(new, part, b) for part in parts]
     found = [offset for offset in offsets if offset is not None]
     if len(found) < len(parts) or any(x is not found[0][0] for x, _ in found):
         return None
@@ -179,10 +179,10 @@ def _strided_parts(new: Rewriter, o: Op) -> list[Value] | None:
     return new.result(o, _permute_channels(new, o, deep, channels))
 
 
-def _offset(o: Op | None, b: int) -> tuple[Value, int] | None:
+def _offset(new: Rewriter, o: Op | None, b: int) -> tuple[Value, int] | None:
     """Return (x, i * b + j) where an operator computes x[:, :, i::b, j::b] with i, j < b, and b divides the
     map."""
-    if o is None or o.inputs[0] is None or not is_float32(o):
+    if o is None or o.inputs[0] is None or not new.is_float32(o):
         return None
     x = o.inputs[0]
     if len(x.shape) != 4 or x.shape[2] % b or x.shape[3] % b:
@@ -207,7 +207,7 @@ def _zeros_between(new: Rewriter, o: Op) -> list[Value] | None:
     parts = new.operands(o.inputs[0], "ScatterElements")
     source = new.operands(parts[2], "Reshape") if parts is not None else None
     shape = o.outputs[0].shape
-    if parts is None or source is None or not is_float32(o) or len(shape) != 4 or len(source[0].shape) != 4:
+    if parts is None or source is None or not new.is_float32(o) or len(shape) != 4 or len(source[0].shape) != 4:
         return None
     zeros, indices, x = parts[0].const, parts[1].const, source[0]
     n, c, h, w = x.shape
@@ -237,7 +237,7 @@ def _unpooled(new: Rewriter, o: Op) -> list[Value] | None:
     """Scatter a map into planes of zeros, by indices within each plane, by MaxUnpool."""
     parts, shape = new.operands(o.inputs[0], "ScatterElements"), o.outputs[0].shape
     values = new.operands(parts[2], "Reshape") if parts is not None else None
-    if parts is None or values is None or not is_float32(o) or len(shape) != 4:
+    if parts is None or values is None or not new.is_float32(o) or len(shape) != 4:
         return None
     zeros, indices, x = parts[0], parts[1], values[0]
     scatter, planes = new.producer(o.inputs[0]), shape[0] * shape[1]

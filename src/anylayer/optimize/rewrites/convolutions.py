@@ -11,7 +11,7 @@ from anylayer.graph.facts import padding_of, reduced_axes, window_of
 from anylayer.graph.ir import Op, Value
 from anylayer.network import Array
 from anylayer.optimize.rewrites.scaling import scale_and_shift
-from anylayer.optimize.rules import F4, Rewriter, is_float32, rule
+from anylayer.optimize.rules import F4, Rewriter, rule
 
 
 def _normalization(o: Op) -> tuple[Value, Array, Array] | None:
@@ -33,19 +33,22 @@ def _normalization(o: Op) -> tuple[Value, Array, Array] | None:
 def _into_weights(new: Rewriter, o: Op) -> list[Value] | None:
     """Fold a scale and a shift per channel into the convolution or matrix product before them, if its result has
     no other use."""
-    if not is_float32(o):
+    if not new.is_float32(o):
         return None
     found = _normalization(o) if o.op == "BatchNormalization" else scale_and_shift(o)
     product = new.producer(found[0]) if found is not None else None
-    if found is None or product is None or not new.has_one_use(found[0]):
+    if found is None or product is None:
         return None
     _, scale, shift = found
     weights = _weights(product)
-    if weights is None or not np.isfinite(scale).all():
+    if weights is None or not new.has_one_use(found[0]):
+        return None
+    if not new.holds(bool(np.isfinite(scale).all()), "a scale is infinite or NaN"):
         return None
     array, scale_shape = weights
     bias = product.inputs[2] if len(product.inputs) > 2 else None
-    if bias is not None and (bias.const is None or bias.shape != scale.shape):
+    constant = bias is None or (bias.const is not None and bias.shape == scale.shape)
+    if not new.holds(constant, f"{product.op} before it adds something else than one constant per channel"):
         return None
     kernel = product.inputs[1] if (scale == 1).all() else new.constant(_scaled(array, scale, scale_shape))
     total = shift if bias is None or bias.const is None else bias.const * scale + shift
@@ -85,7 +88,7 @@ def _scaled(array: Array, scale: Array, shape: tuple[int, ...]) -> Array:
 def _padding(new: Rewriter, value: Value | None) -> tuple[Value, list[int], float] | None:
     """Return (x, pads, fill) where a value is x padded with a constant along its spatial axes only."""
     pad = new.producer(value, "Pad")
-    if pad is None or pad["mode"] != "constant" or not is_float32(pad):
+    if pad is None or pad["mode"] != "constant" or not new.is_float32(pad):
         return None
     x, padding = pad.inputs[0], padding_of(pad)
     if x is None or padding is None or len(x.shape) < 3:
@@ -155,6 +158,6 @@ def _covers_cells(attrs: dict[str, Any]) -> bool:
 def _mean_of_map(new: Rewriter, o: Op) -> list[Value] | None:
     """Compute the mean over the spatial axes of (N, C, H, W) by GlobalAveragePool."""
     x, axes = o.inputs[0], reduced_axes(o)
-    if x is None or axes is None or not is_float32(o) or len(x.shape) != 4 or sorted(axes) != [2, 3]:
+    if x is None or axes is None or not new.is_float32(o) or len(x.shape) != 4 or sorted(axes) != [2, 3]:
         return None
     return new.result(o, new.step(o, "GlobalAveragePool", [x], (*x.shape[:2], 1, 1)))

@@ -11,7 +11,7 @@ from anylayer.graph.ir import Op, Value
 from anylayer.graph.operators import UNARY
 from anylayer.graph.sizes import is_static
 from anylayer.network import Array
-from anylayer.optimize.rules import Rewriter, is_float32, rule
+from anylayer.optimize.rules import Rewriter, rule
 from anylayer.optimize.views import View, identity_view, transposed_view
 
 _MAX_WEIGHT_BYTES = 1 << 25
@@ -58,7 +58,7 @@ def _elementwise_chain(new: Rewriter, value: Value | None) -> tuple[list[Op], Op
     producer of their input. The producer is None where a value between has another use."""
     chain: list[Op] = []
     o = new.producer(value)
-    while o is not None and o in UNARY and is_float32(o) and len(chain) < 4:
+    while o is not None and o in UNARY and new.is_float32(o) and len(chain) < 4:
         if not new.has_one_use(o.outputs[0]):
             return chain, None
         chain.append(o)
@@ -77,7 +77,7 @@ def _apply_chain(new: Rewriter, o: Op, chain: list[Op], y: Value) -> Value:
 @rule("Transpose", figure="saves two passes over the array")
 def _dilated(new: Rewriter, o: Op) -> list[Value] | None:
     """Replace SpaceToBatch, Conv, BatchToSpace by a dilated Conv."""
-    inner = _view(new, o.inputs[0]) if is_float32(o) and o.inputs[0] is not None else None
+    inner = _view(new, o.inputs[0]) if new.is_float32(o) and o.inputs[0] is not None else None
     chain, conv = _elementwise_chain(new, inner.base) if inner is not None else ([], None)
     if inner is None or conv is None or conv.op != "Conv" or conv.inputs[0] is None or len(inner.base.shape) != 4:
         return None
@@ -137,7 +137,7 @@ def _cropped(new: Rewriter, o: Op) -> list[Value] | None:
     """Fold a crop of a Conv's output into the Conv's padding."""
     conv, cuts = new.producer(o.inputs[0], "Conv"), slice_cuts(o)
     windows = window_of(conv) if conv is not None else None
-    if conv is None or windows is None or o.inputs[0] is None or cuts is None or not is_float32(o):
+    if conv is None or windows is None or o.inputs[0] is None or cuts is None or not new.is_float32(o):
         return None
     if set(windows.strides) != {1} or not new.has_one_use(o.inputs[0]):
         return None
@@ -156,7 +156,7 @@ def _cropped(new: Rewriter, o: Op) -> list[Value] | None:
 @rule("Transpose", figure="saves a pass over the array")
 def _permuted_columns(new: Rewriter, o: Op) -> list[Value] | None:
     """Permute the columns of constant weights instead of each row of their product."""
-    if o.inputs[0] is None or not is_float32(o):
+    if o.inputs[0] is None or not new.is_float32(o):
         return None
     after, split = _elementwise_chain(new, o.inputs[0])
     if split is None or split.op != "Reshape":

@@ -9,7 +9,7 @@ import numpy as np
 from anylayer.graph.facts import is_number, number
 from anylayer.graph.ir import Op, Value
 from anylayer.network import Array
-from anylayer.optimize.rules import Rewriter, is_float32, rule
+from anylayer.optimize.rules import Rewriter, rule
 
 _DEPTH = 8
 _ROOT = math.sqrt(2 / math.pi)
@@ -31,7 +31,7 @@ _APPROXIMATE = {"Erf": "none", "Tanh": "tanh"}
 )
 def _gelu(new: Rewriter, o: Op) -> list[Value] | None:
     """Compute x / 2 * (1 + erf(x / sqrt(2))), and its approximation by tanh, by Gelu."""
-    if not is_float32(o):
+    if not new.is_float32(o):
         return None
     values, factor = _factors(new, o, _DEPTH)
     if len(values) != 2 or abs(factor - 0.5) > 1e-6:

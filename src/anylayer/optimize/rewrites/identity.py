@@ -9,7 +9,7 @@ import numpy as np
 from anylayer.graph.facts import slice_cuts
 from anylayer.graph.ir import Op, Value
 from anylayer.graph.sizes import is_one, is_static
-from anylayer.optimize.rules import Rewriter, is_float32, rule
+from anylayer.optimize.rules import Rewriter, rule
 
 _NEUTRAL = {"Add": 0, "Sub": 0, "Mul": 1, "Div": 1}
 
@@ -116,8 +116,8 @@ def _slice_of_concat(new: Rewriter, o: Op) -> list[Value] | None:
     return None
 
 
-def _without_neutral(o: Op) -> list[Value] | None:
-    if not is_float32(o):
+def _without_neutral(new: Rewriter, o: Op) -> list[Value] | None:
+    if not new.is_float32(o):
         return None
     pairs = [o.inputs, o.inputs[::-1]] if o.op in ("Add", "Mul") else [o.inputs]
     for x, c in pairs:
@@ -131,10 +131,10 @@ def _without_neutral(o: Op) -> list[Value] | None:
 @rule("Sub", "Mul", "Div")
 def _neutral_operand(new: Rewriter, o: Op) -> list[Value] | None:
     """Replace x - 0, x * 1 and x / 1 by x."""
-    return _without_neutral(o)
+    return _without_neutral(new, o)
 
 
 @rule("Add", kind="faster", figure="saves a pass over the array")
 def _zero_added(new: Rewriter, o: Op) -> list[Value] | None:
     """Replace x + 0 by x, except before a division by it. Only the sign of zeros can differ."""
-    return None if o.outputs[0] in new.before_divisors else _without_neutral(o)
+    return None if o.outputs[0] in new.before_divisors else _without_neutral(new, o)

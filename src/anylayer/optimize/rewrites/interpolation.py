@@ -14,7 +14,7 @@ from anylayer.graph.ir import Op, Value
 from anylayer.graph.sizes import is_static
 from anylayer.network import Array
 from anylayer.optimize.rewrites.repeats import grid_of
-from anylayer.optimize.rules import F4, Producing, Rewriter, is_float32, rule
+from anylayer.optimize.rules import F4, Producing, Rewriter, rule
 
 _MAX_AXIS_SIZE = 512
 """The size of the longest axis along which terms are searched for."""
@@ -303,7 +303,7 @@ def _interpolation(new: Rewriter, o: Op) -> _Term | None:
     Returns None if the output has less than a quarter of the input's size on an axis: then a product with a matrix
     is slower.
     """
-    found = one_term(new, o) if is_float32(o) else None
+    found = one_term(new, o) if new.is_float32(o) else None
     if found is None or found.columns is None:
         return None
     few = any(m is not None and 4 * len(m) < m.shape[1] for m in (found.rows, found.columns))

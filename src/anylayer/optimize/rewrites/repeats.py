@@ -54,7 +54,7 @@ def _resize(new: Rewriter, o: Op, x: Value, shape: tuple[int, ...]) -> list[Valu
 def _nearest(new: Rewriter, o: Op) -> list[Value] | None:
     """Repeat each column, and perhaps each row, of (N, C, H, W) n times by a nearest Resize."""
     shape = o.outputs[0].shape
-    if not is_float32(o) or len(shape) != 4 or o.inputs[0] is None or not _repeats(o):
+    if not new.is_float32(o) or len(shape) != 4 or o.inputs[0] is None or not _repeats(o):
         return None
     x = o.inputs[0]
     inner = new.producer(x)
@@ -110,7 +110,7 @@ def _expanded_by_gathers(new: Rewriter, o: Op) -> list[Value] | None:
 
 def _copied(new: Rewriter, o: Op) -> Value | None:
     """Return the map (N, C, H, W) whose cells are copied along new axes, which the Reshape `o` merges."""
-    if not is_float32(o) or len(o.outputs[0].shape) != 4 or o.inputs[0] is None:
+    if not new.is_float32(o) or len(o.outputs[0].shape) != 4 or o.inputs[0] is None:
         return None
     x, wide = o.inputs[0], o.inputs[0].shape
     n, c, height, width = o.outputs[0].shape
@@ -146,7 +146,7 @@ def _columns_first(new: Rewriter, o: Op) -> list[Value] | None:
     """
     outer, before = gathered(o), new.producer(o.inputs[0], "Gather")
     inner = gathered(before) if before is not None else None
-    if outer is None or inner is None or before is None or before.inputs[0] is None or not is_float32(o):
+    if outer is None or inner is None or before is None or before.inputs[0] is None or not new.is_float32(o):
         return None
     x = before.inputs[0]
     if inner[0] >= outer[0] or len(inner[1]) <= x.shape[inner[0]]:

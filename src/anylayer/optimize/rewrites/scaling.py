@@ -7,7 +7,7 @@ import numpy as np
 from anylayer.graph.facts import number, per_channel
 from anylayer.graph.ir import Op, Value
 from anylayer.network import Array
-from anylayer.optimize.rules import Rewriter, is_float32, rule
+from anylayer.optimize.rules import Rewriter, rule
 
 _FEWEST_CELLS = 16
 """The smallest number of cells per channel for which BatchNormalization is faster."""
@@ -74,13 +74,16 @@ def _affine_chain(new: Rewriter, o: Op) -> list[Value] | None:
     """Combine several products and sums with constants, one number per channel or one for all, into one
     BatchNormalization."""
     shape = o.outputs[0].shape
-    if not is_float32(o) or len(shape) < 3 or np.prod(shape[2:]) < _FEWEST_CELLS or new.feeds_step(o):
+    if not new.is_float32(o) or len(shape) < 3 or np.prod(shape[2:]) < _FEWEST_CELLS or new.feeds_step(o):
         return None
     found = _affine(new, o)
-    if found is None or found[3] < 2:
+    if found is None or not new.holds(found[3] > 1, "no other product or sum with constants precedes it"):
         return None
     x, scale, shift, _ = found
-    if np.abs(shift).max() > _MAX_SHIFT or not np.isfinite(scale).all():
+    largest = np.abs(shift).max()
+    if not new.holds(largest <= _MAX_SHIFT, f"a shift of {largest:g} is larger than {_MAX_SHIFT:g}"):
+        return None
+    if not np.isfinite(scale).all():
         return None
     zero, one = np.zeros(shape[1], np.float32), np.ones(shape[1], np.float32)
     values = (scale.astype(np.float32), shift.astype(np.float32), zero, one)
@@ -91,7 +94,7 @@ def _affine_chain(new: Rewriter, o: Op) -> list[Value] | None:
 def _quotient(new: Rewriter, o: Op) -> list[Value] | None:
     """Compute x / c by x * (1 / c)."""
     c = o.inputs[1]
-    if not is_float32(o) or c is None or c.const is None or new.feeds_step(o):
+    if not new.is_float32(o) or c is None or c.const is None or new.feeds_step(o):
         return None
     with np.errstate(all="ignore"):
         inverse = 1 / c.const
@@ -110,7 +113,7 @@ def _quotient(new: Rewriter, o: Op) -> list[Value] | None:
 def _quarters(new: Rewriter, o: Op) -> list[Value] | None:
     """Compute x to the power of a multiple of 1/4, at most 3, by products of x and of its square roots."""
     x, power = o.inputs[0], number(o.inputs[1])
-    if not is_float32(o) or x is None or power is None or new.feeds_step(o) or x.shape != o.outputs[0].shape:
+    if not new.is_float32(o) or x is None or power is None or new.feeds_step(o) or x.shape != o.outputs[0].shape:
         return None
     quarters = abs(power) * 4
     if not 0 < quarters <= 12 or quarters != int(quarters) or (quarters % 4 == 0 and power > 0):

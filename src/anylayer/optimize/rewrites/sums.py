@@ -7,7 +7,7 @@ import numpy as np
 from anylayer.graph.facts import reduced_axes
 from anylayer.graph.ir import Op, Value
 from anylayer.graph.sizes import is_static
-from anylayer.optimize.rules import Rewriter, is_float32, rule
+from anylayer.optimize.rules import Rewriter, rule
 
 _FEWEST_COLUMNS = 100
 """The smallest number of elements after the axis for which a product with ones is faster than a sum."""
@@ -27,7 +27,7 @@ _DIFFERENCES = np.array([[-1, 1], [1, -1]], np.float32)
 def _sum(new: Rewriter, o: Op) -> list[Value] | None:
     """Compute a sum or mean along one axis, with many elements after it, by a MatMul with a constant row."""
     x, axes = o.inputs[0], reduced_axes(o)
-    if not is_float32(o) or x is None or axes is None or len(axes) != 1:
+    if not new.is_float32(o) or x is None or axes is None or len(axes) != 1:
         return None
     axis = axes[0]
     before, size, after = int(np.prod(x.shape[:axis])), x.shape[axis], int(np.prod(x.shape[axis + 1 :]))
@@ -50,7 +50,7 @@ def _softmax(new: Rewriter, o: Op) -> list[Value] | None:
     """Compute exp(x - max(x)) / sum(exp(x - max(x))) along the last axis, also without max(x), by Softmax."""
     e, power = o.inputs[0], new.operands(o.inputs[0], "Exp")
     total = _reduction(new, o.inputs[1], "ReduceSum")
-    if not is_float32(o) or e is None or power is None or total is None or total[0] is not e:
+    if not new.is_float32(o) or e is None or power is None or total is None or total[0] is not e:
         return None
     axes = total[1]
     if len(axes) != 1 or any(d != 1 for d in e.shape[axes[0] + 1 :]) or e.shape != o.outputs[0].shape:
@@ -86,7 +86,7 @@ def _softmax_of_pairs(new: Rewriter, o: Op) -> list[Value] | None:
     """Compute the softmax of pairs (a, b) along the last axis as 1 / (1 + exp(b - a)) and 1 / (1 + exp(a - b))."""
     x, shape = o.inputs[0], o.outputs[0].shape
     last = o["axis"] in (-1, len(shape) - 1)
-    if x is None or not last or not is_float32(o) or shape[-1] != 2 or np.prod(shape) < 2 * _FEWEST_PAIRS:
+    if x is None or not last or not new.is_float32(o) or shape[-1] != 2 or np.prod(shape) < 2 * _FEWEST_PAIRS:
         return None
     return new.record(o, lambda both: 1 / (1 + np.exp(both @ _DIFFERENCES)), [x])
 
@@ -96,6 +96,6 @@ def _norm(new: Rewriter, o: Op) -> list[Value] | None:
     """Compute sqrt(sum(x * x)) by ReduceL2."""
     total = new.producer(o.inputs[0], "ReduceSum")
     squares = new.operands(total.inputs[0], "Mul") if total is not None else None
-    if not is_float32(o) or total is None or squares is None or squares[0] is not squares[1]:
+    if not new.is_float32(o) or total is None or squares is None or squares[0] is not squares[1]:
         return None
     return new.emit(o, "ReduceL2", [squares[0], *total.inputs[1:]], **total.attrs)
