@@ -20,7 +20,7 @@ from anylayer.graph.intervals import Interval, Intervals
 from anylayer.graph.operators import PRODUCTS, REARRANGES, SUMS, TRANSCENDENTAL, is_discontinuous
 from anylayer.network import Array
 from anylayer.optimize.order import CORRECTED, load_rules
-from anylayer.optimize.rules import ANY, END, RULES, Function, RuleLog, Rewriter, Rule, chooser
+from anylayer.optimize.rules import ANY, END, RULES, Function, Rewriter, Rule, RuleLog, chooser
 
 _SMALL = 4096
 """The number of elements of the largest constant that is searched for infinite values."""

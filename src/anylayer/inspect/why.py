@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from anylayer.compile.inputs import input_types
 from anylayer.compile.plan import GraphStep, make_plan
 from anylayer.corrections import corrected
+from anylayer.engines import installed
 from anylayer.errors import EngineError, InputError, nearest, need
 from anylayer.inspect.report import make_report
 from anylayer.optimize.rules import RuleLog, Trial
@@ -19,12 +20,13 @@ if TYPE_CHECKING:
 
 
 def why(
-    net: Net, node: str, engines: Sequence[str], shapes: Mapping[str, Sequence[int]] | None = None
+    net: Net, node: str, engines: Sequence[str] = (), shapes: Mapping[str, Sequence[int]] | None = None
 ) -> Iterator[str]:
     """Yield lines that say for each engine which operators a node records, which rules replace them, and why other
     rules do not.
 
-    shapes: as in Net.compile. Raises InputError if there is no such node.
+    engines: by default the general ones that are installed. shapes: as in Net.compile.
+    Raises InputError if there is no such node.
     """
     rows = {row.name: row for row in make_report(net.network, net.definitions, shapes).nodes}
     need(node in rows, f"{net.network.source}: there is no node '{node}'{nearest(node, [*rows])}", InputError)
@@ -37,7 +39,7 @@ def why(
     graphs = [step.graph for step in plan.steps if isinstance(step, GraphStep)]
     for graph in (g for g in graphs if any(o.scope == node for o in g.ops)):
         yield f"  records {_operators(graph, node)}"
-        for engine in engines:
+        for engine in engines or [name for name, e in installed("cpu").items() if e.GENERAL]:
             yield from _for_engine(graph, node, engine)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from anylayer.graph.ir import Graph
 from anylayer.optimize.layout import propagate_layouts
 from anylayer.optimize.order import STAGES, load_rules
-from anylayer.optimize.rules import RULES, RuleLog, Rewriter, Rule, chooser
+from anylayer.optimize.rules import RULES, Rewriter, Rule, RuleLog, chooser
 
 __all__ = ["RULES", "simplify"]
 

@@ -46,11 +46,9 @@ def command(edges: bool, every: bool, node: str | None, as_json: bool, quiet: bo
     net = read_net(given)
     shapes = shapes_of(net, given["shapes"]) or None
     if node is not None:
-        from anylayer.engines import installed
         from anylayer.inspect.why import why
 
-        engines = [name for name, engine in installed("cpu").items() if engine.GENERAL]
-        text = [*why(net.fill(), node, engines, shapes)]
+        text = [*why(net.fill(), node, shapes=shapes)]
         echo(to_json({"why": text}) if as_json else "\n".join(text))
         return
     report = net.inspect(shapes)
