@@ -11,6 +11,7 @@ it.
 
 from __future__ import annotations
 
+from anylayer.opencv import constants
 from anylayer.opencv.blob import (
     Image2BlobParams,
     blobFromImage,
@@ -19,44 +20,7 @@ from anylayer.opencv.blob import (
     blobFromImageWithParams,
     imagesFromBlob,
 )
-from anylayer.opencv.constants import (
-    CV_8U,
-    CV_32F,
-    DNN_BACKEND_CANN,
-    DNN_BACKEND_CUDA,
-    DNN_BACKEND_DEFAULT,
-    DNN_BACKEND_HALIDE,
-    DNN_BACKEND_INFERENCE_ENGINE,
-    DNN_BACKEND_OPENCV,
-    DNN_BACKEND_TIMVX,
-    DNN_BACKEND_VKCOM,
-    DNN_BACKEND_WEBNN,
-    DNN_LAYOUT_NCDHW,
-    DNN_LAYOUT_NCHW,
-    DNN_LAYOUT_ND,
-    DNN_LAYOUT_NDHWC,
-    DNN_LAYOUT_NHWC,
-    DNN_LAYOUT_PLANAR,
-    DNN_LAYOUT_UNKNOWN,
-    DNN_PMODE_CROP_CENTER,
-    DNN_PMODE_LETTERBOX,
-    DNN_PMODE_NULL,
-    DNN_TARGET_CPU,
-    DNN_TARGET_CPU_FP16,
-    DNN_TARGET_CUDA,
-    DNN_TARGET_CUDA_FP16,
-    DNN_TARGET_FPGA,
-    DNN_TARGET_HDDL,
-    DNN_TARGET_MYRIAD,
-    DNN_TARGET_NPU,
-    DNN_TARGET_OPENCL,
-    DNN_TARGET_OPENCL_FP16,
-    DNN_TARGET_VULKAN,
-    SOFT_NMSMETHOD_SOFTNMS_GAUSSIAN,
-    SOFT_NMSMETHOD_SOFTNMS_LINEAR,
-    SoftNMSMethod_SOFTNMS_GAUSSIAN,
-    SoftNMSMethod_SOFTNMS_LINEAR,
-)
+from anylayer.opencv.constants import *  # noqa: F403 (each name stands once, in constants.py)
 from anylayer.opencv.dict_value import DictValue
 from anylayer.opencv.errors import error
 from anylayer.opencv.install import install, uninstall
@@ -85,40 +49,6 @@ def getAvailableTargets(be: int) -> tuple[int, ...]:
 
 
 __all__ = [
-    "CV_8U",
-    "CV_32F",
-    "DNN_BACKEND_CANN",
-    "DNN_BACKEND_CUDA",
-    "DNN_BACKEND_DEFAULT",
-    "DNN_BACKEND_HALIDE",
-    "DNN_BACKEND_INFERENCE_ENGINE",
-    "DNN_BACKEND_OPENCV",
-    "DNN_BACKEND_TIMVX",
-    "DNN_BACKEND_VKCOM",
-    "DNN_BACKEND_WEBNN",
-    "DNN_LAYOUT_NCDHW",
-    "DNN_LAYOUT_NCHW",
-    "DNN_LAYOUT_ND",
-    "DNN_LAYOUT_NDHWC",
-    "DNN_LAYOUT_NHWC",
-    "DNN_LAYOUT_PLANAR",
-    "DNN_LAYOUT_UNKNOWN",
-    "DNN_PMODE_CROP_CENTER",
-    "DNN_PMODE_LETTERBOX",
-    "DNN_PMODE_NULL",
-    "DNN_TARGET_CPU",
-    "DNN_TARGET_CPU_FP16",
-    "DNN_TARGET_CUDA",
-    "DNN_TARGET_CUDA_FP16",
-    "DNN_TARGET_FPGA",
-    "DNN_TARGET_HDDL",
-    "DNN_TARGET_MYRIAD",
-    "DNN_TARGET_NPU",
-    "DNN_TARGET_OPENCL",
-    "DNN_TARGET_OPENCL_FP16",
-    "DNN_TARGET_VULKAN",
-    "SOFT_NMSMETHOD_SOFTNMS_GAUSSIAN",
-    "SOFT_NMSMETHOD_SOFTNMS_LINEAR",
     "AsyncArray",
     "ClassificationModel",
     "DetectionModel",
@@ -133,8 +63,6 @@ __all__ = [
     "Net",
     "Net_readFromModelOptimizer",
     "SegmentationModel",
-    "SoftNMSMethod_SOFTNMS_GAUSSIAN",
-    "SoftNMSMethod_SOFTNMS_LINEAR",
     "blobFromImage",
     "blobFromImageWithParams",
     "blobFromImages",
@@ -156,3 +84,4 @@ __all__ = [
     "softNMSBoxes",
     "uninstall",
 ]
+__all__ += [name for name in vars(constants) if name[0].isupper()]
