@@ -53,11 +53,9 @@ class Net:
     ) -> None:
         self.network = network
         self._registry = Registry.of(network.format)
-        definitions: dict[str, list[Definition]] = {
-            type_: [own] if (own := self._users(type_, users)) else self._registry.find(type_)
-            for type_ in {node.type for node in network.nodes}
-        }
-        owned = {t: own for t in definitions if (own := self._users(t, users))}
+        types = {node.type for node in network.nodes}
+        owned = {t: own for t in types if (own := self._users(t, users))}
+        definitions = {t: [owned[t]] if t in owned else self._registry.find(t) for t in types}
         self.user_layers = {t: d for u in users.values() for t, d in owned.items() if d is u}
         self._unused = [t for t, u in users.items() if all(d is not u for d in owned.values())]
         self.kernels = kernels or {}
@@ -65,7 +63,7 @@ class Net:
         if self.kernels:
             from anylayer.kernels.selection import with_kernels
 
-            self._unused += [t for t in self.kernels if t not in {node.type for node in network.nodes}]
+            self._unused += [t for t in self.kernels if t not in types]
             definitions = with_kernels(definitions, self.kernels, network)
         self.definitions = definitions
         self._known_outputs: dict[str, TensorType | None] | None = None
