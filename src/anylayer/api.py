@@ -277,14 +277,9 @@ class Net:
 
         Raises TraceError with the line that cannot be recorded, and InputError.
         """
-        types: dict[str, TensorType] = {}
-        for public, kind in self._output_types(shapes).items():
-            if kind is None:
-                raise InputError(f"the shape of output '{public}' is not known; give the inputs' shapes={{...}}")
-            types[public] = kind
         from anylayer import function_nodes
 
-        network, definition = function_nodes.after(self.network, function, types)
+        network, definition = function_nodes.after(self.network, function, self._output_types(shapes))
         return Net(network, {**self.user_layers, definition.type: definition}, self.kernels)
 
     def inspect(self, shapes: Mapping[str, Sequence[int]] | None = None) -> Report:

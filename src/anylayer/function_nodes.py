@@ -223,13 +223,19 @@ def before(network: Network, function: Callable[..., Any], inputs: Sequence[Any]
 
 
 def after(
-    network: Network, function: Callable[..., Any], types: Mapping[str, TensorType]
+    network: Network, function: Callable[..., Any], output_types: Mapping[str, TensorType | None]
 ) -> tuple[Network, Definition]:
     """Return a network whose outputs are computed by a function of its outputs, and the definition of the node.
 
-    types: the types of the network's outputs by name. The function's parameters are outputs of the network: by
-    name where all of them are, else in order. Raises what `function_node` raises.
+    output_types: the types of the network's outputs by name. The function's parameters are outputs of the network:
+    by name where all of them are, else in order. Raises InputError for a type that is not known, and what
+    `function_node` raises.
     """
+    types: dict[str, TensorType] = {}
+    for public, kind in output_types.items():
+        if kind is None:
+            raise InputError(f"the shape of output '{public}' is not known; give the inputs' shapes={{...}}")
+        types[public] = kind
     _, required, rest = _parameters(function) or ([], 1, None)
     names = parameter_names(function, min(len(types), required) if rest is None else len(types))
     read = names if all(n in types for n in names) else list(types)[: len(names)]
