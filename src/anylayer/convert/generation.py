@@ -26,7 +26,7 @@ from anylayer.errors import (
     need_name,
     wording,
 )
-from anylayer.generators import Expected, Project, Sample, Target
+from anylayer.generators import Expected, Project, Sample, Target, floors_of
 from anylayer.network import Array
 from anylayer.numerics import scale_of, tells_enough
 from anylayer.runtime.run import NumpyRunner
@@ -155,9 +155,10 @@ def _expected(
     first scale.
     """
     tolerance, found = tolerance_of(source.graph), []
+    floors = floors_of(dict(zip(source.outputs, source.graph.outputs)), source.graph.producers)
     for scale in SCALES if inputs is None else (1,):
         given = [inputs] if inputs is not None else job.noise(0, source.sizes, scale)[:_SAMPLES]
-        expected = Expected(_samples(job, outputs, given), tolerance)
+        expected = Expected(_samples(job, outputs, given), tolerance, floors)
         found.append((expected, _untold(source, expected)))
         if not found[-1][1]:
             return found[-1]
@@ -169,7 +170,8 @@ def _untold(source: Source, expected: Expected) -> list[str]:
     notes = []
     for name, value in zip(source.outputs, source.graph.outputs):
         arrays = [sample.outputs[name] for sample in expected.samples]
-        if value.const is None and not any(tells_enough(x, expected.tolerance * scale_of(x)) for x in arrays):
+        steps = [max(expected.tolerance * scale_of(x), expected.floors[name]) for x in arrays]
+        if value.const is None and not any(map(tells_enough, arrays, steps)):
             notes.append(about_deeper(name, (), "inputs"))
     return notes
 

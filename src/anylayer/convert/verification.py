@@ -30,7 +30,7 @@ from anylayer.convert.nodes import NodeError, after_jumps, costliest, node_error
 from anylayer.engines import load_engine
 from anylayer.errors import AnyLayerError, ConversionError, adding_advice, wording
 from anylayer.graph import Graph, Value
-from anylayer.graph.intervals import Intervals
+from anylayer.graph.intervals import range_rounding
 from anylayer.network import Array, Node, TensorType
 from anylayer.numerics import (
     DEEP_TOLERANCE,
@@ -57,9 +57,6 @@ _LAST_DIGITS = 4 * float(np.finfo(np.float32).eps)
 """The largest relative change of a value that rounding inside a node may cause."""
 _ROUNDINGS = 16
 """The number of times that values are changed in their last digits and compared again."""
-_RANGE_DIGITS = 8 * float(np.finfo(np.float32).eps)
-"""The rounding of float32 of a function with a limited range, relative to that range. The error of ONNX Runtime's
-Sigmoid is 9e-8."""
 _MAX_ROUNDING = 1e-2
 """The largest tolerance that may follow from the rounding of float32, relative to the largest value."""
 _ROUNDING_FACTOR = 4
@@ -147,11 +144,10 @@ class Verification:
         """Return a check. An output that differs by the rounding of its range, such as 0 to 1 after a sigmoid,
         passes; it tells little then."""
         value = values.get(check.name)
-        if check.ok or check.note or value is None or value.dtype != np.float32:
+        if check.ok or check.note or value is None:
             return check
-        low, high = Intervals(self.source.graph.producers).of(value)
-        floor = _RANGE_DIGITS * max(abs(low), abs(high))
-        if not check.error <= floor < np.inf:
+        floor = range_rounding(value, self.source.graph.producers)
+        if check.error > floor:
             return check
         return replace(check, ok=True, tolerance=floor / check.scale, rule=FLOOR, tells=False)
 

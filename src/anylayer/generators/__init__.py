@@ -14,6 +14,9 @@ from typing import Any, Protocol, cast
 
 from anylayer.errors import InputError, nearest, need
 from anylayer.folders import load, modules
+from anylayer.graph import Value
+from anylayer.graph.facts import Producers
+from anylayer.graph.intervals import range_rounding
 from anylayer.network import Array
 from anylayer.source import Source
 
@@ -30,11 +33,13 @@ class Sample:
 class Expected:
     """What the test of a project must check: the outputs of each sample.
 
-    `tolerance` is relative to the largest absolute value of an output. Outputs that are not floats must be equal.
+    `tolerance` is relative to the largest absolute value of an output. `floors` maps outputs to a difference that
+    they may always have. Outputs that are not floats must be equal.
     """
 
     samples: Sequence[Sample]
     tolerance: float
+    floors: Mapping[str, float]
 
 
 @dataclass(slots=True)
@@ -52,6 +57,12 @@ class Project:
     test: Sequence[Sequence[str]]
     missing: str = ""
     notes: list[str] = field(default_factory=list)
+
+
+def floors_of(outputs: Mapping[str, Value], producers: Producers) -> dict[str, float]:
+    """Return the differences that outputs of a function with a small range may always have, such as a softmax: its
+    values may all be tiny, but it computes from values that are not."""
+    return {name: range_rounding(value, producers, 1.0) for name, value in outputs.items()}
 
 
 class Target(Protocol):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from anylayer.errors import InputError, nearest, need, wording
-from anylayer.generators import Expected
+from anylayer.generators import Expected, floors_of
 from anylayer.network import Array, Node
 from anylayer.source import Source, TracedNode
 
@@ -25,6 +25,13 @@ class Case:
     def node(self) -> Node:
         """The node."""
         return self.traced.node
+
+    @property
+    def floors(self) -> list[float]:
+        """A difference for each output that it may always have: see floors_of."""
+        body = self.traced.body
+        found = {} if body is None else floors_of(dict(zip(self.node.outputs, body.outputs)), body.producers)
+        return [found.get(name, 0.0) for name in self.node.outputs]
 
 
 def chosen_types(source: Source, layers: Sequence[str]) -> set[str]:

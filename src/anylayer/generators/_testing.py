@@ -17,6 +17,16 @@ CHECKS = f"{COMPARED}\n\n{template(__file__, 'checks.py.in')}"
 """Functions for a test in Python that has imported NumPy as np, and defines TOLERANCE and differences()."""
 
 
+def tolerances(expected: Expected) -> str:
+    """Return the constants of a test in Python that say how much outputs may differ."""
+    floors = [float(f"{floor:.3g}") for floor in expected.floors.values()]
+    return f'''TOLERANCE = {expected.tolerance!r}
+"""The largest difference, relative to the largest absolute value of an output."""
+FLOORS = {floors}
+"""For each output a difference that it may always have: the rounding of float32 after a function with a small
+range, such as a softmax."""'''
+
+
 def test_data(expected: Expected) -> bytes:
     """Return the inputs and outputs of all samples as a .npz archive with names such as "sample_0_input_0". It
     contains no names from the network's file.

@@ -223,7 +223,7 @@ def test_opencv5_refuses_layers_with_weights(tmp_path: Path) -> None:
 
 def test_layers_with_weights_run_in_opencv4(tmp_path: Path) -> None:
     folder = generate(tmp_path, cls=Weighted, test=False).folder
-    code = "import test_numpy_layers as t; print([s > 1 >= e for _, e, s in t.differences()])"
+    code = "import test_numpy_layers as t; print([s > 1 >= e for _, e, s, _ in t.differences()])"
     assert run(folder, code, opencv4()) == "[True]"
 
 

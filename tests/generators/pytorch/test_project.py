@@ -84,6 +84,30 @@ def test_generated_test_runs_without_anylayer_and_notices_wrong_weights(tmp_path
     assert done.returncode == 1 and "AssertionError: prob: largest difference" in done.stderr
 
 
+_TINY = """
+layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 1 dim: 4096 } } }
+layer { name: "fc" type: "InnerProduct" bottom: "data" top: "fc" inner_product_param { num_output: 9 } }
+layer { name: "end" type: "Sigmoid" bottom: "fc" top: "end" }
+"""
+
+
+@needs_torch
+def test_tiny_outputs_of_a_small_range_may_differ_by_its_rounding(tmp_path: Path) -> None:
+    net = read(tmp_path, _TINY)
+    random = np.random.default_rng(0)
+    x = random.standard_normal((1, 4096)).astype(np.float32)
+    weights = random.standard_normal((9, 4096)).astype(np.float32)
+    bias = (-13 - weights.astype(np.float64) @ x[0].astype(np.float64)).astype(np.float32)
+    (fc,) = (node for node in net.network.nodes if node.name == "fc")
+    fc.blobs = [weights, bias]
+    done = net.generate("pytorch", tmp_path / "project", inputs={"data": x})
+    assert done.untested == "" and "saturated or tiny" in done.notes[0]
+    (line,) = done.report
+    error, largest = (float(part.split()[-1]) for part in line.split(","))
+    assert error > 1e-5 * largest
+    assert "FLOORS = [9.54e-07]\n" in (tmp_path / "project" / "test_model.py").read_text()
+
+
 def test_code_is_readable(tmp_path: Path) -> None:
     read(tmp_path).generate("pytorch", tmp_path / "project", test=False)
     text = (tmp_path / "project" / "model.py").read_text()
@@ -198,7 +222,7 @@ def test_project_says_what_its_test_needs(tmp_path: Path, monkeypatch: pytest.Mo
 
 @needs_torch
 def test_no_folder_appears_where_the_test_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = template(pytorch.__file__, "test_model.py.in").replace("INSERT_tolerance", "-INSERT_tolerance")
+    text = template(pytorch.__file__, "test_model.py.in").replace("want, FLOORS[i]", "want + 1, FLOORS[i]")
     monkeypatch.setattr(pytorch, "template", lambda module, name: text)
     with pytest.raises(ConversionError, match=r"(?s)project: .* own test fails:.*prob: largest difference"):
         read(tmp_path).generate("pytorch", tmp_path / "project")

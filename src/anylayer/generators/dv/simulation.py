@@ -63,7 +63,13 @@ def difference(expected: Expected, other: Expected) -> float:
         for name, want in a.outputs.items():
             if want.dtype.kind == "f" and want.size:
                 got = b.outputs[name]
-                worst = max(worst, float(np.abs(got - want).max() / max(np.abs(want).max(), 1e-6)))
+                worst = max(
+                    worst,
+                    float(
+                        np.abs(got - want).max()
+                        / max(np.abs(want).max(), float(np.finfo(np.float16).smallest_normal))
+                    ),
+                )
     return worst if np.isfinite(worst) else 0.0
 
 

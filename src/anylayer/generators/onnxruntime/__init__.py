@@ -12,7 +12,7 @@ from anylayer.generators import Expected, Project
 from anylayer.generators._cases import chosen_types
 from anylayer.generators._cpp import cmake
 from anylayer.generators._operators import Operators
-from anylayer.generators._testing import CHECKS, missing_tools, test_data
+from anylayer.generators._testing import CHECKS, missing_tools, test_data, tolerances
 from anylayer.source import Source, other_outputs
 from anylayer.writers.onnx import to_onnx
 from anylayer.writers.onnx.model import Public
@@ -48,7 +48,7 @@ def generate(source: Source, expected: Expected, layer: Sequence[str] = ()) -> P
             "model.onnx": [model.SerializeToString()],
             "test_model.py": fill(
                 template(__file__, "test_model.py.in"),
-                tolerance=repr(expected.tolerance),
+                tolerances=tolerances(expected),
                 samples=str(len(expected.samples)),
                 checks=CHECKS,
             ),

@@ -103,7 +103,8 @@ def _test(at_: int, case: Case) -> str:
         "{" + ", ".join("{" + ", ".join(map(str, a.shape)) + "}" for a in arrays if a is not None) + "}"
         for arrays in (case.inputs, case.outputs)
     ]
-    return "\n".join([*lines, f"    return run(params, file, {shapes[0]}, {shapes[1]});", "}", ""])
+    floors = "{" + ", ".join(f"{floor:.3g}" for floor in case.floors) + "}"
+    return "\n".join([*lines, f"    return run(params, file, {shapes[0]}, {shapes[1]}, {floors});", "}", ""])
 
 
 def _number(value: float) -> str:

@@ -54,7 +54,7 @@ def generate(source: Source, expected: Expected, layer: Sequence[str] = ()) -> P
         "numpy_layers.py": _module(out, entries),
         "test_numpy_layers.py": _TEST.format(
             tolerance=expected.tolerance,
-            cases=literal([(case.node.type, _why_not_opencv5(case)) for case in cases]),
+            cases=literal([(case.node.type, _why_not_opencv5(case), case.floors) for case in cases]),
             compared=COMPARED,
         ),
         "test_data.npz": [_data(cases)],
@@ -210,17 +210,19 @@ import numpy_layers
 TOLERANCE = {tolerance!r}
 """The largest difference, relative to the largest absolute value of an output."""
 CASES = {cases}
-"""The layer type of each case, and why OpenCV 5 cannot run it ("" if it can)."""
+"""The layer type of each case, why OpenCV 5 cannot run it ("" if it can), and for each output a difference that it
+may always have: the rounding of float32 after a function with a small range, such as a softmax."""
 OPENCV5 = int(cv2.__version__.split(".")[0]) >= 5
 
 
-def differences() -> list[tuple[str, float, float]]:
-    """Return (layer type, largest difference, largest value) for each case that this version of OpenCV can run."""
+def differences() -> list[tuple[str, float, float, float]]:
+    """Return (layer type, largest difference, largest value, limit of the difference) for each case that this
+    version of OpenCV can run."""
     data = np.load(Path(__file__).with_name("test_data.npz"))
     numpy_layers.register("numpy")
     numpy_layers.register("numpy")  # calling it again has no effect
     found = []
-    for case, (kind, reason) in enumerate(CASES):
+    for case, (kind, reason, floors) in enumerate(CASES):
         inputs, outputs = arrays(data, case, "input"), arrays(data, case, "output")
         if OPENCV5 and reason:
             print(f"case {{case}} ({{kind!a}}): not run, {{reason}}")
@@ -229,7 +231,8 @@ def differences() -> list[tuple[str, float, float]]:
         for i, x in enumerate(inputs):
             net.setInput(x, f"x{{i}}")
         results = numpy_layers.forward(net, [f"y{{i}}" for i in range(len(outputs))])
-        found += [(kind, *compared(got.reshape(want.shape), want)) for got, want in zip(results, outputs)]
+        for got, want, floor in zip(results, outputs, floors):
+            found.append((kind, *compared(got.reshape(want.shape), want, floor)))
     return found
 
 
@@ -247,14 +250,14 @@ def difference(error: float, scale: float) -> str:
 
 
 def test_layers_match_numpy() -> None:
-    for kind, error, scale in differences():
-        assert error <= TOLERANCE * scale, f"{{kind!a}}: {{difference(error, scale)}}"
+    for kind, error, scale, limit in differences():
+        assert error <= limit, f"{{kind!a}}: {{difference(error, scale)}}"
 
 
 if __name__ == "__main__":
     found = differences()
-    for kind, error, scale in found:
+    for kind, error, scale, _ in found:
         print(f"{{kind!a}} in OpenCV {{cv2.__version__}}: {{difference(error, scale)}}")
-    for kind, error, scale in found:
-        assert error <= TOLERANCE * scale, f"{{kind!a}}: {{difference(error, scale)}}"
+    for kind, error, scale, limit in found:
+        assert error <= limit, f"{{kind!a}}: {{difference(error, scale)}}"
 '''

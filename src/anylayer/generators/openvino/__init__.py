@@ -13,7 +13,7 @@ from anylayer.generators import Expected, Project
 from anylayer.generators._cases import chosen_types
 from anylayer.generators._cpp import cmake
 from anylayer.generators._operators import Operators
-from anylayer.generators._testing import CHECKS, missing_tools, test_data
+from anylayer.generators._testing import CHECKS, missing_tools, test_data, tolerances
 from anylayer.generators.openvino.kernels import kernels
 from anylayer.source import Source
 from anylayer.writers.openvino import RESPELLED, write
@@ -42,7 +42,7 @@ def generate(source: Source, expected: Expected, layer: Sequence[str] = ()) -> P
         model = {file.name: [file.read_bytes()] for file in done.files}
     tested = bool(opencl.files) and opencl.complete
     values = {
-        "tolerance": repr(expected.tolerance),
+        "tolerances": tolerances(expected),
         "samples": str(len(expected.samples)),
         "inputs": ascii(list(source.inputs)),
         "outputs": ascii([done.outputs.get(name, name) for name in source.outputs]),

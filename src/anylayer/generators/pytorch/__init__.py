@@ -7,7 +7,7 @@ import sys
 
 from anylayer.folders import fill, template
 from anylayer.generators import Expected, Project
-from anylayer.generators._testing import CHECKS, test_data
+from anylayer.generators._testing import CHECKS, test_data, tolerances
 from anylayer.generators.pytorch.module import write_module
 from anylayer.generators.pytorch.weights import to_safetensors
 from anylayer.source import Source
@@ -28,7 +28,7 @@ def generate(source: Source, expected: Expected) -> Project:
             "model.safetensors": to_safetensors(written.state),
             "test_model.py": fill(
                 template(__file__, "test_model.py.in"),
-                tolerance=repr(expected.tolerance),
+                tolerances=tolerances(expected),
                 samples=str(len(expected.samples)),
                 checks=CHECKS,
             ),
