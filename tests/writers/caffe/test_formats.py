@@ -46,3 +46,20 @@ def test_round_trip_through_onnx(tmp_path: Path, model: Path) -> None:
     assert all(check.ok for check in done.checks)
     again = anylayer.read(tmp_path / "net.prototxt").network
     assert len(again.nodes) <= len(net.network.nodes)
+
+
+@pytest.mark.parametrize(
+    ("dialect", "kept"),
+    [("bvlc", set()), ("ssd", set()), ("pspnet", {"update_global_stats"}), ("opencv", {"scale_train"})],
+)
+def test_fields_that_a_fork_lacks_are_neither_written_nor_declared(
+    dialect: str, kept: set[str], tmp_path: Path
+) -> None:
+    (tmp_path / "net.prototxt").write_text("""input: "x" input_shape { dim: 1 dim: 2 dim: 3 dim: 3 }
+layer { name: "bn" type: "BatchNorm" bottom: "x" top: "y" batch_norm_param { update_global_stats: false } }
+layer { name: "drop" type: "Dropout" bottom: "y" top: "z" dropout_param { scale_train: true } }""")
+    written = anylayer.read(tmp_path / "net.prototxt").fill().write(tmp_path / "out.prototxt", dialect=dialect)
+    assert written.files
+    for file in (tmp_path / "out.prototxt", tmp_path / "out.proto"):
+        found = {name for name in ("update_global_stats", "scale_train") if name in file.read_text()}
+        assert found == kept, file.name

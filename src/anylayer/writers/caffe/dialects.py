@@ -170,7 +170,7 @@ DIALECTS = {
                 without=_set("batch_norm_param.update_global_stats"), whole_kernel=True),
         Dialect("rknn", floor=_ROUND, only=_RKNN, without=_NO_CEIL),
         Dialect("opencv", floor=_CEIL, only=_OPENCV, fields={"pooling_param": {"ceil_mode": 13}},
-                without=_set("pooling_param.round_mode")),
+                without=_set("pooling_param.round_mode", "batch_norm_param.update_global_stats")),
     )
 }  # fmt: skip
 """The forks of which it is known what they lack. For other dialects it is only known which layers they add."""
