@@ -38,6 +38,7 @@ from anylayer.generators.dv.windows import (
 from anylayer.graph import Graph, Op, Value
 from anylayer.graph.facts import Window, number, per_channel, window_of
 from anylayer.network import Array
+from anylayer.writers._target import Consumers
 
 MAX_WIDTH, MAX_HEIGHT, MAX_CHANNELS, MAX_INPUTS, MAX_PAD, MAX_STRIDE = 2047, 1024, 32768, 16384, 127, 255
 """Limits of the hardware: the sizes of maps, the inputs of a fully connected layer, and numbers of windows."""
@@ -73,6 +74,8 @@ class _Activation:
 
 def _activation(op: Op) -> _Activation | None:
     """Return the hardware's activation function for an operator, or None."""
+    if op.domain:
+        return None
     if op.op == "Relu":
         return _Activation(2, 1)
     if op.op == "LeakyRelu":
@@ -96,11 +99,7 @@ class _PlanBuilder:
         self.graph, self.places, self.quantization = graph, places, quantization
         self.weights: dict[Op, Array] = {}
         self.ops = recognized(graph, {})
-        self.uses: dict[Value, list[Op]] = {}
-        for op in self.ops:
-            for v in op.inputs:
-                if v is not None:
-                    self.uses.setdefault(v, []).append(op)
+        self.consumers = Consumers(self.ops, graph.outputs)
         self.done: set[Op] = set()
         self.views: dict[Value, BufferView] = {}
         self.layers: list[DvLayer] = []
@@ -114,7 +113,7 @@ class _PlanBuilder:
 
     def plan(self) -> DvPlan:
         for value in self.graph.inputs:
-            users = self.uses.get(value, [])
+            users = self.consumers.of(value)
             last = bool(users) and all(u.op == "Transpose" and u["perm"] == _TO_FIRST for u in users)
             self.views[value] = BufferView(self.buffer(value, last), last)
         starts = [self.views[value] for value in self.graph.inputs]
@@ -165,11 +164,6 @@ class _PlanBuilder:
         self.views.update((v, BufferView(b)) for v, b in zip(outputs, buffers))
         self.done.update(ops)
         return True
-
-    def only_use(self, value: Value) -> Op | None:
-        """Return the only operator that reads a value, or None if there are several or the value is an output."""
-        users = self.uses.get(value, [])
-        return users[0] if len(users) == 1 and value not in self.graph.outputs and not users[0].domain else None
 
     def alias(self, op: Op, view: BufferView) -> bool:
         self.views[op.outputs[0]] = view
@@ -245,16 +239,21 @@ class _PlanBuilder:
         value.
         """
         value = ops[-1].outputs[0]
-        follower = self.only_use(value)
+        follower = self.consumers.only(value)
         found = None if follower is None else _activation(follower)
         dilated = kind.dilation != (1, 1)
         fits = found is not None and not (dilated and found.slopes is not None)
         if follower is not None and found is not None and fits and follower.inputs[0] is value:
             kind.activation, kind.parameter, kind.slopes = found.conv, found.parameter, found.slopes
             ops, value = [*ops, follower], follower.outputs[0]
-            follower = self.only_use(value)
+            follower = self.consumers.only(value)
         alone = kind.is_sum or dilated
-        if follower is not None and follower.op == "MaxPool" and not alone and self.pool(kind, follower):
+        if (
+            follower is not None
+            and follower.op == "MaxPool"
+            and not (follower.domain or alone)
+            and self.pool(kind, follower)
+        ):
             ops, value = [*ops, follower], follower.outputs[0]
         return ops, value
 
@@ -365,7 +364,7 @@ class _PlanBuilder:
         kind = FullyConnected(weight, np.broadcast_to(bias.reshape(-1), weight.shape[:1]))
         self.quantize(kind, op, matrix.const)
         ops, value = [op], op.outputs[0]
-        follower = self.only_use(value)
+        follower = self.consumers.only(value)
         found = None if follower is None else _activation(follower)
         if follower is not None and found is not None and found.fc:
             kind.activation, kind.parameter = found.fc, found.parameter

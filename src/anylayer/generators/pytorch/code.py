@@ -17,6 +17,7 @@ from anylayer.graph import Op, Value
 from anylayer.graph.facts import Producers
 from anylayer.graph.sizes import Dim
 from anylayer.network import Array, as_written
+from anylayer.writers._target import present, require
 
 INDENT = "    "
 _WIDTH = 110
@@ -48,16 +49,6 @@ DTYPES = {
 }
 """The torch dtype of each NumPy dtype, as it is written in code. For larger unsigned integers, torch lacks most
 operators."""
-
-
-class NotInPyTorch(Exception):
-    """The reason why an operator cannot be written, as the end of "PyTorch cannot express ..."."""
-
-
-def require(condition: object, why: str) -> None:
-    """Raise NotInPyTorch unless the condition holds."""
-    if not condition:
-        raise NotInPyTorch(why)
 
 
 @dataclass(slots=True)
@@ -131,8 +122,7 @@ class Code:
 
     def tensor(self, value: Value | None, role: str = "constant") -> str:
         """Return an expression for a value. `role` names the attribute of a constant."""
-        if value is None:
-            raise NotInPyTorch("an absent input")
+        value = present(value)
         found = self.known.get(value)
         if found is not None:
             return found
@@ -176,7 +166,7 @@ class Code:
     # --------------------------------------------------------------------- sizes
 
     def size(self, size: Any) -> str:
-        """Return a size as an expression in Python code. Raises NotInPyTorch for a size that depends on data."""
+        """Return a size as an expression in Python code. Raises NotInTarget for a size that depends on data."""
         if not is_dynamic(size):
             return str(int(size))
         require(self.batch and isinstance(size, Dim), "a size that depends on data")
@@ -272,7 +262,7 @@ def is_dynamic(size: Any) -> bool:
 
 
 def dtype_of(dtype: np.dtype[Any]) -> str:
-    """Return the Python expression of a torch dtype. Raises NotInPyTorch for a dtype that torch lacks."""
+    """Return the Python expression of a torch dtype. Raises NotInTarget for a dtype that torch lacks."""
     require(dtype in DTYPES, f"values of type {dtype.name}")
     return DTYPES[dtype]
 
@@ -311,7 +301,4 @@ def call(head: str, arguments: Sequence[str], tail: str = ")") -> list[str]:
 
 def first(op: Op) -> Value:
     """Return the first input of an operator."""
-    value = op.inputs[0]
-    if value is None:
-        raise NotInPyTorch("an absent input")
-    return value
+    return present(op.inputs[0])

@@ -13,23 +13,14 @@ from anylayer.errors import LayerError, at
 from anylayer.folders import load_all
 from anylayer.generators._names import comment
 from anylayer.generators._recognize import recognized
-from anylayer.generators.pytorch.code import (
-    HELPERS,
-    INDENT,
-    Attributes,
-    Code,
-    NotInPyTorch,
-    Weights,
-    call,
-    dtype_of,
-    in_tuple,
-)
+from anylayer.generators.pytorch.code import HELPERS, INDENT, Attributes, Code, Weights, call, dtype_of, in_tuple
 from anylayer.generators.pytorch.forms import forms
 from anylayer.generators.pytorch.operators import HANDLERS, UNREAD
 from anylayer.graph import Graph, Op, Value
 from anylayer.graph.sizes import Dim
 from anylayer.network import Array, TensorType
 from anylayer.source import Source, TracedNode
+from anylayer.writers._target import NotInTarget
 
 _INLINE = 4
 """The largest number of operators of a built-in layer that stand in `forward`; more become a function."""
@@ -218,10 +209,10 @@ def _forward(arguments: Sequence[str], returned: str) -> list[str]:
 
 @contextmanager
 def _refusing(what: str) -> Iterator[None]:
-    """Raise LayerError, which names the operator `what`, in place of NotInPyTorch."""
+    """Raise LayerError, which names the operator `what`, in place of NotInTarget."""
     try:
         yield
-    except NotInPyTorch as error:
+    except NotInTarget as error:
         raise LayerError(
             f"PyTorch code cannot express {error}{what}. Write the layer in other NumPy operations, or convert "
             "the network to ONNX"
@@ -234,7 +225,7 @@ def _write(code: Code, op: Op, traced: TracedNode | None) -> None:
     line = f", which {op.place} computes" if op.place else ""
     with at(traced.node.place if traced else ""), _refusing(f" ({op.op}{line})"):
         if handler is None:
-            raise NotInPyTorch(f"the operator {op.op}")
+            raise NotInTarget(f"the operator {op.op}")
         for value in op.outputs:
             dtype_of(value.dtype)
         found = handler(code, op)

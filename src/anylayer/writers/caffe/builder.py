@@ -11,6 +11,7 @@ import numpy as np
 from anylayer.errors import LayerError, at, need
 from anylayer.graph import Graph, Op, Value
 from anylayer.network import Array, Shape
+from anylayer.writers._target import Consumers
 from anylayer.writers.caffe.emitter import Emitter
 from anylayer.writers.caffe.layers import CaffeNet
 from anylayer.writers.caffe.materialize import materialize
@@ -49,8 +50,7 @@ class CaffeBuilder(Emitter):
         self.lowerings, self.fold, self.blog_compat = lowerings, fold, blog_compat
         self.views: dict[Value, BlobView] = {}
         self.producers: dict[Value, Op] = {}
-        self.consumers: dict[Value, list[Op]] = {}
-        self.value_uses: dict[Value, int] = {}
+        self.consumers = Consumers((), ())
         self.mergeable: set[str] = set()
         self._materialized: dict[tuple[str, Any], tuple[BlobView, BlobView]] = {}
 
@@ -59,7 +59,8 @@ class CaffeBuilder(Emitter):
 
         Raises one LayerError that names the operators that cannot be written, the first one in full.
         """
-        self._record_uses(graph)
+        self.producers = {v: op for op in graph.ops for v in op.outputs}
+        self.consumers = Consumers(graph.ops, graph.outputs)
         refused: list[LayerError] = []
         missing: set[Value] = set()
         for op in graph.ops:
@@ -72,17 +73,6 @@ class CaffeBuilder(Emitter):
                 refused.append(error)
                 missing.update(op.outputs)
         _raise_combined(refused)
-
-    def _record_uses(self, graph: Graph) -> None:
-        for op in graph.ops:
-            self.producers.update((v, op) for v in op.outputs)
-            read = [v for v in op.inputs if v is not None]
-            for v in dict.fromkeys(read):
-                self.consumers.setdefault(v, []).append(op)
-            for v in read:
-                self.value_uses[v] = self.value_uses.get(v, 0) + 1
-        for v in graph.outputs:
-            self.value_uses[v] = self.value_uses.get(v, 0) + 1
 
     def _lower(self, op: Op) -> None:
         """Add the layers of one operator, unless its outputs have views already."""
@@ -167,7 +157,7 @@ class CaffeBuilder(Emitter):
 
         Then the layer that produces it may be changed. The answer is False for inputs of the graph and constants.
         """
-        while value is not None and self.value_uses.get(value, 0) == 1:
+        while value is not None and self.consumers.count(value) == 1:
             producer = self.producers.get(value)
             if producer is None or producer.op not in VALUE_PRESERVING:
                 return producer is not None

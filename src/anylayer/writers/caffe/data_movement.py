@@ -95,7 +95,7 @@ def _split_into(b: CaffeBuilder, view: BlobView, axis: int, wanted: Sequence[tup
     tops = b.add_many("Slice", [x], shapes, {"slice_param": params})
     unread = []
     for (value, _), top in zip(wanted, tops):
-        if value is None or not b.value_uses.get(value):
+        if value is None or value not in b.consumers:
             unread.append(top)
         if value is not None:
             b.set_view(value, top.transposed(axes))
@@ -170,7 +170,7 @@ def _slice_all(b: CaffeBuilder, op: Op, view: BlobView, cuts: dict[int, tuple[in
     if step != 1 or op.inputs[0] is None:
         return False
     parts: list[tuple[int, int, Value]] = []
-    for other in b.consumers.get(op.inputs[0], []):
+    for other in b.consumers.of(op.inputs[0]):
         if other.op != "Slice" or other.inputs[0] is not op.inputs[0]:
             continue
         theirs = _bounds(b, other)

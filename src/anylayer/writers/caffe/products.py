@@ -101,7 +101,7 @@ def _lstm(b: CaffeBuilder, op: Op) -> None:
     zero = all(v is None or (s is not None and not s.any()) for v, s in zip(given[5:7], starts))
     b.need(zero, "no LSTM with initial states other than zeros")
     b.need(
-        not any(b.value_uses.get(v) for v in op.outputs[1:]), "no LSTM with a last state that other operators read"
+        not any(v in b.consumers for v in op.outputs[1:]), "no LSTM with a last state that other operators read"
     )
     steps, batch = x.base[:2]
     d = int(op["hidden_size"])

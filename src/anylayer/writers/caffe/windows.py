@@ -193,9 +193,7 @@ def _pooled_axes(
 def _pool(b: CaffeBuilder, op: Op) -> None:
     """Add a Pooling, a Crop if it has more windows, and a Scale if Caffe divides by other numbers of cells."""
     average = op.op in ("AveragePool", "GlobalAveragePool")
-    b.need(
-        len(op.outputs) < 2 or not b.value_uses.get(op.outputs[1]), "no pooling with int64 indices of the maxima"
-    )
+    b.need(len(op.outputs) < 2 or op.outputs[1] not in b.consumers, "no pooling with int64 indices of the maxima")
     value = op.inputs[0]
     # Zero padding cannot be the maximum of elements that are at least 0: each window contains a cell of the map.
     zeros = not average and Intervals(b.producers).lowest(value) >= 0

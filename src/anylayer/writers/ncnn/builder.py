@@ -20,6 +20,7 @@ from anylayer.graph import Dim, Graph, Op, Value
 from anylayer.graph.intervals import Intervals
 from anylayer.graph.sizes import is_static
 from anylayer.network import Array, Shape
+from anylayer.writers._target import Consumers, NotInTarget, present, require
 
 _MAGIC = 7767517
 RANK = 4
@@ -71,23 +72,6 @@ class NcnnModel:
     changed_in_place: list[bool]
 
 
-class NotInNcnn(Exception):
-    """The reason why ncnn cannot express an operator, as a noun phrase."""
-
-
-def require(condition: bool, why: str = "") -> None:
-    """Raise NotInNcnn unless the condition holds."""
-    if not condition:
-        raise NotInNcnn(why)
-
-
-def present(value: Value | None) -> Value:
-    """Return the value. Raise NotInNcnn for an absent input."""
-    if value is None:
-        raise NotInNcnn("an absent input")
-    return value
-
-
 class NcnnBuilder:
     """A network of ncnn under construction, to which lowerings of operators add layers.
 
@@ -102,11 +86,7 @@ class NcnnBuilder:
         self.blobs: dict[Value, str] = {}
         self.fused: set[Op] = set()
         self._reshaped: dict[tuple[str, Shape], str] = {}
-        self._consumers: dict[Value, list[Op]] = {}
-        self._outputs = set(graph.outputs)
-        for o in graph.ops:
-            for v in dict.fromkeys(v for v in o.inputs if v is not None):
-                self._consumers.setdefault(v, []).append(o)
+        self.consumers = Consumers(graph.ops, graph.outputs)
 
     @property
     def varies(self) -> bool:
@@ -117,15 +97,6 @@ class NcnnBuilder:
     def intervals(self) -> Intervals:
         """Return the intervals of the graph's values."""
         return Intervals(self.graph.producers).of_all(self.graph.ops)
-
-    def only_consumer(self, value: Value) -> Op | None:
-        """Return the operator that reads the value, if it is the only one and the value is not an output."""
-        consumers = self._consumers.get(value, [])
-        return consumers[0] if len(consumers) == 1 and value not in self._outputs else None
-
-    def has_consumers(self, value: Value) -> bool:
-        """Return whether an operator reads the value or it is an output of the graph."""
-        return value in self._consumers or value in self._outputs
 
     def add_many(
         self,
@@ -238,7 +209,7 @@ def lower_graph(graph: Graph, lowerings: Mapping[str, NcnnLowering]) -> NcnnMode
 
 def _input(b: NcnnBuilder, value: Value) -> tuple[str, Shape] | None:
     """Add an input of the graph and return its blob and shape; None for an input without consumers."""
-    if not b.has_consumers(value):
+    if value not in b.consumers:
         return None
     varies = not is_static(value.shape)
     maps = len(value.shape) == RANK and value.shape[0] == 1
@@ -259,7 +230,7 @@ def _input(b: NcnnBuilder, value: Value) -> tuple[str, Shape] | None:
 def _output(b: NcnnBuilder, value: Value) -> str:
     try:
         return b.blob(value)
-    except NotInNcnn as why:
+    except NotInTarget as why:
         raise EngineError(f"engine 'ncnn' cannot compute output '{value.name}': {why}") from None
 
 
@@ -277,7 +248,7 @@ def _lower(b: NcnnBuilder, op: Op, lowerings: Mapping[str, NcnnLowering]) -> Non
             require(not varies or (b.varies and op.op in _AT_ANY_SIZE), "a size that varies or depends on data")
             require(v.dtype == np.float32, f"a result of {v.dtype}")
         blobs = lowering(b, op)
-    except NotInNcnn as why:
+    except NotInTarget as why:
         raise EngineError(f"{what}: {why}") from None
     b.blobs.update((v, name) for v, name in zip(op.outputs, blobs) if name)
 

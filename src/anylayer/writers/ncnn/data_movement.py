@@ -10,15 +10,8 @@ import numpy as np
 from anylayer.graph import Dim, Op, Value
 from anylayer.graph.facts import padding_of, reduced_axes, slice_cuts
 from anylayer.network import Shape
-from anylayer.writers.ncnn.builder import (
-    RANK,
-    NcnnBuilder,
-    NcnnLowering,
-    NotInNcnn,
-    present,
-    require,
-    without_batch,
-)
+from anylayer.writers._target import NotInTarget, present, require
+from anylayer.writers.ncnn.builder import RANK, NcnnBuilder, NcnnLowering, without_batch
 
 _MULTIPLY = 2
 """The op_type of BinaryOp for products."""
@@ -56,7 +49,7 @@ def merge_axes(shape: Sequence[int], separate: Collection[int]) -> tuple[Shape, 
 
 def _integers(value: Value | None, what: str) -> list[int]:
     if value is None or value.const is None:
-        raise NotInNcnn(f"computed {what}")
+        raise NotInTarget(f"computed {what}")
     return [int(n) for n in np.asarray(value.const).reshape(-1)]
 
 
@@ -64,7 +57,7 @@ def axes_of(op: Op) -> list[int]:
     """Return the axes of a reduction, counted from the first; all axes where it names none."""
     axes = reduced_axes(op)
     if axes is None:
-        raise NotInNcnn("computed axes, or no axes with noop_with_empty_axes")
+        raise NotInTarget("computed axes, or no axes with noop_with_empty_axes")
     return axes
 
 
@@ -130,7 +123,7 @@ def _slice(b: NcnnBuilder, op: Op) -> list[str]:
     if cuts is None and b.varies:
         return [_crop_like_input(b, op)]
     if cuts is None:
-        raise NotInNcnn("computed bounds")
+        raise NotInTarget("computed bounds")
     begin = [0] * len(x.shape)
     for axis, start, _, step in cuts:
         require(step == 1 or (step > 0 and out.shape[axis] == 1), f"steps {[c.step for c in cuts]}")
@@ -258,7 +251,7 @@ def _pad(b: NcnnBuilder, op: Op) -> list[str]:
     x, out = present(op.inputs[0]), op.outputs[0]
     padding = padding_of(op)
     if padding is None:
-        raise NotInNcnn("computed pads, axes or padding value")
+        raise NotInTarget("computed pads, axes or padding value")
     pads, value = [*zip(padding.begins, padding.ends)], padding.value
     mode = op["mode"]
     require(mode in _BORDERS, f"mode {mode}")

@@ -9,15 +9,8 @@ import numpy as np
 
 from anylayer.graph import Op, Value
 from anylayer.network import Shape
-from anylayer.writers.ncnn.builder import (
-    RANK,
-    NcnnBuilder,
-    NcnnLowering,
-    NcnnParams,
-    NotInNcnn,
-    require,
-    without_batch,
-)
+from anylayer.writers._target import NotInTarget, require
+from anylayer.writers.ncnn.builder import RANK, NcnnBuilder, NcnnLowering, NcnnParams, without_batch
 
 _UNARY = {"Abs": 0, "Neg": 1, "Floor": 2, "Ceil": 3, "Sqrt": 5, "Exp": 7, "Tanh": 16, "Round": 18}
 """op_type of UnaryOp for operators that ncnn computes correctly for all finite inputs.
@@ -112,7 +105,7 @@ def _divisor(b: NcnnBuilder, value: Value) -> str:
     """Return a blob to divide by.
 
     ncnn multiplies by the reciprocal, and gives NaN where that is not a normal float32. So values are limited, and
-    NotInNcnn is raised where they may be 0 or negative.
+    NotInTarget is raised where they may be 0 or negative.
     """
     blob = b.blob(value)
     if value.const is not None:
@@ -159,7 +152,7 @@ def _power(b: NcnnBuilder, op: Op) -> list[str]:
     x, exponent = b.blob(op.inputs[0]), scalar(op.inputs[1])
     shape = b.shapes[x]
     if exponent is None or op.inputs[0] is None or op.inputs[0].shape != op.outputs[0].shape:
-        raise NotInNcnn("an exponent that is not a constant number")
+        raise NotInTarget("an exponent that is not a constant number")
     if exponent == 2:
         return [b.add("UnaryOp", [x], shape, {0: _SQUARE})]
     if exponent == 0.5:

@@ -9,7 +9,8 @@ import numpy as np
 
 from anylayer.graph import Op
 from anylayer.network import Array, Shape
-from anylayer.writers.ncnn.builder import NcnnBuilder, NcnnLowering, NotInNcnn, float_weights, present, require
+from anylayer.writers._target import NotInTarget, present, require
+from anylayer.writers.ncnn.builder import NcnnBuilder, NcnnLowering, float_weights
 from anylayer.writers.ncnn.data_movement import axes_of, merge_axes
 
 _REDUCTIONS = {
@@ -28,7 +29,7 @@ def _gemm(b: NcnnBuilder, op: Op) -> list[str]:
     """Add an InnerProduct for a product with constant weights."""
     x, w = op.inputs[:2]
     if x is None or w is None or w.const is None:
-        raise NotInNcnn("computed weights")
+        raise NotInTarget("computed weights")
     require(not op["transA"], "transA")
     alpha, beta = float(op["alpha"]), float(op["beta"])
     weights = np.asarray(w.const if op["transB"] else w.const.T, np.float32)
@@ -36,7 +37,7 @@ def _gemm(b: NcnnBuilder, op: Op) -> list[str]:
     if len(op.inputs) > 2 and op.inputs[2] is not None:
         c = op.inputs[2]
         if c.const is None or c.const.size not in (1, weights.shape[0]) or max((1, *c.shape[:-1])) > 1:
-            raise NotInNcnn(f"a third operand {c.type} that is not a bias")
+            raise NotInTarget(f"a third operand {c.type} that is not a bias")
         bias = np.broadcast_to(np.asarray(c.const, np.float32).reshape(-1) * np.float32(beta), weights.shape[:1])
     if alpha != 1:
         weights = weights * np.float32(alpha)

@@ -9,15 +9,8 @@ import numpy as np
 from anylayer.graph import Op, Value
 from anylayer.graph.facts import Window, per_channel, window_of
 from anylayer.network import Array, Shape
-from anylayer.writers.ncnn.builder import (
-    NcnnBuilder,
-    NcnnLowering,
-    NotInNcnn,
-    float_weights,
-    present,
-    require,
-    without_batch,
-)
+from anylayer.writers._target import NotInTarget, present, require
+from anylayer.writers.ncnn.builder import NcnnBuilder, NcnnLowering, float_weights, without_batch
 from anylayer.writers.ncnn.data_movement import repeat_pixels
 
 _RELU, _LEAKY = 1, 2
@@ -34,14 +27,14 @@ def _planes(b: NcnnBuilder, value: Value | None) -> tuple[str, Shape]:
 
 def _constant(value: Value | None, what: str) -> Array:
     if value is None or value.const is None:
-        raise NotInNcnn(f"a computed {what}")
+        raise NotInTarget(f"a computed {what}")
     return np.asarray(value.const, np.float32)
 
 
 def _windows(op: Op) -> Window:
     windows = window_of(op)
     if windows is None:
-        raise NotInNcnn(f"auto_pad={op['auto_pad']}")
+        raise NotInTarget(f"auto_pad={op['auto_pad']}")
     return windows
 
 
@@ -114,7 +107,7 @@ def _fuse_consumers(
     """
     bias = _constant(op.inputs[2], "bias") if len(op.inputs) > 2 and op.inputs[2] is not None else None
     out, channels = op.outputs[0], weights.shape[axis]
-    while (consumer := b.only_consumer(out)) is not None:
+    while (consumer := b.consumers.only(out)) is not None:
         if consumer.op in ("Relu", "LeakyRelu"):
             b.fused.add(consumer)
             is_relu = consumer.op == "Relu"

@@ -10,7 +10,7 @@ from anylayer.graph import Op
 
 Handler = Callable[[Code, Op], "str | list[str]"]
 """A function that returns the expression of an operator's output, or one expression per output. It may append
-statements before. It raises NotInPyTorch for what torch cannot express."""
+statements before. It raises NotInTarget for what torch cannot express."""
 
 HANDLERS: Table[str, Handler] = Table()
 """The function of each operator."""

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.generators.pytorch.code import Code, NotInPyTorch, dtype_of, first, number, require
+from anylayer.generators.pytorch.code import Code, dtype_of, first, number
 from anylayer.generators.pytorch.operators import HANDLERS, UNREAD, writes
 from anylayer.graph import Op, Value
+from anylayer.writers._target import present, require
 
 _ROLES = {"Mul": "scale", "Add": "bias", "Sub": "bias", "Div": "scale"}
 _UNARY = {
@@ -92,10 +93,9 @@ def _modulo(code: Code, op: Op) -> str:
 
 @writes("Pow")
 def _power(code: Code, op: Op) -> str:
-    base, exponent = op.inputs[0], op.inputs[1]
-    require(base is not None and exponent is not None, "an absent input")
+    base, exponent = (present(v) for v in op.inputs[:2])
     text = f"torch.pow({operand(code, op, 0)}, {operand(code, op, 1)})"
-    same = base is not None and exponent is not None and base.dtype == exponent.dtype
+    same = base.dtype == exponent.dtype
     return text if same else f"{text}.to({dtype_of(op.outputs[0].dtype)})"
 
 
@@ -216,9 +216,7 @@ def _gelu(code: Code, op: Op) -> str:
 
 @writes("PRelu")
 def _prelu(code: Code, op: Op) -> str:
-    x, slopes = first(op), op.inputs[1]
-    if slopes is None:
-        raise NotInPyTorch("an absent input")
+    x, slopes = first(op), present(op.inputs[1])
     weights = _slopes(x, slopes)
     if weights is not None:
         text = f"nn.PReLU({weights.size})"

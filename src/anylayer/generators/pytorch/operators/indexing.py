@@ -6,12 +6,13 @@ import math
 
 import numpy as np
 
-from anylayer.generators.pytorch.code import Code, NotInPyTorch, dtype_of, first, number, require
+from anylayer.generators.pytorch.code import Code, dtype_of, first, number
 from anylayer.generators.pytorch.operators import writes
 from anylayer.graph import Op, Value
 from anylayer.graph.facts import integers
 from anylayer.graph.facts import number as constant_number
 from anylayer.graph.sizes import is_static
+from anylayer.writers._target import NotInTarget, present, require
 
 _ROW = 16
 """The smallest number of elements per index for which index_select is faster than indexing."""
@@ -19,8 +20,7 @@ _ROW = 16
 
 def _indices(code: Code, value: Value | None, size: object) -> str:
     """Return int64 indices that count from the front."""
-    if value is None:
-        raise NotInPyTorch("an absent input")
+    value = present(value)
     if value.const is not None:
         indices = value.const.astype(np.int64)
         if (indices < 0).any():
@@ -45,8 +45,7 @@ def _gather(code: Code, op: Op) -> str:
             return f"{code.tensor(x)}.select({axis}, {at})"
     if indices is not None and indices.const is not None and len(indices.shape) == 1:
         return f"{code.tensor(x)}.index_select({axis}, {_indices(code, indices, x.shape[axis])})"
-    if indices is None:
-        raise NotInPyTorch("an absent input")
+    indices = present(indices)
     table = code.tensor(x, "table")
     if len(indices.shape) and is_static(x.shape[axis:]) and math.prod(x.shape[axis + 1 :]) >= _ROW:
         rows = f"{table}.index_select({axis}, {_indices(code, indices, x.shape[axis])}.flatten())"
@@ -82,8 +81,7 @@ def _gather_elements(code: Code, op: Op) -> str:
 def _gather_nd(code: Code, op: Op) -> str:
     x, indices = first(op), op.inputs[1]
     batch = int(op["batch_dims"])
-    if indices is None:
-        raise NotInPyTorch("an absent input")
+    indices = present(indices)
     at = f"{code.tensor(indices, 'indices')}.long().unbind(-1)"
     if not batch:
         return f"{code.tensor(x)}[{at}]"
@@ -114,7 +112,7 @@ def _scatter_nd(code: Code, op: Op) -> str:
     how = op["reduction"]
     x, indices, updates = op.inputs
     if x is None or indices is None:
-        raise NotInPyTorch("an absent input")
+        raise NotInTarget("an absent input")
     at = f"{code.tensor(indices, 'indices')}.long().unbind(-1)"
     if how in ("none", "add"):
         more = ", accumulate=True" if how == "add" else ""
@@ -136,7 +134,7 @@ def _top_k(code: Code, op: Op) -> list[str]:
     """Sort in a stable way: of equal elements the first comes first, which torch.topk does not promise."""
     x, k = first(op), constant_number(op.inputs[1])
     if k is None:
-        raise NotInPyTorch("a TopK whose count is computed")
+        raise NotInTarget("a TopK whose count is computed")
     axis = op["axis"] % len(x.shape)
     values, indices = (code.new(stem) for stem in ("values", "indices"))
     largest = bool(op["largest"])
@@ -191,7 +189,7 @@ def _compress(code: Code, op: Op) -> str:
 def _cumulative_sum(code: Code, op: Op) -> str:
     x, axes = first(op), integers(op.inputs[1])
     if axes is None:
-        raise NotInPyTorch("a CumSum whose axis is computed")
+        raise NotInTarget("a CumSum whose axis is computed")
     axis = axes[0] % len(x.shape)
     data = code.tensor(x)
     data = f"torch.flip({data}, ({axis},))" if op["reverse"] else data

@@ -7,21 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.generators.pytorch.code import (
-    Code,
-    NotInPyTorch,
-    dtype_of,
-    first,
-    in_tuple,
-    is_dynamic,
-    number,
-    require,
-)
+from anylayer.generators.pytorch.code import Code, dtype_of, first, in_tuple, is_dynamic, number
 from anylayer.generators.pytorch.operators import writes
 from anylayer.graph import Op
 from anylayer.graph.facts import integers, padding_of
 from anylayer.graph.facts import number as number_of
 from anylayer.graph.sizes import Dim, is_static
+from anylayer.writers._target import NotInTarget, require
 
 
 @writes("Reshape", "Flatten", "Squeeze", "Unsqueeze", unread=(1,))
@@ -103,7 +95,7 @@ def _slice(code: Code, op: Op) -> str:
         before = ":, " * (axes[0] % len(x.shape))
         return f"{code.tensor(x)}[{before}{starts[0] or ''}:int({code.tensor(op.inputs[2])})]"
     if starts is None or ends is None:
-        raise NotInPyTorch("a Slice whose bounds are computed")
+        raise NotInTarget("a Slice whose bounds are computed")
     axes = list(range(len(starts))) if axes is None else [a % len(x.shape) for a in axes]
     steps = [1] * len(starts) if steps is None else steps
     cut = [":"] * len(x.shape)
@@ -225,7 +217,7 @@ def _arranged(code: Code, op: Op, parts: str, order: str) -> str:
 def _triangle(code: Code, op: Op) -> str:
     k = integers(op.inputs[1]) if len(op.inputs) > 1 and op.inputs[1] is not None else [0]
     if k is None:
-        raise NotInPyTorch("a Trilu whose diagonal is computed")
+        raise NotInTarget("a Trilu whose diagonal is computed")
     return f"torch.{'triu' if op['upper'] else 'tril'}({code.tensor(first(op))}, {k[0]})"
 
 

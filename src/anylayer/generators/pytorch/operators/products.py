@@ -6,10 +6,11 @@ import re
 
 import numpy as np
 
-from anylayer.generators.pytorch.code import Code, NotInPyTorch, first, number, require
+from anylayer.generators.pytorch.code import Code, first, number
 from anylayer.generators.pytorch.operators import writes
 from anylayer.graph import Op, Value
 from anylayer.network import Array
+from anylayer.writers._target import present, require
 
 
 def _linear(code: Code, weight: Array, bias: Array | None, key: list[Value | None]) -> str:
@@ -72,8 +73,7 @@ def _matmul_integer(code: Code, op: Op) -> str:
     """Multiply in float64, which holds the sums of 2^37 products of 8-bit integers exactly."""
     sides = []
     for value, zero in zip(op.inputs[:2], (*op.inputs[2:], None, None)):
-        if value is None:
-            raise NotInPyTorch("an absent input")
+        value = present(value)
         text = f"{code.tensor(value, 'matrix')}.double()"
         if zero is not None:
             require(len(zero.shape) == 0 or zero.shape == (1,), "zero points per row or column")

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from anylayer.generators.pytorch.code import Code, NotInPyTorch, dtype_of, first, require
+from anylayer.generators.pytorch.code import Code, dtype_of, first
 from anylayer.generators.pytorch.operators import writes
 from anylayer.graph import Op, Value
+from anylayer.writers._target import present, require
 
 
 def _along(code: Code, op: Op, value: Value | None, role: str) -> str:
     """Return a scale or a zero point, broadcast along the operator's axis."""
-    if value is None:
-        raise NotInPyTorch("an absent input")
+    value = present(value)
     require(len(value.shape) <= 1 and not op["block_size"], "a scale per block")
     text = code.tensor(value, role)
     if len(value.shape) == 0 or value.shape == (1,):

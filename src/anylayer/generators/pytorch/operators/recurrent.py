@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from anylayer.generators.pytorch.code import Code, NotInPyTorch, first, in_tuple, require
+from anylayer.generators.pytorch.code import Code, first, in_tuple
 from anylayer.generators.pytorch.operators import writes
 from anylayer.graph import Op
 from anylayer.network import Array
+from anylayer.writers._target import NotInTarget, require
 
 _GATES = {"LSTM": (0, 2, 3, 1), "GRU": (1, 0, 2), "RNN": (0,)}
 """The index in ONNX's order of each gate, in torch's order: LSTM i, f, g, o of i, o, f, c; GRU r, z, n of z, r,
@@ -23,7 +24,7 @@ def _recurrent(code: Code, op: Op) -> list[str]:
     require(lengths is None, f"a {op.op} with lengths of sequences")
     require(not op["layout"] and not op["clip"], f"a {op.op} with a layout or a clip")
     if w is None or r is None or w.const is None or r.const is None or (b is not None and b.const is None):
-        raise NotInPyTorch(f"a {op.op} with computed weights")
+        raise NotInTarget(f"a {op.op} with computed weights")
     require(w.dtype == np.float32, f"a {op.op} of {w.dtype.name}")
     if op.op == "GRU" and not op["linear_before_reset"]:
         return _gru(code, op)
@@ -62,7 +63,7 @@ def _initial(code: Code, op: Op, states: Sequence[object]) -> str:
 
 
 def _options(op: Op, count: int) -> str:
-    """Return further arguments of the module. Raises NotInPyTorch for what nn.LSTM, nn.GRU and nn.RNN lack."""
+    """Return further arguments of the module. Raises NotInTarget for what nn.LSTM, nn.GRU and nn.RNN lack."""
     given = [a.decode() if isinstance(a, bytes) else str(a) for a in op.attrs.get("activations", [])]
     wanted = _FUNCTIONS[op.op] * count
     if op.op == "RNN" and given and set(given) == {"Relu"}:
@@ -95,7 +96,7 @@ def _gru(code: Code, op: Op) -> list[str]:
     """Write a GRU that applies the reset gate before the product, direction by direction."""
     x, w, r, b, lengths, state = (*op.inputs, None, None, None)[:6]
     if w is None or r is None or w.const is None or r.const is None or (b is not None and b.const is None):
-        raise NotInPyTorch("a GRU with computed weights")
+        raise NotInTarget("a GRU with computed weights")
     require(lengths is None, "a GRU with lengths of sequences")
     _options(op, w.shape[0])
     hidden = int(op["hidden_size"])

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from anylayer.generators.pytorch.code import Code, NotInPyTorch, dtype_of, first, in_tuple, number, require
+from anylayer.generators.pytorch.code import Code, dtype_of, first, in_tuple, number
 from anylayer.generators.pytorch.operators import writes
 from anylayer.graph import Op
 from anylayer.graph.facts import reduced_axes
+from anylayer.writers._target import NotInTarget, require
 
 _REDUCTIONS = {
     "ReduceSum": "torch.sum({x}, {how})",
@@ -61,7 +62,7 @@ def _runs(axes: Sequence[int]) -> list[list[int]]:
 def _product(code: Code, op: Op) -> str:
     x, axes = first(op), reduced_axes(op)
     if axes is None:
-        raise NotInPyTorch("a reduction whose axes are computed")
+        raise NotInTarget("a reduction whose axes are computed")
     text = code.tensor(x)
     how = f"keepdim={bool(op['keepdims'])}, dtype={dtype_of(x.dtype)}"
     for axis in sorted(axes, reverse=True):

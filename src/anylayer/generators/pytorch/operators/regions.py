@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from anylayer.generators.pytorch.code import Code, NotInPyTorch, first, number, require
+from anylayer.generators.pytorch.code import Code, first, number
 from anylayer.generators.pytorch.operators import writes
 from anylayer.graph import Op
 from anylayer.graph.facts import number as number_of
+from anylayer.writers._target import NotInTarget, require
 
 
 @writes("NonMaxSuppression", unread=(2, 3, 4))
@@ -15,7 +16,7 @@ def _nms(code: Code, op: Op) -> str:
     limit, overlap, least = (None if v is None else number_of(v) for v in (*op.inputs[2:], None, None, None)[:3])
     require(not op["center_point_box"], "an NMS of boxes with centers")
     if limit is None or overlap is None:
-        raise NotInPyTorch("an NMS whose limits are computed")
+        raise NotInTarget("an NMS whose limits are computed")
     lowest = number(np.float32(-np.inf if least is None else least))
     arguments = f"{int(limit)}, {number(np.float32(overlap))}, {lowest}"
     boxes, scores = code.tensor(op.inputs[0]), code.tensor(op.inputs[1])

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from anylayer.generators.pytorch.code import Code, NotInPyTorch, dtype_of, first, in_tuple, require
+from anylayer.generators.pytorch.code import Code, dtype_of, first, in_tuple
 from anylayer.generators.pytorch.operators import writes
 from anylayer.generators.pytorch.operators.movement import padded
 from anylayer.graph import Op, Value
@@ -15,12 +15,13 @@ from anylayer.graph.facts import Window, window_of
 from anylayer.graph.sizes import is_static
 from anylayer.network import Array
 from anylayer.ops._interpolation import interpolation, nearest_cells, positions
+from anylayer.writers._target import NotInTarget, require
 
 
 def _window(op: Op) -> Window:
     found = window_of(op)
     if found is None:
-        raise NotInPyTorch("automatic padding")
+        raise NotInTarget("automatic padding")
     require(len(found.kernel) in (1, 2, 3), f"windows with {len(found.kernel)} axes")
     return found
 
@@ -43,7 +44,7 @@ def _spatial(window: Window) -> list[tuple[int, int]]:
 def _conv(code: Code, op: Op) -> str:
     x, weight, bias = (*op.inputs, None)[:3]
     if x is None or weight is None:
-        raise NotInPyTorch("an absent input")
+        raise NotInTarget("an absent input")
     window, group = _window(op), int(op["group"])
     n = len(window.kernel)
     data, pads = code.tensor(x), window.begins
@@ -81,7 +82,7 @@ def _conv_transpose(code: Code, op: Op) -> str:
     """Compute without padding and crop by `pads` if torch's own padding cannot express them."""
     x, weight, bias = (*op.inputs, None)[:3]
     if x is None or weight is None:
-        raise NotInPyTorch("an absent input")
+        raise NotInTarget("an absent input")
     window, group = _window(op), int(op["group"])
     n = len(window.kernel)
     require(is_static(x.shape[2:]), "a ConvTranspose of a dynamic size")
