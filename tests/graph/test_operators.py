@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -121,3 +124,88 @@ def test_operator_of_another_domain_has_no_trait() -> None:
     assert Op("Relu", [], []) in UNARY
     assert Op("Relu", [], [], domain="mine") not in UNARY
     assert None not in UNARY
+
+
+ROOMS_OF_TARGETS = {"corrections", "engines", "generators", "writers"}
+"""Rooms whose lists say what a target supports. A constant there has a docstring that says it."""
+BOOK = "graph/operators.py"
+
+
+def constants(node: ast.AST) -> Iterator[str]:
+    """Yield the strings of a tuple, list or set, and of those that it unpacks."""
+    for element in getattr(node, "elts", []):
+        if isinstance(element, ast.Starred):
+            yield from constants(element.value)
+        elif isinstance(element, ast.Constant) and isinstance(element.value, str):
+            yield element.value
+
+
+def listed(node: ast.AST) -> set[str]:
+    """Return the operators that a literal lists: three or more, and nothing else."""
+    names = {*constants(node)}
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        names = {*node.value.split()}
+    return names if len(names) >= 3 and names <= set(histories()) else set()
+
+
+def is_mapped(node: ast.AST, parents: dict[ast.AST, ast.AST]) -> bool:
+    """Return whether a literal is a part of a mapping from operators, or is unpacked into another literal."""
+    while (node := parents.get(node, node)) in parents and not isinstance(node, ast.stmt):
+        is_call = isinstance(node, ast.Call) and ast.unparse(node.func) == "dict.fromkeys"
+        if is_call or isinstance(node, (ast.Dict, ast.DictComp, ast.Starred)):
+            return True
+    return False
+
+
+def lists_of_operators(source: str, room: str) -> list[int]:
+    """Return the lines of lists of operators that are neither mappings nor what a target supports."""
+    tree = ast.parse(source)
+    parents = {below: node for node in ast.walk(tree) for below in ast.iter_child_nodes(node)}
+    documented = {
+        first.lineno
+        for first, second in pairwise(tree.body)
+        if isinstance(first, ast.Assign)
+        and isinstance(second, ast.Expr)
+        and isinstance(second.value, ast.Constant)
+    }
+    found = []
+    for node in ast.walk(tree):
+        if not listed(node) or is_mapped(node, parents):
+            continue
+        statement = node
+        while not isinstance(statement, ast.stmt):
+            statement = parents[statement]
+        is_constant = statement in tree.body and isinstance(statement, ast.Assign)
+        if room not in ROOMS_OF_TARGETS or (is_constant and statement.lineno not in documented):
+            found.append(statement.lineno)
+    return found
+
+
+def test_no_list_of_operators_outside_the_book() -> None:
+    """What kind an operator is, the book says. Other lists say what a target supports, or map operators."""
+    root = Path(anylayer.__file__).parent
+    found = [
+        f"{path.relative_to(root)}:{line}"
+        for path in sorted(root.rglob("*.py"))
+        if path.relative_to(root).as_posix() != BOOK
+        for line in lists_of_operators(path.read_text("utf-8"), path.relative_to(root).parts[0])
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    ("source", "room", "found"),
+    [
+        ('KIND = ("Add", "Sub", "Mul")', "optimize", [1]),
+        ('KIND = frozenset((*("Add", "Sub", "Mul"), *MORE))', "optimize", [1]),
+        ('KIND = frozenset("Add Sub Mul".split())', "loops", [1]),
+        ('if o.op in {"Add", "Sub", "Mul"}:\n    pass', "graph", [1]),
+        ('KIND = ("Add", "Sub", "Mul")', "writers", [1]),
+        ('KIND = ("Add", "Sub", "Mul")\n"""Operators that the format has."""', "writers", []),
+        ('KIND = {"Add": 1, "Sub": 2, "Mul": 3}', "optimize", []),
+        ('KIND = dict.fromkeys(("Add", "Sub", "Mul"), 1)', "optimize", []),
+        ('KIND = ("Reshape", "Squeeze", "ExpandDims")', "readers", []),
+    ],
+)
+def test_list_of_operators_is_found(source: str, room: str, found: list[int]) -> None:
+    assert lists_of_operators(source, room) == found

@@ -107,8 +107,12 @@ def test_selection_of_boxes_stays_in_float32(tmp_path: Path) -> None:
         (lambda x: np.arange(5000, dtype=np.float32)[x.astype(np.int64)] * 2, [4097.0, 2049.0, 3.0]),
         (lambda x: np.floor(np.exp(np.sqrt(x) / 8)), [4097.0, 4099.0, 3.0]),
         (lambda x: np.sqrt(x), [1e5, 1e6, 1e7]),
+        (lambda x: np.floor(np.take_along_axis(x, np.array([[2, 0]]), 1)), [2049.0, 3.0, 4097.0]),
     ],
-    ids=["floor", "cast", "clip to a picture", "indices", "after another operator", "beyond float16"],
+    ids=[
+        *("floor", "cast", "clip to a picture", "indices", "after another operator", "beyond float16"),
+        "selected",
+    ],
 )
 def test_values_between_operators_in_float32_are_not_rounded(
     tmp_path: Path, function: Any, x: list[float]

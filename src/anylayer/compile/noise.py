@@ -13,6 +13,7 @@ import numpy as np
 from anylayer.compile.nodes import Definitions, trace_nodes
 from anylayer.errors import wording
 from anylayer.graph import Op, Value
+from anylayer.graph.operators import REARRANGES
 from anylayer.graph.sizes import is_static
 from anylayer.layer import Layer
 from anylayer.layer.samples import Sampler, boxes, indices, regions
@@ -25,8 +26,6 @@ SCALES = (1, 0.05, 2e-3, 1e-4, 20)
 LITTLE = "empty, constant, saturated or tiny for these inputs"
 """What an output is that tells little; see numerics.tells_enough."""
 
-_VIEWS = frozenset(("Cast", "Identity", "Reshape", "Squeeze", "Unsqueeze", "Flatten", "Transpose", "Expand"))
-"""Operators whose results are elements of their first input."""
 _SAMPLES: Mapping[tuple[str, int], Sampler] = {
     ("RoiAlign", 1): boxes,
     ("RoiAlign", 2): indices,
@@ -138,7 +137,7 @@ def _in_body(t: TracedNode, views: dict[str, str], constants: set[str]) -> Itera
                 sampler = _sampler(o, i)
                 if sampler is not None:
                     yield inner[value], sampler
-        if o.op in _VIEWS and o.inputs[0] in inner:
+        if (o in REARRANGES or o.op in ("Cast", "Expand")) and o.inputs[0] in inner:
             inner[o.outputs[0]] = inner[o.inputs[0]]
     views.update({n: inner[v] for n, v in zip(t.node.outputs, t.body.outputs) if v in inner})
 

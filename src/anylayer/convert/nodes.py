@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from anylayer.graph import Value
-from anylayer.graph.operators import is_discontinuous
+from anylayer.graph.operators import SHAPES, is_discontinuous
 from anylayer.network import Array
 from anylayer.numerics import rms_error, rms_scale
 from anylayer.source import Source, TracedNode
@@ -67,7 +67,7 @@ def has_jump(traced: TracedNode) -> bool:
         return False
     data: set[Value | None] = {*traced.body.inputs}
     for o in traced.body.ops:
-        if o.op not in ("Shape", "Size") and data.intersection(o.inputs):
+        if o not in SHAPES and data.intersection(o.inputs):
             if is_discontinuous(o):
                 return True
             data.update(o.outputs)

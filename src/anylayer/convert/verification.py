@@ -31,6 +31,7 @@ from anylayer.engines import load_engine
 from anylayer.errors import AnyLayerError, ConversionError, adding_advice, wording
 from anylayer.graph import Graph, Value
 from anylayer.graph.intervals import range_rounding
+from anylayer.graph.operators import WEIGHTED
 from anylayer.network import Array, Node, TensorType
 from anylayer.numerics import (
     DEEP_TOLERANCE,
@@ -49,10 +50,8 @@ OpenInner = Callable[[Written, Sequence[str]], Run]
 """A function that opens written files. The function that it returns also computes values inside the network, by
 name."""
 
-_SUMS = frozenset(("Conv", "ConvTranspose", "MatMul", "Gemm", "LSTM", "GRU", "RNN"))
-"""Operators that sum up many values."""
 _MAX_SHALLOW_SUMS = 20
-"""A network with more operators of _SUMS has the tolerance of deep networks."""
+"""A network with more operators of WEIGHTED has the tolerance of deep networks."""
 _LAST_DIGITS = 4 * float(np.finfo(np.float32).eps)
 """The largest relative change of a value that rounding inside a node may cause."""
 _ROUNDINGS = 16
@@ -384,7 +383,7 @@ def tolerance_of(graph: Graph) -> float:
 
 def _sums(graph: Graph) -> int:
     """Count the operators that sum up many values, in a graph and in the bodies of its calls."""
-    return sum(_sums(o.body) if o.body is not None else o.op in _SUMS for o in graph.ops)
+    return sum(_sums(o.body) if o.body is not None else o in WEIGHTED for o in graph.ops)
 
 
 def _run_file(run: Run, written: Written, given: Mapping[str, Array]) -> dict[str, Array]:

@@ -24,6 +24,7 @@ _DATA = {"Where": (1, 2), "Add": (0, 1), "Sub": (0, 1), "Mul": (0, 1)}
 """The inputs of operators in MODULAR that are numbers, not axes or masks. For operators that are not listed it is
 the first."""
 _CHECKED = ("Cast", "Gather", "Abs", "Pow")
+"""Operators whose results OpenVINO clips at 2**31."""
 
 
 @rule(*MODULAR, kind="must", targets=("openvino",))

@@ -13,13 +13,12 @@ from anylayer.corrections._openvino import keep_apart
 from anylayer.corrections.corrector import Corrected, Corrector, corrected
 from anylayer.corrections.remainders import apart, split
 from anylayer.graph import Graph, Op, Value
+from anylayer.graph.operators import ARITHMETIC
 from anylayer.network import Array
 from anylayer.optimize.rules import rule
 
-_ARITHMETIC = ("Add", "Sub", "Mul", "Div")
 
-
-@rule(*_ARITHMETIC, kind="must", targets=("openvino",))
+@rule(*ARITHMETIC, kind="must", targets=("openvino",))
 def _rounded(new: Corrector, o: Op) -> list[Value] | None:
     """Round after each operator, and compute Div by division.
 
@@ -51,7 +50,7 @@ def _overflows(new: Corrector, o: Op) -> bool:
 
 def _unfused(new: Corrector, o: Op, value: Value | None) -> Value | None:
     before = new.producer(value)
-    if value is None or before is None or before.op not in _ARITHMETIC:
+    if value is None or before is None or before not in ARITHMETIC:
         return value
     return keep_apart(new, o, value)
 

@@ -15,6 +15,7 @@ from anylayer.corrections._openvino import magnitude
 from anylayer.corrections.corrector import Corrector
 from anylayer.graph import Op, Value
 from anylayer.graph.intervals import Interval, inside
+from anylayer.graph.operators import REDUCTIONS
 from anylayer.network import Array
 from anylayer.optimize.rules import rule
 from anylayer.tracing import record
@@ -33,7 +34,7 @@ def _wide(value: Value | None) -> bool:
 
 def _numbers(o: Op) -> list[int]:
     """Return which inputs are numbers, not axes or sizes."""
-    every = o.op in ("Div", "Mod", "MatMul", "Einsum", "Pow")
+    every = o not in REDUCTIONS and o.op != "Resize"
     return [i for i in range(len(o.inputs) if every else 1) if _wide(o.inputs[i])]
 
 

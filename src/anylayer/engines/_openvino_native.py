@@ -16,14 +16,13 @@ from functools import cache
 from anylayer.compile.plan import NATIVE_DOMAIN
 from anylayer.errors import FileError, InputError
 from anylayer.graph import Graph, Op, Value
+from anylayer.graph.operators import ELEMENTWISE, WINDOWED
 from anylayer.kernels.cache import library
 from anylayer.kernels.compiler import compiler, sdk
 from anylayer.libraries.openvino import extension_flags, ov, shared_core
 
 _SOURCE = "share/openvino/native_layer.cpp"
 _HEADERS = ("include/anylayer/abi.h", "include/anylayer/detail/embedded.hpp")
-_WINDOWS = frozenset(("AveragePool", "Conv", "ConvTranspose", "MaxPool"))
-_PASS = frozenset(("Add", "Clip", "Elu", "LeakyRelu", "Mul", "PRelu", "Relu", "Sigmoid", "Tanh"))
 _LAST, _FIRST = (0, 2, 3, 1), (0, 3, 1, 2)
 
 
@@ -65,7 +64,7 @@ def channels_last(graph: Graph) -> tuple[Graph, list[tuple[int, ...] | None]]:
         if o.domain == NATIVE_DOMAIN:
             kept = kept and o["kernel"].takes_any_order
             orders.append(_LAST if kept else None)
-        elif o.domain or len(o.outputs[0].shape) != 4 or not (o.op in _WINDOWS or (kept and o.op in _PASS)):
+        elif o.domain or len(o.outputs[0].shape) != 4 or not (o in WINDOWED or (kept and o in ELEMENTWISE)):
             kept = False
         else:
             kept = True

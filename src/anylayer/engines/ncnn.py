@@ -14,6 +14,7 @@ import numpy as np
 from anylayer.engines._outputs import OutputShapes, need_shapes
 from anylayer.errors import EngineError
 from anylayer.graph import Graph, Op
+from anylayer.graph.operators import PRODUCTS
 from anylayer.graph.sizes import is_static
 from anylayer.network import Array
 from anylayer.writers.ncnn import to_ncnn
@@ -186,7 +187,7 @@ def suits(graphs: Sequence[Graph]) -> bool:
 
 def _multiplications(op: Op) -> int:
     """Return the multiply-adds of a convolution or matrix product with constant weights; 0 for other operators."""
-    weights = op.inputs[1] if op.op in ("Conv", "ConvTranspose", "Gemm", "MatMul") else None
+    weights = op.inputs[1] if op in PRODUCTS else None
     if weights is None or weights.const is None:
         return 0
     image = op.inputs[0] if op.op == "ConvTranspose" else op.outputs[0]

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from anylayer.graph.ir import Op, Value
+from anylayer.graph.operators import RECURRENT
 from anylayer.graph.sizes import is_static
 from anylayer.graph.symbolic import extreme
 from anylayer.network import Array
@@ -293,7 +294,7 @@ def multiply_adds(ops: Iterable[Op]) -> int:
             total += out * shapes[0][-1]
         elif op.op == "Gemm":
             total += out * shapes[0][0 if op["transA"] else 1]
-        elif op.op in ("LSTM", "GRU", "RNN"):
+        elif op in RECURRENT:
             steps = shapes[0][0] * shapes[0][1]
             total += steps * (math.prod(shapes[1]) + math.prod(shapes[2]))
     return total

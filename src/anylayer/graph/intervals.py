@@ -13,6 +13,7 @@ import numpy as np
 
 from anylayer.graph.facts import Producers, number, producer, reduced_axes, shifted_exponential
 from anylayer.graph.ir import Op, Value
+from anylayer.graph.operators import EXTREMES, SELECTS
 from anylayer.graph.sizes import Dim
 
 Number = int | float
@@ -26,14 +27,6 @@ _DEPTH = 20
 _RANGE_DIGITS = 8 * float(np.finfo(np.float32).eps)
 """The rounding of float32 of a function with a limited range, relative to that range. The error of ONNX Runtime's
 Sigmoid is 9e-8."""
-_SAME = frozenset(
-    (
-        *("Identity", "Reshape", "Transpose", "Slice", "Squeeze", "Unsqueeze", "Expand", "Tile", "Flatten"),
-        *("Gather", "GatherElements", "GatherND", "ReduceMax", "ReduceMin", "Split", "MaxPool", "GlobalMaxPool"),
-        *("DepthToSpace", "SpaceToDepth", "TopK"),
-    )
-)
-"""Operators whose results are elements of their first input."""
 
 
 def of_dtype(dtype: np.dtype[Any]) -> Interval:
@@ -131,7 +124,7 @@ class Intervals:
             return _positions(op.inputs[0], op["axis"])
         if op.op == "MaxPool" and value is not op.outputs[0]:
             return of_dtype(value.dtype)
-        if op.op in _SAME:
+        if op in SELECTS or op in EXTREMES:
             return self.of(op.first)
         rule = _RULES.get(op.op)
         return of_dtype(value.dtype) if rule is None else rule(self, op)

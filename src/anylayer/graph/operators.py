@@ -36,6 +36,7 @@ def _trait(names: str) -> Trait:
 
 # --------------------------------------------------------------------- element by element
 
+ARITHMETIC = _trait("Add Div Mul Sub")
 COMPARISONS = _trait("Equal Greater GreaterOrEqual Less LessOrEqual")
 SEVERAL = _trait("Max Mean Min Sum")
 """Operators of any number of inputs that broadcast. They are the identity of a single input."""
@@ -48,13 +49,8 @@ UNARY = TRANSCENDENTAL | _trait("""
     Relu Round Selu Shrink Sign Softsign Sqrt ThresholdedRelu
 """)
 """Functions of one number, which are applied to each element of the first input. Other inputs are scalars."""
-BROADCASTING = (
-    COMPARISONS
-    | SEVERAL
-    | _trait("""
-    Add And BitShift BitwiseAnd BitwiseOr BitwiseXor Div Mod Mul Or PRelu Pow Sub Where Xor
-""")
-)
+_OTHERS = _trait("And BitShift BitwiseAnd BitwiseOr BitwiseXor Mod Or PRelu Pow Where Xor")
+BROADCASTING = ARITHMETIC | COMPARISONS | SEVERAL | _OTHERS
 """Functions of several numbers, which are applied to the elements of inputs that broadcast."""
 ELEMENTWISE = UNARY | BROADCASTING
 
@@ -89,6 +85,8 @@ PRODUCTS = _trait("Conv ConvTranspose Gemm MatMul")
 WINDOWED = _trait("AveragePool Conv ConvTranspose LpPool MaxPool")
 RECURRENT = _trait("GRU LSTM RNN")
 WEIGHTED = PRODUCTS | RECURRENT
+GATES = _trait("Relu Sigmoid Tanh")
+"""The activations that the recurrent operators of every engine take."""
 EXTREMES = _trait("GlobalMaxPool MaxPool ReduceMax ReduceMin TopK")
 """Operators whose first result consists of the largest or smallest elements of the first input."""
 AVERAGE_POOLINGS = _trait("AveragePool GlobalAveragePool")

@@ -14,6 +14,7 @@ import numpy as np
 
 from anylayer.compile.nodes import Definitions, trace_nodes
 from anylayer.errors import InputError, LayerError, given, nearest, need, plural, wording
+from anylayer.graph.operators import SIZED_BY_DATA
 from anylayer.inspect.costs import Steered
 from anylayer.layer import Definition
 from anylayer.layer.bound import shapes_only, stated_types
@@ -27,11 +28,9 @@ Shapes = Sequence[Shape] | str | None
 """The shapes of a layer's outputs; SAME; or None if the layer or the file declares them."""
 
 _STEERED = {
+    **dict.fromkeys(SIZED_BY_DATA, "the size of its output"),
     "NonMaxSuppression": "the number of boxes that it keeps",
     "TopK": "what it sorts",
-    "NonZero": "the size of its output",
-    "Compress": "the size of its output",
-    "Unique": "the size of its output",
     "If": "a branch",
     "Loop": "the number of its steps",
     "Scan": "the number of its steps",

@@ -11,6 +11,7 @@ from anylayer.graph import Graph, Op, Value
 from anylayer.graph.expressions import constant, symbol
 from anylayer.graph.facts import reduced_axes
 from anylayer.graph.guards import Guard
+from anylayer.graph.operators import CREATES, ELEMENTWISE, MOVES, REDUCTIONS, SHORTENS, TRANSCENDENTAL
 from anylayer.loops import (  # noqa: F401 (they register their operators)
     elementwise,
     movement,
@@ -20,7 +21,6 @@ from anylayer.loops import (  # noqa: F401 (they register their operators)
     windows,
 )
 from anylayer.loops.composites import expanded
-from anylayer.loops.elementwise import BINARY, TRUTH, UNARY
 from anylayer.loops.intervals import LARGEST_SIZE
 from anylayer.loops.ir import (
     CHECKS,
@@ -40,22 +40,6 @@ from anylayer.loops.movement import concat_pieces
 from anylayer.loops.opened import Opened
 from anylayer.loops.reductions import copies, row_copies
 
-_EXPENSIVE = {
-    "Exp",
-    "Log",
-    "Tanh",
-    "Sin",
-    "Cos",
-    "Tan",
-    "Erf",
-    "Pow",
-    "Atan",
-    "Asin",
-    "Acos",
-    "Mod",
-    "Sinh",
-    "Cosh",
-}
 _CHEAP = 3
 """The largest cost of a value that each consumer computes again: some loads and one or two operations."""
 _OFTEN = 1.5
@@ -72,15 +56,8 @@ _LONG = 64
 """The largest number of elements of a reduction that is computed again by each element that reads it."""
 _MUCH = 1024
 """The largest number of operations of a value that is computed again by each element that reads it."""
-_KINDS = {
-    "Gather", "GatherElements", "GatherND", "Slice", "Transpose", "Reshape", "Expand", "Pad", "Tile", "Split",
-    "Concat", "Squeeze", "Unsqueeze", "Flatten", "Identity", "Shape", "Range", "ConstantOfShape", "Trilu",
-}  # fmt: skip
 _ITEMS = 256
 """The least number of rows for which each work item computes a row: as many as the items of a work group."""
-_POINTWISE = {
-    *UNARY, *BINARY, *TRUTH, "Identity", "Not", "IsNaN", "IsInf", "Mod", "Pow", "Cast", "Where", "Clip", "Relu",
-}  # fmt: skip
 
 
 def lower(source: Graph | Opened, *, by_element: bool = False) -> LoopProgram:
@@ -264,7 +241,7 @@ def held_by_element(graph: Graph) -> dict[Value, str]:
                 min(costs.get(v, 1.0), 1.0) if _FEW * _count(v) <= _count(value) else costs.get(v, 1.0)
                 for v in parts
             )
-            cost = length * (cost + (0 if op.op in _KINDS else 10 if op.op in _EXPENSIVE else 1))
+            cost = length * (cost + _own_cost(op))
             repeated = often.get(value, 1.0) > _OFTEN and (length > _LONG or cost > _MUCH)
             if repeated or (value in whole and op.op in INLINED):
                 held[value] = "often read"
@@ -273,6 +250,13 @@ def held_by_element(graph: Graph) -> dict[Value, str]:
     made = graph.producers
     pieces = [v for v in graph.outputs if v not in read and v in made and made[v].op == "Concat"]
     return {**held, **dict.fromkeys(pieces, "pieces")}
+
+
+def _own_cost(op: Op) -> int:
+    """Return the number of operations that an operator adds to those of its inputs, per element."""
+    if op in MOVES or op in CREATES:
+        return 0
+    return 10 if op in TRANSCENDENTAL or op.op in ("Mod", "Pow") else 1
 
 
 def _rows(graph: Graph, held: Mapping[Value, str]) -> dict[Value, Sequence[int]]:
@@ -288,9 +272,9 @@ def _rows(graph: Graph, held: Mapping[Value, str]) -> dict[Value, Sequence[int]]
     made = set[Value]()
     for op in graph.ops:
         same = all(len(v.shape) == rank for v in op.outputs)
-        reduces = same and op.op.startswith("Reduce") and set(reduced_axes(op) or ()) == axes
+        reduces = same and op in REDUCTIONS and set(reduced_axes(op) or ()) == axes
         if not made.isdisjoint(op.inputs) or not set(sums).isdisjoint(op.outputs):
-            if not reduces and not (same and op.op in _POINTWISE):
+            if not reduces and not (same and (op in ELEMENTWISE or op.op == "Identity")):
                 return {}
             made.update(op.outputs)
     kept = [int(d) for a, d in enumerate(sums[0].shape) if a not in axes]
@@ -338,7 +322,7 @@ def _costs(graph: Graph) -> dict[Value, float]:
         for value in op.outputs:
             few = [v for v in parts if _FEW * _count(v) <= _count(value)]
             cost = sum(min(costs.get(v, 1.0), 1.0) if v in few else costs.get(v, 1.0) for v in parts)
-            cost += 0 if op.op in _KINDS else 10 if op.op in _EXPENSIVE else 1
+            cost += _own_cost(op)
             if simple:
                 whole.add(value)
             costs[value] = 0 if simple else 1 if op.op in NESTS else min(cost, 2 * _MAX_COST)
@@ -352,7 +336,7 @@ def _repeats(op: Op, i: int, v: Value) -> float:
         return max(1.0, count * float(int((op.inputs[0] or v).shape[-1])) / own)
     if op.op == "TopK" and i == 0:
         return float(int(v.shape[op["axis"]]))
-    return 1.0 if op.op in NESTS or op.op in ("Slice", "Split", "Concat") else count / own
+    return 1.0 if op.op in NESTS or op in SHORTENS or op.op == "Concat" else count / own
 
 
 def _count(v: Value) -> int:

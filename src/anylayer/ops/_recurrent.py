@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from anylayer.errors import need
+from anylayer.graph.operators import GATES
 from anylayer.network import Array
 from anylayer.ops._spatial import integer, shape_of
 from anylayer.ops.reverse_sequence import reverse_sequence
@@ -90,7 +91,7 @@ class RecurrentPlan:
     @property
     def native(self) -> bool:
         """Whether every engine computes the operator with these activations. OpenVINO supports no others."""
-        return set(self.names) <= {"Sigmoid", "Tanh", "Relu"}
+        return GATES.names.issuperset(self.names)
 
     def functions(self, direction: int) -> list[Activation]:
         """Return the activations of one direction. Each clips its argument to [-clip, clip] if there is a clip."""

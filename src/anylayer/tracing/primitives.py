@@ -14,6 +14,7 @@ from numpy.typing import DTypeLike
 
 from anylayer.graph.guards import traces_symbolically
 from anylayer.graph.ir import Op, Value
+from anylayer.graph.operators import ELEMENTWISE, MOVES
 from anylayer.graph.place import refusal
 from anylayer.graph.sized import sized_array
 from anylayer.graph.sizes import Dim, broadcast, is_one, is_static, stand_for
@@ -89,9 +90,6 @@ ONNX_TYPES = {
 """The TensorProto.DataType of each dtype that the engines support."""
 
 
-_PASS_ON = frozenset(("Add", "Sub", "Mul", "Neg", "Max", "Min", "Clip", "Cast", "Reshape", "Slice", "Expand"))
-
-
 def note_inexact_rounding(x: TracedArray) -> None:
     """Add a note if `x`, which is converted to an integer, comes from a float division.
 
@@ -110,7 +108,7 @@ def note_inexact_rounding(x: TracedArray) -> None:
                 "it may give the next integer; divide integers (-(-a // b)), or compute from shapes and parameters"
             )
             return
-        if producer is not None and producer.op in _PASS_ON:
+        if producer is not None and (producer in ELEMENTWISE or producer in MOVES):
             waiting.extend(v for v in producer.inputs if v is not None and v.const is None)
 
 

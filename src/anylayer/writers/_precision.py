@@ -11,25 +11,41 @@ import numpy as np
 from anylayer.errors import InputError, nearest, need, wording
 from anylayer.graph import Graph, Op, Value
 from anylayer.graph.facts import producer
-from anylayer.graph.operators import DISCONTINUOUS, is_discontinuous
+from anylayer.graph.operators import (
+    DISCONTINUOUS,
+    ELEMENTWISE,
+    EXTREMES,
+    MOVES,
+    SUMS,
+    WEIGHTED_SUMS,
+    is_discontinuous,
+)
 from anylayer.network import Array
 from anylayer.numerics import DEEP_HALF_TOLERANCE, INT8_TOLERANCE, largest
 from anylayer.source import Source, Written
 
 PRECISIONS = ("float32", "float16", "int8")
-IN_FLOAT32 = (
-    *("Softmax", "LogSoftmax", "Exp", "Log", "Pow", "Sqrt", "Reciprocal", "Div", "Erf", "CumSum", "LRN"),
-    *("ReduceSum", "ReduceMean", "ReduceProd", "ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceLogSumExp"),
-    *("InstanceNormalization", "LayerNormalization", "GroupNormalization", "MeanVarianceNormalization"),
-    *("Resize", "GridSample", "RoiAlign", "ScatterElements", "ScatterND", "LSTM", "GRU", "RNN", "Min", "Max"),
-    *sorted(DISCONTINUOUS),
+_COORDINATES = (
+    *(
+        "Exp",
+        "Log",
+        "Pow",
+        "Sqrt",
+        "Reciprocal",
+        "Div",
+        "Erf",
+        "Resize",
+        "ScatterElements",
+        "ScatterND",
+        "Min",
+        "Max",
+    ),
 )
-"""Operators that stay in float32: those that sum or square many values, those that are not continuous, and
-those that compute coordinates of boxes and samples."""
-_BEFORE_FLOAT32 = (
-    *("Add", "Sub", "Mul", "Neg", "Abs", "Relu", "Clip", "Where", "Cast", "ReduceMax", "ReduceMin", "Concat"),
-    *("Reshape", "Transpose", "Squeeze", "Unsqueeze", "Slice", "Split", "Gather", "GatherND", "Expand", "Tile"),
-)
+"""Operators that stay in float32 because they compute the coordinates of boxes and samples."""
+IN_FLOAT32 = (*_COORDINATES, *(SUMS - WEIGHTED_SUMS), *DISCONTINUOUS)
+"""Operators that stay in float32: those that compute coordinates, that sum or square many values, and those that
+are not continuous."""
+_BEFORE_FLOAT32 = ELEMENTWISE | MOVES | EXTREMES
 """Operators that stay in float32 between values in float32 (inputs of the network, for example) and operators in
 float32. Coordinates above 2048 would lose their last digits there."""
 _INT8 = ("Conv", "Gemm", "MatMul")
@@ -130,7 +146,7 @@ class Precision:
         between: set[Op] = set()
         for o in graph.ops:
             floats = [v for v in o.inputs if v is not None and v.const is None and v.dtype == np.float32]
-            if o in full or (o.op in _BEFORE_FLOAT32 and exact.issuperset(floats)):
+            if o in full or (o in _BEFORE_FLOAT32 and exact.issuperset(floats)):
                 exact.update(o.outputs)
                 between.add(o)
         wanted = {*graph.outputs} if self.io == "float32" else set[Value]()

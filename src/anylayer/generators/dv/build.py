@@ -37,6 +37,7 @@ from anylayer.generators.dv.windows import (
 )
 from anylayer.graph import Graph, Op, Value
 from anylayer.graph.facts import Window, number, per_channel, window_of
+from anylayer.graph.operators import VIEWS
 from anylayer.network import Array
 from anylayer.writers._target import Consumers
 
@@ -44,7 +45,6 @@ MAX_WIDTH, MAX_HEIGHT, MAX_CHANNELS, MAX_INPUTS, MAX_PAD, MAX_STRIDE = 2047, 102
 """Limits of the hardware: the sizes of maps, the inputs of a fully connected layer, and numbers of windows."""
 
 _TO_FIRST, _TO_LAST = [0, 3, 1, 2], [0, 2, 3, 1]
-_RESHAPES = ("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity")
 _LRN = {"size": 5.0, "alpha": 1e-4, "beta": 0.75, "bias": 1.0}
 """The parameters of the hardware's LRN, which are those of AlexNet and GoogLeNet in Caffe."""
 _LRN_CHANNELS = 16
@@ -108,7 +108,7 @@ class _PlanBuilder:
             **dict.fromkeys(("MaxPool", "AveragePool", "GlobalAveragePool"), self.pooling),
             "Resize": self.upsampling, "Gemm": self.fully_connected,
             "MatMul": self.fully_connected, "Concat": self.concat, "Softmax": self.softmax, "Add": self.sum,
-            "LRN": self.lrn, "Transpose": self.transposition, **dict.fromkeys(_RESHAPES, self.reshaping),
+            "LRN": self.lrn, "Transpose": self.transposition, **dict.fromkeys(VIEWS, self.reshaping),
         }  # fmt: skip
 
     def plan(self) -> DvPlan:

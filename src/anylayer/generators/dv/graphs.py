@@ -16,9 +16,8 @@ from anylayer.generators.dv.plan import Custom, DeviceBuffer, DvLayer, Softmax
 from anylayer.generators.dv.weights import LARGEST
 from anylayer.graph import Graph, Op, Value
 from anylayer.graph.facts import integers
+from anylayer.graph.operators import HOMOGENEOUS, HOMOGENEOUS_TOGETHER, PRODUCTS, REARRANGES
 from anylayer.graph.sizes import Dim, is_static, stand_for
-
-_MOVES = ("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Transpose")
 
 
 def with_fixed_sizes(graph: Graph, places: Mapping[str, str]) -> Graph:
@@ -47,7 +46,7 @@ def with_fixed_sizes(graph: Graph, places: Mapping[str, str]) -> Graph:
         if _is_head(op):
             made = [_filled(new, op, inputs)]
         elif is_padded:
-            moved = op.op in _MOVES and not op.domain and all(v is None or v.const is not None for v in inputs[1:])
+            moved = op in REARRANGES and all(v is None or v.const is not None for v in inputs[1:])
             if not moved:
                 with at(places.get(op.scope, "")):
                     raise LayerError(
@@ -107,17 +106,8 @@ def padded_to(expected: Expected, shapes: Mapping[str, tuple[int, ...]]) -> Expe
 # ---- values beyond the range of 16-bit floats: layers compute them divided by a power of two, if the weights of
 # the layers that read them undo this
 
-"""Operators that multiply their outputs by a positive number if their first input is multiplied by it."""
 _TARGET = 2.0**14
 """The largest value that a layer computes after it was scaled. Other inputs may give four times larger ones."""
-_LINEAR = ("Conv", "ConvTranspose", "Gemm", "MatMul")
-_HOMOGENEOUS = (
-    *("Relu", "LeakyRelu", "PRelu", "MaxPool", "AveragePool", "GlobalAveragePool"),
-    *("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Transpose", "Slice", "Split"),
-)
-"""Operators that multiply their outputs by a positive number if their first input is multiplied by it."""
-_SUMS = ("Add", "Sub", "Max", "Concat")
-"""Operators that multiply their outputs by a number if all their inputs are multiplied by it."""
 
 
 class TooLarge(LayerError):
@@ -167,7 +157,7 @@ def scaled_down(graph: Graph, op: Op, largest: float) -> Graph | None:
 
 
 def _is_linear(op: Op) -> bool:
-    return op.op in _LINEAR and not op.domain and all(v is None or v.const is not None for v in op.inputs[1:])
+    return op in PRODUCTS and all(v is None or v.const is not None for v in op.inputs[1:])
 
 
 class _Groups:
@@ -181,8 +171,9 @@ class _Groups:
             computed = [v for v in op.inputs if v is not None and v.const is None]
             if _is_linear(op):
                 continue
-            first = op.op in _HOMOGENEOUS and len(computed) == 1
-            free = not op.domain and (first or (op.op in _SUMS and len(computed) == len(op.inputs)))
+            plain = all(v.dtype.kind == "f" for v in op.outputs)
+            first = op in HOMOGENEOUS and plain and computed == op.inputs[:1]
+            free = first or (op in HOMOGENEOUS_TOGETHER and computed == op.inputs)
             for v in (*computed, *op.outputs):
                 self._join(op.outputs[0] if free else None, v)
 

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from anylayer.errors import LayerError, TraceError, given, nearest, need, plural
+from anylayer.graph.operators import RANDOM, RECURRENT, SEVERAL
 from anylayer.layer import Field, Layer, Message
 from anylayer.layers.onnx._call import (
     ANY_SIZE,
@@ -31,17 +32,12 @@ from anylayer.layers.onnx._record import (
     recorded,
     scaled,
 )
-from anylayer.layers.onnx._sequences import RECURRENT, batch_first
+from anylayer.layers.onnx._sequences import batch_first
 from anylayer.libraries.onnx import defs, latest, reference, schema
 from anylayer.network import Array, Node
 from anylayer.tracing import is_traced, size_list, substituted
 
 _UNSUPPORTED_BY_ENGINES = frozenset(("bool", "int8", "int16", "uint8", "uint16", "uint32", "uint64"))
-_IDENTITY_OF_ONE_INPUT = frozenset(("Max", "Min", "Sum"))
-"""Operators that are the identity for a single input."""
-_RANDOM = frozenset(
-    ("RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli")
-)
 
 
 class Standard(Layer):
@@ -110,11 +106,11 @@ class Standard(Layer):
         if not any(map(is_traced, call.inputs)):
             return self.compute(call)
         need(
-            self.type not in _RANDOM,
+            self.type not in RANDOM.names,
             f"{self.type} draws random numbers, which cannot be recorded",
             TraceError,
         )
-        if call.attrs.get("layout") and call.op in RECURRENT:
+        if call.attrs.get("layout") and call.op in RECURRENT.names:
             return self._as_outputs(call, batch_first(call, self._results))
         return self._as_outputs(call, self._results(call))
 
@@ -130,7 +126,7 @@ class Standard(Layer):
             return MEANINGS[call.op](call, *call.inputs)
         if call.op in ("Transpose", "Pad") and not call.inputs[0].shape:
             return call.inputs[0]
-        if static and (_differs(call) or (call.op in _IDENTITY_OF_ONE_INPUT and len(call.inputs) == 1)):
+        if static and (_differs(call) or (call.op in SEVERAL.names and len(call.inputs) == 1)):
             return MEANINGS[call.op](call, *call.inputs)
         return expand(call) if call.op in EXPANDED else recorded(call)
 

@@ -57,7 +57,7 @@ MEANINGS: Table[str, Meaning] = Table()
 sizes or dtypes need the operator recorded in another way. tests/layers/onnx/meanings.py lists the reasons."""
 SPELLED_OUT: Table[str, Callable[[OpCall], None]] = Table()
 """Functions that make the attributes of a call explicit, in place, before it is computed or recorded."""
-ANY_SIZE = frozenset(("Transpose", "Dropout", "LRN"))
+ANY_SIZE: set[str] = set()
 """Operators whose attributes are made explicit for dynamic sizes too; for the others, all sizes must be static."""
 TRACEABLE: set[str] = set()
 """Operators whose meaning is traced in their place where engines do not support the dtype."""

@@ -10,7 +10,7 @@ import numpy as np
 from anylayer import ops
 from anylayer.errors import TraceError, need
 from anylayer.layer.arguments import reshape, target_shape
-from anylayer.layers.onnx._call import SPELLED_OUT, OpCall, meaning
+from anylayer.layers.onnx._call import ANY_SIZE, SPELLED_OUT, OpCall, meaning
 from anylayer.network import MAX_RANK, MAX_VALUES, Array
 from anylayer.tracing import is_traced, size_list
 
@@ -252,6 +252,7 @@ def _order(call: OpCall) -> None:
 
 
 SPELLED_OUT.update(Dropout=_no_training, Transpose=_order)
+ANY_SIZE.update(("Dropout", "Transpose"))
 
 
 @meaning("Dropout", shapes_only=True)

@@ -12,6 +12,7 @@ import numpy as np
 
 from anylayer.errors import need
 from anylayer.graph import OPSET
+from anylayer.graph.operators import REDUCTIONS
 from anylayer.layers.onnx._call import OpCall
 from anylayer.libraries.onnx import TensorProto
 from anylayer.network import Array
@@ -124,11 +125,7 @@ def _axes(call: OpCall) -> None:
     _move_to_input(call, "axes", 1)
 
 
-@before(
-    18,
-    *("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin"),
-    *("ReduceProd", "ReduceSumSquare"),
-)
+@before(18, *(REDUCTIONS.names - {"ReduceSum"}))
 def _reduced_axes(call: OpCall) -> None:
     _move_to_input(call, "axes", 1)
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from anylayer.errors import LayerError, TraceError, need
 from anylayer.graph import OPSET, Dim
+from anylayer.graph.operators import RANK_KEEPING, REDUCTIONS, SHORTENS, SIZED_BY_DATA
 from anylayer.graph.place import refusal
 from anylayer.graph.symbolic import is_symbolic, symbolic_shape
 from anylayer.layer.arguments import extent
@@ -21,13 +22,8 @@ from anylayer.network import MAX_VALUES, Array, as_written
 from anylayer.tracing import is_traced, record_many, size_list
 
 _MAX_CONSTANT_SIZE = 4096  # elements
-_SELECTING = ("NonZero", "Compress", "Unique", "Slice", "NonMaxSuppression", "TopK", "Split")
-_OF_DATA = ("NonZero", "Compress", "Unique")
-"""Operators that select by data: the number of elements is known only when the network runs, at any size."""
 _NEWEST = 21
 """The newest operator set that engines support."""
-_SAME_RANK = frozenset(("Split", "Pad", "Tile", "CenterCropPad", "Resize", "Slice"))
-"""Operators whose outputs have the rank of their first input."""
 _fresh = itertools.count()
 
 
@@ -72,12 +68,12 @@ def recorded(call: OpCall) -> list[Array]:
         if unknown and call.op in _SHAPES and has_symbolic_size(given):
             results.append((_SHAPES[call.op](call), dtype))
             continue
-        if unknown and has_symbolic_size(given) and call.op not in _OF_DATA:
+        if unknown and has_symbolic_size(given) and call.op not in SIZED_BY_DATA.names:
             raise refusal(
                 f"{call.op} does not take open sizes with these attributes: ONNX's shape inference does not tell "
                 "the shape of its output"
             )
-        maximum_size = _maximum_size(given) if call.op in _SELECTING else MAX_VALUES
+        maximum_size = _maximum_size(given) if call.op in SHORTENS.names else MAX_VALUES
         results.append(([_size(d, dims, call.op, maximum_size) for d in sizes], dtype))
     if call.op == "Reshape":
         _need_equal_counts(given[0].shape, results[0][0])
@@ -166,9 +162,9 @@ def _ranked(call: OpCall) -> tuple[np.dtype[Any], list[int | str | None]] | None
     """Return the dtype and the unknown sizes of an output whose rank follows from the inputs."""
     x = call.inputs[0]
     dtype, rank, count = x.dtype, len(x.shape), _count(call)
-    if call.op in _SAME_RANK or (call.op.startswith("Reduce") and call["keepdims"]):
+    if call.op in RANK_KEEPING.names or (call.op in REDUCTIONS.names and call["keepdims"]):
         found: int | None = rank
-    elif call.op in ("HannWindow", "HammingWindow", "BlackmanWindow"):
+    elif call.op.endswith("Window"):
         found, dtype = 1, np.dtype(helper.tensor_dtype_to_np_dtype(call["output_datatype"]))
     elif call.op == "ConstantOfShape":
         value = call["value"]

@@ -12,8 +12,6 @@ from anylayer.errors import need
 from anylayer.layers.onnx._call import NoMeaning, OpCall, meaning
 from anylayer.network import Array
 
-RECURRENT = frozenset(("LSTM", "GRU", "RNN"))
-
 
 def batch_first(call: OpCall, results: Callable[[OpCall], Any]) -> list[Any]:
     """Return the outputs of a recurrent operator with layout=1, where the batch is the first axis.

@@ -10,7 +10,7 @@ import numpy as np
 from anylayer import ops
 from anylayer.errors import LayerError, need
 from anylayer.layer.arguments import extent, flat_pads, same_pads
-from anylayer.layers.onnx._call import SPELLED_OUT, NoMeaning, OpCall, meaning
+from anylayer.layers.onnx._call import ANY_SIZE, SPELLED_OUT, NoMeaning, OpCall, meaning
 from anylayer.layers.onnx._movement import ints
 from anylayer.layers.onnx._record import scaled
 from anylayer.layers.onnx._sampling import sampled_volume
@@ -21,7 +21,7 @@ from anylayer.tracing import is_traced
 def explicit(call: OpCall) -> None:
     """Make a window explicit, in place: kernel, strides, dilations, and pads in place of `auto_pad`."""
     x, axes = call.inputs[0], len(call.inputs[0].shape) - 2
-    weights = call.input(1) if call.op in ("Conv", "ConvTranspose", "ConvInteger") else None
+    weights = call.input(1) if call.op.startswith("Conv") else None
     if call.op == "QLinearConv":
         weights = call.input(3)
     kernel = call["kernel_shape"] or (tuple(weights.shape[2:]) if weights is not None else None)
@@ -229,6 +229,7 @@ def _sums_channels(call: OpCall) -> None:
     need(size >= 1, f"size must be at least 1, got {size}")
 
 
+ANY_SIZE.add("LRN")
 SPELLED_OUT["LRN"] = _sums_channels
 
 

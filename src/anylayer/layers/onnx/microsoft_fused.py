@@ -22,9 +22,8 @@ from anylayer.network import Array
 
 def activate(name: str, params: Sequence[float], y: Array) -> Any:
     """Return the activation `name` of `y`, or `y` itself when the name is empty."""
-    if name in ("LeakyRelu", "HardSigmoid", "Clip"):
-        count = 1 if name == "LeakyRelu" else 2
-        need(len(params) >= count, f"activation {name} takes {count} params, got {len(params)}")
+    count = {"LeakyRelu": 1, "HardSigmoid": 2, "Clip": 2}.get(name, 0)
+    need(len(params) >= count, f"activation {name} takes {count} params, got {len(params)}")
     if name == "LeakyRelu":
         return ops.leaky_relu(y, params[0])
     if name == "HardSigmoid":

@@ -7,6 +7,7 @@ import numpy as np
 
 from anylayer.graph.facts import AxisCut, slice_cuts
 from anylayer.graph.ir import Op, Value
+from anylayer.graph.operators import SELECTS
 from anylayer.network import Array
 from anylayer.optimize.rules import Rewriter, rule
 
@@ -259,7 +260,7 @@ def _unpooled(new: Rewriter, o: Op) -> list[Value] | None:
 
 
 def _is_zero(new: Rewriter, value: Value) -> bool:
-    """Return whether all elements of a value are 0: a constant, or v - v, also expanded, reshaped and cast."""
+    """Return whether all elements of a value are 0: a constant, or v - v, also selected from, arranged or cast."""
     for _ in range(4):
         if value.const is not None:
             return not value.const.any()
@@ -268,7 +269,7 @@ def _is_zero(new: Rewriter, value: Value) -> bool:
             return False
         if o.op == "Sub":
             return o.inputs[0] is o.inputs[1] and o.inputs[0].dtype.kind in "iu"
-        if o.op not in ("Expand", "Cast", "Reshape"):
+        if o not in SELECTS and o.op != "Cast":
             return False
         value = o.inputs[0]
     return False

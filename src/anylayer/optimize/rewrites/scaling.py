@@ -6,6 +6,7 @@ import numpy as np
 
 from anylayer.graph.facts import number, per_channel
 from anylayer.graph.ir import Op, Value
+from anylayer.graph.operators import ARITHMETIC
 from anylayer.network import Array
 from anylayer.optimize.rules import Rewriter, rule
 
@@ -22,7 +23,7 @@ def _affine(new: Rewriter, source: Value | Op | None, depth: int = 8) -> Affine 
     """Return (x, scale, shift, count) where `source` is x * scale + shift per channel, computed by `count`
     operators."""
     o = source if isinstance(source, Op) else new.producer(source)
-    if o is None or depth == 0 or o.op not in ("Add", "Sub", "Mul", "Div", "BatchNormalization"):
+    if o is None or depth == 0 or (o not in ARITHMETIC and o.op != "BatchNormalization"):
         return None
     x, *others = o.inputs
     if o.op == "BatchNormalization":
@@ -63,7 +64,7 @@ def scale_and_shift(o: Op) -> tuple[Value, Array, Array] | None:
 
 
 @rule(
-    *("Add", "Sub", "Mul", "Div"),
+    *ARITHMETIC,
     targets=("onnxruntime",),
     kind="faster",
     stage="last",

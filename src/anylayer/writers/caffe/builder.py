@@ -10,6 +10,7 @@ import numpy as np
 
 from anylayer.errors import LayerError, at, need
 from anylayer.graph import Graph, Op, Value
+from anylayer.graph.operators import REARRANGES
 from anylayer.network import Array, Shape
 from anylayer.writers._target import Consumers
 from anylayer.writers.caffe.emitter import Emitter
@@ -20,11 +21,13 @@ from anylayer.writers.caffe.views import AxisProduct, BlobView
 CaffeLowering = Callable[["CaffeBuilder", Op], None]
 """Adds the layers of one operator and sets the views of its outputs."""
 
-VALUE_PRESERVING = ("Reshape", "Transpose", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Dropout", "Cast")
-"""Operators that keep the value of each element."""
-
 _MAX_CONSTANT_VALUES = 1 << 26
 """The largest number of elements to which a constant is expanded."""
+
+
+def preserves_values(op: Op) -> bool:
+    """Return whether an operator keeps the value of each element of its first input."""
+    return op in REARRANGES or op.op in ("Cast", "Dropout")
 
 
 class CaffeBuilder(Emitter):
@@ -159,7 +162,7 @@ class CaffeBuilder(Emitter):
         """
         while value is not None and self.consumers.count(value) == 1:
             producer = self.producers.get(value)
-            if producer is None or producer.op not in VALUE_PRESERVING:
+            if producer is None or not preserves_values(producer):
                 return producer is not None
             value = producer.inputs[0]
         return False

@@ -21,9 +21,10 @@ from anylayer.graph.facts import (
     shifted_exponential,
     slice_cuts,
 )
+from anylayer.graph.operators import VIEWS
 from anylayer.optimize.patterns import Pattern
 from anylayer.writers.caffe.affine_samples import affine_map
-from anylayer.writers.caffe.builder import VALUE_PRESERVING
+from anylayer.writers.caffe.builder import preserves_values
 from anylayer.writers.caffe.dialects import Dialect
 
 Fused = tuple[str, list[Value | None], dict[str, Any]]
@@ -129,7 +130,7 @@ def _is_square(op: Op | None, x: Value) -> bool:
 def _before_reshapes(producers: Producers, value: Value | None) -> Op | None:
     """Return the operator that computes the elements of a value in its order."""
     o = producer(producers, value)
-    while o is not None and o.op in ("Reshape", "Squeeze", "Unsqueeze", "Identity"):
+    while o is not None and o in VIEWS:
         o = producer(producers, o.inputs[0])
     return o
 
@@ -187,7 +188,7 @@ def _affine_sample(op: Op, producers: Producers) -> Fused | None:
 def _roi_align(op: Op, producers: Producers) -> Fused | None:
     """Match a RoiAlign whose images are floats, rounded, and columns of one array of regions with their images."""
     images = op.inputs[2]
-    while images is not None and (o := producer(producers, images)) is not None and o.op in VALUE_PRESERVING:
+    while images is not None and (o := producer(producers, images)) is not None and preserves_values(o):
         images = o.inputs[0]
     if images is op.inputs[2] or images is None or images.const is not None or images.dtype.kind != "f":
         return None

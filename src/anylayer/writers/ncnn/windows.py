@@ -8,6 +8,7 @@ import numpy as np
 
 from anylayer.graph import Op, Value
 from anylayer.graph.facts import Window, per_channel, window_of
+from anylayer.graph.operators import ARITHMETIC
 from anylayer.network import Array, Shape
 from anylayer.writers._target import NotInTarget, present, require
 from anylayer.writers.ncnn.builder import NcnnBuilder, NcnnLowering, float_weights, without_batch
@@ -130,7 +131,7 @@ def _fuse_consumers(
 
 def _by_channel(op: Op, out: Value, channels: int) -> Array | None:
     """Return the constants per channel by which `op` scales or shifts `out`; None if it does something else."""
-    if op.op not in ("Mul", "Div", "Add", "Sub") or op.outputs[0].shape != out.shape or len(op.inputs) != 2:
+    if op not in ARITHMETIC or op.outputs[0].shape != out.shape or len(op.inputs) != 2:
         return None
     left, right = op.inputs
     other = right if left is out else left if op.op in ("Mul", "Add") else None
