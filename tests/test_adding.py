@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -124,6 +126,89 @@ def command():
 """,
 }
 
+FORMAT = {
+    "readers/toy.py": """
+import json
+import numpy as np
+from anylayer.network import Network, Node, TensorType
+
+WHAT, OPTIONS = "a list of operators with options (.toy)", frozenset()
+
+def match(path):
+    return path.suffix == ".toy"
+
+def read(path, weights=None, *, user_types=(), **options):
+    file = json.loads(path.read_text())
+    nodes = [
+        Node(output, kind, inputs, [output], {"options": options}, place=f"{path.name}: '{output}' ({kind})")
+        for kind, output, inputs, options in file["operators"]
+    ]
+    constants = [
+        Node(name, "CONSTANT", [], [name], blobs=[np.array(values, np.int64)])
+        for name, values in file["constants"].items()
+    ]
+    inputs = {name: TensorType(tuple(shape), np.dtype(np.float32)) for name, shape in file["inputs"].items()}
+    outputs = {name: name for name in file["outputs"]}
+    return Network(path.stem, "toy", inputs, [*constants, *nodes], outputs, source=path)
+""",
+    "layers/toy/__init__.py": "",
+    "layers/toy/operators.py": """
+import numpy as np
+from anylayer import ops
+from anylayer.layer import Layer, layer
+from anylayer.layer.arguments import integers, reshape
+from anylayer.layer.fields import attribute
+from anylayer.layers._table import Operator, computes, operators
+
+class ToyLayer(Layer):
+    message = "options"
+
+@layer("CONSTANT")
+class Constant(ToyLayer):
+    def forward(self):
+        return self.blob(0, self._blobs[0].shape)
+
+operators(ToyLayer, "Source: {} of the schema.", {
+    "ADD": computes("a + b", np.add),
+    "LEAKY_RELU": Operator("Scale what is below 0.", ops.leaky_relu, attributes={"alpha": attribute("float")}),
+    "RESHAPE": Operator(
+        "Reshape an array.", lambda x, shape: reshape(x, shape, "shape"), constants={"shape": integers}
+    ),
+})
+""",
+}
+"""A format whose three operators are rows of a table."""
+
+TOY = {
+    "inputs": {"x": [1, 4]},
+    "constants": {"shape": [2, -1]},
+    "operators": [
+        ["ADD", "sum", ["x", "x"], {}],
+        ["LEAKY_RELU", "slope", ["sum"], {"alpha": 0.5}],
+        ["RESHAPE", "y", ["slope", "shape"], {}],
+    ],
+    "outputs": ["y"],
+}
+
+USE_FORMAT = """
+import json
+import numpy as np
+import anylayer
+
+file = json.load(open("net.toy"))
+net = anylayer.read("net.toy")
+x = np.array([[1, -2, 3, -4]], np.float32)
+for engine in ("numpy", "onnxruntime"):
+    print(f"{engine}:", net.compile(engine=engine)(x)["y"].tolist())
+net.write("net.onnx")
+file["constants"]["shape"] = [3, -1]
+json.dump(file, open("other.toy", "w"))
+try:
+    anylayer.read("other.toy").compile(engine="numpy")(x)
+except anylayer.AnyLayerError as error:
+    print("refused:", error)
+"""
+
 USE = """
 import sys
 import numpy as np
@@ -148,19 +233,15 @@ print(open("net.mine").read())
 """
 
 
-@pytest.fixture(scope="module")
-def output(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Return the output of a program that uses one new part of each kind, each added to a copy of the package as
-    one file.
-    """
-    folder = tmp_path_factory.mktemp("adding")
+def run_in_copy(folder: Path, files: dict[str, str], lines: dict[str, str]) -> Callable[..., str]:
+    """Return a function that runs Python in a folder. The folder has a copy of the package with more files."""
     shutil.copytree(SRC, folder / "anylayer", ignore=shutil.ignore_patterns("__pycache__"))
-    for name, text in ADDED.items():
+    for name, text in files.items():
+        (folder / "anylayer" / name).parent.mkdir(exist_ok=True)
         (folder / "anylayer" / name).write_text(text)
-    for name, line in LINES.items():
+    for name, line in lines.items():
         with (folder / "anylayer" / name).open("a") as file:
             file.write(line)
-    (folder / "net.prototxt").write_text(NET)
     env = {**os.environ, "PYTHONPATH": str(folder)}
 
     def run(*arguments: str) -> str:
@@ -170,6 +251,17 @@ def output(tmp_path_factory: pytest.TempPathFactory) -> str:
         assert done.returncode == 0, done.stderr
         return done.stdout
 
+    return run
+
+
+@pytest.fixture(scope="module")
+def output(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Return the output of a program that uses one new part of each kind, each added to a copy of the package as
+    one file.
+    """
+    folder = tmp_path_factory.mktemp("adding")
+    run = run_in_copy(folder, ADDED, LINES)
+    (folder / "net.prototxt").write_text(NET)
     command = "from anylayer.cli import main; main()"
     return run("-c", USE) + run("-c", command, "mine") + run("-c", command, "--help")
 
@@ -192,3 +284,11 @@ def output(tmp_path_factory: pytest.TempPathFactory) -> str:
 )
 def test_one_new_file_is_enough(output: str, line: str) -> None:
     assert line in output.splitlines()
+
+
+def test_format_of_three_operators_is_a_reader_and_a_table(tmp_path: Path) -> None:
+    assert sum(len(text.strip().splitlines()) for text in FORMAT.values()) < 60
+    (tmp_path / "net.toy").write_text(json.dumps(TOY))
+    lines = run_in_copy(tmp_path, FORMAT, {})("-c", USE_FORMAT).splitlines()
+    assert lines[:2] == [f"{engine}: [[2.0, -2.0], [6.0, -4.0]]" for engine in ("numpy", "onnxruntime")]
+    assert lines[2:] == ["refused: other.toy: 'y' (RESHAPE): shape [3, -1] does not fit an array of shape (1, 4)"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from anylayer.layer import Enum, field, layer
-from anylayer.layers._family import define
+from anylayer.layers._table import define
 from anylayer.layers.caffe._losses import LossLayer, TrainingLoss
 
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from anylayer.errors import LayerError, shortened
 from anylayer.layer import Layer, Registry, need
 from anylayer.layer.fields import attribute
-from anylayer.layers._family import define
+from anylayer.layers._table import define
 from anylayer.network import Node
 from anylayer.tracing import substituted
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from anylayer.errors import LayerError, nearest, plural
 from anylayer.layer import need
-from anylayer.layers._family import define
+from anylayer.layers._table import define
 from anylayer.layers.keras._base import KerasLayer, with_inputs
 from anylayer.network import Array, Node
 

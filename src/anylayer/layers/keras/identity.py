@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from anylayer.layer import layer, need
-from anylayer.layers._family import define
+from anylayer.layers._table import define
 from anylayer.layers.keras._base import KerasLayer
 from anylayer.network import Array
 

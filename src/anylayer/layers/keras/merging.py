@@ -11,7 +11,7 @@ import numpy as np
 from anylayer.layer import layer, need
 from anylayer.layer.arguments import axis_of
 from anylayer.layer.fields import attribute
-from anylayer.layers._family import define
+from anylayer.layers._table import define
 from anylayer.layers.keras._base import KerasLayer
 from anylayer.network import Array
 

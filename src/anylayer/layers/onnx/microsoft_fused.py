@@ -14,7 +14,7 @@ from anylayer import ops
 from anylayer.errors import LayerError, need
 from anylayer.layer import Layer, layer
 from anylayer.layer.fields import attribute
-from anylayer.layers._family import define
+from anylayer.layers._table import define
 from anylayer.layers.onnx._call import OpCall
 from anylayer.layers.onnx._windows import explicit
 from anylayer.network import Array

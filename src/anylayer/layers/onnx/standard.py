@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from anylayer.layers._family import define
+from anylayer.layers._table import define
 from anylayer.layers.onnx import (  # noqa: F401 (their meanings are registered on import; their operators get no class here)
     _elementwise,
     _movement,

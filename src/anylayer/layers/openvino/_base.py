@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
 from anylayer.layer import Enum, Layer, Message, need
 from anylayer.layer.contract import MAX_WEIGHT_VALUES
-from anylayer.layers._family import define
 from anylayer.network import Node
 
 NEWEST = 17
 """The newest opset that is supported."""
+SPECIFICATION = "Source: OpenVINO operation specification, {}."
+SAME_SHAPE = "The output has the shape of x."
+"""Sentences of the docstrings of operations in tables."""
 MAX_SIZE = 1 << 24
 """Limit on the size of an axis that an attribute or a constant asks for."""
 
@@ -63,19 +65,6 @@ class OpenVINOLayer(Layer):
         if declared.repeated and not value:
             return []
         return value.lower() if isinstance(declared.kind, Enum) else value
-
-
-def family(
-    functions: Mapping[str, tuple[Callable[..., Any], str, str]], base: type[OpenVINOLayer], shapes: str
-) -> None:
-    """Define operations that have only the attributes of their base.
-
-    `functions` gives for each type the function of its inputs, what it computes, and its name in the
-    specification. `shapes` says which shapes inputs and output have.
-    """
-    for name, (function, what, specified) in functions.items():
-        details = f"{shapes}\n    Source: OpenVINO operation specification, {specified}."
-        define(name, base, f"Compute {what}.", details, compute=staticmethod(function))
 
 
 def need_sizes(shape: Sequence[int], what: str = "the output") -> None:

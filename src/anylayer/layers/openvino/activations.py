@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,8 @@ from anylayer import ops
 from anylayer.layer import Enum, layer, need
 from anylayer.layer.arguments import axis_of, constant
 from anylayer.layer.fields import attribute
-from anylayer.layers.openvino._base import OpenVINOLayer
+from anylayer.layers._table import Operator, computes, operators
+from anylayer.layers.openvino._base import SAME_SHAPE, SPECIFICATION, OpenVINOLayer
 from anylayer.network import Array
 
 
@@ -44,21 +46,6 @@ class Clamp(OpenVINOLayer):
         return np.minimum(np.maximum(x, low), high)
 
 
-@layer("Elu")
-class Elu(OpenVINOLayer):
-    """Compute x where x > 0, else alpha * (exp(x) - 1).
-
-    The output has the shape of x.
-    Source: OpenVINO operation specification, Elu-1.
-    """
-
-    elementwise = True
-    alpha: float = attribute("float")
-
-    def forward(self, x: Array) -> Array:
-        return ops.elu(x, alpha=self.alpha)
-
-
 @layer("PReLU")
 class PReLU(OpenVINOLayer):
     """Compute x where x >= 0, else slope * x.
@@ -81,94 +68,55 @@ class PReLU(OpenVINOLayer):
         return np.where(x < x.dtype.type(0), x * slope, x)
 
 
-@layer("Gelu")
-class Gelu(OpenVINOLayer):
-    """Compute x * P(X <= x) for a standard normal X, or its tanh approximation.
-
-    The output has the shape of x.
-    Source: OpenVINO operation specification, Gelu-2 and Gelu-7.
-    """
-
-    elementwise = True
-    approximation_mode: str = attribute(Enum("erf", "tanh"), "erf")
-
-    def forward(self, x: Array) -> Array:
-        return ops.gelu(x, approximate="none" if self.approximation_mode == "erf" else "tanh")
+def _along(function: Callable[..., Array]) -> Callable[..., Array]:
+    """Return a function of `axis`, which may be negative."""
+    return lambda x, axis: function(x, axis=axis_of(axis, len(x.shape)))
 
 
-@layer("Swish")
-class Swish(OpenVINOLayer):
-    """Compute x * sigmoid(beta * x), where beta is 1 when it is not given.
-
-    The output has the shape of x.
-    Source: OpenVINO operation specification, Swish-4.
-    """
-
-    elementwise = True
-
-    def forward(self, x: Array, beta: Array | None = None) -> Any:
-        return x * ops.sigmoid(x if beta is None else x * beta)
-
-
-@layer("HardSigmoid")
-class HardSigmoid(OpenVINOLayer):
-    """Compute max(0, min(1, alpha * x + beta)).
-
-    The output has the shape of x. alpha and beta are constant scalars.
-    Source: OpenVINO operation specification, HardSigmoid-1.
-    """
-
-    elementwise = True
-
-    def forward(self, x: Array, alpha: Array, beta: Array) -> Array:
-        return ops.hard_sigmoid(x, alpha=number(alpha, "alpha"), beta=number(beta, "beta"))
-
-
-@layer("Selu")
-class Selu(OpenVINOLayer):
-    """Compute lambda * x where x > 0, else lambda * alpha * (exp(x) - 1).
-
-    The output has the shape of x. alpha and lambda are constant inputs with one element.
-    Source: OpenVINO operation specification, Selu-1.
-    """
-
-    elementwise = True
-
-    def forward(self, x: Array, alpha: Array, scale: Array) -> Any:
-        return x.dtype.type(number(scale, "lambda")) * ops.elu(x, alpha=number(alpha, "alpha"))
-
-
-@layer("SoftMax")
-class SoftMax(OpenVINOLayer):
-    """Compute exp(x), divided by its sum along `axis`.
-
-    The output has the shape of x.
-    Source: OpenVINO operation specification, SoftMax-1 and SoftMax-8.
-    """
-
-    axis: int = attribute("int64", 1)
-
-    def forward(self, x: Array) -> Array:
-        return ops.softmax(x, axis=axis_of(self.axis, len(x.shape)))
-
-
-@layer("Softmax")
-class Softmax(SoftMax):
-    """Compute exp(x), divided by its sum along `axis`: SoftMax by its newer name.
-
-    The output has the shape of x. Source: OpenVINO operation specification, SoftMax-8.
-    """
-
-
-@layer("LogSoftmax")
-class LogSoftmax(OpenVINOLayer):
-    """Compute x minus the logarithm of the sum of exp(x) along `axis`.
-
-    The output has the shape of x.
-    Source: OpenVINO operation specification, LogSoftmax-5.
-    """
-
-    axis: int = attribute("int64", 1)
-
-    def forward(self, x: Array) -> Array:
-        return ops.log_softmax(x, axis=axis_of(self.axis, len(x.shape)))
+operators(
+    OpenVINOLayer,
+    f"{SAME_SHAPE}\n    {SPECIFICATION}",
+    {
+        "Elu": Operator(
+            "Compute x where x > 0, else alpha * (exp(x) - 1).", ops.elu, "Elu-1", {"alpha": attribute("float")}
+        ),
+        "Gelu": Operator(
+            "Compute x * P(X <= x) for a standard normal X, or its tanh approximation.",
+            lambda x, approximation_mode: ops.gelu(x, approximate=approximation_mode.replace("erf", "none")),
+            "Gelu-2 and Gelu-7",
+            {"approximation_mode": attribute(Enum("erf", "tanh"), "erf")},
+        ),
+        "Swish": computes(
+            "x * sigmoid(beta * x), where beta is 1 when it is not given",
+            lambda x, beta=None: x * ops.sigmoid(x if beta is None else x * beta),
+            "Swish-4",
+        ),
+        "HardSigmoid": Operator(
+            "Compute max(0, min(1, alpha * x + beta)), where alpha and beta are constant scalars.",
+            lambda x, alpha, beta: ops.hard_sigmoid(x, alpha=alpha, beta=beta),
+            "HardSigmoid-1",
+            constants={"alpha": number, "beta": number},
+        ),
+        "Selu": Operator(
+            "Compute scale * x where x > 0, else scale * alpha * (exp(x) - 1), where both are constant scalars.",
+            lambda x, alpha, scale: x.dtype.type(scale) * ops.elu(x, alpha=alpha),
+            "Selu-1",
+            constants={"alpha": number, "scale": number},
+        ),
+    },
+    elementwise=True,
+)
+operators(
+    OpenVINOLayer,
+    f"{SAME_SHAPE}\n    {SPECIFICATION}",
+    {
+        "SoftMax": computes("exp(x), divided by its sum along `axis`", _along(ops.softmax), "SoftMax-1"),
+        "Softmax": computes(
+            "exp(x), divided by its sum along `axis`: SoftMax by its newer name", _along(ops.softmax), "SoftMax-8"
+        ),
+        "LogSoftmax": computes(
+            "x minus the logarithm of the sum of exp(x) along `axis`", _along(ops.log_softmax), "LogSoftmax-5"
+        ),
+    },
+    attributes={"axis": attribute("int64", 1)},
+)

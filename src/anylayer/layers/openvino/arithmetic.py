@@ -8,7 +8,8 @@ import numpy as np
 
 from anylayer.layer import Enum, layer, need
 from anylayer.layer.fields import attribute
-from anylayer.layers.openvino._base import OpenVINOLayer, family
+from anylayer.layers._table import computes, operators
+from anylayer.layers.openvino._base import SPECIFICATION, OpenVINOLayer
 from anylayer.network import Array
 
 BROADCAST = Enum("numpy", "none", "pdpd", "bidirectional", "explicit")
@@ -34,55 +35,43 @@ class Broadcasting(OpenVINOLayer):
         need(len(set(kinds)) == 1, f"needs inputs of one dtype, got {', '.join(kinds)}")
 
 
-class Binary(Broadcasting):
-    """An operation of two arrays, element by element."""
-
-    def forward(self, a: Array, b: Array) -> Any:
-        self.agree(a, b)
-        return self.compute(a, b)
-
-    @staticmethod
-    def compute(a: Any, b: Any) -> Any:
-        """Return the result for two inputs of one dtype."""
-        raise NotImplementedError
-
-
 def _square(a: Array, b: Array) -> Any:
     difference = a - b
     return difference * difference
 
 
-family(
+operators(
+    Broadcasting,
+    f"a and b have one dtype, and their shapes broadcast as auto_broadcast says.\n    {SPECIFICATION}",
     {
-        "Add": (np.add, "a + b", "Add-1"),
-        "Subtract": (np.subtract, "a - b", "Subtract-1"),
-        "Multiply": (np.multiply, "a * b", "Multiply-1"),
-        "Maximum": (np.maximum, "the larger of a and b", "Maximum-1"),
-        "Minimum": (np.minimum, "the smaller of a and b", "Minimum-1"),
-        "Mod": (np.fmod, "the remainder of a / b, with the sign of a", "Mod-1"),
-        "FloorMod": (np.mod, "the remainder of a / b, with the sign of b", "FloorMod-1"),
-        "Power": (np.power, "a to the power of b", "Power-1"),
-        "SquaredDifference": (_square, "(a - b) * (a - b)", "SquaredDifference-1"),
-        "Equal": (np.equal, "whether a = b", "Equal-1"),
-        "NotEqual": (np.not_equal, "whether a differs from b", "NotEqual-1"),
-        "Greater": (np.greater, "whether a > b", "Greater-1"),
-        "GreaterEqual": (np.greater_equal, "whether a >= b", "GreaterEqual-1"),
-        "Less": (np.less, "whether a < b", "Less-1"),
-        "LessEqual": (np.less_equal, "whether a <= b", "LessEqual-1"),
-        "LogicalAnd": (np.logical_and, "whether both a and b are true", "LogicalAnd-1"),
-        "LogicalOr": (np.logical_or, "whether a or b is true", "LogicalOr-1"),
-        "LogicalXor": (np.logical_xor, "whether exactly one of a and b is true", "LogicalXor-1"),
-        "BitwiseAnd": (np.bitwise_and, "a & b, bit by bit", "BitwiseAnd-13"),
-        "BitwiseOr": (np.bitwise_or, "a | b, bit by bit", "BitwiseOr-13"),
-        "BitwiseXor": (np.bitwise_xor, "a ^ b, bit by bit", "BitwiseXor-13"),
+        "Add": computes("a + b", np.add, "Add-1"),
+        "Subtract": computes("a - b", np.subtract, "Subtract-1"),
+        "Multiply": computes("a * b", np.multiply, "Multiply-1"),
+        "Maximum": computes("the larger of a and b", np.maximum, "Maximum-1"),
+        "Minimum": computes("the smaller of a and b", np.minimum, "Minimum-1"),
+        "Mod": computes("the remainder of a / b, with the sign of a", np.fmod, "Mod-1"),
+        "FloorMod": computes("the remainder of a / b, with the sign of b", np.mod, "FloorMod-1"),
+        "Power": computes("a to the power of b", np.power, "Power-1"),
+        "SquaredDifference": computes("(a - b) * (a - b)", _square, "SquaredDifference-1"),
+        "Equal": computes("whether a = b", np.equal, "Equal-1"),
+        "NotEqual": computes("whether a differs from b", np.not_equal, "NotEqual-1"),
+        "Greater": computes("whether a > b", np.greater, "Greater-1"),
+        "GreaterEqual": computes("whether a >= b", np.greater_equal, "GreaterEqual-1"),
+        "Less": computes("whether a < b", np.less, "Less-1"),
+        "LessEqual": computes("whether a <= b", np.less_equal, "LessEqual-1"),
+        "LogicalAnd": computes("whether both a and b are true", np.logical_and, "LogicalAnd-1"),
+        "LogicalOr": computes("whether a or b is true", np.logical_or, "LogicalOr-1"),
+        "LogicalXor": computes("whether exactly one of a and b is true", np.logical_xor, "LogicalXor-1"),
+        "BitwiseAnd": computes("a & b, bit by bit", np.bitwise_and, "BitwiseAnd-13"),
+        "BitwiseOr": computes("a | b, bit by bit", np.bitwise_or, "BitwiseOr-13"),
+        "BitwiseXor": computes("a ^ b, bit by bit", np.bitwise_xor, "BitwiseXor-13"),
     },
-    Binary,
-    "a and b have one dtype, and their shapes broadcast as auto_broadcast says.",
+    check=Broadcasting.agree,
 )
 
 
 @layer("Divide")
-class Divide(Binary):
+class Divide(Broadcasting):
     """Compute a / b; integers are rounded down with m_pythondiv, else towards zero.
 
     a and b have one dtype, and their shapes broadcast as auto_broadcast says.

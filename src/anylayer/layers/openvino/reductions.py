@@ -11,64 +11,71 @@ from anylayer.layer import layer, need
 from anylayer.layer.arguments import axes_of, axis_of, integer, integers
 from anylayer.layer.fields import attribute
 from anylayer.layers._cumulative import cumulative_sum
-from anylayer.layers.openvino._base import OpenVINOLayer, family
+from anylayer.layers._table import computes, operators
+from anylayer.layers.openvino._base import SPECIFICATION, OpenVINOLayer
 from anylayer.network import Array
 
 
-class ReductionOperation(OpenVINOLayer):
-    """A reduction over axes, which are a constant input."""
+def _over(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function of the operation's inputs and attribute, from one with the arguments of np.max."""
 
-    keep_dims: bool = attribute("bool", False, doc="whether reduced axes are kept with size 1")
-
-    def forward(self, x: Array, axes: Array) -> Array:
+    def reduce(x: Array, axes: Array, keep_dims: bool) -> Any:
         named = tuple(axes_of(integers(axes, "axes"), len(x.shape)))
-        return self.compute(x, named, self.keep_dims) if named else x
+        return function(x, axis=named, keepdims=keep_dims) if named else x
 
-    @staticmethod
-    def compute(x: Any, axes: tuple[int, ...], keep: bool) -> Any:
-        """Return `x`, reduced over `axes`."""
-        raise NotImplementedError
+    return reduce
 
 
-def _by(function: Callable[..., Any]) -> Callable[[Any, tuple[int, ...], bool], Any]:
-    return lambda x, axes, keep: function(x, axis=axes, keepdims=keep)
+def _sum(x: Array, **how: Any) -> Any:
+    return np.sum(x, dtype=x.dtype, **how)
 
 
-def _sum(x: Array, axes: tuple[int, ...], keep: bool) -> Array:
-    return np.sum(x, axis=axes, keepdims=keep, dtype=x.dtype)
+def _prod(x: Array, **how: Any) -> Any:
+    return np.prod(x, dtype=x.dtype, **how)
 
 
-def _mean(x: Array, axes: tuple[int, ...], keep: bool) -> Any:
+def _norm1(x: Array, **how: Any) -> Any:
+    return _sum(np.abs(x), **how)
+
+
+def _mean(x: Array, **how: Any) -> Any:
     need(x.dtype.kind == "f", f"the mean needs real numbers, got {x.dtype}")
-    return np.mean(x, axis=axes, keepdims=keep)
+    return np.mean(x, **how)
 
 
-def _prod(x: Array, axes: tuple[int, ...], keep: bool) -> Any:
-    return np.prod(x, axis=axes, keepdims=keep, dtype=x.dtype)
-
-
-def _norm1(x: Array, axes: tuple[int, ...], keep: bool) -> Array:
-    return _sum(np.abs(x), axes, keep)
-
-
-def _norm2(x: Array, axes: tuple[int, ...], keep: bool) -> Array:
-    return np.sqrt(_sum(x * x, axes, keep))
-
-
-family(
+operators(
+    OpenVINOLayer,
+    f"The axes are a constant. They are removed, or have size 1 with keep_dims.\n    {SPECIFICATION}",
     {
-        "ReduceSum": (_sum, "the sum over the given axes", "ReduceSum-1"),
-        "ReduceMean": (_mean, "the mean over the given axes", "ReduceMean-1"),
-        "ReduceProd": (_prod, "the product over the given axes", "ReduceProd-1"),
-        "ReduceMax": (_by(np.max), "the maximum over the given axes", "ReduceMax-1"),
-        "ReduceMin": (_by(np.min), "the minimum over the given axes", "ReduceMin-1"),
-        "ReduceL1": (_norm1, "the sum of absolute values over the given axes", "ReduceL1-4"),
-        "ReduceL2": (_norm2, "the square root of the sum of squares over the given axes", "ReduceL2-4"),
-        "ReduceLogicalAnd": (_by(np.all), "whether all elements along the axes are true", "ReduceLogicalAnd-1"),
-        "ReduceLogicalOr": (_by(np.any), "whether any element along the axes is true", "ReduceLogicalOr-1"),
+        name: computes(what, _over(function), f"{name}-{opset}")
+        for name, what, function, opset in (
+            ("ReduceSum", "the sum over the given axes", _sum, 1),
+            ("ReduceMean", "the mean over the given axes", _mean, 1),
+            (
+                "ReduceProd",
+                "the product over the given axes",
+                lambda x, **how: np.prod(x, dtype=x.dtype, **how),
+                1,
+            ),
+            ("ReduceMax", "the maximum over the given axes", np.max, 1),
+            ("ReduceMin", "the minimum over the given axes", np.min, 1),
+            (
+                "ReduceL1",
+                "the sum of absolute values over the given axes",
+                lambda x, **how: _sum(np.abs(x), **how),
+                4,
+            ),
+            (
+                "ReduceL2",
+                "the square root of the sum of squares over the given axes",
+                lambda x, **how: np.sqrt(_sum(x * x, **how)),
+                4,
+            ),
+            ("ReduceLogicalAnd", "whether all elements along the axes are true", np.all, 1),
+            ("ReduceLogicalOr", "whether any element along the axes is true", np.any, 1),
+        )
     },
-    ReductionOperation,
-    "The axes are a constant. They are removed, or have size 1 with keep_dims.",
+    attributes={"keep_dims": attribute("bool", False, doc="whether reduced axes are kept with size 1")},
 )
 
 

@@ -9,22 +9,9 @@ import numpy as np
 from anylayer import ops
 from anylayer.layer import Enum, layer
 from anylayer.layer.fields import attribute
-from anylayer.layers.openvino._base import OpenVINOLayer, family
+from anylayer.layers._table import computes, operators
+from anylayer.layers.openvino._base import SAME_SHAPE, SPECIFICATION, OpenVINOLayer
 from anylayer.network import Array
-
-
-class Unary(OpenVINOLayer):
-    """A function of each element."""
-
-    elementwise = True
-
-    def forward(self, x: Array) -> Any:
-        return self.compute(x)
-
-    @staticmethod
-    def compute(x: Any) -> Any:
-        """Return the result for the input `x`."""
-        raise NotImplementedError
 
 
 def _softsign(x: Array) -> Any:
@@ -45,44 +32,45 @@ def _mish(x: Array) -> Any:
     return x * np.tanh(ops.softplus(x))
 
 
-family(
+operators(
+    OpenVINOLayer,
+    f"{SAME_SHAPE}\n    {SPECIFICATION}",
     {
-        "Abs": (np.abs, "|x|", "Abs-1"),
-        "Acos": (np.arccos, "the arccosine of x, in radians", "Acos-1"),
-        "Acosh": (np.arccosh, "the inverse hyperbolic cosine of x", "Acosh-3"),
-        "Asin": (np.arcsin, "the arcsine of x, in radians", "Asin-1"),
-        "Asinh": (np.arcsinh, "the inverse hyperbolic sine of x", "Asinh-3"),
-        "Atan": (np.arctan, "the arctangent of x, in radians", "Atan-1"),
-        "Atanh": (np.arctanh, "the inverse hyperbolic tangent of x", "Atanh-3"),
-        "BitwiseNot": (np.invert, "~x, the inverse of each bit", "BitwiseNot-13"),
-        "Ceiling": (np.ceil, "x, rounded up to an integer", "Ceiling-1"),
-        "Cos": (np.cos, "the cosine of x, in radians", "Cos-1"),
-        "Cosh": (np.cosh, "the hyperbolic cosine of x", "Cosh-1"),
-        "Erf": (ops.erf, "the error function of x", "Erf-1"),
-        "Exp": (np.exp, "e to the power of x", "Exp-1"),
-        "Floor": (np.floor, "x, rounded down to an integer", "Floor-1"),
-        "HSigmoid": (_hsigmoid, "min(max(x + 3, 0), 6) / 6", "HSigmoid-5"),
-        "HSwish": (_hswish, "x * min(max(x + 3, 0), 6) / 6", "HSwish-4"),
-        "Log": (np.log, "the natural logarithm of x", "Log-1"),
-        "LogicalNot": (np.logical_not, "whether x is false", "LogicalNot-1"),
-        "Mish": (_mish, "x * tanh(log(1 + exp(x)))", "Mish-4"),
-        "Negative": (np.negative, "-x", "Negative-1"),
-        "ReLU": (ops.relu, "max(x, 0)", "ReLU-1"),
-        "Sigmoid": (ops.sigmoid, "the logistic function 1 / (1 + exp(-x))", "Sigmoid-1"),
-        "Sign": (np.sign, "the sign of x: -1, 0 or 1", "Sign-1"),
-        "Sin": (np.sin, "the sine of x, in radians", "Sin-1"),
-        "Sinh": (np.sinh, "the hyperbolic sine of x", "Sinh-1"),
-        "SoftPlus": (ops.softplus, "log(1 + exp(x))", "SoftPlus-4"),
-        "SoftSign": (_softsign, "x / (1 + |x|)", "SoftSign-9"),
-        "Sqrt": (np.sqrt, "the square root of x", "Sqrt-1"),
-        "Tan": (np.tan, "the tangent of x, in radians", "Tan-1"),
-        "Tanh": (np.tanh, "the hyperbolic tangent of x", "Tanh-1"),
-        "Identity": (lambda x: x, "x itself", "Identity-16"),
-        "IsFinite": (np.isfinite, "whether x is finite", "IsFinite-10"),
-        "IsNaN": (np.isnan, "whether x is NaN", "IsNaN-10"),
+        "Abs": computes("|x|", np.abs, "Abs-1"),
+        "Acos": computes("the arccosine of x, in radians", np.arccos, "Acos-1"),
+        "Acosh": computes("the inverse hyperbolic cosine of x", np.arccosh, "Acosh-3"),
+        "Asin": computes("the arcsine of x, in radians", np.arcsin, "Asin-1"),
+        "Asinh": computes("the inverse hyperbolic sine of x", np.arcsinh, "Asinh-3"),
+        "Atan": computes("the arctangent of x, in radians", np.arctan, "Atan-1"),
+        "Atanh": computes("the inverse hyperbolic tangent of x", np.arctanh, "Atanh-3"),
+        "BitwiseNot": computes("~x, the inverse of each bit", np.invert, "BitwiseNot-13"),
+        "Ceiling": computes("x, rounded up to an integer", np.ceil, "Ceiling-1"),
+        "Cos": computes("the cosine of x, in radians", np.cos, "Cos-1"),
+        "Cosh": computes("the hyperbolic cosine of x", np.cosh, "Cosh-1"),
+        "Erf": computes("the error function of x", ops.erf, "Erf-1"),
+        "Exp": computes("e to the power of x", np.exp, "Exp-1"),
+        "Floor": computes("x, rounded down to an integer", np.floor, "Floor-1"),
+        "HSigmoid": computes("min(max(x + 3, 0), 6) / 6", _hsigmoid, "HSigmoid-5"),
+        "HSwish": computes("x * min(max(x + 3, 0), 6) / 6", _hswish, "HSwish-4"),
+        "Log": computes("the natural logarithm of x", np.log, "Log-1"),
+        "LogicalNot": computes("whether x is false", np.logical_not, "LogicalNot-1"),
+        "Mish": computes("x * tanh(log(1 + exp(x)))", _mish, "Mish-4"),
+        "Negative": computes("-x", np.negative, "Negative-1"),
+        "ReLU": computes("max(x, 0)", ops.relu, "ReLU-1"),
+        "Sigmoid": computes("the logistic function 1 / (1 + exp(-x))", ops.sigmoid, "Sigmoid-1"),
+        "Sign": computes("the sign of x: -1, 0 or 1", np.sign, "Sign-1"),
+        "Sin": computes("the sine of x, in radians", np.sin, "Sin-1"),
+        "Sinh": computes("the hyperbolic sine of x", np.sinh, "Sinh-1"),
+        "SoftPlus": computes("log(1 + exp(x))", ops.softplus, "SoftPlus-4"),
+        "SoftSign": computes("x / (1 + |x|)", _softsign, "SoftSign-9"),
+        "Sqrt": computes("the square root of x", np.sqrt, "Sqrt-1"),
+        "Tan": computes("the tangent of x, in radians", np.tan, "Tan-1"),
+        "Tanh": computes("the hyperbolic tangent of x", np.tanh, "Tanh-1"),
+        "Identity": computes("x itself", lambda x: x, "Identity-16"),
+        "IsFinite": computes("whether x is finite", np.isfinite, "IsFinite-10"),
+        "IsNaN": computes("whether x is NaN", np.isnan, "IsNaN-10"),
     },
-    Unary,
-    "The output has the shape of x.",
+    elementwise=True,
 )
 
 

@@ -13,6 +13,8 @@ from anylayer.layer.fields import attribute
 from anylayer.network import Array, Node
 
 __all__ = [
+    "SAME_SHAPE",
+    "SOURCE",
     "Enum",
     "TensorFlowLayer",
     "attribute",
@@ -27,6 +29,9 @@ __all__ = [
     "pairs_of",
 ]
 
+SOURCE = "Source: tf.raw_ops.{}; tensorflow/core/kernels/"
+SAME_SHAPE = "The function applies to each element. The output has the shape of the input."
+"""Parts of the docstrings of operations in tables."""
 _ALL = 1 << 20
 _DTYPES = re.compile(r"T[a-z_A-Z]*|U|N|Index")
 """Attributes that state the dtypes or the number of the inputs, which the inputs themselves give."""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from anylayer.layers._family import define
-from anylayer.layers.tensorflow._base import TensorFlowLayer, attribute, layer, need
+from anylayer.layers._table import computes, operators
+from anylayer.layers.tensorflow._base import SOURCE, TensorFlowLayer, attribute, layer, need
 from anylayer.network import Array
 
 
@@ -30,50 +29,40 @@ def _no_nan(a: Array, b: Array) -> Array:
     return np.where(zero, np.zeros((), a.dtype), a / np.where(zero, np.ones((), b.dtype), b))
 
 
-class Binary(TensorFlowLayer):
-    """A function of two inputs of one dtype."""
-
-    function: Callable[[Any, Any], Any]
-
-    def forward(self, a: Array, b: Array) -> Any:
-        need(a.dtype == b.dtype, f"both inputs must have the same dtype, got {a.dtype} and {b.dtype}")
-        return type(self).function(a, b)
+def _need_one_dtype(self: TensorFlowLayer, a: Array, b: Array) -> None:
+    need(a.dtype == b.dtype, f"both inputs must have the same dtype, got {a.dtype} and {b.dtype}")
 
 
-_FUNCTIONS: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
-    "Add": ("a + b", np.add),
-    "AddV2": ("a + b", np.add),
-    "Sub": ("a - b", np.subtract),
-    "Mul": ("a * b", np.multiply),
-    "RealDiv": ("a / b", np.true_divide),
-    "Div": ("a / b, rounded towards zero for integers", _quotient),
-    "DivNoNan": ("a / b, or 0 where b is 0", _no_nan),
-    "TruncateDiv": ("a / b, rounded towards zero", _truncating_quotient),
-    "FloorDiv": ("a / b, rounded down", np.floor_divide),
-    "FloorMod": ("the remainder of a / b, with the sign of b", np.mod),
-    "Mod": ("the remainder of a / b, with the sign of a", np.fmod),
-    "TruncateMod": ("the remainder of a / b, with the sign of a", np.fmod),
-    "Maximum": ("the larger of a and b", np.maximum),
-    "Minimum": ("the smaller of a and b", np.minimum),
-    "Pow": ("a to the power of b", np.power),
-    "SquaredDifference": ("(a - b) * (a - b)", lambda a, b: (a - b) * (a - b)),
-    "Atan2": ("the angle of the point (b, a), in radians", np.arctan2),
-    "Greater": ("whether a > b", np.greater),
-    "GreaterEqual": ("whether a >= b", np.greater_equal),
-    "Less": ("whether a < b", np.less),
-    "LessEqual": ("whether a <= b", np.less_equal),
-    "LogicalAnd": ("whether both a and b are true", np.logical_and),
-    "LogicalOr": ("whether a or b is true", np.logical_or),
-}
-for _name, (_what, _function) in _FUNCTIONS.items():
-    define(
-        _name,
-        Binary,
-        f"Compute {_what}.",
-        "a and b have one dtype, and their shapes broadcast as in NumPy.\n"
-        f"    Source: tf.raw_ops.{_name}; tensorflow/core/kernels/cwise_ops.h.",
-        function=staticmethod(_function),
-    )
+operators(
+    TensorFlowLayer,
+    f"a and b have one dtype, and their shapes broadcast as in NumPy.\n    {SOURCE}cwise_ops.h.",
+    {
+        "Add": computes("a + b", np.add),
+        "AddV2": computes("a + b", np.add),
+        "Sub": computes("a - b", np.subtract),
+        "Mul": computes("a * b", np.multiply),
+        "RealDiv": computes("a / b", np.true_divide),
+        "Div": computes("a / b, rounded towards zero for integers", _quotient),
+        "DivNoNan": computes("a / b, or 0 where b is 0", _no_nan),
+        "TruncateDiv": computes("a / b, rounded towards zero", _truncating_quotient),
+        "FloorDiv": computes("a / b, rounded down", np.floor_divide),
+        "FloorMod": computes("the remainder of a / b, with the sign of b", np.mod),
+        "Mod": computes("the remainder of a / b, with the sign of a", np.fmod),
+        "TruncateMod": computes("the remainder of a / b, with the sign of a", np.fmod),
+        "Maximum": computes("the larger of a and b", np.maximum),
+        "Minimum": computes("the smaller of a and b", np.minimum),
+        "Pow": computes("a to the power of b", np.power),
+        "SquaredDifference": computes("(a - b) * (a - b)", lambda a, b: (a - b) * (a - b)),
+        "Atan2": computes("the angle of the point (b, a), in radians", np.arctan2),
+        "Greater": computes("whether a > b", np.greater),
+        "GreaterEqual": computes("whether a >= b", np.greater_equal),
+        "Less": computes("whether a < b", np.less),
+        "LessEqual": computes("whether a <= b", np.less_equal),
+        "LogicalAnd": computes("whether both a and b are true", np.logical_and),
+        "LogicalOr": computes("whether a or b is true", np.logical_or),
+    },
+    check=_need_one_dtype,
+)
 
 
 @layer("Equal")

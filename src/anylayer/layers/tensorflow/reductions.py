@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from anylayer.layers._cumulative import cumulative_sum
-from anylayer.layers._family import define
+from anylayer.layers._table import computes, operators
 from anylayer.layers.tensorflow._base import (
+    SOURCE,
     Enum,
     TensorFlowLayer,
     attribute,
@@ -23,6 +24,17 @@ from anylayer.layers.tensorflow._base import (
 from anylayer.network import Array
 
 
+def _over(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function of the operation's inputs and attribute, from one with the arguments of np.max."""
+
+    def reduce(x: Array, axes: Array, keep_dims: bool) -> Any:
+        named = integers(axes, "reduction_indices", 2)
+        axis = tuple(sorted(axes_of(named, len(x.shape), "reduction_indices")))
+        return function(x, axis=axis, keepdims=keep_dims).astype(x.dtype) if axis else x
+
+    return reduce
+
+
 def _mean(x: Array, axis: tuple[int, ...], keepdims: bool) -> Any:
     """Return the mean over axes. The mean of integers is the sum divided by the count, rounded down."""
     if x.dtype.kind == "f":
@@ -31,43 +43,29 @@ def _mean(x: Array, axis: tuple[int, ...], keepdims: bool) -> Any:
     return np.sum(x, axis=axis, keepdims=keepdims) // max(count, 1)
 
 
-def _norm(x: Array, axis: tuple[int, ...], keepdims: bool) -> Any:
-    return np.sqrt(np.sum(x * x, axis=axis, keepdims=keepdims))
-
-
-class _Reduction(TensorFlowLayer):
-    """A reduction over axes, which are a constant input."""
-
-    keep_dims: bool = attribute("bool", False)
-    function: Callable[..., Any]
-
-    def forward(self, x: Array, axes: Array) -> Any:
-        over = integers(axes, "reduction_indices", 2)
-        axis = tuple(sorted(axes_of(over, len(x.shape), "reduction_indices")))
-        if not axis:
-            return x
-        return type(self).function(x, axis=axis, keepdims=self.keep_dims).astype(x.dtype)
-
-
-_FUNCTIONS: dict[str, tuple[str, Callable[..., Any]]] = {
-    "Mean": ("the mean over the given axes", _mean),
-    "Sum": ("the sum over the given axes", np.sum),
-    "Prod": ("the product over the given axes", np.prod),
-    "Max": ("the maximum over the given axes", np.max),
-    "Min": ("the minimum over the given axes", np.min),
-    "All": ("whether all elements along the given axes are true", np.all),
-    "Any": ("whether any element along the given axes is true", np.any),
-    "EuclideanNorm": ("the square root of the sum of squares over the given axes", _norm),
-}
-for _name, (_what, _function) in _FUNCTIONS.items():
-    define(
-        _name,
-        _Reduction,
-        f"Compute {_what}.",
-        "The axes are a constant; without axes the output is x. The reduced axes are removed, or have size 1\n"
-        f"    with keep_dims. Source: tf.raw_ops.{_name}; tensorflow/core/kernels/reduction_ops_common.h.",
-        function=staticmethod(_function),
-    )
+operators(
+    TensorFlowLayer,
+    "The axes are a constant; without axes the output is x. The reduced axes are removed, or have size 1\n"
+    f"    with keep_dims. {SOURCE}reduction_ops_common.h.",
+    {
+        name: computes(what, _over(function))
+        for name, what, function in (
+            ("Mean", "the mean over the given axes", _mean),
+            ("Sum", "the sum over the given axes", np.sum),
+            ("Prod", "the product over the given axes", np.prod),
+            ("Max", "the maximum over the given axes", np.max),
+            ("Min", "the minimum over the given axes", np.min),
+            ("All", "whether all elements along the given axes are true", np.all),
+            ("Any", "whether any element along the given axes is true", np.any),
+            (
+                "EuclideanNorm",
+                "the square root of the sum of squares over the given axes",
+                lambda x, **how: np.sqrt(np.sum(x * x, **how)),
+            ),
+        )
+    },
+    attributes={"keep_dims": attribute("bool", False)},
+)
 
 
 class _Best(TensorFlowLayer):

@@ -2,68 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
-
 import numpy as np
 
 from anylayer import ops
-from anylayer.layers._family import define
-from anylayer.layers.tensorflow._base import Enum, TensorFlowLayer, attribute, layer
+from anylayer.layers._table import computes, operators
+from anylayer.layers.tensorflow._base import SAME_SHAPE, SOURCE, Enum, TensorFlowLayer, attribute, layer
 from anylayer.network import Array
 
-
-class Unary(TensorFlowLayer):
-    """A function of each element."""
-
-    function: Callable[[Any], Any]
-
-    def forward(self, x: Array) -> Any:
-        return type(self).function(x)
-
-
-def family(functions: Mapping[str, tuple[str, Callable[[Any], Any]]], file: str) -> None:
-    """Define operations by what each computes and its function. `file` is their source in TensorFlow."""
-    for name, (what, function) in functions.items():
-        source = f"Source: tf.raw_ops.{name}; tensorflow/core/kernels/{file}."
-        details = f"The function applies to each element. The output has the shape of the input.\n    {source}"
-        define(name, Unary, f"Compute {what}.", details, function=staticmethod(function))
-
-
-family(
+operators(
+    TensorFlowLayer,
+    f"{SAME_SHAPE}\n    {SOURCE}cwise_ops.h.",
     {
-        "Abs": ("|x|", np.abs),
-        "Neg": ("-x", np.negative),
-        "Sign": ("the sign of x: -1, 0 or 1", np.sign),
-        "Square": ("x * x", lambda x: x * x),
-        "Sqrt": ("the square root of x", np.sqrt),
-        "Rsqrt": ("1 / sqrt(x)", lambda x: 1 / np.sqrt(x)),
-        "Reciprocal": ("1 / x", lambda x: 1 / x),
-        "Inv": ("1 / x", lambda x: 1 / x),
-        "Exp": ("e to the power of x", np.exp),
-        "Expm1": ("exp(x) - 1", np.expm1),
-        "Log": ("the natural logarithm of x", np.log),
-        "Log1p": ("log(1 + x)", np.log1p),
-        "Tanh": ("the hyperbolic tangent of x", np.tanh),
-        "Sinh": ("the hyperbolic sine of x", np.sinh),
-        "Cosh": ("the hyperbolic cosine of x", np.cosh),
-        "Sin": ("the sine of x, in radians", np.sin),
-        "Cos": ("the cosine of x, in radians", np.cos),
-        "Tan": ("the tangent of x, in radians", np.tan),
-        "Asin": ("the arcsine of x, in radians", np.arcsin),
-        "Acos": ("the arccosine of x, in radians", np.arccos),
-        "Atan": ("the arctangent of x, in radians", np.arctan),
-        "Floor": ("x, rounded down to an integer", np.floor),
-        "Ceil": ("x, rounded up to an integer", np.ceil),
-        "Round": ("x, rounded to the nearest integer, halves to the even one", np.round),
-        "Rint": ("x, rounded to the nearest integer, halves to the even one", np.rint),
-        "Erf": ("the error function of x", ops.erf),
-        "LogicalNot": ("whether x is false", np.logical_not),
-        "IsNan": ("whether x is NaN", np.isnan),
-        "IsInf": ("whether x is infinite", np.isinf),
-        "IsFinite": ("whether x is finite", np.isfinite),
+        "Abs": computes("|x|", np.abs),
+        "Neg": computes("-x", np.negative),
+        "Sign": computes("the sign of x: -1, 0 or 1", np.sign),
+        "Square": computes("x * x", lambda x: x * x),
+        "Sqrt": computes("the square root of x", np.sqrt),
+        "Rsqrt": computes("1 / sqrt(x)", lambda x: 1 / np.sqrt(x)),
+        "Reciprocal": computes("1 / x", lambda x: 1 / x),
+        "Inv": computes("1 / x", lambda x: 1 / x),
+        "Exp": computes("e to the power of x", np.exp),
+        "Expm1": computes("exp(x) - 1", np.expm1),
+        "Log": computes("the natural logarithm of x", np.log),
+        "Log1p": computes("log(1 + x)", np.log1p),
+        "Tanh": computes("the hyperbolic tangent of x", np.tanh),
+        "Sinh": computes("the hyperbolic sine of x", np.sinh),
+        "Cosh": computes("the hyperbolic cosine of x", np.cosh),
+        "Sin": computes("the sine of x, in radians", np.sin),
+        "Cos": computes("the cosine of x, in radians", np.cos),
+        "Tan": computes("the tangent of x, in radians", np.tan),
+        "Asin": computes("the arcsine of x, in radians", np.arcsin),
+        "Acos": computes("the arccosine of x, in radians", np.arccos),
+        "Atan": computes("the arctangent of x, in radians", np.arctan),
+        "Floor": computes("x, rounded down to an integer", np.floor),
+        "Ceil": computes("x, rounded up to an integer", np.ceil),
+        "Round": computes("x, rounded to the nearest integer, halves to the even one", np.round),
+        "Rint": computes("x, rounded to the nearest integer, halves to the even one", np.rint),
+        "Erf": computes("the error function of x", ops.erf),
+        "LogicalNot": computes("whether x is false", np.logical_not),
+        "IsNan": computes("whether x is NaN", np.isnan),
+        "IsInf": computes("whether x is infinite", np.isinf),
+        "IsFinite": computes("whether x is finite", np.isfinite),
     },
-    "cwise_ops.h",
 )
 
 
