@@ -85,14 +85,12 @@ def test_digitize_and_interp() -> None:
 @pytest.mark.parametrize("dtype", ["int64", "uint64", "uint32"])
 def test_input_beyond_32_bits_is_refused(dtype: str) -> None:
     large = np.iinfo(dtype).max - 7
-    with pytest.raises(
-        EngineError, match=rf"computes integers in 32 bits, and input '\w+' holds {large}. Use engine"
-    ):
+    with pytest.raises(EngineError, match=rf"computes integers in 32 bits, and input '\w+' holds {large}$"):
         openvino(lambda x: x[::-1], np.array([1, large], dtype))
 
 
 def test_negative_input_beyond_32_bits_is_refused() -> None:
-    with pytest.raises(EngineError, match=r"holds -1125899906842624. Use engine 'onnxruntime'"):
+    with pytest.raises(EngineError, match=r"holds -1125899906842624$"):
         openvino(lambda x: x, np.array([2**40, -(2**50), 7]))
 
 

@@ -162,9 +162,7 @@ def corrected(
 
 def refused(o: Op, why: str) -> EngineError:
     """Return the error of an operator that cannot be corrected."""
-    return EngineError(
-        f"operator '{o.op}'{_where(o)} is computed wrongly by this engine: {why}. Use engine 'onnxruntime'"
-    )
+    return EngineError(f"operator '{o.op}'{_where(o)} is computed wrongly by this engine: {why}")
 
 
 def _where(o: Op) -> str:

@@ -140,10 +140,8 @@ def _need_small_constants(new: Corrector, o: Op) -> None:
         if value is None or value.const is None or fits(value.const):
             continue
         if o.op == END:
-            raise EngineError(
-                f"output '{value.name}' has the value {_worst(value.const)}, and OpenVINO computes integers in "
-                "32 bits. Use engine 'onnxruntime'"
-            )
+            text = f"output '{value.name}' has the value {_worst(value.const)}"
+            raise EngineError(f"{text}, and OpenVINO computes integers in 32 bits")
         raise refused(o, f"it has the constant {_worst(value.const)}, and OpenVINO computes in 32 bits")
 
 

@@ -47,6 +47,4 @@ def need_range(arrays: Sequence[Array], limits: Narrowed, what: str) -> None:
         if low < smallest or high > largest or (edge and (low == smallest or high == largest)):
             worst = low if low < smallest or (edge and low == smallest) else high
             text = "integers in 32 bits" if array.dtype.kind in "iu" else "float64 in float32"
-            raise EngineError(
-                f"engine 'openvino' computes {text}, and {what} '{name}' holds {worst}. Use engine 'onnxruntime'"
-            )
+            raise EngineError(f"engine 'openvino' computes {text}, and {what} '{name}' holds {worst}")

@@ -40,7 +40,6 @@ _MAX_OPERATORS = 1500
 _MAX_OPERATORS_OF_LAYER = 300
 """The largest number of operators of a layer that "auto" compiles, which takes some seconds."""
 _MAX_THREADS = 64  # threads of one call
-_ELSEWHERE = "Use engine 'onnxruntime', 'openvino' or 'numpy'"
 
 
 class CppProgram:
@@ -53,12 +52,12 @@ class CppProgram:
         except AnyLayerError:
             raise EngineError(
                 f"engine 'cpp' needs a C++ compiler: {', '.join(COMPILERS)}, or the one that the environment "
-                f"variable CXX names. On Debian: apt-get install g++. {_ELSEWHERE}"
+                f"variable CXX names. On Debian: apt-get install g++"
             ) from None
         try:
             loaded = library(_source_of(code), words, _flags())
         except (AnyLayerError, OSError) as error:
-            raise EngineError(f"engine 'cpp' cannot compile the graph: {error}. {_ELSEWHERE}") from error
+            raise EngineError(f"engine 'cpp' cannot compile the graph: {error}") from error
         self._run = loaded.anylayer_run
         self._run.argtypes, self._run.restype = (ctypes.c_void_p, ctypes.c_int), ctypes.c_int
         loaded.anylayer_keep(1)
@@ -118,23 +117,20 @@ def _generated(graph: Graph) -> CppFunction:
     """Return the C++ function of a graph, without compiling it. Raises EngineError, with the operator, where the
     engine refuses it."""
     if os.name != "posix":
-        raise EngineError(f"engine 'cpp' runs on Linux and macOS only. {_ELSEWHERE}")
+        raise EngineError("engine 'cpp' runs on Linux and macOS only")
     if len(graph.ops) > _MAX_OPERATORS:
         raise EngineError(
-            f"engine 'cpp' takes graphs of at most {_MAX_OPERATORS} operators, but there are {len(graph.ops)}. "
-            f"{_ELSEWHERE}"
+            f"engine 'cpp' takes graphs of at most {_MAX_OPERATORS} operators, but there are {len(graph.ops)}"
         )
     for value in (*graph.inputs, *(v for op in graph.ops for v in op.outputs)):
         if not is_static(value.shape):
-            raise EngineError(
-                f"engine 'cpp' needs sizes that are known, but a value has {value.shape}. {_ELSEWHERE}"
-            )
+            raise EngineError(f"engine 'cpp' needs sizes that are known, but a value has {value.shape}")
         if value.dtype.name not in TYPES:
-            raise EngineError(f"engine 'cpp' has no dtype {value.dtype.name}. {_ELSEWHERE}")
+            raise EngineError(f"engine 'cpp' has no dtype {value.dtype.name}")
     try:
         return to_cpp(lower(graph), "layer")
     except LayerError as error:
-        raise EngineError(f"engine 'cpp' refuses the graph: {error}. {_ELSEWHERE}") from error
+        raise EngineError(f"engine 'cpp' refuses the graph: {error}") from error
 
 
 def _source_of(code: CppFunction) -> str:

@@ -231,7 +231,7 @@ class OpenVinoProgram:
         """Raise EngineError where a check in the graph has failed. `flags` has one boolean per check."""
         if flags.any():
             found = self._checks[int(flags.argmax())]
-            raise EngineError(f"engine 'openvino' failed: {found}. Use engine 'onnxruntime', or 'numpy'")
+            raise EngineError(f"engine 'openvino' failed: {found}")
 
 
 class _Request:

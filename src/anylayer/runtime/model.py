@@ -7,7 +7,7 @@ import os
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -27,7 +27,7 @@ from anylayer.graph.open_sizes import OpenSizes
 from anylayer.layer.exclusive import in_user_code
 from anylayer.network import Array, Network, TensorType
 from anylayer.numerics import uniform_noise
-from anylayer.runtime.choice import trusted
+from anylayer.runtime.choice import name_able, trusted
 from anylayer.runtime.custom import fastest_split, kinds_of_layers
 from anylayer.runtime.open import (
     InputKey,
@@ -368,17 +368,14 @@ class Model:
                     return self._plan_runner(with_parts(plan, self._parts), self.engine)
             try:
                 return self._plan_runner(plan, self.engine)
-            except EngineError:  # the fastest engine may not support these shapes
+            except EngineError as error:  # the fastest engine may not support these shapes
                 if self._asked != "auto":
-                    raise
+                    raise self._name_able(error, partial(self._plan_runner, plan)) from None
         with quiet_runs(plan):
             return self._fastest(plan)
 
     def _fastest(self, plan: Plan) -> PlanRunner:
-        """Compile on the installed engines, measure them, and keep the fastest for these and all later shapes.
-
-        Where several engines together are faster, they are kept.
-        """
+        """Compile on the installed engines, and keep the fastest, or several together, for all later shapes."""
         runners: dict[str, PlanRunner] = {}
         refusals: list[EngineError] = []
         graphs = [step.graph for step in plan.steps if isinstance(step, GraphStep)]
@@ -437,8 +434,8 @@ class Model:
         """Run a call on another engine, because the engine that "auto" has chosen refuses it, and keep that
         engine.
 
-        If a program for every size raised the error, the call runs on a program for its own size. Raises `error`,
-        the error of the first engine, if no other engine runs the call.
+        If a program for every size raised the error, the call runs on a program for its own size. Raises `error`
+        if no other engine runs the call.
         """
         if isinstance(runner, OpenProgram):
             key = key_of_arrays(arrays)
@@ -458,7 +455,12 @@ class Model:
                     self.plan = whole(self.plan) if self.plan is not None else None
                     self._runners.clear()
                 return results
+        if plan is not None and self._asked != "auto":
+            self._name_able(error, lambda name: self._plan_runner(plan, name)(arrays, {}))
         raise error
+
+    def _name_able(self, error: EngineError, run: Callable[[str], object]) -> EngineError:
+        return name_able(error, {**installed(self._device), self.engine: None}, run, self._precision)
 
 
 def _nothing_on(device: str) -> str:

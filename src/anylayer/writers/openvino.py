@@ -141,7 +141,7 @@ def unsupported(graph: Graph, error: Exception) -> EngineError | None:
     layers = list(dict.fromkeys(f"'{o.scope}'" for o in graph.ops if o.op in types and o.scope))
     where = f" ({'layer' if len(layers) == 1 else 'layers'} {some(layers)})" if layers else ""
     rule = f"OpenVINO does not support operator {', '.join(map(repr, types))}{where}"
-    return EngineError(f"{rule}. Write an ONNX file, or use engine 'onnxruntime'")
+    return EngineError(rule)
 
 
 def _escape_names(model: Any) -> None:
