@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from anylayer.graph import Op
 from anylayer.layer.bound import bind
@@ -11,7 +10,7 @@ from anylayer.layer.registry import Registry
 from anylayer.network import ABSENT, Array, Node, TensorType
 
 
-def compute(op: Op, inputs: Sequence[Array | None], attributes: Mapping[str, Any] | None = None) -> list[Array]:
+def compute(op: Op, inputs: Sequence[Array | None], attributes: Mapping[str, object] | None = None) -> list[Array]:
     """Return the outputs of an operator of ONNX's domain. attributes: those to use in place of its own."""
     names = ["" if x is None else f"x{i}" for i, x in enumerate(inputs)]
     params = {"attribute": dict(op.attrs if attributes is None else attributes)}

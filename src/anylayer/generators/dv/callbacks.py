@@ -45,7 +45,7 @@ class Callbacks:
     two_arguments: bool
     all: list[Callback] = field(default_factory=list)
     _names: Names = field(default_factory=lambda: Names({*KEYWORDS, *_RUNTIME}))
-    _known: dict[Any, Callback] = field(default_factory=dict)
+    _known: dict[tuple[str, tuple[str, ...], str], Callback] = field(default_factory=dict)
 
     def of(self, layer: DvLayer) -> tuple[Callback, Struct]:
         """Return the callback of a custom layer, and its params.
@@ -124,12 +124,12 @@ def _kernel(
     return "\n".join([*tables, code.text, head + body]), read
 
 
-def _argument(param: ParamNumber, value: Any, struct: Struct, source: Opened) -> str:
+def _argument(param: ParamNumber, value: object, struct: Struct, source: Opened) -> str:
     """Return the C++ expression of a param's number: a member of the struct, or the number itself where it is used
     in another precision than float32, and the member does not hold it exactly.
     """
     several = isinstance(value, (list, tuple))
-    exact = value[param.at] if several else value
+    exact = float(np.asarray(value, np.float64).reshape(-1)[param.at])
     used = [v for v, elements in source.parameters.items() if isinstance(elements, list) and param in elements]
     single = all(v.dtype == np.float32 for v in used)
     if not single and float(np.float32(exact)) != exact:
@@ -222,7 +222,7 @@ class Struct:
     names: dict[str, str] = field(default_factory=dict)
 
 
-def struct_of(params: Mapping[str, Any], floats: Container[str] = ()) -> Struct:
+def struct_of(params: Mapping[str, object], floats: Container[str] = ()) -> Struct:
     """Return a C++ struct with a member for each param of a layer, in the order of the network's file.
 
     floats: the params that are floats in another layer of the type, so that `add: 2` and `add: 0.5` have one
@@ -232,13 +232,8 @@ def struct_of(params: Mapping[str, Any], floats: Container[str] = ()) -> Struct:
     found, members = Struct(), names([INPUTS, CALLBACK])
     for name, value in params.items():
         several = isinstance(value, (list, tuple, np.ndarray))
-        values = (
-            list(np.asarray(value).reshape(-1))
-            if isinstance(value, np.ndarray)
-            else list(value)
-            if several
-            else [value]
-        )
+        items = value.reshape(-1) if isinstance(value, np.ndarray) else value
+        values = list(items) if isinstance(items, (list, tuple, np.ndarray)) else [value]
         if not values or values[0] is None:
             continue
         kind = _kind(name, values)
@@ -252,7 +247,7 @@ def struct_of(params: Mapping[str, Any], floats: Container[str] = ()) -> Struct:
     return found
 
 
-def _kind(name: str, values: Sequence[Any]) -> str:
+def _kind(name: str, values: Sequence[object]) -> str:
     """Return the C++ type that can hold all these values of a param."""
     if all(isinstance(v, (bool, Flag, np.bool_)) for v in values):
         return "bool"

@@ -26,7 +26,7 @@ class PriorLayer:
     that each row holds a box and its variances; otherwise all variances follow all boxes.
     """
 
-    params: Mapping[str, Any]
+    params: Mapping[str, object]
     read: set[str]
     rows: bool
 
