@@ -59,6 +59,32 @@ def test_openvino_computes_a_chain_with_open_sizes(tmp_path: Any) -> None:
         assert np.array_equal(got, wide(x, y))
 
 
+@pytest.mark.parametrize("shapes", [None, {"x": ("N", 5), "y": ("N", 5)}], ids=["fixed", "open"])
+def test_written_ir_has_no_chain_with_many_values(tmp_path: Any, shapes: Any) -> None:
+    def one_kernel(x: Any, y: Any) -> Any:
+        values = [np.tanh(x + np.float32(i)) for i in range(48)]
+        result = values[0]
+        for value in reversed(values):
+            result = np.minimum(value, result) + result
+        return result + y
+
+    kind = ((2, 5), "float32")
+    done = anylayer.export(one_kernel, kind, kind, path=tmp_path / "wide.xml", shapes=shapes)
+    assert done.checks and all(c.ok for c in done.checks)
+
+
+def test_written_ir_keeps_a_long_chain_with_few_values(tmp_path: Any) -> None:
+    def long(x: Any) -> Any:
+        branches = [np.tanh(x[:, i : i + 1]) * np.float32(2) for i in range(20)]  # a kernel each
+        total = np.concatenate(branches, 1)
+        for i in range(40):
+            total = np.maximum(total * np.float32(i % 3 + 1), np.float32(-i)) - np.float32(1)
+        return total
+
+    anylayer.export(long, ((2, 20), "float32"), path=tmp_path / "long.xml")
+    assert "ReverseSequence" not in (tmp_path / "long.xml").read_text()
+
+
 @pytest.mark.parametrize("length", [1, 5])
 def test_cut_graph_computes_the_same(length: int) -> None:
     def signed(x: Array, y: Array) -> Array:

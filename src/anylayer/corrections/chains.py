@@ -7,6 +7,7 @@ it may refuse the whole graph; AVX-512 has 32 of them.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -19,6 +20,48 @@ REFUSAL = "not enough registers"
 
 LENGTHS = (16, 8, 4)
 """The lengths to which chains are cut, in this order, until OpenVINO compiles the graph."""
+_MAX_REGISTERS = 12
+"""The largest number of values that a kernel may hold at the same time in a file. OpenVINO refused kernels on AVX2
+from 15 values on."""
+
+
+def cut_for_file(graph: Graph) -> Graph:
+    """Return an equal graph that OpenVINO compiles on every processor, as far as the values that it holds tell.
+
+    The machine that will read a file cannot be asked. A graph that needs few registers is returned as it is.
+    """
+    done, lengths = graph, iter(LENGTHS)
+    while _registers(done) > _MAX_REGISTERS and (length := next(lengths, 0)):
+        done = cut(graph, length)
+    return done
+
+
+def _registers(graph: Graph) -> int:
+    """Return the largest number of values that one kernel of OpenVINO holds at the same time.
+
+    A kernel has the elementwise operators that are connected by their values.
+    """
+    kernels: dict[Value, list[Op]] = {}
+    for o in graph.ops:
+        if _may_be_elementwise(o):
+            joined = {id(k): k for v in o.inputs if v is not None and (k := kernels.get(v)) is not None}
+            kernel = [op for part in joined.values() for op in part] + [o]
+            kernels.update({v: kernel for op in kernel for v in op.outputs})
+    found = {id(kernel): kernel for kernel in kernels.values()}
+    order = {id(o): i for i, o in enumerate(graph.ops)}
+    return max((_most_held(sorted(k, key=lambda o: order[id(o)])) for k in found.values()), default=0)
+
+
+def _most_held(ops: Sequence[Op]) -> int:
+    """Return the largest number of values between the first and the last operator that uses them."""
+    last = {v: i for i, o in enumerate(ops) for v in o.inputs}
+    held: set[Value] = set()
+    most = 0
+    for i, o in enumerate(ops):
+        held.update(v for v in (*o.inputs, *o.outputs) if v is not None and v.const is None)
+        most = max(most, len(held))
+        held = {v for v in held if last.get(v, -1) > i}
+    return most
 
 
 def cut(graph: Graph, length: int) -> Graph:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from anylayer.corrections import corrected, graph_for_file
+from anylayer.corrections.chains import cut_for_file
 from anylayer.errors import EngineError, FileError, LayerError, at, need, shortened, some
 from anylayer.graph import Graph, Op, Value
 from anylayer.graph.open_sizes import SIZES
@@ -82,7 +83,7 @@ def write(
     wanted = precision_of(precision, float32, io, calibrate, reduce_range, source, ("int8",))
     wanted.need_possible(source.graph)
     graph = source.graph if source.sizes is not None else simplify(source.graph, "openvino")
-    graph = graph_for_file(corrected(graph, RUNS))
+    graph = cut_for_file(graph_for_file(corrected(graph, RUNS)))
     weights = path.with_suffix(".bin")
     _save(graph, source, path, wanted)
     done = Written([weights, path], outputs=other_outputs(source))
