@@ -70,7 +70,8 @@ def _sizes(made: Made, stem: str, single: str, default: int) -> list[int]:
 def _overhangs(made: Made, shapes: Sequence[Shape]) -> bool:
     """Return whether a kernel is larger than the padded map."""
     kernel, pad = _sizes(made, "kernel", "kernel_size", 0), _sizes(made, "pad", "pad", 0)
-    return len(shapes[0]) == 4 and any(k > n + 2 * p for k, n, p in zip(kernel, shapes[0][2:], pad))
+    extents = [(k - 1) * d + 1 for k, d in zip(kernel, _sizes(made, "dilation", "dilation", 1))]
+    return len(shapes[0]) == 4 and any(k > n + 2 * p for k, n, p in zip(extents, shapes[0][2:], pad))
 
 
 def _strides_over(made: Made, shapes: Sequence[Shape]) -> bool:
@@ -98,24 +99,21 @@ def _feeds(drawn: Drawn, condition: Callable[[Made], Any], *readers: str) -> boo
     )
 
 
-def _slices_from_the_end(drawn: Drawn) -> bool:
-    """Return whether a Slice has slice points along an axis that is counted from the end, and readers of several
-    outputs."""
-    read = {name for made in drawn.layers for name in made.bottoms}
-    return any(
-        m.type == "Slice"
-        and m.fields.get("axis", 1) < 0
-        and "slice_point" in m.fields
-        and len(read & {*m.tops}) > 1
+def _fused_into_eltwise(drawn: Drawn) -> bool:
+    """Return whether a layer with numbers per channel reads an Eltwise, maybe of arrays with fewer than 4 axes."""
+    readers = [
+        m.bottoms[0]
         for m in drawn.layers
-    )
-
-
-def _slopes_after_eltwise(drawn: Drawn) -> bool:
-    """Return whether a PReLU with a slope per channel reads a sum of arrays that may have fewer than 4 axes."""
-    slopes = [m.bottoms[0] for m in drawn.layers if m.type == "PReLU" and not m.fields.get("channel_shared")]
+        if m.type == "BatchNorm" or (m.type == "PReLU" and not m.fields.get("channel_shared"))
+    ]
     sums = {m.tops[0] for m in drawn.layers if m.type == "Eltwise"}
-    return any(len(shape) < 4 for shape in drawn.inputs.values()) and not sums.isdisjoint(slopes)
+    return any(len(shape) < 4 for shape in drawn.inputs.values()) and not sums.isdisjoint(readers)
+
+
+def _scaled_along_other_axes(drawn: Drawn) -> bool:
+    """Return whether a Scale that has no values per channel reads a convolution."""
+    scales = [m.bottoms[0] for m in drawn.layers if m.type == "Scale" and m.fields.get("axis", 1) != 1]
+    return not {m.tops[0] for m in drawn.layers if "onvolution" in m.type}.isdisjoint(scales)
 
 
 _MAP = (1, 3, 6, 8)
@@ -139,7 +137,8 @@ ROWS = (
         "layers/mvn_layer.cpp, getMemoryShapes", (DIFFERS,), one("MVN", "mvn_param", (1, 3, 8)),
         lambda m, s: len(s[0]) < 4),
     Row("MVN", "2 axes, per channel", "refused", "computed", "layers/cpu_kernels/fast_norm.cpp:12", (OPENCV,),
-        one("MVN", "mvn_param", (1, 3)), lambda m, s: len(s[0]) < 3, text="fastNorm: axis out of range"),
+        one("MVN", "mvn_param", (1, 3)), lambda m, s: len(s[0]) < 3,
+        text="fastNorm: axis out of range|the process died"),
     Row("MVN", "across channels, before a BatchNorm or Scale", "scales a sample by the factor of one channel",
         "scales each channel", "layers/mvn_layer.cpp, `fuse_batch_norm`", (DIFFERS,),
         chain((6, 3, 8, 8), ("MVN", "mvn_param", {"across_channels": True}), ("BatchNorm", "", {})),
@@ -170,13 +169,14 @@ ROWS = (
         "layers/slice_layer.cpp:414 counts the outputs that are read", (OPENCV,),
         one("Slice", "slice_param", (1, 4, 3, 3), tops=2), lambda m, s: "slice_point" not in m.fields,
         text="splits > 0"),
-    Row("Slice", "`axis` below 0 with `slice_point`, and several outputs that are read", "refused",
+    Row("Slice", "`axis` below 0 with `slice_point`, in a network of several layers", "refused",
         "counted from the last axis, as in Caffe", "layers/slice_layer.cpp, SliceLayerImpl", (OPENCV,),
         Drawn(0, {"in0": _MAP}, [Made("Slice", "slice_param", {"axis": -1, "slice_point": 1}, ["in0"], ["a", "b"],
                                       "l0"),
                                  Made("TanH", "", {}, ["a"], ["c"], "l1"),
                                  Made("TanH", "", {}, ["b"], ["d"], "l2")]),
-        whole=_slices_from_the_end, text="must be greater than"),
+        whole=lambda drawn: any(m.type == "Slice" and m.fields.get("axis", 1) < 0 and "slice_point" in m.fields
+                                for m in drawn.layers), text="must be greater than"),
     Row("Split", "a later output is read, an earlier one is not", "refused", "computed",
         "net_impl.cpp:1148, `out_port`", (OPENCV,),
         Drawn(0, {"in0": _MAP}, [Made("Split", "", {}, ["in0"], ["a", "b"], "l0"),
@@ -197,9 +197,20 @@ ROWS = (
     Row("Deconvolution", "`pad` of the kernel's size or more", "wrong values, or the process ends", "computed",
         "layers/convolution_layer.cpp, DeConvolutionLayerImpl::forward", (DIFFERS, OPENCV), None, _padded_beyond,
         text="values differ|the process died"),
+    Row("Deconvolution", "several groups, before a BatchNorm or Scale", "wrong values", "as Caffe",
+        "layers/convolution_layer.cpp, DeConvolutionLayerImpl::fuseWeights", (DIFFERS,),
+        chain((1, 4, 6, 6),
+              ("Deconvolution", "convolution_param", {"num_output": 4, "kernel_size": 2, "group": 2}),
+              ("Scale", "scale_param", {})),
+        whole=lambda drawn: _feeds(drawn, lambda m: m.type == "Deconvolution" and m.fields.get("group", 1) > 1)),
+    Row("Convolution | Deconvolution", "before a Scale whose `axis` is not 1", "refused", "computed",
+        "layers/convolution_layer.cpp, fuseWeights", (OPENCV,),
+        chain((1, 4, 6, 6), ("Convolution", "convolution_param", {"num_output": 4, "kernel_size": 2}),
+              ("Scale", "scale_param", {"axis": 2})),
+        whole=_scaled_along_other_axes, text="w.total"),
     Row("Convolution | ConvolutionDepthwise", _OVERHANG, "wrong values, or the process ends",
         "1 value, as in Caffe", "layers/cpu_kernels/convolution.cpp", (DIFFERS, OPENCV), None, _overhangs,
-        text="values differ|the process died|must be greater than|Insufficient memory"),
+        text="values differ|the process died|must be greater than|Insufficient memory|isContinuous"),
     Row("Pooling", "`stride` larger than the kernel", "another value for windows that start beyond the map",
         "as Caffe", "layers/pooling_layer.cpp, PoolingInvoker", (DIFFERS,),
         one("Pooling", "pooling_param", (1, 1, 6, 10), **_POOL), _strides_over),
@@ -232,13 +243,13 @@ ROWS = (
     Row("Eltwise", "more than 5 axes", "refused", "computed", "layers/eltwise_layer.cpp:316", (OPENCV,),
         one("Eltwise", "eltwise_param", (1,) * 6, (1,) * 6, operation=Word("PROD")), lambda m, s: len(s[0]) > 5,
         text="dst.dims <= 5"),
-    Row("Eltwise", "fewer than 4 axes, before a PReLU with a slope per channel",
-        "the first slope in every channel", "the channel's slope, as in Caffe",
+    Row("Eltwise", "fewer than 4 axes, before a BatchNorm, or a PReLU with a slope per channel",
+        "the first channel's numbers in every channel", "each channel's own numbers, as in Caffe",
         "layers/eltwise_layer.cpp, EltwiseInvoker", (DIFFERS,),
         Drawn(0, {"in0": (1, 3), "in1": (1, 3)},
               [Made("Eltwise", "eltwise_param", {"operation": Word("SUM")}, ["in0", "in1"], ["a"], "l0"),
                Made("PReLU", "prelu_param", {"channel_shared": False}, ["a"], ["b"], "l1")]),
-        whole=_slopes_after_eltwise),
+        whole=_fused_into_eltwise),
     Row("Scale", "`axis` below 0", "refused, or wrong values", "counted from the last axis, as in Caffe",
         "layers/scale_layer.cpp calls `total` of include/opencv2/dnn/shape_utils.hpp", (OPENCV, DIFFERS),
         one("Scale", "scale_param", _MAP, axis=-1), lambda m, s: m.fields.get("axis", 1) < 0,
