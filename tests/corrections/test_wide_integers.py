@@ -63,6 +63,8 @@ def test_relu_of_large_integers_is_exact(dtype: Any) -> None:
         lambda x: x.min(1),
         lambda x: x.sum(),
         lambda x: np.abs(x).sum(1),
+        lambda x: record("ReduceMean", [x, np.array([1])], (40, 1), x.dtype),
+        lambda x: record("ReverseSequence", [x, np.full(25, 40)], x.shape, x.dtype),
         lambda x: record("MatMul", [x, x.T], (40, 40), x.dtype),
         lambda x: record("Pow", [x, np.array(2, x.dtype)], x.shape, x.dtype),
     ],

@@ -21,10 +21,11 @@ from anylayer.optimize.rules import rule
 from anylayer.tracing import record
 
 _EXACT: Interval = (-(2**24), 2**24)
-_ELEMENTS = frozenset(("Div", "Mod", "ReduceMax", "ReduceMin", "Resize"))
-"""Operators that are exact if each number that they read is small."""
-_SUMS = frozenset(("ReduceSum", "ReduceL1", "ReduceSumSquare", "MatMul", "Einsum", "Pow"))
-"""Operators that are exact if the result for the absolute values is small."""
+_ELEMENTS = frozenset(("Div", "Mod", "ReduceMax", "ReduceMin", "Resize", "ReverseSequence"))
+"""Operators that OpenVINO computes exactly if each number that they read is small."""
+_SUMS = frozenset(("ReduceMean", "ReduceSum", "ReduceL1", "ReduceSumSquare", "MatMul", "Einsum", "Pow"))
+"""Operators that OpenVINO computes exactly if the result for the absolute values, or for ReduceMean their sum, is
+small."""
 _TEXT = "an integer is beyond 2**24, and OpenVINO computes this operator in float32"
 
 
@@ -50,15 +51,18 @@ def _check(new: Corrector, o: Op) -> None:
             value = o.inputs[i]
             if value is not None and not inside(interval, _EXACT):
                 _need_small(new, o, magnitude(new, o, new.as_float32(o, value)))
-    elif not (inside(new.old_intervals.before(o.outputs[0]), _EXACT) and all(i[0] >= 0 for i in intervals)):
+    elif o.op == "ReduceMean" or not (
+        inside(new.old_intervals.before(o.outputs[0]), _EXACT) and all(i[0] >= 0 for i in intervals)
+    ):
         inputs = list(o.inputs)
         for i in numbers:
             value = inputs[i]
             if value is not None:
                 inputs[i] = magnitude(new, o, new.as_float32(o, value))
+        total = "ReduceSum" if o.op == "ReduceMean" else o.op
         if o.op == "Pow":
             inputs[1] = o.inputs[1]
-        _need_small(new, o, new.step(o, o.op, inputs, o.outputs[0].shape, np.float32, **o.attrs))
+        _need_small(new, o, new.step(o, total, inputs, o.outputs[0].shape, np.float32, **o.attrs))
 
 
 def _need_small(new: Corrector, o: Op, size: Value) -> None:
