@@ -26,7 +26,7 @@ from tests.test_examples_layers import FOLDER, node_of
 
 import anylayer.ops as ops
 from anylayer.engines import load_engine
-from anylayer.engines.cpp import flags
+from anylayer.engines.cpp import _flags as flags
 from anylayer.graph import Graph
 from anylayer.inspect.peaks import measure_peaks
 from anylayer.kernels.compiler import compiler
