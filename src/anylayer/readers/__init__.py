@@ -28,12 +28,14 @@ class Option:
 
 def options_of(declared: Any) -> dict[str, Option]:
     """Return the options that a TypedDict declares, each as `name: Annotated[type, Option("What it means.")]`."""
-    found = {}
+    options = {}
     for name, hint in get_type_hints(declared, include_extras=True).items():
         kind, option = get_args(hint)[:2]
         text = kind.__name__ if isinstance(kind, type) else str(kind)
-        found[name] = replace(option, name=name, type=text.replace("pathlib.", "").replace("collections.abc.", ""))
-    return found
+        options[name] = replace(
+            option, name=name, type=text.replace("pathlib.", "").replace("collections.abc.", "")
+        )
+    return options
 
 
 class Reader(Protocol):

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 
-def unique(name: str, taken: dict[str, int]) -> str:
-    """Return `name`, or the first of name_1, name_2, ... that is not taken, and add it to `taken`.
+def unique(name: str, counts: dict[str, int]) -> str:
+    """Return `name`, or the first of name_1, name_2, ... that is not taken, and add it to `counts`.
 
-    `taken` maps each name to the last number that was appended to it, so that many equal names take linear time.
+    `counts` maps each name to the last number that was appended to it, so that many equal names take linear time.
     """
-    found, i = name, taken.get(name, 0)
-    while found in taken:
+    candidate, i = name, counts.get(name, 0)
+    while candidate in counts:
         i += 1
-        found = f"{name}_{i}"
-    taken[name] = i
-    taken[found] = taken.get(found, 0)
-    return found
+        candidate = f"{name}_{i}"
+    counts[name] = i
+    counts[candidate] = counts.get(candidate, 0)
+    return candidate
 
 
 def layer_place(name: str, type_: str, file: str = "", line: int = 0) -> str:

@@ -85,6 +85,6 @@ class MappedFile:
         return bytes(self.data[start:stop]).decode("utf-8", "backslashreplace")
 
 
-def signed(value: int) -> int:
+def to_int64(value: int) -> int:
     """Return the int64 that a varint encodes."""
     return value - (1 << 64) if value >= 1 << 63 else value

@@ -173,8 +173,8 @@ def _is_info(text: bytes, size: int) -> bool:
 
     It holds lists of operations and TensorFlow's version. A Caffe network has its name in the same field.
     """
-    found = {(n, k) for n, k, _, _ in _fields(text, size)}
-    return (2, 2) in found and found <= {(n, 2) for n in range(1, 7)} | {(7, 0), (8, 2)}
+    numbers = {(n, k) for n, k, _, _ in _fields(text, size)}
+    return (2, 2) in numbers and numbers <= {(n, 2) for n in range(1, 7)} | {(7, 0), (8, 2)}
 
 
 def _is_node(text: bytes, size: int) -> bool:

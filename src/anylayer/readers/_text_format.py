@@ -14,7 +14,7 @@ from pathlib import Path
 from anylayer.errors import FileError
 from anylayer.network import Flag, Word
 from anylayer.readers._limits import MAX_NESTING, MAX_NUMBER_LENGTH, MAX_TEXT_BYTES
-from anylayer.readers._tree import Block, Value, shown
+from anylayer.readers._tree import Block, Value, shortened_text
 
 _TOKEN = re.compile(
     r"(?P<space>(?:[ \t\r\n\f\v]|\#[^\n]*)+)"
@@ -83,7 +83,7 @@ class _TextParser:
 
     def found(self) -> str:
         """Return the current token as an error message shows it."""
-        return "the end of the file" if self.kind == "end" else shown(Word(f"'{self.token}'"))
+        return "the end of the file" if self.kind == "end" else shortened_text(Word(f"'{self.token}'"))
 
     def next(self) -> None:
         """Advance to the next token. For a quoted string the token is its opening quote."""
@@ -100,11 +100,11 @@ class _TextParser:
             return
         match = _TOKEN.match(text, self.position)
         if match is None:
-            raise self._unexpected(text[self.position])
+            raise self._error_of_char(text[self.position])
         self.kind, self.token = str(match.lastgroup), match.group()
         self.position = match.end()
 
-    def _unexpected(self, char: str) -> FileError:
+    def _error_of_char(self, char: str) -> FileError:
         if "\udc80" <= char <= "\udcff":
             return self.fail(f"byte 0x{ord(char) - 0xDC00:02x} is not UTF-8. Save the file as UTF-8")
         named = f"'{char}'" if char.isprintable() and char.isascii() else f"U+{ord(char):04X}"
@@ -147,11 +147,11 @@ class _TextParser:
             self.next()
             return name
         if self.kind == "sign" and self.token == "[":
-            return self.bracketed()
+            return self.bracketed_name()
         hint = ". A comment starts with '#'" if self.token == "/" else ""
         raise self.fail(f"expected the name of a field, got {self.found()}{hint}")
 
-    def bracketed(self) -> str:
+    def bracketed_name(self) -> str:
         """Return the name of an extension, `[a.b]`, or of an Any message, `[domain/a.b]`."""
         parts = ["["]
         self.next()
@@ -230,7 +230,7 @@ class _TextParser:
         if _DECIMAL.fullmatch(token) and not (token.isdigit() and token.startswith("0")):
             self.spelled = sign + token.rstrip("fF")
             return float(self.spelled)
-        raise self.fail(f"'{shown(Word(token))}' is not a number", line)
+        raise self.fail(f"'{shortened_text(Word(token))}' is not a number", line)
 
     def strings(self) -> str:
         """Return adjacent quoted strings as one string."""
@@ -258,22 +258,22 @@ class _TextParser:
         text = self.source[begin:stop]
         if "\\" in text and _RARE.search(text) is None:
             return codecs.escape_decode(text.encode("utf-8", "surrogateescape"))[0]
-        return self.unescaped(text)
+        return self.unescape(text)
 
-    def unescaped(self, text: str) -> bytes:
+    def unescape(self, text: str) -> bytes:
         """Return a string's bytes. Decode all of protobuf's escapes, one by one."""
         parts, position = [], 0
-        while (found := text.find("\\", position)) >= 0:
-            parts.append(text[position:found].encode("utf-8", "surrogateescape"))
-            escape = _ESCAPE.match(text, found + 1)
+        while (backslash := text.find("\\", position)) >= 0:
+            parts.append(text[position:backslash].encode("utf-8", "surrogateescape"))
+            escape = _ESCAPE.match(text, backslash + 1)
             if escape is None:
-                raise self.fail(f"'\\{text[found + 1 : found + 2]}' is not an escape of a string")
-            parts.append(self.escaped(escape))
+                raise self.fail(f"'\\{text[backslash + 1 : backslash + 2]}' is not an escape of a string")
+            parts.append(self.escape_bytes(escape))
             position = escape.end()
         parts.append(text[position:].encode("utf-8", "surrogateescape"))
         return b"".join(parts)
 
-    def escaped(self, escape: re.Match[str]) -> bytes:
+    def escape_bytes(self, escape: re.Match[str]) -> bytes:
         simple, octal, hexa, short, long = escape.groups()
         if simple:
             return _CONTROLS.get(simple, simple).encode()

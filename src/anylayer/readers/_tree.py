@@ -74,10 +74,10 @@ class Block:
 
     def entry(self, name: str) -> Entry | None:
         """Return the only occurrence of a field, or None. Raise FileError for more than one."""
-        found = [e for e in self.entries if e.name == name]
-        if len(found) > 1:
-            raise self.fail(f"'{name}' is given {len(found)} times, once is allowed", found[1].line)
-        return found[0] if found else None
+        occurrences = [e for e in self.entries if e.name == name]
+        if len(occurrences) > 1:
+            raise self.fail(f"'{name}' is given {len(occurrences)} times, once is allowed", occurrences[1].line)
+        return occurrences[0] if occurrences else None
 
     def text(self, name: str, default: str = "") -> str:
         """Return the quoted string of a field that occurs at most once."""
@@ -91,7 +91,9 @@ class Block:
     def string(self, entry: Entry) -> str:
         """Return an entry's value. Raise FileError unless it is a quoted string."""
         if not isinstance(entry.value, str) or isinstance(entry.value, Word):
-            raise self.fail(f"'{entry.name}' must be a quoted string, got {shown(entry.value)}", entry.line)
+            raise self.fail(
+                f"'{entry.name}' must be a quoted string, got {shortened_text(entry.value)}", entry.line
+            )
         return str(entry.value)
 
     def integer(self, name: str, default: int = 0) -> int:
@@ -106,21 +108,21 @@ class Block:
     def as_integer(self, entry: Entry) -> int:
         """Return an entry's value. Raise FileError unless it is an integer."""
         if type(entry.value) is not int:
-            raise self.fail(f"'{entry.name}' must be an integer, got {shown(entry.value)}", entry.line)
+            raise self.fail(f"'{entry.name}' must be an integer, got {shortened_text(entry.value)}", entry.line)
         return entry.value
 
     def numbers(self, name: str) -> list[float]:
         """Return the numbers of a repeated field. Raise FileError for any other value."""
-        found = []
+        values = []
         for e in self.entries:
             if e.name == name:
-                found.append(float(self.as_number(e)))
-        return found
+                values.append(float(self.as_number(e)))
+        return values
 
     def as_number(self, entry: Entry) -> int | float:
         """Return an entry's value. Raise FileError unless it is a number; a Flag is not one."""
         if not isinstance(entry.value, (int, float)) or isinstance(entry.value, Flag):
-            raise self.fail(f"'{entry.name}' must be a number, got {shown(entry.value)}", entry.line)
+            raise self.fail(f"'{entry.name}' must be a number, got {shortened_text(entry.value)}", entry.line)
         return entry.value
 
     def blocks(self, name: str) -> list[Block]:
@@ -135,50 +137,52 @@ class Block:
     def as_block(self, entry: Entry) -> Block:
         """Return an entry's value. Raise FileError unless it is a message."""
         if not isinstance(entry.value, Block):
-            raise self.fail(f"'{entry.name}' must be a message {{ ... }}, got {shown(entry.value)}", entry.line)
+            raise self.fail(
+                f"'{entry.name}' must be a message {{ ... }}, got {shortened_text(entry.value)}", entry.line
+            )
         return entry.value
 
     def without(self, *names: str) -> Block:
         """Return a copy without the named fields."""
-        kept = [e for e in self.entries if e.name not in names]
-        return Block(self.file, self.line, kept, self.repeated, self.defaults)
+        entries = [e for e in self.entries if e.name not in names]
+        return Block(self.file, self.line, entries, self.repeated, self.defaults)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as nested dicts.
 
         A field that is `repeated` or occurs more than once becomes a list, any other field its value.
         """
-        found: dict[str, list[Any]] = {}
+        fields: dict[str, list[Any]] = {}
         for e in self.entries:
-            found.setdefault(e.name, []).append(e.value.to_dict() if isinstance(e.value, Block) else e.value)
-        return {n: v if len(v) > 1 or n in self.repeated else v[0] for n, v in found.items()}
+            fields.setdefault(e.name, []).append(e.value.to_dict() if isinstance(e.value, Block) else e.value)
+        return {n: v if len(v) > 1 or n in self.repeated else v[0] for n, v in fields.items()}
 
     def lines(self, prefix: str = "") -> dict[str, int]:
         """Return the line of the first occurrence of every field, by dotted path ("pooling_param.stride")."""
-        found: dict[str, int] = {}
+        line_of: dict[str, int] = {}
         for e in self.entries:
             path = prefix + e.name
-            found.setdefault(path, e.line)
+            line_of.setdefault(path, e.line)
             if isinstance(e.value, Block):
                 for inner, line in e.value.lines(path + ".").items():
-                    found.setdefault(inner, line)
-        return found
+                    line_of.setdefault(inner, line)
+        return line_of
 
     def spellings(self, prefix: str = "") -> dict[str, str]:
         """Return the file's spelling of floats that Python spells differently, by dotted path. The values of a
         repeated field are separated by commas."""
-        found: dict[str, str] = {}
+        texts: dict[str, str] = {}
         spelled = {e.name for e in self.entries if e.text}
         for name in spelled:
-            found[prefix + name] = ",".join(e.text or str(e.value) for e in self.entries if e.name == name)
+            texts[prefix + name] = ",".join(e.text or str(e.value) for e in self.entries if e.name == name)
         for e in self.entries:
             if isinstance(e.value, Block):
                 for inner, text in e.value.spellings(f"{prefix}{e.name}.").items():
-                    found.setdefault(inner, text)
-        return found
+                    texts.setdefault(inner, text)
+        return texts
 
 
-def shown(value: object) -> str:
+def shortened_text(value: object) -> str:
     """Return a value as the file spells it, shortened to 60 characters."""
     if isinstance(value, Block):
         return "a message { ... }"

@@ -111,8 +111,8 @@ def built(
     needs_match: whether a weights file without any layer of the network is refused.
     """
     dialect, proto, stages = options.get("dialect"), options.get("proto"), options.get("stages") or ()
-    given = options.get("phase")
-    phase = "TEST" if given is None else given
+    option = options.get("phase")
+    phase = "TEST" if option is None else option
     need(phase in PHASES, f"phase must be TEST or TRAIN, got {phase!r}", InputError)
     if dialect is not None:
         _require_dialect(dialect)
@@ -126,8 +126,8 @@ def built(
         if "NetParameter" not in schema.messages:
             schema.complete(core())
     net = _network(_file(Path(model), "model"), schema, dialect)
-    known = sorted({*Registry.of("caffe").types(), *user_types}) if "layers" in net else ()
-    net = upgrade(net, known)
+    types = sorted({*Registry.of("caffe").types(), *user_types}) if "layers" in net else ()
+    net = upgrade(net, types)
     if not net.line:
         net = remove_splits(net)
     stored = read_stored(Path(weights)) if weights is not None else []
@@ -154,10 +154,10 @@ def prove(files: Sequence[Path], params: Mapping[str, Mapping[str, Any]]) -> Non
 
 
 def _require_dialect(dialect: str) -> None:
-    known = Registry.of("caffe").dialects()
+    dialects = Registry.of("caffe").dialects()
     need(
-        dialect in known,
-        f"there is no dialect '{dialect}'{nearest(dialect, known)}; dialects: {', '.join(sorted(known))}",
+        dialect in dialects,
+        f"there is no dialect '{dialect}'{nearest(dialect, dialects)}; dialects: {', '.join(sorted(dialects))}",
         InputError,
     )
 
@@ -183,14 +183,14 @@ def _network(path: Path, schema: Schema | None, dialect: str | None) -> Block:
     return net
 
 
-def _is_binary(path: Path, wanted: str, form: str) -> bool:
+def _is_binary(path: Path, expected: str, form: str) -> bool:
     """Return whether a file is a binary .caffemodel, as opposed to text. Raise FileError for any other file.
 
-    `wanted` and `form` describe the expected file in the message.
+    `expected` and `form` describe the expected file in the message.
     """
     what = describe(path)
     with at(str(path)):
-        need(what in ("", _MODEL), f"this is {what}, not {wanted}", FileError)
+        need(what in ("", _MODEL), f"this is {what}, not {expected}", FileError)
         binary = what == _MODEL or not is_text(path)
         need(
             not binary or what == _MODEL or path.suffix.lower() == ".caffemodel",

@@ -27,8 +27,8 @@ def align(network: Network, definitions: Mapping[str, Sequence[Definition]]) -> 
     """
     producers = {name: node for node in network.nodes for name in node.outputs}
     for node in network.nodes:
-        found = definitions.get(node.type, ())
-        cls = found[0].layer_class if found and found[0].typed else None
+        candidates = definitions.get(node.type, ())
+        cls = candidates[0].layer_class if candidates and candidates[0].typed else None
         if cls is None or not cls.aligned or node.params.get(cls.message):
             continue
         with at(node.place):
@@ -94,6 +94,6 @@ def _compose(first: PixelMap, then: PixelMap) -> PixelMap:
     return (a, b), (c, d)
 
 
-def _inverse(given: PixelMap) -> PixelMap:
-    (a, b), (c, d) = ((1 / line[0], -line[1] / line[0]) for line in given)
+def _inverse(pixels: PixelMap) -> PixelMap:
+    (a, b), (c, d) = ((1 / line[0], -line[1] / line[0]) for line in pixels)
     return (a, b), (c, d)

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from anylayer.errors import FileError, NetworkError, at, need, plural, some
 from anylayer.network import Array, Shape, Word
-from anylayer.readers._tree import Block, StoredBlob, Value, shown
+from anylayer.readers._tree import Block, StoredBlob, Value, shortened_text
 from anylayer.readers.caffe.weights import TextBlob
 from anylayer.readers.caffe.wiring import Draft
 
@@ -37,23 +37,23 @@ def assign_blobs(
     of the first layer in the network's file that contains values. Raise FileError if no stored layer is in the
     network and `needs_match`, and NetworkError for blobs that do not match.
     """
-    found: _Arrays = {}
+    arrays_of: _Arrays = {}
     for layer in layers:
         if "blobs" in layer.block:
             with at(layer.place):
-                found[layer] = [_inline_blob(value, i) for i, value in enumerate(layer.block.all("blobs"))]
-    written, unmatched = _read_stored(layers, stored, file, found)
+                arrays_of[layer] = [_inline_blob(value, i) for i, value in enumerate(layer.block.all("blobs"))]
+    written, unmatched = _read_stored(layers, stored, file, arrays_of)
     if unmatched and not written and needs_match:
-        own = [f"'{layer.name}'" for layer in layers if not layer.is_input]
+        names = [f"'{layer.name}'" for layer in layers if not layer.is_input]
         raise FileError(
             f"none of its {plural(len(unmatched), 'layer')} with weights ({some(unmatched)}) is in the network, "
-            f"whose layers are {some(own)}. Weights are matched by layer name",
+            f"whose layers are {some(names)}. Weights are matched by layer name",
             file,
         )
     stored_layers = set(written)
-    inline = [layer for layer in layers if layer in found and layer not in stored_layers]
-    _share(layers, [*reversed(inline), *written], found)
-    return {layer: _complete(arrays, layer) for layer, arrays in found.items()}
+    inline = [layer for layer in layers if layer in arrays_of and layer not in stored_layers]
+    _share(layers, [*reversed(inline), *written], arrays_of)
+    return {layer: _complete(arrays, layer) for layer, arrays in arrays_of.items()}
 
 
 def _inline_blob(value: Value, index: int) -> Array:
@@ -62,14 +62,14 @@ def _inline_blob(value: Value, index: int) -> Array:
         if isinstance(value, Block):
             return TextBlob(value).array()
         if isinstance(value, (int, float, str)):
-            raise FileError(f"'blobs' must be a message {{ ... }}, got {shown(value)}")
+            raise FileError(f"'blobs' must be a message {{ ... }}, got {shortened_text(value)}")
         return value.array()
 
 
 def _read_stored(
-    layers: list[Draft], stored: Iterable[StoredLayer], file: str, found: _Arrays
+    layers: list[Draft], stored: Iterable[StoredLayer], file: str, arrays_of: _Arrays
 ) -> tuple[list[Draft], list[str]]:
-    """Read the stored blobs of the network's layers into `found`.
+    """Read the stored blobs of the network's layers into `arrays_of`.
 
     Return these layers in the weights file's order, and the names of the others.
     """
@@ -86,7 +86,7 @@ def _read_stored(
             unmatched.append(f"'{source.name}'")
             continue
         with at(file), at(f"layer '{source.name}'"):
-            found[target] = [_array(blob, i) for i, blob in enumerate(source.blobs)]
+            arrays_of[target] = [_array(blob, i) for i, blob in enumerate(source.blobs)]
         written.append(target)
     return written, unmatched
 
@@ -97,7 +97,7 @@ def _array(blob: StoredBlob | None, index: int) -> Array | None:
 
 
 @dataclass(slots=True)
-class _Shared:
+class _SharedParameter:
     """A parameter that several layers share: the first of these layers, and the values that are last in
     the file.
     """
@@ -115,24 +115,26 @@ def shared_parameters(layer: Draft) -> list[tuple[int, str, bool]]:
     for i, spec in enumerate(layer.block.blocks("param")):
         mode = spec.entry("share_mode")
         if mode is not None and mode.value not in (0, 1, "STRICT", "PERMISSIVE"):
-            raise spec.fail(f"'share_mode' must be STRICT or PERMISSIVE, got {shown(mode.value)}", mode.line)
+            raise spec.fail(
+                f"'share_mode' must be STRICT or PERMISSIVE, got {shortened_text(mode.value)}", mode.line
+            )
         name = spec.text("name")
         if name:
             specs.append((i, name, mode is not None and mode.value in (1, Word("PERMISSIVE"))))
     return specs
 
 
-def _share(layers: list[Draft], written: list[Draft], found: _Arrays) -> None:
+def _share(layers: list[Draft], written: list[Draft], arrays_of: _Arrays) -> None:
     """Give all layers that share a parameter the same values: those of the last layer in `written` that
     has some.
     """
-    storage: dict[str, _Shared] = {}
+    storage: dict[str, _SharedParameter] = {}
     parameters = {layer: shared_parameters(layer) for layer in layers}
     for layer in layers:
         for _, name, _ in parameters[layer]:
-            storage.setdefault(name, _Shared(layer))
+            storage.setdefault(name, _SharedParameter(layer))
     for layer in written:
-        arrays = found[layer]
+        arrays = arrays_of[layer]
         for i, name, _ in parameters[layer]:
             if i < len(arrays) and arrays[i] is not None:
                 storage[name].array = arrays[i]
@@ -140,32 +142,32 @@ def _share(layers: list[Draft], written: list[Draft], found: _Arrays) -> None:
         for i, name, permissive in parameters[layer]:
             shared = storage[name]
             if shared.array is not None:
-                arrays = found.setdefault(layer, [])
+                arrays = arrays_of.setdefault(layer, [])
                 arrays.extend([None] * (i + 1 - len(arrays)))
                 with at(layer.place):
-                    arrays[i] = _reshaped(shared.array, arrays[i], name, shared.owner, permissive)
+                    arrays[i] = _reshape(shared.array, arrays[i], name, shared.owner, permissive)
 
 
-def _reshaped(values: Array, own: Array | None, name: str, owner: Draft, permissive: bool) -> Array:
+def _reshape(values: Array, target: Array | None, name: str, owner: Draft, permissive: bool) -> Array:
     """Return the values of a shared parameter in the shape of a layer's own values.
 
     Raise NetworkError if the shapes do not match.
     """
-    if own is None:
+    if target is None:
         return values
     if permissive:
-        matches = values.size == own.size
+        matches = values.size == target.size
     else:
-        matches = _without_leading_ones(values.shape) == _without_leading_ones(own.shape)
+        matches = _without_leading_ones(values.shape) == _without_leading_ones(target.shape)
     need(
         matches,
         f"param '{name}' is shared with layer '{owner.name}'. Its values have shape {values.shape}, but this "
         "layer's "
-        f"blob has {own.shape}"
+        f"blob has {target.shape}"
         + ("" if permissive else ". With share_mode PERMISSIVE only the counts must match"),
         NetworkError,
     )
-    return values.reshape(own.shape)
+    return values.reshape(target.shape)
 
 
 def _without_leading_ones(shape: Shape) -> Shape:
@@ -176,9 +178,9 @@ def _without_leading_ones(shape: Shape) -> Shape:
 
 def _complete(arrays: list[Array | None], layer: Draft) -> list[Array]:
     """Return a layer's blobs. Raise NetworkError if one of them is missing."""
-    found = [a for a in arrays if a is not None]
-    if len(found) < len(arrays):
+    present = [a for a in arrays if a is not None]
+    if len(present) < len(arrays):
         missing = next(i for i, a in enumerate(arrays) if a is None)
         last = max((i for i, a in enumerate(arrays) if a is not None), default=0)
         raise NetworkError(f"the weights have blob {last} of this layer, but not blob {missing}", layer.place)
-    return found
+    return present

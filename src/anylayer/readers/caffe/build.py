@@ -125,7 +125,7 @@ def build(net: Block, stored: Sequence[StoredLayer], weights: str, options: Opti
 
 def _drafts(net: Block, options: Options) -> tuple[list[Draft], list[Draft]]:
     """Return the layers that take part, and those that their include and exclude rules leave out."""
-    kept: list[Draft] = []
+    taking_part: list[Draft] = []
     left_out: list[Draft] = []
     for entry in net:
         if entry.name != "layer":
@@ -133,8 +133,8 @@ def _drafts(net: Block, options: Options) -> tuple[list[Draft], list[Draft]]:
         block = net.as_block(entry)
         block.line = entry.line
         draft = _draft(block, options)
-        (kept if takes_part(block, options.state) else left_out).append(draft)
-    return kept, left_out
+        (taking_part if takes_part(block, options.state) else left_out).append(draft)
+    return taking_part, left_out
 
 
 def _draft(block: Block, options: Options) -> Draft:
@@ -162,8 +162,8 @@ def _layer_type(block: Block, type_: str, options: Options) -> str:
 
     For a Python layer it is the name of its class, unless a C++ layer has the same name.
     """
-    own = block.block("python_param") if type_ == "Python" else None
-    name = own.text("layer") if own is not None else ""
+    python = block.block("python_param") if type_ == "Python" else None
+    name = python.text("layer") if python is not None else ""
     if not name:
         return type_
     built_in = [] if name in options.user_types else Registry.of("caffe").find(name)
@@ -176,9 +176,9 @@ def _definitions(type_: str, options: Options) -> list[Definition]:
 
 def _definition(type_: str, options: Options) -> Definition | None:
     """Return the definition of a type in the dialect, else its first one, or None for a type without one."""
-    found = _definitions(type_, options)
-    named = [d for d in found if options.dialect is not None and options.dialect in d.dialects]
-    return next(iter(named or found), None)
+    definitions = _definitions(type_, options)
+    named = [d for d in definitions if options.dialect is not None and options.dialect in d.dialects]
+    return next(iter(named or definitions), None)
 
 
 def _role(type_: str, options: Options) -> str:
@@ -205,8 +205,8 @@ def _node(layer: Draft, options: Options) -> Node:
 
 def _settings(block: Block, phase: str) -> dict[str, Any]:
     """Return the phase of a layer, unless it is TEST, and its loss weights, if it has any."""
-    given = {"phase": phase_of(block, phase), "loss_weight": block.numbers("loss_weight")}
-    return {name: value for name, value in given.items() if value not in ("TEST", [])}
+    settings = {"phase": phase_of(block, phase), "loss_weight": block.numbers("loss_weight")}
+    return {name: value for name, value in settings.items() if value not in ("TEST", [])}
 
 
 def _add_inputs(network: Network, layer: Draft, options: Options) -> None:
@@ -218,9 +218,9 @@ def _add_inputs(network: Network, layer: Draft, options: Options) -> None:
             continue
         network.inputs[version.name] = type_
     if layer.outputs and layer.outputs[0].name in network.inputs:
-        found = preprocess(layer.block, Path(network.source).parent, network.notes)
-        if found is not None:
-            network.preprocess[layer.outputs[0].name] = found
+        steps = preprocess(layer.block, Path(network.source).parent, network.notes)
+        if steps is not None:
+            network.preprocess[layer.outputs[0].name] = steps
 
 
 def _input_types(layer: Draft, options: Options) -> list[TensorType | None]:

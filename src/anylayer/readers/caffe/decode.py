@@ -90,11 +90,11 @@ class _Decoder:
         declared = message.numbered()
         params = []
         for number, kind, low, high in self.buffer.fields(start, stop):
-            known = declared.get(number)
-            if known is None or (known.kind not in SCALARS and known.type is None and known.kind != "BlobProto"):
+            inner = declared.get(number)
+            if inner is None or (inner.kind not in SCALARS and inner.type is None and inner.kind != "BlobProto"):
                 params.append((number, kind, low, high))
             else:
-                self.field(block, known, kind, low, high, depth)
+                self.field(block, inner, kind, low, high, depth)
         self.in_training = any(_cls(d).role for d in self.definitions(block))
         with at(f"layer '{block.text('name')}'"):
             for number, kind, low, high in params:
@@ -106,32 +106,32 @@ class _Decoder:
                     self.field(block, field, kind, low, high, depth)
 
     def parameter(
-        self, layer: Block, number: int, own: FieldType | None, era: str, used: frozenset[int]
+        self, layer: Block, number: int, base: FieldType | None, era: str, used: frozenset[int]
     ) -> FieldType | None:
         """Return the parameter message that a field number means in a layer.
 
-        `own` is Caffe's own field with this number, `era` the name of the layer's message ("V1LayerParameter" in
+        `base` is Caffe's own field with this number, `era` the name of the layer's message ("V1LayerParameter" in
         old files), and `used` the field numbers that the parameter message has in the file. Return None if the
         field serves training or another type of layer. Raise FileError if its meaning is unknown, and DialectError
         if forks disagree on it.
         """
         definitions = self.definitions(layer)
         candidates = _by_number(definitions, number, self.dialect) if era == "LayerParameter" else []
-        if own is not None and not candidates:
-            candidates = [d for d in definitions if _cls(d).message == own.name]
+        if base is not None and not candidates:
+            candidates = [d for d in definitions if _cls(d).message == base.name]
             if not candidates and not definitions:
-                candidates = [d for d in self.registry.definitions() if d.typed and _cls(d).message == own.name][
+                candidates = [d for d in self.registry.definitions() if d.typed and _cls(d).message == base.name][
                     :1
                 ]
         if self.dialect is not None:
             candidates = [d for d in candidates if self.dialect in d.dialects] or candidates
         if not candidates:
-            if self.in_training or (own is not None and definitions):
+            if self.in_training or (base is not None and definitions):
                 return None
             raise FileError(f"the meaning of parameter message {number} is unknown. {_remedy()}")
-        is_caffes = own is not None and era == "LayerParameter"
-        found = self.common_message(candidates, used, self.type(layer), is_caffes)
-        return FieldType(found.name, number, found.name, type=found)
+        is_caffes = base is not None and era == "LayerParameter"
+        message = self.common_message(candidates, used, self.type(layer), is_caffes)
+        return FieldType(message.name, number, message.name, type=message)
 
     def common_message(
         self, candidates: list[Definition], used: frozenset[int], type_: str, is_caffes: bool
@@ -182,19 +182,19 @@ class _Decoder:
                 )
                 block.add(declared.name, read_blob(self.buffer, low, high))
             return
-        known = self.singular.get(key)
+        entry = self.singular.get(key)
         if isinstance(declared.type, MessageType):
             _expect(declared, kind, BYTES)
-            inner = block.as_block(known) if known is not None else Block(block.file)
-            if known is None:
+            inner = block.as_block(entry) if entry is not None else Block(block.file)
+            if entry is None:
                 self.add(block, declared, inner)
             self.message(inner, declared.type, low, high, depth + 1)
             return
         if not isinstance(declared.type, EnumType) and declared.kind not in SCALARS:
             return
         values = self.values(declared, kind, low, high)
-        if known is not None and values:
-            known.value = values[-1]
+        if entry is not None and values:
+            entry.value = values[-1]
             return
         for value in values if declared.repeated else values[-1:]:
             self.add(block, declared, value)
@@ -222,18 +222,18 @@ class _Decoder:
         if kind != BYTES:
             _expect(declared, kind, VARINT)
         convert = _varint(declared)
-        found = []
+        numbers = []
         while low < high:
             number, low = self.buffer.varint(low, high)
-            found.append(convert(number))
-        return found
+            numbers.append(convert(number))
+        return numbers
 
 
-def _expect(declared: FieldType, kind: int, wanted: int) -> None:
+def _expect(declared: FieldType, kind: int, expected: int) -> None:
     """Raise FileError unless a field has the wanted wire type."""
     need(
-        kind == wanted,
-        f"field {declared.number} ('{declared.name}') has wire type {kind}, expected {wanted}: the file was "
+        kind == expected,
+        f"field {declared.number} ('{declared.name}') has wire type {kind}, expected {expected}: the file was "
         f"written with another caffe.proto. {_remedy()}",
         FileError,
     )
@@ -243,7 +243,7 @@ def _varint(declared: FieldType) -> Callable[[int], Value]:
     """Return the function that turns the varint of a field into its value."""
     if isinstance(declared.type, EnumType):
         words = {number: Word(word) for word, number in reversed(declared.type.numbers.items())}
-        return lambda n: words.get(_signed(n, 32), _signed(n, 32))
+        return lambda n: words.get(_as_signed(n, 32), _as_signed(n, 32))
     if declared.kind == "bool":
         return lambda n: Flag(n != 0)
     if declared.kind in ("sint32", "sint64"):
@@ -252,10 +252,10 @@ def _varint(declared: FieldType) -> Callable[[int], Value]:
         return lambda n: n & 0xFFFFFFFF
     if declared.kind == "uint64":
         return lambda n: n
-    return lambda n: _signed(n, 32 if declared.kind == "int32" else 64)
+    return lambda n: _as_signed(n, 32 if declared.kind == "int32" else 64)
 
 
-def _signed(value: int, bits: int) -> int:
+def _as_signed(value: int, bits: int) -> int:
     value &= (1 << bits) - 1
     return value - (1 << bits) if value >> (bits - 1) else value
 

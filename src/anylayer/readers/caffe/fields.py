@@ -39,17 +39,17 @@ _OF_NETWORK = ("engine", "compile_net_state", "bn_stats_batch_size", *(f"default
 
 def check_net(net: Block) -> list[str]:
     """Return notes on the fields that are ignored. Raise FileError for an unknown top-level field."""
-    known = core().messages["NetParameter"].fields
+    declared = core().messages["NetParameter"].fields
     for entry in net:
-        if entry.name not in known and entry.name not in _OF_NETWORK:
-            raise net.fail(f"a network has no field '{entry.name}'{nearest(entry.name, known)}", entry.line)
-    found = {entry.name for entry in net}.intersection(_OF_NETWORK)
+        if entry.name not in declared and entry.name not in _OF_NETWORK:
+            raise net.fail(f"a network has no field '{entry.name}'{nearest(entry.name, declared)}", entry.line)
+    names = {entry.name for entry in net}.intersection(_OF_NETWORK)
     for entry in net:
         if entry.name == "layer":
-            found |= {inner.name for inner in net.as_block(entry)}.intersection(IMPLEMENTATION)
+            names |= {inner.name for inner in net.as_block(entry)}.intersection(IMPLEMENTATION)
     return [
         f"{name} is ignored: it chooses the implementation in a fork of Caffe, and values are float32 here"
-        for name in sorted(found - {"engine"})
+        for name in sorted(names - {"engine"})
     ]
 
 
@@ -62,38 +62,38 @@ def params(
     ignores there) and those of the schema. Raise FileError for any other field. A layer without definitions, or
     one that computes nothing, may have any field.
     """
-    own = layer.without(*GENERIC, *(IMPLEMENTATION if definitions else ()))
+    rest = layer.without(*GENERIC, *(IMPLEMENTATION if definitions else ()))
     any_field = all(getattr(d.cls, "role", "") in ("data", "training", "sink") for d in definitions)
     if not any_field and (schema is None or schema.partial):
         messages = {str(getattr(d.cls, "message", "")) for d in definitions}
         common = (schema or core()).messages["LayerParameter"].fields
-        for entry in own:
+        for entry in rest:
             if entry.name in messages or entry.name in common or entry.name in Registry.of("caffe").messages():
                 continue
             hint = nearest(entry.name, messages - {""}) or nearest(entry.name, {*common, *GENERIC})
             raise layer.fail(
                 f"layer '{layer.text('name')}' ({type_}) has no field '{entry.name}'{hint}", entry.line
             )
-    return own.to_dict()
+    return rest.to_dict()
 
 
 def absent(layer: Block, definitions: list[Definition], schema: Schema | None) -> dict[str, Any]:
     """Return the defaults that a schema declares for the absent fields of a layer's messages."""
     if schema is None:
         return {}
-    found = {e.name: _absent(e.value) for e in layer.without(*GENERIC) if isinstance(e.value, Block)}
+    values = {e.name: _absent(e.value) for e in layer.without(*GENERIC) if isinstance(e.value, Block)}
     declared = schema.messages["LayerParameter"].fields
     for definition in definitions:
         message = str(getattr(definition.cls, "message", ""))
-        if message in declared and message not in found:
+        if message in declared and message not in values:
             type_ = declared[message].type
-            found[message] = defaults(type_) if isinstance(type_, MessageType) else {}
-    return found
+            values[message] = defaults(type_) if isinstance(type_, MessageType) else {}
+    return values
 
 
 def _absent(block: Block) -> dict[str, Any]:
-    found = {name: value for name, value in block.defaults.items() if name not in block}
+    values = {name: value for name, value in block.defaults.items() if name not in block}
     for entry in block:
         if isinstance(entry.value, Block) and entry.name not in block.repeated:
-            found[entry.name] = _absent(entry.value)
-    return found
+            values[entry.name] = _absent(entry.value)
+    return values

@@ -22,7 +22,7 @@ def preprocess(layer: Block, folder: Path, notes: list[str]) -> Preprocess | Non
     means = transform.numbers("mean_value")
     scale = transform.entry("scale")
     gray = transform.entry("force_gray")
-    found = Preprocess(
+    steps = Preprocess(
         scale=1.0 if scale is None else transform.numbers("scale")[0],
         size=_size(transform),
         crop=transform.integer("crop_size"),
@@ -30,19 +30,19 @@ def preprocess(layer: Block, folder: Path, notes: list[str]) -> Preprocess | Non
         source=f"transform_param of {transform.place()}",
         gray=gray is not None and gray.value in (1, "t"),
     )
-    if means and found.mean_file:
+    if means and steps.mean_file:
         raise transform.fail("transform_param must have only one of 'mean_file' and 'mean_value', got both")
     if means:
-        found.mean = to_float32(means)
-    elif found.mean_file:
-        path = _file_in(folder, found.mean_file)
+        steps.mean = to_float32(means)
+    elif steps.mean_file:
+        path = _file_in(folder, steps.mean_file)
         if path is None:
             remedy = wording("subtract the mean from pictures yourself", "give the mean with --mean")
-            notes.append(f"the mean file '{found.mean_file}' is not in the network's folder: " + remedy)
+            notes.append(f"the mean file '{steps.mean_file}' is not in the network's folder: " + remedy)
         else:
             with at(transform.place()):
-                found.mean = read_mean(path)
-    return found
+                steps.mean = read_mean(path)
+    return steps
 
 
 def _size(transform: Block) -> tuple[int, int] | None:

@@ -94,14 +94,14 @@ class _ProtoParser:
 
         Raise FileError unless it has the given kind or is the given token.
         """
-        wanted = token or {"word": "a name", "number": "a number"}.get(kind, kind)
+        expected = token or {"word": "a name", "number": "a number"}.get(kind, kind)
         if (kind and self.kind != kind) or (token and self.token != token):
-            raise self.fail(f"expected {wanted}, got '{self.token}'")
+            raise self.fail(f"expected {expected}, got '{self.token}'")
         if self.kind == "end":
             raise self.fail("the file ends inside a declaration")
-        taken = self.token
+        current = self.token
         self.index += 1
-        return taken
+        return current
 
     def accept(self, token: str) -> bool:
         if self.kind != "string" and self.kind != "end" and self.token == token:

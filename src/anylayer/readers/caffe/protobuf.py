@@ -46,11 +46,11 @@ def prove(files: Sequence[Path], params: Mapping[str, Mapping[str, Any]]) -> Non
         f"{text.name} has {len(from_text.layer)} layers, {weights.name} has {len(from_binary.layer)}",
         ConversionError,
     )
-    for name, wanted in params.items():
+    for name, fields in params.items():
         need(name in layers, f"protobuf finds no layer '{name}' in {text.name}", ConversionError)
         with at(layer_place(name, layers[name].type)):
-            own = {n: v for n, v in wanted.items() if n not in GENERIC}
-            _compare(layers[name], own, "", GENERIC)
+            specific = {n: v for n, v in fields.items() if n not in GENERIC}
+            _compare(layers[name], specific, "", GENERIC)
 
 
 def _networks(proto: Path, weights: Path, text: Path) -> tuple[Any, Any]:
@@ -71,30 +71,30 @@ def _networks(proto: Path, weights: Path, text: Path) -> tuple[Any, Any]:
     return one, other
 
 
-def _compare(message: Any, wanted: Mapping[str, Any], path: str, ignored: Iterable[str] = ()) -> None:
-    """Raise ConversionError if a message has other fields or values than `wanted`, except for the `ignored`
+def _compare(message: Any, expected: Mapping[str, Any], path: str, ignored: Iterable[str] = ()) -> None:
+    """Raise ConversionError if a message has other fields or values than `expected`, except for the `ignored`
     fields.
     """
-    found = {field.name: (field, value) for field, value in message.ListFields() if field.name not in ignored}
-    for name in wanted:
-        values = _listed(wanted[name])
-        exists = name in found or not values
-        rule = f"field '{path}{name}' is {_shown(wanted[name])} in the source, but protobuf does not find it"
+    present = {field.name: (field, value) for field, value in message.ListFields() if field.name not in ignored}
+    for name in expected:
+        values = _listed(expected[name])
+        exists = name in present or not values
+        rule = f"field '{path}{name}' is {_shown(expected[name])} in the source, but protobuf does not find it"
         need(exists, rule, ConversionError)
-    for name, (field, value) in found.items():
+    for name, (field, value) in present.items():
         need(
-            name in wanted,
+            name in expected,
             f"field '{path}{name}' is not in the source, but protobuf reads {_shown(value)}",
             ConversionError,
         )
         read = list(value) if field.is_repeated else [value]
-        given = _listed(wanted[name])
+        in_source = _listed(expected[name])
         need(
-            len(read) == len(given),
-            f"field '{path}{name}' has {len(given)} values in the source, but protobuf reads {len(read)}",
+            len(read) == len(in_source),
+            f"field '{path}{name}' has {len(in_source)} values in the source, but protobuf reads {len(read)}",
             ConversionError,
         )
-        for one, other in zip(given, read):
+        for one, other in zip(in_source, read):
             if isinstance(one, Mapping) and field.message_type is not None:
                 _compare(other, one, f"{path}{name}.")
                 continue
@@ -117,22 +117,22 @@ def _value(read: Any, field: Any) -> Any:
     return read
 
 
-def _same(given: Any, read: Any, field: Any) -> bool:
+def _same(value: Any, read: Any, field: Any) -> bool:
     """Return whether a value of the source equals the one that protobuf reads."""
-    if isinstance(given, Mapping):
+    if isinstance(value, Mapping):
         return False
     if field.enum_type is not None:
-        return (str(given) == _value(read, field)) if isinstance(given, str) else bool(int(given) == read)
+        return (str(value) == _value(read, field)) if isinstance(value, str) else bool(int(value) == read)
     if field.cpp_type == field.CPPTYPE_BOOL:
-        truth = given in _TRUE if isinstance(given, str) else bool(given)
+        truth = value in _TRUE if isinstance(value, str) else bool(value)
         return bool(truth == read)
-    if isinstance(read, (str, bytes)) or isinstance(given, str):
+    if isinstance(read, (str, bytes)) or isinstance(value, str):
         text = read.decode("utf-8", "backslashreplace") if isinstance(read, bytes) else read
-        return bool(given == text)
+        return bool(value == text)
     if field.cpp_type == field.CPPTYPE_FLOAT:
         with np.errstate(over="ignore"):
-            given = float(np.float32(given))
-    return bool(given == read) or (math.isnan(given) and math.isnan(read))
+            value = float(np.float32(value))
+    return bool(value == read) or (math.isnan(value) and math.isnan(read))
 
 
 def _shown(value: Any) -> str:
@@ -165,14 +165,14 @@ def descriptor(schema: Schema) -> Any:
     file = descriptor_pb2.FileDescriptorProto(name="net.proto", package="caffe", syntax="proto2")
     holders: dict[str, Any] = {"": file}
     for name in sorted(schema.messages, key=lambda n: n.count(".")):
-        scope, _, own = name.rpartition(".")
+        scope, _, short_name = name.rpartition(".")
         inside = holders[scope].nested_type if scope else file.message_type
-        holders[name] = made = inside.add(name=own)
+        holders[name] = message = inside.add(name=short_name)
         for declared in schema.messages[name].fields.values():
-            _add_field(made, declared)
+            _add_field(message, declared)
     for name, enum in schema.enums.items():
-        scope, _, own = name.rpartition(".")
-        added = holders[scope].enum_type.add(name=own)
+        scope, _, short_name = name.rpartition(".")
+        added = holders[scope].enum_type.add(name=short_name)
         added.options.allow_alias = len(set(enum.numbers.values())) < len(enum.numbers)
         for word, number in enum.numbers.items():
             added.value.add(name=word, number=number)

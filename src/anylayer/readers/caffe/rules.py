@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from anylayer.errors import nearest
 from anylayer.network import Flag
-from anylayer.readers._tree import Block, Entry, shown
+from anylayer.readers._tree import Block, Entry, shortened_text
 
 PHASES = {"TRAIN": 0, "TEST": 1}
 _RULE_FIELDS = ("phase", "min_level", "max_level", "stage", "not_stage")
@@ -27,13 +27,13 @@ class State:
 
 def network_state(net: Block, phase: str, level: int, stages: tuple[str, ...]) -> State:
     """Return the requested state, combined with the stages of the file, and with its level if `level` is 0."""
-    own = net.block("state")
-    if own is None:
+    state = net.block("state")
+    if state is None:
         return State(phase, level, frozenset(stages))
-    for entry in own:
+    for entry in state:
         if entry.name not in ("phase", "level", "stage"):
-            raise own.fail(f"'state' has no field '{entry.name}'", entry.line)
-    return State(phase, level or own.integer("level"), frozenset(stages) | frozenset(own.texts("stage")))
+            raise state.fail(f"'state' has no field '{entry.name}'", entry.line)
+    return State(phase, level or state.integer("level"), frozenset(stages) | frozenset(state.texts("stage")))
 
 
 def phase_of(block: Block, default: str) -> str:
@@ -46,7 +46,7 @@ def _phase(block: Block, entry: Entry) -> str:
     for name, number in PHASES.items():
         if entry.value == name or (entry.value == number and not isinstance(entry.value, Flag)):
             return name
-    raise block.fail(f"'phase' must be TRAIN or TEST, got {shown(entry.value)}", entry.line)
+    raise block.fail(f"'phase' must be TRAIN or TEST, got {shortened_text(entry.value)}", entry.line)
 
 
 def takes_part(layer: Block, state: State) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 from anylayer.errors import FileError, nearest
 from anylayer.layer import Enum, Field, Message
 from anylayer.network import Flag, Word
-from anylayer.readers._tree import Block, Entry, Value, shown
+from anylayer.readers._tree import Block, Entry, Value, shortened_text
 
 INTEGERS = {
     **dict.fromkeys(("int32", "sint32", "sfixed32"), (-(2**31), 2**31 - 1)),
@@ -89,9 +89,9 @@ class Schema:
         while True:
             for name in names:
                 full = f"{scope}.{name}" if scope else name
-                found = self.messages.get(full) or self.enums.get(full)
-                if found is not None:
-                    return found
+                declared = self.messages.get(full) or self.enums.get(full)
+                if declared is not None:
+                    return declared
             if not scope:
                 return None
             scope = scope.rpartition(".")[0]
@@ -108,9 +108,9 @@ class Schema:
         self.partial = True
         for name, message in base.messages.items():
             own = self.messages.setdefault(name, MessageType(name))
-            taken = own.numbered()
+            numbers = own.numbered()
             for declared in message.fields.values():
-                if declared.number not in taken:
+                if declared.number not in numbers:
                     own.fields.setdefault(declared.name, replace(declared))
         self.enums = {**base.enums, **self.enums}
         self.resolve()
@@ -120,8 +120,8 @@ class Schema:
 
         Fields whose type is unknown are left out.
         """
-        made: dict[str, type[Message]] = {}
-        return _fields(self.messages["LayerParameter"], made)
+        classes: dict[str, type[Message]] = {}
+        return _fields(self.messages["LayerParameter"], classes)
 
     def check(self, block: Block, message: str = "NetParameter") -> None:
         """Convert every value to its declared type, in place. Set `repeated` and `defaults` of every block.
@@ -132,12 +132,12 @@ class Schema:
         _check(block, self.messages[message], self.file, self.partial)
 
 
-def _fields(message: MessageType, made: dict[str, type[Message]]) -> dict[str, Field]:
+def _fields(message: MessageType, classes: dict[str, type[Message]]) -> dict[str, Field]:
     """Return a message's fields.
 
-    `made` are the classes for messages, including those that are still being made.
+    `classes` are the classes for messages, including those that are still being made.
     """
-    found: dict[str, Field] = {}
+    fields: dict[str, Field] = {}
     for name, declared in message.fields.items():
         kind: Any = declared.kind
         if isinstance(declared.type, EnumType):
@@ -145,15 +145,15 @@ def _fields(message: MessageType, made: dict[str, type[Message]]) -> dict[str, F
             kind.numbers.update(declared.type.numbers)
         elif isinstance(declared.type, MessageType):
             inner = declared.type
-            kind = made.get(inner.name)
+            kind = classes.get(inner.name)
             if kind is None:
-                kind = made[inner.name] = type(inner.name.rpartition(".")[2], (Message,), {})
-                kind.fields = _fields(inner, made)
+                kind = classes[inner.name] = type(inner.name.rpartition(".")[2], (Message,), {})
+                kind.fields = _fields(inner, classes)
         elif kind not in SCALARS:
             continue
         default = None if declared.repeated else _default(declared)
-        found[name] = Field(declared.number, kind, default, declared.repeated, name=name)
-    return found
+        fields[name] = Field(declared.number, kind, default, declared.repeated, name=name)
+    return fields
 
 
 def _check(block: Block, message: MessageType, file: str, partial: bool) -> None:
@@ -208,7 +208,7 @@ def _typed(block: Block, entry: Entry, declared: FieldType) -> Value:
     if kind == "bool":
         if value in _TRUE or value in _FALSE:
             return Flag(value in _TRUE)
-        raise block.fail(f"'{entry.name}' must be true or false, got {shown(value)}", entry.line)
+        raise block.fail(f"'{entry.name}' must be true or false, got {shortened_text(value)}", entry.line)
     return block.string(entry)
 
 
@@ -228,8 +228,8 @@ def _word(block: Block, entry: Entry, enum: EnumType) -> Word:
     listed = ", ".join(enum.numbers) if len(enum.numbers) <= 12 else f"the words of {enum.name}"
     quoted = isinstance(value, str) and not isinstance(value, Word)
     rest = (
-        f"without quotes, got {shown(value)}"
+        f"without quotes, got {shortened_text(value)}"
         if quoted
-        else f"got {shown(value)}{nearest(str(value), enum.numbers)}"
+        else f"got {shortened_text(value)}{nearest(str(value), enum.numbers)}"
     )
     raise block.fail(f"'{entry.name}' must be one of {listed}, {rest}", entry.line)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 
 from anylayer.errors import nearest, wording
 from anylayer.network import Word
-from anylayer.readers._tree import Block, Entry, shown
+from anylayer.readers._tree import Block, Entry, shortened_text
 from anylayer.readers.caffe.proto_file import core
 
 _TYPES = core().enums["V1LayerParameter.LayerType"].numbers
@@ -71,10 +71,10 @@ _V0_FIELDS: dict[str, tuple[dict[str, str], str]] = {
 _COPIED = ("blobs", "blobs_lr", "weight_decay")
 
 
-def upgrade(net: Block, known: Iterable[str] = ()) -> Block:
+def upgrade(net: Block, types: Iterable[str] = ()) -> Block:
     """Return the network with all layers in the current form, and its inputs as an Input layer.
 
-    `known` are layer types, besides Caffe's own, that the word of a V1 layer may mean ("RELU6" is "ReLU6"). Raise
+    `types` are layer types, besides Caffe's own, that the word of a V1 layer may mean ("RELU6" is "ReLU6"). Raise
     FileError for a file that mixes old and new layers, and for a V0 layer with a field that its type does not
     have.
     """
@@ -86,7 +86,7 @@ def upgrade(net: Block, known: Iterable[str] = ()) -> Block:
             )
         if any("layer" in old for old in net.blocks("layers")):
             net = _v0_net(net)
-        spelled = {t.lower(): t for t in known}
+        spelled = {t.lower(): t for t in types}
         net = _map_layers(net, "layers", "layer", lambda old: _v2_layer(_data_layer(old), spelled))
     return _input_layer(net)
 
@@ -114,7 +114,7 @@ def _v0_net(net: Block) -> Block:
 def _without_padding(net: Block) -> list[Block]:
     """Move the pad of each `padding` layer into the convolution or pooling that reads it."""
     pads: dict[str, tuple[str, int]] = {}
-    kept = []
+    layers = []
     for connection in net.blocks("layers"):
         inner = connection.block("layer")
         if inner is None:
@@ -138,8 +138,8 @@ def _without_padding(net: Block) -> list[Block]:
             padded = inner.without("pad")
             padded.add("pad", pad)
             out.entries = [Entry(e.name, padded, e.line) if e.name == "layer" else e for e in out.entries]
-        kept.append(out)
-    return kept
+        layers.append(out)
+    return layers
 
 
 def _v1_layer(connection: Block) -> Block:
@@ -174,11 +174,11 @@ def _v0_field(layer: Block, entry: Entry, old: str, type_: str) -> tuple[str, st
 
 def _inside(layer: Block, message: str) -> Block:
     """Return the layer's message with this name. Add an empty one if there is none."""
-    found = layer.block(message)
-    if found is None:
-        found = Block(layer.file, layer.line)
-        layer.add(message, found)
-    return found
+    inner = layer.block(message)
+    if inner is None:
+        inner = Block(layer.file, layer.line)
+        layer.add(message, inner)
+    return inner
 
 
 # ---- V1: layers { type: CONVOLUTION ... }
@@ -188,12 +188,16 @@ def _data_layer(layer: Block) -> Block:
     """Return a data layer whose scale, mean_file, crop_size and mirror are in transform_param."""
     entry = layer.entry("type")
     message = _DATA.get(str(entry.value)) if entry is not None else None
-    own = layer.block(message) if message is not None else None
-    moved = [e for e in own if e.name in ("scale", "mean_file", "crop_size", "mirror")] if own is not None else []
-    if own is None or not moved:
+    settings = layer.block(message) if message is not None else None
+    moved = (
+        [e for e in settings if e.name in ("scale", "mean_file", "crop_size", "mirror")]
+        if settings is not None
+        else []
+    )
+    if settings is None or not moved:
         return layer
     out = layer.without()
-    rest = own.without(*(e.name for e in moved))
+    rest = settings.without(*(e.name for e in moved))
     out.entries = [Entry(e.name, rest, e.line) if e.name == message else e for e in out.entries]
     transform = out.block("transform_param")
     combined = Block(layer.file, layer.line, [*(transform or ()), *moved])
@@ -227,7 +231,7 @@ def _v2_type(layer: Block, entry: Entry, spelled: dict[str, str]) -> str:
         return v2_type_name(words[value], spelled)
     if not isinstance(value, Word):
         raise layer.fail(
-            f"the type of 'layers' (old style) must be a word such as CONVOLUTION, got {shown(value)}. "
+            f"the type of 'layers' (old style) must be a word such as CONVOLUTION, got {shortened_text(value)}. "
             "Write 'layer' for a layer with a quoted type",
             entry.line,
         )

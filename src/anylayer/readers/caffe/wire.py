@@ -15,7 +15,7 @@ from anylayer.errors import FileError, at, given, need, plural
 from anylayer.network import MAX_RANK, Array, Shape, reshaped
 from anylayer.readers._arrays import to_float32
 from anylayer.readers._limits import MAX_BLOB_PIECES, MAX_BLOBS
-from anylayer.readers._protobuf import BYTES, FIXED32, FIXED64, VARINT, MappedFile, signed
+from anylayer.readers._protobuf import BYTES, FIXED32, FIXED64, VARINT, MappedFile, to_int64
 
 _CHUNK = 1 << 16
 """Values that are scanned at once for their tags."""
@@ -122,7 +122,7 @@ def read_blob(buffer: MappedFile, start: int, stop: int) -> BinaryBlob:
 def _blob_field(blob: BinaryBlob, number: int, kind: int, low: int, high: int) -> None:
     """Store one field of a blob, except unpacked values."""
     if number in (1, 2, 3, 4) and kind == VARINT:
-        blob.legacy_shape[number] = signed(blob.buffer.varint(low, high)[0])
+        blob.legacy_shape[number] = to_int64(blob.buffer.varint(low, high)[0])
     elif number == 7 and kind == BYTES:
         blob.dims = (blob.dims or []) + _dims(blob.buffer, low, high)
         _need_rank(blob.dims)
@@ -156,8 +156,8 @@ def _add_unpacked(blob: BinaryBlob, number: int, kind: int, low: int, stop: int)
     The same tag byte precedes each of the values.
     """
     size = 4 if kind == FIXED32 else 8
-    wanted = {5: FIXED32, 6: FIXED32, 8: FIXED64, 9: FIXED64}[number]
-    need(kind == wanted, f"field {number} of a blob has wire type {kind}, expected {wanted}", FileError)
+    expected = {5: FIXED32, 6: FIXED32, 8: FIXED64, 9: FIXED64}[number]
+    need(kind == expected, f"field {number} of a blob has wire type {kind}, expected {expected}", FileError)
     step, tag = size + 1, number << 3 | kind
     count, left = 1, (stop - low - size) // step
     while left:
@@ -179,11 +179,11 @@ def _dims(buffer: MappedFile, start: int, stop: int) -> list[int]:
     dims: list[int] = []
     for number, kind, low, high in buffer.fields(start, stop):
         if number == 1 and kind == VARINT:
-            dims.append(signed(buffer.varint(low, high)[0]))
+            dims.append(to_int64(buffer.varint(low, high)[0]))
         elif number == 1 and kind == BYTES:
             while low < high:
                 value, low = buffer.varint(low, high)
-                dims.append(signed(value))
+                dims.append(to_int64(value))
                 _need_rank(dims)
         _need_rank(dims)
     return dims

@@ -136,14 +136,14 @@ def _unknown_bottom(
 
 def name_versions(blobs: dict[str, list[Version]]) -> None:
     """Set the name of each version. See anylayer.network for the rule."""
-    taken = dict.fromkeys(blobs, 0)
+    counts = dict.fromkeys(blobs, 0)
     for blob, versions in blobs.items():
         unchanged = 0 if versions[0].producer.is_input else len(versions) - 1
         for i, version in enumerate(versions):
             if i == unchanged:
                 version.name = blob
             else:
-                version.name = unique(f"{blob}@{version.producer.name}", taken)
+                version.name = unique(f"{blob}@{version.producer.name}", counts)
 
 
 def drop_training(layers: list[Draft]) -> list[str]:

@@ -52,8 +52,8 @@ def _is_archive(path: Path) -> bool:
             names = set(archived.namelist())
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError, RuntimeError, OverflowError):
         return b"config.json" in path.open("rb").read(_HEAD)
-    known = bool(names & {archive.WEIGHTS, "metadata.json"})
-    return archive.CONFIG in names and (known or path.suffix.lower() == ".keras")
+    has_parts = bool(names & {archive.WEIGHTS, "metadata.json"})
+    return archive.CONFIG in names and (has_parts or path.suffix.lower() == ".keras")
 
 
 def _is_hdf5(path: Path) -> bool:
@@ -80,7 +80,7 @@ def read(path: Path, weights: Path | None, *, user_types: frozenset[str], **opti
 
     Raise FileError or NetworkError.
     """
-    with archive.opened(path, weights) as model:
+    with archive.open_model(path, weights) as model:
         network = network_of(model.config, model.weights, model.version, str(path), user_types)
     if weights is not None:
         network.weights = str(weights)

@@ -44,17 +44,17 @@ class KerasModel:
 def parse(text: bytes, what: str) -> dict[str, Any]:
     """Return the JSON object that a text encodes. Raise FileError if it is not one. `what` names the text."""
     try:
-        found = json.loads(text)
+        value = json.loads(text)
         if _SURROGATE.search(text):  # half of a pair, which no text file can have
-            json.dumps(found, ensure_ascii=False).encode()
+            json.dumps(value, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
         raise FileError(f"{what} is not readable JSON: {error}") from None
-    need(isinstance(found, dict), f"{what} must be a JSON object, got a {type(found).__name__}", FileError)
-    return dict(found)
+    need(isinstance(value, dict), f"{what} must be a JSON object, got a {type(value).__name__}", FileError)
+    return dict(value)
 
 
 @contextmanager
-def opened(path: Path, weights: Path | None) -> Iterator[KerasModel]:
+def open_model(path: Path, weights: Path | None) -> Iterator[KerasModel]:
     """Open the model at `path`, with the weights of the file `weights` if it is given."""
     with at(str(path)):
         if path.is_dir() or _is_zip(path):
@@ -67,8 +67,8 @@ def opened(path: Path, weights: Path | None) -> Iterator[KerasModel]:
             if weights is None:
                 yield model
             else:
-                with weights_file(weights) as given:
-                    yield KerasModel(model.config, given, model.version)
+                with weights_file(weights) as group:
+                    yield KerasModel(model.config, group, model.version)
 
 
 def _is_hdf5(path: Path) -> bool:
@@ -102,8 +102,8 @@ def _folder(path: Path) -> Iterator[KerasModel]:
     for file in (config, weights, metadata):
         if file.is_file():
             need_in_folder(file, path, file.name)
-    with weights_file(weights) as given:
-        yield KerasModel(parsed, given, _version(metadata.read_bytes() if metadata.is_file() else b"{}"))
+    with weights_file(weights) as group:
+        yield KerasModel(parsed, group, _version(metadata.read_bytes() if metadata.is_file() else b"{}"))
 
 
 @contextmanager
@@ -173,8 +173,8 @@ def _archive(path: Path) -> Iterator[KerasModel]:
             for name, info in infos.items():
                 _check_name(name, info)
             need(CONFIG in infos, f"the archive has no {CONFIG}, so it is not a Keras model", FileError)
-            config = parse(_unpacked(archive, infos[CONFIG], MAX_JSON_BYTES), CONFIG)
-            metadata = _unpacked(archive, infos[METADATA], FREE_UNPACKED_BYTES) if METADATA in infos else b"{}"
+            config = parse(_read_member(archive, infos[CONFIG], MAX_JSON_BYTES), CONFIG)
+            metadata = _read_member(archive, infos[METADATA], FREE_UNPACKED_BYTES) if METADATA in infos else b"{}"
             version = _version(metadata)
             need(WEIGHTS in infos, f"the archive has no {WEIGHTS}", FileError)
             info = infos[WEIGHTS]
@@ -182,7 +182,7 @@ def _archive(path: Path) -> Iterator[KerasModel]:
                 start, stop = _stored_bytes(path, info)
                 data = hdf5.mapped(path)[start:stop]
             else:
-                data = np.frombuffer(_unpacked(archive, info), np.uint8)
+                data = np.frombuffer(_read_member(archive, info), np.uint8)
     except (
         zipfile.BadZipFile,
         zlib.error,
@@ -213,7 +213,7 @@ def _check_name(name: str, info: zipfile.ZipInfo) -> None:
     )
 
 
-def _unpacked(archive: zipfile.ZipFile, info: zipfile.ZipInfo, limit: int = 1 << 40) -> bytes:
+def _read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, limit: int = 1 << 40) -> bytes:
     """Return a member of an archive, unpacked.
 
     Raise FileError if it claims more than `limit` bytes, or too many in proportion to its packed size.

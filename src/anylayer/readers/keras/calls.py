@@ -50,14 +50,14 @@ def tensors(value: Argument) -> Iterator[Ref]:
             yield from tensors(value[key])
 
 
-def replaced(value: Argument, function: Callable[[Ref], Any]) -> Any:
+def replace_refs(value: Argument, function: Callable[[Ref], Any]) -> Any:
     """Return a nested value in which each Ref is replaced by the function's result."""
     if isinstance(value, Ref):
         return function(value)
     if isinstance(value, (list, tuple)):
-        return [replaced(item, function) for item in value]
+        return [replace_refs(item, function) for item in value]
     if isinstance(value, dict):
-        return {key: replaced(value[key], function) for key in sorted(value)}
+        return {key: replace_refs(value[key], function) for key in sorted(value)}
     return value
 
 
@@ -80,7 +80,7 @@ def calls_of(nodes: Any, layers: Collection[str]) -> list[LayerCall]:
 
 
 def _keras3_call(node: dict[str, Any]) -> LayerCall:
-    args, kwargs = _resolved(node.get("args", [])), _resolved(node.get("kwargs", {}))
+    args, kwargs = _resolve(node.get("args", [])), _resolve(node.get("kwargs", {}))
     need(isinstance(args, list) and isinstance(kwargs, dict), "inbound_nodes must have args and kwargs", FileError)
     return LayerCall(args, {key: value for key, value in kwargs.items() if not _is_none(value)})
 
@@ -92,24 +92,24 @@ def _is_none(value: Any) -> bool:
     return value is None
 
 
-def _resolved(value: Any, depth: int = 0) -> Argument:
+def _resolve(value: Any, depth: int = 0) -> Argument:
     """Return a JSON value of Keras 3 in which tensors are Refs, tuples are lists, and arrays are nested lists.
 
     The objects for slices and `...` stay dicts.
     """
     need(depth < MAX_NESTING, f"arguments are nested deeper than {MAX_NESTING}", FileError)
     if isinstance(value, list):
-        return [_resolved(item, depth + 1) for item in value]
+        return [_resolve(item, depth + 1) for item in value]
     if not isinstance(value, dict):
         return value
     kind, config = value.get("class_name"), value.get("config")
     if kind == "__keras_tensor__" and isinstance(config, dict):
         return _ref(config.get("keras_history"))
     if kind == "__tuple__":
-        return _resolved(value.get("items", []), depth + 1)
+        return _resolve(value.get("items", []), depth + 1)
     if kind in ("__numpy__", "__tensor__") and isinstance(config, dict):
         return config.get("value")
-    return {str(key): _resolved(item, depth + 1) for key, item in value.items()}
+    return {str(key): _resolve(item, depth + 1) for key, item in value.items()}
 
 
 def _ref(history: Any) -> Ref:
@@ -153,8 +153,10 @@ def _keras2_call(node: Any, layers: Collection[str]) -> LayerCall:
     items = [item for item in node if item != []]
     rule = f"an inbound node must list tensors, got {shortened(repr(node), 80)}"
     need(all(_is_history(item) for item in items), rule, FileError)
-    found = [_constant_or_ref(item) for item in items]
-    return LayerCall([found[0] if len(found) == 1 else found] if found else [], _options(items, layers))
+    arguments = [_constant_or_ref(item) for item in items]
+    return LayerCall(
+        [arguments[0] if len(arguments) == 1 else arguments] if arguments else [], _options(items, layers)
+    )
 
 
 def _is_history(item: Any) -> bool:
@@ -166,11 +168,15 @@ def _constant_or_ref(item: list[Any]) -> Argument:
 
 
 def _options(items: list[Any], layers: Collection[str]) -> dict[str, Any]:
-    given = items[0][3] if items and len(items[0]) == 4 else {}
+    options = items[0][3] if items and len(items[0]) == 4 else {}
     need(
-        isinstance(given, dict), f"a call's options must be an object, got {shortened(repr(given), 80)}", FileError
+        isinstance(options, dict),
+        f"a call's options must be an object, got {shortened(repr(options), 80)}",
+        FileError,
     )
-    return {key: _tensors_in(value, layers) for key, value in given.items() if value is not None and key != "name"}
+    return {
+        key: _tensors_in(value, layers) for key, value in options.items() if value is not None and key != "name"
+    }
 
 
 def _tensors_in(value: Any, layers: Collection[str], depth: int = 0) -> Argument:

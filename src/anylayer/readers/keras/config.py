@@ -73,8 +73,8 @@ def layer_config(item: Any, layers: Sequence[str] = ()) -> LayerConfig:
 def layer_name(item: Json) -> str:
     """Return the name of a layer in a model's list, or "" if it has none."""
     config = item.get("config")
-    found = item.get("name") or (config.get("name") if isinstance(config, dict) else None)
-    return found if isinstance(found, str) else ""
+    name = item.get("name") or (config.get("name") if isinstance(config, dict) else None)
+    return name if isinstance(name, str) else ""
 
 
 def wrapped_model(layer: LayerConfig) -> LayerConfig | None:

@@ -16,7 +16,7 @@ from anylayer.network import Array, Network, Node, TensorType
 from anylayer.readers._limits import MAX_GRAPH_NESTING, MAX_KERAS_NODES
 from anylayer.readers._names import layer_place, unique
 from anylayer.readers._order import computing_order
-from anylayer.readers.keras.calls import LayerCall, Ref, refs_of, replaced, tensors
+from anylayer.readers.keras.calls import LayerCall, Ref, refs_of, replace_refs, tensors
 from anylayer.readers.keras.config import (
     Json,
     LayerConfig,
@@ -80,8 +80,8 @@ class _Building:
 
     def is_picture(self, name: str) -> bool:
         """Return whether an input has the shape of channels-last pictures."""
-        known = self.inputs[name]
-        shape = self.open.get(name) or (known.shape if known is not None else ())
+        type_ = self.inputs[name]
+        shape = self.open.get(name) or (type_.shape if type_ is not None else ())
         return len(shape) == 4 and shape[-1] in (1, 3, 4) and "channels_first" not in self.formats
 
 
@@ -108,9 +108,9 @@ def network_of(
     building = _Building(source, user_types)
     with at(source):
         outputs: dict[str, str] = {}
-        taken: dict[str, int] = {}
+        counts: dict[str, int] = {}
         for name, value in _add_model(building, model, weights, "", None, 0):
-            outputs[unique(name, taken)] = value
+            outputs[unique(name, counts)] = value
         need(outputs, "the model has no outputs", NetworkError)
     for node in building.nodes:
         node.layout = building.layout
@@ -131,11 +131,16 @@ def network_of(
 
 
 def _add_model(
-    building: _Building, model: LayerConfig, weights: WeightGroup, prefix: str, given: list[str] | None, depth: int
+    building: _Building,
+    model: LayerConfig,
+    weights: WeightGroup,
+    prefix: str,
+    inputs: list[str] | None,
+    depth: int,
 ) -> list[tuple[str, str]]:
     """Add a model's layers. Return its outputs: the layer's name and the value of each.
 
-    `given` are the values of the model's inputs, or None if they are the network's inputs. The names of the nodes
+    `inputs` are the values of the model's inputs, or None if they are the network's inputs. The names of the nodes
     begin with `prefix`.
     """
     need(depth < MAX_GRAPH_NESTING, f"models are nested deeper than {MAX_GRAPH_NESTING}", FileError)
@@ -151,7 +156,7 @@ def _add_model(
     keras3 = any(layer.keras3 for layer in listed)
     functional = "output_layers" in model.config
     adding = _AddingModel(building, layers, owned, prefix, depth, keras3, passes_masks=not (keras3 and functional))
-    return adding.functional(model, given) if functional else adding.sequential(model, listed, given)
+    return adding.functional(model, inputs) if functional else adding.sequential(model, listed, inputs)
 
 
 @dataclass
@@ -173,15 +178,15 @@ class _AddingModel:
     values: dict[Ref, str] = field(default_factory=dict)
 
     def sequential(
-        self, model: LayerConfig, listed: list[LayerConfig], given: list[str] | None
+        self, model: LayerConfig, listed: list[LayerConfig], inputs: list[str] | None
     ) -> list[tuple[str, str]]:
         """Add the layers of a sequential model. Return its output, as `_add_model` does."""
         first = listed[0]
-        if given is None:
+        if inputs is None:
             value = self.add_input(first, model.config.get("build_input_shape"))
         else:
-            need(len(given) == 1, f"a sequential model takes 1 input, got {len(given)}", NetworkError)
-            value = given[0]
+            need(len(inputs) == 1, f"a sequential model takes 1 input, got {len(inputs)}", NetworkError)
+            value = inputs[0]
         tensor = Ref("", 0, 0)
         for layer in listed[1:] if first.is_input else listed:
             with at(layer.place):
@@ -190,19 +195,19 @@ class _AddingModel:
                 value = self.add_call(layer, 0, LayerCall([tensor]), 1)[0]
         return [(listed[-1].name, value)]
 
-    def functional(self, model: LayerConfig, given: list[str] | None) -> list[tuple[str, str]]:
+    def functional(self, model: LayerConfig, inputs: list[str] | None) -> list[tuple[str, str]]:
         """Add the layers of a functional model. Return its outputs, as `_add_model` does."""
-        wanted = refs_of(model.config.get("input_layers", []))
+        expected = refs_of(model.config.get("input_layers", []))
         need(
-            given is None or len(given) == len(wanted),
-            f"the model takes {plural(len(wanted), 'input')}, got {len(given or ())}",
+            inputs is None or len(inputs) == len(expected),
+            f"the model takes {plural(len(expected), 'input')}, got {len(inputs or ())}",
             NetworkError,
         )
-        for i, ref in enumerate(wanted):
+        for i, ref in enumerate(expected):
             rule = f"the model's input '{ref.layer}' is not one of its layers"
             need(ref.layer in self.layers, rule, NetworkError)
-            self.values[ref] = self.add_input(self.layers[ref.layer], None) if given is None else given[i]
-        outputs = [self._renumbered(ref) for ref in refs_of(model.config["output_layers"])]
+            self.values[ref] = self.add_input(self.layers[ref.layer], None) if inputs is None else inputs[i]
+        outputs = [self._renumber(ref) for ref in refs_of(model.config["output_layers"])]
         self.add_calls(outputs)
         return [(ref.layer, self.values[ref]) for ref in outputs]
 
@@ -213,25 +218,27 @@ class _AddingModel:
         """
         calls = self._calls()
         counts = _output_counts(calls.values(), outputs)
-        given = {ref[:2] for ref in self.values}
-        ordered = computing_order({key: {ref[:2] for ref in call.refs()} - given for key, call in calls.items()})
+        available = {ref[:2] for ref in self.values}
+        ordered = computing_order(
+            {key: {ref[:2] for ref in call.refs()} - available for key, call in calls.items()}
+        )
         for key in ordered:
             layer = self.layers[key[0]]
             with at(layer.place):
-                found = self.add_call(layer, key[1], calls[key], counts.get(key, 1))
-            self.values.update({Ref(*key, i): value for i, value in enumerate(found)})
-        done = {*given, *ordered}
+                outputs_of_call = self.add_call(layer, key[1], calls[key], counts.get(key, 1))
+            self.values.update({Ref(*key, i): value for i, value in enumerate(outputs_of_call)})
+        computed = {*available, *ordered}
         for ref in outputs:
-            if ref[:2] not in done:
-                raise NetworkError(self._missing(ref, calls, done))
+            if ref[:2] not in computed:
+                raise NetworkError(self._missing(ref, calls, computed))
             self.value(ref)
 
-    def _missing(self, ref: Ref, calls: dict[CallKey, LayerCall], done: set[CallKey]) -> str:
+    def _missing(self, ref: Ref, calls: dict[CallKey, LayerCall], computed: set[CallKey]) -> str:
         """Return the rule that makes an output impossible: a cycle, or a call that does not exist."""
         seen: list[Ref] = []
         while ref[:2] in calls and ref not in seen:
             seen.append(ref)
-            ref = next((r for r in calls[ref[:2]].refs() if r[:2] not in done), ref)
+            ref = next((r for r in calls[ref[:2]].refs() if r[:2] not in computed), ref)
         if ref in seen:
             return f"the layers form a cycle: {' < '.join(r.layer for r in seen[seen.index(ref) :])} < {ref.layer}"
         consumer = f"layer '{seen[-1].layer}'" if seen else "the list of the model's outputs"
@@ -239,15 +246,17 @@ class _AddingModel:
 
     def _calls(self) -> dict[CallKey, LayerCall]:
         """Return the calls of all layers."""
-        found: dict[CallKey, LayerCall] = {}
+        calls: dict[CallKey, LayerCall] = {}
         for layer in self.layers.values():
             for i, call in enumerate(layer.calls):
                 if not self.keras3:
-                    call = LayerCall(*(replaced(given, self._renumbered) for given in (call.args, call.kwargs)))
-                found[layer.name, i] = call
-        return found
+                    call = LayerCall(
+                        *(replace_refs(argument, self._renumber) for argument in (call.args, call.kwargs))
+                    )
+                calls[layer.name, i] = call
+        return calls
 
-    def _renumbered(self, ref: Ref) -> Ref:
+    def _renumber(self, ref: Ref) -> Ref:
         """Return a tensor whose call is counted from 0.
 
         The first call of a functional model is the one that builds it. Keras 2 counts this call everywhere, and
@@ -303,20 +312,20 @@ class _AddingModel:
 
     def _add_nested(self, layer: LayerConfig, label: str, call: LayerCall) -> list[str]:
         """Add the nodes of a nested model. Return the values of its outputs."""
-        given = LayerCall(call.args, {k: v for k, v in call.kwargs.items() if k not in _TRAINING and k != "mask"})
+        plain = LayerCall(call.args, {k: v for k, v in call.kwargs.items() if k not in _TRAINING and k != "mask"})
         need(
-            not given.kwargs,
-            f"a nested model is called with {', '.join(given.kwargs)}, which is not supported",
+            not plain.kwargs,
+            f"a nested model is called with {', '.join(plain.kwargs)}, which is not supported",
             NetworkError,
         )
-        inputs = [self.value(ref) for ref in given.refs()]
+        inputs = [self.value(ref) for ref in plain.refs()]
         for name, ref in zip(inputs, tensors(call.kwargs.get("mask"))):
             self.building.masks[name] = self.value(ref)
         weights = self.weights.get(layer.name, _NO_WEIGHTS)
-        found = _add_model(self.building, layer, weights, f"{label}/", inputs, self.depth + 1)
-        need(found, "the nested model has no outputs", NetworkError)
-        self.building.blobs.setdefault(label, found[0][1])
-        return [value for _, value in found]
+        outputs = _add_model(self.building, layer, weights, f"{label}/", inputs, self.depth + 1)
+        need(outputs, "the nested model has no outputs", NetworkError)
+        self.building.blobs.setdefault(label, outputs[0][1])
+        return [value for _, value in outputs]
 
     def _add_per_step(self, layer: LayerConfig, inner: LayerConfig, label: str, call: LayerCall) -> list[str]:
         """Add a wrapper that applies a model to each step of a sequence. Return the values of its outputs.
@@ -335,9 +344,9 @@ class _AddingModel:
             return name
 
         joined = add_node("join", inputs)
-        weights = self.weights.get(layer.name, _NO_WEIGHTS).wrapped()
-        found = _add_model(self.building, inner, weights, f"{label}/", [joined], self.depth + 1)
-        return [add_node("part", [value, *inputs]) for _, value in found]
+        weights = self.weights.get(layer.name, _NO_WEIGHTS).inner_weights()
+        outputs = _add_model(self.building, inner, weights, f"{label}/", [joined], self.depth + 1)
+        return [add_node("part", [value, *inputs]) for _, value in outputs]
 
     def _passed_mask(self, cls: Any, inputs: list[str], call: LayerCall) -> str:
         """Return the mask that is passed on with a layer's inputs, or "" if there is none or the call
@@ -346,14 +355,14 @@ class _AddingModel:
         if not self.passes_masks or cls is None or "mask" in call.kwargs:
             return ""
         masks = self.building.masks
-        found = {masks.get(name, "") for name in inputs} or {""}
+        masks_of_inputs = {masks.get(name, "") for name in inputs} or {""}
         need(
-            cls.masks != "refuses" or found == {""},
+            cls.masks != "refuses" or masks_of_inputs == {""},
             "a layer before it passes a mask (as mask_zero does), which this layer does not support",
             NetworkError,
         )
         need(
-            cls.masks != "joins" or len(found) == 1,
+            cls.masks != "joins" or len(masks_of_inputs) == 1,
             "its inputs have different masks, which is not supported",
             NetworkError,
         )
@@ -429,8 +438,8 @@ def _output_counts(calls: Iterable[LayerCall], outputs: list[Ref]) -> dict[CallK
 
 def _class(kind: str) -> Any:
     """Return the built-in class of a type, or None."""
-    found = Registry.of("keras").find(kind)
-    return found[0].cls if found and found[0].typed else None
+    definitions = Registry.of("keras").find(kind)
+    return definitions[0].cls if definitions and definitions[0].typed else None
 
 
 def _params(layer: LayerConfig, call: LayerCall) -> dict[str, Any]:
@@ -445,11 +454,11 @@ def _params(layer: LayerConfig, call: LayerCall) -> dict[str, Any]:
     if kwargs or function or not all(isinstance(arg, Ref) for arg in args):
         count = iter(range(len(call.refs())))
 
-        def numbered(_: Ref) -> dict[str, int]:
+        def next_input(_: Ref) -> dict[str, int]:
             return {"input": next(count)}
 
-        spec: dict[str, Any] = {"args": replaced(call.args, numbered)}
+        spec: dict[str, Any] = {"args": replace_refs(call.args, next_input)}
         rest = {key: call.kwargs[key] for key in sorted(call.kwargs)}
-        spec["kwargs"] = {key: v for key, v in replaced(rest, numbered).items() if key not in _TRAINING}
+        spec["kwargs"] = {key: v for key, v in replace_refs(rest, next_input).items() if key not in _TRAINING}
         params["call"] = spec
     return params

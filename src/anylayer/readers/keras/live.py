@@ -22,16 +22,16 @@ class LiveWeights:
         self._layer = layer
 
     def layers(self, layers: Sequence[LayerName]) -> dict[str, WeightGroup]:
-        own = {layer.name: layer for layer in getattr(self._layer, "layers", ())}
-        return {name: LiveWeights(own[name]) if name in own else NoWeights() for name, _ in layers}
+        by_name = {layer.name: layer for layer in getattr(self._layer, "layers", ())}
+        return {name: LiveWeights(by_name[name]) if name in by_name else NoWeights() for name, _ in layers}
 
-    def wrapped(self) -> WeightGroup:
+    def inner_weights(self) -> WeightGroup:
         return LiveWeights(self._layer.layer)
 
     def arrays(self, config: object = None) -> list[Array]:
-        found = [np.asarray(array) for array in self._layer.get_weights()]
+        weights = [np.asarray(array) for array in self._layer.get_weights()]
         # bfloat16 of ml_dtypes has the kind "V"
-        return [np.array(a, np.float32 if a.dtype.kind in "fV" else a.dtype) for a in found]
+        return [np.array(a, np.float32 if a.dtype.kind in "fV" else a.dtype) for a in weights]
 
 
 def is_model(value: Any) -> bool:

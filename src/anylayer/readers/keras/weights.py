@@ -35,7 +35,7 @@ class WeightGroup(Protocol):
     def layers(self, layers: Sequence[LayerName]) -> dict[str, WeightGroup]:
         """Return the weights of a model's layers by name. `layers` lists all layers in the model's order."""
 
-    def wrapped(self) -> WeightGroup:
+    def inner_weights(self) -> WeightGroup:
         """Return the weights of the layer that a wrapper contains."""
 
     def arrays(self, config: object = None) -> list[Array]:
@@ -51,7 +51,7 @@ class NoWeights:
     def layers(self, layers: Sequence[LayerName]) -> dict[str, WeightGroup]:
         return {name: self for name, _ in layers}
 
-    def wrapped(self) -> WeightGroup:
+    def inner_weights(self) -> WeightGroup:
         return self
 
     def arrays(self, config: object = None) -> list[Array]:
@@ -86,12 +86,12 @@ class ObjectWeights:
             need(not unused, f"the weights in '{listed._path}/{key}' belong to no layer of the model", FileError)
         return {name: child for key, name in keys.items() if (child := listed._child(key)) is not None}
 
-    def wrapped(self) -> WeightGroup:
+    def inner_weights(self) -> WeightGroup:
         return self._child("layer") or NoWeights()
 
     def arrays(self, config: object = None) -> list[Array]:
         variables = self._child("vars")
-        found: list[Array] = []
+        collected: list[Array] = []
         if variables is not None:
             keys = sorted((k for k in variables._group if k.isdigit()), key=int)
             need(
@@ -100,26 +100,28 @@ class ObjectWeights:
                 FileError,
             )
             for key in keys:
-                found.append(_values(variables._group.member(key), f"'{variables._path}/{key}'"))
+                collected.append(_values(variables._group.member(key), f"'{variables._path}/{key}'"))
         parts = _parts(config)
         order = {key: place for place, key in enumerate(parts)} if isinstance(config, list) else {}
         for key in sorted(self._group, key=lambda key: (order.get(key, len(order)), _part_order(key))):
             if key != "vars" and key not in _RANDOM_STATE:
                 child = self._child(key)
-                found.extend(child.arrays(parts.get(key)) if child is not None else [])
-        return found
+                collected.extend(child.arrays(parts.get(key)) if child is not None else [])
+        return collected
 
 
 def _parts(config: object) -> dict[str, object]:
     """Return the configurations of a layer's parts, or of a list of parts, by the names of their groups."""
     if isinstance(config, list):
         specs = [spec if isinstance(spec, dict) else {} for spec in config]
-        found: dict[str, object] = dict(zip(_group_names([("", str(s.get("class_name"))) for s in specs]), specs))
+        configs: dict[str, object] = dict(
+            zip(_group_names([("", str(s.get("class_name"))) for s in specs]), specs)
+        )
     else:
-        found = dict(config) if isinstance(config, dict) else {}
-        forward = found.get("layer")
-        found |= {"forward_layer": forward, "backward_layer": found.get("backward_layer") or forward}
-    return {key: spec.get("config") if isinstance(spec, dict) else spec for key, spec in found.items()}
+        configs = dict(config) if isinstance(config, dict) else {}
+        forward = configs.get("layer")
+        configs |= {"forward_layer": forward, "backward_layer": configs.get("backward_layer") or forward}
+    return {key: spec.get("config") if isinstance(spec, dict) else spec for key, spec in configs.items()}
 
 
 def _part_order(key: str) -> tuple[int, str, int]:
@@ -181,35 +183,35 @@ class NamedWeights:
             return self._split(layers)
         by_layer = {name: self._weights(name, group) for name, group in self._groups.items()}
         names = _names(layers)
-        filled = [name for name, found in by_layer.items() if found._named]
+        filled = [name for name, weights in by_layer.items() if weights._named]
         if not set(filled) <= set(names):
             by_layer = _matched_by_order(by_layer, filled, names)
         return {name: by_layer[name] for name in names if name in by_layer}
 
     def _weights(self, layer: str, group: hdf5.Group) -> NamedWeights:
-        found = []
+        members = []
         for name in group.texts("weight_names") or []:
             member = group.member(name)
             if not isinstance(member, hdf5.Dataset):
                 raise FileError(f"the weights of layer '{layer}' lack '{name}', which 'weight_names' lists")
-            found.append((name, member))
-        return NamedWeights(None, found)
+            members.append((name, member))
+        return NamedWeights(None, members)
 
     def _split(self, layers: Sequence[LayerName]) -> dict[str, WeightGroup]:
         """Group the weights of a nested model by the layer whose name is part of their names."""
         names = set(_names(layers))
-        found: dict[str, NamedWeights] = {}
+        weights_of: dict[str, NamedWeights] = {}
         for name, member in self._named:
             parts = name.split("/")
             owner = next((part for part in parts[:-1] if part in names), None)
             if owner is None:
-                known = ", ".join(sorted(names)[:8])
-                raise FileError(f"weight '{name}' of a nested model names none of its layers: {known}")
+                examples = ", ".join(sorted(names)[:8])
+                raise FileError(f"weight '{name}' of a nested model names none of its layers: {examples}")
             rest = "/".join(parts[parts.index(owner) + 1 :])
-            found.setdefault(owner, NamedWeights(None, []))._named.append((rest, member))
-        return dict(found)
+            weights_of.setdefault(owner, NamedWeights(None, []))._named.append((rest, member))
+        return dict(weights_of)
 
-    def wrapped(self) -> WeightGroup:
+    def inner_weights(self) -> WeightGroup:
         return self
 
     def arrays(self, config: object = None) -> list[Array]:
@@ -228,20 +230,20 @@ def _matched_by_order(
     The first layer named conv2d_... of one instance is the first one of the other, and so on. `filled` are the
     layers with weights, and `names` the layers of the model.
     """
-    wanted: dict[str, list[str]] = {}
+    names_by_stem: dict[str, list[str]] = {}
     for name in names:
-        wanted.setdefault(_split_number(name)[0], []).append(name)
-    found: dict[str, NamedWeights] = {}
+        names_by_stem.setdefault(_split_number(name)[0], []).append(name)
+    matches: dict[str, NamedWeights] = {}
     used: dict[str, int] = {}
     for name, weights in by_layer.items():
         stem = _split_number(name)[0]
         place = used.get(stem, 0)
         used[stem] = place + 1
-        if place < len(wanted.get(stem, ())):
-            found[wanted[stem][place]] = weights
+        if place < len(names_by_stem.get(stem, ())):
+            matches[names_by_stem[stem][place]] = weights
         else:
             need(name not in filled, f"the weights of '{name}' belong to no layer of the model", FileError)
-    return found
+    return matches
 
 
 def _values(member: hdf5.Group | hdf5.Dataset | None, what: str) -> Array:

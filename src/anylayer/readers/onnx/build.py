@@ -85,15 +85,15 @@ class _OnnxBuilder:
                 need(name not in network.inputs, f"input '{name}' occurs twice", NetworkError)
                 _add_input(network, name, info)
         drafts = []
-        for node, inner in self._functions.inlined(graph.node, scope):
+        for node, inner in self._functions.inline(graph.node, scope):
             draft = _Draft(node, inner)
             if not self._add_constant(draft, constants):
                 drafts.append(draft)
-        own = self._add_nodes(network, drafts, constants, outer)
+        produced = self._add_nodes(network, drafts, constants, outer)
         for info in graph.output:
             name = scope.value(info.name)
-            if name not in own and name not in outer:
-                raise NetworkError(f"output '{info.name}' is produced by no node{nearest(name, own)}")
+            if name not in produced and name not in outer:
+                raise NetworkError(f"output '{info.name}' is produced by no node{nearest(name, produced)}")
             network.outputs[info.name] = name
         for info in (*graph.value_info, *graph.output):
             _declare(network, scope.value(info.name), info)
@@ -113,9 +113,9 @@ class _OnnxBuilder:
         return True
 
     def _constant_value(self, node: onnx.NodeProto, scope: Scope) -> Array:
-        found = list(bound_attributes(node, scope))
-        need(len(found) == 1, f"it has {len(found)} attributes, expected 1", NetworkError)
-        attribute = found[0]
+        attributes = list(bound_attributes(node, scope))
+        need(len(attributes) == 1, f"it has {len(attributes)} attributes, expected 1", NetworkError)
+        attribute = attributes[0]
         value = self._attribute_value(attribute)
         if isinstance(value, np.ndarray):
             return value
@@ -128,22 +128,22 @@ class _OnnxBuilder:
         self, network: Network, drafts: list[_Draft], constants: dict[str, Array], outer: Values
     ) -> Values:
         """Add the nodes in computing order. Return the graph's own values."""
-        own: dict[str, Array | None] = {**dict.fromkeys(network.inputs), **constants}
-        taken: set[str] = set()
+        produced: dict[str, Array | None] = {**dict.fromkeys(network.inputs), **constants}
+        names: set[str] = set()
         for i, draft in enumerate(drafts):
-            draft.name = _unique_name(draft, i, taken)
+            draft.name = _unique_name(draft, i, names)
             draft.inputs = [draft.scope.value(n) for n in draft.proto.input]
             draft.outputs = _output_names(draft)
             for name in draft.outputs:
-                need(name not in own, f"value '{name}' is produced twice", NetworkError)
-                own[name] = None
-        values = ChainMap(own, outer)
+                need(name not in produced, f"value '{name}' is produced twice", NetworkError)
+                produced[name] = None
+        values = ChainMap(produced, outer)
         nodes = []
         for draft in drafts:
             with at(layer_place(draft.name, draft.proto.op_type)):
                 nodes.append(self._node(draft, values, network.source))
-        network.nodes = _sorted(nodes)
-        return own
+        network.nodes = _in_computing_order(nodes)
+        return produced
 
     def _node(self, draft: _Draft, values: Values, source: str) -> Node:
         proto = draft.proto
@@ -199,10 +199,12 @@ class _OnnxBuilder:
         scope = draft.scope
         rule = f"subgraphs are nested deeper than {MAX_GRAPH_NESTING}"
         need(scope.depth < MAX_GRAPH_NESTING, rule, NetworkError)
-        own = [i.name for i in graph.input] + [i.name for i in graph.initializer]
-        own += [i.values.name for i in graph.sparse_initializer] + [n for node in graph.node for n in node.output]
+        local = [i.name for i in graph.input] + [i.name for i in graph.initializer]
+        local += [i.values.name for i in graph.sparse_initializer] + [
+            n for node in graph.node for n in node.output
+        ]
         prefix = f"{draft.name}/{graph.name or 'graph'}/"
-        names = {**scope.names, **{n: f"{prefix}{n}" for n in own if n}}
+        names = {**scope.names, **{n: f"{prefix}{n}" for n in local if n}}
         inner = Scope(scope.opsets, scope.prefix, names, scope.attributes, scope.depth + 1)
         network = self.network(graph, inner, {}, "", values)
         inside = {"", *network.inputs, *(n for node in network.nodes for n in node.outputs)}
@@ -248,14 +250,14 @@ class _Draft:
     outputs: list[str] = field(default_factory=list)
 
 
-def _unique_name(draft: _Draft, i: int, taken: set[str]) -> str:
+def _unique_name(draft: _Draft, i: int, names: set[str]) -> str:
     """Return the name of node `i`.
 
     A node without a name, or with a name that is taken, gets a name with its number.
     """
     stated = draft.scope.prefix + (draft.proto.name or f"{draft.proto.op_type}_{i}")
-    name = stated if stated not in taken else f"{stated}#{i}"
-    taken.add(name)
+    name = stated if stated not in names else f"{stated}#{i}"
+    names.add(name)
     return name
 
 
@@ -311,7 +313,7 @@ def _declare(network: Network, name: str, info: onnx.ValueInfoProto) -> None:
         network.declared[name] = TensorType(tuple(d or 0 for d in sizes), tensor_dtype(tensor.elem_type))
 
 
-def _sorted(nodes: list[Node]) -> list[Node]:
+def _in_computing_order(nodes: list[Node]) -> list[Node]:
     """Return the nodes in computing order, which is the file's order if possible.
 
     Raise NetworkError for a cycle.
@@ -333,9 +335,9 @@ def _place_constants(network: Network, constants: Mapping[str, Array]) -> None:
     def place(name: str) -> None:
         if name in constants and name not in placed:
             placed.add(name)
-            made = Node(name, _CONSTANT, [], [name], blobs=[constants[name]])
-            made.place = layer_place(name, _CONSTANT, network.source)
-            nodes.append(made)
+            node = Node(name, _CONSTANT, [], [name], blobs=[constants[name]])
+            node.place = layer_place(name, _CONSTANT, network.source)
+            nodes.append(node)
 
     for node in network.nodes:
         for name in node.inputs:

@@ -59,9 +59,9 @@ def load(path: Path) -> OnnxModel:
                     graph.add(first, high)
     except FileError as error:
         raise FileError(f"this is not an ONNX model, or it is cut off: {error.message}", *error.places) from error
-    model = _parsed(onnx.ModelProto, rest.bytes())
+    model = _parse(onnx.ModelProto, rest.bytes())
     need(graph.found or initializers, "this is not an ONNX model: it has no graph", FileError)
-    model.graph.CopyFrom(_parsed(onnx.GraphProto, graph.bytes()))
+    model.graph.CopyFrom(_parse(onnx.GraphProto, graph.bytes()))
     _need_utf8(_model_names(model))
     _need_utf8(name for i in initializers for name in _tensor_names(i.proto))
     return OnnxModel(path, buffer, model, initializers)
@@ -102,7 +102,7 @@ def _initializer(buffer: MappedFile, start: int, stop: int) -> Initializer:
     Leave the bytes of a large one in the file.
     """
     if stop - start < _LARGE_BYTES:
-        return Initializer(_parsed(TensorProto, buffer.data[start:stop]))
+        return Initializer(_parse(TensorProto, buffer.data[start:stop]))
     rest = _Runs(buffer)
     raw = None
     with at(f"the initializer at byte {start}"):
@@ -111,10 +111,10 @@ def _initializer(buffer: MappedFile, start: int, stop: int) -> Initializer:
                 raw = (low, high)
             else:
                 rest.add(begin, high)
-        return Initializer(_parsed(TensorProto, rest.bytes()), raw)
+        return Initializer(_parse(TensorProto, rest.bytes()), raw)
 
 
-def _parsed(message: Any, data: bytes) -> Any:
+def _parse(message: Any, data: bytes) -> Any:
     """Return a message of a protobuf class, parsed from its bytes."""
     try:
         return message.FromString(data)

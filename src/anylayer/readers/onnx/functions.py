@@ -46,16 +46,16 @@ def opsets(proto: onnx.ModelProto | onnx.FunctionProto) -> dict[str, int]:
 
     Raise NetworkError if it imports two versions of one domain.
     """
-    found: dict[str, int] = {}
+    sets: dict[str, int] = {}
     for opset in proto.opset_import:
         domain = domain_of(opset.domain)
         need(
-            found.get(domain, opset.version) == opset.version,
-            f"operator set '{domain or 'ai.onnx'}' is imported twice, as {found.get(domain)} and {opset.version}",
+            sets.get(domain, opset.version) == opset.version,
+            f"operator set '{domain or 'ai.onnx'}' is imported twice, as {sets.get(domain)} and {opset.version}",
             NetworkError,
         )
-        found[domain] = int(opset.version)
-    return found
+        sets[domain] = int(opset.version)
+    return sets
 
 
 class Functions:
@@ -76,7 +76,7 @@ class Functions:
         rule = f"the model has more than {MAX_NODES} nodes, including those of inlined functions"
         need(self._nodes <= MAX_NODES, rule, NetworkError)
 
-    def inlined(self, nodes: Iterable[onnx.NodeProto], scope: Scope) -> Iterator[tuple[onnx.NodeProto, Scope]]:
+    def inline(self, nodes: Iterable[onnx.NodeProto], scope: Scope) -> Iterator[tuple[onnx.NodeProto, Scope]]:
         """Yield the nodes, each with its scope. The nodes of a function replace each call of it."""
         for node in nodes:
             self._count_node()
@@ -87,7 +87,7 @@ class Functions:
             with at(f"function '{node.op_type}'"):
                 rule = f"function calls are nested deeper than {MAX_GRAPH_NESTING}; does the function call itself?"
                 need(scope.depth < MAX_GRAPH_NESTING, rule, NetworkError)
-                yield from self.inlined(function.node, self._function_scope(node, function, scope))
+                yield from self.inline(function.node, self._function_scope(node, function, scope))
 
     def _called_function(self, node: onnx.NodeProto) -> onnx.FunctionProto | None:
         """Return the function that a node calls, or None if it is an operator or the user defines its type."""
@@ -109,8 +109,8 @@ class Functions:
         names = dict.fromkeys(function.input, "")
         names.update({inner: scope.value(outer) for inner, outer in zip(function.input, node.input)})
         names.update({inner: scope.value(outer) for inner, outer in zip(function.output, node.output) if outer})
-        given = {a.name: a for a in bound_attributes(node, scope)}
-        values = {**{a.name: a for a in function.attribute_proto}, **given}
+        arguments = {a.name: a for a in bound_attributes(node, scope)}
+        values = {**{a.name: a for a in function.attribute_proto}, **arguments}
         return Scope({**scope.opsets, **opsets(function)}, prefix, names, values, scope.depth + 1)
 
 
@@ -127,9 +127,9 @@ def bound_attributes(node: onnx.NodeProto, scope: Scope) -> Iterator[onnx.Attrib
         if scope.attributes is None:
             rule = f"attribute '{attribute.name}' refers to '{attribute.ref_attr_name}', but is not in a function"
             raise NetworkError(rule)
-        found = scope.attributes.get(attribute.ref_attr_name)
-        if found is not None:
+        bound = scope.attributes.get(attribute.ref_attr_name)
+        if bound is not None:
             renamed = onnx.AttributeProto()
-            renamed.CopyFrom(found)
+            renamed.CopyFrom(bound)
             renamed.name = attribute.name
             yield renamed

@@ -61,10 +61,10 @@ class _ArrayType:
             return -(-self.count * bits // 8)
         return self.count * self.dtype.itemsize
 
-    def need(self, wanted: int, got: int, unit: str) -> None:
+    def need(self, expected: int, stored: int, unit: str) -> None:
         """Raise FileError unless the file has as many bytes or values as needed."""
-        rule = f"{self.name.lower()}{list(self.shape)} needs {wanted} {unit}, but the file has {got}"
-        need(wanted == got, rule, FileError)
+        rule = f"{self.name.lower()}{list(self.shape)} needs {expected} {unit}, but the file has {stored}"
+        need(expected == stored, rule, FileError)
 
 
 class Tensors:
@@ -87,7 +87,7 @@ class Tensors:
                 return self._external(proto, type_)
             if raw is not None:
                 return _view(self._model.buffer, *raw, type_)
-            return _contained(proto, type_)
+            return _contents(proto, type_)
 
     def initializer(self, initializer: Initializer) -> Array:
         """Return the values of an initializer."""
@@ -106,9 +106,9 @@ class Tensors:
             dense = reshaped(np.zeros(count, values.dtype), shape)
             flat = indices.reshape(-1)
             if indices.ndim == 2:
-                wanted = (len(values), len(shape))
-                rule = f"its indices have shape {indices.shape}, expected {wanted}"
-                need(indices.shape == wanted, rule, FileError)
+                expected = (len(values), len(shape))
+                rule = f"its indices have shape {indices.shape}, expected {expected}"
+                need(indices.shape == expected, rule, FileError)
                 rule = f"an index is outside of shape {shape}"
                 need(bool(((indices >= 0) & (indices < shape)).all()), rule, FileError)
                 flat = np.ravel_multi_index(tuple(indices.T), shape) if len(values) else flat[:0]
@@ -165,8 +165,8 @@ def tensor_dtype(number: int) -> np.dtype[Any]:
 
     Raise FileError if it is not a type of numbers.
     """
-    known = TensorProto.DataType.values()
-    need(number in known, f"has data type {number}, which the installed onnx package does not know", FileError)
+    numbers = TensorProto.DataType.values()
+    need(number in numbers, f"has data type {number}, which the installed onnx package does not know", FileError)
     name = TensorProto.DataType.Name(number)
     rule = f"has {name.lower()} values, but only numbers are supported"
     need(name not in ("UNDEFINED", "STRING"), rule, FileError)
@@ -177,7 +177,7 @@ def _view(buffer: MappedFile, start: int, stop: int, type_: _ArrayType) -> Array
     """Return the bytes between two positions of a mapped file as a read-only array, without a copy if possible."""
     type_.need(type_.size, stop - start, "bytes")
     if type_.name in _PACKED:
-        return _unpacked(buffer.data[start:stop], type_)
+        return _unpack(buffer.data[start:stop], type_)
     if not type_.count:
         return reshaped(np.zeros(0, type_.dtype), type_.shape)
     dtype = type_.dtype if sys.byteorder == "little" else type_.dtype.newbyteorder("<")
@@ -186,20 +186,20 @@ def _view(buffer: MappedFile, start: int, stop: int, type_: _ArrayType) -> Array
     return array
 
 
-def _unpacked(data: bytes, type_: _ArrayType) -> Array:
+def _unpack(data: bytes, type_: _ArrayType) -> Array:
     number = TensorProto.DataType.Value(type_.name)
     return np.asarray(numpy_helper.to_array(TensorProto(data_type=number, dims=type_.shape, raw_data=data)))
 
 
-def _contained(proto: TensorProto, type_: _ArrayType) -> Array:
+def _contents(proto: TensorProto, type_: _ArrayType) -> Array:
     """Return the values that a TensorProto contains."""
     if proto.HasField("raw_data"):
         type_.need(type_.size, len(proto.raw_data), "bytes")
     else:
         stored = len(getattr(proto, _VALUE_FIELDS.get(type_.name, "int32_data")))
         per_value = 2 if type_.name.startswith("COMPLEX") else 1
-        wanted = type_.size if type_.name in _PACKED else type_.count * per_value
-        type_.need(wanted, stored, "values")
+        expected = type_.size if type_.name in _PACKED else type_.count * per_value
+        type_.need(expected, stored, "values")
     try:
         return np.asarray(numpy_helper.to_array(proto))
     except (ValueError, TypeError, OverflowError) as error:

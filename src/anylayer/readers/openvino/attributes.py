@@ -21,7 +21,7 @@ AttributeValue = Union[int, float, str, "list[int | float]"]
 """The value of an attribute. A Flag is an int."""
 
 
-def typed(text: str) -> AttributeValue:
+def parse_value(text: str) -> AttributeValue:
     """Return the value of an attribute: an int, a float, a Flag, a list of these if separated by commas, or the
     text.
 

@@ -12,7 +12,7 @@ from anylayer.layer import Definition, Registry
 from anylayer.libraries.markup import Element
 from anylayer.network import CHANNEL_ORDERS, Array, Network, Node, TensorType
 from anylayer.readers._names import unique
-from anylayer.readers.openvino.attributes import other_texts, typed
+from anylayer.readers.openvino.attributes import other_texts, parse_value
 from anylayer.readers.openvino.layers import IrLayer, OpenShape, Port, read_layers, size, split_names
 from anylayer.readers.openvino.weights import BinFile, dtype_of, has_dtype
 
@@ -34,8 +34,8 @@ class _IRReading:
         return [] if type_ in self.user_types else Registry.of("openvino").find(type_)
 
     def role(self, type_: str) -> str:
-        found = self.definitions(type_)
-        return str(getattr(found[0].cls, "role", "")) if found else ""
+        definitions = self.definitions(type_)
+        return str(getattr(definitions[0].cls, "role", "")) if definitions else ""
 
 
 def read_ir(root: Element, file: str, weights: BinFile, user_types: frozenset[str]) -> Network:
@@ -60,17 +60,17 @@ def read_ir(root: Element, file: str, weights: BinFile, user_types: frozenset[st
             else:
                 network.nodes.append(_node(reading, layer))
     need(network.outputs, f"{file}: the network has no outputs", NetworkError)
-    network.sizes = StatedSizes.from_json(_stated(root, SIZES))
-    network.add_channel_orders(_stated(root, CHANNEL_ORDERS))
+    network.sizes = StatedSizes.from_json(_statement(root, SIZES))
+    network.add_channel_orders(_statement(root, CHANNEL_ORDERS))
     return network
 
 
-def _stated(root: Element, key: str) -> str:
+def _statement(root: Element, key: str) -> str:
     """Return what anylayer's writer states under a key, or "" where it states nothing."""
-    found: Element | None = root
+    element: Element | None = root
     for name in ("rt_info", *key.split(".")):
-        found = found.child(name) if found is not None else None
-    return found.attributes.get("value", "") if found is not None else ""
+        element = element.child(name) if element is not None else None
+    return element.attributes.get("value", "") if element is not None else ""
 
 
 def _declare(network: Network, port: Port) -> None:
@@ -135,7 +135,7 @@ def _node(reading: _IRReading, layer: IrLayer) -> Node:
     data = layer.data
     blobs: list[Array] = []
     if "offset" in data and "size" in data and not layer.inputs:
-        blobs.append(_stored(reading.weights, data))
+        blobs.append(_constant_values(reading.weights, data))
         if layer.outputs:
             reading.constants[layer.outputs[0].value] = blobs[0]
         data = {name: text for name, text in data.items() if name not in _STORED}
@@ -143,7 +143,7 @@ def _node(reading: _IRReading, layer: IrLayer) -> Node:
     if layer.type in reading.user_types:
         blobs += [reading.constants[name] for name in inputs if name in reading.constants]
         inputs = [name for name in inputs if name not in reading.constants]
-    values: dict[str, Any] = {name: typed(text) for name, text in data.items()}
+    values: dict[str, Any] = {name: parse_value(text) for name, text in data.items()}
     return Node(
         name=layer.name,
         type=layer.type,
@@ -156,14 +156,14 @@ def _node(reading: _IRReading, layer: IrLayer) -> Node:
     )
 
 
-def _stored(weights: BinFile, data: dict[str, str]) -> Array:
+def _constant_values(weights: BinFile, data: dict[str, str]) -> Array:
     """Return the values of a constant, which `data` locates in the weights file."""
     numbers = []
     for name in ("offset", "size"):
-        found = size(data[name], f"'{name}'")
-        if found is None:
+        number = size(data[name], f"'{name}'")
+        if number is None:
             raise FileError(f"'{name}' must be an integer, got '{data[name][:40]}'")
-        numbers.append(found)
+        numbers.append(number)
     sizes = shape_of(data.get("shape", ""))
     shape = tuple(d for d in sizes if d is not None)
     rule = f"a constant's shape must be static, got '{data.get('shape')}'"

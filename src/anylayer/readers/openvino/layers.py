@@ -61,19 +61,21 @@ def read_layers(root: Element, file: str) -> list[IrLayer]:
         need(len(layers) <= MAX_NODES, f"the network has more than {MAX_NODES} layers", FileError)
     need(layers, "the network has no layers", FileError)
     _connect(layers, parts["edges"].all("edge") if "edges" in parts else ())
-    ordered = _ordered(list(layers.values()))
+    ordered = _in_computing_order(list(layers.values()))
     _name(ordered)
     return ordered
 
 
 def _layer(element: Element, file: str) -> IrLayer:
-    given = element.attributes
-    for wanted in ("id", "type"):
-        need(given.get(wanted), f"line {element.line}: a layer has no '{wanted}'", FileError)
-    name = given.get("name") or f"{given['type']}_{given['id']}"
-    place = layer_place(name, given["type"], file, element.line)
-    precision = given.get("precision", "")
-    layer = IrLayer(element, given["id"], name, given["type"], given.get("version", ""), precision, place)
+    attributes = element.attributes
+    for key in ("id", "type"):
+        need(attributes.get(key), f"line {element.line}: a layer has no '{key}'", FileError)
+    name = attributes.get("name") or f"{attributes['type']}_{attributes['id']}"
+    place = layer_place(name, attributes["type"], file, element.line)
+    precision = attributes.get("precision", "")
+    layer = IrLayer(
+        element, attributes["id"], name, attributes["type"], attributes.get("version", ""), precision, place
+    )
     with at(place):
         layer.inputs = _ports(element.child("input"), precision)
         layer.outputs = _ports(element.child("output"), precision)
@@ -85,28 +87,28 @@ def _layer(element: Element, file: str) -> IrLayer:
 def _ports(side: Element | None, precision: str) -> list[Port]:
     ports = []
     for element in side.all("port") if side is not None else ():
-        given = element.attributes
-        need("id" in given, f"line {element.line}: a port has no 'id'", FileError)
+        attributes = element.attributes
+        need("id" in attributes, f"line {element.line}: a port has no 'id'", FileError)
         shape = tuple(_dim(d) for d in element.all("dim"))
         need(
             len(shape) <= MAX_RANK,
-            f"port {given['id']} has {len(shape)} axes; the limit is {MAX_RANK}",
+            f"port {attributes['id']} has {len(shape)} axes; the limit is {MAX_RANK}",
             FileError,
         )
-        names = tuple(split_names(given.get("names", "")))
-        ports.append(Port(given["id"], shape, given.get("precision", precision), names))
+        names = tuple(split_names(attributes.get("names", "")))
+        ports.append(Port(attributes["id"], shape, attributes.get("precision", precision), names))
     return ports
 
 
 def split_names(names: str) -> list[str]:
     """Return the names of a tensor, which commas separate. A backslash precedes a comma that belongs to a name."""
-    found = [""]
+    parts = [""]
     for part in names.split(","):
-        if found[-1].endswith("\\"):
-            found[-1] += "," + part
+        if parts[-1].endswith("\\"):
+            parts[-1] += "," + part
         else:
-            found.append(part)
-    return [name.replace("\\,", ",") for name in found if name]
+            parts.append(part)
+    return [name.replace("\\,", ",") for name in parts if name]
 
 
 def _dim(element: Element) -> int | None:
@@ -159,20 +161,20 @@ def _port_index(layer: IrLayer, ports: list[Port], id: str, what: str, line: int
     for i, port in enumerate(ports):
         if port.id == id:
             return i
-    known = ", ".join(p.id for p in ports) or "none"
-    raise NetworkError(f"it has no {what} port {id} (line {line}); its {what} ports: {known}", layer.place)
+    ids = ", ".join(p.id for p in ports) or "none"
+    raise NetworkError(f"it has no {what} port {id} (line {line}); its {what} ports: {ids}", layer.place)
 
 
-def _ordered(layers: list[IrLayer]) -> list[IrLayer]:
+def _in_computing_order(layers: list[IrLayer]) -> list[IrLayer]:
     """Return the layers in computing order, which is the file's order where possible."""
     producers = {layer: {port.source[0] for port in layer.inputs if port.source is not None} for layer in layers}
-    found = computing_order(producers)
-    if len(found) < len(layers):
-        done = set(found)
-        stuck = [layer for layer in layers if layer not in done]
+    order = computing_order(producers)
+    if len(order) < len(layers):
+        sorted_layers = set(order)
+        stuck = [layer for layer in layers if layer not in sorted_layers]
         names = some([f"'{layer.name}'" for layer in stuck], 5)
         raise NetworkError(f"layers {names} depend on each other in a cycle")
-    return found
+    return order
 
 
 def _name(layers: list[IrLayer]) -> None:
@@ -186,5 +188,5 @@ def _name(layers: list[IrLayer]) -> None:
     values: dict[str, int] = {}
     for layer in layers:
         for i, port in enumerate(layer.outputs):
-            own = layer.name if len(layer.outputs) == 1 else f"{layer.name}.{i}"
-            port.value = unique(next((n for n in port.names if n not in values), own), values)
+            default = layer.name if len(layer.outputs) == 1 else f"{layer.name}.{i}"
+            port.value = unique(next((n for n in port.names if n not in values), default), values)

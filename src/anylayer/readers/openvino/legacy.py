@@ -34,7 +34,7 @@ def read_legacy(
         source=file, weights=weights.file if weights.exists else "", weights_file=".bin",
         dtype=np.dtype(np.float32),
     )  # fmt: skip
-    known = {*Registry.of("caffe").types()}
+    types = {*Registry.of("caffe").types()}
     precision = root.attributes.get("precision", "")
     layers = read_layers(root, file)
     for layer in layers:
@@ -50,7 +50,7 @@ def read_legacy(
             if layer.type in kernel_types:
                 legacy = _translated_alone(legacy)
             elif layer.type in user_types or layer.type not in TYPES:
-                if layer.type in known and layer.type not in user_types:
+                if layer.type in types and layer.type not in user_types:
                     raise ambiguous_type(legacy)
                 _keep(legacy)
             else:
@@ -89,12 +89,12 @@ def _translated_alone(layer: LegacyLayer) -> LegacyLayer:
     attributes.
     """
     if not layer.blobs and layer.type in TYPES:
-        made = LegacyLayer(layer.layer, layer.attributes, layer.blobs, layer.inputs)
+        copy = LegacyLayer(layer.layer, layer.attributes, layer.blobs, layer.inputs)
         with suppress(AnyLayerError):
-            _translate(made)
-            if [node.type for node in made.nodes] == [layer.type] and made.nodes[0].inputs == layer.inputs:
-                made.nodes[0].texts = dict(layer.attributes)
-                return made
+            _translate(copy)
+            if [node.type for node in copy.nodes] == [layer.type] and copy.nodes[0].inputs == layer.inputs:
+                copy.nodes[0].texts = dict(layer.attributes)
+                return copy
     _keep(layer)
     return layer
 
@@ -122,8 +122,8 @@ def _outputs(network: Network, layers: list[IrLayer]) -> None:
 
 def _preprocess(network: Network, element: Element, weights: BinFile) -> None:
     """Store the mean and the scale of an input's channels. An input that is not a picture is ignored."""
-    given = element.attributes.get("reference-layer-name", "")
-    name = given or next(iter(network.inputs), "")
+    stated = element.attributes.get("reference-layer-name", "")
+    name = stated or next(iter(network.inputs), "")
     place = f"line {element.line}"
     need(name in network.inputs, f"{place}: <pre-process> names '{name}', which is not an input", NetworkError)
     type_ = network.inputs[name]

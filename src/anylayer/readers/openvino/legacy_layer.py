@@ -12,7 +12,7 @@ import numpy as np
 from anylayer.errors import FileError, LayerError, given, need, plural
 from anylayer.libraries.markup import Element
 from anylayer.network import Array, Flag, Node, Shape
-from anylayer.readers.openvino.attributes import typed
+from anylayer.readers.openvino.attributes import parse_value
 from anylayer.readers.openvino.layers import IrLayer, OpenShape, size
 from anylayer.readers.openvino.weights import BinFile
 
@@ -66,8 +66,8 @@ class LegacyLayer:
     def value(self, *names: str, default: Any = None) -> Any:
         """Return the value of the first of these attributes that the file has. All of them are marked as read."""
         self.read.update(names)
-        found = next((self.attributes[n] for n in names if n in self.attributes), None)
-        return default if found is None else typed(found)
+        text = next((self.attributes[n] for n in names if n in self.attributes), None)
+        return default if text is None else parse_value(text)
 
     def word(self, *names: str, default: str = "") -> str:
         """Return a word without its qualifier: "MAX" for "caffe.PoolingParameter.MAX"."""
@@ -139,20 +139,20 @@ class LegacyLayer:
 
         `name` distinguishes one of several nodes of a layer; the node is named "conv1/name".
         """
-        own = self.outputs if outputs is None else list(outputs)
-        given = [b for b in blobs if b is not None]
+        tops = self.outputs if outputs is None else list(outputs)
+        present = [b for b in blobs if b is not None]
         node = Node(
             name=f"{self.layer.name}/{name}" if name else self.layer.name,
             type=type_,
             inputs=list(self.inputs if inputs is None else inputs),
-            outputs=own,
+            outputs=tops,
             params=params or {},
-            blobs=given,
+            blobs=present,
             place=self.layer.place,
             layout="NCHW",
         )
         self.nodes.append(node)
-        return own
+        return tops
 
     def inner_name(self, name: str) -> str:
         """Return the name of a value between two nodes of the layer."""
@@ -172,11 +172,11 @@ def _static(shape: OpenShape) -> Shape:
 
 def attributes_of(element: Element) -> dict[str, str]:
     """Return a layer's attributes: those of <data>, or of the element that an older version has instead."""
-    found: dict[str, str] = {}
+    attributes: dict[str, str] = {}
     for child in element.children:
         if child.tag not in _NO_DATA:
-            found.update(child.attributes)
-    return found
+            attributes.update(child.attributes)
+    return attributes
 
 
 def blobs_of(layer: IrLayer, weights: BinFile, default: str) -> dict[str, Array]:
@@ -187,7 +187,7 @@ def blobs_of(layer: IrLayer, weights: BinFile, default: str) -> dict[str, Array]
     inside = layer.element.child("blobs")
     parts = [*(inside.children if inside is not None else ()), *layer.element.all("weights")]
     parts += layer.element.all("biases")
-    found: dict[str, Array] = {}
+    arrays: dict[str, Array] = {}
     precision = layer.precision or default
     if layer.outputs and layer.outputs[0].precision and not layer.inputs:
         precision = layer.outputs[0].precision
@@ -203,8 +203,8 @@ def blobs_of(layer: IrLayer, weights: BinFile, default: str) -> dict[str, Array]
         if kind.upper() in _QUANTIZED and layer.inputs:
             raise LayerError(f"its {part.tag} are of type {kind}: quantized weights are not supported")
         values = weights.array(offset, length, kind)
-        found[part.tag] = values if values.dtype == np.float32 else values.astype(np.float32)
-    return found
+        arrays[part.tag] = values if values.dtype == np.float32 else values.astype(np.float32)
+    return arrays
 
 
 def flag_as_int(value: Any) -> Any:

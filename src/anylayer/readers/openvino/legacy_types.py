@@ -80,7 +80,7 @@ def scale_shift(layer: LegacyLayer) -> None:
     layer.value("broadcast", "type")
     need(len(layer.inputs) == 1, f"ScaleShift with {len(layer.inputs)} inputs is not supported, expected 1")
     shape = layer.shape()
-    found = {}
+    arrays = {}
     for name in ("weights", "biases"):
         blob = layer.blobs.get(name)
         if blob is None:
@@ -90,16 +90,16 @@ def scale_shift(layer: LegacyLayer) -> None:
             blob.size in (1, shape[1], sample),
             f"its {name} have {blob.size} values, expected 1, {shape[1]} (channels) or {sample} (elements)",
         )
-        found[name] = blob
-    per_element = any(b.size not in (1, shape[1]) for b in found.values())
+        arrays[name] = blob
+    per_element = any(b.size not in (1, shape[1]) for b in arrays.values())
     full = shape[1:] if per_element else shape[1:2]
     blobs = {
         name: np.broadcast_to(b.reshape(full if b.size > shape[1] else (-1, *[1] * (len(full) - 1))), full)
-        for name, b in found.items()
+        for name, b in arrays.items()
     }
     axes = {"axis": 1, "num_axes": -1 if per_element else 1}
-    if "weights" in blobs or not found:
-        params = {**axes, "bias_term": int("biases" in blobs or not found)}
+    if "weights" in blobs or not arrays:
+        params = {**axes, "bias_term": int("biases" in blobs or not arrays)}
         layer.add("Scale", {"scale_param": params}, blobs=[blobs.get("weights"), blobs.get("biases")])
     else:
         layer.add("Bias", {"bias_param": axes}, blobs=[blobs["biases"]])
@@ -137,12 +137,12 @@ def eltwise(layer: LegacyLayer) -> None:
     if operation == "sub":
         need(len(layer.inputs) == 2 and not coeff, "operation 'sub' needs two inputs and no coeff")
         operation, coeff = "sum", [1.0, -1.0]
-    known = {"sum": "SUM", "mul": "PROD", "prod": "PROD", "max": "MAX"}
-    supported = ", ".join([*known, "sub"])
-    need(operation in known, f"operation '{operation}' is not supported; supported operations: {supported}")
+    operations = {"sum": "SUM", "mul": "PROD", "prod": "PROD", "max": "MAX"}
+    supported = ", ".join([*operations, "sub"])
+    need(operation in operations, f"operation '{operation}' is not supported; supported operations: {supported}")
     shapes = {tuple(port.shape) for port in layer.layer.inputs}
     need(len(shapes) == 1, f"inputs of different shapes are not supported, got {sorted(map(str, shapes))}")
-    params: dict[str, Any] = {"operation": known[operation]}
+    params: dict[str, Any] = {"operation": operations[operation]}
     if coeff:
         params["coeff"] = coeff
     layer.add("Eltwise", {"eltwise_param": params})
@@ -178,7 +178,7 @@ def clamp(layer: LegacyLayer) -> None:
 def activation(layer: LegacyLayer) -> None:
     """Translate Activation. Its attribute 'type' selects the function."""
     kind = layer.word("type").lower()
-    known: dict[str, Callable[[LegacyLayer], None]] = {
+    functions: dict[str, Callable[[LegacyLayer], None]] = {
         "sigmoid": SameFields("Sigmoid"),
         "tanh": SameFields("TanH"),
         "relu": SameFields("ReLU", "relu_param", ("negative_slope",)),
@@ -187,8 +187,8 @@ def activation(layer: LegacyLayer) -> None:
         "clamp": clamp,
         "exp": SameFields("Exp"),
     }
-    need(kind in known, f"activation type '{kind}' is not supported; supported types: {', '.join(known)}")
-    known[kind](layer)
+    need(kind in functions, f"activation type '{kind}' is not supported; supported types: {', '.join(functions)}")
+    functions[kind](layer)
 
 
 def relu6(layer: LegacyLayer) -> None:
@@ -240,25 +240,25 @@ def crop(layer: LegacyLayer) -> None:
     axes = layer.integers("axis")
     offsets = layer.integers("offset", "crop_begin")
     layer.value("dim", "crop_end")
-    shape, wanted = layer.shape(), layer.out_shape()
+    shape, out = layer.shape(), layer.out_shape()
     need(len(axes) == len(offsets), f"'axis' and 'offset' must have the same length, got {axes} and {offsets}")
-    need(len(shape) == len(wanted), f"an input of shape {shape} cannot be cropped to {wanted}")
+    need(len(shape) == len(out), f"an input of shape {shape} cannot be cropped to {out}")
     begins = [0] * len(shape)
     for axis, offset in zip(axes, offsets):
         begins[axis_of(axis, len(shape))] = offset
-    slice_output(layer, layer.inputs[0], shape, begins, wanted)
+    slice_output(layer, layer.inputs[0], shape, begins, out)
 
 
 def interp(layer: LegacyLayer) -> None:
     """Translate Interp: bilinear resizing with aligned corners. The output port states the size."""
     layer.value("factor", "shrink_factor", "zoom_factor", "height", "width")
-    shape, wanted = layer.shape(), layer.out_shape()
+    shape, out = layer.shape(), layer.out_shape()
     aligned = layer.flag("align_corners", default=True)
     need(
-        aligned or shape == wanted,
+        aligned or shape == out,
         "align_corners=0 is not supported, because no Caffe layer computes it. Define Interp in a layers file",
     )
-    params: dict[str, Any] = {"height": wanted[2], "width": wanted[3]}
+    params: dict[str, Any] = {"height": out[2], "width": out[3]}
     for name in ("pad_beg", "pad_end"):
         params[name] = layer.integer(name, default=0)
     layer.add("Interp", {"interp_param": params}, inputs=layer.inputs[:1])
@@ -267,12 +267,12 @@ def interp(layer: LegacyLayer) -> None:
 def resample(layer: LegacyLayer) -> None:
     """Translate Resample. The output port states the size."""
     layer.value("factor", "width", "height", "fx", "fy")
-    wanted = layer.out_shape()
+    out = layer.out_shape()
     kind = layer.word("type", default="LINEAR").upper()
     params = {
         "type": kind,
-        "height": wanted[2],
-        "width": wanted[3],
+        "height": out[2],
+        "width": out[3],
         "antialias": int(layer.flag("antialias", default=True)),
     }
     layer.add("Resample", {"resample_param": params}, inputs=layer.inputs[:1])

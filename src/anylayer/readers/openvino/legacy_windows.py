@@ -42,8 +42,8 @@ class LegacyWindows:
         self.dilation = [max(d, 1) for d in layer.per_axis("dilations", "dilation", count, 1)]
         self.begin = layer.per_axis("pads_begin", "pad", count, 0)
         ends = [layer.integer(name, default=-1) for name in ("pad-b", "pad-r")][2 - min(count, 2) :]
-        given = layer.integers("pads_end")
-        self.end = given or [b if e < 0 else e for b, e in zip(self.begin, [*ends, *[-1] * count])]
+        stated = layer.integers("pads_end")
+        self.end = stated or [b if e < 0 else e for b, e in zip(self.begin, [*ends, *[-1] * count])]
         need(len(self.end) == count, f"'pads_end' must have {count} numbers, got {self.end}")
         layer.value("stride")  # in version 2 it has batch and channels too; stride-x and stride-y state the same
         need(min(self.kernel) > 0, f"the kernel's sizes must be positive, got {self.kernel}")
@@ -77,29 +77,29 @@ class LegacyWindows:
 
 
 def slice_output(
-    layer: LegacyLayer, value: str, shape: Sequence[int], begins: Sequence[int], wanted: Sequence[int]
+    layer: LegacyLayer, value: str, shape: Sequence[int], begins: Sequence[int], sizes: Sequence[int]
 ) -> None:
     """Add Slice nodes that make the layer's output from `value`.
 
-    `shape` is the shape of `value`, `wanted` that of the output, and `begins` the index of the output's first
+    `shape` is the shape of `value`, `sizes` that of the output, and `begins` the index of the output's first
     element on each axis.
     """
-    sliced = [axis for axis, n in enumerate(shape) if n != wanted[axis]]
+    sliced = [axis for axis, n in enumerate(shape) if n != sizes[axis]]
     if not sliced:
         layer.add("Split", inputs=[value], name="cut")
         return
     for axis in sliced:
-        begin, stop = begins[axis], begins[axis] + wanted[axis]
+        begin, stop = begins[axis], begins[axis] + sizes[axis]
         inside = 0 <= begin < stop <= shape[axis]
         need(inside, f"elements {begin} to {stop} of axis {axis} do not exist in a size of {shape[axis]}")
         points = [p for p in (begin, stop) if 0 < p < shape[axis]]
         names = [layer.inner_name(f"cut{axis}_{i}") for i in range(len(points) + 1)]
-        kept = 1 if begin else 0
+        place = 1 if begin else 0
         if axis == sliced[-1]:
-            names[kept] = layer.outputs[0]
+            names[place] = layer.outputs[0]
         params = {"slice_param": {"axis": axis, "slice_point": points}}
         layer.add("Slice", params, inputs=[value], outputs=names, name=f"cut{axis}")
-        value = names[kept]
+        value = names[place]
 
 
 def parameter_params(shape: Sequence[int]) -> dict[str, Any]:
@@ -252,19 +252,19 @@ def _rounding(windows: LegacyWindows, pads: list[int], added: list[int]) -> tupl
 
     Raise LayerError if the output's size is possible with neither mode.
     """
-    wanted = [o + a for o, a in zip(windows.out, added)]
-    found: list[list[int]] = []
+    expected = [o + a for o, a in zip(windows.out, added)]
+    candidates: list[list[int]] = []
     for mode in ("FLOOR", "CEIL"):
         counts = pooled_sizes(windows.size, windows.kernel, windows.stride, pads, ceil=mode == "CEIL")
-        if counts == wanted:
+        if counts == expected:
             return mode, counts
-        found.append(counts)
-    for mode, counts in zip(("FLOOR", "CEIL"), found):
-        if any(added) and all(c >= w for c, w in zip(counts, wanted)):
+        candidates.append(counts)
+    for mode, counts in zip(("FLOOR", "CEIL"), candidates):
+        if any(added) and all(c >= w for c, w in zip(counts, expected)):
             return mode, counts
     raise LayerError(
-        f"the file states an output of {list(windows.out)}, but its windows make {found[0]} (rounded down) or "
-        f"{found[1]} (rounded up)"
+        f"the file states an output of {list(windows.out)}, but its windows make {candidates[0]} (rounded down) "
+        f"or {candidates[1]} (rounded up)"
     )
 
 

@@ -43,11 +43,11 @@ def dtype_of(name: str) -> np.dtype[Any]:
     It is NumPy's dtype of that type, or a wider one that holds the values exactly. Raise FileError for an element
     type without one.
     """
-    found = {**_WIDENED, **_DTYPES}.get(element_type(name))
-    if found is None:
-        known = ", ".join([*_DTYPES, *_WIDENED])
-        raise FileError(f"values of type '{name}' are not supported; supported types: {known}")
-    return np.dtype(found)
+    dtype = {**_WIDENED, **_DTYPES}.get(element_type(name))
+    if dtype is None:
+        supported = ", ".join([*_DTYPES, *_WIDENED])
+        raise FileError(f"values of type '{name}' are not supported; supported types: {supported}")
+    return np.dtype(dtype)
 
 
 class BinFile:
@@ -76,34 +76,34 @@ class BinFile:
             f"{size} bytes at offset {offset} are needed, but {self.file} has {length} bytes",
             FileError,
         )
-        known = element_type(kind)
+        element = element_type(kind)
         dtype = dtype_of(kind)
-        bits = 4 if known in _FOUR_BITS else 16 if known == "bf16" else 8 * dtype.itemsize
+        bits = 4 if element in _FOUR_BITS else 16 if element == "bf16" else 8 * dtype.itemsize
         count = size * 8 // bits if shape is None else math.prod(shape)
         need(
             size == -(-count * bits // 8),
-            f"{count} values of type {known} need {-(-count * bits // 8)} bytes, but 'size' is {size}",
+            f"{count} values of type {element} need {-(-count * bits // 8)} bytes, but 'size' is {size}",
             FileError,
         )
-        values = self._values(offset, size, known, count)
+        values = self._values(offset, size, element, count)
         return values if shape is None else reshaped(values, shape)
 
-    def _values(self, offset: int, size: int, known: str, count: int) -> Array:
+    def _values(self, offset: int, size: int, element: str, count: int) -> Array:
         if not count:
-            return np.empty(0, dtype_of(known))
-        if known in _FOUR_BITS:
-            return _unpacked(np.frombuffer(self._data, np.uint8, size, offset), count, signed=known == "i4")
-        if known == "bf16":
+            return np.empty(0, dtype_of(element))
+        if element in _FOUR_BITS:
+            return _unpack(np.frombuffer(self._data, np.uint8, size, offset), count, signed=element == "i4")
+        if element == "bf16":
             return bfloat16_to_float32(np.frombuffer(self._data, np.uint16, count, offset))
-        dtype = np.dtype(_DTYPES[known])
-        if known in ("boolean", "bool"):
+        dtype = np.dtype(_DTYPES[element])
+        if element in ("boolean", "bool"):
             return np.asarray(np.frombuffer(self._data, np.uint8, count, offset) != 0)
         if offset % dtype.itemsize:
             return np.frombuffer(self._data[offset : offset + size], dtype)
         return np.frombuffer(self._data, dtype, count, offset)
 
 
-def _unpacked(pairs: Array, count: int, *, signed: bool) -> Array:
+def _unpack(pairs: Array, count: int, *, signed: bool) -> Array:
     """Unpack 4-bit integers, two per byte with the lower bits first, to uint8, or to int8 if they are signed."""
     values: Array = np.stack([pairs & 15, pairs >> 4], axis=-1).reshape(-1)[:count].astype(np.int8)
     return np.where(values > 7, values - 16, values).astype(np.int8) if signed else values.astype(np.uint8)

@@ -86,14 +86,14 @@ def read(model: Path, weights: Path | None = None, *, user_types: frozenset[str]
         inliner = Inliner(functions, file)
         flat = by_name(inliner.graph(nodes))
         return build(
-            InlinedGraph(file, flat, outputs={o: inliner.resolved(o) for o in outputs}, weights=file), user_types
+            InlinedGraph(file, flat, outputs={o: inliner.resolve(o) for o in outputs}, weights=file), user_types
         )
 
 
 def _record(path: Path) -> Record:
     what = describe(path)
-    found = what or "not a protobuf file, or it is cut off"
-    need(what in _MESSAGES, f"this is {found}; expected {_BINARY}", FileError)
+    description = what or "not a protobuf file, or it is cut off"
+    need(what in _MESSAGES, f"this is {description}; expected {_BINARY}", FileError)
     if what in (_TEXT, _SAVED_TEXT):
         return from_text(parse(read_limited(path, MAX_TEXT_BYTES), str(path), raw=True), _MESSAGES[what])
     buffer = MappedFile(path)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Container, Mapping
 
 from anylayer.readers._limits import MAX_BRANCH_STEPS
-from anylayer.readers.tensorflow.functions import normalized, parse_name, tensor_name
+from anylayer.readers.tensorflow.functions import parse_name, tensor_name, without_index_0
 from anylayer.readers.tensorflow.graph import GraphNode, StoredTensor
 from anylayer.readers.tensorflow.structure import CONSTANT, DEFAULT_INPUTS, IDENTITIES, LOOPS, MERGES, SWITCHES
 
@@ -31,25 +31,25 @@ def remove_constant_branches(nodes: Mapping[str, GraphNode], variables: Containe
         live = [text for text in merge.inputs if liveness.is_live(text)]
         if len(live) == 1 and len(merge.inputs) == 2:
             alias[merge.name] = live[0]
-    read = {normalized(text) for node in nodes.values() for text in node.inputs}
+    read = {without_index_0(text) for node in nodes.values() for text in node.inputs}
     for switch in switches:
-        taken = liveness.condition(switch)
-        if taken is not None:
-            alias[tensor_name(switch.name, int(taken))] = switch.inputs[0]
+        condition = liveness.condition(switch)
+        if condition is not None:
+            alias[tensor_name(switch.name, int(condition))] = switch.inputs[0]
         elif liveness.has_constant_data(switch):
             sides = [side for side in (tensor_name(switch.name, i) for i in (0, 1)) if side in read]
             alias.update({side: switch.inputs[0] for side in sides if len(sides) == 1})
     for node in nodes.values():
-        node.inputs = [_resolved(text, alias) for text in node.inputs]
+        node.inputs = [_resolve(text, alias) for text in node.inputs]
 
 
-def _resolved(text: str, alias: dict[str, str]) -> str:
+def _resolve(text: str, alias: dict[str, str]) -> str:
     """Follow aliases to the last one. Shorten the path in `alias`, so that later calls take one step."""
-    name = normalized(text)
+    name = without_index_0(text)
     passed: dict[str, None] = {}
     while name in alias and name not in passed:
         passed[name] = None
-        name = normalized(alias[name])
+        name = without_index_0(alias[name])
     alias.update(dict.fromkeys((p for p in passed if p != name), name))
     return name
 
@@ -72,8 +72,8 @@ class _Liveness:
         """Return a Switch's condition if it is constant, else None."""
         node = self._producer(switch.inputs[1] if len(switch.inputs) == 2 else "", IDENTITIES | DEFAULT_INPUTS)
         value = node.attrs.get("value") if node is not None and node.op == CONSTANT else None
-        found = value.array() if isinstance(value, StoredTensor) and value.dtype == "bool" else None
-        return bool(found.reshape(-1)[0]) if found is not None and found.size == 1 else None
+        array = value.array() if isinstance(value, StoredTensor) and value.dtype == "bool" else None
+        return bool(array.reshape(-1)[0]) if array is not None and array.size == 1 else None
 
     def has_constant_data(self, switch: GraphNode) -> bool:
         """Return whether a Switch's data is constant."""
@@ -100,8 +100,8 @@ class _Liveness:
                 continue
             seen.add(tensor_name(name, index))
             if node.op in SWITCHES:
-                taken = self.condition(node)
-                if taken is not None and index != int(taken):
+                condition = self.condition(node)
+                if condition is not None and index != int(condition):
                     return False
             if node.op not in MERGES:
                 stack.extend(node.inputs)

@@ -13,10 +13,10 @@ from anylayer.layer import Registry
 from anylayer.network import Array, Network, Node, TensorType
 from anylayer.readers._limits import MAX_OPERATION_OUTPUTS
 from anylayer.readers._names import layer_place
-from anylayer.readers._tree import shown
+from anylayer.readers._tree import shortened_text
 from anylayer.readers.tensorflow.branches import remove_constant_branches
 from anylayer.readers.tensorflow.factors import resize_factors
-from anylayer.readers.tensorflow.functions import Body, called_function, normalized, parse_name, tensor_name
+from anylayer.readers.tensorflow.functions import Body, called_function, parse_name, tensor_name, without_index_0
 from anylayer.readers.tensorflow.graph import AttrPlaceholder, AttrValue, FunctionRef, GraphNode, StoredTensor
 from anylayer.readers.tensorflow.layouts import Layouts
 from anylayer.readers.tensorflow.structure import (
@@ -50,11 +50,11 @@ class InlinedGraph:
 
 def by_name(nodes: Iterable[GraphNode]) -> dict[str, GraphNode]:
     """Return the operations by name. Raise NetworkError for a name that occurs twice."""
-    found: dict[str, GraphNode] = {}
+    nodes_by_name: dict[str, GraphNode] = {}
     for node in nodes:
-        need(node.name not in found, f"two operations are named '{node.name}'", NetworkError)
-        found[node.name] = node
-    return found
+        need(node.name not in nodes_by_name, f"two operations are named '{node.name}'", NetworkError)
+        nodes_by_name[node.name] = node
+    return nodes_by_name
 
 
 def build(graph: InlinedGraph, user_types: frozenset[str]) -> Network:
@@ -68,7 +68,7 @@ def build(graph: InlinedGraph, user_types: frozenset[str]) -> Network:
     need(outputs, "the graph has no output, because no operation computes anything", NetworkError)
     for name in outputs.values():
         _need_operation(graph, parse_name(name)[0], f"output '{name}'")
-    nodes = _ordered(graph, outputs.values())
+    nodes = _in_computing_order(graph, outputs.values())
     _refuse_unsupported(graph, nodes)
     return _NetworkBuilder(graph, nodes, user_types).network(outputs)
 
@@ -83,7 +83,7 @@ def unconsumed_outputs(
 ) -> list[str]:
     """Return the outputs of the operations without consumers. They are the outputs of a graph that names none."""
     read = {parse_name(i)[0] for node in nodes for i in node.inputs if not i.startswith("^")}
-    found: list[str] = []
+    names: list[str] = []
     for node in nodes:
         if node.name in read or node.op in NEVER_OUTPUTS or node.op in INPUTS or node.op == CONSTANT:
             continue
@@ -92,8 +92,8 @@ def unconsumed_outputs(
         count = len(functions[body].outputs) if body in functions else 1
         if cls is not None:
             count = min(_output_count(node, cls), cls.shown)
-        found += [tensor_name(node.name, index) for index in range(count)]
-    return found
+        names += [tensor_name(node.name, index) for index in range(count)]
+    return names
 
 
 def _class(op: str) -> Any:
@@ -110,24 +110,24 @@ def _output_count(node: GraphNode, cls: Any) -> int:
     return int(count)
 
 
-def _ordered(graph: InlinedGraph, wanted: Iterable[str]) -> list[GraphNode]:
+def _in_computing_order(graph: InlinedGraph, values: Iterable[str]) -> list[GraphNode]:
     """Return the operations that the wanted values depend on, each after its producers.
 
     Raise NetworkError for a cycle and for a missing operation.
     """
-    done: set[str] = set()
+    placed: set[str] = set()
     path: dict[str, None] = {}
     order: list[GraphNode] = []
-    for value in wanted:
+    for value in values:
         stack = [(parse_name(value)[0], False)]
         while stack:
             name, left = stack.pop()
             if left:
                 del path[name]
-                done.add(name)
+                placed.add(name)
                 order.append(graph.nodes[name])
                 continue
-            if name in done:
+            if name in placed:
                 continue
             if name in path:
                 raise _cycle(graph, [*path][[*path].index(name) :])
@@ -159,28 +159,28 @@ def _refuse_unsupported(graph: InlinedGraph, nodes: Sequence[GraphNode]) -> None
     variables = [n for n in nodes if n.op in VARIABLES and n.name not in graph.values]
     need(
         not variables,
-        f"{len(variables)} variables have no values: {_listed(variables)}. Freeze the graph, or read the folder "
+        f"{len(variables)} variables have no values: {_listing(variables)}. Freeze the graph, or read the folder "
         "of its SavedModel",
         NetworkError,
     )
     quantized = [n for n in nodes if n.op.startswith(QUANTIZED)]
     need(
         all(_class(n.op) is not None for n in quantized),
-        f"{len(quantized)} quantized operations are not supported: {_listed(quantized)}. Read the float32 network "
-        "from before its quantization",
+        f"{len(quantized)} quantized operations are not supported: {_listing(quantized)}. Read the float32 "
+        "network from before its quantization",
         NetworkError,
     )
 
 
 def _no_control_flow(nodes: Sequence[GraphNode]) -> NetworkError:
     return NetworkError(
-        f"{len(nodes)} operations of control flow are not supported: {_listed(nodes)}. Freeze the graph for "
+        f"{len(nodes)} operations of control flow are not supported: {_listing(nodes)}. Freeze the graph for "
         "inference (training=False) and unroll its recurrent layers (Keras: unroll=True), or read the Keras file "
         "itself",
     )
 
 
-def _listed(nodes: Sequence[GraphNode]) -> str:
+def _listing(nodes: Sequence[GraphNode]) -> str:
     return some([f"'{n.name}' ({n.op})" for n in nodes], 5)
 
 
@@ -204,20 +204,20 @@ class _NetworkBuilder:
         """Return the network with the given outputs, which map public names to values."""
         for value in outputs.values():
             self._mark_read(value)
-        made = []
+        network_nodes = []
         for node in self.nodes:
             with at(node.place(self.graph.file)):
                 if node.name in self.graph.values:
-                    made.append(self._constant(node, self.graph.values[node.name]))
+                    network_nodes.append(self._constant(node, self.graph.values[node.name]))
                 elif node.op in INPUTS:
                     self._input(node)
                 else:
-                    made.append(self._node(node))
+                    network_nodes.append(self._node(node))
         return Network(
             name=self.graph.file.rpartition("/")[2],
             format="tensorflow",
             inputs=self.inputs,
-            nodes=_still_used(made, outputs.values(), self.renamed),
+            nodes=_still_used(network_nodes, outputs.values(), self.renamed),
             outputs={public: self._value(value) for public, value in outputs.items()},
             source=self.graph.file,
             weights=self.graph.weights,
@@ -233,13 +233,13 @@ class _NetworkBuilder:
 
     def _value(self, text: str) -> str:
         """Return the network's name of a value."""
-        name = normalized(text)
+        name = without_index_0(text)
         return self.renamed.get(name, name)
 
     def _input(self, node: GraphNode) -> None:
         dtype = node.attrs.get("dtype", node.attrs.get("T", "float32"))
         if not isinstance(dtype, str):
-            raise FileError(f"its dtype must be a type, got {shown(dtype)}")
+            raise FileError(f"its dtype must be a type, got {shortened_text(dtype)}")
         need(
             dtype in READABLE and dtype != "bfloat16",
             f"inputs of type {dtype} are not supported. Cut the graph after the operations that decode pictures, "
@@ -252,7 +252,11 @@ class _NetworkBuilder:
         if not isinstance(sizes, list) or (not sizes and "_output_shapes" not in node.attrs):
             return
         for d in sizes:
-            need(d is None or type(d) is int, f"its shape must be a list of sizes, got {shown(sizes)}", FileError)
+            need(
+                d is None or type(d) is int,
+                f"its shape must be a list of sizes, got {shortened_text(sizes)}",
+                FileError,
+            )
         if None in sizes:
             self.open[name] = tuple(sizes)
         if None not in sizes[1:]:
@@ -310,10 +314,12 @@ class _NetworkBuilder:
         """
         inputs, blobs = [], []
         for text in node.inputs:
-            found = self._constant_values(text)
-            scales = resize_factors(self.graph.nodes, node, text, self._constant_values) if found is None else None
-            if found is not None:
-                blobs.append(np.atleast_2d(found))
+            constant = self._constant_values(text)
+            scales = (
+                resize_factors(self.graph.nodes, node, text, self._constant_values) if constant is None else None
+            )
+            if constant is not None:
+                blobs.append(np.atleast_2d(constant))
             elif scales is not None:
                 blobs.extend(scales)
             else:
@@ -366,10 +372,10 @@ def _param_values(attrs: Mapping[str, AttrValue]) -> dict[str, Any]:
 
 def _still_used(nodes: Sequence[Node], outputs: Iterable[str], renamed: Mapping[str, str]) -> list[Node]:
     """Return the nodes that are used after the constants of custom operations have become blobs."""
-    wanted = {renamed.get(v, v) for v in (normalized(o) for o in outputs)}
-    kept = []
+    needed = {renamed.get(v, v) for v in (without_index_0(o) for o in outputs)}
+    used = []
     for node in reversed(nodes):
-        if wanted.intersection(node.outputs):
-            wanted.update(node.inputs)
-            kept.append(node)
-    return kept[::-1]
+        if needed.intersection(node.outputs):
+            needed.update(node.inputs)
+            used.append(node)
+    return used[::-1]

@@ -33,14 +33,14 @@ def resize_factors(
         return None
     size = nodes[parse_name(text)[0]]
     parts = size.inputs if size.op == "Pack" and len(size.inputs) == 2 else [text]
-    found: list[Array] = []
+    factors: list[Array] = []
     for part in parts:
         product = nodes[parse_name(part)[0]]
         factor = _factor(nodes, product, constant)
         if factor is None or factor.size != 2 // len(parts):
             return None
-        found += [np.array([[value]], factor.dtype) for value in factor.reshape(-1)]
-    return found
+        factors += [np.array([[value]], factor.dtype) for value in factor.reshape(-1)]
+    return factors
 
 
 def _factor(nodes: Mapping[str, GraphNode], product: GraphNode, constant: Constant) -> Array | None:

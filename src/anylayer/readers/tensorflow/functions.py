@@ -30,15 +30,17 @@ class Body:
 
 def functions_of(record: Record) -> dict[str, Body]:
     """Return the functions of a FunctionDefLibrary, by name."""
-    found = {}
+    bodies = {}
     for function in record.all("function"):
         signature = function.record("signature")
         name = signature.last("name", "")
         inputs, outputs = (
             tuple(a.last("name", "") for a in signature.all(k)) for k in ("input_arg", "output_arg")
         )
-        found[name] = Body(name, inputs, outputs, function.all("node_def"), dict(map_entries(function.all("ret"))))
-    return found
+        bodies[name] = Body(
+            name, inputs, outputs, function.all("node_def"), dict(map_entries(function.all("ret")))
+        )
+    return bodies
 
 
 def declared_results(meta: Record) -> dict[str, list[tuple[str, str]]]:
@@ -70,7 +72,7 @@ def tensor_name(name: str, index: int) -> str:
     return f"{name}:{index}" if index else name
 
 
-def normalized(text: str) -> str:
+def without_index_0(text: str) -> str:
     """Return a tensor's name without the index if it is 0: "name" for "name:0"."""
     return tensor_name(*parse_name(text))
 
@@ -107,12 +109,12 @@ class Inliner:
         for node in nodes:
             self._add(flat, node, 0)
         for node in flat:
-            node.inputs = [self.resolved(i) for i in node.inputs if not i.startswith("^")]
+            node.inputs = [self.resolve(i) for i in node.inputs if not i.startswith("^")]
         return flat
 
-    def resolved(self, text: str) -> str:
+    def resolve(self, text: str) -> str:
         """Return the value that an input refers to after calls are replaced."""
-        name = normalized(text)
+        name = without_index_0(text)
         seen = 0
         while name in self.alias:
             name = self.alias[name]
@@ -144,13 +146,13 @@ class Inliner:
     def _inline(
         self, flat: list[GraphNode], call: GraphNode, body: Body, attrs: Mapping[str, AttrValue], depth: int
     ) -> None:
-        given = [i for i in call.inputs if not i.startswith("^")]
+        arguments = [i for i in call.inputs if not i.startswith("^")]
         need(
-            len(given) == len(body.inputs),
-            f"function '{body.name}' takes {plural(len(body.inputs), 'argument')}, got {len(given)}",
+            len(arguments) == len(body.inputs),
+            f"function '{body.name}' takes {plural(len(body.inputs), 'argument')}, got {len(arguments)}",
             NetworkError,
         )
-        scope = _Scope(call.name + "/", dict(zip(body.inputs, given)), self._outputs_before)
+        scope = _Scope(call.name + "/", dict(zip(body.inputs, arguments)), self._outputs_before)
         if body.name not in self._bodies:
             self._bodies[body.name] = nodes_of(list(body.nodes), self.file)
         inner = [

@@ -42,9 +42,9 @@ class Layouts:
         seen, frontier = {start.name}, [start.name]
         for name in frontier:  # names that are appended are visited later
             node = self._nodes[name]
-            found = self._stated(node, of_inputs=after)
-            if found:
-                return found
+            layout = self._layout_stated(node, of_inputs=after)
+            if layout:
+                return layout
             if name != start.name and (node.op in RESHAPES or node.op == TRANSPOSE):
                 continue
             for other in step(name):
@@ -53,7 +53,7 @@ class Layouts:
                     frontier.append(other)
         return ""
 
-    def _stated(self, node: GraphNode, *, of_inputs: bool) -> str:
+    def _layout_stated(self, node: GraphNode, *, of_inputs: bool) -> str:
         """Return the layout that an operation states for its outputs or its inputs, or "" if it states none."""
         if node.op == TRANSPOSE and len(node.inputs) > 1:
             permutation = self._constant(node.inputs[1])

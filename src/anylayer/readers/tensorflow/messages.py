@@ -16,8 +16,8 @@ import numpy as np
 from anylayer.errors import FileError, need
 from anylayer.network import Array, Flag, Word, as_written
 from anylayer.readers._limits import MAX_FIELD_PIECES, MAX_GRAPH_NESTING
-from anylayer.readers._protobuf import BYTES, FIXED32, FIXED64, VARINT, MappedFile, signed
-from anylayer.readers._tree import Block, Entry, shown
+from anylayer.readers._protobuf import BYTES, FIXED32, FIXED64, VARINT, MappedFile, to_int64
+from anylayer.readers._tree import Block, Entry, shortened_text
 
 T = TypeVar("T")
 _Fields = dict[int, tuple[str, str]]
@@ -140,8 +140,8 @@ class Record:
 
     def record(self, name: str) -> Record:
         """Return the message in a singular field, or an empty message if the field is absent."""
-        found: Record = self.last(name, Record(_NAMED[self.message][name]))
-        return found
+        inner: Record = self.last(name, Record(_NAMED[self.message][name]))
+        return inner
 
 
 # --------------------------------------------------------------------- binary
@@ -155,19 +155,19 @@ def decode(buffer: MappedFile, message: str, start: int, stop: int, depth: int =
     if depth >= MAX_GRAPH_NESTING:
         raise FileError(f"messages are nested deeper than {MAX_GRAPH_NESTING}")
     kinds = MESSAGES[message]
-    found: dict[str, list[Any]] = {}
+    fields: dict[str, list[Any]] = {}
     for number, wire, low, high in buffer.fields(start, stop):
         if number not in kinds:
             continue
         name, kind = kinds[number]
         value = _value(buffer, message, name, kind, wire, low, high, depth)
-        values = found.setdefault(name, [])
+        values = fields.setdefault(name, [])
         values.append(value)
         if kind in _PACKED and len(values) > MAX_FIELD_PIECES:
             raise FileError(
                 f"the values of field '{name}' at byte {low} are in more than {MAX_FIELD_PIECES} pieces"
             )
-    return Record(message, found)
+    return Record(message, fields)
 
 
 def _value(
@@ -196,7 +196,7 @@ def _value(
     if kind == "double":
         return float(np.frombuffer(buffer.data, "<f8", 1, low)[0])
     number = buffer.varint(low, high)[0]
-    return signed(number) if kind == "int" else number & 0xFFFFFFFF if kind == "type" else bool(number)
+    return to_int64(number) if kind == "int" else number & 0xFFFFFFFF if kind == "type" else bool(number)
 
 
 def _wrong_wire(message: str, name: str, low: int, wire: int) -> FileError:
@@ -249,7 +249,7 @@ def _text_value(block: Block, entry: Entry, kind: str) -> Any:
     if kind == "varints" and isinstance(value, Word) and entry.name == "type":
         return np.array([value], object)
     if not isinstance(value, (int, float)):
-        raise block.fail(f"'{entry.name}' must be a number, got {shown(value)}", entry.line)
+        raise block.fail(f"'{entry.name}' must be a number, got {shortened_text(value)}", entry.line)
     if kind in ("float", "double"):
         return float(value)
     if kind in ("floats", "doubles"):
@@ -274,7 +274,7 @@ def numbers(record: Record, name: str) -> Array:
         values = [v for part in parts for v in part]
         if any(isinstance(v, str) for v in values):
             return np.array(values, object)
-        return np.array([signed(v & 0xFFFFFFFFFFFFFFFF) for v in values], np.int64)
+        return np.array([to_int64(v & 0xFFFFFFFFFFFFFFFF) for v in values], np.int64)
     return varints(np.concatenate(parts)) if parts else np.zeros(0, np.int64)
 
 

@@ -17,7 +17,13 @@ from anylayer.network import Array
 from anylayer.readers._limits import MAX_RESTORED_NAMES
 from anylayer.readers.tensorflow.build import InlinedGraph, by_name, unconsumed_outputs
 from anylayer.readers.tensorflow.bundle import Bundle
-from anylayer.readers.tensorflow.functions import Inliner, declared_results, functions_of, normalized, parse_name
+from anylayer.readers.tensorflow.functions import (
+    Inliner,
+    declared_results,
+    functions_of,
+    parse_name,
+    without_index_0,
+)
 from anylayer.readers.tensorflow.graph import GraphNode, StoredTensor, nodes_of
 from anylayer.readers.tensorflow.messages import Record, map_entries
 from anylayer.readers.tensorflow.structure import ASSIGNS, CONSTANT, IDENTITIES, RESTORE, VARIABLES
@@ -39,8 +45,8 @@ def saved_model_graph(record: Record, folder: Path, file: str) -> InlinedGraph:
     return InlinedGraph(
         file,
         nodes,
-        inputs={public: normalized(name) for public, name in inputs.items() if public not in nodes},
-        outputs={public: inliner.resolved(name) for public, name in outputs.items()},
+        inputs={public: without_index_0(name) for public, name in inputs.items() if public not in nodes},
+        outputs={public: inliner.resolve(name) for public, name in outputs.items()},
         values=values,
         weights=str(folder / "variables"),
         notes=notes,
@@ -60,16 +66,16 @@ def _signature(meta: Record, notes: list[str]) -> tuple[dict[str, str], dict[str
 
     Each maps public names to values. A note names the signatures if there are several.
     """
-    found = {name: s for name, s in map_entries(meta.all("signature_def")) if not name.startswith(_INTERNAL)}
+    signatures = {name: s for name, s in map_entries(meta.all("signature_def")) if not name.startswith(_INTERNAL)}
     need(
-        found,
+        signatures,
         "the model has no signature to name its inputs and outputs. Save it with signatures=..., or freeze it",
         NetworkError,
     )
-    name = _SIGNATURE if _SIGNATURE in found else sorted(found)[0]
-    if len(found) > 1:
-        notes.append(f"signature '{name}' is read; the model has: {', '.join(sorted(found))}")
-    chosen = found[name]
+    name = _SIGNATURE if _SIGNATURE in signatures else sorted(signatures)[0]
+    if len(signatures) > 1:
+        notes.append(f"signature '{name}' is read; the model has: {', '.join(sorted(signatures))}")
+    chosen = signatures[name]
     inputs, outputs = (
         {key: info.last("name", "") for key, info in map_entries(chosen.all(side))}
         for side in ("inputs", "outputs")
@@ -96,7 +102,7 @@ def checkpoint_graph(meta: Record, prefix: Path, file: str, user_types: frozense
     return InlinedGraph(
         file,
         flat,
-        outputs={o: inliner.resolved(o) for o in outputs},
+        outputs={o: inliner.resolve(o) for o in outputs},
         values=_variables(flat, prefix, Path(file)),
         weights=f"{prefix}.index",
     )
@@ -104,14 +110,14 @@ def checkpoint_graph(meta: Record, prefix: Path, file: str, user_types: frozense
 
 def _variables(nodes: Mapping[str, GraphNode], prefix: Path, model: Path) -> dict[str, Array]:
     """Return the values of the variables, by the name of the variable's operation."""
-    keys = dict(_restored(nodes))
+    keys = dict(_restored_variables(nodes))
     if not keys:
         return {}
     bundle = Bundle(prefix, model)
     return {name: bundle.array(key) for name, key in keys.items() if key in bundle}
 
 
-def _restored(nodes: Mapping[str, GraphNode]) -> Iterable[tuple[str, str]]:
+def _restored_variables(nodes: Mapping[str, GraphNode]) -> Iterable[tuple[str, str]]:
     """Yield each variable to which a restored value is assigned, and the key of this value in the checkpoint."""
     for node in nodes.values():
         if node.op not in ASSIGNS or len(node.inputs) < 2:
@@ -152,7 +158,7 @@ def _texts(nodes: Mapping[str, GraphNode], text: str) -> list[str]:
     value = node.attrs.get("value") if node is not None and node.op == CONSTANT else None
     if not isinstance(value, StoredTensor):
         return []
-    found = value.record.all("string_val")
-    rule = f"it restores {len(found)} variables; the limit is {MAX_RESTORED_NAMES}"
-    need(len(found) <= MAX_RESTORED_NAMES, rule, FileError)
-    return [v.decode("utf-8", "backslashreplace") for v in found]
+    names = value.record.all("string_val")
+    rule = f"it restores {len(names)} variables; the limit is {MAX_RESTORED_NAMES}"
+    need(len(names) <= MAX_RESTORED_NAMES, rule, FileError)
+    return [v.decode("utf-8", "backslashreplace") for v in names]

@@ -74,10 +74,10 @@ def dtype_name(value: int | str) -> str:
     A reference type has the name of its target. Raise FileError for an unknown word.
     """
     if isinstance(value, str):
-        found = _TEXT_NAMES.get(value.removesuffix("_REF"))
-        if found is None:
+        name = _TEXT_NAMES.get(value.removesuffix("_REF"))
+        if name is None:
             raise FileError(f"there is no dtype '{value[:40]}'")
-        return found
+        return name
     number = int(value) % 100 if 100 < int(value) < 200 else int(value)
     return _NAMES.get(number, f"dtype {number}")
 
@@ -130,10 +130,10 @@ def from_bytes(raw: Array, name: str, shape: Shape) -> Array:
     Raise FileError if the number of bytes does not match the shape.
     """
     dtype = np.dtype("<u2") if name == "bfloat16" else np.dtype(name).newbyteorder("<")
-    wanted = math.prod(shape) * dtype.itemsize
+    expected = math.prod(shape) * dtype.itemsize
     need(
-        len(raw) == wanted,
-        f"has shape {shape} of {name}, which is {wanted} bytes, but {len(raw)} are stored",
+        len(raw) == expected,
+        f"has shape {shape} of {name}, which is {expected} bytes, but {len(raw)} are stored",
         FileError,
     )
     values = raw.view(np.uint8) > 0 if name == "bool" else raw.view(dtype)
