@@ -175,10 +175,10 @@ def _bounded(op: Op) -> tuple[Value | None, float]:
 def _affine_sample(op: Op, producers: Producers) -> Fused | None:
     """Match a bilinear GridSample, with zeros outside, at points that are an affine map of the plane per image."""
     x, grid = op.inputs
-    mode, padding = op.attrs.get("mode", "bilinear"), op.attrs.get("padding_mode", "zeros")
+    mode, padding = op["mode"], op["padding_mode"]
     if x is None or grid is None or len(x.shape) != 4 or (mode, padding) != ("bilinear", "zeros"):
         return None
-    affine = affine_map(grid, x.shape[2:], bool(op.attrs.get("align_corners")), producers)
+    affine = affine_map(grid, x.shape[2:], bool(op["align_corners"]), producers)
     if affine is None:
         return None
     theta = [] if affine.theta is None else [affine.theta]
