@@ -26,7 +26,7 @@ def define(name: str, base: type[Layer], summary: str, details: str, **body: Any
 
 
 @dataclass(frozen=True, slots=True)
-class Operator:
+class OperatorType:
     """A layer type that is a function of its inputs and attributes.
 
     summary: what it does, as a sentence.
@@ -44,15 +44,15 @@ class Operator:
     constants: Mapping[str, Callable[[Any, str], Any]] = field(default_factory=dict)
 
 
-def computes(what: str, function: Function, source: str = "") -> Operator:
+def computes(what: str, function: Function, source: str = "") -> OperatorType:
     """Return an operator that computes `what`, and has inputs only."""
-    return Operator(f"Compute {what}.", function, source)
+    return OperatorType(f"Compute {what}.", function, source)
 
 
 def operators(
     base: type[Layer],
     details: str,
-    rows: Mapping[str, Operator],
+    rows: Mapping[str, OperatorType],
     check: Function | None = None,
     attributes: Mapping[str, Any] | None = None,
     **body: Any,
@@ -69,7 +69,7 @@ def operators(
         define(name, base, row.summary, text, forward=_forward(whole, check), **body, **whole.attributes)
 
 
-def _forward(row: Operator, check: Function | None) -> Function:
+def _forward(row: OperatorType, check: Function | None) -> Function:
     """Return the method `forward` of an operator, with the signature of its inputs."""
     inputs = [p for p in _parameters(row.function) if p.name not in row.attributes]
 

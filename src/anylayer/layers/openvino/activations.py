@@ -11,7 +11,7 @@ from anylayer import ops
 from anylayer.layer import Enum, layer, need
 from anylayer.layer.arguments import axis_of, constant
 from anylayer.layer.fields import attribute
-from anylayer.layers._table import Operator, computes, operators
+from anylayer.layers._table import OperatorType, computes, operators
 from anylayer.layers.openvino._base import SAME_SHAPE, SPECIFICATION, OpenVINOLayer
 from anylayer.network import Array
 
@@ -77,10 +77,10 @@ operators(
     OpenVINOLayer,
     f"{SAME_SHAPE}\n    {SPECIFICATION}",
     {
-        "Elu": Operator(
+        "Elu": OperatorType(
             "Compute x where x > 0, else alpha * (exp(x) - 1).", ops.elu, "Elu-1", {"alpha": attribute("float")}
         ),
-        "Gelu": Operator(
+        "Gelu": OperatorType(
             "Compute x * P(X <= x) for a standard normal X, or its tanh approximation.",
             lambda x, approximation_mode: ops.gelu(x, approximate=approximation_mode.replace("erf", "none")),
             "Gelu-2 and Gelu-7",
@@ -91,13 +91,13 @@ operators(
             lambda x, beta=None: x * ops.sigmoid(x if beta is None else x * beta),
             "Swish-4",
         ),
-        "HardSigmoid": Operator(
+        "HardSigmoid": OperatorType(
             "Compute max(0, min(1, alpha * x + beta)), where alpha and beta are constant scalars.",
             lambda x, alpha, beta: ops.hard_sigmoid(x, alpha=alpha, beta=beta),
             "HardSigmoid-1",
             constants={"alpha": number, "beta": number},
         ),
-        "Selu": Operator(
+        "Selu": OperatorType(
             "Compute scale * x where x > 0, else scale * alpha * (exp(x) - 1), where both are constant scalars.",
             lambda x, alpha, scale: x.dtype.type(scale) * ops.elu(x, alpha=alpha),
             "Selu-1",

@@ -6,7 +6,7 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.layer import Layer
-from anylayer.layers._table import Operator, computes, operators
+from anylayer.layers._table import OperatorType, computes, operators
 from anylayer.layers.tensorflow._base import SAME_SHAPE, SOURCE, TensorFlowLayer, attribute, need
 from anylayer.network import Array
 
@@ -22,7 +22,7 @@ operators(
         "Relu": computes("max(x, 0)", ops.relu),
         "Relu6": computes("min(max(x, 0), 6)", lambda x: np.clip(x, 0, 6)),
         "Elu": computes("x where x > 0, else exp(x) - 1", lambda x: ops.elu(x, 1.0)),
-        "LeakyRelu": Operator(
+        "LeakyRelu": OperatorType(
             "Compute x where x > 0, else alpha * x.",
             ops.leaky_relu,
             attributes={"alpha": attribute("float", 0.2, doc="slope of the negative part")},
