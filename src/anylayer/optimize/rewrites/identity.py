@@ -99,21 +99,24 @@ def _concats(new: Rewriter, o: Op) -> list[Value] | None:
 
 @rule("Slice")
 def _slice_of_concat(new: Rewriter, o: Op) -> list[Value] | None:
-    """Replace a Slice of a Concat that selects one of its parts by this part."""
+    """Replace a Slice of a Concat that selects some of its parts by these parts, so that assignments to each index
+    of an axis, one after the other, become one Concat."""
     concat, cuts = new.producer(o.inputs[0], "Concat"), slice_cuts(o)
     if concat is None or cuts is None or len(cuts) != 1 or not is_static(o.outputs[0].shape):
         return None
     axis, start, stop, step = cuts[0]
     if step != 1 or axis != concat["axis"] % len(o.outputs[0].shape):
         return None
-    at = 0
+    at, parts = 0, list[Value]()
     for part in concat.inputs:
         if part is None or not is_static(part.shape):
             return None
-        if at == start and part.shape == o.outputs[0].shape and stop - start == part.shape[axis]:
-            return [part]
+        if start <= at and at + part.shape[axis] <= stop:
+            parts.append(part)
         at += part.shape[axis]
-    return None
+    if not parts or sum(part.shape[axis] for part in parts) != stop - start:
+        return None
+    return parts if len(parts) == 1 else new.emit(o, "Concat", parts, axis=axis)
 
 
 def _without_neutral(new: Rewriter, o: Op) -> list[Value] | None:
