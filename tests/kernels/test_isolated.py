@@ -18,7 +18,7 @@ from anylayer.inspect.verify import verify
 from anylayer.kernels.isolated import IsolatedLibrary
 from tests.kernels.conftest import Built
 from tests.kernels.test_contract import X, net_of, out
-from tests.kernels.test_sources import WANT, First
+from tests.kernels.test_selection import WANT, First
 from tests.threads import in_threads
 
 CRASHES = """

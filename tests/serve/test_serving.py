@@ -333,10 +333,16 @@ def test_picture_alone_is_a_request(server: Server) -> None:
             400,
             "compressed with gzip or deflate, not br",
         ),
-        ("/v2/models/small/infer", gzip.compress(b"{}")[:-3], {"Content_Encoding": "gzip"}, 400, "is cut off"),
         (
             "/v2/models/small/infer",
-            gzip.compress(bytes(9 << 20)),
+            gzip.compress(b"{}", mtime=0)[:-3],
+            {"Content_Encoding": "gzip"},
+            400,
+            "is cut off",
+        ),
+        (
+            "/v2/models/small/infer",
+            gzip.compress(bytes(9 << 20), mtime=0),
             {"Content_Encoding": "gzip"},
             400,
             "at most 1048576",

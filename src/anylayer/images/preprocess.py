@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.errors import InputError, need, plural
+from anylayer.errors import InputError, need, plural, wording
 from anylayer.graph.symbolic import Size
 from anylayer.images.resize import resize
 from anylayer.network import Array, Preprocess, TensorType, open_text
@@ -231,7 +231,7 @@ def _mean(mean: Array, shape: tuple[int, ...]) -> Array:
     need(
         mean.shape[1:] == shape[1:],
         f"the mean image is {_size(mean.shape[1:])}, but the resized image is {_size(shape[1:])}. Give "
-        f"--size {_size(mean.shape[1:])}, or one mean per channel",
+        f"{wording(f'size={tuple(mean.shape[1:])}', f'--size {_size(mean.shape[1:])}')}, or one mean per channel",
         InputError,
     )
     return mean.astype(np.float32)
@@ -242,7 +242,7 @@ def _center_crop(x: Array, crop: int, place: Placement) -> tuple[Array, Placemen
     height, width = x.shape[-2:]
     need(
         height >= crop and width >= crop,
-        f"crop_size {crop} does not fit an image of {width}x{height}: give a larger --size",
+        f"crop_size {crop} does not fit an image of {width}x{height}: give a larger {wording('size', '--size')}",
         InputError,
     )
     top, left = (height - crop) // 2, (width - crop) // 2

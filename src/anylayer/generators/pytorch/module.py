@@ -9,11 +9,21 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from anylayer.errors import LayerError, at
+from anylayer.errors import LayerError, at, need
 from anylayer.folders import load_all
 from anylayer.generators._names import comment
 from anylayer.generators._recognize import recognized
-from anylayer.generators.pytorch.code import HELPERS, INDENT, Attributes, Code, Weights, call, dtype_of, in_tuple
+from anylayer.generators.pytorch.code import (
+    DTYPES,
+    HELPERS,
+    INDENT,
+    Attributes,
+    Code,
+    Weights,
+    call,
+    dtype_of,
+    in_tuple,
+)
 from anylayer.generators.pytorch.forms import forms
 from anylayer.generators.pytorch.operators import HANDLERS, UNREAD
 from anylayer.graph import Graph, Op, Value
@@ -63,6 +73,11 @@ class _Module:
     def written(self) -> ModuleCode:
         graph = self.source.graph
         name = self.names.new(_class_name(self.source.network.name), "Network")
+        for value in graph.inputs:
+            need(
+                value.dtype in DTYPES,
+                f"torch has no tensors of {value.dtype.name}, the type of input '{value.name}'",
+            )
         arguments = [self.code.new(v.name) for v in graph.inputs]
         self.code.known.update(zip(graph.inputs, arguments))
         self.code.producers = graph.producers
