@@ -90,7 +90,7 @@ def test_center_crop_after_mean_equals_caffe():
 
 
 def test_image_smaller_than_center_crop_is_refused():
-    with pytest.raises(AnyLayerError, match="crop_size 5 does not fit an image of 4x3: give a larger --size"):
+    with pytest.raises(AnyLayerError, match="crop_size 5 does not fit an image of 4x3: give a larger size"):
         prepare(IMAGE, Recipe(None, None, center=5))
 
 

@@ -14,7 +14,7 @@ import pytest
 from onnx import helper
 
 import anylayer
-from anylayer.errors import EngineError
+from anylayer.errors import EngineError, LayerError
 from tests.readers.onnx.files import model, value
 
 node = helper.make_node
@@ -134,3 +134,10 @@ def test_maximum_of_no_elements_over_axes_that_are_an_input(tmp_path: Path) -> N
     made = anylayer.read(path).compile("onnxruntime")
     got = made({"x": np.zeros((2, 0, 4), np.bool_), "axes": np.array([1])})["y"]
     np.testing.assert_array_equal(got, np.zeros((2, 1, 4), np.bool_))
+
+
+def test_affine_grid_refuses_corners_of_one_cell(tmp_path: Path) -> None:
+    nodes, constants = transformer(2, align_corners=1)
+    onnx.save(model(nodes, [value("x", (1, 3, 1, 4))], ["y"], constants, opset=20), tmp_path / "net.onnx")
+    with pytest.raises(LayerError, match="programs differ in the point of an axis of size 1"):
+        anylayer.read(tmp_path / "net.onnx").compile("numpy")

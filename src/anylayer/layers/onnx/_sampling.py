@@ -25,10 +25,16 @@ def _affine_grid(call: OpCall, theta: Array, size: Array) -> Array:
         axes in (2, 3) and shape[1:] == (axes, axes + 1),
         f"theta must be of shape (N, 2, 3) for pictures and (N, 3, 4) for volumes, got {shape} for {axes} axes",
     )
+    corners = bool(call["align_corners"])
+    need(
+        not corners or all(n != 1 for n in sizes),
+        "with align_corners=1, programs differ in the point of an axis of size 1: PyTorch has 0, ONNX Runtime 1, "
+        "and the reference implementation -1. Set align_corners=0, or more than one cell along each axis",
+    )
     result = theta[:, :, axes].reshape(-1, *[1] * axes, axes)
     for i, n in enumerate(sizes):
         steps = np.arange(n).astype(theta.dtype)
-        points = steps * (2 / max(n - 1, 1)) - 1 if call["align_corners"] else (steps * 2 + 1) / n - 1
+        points = steps * (2 / (n - 1)) - 1 if corners else (steps * 2 + 1) / n - 1
         column = theta[:, :, axes - 1 - i].reshape(-1, *[1] * axes, axes)
         result = result + points.astype(theta.dtype).reshape(-1, *[1] * (axes - i)) * column
     return result
