@@ -140,4 +140,4 @@ def test_affine_grid_refuses_corners_of_one_cell(tmp_path: Path) -> None:
     nodes, constants = transformer(2, align_corners=1)
     onnx.save(model(nodes, [value("x", (1, 3, 1, 4))], ["y"], constants, opset=20), tmp_path / "net.onnx")
     with pytest.raises(LayerError, match="programs differ in the point of an axis of size 1"):
-        anylayer.read(tmp_path / "net.onnx").compile("numpy")
+        anylayer.read(tmp_path / "net.onnx").compile("numpy")(np.ones((1, 3, 1, 4), np.float32))
