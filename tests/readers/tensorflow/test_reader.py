@@ -118,6 +118,15 @@ def test_results_of_a_called_function_are_read_by_name(read: Any) -> None:
         read(graph(placeholder("x", 2), node("y", "outer", "x"), library=library(two, wrong)))
 
 
+def test_dropout_without_its_function_returns_the_input(read: Any) -> None:
+    nodes = [placeholder("x", 2), node("d", "Dropout", "x"), node("y", "Neg", "d")]
+    net = read(graph(*nodes))
+    assert run(net, x=np.float32([3, 5]))["y"].tolist() == [-3, -5]
+    assert "lacks the function 'Dropout'" in str(net.inspect())
+    scaling = function("Dropout", ["x"], {"y": "n:z:0"}, node("n", "AddV2", "x", "x"))
+    assert run(read(graph(*nodes, library=library(scaling))), x=np.float32([3, 5]))["y"].tolist() == [-6, -10]
+
+
 class Parts(anylayer.Layer):
     """An operation of a user with results `head` (N outputs), `rest` and `sign`."""
 

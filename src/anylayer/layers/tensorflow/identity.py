@@ -46,6 +46,20 @@ class IdentityN(TensorFlowLayer):
         return list(xs)
 
 
+@layer("Dropout")
+class Dropout(TensorFlowLayer):
+    """Return the input, as dropout does after training.
+
+    TensorFlow has no such operation. It is a user's function, such as one around tf.layers.dropout. A file made
+    for inference may lack the library with it. Where the file has the function, it is used.
+    Source: OpenCV modules/dnn/src/tensorflow/tf_importer.cpp.
+    """
+
+    def forward(self, x: Array) -> Array:
+        self.note("the file lacks the function 'Dropout', which is taken to return its input")
+        return x
+
+
 @layer("PlaceholderWithDefault")
 class PlaceholderWithDefault(TensorFlowLayer):
     """Return the default value, which has any shape, because no other value is passed.
