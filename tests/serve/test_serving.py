@@ -348,7 +348,7 @@ def test_picture_alone_is_a_request(server: Server) -> None:
             "at most 1048576",
         ),
         ("/v2/models/small/infer", b'{"inputs": [{"name": "\\ud800"}]}', {}, 400, "input '\ud800'"),
-        ("/v2/models/small/stats", None, {}, 404, "a model has infer, ready, config and its metadata"),
+        ("/v2/models/small/trace", None, {}, 404, "a model has infer, ready, config, stats and its metadata"),
         ("/v2/models/small/infer", b"no picture", {"Content_Type": "image/png"}, 400, "not an image"),
         ("/v2/models/small/infer", b"%!PS-Adobe", {"Content_Type": "image/eps"}, 400, "not an image"),
         ("/v2/models/small/infer", bytes((1 << 20) + 1), {}, 413, "at most 1048576 bytes"),
