@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from anylayer.errors import TraceError, need
+from anylayer.graph.sized import sized_array
 from anylayer.graph.sizes import is_static
 from anylayer.network import Array
 from anylayer.ops._indexing import axes_of, axis_of
@@ -101,7 +102,7 @@ def reshape(x: Array, sizes: Sequence[Any], what: str, copies: Sequence[Any] | N
 def shape_of(x: Array, dtype: Any) -> Array:
     """Return the shape of an array as integers (rank,). It is a constant, unless only the data give a size."""
     if is_static(x.shape):
-        return np.array(x.shape, dtype)
+        return sized_array(x.shape, dtype)
     return record("Shape", [x], (len(x.shape),), np.int64).astype(dtype)
 
 
