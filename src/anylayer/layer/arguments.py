@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from anylayer.errors import TraceError, need
-from anylayer.graph.sized import sized_array
 from anylayer.graph.sizes import is_static
+from anylayer.graph.symbolic import symbolic_shape
 from anylayer.network import Array
 from anylayer.ops._indexing import axes_of, axis_of
 from anylayer.ops._spatial import Pairs, extent, flat_pads
 from anylayer.tracing import is_traced, record, size_list
+from anylayer.tracing.primitives import sized
 
 __all__ = [
     "Pairs",
@@ -101,8 +102,10 @@ def reshape(x: Array, sizes: Sequence[Any], what: str, copies: Sequence[Any] | N
 
 def shape_of(x: Array, dtype: Any) -> Array:
     """Return the shape of an array as integers (rank,). It is a constant, unless only the data give a size."""
+    if symbolic_shape(x.shape):
+        return sized(x.shape, dtype)
     if is_static(x.shape):
-        return sized_array(x.shape, dtype)
+        return np.array(x.shape, dtype)
     return record("Shape", [x], (len(x.shape),), np.int64).astype(dtype)
 
 
