@@ -19,7 +19,7 @@ from anylayer.layer.arguments import extent
 from anylayer.layers.onnx._call import OpCall, is_plain
 from anylayer.libraries.onnx import helper, inferred, least_version, numpy_helper, schema
 from anylayer.network import MAX_VALUES, Array, as_written
-from anylayer.tracing import is_traced, record_many, size_list
+from anylayer.tracing import constant_of, is_traced, record_many, size_list
 
 _MAX_CONSTANT_SIZE = 4096  # elements
 _NEWEST = 21
@@ -150,7 +150,8 @@ def need_known(call: OpCall, written: Mapping[str, Any]) -> None:
     dtypes = tuple(None if x is None else x.dtype for x in call.inputs)
     least = least_version(call.op, OPSET, tuple(sorted(written)), dtypes)
     cubes = call.op == "GridSample" and len(call.inputs[0].shape) != 4
-    plain = call.op == "DequantizeLinear" or all(d is None or is_plain(d) for d in dtypes)
+    holds_any = call.op == "DequantizeLinear"  # as constants; engines take no such inputs
+    plain = all(x is None or is_plain(x.dtype) or (holds_any and constant_of(x) is not None) for x in call.inputs)
     if least is None or least > _NEWEST or cubes or not plain:
         kinds = ", ".join("none" if d is None else d.name for d in dtypes)
         raise TraceError(
