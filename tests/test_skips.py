@@ -84,6 +84,7 @@ def run(folder: Path, text: str, *options: str) -> str:
     (folder / "test_it.py").write_text(text)
     words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options, str(folder)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, (ROOT, os.environ.get("PYTHONPATH"))))}
+    environment.pop("PYTEST_XDIST_WORKER", None)  # the new process is not one of the workers
     pipe = subprocess.PIPE
     done = subprocess.run(
         words, stdout=pipe, stderr=subprocess.STDOUT, text=True, cwd=folder, env=environment, timeout=MAX_SECONDS
