@@ -135,7 +135,7 @@ def test_too_many_operators_for_an_engine(trials: Trials) -> None:
     text = SMALL + chain("Sigmoid", 3001)
     assert trials.run(text, engines=("openvino",)).text == (
         "deploy.prototxt: engine 'openvino' is not used for graphs of more than 3000 operators, because it would "
-        "compile them for minutes; this one has 3001"
+        "compile them for minutes; this one has 3001. Use engine 'onnxruntime'"
     )
 
 
