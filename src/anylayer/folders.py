@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -70,6 +70,10 @@ class NamesByFile(ModuleType):
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *self.__all__})
+
+    def __reduce__(self) -> tuple[Callable[[str], ModuleType], tuple[str]]:
+        """Pickle the package by its name, as Ray does with the packages that a user's function names."""
+        return importlib.import_module, (self.__name__,)
 
 
 @cache
