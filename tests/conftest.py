@@ -7,6 +7,7 @@ from __future__ import annotations
 import gc
 import os
 import re
+import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
@@ -133,6 +134,10 @@ def restored_registry() -> Iterator[None]:
     yield
     registry._users.clear()
     registry._users.update(before)
+    opencv = sys.modules.get("anylayer.opencv.registry")
+    if opencv is not None:
+        for type_ in [t for t, classes in opencv._registered.items() for _ in classes]:
+            opencv.dnn_unregisterLayer(type_)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
