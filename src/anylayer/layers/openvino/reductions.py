@@ -51,20 +51,10 @@ operators(
         for name, what, function, opset in (
             ("ReduceSum", "the sum over the given axes", _sum, 1),
             ("ReduceMean", "the mean over the given axes", _mean, 1),
-            (
-                "ReduceProd",
-                "the product over the given axes",
-                lambda x, **how: np.prod(x, dtype=x.dtype, **how),
-                1,
-            ),
+            ("ReduceProd", "the product over the given axes", _prod, 1),
             ("ReduceMax", "the maximum over the given axes", np.max, 1),
             ("ReduceMin", "the minimum over the given axes", np.min, 1),
-            (
-                "ReduceL1",
-                "the sum of absolute values over the given axes",
-                lambda x, **how: _sum(np.abs(x), **how),
-                4,
-            ),
+            ("ReduceL1", "the sum of absolute values over the given axes", _norm1, 4),
             (
                 "ReduceL2",
                 "the square root of the sum of squares over the given axes",
