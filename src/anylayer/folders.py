@@ -36,11 +36,15 @@ def load(folder: str, name: str) -> ModuleType:
     return importlib.import_module(f"anylayer.{folder.replace('/', '.')}.{name}")
 
 
+def source(folder: str, name: str) -> str:
+    """Return the text of a module of a folder. The module is not imported."""
+    file = _ROOT / folder / f"{name}.py"
+    return (file if file.exists() else _ROOT / folder / name / "__init__.py").read_text("utf-8")
+
+
 def summary(folder: str, name: str) -> str:
     """Return the first line of the docstring of a module of a folder. The module is not imported."""
-    file = _ROOT / folder / f"{name}.py"
-    with (file if file.exists() else _ROOT / folder / name / "__init__.py").open(encoding="utf-8") as lines:
-        return lines.readline().strip().strip('"')
+    return source(folder, name).partition("\n")[0].strip().strip('"')
 
 
 def load_all(folder: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 import anylayer
 from anylayer.errors import FileError, InputError
+from anylayer.folders import modules, source
 from anylayer.layer import load_layers
 from anylayer.layer.registry import Definition, Registry, registered
 
@@ -136,7 +138,28 @@ def test_summaries_of_built_in_layers_are_sentences() -> None:
     assert [d.cls.__name__ for d in definitions if not d.summary.endswith(".")] == []
 
 
-def test_built_in_layers_are_found_by_file_name() -> None:
+def test_finding_a_type_imports_the_files_that_name_it() -> None:
+    code = (
+        "import sys; from anylayer.layer import Registry; Registry.of('caffe').find('ReLU')\n"
+        "print([m for m in sys.modules if m.startswith('anylayer.layers.caffe.') and '._' not in m])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "['anylayer.layers.caffe.elementwise']"
+
+
+@pytest.mark.parametrize("fmt", ["caffe", "keras", "tensorflow", "openvino", "onnx"])
+def test_files_that_define_a_type_name_it_all_or_none(fmt: str) -> None:
+    """Otherwise, find would miss a class of a type that several files define."""
+    homes: dict[str, set[str]] = {}
+    for definition in Registry.of(fmt).definitions():
+        homes.setdefault(definition.type, set()).add(definition.cls.__module__.rpartition(".")[2])
+    texts = {name: source(f"layers/{fmt}", name) for name in modules(f"layers/{fmt}")}
+    for type_, files in homes.items():
+        naming = {name for name in files if f'"{type_}"' in texts.get(name, "")}
+        assert naming in (files, set()), type_
+
+
+def test_built_in_layers_are_found() -> None:
     registry = Registry.of("caffe")
     assert [d.cls.__name__ for d in registry.find("ShuffleChannel")] == ["ShuffleChannel"]
     assert registry.find("NoSuchLayer") == []

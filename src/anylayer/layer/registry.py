@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
 from anylayer.errors import InputError, need
-from anylayer.folders import load, modules
+from anylayer.folders import load, load_all, modules, source
 from anylayer.layer.contract import Layer
 from anylayer.layer.native import Kernel
 
@@ -154,7 +154,9 @@ class Registry:
     def __init__(self, fmt: str) -> None:
         self.format = fmt
         self._definitions: dict[str, list[Definition]] = {}
-        self._modules = {name.replace("_", ""): name for name in modules(f"layers/{fmt}")}
+        self._folder = f"layers/{fmt}"
+        self._sources: dict[str, str] = {}
+        self._searched: set[str] = set()
         self._complete = False
 
     @classmethod
@@ -172,22 +174,25 @@ class Registry:
                 raise ValueError(f"layer type {definition.type} is defined twice for {definition.dialects}")
         same.append(definition)
 
-    def _import(self, stem: str) -> None:
-        load(f"layers/{self.format}", stem)
-
     def _import_all(self) -> None:
         if not self._complete:
-            for stem in self._modules.values():
-                self._import(stem)
+            load_all(self._folder)
             self._complete = True
 
     def find(self, type: str) -> list[Definition]:
-        """Return the classes of a type, one per family of dialects; [] where the type is unknown."""
-        stem = self._modules.get(type.lower())
-        if stem is not None:
-            self._import(stem)
-        if type not in self._definitions:
-            self._import_all()
+        """Return the classes of a type, one per family of dialects; [] where the type is unknown.
+
+        The files that name the type are imported, and all others only where none of them defines it.
+        """
+        if not self._complete and type not in self._searched:
+            if not self._sources:
+                self._sources = {name: source(self._folder, name) for name in modules(self._folder)}
+            for name, text in self._sources.items():
+                if f'"{type}"' in text:
+                    load(self._folder, name)
+            if type not in self._definitions:
+                self._import_all()
+            self._searched.add(type)
         return list(self._definitions.get(type, ()))
 
     def types(self) -> list[str]:

@@ -17,6 +17,7 @@ TYPES = [
     "RegionLoss",
     "YoloLoss",
     "Yolov3",
+    "DetectionEvaluate",
 ]
 
 

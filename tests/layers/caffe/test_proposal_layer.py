@@ -10,7 +10,7 @@ import pytest
 
 import anylayer
 from anylayer.errors import AnyLayerError
-from anylayer.layers.caffe._param_str import read_param_str
+from anylayer.layers.caffe.proposal import read_param_str
 from anylayer.network import Array
 from tests.layers.caffe.boxes import F, greedy
 from tests.layers.harness import Deferred, case, noise, ramp, rejects

@@ -1,17 +1,39 @@
-"""BoxOutput (MS-CNN)."""
+"""Boxes of MS-CNN, Cascade R-CNN and Faster R-CNN."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import prod
 from typing import Any, ClassVar
 
 import numpy as np
 
 from anylayer import ops
-from anylayer.layer import Layer, field, layer, need
-from anylayer.layers._detections import LOWEST, among_best, for_overlap
-from anylayer.layers.caffe._bbox_reg import BBoxReg
+from anylayer.layer import Layer, Message, field, layer, need, samples
+from anylayer.layers._detections import LOWEST, among_best, for_overlap, kept_pairwise, overlaps_of_pixels
+from anylayer.layers.caffe._messages import is_training
 from anylayer.layers.caffe._resampling import plane_of
 from anylayer.network import Array
+
+
+class BBoxReg(Message):
+    """BBoxRegParameter of MS-CNN."""
+
+    bbox_mean: tuple[float, ...] = field(1, "float", repeated=True, doc="means of x, y, width, height")
+    bbox_std: tuple[float, ...] = field(2, "float", repeated=True, doc="standard deviations of them")
+
+    def undone(self, moves: Array) -> Array:
+        """Return `moves` (..., 4) without their normalization; without both fields there is none."""
+        return without_normalization(moves, self.bbox_mean, self.bbox_std)
+
+
+def without_normalization(moves: Array, mean: Sequence[float], std: Sequence[float]) -> Array:
+    """Return `moves` (..., 4), or moves * std + mean when both have values."""
+    if not (mean and std):
+        return moves
+    for name, values in (("bbox_mean", mean), ("bbox_std", std)):
+        need(len(values) == 4, f"{name} must have 4 values (x, y, width, height), got {len(values)}")
+    return moves * np.array(std, np.float32) + np.array(mean, np.float32)
 
 
 @layer("BoxOutput")
@@ -106,3 +128,104 @@ class BoxOutput(Layer):
         regions = ops.head(np.where(some, rows[:, :5], region), shown)
         scored = ops.head(np.where(some, rows, np.float32(0)), shown)
         return [regions[:, :, None, None], scored[:, :, None, None]][: self.outputs]
+
+
+class DecodeBBoxParameter(Message):
+    """DecodeBBoxParameter of MS-CNN, for training."""
+
+    gt_iou_thr: float = field(1, "float", 1.0, doc="for training")
+
+
+@layer("DecodeBBox")
+class DecodeBBox(Layer):
+    """Move regions by the offsets that a stage of Cascade R-CNN predicts for the object (arXiv 1712.00726).
+
+    Offsets (R, 8) of background and object, and regions [image, x1, y1, x2, y2] (R, 5) to regions (R, 5, 1, 1).
+    Boxes are in pixels, with their ends included.
+    Source: zhaoweicai/mscnn src/caffe/layers/decode_bbox_layer.cpp, src/caffe/util/math_functions.cpp.
+    """
+
+    message = "bbox_reg_param"
+    numbers: ClassVar = {"": 154}
+    also: ClassVar = {"decode_bbox_param": DecodeBBoxParameter}
+    bbox_mean: tuple[float, ...] = field(1, "float", repeated=True, doc="means of x, y, width, height")
+    bbox_std: tuple[float, ...] = field(2, "float", repeated=True, doc="standard deviations of them; positive")
+
+    def setup(self) -> None:
+        need(not is_training(self), "is supported in phase TEST only, since it drops boxes in training")
+        need(all(s > 0 for s in self.bbox_std), f"bbox_std must be positive, got {list(self.bbox_std)}")
+
+    def forward(self, moves: Array, regions: Array) -> Array:
+        for what, x, columns in (("moves", moves, 8), ("regions", regions, 5)):
+            need(
+                len(x.shape) >= 2 and x.shape[1] == columns and prod(x.shape[2:]) == 1,
+                f"{what} must be of shape (R, {columns}), got {tuple(x.shape)}",
+            )
+        need(
+            moves.shape[0] == regions.shape[0],
+            f"there are box offsets for {moves.shape[0]} regions, expected {regions.shape[0]}",
+        )
+        count = regions.shape[0]
+        moves, regions = moves.reshape(count, 8)[:, 4:], regions.reshape(count, 5)
+        moves = without_normalization(moves, self.bbox_mean, self.bbox_std)
+        start, end = regions[:, 1:3], regions[:, 3:5]
+        sides, centre = end - start + np.float32(1), np.float32(0.5) * (end + start)
+        size = sides * np.exp(moves[:, 2:])
+        start = moves[:, :2] * sides + centre - (size - np.float32(1)) / np.float32(2)
+        boxes = [regions[:, :1], start, start + size - np.float32(1)]
+        return np.concatenate(boxes, axis=1)[:, :, None, None]
+
+
+@layer("FrcnDetection")
+class FrcnDetection(Layer):
+    """Decode the boxes of Faster R-CNN to rows [x1, y1, x2, y2, class, score].
+
+    Offsets (R, 4 * class_num) and probabilities (R, class_num), in any shape, and regions (1, 1, R, 5) to (1, 1,
+    keep_topk, 6), filled up with zeros. Class 0 is the background. Each other class of a region is a box where
+    its probability exceeds obj_threshold; see `kept_pairwise` for those that are dropped. The rows are sorted by
+    region and class, and keep_topk cuts in this order. The layer runs in Python, since it compares pairs one after
+    the other. Sophgo's own Caffe often crashes where several classes of a region are boxes.
+    Source: the Caffe in tpu-mlir 1.30.2 (executed).
+    """
+
+    message = "frcn_detection_param"
+    samples: ClassVar = {1: samples.scores}
+    numbers: ClassVar = {"": 305, "sophgo": 305}
+    nms_threshold: float = field(1, "float", doc="boxes whose IoU with a better one exceeds it are dropped")
+    obj_threshold: float = field(2, "float", doc="probabilities must exceed it")
+    keep_topk: int = field(3, "uint32", doc="number of rows")
+    class_num: int = field(4, "uint32", doc="number of classes, the background included")
+
+    def setup(self) -> None:
+        need(self.class_num > 1, f"class_num must be at least 2, got {self.class_num}")
+        need(self.keep_topk > 0, f"keep_topk must be at least 1, got {self.keep_topk}")
+
+    def forward(self, deltas: Array, scores: Array, rois: Array) -> Any:
+        shape, c = tuple(rois.shape), self.class_num
+        need(
+            len(shape) == 4 and shape[:2] == (1, 1) and shape[3] == 5,
+            f"the regions (input 2) must be of shape (1, 1, R, 5), got {shape}; how batches are cut is not known",
+        )
+        r = shape[2]
+        for what, x, each in (("offsets (input 0)", deltas, 4 * c), ("probabilities (input 1)", scores, c)):
+            need(
+                prod(x.shape) == r * each,
+                f"{r} regions and class_num={c} need {r * each} {what}, got shape {tuple(x.shape)}",
+            )
+        boxes, scores = _decode(deltas.reshape(r, c, 4), rois.reshape(r, 5)[:, 1:]), scores.reshape(r, c)
+        region, label = np.nonzero((scores > np.float32(self.obj_threshold)) & (np.arange(c) > 0))
+        box, score = boxes[region, label], scores[region, label]
+        survivors = np.flatnonzero(kept_pairwise(box, label, score, self.nms_threshold, overlaps_of_pixels))[
+            : self.keep_topk
+        ]
+        table = np.zeros((1, 1, self.keep_topk, 6), np.float32)
+        table[0, 0, : len(survivors)] = np.concatenate([box, label[:, None], score[:, None]], axis=1)[survivors]
+        return table
+
+
+def _decode(deltas: Array, rois: Array) -> Array:
+    """Return boxes (R, C, 4) for offsets (R, C, 4) from regions (R, 4), whose ends are included."""
+    size = rois[:, 2:] - rois[:, :2] + np.float32(1)
+    centre = deltas[..., :2] * size[:, None] + (rois[:, :2] + size * np.float32(0.5))[:, None]
+    half = np.exp(deltas[..., 2:]) * size[:, None] * np.float32(0.5)
+    return np.concatenate([centre - half, centre + half], axis=2)

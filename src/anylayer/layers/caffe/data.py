@@ -1,15 +1,136 @@
-"""Layers that read the inputs of a network from files: their outputs become inputs of the network.
+"""Layers at the ends of a network: its inputs, data of a training, constants, and sinks.
 
-Fields that describe the files have no effect, and neither do fields that forks added.
+The outputs of layers that read training data become inputs of the network. Fields that describe the files have no
+effect, and neither do fields that forks added.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any, ClassVar
 
+import numpy as np
+
+from anylayer.errors import given
 from anylayer.layer import Enum, Layer, Message, field, layer, need
-from anylayer.network import Node, TensorType
+from anylayer.layers.caffe._messages import BlobShape, FillerParameter, constant
+from anylayer.network import Array, Node, TensorType
+
+
+@layer("Input")
+class Input(Layer):
+    """Declare inputs of the network, one per output.
+
+    `shape` states one shape per output, or one for all.
+    Source: BVLC/caffe src/caffe/layers/input_layer.cpp.
+    """
+
+    message = "input_param"
+    numbers = {"": 143}
+    role = "input"
+    shape: tuple[BlobShape, ...] = field(
+        1,
+        BlobShape,
+        repeated=True,
+        doc="one for all outputs, or one per output; none: given when the network runs",
+    )
+
+    def input_types(self) -> list[TensorType | None]:
+        shapes = [tuple(s.dim) for s in self.shape]
+        need(
+            len(shapes) in (0, 1, self.outputs),
+            f"shape must be given once, once for each of the {self.outputs} outputs, or never, got {len(shapes)}",
+        )
+        if not shapes:
+            return [None] * self.outputs
+        for shape in shapes:
+            need(all(d >= 0 for d in shape), f"dimensions must be 0 or more, got {shape}")
+        return [TensorType.of(s) for s in (shapes if len(shapes) == self.outputs else shapes * self.outputs)]
+
+
+@layer("Parameter")
+class Parameter(Layer):
+    """Return a weight as an output; 0 without a weights file.
+
+    `shape` states the shape of the weight and of the output.
+    Source: BVLC/caffe include/caffe/layers/parameter_layer.hpp.
+    """
+
+    message = "parameter_param"
+    numbers = {"": 145}
+    shape: BlobShape = field(1, BlobShape, doc="shape of the weight")
+
+    def forward(self) -> Array:
+        shape = tuple(self.shape.dim)
+        need(all(d >= 0 for d in shape), f"dimensions must be 0 or more, got {shape}")
+        return self.blob(0, shape, constant(0))
+
+
+@layer("DummyData")
+class DummyData(Layer):
+    """Return constants of the given shapes, one output per shape.
+
+    Source: BVLC/caffe src/caffe/layers/dummy_data_layer.cpp.
+    """
+
+    message = "dummy_data_param"
+    numbers = {"": 109}
+    data_filler: tuple[FillerParameter, ...] = field(
+        1, FillerParameter, repeated=True, doc="values: none (0), one for all outputs, or one each"
+    )
+    num: tuple[int, ...] = field(2, "uint32", repeated=True, doc="older spelling of shape: axis 0")
+    channels: tuple[int, ...] = field(3, "uint32", repeated=True, doc="older spelling of shape: axis 1")
+    height: tuple[int, ...] = field(4, "uint32", repeated=True, doc="older spelling of shape: axis 2")
+    width: tuple[int, ...] = field(5, "uint32", repeated=True, doc="older spelling of shape: axis 3")
+    shape: tuple[BlobShape, ...] = field(6, BlobShape, repeated=True, doc="one for all outputs, or one each")
+
+    def fillers(self) -> list[tuple[FillerParameter, tuple[int, ...]]]:
+        """Return the filler and the shape of each output."""
+        return list(zip(self._each("data_filler", self.data_filler or (constant(0),)), self._shapes()))
+
+    def forward(self) -> list[Array]:
+        outputs = []
+        for i, (filler, shape) in enumerate(self.fillers()):
+            rule = (
+                f"data_filler {i} of type '{filler.type}' draws random values, so the output is not defined. "
+                "Make it an Input layer and feed the values"
+            )
+            outputs.append(given(filler.fill(shape), rule))
+        return outputs
+
+    def _each(self, name: str, values: tuple[Any, ...]) -> tuple[Any, ...]:
+        need(
+            len(values) in (1, self.outputs),
+            f"{name} must be given once, or once for each of the {self.outputs} outputs, got {len(values)}",
+        )
+        return values if len(values) == self.outputs else values * self.outputs
+
+    def _shapes(self) -> list[tuple[int, ...]]:
+        older = ("num", "channels", "height", "width")
+        if not any(self.has(n) for n in older):
+            shapes = [tuple(s.dim) for s in self._each("shape", self.shape)]
+        else:
+            need(not self.shape, "give shape, or num, channels, height and width, not both")
+            shapes = list(zip(*(self._each(n, getattr(self, n)) for n in older)))
+        for shape in shapes:
+            need(all(d >= 0 for d in shape), f"dimensions must be 0 or more, got {shape}")
+        return [tuple(map(int, s)) for s in shapes]
+
+
+@layer("DummyData", dialects=("sophgo",))
+class DummyDataInput(DummyData):
+    """Make inputs of the network of the given shapes, whose fillers have no effect (Sophgo).
+
+    Source: the Caffe in tpu-mlir 1.30.2 (executed).
+    """
+
+    role = "input"
+    needs_dialect = True
+
+    def input_types(self) -> list[TensorType | None]:
+        need(self.shape, "give shape: num, channels, height and width make empty arrays in Sophgo's Caffe")
+        return [TensorType.of(shape) for _, shape in self.fillers()]
 
 
 class DataLayer(Layer):
@@ -182,3 +303,64 @@ class VideoData(DataLayer):
     device_id: int = field(2, "int32", 0, doc="which camera")
     video_file: str = field(3, "string", "", doc="path of the video")
     skip_frames: int = field(4, "uint32", 0, doc="frames to skip between two")
+
+
+MAX_VALUES = 1 << 24  # elements of the output
+
+
+@layer("ContinuationIndicator")
+class ContinuationIndicator(Layer):
+    """Return the indicators (time_step, batch_size) of sequences that begin in the first step: 0, and then 1.
+
+    An input, if there is one, is not read.
+    Source: the Caffe in tpu-mlir 1.30.2 (executed); intel/caffe src/caffe/proto/caffe.proto.
+    """
+
+    message = "continuation_indicator_param"
+    numbers: ClassVar = {"": 311, "sophgo": 311, "intel": 200}
+    time_step: int = field(1, "uint32", 0, doc="number of steps; at least 1")
+    batch_size: int = field(2, "uint32", 1, doc="number of sequences; at least 1", dialects={"intel": 0})
+    flag: bool = field(3, "bool", False, doc="Sophgo: whether the first step has 1, too")
+
+    def setup(self) -> None:
+        steps, batch = self.time_step, self.batch_size
+        need(steps > 0 and batch > 0, f"time_step and batch_size must be at least 1, got {steps} and {batch}")
+        need(
+            steps * batch <= MAX_VALUES,
+            f"time_step * batch_size must be at most {MAX_VALUES}, got {steps * batch}",
+        )
+
+    def forward(self, x: Array | None = None) -> Any:
+        first = np.arange(self.time_step)[:, None] > (-1 if self.flag else 0)
+        return np.broadcast_to(first.astype(np.float32), (self.time_step, self.batch_size))
+
+
+@layer("HDF5Output")
+class HDF5Output(Layer):
+    """Consume the inputs; Caffe writes them to a file, here nothing is written.
+
+    The inputs may have any shapes.
+    Source: BVLC/caffe src/caffe/layers/hdf5_output_layer.cpp.
+    """
+
+    message = "hdf5_output_param"
+    numbers = {"": 113}
+    role = "sink"
+    file_name: str = field(1, "string", "", doc="path of the file")
+
+    def forward(self, *inputs: Array) -> Any:
+        return []
+
+
+@layer("Silence")
+class Silence(Layer):
+    """Consume any number of inputs, so that they are not outputs of the network.
+
+    The inputs may have any shapes.
+    Source: BVLC/caffe src/caffe/layers/silence_layer.cpp.
+    """
+
+    role = "sink"
+
+    def forward(self, *inputs: Array) -> Any:
+        return []

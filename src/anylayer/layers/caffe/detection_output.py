@@ -22,9 +22,8 @@ from anylayer.layers._detections import (
     output,
     rows,
 )
-from anylayer.layers.caffe._priors import CODES
-from anylayer.layers.caffe._yolo import cells, corners, decode, suppress
-from anylayer.layers.caffe._yolo_v2 import YoloV2Layer
+from anylayer.layers.caffe.prior_box import CODES
+from anylayer.layers.caffe.yolo_detection import YoloV2Layer, cells, corners, decode, suppress
 from anylayer.network import Array
 
 _MAX_THRESHOLDS = 64  # thresholds of one NMS

@@ -1,12 +1,325 @@
-"""Layers that compute a function of each element and have no parameters."""
+"""Layers that compute a function of each element."""
 
 from __future__ import annotations
+
+import math
+from typing import Any
 
 import numpy as np
 
 from anylayer import ops
-from anylayer.layer import Layer
+from anylayer.layer import Layer, field, layer, need
 from anylayer.layers._table import computes, operators
+from anylayer.layers.caffe._axes import canonical
+from anylayer.layers.caffe._messages import FillerParameter, constant, engine_field, no_effect
+from anylayer.network import Array
+
+
+@layer("AbsVal")
+class AbsVal(Layer):
+    """Compute the absolute value of each element.
+
+    The output has the shape of the input.
+    Source: BVLC/caffe src/caffe/layers/absval_layer.cpp.
+    """
+
+    elementwise = True
+
+    def forward(self, x: Array) -> Array:
+        need(not self.in_place, "cannot work in place: give the top another name than the bottom")
+        return np.abs(x)
+
+
+@layer("Clip")
+class Clip(Layer):
+    """Clip each element to min..max: max(min, min(x, max)), so that the result is min where min is above max.
+
+    NaN becomes min, as in Caffe; an engine may keep it. The output has the shape of the input.
+    Source: BVLC/caffe src/caffe/layers/clip_layer.cpp.
+    """
+
+    elementwise = True
+    message = "clip_param"
+    numbers = {"sophgo": 165, "": 148}
+    min: float = field(1, "float", doc="smallest value")
+    max: float = field(2, "float", doc="largest value")
+
+    def forward(self, x: Array) -> Array:
+        return ops.clip(x, self.min, self.max)
+
+
+@layer("CReLU")
+class CReLU(Layer):
+    """Concatenate ReLU of x and ReLU of -x along `concat_axis`.
+
+    Source: Cambricon/caffe src/caffe/layers/crelu_layer.cpp; arXiv 1603.05201.
+    """
+
+    message = "crelu_param"
+    negative_slope: float = field(1, "float", 0.0, doc="factor of negative values")
+    concat_axis: int = field(2, "int32", 1, doc="axis along which both are concatenated")
+
+    def forward(self, x: Array) -> Array:
+        need(not self.in_place, "cannot work in place: give the top another name than the bottom")
+        both = np.concatenate([x, -x], axis=canonical(self.concat_axis, x, "concat_axis"))
+        return ops.relu(both) if self.negative_slope == 0 else ops.leaky_relu(both, self.negative_slope)
+
+
+@layer("ELU")
+class ELU(Layer):
+    """Compute x where x > 0, else alpha * (exp(x) - 1).
+
+    The output has the shape of the input.
+    Source: BVLC/caffe src/caffe/layers/elu_layer.cpp; arXiv 1511.07289.
+    """
+
+    elementwise = True
+    message = "elu_param"
+    numbers = {"": 140}
+    alpha: float = field(1, "float", 1.0, doc="negative values approach -alpha")
+
+    def forward(self, x: Array) -> Array:
+        return ops.elu(x, self.alpha)
+
+
+@layer("Exp")
+class Exp(Layer):
+    """Compute base ** (shift + scale * x).
+
+    The output has the shape of the input.
+    Source: BVLC/caffe src/caffe/layers/exp_layer.cpp.
+    """
+
+    elementwise = True
+    message = "exp_param"
+    numbers = {"": 111}
+    base: float = field(1, "float", -1.0, doc="positive; -1 means e")
+    scale: float = field(2, "float", 1.0, doc="factor of x")
+    shift: float = field(3, "float", 0.0, doc="added to scale * x")
+
+    def setup(self) -> None:
+        need(self.base == -1 or 0 < self.base < math.inf, f"base must be positive, or -1 for e, got {self.base}")
+
+    def forward(self, x: Array) -> Any:
+        log_base = 1.0 if self.base == -1 else math.log(self.base)
+        inner, outer = np.float32(log_base * self.scale), np.float32(np.exp(log_base * self.shift))
+        y = np.exp(x if inner == 1 else x * inner)
+        return y if outer == 1 else y * outer
+
+
+@layer("Log")
+class Log(Layer):
+    """Compute the logarithm to `base` of shift + scale * x.
+
+    The output has the shape of the input.
+    Source: BVLC/caffe src/caffe/layers/log_layer.cpp.
+    """
+
+    elementwise = True
+    message = "log_param"
+    numbers = {"": 134}
+    base: float = field(1, "float", -1.0, doc="positive and not 1; -1 means e")
+    scale: float = field(2, "float", 1.0, doc="factor of x")
+    shift: float = field(3, "float", 0.0, doc="added to scale * x")
+
+    def setup(self) -> None:
+        need(
+            self.base == -1 or (0 < self.base < math.inf and self.base != 1),
+            f"base must be positive and not 1, or -1 for e, got {self.base}",
+        )
+
+    def forward(self, x: Array) -> Any:
+        inner = x if self.scale == 1 else x * np.float32(self.scale)
+        y = np.log(inner if self.shift == 0 else inner + np.float32(self.shift))
+        return y if self.base == -1 else y * np.float32(1 / math.log(self.base))
+
+
+@layer("Log", dialects=("opencv",))
+class LogOpenCV(Log):
+    """Compute the natural logarithm of x: OpenCV ignores base, scale and shift.
+
+    The output has the shape of the input.
+    Source: opencv modules/dnn/src/layers/elementwise_layers.cpp.
+    """
+
+    needs_dialect = True
+
+    def setup(self) -> None:
+        ignored = [name for name in type(self).fields if self.has(name)]
+        if ignored:
+            self.note(
+                f"{', '.join(ignored)} ignored, as by OpenCV: the result is the natural logarithm of the input"
+            )
+
+    def forward(self, x: Array) -> Any:
+        return np.log(x)
+
+
+@layer("Power")
+class Power(Layer):
+    """Compute (shift + scale * x) ** power.
+
+    The output has the shape of the input.
+    Source: BVLC/caffe src/caffe/layers/power_layer.cpp.
+    """
+
+    elementwise = True
+    message = "power_param"
+    numbers = {"": 122}
+    power: float = field(1, "float", 1.0, doc="exponent")
+    scale: float = field(2, "float", 1.0, doc="factor of x")
+    shift: float = field(3, "float", 0.0, doc="added to scale * x")
+
+    def forward(self, x: Array) -> Array:
+        if self.power * self.scale == 0:
+            with np.errstate(all="ignore"):
+                value = np.float32(1) if self.power == 0 else np.float32(self.shift) ** np.float32(self.power)
+            return np.full(x.shape, value, np.float32)
+        y = x if self.scale == 1 else x * np.float32(self.scale)
+        y = y if self.shift == 0 else y + np.float32(self.shift)
+        if self.power == 1:
+            return y
+        if self.power == 2:
+            return y * y
+        return np.sqrt(y) if self.power == 0.5 else y ** np.float32(self.power)
+
+
+@layer("PReLU")
+class PReLU(Layer):
+    """Compute x where x > 0, else slope * x with a learned slope.
+
+    (N, C, ...) to the same shape. Weight: slope (C,), or () with `channel_shared`.
+    Source: BVLC/caffe src/caffe/layers/prelu_layer.cpp; arXiv 1502.01852.
+    """
+
+    elementwise = True
+    message = "prelu_param"
+    numbers = {"": 131}
+    filler: FillerParameter = field(1, FillerParameter, doc="values of the slope without a file; default 0.25")
+    channel_shared: bool = field(2, "bool", False, doc="one slope for all channels")
+
+    def forward(self, x: Array) -> Array:
+        need(len(x.shape) >= 2, f"needs an input of 2 axes or more (N, C, ...), got shape {tuple(x.shape)}")
+        filler = self.filler if self.has("filler") else constant(0.25)
+        slope = self.blob(0, () if self.channel_shared else (x.shape[1],), filler, what="slope")
+        return ops.prelu(x, slope.reshape(-1, *(1,) * (len(x.shape) - 2)))
+
+
+@layer("ReLU")
+class ReLU(Layer):
+    """Compute x where x > 0, else negative_slope * x.
+
+    The output has the shape of the input.
+    Source: BVLC/caffe src/caffe/layers/relu_layer.cpp.
+    """
+
+    elementwise = True
+    message = "relu_param"
+    numbers = {"": 123}
+    negative_slope: float = field(1, "float", 0.0, doc="factor of negative values (leaky ReLU)")
+    engine: str = engine_field(2)
+
+    fuse: bool = no_effect(3, "bool", False)
+
+    def forward(self, x: Array) -> Array:
+        return ops.relu(x) if self.negative_slope == 0 else ops.leaky_relu(x, self.negative_slope)
+
+
+@layer("ReLU6")
+class ReLU6(Layer):
+    """Compute min(x, 6) where x > 0, else negative_slope * x.
+
+    Some forks read relu_param, others relu6_param; both are accepted.
+    Source: eric612/MobileNet-YOLO src/caffe/layers/relu6_layer.cpp.
+    """
+
+    elementwise = True
+    message = "relu6_param"
+    numbers = {"sophgo": 167, "amct": 2060, "": 100000}
+    also = {"relu_param": ReLU}
+    relu_param: ReLU
+    negative_slope: float = field(1, "float", 0.0, doc="factor of negative values")
+    engine: str = engine_field(2)
+
+    fuse: bool = no_effect(3, "bool", False)
+
+    def forward(self, x: Array) -> Any:
+        need(
+            not (self.has("negative_slope") and self.relu_param.has("negative_slope")),
+            "give negative_slope in relu6_param or in relu_param, not in both",
+        )
+        slope = self.negative_slope or self.relu_param.negative_slope
+        if slope == 0:
+            return np.clip(x, np.float32(0), np.float32(6))
+        return np.minimum(ops.leaky_relu(x, slope), np.float32(6))
+
+
+@layer("Sigmoid")
+class Sigmoid(Layer):
+    """Compute the logistic function 1 / (1 + exp(-x)).
+
+    The output has the shape of the input.
+    Source: BVLC/caffe src/caffe/layers/sigmoid_layer.cpp.
+    """
+
+    elementwise = True
+    message = "sigmoid_param"
+    numbers = {"": 124}
+    engine: str = engine_field(1)
+
+    def forward(self, x: Array) -> Array:
+        return ops.sigmoid(x)
+
+
+@layer("Swish")
+class Swish(Layer):
+    """Compute x * sigmoid(beta * x).
+
+    The output has the shape of the input.
+    Source: BVLC/caffe src/caffe/layers/swish_layer.cpp; arXiv 1710.05941.
+    """
+
+    elementwise = True
+    message = "swish_param"
+    numbers = {"": 147}
+    beta: float = field(1, "float", 1.0, doc="factor of x inside the sigmoid")
+
+    def forward(self, x: Array) -> Any:
+        return x * ops.sigmoid(x if self.beta == 1 else x * np.float32(self.beta))
+
+
+@layer("TanH")
+class TanH(Layer):
+    """Compute the hyperbolic tangent of each element.
+
+    The output has the shape of the input.
+    Source: BVLC/caffe src/caffe/layers/tanh_layer.cpp.
+    """
+
+    elementwise = True
+    message = "tanh_param"
+    numbers = {"": 127}
+    engine: str = engine_field(1)
+
+    def forward(self, x: Array) -> Array:
+        return np.tanh(x)
+
+
+@layer("Threshold")
+class Threshold(Layer):
+    """Compute 1 where x > threshold, else 0.
+
+    The output has the shape of the input.
+    Source: BVLC/caffe src/caffe/layers/threshold_layer.cpp.
+    """
+
+    elementwise = True
+    message = "threshold_param"
+    numbers = {"": 128}
+    threshold: float = field(1, "float", 0.0, doc="values above it give 1")
+
+    def forward(self, x: Array) -> Array:
+        return (x > np.float32(self.threshold)).astype(np.float32)
 
 
 class Elementwise(Layer):

@@ -1,10 +1,43 @@
-"""Losses that only serve training: they are declared so that files with them can be read, but not computed."""
+"""Losses, and Accuracy."""
 
 from __future__ import annotations
 
-from anylayer.layer import Enum, field, layer
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from anylayer import ops
+from anylayer.layer import Enum, Layer, field, layer, need
 from anylayer.layers._table import define
-from anylayer.layers.caffe._losses import LossLayer, TrainingLoss
+from anylayer.layers.caffe._axes import canonical
+from anylayer.layers.caffe.normalization import Softmax
+from anylayer.network import Array
+
+
+class LossLayer(Layer):
+    """A layer that reads loss_param and serves training.
+
+    Source: BVLC/caffe src/caffe/layers/loss_layer.cpp.
+    """
+
+    message = "loss_param"
+    numbers = {"": 101}
+    role = "loss"
+    ignore_label: int | None = field(1, "int32", None, doc="label whose instances are ignored; default: none")
+    normalize: bool | None = field(2, "bool", None, doc="older spelling: true is VALID, false is BATCH_SIZE")
+    normalization: str = field(
+        3, Enum("FULL", "VALID", "BATCH_SIZE", "NONE"), "VALID", doc="what the sum is divided by"
+    )
+
+
+class TrainingLoss(Layer):
+    """A loss that is declared so that files with it can be read, but is not computed: it is left out."""
+
+    role = "training"
+
+    def forward(self, *inputs: Array) -> Any:
+        need(False, f"{self.type} is a layer for training and is not computed")
 
 
 class _NormalizedLoss(TrainingLoss, LossLayer):
@@ -108,3 +141,87 @@ class YoloLoss(TrainingLoss):
 
     It serves training and is not computed.
     """
+
+
+_TINY = np.finfo(np.float32).tiny
+
+
+@layer("SoftmaxWithLoss")
+class SoftmaxWithLoss(LossLayer):
+    """Compute the mean of -log(softmax) at the labels; the second output is the softmax.
+
+    Inputs: scores (..., C, ...), and one label, an integer stored as a float, per position. A label outside 0..C-1
+    that is not ignored is undefined.
+    Source: BVLC/caffe src/caffe/layers/softmax_loss_layer.cpp, loss_layer.cpp.
+    """
+
+    also = {"softmax_param": Softmax}
+    softmax_param: Softmax
+
+    def forward(self, x: Array, label: Array) -> Any:
+        weights = len(self.settings.get("loss_weight", ()))
+        need(
+            self.outputs in (1, weights),
+            f"loss_weight must be given once for each of the {self.outputs} outputs, got {weights}",
+        )
+        axis = canonical(self.softmax_param.axis, x)
+        outer, classes, inner = prod(x.shape[:axis]), x.shape[axis], prod(x.shape[axis + 1 :])
+        labels = prod(label.shape)
+        need(labels == outer * inner, f"scores {tuple(x.shape)} need {outer * inner} labels, got {labels}")
+        softmax = ops.softmax(x, axis=axis)
+        label = label.reshape(outer, 1, inner).astype(np.int32)
+        is_label = label == np.arange(classes, dtype=np.int32).reshape(1, classes, 1)
+        counted = np.ones((outer, 1, inner), np.float32)
+        if self.ignore_label is not None:
+            counts = label != self.ignore_label
+            is_label, counted = is_label & counts, counts.astype(np.float32)
+        surprise = -np.log(np.maximum(softmax.reshape(outer, classes, inner), _TINY))
+        loss = np.where(is_label, surprise, np.float32(0)).sum() / self._divisor(counted, outer)
+        return loss if self.outputs == 1 else (loss, softmax)
+
+    def _divisor(self, counted: Array, outer: int) -> Any:
+        mode = self.normalization
+        if not self.has("normalization") and self.normalize is not None:
+            mode = "VALID" if self.normalize else "BATCH_SIZE"
+        if mode == "VALID":
+            return np.maximum(counted.sum(), np.float32(1))
+        return np.float32(max(1, {"FULL": prod(counted.shape), "BATCH_SIZE": outer, "NONE": 1}[mode]))
+
+
+@layer("Accuracy")
+class Accuracy(Layer):
+    """Compute the share of labels whose score is among the `top_k` highest.
+
+    Inputs: scores (..., C, ...), and one label, an integer stored as a float, per position. A label counts as
+    found when fewer than `top_k` other scores are at least as high as its own. Outputs: a scalar, and optionally
+    the share per label (C,).
+    Source: BVLC/caffe src/caffe/layers/accuracy_layer.cpp.
+    """
+
+    message = "accuracy_param"
+    numbers = {"": 102}
+    role = "loss"
+    top_k: int = field(1, "uint32", 1, doc="number of the highest scores that may contain the label")
+    axis: int = field(2, "int32", 1, doc="axis of the scores that runs over the labels")
+    ignore_label: int | None = field(3, "int32", None, doc="positions of this label are ignored; default: none")
+
+    def forward(self, x: Array, label: Array) -> Any:
+        axis = canonical(self.axis, x)
+        classes = x.shape[axis]
+        need(self.top_k <= classes, f"top_k must be at most {classes}, the number of labels, got {self.top_k}")
+        outer, inner = int(np.prod(x.shape[:axis])), int(np.prod(x.shape[axis + 1 :]))
+        labels = int(np.prod(label.shape))
+        need(labels == outer * inner, f"scores {tuple(x.shape)} need {outer * inner} labels, got {labels}")
+        scores = x.reshape(outer, classes, inner)
+        label = label.reshape(outer, 1, inner).astype(np.int32)
+        is_label = label == np.arange(classes, dtype=np.int32).reshape(1, classes, 1)
+        if self.ignore_label is not None:
+            is_label = is_label & (label != self.ignore_label)
+        truth = np.where(is_label, scores, np.float32(0)).sum(axis=1, keepdims=True)
+        others = (scores >= truth).astype(np.float32).sum(axis=1, keepdims=True) - np.float32(1)
+        counted = is_label.astype(np.float32)
+        hits = counted * (others < self.top_k).astype(np.float32)
+        share = hits.sum() / np.maximum(counted.sum(), np.float32(1))
+        if self.outputs == 1:
+            return share
+        return share, hits.sum(axis=(0, 2)) / np.maximum(counted.sum(axis=(0, 2)), np.float32(1))

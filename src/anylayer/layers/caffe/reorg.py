@@ -1,10 +1,68 @@
-"""Reorg: three operators of this name."""
+"""Layers that move pixels into channels, and channels into pixels."""
 
 from __future__ import annotations
 
+from anylayer import ops
 from anylayer.layer import Layer, field, layer, need
-from anylayer.layers.caffe._reorg import back_from_darknet, darknet, into_channels, into_pixels
+from anylayer.layers.caffe._resampling import need_plane, plane_of
 from anylayer.network import Array
+
+
+def into_channels(x: Array, stride: int) -> Array:
+    """Return (N, C * s * s, H / s, W / s): pixels of blocks moved into channels.
+
+    Channel (dy * s + dx) * C + c holds pixel (dy, dx) of each block in channel c.
+    """
+    _need_blocks(x, stride)
+    return ops.space_to_depth(x, stride)
+
+
+def into_pixels(x: Array, stride: int) -> Array:
+    """Return (N, C / s / s, H * s, W * s): the inverse of `into_channels`."""
+    h, w = plane_of(x)
+    _need_groups(x, stride)
+    need_plane(h * stride, w * stride)
+    return ops.depth_to_space(x, stride, mode="DCR")
+
+
+def darknet(x: Array, stride: int) -> Array:
+    """Return (N, C * s * s, H / s, W / s): pixels moved into channels in the order of Darknet.
+
+    The elements, in C order, are read as a map of C / s / s channels and s * H x s * W pixels, whose blocks of
+    pixels become channels, block by block.
+    """
+    _need_blocks(x, stride)
+    _need_groups(x, stride)
+    n, c, h, w = x.shape
+    seen = x.reshape(n, c // stride**2, h * stride, w * stride)
+    return ops.space_to_depth(seen, stride).reshape(n, c * stride**2, h // stride, w // stride)
+
+
+def back_from_darknet(x: Array, stride: int) -> Array:
+    """Return (N, C / s / s, H * s, W * s): the order in which Sophgo's Caffe moves channels into pixels.
+
+    The elements, in C order, are read as a map of C / s / s channels and s * H x s * W pixels, whose channels
+    become blocks of pixels. The result, in C order, is the output.
+    """
+    h, w = plane_of(x)
+    _need_groups(x, stride)
+    n, c = x.shape[:2]
+    need(c % stride**4 == 0, f"reverse needs stride={stride} to the power of 4 to divide the {c} channels")
+    need_plane(h * stride, w * stride)
+    seen = x.reshape(n, c // stride**2, h * stride, w * stride)
+    return ops.depth_to_space(seen, stride, mode="DCR").reshape(n, c // stride**2, h * stride, w * stride)
+
+
+def _need_blocks(x: Array, stride: int) -> None:
+    h, w = plane_of(x)
+    need(stride >= 1, f"stride must be at least 1, got {stride}")
+    need(h % stride == 0 and w % stride == 0, f"stride={stride} does not divide {h} x {w} pixels")
+
+
+def _need_groups(x: Array, stride: int) -> None:
+    plane_of(x)
+    need(stride >= 1, f"stride must be at least 1, got {stride}")
+    need(x.shape[1] % stride**2 == 0, f"stride={stride} squared does not divide {x.shape[1]} channels")
 
 
 @layer("Reorg", dialects=("darknet", "mobilenet-yolo", "yolov2", "atlas", "opencv", "rknn"))
@@ -69,3 +127,65 @@ class ReorgSophgo(Layer):
 
     def forward(self, x: Array) -> Array:
         return back_from_darknet(x, self.stride) if self.reverse else into_channels(x, self.stride)
+
+
+@layer("PassThrough")
+class PassThrough(ReorgAscend):
+    """Move pixels into channels, keeping the channels of a pixel together (Ascend's Reorg under its inner name).
+
+    (N, C, H, W) to (N, C * s * s, H / s, W / s) with s = `stride`; for the source see ReorgAscend in reorg.py.
+    """
+
+
+@layer("PixelShuffle")
+class PixelShuffle(Layer):
+    """Move channels into pixels of blocks of r x r, with r = upscale_factor.
+
+    (N, C * r * r, H, W) to (N, C, H * r, W * r). Pixel (dy, dx) of a block of channel c comes from channel c * r *
+    r + dy * r + dx (arXiv 1609.05158).
+    Source: wj1tr0y/gait_extractor src/caffe/layers/pixel_shuffle_layer.cpp.
+    """
+
+    message = "pixel_shuffle_param"
+    upscale_factor: int = field(1, "int32", doc="the output's size over the input's; at least 2")
+
+    def forward(self, x: Array) -> Array:
+        h, w = plane_of(x)
+        r = self.upscale_factor
+        need(r > 1, f"upscale_factor must be at least 2, got {r}")
+        need(x.shape[1] % r**2 == 0, f"upscale_factor={r} squared does not divide {x.shape[1]} channels")
+        need_plane(h * r, w * r)
+        return ops.depth_to_space(x, r, mode="CRD")
+
+
+@layer("Reorg3d")
+class Reorg3d(Layer):
+    """Move pixels into channels, keeping the channels of a pixel together (Darknet of AlexeyAB).
+
+    (N, C, H, W) to (N, C * s * s, H / s, W / s) with s = `stride`. Channel (dy * s + dx) * C + c holds pixel (dy,
+    dx) of each block. With `reverse`, the inverse.
+    Source: AlexeyAB/darknet src/reorg_layer.c, src/blas.c reorg_cpu ([reorg3d]; its [reorg] is the rule of Reorg).
+    """
+
+    message = "reorg_param"
+    stride: int = field(1, "uint32", doc="side of the blocks of pixels")
+    reverse: bool = field(2, "bool", False, doc="move channels into pixels")
+
+    def forward(self, x: Array) -> Array:
+        return into_pixels(x, self.stride) if self.reverse else into_channels(x, self.stride)
+
+
+@layer("ReorgYolo")
+class ReorgYolo(Layer):
+    """Move pixels into channels in the order of Darknet.
+
+    (N, C, H, W) to (N, C * s * s, H / s, W / s) with s = `stride`; see `darknet` in _reorg.py.
+    Source: openvinotoolkit/training_toolbox_caffe src/caffe/layers/reorg_yolo_layer.cpp.
+    """
+
+    message = "reorg_yolo_param"
+    numbers = {"": 215, "model-optimizer": 215}
+    stride: int = field(1, "int32", 1, doc="side of the blocks of pixels")
+
+    def forward(self, x: Array) -> Array:
+        return darknet(x, self.stride)

@@ -1,4 +1,4 @@
-"""YoloDetection (Sophgo)."""
+"""Layers that decode the maps of YOLO and apply NMS to the boxes."""
 
 from __future__ import annotations
 
@@ -9,10 +9,106 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.layer import Layer, field, layer, need
-from anylayer.layers._detections import kept_pairwise
+from anylayer.layers._detections import below, for_overlap, kept_pairwise, output, rows
 from anylayer.layers.caffe._resampling import plane_of
-from anylayer.layers.caffe._yolo import corners, decode
 from anylayer.network import Array
+
+
+def cells(x: Array, anchors: int, classes: int) -> Array:
+    """Return the predictions (H * W * anchors, 5 + classes) of a map (1, anchors * (5 + classes), H, W).
+
+    They are sorted by row, column and anchor. Each is tx, ty, tw, th, the objectness and one value per class.
+    """
+    need(len(x.shape) == 4, f"needs an input (1, C, H, W), got shape {tuple(x.shape)}")
+    n, c, h, w = x.shape
+    need(n == 1, f"takes one image, got a batch of {n} (Caffe's layer would apply NMS across images)")
+    channels = anchors * (5 + classes)
+    need(c == channels, f"{anchors} boxes of 5 + num_classes={classes} values need {channels} channels, got {c}")
+    return x.reshape(anchors, 5 + classes, h, w).transpose(2, 3, 0, 1).reshape(-1, 5 + classes)
+
+
+def decode(predictions: Array, anchors: Array, height: int, width: int, scale: int = 1) -> tuple[Array, Array]:
+    """Return centers and sizes (..., K, 2) of the boxes, x before y, relative to the image.
+
+    `predictions` are (..., K, 5 + classes), as those of `cells`.
+    `anchors` (A, 2) are width and height in cells, or in pixels when a cell has `scale` of them.
+    """
+    grid = height, width, len(anchors)
+    column = np.broadcast_to(np.arange(width, dtype=np.float32)[:, None], grid)
+    row = np.broadcast_to(np.arange(height, dtype=np.float32)[:, None, None], grid)
+    corner = np.stack([column, row], axis=-1).reshape(-1, 2)
+    cells_wide = np.array([width, height], np.float32)
+    sizes = np.broadcast_to(np.asarray(anchors, np.float32), (*grid, 2)).reshape(-1, 2)
+    centre = (corner + ops.sigmoid(predictions[..., :2])) / cells_wide
+    return centre, np.exp(predictions[..., 2:4]) * sizes / (cells_wide * np.float32(scale))
+
+
+def corners(centre: Array, size: Array) -> Array:
+    """Return boxes (..., 4) x1 y1 x2 y2."""
+    half = size * np.float32(0.5)
+    return np.concatenate([centre - half, centre + half], axis=-1)
+
+
+def suppress(boxes: Array, order: Array, threshold: float, least: float) -> tuple[Array, Array]:
+    """Return the indices of the boxes (K, 4) that NMS keeps, best first, and their number.
+
+    A box is dropped when its IoU with a kept one of higher `order` (K,) is `threshold` or more. Only boxes whose
+    `order` exceeds `least` take part. The indices are padded to K.
+    """
+    selected, count = ops.nms(
+        for_overlap(boxes)[None],
+        order[None, None],
+        max_per_class=boxes.shape[0],
+        iou_threshold=below(threshold),
+        score_threshold=least,
+    )
+    return np.maximum(selected[:, 2], 0), count
+
+
+def detections(boxes: Array, label: Array, score: Array, *, nms_threshold: float, least: float) -> Array:
+    """Return rows [0, label, score, x1, y1, x2, y2] (1, 1, D, 7) of the boxes that NMS keeps, best first.
+
+    NMS ignores the label. Of equal scores the earlier is better, which Caffe's std::sort leaves open.
+    """
+    index, count = suppress(boxes, score, nms_threshold, least)
+    table = rows(np.zeros(boxes.shape[0], np.float32), label[index], score[index], boxes[index])
+    return output(table, count, 1)
+
+
+def check(num_classes: int, nms_threshold: float, anchors: int, biases: tuple[float, ...]) -> None:
+    """Check the fields that all these layers have."""
+    need(num_classes > 0, f"num_classes must be at least 1, got {num_classes}")
+    need(anchors > 0, f"num_box must be at least 1, got {anchors}")
+    need(0 < nms_threshold < 1, f"nms_threshold must lie between 0 and 1, got {nms_threshold:g}")
+    need(len(biases) % 2 == 0, f"biases must be pairs of width and height, got {len(biases)} values")
+
+
+class YoloV2Layer(Layer):
+    """A layer that decodes maps (1, num_box * (5 + num_classes), S, S) of YOLOv2."""
+
+    side: int = field(1, "uint32", 13, doc="not used, since the map has its size")
+    num_classes: int = field(2, "uint32", 20, doc="classes scored")
+    num_box: int = field(3, "uint32", 5, doc="boxes per cell")
+    coords: int = field(4, "uint32", 4, doc="values of a box; always 4")
+    confidence_threshold: float = field(5, "float", 0.01, doc="scores must reach it")
+    nms_threshold: float = field(6, "float", 0.45, doc="boxes whose IoU with a better one reaches it are dropped")
+    biases: tuple[float, ...] = field(7, "float", repeated=True, doc="width and height of each box, in cells")
+    label_map_file: str = field(8, "string", "", doc="names of the labels, for drawing; not read here")
+
+    def setup(self) -> None:
+        need(self.has("num_classes"), "parameter 'num_classes' is missing")
+        need(self.coords == 4, f"coords must be 4, got {self.coords}")
+        check(self.num_classes, self.nms_threshold, self.num_box, self.biases)
+        need(
+            len(self.biases) >= 2 * self.num_box,
+            f"num_box={self.num_box} needs {2 * self.num_box} biases, got {len(self.biases)}",
+        )
+
+    @property
+    def anchors(self) -> Array:
+        """The width and height (num_box, 2) of the boxes, in cells."""
+        return np.array(self.biases, np.float32)[: 2 * self.num_box].reshape(-1, 2)
+
 
 _V3 = ((10, 13, 16, 30, 33, 23), (30, 61, 62, 45, 59, 119), (116, 90, 156, 198, 373, 326))
 _TINY = ((10, 14, 23, 27, 37, 58), (81, 82, 135, 169, 344, 319))
@@ -100,3 +196,102 @@ class YoloDetection(Layer):
             each = (boxes[image][candidates], labels[image][candidates], scores[image][candidates])
             is_kept[image, candidates[kept_pairwise(*each, self.nms_threshold)]] = True
         return is_kept
+
+
+@layer("YoloDetectionOutput")
+class YoloDetectionOutput(YoloV2Layer):
+    """Decode YOLOv2's maps and keep the boxes that do not overlap a better one, whatever the class.
+
+    One or two maps (1, num_box * (5 + num_classes), S, S) to rows (1, 1, D, 7), where D is a dynamic size. Each
+    box has one label, that of the largest softmax; its score is the objectness times that. Labels count from 1.
+    Source: eric612/MobileNet-YOLO src/caffe/layers/yolo_detection_output_layer.cpp; arXiv 1612.08242.
+    """
+
+    message = "yolo_detection_output_param"
+    numbers: ClassVar = {"mobilenet-yolo": 601}
+
+    def forward(self, *maps: Array) -> Array:
+        need(len(maps) in (1, 2), f"takes one or two maps, got {len(maps)}")
+        boxes, labels, scores = zip(*(self.of_map(x, self.anchors) for x in maps))
+        return detections(
+            np.concatenate(boxes),
+            np.concatenate(labels),
+            np.concatenate(scores),
+            nms_threshold=self.nms_threshold,
+            least=below(self.confidence_threshold),
+        )
+
+    def of_map(self, x: Array, anchors: Array) -> tuple[Array, Array, Array]:
+        """Return boxes (K, 4), labels (K,) and scores (K,) of one map."""
+        predictions = cells(x, self.num_box, self.num_classes)
+        height, width = x.shape[2:]
+        need(height == width, f"needs square maps, got {height} x {width} (Caffe's layer reads both as the width)")
+        boxes = corners(*decode(predictions, anchors, height, width))
+        probabilities = ops.softmax(predictions[:, 5:], axis=1)
+        return boxes, probabilities.argmax(axis=1) + 1, ops.sigmoid(predictions[:, 4]) * probabilities.max(axis=1)
+
+
+@layer("Yolov3DetectionOutput")
+class Yolov3DetectionOutput(Layer):
+    """Decode YOLOv3's maps and keep the boxes that do not overlap a better one, whatever the class.
+
+    Maps (1, num_box * (5 + num_classes), H, W) to rows (1, 1, D, 7), where D is a dynamic size. Caffe enters a box
+    once for every class whose score (objectness times class) exceeds the threshold. NMS ignores classes, so only
+    the best class of a box can remain. Labels count from 1.
+    Source: eric612/MobileNet-YOLO src/caffe/layers/yolov3_detection_output_layer.cpp; arXiv 1804.02767.
+    """
+
+    message = "yolov3_detection_output_param"
+    numbers: ClassVar = {"mobilenet-yolo": 602, "ncnn": 603}
+    num_classes: int = field(1, "uint32", 20, doc="classes scored")
+    num_box: int = field(2, "uint32", 3, doc="boxes per cell")
+    confidence_threshold: float = field(3, "float", 0.01, doc="scores must exceed it")
+    nms_threshold: float = field(4, "float", 0.45, doc="boxes whose IoU with a better one reaches it are dropped")
+    biases: tuple[float, ...] = field(5, "float", repeated=True, doc="width and height of each box, in pixels")
+    anchors_scale: tuple[int, ...] = field(6, "uint32", repeated=True, doc="pixels per cell, for each map")
+    mask_group_num: int = field(7, "uint32", 2, doc="number of maps")
+    mask: tuple[int, ...] = field(
+        8, "uint32", repeated=True, doc="indices of the biases that the boxes of each map use"
+    )
+
+    def setup(self) -> None:
+        need(self.has("num_classes"), "parameter 'num_classes' is missing")
+        check(self.num_classes, self.nms_threshold, self.num_box, self.biases)
+        groups = self.mask_group_num
+        need(groups > 0, f"mask_group_num must be at least 1, got {groups}")
+        need(
+            len(self.mask) == groups * self.num_box,
+            f"mask_group_num={groups} groups of num_box={self.num_box} need {groups * self.num_box} mask values, "
+            f"got {len(self.mask)}",
+        )
+        need(
+            all(2 * m + 1 < len(self.biases) for m in self.mask),
+            f"mask {max(self.mask)} needs {2 * max(self.mask) + 2} biases, got {len(self.biases)}",
+        )
+        need(
+            len(self.anchors_scale) >= groups,
+            f"mask_group_num={groups} needs as many anchors_scale, got {len(self.anchors_scale)}",
+        )
+
+    def forward(self, *maps: Array) -> Array:
+        need(
+            len(maps) == self.mask_group_num,
+            f"mask_group_num={self.mask_group_num} needs as many inputs, got {len(maps)}",
+        )
+        boxes, labels, scores = zip(*(self.of_map(t, x) for t, x in enumerate(maps)))
+        return detections(
+            np.concatenate(boxes),
+            np.concatenate(labels),
+            np.concatenate(scores),
+            nms_threshold=self.nms_threshold,
+            least=self.confidence_threshold,
+        )
+
+    def of_map(self, t: int, x: Array) -> tuple[Array, Array, Array]:
+        """Return boxes (K, 4), labels (K,) and scores (K,) of map `t`."""
+        used = self.mask[t * self.num_box : (t + 1) * self.num_box]
+        anchors = np.array(self.biases, np.float32).reshape(-1, 2)[list(used)]
+        predictions = cells(x, self.num_box, self.num_classes)
+        boxes = corners(*decode(predictions, anchors, x.shape[2], x.shape[3], self.anchors_scale[t]))
+        scores = ops.sigmoid(predictions[:, 5:]) * ops.sigmoid(predictions[:, 4:5])
+        return boxes, scores.argmax(axis=1) + 1, scores.max(axis=1)
