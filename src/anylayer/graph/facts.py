@@ -15,7 +15,6 @@ import numpy as np
 from anylayer.graph.ir import Op, Value
 from anylayer.graph.operators import RECURRENT
 from anylayer.graph.sizes import is_static
-from anylayer.graph.symbolic import extreme
 from anylayer.network import Array
 
 Producers = Mapping[Value, Op]
@@ -227,31 +226,6 @@ class Window(NamedTuple):
     def pads(self) -> list[int]:
         """The padding as the attribute `pads` spells it: all begins, then all ends."""
         return [*self.begins, *self.ends]
-
-
-def pooled_sizes(
-    sizes: Sequence[int],
-    kernels: Sequence[int],
-    strides: Sequence[int],
-    pads: Sequence[int],
-    *,
-    ceil: bool = True,
-    per_axis: bool = False,
-) -> list[int]:
-    """Return the numbers of windows of Caffe's Pooling along all axes: (size + 2 * pad - kernel) / stride + 1.
-
-    If any axis is padded, a last window that starts after the map and the padding before it is dropped along every
-    axis. ceil: whether the quotient is rounded up. per_axis: whether windows are dropped along padded axes only.
-    Source: BVLC/caffe src/caffe/layers/pooling_layer.cpp, Reshape ("if (pad_h_ || pad_w_)"); per_axis: opencv
-    modules/dnn/src/layers/pooling_layer.cpp, getMemoryShapes ("if (pads_end[i] && ...").
-    """
-    counts = []
-    for size, kernel, stride, pad in zip(sizes, kernels, strides, pads):
-        spare = size + 2 * pad - kernel
-        count = (-(-spare // stride) if ceil else spare // stride) + 1
-        drops = pad if per_axis else any(pads)
-        counts.append(extreme("min", count, (size + pad - 1) // stride + 1) if drops else count)
-    return counts
 
 
 def window_of(op: Op) -> Window | None:

@@ -1,4 +1,4 @@
-"""Checks and conversions of arguments that the layers of several formats share: axes, constants, SAME padding."""
+"""Checks and conversions of arguments that layers share: axes, constants, sizes of arrays, windows and padding."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from anylayer.errors import TraceError, need
 from anylayer.graph.sizes import is_static
-from anylayer.graph.symbolic import symbolic_shape
+from anylayer.graph.symbolic import extreme, plain, same, same_shape, symbolic_shape
 from anylayer.network import Array
 from anylayer.ops._indexing import axes_of, axis_of
 from anylayer.ops._spatial import Pairs, extent, flat_pads
@@ -28,9 +28,13 @@ __all__ = [
     "integer",
     "integers",
     "part_sizes",
+    "plain",
+    "pooled_sizes",
     "reshape",
     "restored",
+    "same",
     "same_pads",
+    "same_shape",
     "shape_of",
     "target_shape",
 ]
@@ -134,6 +138,31 @@ def same_pads(sizes: Sequence[int], extents: Sequence[int], strides: Sequence[in
         small, large = total // 2, total - total // 2
         pairs.append((small, large) if upper else (large, small))
     return tuple(pairs)
+
+
+def pooled_sizes(
+    sizes: Sequence[int],
+    kernels: Sequence[int],
+    strides: Sequence[int],
+    pads: Sequence[int],
+    *,
+    ceil: bool = True,
+    per_axis: bool = False,
+) -> list[int]:
+    """Return the numbers of windows of Caffe's Pooling along all axes: (size + 2 * pad - kernel) / stride + 1.
+
+    If any axis is padded, a last window that starts after the map and the padding before it is dropped along every
+    axis. ceil: whether the quotient is rounded up. per_axis: whether windows are dropped along padded axes only.
+    Source: BVLC/caffe src/caffe/layers/pooling_layer.cpp, Reshape ("if (pad_h_ || pad_w_)"); per_axis: opencv
+    modules/dnn/src/layers/pooling_layer.cpp, getMemoryShapes ("if (pads_end[i] && ...").
+    """
+    counts = []
+    for size, kernel, stride, pad in zip(sizes, kernels, strides, pads):
+        spare = size + 2 * pad - kernel
+        count = (-(-spare // stride) if ceil else spare // stride) + 1
+        drops = ceil and (pad if per_axis else any(pads))
+        counts.append(extreme("min", count, (size + pad - 1) // stride + 1) if drops else count)
+    return counts
 
 
 def channels_first(x: Any, data_format: str) -> Any:

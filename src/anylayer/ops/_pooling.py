@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from itertools import chain
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from anylayer.errors import need
+from anylayer.errors import TraceError, need
+from anylayer.graph.symbolic import is_symbolic, same, same_shape
 from anylayer.network import Array
 from anylayer.ops._spatial import (
     Ints,
@@ -63,9 +66,30 @@ def pooling(
             f"a window of {k} cells dilated by {d} lies wholly in the padding of spatial axis {axis} ({n} cells)",
         )
     need_room((*x.shape[:2], *counts), "the result")
-    return PoolingPlan(
-        size, strides, dilations, pairs, grow_pads(sizes, size, strides, pairs, dilations, counts), counts
+    full = grow_pads(sizes, size, strides, pairs, dilations, counts) if ceil_mode else pairs
+    return PoolingPlan(size, strides, dilations, pairs, full, counts)
+
+
+def reduce_open_windows(x: Array, plan: PoolingPlan, reduction: Callable[..., Any]) -> Any:
+    """Return `reduction` (np.max or np.mean) of every window, if the size of a window is symbolic, else None.
+
+    No attribute states such a size, so the windows become axes of `x`. Raises TraceError if they overlap or do not
+    cover the map.
+    """
+    if not any(map(is_symbolic, plan.kernel)):
+        return None
+    apart = all(same(k, s) or same(count, 1) for k, s, count in zip(plan.kernel, plan.strides, plan.counts))
+    need(
+        apart and same_shape([k * count for k, count in zip(plan.kernel, plan.counts)], x.shape[2:]),
+        f"a kernel of {list(plan.kernel)} cells, which depends on the sizes of the network's inputs, must not "
+        f"overlap with the next window, and all windows must cover the map",
+        TraceError,
     )
+    axes = range(2, len(x.shape))
+    if all(same(count, 1) for count in plan.counts):
+        return reduction(x, axis=tuple(axes), keepdims=True)
+    cells = x.reshape(*x.shape[:2], *chain(*zip(plan.counts, plan.kernel)))
+    return reduction(cells, axis=tuple(2 * axis - 1 for axis in axes))
 
 
 def reduce_windows(data: Array, plan: PoolingPlan, ufunc: np.ufunc) -> Array:

@@ -103,7 +103,7 @@ def window_counts(
         spare = n + begin + end - extent(k, d)
         dilated = f" dilated by {d}" if d > 1 else ""
         need(
-            spare >= 0,
+            spare > -s if ceil_mode else spare >= 0,
             f"a kernel of {k}{dilated} does not fit spatial axis {axis}: {n} cells and pads {begin} + {end}",
         )
         count = (-(-spare // s) if ceil_mode else spare // s) + 1
@@ -121,10 +121,17 @@ def grow_pads(
     dilations: Sequence[int],
     counts: Sequence[int],
 ) -> Pairs:
-    """Return `pads` with each end enlarged until `counts` windows fit, so that no rounding mode is needed."""
+    """Return `pads` with each end enlarged until `counts` windows fit, so that no rounding mode is needed.
+
+    Where only the size is symbolic, the end is the largest that needs no further window. This is a number, and a
+    number needs no operator before the pooling.
+    """
     grown = []
     for n, k, s, (begin, end), d, count in zip(sizes, kernel, strides, pads, dilations, counts):
-        grown.append((begin, extreme("max", end, (count - 1) * s + extent(k, d) - n - begin)))
+        enough = (count - 1) * s + extent(k, d) - n - begin
+        if is_symbolic(enough) and not any(map(is_symbolic, (k, s, begin, end))):
+            enough = min(end + s - 1, extent(k, d) - 1)
+        grown.append((begin, extreme("max", end, enough)))
     return tuple(grown)
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import chain
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from anylayer.graph.symbolic import is_symbolic
 from anylayer.network import Array
 from anylayer.ops._operator import operator
-from anylayer.ops._pooling import PoolingPlan, pooling, reduce_windows
+from anylayer.ops._pooling import PoolingPlan, pooling, reduce_open_windows, reduce_windows
 from anylayer.ops._spatial import Ints, flat_pads, padded, with_static_pads
 from anylayer.ops.conv import conv
 from anylayer.tracing import record
@@ -66,6 +66,9 @@ def _(x: Array, kernel: Ints, *, count_include_pad: bool, **how: Any) -> Array:
     """
     plan = pooling(x, kernel, what="average_pool", **how)
     shape = (*x.shape[:2], *plan.counts)
+    reduced = reduce_open_windows(x, plan, np.mean)
+    if reduced is not None:
+        return cast(Array, reduced)
     if {*plan.dilations} != {1}:
         return _dilated(x, plan, count_include_pad)
     if any(map(is_symbolic, chain(*plan.full_pads))):

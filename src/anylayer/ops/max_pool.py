@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from itertools import chain
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from anylayer.graph.symbolic import is_symbolic
 from anylayer.network import Array
 from anylayer.ops._operator import operator
-from anylayer.ops._pooling import PoolingPlan, pooling, reduce_windows
+from anylayer.ops._pooling import PoolingPlan, pooling, reduce_open_windows, reduce_windows
 from anylayer.ops._spatial import Ints, flat_pads, padded, with_static_pads
 from anylayer.tracing import record
 
@@ -37,6 +37,9 @@ def lowest(dtype: np.dtype[Any]) -> float:
 
 def record_max_pool(x: Array, plan: PoolingPlan) -> Array:
     """Record MaxPool over the windows of `plan`, without a rounding mode."""
+    reduced = reduce_open_windows(x, plan, np.max)
+    if reduced is not None:
+        return cast(Array, reduced)
     pads = plan.full_pads
     if any(map(is_symbolic, chain(*pads))):
         x, pads = with_static_pads(x, pads, lowest(x.dtype))

@@ -10,139 +10,63 @@ from typing import Any
 import numpy as np
 
 from anylayer import ops
-from anylayer.graph.facts import pooled_sizes
-from anylayer.graph.symbolic import extreme, is_symbolic, is_zero, same
 from anylayer.layer import Enum, Layer, field, layer, need
+from anylayer.layer.arguments import pooled_sizes, same_shape
 from anylayer.layer.contract import PixelMap
 from anylayer.layers.caffe._axes import need_padded
 from anylayer.layers.caffe._messages import engine_field, no_effect
 from anylayer.network import Array
 
 _LOWEST = np.finfo(np.float32).min
+
 Pair = tuple[int, int]
 """A number for the height and one for the width."""
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """The windows of a pooling along one axis of `size` cells.
+class Windows:
+    """The windows of a pooling, of which those that start after the map are outside. ceil: see pooled_sizes."""
 
-    `drops`: whether a last window that starts after the map is dropped.
-    """
-
-    size: int
-    kernel: int
-    stride: int
-    pad: int
-    count: int
+    kernel: Pair
+    stride: Pair
+    pad: Pair
+    counts: Pair
     ceil: bool
-    drops: bool
 
-    @property
-    def inside(self) -> Any:
-        """Return the number of windows that overlap the map; the windows after them do not."""
-        return extreme("min", self.count, -(-(self.size + self.pad) // self.stride))
+    def inside(self, operator: Callable[..., Any], x: Array, **options: Any) -> Any:
+        """Return what an operator of pooling computes in the windows that start in the map, or before it."""
+        return operator(x, self.kernel, strides=self.stride, pads=self.pad, ceil_mode=self.ceil, **options)
 
-    @property
-    def end(self) -> Any:
-        """Return the padding at the end that the windows inside need.
+    def with_outside(self, y: Array, value: float) -> Array:
+        """Return the results `y` of the windows inside, with a constant for the windows outside."""
+        if same_shape(self.counts, y.shape[2:]):
+            return y
+        missing = [(0, count - n) for count, n in zip(self.counts, y.shape[2:])]
+        return np.pad(y, [(0, 0), (0, 0), *missing], constant_values=np.float32(value))
 
-        Where the size is symbolic, and all windows overlap the map, it is the largest one that needs no further
-        window. This is a number, and a number needs no operator before the pooling.
+    def maximum(self, x: Array) -> Any:
+        """Return the maximum of each window, the lowest float outside."""
+        return self.with_outside(self.inside(ops.max_pool, x), _LOWEST)
+
+    def maximum_and_mask(self, x: Array) -> tuple[Array, Array]:
+        """Return the maxima, and the flat index of each in its plane as a float, -1 outside."""
+        y, index = self.inside(ops.max_pool_with_indices, x)
+        return self.with_outside(y, _LOWEST), self.with_outside(index.astype(np.float32), -1)
+
+    def mean(self, x: Array) -> Any:
+        """Return the mean of each window over its cells in the map and in its padding; 0 outside.
+
+        Where a window has no cell at all, Caffe divides 0 by 0.
         """
-        numbers = not any(map(is_symbolic, (self.kernel, self.stride, self.pad)))
-        if self.is_symbolic and numbers and (self.drops or self.stride <= self.kernel):
-            return min(self.pad + (self.stride - 1 if self.ceil else 0), self.kernel - 1)
-        return extreme("max", 0, (self.inside - 1) * self.stride + self.kernel - self.size - self.pad)
-
-    @property
-    def is_symbolic(self) -> bool:
-        """Return whether the line has another number of cells in every picture."""
-        return is_symbolic(self.size)
-
-
-def lines_of(
-    sizes: Pair, kernels: Pair, strides: Pair, pads: Pair, *, ceil: bool, per_axis: bool = False
-) -> tuple[Line, Line]:
-    """Return the windows of a pooling along both axes: see pooled_sizes."""
-    counts = pooled_sizes(sizes, kernels, strides, pads, ceil=ceil, per_axis=per_axis)
-
-    def line(i: int) -> Line:
-        size, kernel, stride, pad = sizes[i], kernels[i], strides[i], pads[i]
-        rule = f"a kernel of {kernel} with stride {stride} does not fit {size} cells with pad {pad}"
-        need(counts[i] >= 1, rule)
-        return Line(size, kernel, stride, pad, counts[i], ceil, bool(pad) if per_axis else any(pads))
-
-    return line(0), line(1)
-
-
-def _divisors(line: Line) -> Array:
-    """Return the cells by which each window is divided: those within the padding, maybe 0 or less."""
-    starts = np.arange(line.count) * line.stride - line.pad
-    return np.minimum(starts + line.kernel, line.size + line.pad) - starts
-
-
-def pool(x: Array, method: str, lines: tuple[Line, Line]) -> Any:
-    """Return (N, C, H, W), pooled by the maximum ("MAX") or the mean ("AVE").
-
-    The maximum of a window outside the map is the lowest float. Source: BVLC/caffe
-    src/caffe/layers/pooling_layer.cpp.
-    """
-    if all(line.is_symbolic and same(line.size, line.kernel) and line.pad == 0 for line in lines):
-        return x.max((2, 3), keepdims=True) if method == "MAX" else x.mean((2, 3), keepdims=True)
-    if method == "MAX":
-        return _with_outer_windows(_run(ops.max_pool, x, lines), lines, _LOWEST)
-    if any(line.is_symbolic for line in lines):
-        return _symbolic_mean(x, lines)
-    cells = _divisors(lines[0])[:, None] * _divisors(lines[1])
-    whole = lines[0].kernel * lines[1].kernel
-    inside = (slice(lines[0].inside), slice(lines[1].inside))
-    clipped = bool((cells[inside] != whole).any())
-    padded = any(line.pad for line in lines)
-    if clipped and padded:
-        y = _run(ops.average_pool, x, lines, count_include_pad=True) * (whole / cells[inside]).astype(np.float32)
-    else:  # the divisor is the cells in the map; with padding and no clipped window, all cells
-        y = _run(ops.average_pool, x, lines, count_include_pad=padded)
-    y = _with_outer_windows(y, lines, 0)
-    if (cells == 0).any():  # Caffe divides 0 by 0
-        y = y + np.where(cells == 0, np.float32(np.nan), np.float32(0))
-    return y
-
-
-def _symbolic_mean(x: Array, lines: tuple[Line, Line]) -> Array:
-    """Return the mean of each window where the numbers of cells are symbolic."""
-    if any(line.pad for line in lines):
-        cells = _divisors(lines[0])[: lines[0].inside, None] * _divisors(lines[1])[: lines[1].inside]
-        whole = lines[0].kernel * lines[1].kernel
-        y = _run(ops.average_pool, x, lines, count_include_pad=True) * (whole / cells).astype(np.float32)
-    else:
-        y = _run(ops.average_pool, x, lines)
-    y = _with_outer_windows(y, lines, 0)
-    if all(line.stride <= line.kernel for line in lines):
-        return y
-    empty = _divisors(lines[0])[:, None] * _divisors(lines[1]) == 0  # only such windows may lie outside the map
-    return y + np.where(empty, np.float32(np.nan), np.float32(0))
-
-
-def pool_with_mask(x: Array, lines: tuple[Line, Line]) -> tuple[Array, Array]:
-    """Return the maxima, and the flat index of each in its plane as a float, -1 outside the map."""
-    y, index = _run(ops.max_pool_with_indices, x, lines)
-    return _with_outer_windows(y, lines, _LOWEST), _with_outer_windows(index.astype(np.float32), lines, -1)
-
-
-def _run(operator: Callable[..., Any], x: Array, lines: tuple[Line, Line], **options: Any) -> Any:
-    pads = [line.pad for line in lines] + [line.end for line in lines]
-    return operator(
-        x, [line.kernel for line in lines], strides=[line.stride for line in lines], pads=pads, **options
-    )
-
-
-def _with_outer_windows(y: Array, lines: tuple[Line, Line], value: Any) -> Array:
-    """Return `y` with a constant for the windows outside the map."""
-    missing = [line.count - line.inside for line in lines]
-    if all(map(is_zero, missing)):
-        return y
-    return np.pad(y, [(0, 0), (0, 0), *((0, m) for m in missing)], constant_values=np.float32(value))
+        inside = self.inside(ops.average_pool, x, count_include_pad=True)
+        if same_shape(self.counts, inside.shape[2:]):
+            return inside
+        high, wide = (
+            np.arange(count) * stride == size + 2 * pad
+            for size, count, stride, pad in zip(x.shape[2:], self.counts, self.stride, self.pad)
+        )
+        nothing = np.where(high[:, None] | wide, np.float32(np.nan), np.float32(0))
+        return self.with_outside(inside, 0) + nothing
 
 
 @layer("Pooling")
@@ -212,17 +136,17 @@ class Pooling(Layer):
 
     def forward(self, x: Array) -> Any:
         need(len(x.shape) == 4, f"needs an input of 4 axes (N, C, H, W), got shape {tuple(x.shape)}")
-        lines = self._lines(x.shape[2], x.shape[3])
+        windows = self._windows((x.shape[2], x.shape[3]))
         if self.outputs == 1:
-            return self.pool_windows(x, lines)
+            return windows.maximum(x) if self.pool == "MAX" else self.mean(x, windows)
         need(self.pool == "MAX", f"only pool MAX has a second output, the mask; got pool {self.pool}")
-        return pool_with_mask(x, lines)
+        return windows.maximum_and_mask(x)
 
-    def pool_windows(self, x: Array, lines: tuple[Line, Line]) -> Any:
-        """Return the maximum or the mean of each window."""
-        return pool(x, self.pool, lines)
+    def mean(self, x: Array, windows: Windows) -> Any:
+        """Return the mean of each window."""
+        return windows.mean(x)
 
-    def _lines(self, height: int, width: int) -> tuple[Line, Line]:
+    def _windows(self, sizes: Pair) -> Windows:
         kernel = self._pair("kernel", self.kernel_size)
         stride, pad = self._pair("stride", self.stride), self._pair("pad", self.pad)
         if self.global_pooling:
@@ -230,16 +154,19 @@ class Pooling(Layer):
                 stride == (1, 1) and pad == (0, 0),
                 f"global_pooling needs stride 1 and pad 0, got stride {stride} and pad {pad}",
             )
-            kernel = (height, width)
+            kernel = sizes
         need(min(kernel) > 0, f"kernel sizes must be positive, got {kernel}")
         need(min(stride) > 0, f"strides must be positive, got {stride}")
         need(
             pad[0] < kernel[0] and pad[1] < kernel[1],
             f"pad must be less than the kernel, got pad {pad} and kernel {kernel}",
         )
-        need_padded((height, width), pad)
+        need_padded(sizes, pad)
         ceil = self.ceil_mode and self.round_mode == "CEIL"
-        return lines_of((height, width), kernel, stride, pad, ceil=ceil, per_axis=self.dialect == "opencv")
+        counts = pooled_sizes(sizes, kernel, stride, pad, ceil=ceil, per_axis=self.dialect == "opencv")
+        for count, size, k, s, p in zip(counts, sizes, kernel, stride, pad):
+            need(count >= 1, f"a kernel of {k} with stride {s} does not fit {size} cells with pad {p}")
+        return Windows(kernel, stride, pad, (counts[0], counts[1]), ceil)
 
     def coordinates(self) -> PixelMap | None:
         if self.global_pooling:
@@ -274,18 +201,16 @@ class SophgoPooling(Pooling):
     def check_rounding(self) -> None:
         """Take both fields, of which the one that rounds down prevails."""
 
-    def pool_windows(self, x: Array, lines: tuple[Line, Line]) -> Any:
-        if self.pool == "MAX":
-            return super().pool_windows(x, lines)
-        return _with_outer_windows(_run(ops.average_pool, x, lines, count_include_pad=True), lines, 0)
+    def mean(self, x: Array, windows: Windows) -> Any:
+        size, stride, pad = windows.kernel, windows.stride, windows.pad
+        beyond = [min(p + (s - 1) * windows.ceil, k - 1) for k, s, p in zip(size, stride, pad)]
+        y = ops.average_pool(x, size, strides=stride, pads=[*pad, *beyond], count_include_pad=True)
+        return windows.with_outside(y, 0)
 
-    def _lines(self, height: int, width: int) -> tuple[Line, Line]:
-        down, across = super()._lines(height, width)
-        return (
-            (replace(down, count=down.count + 1), replace(across, count=across.count + 1))
-            if self.yolo
-            else (down, across)
-        )
+    def _windows(self, sizes: Pair) -> Windows:
+        windows = super()._windows(sizes)
+        high, wide = windows.counts
+        return replace(windows, counts=(high + 1, wide + 1)) if self.yolo else windows
 
 
 @layer("SPP")
@@ -313,41 +238,24 @@ class SPP(Layer):
         need(len(x.shape) == 4, f"needs an input of 4 axes (N, C, H, W), got shape {tuple(x.shape)}")
         n, _, height, width = x.shape
         need(height > 0 and width > 0, f"needs a map with pixels, got shape {tuple(x.shape)}")
-        if is_symbolic(height) or is_symbolic(width):
-            levels = [_symbolic_level(x, self.pool, level) for level in range(self.pyramid_height)]
-        else:
-            levels = [pool(x, self.pool, _lines(height, width, level)) for level in range(self.pyramid_height)]
+        levels = [self._level(x, level) for level in range(self.pyramid_height)]
         if len(levels) == 1:
             return levels[0]
         return np.concatenate([y.reshape(n, -1) for y in levels], axis=1)
 
-
-def _lines(height: int, width: int, level: int) -> tuple[Line, Line]:
-    (tall, top), (wide, left) = _window(height, level), _window(width, level)
-    for size, kernel, pad in ((height, tall, top), (width, wide, left)):
-        need(
-            pad < kernel,
-            f"level {level} cuts {size} cells into {2**level} windows of {kernel}, which needs a padding of {pad}"
-            ": it must be less than the window",
-        )
-    return lines_of((height, width), (tall, wide), (tall, wide), (top, left), ceil=True)
-
-
-def _window(size: int, level: int) -> tuple[int, int]:
-    """Return the cells of each window along an axis, and the padding before the map."""
-    bins = 2**level
-    kernel = -(-size // bins)
-    return kernel, (kernel * bins - size + 1) // 2
-
-
-def _symbolic_level(x: Array, method: str, level: int) -> Any:
-    """Return a level for a map of any size: the padded map is reshaped into its windows, which do not overlap."""
-    n, c, *sizes = x.shape
-    bins = 2**level
-    _lines(sizes[0], sizes[1], level)
-    windows = [_window(size, level) for size in sizes]
-    pads = [(pad, kernel * bins - size - pad) for size, (kernel, pad) in zip(sizes, windows)]
-    lowest = np.finfo(np.float32).min if method == "MAX" else 0
-    padded = np.pad(x, [(0, 0), (0, 0), *pads], constant_values=np.float32(lowest))
-    parts = padded.reshape(n, c, bins, windows[0][0], bins, windows[1][0])
-    return parts.max((3, 5)) if method == "MAX" else parts.mean((3, 5))
+    def _level(self, x: Array, level: int) -> Any:
+        """Return the pooled windows of a level. They do not overlap, and cover the padded map."""
+        kernel, pads = [], [(0, 0), (0, 0)]
+        for size in x.shape[2:]:
+            window = -(-size // 2**level)
+            pad = (window * 2**level - size + 1) // 2
+            need(
+                pad < window,
+                f"level {level} cuts {size} cells into {2**level} windows of {window}, which needs a padding of "
+                f"{pad}: it must be less than the window",
+            )
+            kernel.append(window)
+            pads.append((pad, window * 2**level - size - pad))
+        if self.pool == "MAX":
+            return ops.max_pool(np.pad(x, pads, constant_values=_LOWEST), kernel, strides=kernel)
+        return ops.average_pool(np.pad(x, pads), kernel, strides=kernel)

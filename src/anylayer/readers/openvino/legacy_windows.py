@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from anylayer.errors import LayerError, need
-from anylayer.graph.facts import pooled_sizes
-from anylayer.layer.arguments import extent, same_pads
+from anylayer.layer.arguments import extent, pooled_sizes, same_pads
 from anylayer.network import Array
 from anylayer.readers.openvino.legacy_layer import LegacyLayer
 

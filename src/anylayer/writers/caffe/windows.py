@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from anylayer.graph import Op, Value
-from anylayer.graph.facts import Window, padding_of, pooled_sizes, window_of
+from anylayer.graph.facts import Window, padding_of, window_of
 from anylayer.graph.intervals import Intervals
+from anylayer.layer.arguments import pooled_sizes
 from anylayer.network import Array
 from anylayer.writers.caffe.affine import scale_and_shift
 from anylayer.writers.caffe.builder import CaffeBuilder, CaffeLowering
