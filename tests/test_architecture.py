@@ -201,6 +201,44 @@ def test_formats_do_not_import_each_other(files: list[File]) -> None:
     assert not wrong
 
 
+PRIVATE = {"tracing", "graph"}
+"""Rooms below `ops` and `layer`, which a user's layer need not know either."""
+STATES = {"is_traced", "is_symbolic", "is_static", "holds_symbolic", "symbolic_shape"}
+"""Questions whose answer depends on whether a layer is called with arrays or traced."""
+
+PRIVILEGED = {
+    "layers/caffe/_resampling.py",
+    "layers/keras/_base.py",
+    "layers/keras/_resampling.py",
+    "layers/onnx/_base.py",
+    "layers/onnx/_expand.py",
+    "layers/onnx/_movement.py",
+    "layers/onnx/_old.py",
+    "layers/onnx/_quantized.py",
+    "layers/onnx/_record.py",
+    "layers/onnx/_reductions.py",
+    "layers/onnx/_windows.py",
+    "layers/onnx/control.py",
+    "layers/onnx/microsoft.py",
+    "layers/openvino/slicing.py",
+    "layers/tensorflow/resize.py",
+    "layers/tensorflow/slicing.py",
+}
+"""Files of layers that still have private powers. The list only becomes shorter."""
+
+
+def test_built_in_layers_have_no_private_powers(files: list[File]) -> None:
+    """A layer imports `ops` and `layer`, and does not ask whether it is traced: a user's layer can do the same."""
+    privileged = {
+        file.where
+        for file in files
+        if file.room == "layers"
+        for parts, _ in file.own_imports
+        if parts[0] in PRIVATE or parts[-1] in STATES
+    }
+    assert privileged == PRIVILEGED
+
+
 @cache
 def module(name: str) -> str:
     """Return the module of an imported name: "anylayer.graph.ir" for "anylayer.graph.ir.Op"."""

@@ -10,16 +10,19 @@ import numpy as np
 
 from anylayer.errors import need
 from anylayer.graph.operators import GATES
+from anylayer.graph.symbolic import is_symbolic
 from anylayer.network import Array
 from anylayer.ops._spatial import integer, shape_of
 from anylayer.ops.reverse_sequence import reverse_sequence
 from anylayer.ops.sigmoid import sigmoid
 from anylayer.ops.softplus import softplus
-from anylayer.tracing import TracedArray, record, record_many
+from anylayer.tracing import TracedArray, is_traced, record, record_many
 from anylayer.tracing.primitives import cast
 
 Activation = Callable[[Array], Array]
 _DIRECTIONS = ("forward", "reverse", "bidirectional")
+SATURATED = 1e4
+"""An argument at which a sigmoid is 1."""
 _ACTIVATIONS: dict[str, Activation] = {
     "Sigmoid": sigmoid,
     "Tanh": np.tanh,
@@ -58,6 +61,7 @@ class RecurrentPlan:
         clip: float | None,
         states: Sequence[Array | None],
         sequence_lens: Array | None,
+        keep: Array | None = None,
     ) -> None:
         self.hidden = integer(hidden_size, "hidden_size")
         need(len(x.shape) == 3, f"a recurrent input must be (steps, batch, values), got shape {tuple(x.shape)}")
@@ -71,6 +75,7 @@ class RecurrentPlan:
             "r": (r, (self.directions, rows, self.hidden)),
             "b": (b, (self.directions, 2 * rows)),
             "sequence_lens": (sequence_lens, (self.batch,)),
+            "keep": (keep, (self.steps, self.batch)),
             **{
                 f"initial state {i}": (s, (self.directions, self.batch, self.hidden)) for i, s in enumerate(states)
             },
@@ -80,6 +85,11 @@ class RecurrentPlan:
                 array is None or tuple(array.shape) == shape,
                 f"{name} must be of shape {shape}, got {shape_of(array)}",
             )
+        need(
+            keep is None or (direction == "forward" and sequence_lens is None),
+            f"keep goes with direction 'forward' and without sequence_lens, got direction {direction!r}",
+        )
+        self.keep = keep
         self.names = list(activations) if activations is not None else list(default) * self.directions
         count = len(default) * self.directions
         need(len(self.names) == count, f"activations must be {count} names, got {len(self.names)}: {self.names}")
@@ -92,6 +102,22 @@ class RecurrentPlan:
     def native(self) -> bool:
         """Whether every engine computes the operator with these activations. OpenVINO supports no others."""
         return GATES.names.issuperset(self.names)
+
+    @property
+    def runs_through(self) -> bool:
+        """Whether no step but the first changes the state before it."""
+        return self.keep is None or (not is_traced(self.keep) and bool((self.keep[1:] == 1).all()))
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the number of steps is symbolic, so that the steps cannot be recorded one by one."""
+        return is_symbolic(self.steps)
+
+    def kept(self, t: int, states: Sequence[Any]) -> list[Any]:
+        """Return the states (..., B, H) before step t, multiplied by keep[t]."""
+        if self.keep is None:
+            return list(states)
+        return [None if s is None else s * self.keep[t][:, None] for s in states]
 
     def functions(self, direction: int) -> list[Activation]:
         """Return the activations of one direction. Each clips its argument to [-clip, clip] if there is a clip."""
@@ -128,7 +154,7 @@ class RecurrentPlan:
             now = [zeros if s is None else s[d] for s in states]
             y = []
             for t in range(self.steps):
-                new = function(parts[t], *now)
+                new = function(parts[t], *self.kept(t, now))
                 active = (lengths > t)[:, None]
                 now = [np.where(active, n, old) for n, old in zip(new, now)] if ragged else list(new)
                 y.append(np.where(active, now[0], x.dtype.type(0)) if ragged else now[0])
@@ -178,6 +204,12 @@ def _unshared_input(x: Array, others: Sequence[Array]) -> Array:
         mark = zlib.crc32(data, mark)
     least = float(np.finfo(x.dtype).min) * (1 - (mark % 2**20) / 2**23)
     return record("Max", [x, np.array(least, x.dtype)], x.shape, x.dtype)
+
+
+def kept_or_not_a_number(x: Array, keep: Array) -> Any:
+    """Return `x` (T, B, values) with NaN where `keep` (T, B) is neither 0 nor 1: the forms for any number of steps
+    multiply the state by no other numbers."""
+    return np.where(((keep == 0) | (keep == 1))[:, :, None], x, x.dtype.type(np.nan))
 
 
 def one_state(

@@ -10,7 +10,7 @@ import numpy as np
 from anylayer.errors import need
 from anylayer.network import Array
 from anylayer.ops._operator import operator
-from anylayer.ops._recurrent import RecurrentPlan, Step, Steps
+from anylayer.ops._recurrent import SATURATED, RecurrentPlan, Step, Steps, kept_or_not_a_number
 
 
 @operator
@@ -29,6 +29,7 @@ def lstm(
     activations: Sequence[str] | None = None,
     clip: float | None = None,
     input_forget: bool = False,
+    keep: Array | None = None,
 ) -> tuple[Array, ...]:
     """Run an LSTM over `x` (T, B, values). Return Y (T, D, B, H), Y_h (D, B, H) and Y_c (D, B, H) (ONNX LSTM-14).
 
@@ -40,10 +41,12 @@ def lstm(
     With `input_forget`, 1 - i replaces the gate f. `activations` names f, g, h for each direction (default:
     Sigmoid, Tanh, Tanh). `clip` limits the arguments of f and g to [-clip, clip]. `sequence_lens` (B,) are the
     lengths of the sequences: Y is 0 past the end of a sequence. `initial_h` and `initial_c` are (D, B, H), default
-    0. Raises LayerError for wrong shapes and unknown names.
+    0. `keep` (T, B) are factors of h and c before each step: 0 begins a sequence, 1 continues it. Where the number
+    of steps is open, other factors give NaN. Raises LayerError for wrong shapes and unknown names.
     """
     states = [initial_h, initial_c]
     how = {"hidden_size": hidden_size, "direction": direction, "activations": activations, "clip": clip}
+    how["keep"] = keep
     plan = _plan(x, w, r, b, sequence_lens, states, peepholes, **how)
     return plan.run(_step(plan, w, r, b, peepholes, input_forget), states)
 
@@ -104,5 +107,31 @@ def _(
     states = [h, c]
     plan = _plan(x, w, r, b, lens, states, peepholes, **how)
     if plan.native and peepholes is None and not input_forget:
-        return plan.record("LSTM", [x, w, r, b, lens, *states], 3)
+        if plan.runs_through:
+            return plan.record("LSTM", [x, w, r, b, lens, *plan.kept(0, states)], 3)
+        if plan.is_open:
+            return _restarting(x, w, r, b, h, c, **how)
     return plan.run(_step(plan, w, r, b, peepholes, input_forget), states)
+
+
+def _restarting(
+    x: Array, w: Array, r: Array, b: Array, h: Array, c: Array, *, keep: Array, hidden_size: int, **how: Any
+) -> tuple[Array, ...]:
+    """Record an LSTM for any number of steps, whose sequences start where `keep` (T, B) is 0.
+
+    Before such a step, a further step closes all gates, which resets the state. So a sample takes at most 2 T
+    steps. The steps after its last one keep c.
+    """
+    t, n, values = x.shape
+    kind = x.dtype
+    starts = (keep == 0).astype(np.int64)
+    places = np.arange(t)[:, None] + np.cumsum(starts, axis=0)
+    samples = np.broadcast_to(np.arange(n), (t, n))
+    after = (np.arange(2 * t)[:, None] > places[-1]).astype(kind)[:, :, None]
+    steps = np.concatenate([np.zeros((2 * t, n, values), kind), 1 - after, after], 2)
+    steps[places, samples] = np.concatenate([kept_or_not_a_number(x, keep), np.zeros((t, n, 2), kind)], 2)
+    gates = np.array([[-SATURATED, -SATURATED], [-SATURATED, -SATURATED], [-SATURATED, SATURATED], [0, 0]], kind)
+    marked = np.concatenate([w, np.repeat(gates, hidden_size, axis=0)[None]], 2)
+    y, _, c = lstm(steps, marked, r, b, initial_h=h, initial_c=c, hidden_size=hidden_size, **how)
+    y = y[places, 0, samples]
+    return y[:, None], y[-1][None], c

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from anylayer.graph.symbolic import plain
 from anylayer.layer import need
-from anylayer.layer.arguments import axis_of
+from anylayer.layer.arguments import axis_of, plain
 from anylayer.network import Array
 
 MAX_CELLS = 1 << 27

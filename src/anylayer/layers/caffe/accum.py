@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from anylayer.errors import plural
-from anylayer.graph.symbolic import same, same_shape
 from anylayer.layer import Layer, field, layer, need
+from anylayer.layer.arguments import same, same_shape
 from anylayer.layers.caffe._resampling import by_matrices, need_plane, plane_of, two_cells
 from anylayer.network import Array
 

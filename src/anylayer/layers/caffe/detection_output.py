@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from anylayer import ops
-from anylayer.graph.symbolic import same
 from anylayer.layer import Enum, Layer, Message, field, layer, need, samples
+from anylayer.layer.arguments import same
 from anylayer.layers._detections import (
     LOWEST,
     adaptive,

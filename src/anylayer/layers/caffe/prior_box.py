@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.graph.symbolic import plain
 from anylayer.layer import Enum, Layer, field, layer, need
+from anylayer.layer.arguments import plain
 from anylayer.layers.caffe._resampling import plane_of
 from anylayer.network import Array
 
