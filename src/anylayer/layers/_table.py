@@ -35,6 +35,7 @@ class OperatorType:
     attributes: the declared fields, by the keywords of the function.
     constants: which inputs must be constants, by the parameters of the function: each with the function that
         converts the input, such as `integers` of layer.arguments.
+    body: further attributes of the class, such as `message`, and fields that the function does not take.
     """
 
     summary: str
@@ -42,6 +43,7 @@ class OperatorType:
     source: str = ""
     attributes: Mapping[str, Any] = field(default_factory=dict)
     constants: Mapping[str, Callable[[Any, str], Any]] = field(default_factory=dict)
+    body: Mapping[str, Any] = field(default_factory=dict)
 
 
 def computes(what: str, function: Function, source: str = "") -> OperatorType:
@@ -66,7 +68,9 @@ def operators(
     for name, row in rows.items():
         whole = replace(row, attributes={**(attributes or {}), **row.attributes})
         text = details.format(row.source or name)
-        define(name, base, row.summary, text, forward=_forward(whole, check), **body, **whole.attributes)
+        define(
+            name, base, row.summary, text, forward=_forward(whole, check), **body, **row.body, **whole.attributes
+        )
 
 
 def _forward(row: OperatorType, check: Function | None) -> Function:

@@ -11,6 +11,7 @@ import numpy as np
 from anylayer import ops
 from anylayer.layer import Layer, Message, field, layer, need, samples
 from anylayer.layers._detections import LOWEST, among_best, for_overlap, kept_pairwise, overlaps_of_pixels
+from anylayer.layers._proposals import moved
 from anylayer.layers.caffe._messages import is_training
 from anylayer.layers.caffe._resampling import plane_of
 from anylayer.network import Array
@@ -212,7 +213,7 @@ class FrcnDetection(Layer):
                 prod(x.shape) == r * each,
                 f"{r} regions and class_num={c} need {r * each} {what}, got shape {tuple(x.shape)}",
             )
-        boxes, scores = _decode(deltas.reshape(r, c, 4), rois.reshape(r, 5)[:, 1:]), scores.reshape(r, c)
+        boxes, scores = moved(rois.reshape(r, 1, 5)[..., 1:], deltas.reshape(r, c, 4)), scores.reshape(r, c)
         region, label = np.nonzero((scores > np.float32(self.obj_threshold)) & (np.arange(c) > 0))
         box, score = boxes[region, label], scores[region, label]
         survivors = np.flatnonzero(kept_pairwise(box, label, score, self.nms_threshold, overlaps_of_pixels))[
@@ -221,11 +222,3 @@ class FrcnDetection(Layer):
         table = np.zeros((1, 1, self.keep_topk, 6), np.float32)
         table[0, 0, : len(survivors)] = np.concatenate([box, label[:, None], score[:, None]], axis=1)[survivors]
         return table
-
-
-def _decode(deltas: Array, rois: Array) -> Array:
-    """Return boxes (R, C, 4) for offsets (R, C, 4) from regions (R, 4), whose ends are included."""
-    size = rois[:, 2:] - rois[:, :2] + np.float32(1)
-    centre = deltas[..., :2] * size[:, None] + (rois[:, :2] + size * np.float32(0.5))[:, None]
-    half = np.exp(deltas[..., 2:]) * size[:, None] * np.float32(0.5)
-    return np.concatenate([centre - half, centre + half], axis=2)

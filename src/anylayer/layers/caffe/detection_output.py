@@ -270,18 +270,22 @@ class SsdDetectionOutput(Layer):
         return np.minimum(chosen, m - 1), best.astype(np.int64).sum()
 
 
+class DrawnDetectionOutput(SsdDetectionOutput):
+    """A variant with the fields by which SSD draws detections."""
+
+    visualize: bool = field(10, "bool", False, doc="draw the detections; no effect here")
+    visualize_threshold: float = field(11, "float", 0.6)
+    save_file: str = field(12, "string", "")
+
+
 @layer("DetectionOutput", dialects=("ssd", "mobilenet-yolo"))
-class DetectionOutput(SsdDetectionOutput):
+class DetectionOutput(DrawnDetectionOutput):
     """Decode boxes and keep the best of each class (SSD, arXiv 1512.02325).
 
     loc (N, P * 4 * L), conf (N, P * C) and priors (1, 2, P * 4) to rows [image, label, score, x1, y1, x2, y2] (1,
     1, D, 7), where L is 1 with share_location, else C, and D is a dynamic size.
     Source: weiliu89/caffe (branch ssd) src/caffe/layers/detection_output_layer.cpp, src/caffe/util/bbox_util.cpp.
     """
-
-    visualize: bool = field(10, "bool", False, doc="draw the detections; no effect here")
-    visualize_threshold: float = field(11, "float", 0.6)
-    save_file: str = field(12, "string", "")
 
 
 @layer("DetectionOutput", dialects=("sophgo",))
@@ -305,7 +309,7 @@ class SophgoDetectionOutput(DetectionOutput):
 
 
 @layer("DetectionOutput", dialects=("refinedet",))
-class RefineDetDetectionOutput(SsdDetectionOutput):
+class RefineDetDetectionOutput(DrawnDetectionOutput):
     """Decode boxes in two stages and keep the best of each class (RefineDet, arXiv 1711.06897).
 
     The inputs and the output are those of SSD's layer. Two more inputs are the first stage's probabilities of
@@ -315,9 +319,6 @@ class RefineDetDetectionOutput(SsdDetectionOutput):
     Source: sfzhang15/RefineDet src/caffe/layers/detection_output_layer.cpp, src/caffe/util/bbox_util.cpp.
     """
 
-    visualize: bool = field(10, "bool", False, doc="draw the detections; no effect here")
-    visualize_threshold: float = field(11, "float", 0.6)
-    save_file: str = field(12, "string", "")
     objectness_score: float = field(24, "float", 0.01, doc="smallest probability of an object in the first stage")
 
     @classmethod
@@ -371,7 +372,7 @@ class AscendDetectionOutput(SsdDetectionOutput):
 
 
 @layer("DetectionOutput", dialects=("model-optimizer", "openvino"))
-class IntelDetectionOutput(SsdDetectionOutput):
+class IntelDetectionOutput(DrawnDetectionOutput):
     """Decode boxes and keep the best of each class, with `normalized` and the input size of Intel's layer.
 
     As SSD's layer.
@@ -379,9 +380,6 @@ class IntelDetectionOutput(SsdDetectionOutput):
     """
 
     distinctive = frozenset({"input_width", "input_height", "normalized"})
-    visualize: bool = field(10, "bool", False, doc="draw the detections; no effect here")
-    visualize_threshold: float = field(11, "float", 0.6)
-    save_file: str = field(12, "string", "")
     input_width: int = field(13, "int32", -1, doc="used only where normalized is false")
     input_height: int = field(14, "int32", -1, doc="used only where normalized is false")
     normalized: bool = field(15, "bool", True, doc="priors lie in [0, 1]; must be true")

@@ -9,43 +9,34 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.layer import Layer, field, layer, need
-from anylayer.layers._table import computes, operators
+from anylayer.layers._table import OperatorType, computes, operators
 from anylayer.layers.caffe._axes import canonical
 from anylayer.layers.caffe._messages import FillerParameter, constant, engine_field, no_effect
 from anylayer.network import Array
 
 
+class Elementwise(Layer):
+    """A function of each element."""
+
+    elementwise = True
+
+
 @layer("AbsVal")
-class AbsVal(Layer):
+class AbsVal(Elementwise):
     """Compute the absolute value of each element.
 
     The output has the shape of the input.
     Source: BVLC/caffe src/caffe/layers/absval_layer.cpp.
     """
 
-    elementwise = True
-
     def forward(self, x: Array) -> Array:
         need(not self.in_place, "cannot work in place: give the top another name than the bottom")
         return np.abs(x)
 
 
-@layer("Clip")
-class Clip(Layer):
-    """Clip each element to min..max: max(min, min(x, max)), so that the result is min where min is above max.
-
-    NaN becomes min, as in Caffe; an engine may keep it. The output has the shape of the input.
-    Source: BVLC/caffe src/caffe/layers/clip_layer.cpp.
-    """
-
-    elementwise = True
-    message = "clip_param"
-    numbers = {"sophgo": 165, "": 148}
-    min: float = field(1, "float", doc="smallest value")
-    max: float = field(2, "float", doc="largest value")
-
-    def forward(self, x: Array) -> Array:
-        return ops.clip(x, self.min, self.max)
+def leaky_relu(x: Array, slope: float) -> Array:
+    """Return x where x > 0, else slope * x."""
+    return ops.relu(x) if slope == 0 else ops.leaky_relu(x, slope)
 
 
 @layer("CReLU")
@@ -62,35 +53,17 @@ class CReLU(Layer):
     def forward(self, x: Array) -> Array:
         need(not self.in_place, "cannot work in place: give the top another name than the bottom")
         both = np.concatenate([x, -x], axis=canonical(self.concat_axis, x, "concat_axis"))
-        return ops.relu(both) if self.negative_slope == 0 else ops.leaky_relu(both, self.negative_slope)
-
-
-@layer("ELU")
-class ELU(Layer):
-    """Compute x where x > 0, else alpha * (exp(x) - 1).
-
-    The output has the shape of the input.
-    Source: BVLC/caffe src/caffe/layers/elu_layer.cpp; arXiv 1511.07289.
-    """
-
-    elementwise = True
-    message = "elu_param"
-    numbers = {"": 140}
-    alpha: float = field(1, "float", 1.0, doc="negative values approach -alpha")
-
-    def forward(self, x: Array) -> Array:
-        return ops.elu(x, self.alpha)
+        return leaky_relu(both, self.negative_slope)
 
 
 @layer("Exp")
-class Exp(Layer):
+class Exp(Elementwise):
     """Compute base ** (shift + scale * x).
 
     The output has the shape of the input.
     Source: BVLC/caffe src/caffe/layers/exp_layer.cpp.
     """
 
-    elementwise = True
     message = "exp_param"
     numbers = {"": 111}
     base: float = field(1, "float", -1.0, doc="positive; -1 means e")
@@ -108,14 +81,13 @@ class Exp(Layer):
 
 
 @layer("Log")
-class Log(Layer):
+class Log(Elementwise):
     """Compute the logarithm to `base` of shift + scale * x.
 
     The output has the shape of the input.
     Source: BVLC/caffe src/caffe/layers/log_layer.cpp.
     """
 
-    elementwise = True
     message = "log_param"
     numbers = {"": 134}
     base: float = field(1, "float", -1.0, doc="positive and not 1; -1 means e")
@@ -156,14 +128,13 @@ class LogOpenCV(Log):
 
 
 @layer("Power")
-class Power(Layer):
+class Power(Elementwise):
     """Compute (shift + scale * x) ** power.
 
     The output has the shape of the input.
     Source: BVLC/caffe src/caffe/layers/power_layer.cpp.
     """
 
-    elementwise = True
     message = "power_param"
     numbers = {"": 122}
     power: float = field(1, "float", 1.0, doc="exponent")
@@ -185,14 +156,13 @@ class Power(Layer):
 
 
 @layer("PReLU")
-class PReLU(Layer):
+class PReLU(Elementwise):
     """Compute x where x > 0, else slope * x with a learned slope.
 
     (N, C, ...) to the same shape. Weight: slope (C,), or () with `channel_shared`.
     Source: BVLC/caffe src/caffe/layers/prelu_layer.cpp; arXiv 1502.01852.
     """
 
-    elementwise = True
     message = "prelu_param"
     numbers = {"": 131}
     filler: FillerParameter = field(1, FillerParameter, doc="values of the slope without a file; default 0.25")
@@ -206,41 +176,37 @@ class PReLU(Layer):
 
 
 @layer("ReLU")
-class ReLU(Layer):
+class ReLU(Elementwise):
     """Compute x where x > 0, else negative_slope * x.
 
     The output has the shape of the input.
     Source: BVLC/caffe src/caffe/layers/relu_layer.cpp.
     """
 
-    elementwise = True
     message = "relu_param"
     numbers = {"": 123}
     negative_slope: float = field(1, "float", 0.0, doc="factor of negative values (leaky ReLU)")
     engine: str = engine_field(2)
-
     fuse: bool = no_effect(3, "bool", False)
 
     def forward(self, x: Array) -> Array:
-        return ops.relu(x) if self.negative_slope == 0 else ops.leaky_relu(x, self.negative_slope)
+        return leaky_relu(x, self.negative_slope)
 
 
 @layer("ReLU6")
-class ReLU6(Layer):
+class ReLU6(Elementwise):
     """Compute min(x, 6) where x > 0, else negative_slope * x.
 
     Some forks read relu_param, others relu6_param; both are accepted.
     Source: eric612/MobileNet-YOLO src/caffe/layers/relu6_layer.cpp.
     """
 
-    elementwise = True
     message = "relu6_param"
     numbers = {"sophgo": 167, "amct": 2060, "": 100000}
     also = {"relu_param": ReLU}
     relu_param: ReLU
     negative_slope: float = field(1, "float", 0.0, doc="factor of negative values")
     engine: str = engine_field(2)
-
     fuse: bool = no_effect(3, "bool", False)
 
     def forward(self, x: Array) -> Any:
@@ -254,78 +220,21 @@ class ReLU6(Layer):
         return np.minimum(ops.leaky_relu(x, slope), np.float32(6))
 
 
-@layer("Sigmoid")
-class Sigmoid(Layer):
-    """Compute the logistic function 1 / (1 + exp(-x)).
+@layer("Clip")
+class Clip(Elementwise):
+    """Clip each element to min..max: max(min, min(x, max)), so that the result is min where min is above max.
 
-    The output has the shape of the input.
-    Source: BVLC/caffe src/caffe/layers/sigmoid_layer.cpp.
+    NaN becomes min, as in Caffe; an engine may keep it. The output has the shape of the input.
+    Source: BVLC/caffe src/caffe/layers/clip_layer.cpp.
     """
 
-    elementwise = True
-    message = "sigmoid_param"
-    numbers = {"": 124}
-    engine: str = engine_field(1)
+    message = "clip_param"
+    numbers = {"sophgo": 165, "": 148}
+    min: float = field(1, "float", doc="smallest value")
+    max: float = field(2, "float", doc="largest value")
 
     def forward(self, x: Array) -> Array:
-        return ops.sigmoid(x)
-
-
-@layer("Swish")
-class Swish(Layer):
-    """Compute x * sigmoid(beta * x).
-
-    The output has the shape of the input.
-    Source: BVLC/caffe src/caffe/layers/swish_layer.cpp; arXiv 1710.05941.
-    """
-
-    elementwise = True
-    message = "swish_param"
-    numbers = {"": 147}
-    beta: float = field(1, "float", 1.0, doc="factor of x inside the sigmoid")
-
-    def forward(self, x: Array) -> Any:
-        return x * ops.sigmoid(x if self.beta == 1 else x * np.float32(self.beta))
-
-
-@layer("TanH")
-class TanH(Layer):
-    """Compute the hyperbolic tangent of each element.
-
-    The output has the shape of the input.
-    Source: BVLC/caffe src/caffe/layers/tanh_layer.cpp.
-    """
-
-    elementwise = True
-    message = "tanh_param"
-    numbers = {"": 127}
-    engine: str = engine_field(1)
-
-    def forward(self, x: Array) -> Array:
-        return np.tanh(x)
-
-
-@layer("Threshold")
-class Threshold(Layer):
-    """Compute 1 where x > threshold, else 0.
-
-    The output has the shape of the input.
-    Source: BVLC/caffe src/caffe/layers/threshold_layer.cpp.
-    """
-
-    elementwise = True
-    message = "threshold_param"
-    numbers = {"": 128}
-    threshold: float = field(1, "float", 0.0, doc="values above it give 1")
-
-    def forward(self, x: Array) -> Array:
-        return (x > np.float32(self.threshold)).astype(np.float32)
-
-
-class Elementwise(Layer):
-    """A function of each element."""
-
-    elementwise = True
+        return ops.clip(x, self.min, self.max)
 
 
 operators(
@@ -334,6 +243,13 @@ operators(
     {
         "BNLL": computes(
             "log(1 + exp(x)), the softplus", ops.softplus, "BVLC/caffe src/caffe/layers/bnll_layer.cpp"
+        ),
+        "ELU": OperatorType(
+            "Compute x where x > 0, else alpha * (exp(x) - 1).",
+            ops.elu,
+            "BVLC/caffe src/caffe/layers/elu_layer.cpp; arXiv 1511.07289",
+            {"alpha": field(1, "float", 1.0, doc="negative values approach -alpha")},
+            body={"message": "elu_param", "numbers": {"": 140}},
         ),
         "GELU": computes("x * P(X <= x) for a standard normal X", ops.gelu, "arXiv 1606.08415"),
         "HardSigmoid": computes(
@@ -347,5 +263,31 @@ operators(
             "MobileNet v3, arXiv 1905.02244",
         ),
         "Mish": computes("x * tanh(log(1 + exp(x)))", lambda x: x * np.tanh(ops.softplus(x)), "arXiv 1908.08681"),
+        "Sigmoid": OperatorType(
+            "Compute the logistic function 1 / (1 + exp(-x)).",
+            ops.sigmoid,
+            "BVLC/caffe src/caffe/layers/sigmoid_layer.cpp",
+            body={"message": "sigmoid_param", "numbers": {"": 124}, "engine": engine_field(1)},
+        ),
+        "Swish": OperatorType(
+            "Compute x * sigmoid(beta * x).",
+            lambda x, beta: x * ops.sigmoid(x if beta == 1 else x * np.float32(beta)),
+            "BVLC/caffe src/caffe/layers/swish_layer.cpp; arXiv 1710.05941",
+            {"beta": field(1, "float", 1.0, doc="factor of x inside the sigmoid")},
+            body={"message": "swish_param", "numbers": {"": 147}},
+        ),
+        "TanH": OperatorType(
+            "Compute the hyperbolic tangent of each element.",
+            np.tanh,
+            "BVLC/caffe src/caffe/layers/tanh_layer.cpp",
+            body={"message": "tanh_param", "numbers": {"": 127}, "engine": engine_field(1)},
+        ),
+        "Threshold": OperatorType(
+            "Compute 1 where x > threshold, else 0.",
+            lambda x, threshold: (x > np.float32(threshold)).astype(np.float32),
+            "BVLC/caffe src/caffe/layers/threshold_layer.cpp",
+            {"threshold": field(1, "float", 0.0, doc="values above it give 1")},
+            body={"message": "threshold_param", "numbers": {"": 128}},
+        ),
     },
 )

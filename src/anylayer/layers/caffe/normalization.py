@@ -16,6 +16,7 @@ from anylayer.layers.caffe._messages import (
     FillerParameter,
     constant,
     engine_field,
+    filler_if_written,
     is_training,
     no_effect,
 )
@@ -103,7 +104,7 @@ class BN(Layer):
             "BN takes the batch's statistics at TRAIN, which are not computed here; read the network at TEST",
         )
         shape = (1, x.shape[1], 1, 1)
-        slope = self.blob(0, shape, self.slope_filler if self.has("slope_filler") else None, what="slope")
+        slope = self.blob(0, shape, filler_if_written(self.slope_filler, self.has("slope_filler")), what="slope")
         bias = self.blob(1, shape, self.bias_filler, what="bias")
         mean = self.blob(2, shape, what="mean")
         variance = self.blob(3, shape, what="variance")
@@ -130,9 +131,7 @@ class SegNetBN(Layer):
 
     def forward(self, x: Array) -> Any:
         need(len(x.shape) == 4, f"needs an input (N, C, H, W), got shape {tuple(x.shape)}")
-        shape = (1, x.shape[1], 1, 1)
-        scale = self.blob(0, shape, self.scale_filler if self.has("scale_filler") else None, what="scale")
-        shift = self.blob(1, shape, self.shift_filler, what="shift")
+        scale, shift = _scale_and_shift(self, x.shape[1])
         if self.bn_mode == "INFERENCE":
             return x * scale + shift
         mean = x.mean(axis=(0, 2, 3), keepdims=True)
@@ -140,6 +139,12 @@ class SegNetBN(Layer):
         variance = (centred * centred).mean(axis=(0, 2, 3), keepdims=True)
         y = centred / np.sqrt(variance + np.float32(1e-9)) * scale + shift
         return [y, mean, variance][: self.outputs]
+
+
+def _scale_and_shift(bn: SegNetBN | SophgoBN, channels: int) -> tuple[Array, Array]:
+    """Return the weights of SegNet's layer, each (1, C, 1, 1)."""
+    filler, shape = filler_if_written(bn.scale_filler, bn.has("scale_filler")), (1, channels, 1, 1)
+    return bn.blob(0, shape, filler, what="scale"), bn.blob(1, shape, bn.shift_filler, what="shift")
 
 
 @layer("BN", dialects=("sophgo",))
@@ -161,11 +166,9 @@ class SophgoBN(BN):
         need(len(x.shape) >= 2, f"needs an input (N, C, ...), got shape {tuple(x.shape)}")
         if self.bn_mode == "LEARN":
             return self.normalize(x)
-        shape = (1, x.shape[1], 1, 1)
-        scale = self.blob(0, shape, self.scale_filler if self.has("scale_filler") else None, what="scale")
-        shift = self.blob(1, shape, self.shift_filler, what="shift")
         each = (1, -1, *(1,) * (len(x.shape) - 2))
-        return x * scale.reshape(each) + shift.reshape(each)
+        scale, shift = (w.reshape(each) for w in _scale_and_shift(self, x.shape[1]))
+        return x * scale + shift
 
 
 @layer("ChannelNorm")

@@ -58,14 +58,27 @@ def in_place(
     return np.concatenate(parts, axis=2).reshape(x.shape)
 
 
-class _Region(Layer):
-    message = "region_param"
+def rule(softmax: bool, background: bool) -> tuple[Scores, bool]:
+    """Return how the classes are activated, and whether the objectness is not activated."""
+    if softmax:
+        return ("softmax with objectness", False) if background else ("softmax", False)
+    return "sigmoid", background
 
-    def rule(self, softmax: bool, background: bool) -> tuple[Scores, bool]:
-        """Return how the classes are activated, and whether the objectness is not activated."""
-        if softmax:
-            return ("softmax with objectness", False) if background else ("softmax", False)
-        return "sigmoid", background
+
+class _Region(Layer):
+    """A layer that activates a map as Darknet does."""
+
+    message = "region_param"
+    coords: int
+    classes: int
+    softmax: int
+    background: int
+
+    def activated(self, x: Array, boxes: int) -> Array:
+        """Return the map of `boxes` boxes per cell, activated."""
+        need(self.coords == 4, f"coords must be 4, got {self.coords}: with more, Darknet's CPU and GPU disagree")
+        scores, raw = rule(bool(self.softmax), bool(self.background))
+        return in_place(x, boxes, self.coords, self.classes, scores, raw)
 
 
 @layer("Region", dialects=("ascend",))
@@ -93,9 +106,7 @@ class Region(_Region):
     def forward(self, x: Array) -> Array:
         need(self.outputs == 1, f"Region has 1 output, got {self.outputs}; the layer with 3 outputs is Yolo")
         need(not self.softmax_tree, f"softmax_tree is not supported, got {self.softmax_tree!r}")
-        need(self.coords == 4, f"coords must be 4, got {self.coords}: with more, Darknet's CPU and GPU disagree")
-        scores, raw = self.rule(bool(self.softmax), bool(self.background))
-        return in_place(x, self.boxes, self.coords, self.classes, scores, raw)
+        return self.activated(x, self.boxes)
 
 
 @layer("Region", dialects=("darknet",))
@@ -113,13 +124,11 @@ class RegionDarknet(_Region):
     background: int = field(5, "uint32", 0, doc="the objectness is the score of the background class")
 
     def forward(self, x: Array) -> Array:
-        need(self.coords == 4, f"coords must be 4, got {self.coords}: with more, Darknet's CPU and GPU disagree")
-        scores, raw = self.rule(bool(self.softmax), bool(self.background))
-        return in_place(x, self.num, self.coords, self.classes, scores, raw)
+        return self.activated(x, self.num)
 
 
 @layer("Region", dialects=("openvino", "model-optimizer"))
-class RegionIntel(_Region):
+class RegionIntel(Layer):
     """Apply YOLOv2's activations, always with softmax over the classes (Intel's Caffe).
 
     (N, num * (coords + 1 + classes), H, W) to the same shape. x, y and the objectness go through the logistic
@@ -127,6 +136,7 @@ class RegionIntel(_Region):
     Source: openvinotoolkit/training_toolbox_caffe src/caffe/layers/region_layer.cpp.
     """
 
+    message = "region_param"
     classes: int = field(2, "int32", 20, doc="number of classes")
     coords: int = field(1, "int32", 4, doc="coordinates of a box")
     num: int = field(3, "int32", 1, doc="boxes of a cell")
@@ -224,7 +234,8 @@ class Yolo(Layer):
     def forward(self, x: Array) -> Any:
         need(self.outputs == 3, f"Yolo has three outputs (coordinates, objectness, classes), got {self.outputs}")
         v = split(x, self.boxes, 4, self.classes)
-        scores, raw = self._rule()
+        is_v2 = self.yolo_version == "V2"
+        scores, raw = rule(is_v2 and self.softmax, is_v2 and self.background)
         position, size, objectness, classes = activate(v, 4, scores, raw)
         n, pixels = x.shape[0], v.shape[3]
         slots = np.concatenate([position, size[:, :, 1:], size[:, :, :1]], axis=2)
@@ -234,14 +245,6 @@ class Yolo(Layer):
             classes.swapaxes(1, 2).reshape(n, self.classes, self.boxes * pixels),
         )
         return tuple(map(_pad_boxes, outputs)) if self.padded else outputs
-
-    def _rule(self) -> tuple[Scores, bool]:
-        """Return how the classes are activated, and whether the objectness is not activated."""
-        if self.yolo_version == "V3":
-            return "sigmoid", False
-        if self.softmax:
-            return ("softmax with objectness", False) if self.background else ("softmax", False)
-        return "sigmoid", self.background
 
 
 def _pad_boxes(x: Array) -> Array:

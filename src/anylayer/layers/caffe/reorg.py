@@ -69,7 +69,7 @@ def _need_groups(x: Array, stride: int) -> None:
 class Reorg(Layer):
     """Move pixels into channels in the order of Darknet, which first reads the input as a wider map.
 
-    (N, C, H, W) to (N, C * s * s, H / s, W / s) with s = `stride`; see `darknet` in _reorg.py. With `reverse`,
+    (N, C, H, W) to (N, C * s * s, H / s, W / s) with s = `stride`; see `darknet` in reorg.py. With `reverse`,
     channels to pixels: (N, C / s / s, H * s, W * s), where pixel (dy, dx) of a block comes from channel (dy * s +
     dx) * C / s / s + c. OpenCV reads neither field: its stride is 2.
     Source: pjreddie/darknet src/blas.c reorg_cpu; gklz1982/caffe-yolov2 and eric612/MobileNet-YOLO reorg_layer;
@@ -114,7 +114,7 @@ class ReorgSophgo(Layer):
     """Move pixels into channels, keeping the channels of a pixel together, and back in Darknet's order (Sophgo).
 
     (N, C, H, W) to (N, C * s * s, H / s, W / s) with s = `stride`, as Ascend's layer. With `reverse` to (N, C / s
-    / s, H * s, W * s), which is not the inverse; see `back_from_darknet` in _reorg.py.
+    / s, H * s, W * s), which is not the inverse; see `back_from_darknet` in reorg.py.
     Source: the Caffe in tpu-mlir 1.30.2 (executed).
     """
 
@@ -179,7 +179,7 @@ class Reorg3d(Layer):
 class ReorgYolo(Layer):
     """Move pixels into channels in the order of Darknet.
 
-    (N, C, H, W) to (N, C * s * s, H / s, W / s) with s = `stride`; see `darknet` in _reorg.py.
+    (N, C, H, W) to (N, C * s * s, H / s, W / s) with s = `stride`; see `darknet` in reorg.py.
     Source: openvinotoolkit/training_toolbox_caffe src/caffe/layers/reorg_yolo_layer.cpp.
     """
 

@@ -13,8 +13,26 @@ from anylayer.layers.caffe._resampling import need_plane, plane_of
 from anylayer.network import Array
 
 
+class _ROIPooling(Layer):
+    """The fields and the computation that the variants share. Regions are (R, 5): image, x1, y1, x2, y2."""
+
+    message = "roi_pooling_param"
+    samples: ClassVar = {1: samples.regions}
+    pooled_h: int = field(1, "uint32", 0, doc="number of rows of bins; at least 1")
+    pooled_w: int = field(2, "uint32", 0, doc="number of columns of bins; at least 1")
+    spatial_scale: float = field(3, "float", 1.0, doc="cells of the map per pixel")
+
+    def setup(self) -> None:
+        for name in ("pooled_h", "pooled_w"):
+            need(getattr(self, name) > 0, f"{name} must be at least 1, got {getattr(self, name)}")
+
+    def pool(self, x: Array, rois: Array, scale: float) -> Array:
+        """Return the maximum of each bin (R, C, pooled_h, pooled_w)."""
+        return ops.max_roi_pool(x, rois, size=(self.pooled_h, self.pooled_w), spatial_scale=scale)
+
+
 @layer("ROIPooling")
-class ROIPooling(Layer):
+class ROIPooling(_ROIPooling):
     """Compute the maximum of each bin of each region (Fast R-CNN, arXiv 1504.08083).
 
     x (N, C, H, W) and regions [image, x1, y1, x2, y2] (R, 5) in pixels to (R, C, pooled_h, pooled_w). The corners
@@ -23,17 +41,13 @@ class ROIPooling(Layer):
     Source: rbgirshick/caffe-fast-rcnn src/caffe/layers/roi_pooling_layer.cpp.
     """
 
-    message = "roi_pooling_param"
-    samples: ClassVar = {1: samples.regions}
     numbers: ClassVar = {"": 8266711, "ascend": 161, "intel": 154, "model-optimizer": 208}
-    pooled_h: int = field(1, "uint32", 0, doc="number of rows of bins; at least 1")
-    pooled_w: int = field(2, "uint32", 0, doc="number of columns of bins; at least 1")
     spatial_scale: float = field(3, "float", 1.0, doc="cells of the map per pixel", dialects={"ascend": 0.0625})
     spatial_scale_h: float = field(4, "float", 0.0, doc="Ascend: in place of spatial_scale for rows")
     spatial_scale_w: float = field(5, "float", 0.0, doc="Ascend: in place of spatial_scale for columns")
 
     def setup(self) -> None:
-        need_bins(self.pooled_h, self.pooled_w)
+        super().setup()
         both = self.has("spatial_scale_h") and self.has("spatial_scale_w")
         need(
             both or not (self.has("spatial_scale_h") or self.has("spatial_scale_w")),
@@ -53,31 +67,23 @@ class ROIPooling(Layer):
         if self.has("spatial_scale_h"):
             h, w = self.spatial_scale_h, self.spatial_scale_w
             rois, scale = rois * np.array([1, w, h, w, h], np.float32), 1.0
-        return ops.max_roi_pool(x, rois, size=(self.pooled_h, self.pooled_w), spatial_scale=scale)
+        return self.pool(x, rois, scale)
 
 
 @layer("ROIPooling", dialects=("mscnn",))
-class MsCnnROIPooling(Layer):
+class MsCnnROIPooling(_ROIPooling):
     """Compute the maximum of each bin of each region, enlarged by `pad_ratio` at each border (MS-CNN).
 
     x (N, C, H, W) and regions [image, x1, y1, x2, y2] (R, 5) in pixels to (R, C, pooled_h, pooled_w).
     Source: zhaoweicai/mscnn src/caffe/layers/roi_pooling_layer.cpp.
     """
 
-    message = "roi_pooling_param"
-    samples: ClassVar = {1: samples.regions}
     numbers: ClassVar = {"mscnn": 147}
-    pooled_h: int = field(1, "uint32", 0, doc="number of rows of bins; at least 1")
-    pooled_w: int = field(2, "uint32", 0, doc="number of columns of bins; at least 1")
-    spatial_scale: float = field(3, "float", 1.0, doc="cells of the map per pixel")
     pad_ratio: float = field(4, "float", 0.0, doc="extension at each border, relative to the side")
 
     @classmethod
     def fits(cls, values: Mapping[str, Any], inputs: int, outputs: int) -> bool:
         return "pad_ratio" in values and super().fits(values, inputs, outputs)
-
-    def setup(self) -> None:
-        need_bins(self.pooled_h, self.pooled_w)
 
     def forward(self, x: Array, rois: Array) -> Array:
         rois = regions(x, rois)
@@ -85,12 +91,11 @@ class MsCnnROIPooling(Layer):
             start, end = rois[:, 1:3], rois[:, 3:5]
             more = (end - start + np.float32(1)) * np.float32(self.pad_ratio)
             rois = np.concatenate([rois[:, :1], start - more, end + more], axis=1)
-        size = (self.pooled_h, self.pooled_w)
-        return ops.max_roi_pool(x, rois, size=size, spatial_scale=self.spatial_scale)
+        return self.pool(x, rois, self.spatial_scale)
 
 
 @layer("ROIPooling", dialects=("sophgo",))
-class SophgoROIPooling(Layer):
+class SophgoROIPooling(_ROIPooling):
     """Compute the maximum of each bin of each region, for regions (N, 1, R, 5) of a batch of N images (Sophgo).
 
     x (N, C, H, W) and regions [image, x1, y1, x2, y2] to (N * R, C, pooled_h, pooled_w), as Fast R-CNN's layer.
@@ -99,19 +104,14 @@ class SophgoROIPooling(Layer):
     Source: the Caffe in tpu-mlir 1.30.2 (executed).
     """
 
-    message = "roi_pooling_param"
-    samples: ClassVar = {1: samples.regions}
     numbers: ClassVar = {"sophgo": 154}
-    pooled_h: int = field(1, "uint32", 0, doc="number of rows of bins; at least 1")
-    pooled_w: int = field(2, "uint32", 0, doc="number of columns of bins; at least 1")
-    spatial_scale: float = field(3, "float", 1.0, doc="cells of the map per pixel")
     pooled_size: int = field(4, "uint32", 0, doc="not supported: its effect is not known")
 
     needs_dialect = True
 
     def setup(self) -> None:
         need(not self.has("pooled_size"), "pooled_size is not supported; give pooled_h and pooled_w")
-        need_bins(self.pooled_h, self.pooled_w)
+        super().setup()
 
     def forward(self, x: Array, rois: Array) -> Any:
         images, shape = x.shape[0], tuple(rois.shape)
@@ -122,22 +122,15 @@ class SophgoROIPooling(Layer):
         )
         every = rois.reshape(shape[0] * shape[2], 5)
         count = every.shape[0] if of_batch else images
-        size = (self.pooled_h, self.pooled_w)
-        y = ops.max_roi_pool(x, regions(x, every)[:count], size=size, spatial_scale=self.spatial_scale)
+        y = self.pool(x, regions(x, every)[:count], self.spatial_scale)
         if of_batch or shape[0] == images:
             return y
         self.note(
             f"of the {shape[0]} regions {shape} only the first {images} are pooled, a fault of Sophgo's Caffe; "
             f"it takes regions of shape ({images}, 1, R, 5)"
         )
-        rest = (shape[0] - images, x.shape[1], *size)
+        rest = (shape[0] - images, *y.shape[1:])
         return np.concatenate([y, np.full(rest, np.finfo(np.float32).min)])
-
-
-def need_bins(rows: int, columns: int) -> None:
-    """Refuse a region without bins."""
-    for name, value in (("pooled_h", rows), ("pooled_w", columns)):
-        need(value > 0, f"{name} must be at least 1, got {value}")
 
 
 def regions(x: Array, rois: Array) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -65,11 +66,13 @@ def suppress(boxes: Array, order: Array, threshold: float, least: float) -> tupl
     return np.maximum(selected[:, 2], 0), count
 
 
-def detections(boxes: Array, label: Array, score: Array, *, nms_threshold: float, least: float) -> Array:
+def detections(maps: Iterable[tuple[Array, Array, Array]], *, nms_threshold: float, least: float) -> Array:
     """Return rows [0, label, score, x1, y1, x2, y2] (1, 1, D, 7) of the boxes that NMS keeps, best first.
 
-    NMS ignores the label. Of equal scores the earlier is better, which Caffe's std::sort leaves open.
+    `maps` are the boxes (K, 4), labels (K,) and scores (K,) of each map. NMS ignores the label. Of equal scores
+    the earlier is better, which Caffe's std::sort leaves open.
     """
+    boxes, label, score = (np.concatenate(columns) for columns in zip(*maps))
     index, count = suppress(boxes, score, nms_threshold, least)
     table = rows(np.zeros(boxes.shape[0], np.float32), label[index], score[index], boxes[index])
     return output(table, count, 1)
@@ -212,14 +215,8 @@ class YoloDetectionOutput(YoloV2Layer):
 
     def forward(self, *maps: Array) -> Array:
         need(len(maps) in (1, 2), f"takes one or two maps, got {len(maps)}")
-        boxes, labels, scores = zip(*(self.of_map(x, self.anchors) for x in maps))
-        return detections(
-            np.concatenate(boxes),
-            np.concatenate(labels),
-            np.concatenate(scores),
-            nms_threshold=self.nms_threshold,
-            least=below(self.confidence_threshold),
-        )
+        parts = [self.of_map(x, self.anchors) for x in maps]
+        return detections(parts, nms_threshold=self.nms_threshold, least=below(self.confidence_threshold))
 
     def of_map(self, x: Array, anchors: Array) -> tuple[Array, Array, Array]:
         """Return boxes (K, 4), labels (K,) and scores (K,) of one map."""
@@ -278,14 +275,8 @@ class Yolov3DetectionOutput(Layer):
             len(maps) == self.mask_group_num,
             f"mask_group_num={self.mask_group_num} needs as many inputs, got {len(maps)}",
         )
-        boxes, labels, scores = zip(*(self.of_map(t, x) for t, x in enumerate(maps)))
-        return detections(
-            np.concatenate(boxes),
-            np.concatenate(labels),
-            np.concatenate(scores),
-            nms_threshold=self.nms_threshold,
-            least=self.confidence_threshold,
-        )
+        parts = [self.of_map(t, x) for t, x in enumerate(maps)]
+        return detections(parts, nms_threshold=self.nms_threshold, least=self.confidence_threshold)
 
     def of_map(self, t: int, x: Array) -> tuple[Array, Array, Array]:
         """Return boxes (K, 4), labels (K,) and scores (K,) of map `t`."""
