@@ -25,17 +25,25 @@ Pair = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """The windows of a pooling, of which those that start after the map are outside. ceil: see pooled_sizes."""
+    """The windows of a pooling, of which those that start after the map are outside.
+
+    `pads` are those before both axes, then those after them. ceil: see pooled_sizes.
+    """
 
     kernel: Pair
     stride: Pair
-    pad: Pair
+    pads: tuple[int, int, int, int]
     counts: Pair
     ceil: bool
 
+    def with_ends(self, more: Pair) -> tuple[int, int, int, int]:
+        """Return the pads, those after the axes enlarged by `more`, as far as no window lies in the padding."""
+        top, left, bottom, right = self.pads
+        return top, left, min(bottom + more[0], self.kernel[0] - 1), min(right + more[1], self.kernel[1] - 1)
+
     def inside(self, operator: Callable[..., Any], x: Array, **options: Any) -> Any:
         """Return what an operator of pooling computes in the windows that start in the map, or before it."""
-        return operator(x, self.kernel, strides=self.stride, pads=self.pad, ceil_mode=self.ceil, **options)
+        return operator(x, self.kernel, strides=self.stride, pads=self.pads, ceil_mode=self.ceil, **options)
 
     def with_outside(self, y: Array, value: float) -> Array:
         """Return the results `y` of the windows inside, with a constant for the windows outside."""
@@ -63,7 +71,7 @@ class Windows:
             return inside
         high, wide = (
             np.arange(count) * stride == size + 2 * pad
-            for size, count, stride, pad in zip(x.shape[2:], self.counts, self.stride, self.pad)
+            for size, count, stride, pad in zip(x.shape[2:], self.counts, self.stride, self.pads)
         )
         nothing = np.where(high[:, None] | wide, np.float32(np.nan), np.float32(0))
         return self.with_outside(inside, 0) + nothing
@@ -166,7 +174,7 @@ class Pooling(Layer):
         counts = pooled_sizes(sizes, kernel, stride, pad, ceil=ceil, per_axis=self.dialect == "opencv")
         for count, size, k, s, p in zip(counts, sizes, kernel, stride, pad):
             need(count >= 1, f"a kernel of {k} with stride {s} does not fit {size} cells with pad {p}")
-        return Windows(kernel, stride, pad, (counts[0], counts[1]), ceil)
+        return Windows(kernel, stride, (*pad, *pad), (counts[0], counts[1]), ceil)
 
     def coordinates(self) -> PixelMap | None:
         if self.global_pooling:
@@ -202,15 +210,17 @@ class SophgoPooling(Pooling):
         """Take both fields, of which the one that rounds down prevails."""
 
     def mean(self, x: Array, windows: Windows) -> Any:
-        size, stride, pad = windows.kernel, windows.stride, windows.pad
-        beyond = [min(p + (s - 1) * windows.ceil, k - 1) for k, s, p in zip(size, stride, pad)]
-        y = ops.average_pool(x, size, strides=stride, pads=[*pad, *beyond], count_include_pad=True)
+        high, wide = windows.stride
+        pads = windows.with_ends((high - 1, wide - 1)) if windows.ceil else windows.pads
+        y = ops.average_pool(x, windows.kernel, strides=windows.stride, pads=pads, count_include_pad=True)
         return windows.with_outside(y, 0)
 
     def _windows(self, sizes: Pair) -> Windows:
         windows = super()._windows(sizes)
+        if not self.yolo:
+            return windows
         high, wide = windows.counts
-        return replace(windows, counts=(high + 1, wide + 1)) if self.yolo else windows
+        return replace(windows, counts=(high + 1, wide + 1), pads=windows.with_ends(windows.stride))
 
 
 @layer("SPP")
