@@ -17,7 +17,7 @@ from anylayer.layers.caffe._axes import need_padded
 from anylayer.layers.caffe._messages import engine_field, no_effect
 from anylayer.network import Array
 
-_LOWEST = np.finfo(np.float32).min
+_LOWEST = float(np.finfo(np.float32).min)
 
 Pair = tuple[int, int]
 """A number for the height and one for the width."""
@@ -267,5 +267,5 @@ class SPP(Layer):
             kernel.append(window)
             pads.append((pad, window * 2**level - size - pad))
         if self.pool == "MAX":
-            return ops.max_pool(np.pad(x, pads, constant_values=_LOWEST), kernel, strides=kernel)
+            return ops.max_pool(np.pad(x, pads, constant_values=np.float32(_LOWEST)), kernel, strides=kernel)
         return ops.average_pool(np.pad(x, pads), kernel, strides=kernel)

@@ -133,8 +133,8 @@ class LSTM(RecurrentLayer):
     states = 2
 
     def forward(self, *inputs: Array) -> list[Array]:
-        arguments, cont, (h, c), _ = self.recurrence(inputs, 4, "b")
-        steps, h, c = _lstm(*arguments, h, c, keep=cont)
+        (x, w, bias, of_h), cont, (h, c), _ = self.recurrence(inputs, 4, "b")
+        steps, h, c = _lstm(x, w, bias, of_h, h, c, cont)
         return [steps, h[None], c[None]][: self.outputs]
 
 
