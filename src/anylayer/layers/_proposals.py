@@ -102,10 +102,10 @@ def boxes(deltas: Array, first: Array, stride: int) -> Array:
     deltas = deltas.reshape(len(first), 4, h, w).transpose(2, 3, 0, 1).reshape(-1, 4)
     column, row = np.meshgrid(np.arange(w), np.arange(h))
     shift = np.stack([column, row, column, row], axis=-1).reshape(-1, 1, 4) * stride
-    return moved((shift.astype(np.float32) + first).reshape(-1, 4), deltas)
+    return move((shift.astype(np.float32) + first).reshape(-1, 4), deltas)
 
 
-def moved(regions: Array, deltas: Array) -> Array:
+def move(regions: Array, deltas: Array) -> Array:
     """Return regions (..., 4), whose ends are included, moved by `deltas` (..., 4): dx, dy, log w, log h."""
     start, sides = regions[..., :2], regions[..., 2:] - regions[..., :2] + np.float32(1)
     centre = deltas[..., :2] * sides + (start + np.float32(0.5) * sides)

@@ -113,7 +113,7 @@ class RecurrentPlan:
         """Whether the number of steps is symbolic, so that the steps cannot be recorded one by one."""
         return is_symbolic(self.steps)
 
-    def kept(self, t: int, states: Sequence[Any]) -> list[Any]:
+    def states_before(self, t: int, states: Sequence[Any]) -> list[Any]:
         """Return the states (..., B, H) before step t, multiplied by keep[t]."""
         if self.keep is None:
             return list(states)
@@ -154,7 +154,7 @@ class RecurrentPlan:
             now = [zeros if s is None else s[d] for s in states]
             y = []
             for t in range(self.steps):
-                new = function(parts[t], *self.kept(t, now))
+                new = function(parts[t], *self.states_before(t, now))
                 active = (lengths > t)[:, None]
                 now = [np.where(active, n, old) for n, old in zip(new, now)] if ragged else list(new)
                 y.append(np.where(active, now[0], x.dtype.type(0)) if ragged else now[0])

@@ -108,7 +108,7 @@ def _(
     plan = _plan(x, w, r, b, lens, states, peepholes, **how)
     if plan.native and peepholes is None and not input_forget:
         if plan.runs_through:
-            return plan.record("LSTM", [x, w, r, b, lens, *plan.kept(0, states)], 3)
+            return plan.record("LSTM", [x, w, r, b, lens, *plan.states_before(0, states)], 3)
         if plan.is_open:
             return _restarting(x, w, r, b, h, c, **how)
     return plan.run(_step(plan, w, r, b, peepholes, input_forget), states)

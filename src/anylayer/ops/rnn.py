@@ -64,7 +64,7 @@ def _(*inputs: Any, **how: Any) -> tuple[Array, ...]:
     plan = _plan(*inputs, **how)
     x, w, r, b, lens, initial_h = inputs
     if plan.native and plan.runs_through:
-        return plan.record("RNN", [x, w, r, b, lens, *plan.kept(0, [initial_h])], 2)
+        return plan.record("RNN", [x, w, r, b, lens, *plan.states_before(0, [initial_h])], 2)
     if plan.is_open and plan.names == ["Tanh"]:
         return _restarting(x, w, r, b, initial_h, **how)
     return plan.run(_step(plan, w, r, b), [initial_h])

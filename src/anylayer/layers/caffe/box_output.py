@@ -11,7 +11,7 @@ import numpy as np
 from anylayer import ops
 from anylayer.layer import Layer, Message, field, layer, need, samples
 from anylayer.layers._detections import LOWEST, among_best, for_overlap, kept_pairwise, overlaps_of_pixels
-from anylayer.layers._proposals import moved
+from anylayer.layers._proposals import move
 from anylayer.layers.caffe._messages import is_training
 from anylayer.layers.caffe._resampling import plane_of
 from anylayer.network import Array
@@ -213,7 +213,7 @@ class FrcnDetection(Layer):
                 prod(x.shape) == r * each,
                 f"{r} regions and class_num={c} need {r * each} {what}, got shape {tuple(x.shape)}",
             )
-        boxes, scores = moved(rois.reshape(r, 1, 5)[..., 1:], deltas.reshape(r, c, 4)), scores.reshape(r, c)
+        boxes, scores = move(rois.reshape(r, 1, 5)[..., 1:], deltas.reshape(r, c, 4)), scores.reshape(r, c)
         region, label = np.nonzero((scores > np.float32(self.obj_threshold)) & (np.arange(c) > 0))
         box, score = boxes[region, label], scores[region, label]
         survivors = np.flatnonzero(kept_pairwise(box, label, score, self.nms_threshold, overlaps_of_pixels))[

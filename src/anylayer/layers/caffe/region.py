@@ -74,7 +74,7 @@ class _Region(Layer):
     softmax: int
     background: int
 
-    def activated(self, x: Array, boxes: int) -> Array:
+    def activate_boxes(self, x: Array, boxes: int) -> Array:
         """Return the map of `boxes` boxes per cell, activated."""
         need(self.coords == 4, f"coords must be 4, got {self.coords}: with more, Darknet's CPU and GPU disagree")
         scores, raw = rule(bool(self.softmax), bool(self.background))
@@ -106,7 +106,7 @@ class Region(_Region):
     def forward(self, x: Array) -> Array:
         need(self.outputs == 1, f"Region has 1 output, got {self.outputs}; the layer with 3 outputs is Yolo")
         need(not self.softmax_tree, f"softmax_tree is not supported, got {self.softmax_tree!r}")
-        return self.activated(x, self.boxes)
+        return self.activate_boxes(x, self.boxes)
 
 
 @layer("Region", dialects=("darknet",))
@@ -124,7 +124,7 @@ class RegionDarknet(_Region):
     background: int = field(5, "uint32", 0, doc="the objectness is the score of the background class")
 
     def forward(self, x: Array) -> Array:
-        return self.activated(x, self.num)
+        return self.activate_boxes(x, self.num)
 
 
 @layer("Region", dialects=("openvino", "model-optimizer"))
