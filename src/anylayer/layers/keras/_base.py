@@ -8,9 +8,10 @@ from typing import Any, ClassVar
 
 from anylayer.errors import LayerError, shortened
 from anylayer.layer import Layer, Registry, need
+from anylayer.layer.arguments import extent, flat_pads, same_pads
 from anylayer.layer.fields import attribute
 from anylayer.layers._table import define
-from anylayer.network import Node
+from anylayer.network import Array, Node
 from anylayer.tracing import substituted
 
 _HARMLESS = frozenset(
@@ -127,18 +128,54 @@ class KerasLayer(Layer):
             self.note(f"dtype {name}: computed in float32")
 
 
+class PassesMask(KerasLayer):
+    """A layer that passes the mask of a sequence on, and may be called with it."""
+
+    masks = "passes"
+    called_with = frozenset({"mask"})
+
+
 FORMATS = ("channels_last", "channels_first")
 
 
 class Spatial(KerasLayer):
-    """A layer of inputs with spatial axes and channels."""
+    """A layer of inputs with `rank` spatial axes and channels."""
 
+    rank: ClassVar[int] = 2
     data_format: Any = attribute(
         "any", "channels_last", doc="channels_last: (N, ..., C); channels_first: (N, C, ...)"
     )
 
     def setup(self) -> None:
         self.data_format = one_of(self.data_format or "channels_last", FORMATS, "data_format")
+
+    def need_rank(self, x: Array) -> None:
+        """Raise LayerError unless `x` has a batch axis, `rank` axes and channels."""
+        need(
+            len(x.shape) == self.rank + 2,
+            f"takes an input of rank {self.rank + 2} (batch, {self.rank} axes, channels), got {tuple(x.shape)}",
+        )
+
+
+class WindowLayer(Spatial):
+    """A layer that slides a window over its spatial axes."""
+
+    paddings: ClassVar[Sequence[str]] = ("valid", "same")
+
+    strides: Any = attribute("any", None, doc="strides per axis; those of a pooling default to pool_size")
+    padding: str = attribute("string", "valid", doc="valid: no padding; same: ceil(size / stride) windows")
+
+    def setup(self) -> None:
+        super().setup()
+        self.padding = one_of(self.padding.lower(), self.paddings, "padding")
+
+    def pads(self, sizes: Sequence[int], kernel: Sequence[int], strides: Sequence[int], dilations: Any) -> Any:
+        """Return the pads of the spatial axes: those before all axes, then those after all axes."""
+        if self.padding == "valid":
+            return 0
+        if self.padding == "causal":
+            return [(kernel[0] - 1) * dilations[0], 0]
+        return flat_pads(same_pads(sizes, [extent(k, d) for k, d in zip(kernel, dilations)], strides))
 
 
 _SWITCHES = frozenset({"return_attention_scores", "use_causal_mask", "training"})
@@ -192,6 +229,14 @@ def by_rank(
         }
         texts = summary.format(**words), details.format(**words)
         define((name or f"{base.__name__}{{rank}}D").format(rank=rank), base, *texts, rank=rank, **body)
+
+
+def plain_value(value: Any) -> Any:
+    """Return a value of a configuration, which Keras 2 may write as {"type": "ndarray", "value": 0.1}."""
+    if isinstance(value, dict):
+        inner = value.get("config", value)
+        return inner.get("value", inner) if isinstance(inner, dict) else inner
+    return value
 
 
 def numbers(value: Any, count: int, what: str) -> tuple[int, ...]:

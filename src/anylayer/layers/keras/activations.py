@@ -11,19 +11,12 @@ from anylayer.layer import layer, need
 from anylayer.layer.arguments import axis_of
 from anylayer.layer.fields import attribute
 from anylayer.layers.keras import _activations
-from anylayer.layers.keras._base import KerasLayer
+from anylayer.layers.keras._base import PassesMask, plain_value
 from anylayer.network import Array
 
 
-class ElementwiseLayer(KerasLayer):
-    """A function of each element."""
-
-    masks = "passes"
-    called_with = frozenset({"mask"})
-
-
 @layer("Activation")
-class Activation(ElementwiseLayer):
+class Activation(PassesMask):
     """Apply the activation function that is given by name.
 
     (N, ...) to the same shape.
@@ -37,7 +30,7 @@ class Activation(ElementwiseLayer):
 
 
 @layer("ReLU")
-class ReLU(ElementwiseLayer):
+class ReLU(PassesMask):
     """Compute x from a threshold up to max_value, and a linear slope below the threshold.
 
     (N, ...) to the same shape. For x < threshold the output is negative_slope * (x - threshold).
@@ -55,7 +48,7 @@ class ReLU(ElementwiseLayer):
 
 
 @layer("LeakyReLU")
-class LeakyReLU(ElementwiseLayer):
+class LeakyReLU(PassesMask):
     """Compute x where x > 0, else negative_slope * x.
 
     (N, ...) to the same shape.
@@ -67,11 +60,11 @@ class LeakyReLU(ElementwiseLayer):
 
     def forward(self, x: Array, mask: Any = None) -> Array:
         slope = next((v for v in (self.negative_slope, self.alpha) if v is not None), 0.3)
-        return ops.leaky_relu(x, alpha=_real(_plain_number(slope)))
+        return ops.leaky_relu(x, alpha=_real(slope))
 
 
 @layer("ELU")
-class ELU(ElementwiseLayer):
+class ELU(PassesMask):
     """Compute x where x > 0, else alpha * (exp(x) - 1).
 
     (N, ...) to the same shape.
@@ -81,11 +74,11 @@ class ELU(ElementwiseLayer):
     alpha: Any = attribute("any", 1.0, doc="-alpha is the limit for x towards minus infinity")
 
     def forward(self, x: Array, mask: Any = None) -> Array:
-        return ops.elu(x, alpha=_real(_plain_number(self.alpha)))
+        return ops.elu(x, alpha=_real(self.alpha))
 
 
 @layer("ThresholdedReLU")
-class ThresholdedReLU(ElementwiseLayer):
+class ThresholdedReLU(PassesMask):
     """Compute x where x > theta, else 0.
 
     (N, ...) to the same shape. Source: keras.layers.ThresholdedReLU of Keras 2; Keras 3 has no such layer.
@@ -94,11 +87,11 @@ class ThresholdedReLU(ElementwiseLayer):
     theta: Any = attribute("any", 1.0, doc="the threshold")
 
     def forward(self, x: Array, mask: Any = None) -> Any:
-        return np.where(x > np.float32(_real(_plain_number(self.theta))), x, np.float32(0))
+        return np.where(x > np.float32(_real(self.theta)), x, np.float32(0))
 
 
 @layer("PReLU")
-class PReLU(ElementwiseLayer):
+class PReLU(PassesMask):
     """Compute x where x > 0, else alpha * x with a learned alpha.
 
     (N, ...) to the same shape.
@@ -119,7 +112,7 @@ class PReLU(ElementwiseLayer):
 
 
 @layer("Softmax")
-class Softmax(ElementwiseLayer):
+class Softmax(PassesMask):
     """Compute exp(x), divided by its sum over `axis`.
 
     (N, ...) to the same shape. Elements where `mask` is false become 0.
@@ -139,15 +132,8 @@ class Softmax(ElementwiseLayer):
         return e / np.sum(e, axis=positive, keepdims=True)
 
 
-def _plain_number(value: Any) -> Any:
-    """Return a number, which Keras 2 may write as {"class_name" or "type": "ndarray", "value": 0.1}."""
-    if isinstance(value, dict):
-        inner = value.get("config", value)
-        return inner.get("value", inner) if isinstance(inner, dict) else inner
-    return value
-
-
 def _real(value: Any) -> float:
-    value = _plain_number(value)
+    """Return a number of the configuration."""
+    value = plain_value(value)
     need(type(value) in (int, float), f"must be a number, got {value!r}")
     return float(value)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -17,15 +17,15 @@ from anylayer.network import Array
 
 
 class Merge(KerasLayer):
-    """An elementwise function of inputs that broadcast.
+    """A function of two arrays, applied from the left to all inputs, which broadcast.
 
     An input of lower rank gets axes of size 1 after the batch.
     """
 
     masks = "joins"
+    function: ClassVar[Callable[[Any, Any], Any]]
 
-    def reduce_inputs(self, inputs: Sequence[Any], function: Callable[[Any, Any], Any]) -> Array:
-        """Return the inputs, brought to one rank and reduced from the left by `function`."""
+    def forward(self, *inputs: Array) -> Array:
         need(len(inputs) >= 1, "takes 1 or more inputs, got 0")
         rank = max(len(x.shape) for x in inputs)
         wide = [x.reshape(x.shape[0], *(1,) * (rank - len(x.shape)), *x.shape[1:]) for x in inputs]
@@ -35,57 +35,39 @@ class Merge(KerasLayer):
                 all(a == b or 1 in (a, b) for a, b in zip(*shapes)),
                 f"inputs of shapes {shapes[0]} and {shapes[1]} do not broadcast",
             )
-        return functools.reduce(function, wide)
+        return functools.reduce(type(self).function, wide)
 
 
-class FoldingMerge(Merge):
-    """The result of a function of two arrays, applied from the left to all inputs."""
+class Difference(Merge):
+    """The difference of two inputs."""
 
-    function: Callable[[Any, Any], Any]
+    def forward(self, a: Array, b: Array) -> Array:
+        return super().forward(a, b)
+
+
+class MeanOfInputs(Merge):
+    """The sum of the inputs, divided by their number."""
 
     def forward(self, *inputs: Array) -> Array:
-        return self.reduce_inputs(inputs, type(self).function)
+        return super().forward(*inputs) / np.float32(len(inputs))
 
 
-_SHAPES = "Inputs (N, ...) broadcast; an input of lower rank gets axes of size 1 after the batch."
-
-for _name, _what, _function in (
-    ("Add", "sum", np.add),
-    ("Multiply", "product", np.multiply),
-    ("Maximum", "maximum", np.maximum),
-    ("Minimum", "minimum", np.minimum),
+for _name, _base, _what, _function in (
+    ("Add", Merge, "the sum of the inputs", np.add),
+    ("Multiply", Merge, "the product of the inputs", np.multiply),
+    ("Maximum", Merge, "the maximum of the inputs", np.maximum),
+    ("Minimum", Merge, "the minimum of the inputs", np.minimum),
+    ("Subtract", Difference, "the first input minus the second", np.subtract),
+    ("Average", MeanOfInputs, "the mean of the inputs", np.add),
 ):
     define(
         _name,
-        FoldingMerge,
-        f"Compute the {_what} of the inputs.",
-        f"{_SHAPES}\n    Source: keras/src/layers/merging/{_name.lower()}.py.",
+        _base,
+        f"Compute {_what}.",
+        "Inputs (N, ...) broadcast; an input of lower rank gets axes of size 1 after the batch.\n"
+        f"    Source: keras/src/layers/merging/{_name.lower()}.py.",
         function=_function,
     )
-
-
-@layer("Subtract")
-class Subtract(Merge):
-    """Compute the first input minus the second.
-
-    Inputs (N, ...) broadcast; an input of lower rank gets axes of size 1 after the batch.
-    Source: keras/src/layers/merging/subtract.py.
-    """
-
-    def forward(self, a: Array, b: Array) -> Array:
-        return self.reduce_inputs([a, b], np.subtract)
-
-
-@layer("Average")
-class Average(Merge):
-    """Compute the mean of the inputs.
-
-    Inputs (N, ...) broadcast; an input of lower rank gets axes of size 1 after the batch.
-    Source: keras/src/layers/merging/average.py.
-    """
-
-    def forward(self, *inputs: Array) -> Array:
-        return self.reduce_inputs(inputs, np.add) / np.float32(len(inputs))
 
 
 @layer("Concatenate")

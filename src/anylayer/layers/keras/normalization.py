@@ -1,4 +1,4 @@
-"""Normalization, Rescaling and LayerScale."""
+"""Normalization layers, and layers that scale by constants or learned factors."""
 
 from __future__ import annotations
 
@@ -6,13 +6,156 @@ from typing import Any
 
 import numpy as np
 
+from anylayer import ops
 from anylayer.layer import layer, need
+from anylayer.layer.arguments import axis_of
 from anylayer.layer.fields import attribute
-from anylayer.layers.keras._base import KerasLayer
-from anylayer.layers.keras.layer_normalization import axes_of
+from anylayer.layers.keras._base import KerasLayer, PassesMask, plain_value
 from anylayer.network import Array
 
 _SMALLEST_DEVIATION = np.float32(1e-7)
+
+
+def _axes_of(value: Any, rank: int) -> tuple[int, ...]:
+    """Return one axis or several as sorted indices of 0 or more."""
+    listed = value if isinstance(value, list) else [value]
+    return tuple(sorted(axis_of(int(axis), rank) for axis in listed))
+
+
+def _weight(layer: KerasLayer, index: int, x: Array, axes: tuple[int, ...], what: str) -> Any:
+    """Return weight `index`, which has the sizes of `axes` of `x`, in a shape that broadcasts with `x`."""
+    wide = [n if axis in axes else 1 for axis, n in enumerate(x.shape)]
+    return layer.blob(index, tuple(x.shape[a] for a in axes), what=what).reshape(wide)
+
+
+class _Affine(PassesMask):
+    """A normalization whose result is multiplied by gamma and added to beta."""
+
+    epsilon: float = attribute("double", 1e-3, doc="added to the variance")
+    center: bool = attribute("bool", True, doc="whether beta is added")
+    scale: bool = attribute("bool", True, doc="whether gamma multiplies")
+
+    def affine(self, y: Any, axes: tuple[int, ...]) -> Any:
+        """Return y * gamma + beta, which have the sizes of `axes`."""
+        if self.scale:
+            y = y * _weight(self, 0, y, axes, "gamma")
+        return y + _weight(self, int(self.scale), y, axes, "beta") if self.center else y
+
+    def normalized(self, x: Any, axes: tuple[int, ...]) -> Any:
+        """Return (x - mean) / sqrt(variance + epsilon), with mean and variance over `axes`."""
+        centred = x - np.mean(x, axis=axes, keepdims=True)
+        return centred / np.sqrt(np.mean(centred * centred, axis=axes, keepdims=True) + np.float32(self.epsilon))
+
+
+@layer("BatchNormalization")
+class BatchNormalization(_Affine):
+    """Compute (x - mean) / sqrt(variance + epsilon) * gamma + beta per channel.
+
+    (N, ...) to the same shape, where mean and variance are the stored statistics.
+    Weights: gamma (with scale), beta (with center), moving mean, moving variance, each (channels,).
+    Source: keras/src/layers/normalization/batch_normalization.py.
+    """
+
+    harmless = frozenset({"momentum", "synchronized", "renorm_clipping", "renorm_momentum", "fused"})
+
+    axis: Any = attribute("any", -1, doc="axis of the channels")
+    renorm: bool = attribute("bool", False, doc="batch renormalization; only affects training")
+    virtual_batch_size: Any = attribute("any", None, doc="only affects training")
+
+    def forward(self, x: Array, mask: Any = None) -> Array:
+        rank = len(x.shape)
+        axes = self.axis if isinstance(self.axis, list) else [self.axis]
+        need(len(axes) == 1 and type(axes[0]) is int, f"axis must be one integer, got {self.axis!r}")
+        axis = axis_of(axes[0], rank)
+        need(axis > 0 and rank > 1, f"axis={axes[0]} is the batch axis of an input of rank {rank}")
+        shape, what = (x.shape[axis],), ["gamma"] * self.scale + ["beta"] * self.center
+        blobs = {name: self.blob(i, shape, what=name) for i, name in enumerate(what)}
+        gamma = blobs.get("gamma", np.ones(shape, np.float32))
+        beta = blobs.get("beta", np.zeros(shape, np.float32))
+        mean = self.blob(len(what), shape, what="moving mean")
+        variance = self.blob(len(what) + 1, shape, what="moving variance")
+        if self.renorm:  # its weights are only used in training
+            for index in range(len(what) + 2, len(self._blobs)):
+                self.blob(index, self._blobs[index].shape, what="renormalization")
+        order = (0, axis, *(i for i in range(1, rank) if i != axis))
+        y = ops.batch_normalization(x.transpose(order), gamma, beta, mean, variance, epsilon=self.epsilon)
+        return y.transpose(tuple(int(i) for i in np.argsort(order)))
+
+
+@layer("GroupNormalization")
+class GroupNormalization(_Affine):
+    """Compute (x - mean) / sqrt(variance + epsilon) * gamma + beta per group of channels.
+
+    (N, ...) to the same shape. Mean and variance are those of each group of channels of each item.
+    Weights: gamma (with scale), beta (with center), each (channels,).
+    Source: arXiv 1803.08494; keras/src/layers/normalization/group_normalization.py.
+    """
+
+    groups: int = attribute("int64", 32, doc="number of groups; -1: one per channel")
+    axis: int = attribute("int64", -1, doc="axis of the channels")
+
+    def forward(self, x: Array, mask: Any = None) -> Any:
+        axis = axis_of(self.axis, len(x.shape))
+        channels = x.shape[axis]
+        groups = channels if self.groups == -1 else self.groups
+        need(groups > 0 and channels % groups == 0, f"groups={groups} does not divide {channels} channels")
+        parted = x.reshape(*x.shape[:axis], groups, channels // groups, *x.shape[axis + 1 :])
+        axes = tuple(i for i in range(1, len(parted.shape)) if i != axis)
+        return self.affine(self.normalized(parted, axes).reshape(x.shape), (axis,))
+
+
+@layer("LayerNormalization")
+class LayerNormalization(_Affine):
+    """Compute (x - mean) / sqrt(variance + epsilon) * gamma + beta over `axis` of each item.
+
+    (N, ...) to the same shape. With rms_scaling, x / sqrt(variance + epsilon) * gamma.
+    Weights: gamma (with scale), beta (with center), each with the sizes of `axis`.
+    Source: keras/src/layers/normalization/layer_normalization.py.
+    """
+
+    axis: Any = attribute("any", -1, doc="axis or axes that are normalized together")
+    rms_scaling: bool = attribute("bool", False, doc="whether the mean is not subtracted and beta not added")
+
+    def forward(self, x: Array, mask: Any = None) -> Any:
+        axes = _axes_of(self.axis, len(x.shape))
+        if not self.rms_scaling:
+            return self.affine(self.normalized(x, axes), axes)
+        centred = x - np.mean(x, axis=axes, keepdims=True)
+        variance = np.mean(centred * centred, axis=axes, keepdims=True)
+        return x / np.sqrt(variance + np.float32(self.epsilon)) * _weight(self, 0, x, axes, "gamma")
+
+
+@layer("RMSNormalization")
+class RMSNormalization(PassesMask):
+    """Compute x / sqrt(mean(x * x) + epsilon) * scale over `axis` of each item.
+
+    (N, ...) to the same shape.
+    Weights: scale, with the sizes of `axis`.
+    Source: keras/src/layers/normalization/rms_normalization.py.
+    """
+
+    axis: Any = attribute("any", -1, doc="axis or axes that are normalized together")
+    epsilon: float = attribute("double", 1e-6, doc="added to the mean of the squares")
+
+    def forward(self, x: Array, mask: Any = None) -> Any:
+        axes = _axes_of(self.axis, len(x.shape))
+        length = np.sqrt(np.mean(x * x, axis=axes, keepdims=True) + np.float32(self.epsilon))
+        return x / length * _weight(self, 0, x, axes, "scale")
+
+
+@layer("UnitNormalization")
+class UnitNormalization(PassesMask):
+    """Compute x / |x| with the Euclidean length |x| over `axis` of each item.
+
+    (N, ...) to the same shape. Vectors of zeros stay zeros.
+    Source: keras/src/layers/normalization/unit_normalization.py.
+    """
+
+    axis: Any = attribute("any", -1, doc="axis or axes of the vectors that get length 1")
+
+    def forward(self, x: Array, mask: Any = None) -> Any:
+        squares = np.sum(x * x, axis=_axes_of(self.axis, len(x.shape)), keepdims=True)
+        return x / np.sqrt(np.maximum(squares, np.float32(1e-24)))
 
 
 @layer("Normalization")
@@ -36,15 +179,13 @@ class Normalization(KerasLayer):
 
     def forward(self, x: Array) -> Array:
         x = x.astype(np.float32)
-        axes = axes_of([] if self.axis is None else self.axis, len(x.shape))
-        sizes = tuple(x.shape[a] for a in axes)
-        wide = tuple(n if a in axes else 1 for a, n in enumerate(x.shape))
+        axes = _axes_of([] if self.axis is None else self.axis, len(x.shape))
         if self.mean is None:
-            mean, variance = self.blob(0, sizes, what="mean"), self.blob(1, sizes, what="variance")
+            mean, variance = _weight(self, 0, x, axes, "mean"), _weight(self, 1, x, axes, "variance")
             if len(self._blobs) > 2:
                 self.blob(2, (), what="count")
-            mean, variance = mean.reshape(wide), variance.reshape(wide)
         else:
+            wide = tuple(n if a in axes else 1 for a, n in enumerate(x.shape))
             need(self.variance is not None, "parameter 'mean' needs parameter 'variance', which is missing")
             mean, variance = (_align(v, axes, wide) for v in (self.mean, self.variance))
         deviation = np.maximum(np.sqrt(variance), _SMALLEST_DEVIATION)
@@ -93,12 +234,5 @@ class Rescaling(KerasLayer):
     offset: Any = attribute("any", 0.0, doc="what is added: one number, or one per channel")
 
     def forward(self, x: Array) -> Array:
-        return x.astype(np.float32) * _number(self.scale) + _number(self.offset)
-
-
-def _number(value: Any) -> Array:
-    """Return a number or a list of the configuration, plain or serialized as an array, in float32."""
-    if isinstance(value, dict):
-        config = value.get("config", value)
-        value = config.get("value", config) if isinstance(config, dict) else config
-    return np.asarray(value, np.float32)
+        scale, offset = (np.asarray(plain_value(v), np.float32) for v in (self.scale, self.offset))
+        return x.astype(np.float32) * scale + offset

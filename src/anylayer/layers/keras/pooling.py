@@ -1,21 +1,24 @@
-"""Pooling."""
+"""Pooling of windows, and global pooling."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
+
+import numpy as np
 
 from anylayer import ops
+from anylayer.layer import layer
 from anylayer.layer.arguments import channels_first, restored
 from anylayer.layer.fields import attribute
-from anylayer.layers.keras._base import by_rank, positive
-from anylayer.layers.keras._spatial import WindowLayer
+from anylayer.layers.keras._base import FORMATS, Spatial, WindowLayer, by_rank, positive
 from anylayer.network import Array
 
 
-class PoolingLayer(WindowLayer):
-    """A reduction of each window of each channel to one number."""
+class Pooling(WindowLayer):
+    """A reduction of each window of each channel to one number. Padded cells are ignored."""
 
+    pool: ClassVar[Callable[..., Any]]
     pool_size: Any = attribute("any", 2, doc="size of the window per axis")
 
     def setup(self) -> None:
@@ -23,30 +26,72 @@ class PoolingLayer(WindowLayer):
         self.kernel = positive(self.pool_size, self.rank, "pool_size")
         self.steps = positive(self.pool_size if self.strides is None else self.strides, self.rank, "strides")
 
-    def pool_windows(self, x: Array, pool: Callable[..., Any]) -> Any:
-        """Return `pool` of the windows of `x` (N, ..., C). Padded cells are ignored."""
+    def forward(self, x: Array) -> Any:
         self.need_rank(x)
         x = channels_first(x, self.data_format)
         pads = self.pads(x.shape[2:], self.kernel, self.steps, (1,) * self.rank)
-        return restored(pool(x, self.kernel, strides=self.steps, pads=pads), self.data_format)
+        return restored(type(self).pool(x, self.kernel, strides=self.steps, pads=pads), self.data_format)
 
 
-class MaxPooling(PoolingLayer):
-    """The maximum of each window."""
+class GlobalPooling(Spatial):
+    """A reduction of the spatial axes to one number per channel."""
+
+    reduce: ClassVar[Callable[..., Any]]
+    keepdims: bool = attribute("bool", False, doc="whether the reduced axes are kept with size 1")
+
+    def axes(self, x: Array) -> tuple[int, ...]:
+        """Return the axes to reduce."""
+        self.need_rank(x)
+        first = 1 if self.data_format == FORMATS[0] else 2
+        return tuple(range(first, first + self.rank))
 
     def forward(self, x: Array) -> Any:
-        return self.pool_windows(x, ops.max_pool)
+        return type(self).reduce(x, axis=self.axes(x), keepdims=self.keepdims)
 
 
-class AveragePooling(PoolingLayer):
-    """The mean of each window."""
+@layer("GlobalAveragePooling1D")
+class GlobalAveragePooling1D(GlobalPooling):
+    """Compute the mean of each channel over one axis, of the steps that a mask keeps.
 
-    def forward(self, x: Array) -> Any:
-        return self.pool_windows(x, ops.average_pool)
+    (N, T, C) to (N, C), or (N, 1, C) with keepdims; data_format channels_first puts C at axis 1. The mask is (N,
+    T).
+    Source: keras/src/layers/pooling/global_average_pooling1d.py.
+    """
+
+    rank = 1
+    masks = "takes"
+    called_with = frozenset({"mask"})
+
+    def forward(self, x: Array, mask: Array | None = None) -> Any:
+        axes = self.axes(x)
+        if mask is None:
+            return np.mean(x, axis=axes, keepdims=self.keepdims)
+        weights = np.expand_dims(mask.astype(np.float32), 2 if axes == (1,) else 1)
+        total = np.sum(x * weights, axis=axes, keepdims=self.keepdims)
+        return total / np.sum(weights, axis=axes, keepdims=self.keepdims)
 
 
-_SHAPES = """(N, {sizes}, C) to (N, {new}, C); data_format channels_first puts C at axis 1. Padded cells are
-    ignored. Source: keras/src/layers/pooling/"""
+_WINDOWS = """(N, {sizes}, C) to (N, {new}, C); data_format channels_first puts C at axis 1. Padded cells are
+    ignored. Source: keras/src/layers/pooling/%s_pooling{rank}d.py."""
+_GLOBAL = """(N, {sizes}, C) to (N, C), or (N, {ones}, C) with keepdims; data_format channels_first puts C at
+    axis 1. Source: keras/src/layers/pooling/global_%s_pooling{rank}d.py."""
 
-by_rank(MaxPooling, "Compute the maximum of each window over {axes}.", _SHAPES + "max_pooling{rank}d.py.")
-by_rank(AveragePooling, "Compute the mean of each window over {axes}.", _SHAPES + "average_pooling{rank}d.py.")
+for _name, _what, _pool, _reduce in (
+    ("Max", "maximum", ops.max_pool, np.max),
+    ("Average", "mean", ops.average_pool, np.mean),
+):
+    by_rank(
+        Pooling,
+        f"Compute the {_what} of each window over {{axes}}.",
+        _WINDOWS % _name.lower(),
+        name=f"{_name}Pooling{{rank}}D",
+        pool=staticmethod(_pool),
+    )
+    by_rank(
+        GlobalPooling,
+        f"Compute the {_what} of each channel over {{axes}}.",
+        _GLOBAL % _name.lower(),
+        (2, 3) if _name == "Average" else (1, 2, 3),
+        name=f"Global{_name}Pooling{{rank}}D",
+        reduce=staticmethod(_reduce),
+    )
