@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from anylayer.errors import LayerError, shortened
 from anylayer.layer import Layer, Registry, need
-from anylayer.layer.arguments import extent, flat_pads, same_pads
+from anylayer.layer.arguments import axis_of
 from anylayer.layer.fields import attribute
 from anylayer.layers._table import define
 from anylayer.network import Array, Node
@@ -169,14 +169,6 @@ class WindowLayer(Spatial):
         super().setup()
         self.padding = one_of(self.padding.lower(), self.paddings, "padding")
 
-    def pads(self, sizes: Sequence[int], kernel: Sequence[int], strides: Sequence[int], dilations: Any) -> Any:
-        """Return the pads of the spatial axes: those before all axes, then those after all axes."""
-        if self.padding == "valid":
-            return 0
-        if self.padding == "causal":
-            return [(kernel[0] - 1) * dilations[0], 0]
-        return flat_pads(same_pads(sizes, [extent(k, d) for k, d in zip(kernel, dilations)], strides))
-
 
 _SWITCHES = frozenset({"return_attention_scores", "use_causal_mask", "training"})
 """Names of the arguments of a call that are not tensors."""
@@ -229,6 +221,12 @@ def by_rank(
         }
         texts = summary.format(**words), details.format(**words)
         define((name or f"{base.__name__}{{rank}}D").format(rank=rank), base, *texts, rank=rank, **body)
+
+
+def axes_of(value: Any, rank: int, what: str = "axis") -> tuple[int, ...]:
+    """Return one axis or a list of several as sorted indices of 0 or more."""
+    listed = value if isinstance(value, list) else [value]
+    return tuple(sorted({axis_of(int(axis), rank, what) for axis in listed}))
 
 
 def plain_value(value: Any) -> Any:

@@ -14,7 +14,7 @@ from anylayer.layers.keras._base import FORMATS, positive
 from anylayer.layers.keras._resampling import METHODS, resample
 from anylayer.network import Array
 
-DTYPES = (
+DTYPES = [
     "float32",
     "float16",
     "bfloat16",
@@ -26,15 +26,16 @@ DTYPES = (
     "uint8",
     "uint16",
     "bool",
-)
+]
+Axis = int | Sequence[int] | None
 
 
-def _tensor(value: Any, dtype: Any = np.float32) -> Any:
+def _tensor(value: Array, dtype: Any = np.float32) -> Any:
     """Return an argument as an array; a constant is stored as a number or as lists."""
     return value.astype(dtype) if hasattr(value, "astype") else np.asarray(value, dtype)
 
 
-def cast(x: Any, dtype: Any = None) -> Any:
+def cast(x: Array, dtype: Any = None) -> Any:
     """Cast `x` to another dtype, if one is given; all floating-point dtypes become float32."""
     if dtype is None:
         return x
@@ -57,7 +58,7 @@ def index(spec: Any) -> Any:
     return spec
 
 
-def get_item(x: Array, key: Any) -> Any:
+def get_item(x: Array, key: Array) -> Any:
     """Compute x[key]."""
     position = index(key)
     if isinstance(key, list) and key and all(type(k) is int for k in key) and not isinstance(position, tuple):
@@ -65,7 +66,7 @@ def get_item(x: Array, key: Any) -> Any:
     return x[position]
 
 
-def axes(axis: Any) -> Any:
+def axes(axis: Axis) -> Any:
     """Return an axis, a tuple of axes, or None."""
     return tuple(axis) if isinstance(axis, (list, tuple)) else axis
 
@@ -83,7 +84,7 @@ def split(x: Array, indices_or_sections: Any, axis: int = 0) -> list[Any]:
     return list(np.split(x, list(sections), axis=where))
 
 
-def split_sizes(value: Array, num_or_size_splits: Any, axis: int = 0, num: Any = None) -> list[Array]:
+def split_sizes(value: Array, num_or_size_splits: Any, axis: int = 0, num: int | None = None) -> list[Array]:
     """Split an array into equal parts, or into parts of the given sizes, along `axis` as tf.split."""
     if type(num_or_size_splits) is int:
         return split(value, num_or_size_splits, axis)
@@ -91,7 +92,7 @@ def split_sizes(value: Array, num_or_size_splits: Any, axis: int = 0, num: Any =
     return list(np.split(value, np.cumsum(sizes)[:-1].tolist(), axis=axis))
 
 
-def unstack(x: Any, num: Any = None, axis: int = 0) -> list[Any]:
+def unstack(x: Array, num: int | None = None, axis: int = 0) -> list[Any]:
     """Return the slices along `axis`, without that axis."""
     where = axis_of(axis, len(x.shape))
     return [np.take(x, i, axis=where) for i in range(x.shape[where])]
@@ -103,7 +104,7 @@ def reshape(x: Array, newshape: Any) -> Any:
     return x.reshape(*shape)
 
 
-def pad(x: Any, pad_width: Any, mode: Any = "constant", constant_values: Any = None) -> Any:
+def pad(x: Array, pad_width: Any, mode: Any = "constant", constant_values: float | None = None) -> Any:
     """Pad an array in one of the modes constant, reflect, symmetric and edge."""
     mode = mode.lower()
     widths: list[Any] = [pad_width] * len(x.shape) if type(pad_width) is int else list(pad_width)
@@ -115,7 +116,7 @@ def pad(x: Any, pad_width: Any, mode: Any = "constant", constant_values: Any = N
     return np.pad(x, pairs, mode=mode)
 
 
-def norm(x: Array, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+def norm(x: Array, ord: Any = None, axis: Axis = None, keepdims: bool = False) -> Any:
     """Compute the norm of vectors along one axis, or of matrices along two axes, as numpy.linalg.norm."""
     x = cast(x, "float32")
     where: Any = tuple(range(len(x.shape))) if axis is None else axes(axis)
@@ -125,26 +126,31 @@ def norm(x: Array, ord: Any = None, axis: Any = None, keepdims: bool = False) ->
     return np.linalg.norm(x, ord, where[0] if one else where, keepdims)
 
 
-def normalize(x: Array, axis: Any = -1, order: Any = 2, epsilon: Any = None) -> Any:
+def normalize(x: Array, axis: Axis = -1, order: int = 2, epsilon: float | None = None) -> Any:
     """Compute x / max(|x|, epsilon) with the norm |x| of the given order along `axis`."""
     need(type(order) is int and order >= 1, f"order must be an integer of 1 or more, got {order!r}")
     least = np.float32(1e-7 if epsilon is None else epsilon)
     if order == 2:
-        return x / np.sqrt(np.maximum(np.sum(x * x, axis=axes(axis), keepdims=True), least**2))
+        return l2_normalize(x, axis, float(least**2))
     return x / np.maximum(norm(x, order, axis, True), least)
 
 
-def _broadcast(weight: Any, x: Any, axis: Any) -> Any:
+def _broadcast(weight: Array, x: Array, axis: Any) -> Any:
     """Return a weight with the sizes of `axis`, which broadcasts with `x`."""
     weight = _tensor(weight)
-    where = {axis_of(a, len(x.shape)) for a in (axis if isinstance(axis, list) else [axis])}
     if len(weight.shape) == len(x.shape):
         return weight
+    where = {axis_of(a, len(x.shape)) for a in (axis if isinstance(axis, (list, tuple)) else [axis])}
     return weight.reshape([n if i in where else 1 for i, n in enumerate(x.shape)])
 
 
 def layer_norm(
-    x: Any, gamma: Any = None, beta: Any = None, axis: Any = -1, epsilon: Any = None, rms_scaling: bool = False
+    x: Array,
+    gamma: Array | None = None,
+    beta: Array | None = None,
+    axis: Axis = -1,
+    epsilon: float | None = None,
+    rms_scaling: bool = False,
 ) -> Any:
     """Compute (x - mean) / sqrt(variance + epsilon) * gamma + beta over `axis`.
 
@@ -157,7 +163,7 @@ def layer_norm(
     return y if beta is None or rms_scaling else y + _broadcast(beta, x, axis)
 
 
-def rms_norm(x: Any, scale: Any = None, axis: Any = -1, epsilon: Any = None) -> Any:
+def rms_norm(x: Array, scale: Array | None = None, axis: Axis = -1, epsilon: float | None = None) -> Any:
     """Compute x / sqrt(mean(x * x) + epsilon) * scale over `axis`."""
     squares = np.mean(x * x, axis=axes(axis), keepdims=True)
     y = x / np.sqrt(squares + np.float32(1e-7 if epsilon is None else epsilon))
@@ -165,7 +171,13 @@ def rms_norm(x: Any, scale: Any = None, axis: Any = -1, epsilon: Any = None) -> 
 
 
 def batch_norm(
-    x: Any, mean: Any, variance: Any, offset: Any = None, scale: Any = None, axis: int = -1, epsilon: float = 1e-3
+    x: Array,
+    mean: Array,
+    variance: Array,
+    offset: Array | None = None,
+    scale: Array | None = None,
+    axis: int = -1,
+    epsilon: float = 1e-3,
 ) -> Any:
     """Compute (x - mean) / sqrt(variance + epsilon) * scale + offset, per index of `axis`."""
     factor = np.float32(1) / np.sqrt(_broadcast(variance, x, axis) + np.float32(epsilon))
@@ -174,20 +186,20 @@ def batch_norm(
     return y if offset is None else y + _broadcast(offset, x, axis)
 
 
-def divide_no_nan(x1: Any, x2: Any) -> Any:
+def divide_no_nan(x1: Array, x2: Array) -> Any:
     """Compute x1 / x2, and 0 where x2 is 0."""
     zero = np.equal(x2, 0)
     return np.where(zero, np.float32(0), x1 / np.where(zero, np.float32(1), x2))
 
 
-def quantile(x: Any, q: Any, axis: Any = None, method: str = "linear", keepdims: bool = False) -> Any:
+def quantile(x: Array, q: Any, axis: Axis = None, method: str = "linear", keepdims: bool = False) -> Any:
     """Compute quantiles along `axis` by linear interpolation."""
     need(method == "linear", f"method must be linear, got {method!r}")
     need(not hasattr(q, "shape") or isinstance(q, np.ndarray | np.generic), "q must be a constant")
     return np.quantile(x, np.asarray(q, np.float32), axis=axes(axis), keepdims=keepdims)
 
 
-def average(x: Any, weights: Any = None, axis: Any = None) -> Any:
+def average(x: Array, weights: Array | None = None, axis: Axis = None) -> Any:
     """Compute the mean along `axis`, or the weighted mean sum(x * weights) / sum(weights)."""
     if weights is None:
         return np.mean(x, axis=axes(axis))
@@ -200,25 +212,25 @@ def average(x: Any, weights: Any = None, axis: Any = None) -> Any:
     return np.sum(x * w, axis=axes(axis)) / np.sum(w, axis=axes(axis))
 
 
-def top_k(x: Any, k: int, sorted: bool = True) -> list[Any]:
+def top_k(x: Array, k: int, sorted: bool = True) -> list[Any]:
     """Return the k largest values along the last axis, largest first, and their indices (int32)."""
     values, indices = ops.top_k(x, k)
     return [values, indices.astype(np.int32)]
 
 
-def slice_at(inputs: Any, start_indices: Any, shape: Any) -> Any:
+def slice_at(inputs: Array, start_indices: Any, shape: Any) -> Any:
     """Return the part of an array that begins at `start_indices` and has the sizes `shape`."""
     return inputs[_window(inputs, start_indices, shape)]
 
 
-def slice_update(inputs: Any, start_indices: Any, updates: Any) -> Any:
+def slice_update(inputs: Array, start_indices: Any, updates: Any) -> Any:
     """Return an array with the part that begins at `start_indices` replaced."""
     result, part = inputs.copy(), _tensor(updates, inputs.dtype)
     result[_window(inputs, start_indices, part.shape)] = part
     return result
 
 
-def _window(x: Any, start: Any, sizes: Any) -> tuple[slice, ...]:
+def _window(x: Array, start: Any, sizes: Any) -> tuple[slice, ...]:
     constant = isinstance(start, (list, tuple)) and all(type(i) is int for i in start)
     need(constant, "start_indices must be a list of integers; computed indices are not supported")
     pairs = list(zip(start, sizes))
@@ -227,44 +239,44 @@ def _window(x: Any, start: Any, sizes: Any) -> tuple[slice, ...]:
     return tuple(slice(i, i + n) for i, n in pairs)
 
 
-def scatter_update(inputs: Any, indices: Any, updates: Any, reduction: Any = None) -> Any:
+def scatter_update(inputs: Array, indices: Any, updates: Any, reduction: Any = None) -> Any:
     """Return a copy of an array in which the elements at the coordinates `indices` are replaced or reduced."""
     kind = getattr(inputs, "dtype", getattr(updates, "dtype", np.float32))
     x, where = _tensor(inputs, kind), _tensor(indices, np.int64)
     return ops.scatter_nd(x, where, _tensor(updates, kind), reduction=reduction or "none")
 
 
-def l2_normalize(x: Any, axis: Any = None, epsilon: float = 1e-12, dim: Any = None) -> Any:
+def l2_normalize(x: Array, axis: Axis = None, epsilon: float = 1e-12, dim: Axis = None) -> Any:
     """Compute x / sqrt(max(sum(x * x), epsilon)) along `axis` as tf.math.l2_normalize."""
     squares = np.sum(x * x, axis=axes(dim if axis is None else axis), keepdims=True)
     return x / np.sqrt(np.maximum(squares, np.float32(epsilon)))
 
 
-def one_hot(x: Any, num_classes: int, axis: int = -1, dtype: Any = None, sparse: bool = False) -> Any:
+def one_hot(x: Array, num_classes: int, axis: int = -1, dtype: Any = None, sparse: bool = False) -> Any:
     """Encode integers as one-hot vectors along a new axis. An index outside the classes gives only zeros."""
     ids = x.astype(np.int64)
     return cast(ops.one_hot(np.where(ids < 0, num_classes, ids), num_classes, axis=axis), dtype)
 
 
-def take(x: Any, indices: Any, axis: Any = None) -> Any:
+def take(x: Array, indices: Any, axis: int | None = None) -> Any:
     """Select slices along `axis` by index."""
     flat = x.reshape(-1) if axis is None else x
-    if isinstance(indices, (int, list)):
+    if not hasattr(indices, "astype"):
         return np.take(flat, indices, axis=axis or 0)
     return ops.gather(flat, indices.astype(np.int64), axis=axis or 0)
 
 
-def take_along_axis(x: Any, indices: Any, axis: Any = None) -> Any:
+def take_along_axis(x: Array, indices: Any, axis: int | None = None) -> Any:
     """Select elements along `axis` by index, of the flattened array without an axis."""
     return np.take_along_axis(x if axis is not None else x.reshape(-1), _tensor(indices, np.int64), axis or 0)
 
 
-def multi_hot(inputs: Any, num_classes: int, axis: int = -1, dtype: Any = None) -> Any:
+def multi_hot(inputs: Array, num_classes: int, axis: int = -1, dtype: Any = None) -> Any:
     """Encode each list of integers as one vector that is 1 at these indices, else 0."""
     return cast(np.max(one_hot(inputs, num_classes, axis), axis=1 if len(inputs.shape) > 1 else 0), dtype)
 
 
-def _pixels(x: Any, fmt: Any) -> tuple[int, int]:
+def _pixels(x: Array, fmt: str | None) -> tuple[int, int]:
     """Return the axes of height and width of an image (rank 3) or a batch of images (rank 4)."""
     need(len(x.shape) in (3, 4), f"takes images of rank 3 or 4, got {tuple(x.shape)}")
     first = len(x.shape) - (2 if fmt == FORMATS[1] else 3)
@@ -272,14 +284,14 @@ def _pixels(x: Any, fmt: Any) -> tuple[int, int]:
 
 
 def pad_images(
-    images: Any,
-    top_padding: Any = None,
-    left_padding: Any = None,
-    bottom_padding: Any = None,
-    right_padding: Any = None,
-    target_height: Any = None,
-    target_width: Any = None,
-    data_format: Any = None,
+    images: Array,
+    top_padding: int | None = None,
+    left_padding: int | None = None,
+    bottom_padding: int | None = None,
+    right_padding: int | None = None,
+    target_height: int | None = None,
+    target_width: int | None = None,
+    data_format: str | None = None,
 ) -> Any:
     """Pad images with zeros at their borders, or to the target size."""
     sizes = ((top_padding, bottom_padding, target_height), (left_padding, right_padding, target_width))
@@ -288,14 +300,14 @@ def pad_images(
 
 
 def crop_images(
-    images: Any,
-    top_cropping: Any = None,
-    left_cropping: Any = None,
-    bottom_cropping: Any = None,
-    right_cropping: Any = None,
-    target_height: Any = None,
-    target_width: Any = None,
-    data_format: Any = None,
+    images: Array,
+    top_cropping: int | None = None,
+    left_cropping: int | None = None,
+    bottom_cropping: int | None = None,
+    right_cropping: int | None = None,
+    target_height: int | None = None,
+    target_width: int | None = None,
+    data_format: str | None = None,
 ) -> Any:
     """Remove pixels at the borders of images, or crop the images to the target size."""
     sizes = ((top_cropping, bottom_cropping, target_height), (left_cropping, right_cropping, target_width))
@@ -305,7 +317,7 @@ def crop_images(
     return images[tuple(parts)]
 
 
-def _borders_by_axis(images: Any, fmt: Any, sizes: Any, sign: int) -> dict[int, tuple[int, int]]:
+def _borders_by_axis(images: Array, fmt: str | None, sizes: Any, sign: int) -> dict[int, tuple[int, int]]:
     """Return the pixels before and after the image, by the axes of height and width.
 
     sizes: for each of these axes, the pixels before, those after, and the target size; one may be absent.
@@ -328,7 +340,7 @@ def _borders(before: Any, after: Any, total: int | None) -> tuple[int, int]:
     return before, after
 
 
-def rgb_to_grayscale(images: Any, data_format: Any = None) -> Any:
+def rgb_to_grayscale(images: Array, data_format: str | None = None) -> Any:
     """Compute 0.2989 * red + 0.587 * green + 0.114 * blue."""
     axis = len(images.shape) - (3 if data_format == FORMATS[1] else 1)
     need(images.shape[axis] in (1, 3), f"takes images with 1 or 3 channels, got {images.shape[axis]}")
@@ -340,12 +352,12 @@ def rgb_to_grayscale(images: Any, data_format: Any = None) -> Any:
 
 
 def extract_patches(
-    images: Any,
+    images: Array,
     size: Any,
     strides: Any = None,
     dilation_rate: Any = 1,
     padding: str = "valid",
-    data_format: Any = None,
+    data_format: str | None = None,
 ) -> Any:
     """Return the patches at each position as channels, in the order row, column, channel."""
     need(len(images.shape) == 4, f"takes images of rank 4, got {tuple(images.shape)}")
@@ -370,11 +382,11 @@ def extract_patches(
 
 
 def pool(
-    x: Any,
+    x: Array,
     pool_size: Any,
     strides: Any = None,
     padding: str = "valid",
-    data_format: Any = None,
+    data_format: str | None = None,
     kind: str = "max",
 ) -> Any:
     """Compute the maximum or the mean of each window, as keras.ops.max_pool and average_pool."""
@@ -390,11 +402,11 @@ def pool(
 
 
 def resize(
-    images: Any,
+    images: Array,
     size: Sequence[int],
     interpolation: str = "bilinear",
     antialias: bool = False,
-    data_format: Any = None,
+    data_format: str | None = None,
     crop_to_aspect_ratio: bool = False,
     pad_to_aspect_ratio: bool = False,
     fill_mode: str = "constant",
@@ -415,24 +427,19 @@ def resize(
     return restored(resample(channels_first(images, fmt), (height, width), interpolation.lower(), antialias), fmt)
 
 
-def depth_to_space(x: Any, block_size: int, data_format: Any = None) -> Any:
+def depth_to_space(x: Array, block_size: int, data_format: str | None = None) -> Any:
     """Move channels into blocks of block_size x block_size cells."""
-    fmt = FORMATS[1] if data_format in (FORMATS[1], "NCHW") else FORMATS[0]
+    fmt = data_format or FORMATS[0]
     return restored(ops.depth_to_space(channels_first(x, fmt), block_size), fmt)
 
 
-def space_to_depth(x: Any, block_size: int, data_format: Any = None) -> Any:
+def space_to_depth(x: Array, block_size: int, data_format: str | None = None) -> Any:
     """Move blocks of block_size x block_size cells into channels."""
-    fmt = FORMATS[1] if data_format in (FORMATS[1], "NCHW") else FORMATS[0]
+    fmt = data_format or FORMATS[0]
     return restored(ops.space_to_depth(channels_first(x, fmt), block_size), fmt)
 
 
-def over_all_elements(function: Any) -> Any:
-    """Return a function of an array and an axis that computes `function` of all elements without an axis."""
-    return lambda x, axis=-1: function(x.reshape(-1), 0).reshape(x.shape) if axis is None else function(x, axis)
-
-
-def logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+def logsumexp(x: Array, axis: Axis = None, keepdims: bool = False) -> Any:
     """Compute log(sum(exp(x))) along `axis` without overflow."""
     where = axes(axis)
     largest = np.max(x, axis=where, keepdims=True)
@@ -440,16 +447,28 @@ def logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     return y if keepdims else np.sum(y, axis=where)
 
 
+def masked_softmax(scores: Array, mask: Array | None) -> Array:
+    """Return the softmax over the last axis, where elements with a false mask are replaced by -1e9."""
+    return ops.softmax(scores if mask is None else np.where(mask, scores, np.float32(-1e9)), axis=-1)
+
+
+def causal(queries: int, keys: int) -> Array:
+    """Return a mask (1, queries, keys) that lets each query see its own position and those before it."""
+    return np.tril(np.ones((1, queries, keys), bool))
+
+
 def dot_product_attention(
-    query: Any, key: Any, value: Any, mask: Any = None, scale: Any = None, is_causal: bool = False
+    query: Array,
+    key: Array,
+    value: Array,
+    mask: Array | None = None,
+    scale: float | None = None,
+    is_causal: bool = False,
 ) -> Any:
     """Compute softmax(q @ k^T * scale) @ v per head for (N, T, heads, size) and (N, S, heads, size)."""
     q, k, v = (a.transpose(0, 2, 1, 3) for a in (query, key, value))
     scores = (q * np.float32(q.shape[-1] ** -0.5 if scale is None else scale)) @ k.swapaxes(-1, -2)
-    visible = mask
     if is_causal:
-        lower = np.tril(np.ones(scores.shape[-2:], bool))
-        visible = lower if visible is None else visible & lower
-    if visible is not None:
-        scores = np.where(visible, scores, np.float32(-1e9))
-    return (ops.softmax(scores, axis=-1) @ v).transpose(0, 2, 1, 3)
+        lower = causal(*scores.shape[-2:])
+        mask = lower if mask is None else mask & lower
+    return (masked_softmax(scores, mask) @ v).transpose(0, 2, 1, 3)

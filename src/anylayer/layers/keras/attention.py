@@ -13,19 +13,8 @@ from anylayer.layer import layer, need
 from anylayer.layer.arguments import axis_of
 from anylayer.layer.fields import attribute
 from anylayer.layers.keras._base import KerasLayer, one_of
+from anylayer.layers.keras._functions import causal, masked_softmax
 from anylayer.network import Array
-
-_LOW = np.float32(-1e9)
-
-
-def masked_softmax(scores: Array, mask: Array | None) -> Array:
-    """Return the softmax over the last axis, where elements with a false mask are replaced by -1e9."""
-    return ops.softmax(scores if mask is None else np.where(mask, scores, _LOW), axis=-1)
-
-
-def causal(queries: int, keys: int) -> Array:
-    """Return a mask (1, queries, keys) that lets each query see its own position and those before it."""
-    return np.tril(np.ones((1, queries, keys), bool))
 
 
 class Heads(KerasLayer):
@@ -124,7 +113,10 @@ class MultiHeadAttention(Heads):
 
     def forward(self, *inputs: Array) -> Any:
         query, value, key, arguments = self.call_arguments(inputs)
-        axes, heads, size = self._axes(query), self.num_heads, self.value_dim or self.key_dim
+        rank, heads, size = len(query.shape), self.num_heads, self.value_dim or self.key_dim
+        axes = self.attention_axes
+        axes = range(1, rank - 1) if axes is None else axes if isinstance(axes, list) else [axes]
+        axes = [axis_of(axis, rank, "attention_axes") for axis in axes]
         q, index = self.project(0, query, heads, self.key_dim, "query")
         k, index = self.project(index, key, heads, self.key_dim, "key")
         gate = None
@@ -146,13 +138,6 @@ class MultiHeadAttention(Heads):
         shape = self.output_shape or [query.shape[-1]]
         y = self.result(index, y, tuple(shape) if isinstance(shape, list) else (shape,))
         return [y, scores][: self.outputs] if arguments.get("return_attention_scores") else y
-
-    def _axes(self, query: Array) -> list[int]:
-        rank = len(query.shape)
-        if self.attention_axes is None:
-            return list(range(1, rank - 1))
-        listed = self.attention_axes if isinstance(self.attention_axes, list) else [self.attention_axes]
-        return [axis_of(axis, rank, "attention_axes") for axis in listed]
 
     def _apart(self, x: Array, axes: list[int]) -> tuple[Any, list[int], list[int]]:
         """Return `x` (N, ..., heads, size) as (N, free axes, heads, cells, size), and how to undo the permutation.
@@ -227,7 +212,7 @@ class PlainAttention(KerasLayer):
         if keywords.get("use_causal_mask"):
             lower = causal(*scores.shape[1:])
             mask = lower if mask is None else mask & lower
-        shares = ops.softmax(scores if mask is None else np.where(mask, scores, scores + _LOW), axis=-1)
+        shares = ops.softmax(scores if mask is None else np.where(mask, scores, scores - np.float32(1e9)), axis=-1)
         y = shares @ value
         if masks[0] is not None:
             y = np.where(masks[0].astype(bool)[:, :, None], y, np.float32(0))

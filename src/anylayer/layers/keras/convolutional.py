@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from anylayer import ops
 from anylayer.layer import need
-from anylayer.layer.arguments import channels_first, extent, restored
+from anylayer.layer.arguments import channels_first, extent, flat_pads, restored, same_pads
 from anylayer.layer.fields import attribute
-from anylayer.layers.keras._activations import activation
 from anylayer.layers.keras._base import WindowLayer, by_rank, numbers, positive
+from anylayer.layers.keras.activations import activation
 from anylayer.layers.keras.rnn import StateLayer
 from anylayer.network import Array
 
@@ -46,8 +47,17 @@ class KernelLayer(WindowLayer):
 
     def conv(self, x: Array, weights: Array, bias: Array | None, group: int = 1) -> Array:
         """Convolve `x` (N, C, ...) with weights (out, in, ...), by the strides and the padding of the layer."""
-        pads = self.pads(x.shape[2:], self.kernel, self.steps, self.dilations)
-        return ops.conv(x, weights, bias, strides=self.steps, pads=pads, dilations=self.dilations, group=group)
+        how = {"strides": self.steps, "pads": self.pads(x.shape[2:]), "dilations": self.dilations}
+        return ops.conv(x, weights, bias, **how, group=group)
+
+    def pads(self, sizes: Sequence[int]) -> Sequence[int] | int:
+        """Return the pads of the spatial axes: those before all axes, then those after all axes."""
+        if self.padding == "valid":
+            return 0
+        if self.padding == "causal":
+            return [(self.kernel[0] - 1) * self.dilations[0], 0]
+        extents = [extent(k, d) for k, d in zip(self.kernel, self.dilations)]
+        return flat_pads(same_pads(sizes, extents, self.steps))
 
     def bias(self, index: int, size: int) -> Array | None:
         """Return weight `index`, the bias, or None when the layer has none."""

@@ -13,6 +13,7 @@ from anylayer.layer.arguments import axis_of
 from anylayer.layer.fields import attribute
 from anylayer.layers._table import define
 from anylayer.layers.keras._base import KerasLayer
+from anylayer.layers.keras._functions import l2_normalize
 from anylayer.network import Array
 
 
@@ -25,8 +26,12 @@ class Merge(KerasLayer):
     masks = "joins"
     function: ClassVar[Callable[[Any, Any], Any]]
 
+    count: ClassVar[int] = 0
+    """The number of inputs; 0 stands for any."""
+
     def forward(self, *inputs: Array) -> Array:
         need(len(inputs) >= 1, "takes 1 or more inputs, got 0")
+        need(self.count in (0, len(inputs)), f"takes {self.count} inputs, got {len(inputs)}")
         rank = max(len(x.shape) for x in inputs)
         wide = [x.reshape(x.shape[0], *(1,) * (rank - len(x.shape)), *x.shape[1:]) for x in inputs]
         for x in wide[1:]:
@@ -36,13 +41,6 @@ class Merge(KerasLayer):
                 f"inputs of shapes {shapes[0]} and {shapes[1]} do not broadcast",
             )
         return functools.reduce(type(self).function, wide)
-
-
-class Difference(Merge):
-    """The difference of two inputs."""
-
-    def forward(self, a: Array, b: Array) -> Array:
-        return super().forward(a, b)
 
 
 class MeanOfInputs(Merge):
@@ -57,7 +55,7 @@ for _name, _base, _what, _function in (
     ("Multiply", Merge, "the product of the inputs", np.multiply),
     ("Maximum", Merge, "the maximum of the inputs", np.maximum),
     ("Minimum", Merge, "the minimum of the inputs", np.minimum),
-    ("Subtract", Difference, "the first input minus the second", np.subtract),
+    ("Subtract", Merge, "the first input minus the second", np.subtract),
     ("Average", MeanOfInputs, "the mean of the inputs", np.add),
 ):
     define(
@@ -67,6 +65,7 @@ for _name, _base, _what, _function in (
         "Inputs (N, ...) broadcast; an input of lower rank gets axes of size 1 after the batch.\n"
         f"    Source: keras/src/layers/merging/{_name.lower()}.py.",
         function=_function,
+        count=2 if _name == "Subtract" else 0,
     )
 
 
@@ -119,14 +118,10 @@ class Dot(KerasLayer):
             f"axis {i} of {tuple(a.shape)} and axis {j} of {tuple(b.shape)} differ in size",
         )
         if self.normalize:
-            a, b = _unit(a, i), _unit(b, j)
+            a, b = l2_normalize(a, i), l2_normalize(b, j)
         left = ["n", *"abcdefgh"[: len(a.shape) - 1]]
         right = ["n", *"ijklmopq"[: len(b.shape) - 1]]
         left[i] = right[j] = "z"
         result = "".join(["n", *(c for c in (*left[1:], *right[1:]) if c != "z")])
         y = np.einsum(f"{''.join(left)},{''.join(right)}->{result}", a, b)
         return y if len(y.shape) > 1 else y[:, None]
-
-
-def _unit(x: Array, axis: int) -> Any:
-    return x / np.sqrt(np.maximum(np.sum(x * x, axis=axis, keepdims=True), np.float32(1e-12)))

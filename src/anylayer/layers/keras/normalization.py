@@ -10,16 +10,11 @@ from anylayer import ops
 from anylayer.layer import layer, need
 from anylayer.layer.arguments import axis_of
 from anylayer.layer.fields import attribute
-from anylayer.layers.keras._base import KerasLayer, PassesMask, plain_value
+from anylayer.layers.keras._base import KerasLayer, PassesMask, axes_of, plain_value
+from anylayer.layers.keras._functions import l2_normalize, layer_norm, rms_norm
 from anylayer.network import Array
 
 _SMALLEST_DEVIATION = np.float32(1e-7)
-
-
-def _axes_of(value: Any, rank: int) -> tuple[int, ...]:
-    """Return one axis or several as sorted indices of 0 or more."""
-    listed = value if isinstance(value, list) else [value]
-    return tuple(sorted(axis_of(int(axis), rank) for axis in listed))
 
 
 def _weight(layer: KerasLayer, index: int, x: Array, axes: tuple[int, ...], what: str) -> Any:
@@ -40,11 +35,6 @@ class _Affine(PassesMask):
         if self.scale:
             y = y * _weight(self, 0, y, axes, "gamma")
         return y + _weight(self, int(self.scale), y, axes, "beta") if self.center else y
-
-    def normalized(self, x: Any, axes: tuple[int, ...]) -> Any:
-        """Return (x - mean) / sqrt(variance + epsilon), with mean and variance over `axes`."""
-        centred = x - np.mean(x, axis=axes, keepdims=True)
-        return centred / np.sqrt(np.mean(centred * centred, axis=axes, keepdims=True) + np.float32(self.epsilon))
 
 
 @layer("BatchNormalization")
@@ -101,7 +91,7 @@ class GroupNormalization(_Affine):
         need(groups > 0 and channels % groups == 0, f"groups={groups} does not divide {channels} channels")
         parted = x.reshape(*x.shape[:axis], groups, channels // groups, *x.shape[axis + 1 :])
         axes = tuple(i for i in range(1, len(parted.shape)) if i != axis)
-        return self.affine(self.normalized(parted, axes).reshape(x.shape), (axis,))
+        return self.affine(layer_norm(parted, axis=axes, epsilon=self.epsilon).reshape(x.shape), (axis,))
 
 
 @layer("LayerNormalization")
@@ -117,12 +107,9 @@ class LayerNormalization(_Affine):
     rms_scaling: bool = attribute("bool", False, doc="whether the mean is not subtracted and beta not added")
 
     def forward(self, x: Array, mask: Any = None) -> Any:
-        axes = _axes_of(self.axis, len(x.shape))
-        if not self.rms_scaling:
-            return self.affine(self.normalized(x, axes), axes)
-        centred = x - np.mean(x, axis=axes, keepdims=True)
-        variance = np.mean(centred * centred, axis=axes, keepdims=True)
-        return x / np.sqrt(variance + np.float32(self.epsilon)) * _weight(self, 0, x, axes, "gamma")
+        axes = axes_of(self.axis, len(x.shape))
+        y = layer_norm(x, axis=axes, epsilon=self.epsilon, rms_scaling=self.rms_scaling)
+        return y * _weight(self, 0, x, axes, "gamma") if self.rms_scaling else self.affine(y, axes)
 
 
 @layer("RMSNormalization")
@@ -138,9 +125,8 @@ class RMSNormalization(PassesMask):
     epsilon: float = attribute("double", 1e-6, doc="added to the mean of the squares")
 
     def forward(self, x: Array, mask: Any = None) -> Any:
-        axes = _axes_of(self.axis, len(x.shape))
-        length = np.sqrt(np.mean(x * x, axis=axes, keepdims=True) + np.float32(self.epsilon))
-        return x / length * _weight(self, 0, x, axes, "scale")
+        axes = axes_of(self.axis, len(x.shape))
+        return rms_norm(x, _weight(self, 0, x, axes, "scale"), axes, self.epsilon)
 
 
 @layer("UnitNormalization")
@@ -154,8 +140,7 @@ class UnitNormalization(PassesMask):
     axis: Any = attribute("any", -1, doc="axis or axes of the vectors that get length 1")
 
     def forward(self, x: Array, mask: Any = None) -> Any:
-        squares = np.sum(x * x, axis=_axes_of(self.axis, len(x.shape)), keepdims=True)
-        return x / np.sqrt(np.maximum(squares, np.float32(1e-24)))
+        return l2_normalize(x, axes_of(self.axis, len(x.shape)), 1e-24)
 
 
 @layer("Normalization")
@@ -177,11 +162,11 @@ class Normalization(KerasLayer):
     variance: Any = attribute("any", None, doc="the variance, where it is not a weight")
     invert: bool = attribute("bool", False, doc="whether the normalization is inverted")
 
-    def forward(self, x: Array) -> Array:
+    def forward(self, x: Array) -> Any:
         x = x.astype(np.float32)
-        axes = _axes_of([] if self.axis is None else self.axis, len(x.shape))
+        axes = axes_of([] if self.axis is None else self.axis, len(x.shape))
         if self.mean is None:
-            mean, variance = _weight(self, 0, x, axes, "mean"), _weight(self, 1, x, axes, "variance")
+            mean, variance = (_weight(self, i, x, axes, what) for i, what in enumerate(("mean", "variance")))
             if len(self._blobs) > 2:
                 self.blob(2, (), what="count")
         else:

@@ -7,30 +7,22 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from anylayer import ops
 from anylayer.layer import layer
-from anylayer.layer.arguments import channels_first, restored
 from anylayer.layer.fields import attribute
-from anylayer.layers.keras._base import FORMATS, Spatial, WindowLayer, by_rank, positive
+from anylayer.layers.keras._base import FORMATS, Spatial, WindowLayer, by_rank
+from anylayer.layers.keras._functions import pool
 from anylayer.network import Array
 
 
 class Pooling(WindowLayer):
     """A reduction of each window of each channel to one number. Padded cells are ignored."""
 
-    pool: ClassVar[Callable[..., Any]]
+    kind: ClassVar[str]
     pool_size: Any = attribute("any", 2, doc="size of the window per axis")
-
-    def setup(self) -> None:
-        super().setup()
-        self.kernel = positive(self.pool_size, self.rank, "pool_size")
-        self.steps = positive(self.pool_size if self.strides is None else self.strides, self.rank, "strides")
 
     def forward(self, x: Array) -> Any:
         self.need_rank(x)
-        x = channels_first(x, self.data_format)
-        pads = self.pads(x.shape[2:], self.kernel, self.steps, (1,) * self.rank)
-        return restored(type(self).pool(x, self.kernel, strides=self.steps, pads=pads), self.data_format)
+        return pool(x, self.pool_size, self.strides, self.padding, self.data_format, self.kind)
 
 
 class GlobalPooling(Spatial):
@@ -76,16 +68,13 @@ _WINDOWS = """(N, {sizes}, C) to (N, {new}, C); data_format channels_first puts 
 _GLOBAL = """(N, {sizes}, C) to (N, C), or (N, {ones}, C) with keepdims; data_format channels_first puts C at
     axis 1. Source: keras/src/layers/pooling/global_%s_pooling{rank}d.py."""
 
-for _name, _what, _pool, _reduce in (
-    ("Max", "maximum", ops.max_pool, np.max),
-    ("Average", "mean", ops.average_pool, np.mean),
-):
+for _name, _what, _reduce in (("Max", "maximum", np.max), ("Average", "mean", np.mean)):
     by_rank(
         Pooling,
         f"Compute the {_what} of each window over {{axes}}.",
         _WINDOWS % _name.lower(),
         name=f"{_name}Pooling{{rank}}D",
-        pool=staticmethod(_pool),
+        kind=_name.lower(),
     )
     by_rank(
         GlobalPooling,

@@ -13,8 +13,8 @@ from anylayer.errors import LayerError
 from anylayer.layer import layer, need
 from anylayer.layer.fields import attribute
 from anylayer.layers._table import define
-from anylayer.layers.keras._activations import activation
 from anylayer.layers.keras._base import KerasLayer, PassesMask
+from anylayer.layers.keras.activations import activation
 from anylayer.network import Array
 
 
