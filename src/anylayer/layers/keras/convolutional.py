@@ -38,10 +38,10 @@ class KernelLayer(WindowLayer):
 
     def forward(self, x: Array) -> Any:
         self.need_rank(x)
-        y = self.convolved(channels_first(x, self.data_format))
+        y = self.convolution(channels_first(x, self.data_format))
         return self.function(restored(y, self.data_format))
 
-    def convolved(self, x: Array) -> Array:
+    def convolution(self, x: Array) -> Array:
         """Return the convolution of `x` (N, C, ...)."""
         raise NotImplementedError
 
@@ -75,7 +75,7 @@ class Conv(KernelLayer):
 
     filters: int = attribute("int64", doc="number of output channels")
 
-    def convolved(self, x: Array) -> Array:
+    def convolution(self, x: Array) -> Array:
         channels = x.shape[1]
         need(
             self.groups >= 1 and channels % self.groups == 0 and self.filters % self.groups == 0,
@@ -115,7 +115,7 @@ class Depthwise(KernelLayer):
         w = w.transpose(self.rank, self.rank + 1, *range(self.rank)).reshape(channels * more, 1, *self.kernel)
         return self.conv(x, np.ascontiguousarray(w), bias, channels)
 
-    def convolved(self, x: Array) -> Array:
+    def convolution(self, x: Array) -> Array:
         return self.depthwise(x, self.bias(1, x.shape[1] * self.depth_multiplier), "kernel")
 
 
@@ -138,7 +138,7 @@ class Separable(Depthwise):
         super().setup()
         need(type(self.filters) is int, f"parameter 'filters' must be an integer, got {self.filters!r}")
 
-    def convolved(self, x: Array) -> Array:
+    def convolution(self, x: Array) -> Array:
         x = self.depthwise(x, None, "depthwise kernel")
         w = self.blob(1, (*(1,) * self.rank, x.shape[1], self.filters), what="pointwise kernel")
         return ops.conv(x, kernel_first(w), self.bias(2, self.filters))
@@ -169,7 +169,7 @@ class ConvTranspose(KernelLayer):
         padding = self.output_padding
         self.extra = None if padding is None else numbers(padding, self.rank, "output_padding")
 
-    def convolved(self, x: Array) -> Array:
+    def convolution(self, x: Array) -> Array:
         w = self.blob(0, (*self.kernel, self.filters, x.shape[1]), what="kernel")
         cut = [self._cut(axis, size) for axis, size in enumerate(x.shape[2:])]
         return ops.conv_transpose(
