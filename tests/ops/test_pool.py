@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 from anylayer import ops
+from anylayer.errors import TraceError
 from anylayer.network import Array
+from tests.compile.open_sizes import check_sizes
 from tests.ops.harness import agree, noise, numbers, refuses
 
 # input, kernel, strides, pads, dilations
@@ -171,6 +173,44 @@ def test_average_pool_matches_numpy_on_engines(include: bool) -> None:
         ]
 
     agree(run, *(noise(*c[0], seed=i) for i, c in enumerate(cases)))
+
+
+def test_kernel_that_exceeds_the_map_by_less_than_a_stride_has_one_window_in_ceil_mode() -> None:
+    x = numbers(1, 1, 2, 2)
+    assert ops.max_pool(x, 3, strides=2, ceil_mode=True).tolist() == [[[[x.max()]]]]
+    assert ops.average_pool(x, 3, strides=2, ceil_mode=True).tolist() == [[[[x.mean()]]]]
+    refuses("a kernel of 4 does not fit", ops.max_pool, x, 4, strides=2, ceil_mode=True)
+    agree(lambda x: ops.average_pool(x, 3, strides=2, ceil_mode=True), x)
+
+
+@pytest.mark.parametrize("pool", [ops.max_pool, ops.average_pool])
+def test_windows_of_open_size(pool: Any) -> None:
+    """They cover the map, so that they become axes; a single one is a reduction."""
+
+    def halves(x: Array) -> Any:
+        return pool(x, (x.shape[2] // 2, x.shape[3]), strides=(x.shape[2] // 2, 1))
+
+    sizes = [{"H": 2, "W": 6}, {"H": 3, "W": 5}, {"H": 5, "W": 1}]
+    shape = (1, 2, "2*H", "W")
+    graph = check_sizes(halves, shape, first=sizes[0], second=sizes[1], others=sizes)
+    assert {"ReduceMax", "ReduceMean"} & {o.op for o in graph.ops}
+    whole = check_sizes(
+        lambda x: pool(x, x.shape[2:]), (1, 2, "H", "W"), first=sizes[0], second=sizes[1], others=sizes
+    )
+    assert len(whole.ops) == 1
+    with pytest.raises(TraceError, match="must not overlap with the next window"):
+        check_sizes(
+            lambda x: pool(x, x.shape[2:], pads=1), (1, 2, "H", "W"), first=sizes[0], second=sizes[1], others=[]
+        )
+
+
+def test_pads_of_ceil_mode_are_numbers_at_open_sizes() -> None:
+    sizes = [{"H": 7, "W": 6}, {"H": 8, "W": 5}, {"H": 9, "W": 4}]
+    graph = check_sizes(
+        lambda x: ops.average_pool(x, 3, strides=2, pads=1, ceil_mode=True, count_include_pad=True),
+        (1, 2, "H", "W"), first=sizes[0], second=sizes[1], others=sizes,
+    )  # fmt: skip
+    assert "Pad" not in {o.op for o in graph.ops}
 
 
 def test_pooling_of_one_and_three_spatial_axes_on_engines() -> None:

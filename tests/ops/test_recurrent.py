@@ -13,6 +13,8 @@ from onnx.reference import ReferenceEvaluator
 
 from anylayer import ops
 from anylayer.network import Array
+from anylayer.testing import check_function
+from tests.compile.open_sizes import check_sizes
 from tests.ops.harness import agree, noise, refuses
 
 T, B, V, H = 4, 3, 5, 6  # steps, batch size, input size, hidden size
@@ -202,6 +204,50 @@ def test_recurrences_refuse_invalid_arguments() -> None:
     refuses("clip must be more than 0, got 0", ops.lstm, x, w, r, hidden_size=H, clip=0)
     refuses("w must be of shape (1, 18, 5), got (1, 24, 5)", ops.gru, x, w, r, hidden_size=H)
     refuses("w must be of shape (1, 6, 5), got (1, 24, 5)", ops.rnn, x, w, r, hidden_size=H)
+
+
+KEEP = np.array([[0, 1, 0], [1, 1, 0], [0, 1, 1], [1, 1, 1]], np.float32)
+
+
+def kept(op: str, keep: Array | None, x: Array) -> list[Array]:
+    """Return the results of a recurrence with factors of the state."""
+    return list(OPERATORS[op](x, **weights(op, "forward"), hidden_size=H, keep=keep))
+
+
+@pytest.mark.parametrize("op", ["RNN", "LSTM"])
+@pytest.mark.parametrize("keep", [KEEP, np.full((T, B), 0.5, np.float32)], ids=["restarts", "factors"])
+def test_keep_multiplies_the_state_before_each_step(op: str, keep: Array) -> None:
+    x, given = noise(T, B, V, seed=9), weights(op, "forward")
+    states = [given.pop(name) for name in ("initial_h", "initial_c") if name in given]
+    for t in range(T):
+        names = dict(zip(("initial_h", "initial_c"), (s * keep[t][:, None] for s in states)))
+        _, *states = OPERATORS[op](x[t : t + 1], **given, **names, hidden_size=H)
+    for y, expected in zip(kept(op, keep, x)[1:], states, strict=True):
+        np.testing.assert_allclose(y, expected, atol=1e-6)
+    agree(lambda x, keep: kept(op, keep, x), x, keep)
+
+
+@pytest.mark.parametrize("op", ["RNN", "LSTM"])
+def test_number_of_steps_is_open_with_keep(op: str) -> None:
+    def function(x: Array, noise: Array) -> Any:
+        keep = (noise > 0).astype(np.float32)
+        return np.concatenate([y.reshape(-1, H) for y in kept(op, keep, x)])
+
+    others = [{"T": n} for n in (1, 2, 4, 7)]
+    check_sizes(function, ("T", B, V), ("T", B), first={"T": 3}, second={"T": 5}, others=others)
+
+
+def test_keep_that_starts_no_sequence_is_one_operator() -> None:
+    keep = np.vstack([np.zeros((1, B)), np.ones((T - 1, B))]).astype(np.float32)
+    graph = check_function(lambda x: kept("LSTM", keep, x), noise(T, B, V, seed=9))
+    assert [o.op for o in graph.ops if o.op == "LSTM"] == ["LSTM"]
+
+
+def test_keep_is_refused_with_lengths_and_other_directions() -> None:
+    x, given = noise(T, B, V), weights("LSTM", "reverse")
+    text = "keep goes with direction 'forward' and without sequence_lens, got direction 'reverse'"
+    refuses(text, ops.lstm, x, **given, hidden_size=H, direction="reverse", keep=KEEP)
+    refuses("keep must be of shape (4, 3), got (3, 4)", ops.lstm, x, **given, hidden_size=H, keep=KEEP.T)
 
 
 @pytest.mark.parametrize("op", GATES)

@@ -7,15 +7,20 @@ from anylayer.layer.contract import Layer
 from anylayer.layer.fields import Enum, Field, Message, field
 from anylayer.layer.files import load_layers
 from anylayer.layer.registry import Definition, Registry, layer
+from anylayer.network import Array, Node, Shape, TensorType
 
 __all__ = [
+    "Array",
     "Bound",
     "Definition",
     "Enum",
     "Field",
     "Layer",
     "Message",
+    "Node",
     "Registry",
+    "Shape",
+    "TensorType",
     "bind",
     "field",
     "layer",

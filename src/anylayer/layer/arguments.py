@@ -11,10 +11,11 @@ import numpy as np
 from anylayer.errors import TraceError, need
 from anylayer.graph.sizes import is_static
 from anylayer.graph.symbolic import extreme, plain, same, same_shape, symbolic_shape
-from anylayer.network import Array
+from anylayer.layer.registry import Definition
+from anylayer.network import Array, Node
 from anylayer.ops._indexing import axes_of, axis_of
 from anylayer.ops._spatial import Pairs, extent, flat_pads
-from anylayer.tracing import is_traced, record, size_list
+from anylayer.tracing import is_traced, record, size_list, substituted
 from anylayer.tracing.primitives import sized
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "constant",
     "extent",
     "flat_pads",
+    "inner_layer",
     "integer",
     "integers",
     "part_sizes",
@@ -69,6 +71,14 @@ def integer(x: Any, what: str) -> int:
     values = integers(x, what, 1)
     need(len(values) == 1, f"{what} must be one number, got {len(values)}")
     return values[0]
+
+
+def inner_layer(definition: Definition, node: Node, dialect: str | None) -> Any:
+    """Return a layer that another layer calls, with the params and the blobs of `node`."""
+    layer_class: Any = substituted(definition.layer_class)
+    layer = layer_class.__new__(layer_class)
+    layer.prepare(node, dialect)
+    return layer
 
 
 def target_shape(

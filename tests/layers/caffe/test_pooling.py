@@ -32,7 +32,7 @@ def pooled(x: np.ndarray, pool: str, *both: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("pool", ["MAX", "AVE"])
-@pytest.mark.parametrize("size", [(5, 6), (7, 4), (3, 9), (8, 8)])
+@pytest.mark.parametrize("size", [(5, 6), (7, 4), (3, 9), (8, 8), (4, 4)])
 @pytest.mark.parametrize(
     "ksp", [(1, 1, 0), (2, 2, 0), (3, 2, 0), (3, 2, 1), (2, 2, 1), (5, 3, 2), (1, 3, 0), (4, 3, 3), (2, 5, 1)]
 )

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from anylayer.layer import need
+from anylayer.layer import Array, need
 from anylayer.layer.arguments import axis_of, plain
-from anylayer.network import Array
 
 MAX_CELLS = 1 << 27
 """Limit on the cells of a padded map."""

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.layer import Enum, Layer, Message, field, need
-from anylayer.network import Array, Shape
+from anylayer.layer import Array, Enum, Layer, Message, Shape, field, need
 
 ENGINE = Enum("DEFAULT", "CAFFE", "CUDNN", "MKL2017", "MKLDNN")
 EPSILONS = (1e-3, 1e-4, 2e-5, 1e-6)

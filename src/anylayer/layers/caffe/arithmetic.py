@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from anylayer import ops
-from anylayer.layer import Enum, Layer, field, layer, need
+from anylayer.layer import Array, Enum, Layer, field, layer, need
 from anylayer.layers.caffe._axes import broadcast_shape, canonical, weight_shape
 from anylayer.layers.caffe._messages import (
     INTEL,
@@ -20,7 +20,6 @@ from anylayer.layers.caffe._messages import (
     no_effect,
 )
 from anylayer.layers.caffe._resampling import plane_of
-from anylayer.network import Array
 
 
 @layer("Axpy")

@@ -9,12 +9,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from anylayer import ops
-from anylayer.layer import Layer, Message, field, layer, need, samples
+from anylayer.layer import Array, Layer, Message, field, layer, need, samples
 from anylayer.layers._detections import LOWEST, among_best, for_overlap, kept_pairwise, overlaps_of_pixels
 from anylayer.layers._proposals import move
 from anylayer.layers.caffe._messages import is_training
 from anylayer.layers.caffe._resampling import plane_of
-from anylayer.network import Array
 
 
 class BBoxReg(Message):

@@ -10,12 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from anylayer import ops
-from anylayer.layer import Layer, field, layer, need
+from anylayer.layer import Array, Layer, field, layer, need
 from anylayer.layer.arguments import extent
 from anylayer.layer.contract import PixelMap
 from anylayer.layers.caffe._axes import canonical, need_padded
 from anylayer.layers.caffe._messages import FillerParameter, engine_field, filler_if_written, no_effect
-from anylayer.network import Array
 
 
 class ConvolutionWindows(NamedTuple):

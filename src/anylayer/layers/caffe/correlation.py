@@ -6,9 +6,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from anylayer.layer import Enum, Layer, field, layer, need
+from anylayer.layer import Array, Enum, Layer, field, layer, need
 from anylayer.layers.caffe._resampling import need_plane, plane_of
-from anylayer.network import Array
 
 
 class CorrelationLayer(Layer):

@@ -7,10 +7,9 @@ from fractions import Fraction
 from typing import Any
 
 from anylayer.errors import wording
-from anylayer.layer import Layer, field, layer, need
+from anylayer.layer import Array, Layer, Shape, field, layer, need
 from anylayer.layer.contract import PixelMap
 from anylayer.layers.caffe._axes import canonical
-from anylayer.network import Array, Shape
 
 
 @layer("Crop")

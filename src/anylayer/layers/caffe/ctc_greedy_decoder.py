@@ -6,8 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from anylayer.layer import Layer, field, layer, need, samples
-from anylayer.network import Array
+from anylayer.layer import Array, Layer, field, layer, need, samples
 
 
 @layer("CTCGreedyDecoder")

@@ -13,9 +13,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from anylayer.errors import given
-from anylayer.layer import Enum, Layer, Message, field, layer, need
+from anylayer.layer import Array, Enum, Layer, Message, Node, TensorType, field, layer, need
 from anylayer.layers.caffe._messages import BlobShape, FillerParameter, constant
-from anylayer.network import Array, Node, TensorType
 
 
 @layer("Input")

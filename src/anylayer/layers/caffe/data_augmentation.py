@@ -7,10 +7,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from anylayer.errors import plural
-from anylayer.layer import Layer, field, layer, need
+from anylayer.layer import Array, Layer, field, layer, need
 from anylayer.layers.caffe._messages import constant, is_training
 from anylayer.layers.caffe._resampling import by_matrices, plane_of, two_cells
-from anylayer.network import Array
 
 _RANDOM = "for training"
 

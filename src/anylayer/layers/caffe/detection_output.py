@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from anylayer import ops
-from anylayer.layer import Enum, Layer, Message, field, layer, need, samples
+from anylayer.layer import Array, Enum, Layer, Message, field, layer, need, samples
 from anylayer.layer.arguments import same
 from anylayer.layers._detections import (
     LOWEST,
@@ -24,7 +24,6 @@ from anylayer.layers._detections import (
 )
 from anylayer.layers.caffe.prior_box import CODES
 from anylayer.layers.caffe.yolo_detection import YoloV2Layer, cells, corners, decode, suppress
-from anylayer.network import Array
 
 _MAX_THRESHOLDS = 64  # thresholds of one NMS
 

@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.layer import Layer, field, layer, need
+from anylayer.layer import Array, Layer, field, layer, need
 from anylayer.layers.caffe._messages import is_training
-from anylayer.network import Array
 
 
 @layer("Dropout")

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 
 from anylayer import ops
-from anylayer.layer import Layer, field, layer, need
+from anylayer.layer import Array, Layer, field, layer, need
 from anylayer.layers._table import OperatorType, computes, operators
 from anylayer.layers.caffe._axes import canonical
 from anylayer.layers.caffe._messages import FillerParameter, constant, engine_field, no_effect
-from anylayer.network import Array
 
 
 class Elementwise(Layer):

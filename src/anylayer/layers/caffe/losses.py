@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 
 from anylayer import ops
-from anylayer.layer import Enum, Layer, field, layer, need
+from anylayer.layer import Array, Enum, Layer, field, layer, need
 from anylayer.layers._table import define
 from anylayer.layers.caffe._axes import canonical
 from anylayer.layers.caffe.normalization import Softmax
-from anylayer.network import Array
 
 
 class LossLayer(Layer):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from anylayer import ops
-from anylayer.layer import Enum, Layer, field, layer, need
+from anylayer.layer import Array, Enum, Layer, field, layer, need
 from anylayer.layers.caffe._axes import canonical
 from anylayer.layers.caffe._messages import (
     EPSILONS,
@@ -21,7 +21,6 @@ from anylayer.layers.caffe._messages import (
     no_effect,
 )
 from anylayer.layers.caffe._resampling import plane_of
-from anylayer.network import Array
 
 
 @layer("BatchNorm")

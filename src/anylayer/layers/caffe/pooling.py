@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 
 from anylayer import ops
-from anylayer.layer import Enum, Layer, field, layer, need
+from anylayer.layer import Array, Enum, Layer, field, layer, need
 from anylayer.layer.arguments import pooled_sizes, same_shape
 from anylayer.layer.contract import PixelMap
 from anylayer.layers.caffe._axes import need_padded
 from anylayer.layers.caffe._messages import engine_field, no_effect
-from anylayer.network import Array
 
 _LOWEST = float(np.finfo(np.float32).min)
 

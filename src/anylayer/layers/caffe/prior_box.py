@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.layer import Enum, Layer, field, layer, need
+from anylayer.layer import Array, Enum, Layer, field, layer, need
 from anylayer.layer.arguments import plain
 from anylayer.layers.caffe._resampling import plane_of
-from anylayer.network import Array
 
 Size = tuple[Any, Any]
 MAX_BOXES = 1 << 24  # boxes of one layer

@@ -11,7 +11,7 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.errors import LayerError, nearest
-from anylayer.layer import Layer, field, layer, need, samples
+from anylayer.layer import Array, Layer, field, layer, need, samples
 from anylayer.layers._detections import LOWEST, kept_pairwise, overlaps_of_pixels
 from anylayer.layers._proposals import (
     anchors,
@@ -26,7 +26,6 @@ from anylayer.layers._proposals import (
 )
 from anylayer.layers.caffe._resampling import plane_of
 from anylayer.layers.caffe.refused import RefusedLayer
-from anylayer.network import Array
 
 _KEY = re.compile(r"""\s*(?:'([^']*)'|"([^"]*)"|(\w+))\s*:\s*""")
 _VALUE = re.compile(r"""(\[[^\[\]]*\]|'[^']*'|"[^"]*"|[^,\n\[\]{}'"]+)\s*(?:[,\n]\s*|$)""")

@@ -10,10 +10,9 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.errors import plural
-from anylayer.layer import Layer, field, layer, need, samples
+from anylayer.layer import Array, Layer, field, layer, need, samples
 from anylayer.layer.arguments import same
 from anylayer.layers.caffe._messages import FillerParameter, filler_if_written
-from anylayer.network import Array
 
 
 class RecurrentLayer(Layer):

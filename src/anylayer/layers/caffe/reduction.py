@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.layer import Enum, Layer, field, layer
+from anylayer.layer import Array, Enum, Layer, field, layer
 from anylayer.layers.caffe._axes import canonical
-from anylayer.network import Array
 
 
 @layer("Reduction")

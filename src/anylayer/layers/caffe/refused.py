@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from anylayer.layer import Layer, layer, need
-from anylayer.network import Node
+from anylayer.layer import Layer, Node, layer, need
 
 
 class RefusedLayer(Layer):

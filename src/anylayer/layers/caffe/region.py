@@ -9,10 +9,9 @@ from typing import Any, Literal
 import numpy as np
 
 from anylayer import ops
-from anylayer.layer import Layer, Message, field, layer, need
+from anylayer.layer import Array, Layer, Message, field, layer, need
 from anylayer.layers.caffe._axes import canonical
 from anylayer.layers.caffe._resampling import plane_of
-from anylayer.network import Array
 
 Scores = Literal["sigmoid", "softmax", "softmax with objectness"]
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from anylayer import ops
-from anylayer.layer import Layer, field, layer, need
+from anylayer.layer import Array, Layer, field, layer, need
 from anylayer.layers.caffe._resampling import need_plane, plane_of
-from anylayer.network import Array
 
 
 def into_channels(x: Array, stride: int) -> Array:

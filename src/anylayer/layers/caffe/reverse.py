@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from anylayer.layer import Layer, field, layer, need
+from anylayer.layer import Array, Layer, field, layer, need
 from anylayer.layer.arguments import axes_of
-from anylayer.network import Array
 
 
 @layer("Reverse")

@@ -8,9 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from anylayer import ops
-from anylayer.layer import Layer, field, layer, need, samples
+from anylayer.layer import Array, Layer, field, layer, need, samples
 from anylayer.layers.caffe._resampling import need_plane, plane_of
-from anylayer.network import Array
 
 
 class _ROIPooling(Layer):

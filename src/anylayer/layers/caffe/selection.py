@@ -7,10 +7,9 @@ from typing import ClassVar
 import numpy as np
 
 from anylayer import ops
-from anylayer.layer import Layer, field, layer, need, samples
+from anylayer.layer import Array, Layer, field, layer, need, samples
 from anylayer.layers.caffe._axes import canonical
 from anylayer.layers.caffe._messages import FillerParameter, filler_if_written
-from anylayer.network import Array
 
 
 @layer("ArgMax")

@@ -7,12 +7,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from anylayer.layer import Layer, field, layer, need
+from anylayer.layer import Array, Layer, field, layer, need
 from anylayer.layer.arguments import target_shape
 from anylayer.layers.caffe._axes import canonical
 from anylayer.layers.caffe._messages import INTEL, BlobShape, engine_field, no_effect
 from anylayer.layers.caffe._resampling import need_plane, plane_of
-from anylayer.network import Array
 
 
 @layer("Concat")

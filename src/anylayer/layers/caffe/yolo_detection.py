@@ -9,10 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from anylayer import ops
-from anylayer.layer import Layer, field, layer, need
+from anylayer.layer import Array, Layer, field, layer, need
 from anylayer.layers._detections import below, for_overlap, kept_pairwise, output, rows
 from anylayer.layers.caffe._resampling import plane_of
-from anylayer.network import Array
 
 
 def cells(x: Array, anchors: int, classes: int) -> Array:

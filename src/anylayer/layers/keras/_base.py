@@ -8,11 +8,10 @@ from typing import Any, ClassVar
 
 from anylayer.errors import LayerError, shortened
 from anylayer.layer import Layer, Registry, need
-from anylayer.layer.arguments import axis_of
+from anylayer.layer.arguments import axis_of, inner_layer
 from anylayer.layer.fields import attribute
 from anylayer.layers._table import define
 from anylayer.network import Array, Node
-from anylayer.tracing import substituted
 
 _HARMLESS = frozenset(
     {
@@ -100,10 +99,9 @@ class KerasLayer(Layer):
         kind, config = str(spec.get("class_name")), spec["config"]
         definitions = [d for d in Registry.of("keras").find(kind) if d.typed]
         need(definitions, f"wraps a {kind}, which is not supported in a wrapper")
-        cls: Any = substituted(definitions[0].cls)
-        layer: KerasLayer = cls.__new__(cls)
         blobs = self._blobs[first:] if count is None else self._blobs[first : first + count]
-        layer.prepare(Node(self.name, kind, [""], [""], {"config": config}, list(blobs)), self.dialect)
+        node = Node(self.name, kind, [""], [""], {"config": config}, list(blobs))
+        layer: KerasLayer = inner_layer(definitions[0], node, self.dialect)
         return layer
 
     def adopt(self, layer: KerasLayer, first: int) -> None:
