@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from anylayer.errors import InputError
-from anylayer.graph.conditions import evaluate
-from anylayer.graph.open_sizes import StatedSizes, parse_sizes
+from anylayer.graph.open_sizes import StatedSizes, evaluate, parse_sizes
 from anylayer.network import TensorType
 
 

@@ -22,9 +22,8 @@ from anylayer.compile.choices import verified_sizes
 from anylayer.compile.open import trace_open
 from anylayer.compile.whole import whole
 from anylayer.errors import AnyLayerError, EngineError
-from anylayer.graph.conditions import evaluate
 from anylayer.graph.expressions import Expression, constant, symbol
-from anylayer.graph.open_sizes import parse_sizes
+from anylayer.graph.open_sizes import evaluate, parse_sizes
 from anylayer.layer import Registry
 from anylayer.network import MAX_VALUES, TensorType
 from anylayer.numerics import DEEP_TOLERANCE

@@ -177,6 +177,11 @@ def _fold(function: Callable[[Interval, Interval], Interval]) -> Callable[[Inter
     return rule
 
 
+def _of_first(function: Callable[[Number, Number], Interval]) -> Callable[[Intervals, Op], Interval]:
+    """Return the rule of an operator whose interval follows from the ends of its first input's interval."""
+    return lambda intervals, op: function(*intervals.of(op.first))
+
+
 def _cast(intervals: Intervals, op: Op) -> Interval:
     low, high = intervals.of(op.first)
     if op.outputs[0].dtype.kind == "f":
@@ -187,7 +192,7 @@ def _cast(intervals: Intervals, op: Op) -> Interval:
 def _clip(intervals: Intervals, op: Op) -> Interval:
     low, high = intervals.of(op.first)
     lower, upper = [*op.inputs[1:3], None, None][:2]
-    lowest = intervals.of(lower)[0] if lower is not None else -math.inf
+    lowest = intervals.lowest(lower)
     highest = intervals.of(upper)[1] if upper is not None else math.inf
     return max(low, lowest), max(min(high, highest), lowest)
 
@@ -204,11 +209,6 @@ def _div(intervals: Intervals, op: Op) -> Interval:
     if bottom[0] < 1:
         return of_dtype(op.outputs[0].dtype)
     return min(top[0], 0), max(top[1], 0)
-
-
-def _rounded(intervals: Intervals, op: Op) -> Interval:
-    low, high = intervals.of(op.first)
-    return math.floor(low) if low > -math.inf else low, math.ceil(high) if high < math.inf else high
 
 
 def _sum(intervals: Intervals, op: Op) -> Interval:
@@ -235,15 +235,6 @@ def _softened(low: Number) -> Number:
     return low if low <= 0 else low * 0.999
 
 
-def _mean(intervals: Intervals, op: Op) -> Interval:
-    return _softened(intervals.of(op.first)[0]), math.inf
-
-
-def _average_pool(intervals: Intervals, op: Op) -> Interval:
-    """Return the interval of means of elements and of the zeros around them."""
-    return min(intervals.of(op.first)[0], 0), math.inf
-
-
 def _multiply(intervals: Intervals, op: Op) -> Interval:
     low, high = _fold(_product)(intervals, op)
     return (max(low, 0), high) if op.inputs[0] is op.inputs[1] else (low, high)
@@ -258,10 +249,6 @@ def _power(intervals: Intervals, op: Op) -> Interval:
     return _softened(low**exponent), math.inf
 
 
-def _sqrt(intervals: Intervals, op: Op) -> Interval:
-    return _softened(math.sqrt(max(intervals.of(op.first)[0], 0))), math.inf
-
-
 def _sum_of_products(intervals: Intervals, op: Op) -> Interval:
     found = [interval[0] for v, interval in zip(op.inputs, intervals.all_of(op)) if v is not None]
     floats = op.outputs[0].dtype.kind == "f"
@@ -272,14 +259,15 @@ def _resize(intervals: Intervals, op: Op) -> Interval:
     """Return the interval of a nearest or linear Resize. A cubic one exceeds its input's interval."""
     if op["mode"] == "cubic":
         return of_dtype(op.outputs[0].dtype)
-    outside = op["extrapolation_value"]
-    low = min(intervals.of(op.first)[0], outside)
-    return _softened(low), math.inf
+    return _softened(min(intervals.of(op.first)[0], op["extrapolation_value"])), math.inf
 
 
-def _abs(intervals: Intervals, op: Op) -> Interval:
-    low, high = intervals.of(op.first)
+def _abs(low: Number, high: Number) -> Interval:
     return 0 if low <= 0 <= high else min(abs(low), abs(high)), max(abs(low), abs(high))
+
+
+def _rounded(low: Number, high: Number) -> Interval:
+    return math.floor(low) if low > -math.inf else low, math.ceil(high) if high < math.inf else high
 
 
 _RULES: dict[str, Callable[[Intervals, Op], Interval]] = {
@@ -293,23 +281,22 @@ _RULES: dict[str, Callable[[Intervals, Op], Interval]] = {
     "ScatterElements": lambda intervals, op: _union(intervals.all_of(op)[::2]),
     "ScatterND": lambda intervals, op: _union(intervals.all_of(op)[::2]),
     "Pad": lambda intervals, op: _union([(0, 0), *(intervals.of(v) for v in op.inputs[:3:2] if v is not None)]),
-    "Neg": lambda intervals, op: (-intervals.of(op.first)[1], -intervals.of(op.first)[0]),
-    "Abs": _abs,
-    "Relu": lambda intervals, op: (max(intervals.of(op.first)[0], 0), max(intervals.of(op.first)[1], 0)),
+    "Neg": _of_first(lambda low, high: (-high, -low)),
+    "Abs": _of_first(_abs),
+    "Relu": _of_first(lambda low, high: (max(low, 0), max(high, 0))),
     **dict.fromkeys(("Sigmoid", "HardSigmoid", "Softmax"), lambda intervals, op: (0, 1)),
     "Cast": _cast,
     "Clip": _clip,
     "Mod": _mod,
     "Div": _div,
     "ReduceSum": _reduce_sum,
-    "ReduceMean": _mean,
-    "GlobalAveragePool": _mean,
-    "AveragePool": _average_pool,
+    **dict.fromkeys(("ReduceMean", "GlobalAveragePool"), _of_first(lambda low, high: (_softened(low), math.inf))),
+    "AveragePool": _of_first(lambda low, high: (min(low, 0), math.inf)),  # also of the zeros around the elements
     "Resize": _resize,
     **dict.fromkeys(("Conv", "ConvTranspose", "MatMul"), _sum_of_products),
     "Pow": _power,
-    "Sqrt": _sqrt,
-    **dict.fromkeys(("Floor", "Ceil", "Round"), _rounded),
+    "Sqrt": _of_first(lambda low, high: (_softened(math.sqrt(max(low, 0))), math.inf)),
+    **dict.fromkeys(("Floor", "Ceil", "Round"), _of_first(_rounded)),
     **dict.fromkeys(("Exp", "Softplus"), lambda intervals, op: _NOT_NEGATIVE),
     "CumSum": _sum,
     "ArgMax": lambda intervals, op: _positions(op.inputs[0], op["axis"]),

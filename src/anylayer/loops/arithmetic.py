@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import Any
 
 from anylayer.graph.expressions import Atom, Expression
@@ -11,41 +11,36 @@ from anylayer.loops.ir import LoopProgram, Scalar
 from anylayer.loops.space import Space
 
 
-class Arithmetic(ABC):
-    """Expressions as text with C syntax. A subclass for a language defines the abstract methods.
+class Arithmetic:
+    """Expressions as text with C syntax.
 
     names: maps symbols (sizes, loop variables, indices that are read from data) to the names of variables.
+    forms: what a language spells in its own way, with "{}" for each operand: "min", "max" and the floor "//" of a
+    quotient of two integers, a "double" made of an integer, an "integer" made of a whole double, a "call" of a
+    function of doubles, an "argument" of such a call, and the variable of a "symbol". functions: the language's
+    own names of functions of doubles.
     """
 
-    def __init__(self, program: LoopProgram, names: dict[str, str]) -> None:
-        self.names = names
+    def __init__(
+        self,
+        program: LoopProgram,
+        names: dict[str, str],
+        forms: Mapping[str, str],
+        functions: Mapping[str, str] | None = None,
+    ) -> None:
+        self.names, self.forms, self.functions = names, forms, functions or {}
         self.space = Space({})
         self.space.extents = dict(program.extents)
         self._symbols: dict[Scalar, str] = {x: s for s, x in program.data.items()}
 
-    @abstractmethod
-    def extremum(self, function: str, a: str, b: str) -> str:
-        """Return the "min" or "max" of two integers."""
+    def spell(self, form: str, *operands: str) -> str:
+        """Return one of the forms with these operands."""
+        return self.forms[form].format(*operands)
 
-    @abstractmethod
-    def floor_quotient(self, a: str, b: str) -> str:
-        """Return the floor of the quotient of two integers."""
-
-    @abstractmethod
-    def whole(self, function: str, x: str) -> str:
-        """Return a double that is rounded to an integer by a function such as "floor"."""
-
-    @abstractmethod
-    def double(self, x: str) -> str:
-        """Return an integer as a double."""
-
-    @abstractmethod
     def call(self, function: str, *x: str) -> str:
         """Return the call of a function of doubles."""
-
-    def name(self, symbol: str) -> str:
-        """Return the variable of a symbol."""
-        return self.names[symbol]
+        arguments = ", ".join(self.spell("argument", one) for one in x)
+        return self.spell("call", self.functions.get(function, function), arguments)
 
     def bind(self, x: Scalar, name: str) -> None:
         """Record the variable that holds a scalar, for index expressions that refer to the scalar."""
@@ -104,19 +99,19 @@ class Arithmetic(ABC):
 
     def atom(self, atom: Atom) -> str:
         if not atom.function:
-            return self.name(atom.name)
+            return self.spell("symbol", self.names[atom.name])
         if atom.function == "//":
             a, b = atom.arguments
             if self.space.not_negative(a) and self.space.not_negative(b):
                 return f"({self.enclosed(a)} / {self.enclosed(b)})"
-            return self.floor_quotient(self.text(a), self.text(b))
+            return self.spell("//", self.text(a), self.text(b))
         if atom.function in ("min", "max"):
             found = self.text(atom.arguments[0])
             for argument in atom.arguments[1:]:
-                found = self.extremum(atom.function, found, self.text(argument))
+                found = self.spell(atom.function, found, self.text(argument))
             return found
         function = "nearbyint" if atom.function == "round" else atom.function
-        return self.whole(function, self.real(atom.arguments[0]))
+        return self.spell("integer", self.call(function, self.real(atom.arguments[0])))
 
     def enclosed(self, e: Expression) -> str:
         text = self.text(e)
@@ -126,7 +121,7 @@ class Arithmetic(ABC):
         """Return a double that is computed from sizes."""
         if x.function == "float":
             inner = x.arguments[0]
-            return self.double(self.text(inner)) if isinstance(inner, Expression) else repr(float(inner))
+            return self.spell("double", self.text(inner)) if isinstance(inner, Expression) else repr(float(inner))
         parts = [self.real(a) for a in x.arguments]
         if x.function == "**":
             return self.call("pow", *parts)

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from anylayer.folders import template
 from anylayer.graph.expressions import Expression, symbol
 from anylayer.loops.arithmetic import Arithmetic
 from anylayer.loops.ir import (
@@ -139,40 +140,25 @@ _BOUNDS = {"max": "at_least", "min": "at_most"}
 """Functions of a number and a bound that is not NaN."""
 
 
-class _Arithmetic(Arithmetic):
-    """Index expressions in C++."""
-
-    def extremum(self, function: str, a: str, b: str) -> str:
-        return f"std::{function}<int64_t>({a}, {b})"
-
-    def floor_quotient(self, a: str, b: str) -> str:
-        return f"floor_quotient({a}, {b})"
-
-    def whole(self, function: str, x: str) -> str:
-        return f"int64_t(std::{function}({x}))"
-
-    def double(self, x: str) -> str:
-        return f"double({x})"
-
-    def call(self, function: str, *x: str) -> str:
-        return f"std::{function}({', '.join(x)})"
+_FORMS = {
+    "min": "std::min<int64_t>({}, {})", "max": "std::max<int64_t>({}, {})", "//": "floor_quotient({}, {})",
+    "double": "double({})", "integer": "int64_t({})", "call": "std::{}({})", "argument": "{}", "symbol": "{}",
+}  # fmt: skip
+"""How C++ spells index expressions: see Arithmetic."""
 
 
 class _Printer(Printer):
-    types, index, table_prefix = TYPES, "int64_t", "static const"
+    types, index, table_prefix, conversion = TYPES, "int64_t", "static const", "{}({})"
     infix: ClassVar[Mapping[str, tuple[str, int]]] = {**INFIX, "and": ("&", 2), "or": ("|", 1)}
     """INFIX with signs that compute both operands, because compilers make no vector instructions of branches."""
 
     def __init__(self, program: LoopProgram, describe: Callable[[str], str] | None) -> None:
         self.sizes = {s: identifier(s, i) for i, s in enumerate(program.sizes)}
-        super().__init__(program, describe, _Arithmetic(program, dict(self.sizes)))
+        super().__init__(program, describe, Arithmetic(program, dict(self.sizes), _FORMS))
         self.parallel = False
 
     def number(self, value: Any, dtype: np.dtype[Any]) -> str:
         return number(value, dtype)
-
-    def converted(self, kind: str, argument: str) -> str:
-        return f"{kind}({argument})"
 
     def function(self, x: Scalar, arguments: str) -> str:
         kind = TYPES[x.dtype.name]
@@ -375,4 +361,28 @@ def table_text(name: str, dtype: np.dtype[Any], array: Array) -> str:
     return f"static const {TYPES[dtype.name]} {name}[{len(values)}] = {{\n{body}}};\n"
 
 
-__all__ = ["TYPES", "CppFunction", "arguments_text", "number", "table_text", "to_cpp"]
+# ---- the fixed part of C++ files: includes, and the functions that loops call
+
+_DEFINED = re.compile(r"(?:^|>\s*)(?:inline \S+|struct|class|Blocks) (\w+)", re.MULTILINE)
+"""The name of a function or class of the helpers."""
+
+
+def prelude(text: str, *, pooled: bool = True) -> str:
+    """Return the includes, and the helpers that a C++ text uses.
+
+    pooled: whether the memory of arrays is kept for later calls. Each object that calls the loops then has a
+    `Keeper`. Otherwise functions allocate the arrays that they use for themselves.
+    """
+    words, kept = _words(text), []
+    loops, functions = (template(__file__, name).split("\n\n") for name in ("loops.hpp", "functions.hpp"))
+    memory = template(__file__, "pool.hpp" if pooled else "memory.hpp")
+    for block in reversed([*loops, memory, *functions]):
+        if words & set(_DEFINED.findall(block)):
+            words |= _words(block)
+            kept.append(block.strip("\n"))
+    return "\n\n".join([template(__file__, "includes.hpp").strip("\n"), *kept[::-1], "}  // namespace\n"])
+
+
+def _words(code: str) -> set[str]:
+    """Return the words of C++ code, without those of its comments."""
+    return set(re.findall(r"\w+", re.sub(r"//[^\n]*", "", code)))

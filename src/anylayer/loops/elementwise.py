@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import reduce
 
 import numpy as np
 
 from anylayer.graph import Op
 from anylayer.loops.ir import BOOL, Scalar
-from anylayer.loops.lowering import ELEMENTS, Index, Lowering, Unsupported, elements, given, optional
+from anylayer.loops.lowering import ELEMENTS, Element, Index, Lowering, Unsupported, elements, given, optional
 
 UNARY = {
     **{n: n.lower() for n in ("Neg", "Abs", "Sqrt", "Exp", "Log", "Floor", "Ceil", "Tanh", "Sin", "Cos", "Tan")},
@@ -45,25 +45,19 @@ def _operands(low: Lowering, op: Op, index: Index, count: int) -> list[Scalar]:
     return [low.operand(given(op, i), index, op.outputs[0].shape) for i in range(count)]
 
 
-def _unary(name: str) -> Callable[[Lowering, Op, int, Index], Scalar]:
+def _called(name: str) -> Element:
+    """Return the function for an operator that calls a function of its inputs, two at a time if there are more."""
+
     def element(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
-        return low.scalars.call(name, op.outputs[0].dtype, low.element(given(op), index))
+        dtype, (first, *others) = op.outputs[0].dtype, _operands(low, op, index, len(op.inputs))
+        if op.op in UNARY:
+            return low.scalars.call(name, dtype, first)
+        return reduce(lambda a, b: low.scalars.call(name, dtype, a, b), others, first)
 
     return element
 
 
-def _binary(name: str) -> Callable[[Lowering, Op, int, Index], Scalar]:
-    def element(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
-        found, *others = _operands(low, op, index, len(op.inputs))
-        for other in others:
-            found = low.scalars.call(name, op.outputs[0].dtype, found, other)
-        return found
-
-    return element
-
-
-ELEMENTS.update({op: _unary(name) for op, name in UNARY.items()})
-ELEMENTS.update({op: _binary(name) for op, name in {**BINARY, **TRUTH}.items()})
+ELEMENTS.update({op: _called(name) for op, name in {**UNARY, **BINARY, **TRUTH}.items()})
 
 
 @elements("Identity", "Dropout")
@@ -73,9 +67,8 @@ def _identity(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
     return low.element(given(op), index)
 
 
-@elements("Not")
-def _not(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
-    return low.scalars.truth("not", low.element(given(op), index))
+elements("Not")(lambda low, op, at, index: low.scalars.truth("not", low.element(given(op), index)))
+elements("Where")(lambda low, op, at, index: low.scalars.choice(*_operands(low, op, index, 3)))
 
 
 @elements("IsNaN")
@@ -123,12 +116,6 @@ def _cast(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
     if kind == BOOL and x.dtype != BOOL:
         return low.scalars.truth("ne", x, low.scalars.const(0, x.dtype))
     return low.scalars.cast(x, kind)
-
-
-@elements("Where")
-def _where(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
-    c, a, b = _operands(low, op, index, 3)
-    return low.scalars.choice(c, a, b)
 
 
 @elements("Clip")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from anylayer.graph.expressions import Ranges, bounds
 from anylayer.loops.ir import INT, Scalar
@@ -55,7 +56,8 @@ class ScalarIntervals:
         if x.op == "where":
             found = self._of_choice(*x.args)
         else:
-            found = _FUNCTIONS[x.op](x, [self.of(a) for a in x.args]) if x.op in _FUNCTIONS else None
+            parts = [self.of(a) for a in x.args]
+            found = _FUNCTIONS[x.op](x, *parts) if x.op in _FUNCTIONS and None not in parts else None
         if found is None or not max(map(abs, found)) < (_HUGE if x.dtype.kind == "f" else 2**62):
             return None
         return (_below(found[0]), -_below(-found[1])) if x.dtype.kind == "f" else found
@@ -80,11 +82,8 @@ def _below(v: float) -> float:
     return v * (1 + _ERROR) - _TINY if v < 0 else v * (1 - _ERROR) if v > _TINY else 0.0
 
 
-def _of_ends(x: Scalar, parts: list[Interval | None]) -> Interval | None:
+def _of_ends(x: Scalar, a: Interval, b: Interval) -> Interval | None:
     """Return the interval of an operation that has its least and its largest value at ends of its operands."""
-    a, b = parts
-    if a is None or b is None:
-        return None
     if x.op == "div" and (x.dtype.kind != "f" or b[0] <= _TINY):
         return None
     function = {"add": float.__add__, "sub": float.__sub__, "mul": float.__mul__, "div": float.__truediv__}[x.op]
@@ -92,25 +91,11 @@ def _of_ends(x: Scalar, parts: list[Interval | None]) -> Interval | None:
     return min(ends), max(ends)
 
 
-def _of_cast(x: Scalar, parts: list[Interval | None]) -> Interval | None:
-    (a,) = parts
-    return (math.trunc(a[0]), math.trunc(a[1])) if a is not None and x.dtype.kind == "i" else a
-
-
-def _of_floor(x: Scalar, parts: list[Interval | None]) -> Interval | None:
-    (a,) = parts
-    return None if a is None else (math.floor(a[0]), math.floor(a[1]))
-
-
-def _of_extremum(x: Scalar, parts: list[Interval | None]) -> Interval | None:
-    a, b = parts
-    which = min if x.op == "min" else max
-    return None if a is None or b is None else (which(a[0], b[0]), which(a[1], b[1]))
-
-
-_FUNCTIONS = {
+_FUNCTIONS: dict[str, Callable[..., Interval | None]] = {
     **dict.fromkeys(("add", "sub", "mul", "div"), _of_ends),
-    **dict.fromkeys(("min", "max"), _of_extremum),
-    "cast": _of_cast,
-    "floor": _of_floor,
+    "min": lambda x, a, b: (min(a[0], b[0]), min(a[1], b[1])),
+    "max": lambda x, a, b: (max(a[0], b[0]), max(a[1], b[1])),
+    "cast": lambda x, a: (math.trunc(a[0]), math.trunc(a[1])) if x.dtype.kind == "i" else a,
+    "floor": lambda x, a: (math.floor(a[0]), math.floor(a[1])),
 }
+"""Function -> the interval of a scalar that it computes, from the scalar and the intervals of its arguments."""

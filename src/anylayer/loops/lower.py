@@ -15,7 +15,6 @@ from anylayer.graph.operators import CREATES, ELEMENTWISE, MOVES, REDUCTIONS, SH
 from anylayer.loops import (  # noqa: F401 (they register their operators)
     elementwise,
     movement,
-    nms,
     reductions,
     regions,
     windows,

@@ -80,9 +80,7 @@ def _transpose(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
     return low.element(given(op), own)
 
 
-@elements("Expand")
-def _expand(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
-    return low.operand(given(op), index, op.outputs[0].shape)
+elements("Expand")(lambda low, op, at, index: low.operand(given(op), index, op.outputs[0].shape))
 
 
 @elements("Tile")
@@ -151,7 +149,8 @@ def _concat(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
     for i in range(len(op.inputs)):
         part = given(op, i)
         start, end = end, end + size_of(part.shape[axis])
-        if low.space.certain(_plus(low.space.lower(place), end, -1)):
+        least = low.space.lower(place)
+        if least is not None and low.space.certain(least - end):
             continue  # the index is in a later part
         parts.append((part, start, end))
         if low.space.below(place, end):
@@ -168,10 +167,6 @@ def _concat(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
     if found is None:
         raise Unsupported("a Concat without elements")
     return found
-
-
-def _plus(a: Expression | None, b: Expression, sign: int) -> Expression | None:
-    return None if a is None else a + constant(sign) * b
 
 
 def concat_pieces(low: Lowering, op: Op) -> None:

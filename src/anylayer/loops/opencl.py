@@ -8,6 +8,7 @@ runs as one work group, with barriers between the loops.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -15,6 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from anylayer.errors import need
+from anylayer.folders import template
 from anylayer.graph.expressions import Expression, constant
 from anylayer.loops.arithmetic import Arithmetic
 from anylayer.loops.cpp import number
@@ -34,7 +36,6 @@ from anylayer.loops.ir import (
     stores_of,
     used_scalars,
 )
-from anylayer.loops.opencl_prelude import HELPERS, TOP
 from anylayer.loops.parameters import ParamNumber
 from anylayer.loops.printer import Printer, identifier, split_rounds
 from anylayer.loops.schedule import scheduled
@@ -58,6 +59,21 @@ _TYPES = {
 _WHOLE = {"max": "larger", "min": "smaller"}
 _REALS = {"nearbyint": "rint", "abs": "fabs"}
 _FUNCTIONS = {"max": "maximum", "min": "minimum", "sign": "sign", "round": "rint"}
+_TOP, *_HELPERS = template(__file__, "kernel.cl").strip("\n").split("\n\n")
+"""The lines above all functions, and the functions that a kernel may call, each for a type T."""
+_CALLED = {name: text for text in _HELPERS for name in re.findall(r"(\w+)_T\(", text)[:1]}
+"""The name of a function without its type -> its text."""
+_CALL = re.compile(rf"//.*|\b({'|'.join(_CALLED)})_({'|'.join(_TYPES.values())})\(")
+"""A call of such a function, or a comment."""
+
+
+def _forms(kind: str) -> dict[str, str]:
+    """Return how OpenCL C spells index expressions in integers of a type: see Arithmetic."""
+    return {
+        "min": f"smaller_{kind}({{}}, {{}})", "max": f"larger_{kind}({{}}, {{}})",
+        "//": f"floor_quotient_{kind}({{}}, {{}})", "double": "(wide)({})", "integer": f"({kind})({{}})",
+        "call": "{}({})", "argument": "(wide)({})", "symbol": "(long){}" if kind == "long" else "{}",
+    }  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -107,39 +123,10 @@ def to_opencl(
     return _OpenCLPrinter(program, describe, sizes).kernel(name, param)
 
 
-class _OpenCLArithmetic(Arithmetic):
-    """Index expressions in OpenCL C, in 32 bits or in 64 (kind "long")."""
-
-    def __init__(
-        self, program: LoopProgram, names: dict[str, str], helper: Callable[[str, str], str], kind: str
-    ) -> None:
-        super().__init__(program, names)
-        self.helper, self.kind = helper, kind
-
-    def extremum(self, function: str, a: str, b: str) -> str:
-        return f"{self.helper('smaller' if function == 'min' else 'larger', self.kind)}({a}, {b})"
-
-    def floor_quotient(self, a: str, b: str) -> str:
-        return f"{self.helper('floor_quotient', self.kind)}({a}, {b})"
-
-    def whole(self, function: str, x: str) -> str:
-        return f"({self.kind})({self.call(function, x)})"
-
-    def double(self, x: str) -> str:
-        return f"(wide)({x})"
-
-    def call(self, function: str, *x: str) -> str:
-        words = ", ".join(f"(wide)({one})" for one in x)
-        return f"{_REALS.get(function, function)}({words})"
-
-    def name(self, symbol: str) -> str:
-        return f"(long){self.names[symbol]}" if self.kind == "long" else self.names[symbol]
-
-
 class _OpenCLPrinter(Printer):
-    """The printer of OpenCL C. `helpers` are (name, type) of the helper functions that the kernel calls."""
+    """The printer of OpenCL C. `long` spells index expressions in 64 bits, `arithmetic` in 32."""
 
-    types, index, table_prefix = _TYPES, "int", "__constant"
+    types, index, table_prefix, conversion = _TYPES, "int", "__constant", "({})({})"
 
     def __init__(
         self,
@@ -148,24 +135,18 @@ class _OpenCLPrinter(Printer):
         sizes: Mapping[str, tuple[int, int, int]],
     ) -> None:
         self.sizes = {s: (identifier(s, i), *sizes[s]) for i, s in enumerate(program.sizes)}
-        self.helpers: dict[tuple[str, str], None] = {}
         names = {s: found[0] for s, found in self.sizes.items()}
         for kind, arguments in (("INPUT", program.inputs), ("OUTPUT", program.outputs)):
             for i, a in enumerate(arguments):
                 names[f"{a.name}.start"] = f"{kind}{i}_OFFSET"
                 names.update({f"{a.name}.{k}": f"{kind}{i}_PITCHES[{k}]" for k in range(len(a.shape))})
-        super().__init__(program, describe, _OpenCLArithmetic(program, names, self.helper, "int"))
-        self.long = _OpenCLArithmetic(program, names, self.helper, "long")
+        super().__init__(program, describe, Arithmetic(program, names, _forms("int"), _REALS))
+        self.long = Arithmetic(program, names, _forms("long"), _REALS)
         self.blobs = [b for b in program.buffers if b.kind == "blob"]
         self.first_blob = len(program.inputs)
         self.group = self.by_axis = False
         self.kept = list(range(len(program.outputs[0].shape)))
         self.row: Expression | None = None
-
-    def helper(self, name: str, kind: str) -> str:
-        """Return the name of a function for a type, and note that it is needed."""
-        self.helpers[name, kind] = None
-        return f"{name}_{kind}"
 
     # ------------------------------------------------------------------ scalars
 
@@ -174,24 +155,19 @@ class _OpenCLPrinter(Printer):
             return "NAN" if math.isnan(value) else "INFINITY" if value > 0 else "(-INFINITY)"
         return number(value, dtype)
 
-    def converted(self, kind: str, argument: str) -> str:
-        return f"({kind})({argument})"
-
     def function(self, x: Scalar, arguments: str) -> str:
         kind = self.declared(x)
         if x.op in CHECKS:
-            return f"{self.helper(x.op, 'int')}({arguments}, &valid)"
+            return f"{x.op}_int({arguments}, &valid)"
         if x.op == "div":
-            return f"{self.helper('quotient', kind)}({arguments})"
+            return f"quotient_{kind}({arguments})"
         if x.op == "mod":
-            return f"{self.helper('modulo' if x.dtype.kind in 'iu' else 'float_modulo', kind)}({arguments})"
+            return f"{'modulo' if x.dtype.kind in 'iu' else 'float_modulo'}_{kind}({arguments})"
         if x.op == "abs":
-            return (
-                f"fabs({arguments})" if x.dtype.kind == "f" else f"{self.helper('magnitude', kind)}({arguments})"
-            )
+            return f"fabs({arguments})" if x.dtype.kind == "f" else f"magnitude_{kind}({arguments})"
         whole = _WHOLE.get(x.op) if x.dtype.kind in "iu" else None
         function = whole or _FUNCTIONS.get(x.op, x.op)
-        return f"{self.helper(function, kind) if function in HELPERS else function}({arguments})"
+        return f"{f'{function}_{kind}' if function in _CALLED else function}({arguments})"
 
     def declared(self, x: Scalar) -> str:
         return "int" if x.op in CHECKS or x.data == NEAR else super().declared(x)
@@ -401,10 +377,12 @@ class _OpenCLPrinter(Printer):
         self.size_check(work)
         scratch = [b for b in self.program.buffers if b.kind == "temporary"]
         head = f"__kernel void {name}({', '.join(self.parameters(scratch))}) {{"
-        helpers = [HELPERS[one].format(T=kind) for one, kind in self.helpers]
+        text = "\n".join([*tables, head, *self.lines, *loops, "}", ""])
+        calls = dict.fromkeys(call for call in _CALL.findall(text) if call[0])
+        helpers = [re.sub(r"\bT\b|(?<=_)T\b", kind, _CALLED[one]) for one, kind in calls]
         return OpenCLKernel(
             name,
-            "\n".join([TOP, *helpers, *tables, head, *self.lines, *loops, "}", ""]),
+            "\n".join([_TOP, "", *helpers, text]),
             self.program.inputs,
             self.program.outputs,
             [int(b.name.removeprefix("blob")) for b in self.blobs],
@@ -430,7 +408,8 @@ class _OpenCLPrinter(Printer):
         counts = len(self.program.inputs) + len(self.blobs), len(self.program.outputs)
         found = [f"const __global INPUT{i}_TYPE* input{i}" for i in range(counts[0])]
         found += [f"__global OUTPUT{i}_TYPE* output{i}" for i in range(counts[1])]
-        return found + [f"__global {_memory(b)}* {b.name}" for b in scratch]
+        types = ["uchar" if b.dtype.kind == "b" else _TYPES[b.dtype.name] for b in scratch]
+        return found + [f"__global {kind}* {b.name}" for kind, b in zip(types, scratch)]
 
     def definitions(self, param: Callable[[ParamNumber], str], loops: Sequence[str]) -> None:
         """Write the definitions of open sizes, of params and of what the loops use."""
@@ -488,8 +467,3 @@ def _dimensions(axes: Sequence[Sequence[T]]) -> list[list[T]]:
     """
     found = [list(one) for one in axes]
     return [*found[:1:-1], found[0] + found[1]] if len(found) == _AXES else found[::-1]
-
-
-def _memory(b: Buffer) -> str:
-    """Return the type in which a buffer stores its elements."""
-    return "uchar" if b.dtype.kind == "b" else _TYPES[b.dtype.name]

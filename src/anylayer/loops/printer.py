@@ -45,7 +45,8 @@ class Printer(ABC):
     """The text of a function under construction.
 
     `names` maps the scalars that are variables in the current scope to their names. `lines` are the lines so far.
-    A subclass for a language defines `types`, which maps dtypes to type names, and the abstract methods.
+    A subclass for a language defines the class attributes, of which `types` maps dtypes to type names, and the
+    abstract methods.
     """
 
     types: ClassVar[Mapping[str, str]]
@@ -53,6 +54,8 @@ class Printer(ABC):
     """The type of loop variables."""
     table_prefix: ClassVar[str]
     """The words before the type of a constant array."""
+    conversion: ClassVar[str]
+    """A conversion to a type, the first "{}", of an expression, the second one."""
     infix: ClassVar[Mapping[str, tuple[str, int]]] = INFIX
     """Operation -> its sign, and how strongly the sign binds."""
 
@@ -70,10 +73,6 @@ class Printer(ABC):
     @abstractmethod
     def number(self, value: Any, dtype: np.dtype[Any]) -> str:
         """Return the literal of a number in the language."""
-
-    @abstractmethod
-    def converted(self, kind: str, argument: str) -> str:
-        """Return an expression that converts `argument` to the type `kind` of the language."""
 
     @abstractmethod
     def function(self, x: Scalar, arguments: str) -> str:
@@ -102,6 +101,10 @@ class Printer(ABC):
     def stored(self, buffer: Buffer, value: str) -> str:
         """Return an expression that converts `value` to the type in which the buffer stores its elements."""
         return value
+
+    def converted(self, kind: str, argument: str) -> str:
+        """Return an expression that converts `argument` to the type `kind` of the language."""
+        return self.conversion.format(kind, argument)
 
     def declared(self, x: Scalar) -> str:
         """Return the type of the variable that holds a scalar."""

@@ -50,7 +50,6 @@ FILES: tuple[tuple[str, str], ...] = (
     ("loops.regions", ""),
     ("loops.composites", ""),
     ("loops.windows", ""),
-    ("loops.nms", ""),
 )
 """The files of rules, each with the reason why it stands before others. If several rules of a stage apply to an
 operator, the first one is used. The rules of a file are in the order of their definitions. The reason is "" if no

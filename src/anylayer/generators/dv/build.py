@@ -10,7 +10,6 @@ import numpy as np
 from anylayer.errors import LayerError, at, need
 from anylayer.generators._recognize import recognized
 from anylayer.generators.dv.graphs import convertible, mean, part
-from anylayer.generators.dv.memory import allocate, merge
 from anylayer.generators.dv.plan import (
     BufferView,
     Concat,
@@ -22,17 +21,21 @@ from anylayer.generators.dv.plan import (
     FullyConnected,
     Kind,
     Softmax,
+    allocate,
+    merge,
 )
-from anylayer.generators.dv.weights import LARGEST, nearest, table_of
-from anylayer.generators.dv.windows import (
+from anylayer.generators.dv.weights import (
+    LARGEST,
     MAX_KERNEL,
     dense,
     factors,
     is_pool,
     max_stages,
     mirrored,
+    nearest,
     sides,
     spread,
+    table_of,
     xy,
 )
 from anylayer.graph import Graph, Op, Value

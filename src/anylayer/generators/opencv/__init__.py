@@ -5,21 +5,24 @@ from __future__ import annotations
 import shutil
 import subprocess
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
-from anylayer.errors import at, given, need
+from anylayer.errors import LayerError, at, given, need, wording
 from anylayer.folders import fill, template
 from anylayer.generators import Expected, Project
 from anylayer.generators._cases import Case, cases_of, chosen_types
-from anylayer.generators._cpp import cmake, numbers_of, string
+from anylayer.generators._cpp import cmake, describer, line_comment, names, numbers_of, string, tables_text
+from anylayer.generators._names import Names
 from anylayer.generators._testing import missing_tools
-from anylayer.generators.opencv.layers import LayerWriter
+from anylayer.layer import Bound
 from anylayer.layer.opencv import opencv_params
-from anylayer.loops import number
+from anylayer.loops import TYPES, CppFunction, Opened, lower, number, opened, prelude, to_cpp
+from anylayer.loops.lowering import size_of
 from anylayer.network import Array
-from anylayer.source import Source
+from anylayer.source import Source, TracedNode
 
 WHAT = "an OpenCV project in C++"
 OPTIONS = ("layer",)
@@ -126,3 +129,216 @@ def _missing() -> str:
     if not known and not any((Path(folder) / "opencv2" / "dnn.hpp").is_file() for folder in _HEADERS):
         tools.append("OpenCV's headers (on Debian: apt-get install libopencv-dev)")
     return ", ".join(tools)
+
+
+# ---- layer types as subclasses of cv::dnn::Layer: each combination of params and shapes has its own functions,
+# which the class selects when a network is loaded
+
+_INDENT = "    "
+
+
+@dataclass(slots=True)
+class _LayerType:
+    """A layer type: its class, the functions of its cases, and their descriptions. `known` maps the text of a case
+    without its name to the name, so that equal cases are found. `none` maps the
+    names of all params of a case to the names of those params that are None; these are left out.
+    """
+
+    name: str
+    cases: list[str] = field(default_factory=list)
+    about: list[str] = field(default_factory=list)
+    known: dict[str, str] = field(default_factory=dict)
+    none: dict[frozenset[str], set[str]] = field(default_factory=dict)
+
+
+class LayerWriter:
+    """The layers of a project under construction."""
+
+    def __init__(self) -> None:
+        self.names: Names = names()
+        self.types: dict[str, _LayerType] = {}
+        self.blocks: list[str] = []
+        self.notes: list[str] = []
+        self.seen: set[str] = set()
+
+    def add(self, traced: TracedNode) -> None:
+        """Add a layer. Equal cases are written once."""
+        layer = traced.bound
+        if layer is None or layer.definition.native_only:
+            raise LayerError(f"it has no class in NumPy; give one: {wording('layers=[...]', '-l layers.py')}")
+        known = self.types.get(traced.node.type)
+        if known is None:
+            name = self.names.new(f"{traced.node.type}Layer", "Custom")
+            known = self.types[traced.node.type] = _LayerType(name)
+        given = opencv_params(traced.node.params, traced.node.defaults)
+        params = numbers_of(given)
+        none = given.keys() - params.keys()
+        other = known.none.setdefault(frozenset(params), none) ^ none
+        rule = f"parameter '{min(other, default='')}' is None in one layer and absent in another"
+        need(not other, f"{rule}; generated code cannot distinguish them")
+        key = repr((traced.node.type, params, layer.types, [id(b) for b in traced.node.blobs]))
+        if key in self.seen:
+            return
+        self.seen.add(key)
+        source = opened(layer, free_params=True)
+        program = lower(source)
+        plain = _case("case", source, to_cpp(program, "case_kernel", describer(layer)), layer, params)
+        if plain in known.known:
+            return
+        name = self.names.new(f"{known.name}_{len(known.cases) + 1}")
+        known.known[plain] = name
+        code = to_cpp(program, f"{name}_kernel", describer(layer))
+        known.cases.append(name)
+        about = _about(source, code, params)
+        known.about.append(about)
+        self.blocks.append(f"// {line_comment(traced.node.type)}: {line_comment(about)}\n")
+        self.blocks.append(_case(name, source, code, layer, params))
+        self.notes += [f"layer type {traced.node.type}: {note}" for note in source.notes]
+
+    def text(self) -> str:
+        """Return layers.cpp."""
+        space = "namespace {\n\n" + "\n".join(self.blocks)
+        classes = "\n".join(_class(t) for t in self.types.values())
+        text = f"{template(__file__, 'layer.hpp')}\n{space}{classes}\n}}  // namespace\n\n{self.registration()}"
+        return f"{template(__file__, 'includes.hpp')}{prelude(text)}\n{text}"
+
+    def registration(self) -> str:
+        """Return the function that registers all types."""
+        lines = ["namespace numpy_layers {", "", "void register_layers() {", f"{_INDENT}static bool done = false;"]
+        lines += [f"{_INDENT}if (done) return;", f"{_INDENT}done = true;"]
+        for type_, known in self.types.items():
+            if type_.isascii() and type_.isidentifier() and type_ not in ("done", "main"):
+                lines.append(f"{_INDENT}CV_DNN_REGISTER_LAYER_CLASS({type_}, {known.name});")
+            else:
+                lines.append(
+                    f"{_INDENT}cv::dnn::LayerFactory::registerLayer({string(type_)}, {known.name}::create);"
+                )
+        return "\n".join([*lines, "}", "", "}  // namespace numpy_layers", ""])
+
+
+def _class(known: _LayerType) -> str:
+    """Return the C++ class of a layer type."""
+    cases = ", ".join(f"{{{n}_suits, {n}_shapes, {n}_run}}" for n in known.cases)
+    about = " or ".join(dict.fromkeys(known.about))
+    return f"""class {known.name} CV_FINAL : public GeneratedLayer {{
+public:
+    explicit {known.name}(const LayerParams& params)
+        : GeneratedLayer(params, {{{cases}}},
+                         {string(about)}) {{}}
+    static cv::Ptr<cv::dnn::Layer> create(LayerParams& params) {{
+        return cv::Ptr<cv::dnn::Layer>(new {known.name}(params));
+    }}
+}};
+"""
+
+
+def _about(source: Opened, code: CppFunction, params: dict[str, list[float] | str]) -> str:
+    """Return a description of a case, for a comment."""
+    free = {p.name for p in code.params}
+    texts = [
+        f"any {n}" if n in free else f"{n}={v}" if isinstance(v, str) else f"{n}={', '.join(f'{x:g}' for x in v)}"
+        for n, v in params.items()
+    ]
+    shapes = [f"({', '.join(str(size_of(d)) for d in v.shape)})" for v in source.graph.inputs]
+    guards = "".join(f", {g}" for g in source.guards)
+    return f"{'; '.join(texts) or 'no params'}; inputs {', '.join(shapes)}{guards}"
+
+
+def _case(name: str, source: Opened, code: CppFunction, layer: Bound, params: dict[str, list[float] | str]) -> str:
+    """Return the C++ functions of one case: the test that selects it, the shapes of its outputs, and its loops."""
+    return "\n".join(
+        [
+            tables_text(name, code) + code.text,
+            _suits(name, code, layer, params),
+            _shapes(name, source, code),
+            _run(name, source, code),
+        ]
+    )
+
+
+def _suits(name: str, code: CppFunction, layer: Bound, params: dict[str, list[float] | str]) -> str:
+    """Return the text of the function that returns whether a layer has the params and blobs of the case."""
+    tests = [f"params.only({{{', '.join(map(string, params))}}})"]
+    free = {(p.name, p.at) for p in code.params}
+    for param, value in params.items():
+        if not isinstance(value, str) and all((param, at) in free for at in range(len(value))):
+            tests.append(f"params.count({string(param)}) == {len(value)}")
+        elif isinstance(value, str):
+            tests.append(f"params.is({string(param)}, std::string({string(value)}))")
+        else:
+            listed = ", ".join(number(v, np.dtype(np.float64)) for v in value)
+            tests.append(f"params.is({string(param)}, std::vector<double>{{{listed}}})")
+    tests.append(f"blobs.size() == {len(layer.node.blobs)}")
+    for i, blob in enumerate(layer.node.blobs):
+        if i in code.blobs:
+            tests.append(f"blobs[{i}].total() == {blob.size} && blobs[{i}].type() == CV_32F")
+            continue
+        data = np.ascontiguousarray(blob, np.float32)
+        tests.append(f"same_blob(blobs, {i}, {data.size}, {_hash(data.tobytes())}ull)")
+    joined = f" &&\n{_INDENT * 2}   ".join(tests)
+    head = f"bool {name}_suits(const Params& params, const std::vector<cv::Mat>& blobs) {{"
+    return f"{head}\n{_INDENT}return {joined};\n}}\n"
+
+
+def _hash(data: bytes) -> int:
+    """Return the FNV-1a hash of bytes (64 bits), as the generated code computes it."""
+    found = 14695981039346656037
+    for byte in data:
+        found = (found ^ byte) * 1099511628211 % 2**64
+    return found
+
+
+def _sizes(source: Opened, code: CppFunction, given: str) -> list[str]:
+    """Return lines that define the open sizes. given: the C++ expression for the size of an input's axis."""
+    lines = []
+    for symbol, (i, axis, factor) in source.sizes.items():
+        divided = f" / {factor}" if factor != 1 else ""
+        lines.append(f"{_INDENT}const int64_t {code.sizes[symbol]} = {given.format(i=i, axis=axis)}{divided};")
+    return lines
+
+
+def _shapes(name: str, source: Opened, code: CppFunction) -> str:
+    """Return the text of the function that checks the inputs' shapes and returns the outputs' shapes."""
+    ranks = [f"inputs.size() != {len(code.inputs)}"]
+    ranks += [f"inputs[{i}].size() != {len(a.shape)}" for i, a in enumerate(code.inputs)]
+    tests = []
+    for i, a in enumerate(code.inputs):
+        for axis, e in enumerate(a.shape):
+            if code.size(e) not in code.sizes.values() or source.sizes.get(str(e), ())[:2] != (i, axis):
+                tests.append(f"inputs[{i}][{axis}] != {code.size(e)}")
+    tests += [f"!({text})" for text, _ in code.conditions]
+    lines = [f"bool {name}_shapes(const std::vector<MatShape>& inputs, std::vector<MatShape>& outputs) {{"]
+    lines.append(f"{_INDENT}if ({' || '.join(ranks)}) return false;")
+    lines += _sizes(source, code, "inputs[{i}][{axis}]")
+    if tests:
+        lines.append(f"{_INDENT}if ({' || '.join(tests)}) return false;")
+    for a in code.outputs:
+        sizes = ", ".join(f"int({code.size(e)})" for e in a.shape)
+        lines.append(f"{_INDENT}outputs.push_back(MatShape{{{sizes}}});")
+    return "\n".join([*lines, *_unused(code), f"{_INDENT}return true;", "}", ""])
+
+
+def _unused(code: CppFunction) -> list[str]:
+    return [f"{_INDENT}(void){s};" for s in code.sizes.values()]
+
+
+def _run(name: str, source: Opened, code: CppFunction) -> str:
+    """Return the text of the function that calls the loops."""
+    words: list[str] = []
+    for kind, arguments, const in (("inputs", code.inputs, "const "), ("outputs", code.outputs, "")):
+        words += [f"{kind}[{i}].ptr<{const}{TYPES[a.dtype.name]}>()" for i, a in enumerate(arguments)]
+    words += [f"{name}_{table}" for table, _ in code.tables]
+    words += [f"blobs[{i}].ptr<const float>()" for i in code.blobs]
+    words += [
+        *code.sizes.values(),
+        *(f"params.number({string(p.name)}, {p.at})" for p in code.params),
+        "Parallel()",
+    ]
+    head = (
+        f"bool {name}_run(const Params&{' params' if code.params else ''}, const std::vector<cv::Mat>&"
+        f"{' blobs' if code.blobs else ''},\n"
+        f"{_INDENT * 2}const std::vector<cv::Mat>& inputs, std::vector<cv::Mat>& outputs) {{"
+    )
+    sizes = _sizes(source, code, "inputs[{i}].size[{axis}]")
+    call = f"{_INDENT}return {code.name}({', '.join(words)});"
+    return "\n".join([head, *sizes, call, "}", ""])

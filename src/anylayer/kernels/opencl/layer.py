@@ -16,7 +16,6 @@ from anylayer.kernels.call import CompiledKernel, Slot
 from anylayer.kernels.opencl.configuration import CustomLayer, KernelArgument, read_configuration
 from anylayer.kernels.opencl.defines import TYPES, KernelTensor, built_ins, user_defines
 from anylayer.kernels.opencl.files import KernelSettings
-from anylayer.kernels.opencl.text import ProgramText
 from anylayer.layer import Definition
 from anylayer.layer.bound import stated_types
 from anylayer.layer.order import ORDERS
@@ -25,6 +24,7 @@ from anylayer.network import ABSENT, MAX_VALUES, Array, Network, Node, TensorTyp
 if TYPE_CHECKING:
     from anylayer.kernels.opencl.call import OpenCLProgram
     from anylayer.libraries.pyopencl import Device
+import re
 
 _AXES = {"B": "N", "F": "C", "Y": "H", "X": "W"}
 _BLOB_NAMES = ("weights", "biases")
@@ -284,3 +284,62 @@ class OpenCLLayer(CompiledKernel):
     def failed(self, text: str) -> AnyLayerError:
         """Return the error for a failed call or build, with the node's place."""
         return LayerError(f"{self.name}: {text}", self.node.place)
+
+
+# ---- the text of a program
+
+_HALF = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+OPENCL[ \t]+EXTENSION[ \t]+cl_khr_fp16[ \t]*:.*$", re.MULTILINE)
+_INCLUDE = re.compile(r"^[ \t]*#[ \t]*include\b", re.MULTILINE)
+
+
+class ProgramText:
+    """The program of a kernel for one set of parameters.
+
+    `compiled` has #line directives, so that the compiler's messages name the user's files and lines, and no name
+    of a layer, so that layers with equal parameters share a program. `prints` says that a source file calls
+    printf, `includes` that one includes other files.
+    """
+
+    def __init__(self, layer: CustomLayer, built_ins: Sequence[str], defines: Sequence[tuple[int, str]]) -> None:
+        self._layer, self._built_ins, self._defines = layer, list(built_ins), list(defines)
+        lines = [*built_ins]
+        for number, define in defines:
+            lines += [f"#line {number} {_quoted(layer.file)}", define]
+        text = "\n".join(lines) + "\n"
+        for source in layer.sources:
+            text += f"#line 1 {_quoted(source.name)}\n{_closed(source.text)}"
+        self.compiled = text
+        self.prints = any(re.search(r"\bprintf\b", source.text) for source in layer.sources)
+        self.includes = any(_INCLUDE.search(source.text) for source in layer.sources)
+
+    def shown(self, name: str) -> str:
+        """Return the text in the form of OpenVINO's documentation, with the name of a layer that has these
+        parameters.
+        """
+        layer = self._layer
+        lines = [*self._built_ins, "", f"// Layer {_comment(name)} using Custom Layer {_comment(layer.type)}"]
+        lines += ["// Custom Layer User Defines", *(define for _, define in self._defines)]
+        text = "\n".join(lines) + "\n"
+        for source in layer.sources:
+            text += f"// Custom Layer Kernel {_comment(source.name)}\n{_closed(source.text)}"
+        return text
+
+    def without_half(self) -> str:
+        """Return the compiled text for a device without half, whose compiler may refuse the pragma that enables
+        it."""
+        return _HALF.sub("", self.compiled)
+
+
+def _closed(text: str) -> str:
+    return text if text.endswith("\n") or not text else text + "\n"
+
+
+def _quoted(name: str) -> str:
+    name = "".join(c if c.isprintable() else "?" for c in name)
+    return '"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _comment(text: str) -> str:
+    """Return a text that cannot end its comment: without control characters and line continuations."""
+    plain = "".join(c if c.isprintable() else " " for c in text)
+    return plain.replace("\\", "/").replace("??/", "?? /")

@@ -73,7 +73,8 @@ def choose(a: ArrayLike, choices: Any, mode: str = "raise") -> Array:
 def clip(
     a: ArrayLike, a_min: Any = _NONE, a_max: Any = _NONE, *, min: Any = _NONE, max: Any = _NONE, **kwargs: Any
 ) -> Any:
-    low, high = (_first_given(v, w) for v, w in ((a_min, min), (a_max, max)))
+    low, high = (w if v is _NONE else v for v, w in ((a_min, min), (a_max, max)))
+    low, high = (None if v is _NONE else v for v in (low, high))
     a = array_like(a)
     if a.dtype.kind in "iu":
         info = np.iinfo(a.dtype)
@@ -86,12 +87,6 @@ def clip(
     if high is None:
         return elementwise(np.maximum, (a, low), **kwargs)
     return elementwise(ufuncs.CLIP, (a, low, high), **kwargs)
-
-
-def _first_given(a: Any, b: Any) -> Any:
-    """Return the first of two alternative arguments that was passed, or None."""
-    found = b if a is _NONE else a
-    return None if found is _NONE else found
 
 
 # ---------------------------------------------------------- selection by index
@@ -192,14 +187,8 @@ def _lower_triangle(m: Array, k: int) -> Array:
     return arange(columns) <= arange(rows)[:, None] + k
 
 
-@implements(np.tril)
-def tril(m: Array, k: int = 0) -> Array:
-    return where(_lower_triangle(m, k), m, np.zeros((), m.dtype))
-
-
-@implements(np.triu)
-def triu(m: Array, k: int = 0) -> Array:
-    return where(_lower_triangle(m, k - 1), np.zeros((), m.dtype), m)
+implements(np.tril)(lambda m, k=0: where(_lower_triangle(m, k), m, np.zeros((), m.dtype)))
+implements(np.triu)(lambda m, k=0: where(_lower_triangle(m, k - 1), np.zeros((), m.dtype), m))
 
 
 @implements(np.diag)
@@ -213,9 +202,7 @@ def diag(v: Array, k: int = 0) -> Array:
     return where(np.eye(n, k=k, dtype=bool), spread, np.zeros((), v.dtype))
 
 
-@implements(np.diagflat)
-def diagflat(v: Array, k: int = 0) -> Array:
-    return diag(v.reshape(-1), k)
+implements(np.diagflat)(lambda v, k=0: diag(v.reshape(-1), k))
 
 
 @implements(np.trace)
@@ -223,9 +210,7 @@ def trace(a: Array, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: DTyp
     return np.sum(np.diagonal(a, offset, axis1, axis2), -1, dtype=dtype)
 
 
-@implements(np.linalg.trace)
-def linalg_trace(x: Array, /, *, offset: int = 0, dtype: DTypeLike | None = None) -> Array:
-    return trace(x, offset, -2, -1, dtype)
+implements(np.linalg.trace)(lambda x, /, *, offset=0, dtype=None: trace(x, offset, -2, -1, dtype))
 
 
 @implements(np.fill_diagonal, raw=True)

@@ -54,7 +54,8 @@ def _target_shape(x: TracedArray, shape: Any) -> tuple[Any, ...]:
     if left and not (free and divides and len(left) == 1):
         raise refusal(f"reshaping {x!r} to {sizes} cannot be recorded, because {UNKNOWN_SIZE}")
     if not divides:
-        raise ValueError(f"cannot reshape array of size {have} into shape {_shown(sizes)}")
+        shown = "(" + ",".join(map(str, sizes)) + ("," if len(sizes) == 1 else "") + ")"
+        raise ValueError(f"cannot reshape array of size {have} into shape {shown}")
     if not free:
         return sizes
     rest = left[0].times(have // fixed) if left else have // fixed
@@ -65,10 +66,6 @@ def _size(x: Any) -> int:
     """Return a size as a number, or as the symbolic size that a traced array of rank 0 holds."""
     found = size_list(x)
     return x.__index__() if found is None else found[0]
-
-
-def _shown(sizes: Sequence[Any]) -> str:
-    return "(" + ",".join(map(str, sizes)) + ("," if len(sizes) == 1 else "") + ")"
 
 
 def _require_c_order(order: str, what: str) -> None:
@@ -91,12 +88,8 @@ def reshape(
     shape = newshape if shape is None else shape
     order = _index_order(a, order)
     if order == "F":
-        sizes = _target_shape(a, shape)
-        return (
-            transposed(reshaped(a, sizes[::-1]))
-            if a.ndim < 2
-            else transposed(reshaped(transposed(a), sizes[::-1]))
-        )
+        sizes = _target_shape(a, shape)[::-1]
+        return transposed(reshaped(a if a.ndim < 2 else transposed(a), sizes))
     _require_c_order(order, "reshape")
     result = reshaped(a, _target_shape(a, shape))
     return copy_of(result) if copy else result
@@ -269,9 +262,7 @@ def fliplr(m: TracedArray) -> Array:
     return flip(m, 1)
 
 
-@implements(np.flipud, raw=True)
-def flipud(m: TracedArray) -> Array:
-    return flip(m, 0)
+implements(np.flipud, raw=True)(lambda m: flip(m, 0))
 
 
 @implements(np.rot90, raw=True)
@@ -320,34 +311,16 @@ def _split(x: TracedArray, parts: Any, axis: int, even: bool = True) -> list[Arr
     return [basic_view(x, k, content) for k, content in zip(keys, contents)]
 
 
-@implements(np.split, raw=True)
-def split(ary: TracedArray, indices_or_sections: Any, axis: int = 0) -> list[Array]:
-    return _split(ary, indices_or_sections, axis)
-
-
-@implements(np.array_split, raw=True)
-def array_split(ary: TracedArray, indices_or_sections: Any, axis: int = 0) -> list[Array]:
-    return _split(ary, indices_or_sections, axis, even=False)
-
-
-@implements(np.hsplit, raw=True)
-def hsplit(ary: TracedArray, indices_or_sections: Any) -> list[Array]:
-    return _split(ary, indices_or_sections, 1 if ary.ndim > 1 else 0)
-
-
-@implements(np.vsplit, raw=True)
-def vsplit(ary: TracedArray, indices_or_sections: Any) -> list[Array]:
-    return _split(ary, indices_or_sections, 0)
-
-
-@implements(np.dsplit, raw=True)
-def dsplit(ary: TracedArray, indices_or_sections: Any) -> list[Array]:
-    return _split(ary, indices_or_sections, 2)
-
-
-@implements(getattr(np, "unstack", None), raw=True)
-def unstack(x: TracedArray, /, *, axis: int = 0) -> tuple[Array, ...]:
-    return tuple(moveaxis(x, axis, 0))
+implements(np.split, raw=True)(lambda ary, indices_or_sections, axis=0: _split(ary, indices_or_sections, axis))
+implements(np.array_split, raw=True)(
+    lambda ary, indices_or_sections, axis=0: _split(ary, indices_or_sections, axis, even=False)
+)
+implements(np.hsplit, raw=True)(
+    lambda ary, indices_or_sections: _split(ary, indices_or_sections, 1 if ary.ndim > 1 else 0)
+)
+implements(np.vsplit, raw=True)(lambda ary, indices_or_sections: _split(ary, indices_or_sections, 0))
+implements(np.dsplit, raw=True)(lambda ary, indices_or_sections: _split(ary, indices_or_sections, 2))
+implements(getattr(np, "unstack", None), raw=True)(lambda x, /, *, axis=0: tuple(moveaxis(x, axis, 0)))
 
 
 @implements(np.diagonal, raw=True)
@@ -369,9 +342,7 @@ def diagonal(a: TracedArray, offset: int = 0, axis1: int = 0, axis2: int = 1) ->
     return view_of(a, replay, None)
 
 
-@implements(np.linalg.diagonal, raw=True)
-def linalg_diagonal(x: TracedArray, /, *, offset: int = 0) -> Array:
-    return diagonal(x, offset, -2, -1)
+implements(np.linalg.diagonal, raw=True)(lambda x, /, *, offset=0: diagonal(x, offset, -2, -1))
 
 
 @implements(np.lib.stride_tricks.sliding_window_view, raw=True)
@@ -398,47 +369,25 @@ def sliding_window_view(
     return view_of(x, replay, None)
 
 
-@implements(np.real, raw=True)
-def real(val: TracedArray) -> Any:
-    return val[...]
-
-
-@implements(np.imag)
-def imag(val: Array) -> Array:
-    return np.zeros(val.shape, val.dtype)
+implements(np.real, raw=True)(lambda val: val[...])
+implements(np.imag)(lambda val: np.zeros(val.shape, val.dtype))
 
 
 # ------------------------------------------------------------- attributes
 
 
-@implements(np.shape, raw=True)
-def shape(a: TracedArray) -> tuple[Array, ...]:
-    return a.shape
-
-
-@implements(np.ndim, raw=True)
-def ndim(a: TracedArray) -> int:
-    return a.ndim
+implements(np.shape, raw=True)(lambda a: a.shape)
+implements(np.ndim, raw=True)(lambda a: a.ndim)
+implements(np.iscomplexobj, raw=True)(lambda x: False)
+implements(np.isrealobj, raw=True)(lambda x: True)
+implements(np.result_type, raw=True)(lambda *arrays_and_dtypes: np.result_type(*map(_as_dtype, arrays_and_dtypes)))
+implements(np.common_type, raw=True)(lambda *arrays: np.common_type(*[np.empty((0,), x.dtype) for x in arrays]))
+implements(np.array_repr, np.array_str, np.array2string, raw=True)(lambda a, *_, **__: format(a))
 
 
 @implements(np.size, raw=True)
 def size(a: TracedArray, axis: AxisArg = None) -> Any:
     return a.size if axis is None else math.prod(a.shape[i] for i in numpy_axes(axis, a.ndim))
-
-
-@implements(np.iscomplexobj, raw=True)
-def iscomplexobj(x: TracedArray) -> bool:
-    return False
-
-
-@implements(np.isrealobj, raw=True)
-def isrealobj(x: TracedArray) -> bool:
-    return True
-
-
-@implements(np.result_type, raw=True)
-def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
-    return np.result_type(*[_as_dtype(x) for x in arrays_and_dtypes])
 
 
 @implements(np.can_cast, raw=True)
@@ -456,15 +405,5 @@ def min_scalar_type(a: TracedArray, /) -> np.dtype[Any]:
     return a.dtype
 
 
-@implements(np.common_type, raw=True)
-def common_type(*arrays: Any) -> Any:
-    return np.common_type(*[np.empty((0,), x.dtype) for x in arrays])
-
-
 def _as_dtype(x: Array) -> Any:
     return x.dtype if type(x) is TracedArray else x
-
-
-@implements(np.array_repr, np.array_str, np.array2string, raw=True)
-def text(a: TracedArray, *_: object, **__: object) -> str:
-    return format(a)

@@ -55,14 +55,8 @@ def argsort(
     return _top_k(a, axis, False)[1]
 
 
-@implements(np.partition)
-def partition(a: Array, kth: Any, axis: AxisArg = -1, kind: object = None, order: object = None) -> Any:
-    return sort(a, axis)
-
-
-@implements(np.argpartition)
-def argpartition(a: Array, kth: Any, axis: AxisArg = -1, kind: object = None, order: object = None) -> Array:
-    return argsort(a, axis)
+implements(np.partition)(lambda a, kth, axis=-1, kind=None, order=None: sort(a, axis))
+implements(np.argpartition)(lambda a, kth, axis=-1, kind=None, order=None: argsort(a, axis))
 
 
 @implements(np.searchsorted)

@@ -6,7 +6,8 @@ Rules that combine several operations are written with NumPy functions, which ca
 from __future__ import annotations
 
 import math
-from functools import wraps
+from collections.abc import Callable
+from functools import partial, wraps
 from typing import Any, NoReturn
 
 import numpy as np
@@ -19,11 +20,6 @@ from anylayer.tracing.dispatch import ufunc_rule
 from anylayer.tracing.dtypes import BOOL, F4, NATIVE
 from anylayer.tracing.primitives import binary, cast, is_constant, note_inexact_rounding, select, to_native, unary
 from anylayer.tracing.record import record
-
-
-def _if_available(name: str) -> Any:
-    """Return a ufunc that not every NumPy has, or None."""
-    return getattr(np, name, None)
 
 
 def _widened(rule: TracingRule) -> TracingRule:
@@ -53,7 +49,7 @@ def _arithmetic(op: str, boolean: str = "") -> TracingRule:
     return rule
 
 
-_add = ufunc_rule(np.add)(_arithmetic("Add", "Or"))
+ufunc_rule(np.add)(_arithmetic("Add", "Or"))
 _multiply = ufunc_rule(np.multiply)(_arithmetic("Mul", "And"))
 ufunc_rule(np.subtract)(_arithmetic("Sub"))
 _divide = ufunc_rule(np.true_divide)(_arithmetic("Div"))
@@ -90,29 +86,30 @@ for _ufunc, _op, _double in (
     ufunc_rule(_ufunc)(_float_operator(_op, _double))
 
 
-@ufunc_rule(np.cos)
-def _cos(x: Array) -> Array:
-    # ONNX Runtime before 1.24 has no Cos for float64
-    return np.sin(x + math.pi / 2) if x.dtype == np.float64 else _float_operator("Cos")(x)
+def _formula_in_float64(op: str) -> Callable[[TracingRule], TracingRule]:
+    """Return a decorator for the formula of an operator that ONNX Runtime (Cos: before 1.24) lacks for float64."""
+
+    def decorator(formula: TracingRule) -> TracingRule:
+        operator = _float_operator(op)
+        return lambda x: formula(x) if x.dtype == np.float64 else operator(x)
+
+    return decorator
 
 
-@ufunc_rule(np.tan)
-def _tan(x: Array) -> Array:
-    return np.sin(x) / np.cos(x) if x.dtype == np.float64 else _float_operator("Tan")(x)
+ufunc_rule(np.cos)(_formula_in_float64("Cos")(lambda x: np.sin(x + math.pi / 2)))
+ufunc_rule(np.tan)(_formula_in_float64("Tan")(lambda x: np.sin(x) / np.cos(x)))
 
 
 @ufunc_rule(np.sinh)
+@_formula_in_float64("Sinh")
 def _sinh(x: Array) -> Any:
-    if x.dtype != np.float64:
-        return _float_operator("Sinh")(x)
     less = np.expm1(np.abs(x) / 2)  # of x / 2, so that it overflows only where NumPy does
     return np.sign(x) * less * (less + 2) * (1 + 1 / (less + 1) / (less + 1)) / 2
 
 
 @ufunc_rule(np.cosh)
+@_formula_in_float64("Cosh")
 def _cosh(x: Array) -> Any:
-    if x.dtype != np.float64:
-        return _float_operator("Cosh")(x)
     half = np.exp(np.abs(x) / 2)
     return (half / 2) * half + 1 / half / half / 2
 
@@ -133,59 +130,20 @@ def _rounding(op: str) -> TracingRule:
 ufunc_rule(np.floor)(_rounding("Floor"))
 ufunc_rule(np.ceil)(_rounding("Ceil"))
 ufunc_rule(np.rint)(_rounding("Round"))
+ufunc_rule(np.trunc)(lambda x: x if x.dtype.kind in "biu" else np.sign(x) * np.floor(np.abs(x)))
 
-
-@ufunc_rule(np.trunc)
-def _trunc(x: Array) -> Array:
-    return x if x.dtype.kind in "biu" else np.sign(x) * np.floor(np.abs(x))
-
-
-@ufunc_rule(np.negative)
-@_widened
-def _negative(x: Array) -> Array:
-    return unary("Neg", x)
-
-
-@ufunc_rule(np.absolute, np.fabs)
-def _absolute(x: Array) -> Array:
-    return x if x.dtype.kind in "bu" else _abs(x)
-
-
-@_widened
-def _abs(x: Array) -> Array:
-    return unary("Abs", x)
-
-
-@ufunc_rule(np.sign)
-def _sign(x: Array) -> Any:
-    return (x != 0).astype(x.dtype) if x.dtype.kind == "u" else _real_sign(x)
-
-
-@_widened
-def _real_sign(x: Array) -> Array:
-    return unary("Sign", x)
-
-
-@ufunc_rule(np.positive, np.conjugate)
-def _same(x: Array) -> Array:
-    return x
-
-
-@ufunc_rule(np.square)
-def _square(x: Array) -> Any:
-    return _multiply(x, x)
+_abs, _sign = _widened(lambda x: unary("Abs", x)), _widened(lambda x: unary("Sign", x))
+ufunc_rule(np.negative)(_widened(lambda x: unary("Neg", x)))
+ufunc_rule(np.absolute, np.fabs)(lambda x: x if x.dtype.kind in "bu" else _abs(x))
+ufunc_rule(np.sign)(lambda x: (x != 0).astype(x.dtype) if x.dtype.kind == "u" else _sign(x))
+ufunc_rule(np.positive, np.conjugate)(lambda x: x)
+ufunc_rule(np.square)(lambda x: _multiply(x, x))
 
 
 @ufunc_rule(np.reciprocal)
 def _reciprocal(x: Array) -> Any:
     one = np.ones((), x.dtype)
     return _divide(one, x) if x.dtype.kind == "f" else _truncated(one, x)
-
-
-@ufunc_rule(np.cbrt)
-@_widened
-def _cbrt(x: Array) -> Any:
-    return np.sign(x) * np.power(np.abs(x), x.dtype.type(1 / 3))
 
 
 def _scaled_by(factor: float) -> TracingRule:
@@ -198,6 +156,7 @@ ufunc_rule(np.rad2deg, np.degrees)(_scaled_by(180 / math.pi))
 ufunc_rule(np.log2)(_widened(lambda x: np.log(x) * x.dtype.type(1 / math.log(2))))
 ufunc_rule(np.log10)(_widened(lambda x: np.log(x) * x.dtype.type(1 / math.log(10))))
 ufunc_rule(np.exp2)(_widened(lambda x: np.power(x.dtype.type(2), x)))
+ufunc_rule(np.cbrt)(_widened(lambda x: np.sign(x) * np.power(np.abs(x), x.dtype.type(1 / 3))))
 ufunc_rule(np.expm1)(_widened(lambda x: np.tanh(x / 2) * (np.exp(x) + 1)))
 
 
@@ -216,12 +175,17 @@ def _zero_free(x: Array) -> bool:
     return is_constant(x) and bool((x != 0).all())
 
 
-def _truncated(a: Array, b: Array) -> Any:
-    """Return the integer quotient rounded towards zero, and 0 where the divisor is 0, as NumPy does."""
+def _guarded(divide: TracingRule, a: Array, b: Array) -> Any:
+    """Return the result of a division of integers, and 0 where the divisor is 0, as NumPy does."""
     if _zero_free(b):
-        return _divide(a, b)
+        return divide(a, b)
     zero = b == 0
-    return np.where(zero, b.dtype.type(0), _divide(a, np.where(zero, b.dtype.type(1), b)))
+    return np.where(zero, b.dtype.type(0), divide(a, np.where(zero, b.dtype.type(1), b)))
+
+
+def _truncated(a: Array, b: Array) -> Any:
+    """Return the integer quotient rounded towards zero, and 0 where the divisor is 0."""
+    return _guarded(_divide, a, b)
 
 
 def _mod(a: Array, b: Array, fmod: int) -> Array:
@@ -230,24 +194,18 @@ def _mod(a: Array, b: Array, fmod: int) -> Array:
 
 @ufunc_rule(np.fmod)
 @_widened
-def _fmod(a: Array, b: Array) -> Array:
-    if a.dtype.kind == "f" or _zero_free(b):
-        return _mod(a, b, 1)
-    zero = b == 0
-    return np.where(zero, b.dtype.type(0), _mod(a, np.where(zero, b.dtype.type(1), b), 1))
+def _fmod(a: Array, b: Array) -> Any:
+    return _mod(a, b, 1) if a.dtype.kind == "f" else _guarded(partial(_mod, fmod=1), a, b)
 
 
 @ufunc_rule(np.remainder)
 @_widened
-def _remainder(a: Array, b: Array) -> Array:
+def _remainder(a: Array, b: Array) -> Any:
     if a.dtype.kind == "f":
         r = _mod(a, b, 1)
         r = np.where((r != 0) & ((r < 0) ^ (b < 0)), r + b, r)
         return np.copysign(r, b)  # a remainder of 0 has the sign of the divisor, too
-    if _zero_free(b):
-        return _mod(a, b, 0)
-    zero = b == 0
-    return np.where(zero, b.dtype.type(0), _mod(a, np.where(zero, b.dtype.type(1), b), 0))
+    return _guarded(partial(_mod, fmod=0), a, b)
 
 
 @ufunc_rule(np.floor_divide)
@@ -261,9 +219,7 @@ def _floor_divide(a: Array, b: Array) -> Any:
     return result if _zero_free(b) else np.where(b == 0, a / b, result)
 
 
-@ufunc_rule(np.divmod)
-def _divmod(a: Array, b: Array) -> tuple[Array, ...]:
-    return np.floor_divide(a, b), np.remainder(a, b)
+ufunc_rule(np.divmod)(lambda a, b: (np.floor_divide(a, b), np.remainder(a, b)))
 
 
 @ufunc_rule(np.modf)
@@ -289,11 +245,7 @@ ufunc_rule(np.less)(_compare("Less"))
 ufunc_rule(np.less_equal)(_compare("LessOrEqual"))
 ufunc_rule(np.greater)(_compare("Greater"))
 ufunc_rule(np.greater_equal)(_compare("GreaterOrEqual"))
-
-
-@ufunc_rule(np.not_equal)
-def _not_equal(a: Array, b: Array) -> Array:
-    return unary("Not", _equal(a, b))
+ufunc_rule(np.not_equal)(lambda a, b: unary("Not", _equal(a, b)))
 
 
 def _logical(op: str) -> TracingRule:
@@ -323,29 +275,11 @@ def _never(x: Array) -> Array:
     return np.zeros(x.shape, bool) if is_static(x.shape) else x != x
 
 
-@ufunc_rule(np.isnan)
-def _isnan(x: Array) -> Array:
-    return unary("IsNaN", to_native(x), BOOL) if x.dtype.kind == "f" else _never(x)
-
-
-@ufunc_rule(np.isinf)
-def _isinf(x: Array) -> Array:
-    return unary("IsInf", to_native(x), BOOL) if x.dtype.kind == "f" else _never(x)
-
-
-@ufunc_rule(np.isfinite)
-def _isfinite(x: Array) -> Array:
-    return (x - x) == 0 if x.dtype.kind == "f" else ~_never(x)
-
-
-@ufunc_rule(np.signbit)
-def _signbit(x: Array) -> Any:
-    return (x < 0) | ((x == 0) & (1 / x < 0))
-
-
-@ufunc_rule(np.copysign)
-def _copysign(a: Array, b: Array) -> Array:
-    return np.where(np.signbit(b), -np.abs(a), np.abs(a))
+ufunc_rule(np.isnan)(lambda x: unary("IsNaN", to_native(x), BOOL) if x.dtype.kind == "f" else _never(x))
+ufunc_rule(np.isinf)(lambda x: unary("IsInf", to_native(x), BOOL) if x.dtype.kind == "f" else _never(x))
+ufunc_rule(np.isfinite)(lambda x: (x - x) == 0 if x.dtype.kind == "f" else ~_never(x))
+ufunc_rule(np.signbit)(lambda x: (x < 0) | ((x == 0) & (1 / x < 0)))
+ufunc_rule(np.copysign)(lambda a, b: np.where(np.signbit(b), -np.abs(a), np.abs(a)))
 
 
 @ufunc_rule(np.heaviside)
@@ -414,16 +348,13 @@ def _distance(a: Array, b: Array) -> Array:
     return np.abs(np.where(a == b, a.dtype.type(0), a - b))
 
 
-@ufunc_rule(np.logaddexp)
-@_widened
-def _logaddexp(a: Array, b: Array) -> Array:
-    return np.maximum(a, b) + np.log1p(np.exp(-_distance(a, b)))
+def _log_of_sum(share: Callable[[Array], Array]) -> TracingRule:
+    """Return the rule of logaddexp: the larger number, and the logarithm of 1 + the power of the distance."""
+    return _widened(lambda a, b: np.maximum(a, b) + share(-_distance(a, b)))
 
 
-@ufunc_rule(np.logaddexp2)
-@_widened
-def _logaddexp2(a: Array, b: Array) -> Any:
-    return np.maximum(a, b) + np.log2(1 + np.exp2(-_distance(a, b)))
+ufunc_rule(np.logaddexp)(_log_of_sum(lambda x: np.log1p(np.exp(x))))
+ufunc_rule(np.logaddexp2)(_log_of_sum(lambda x: np.log2(1 + np.exp2(x))))
 
 
 @ufunc_rule(np.ldexp)
@@ -461,4 +392,4 @@ def refuse_ufuncs(*ufuncs: np.ufunc | None) -> None:
             ufunc_rule(ufunc)(rule(ufunc.__name__))
 
 
-refuse_ufuncs(np.gcd, np.lcm, np.frexp, np.nextafter, np.spacing, _if_available("bitwise_count"))
+refuse_ufuncs(np.gcd, np.lcm, np.frexp, np.nextafter, np.spacing, getattr(np, "bitwise_count", None))
