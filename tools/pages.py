@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from anylayer import errors, ops
+from anylayer.convert.regimes import REGIMES
 from anylayer.folders import load, modules, summary
 from anylayer.layer import Definition, Registry
 from anylayer.optimize.order import load_rules
@@ -84,6 +85,12 @@ def writers() -> str:
     found = [(name, load("writers", name)) for name in modules("writers")]
     rows = ((m.WHAT, f"`{name}`", _RUN_BY[m.RUNS]) for name, m in found if hasattr(m, "WHAT"))
     return markdown_table(("what is written", "`--to`", "what runs it for the comparison"), rows)
+
+
+def verification_rules() -> str:
+    """Return a table of the rules by which an output of a written file passes, in their order."""
+    rows = ((f"`{r.name}`", r.applies, r.compares, r.tolerance, r.reason) for r in REGIMES)
+    return markdown_table(("rule", "applies to", "compares", "within", "because"), rows)
 
 
 def readers() -> str:
@@ -172,6 +179,7 @@ GENERATORS: dict[str, Callable[..., str]] = {
         corrections,
         groups,
         error_classes,
+        verification_rules,
     )
 }
 

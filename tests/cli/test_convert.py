@@ -14,7 +14,7 @@ import pytest
 
 import anylayer
 from anylayer import numerics
-from anylayer.convert import verification
+from anylayer.convert import regimes
 from anylayer.testing import assert_same
 
 WITH = ("net.prototxt", "-l", "layers.py")
@@ -27,8 +27,10 @@ def shape_of(value):
 def test_suffix_determines_format(anylayer_command, small):
     result = anylayer_command("convert", *WITH, "-o", "net.onnx")
     flat, means = result.stdout.splitlines()
-    assert flat == "flat: largest difference 0, largest value 0.00289"
-    assert re.fullmatch(r"means: largest difference [\d.e-]+, largest value 0\.087", means)
+    assert flat == "flat: largest difference 0, largest value 0.00289, accepted by share (1e-05)"
+    assert re.fullmatch(
+        r"means: largest difference [\d.e-]+, largest value 0\.087, accepted by share \(1e-05\)", means
+    )
     assert result.stderr == "wrote net.onnx: 2 outputs, run by onnxruntime, compared with the layers in NumPy\n"
     session = onnxruntime.InferenceSession("net.onnx")
     means = session.run(["means"], {"data": np.ones((1, 3, 4, 6), np.float32)})[0]
@@ -46,9 +48,10 @@ def test_convert_writes_a_json_report(anylayer_command, small):
         "not_compared": "",
         "notes": [],
     }
-    assert [(o["name"], o["tolerance"], o["ok"]) for o in data["outputs"]] == [
-        ("flat", 1e-5, True),
-        ("means", 1e-5, True),
+    assert data["accepted_by"] == ["share"]
+    assert [(o["name"], o["tolerance"], o["rule"], o["ok"]) for o in data["outputs"]] == [
+        ("flat", 1e-5, "share", True),
+        ("means", 1e-5, "share", True),
     ]
     assert (small / "a" / "net").exists()
 
@@ -120,9 +123,9 @@ def test_batch_option_writes_a_symbolic_batch_size(anylayer_command, small):
 
 def test_given_inputs_and_seed(anylayer_command, small):
     shown = anylayer_command("convert", *WITH, "-o", "net.onnx", "-i", "x.npy").stdout
-    assert shown.splitlines()[0] == "flat: largest difference 0, largest value 0.0451"
+    assert shown.startswith("flat: largest difference 0, largest value 0.0451, ")
     shown = anylayer_command("convert", *WITH, "-o", "net.onnx", "--seed", "5").stdout
-    assert shown.splitlines()[0] != "flat: largest difference 0, largest value 0.00289"
+    assert not shown.startswith("flat: largest difference 0, largest value 0.00289, ")
 
 
 def test_options_reach_the_writer(anylayer_command, small):
@@ -151,7 +154,7 @@ def test_setting_with_an_option_of_its_own(anylayer_command, small, name):
 
 def test_difference_is_an_error(anylayer_command, small, monkeypatch):
     monkeypatch.setitem(numerics.TOLERANCE, "float32", 1e-12)
-    monkeypatch.setattr(verification, "_ROUNDING_FACTOR", 0)
+    monkeypatch.setattr(regimes, "_ROUNDING_FACTOR", 0)
     shown = anylayer_command("convert", *WITH, "-o", "net.onnx", status=1).stderr
     text = (
         r"net.onnx: output 'means' differs from the source: largest difference .*, largest value 0\.087; "
@@ -317,7 +320,9 @@ def calibrated(images: Any, tmp_path: Path) -> list[str]:
 def test_pictures_calibrate_int8(anylayer_command: Any, calibrated: list[str], preprocess: list[str]) -> None:
     result = anylayer_command(*calibrated, "pictures", *preprocess)
     lines = result.stdout.splitlines()
-    assert re.fullmatch(r"conv: RMS of the differences [\d.e-]+, RMS of the values [\d.e-]+", lines[0])
+    assert re.fullmatch(
+        r"conv: RMS of the differences [\d.e-]+, RMS of the values [\d.e-]+, accepted by rms \(0\.2\)", lines[0]
+    )
     assert lines[1].startswith("the nodes that add most to the relative error (")
     assert re.search(r"^  conv \(Convolution\): adds [\d.]+%, relative error [\d.]+%$", result.stdout, re.M)
     types = {w.data_type for w in onnx.load("net.onnx").graph.initializer}

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import anylayer
-from anylayer.convert.checks import FLOAT64, SHARE
 from anylayer.engines import onnxruntime
 from anylayer.errors import ConversionError
 
@@ -48,10 +47,11 @@ def test_tolerance_follows_from_rounding_of_source(
 
     original = onnxruntime.open_file
     monkeypatch.setattr(onnxruntime, "open_file", lambda *args: inexact(original(*args)))
-    monkeypatch.setattr("anylayer.convert.verification._MAX_ROUNDING", np.inf)
+    monkeypatch.setattr("anylayer.convert.regimes._MAX_ROUNDING", np.inf)
     if accepted:
         done = write()
-        assert [(c.ok, c.rule) for c in done.checks] == [(True, FLOAT64 if times else SHARE)]
+        assert [(c.ok, c.rule) for c in done.checks] == [(True, "float64" if times else "share")]
+        assert done.accepted_by == ["float64" if times else "share"] == done.to_dict()["accepted_by"]
         assert any("no more than float32 itself rounds" in note for note in done.notes) == bool(times)
     else:
         with pytest.raises(ConversionError, match="output 'sum' differs from the source"):

@@ -1,4 +1,4 @@
-"""Checks: the comparison of one output of a file with the source, and the rules by which an output may pass."""
+"""Checks: the comparison of one output of a file with the source. regimes.py has the rules by which it passes."""
 
 from __future__ import annotations
 
@@ -12,44 +12,10 @@ from anylayer.compile.noise import LITTLE, real_data
 from anylayer.errors import some
 from anylayer.network import Array
 from anylayer.numerics import difference_text, largest_error, rms_error, rms_scale, scale_of, tells_enough
+from anylayer.source import Run, Written
 
-_MIN_SPREAD = 0.01
-"""An output whose values differ by less than this share of the largest one hardly shows mistakes."""
 _MAX_MOVED = 1000
 """The largest number of rows that may be exchanged."""
-
-
-@dataclass(frozen=True, slots=True)
-class Regime:
-    """A rule by which an output passes. `note` says what the rule means for the output `{}`, "" for the usual
-    one."""
-
-    name: str
-    note: str = ""
-
-
-SHARE = Regime("share")
-"""No value differs by more than the tolerance, a share of the output's largest value."""
-FLOOR = Regime(
-    "floor",
-    "all values of output '{}' are tiny in the range that its last operator can give, and no value differs by "
-    "more than float32 rounds in this range",
-)
-"""No value differs by more than float32 rounds in the range of values that the operators can give at all."""
-FLOAT64 = Regime(
-    "float64",
-    "output '{}' differs by more than the usual tolerance, but by no more than float32 itself rounds for these "
-    "inputs (measured against float64): ",
-)
-"""No value differs by more than a few times the source in float32 differs from the source in float64."""
-SELECTION = Regime(
-    "selection",
-    "output '{}' selects between values so close that rounding decides: the values before were compared "
-    "with the source, and the selection with that of NumPy for the file's own values, up to their last digits",
-)
-"""The values before a discontinuous operator pass, and what follows is right for the values of the file."""
-UNLIMITED = Regime("unlimited")
-"""Any error: the output depends on a discontinuous operator, and the file computes in low precision."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +23,9 @@ class OutputCheck:
     """The comparison of one output of the file with the source.
 
     `error` is the largest absolute difference, `scale` the largest absolute value of the source's output; in a
-    file of int8 they are root mean squares (`rms`). `ok` is error <= tolerance * scale, and `rule` is the rule by
-    which the output passes. `note` says what differs besides values: a shape, or that the output is missing.
+    file of int8 they are root mean squares (rule "rms"). `ok` is error <= tolerance * scale. `rule` names the rule
+    of regimes.REGIMES that accepts the output, or the last one that rejects it. `note` says what differs besides
+    values: a shape, or that the output is missing.
     `sizes` are the shapes of the inputs of this comparison where sizes are open. `spread` is the difference of the
     source's largest and smallest value, None where it is not known. `run_by` names the runtime that ran the file,
     where it is another one than the writer's RUNS. `tells` is false where the values hardly depend on the inputs,
@@ -76,15 +43,14 @@ class OutputCheck:
     sizes: Mapping[str, tuple[int, ...]] | None = None
     spread: float | None = None
     run_by: str = ""
-    rms: bool = False
-    rule: Regime = SHARE
+    rule: str = "share"
     tells: bool = True
     part: str = ""
     of: str = ""
     at: int = 0
 
     def __str__(self) -> str:
-        if self.rms and not self.note:
+        if self.rule == "rms" and not self.note:
             return f"RMS of the differences {self.error:.3g}, RMS of the values {self.scale:.3g}"
         return self.note or difference_text(self.error, self.scale)
 
@@ -105,9 +71,15 @@ class OutputCheck:
         return {"before": before, "alone": alone}.get(self.part, f"output '{self.name}'")
 
     @property
+    def accepted_by(self) -> str:
+        """The rule that accepted the output, and its tolerance: "share (1e-05)"."""
+        return self.rule + (f" ({self.tolerance:.3g})" if math.isfinite(self.tolerance) else "")
+
+    @property
     def limit(self) -> str:
         """The tolerance as the end of a sentence about an output that differs."""
-        return f"the tolerance is {self.tolerance:g} of the {'RMS of the values' if self.rms else 'largest value'}"
+        scale = "RMS of the values" if self.rule == "rms" else "largest value"
+        return f"the tolerance is {self.tolerance:g} of the {scale}"
 
 
 def compare(name: str, want: Array, got: Array, tolerance: float, *, rms: bool = False) -> OutputCheck:
@@ -115,15 +87,16 @@ def compare(name: str, want: Array, got: Array, tolerance: float, *, rms: bool =
 
     rms: whether to compare root mean squares in place of the largest values.
     """
+    rule = "rms" if rms else "share"
     scale = rms_scale(want) if rms else scale_of(want)
     if want.shape != got.shape:
         note = f"shape {got.shape}, the source's is {want.shape}"
-        return OutputCheck(name, math.inf, scale, tolerance, False, note)
+        return OutputCheck(name, math.inf, scale, tolerance, False, note, rule=rule)
     error = rms_error(got, want) if rms else largest_error(got, want)
     finite = want[np.isfinite(want)] if want.dtype.kind == "f" else want.ravel()[:0]
     spread = float(np.ptp(finite)) if finite.size > 1 else None
     tells, ok = tells_enough(want, tolerance * scale), error <= tolerance * scale
-    return OutputCheck(name, error, scale, tolerance, ok, spread=spread, rms=rms, tells=tells)
+    return OutputCheck(name, error, scale, tolerance, ok, spread=spread, rule=rule, tells=tells)
 
 
 def error_of_rows(want: Array, got: Array | None, tolerance: float) -> float:
@@ -148,23 +121,41 @@ def error_of_rows(want: Array, got: Array | None, tolerance: float) -> float:
     return max(float(errors.min(axis=1).max(initial=0.0)), float(np.abs(a - b)[~moved].max(initial=0.0)))
 
 
-def weak_checks(checks: Sequence[OutputCheck]) -> list[str]:
-    """Return a note for each output whose comparison proves little, or that passed by another rule than usual."""
-    notes = []
-    for name in dict.fromkeys(c.name for c in checks if not c.part):
-        own = [c for c in checks if c.name == name and not c.part]
-        flat = next((c for c in own if c.spread is not None and c.spread < _MIN_SPREAD * c.scale), None)
-        for rule in dict.fromkeys(c.rule for c in own if c.rule.note):
-            notes.append(rule.note.format(name) + real_data() * rule.note.endswith(" "))
-        deeper = [c for c in checks if c.of == name]
-        if deeper or not any(c.tells for c in own):
-            notes.append(about_deeper(name, deeper))
-        elif flat is not None:
-            notes.append(
-                f"the values of output '{name}' span only {flat.spread:.3g}, and the largest is {flat.scale:.3g}, "
-                f"which hides mistakes: {real_data()}"
-            )
-    return notes
+def run_file(run: Run, written: Written, given: Mapping[str, Array]) -> dict[str, Array]:
+    """Run a file on inputs by their names in the source, and return its outputs by their names in the file."""
+    feed = {}
+    for name, array in given.items():
+        transposed = _as_written(name, array, written)
+        dtype = written.io if written.io is not None and array.dtype == np.float32 else array.dtype
+        feed[written.renamed.get(name, name)] = np.asarray(transposed, dtype, order="C")
+    return run(feed)
+
+
+def of_file(name: str, got: Mapping[str, Array], written: Written) -> Array | None:
+    """Return an output of a file by its name in the source, None where the file has no such output."""
+    return got.get(written.outputs.get(name) or written.renamed.get(name, name))
+
+
+def _as_written(name: str, array: Array, written: Written) -> Array:
+    """Return an input or output of the source in the order of axes that it has in the file."""
+    permutation = written.transposed.get(name)
+    return array if permutation is None else array.transpose(permutation)
+
+
+def output_checks(
+    want: Mapping[str, Array], got: Mapping[str, Array], written: Written, tolerance: float
+) -> list[OutputCheck]:
+    """Return a check per output of the source, by the rule "share", or "rms" for a file of int8."""
+    checks = []
+    for name, array in want.items():
+        output = of_file(name, got, written)
+        if output is None:
+            note = f"the file has no such output; it has {', '.join(got)}"
+            checks.append(OutputCheck(name, math.inf, 0.0, tolerance, False, note))
+        else:
+            rms = written.precision == "int8"
+            checks.append(compare(name, _as_written(name, array, written), output, tolerance, rms=rms))
+    return checks
 
 
 def about_deeper(name: str, checks: Sequence[OutputCheck], argument: str = "verify") -> str:

@@ -11,17 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from anylayer.compile.choices import verified_sizes
-from anylayer.convert.checks import OutputCheck, weak_checks
+from anylayer.convert.checks import OutputCheck
 from anylayer.convert.folder import folder_beside
 from anylayer.convert.job import Job
 from anylayer.convert.nodes import NodeError
-from anylayer.convert.verification import (
-    Open,
-    Verification,
-    inner_opener,
-    opener,
-    tolerance_of,
-)
+from anylayer.convert.regimes import REGIMES, tolerance_of, weak_checks
+from anylayer.convert.verification import Open, Verification, inner_opener, opener
 from anylayer.errors import (
     ConversionError,
     EngineError,
@@ -60,6 +55,12 @@ class Conversion:
     notes: list[str] = field(default_factory=list)
     nodes: list[NodeError] = field(default_factory=list)
 
+    @property
+    def accepted_by(self) -> list[str]:
+        """The names of the rules that accepted the outputs, the strictest first: see regimes.REGIMES."""
+        used = {c.rule for c in self.checks}
+        return [rule.name for rule in REGIMES if rule.name in used]
+
     def to_dict(self) -> dict[str, Any]:
         """Return the conversion as plain values, for JSON."""
         return {
@@ -67,6 +68,7 @@ class Conversion:
             "files": [str(f) for f in self.files],
             "compared_with": self.runs,
             "not_compared": self.unchecked,
+            "accepted_by": self.accepted_by,
             "outputs": [
                 {
                     "name": c.name,
@@ -76,7 +78,7 @@ class Conversion:
                     "scale": c.scale,
                     "tolerance": c.tolerance,
                     "ok": c.ok,
-                    "rule": c.rule.name,
+                    "rule": c.rule,
                     "part": c.part,
                 }
                 for c in self.checks
@@ -179,7 +181,6 @@ def _verify(
     if low and (written.precision == "int8" or not right or verification.jumps(written)):
         errors = verification.compare_nodes(written, inputs[0], inner_opener(writer), path)
     verification.require_equal(done.checks, inputs, path, errors)
-    done.notes += verification.jump_notes(written)
     done.nodes = errors if errors is not None and written.precision == "int8" else []
 
 

@@ -7,7 +7,7 @@ the file. The layers after them become a file of their own, which is run on nois
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -15,12 +15,12 @@ from anylayer.compile.inputs import needed_nodes
 from anylayer.compile.noise import telling_noise
 from anylayer.convert.checks import OutputCheck
 from anylayer.convert.nodes import after_jumps
+from anylayer.convert.regimes import WithValues
 from anylayer.errors import AnyLayerError
 from anylayer.layer import Bound
 from anylayer.network import Array, Node, TensorType, part_of
 from anylayer.numerics import scale_of, tells_enough
 from anylayer.runtime.run import NumpyRunner
-from anylayer.source import Run, Written
 
 if TYPE_CHECKING:
     from anylayer.convert.verification import Verification
@@ -29,9 +29,6 @@ _MAX_CUTS = 4
 """The largest number of places between an output and the inputs that are tried."""
 _SEEDS = 3
 """The largest number of seeds of noise on which layers with discontinuous operators are compared."""
-
-WithValues = Callable[[tuple[str, ...]], tuple[Written, Run]]
-"""A function that writes the file once more with values inside the network as additional outputs, and opens it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from anylayer.compile.noise import SCALES
 from anylayer.convert.checks import about_deeper
 from anylayer.convert.folder import need_replaceable, new_folder
 from anylayer.convert.job import Job
-from anylayer.convert.verification import tolerance_of
+from anylayer.convert.regimes import tolerance_of
 from anylayer.errors import (
     AnyLayerError,
     ConversionError,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cache
@@ -15,29 +14,15 @@ import numpy as np
 
 from anylayer.compile.inputs import needed_inputs, needed_nodes
 from anylayer.compile.noise import real_data
-from anylayer.convert.checks import (
-    FLOAT64,
-    FLOOR,
-    SELECTION,
-    UNLIMITED,
-    OutputCheck,
-    compare,
-    error_of_rows,
-)
-from anylayer.convert.deeper import WithValues, deeper_checks
+from anylayer.convert.checks import OutputCheck, compare, output_checks, run_file
+from anylayer.convert.deeper import deeper_checks
 from anylayer.convert.job import Job
 from anylayer.convert.nodes import NodeError, after_jumps, costliest, node_errors
+from anylayer.convert.regimes import Comparison, WithValues
 from anylayer.engines import load_engine
 from anylayer.errors import AnyLayerError, ConversionError, adding_advice, wording
-from anylayer.graph import Graph, Value
-from anylayer.graph.intervals import range_rounding
-from anylayer.graph.operators import WEIGHTED
 from anylayer.network import Array, Node, TensorType
-from anylayer.numerics import (
-    DEEP_TOLERANCE,
-    largest_error,
-    tolerance_for,
-)
+from anylayer.numerics import DEEP_TOLERANCE
 from anylayer.runtime.run import NumpyRunner
 from anylayer.source import Run, Source, Written
 from anylayer.writers import Writer
@@ -50,27 +35,13 @@ OpenInner = Callable[[Written, Sequence[str]], Run]
 """A function that opens written files. The function that it returns also computes values inside the network, by
 name."""
 
-_MAX_SHALLOW_SUMS = 20
-"""A network with more operators of WEIGHTED has the tolerance of deep networks."""
-_LAST_DIGITS = 4 * float(np.finfo(np.float32).eps)
-"""The largest relative change of a value that rounding inside a node may cause."""
-_ROUNDINGS = 16
-"""The number of times that values are changed in their last digits and compared again."""
-_MAX_ROUNDING = 1e-2
-"""The largest tolerance that may follow from the rounding of float32, relative to the largest value."""
-_ROUNDING_FACTOR = 4
-"""A file may differ by this many times the source's own rounding error: engines add in another order, and some
-compute convolutions by transformations that round more."""
-
 
 @dataclass(frozen=True, slots=True)
 class Verification:
     """The comparison of written files with their source, for the outputs (public name to value) of a job.
 
-    Outputs that depend on discontinuous operators (arg-max, NMS) may differ by any amount where rounding changes a
-    selection. Then the values before these operators are compared. In float32, what follows is compared with
-    NumPy on the values of the file. `write` writes the network with these outputs into a folder of this name.
-    `on_noise` says that the inputs are noise, not data of the user.
+    regimes.REGIMES lists the rules by which an output passes. `write` writes the network with these outputs into a
+    folder of this name. `on_noise` says that the inputs are noise, not data of the user.
     """
 
     job: Job
@@ -90,7 +61,6 @@ class Verification:
         network = self.job.network
         runner = NumpyRunner(network, self.job.definitions, self.outputs)
         others = wording("verify={...}, or verify=False", "-i, or --no-verify")
-        jumps = self.jumps(written)
         with_values = cache(self._with_values)
         checks = []
         for at, given in enumerate(inputs):
@@ -99,22 +69,20 @@ class Verification:
             sizes = {n: given[n].shape for n in self.job.sizes.shapes} if self.job.sizes is not None else None
             for run_by, run in runs.items():
                 with adding_advice(_limit_sizes(sizes)) if sizes else nullcontext():
-                    found = self.checks_of(want, run, written, given, deep=bool(run_by))
-                free: dict[str, Any] = {"ok": True, "tolerance": math.inf, "rule": UNLIMITED}
-                found = [replace(c, **free) if c.name in jumps and not c.note else c for c in found]
-                if not run_by and written.precision == "float32":
-                    found = self._split(found, with_values, given)
-                checks += [replace(check, sizes=sizes, run_by=run_by, at=at) for check in found]
-                weak = [c.name for c in found if c.ok and not c.tells]
+                    own = self.checks_of(
+                        want, run, written, given, None if run_by else with_values, deep=bool(run_by)
+                    )
+                checks += [replace(check, sizes=sizes, run_by=run_by, at=at) for check in own]
+                weak = [c.name for c in own if c.ok and not c.tells]
                 if weak and deeper and not run_by and written.precision != "int8":
                     alone = at == 0 and written.precision == "float32"
                     more = deeper_checks(self, weak, given, with_values, alone=alone)
                     checks += [replace(c, sizes=sizes if c.part == "before" else None, at=at) for c in more]
             if written.by_sample:
                 got = _run_samples(runs[""], written, given)
-                found = _output_checks(want, got, written, max(self.tolerance, written.tolerance))
-                found = [c if c.ok else replace(c, note=f"{c}; {written.by_sample}") for c in found]
-                checks += [replace(check, sizes=sizes, run_by="single samples", at=at) for check in found]
+                own = output_checks(want, got, written, max(self.tolerance, written.tolerance))
+                own = [c if c.ok else replace(c, note=f"{c}; {written.by_sample}") for c in own]
+                checks += [replace(check, sizes=sizes, run_by="single samples", at=at) for check in own]
         return checks
 
     def checks_of(
@@ -123,56 +91,18 @@ class Verification:
         run: Run,
         written: Written,
         given: Mapping[str, Array],
+        with_values: WithValues | None = None,
         *,
         deep: bool = False,
     ) -> list[OutputCheck]:
-        """Run a file, and return a check per output, by the first rule that it passes by.
+        """Run a file, and return a check per output, by the first rule that accepts it.
 
-        deep: whether the tolerance is at least that of deep networks. A constant output tells enough.
+        with_values: see regimes.Comparison. deep: whether the tolerance is at least that of deep networks.
         """
         tolerance = max(self.tolerance, written.tolerance, DEEP_TOLERANCE if deep else 0.0)
-        found = _output_checks(want, _run_file(run, written, given), written, tolerance)
-        values = dict(zip(self.source.outputs, self.source.graph.outputs))
-        constant = {name for name, value in values.items() if value.const is not None}
-        found = [replace(c, tells=True) if c.name in constant else c for c in found]
-        if written.precision != "float32":
-            return found
-        return self._by_rounding([self._by_floor(c, values) for c in found], want, given)
+        return Comparison(self, written, given, want, run_file(run, written, given), with_values).judged(tolerance)
 
-    def _by_floor(self, check: OutputCheck, values: Mapping[str, Value]) -> OutputCheck:
-        """Return a check. An output that differs by the rounding of its range, such as 0 to 1 after a sigmoid,
-        passes; it tells little then."""
-        value = values.get(check.name)
-        if check.ok or check.note or value is None:
-            return check
-        floor = range_rounding(value, self.source.graph.producers)
-        if check.error > floor:
-            return check
-        return replace(check, ok=True, tolerance=floor / check.scale, rule=FLOOR, tells=False)
-
-    def _by_rounding(
-        self, found: list[OutputCheck], want: Mapping[str, Array], given: Mapping[str, Array]
-    ) -> list[OutputCheck]:
-        """Return the checks. Outputs that differ a little get a tolerance that follows from their own rounding.
-
-        It is _ROUNDING_FACTOR times the difference between the source in float32 and in float64: if large terms
-        cancel each other, or a small number is divided by, the error of float32 itself may exceed the tolerance.
-        """
-        near = [c for c in found if not c.ok and not c.note and c.error <= _MAX_ROUNDING * c.scale]
-        if not near or self.job.network.dtype not in (None, np.float32):
-            return found
-        try:
-            exact = self._in_float64(given)
-        except AnyLayerError:  # a layer of the user may not compute in float64
-            return found
-        wider = {}
-        for c in near:
-            rounding = _ROUNDING_FACTOR * largest_error(want[c.name], exact[c.name]) / c.scale
-            tolerance = min(max(c.tolerance, rounding), _MAX_ROUNDING)
-            wider[c.name] = replace(c, tolerance=tolerance, ok=c.error <= tolerance * c.scale, rule=FLOAT64)
-        return [wider.get(c.name, c) for c in found]
-
-    def _in_float64(self, given: Mapping[str, Array]) -> dict[str, Array]:
+    def in_float64(self, given: Mapping[str, Array]) -> dict[str, Array]:
         """Return the outputs of the source, computed in float64."""
 
         def wide(x: Array) -> Array:
@@ -191,53 +121,17 @@ class Verification:
         written = self.write(self.job, {**self.outputs, **computed}, "before")
         return written, self.open(written)
 
-    def _split(
-        self, found: list[OutputCheck], with_values: WithValues, given: Mapping[str, Array]
-    ) -> list[OutputCheck]:
-        """Return the checks. Outputs that differ after a discontinuous operator are compared in two parts.
-
-        The values that these operators' nodes read must match those of the source. The outputs must match what the
-        layers compute in NumPy from the values of the file, or from the same values with changed last digits,
-        because a node may itself compute the numbers by which it selects, such as boxes from a map. Rows of almost
-        equal rank may be exchanged.
-        """
-        after, read = after_jumps(self.source)
-        apart = {c.name: self.outputs[c.name] for c in found if not c.ok and self.outputs[c.name] in after}
-        if not apart or not read:
-            return found
-        written, run = with_values(tuple(read))
-        got = _run_file(run, written, given)
-        before = {n: array for n in read if (array := _of_file(n, got, written)) is not None}
-        checks = _output_checks(self._numpy({n: n for n in before}, given), got, written, self.tolerance)
-        if not before or written.transposed or not all(c.ok for c in checks):
-            return found
-        parts: dict[str, OutputCheck] = {}
-        for near in _rounded(before):
-            left = {name: value for name, value in apart.items() if name not in parts}
-            if not left:
-                break
-            want = self._numpy(left, given, near)
-            for c in _output_checks(want, got, written, self.tolerance):
-                own = _of_file(c.name, got, written)
-                error = c.error if c.ok else error_of_rows(want[c.name], own, c.tolerance)
-                if error <= c.tolerance * c.scale:
-                    parts[c.name] = replace(c, error=error, ok=True, note="", rule=SELECTION)
-        return [parts.get(c.name, c) for c in found]
-
-    def numpy(self, given: Mapping[str, Array]) -> dict[str, Array]:
-        """Return the outputs that the source computes in NumPy."""
-        return self._numpy(self.outputs, given)
-
-    def _numpy(
+    def numpy(
         self,
-        outputs: Mapping[str, str],
         given: Mapping[str, Array],
+        outputs: Mapping[str, str] | None = None,
         known: Mapping[str, Array] = MappingProxyType({}),
     ) -> dict[str, Array]:
-        """Return outputs that are computed in NumPy from the inputs.
+        """Return outputs (by default all) that the source computes in NumPy from the inputs.
 
         known: values by name. They are used as they are, and the nodes that compute them are not run.
         """
+        outputs = self.outputs if outputs is None else outputs
         feed = {**given, **known}
         nodes = [node for node in self.job.network.nodes if not {*node.outputs} & {*known}]
         types = {n: TensorType.of(x.shape, x.dtype) for n, x in feed.items()}
@@ -252,14 +146,6 @@ class Verification:
         after, _ = after_jumps(self.source)
         return {name for name, value in self.outputs.items() if value in after}
 
-    def jump_notes(self, written: Written) -> list[str]:
-        """Return a note for each output that depends on discontinuous operators, in low precision."""
-        return [
-            f"output '{name}' depends on values that are ordered, selected or compared, which small errors may "
-            "change; its own error has no limit, but the values before are compared"
-            for name in sorted(self.jumps(written))
-        ]
-
     def compare_nodes(
         self, written: Written, given: Mapping[str, Array], open_inner: OpenInner, path: Path
     ) -> list[NodeError]:
@@ -271,7 +157,7 @@ class Verification:
         names = {n: n for t in self.source.nodes for n in t.node.outputs}
         runner = NumpyRunner(self.job.network, self.job.definitions, names)
         want = runner([given[name] for name in self.job.network.inputs], {})
-        got = _run_file(open_inner(written, [*names]), written, given)
+        got = run_file(open_inner(written, [*names]), written, given)
         errors = node_errors(self.source, want, got)
         for name in after_jumps(self.source)[1]:
             if name in got and name in want and want[name].shape == got[name].shape:
@@ -342,19 +228,6 @@ class Verification:
         return f"{text}. The first node that differs is '{node.name}' ({node.type}): {first}"
 
 
-def _rounded(values: Mapping[str, Array]) -> Iterator[Mapping[str, Array]]:
-    """Yield the arrays, then copies whose floats have other last digits, as another rounding would give them."""
-    yield values
-    noise = np.random.default_rng(0)
-    for _ in range(_ROUNDINGS):
-        yield {
-            name: x * (1 + _LAST_DIGITS * noise.uniform(-1, 1, x.shape)).astype(x.dtype)
-            if x.dtype.kind == "f"
-            else x
-            for name, x in values.items()
-        }
-
-
 def opener(writer: Writer, reopen: Open) -> Open:
     """Return the function that opens the files of a writer, so that they can be run.
 
@@ -374,62 +247,14 @@ def inner_opener(writer: Writer) -> OpenInner:
     return lambda written, values: engine.open_file(written.files[-1], values)
 
 
-def tolerance_of(graph: Graph) -> float:
-    """Return the tolerance for the outputs of a graph, relative to their largest values."""
-    half = any(v.dtype == np.float16 for o in graph.ops for v in o.outputs)
-    dtype = np.dtype(np.float16 if half else np.float32)
-    return tolerance_for(dtype, deep=_sums(graph) > _MAX_SHALLOW_SUMS)
-
-
-def _sums(graph: Graph) -> int:
-    """Count the operators that sum up many values, in a graph and in the bodies of its calls."""
-    return sum(_sums(o.body) if o.body is not None else o in WEIGHTED for o in graph.ops)
-
-
-def _run_file(run: Run, written: Written, given: Mapping[str, Array]) -> dict[str, Array]:
-    """Run a file on inputs by their names in the source, and return its outputs by their names in the file."""
-    feed = {}
-    for name, array in given.items():
-        transposed = _as_written(name, array, written)
-        dtype = written.io if written.io is not None and array.dtype == np.float32 else array.dtype
-        feed[written.renamed.get(name, name)] = np.asarray(transposed, dtype, order="C")
-    return run(feed)
-
-
 def _run_samples(run: Run, written: Written, given: Mapping[str, Array]) -> dict[str, Array]:
     """Run a file on each sample of a batch separately, and return the concatenated outputs."""
     count = len(next(iter(given.values())))
-    parts = [_run_file(run, written, {n: x[i : i + 1] for n, x in given.items()}) for i in range(count)]
+    parts = [run_file(run, written, {n: x[i : i + 1] for n, x in given.items()}) for i in range(count)]
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-
-
-def _of_file(name: str, got: Mapping[str, Array], written: Written) -> Array | None:
-    """Return an output of a file by its name in the source, None where the file has no such output."""
-    return got.get(written.outputs.get(name) or written.renamed.get(name, name))
-
-
-def _as_written(name: str, array: Array, written: Written) -> Array:
-    """Return an input or output of the source in the order of axes that it has in the file."""
-    permutation = written.transposed.get(name)
-    return array if permutation is None else array.transpose(permutation)
 
 
 def _limit_sizes(sizes: Mapping[str, Sequence[int]]) -> str:
     """Return what to do about an engine that fails at open sizes."""
     at_sizes = ", ".join(f"{name} {tuple(shape)}" for name, shape in sizes.items())
     return f"The sizes were {at_sizes}. If the network does not take such sizes, give a range (H>=64)"
-
-
-def _output_checks(
-    want: Mapping[str, Array], got: Mapping[str, Array], written: Written, tolerance: float
-) -> list[OutputCheck]:
-    checks = []
-    for name, array in want.items():
-        found = _of_file(name, got, written)
-        if found is None:
-            note = f"the file has no such output; it has {', '.join(got)}"
-            checks.append(OutputCheck(name, math.inf, 0.0, tolerance, False, note))
-        else:
-            rms = written.precision == "int8"
-            checks.append(compare(name, _as_written(name, array, written), found, tolerance, rms=rms))
-    return checks

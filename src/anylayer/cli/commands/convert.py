@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from anylayer import cli
 from anylayer.api import Net, read_options
 from anylayer.cli.command import (
     F,
@@ -303,7 +304,6 @@ def _calibration(net: Net, given: dict[str, Any], shapes: dict[str, tuple[Any, .
 
     With --preprocess the network takes images as they are. With open sizes, images keep their size by default.
     """
-    from anylayer.cli.calibration import Pictures
     from anylayer.compile.open import open_types
     from anylayer.convert.job import batched_inputs, with_batch
 
@@ -323,7 +323,7 @@ def _calibration(net: Net, given: dict[str, Any], shapes: dict[str, tuple[Any, .
     items = items_of(given["calibrate"], list(types))
     for line in loader.describe(items[0]):
         say(line, given["quiet"])
-    return Pictures(loader, items, sizes)
+    return cli.calibration.Pictures(loader, items, sizes)
 
 
 def _functions(net: Net, given: dict[str, Any]) -> bool | list[str]:
@@ -381,7 +381,7 @@ def _show(done: Conversion, given: dict[str, Any]) -> None:
     for note in done.notes:
         say(f"note: {note}", given["quiet"])
     for check in done.checks:
-        echo(f"{check.label}: {check}")
+        echo(f"{check.label}: {check}, accepted by {check.accepted_by}")
     _show_nodes(done.nodes)
     files = ", ".join(str(f) for f in reversed(done.files))
     count = plural(len({c.name for c in done.checks if not c.part}), "output")
