@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 import anylayer
+from anylayer.engines import engines
 from anylayer.layer import Registry
 
 ROOT = Path(__file__).parent.parent
@@ -270,6 +271,20 @@ def loaded(name: str) -> frozenset[str]:
             file = parsed(path)
             waiting += {module(other) for other, _ in set(file.imports) - set(file.late)}
     return frozenset(found)
+
+
+def test_files_that_any_engine_suits_name_none(files: list[File]) -> None:
+    """They ask the engines what they declare: see Engine, Optional and `general` in engines/__init__.py."""
+    neutral = {"api", "compile", "convert", "inspect", "numerics", "ray", "runtime", "serve", "testing"}
+    name = re.compile(rf"\b({'|'.join(engines())})\b")
+    found = [
+        f"{file.where}:{line} {text!r}"
+        for file in files
+        if file.room in neutral or file.where == "cli/commands/verify.py"
+        for text, line in file.literals
+        if name.search(text)
+    ]
+    assert not found
 
 
 def test_functions_import_only_what_may_be_absent_or_is_not_always_needed(files: list[File]) -> None:

@@ -134,16 +134,14 @@ class Net:
     ) -> Model:
         """Compile the network, and return a Model.
 
-        engine: "auto" (measure the installed engines and take the fastest), "onnxruntime", "openvino", "ncnn",
-        "tensorrt", "cpp" (generated C++), or "numpy" (the layers' own forward). shapes: input shapes in place of
-        the file's, for example {"data": (1, 3, 224, 224)}. A size may be open: a name, a sum or a multiple of
-        names (1, 3, "32*h", "W>=64"). One program then serves every size. threads: the number of threads; None
-        lets the engine choose.
-        outputs: names of blobs to compute in place of the network's outputs. precision: "float32"; or
-        "float16" (OpenVINO, and GPUs) or "bfloat16" (OpenVINO), in which the engine then computes (inputs and
+        engine: "auto" (measure the installed engines and take the fastest), "numpy" (the layers' own forward), or
+        an engine by name (engines.engines() lists them, docs/engines.md describes them). shapes: input shapes in
+        place of the file's, for example {"data": (1, 3, 224, 224)}. A size may be open: a name, a sum or a
+        multiple of names (1, 3, "32*h", "W>=64"). One program then serves every size. threads: the number of
+        threads; None lets the engine choose. outputs: names of blobs to compute in place of the network's outputs.
+        precision: "float32", or another one in which the engine then computes ("float16", "bfloat16"; inputs and
         outputs stay float32). exact: leave out optimizations that change the last bits of results. device: "cpu",
-        "cuda" or "cuda:1" (ONNX Runtime, TensorRT), "gpu" (any, or OpenVINO's); None lets "auto" measure all
-        devices, and other engines use the CPU.
+        "cuda", "cuda:1" or "gpu" (any); None lets "auto" measure all devices, and other engines use the CPU.
 
         Raises UnknownLayers, LayerError, InputError, EngineError.
         """

@@ -6,16 +6,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from anylayer.errors import AnyLayerError
 from anylayer.graph import Graph
-from anylayer.graph.open_sizes import OpenSizes
 from anylayer.layer import Bound
 from anylayer.layer.native import NativeNode
 from anylayer.network import Array, Network, Node, TensorType
+
+if TYPE_CHECKING:
+    from anylayer.graph.open_sizes import OpenSizes
 
 Run = Callable[[Mapping[str, Array]], dict[str, Array]]
 """A written file that can be run: a function from inputs by name to outputs by name."""

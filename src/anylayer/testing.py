@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.engines import load_engine
+from anylayer.engines import general, load_engine
 from anylayer.graph import Graph
 from anylayer.network import Array, TensorType
 from anylayer.numerics import TOLERANCE, absolute_errors, difference_text, scale_of
@@ -43,13 +43,14 @@ def assert_same(got: Array, want: Array, what: str = "", tolerance: float | None
 def check_function(
     function: Callable[..., Any],
     *inputs: Array,
-    engines: Sequence[str] = ("onnxruntime", "openvino"),
+    engines: Sequence[str] | None = None,
     tolerance: float | None = None,
 ) -> Graph:
     """Compare `function(*inputs)` in NumPy with its trace on each engine, and return the traced graph.
 
-    The function returns an array, or a tuple or list of arrays. Raises AssertionError where shapes, dtypes or
-    values differ, and TraceError where the function cannot be traced.
+    The function returns an array, or a tuple or list of arrays. engines: by default the installed ones that run
+    every graph. Raises EngineError where there are none, AssertionError where shapes, dtypes or values differ, and
+    TraceError where the function cannot be traced.
     """
 
     def as_list(arrays: Sequence[Any]) -> list[Any]:
@@ -65,7 +66,7 @@ def check_function(
             raise AssertionError(f"traced shape {value.shape}, NumPy returns {array.shape}")
         if value.dtype != array.dtype:
             raise AssertionError(f"traced dtype {value.dtype}, NumPy returns {array.dtype}")
-    for engine in engines:
+    for engine in general() if engines is None else engines:
         got = run_graph(graph, inputs, engine)
         for i, (g, w) in enumerate(zip(got, want)):
             assert_same(g, w, f"{engine}, output {i}", tolerance)

@@ -261,7 +261,7 @@ def refusing(monkeypatch, kept):
             raise EngineError(f"engine '{name}' needs: pip install {name}")
         return load(name)
 
-    for room in ("inspect.verify", "runtime.model", "runtime.run", "engines"):
+    for room in ("inspect.verify", "runtime.compilation", "runtime.run", "engines"):
         monkeypatch.setattr(f"anylayer.{room}.load_engine", load_engine, raising=False)
 
 

@@ -21,7 +21,7 @@ from anylayer.engines import load_engine
 from anylayer.errors import EngineError
 from anylayer.graph import Graph
 from anylayer.network import TensorType
-from anylayer.runtime import model as model_file
+from anylayer.runtime import auto as auto_file
 from anylayer.runtime import open as open_file
 from anylayer.runtime import run as run_file
 from anylayer.testing import assert_same, check_function
@@ -634,7 +634,7 @@ def test_auto_measures_again_for_shapes_that_ncnn_refuses(
 ) -> None:
     fastest = {"onnxruntime": 2.0, "openvino": 3.0, "ncnn": 1.0}
     monkeypatch.setattr(
-        model_file, "_measure", lambda runners, plan: {n: s for n, s in fastest.items() if n in runners}
+        auto_file, "_measure", lambda runners, plan: {n: s for n, s in fastest.items() if n in runners}
     )
     net = read(tmp_path, stack(16, [4, 4]))
     model = net.compile(engine="auto")

@@ -20,7 +20,7 @@ from anylayer.graph import Dim
 from anylayer.libraries.openvino import shared_core
 from anylayer.testing import run_graph
 from anylayer.tracing import record
-from anylayer.writers.onnx import to_onnx
+from anylayer.writers._onnx_model import to_onnx
 from tests.corrections.harness import traced
 
 pytest.importorskip("openvino", reason="openvino is not installed")

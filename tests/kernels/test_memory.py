@@ -13,8 +13,7 @@ import anylayer
 from anylayer.compile.plan import KernelStep
 from anylayer.kernels.marks import mark, marks
 from anylayer.network import Array
-from anylayer.runtime.run import PlanRunner
-from anylayer.runtime.scratch import scratch_types
+from anylayer.runtime.run import PlanRunner, scratch_types
 
 pytestmark = pytest.mark.filterwarnings("ignore:layer .* runs in Python")
 kept: list[Array] = []

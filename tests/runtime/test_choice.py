@@ -136,9 +136,9 @@ def test_auto_warns_of_an_inaccurate_engine(tmp_path: Path, monkeypatch: pytest.
 def test_auto_continues_on_another_engine_where_the_chosen_one_stops(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from anylayer.runtime import model as model_file
+    from anylayer.runtime import auto as auto_file
 
-    monkeypatch.setattr(model_file, "_measure", lambda runners, plan: {n: float(n != "openvino") for n in runners})
+    monkeypatch.setattr(auto_file, "_measure", lambda runners, plan: {n: float(n != "openvino") for n in runners})
     model = network(tmp_path, "Add", TensorProto.INT64).compile("auto")
     assert model.engine == "openvino"
     x, y = np.array([2**40, 1, 2]), np.array([1, 1, 1])

@@ -12,8 +12,8 @@ import pytest
 import anylayer
 from anylayer.engines import cpp
 from anylayer.errors import EngineError
-from anylayer.runtime import custom, pairs
-from anylayer.runtime import model as model_file
+from anylayer.runtime import auto as auto_file
+from anylayer.runtime import pairs
 from tests.loops.harness import needs_compiler
 
 pytestmark = [needs_compiler, pytest.mark.needs("openvino")]
@@ -66,8 +66,8 @@ def timed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Timed:
                 call()
             return {n: ratio[n] if "0" in calls else layer[n] for n in calls}
 
-        monkeypatch.setattr(model_file, "_measure", lambda runners, plan: {n: WHOLE[n] for n in runners})
-        monkeypatch.setattr(custom, "timed_in_turns", measured)
+        monkeypatch.setattr(auto_file, "_measure", lambda runners, plan: {n: WHOLE[n] for n in runners})
+        monkeypatch.setattr(auto_file, "timed_in_turns", measured)
         monkeypatch.setattr(pairs, "timed_in_turns", measured)
 
     return set_

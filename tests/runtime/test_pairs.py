@@ -15,13 +15,13 @@ from click.testing import CliRunner
 import anylayer
 from anylayer.cli import main
 from anylayer.compile.plan import GraphStep, Plan
-from anylayer.compile.segments import EnginePart, segments, whole, with_parts
+from anylayer.compile.segments import EnginePart, segments, with_parts
 from anylayer.engines import load_engine
 from anylayer.errors import EngineError
 from anylayer.graph import Graph
 from anylayer.inspect.profile import profile
 from anylayer.inspect.profile_listing import lines
-from anylayer.runtime import model as model_file
+from anylayer.runtime import auto as auto_file
 from anylayer.runtime import pairs as pairs_file
 
 pytestmark = pytest.mark.needs("openvino")
@@ -71,7 +71,7 @@ def timed(monkeypatch: pytest.MonkeyPatch) -> Timed:
                 call()
             return {n: (1.0 if n == "0" else ratio) if "0" in calls else tail[n] for n in calls}
 
-        monkeypatch.setattr(model_file, "_measure", lambda runners, plan: {n: network[n] for n in runners})
+        monkeypatch.setattr(auto_file, "_measure", lambda runners, plan: {n: network[n] for n in runners})
         monkeypatch.setattr(pairs_file, "timed_in_turns", measured)
 
     return set_
@@ -143,7 +143,7 @@ def test_later_shapes_run_on_the_same_engines(net: anylayer.Net, timed: Timed) -
 def only_graph(plan: Plan | None) -> Graph:
     """Return the graph of a plan that is not cut, or of one whose parts are joined again."""
     assert plan is not None
-    (step,) = whole(plan).steps
+    (step,) = plan.whole.steps
     assert isinstance(step, GraphStep)
     return step.graph
 
@@ -165,7 +165,7 @@ def test_error_of_one_engine_leads_to_a_single_engine(
 
 def test_whole_undoes_with_parts(net: anylayer.Net) -> None:
     plan = net.compile("onnxruntime").plan
-    assert plan is not None and whole(plan) is plan
+    assert plan is not None and plan.whole is plan
     cut = with_parts(plan, [EnginePart("onnxruntime", s.nodes) for s in segments(plan)])
     assert len(cut.steps) == 2
     assert len(only_graph(cut).ops) == len(only_graph(plan).ops)

@@ -13,7 +13,14 @@ from anylayer.errors import InputError, adding_advice, at, nearest, need, wordin
 from anylayer.network import Array, Network, Node, TensorType
 
 
-def input_types(network: Network, shapes: Mapping[str, Sequence[int]] | None) -> dict[str, TensorType | None]:
+def has_open_sizes(shapes: Mapping[str, Sequence[Any]] | None) -> bool:
+    """Return whether input shapes have sizes that are not numbers. Raises InputError unless they are a dict."""
+    rule = f"shapes must be a dict such as {{'data': (1, 3, 224, 224)}}, got {shapes!r:.60}"
+    need(shapes is None or isinstance(shapes, Mapping), rule, InputError)
+    return any(not isinstance(d, (int, np.integer)) for shape in (shapes or {}).values() for d in shape)
+
+
+def input_types(network: Network, shapes: Mapping[str, Sequence[Any]] | None) -> dict[str, TensorType | None]:
     """Return the types of the network's inputs, with `shapes` in place of those in the file.
 
     A type is None where neither gives the shape. Raises InputError for a name that is not an input, and for a

@@ -77,6 +77,20 @@ class Plan:
         """Return (node, layer type, reason) for each layer that runs in Python."""
         return [(t.node.name, t.node.type, t.reason) for t in self.nodes if t.is_host_call]
 
+    @property
+    def engine_layers(self) -> list[tuple[str, list[str]]]:
+        """Return (engine, names of its layers) for each graph that names its engine, in computing order."""
+        steps = [step for step in self.steps if isinstance(step, GraphStep) and step.engine]
+        return [(step.engine, [*dict.fromkeys(o.scope for o in step.graph.ops)]) for step in steps]
+
+    @property
+    def whole(self) -> Plan:
+        """The plan of one graph from which this plan was cut into graphs that name engines; else this plan."""
+        if not self.engine_layers:
+            return self
+        nodes = [t for t in self.nodes if t.body is not None]
+        return replace(self, steps=[concatenated(nodes, set(self.outputs.values()), self.constants)])
+
 
 def make_plan(
     network: Network,

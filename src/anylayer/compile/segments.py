@@ -93,20 +93,6 @@ def refined(plan: Plan, parts: Sequence[EnginePart], engines: Mapping[int, str])
     return [EnginePart(name, tuple(i for i, _ in found)) for name, found in groupby(placed, key=itemgetter(1))]
 
 
-def engine_layers(plan: Plan) -> list[tuple[str, list[str]]]:
-    """Return (engine, names of its layers) for each graph of a plan that names its engine, in computing order."""
-    steps = [step for step in plan.steps if isinstance(step, GraphStep) and step.engine]
-    return [(step.engine, [*dict.fromkeys(o.scope for o in step.graph.ops)]) for step in steps]
-
-
-def whole(plan: Plan) -> Plan:
-    """Return a plan whose graphs name engines as a plan of one graph. Return any other plan unchanged."""
-    if not any(isinstance(step, GraphStep) and step.engine for step in plan.steps):
-        return plan
-    nodes = [t for t in plan.nodes if t.body is not None]
-    return replace(plan, steps=[concatenated(nodes, set(plan.outputs.values()), plan.constants)])
-
-
 def _is_graph(plan: Plan) -> bool:
     return len(plan.steps) == 1 and isinstance(plan.steps[0], GraphStep)
 

@@ -174,6 +174,23 @@ def installed(device: str = "") -> dict[str, Engine]:
     return dict(sorted(found.items(), key=lambda item: not item[1].GENERAL))
 
 
+def general() -> list[str]:
+    """Return the installed engines that run every graph on the CPU. Raises EngineError if there are none."""
+    names = [name for name, engine in installed("cpu").items() if engine.GENERAL]
+    need(names, nothing_on("cpu"), EngineError)
+    return names
+
+
+def nothing_on(device: str) -> str:
+    """Return the error message for the case that no engine, or no engine for this device, is installed."""
+    if device in ("", "cpu"):
+        return "no engine is installed: pip install onnxruntime"
+    return (
+        f"no installed engine computes on device '{device}'. NVIDIA's GPUs (cuda) need onnxruntime-gpu or "
+        "tensorrt, Intel's (gpu) need openvino and a driver"
+    )
+
+
 def is_on_cpu(engine: Engine) -> bool:
     """Return whether an engine computes on the CPU."""
     return not isinstance(engine, HasDevices) or engine.ON_CPU

@@ -183,8 +183,6 @@ def parse_sizes(
     """
     limits: dict[str, tuple[int, int]] = {}
     found: dict[str, tuple[Expression, ...]] = {}
-    rule = f"shapes must be a dict such as {{'data': (1, 3, 224, 224)}}, got {shapes!r:.60}"
-    need(isinstance(shapes, Mapping), rule, InputError)
     for name, shape in shapes.items():
         if any(isinstance(d, (str, Expression)) for d in shape):
             found[name] = tuple(_size(d, f"input '{name}'", limits) for d in shape)

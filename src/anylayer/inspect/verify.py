@@ -12,7 +12,7 @@ import numpy as np
 from anylayer.compile.inputs import input_arrays, needed_nodes
 from anylayer.compile.nodes import trace_nodes
 from anylayer.compile.noise import telling_noise
-from anylayer.engines import Engine, load_engine
+from anylayer.engines import Engine, general, load_engine
 from anylayer.errors import AnyLayerError, EngineError, at
 from anylayer.layer import Bound
 from anylayer.network import Array, Node, TensorType, part_of
@@ -60,11 +60,13 @@ class NodeCheck:
         return self.error / max(self.scale, 1e-6)
 
 
-def verify(net: Net, inputs: Mapping[str, Any], engine: str = "onnxruntime") -> Iterator[NodeCheck]:
+def verify(net: Net, inputs: Mapping[str, Any], engine: str | None = None) -> Iterator[NodeCheck]:
     """Run the network in NumPy, and each node alone on `engine` with NumPy's inputs; yield a check per node.
 
-    Only values that later nodes read are kept in memory. Raises what compiling raises.
+    engine: by default the first one of engines.general(). Only values that later nodes read are kept in memory.
+    Raises what compiling raises.
     """
+    engine = engine or general()[0]
     module = load_engine(engine)
     network = net.network
     net.require_known()

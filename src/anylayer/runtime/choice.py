@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 
 import numpy as np
 
-from anylayer.engines import Engine
 from anylayer.errors import AnyLayerError, EngineError
 from anylayer.network import Array
 from anylayer.numerics import difference_text, largest_error, scale_of, tolerance_for
@@ -21,21 +19,6 @@ def agree(got: Outputs, want: Outputs) -> bool:
     """Return whether all outputs of `want` match: floats within 1e-4 of the output's largest absolute value, NaN
     where `want` is NaN, other dtypes exactly."""
     return not any(_difference(got[name], array) for name, array in want.items())
-
-
-def name_able(
-    error: EngineError, engines: Mapping[str, Engine | None], run: Callable[[str], object], precision: str
-) -> EngineError:
-    """Return an error of an engine, whose message then names the general engines on which `run` succeeds."""
-    able = []
-    for name, engine in engines.items():
-        if engine is not None and engine.GENERAL and precision in engine.PRECISIONS:
-            with suppress(AnyLayerError):
-                run(name)
-                able.append(f"'{name}'")
-    if able:
-        error.message = f"{error.message.rstrip('.')}. Use engine {' or '.join(able)}"
-    return error
 
 
 def _difference(got: Array, want: Array) -> str:

@@ -7,54 +7,35 @@ import os
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from anylayer.compile.choices import verified_sizes
-from anylayer.compile.comparison import Compiler
-from anylayer.compile.inputs import absent_input, advising_batch, needed_inputs
+from anylayer import runtime
+from anylayer.compile.inputs import absent_input, advising_batch, has_open_sizes, input_types, needed_inputs
 from anylayer.compile.nodes import Definitions
-from anylayer.compile.open import OpenTraces, open_types, trace_open
-from anylayer.compile.plan import GraphStep, Plan, make_plan
-from anylayer.compile.segments import EnginePart, engine_layers, whole, with_parts
-from anylayer.engines import engines, installed, load_engine
+from anylayer.compile.plan import Plan
+from anylayer.engines import engines
 from anylayer.errors import AnyLayerError, EngineError, InputError, nearest, need, plural, warn
-from anylayer.graph.open_sizes import OpenSizes
 from anylayer.layer.exclusive import in_user_code
 from anylayer.network import Array, Network, TensorType
-from anylayer.numerics import uniform_noise
-from anylayer.runtime.choice import name_able, trusted
-from anylayer.runtime.custom import fastest_split, kinds_of_layers
-from anylayer.runtime.open import (
-    InputKey,
-    OpenProgram,
-    Reference,
-    fastest_open,
-    key_of,
-    key_of_arrays,
-    open_program,
-    suited,
-    varied_sizes,
-    volume,
-)
+from anylayer.runtime.compilation import Compilation, InputKey, key_of, key_of_arrays, require_precision
 from anylayer.runtime.order import transposed_inputs
-from anylayer.runtime.pairs import PairFinder
 from anylayer.runtime.run import SHAPES_KEPT, NumpyRunner, PlanRunner
-from anylayer.runtime.timing import quiet_runs, timed_in_turns
+
+if TYPE_CHECKING:
+    from anylayer.compile.segments import EnginePart
+    from anylayer.graph.open_sizes import OpenSizes
+    from anylayer.runtime.open import OpenProgram
+
+    Runner: TypeAlias = PlanRunner | NumpyRunner | OpenProgram
 
 _SIZES_COMPILED = 8
 """The number of programs for single sizes after which one program for every size is compiled. To compile that one
 takes as long as to compile 2 to 8 others."""
-_COMPARED = 2
-"""The number of programs for one size with which a program for every size is compared."""
-_MAX_ATTEMPTS = 4
-"""The largest number of times that a program for every size is compiled, each time because other sizes vary."""
-
-Runner = PlanRunner | NumpyRunner | OpenProgram
 
 
 class Model:
@@ -63,7 +44,7 @@ class Model:
     `inputs` and `outputs` map names to types for the shapes that it was first compiled for; a type is None where
     sizes are open, and before the first call where the file gives no shape. `engine` is the engine in use, or the
     fastest single one where several engines together are faster. `timings` holds the seconds per call that "auto"
-    measured on each engine, and on several ("onnxruntime+openvino"). `host_calls` lists the layers that
+    measured on each engine, and on several ("ENGINE+ENGINE"). `host_calls` lists the layers that
     run in Python, `native_layers` those that native kernels compute. `open_sizes` are the sizes that one program
     serves, or None.
     """
@@ -92,15 +73,20 @@ class Model:
             f"engine 'numpy' computes on the CPU only, not on '{device}'",
             EngineError,
         )
-        engine, self._device = (base, device) if base == "auto" else (engine, "")
+        engine, on_device = (base, device) if base == "auto" else (engine, "")
         limit = max(64, 4 * (os.cpu_count() or 1))  # far more threads stall the whole machine
         need(threads is None or 0 < threads <= limit, f"threads must be 1 to {limit}, got {threads}", InputError)
-        self._network, self._definitions, self._targets = network, definitions, dict(outputs)
-        self._threads = threads
-        self._asked = engine
-        types, sizes = open_types(network, shapes)
+        self._network, self._targets = network, dict(outputs)
+        types, sizes = (
+            runtime.open.open_types(network, shapes)
+            if has_open_sizes(shapes)
+            else (input_types(network, shapes), None)
+        )
         self._types = {name: types[name] for name in needed_inputs(network, outputs)}
         self._names = list(self._types)
+        self._compilation = Compilation(
+            network, definitions, self._targets, self._names, engine, on_device, threads, precision, exact
+        )
         self._runners: OrderedDict[InputKey, PlanRunner] = OrderedDict()
         self._open: OpenProgram | None = None
         self._seen: dict[InputKey, float] = {}
@@ -112,13 +98,12 @@ class Model:
         self.timings: dict[str, float] = {}
         self._parts: Sequence[EnginePart] = []
         self.plan: Plan | None = None
-        self._precision, self._exact = precision, exact
         if engine not in ("auto", "numpy"):
-            _require_precision(engine, precision)
+            require_precision(engine, precision)
         need(engine != "numpy" or precision == "float32", "engine 'numpy' computes in float32 only", EngineError)
         opened = sizes.of_inputs(self._names) if sizes is not None else None
         if engine == "numpy":
-            self._numpy = NumpyRunner(network, definitions, self._targets)
+            self._numpy = self._compilation.numpy()
         elif opened is not None:
             self._compile_open(opened)
         elif all(t is not None for t in self._types.values()):
@@ -159,7 +144,7 @@ class Model:
     def parts(self) -> list[tuple[str, list[str]]]:
         """Return (engine, its layers) for each graph of the network, in computing order, where several engines run
         it. The list is empty where one engine does."""
-        return engine_layers(self.plan) if self.plan else []
+        return self.plan.engine_layers if self.plan else []
 
     @property
     def open_sizes(self) -> OpenSizes | None:
@@ -191,18 +176,17 @@ class Model:
         need(isinstance(out, Mapping), f"out must be a dict of arrays, got {type(out).__name__}", InputError)
         runner = self._runner(key_of_arrays(arrays))
         self._check_buffers(out, arrays)
+        direct: Mapping[str, Array] = {}
         if isinstance(runner, PlanRunner):
+            direct = out
             for name, buffer in out.items():
                 _require_type(name, buffer, runner.plan.types[self._targets[name]])
-            try:
-                return runner(arrays, out)
-            except EngineError as error:
-                results = self._on_another_engine(runner, arrays, error)
-        else:
-            try:
-                results = runner(arrays, {})
-            except EngineError as error:
-                results = self._on_another_engine(runner, arrays, error)
+        try:
+            results = runner(arrays, direct)
+        except EngineError as error:
+            direct, results = {}, self._on_another_engine(runner, arrays, error)
+        if direct:
+            return results
         for name, buffer in out.items():
             _require_type(name, buffer, TensorType(results[name].shape, results[name].dtype))
             np.copyto(buffer, results[name])
@@ -254,7 +238,7 @@ class Model:
             taken.append(array)
 
     def _runner(self, key: InputKey) -> Runner:
-        if self._asked == "numpy":
+        if self._compilation.engine == "numpy":
             return self._numpy
         runner = self._runners.get(key)
         if runner is not None:
@@ -303,10 +287,7 @@ class Model:
         """Compile one program for every size that the caller leaves open. Warn where that cannot be done."""
         types = dict(self._types)
         try:
-            traces = trace_open(self._network, self._definitions, types, sizes, self._targets)
-            keys = [key_of(traces.sizes.types(types, symbols)) for symbols in verified_sizes(traces.sizes)]
-            references = [Reference(key, self._compile(key)) for key in keys[:_COMPARED]]
-            self._open = self._fastest_open(traces, references, keys)
+            self._open = runtime.open.for_given_sizes(self._compilation, types, sizes, self._compile)
             self.plan, self.engine = self._open.runner.plan, self._open.engine
         except AnyLayerError as error:
             warn(
@@ -319,42 +300,21 @@ class Model:
         """Compile one program for all values of the sizes that have varied between calls, if that makes first
         calls faster. `key` has the input types of the next call.
         """
-        before = [key_of(self._open.types)] if self._open is not None else []
-        keys = [*self._seen, key]
-        sizes = varied_sizes(self._names, [*before, *keys])
-        seconds = min(self._seen.values())
-        kept = sorted((k for k in self._seen if k in self._runners), key=volume)[:_COMPARED]
+        seen = {k: (seconds, self._runners.get(k)) for k, seconds in self._seen.items()}
         self._seen.clear()
-        several = self.plan is None or self.plan.host_calls or self.plan.native
-        if sizes is None or several or sizes in self._attempts or len(self._attempts) >= _MAX_ATTEMPTS:
-            return
-        self._attempts.append(sizes)
-        types = {name: TensorType(*kind) for name, kind in zip(self._names, key)}
-        with suppress(AnyLayerError):
-            traces = trace_open(self._network, self._definitions, types, sizes, self._targets)
-            references = [Reference(k, self._runners[k], seconds) for k in kept]
-            self._open = self._fastest_open(traces, references, keys)
-            self.engine = self._open.engine
-
-    def _fastest_open(
-        self, traces: OpenTraces, references: Sequence[Reference], keys: Sequence[InputKey]
-    ) -> OpenProgram:
-        able = suited(installed(self._device), references, self._precision, self._exact)
-
-        def compiled(engine: str) -> OpenProgram:
-            return open_program(traces, self._names, engine, self._plan_runner, exact=self._exact)
-
-        return fastest_open(able if self._asked == "auto" else [self.engine], compiled, references, keys)
-
-    def _plan_runner(self, plan: Plan, engine: str) -> PlanRunner:
-        return PlanRunner(plan, engine, self._threads, self._precision, self._exact)
+        if self.plan is not None and not self.plan.host_calls and not self.plan.native:
+            with suppress(AnyLayerError):
+                program = runtime.open.for_varied_sizes(self._compilation, seen, key, self._open, self._attempts)
+                if program is not None:
+                    self._open, self.engine = program, program.engine
 
     def _compile(self, key: InputKey) -> PlanRunner:
+        """Compile for these input types, on the engine in use or on the fastest one."""
         types = {name: TensorType(shape, dtype) for name, (shape, dtype) in zip(self._names, key)}
         for note in transposed_inputs(self._network, {name: t.shape for name, t in types.items()}):
             warn(note, stacklevel=6)
-        checker = "onnxruntime" if self.engine == "auto" else self.engine
-        plan = make_plan(self._network, self._definitions, types, self._targets, check=_compiler(checker))
+        compilation = self._compilation
+        plan = compilation.plan(types, self.engine)
         if self.plan is None:
             self.plan = plan
             self._types = dict(types)
@@ -365,112 +325,34 @@ class Model:
         if self.engine != "auto":
             if self._parts:
                 with suppress(EngineError):
-                    return self._plan_runner(with_parts(plan, self._parts), self.engine)
+                    return runtime.auto.in_parts(compilation, plan, self._parts, self.engine)
             try:
-                return self._plan_runner(plan, self.engine)
+                return compilation.runner(plan, self.engine)
             except EngineError as error:  # the fastest engine may not support these shapes
-                if self._asked != "auto":
-                    raise self._name_able(error, partial(self._plan_runner, plan)) from None
-        with quiet_runs(plan):
-            return self._fastest(plan)
-
-    def _fastest(self, plan: Plan) -> PlanRunner:
-        """Compile on the installed engines, and keep the fastest, or several together, for all later shapes."""
-        runners: dict[str, PlanRunner] = {}
-        refusals: list[EngineError] = []
-        graphs = [step.graph for step in plan.steps if isinstance(step, GraphStep)]
-        for name, engine in installed(self._device).items():
-            if not (engine.GENERAL if self._exact else engine.suits(graphs)):
-                continue
-            try:
-                _require_precision(name, self._precision)
-                runners[name] = self._plan_runner(plan, name)
-            except EngineError as error:
-                refusals.append(error)
-        if not runners:
-            raise refusals[0] if refusals else EngineError(_nothing_on(self._device))
-        tried = set(runners)
-        if len(runners) > 1:
-            runners = self._trusted(runners, plan)
-        if len(runners) > 1 or (runners and kinds_of_layers(plan)):
-            self.timings = _measure(runners, plan)
-        self.engine = min(self.timings, key=self.timings.__getitem__) if self.timings else next(iter(runners))
-        return self._divided(plan, runners, tried)
-
-    def _divided(self, plan: Plan, runners: Mapping[str, PlanRunner], tried: set[str]) -> PlanRunner:
-        """Return the runner of the fastest engine, or a faster one on several engines. Keep its parts for later
-        shapes. tried: the engines that can run the whole network, even if their outputs are wrong.
-        """
-        alone = runners[self.engine]
-        there = installed("cpu") if self._device in ("", "cpu") else {}
-        able = {name: there[name] for name in runners if name in there}
-        if self.engine not in able or not self.timings:
-            return alone
-        others = {n: e for n, e in there.items() if not (e.GENERAL or self._exact or n in tried)}
-        compile_ = self._plan_runner
-        finder = PairFinder(able, others, self.timings, self._threads, self._exact, compile_, self._numpy_run)
-        best, self._parts = fastest_split(finder, plan, alone, self.engine, self._precision == "float32")
-        if best.runner is not alone:
-            self.timings = {**self.timings, best.name: best.seconds}
-            self.plan = best.runner.plan if self.plan is plan else self.plan
-        return best.runner
-
-    def _numpy_run(self, arrays: Sequence[Array]) -> Mapping[str, Array]:
-        """Run the network as its layers in NumPy define it."""
-        return NumpyRunner(self._network, self._definitions, self._targets)(arrays, {})
-
-    def _trusted(self, runners: Mapping[str, PlanRunner], plan: Plan) -> dict[str, PlanRunner]:
-        """Return the runners whose outputs on noise are correct. Warn about each of the others."""
-        runs = {name: partial(runner, out={}) for name, runner in runners.items()}
-        kept, wrong = trusted(runs, uniform_noise(plan.inputs.values()), self._numpy_run)
-        for name, how in wrong.items():
-            warn(
-                f"engine '{name}' is not used: {how}. anylayer verify --engine {name} names the layer",
-                stacklevel=7,
-            )
-        return {name: runners[name] for name in kept}
+                if compilation.engine != "auto":
+                    run = partial(compilation.runner, plan)
+                    raise runtime.remedy.name_able(compilation, error, run) from None
+        fastest = runtime.auto.fastest(compilation, plan)
+        self.engine, self._parts = fastest.engine, fastest.parts
+        self.timings = fastest.timings or self.timings
+        self.plan = fastest.runner.plan if self.plan is plan else self.plan
+        return fastest.runner
 
     def _on_another_engine(self, runner: Runner, arrays: Sequence[Array], error: EngineError) -> dict[str, Array]:
-        """Run a call on another engine, because the engine that "auto" has chosen refuses it, and keep that
-        engine.
-
-        If a program for every size raised the error, the call runs on a program for its own size. Raises `error`
-        if no other engine runs the call.
+        """Run a call again that an engine refuses: on a program for its own size after one for every size, else on
+        another engine that "auto" may use, which is then kept. Raises `error` where there is none.
         """
-        if isinstance(runner, OpenProgram):
+        if not isinstance(runner, (PlanRunner, NumpyRunner)):
             key = key_of_arrays(arrays)
             runner.refuse(key)
             return self._runner(key)(arrays, {})
-        plan = whole(runner.plan) if isinstance(runner, PlanRunner) else None
-        paired = isinstance(runner, PlanRunner) and plan is not runner.plan
-        for name, engine in installed(self._device).items() if self._asked == "auto" else ():
-            if engine.GENERAL and plan is not None and (paired or name != self.engine):
-                try:
-                    other = self._plan_runner(plan, name)
-                    results = other(arrays, {})
-                except EngineError:
-                    continue
-                with self._lock:
-                    self.engine, self._open, self._parts = name, None, []
-                    self.plan = whole(self.plan) if self.plan is not None else None
-                    self._runners.clear()
-                return results
-        if plan is not None and self._asked != "auto":
-            self._name_able(error, lambda name: self._plan_runner(plan, name)(arrays, {}))
-        raise error
-
-    def _name_able(self, error: EngineError, run: Callable[[str], object]) -> EngineError:
-        return name_able(error, {**installed(self._device), self.engine: None}, run, self._precision)
-
-
-def _nothing_on(device: str) -> str:
-    """Return the error message for the case that no engine, or no engine for this device, is installed."""
-    if device in ("", "cpu"):
-        return "no engine is installed: pip install onnxruntime"
-    return (
-        f"no installed engine computes on device '{device}'. NVIDIA's GPUs (cuda) need onnxruntime-gpu or "
-        "tensorrt, Intel's (gpu) need openvino and a driver"
-    )
+        plan = runner.plan if isinstance(runner, PlanRunner) else None
+        engine, results = runtime.remedy.on_another_engine(self._compilation, plan, self.engine, arrays, error)
+        with self._lock:
+            self.engine, self._open, self._parts = engine, None, []
+            self.plan = self.plan.whole if self.plan is not None else None
+            self._runners.clear()
+        return results
 
 
 def _require_type(name: str, buffer: Array, wanted: TensorType) -> None:
@@ -483,18 +365,3 @@ def _require_type(name: str, buffer: Array, wanted: TensorType) -> None:
         InputError,
     )
     raise InputError(f"out['{name}'] must be {wanted}, got {TensorType(buffer.shape, buffer.dtype)}")
-
-
-def _require_precision(engine: str, precision: str) -> None:
-    able = list(load_engine(engine).PRECISIONS)
-    need(precision in able, f"engine '{engine}' computes in {', '.join(able)}, got '{precision}'", EngineError)
-
-
-def _compiler(engine: str) -> Compiler:
-    return lambda graph: load_engine(engine).compile(graph, 1)
-
-
-def _measure(runners: Mapping[str, PlanRunner], plan: Plan) -> dict[str, float]:
-    """Return the seconds of each runner's call on noise."""
-    arrays = uniform_noise(plan.inputs.values())
-    return timed_in_turns({name: partial(runner, arrays, {}) for name, runner in runners.items()})

@@ -11,27 +11,31 @@ from typing import Any
 
 import numpy as np
 
+from anylayer.compile.choices import verified_sizes
 from anylayer.compile.limits import graph_memory, need_memory
-from anylayer.compile.open import OpenTraces
+from anylayer.compile.open import OpenTraces, trace_open
+from anylayer.compile.open import open_types as open_types
 from anylayer.compile.plan import GraphStep, Plan
-from anylayer.compile.segments import whole
 from anylayer.compile.symbolic import simplify_sized
-from anylayer.engines import Engine
+from anylayer.engines import installed
 from anylayer.errors import AnyLayerError, EngineError, need
 from anylayer.graph.expressions import symbol
 from anylayer.graph.open_sizes import OpenSizes, parse_sizes
 from anylayer.network import Array, Shape, TensorType
 from anylayer.numerics import integer_ranges, uniform_noise
 from anylayer.runtime.choice import agree
+from anylayer.runtime.compilation import Compilation, InputKey, key_of
 from anylayer.runtime.run import PlanRunner
 from anylayer.runtime.timing import timed_at_new_sizes
 
-InputKey = tuple[tuple[Shape, np.dtype[Any]], ...]
-"""The shapes and dtypes of the inputs that a program is compiled for."""
 _KEYS_KEPT = 1024
 """The number of sets of input types for which the result of `takes` is stored."""
 _SIZES_DRAWN = 64
 """The number of random sizes that are drawn. Engines are measured at some of them."""
+_COMPARED = 2
+"""The number of programs for one size with which a program for every size is compared."""
+_MAX_ATTEMPTS = 4
+"""The largest number of times that a program for every size is compiled, each time because other sizes vary."""
 _NEW_SIZES = 17
 """The largest number of sizes at which each engine is measured."""
 
@@ -86,22 +90,51 @@ class OpenProgram:
         return self.runner(arrays, {})
 
 
-def key_of_arrays(arrays: Sequence[Array]) -> InputKey:
-    """Return the shapes and dtypes of input arrays. It is called for each run, and is faster for one array."""
-    if len(arrays) == 1:
-        array = arrays[0]
-        return ((array.shape, array.dtype),)
-    return tuple([(a.shape, a.dtype) for a in arrays])
-
-
-def key_of(types: Mapping[str, TensorType | None]) -> InputKey:
-    """Return the shapes and dtypes of inputs whose types are known."""
-    return tuple((t.shape, t.dtype) for t in types.values() if t is not None)
-
-
 def volume(key: InputKey | Sequence[tuple[Shape, object]]) -> int:
     """Return the number of values of all inputs."""
     return sum(math.prod(shape) for shape, _ in key)
+
+
+def for_given_sizes(
+    compilation: Compilation,
+    types: Mapping[str, TensorType | None],
+    sizes: OpenSizes,
+    compile_: Callable[[InputKey], PlanRunner],
+) -> OpenProgram:
+    """Return one program for every size that the caller leaves open.
+
+    types: those of the inputs. compile_: compiles the network for one set of sizes, to compare with. Raises an
+    AnyLayerError where there is no such program.
+    """
+    traces = trace_open(compilation.network, compilation.definitions, types, sizes, compilation.outputs)
+    keys = [key_of(traces.sizes.types(types, symbols)) for symbols in verified_sizes(traces.sizes)]
+    return _fastest(compilation, traces, [Reference(key, compile_(key)) for key in keys[:_COMPARED]], keys)
+
+
+def for_varied_sizes(
+    compilation: Compilation,
+    seen: Mapping[InputKey, tuple[float, PlanRunner | None]],
+    key: InputKey,
+    before: OpenProgram | None,
+    attempts: list[OpenSizes],
+) -> OpenProgram | None:
+    """Return one program for all values of the sizes that have varied between calls; None where it was tried.
+
+    seen: input types of the calls -> the seconds to compile their program, and the program where it is kept. key:
+    the input types of the next call. before: the program for every size so far. attempts: the open sizes that were
+    tried; those of this call are added. Raises an AnyLayerError where there is no program that is faster.
+    """
+    keys = [*seen, key]
+    sizes = varied_sizes(compilation.names, [*([key_of(before.types)] if before is not None else []), *keys])
+    if sizes is None or sizes in attempts or len(attempts) >= _MAX_ATTEMPTS:
+        return None
+    attempts.append(sizes)
+    types = {name: TensorType(*kind) for name, kind in zip(compilation.names, key)}
+    traces = trace_open(compilation.network, compilation.definitions, types, sizes, compilation.outputs)
+    fastest = min(seconds for seconds, _ in seen.values())
+    runners = {k: runner for k, (_, runner) in seen.items() if runner is not None}
+    references = [Reference(k, runners[k], fastest) for k in sorted(runners, key=volume)[:_COMPARED]]
+    return _fastest(compilation, traces, references, keys)
 
 
 def varied_sizes(names: Sequence[str], keys: Sequence[InputKey]) -> OpenSizes | None:
@@ -123,23 +156,16 @@ def varied_sizes(names: Sequence[str], keys: Sequence[InputKey]) -> OpenSizes | 
     return parse_sizes(shapes)
 
 
-def open_program(
-    traces: OpenTraces,
-    names: Sequence[str],
-    engine: str,
-    make_runner: Callable[[Plan, str], PlanRunner],
-    *,
-    exact: bool,
-) -> OpenProgram:
+def _program(compilation: Compilation, traces: OpenTraces, engine: str) -> OpenProgram:
     """Compile a network for every size on an engine.
 
-    make_runner: compiles a plan on an engine. Raises TraceError where the traces differ in more than the sizes,
-    and EngineError.
+    Raises TraceError where the traces differ in more than the sizes, and EngineError.
     """
-    plan = _open_plan(traces, names, engine, exact=exact)
-    types = {name: traces.first.inputs[name] for name in names}
+    plan = _open_plan(traces, compilation.names, engine, exact=compilation.exact)
+    types = {name: traces.first.inputs[name] for name in compilation.names}
     plain = {name: TensorType(tuple(map(int, t.shape)), t.dtype) for name, t in types.items()}
-    return OpenProgram(make_runner(plan, engine), engine, traces.sizes, plain, graph_memory(traces.a.graph))
+    runner = compilation.runner(plan, engine)
+    return OpenProgram(runner, engine, traces.sizes, plain, graph_memory(traces.a.graph))
 
 
 def _open_plan(traces: OpenTraces, names: Sequence[str], engine: str, *, exact: bool) -> Plan:
@@ -174,36 +200,36 @@ class Reference:
     seconds: float = math.inf
 
 
-def suited(
-    engines: Mapping[str, Engine], references: Sequence[Reference], precision: str, exact: bool
-) -> list[str]:
-    """Return the engines that "auto" tries for every size: the general ones, and those that suit the references'
-    network."""
-    steps = [step for r in references[:1] for step in whole(r.runner.plan).steps]
+def _suited(compilation: Compilation, references: Sequence[Reference]) -> list[str]:
+    """Return the engines to try: the one that the caller names; for "auto" the general ones, and those that suit
+    the references' network."""
+    if compilation.engine != "auto":
+        return [compilation.engine]
+    steps = [step for r in references[:1] for step in r.runner.plan.whole.steps]
     graphs = [step.graph for step in steps if isinstance(step, GraphStep)]
-    able = {name: engine for name, engine in engines.items() if precision in engine.PRECISIONS}
-    return [name for name, e in able.items() if e.GENERAL or (not exact and e.suits(graphs))]
+    return [
+        name
+        for name, engine in installed(compilation.device).items()
+        if compilation.precision in engine.PRECISIONS
+        and (engine.GENERAL or (not compilation.exact and engine.suits(graphs)))
+    ]
 
 
-def fastest_open(
-    engines: Sequence[str],
-    compile_: Callable[[str], OpenProgram],
-    references: Sequence[Reference],
-    keys: Sequence[InputKey],
+def _fastest(
+    compilation: Compilation, traces: OpenTraces, references: Sequence[Reference], keys: Sequence[InputKey]
 ) -> OpenProgram:
     """Return the program for every size of the engine that is the fastest at new sizes.
 
-    compile_: compiles the network for every size on an engine. keys: the types of inputs seen so far. A program is
-    rejected if its outputs differ from the references. Raises the last engine's error if all are rejected, and
-    EngineError if the fastest program is slower than compiling and running a reference. The programs are measured
-    at sizes that are new to the process.
+    keys: the types of inputs seen so far. A program is rejected if its outputs differ from the references. Raises
+    the last engine's error if all are rejected, and EngineError if the fastest program is slower than compiling
+    and running a reference. The programs are measured at sizes that are new to the process.
     """
     programs: dict[str, OpenProgram] = {}
     limit = math.inf
     problem: AnyLayerError = EngineError("no engine takes programs for every size")
-    for engine in engines:
+    for engine in _suited(compilation, references):
         try:
-            program = compile_(engine)
+            program = _program(compilation, traces, engine)
             limit = min(limit, _compared(program, references))
             programs[engine] = program
         except AnyLayerError as error:

@@ -40,7 +40,7 @@ class Split:
 
     @property
     def name(self) -> str:
-        """The engines in computing order, as one word: "onnxruntime+openvino"."""
+        """The engines in computing order, as one word: "ENGINE+ENGINE"."""
         return "+".join(dict.fromkeys(part.engine for part in self.parts))
 
 

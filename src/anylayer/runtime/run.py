@@ -1,8 +1,9 @@
-"""Run a network: a plan on an engine, or each layer's forward in NumPy. Both are called with one array per
-input."""
+"""Run a network: a plan on an engine, with layers in Python as host calls, or each layer's forward in NumPy. Both
+are called with one array per input."""
 
 from __future__ import annotations
 
+import math
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,22 +14,134 @@ import numpy as np
 
 from anylayer.compile.inputs import needed_inputs, needed_nodes
 from anylayer.compile.limits import MAX_LAYER_OPERATORS, Budget, graph_memory, need_memory
-from anylayer.compile.nodes import Definitions, run_bound
-from anylayer.compile.plan import GraphStep, KernelStep, Plan, Step, no_weights, with_native_operators
+from anylayer.compile.nodes import Definitions, after_error, guarded, run_bound
+from anylayer.compile.plan import GraphStep, HostStep, KernelStep, Plan, Step, no_weights, with_native_operators
+from anylayer.compile.shared import unshared
 from anylayer.engines import KeepsOutputs, Program, alongside, embedding, load_engine
-from anylayer.errors import EngineError, TraceError, at, within
+from anylayer.errors import AnyLayerError, EngineError, LayerError, TraceError, at, call_contained, given, within
 from anylayer.layer import Bound, bind
 from anylayer.layer.native import NativeProgram
 from anylayer.network import ABSENT, Array, Network, Node, TensorType
 from anylayer.optimize.simplify import simplify
-from anylayer.runtime.host import HostCall
-from anylayer.runtime.scratch import Scratch, scratch_types
 from anylayer.tracing import trace
 
 SHAPES_KEPT = 8
 """The number of sets of input types for which a model keeps compiled programs, or bound layers."""
 Watch = Callable[[Node, Bound, list[Array | None], list[Array]], None]
 """A function that is called after each node, with its inputs and outputs."""
+
+
+_MAX_BYTES = 1 << 26
+"""Bytes of the largest array whose memory the next call reuses. The page faults of 400 kB of new memory take 25
+us, and an engine takes some microseconds to bind a new array."""
+
+
+def scratch_types(plan: Plan) -> dict[str, TensorType]:
+    """Return the types of the values whose memory may be reused by the next call, by name. In a plan with native
+    kernels or several engines, these are the values that graphs or kernels produce and only graphs and kernels
+    read. A layer in Python may keep an array, and the network's outputs belong to the caller.
+    """
+    if not any(
+        isinstance(step, KernelStep) or (isinstance(step, GraphStep) and step.engine) for step in plan.steps
+    ):
+        return {}
+    held = {name for step in plan.steps if isinstance(step, HostStep) for name in step.traced.node.inputs}
+    held.update(plan.outputs.values())
+    found: dict[str, TensorType] = {}
+    for step in plan.steps:
+        if isinstance(step, HostStep):
+            continue
+        produced = step.traced.node.outputs if isinstance(step, KernelStep) else step.outputs
+        for name in produced:
+            kind = plan.types.get(name)
+            if kind is not None and name not in held and _is_kept(kind):
+                found[name] = kind
+    return found
+
+
+def _is_kept(kind: TensorType) -> bool:
+    """Return whether an array of this type has a fixed size that is not too large to be kept."""
+    static = all(isinstance(d, int) for d in kind.shape)
+    return static and math.prod(kind.shape) * kind.dtype.itemsize <= _MAX_BYTES
+
+
+class Scratch(threading.local):
+    """The arrays of one thread. `buffers` has, for each step, a list with an array or None per output; None where
+    no output of the step has an array."""
+
+    def __init__(self, outputs: Sequence[Sequence[int]], types: dict[int, TensorType]) -> None:
+        arrays = {place: np.empty(kind.shape, kind.dtype) for place, kind in types.items()}
+        self.buffers: list[list[Array | None] | None] = [
+            [arrays.get(place) for place in places] if any(place in arrays for place in places) else None
+            for places in outputs
+        ]
+
+
+class HostCall:
+    """A layer that runs in Python. Its class is called by one thread at a time, because it may keep state.
+
+    An output that a graph reads (its name is in `fixed`) must have the shape for which that graph was compiled.
+    Other outputs may have dynamic sizes. The first call has more checks, for properties that cannot change between
+    calls.
+    """
+
+    def __init__(self, step: HostStep, plan: Plan, fixed: set[str]) -> None:
+        self._bound: Bound = given(step.traced.bound, "a host call needs a layer")
+        self._expected = [(t.shape, t.dtype) for t in (plan.types[name] for name in step.traced.node.outputs)]
+        self._fixed = [name in fixed for name in step.traced.node.outputs]
+        self._called = False
+
+    def __call__(self, inputs: Sequence[Array], out: Sequence[Array | None] | None = None) -> list[Array]:
+        with self._bound.turn:
+            if not self._called or self._bound.definition.built_in or self._bound.errors != "ignore":
+                outputs = self._contiguous(run_bound(self._bound, inputs))
+                self._called = True
+                return outputs
+            return self._again(inputs)
+
+    @np.errstate(all="ignore")
+    def _again(self, inputs: Sequence[Array]) -> list[Array]:
+        """Call a user's class again. This does what run_bound does, with fewer checks."""
+        bound = self._bound
+        given: Sequence[Any] = guarded(bound, inputs)
+        try:
+            result = bound.raw(given, call_contained)
+        except AnyLayerError as error:
+            with at(bound.node.place):
+                raise error
+        except Exception as error:
+            return self._contiguous(after_error(bound, inputs, error))
+        outputs = [*result] if isinstance(result, (list, tuple)) else result
+        outputs = [result] if outputs is result and bound.definition.typed else outputs
+        given, result = (), None  # unshared counts references
+        if not self._fits(outputs):
+            outputs = [np.asarray(o) for o in bound.outputs(outputs)]
+            return self._contiguous(unshared(outputs))
+        return unshared(outputs)
+
+    def _fits(self, outputs: Any) -> bool:
+        """Return whether the outputs are contiguous arrays of the expected shapes and dtypes."""
+        if type(outputs) is not list or len(outputs) != len(self._expected):
+            return False
+        for output, (shape, dtype) in zip(outputs, self._expected):
+            if type(output) is not np.ndarray or output.shape != shape or output.dtype != dtype:
+                return False
+            if not output.flags.c_contiguous:
+                return False
+        return True
+
+    def _contiguous(self, outputs: list[Array]) -> list[Array]:
+        """Return the outputs as contiguous arrays. Raise LayerError where an output that a graph reads has another
+        type than in the plan."""
+        for i, (got, (shape, dtype), fixed) in enumerate(zip(outputs, self._expected, self._fixed)):
+            if fixed and (got.shape != shape or got.dtype != dtype):
+                found = TensorType(got.shape, got.dtype)
+                raise LayerError(
+                    f"output {i} of forward is {found}; it was {TensorType(shape, dtype)} when the network was "
+                    "compiled. For a size that depends on data, use engine 'numpy'",
+                    self._bound.node.place,
+                )
+        return [np.asarray(o, order="C") for o in outputs]
 
 
 class PlanRunner:

@@ -18,7 +18,7 @@ from anylayer.cli.command import (
 from anylayer.cli.files import to_json
 from anylayer.cli.trials import trial, trial_options
 from anylayer.compile.noise import LITTLE, real_data
-from anylayer.engines import engines, is_on_cpu, load_engine
+from anylayer.engines import engines, is_on_cpu, load_engine, nothing_on
 from anylayer.errors import EngineError, plural, some
 from anylayer.inspect.tables import Column, wrapped
 from anylayer.numerics import difference_text
@@ -37,7 +37,7 @@ _WRONG = {"fg": "red", "bold": True}
     epilog="\b\nExample:\n  anylayer verify deploy.prototxt weights.caffemodel -l layers.py",
 )
 @network_options
-@engine_option("onnxruntime", "openvino", "ncnn", multiple=True, default="all", means="onnxruntime and openvino")
+@engine_option(*engines(), multiple=True, default="all", means="all that run every graph on the CPU")
 @trial_options
 def command(
     engine: tuple[str, ...],
@@ -91,7 +91,7 @@ def _engines(given: tuple[str, ...], quiet: bool) -> list[str]:
         except EngineError as error:
             say(f"skipped: {error}", quiet)
     if not found:
-        raise EngineError("there is no engine to compare with NumPy: pip install onnxruntime")
+        raise EngineError(nothing_on("cpu"))
     return found
 
 

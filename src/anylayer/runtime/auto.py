@@ -1,24 +1,121 @@
-"""Plans in which custom layers run on an engine that compiles code for them, where they were measured faster."""
+"""Engine "auto": measure the installed engines, and take the fastest one, or several together: layers with weights
+and the selection of boxes (pairs.py), or custom layers, on an engine that compiles code for them."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 from anylayer.compile.plan import GraphStep, Plan, concatenated
-from anylayer.compile.segments import EnginePart, nodes_with_operators, refined
-from anylayer.engines import Engine, layer_engines
-from anylayer.errors import EngineError
+from anylayer.compile.segments import EnginePart, nodes_with_operators, refined, with_parts
+from anylayer.engines import Engine, installed, layer_engines, nothing_on
+from anylayer.errors import EngineError, warn
 from anylayer.network import TensorType
 from anylayer.numerics import uniform_noise
 from anylayer.optimize.simplify import simplify
+from anylayer.runtime.choice import trusted
+from anylayer.runtime.compilation import Compilation, require_precision
 from anylayer.runtime.pairs import PairFinder, Split
 from anylayer.runtime.run import PlanRunner
-from anylayer.runtime.timing import timed_in_turns
+from anylayer.runtime.timing import quiet_runs, timed_in_turns
 from anylayer.source import TracedNode
+
+
+@dataclass(frozen=True, slots=True)
+class Fastest:
+    """The fastest way to run a network: the engine, or the one that is fastest alone where several run its parts.
+
+    `parts` are those for later shapes. `timings` are the measured seconds per call, by engine.
+    """
+
+    runner: PlanRunner
+    engine: str
+    parts: Sequence[EnginePart] = ()
+    timings: dict[str, float] = field(default_factory=dict)
+
+
+def fastest(compilation: Compilation, plan: Plan) -> Fastest:
+    """Compile on the installed engines, and return the fastest one whose outputs are right, or several together.
+
+    Raises the first EngineError if all engines refuse the network.
+    """
+    with quiet_runs(plan):
+        runners = _runners(compilation, plan)
+        tried = set(runners)
+        if len(runners) > 1:
+            runners = _trusted(compilation, runners, plan)
+        timings = {}
+        if len(runners) > 1 or kinds_of_layers(plan):
+            timings = _measure(runners, plan)
+        engine = min(timings, key=timings.__getitem__) if timings else next(iter(runners))
+        return _divided(compilation, plan, runners, Fastest(runners[engine], engine, (), timings), tried)
+
+
+def _runners(compilation: Compilation, plan: Plan) -> dict[str, PlanRunner]:
+    """Compile the plan on each installed engine that suits its graphs."""
+    runners: dict[str, PlanRunner] = {}
+    refusals: list[EngineError] = []
+    graphs = [step.graph for step in plan.steps if isinstance(step, GraphStep)]
+    for name, engine in installed(compilation.device).items():
+        if not (engine.GENERAL if compilation.exact else engine.suits(graphs)):
+            continue
+        try:
+            require_precision(name, compilation.precision)
+            runners[name] = compilation.runner(plan, name)
+        except EngineError as error:
+            refusals.append(error)
+    if not runners:
+        raise refusals[0] if refusals else EngineError(nothing_on(compilation.device))
+    return runners
+
+
+def _trusted(compilation: Compilation, runners: Mapping[str, PlanRunner], plan: Plan) -> dict[str, PlanRunner]:
+    """Return the runners whose outputs on noise are correct. Warn about each of the others."""
+    runs = {name: partial(runner, out={}) for name, runner in runners.items()}
+    right, wrong = trusted(runs, uniform_noise(plan.inputs.values()), compilation.run_in_numpy)
+    for name, how in wrong.items():
+        warn(f"engine '{name}' is not used: {how}. anylayer verify --engine {name} names the layer", stacklevel=7)
+    return {name: runners[name] for name in right}
+
+
+def _measure(runners: Mapping[str, PlanRunner], plan: Plan) -> dict[str, float]:
+    """Return the seconds of each runner's call on noise."""
+    arrays = uniform_noise(plan.inputs.values())
+    return timed_in_turns({name: partial(runner, arrays, {}) for name, runner in runners.items()})
+
+
+def _divided(
+    compilation: Compilation, plan: Plan, runners: Mapping[str, PlanRunner], alone: Fastest, tried: set[str]
+) -> Fastest:
+    """Return the fastest engine, `alone`, or several engines that are faster together. tried: the engines that can
+    run the whole network, even if their outputs are wrong.
+    """
+    here = installed("cpu") if compilation.device in ("", "cpu") else {}
+    able = {name: here[name] for name in runners if name in here}
+    if alone.engine not in able or not alone.timings:
+        return alone
+    others = {n: e for n, e in here.items() if not (e.GENERAL or compilation.exact or n in tried)}
+    finder = PairFinder(
+        able,
+        others,
+        alone.timings,
+        compilation.threads,
+        compilation.exact,
+        compilation.runner,
+        compilation.run_in_numpy,
+    )
+    best, parts = fastest_split(finder, plan, alone.runner, alone.engine, compilation.precision == "float32")
+    timings = alone.timings if best.runner is alone.runner else {**alone.timings, best.name: best.seconds}
+    return Fastest(best.runner, alone.engine, parts, timings)
+
+
+def in_parts(compilation: Compilation, plan: Plan, parts: Sequence[EnginePart], engine: str) -> PlanRunner:
+    """Compile a plan in the parts that were the fastest for earlier shapes. engine: that of other graphs."""
+    return compilation.runner(with_parts(plan, parts), engine)
+
 
 _HEAVY = 1 << 17
 """A layer is tried if its operators compute at least this many elements in total: each operator of a trace reads
