@@ -145,7 +145,7 @@ def export(folder: Path) -> None:
     """Write network.onnx with its weights beside it, for the engines that are called directly."""
     import anylayer
     from anylayer.compile.plan import make_plan
-    from anylayer.writers.onnx import to_onnx
+    from anylayer.writers._onnx_model import to_onnx
 
     net = anylayer.read(folder / "deploy.prototxt", folder / "weights.caffemodel")
     network = net.network

@@ -23,6 +23,7 @@ from anylayer.engines import load_engine
 from anylayer.graph import Dim, Graph
 from anylayer.network import TensorType
 from anylayer.optimize import simplify as simplifier
+from anylayer.optimize.order import load_rules
 from anylayer.tracing import trace
 
 ENGINES = ("onnxruntime", "openvino")
@@ -63,6 +64,7 @@ def best(
 @contextmanager
 def without(names: str) -> Iterator[None]:
     """Return the simplifier without some rules, which are given by the names of their functions."""
+    load_rules("optimize")
     known = {r.apply.__name__ for r in simplifier.RULES}
     missing = set(names.split()) - known
     if missing:
@@ -323,7 +325,7 @@ docstrings by `make docs`.
 
 def page() -> str:
     """Return the text of docs/rewrites.md."""
-    simplifier.simplify(Graph())  # registers the rules
+    load_rules("optimize")
     rewrites = [r for r in simplifier.RULES if r.stage in ("reduce", "faster", "last")]
     lines = [_INTRODUCTION]
     theme = ""

@@ -104,7 +104,7 @@ def _build(graph: Any) -> list[Any]:
 
 
 def _write(graph: Any, path: Path) -> str:
-    from anylayer.writers.onnx import to_onnx
+    from anylayer.writers._onnx_model import to_onnx
 
     path.write_bytes(to_onnx(graph).SerializeToString())
     return str(path)

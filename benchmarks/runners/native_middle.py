@@ -19,7 +19,7 @@ from anylayer.compile.plan import NATIVE_DOMAIN, KernelStep, Plan, with_native_o
 from anylayer.engines import load_engine
 from anylayer.graph import Graph
 from anylayer.optimize.simplify import simplify
-from anylayer.writers.onnx import to_onnx
+from anylayer.writers._onnx_model import to_onnx
 from benchmarks.prototxt import Prototxt
 from benchmarks.runners import Loaded
 

@@ -11,7 +11,7 @@ from PIL import Image
 
 from anylayer import AnyLayerError
 from anylayer.cli.commands import serve
-from anylayer.cli.drawing import draw_boxes
+from anylayer.cli.targets import draw_boxes
 from anylayer.errors import FileError
 from anylayer.images.files import read_image, suffixes, write_image
 from anylayer.images.preprocess import Recipe

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from anylayer.cli.overlap import ahead, behind
+from anylayer.cli.video import ahead, behind
 from anylayer.errors import FileError, InputError
 from anylayer.libraries import video
 from anylayer.network import Array

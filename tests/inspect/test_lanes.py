@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anylayer.inspect.lanes import lanes
+from anylayer.inspect.page import lanes
 
 Graph = list[tuple[list[str], list[str]]]
 

@@ -213,7 +213,7 @@ def test_process_killed_after_it_has_written_repeats_nothing(
                 os.kill(os.getpid(), signal.SIGKILL)
             return errors
 
-    monkeypatch.setattr("anylayer.ray.pool.Mapper", Dying)
+    monkeypatch.setattr("anylayer.ray.mapping.Mapper", Dying)
     ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
     found = mapped(files, net, tmp_path / "out", actors=1)
     ray.cloudpickle.unregister_pickle_by_value(sys.modules[__name__])

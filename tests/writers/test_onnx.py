@@ -19,7 +19,8 @@ from anylayer.errors import ConversionError, EngineError, FileError, InputError,
 from anylayer.network import TensorType
 from anylayer.optimize.simplify import simplify
 from anylayer.tracing import record, trace
-from anylayer.writers.onnx import files, to_onnx
+from anylayer.writers import onnx as files
+from anylayer.writers._onnx_model import to_onnx
 
 NET = """
 name: "small"

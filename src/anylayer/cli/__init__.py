@@ -1,17 +1,26 @@
-"""The command `anylayer`. Each subcommand is a file in `commands/`, imported when it is used."""
+"""The command `anylayer`. Each subcommand is a file in `commands/`, imported when it is used, and so are the files
+that only some calls of a subcommand need."""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from anylayer import __version__
 from anylayer.errors import clean_lines, nearest
-from anylayer.folders import load, modules, summary
+from anylayer.folders import NamesByFile, load, modules, summary
+
+if TYPE_CHECKING:
+    from anylayer.cli import calibration, onray, video
+
+__all__ = ["calibration", "main", "onray", "video"]
 
 _COMMANDS = modules("cli/commands")
+
+sys.modules[__name__].__class__ = NamesByFile
 
 
 class _Commands(click.Group):

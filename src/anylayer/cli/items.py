@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,11 @@ _OTHERS = {
     **dict.fromkeys((".prototxt", ".onnx", ".pb", ".keras", ".xml"), "a network"),
     ".py": "Python code (layers are given with -l)",
 }
+
+_VIDEOS = (".avi", ".flv", ".m4v", ".mkv", ".mov", ".mp4", ".mpeg", ".mpg", ".ogv", ".ts", ".webm", ".wmv")
+"""The suffixes by which a file is taken for a video."""
+NUMBERED = re.compile(r"%0?(\d*)d")
+"""The part of a pattern such as frames/%04d.png that stands for numbers."""
 
 
 @dataclass
@@ -105,3 +111,45 @@ def _files(path: Path) -> list[Path]:
     found = sorted(p for p in path.iterdir() if p.suffix.lower() in known and p.is_file())
     need(found, f"there are no images and no .npy files in folder {path}", InputError)
     return found
+
+
+@dataclass(frozen=True)
+class Moving:
+    """An input that is a video: `name` is the network's input, `source` the file, pattern or camera, and `others`
+    are the -i options of other inputs."""
+
+    name: str
+    source: str
+    others: tuple[str, ...]
+
+
+def moving_input(specs: Sequence[str], names: Sequence[str], outs: Sequence[str]) -> Moving | None:
+    """Return the -i option that names a video, a camera ("0") or an image sequence ("frames/%04d.png"), or None.
+
+    A folder of images is a sequence if a video is written. Raises InputError where two options name videos.
+    """
+    found = []
+    for i, spec in enumerate(specs):
+        name, equals, rest = spec.partition("=")
+        source = rest if equals and name in names else spec
+        if _moves(source) or (Path(source).is_dir() and any(is_video(out) for out in outs)):
+            others = tuple(other for k, other in enumerate(specs) if k != i)
+            found.append(Moving(name if source is rest else names[0], source, others))
+    need(len(found) < 2, f"one input can be a video, got {len(found)}", InputError)
+    need(
+        found or not any(is_video(out) for out in outs),
+        "a video is written for a video, a camera, a folder of images or a pattern such as frames/%04d.png",
+        InputError,
+    )
+    return found[0] if found else None
+
+
+def is_video(path: str) -> bool:
+    """Return whether a path has the suffix of a video."""
+    return Path(path).suffix.lower() in _VIDEOS
+
+
+def _moves(source: str) -> bool:
+    if Path(source).exists():
+        return Path(source).is_file() and is_video(source)
+    return is_video(source) or bool(re.fullmatch(r"\d{1,2}", source) or NUMBERED.search(Path(source).name))

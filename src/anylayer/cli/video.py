@@ -7,26 +7,26 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from queue import Queue
+from threading import Event, Thread
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from anylayer.cli.command import echo, say
 from anylayer.cli.files import to_json
 from anylayer.cli.inputs import Loaded, Loader
-from anylayer.cli.items import Item, items_of
-from anylayer.cli.overlap import ahead, behind
+from anylayer.cli.items import NUMBERED, Item, Moving, is_video, items_of
 from anylayer.cli.progress import progress
 from anylayer.cli.results import json_data
 from anylayer.cli.targets import OutOption, drawn
 from anylayer.errors import FileError, InputError, need, plural
 from anylayer.libraries.video import (
-    SUFFIXES,
     WRITABLE,
     VideoReader,
     VideoWriter,
@@ -41,51 +41,9 @@ if TYPE_CHECKING:
     from anylayer.cli.presenter import Presenter
     from anylayer.cli.running import Outputs
 
+
 _FPS = 25.0
 """The frames per second of a written video whose source does not give them."""
-_PATTERN = re.compile(r"%0?(\d*)d")
-
-
-@dataclass(frozen=True)
-class Moving:
-    """An input that is a video: `name` is the network's input, `source` the file, pattern or camera, and `others`
-    are the -i options of other inputs."""
-
-    name: str
-    source: str
-    others: tuple[str, ...]
-
-
-def moving_input(specs: Sequence[str], names: Sequence[str], outs: Sequence[str]) -> Moving | None:
-    """Return the -i option that names a video, a camera ("0") or an image sequence ("frames/%04d.png"), or None.
-
-    A folder of images is a sequence if a video is written. Raises InputError where two options name videos.
-    """
-    found = []
-    for i, spec in enumerate(specs):
-        name, equals, rest = spec.partition("=")
-        source = rest if equals and name in names else spec
-        if _moves(source) or (Path(source).is_dir() and any(is_video(out) for out in outs)):
-            others = tuple(other for k, other in enumerate(specs) if k != i)
-            found.append(Moving(name if source is rest else names[0], source, others))
-    need(len(found) < 2, f"one input can be a video, got {len(found)}", InputError)
-    need(
-        found or not any(is_video(out) for out in outs),
-        "a video is written for a video, a camera, a folder of images or a pattern such as frames/%04d.png",
-        InputError,
-    )
-    return found[0] if found else None
-
-
-def is_video(path: str) -> bool:
-    """Return whether a path has the suffix of a video."""
-    return Path(path).suffix.lower() in SUFFIXES
-
-
-def _moves(source: str) -> bool:
-    if Path(source).exists():
-        return Path(source).is_file() and is_video(source)
-    return is_video(source) or bool(re.fullmatch(r"\d{1,2}", source) or _PATTERN.search(Path(source).name))
 
 
 class ImageSequence:
@@ -136,7 +94,7 @@ def open_moving(source: str) -> VideoReader:
 
 def _numbered(pattern: Path) -> list[Path]:
     """Return the files that a pattern such as frames/%04d.png names, by their numbers."""
-    found = _PATTERN.search(pattern.name)
+    found = NUMBERED.search(pattern.name)
     if found is None or not pattern.parent.is_dir():
         raise FileError("there is no such file", str(pattern))
     width = int(found[1] or 1)
@@ -328,3 +286,75 @@ def _fixed(loader: Loader, moving: Moving) -> Loaded:
 def _stem(source: str) -> str:
     """Return the part of frame names that identifies the source."""
     return f"camera{source}" if source.isdigit() else Path(source).stem.partition("%")[0].rstrip("_-") or "frame"
+
+
+T = TypeVar("T")
+_AHEAD = 4
+"""The number of items that wait between two threads."""
+
+
+def ahead(items: Iterator[T], depth: int = _AHEAD) -> Generator[T, None, None]:
+    """Yield the items of an iterator, which a thread of its own computes, at most `depth` ahead. An error of the
+    iterator is raised here."""
+    waiting: Queue[tuple[bool, Any]] = Queue(depth)  # (True, item), or (False, the error at the end)
+    stopped = Event()
+
+    def work() -> None:
+        try:
+            for item in items:
+                waiting.put((True, item))
+                if stopped.is_set():
+                    return
+            waiting.put((False, None))
+        except BaseException as error:
+            waiting.put((False, error))
+
+    thread = Thread(target=work, daemon=True)
+    thread.start()
+    try:
+        while True:
+            more, item = waiting.get()
+            if not more:
+                if item is not None:
+                    raise item
+                return
+            yield item
+    finally:
+        stopped.set()
+        while thread.is_alive():
+            while not waiting.empty():
+                waiting.get_nowait()
+            thread.join(0.05)
+
+
+@contextmanager
+def behind(act: Callable[..., None], depth: int = _AHEAD) -> Iterator[Callable[..., None]]:
+    """Yield a function that queues items, for each of which a thread of its own calls `act`.
+
+    All items are done when the block ends. An error of `act` is raised by the next call, or at the end.
+    """
+    waiting: Queue[Any] = Queue(depth)
+    failed: list[BaseException] = []
+
+    def work() -> None:
+        while (item := waiting.get()) is not None:
+            if not failed:
+                try:
+                    act(*item)
+                except BaseException as error:
+                    failed.append(error)
+
+    def put(*item: Any) -> None:
+        if failed:
+            raise failed[0]
+        waiting.put(item)
+
+    thread = Thread(target=work, daemon=True)
+    thread.start()
+    try:
+        yield put
+    finally:
+        waiting.put(None)
+        thread.join()
+    if failed:
+        raise failed[0]

@@ -6,6 +6,5 @@ contrast to other rules (see optimize.rules), corrections cannot be left out.
 """
 
 from anylayer.corrections.corrector import Corrected, corrected
-from anylayer.corrections.rounding import graph_for_file
 
-__all__ = ["Corrected", "corrected", "graph_for_file"]
+__all__ = ["Corrected", "corrected"]

@@ -141,23 +141,28 @@ def corrected(
 
     Raises EngineError where the engine computes an operator wrongly and no other operators can replace it.
     """
-    load_rules("corrections")
-    rules = [r for r in RULES if r.kind == "must" and engine in r.targets]
-    check, correct, refuse = ([r for r in rules if r.stage == stage] for stage, _ in CORRECTED)
+    rules = _rules_of(graph, engine, log)
     operators = {op for r in rules for op in r.ops}
     if ANY not in operators and not any(o.op in operators for o in graph.ops):
         return Corrected(graph)
+    *first, (last, _) = CORRECTED
     new = Corrector(graph, checking, marked, log)
-    result = new.run([*check, *correct])
+    result = new.run([r for stage, _ in first for r in rules if r.stage == stage])
     if new.checks:
         flags = [flag for flag, _ in new.checks]
         result.outputs = result.outputs + result.emit("Concat", flags, [((len(flags),), np.int32)], {"axis": 0})
     result.drop_dead()
-    choose = chooser(refuse)
+    choose = chooser([r for r in _rules_of(result, engine, log) if r.stage == last])
     for o in [*result.ops, Op(END, [*result.outputs], [])]:
         for r in choose(o):
             r.apply(new, o)
     return Corrected(result, [message for _, message in new.checks], new.divisions)
+
+
+def _rules_of(graph: Graph, engine: str, log: RuleLog | None) -> list[Rule]:
+    """Return the corrections of an engine: those for the operators of a graph, or all for a log."""
+    load_rules("corrections", None if log is not None else graph, engine)
+    return [r for r in RULES if r.kind == "must" and engine in r.targets]
 
 
 def refused(o: Op, why: str) -> EngineError:

@@ -17,7 +17,8 @@ from anylayer.errors import EngineError, warn
 from anylayer.graph import Graph
 from anylayer.libraries.onnxruntime import CUDA, has_cuda, ort
 from anylayer.network import Array
-from anylayer.writers.onnx import to_half, to_onnx
+from anylayer.writers._onnx_half import to_half
+from anylayer.writers._onnx_model import to_onnx
 
 _INSTALL = (
     "pip uninstall onnxruntime; pip install 'onnxruntime-gpu[cuda,cudnn]'. Both packages have the same files"

@@ -27,7 +27,7 @@ from anylayer.layer.native import NativeNode
 from anylayer.libraries.onnx import with_outputs
 from anylayer.libraries.onnxruntime import has_cuda, ort
 from anylayer.network import Array, TensorType
-from anylayer.writers.onnx import EXACT_PRODUCTS, to_onnx
+from anylayer.writers._onnx_model import EXACT_PRODUCTS, to_onnx
 
 if TYPE_CHECKING:
     from anylayer.engines._cuda import CudaProgram

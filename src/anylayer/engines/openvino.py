@@ -32,8 +32,7 @@ from anylayer.kernels.embedding import EmbeddedLibrary, Errors, is_embeddable
 from anylayer.layer.native import NativeNode
 from anylayer.libraries.openvino import ov, read_onnx, shared_core
 from anylayer.network import Array
-from anylayer.writers.onnx import to_onnx
-from anylayer.writers.onnx.model import Lifted
+from anylayer.writers._onnx_model import Lifted, to_onnx
 from anylayer.writers.openvino import unsupported
 
 PRECISIONS = {"float32": "f32", "bfloat16": "bf16", "float16": "f16"}

@@ -20,7 +20,8 @@ from anylayer.engines._devices import device_number
 from anylayer.errors import EngineError, given, need
 from anylayer.graph import Graph
 from anylayer.network import Array, TensorType
-from anylayer.writers.onnx import to_half, to_onnx
+from anylayer.writers._onnx_half import to_half
+from anylayer.writers._onnx_model import to_onnx
 
 PRECISIONS = ("float32", "float16")
 DEVICE_PRECISIONS = PRECISIONS

@@ -15,8 +15,6 @@ from typing import Any, Protocol
 from anylayer.errors import FileError, InputError, need
 from anylayer.network import Array
 
-SUFFIXES = (".avi", ".flv", ".m4v", ".mkv", ".mov", ".mp4", ".mpeg", ".mpg", ".ogv", ".ts", ".webm", ".wmv")
-"""The suffixes by which a file is taken for a video."""
 WRITABLE = (".avi", ".mkv", ".mov", ".mp4")
 """The suffixes of the videos that can be written."""
 _PIXELS = 1 << 26

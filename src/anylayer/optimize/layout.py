@@ -35,7 +35,7 @@ def propagate_layouts(graph: Graph, *, exact: bool = False) -> Graph:
     """
     if not any(o.op == "Transpose" for o in graph.ops):
         return graph
-    load_rules("optimize")
+    load_rules("optimize", graph)
     return LayoutPropagation(graph, exact=exact).run()
 
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from anylayer.folders import load
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from anylayer.graph.ir import Graph
 
 STAGES: tuple[tuple[tuple[str, ...], str], ...] = (
     (("reduce",), "with fewer operators and no identities, the patterns of all other rules are shorter"),
@@ -56,6 +60,45 @@ operator, the first one is used. The rules of a file are in the order of their d
 operator matches rules of this file and of a later one."""
 
 
+ONLY_FOR: dict[str, dict[str, str]] = {
+    "optimize.rewrites.folding": {"": "Transpose Slice"},
+    "optimize.rewrites.exponentials": {"onnxruntime": "Div Mul Tanh", "openvino": "Tanh"},
+    "optimize.rewrites.gelu": {"onnxruntime": "Mul Div"},
+    "optimize.rewrites.normalization": {"onnxruntime": "LRN"},
+    "optimize.rewrites.interpolation": {"onnxruntime": "Add Sub MatMul", "openvino": "Add Sub MatMul"},
+    "optimize.rewrites.sums": {"onnxruntime": "ReduceSum ReduceMean Div Softmax", "openvino": "Softmax Sqrt"},
+    "optimize.rewrites.repeats": {
+        "onnxruntime": "Gather Reshape",
+        "openvino": "Reshape Gather GatherElements",
+    },
+    "optimize.rewrites.blocks": {
+        "onnxruntime": "Transpose Slice Concat Reshape",
+        "openvino": "Slice Concat Reshape",
+    },
+    "optimize.rewrites.scaling": {"onnxruntime": "Add Div Mul Sub Pow", "openvino": "Pow"},
+    "optimize.layout_rules": {"": "Transpose"},
+    "corrections.integers": {"openvino": "any"},
+    "corrections.onnxruntime": {"onnxruntime": "Div Mod Resize Add Where", "openvino": "Add"},
+    "corrections.openvino": {"openvino": "any"},
+    "corrections.quantized": {
+        "openvino": "QuantizeLinear DequantizeLinear DynamicQuantizeLinear QLinearConv QLinearMatMul"
+    },
+    "corrections.remainders": {"openvino": "Mod"},
+    "corrections.rounding": {"openvino": "Add Div Mul Sub", "openvino file": "Div"},
+    "corrections.saturation": {
+        "onnxruntime": "MatMulInteger ConvInteger QLinearMatMul QLinearConv DequantizeLinear",
+        "openvino": "DequantizeLinear",
+    },
+    "corrections.wide_integers": {
+        "openvino": "Div Einsum MatMul Mod Pow ReduceL1 ReduceMax ReduceMean ReduceMin ReduceSum ReduceSumSquare "
+        "Resize ReverseSequence Equal Less LessOrEqual Greater GreaterOrEqual Clip Relu"
+    },
+}
+"""File of rules -> target ("" for all) -> the operators that the file has rules for. A file is loaded for a graph
+with one of them, and a file that is not listed for every graph. "any" is in every graph; layouts begin at a
+Transpose. A test compares this index with the rules."""
+
+
 def position(module: str) -> int:
     """Return the position of a file of rules. Raises ValueError if FILES does not list it."""
     names = [name for name, _ in FILES]
@@ -64,8 +107,15 @@ def position(module: str) -> int:
     return names.index(module.removeprefix("anylayer."))
 
 
-def load_rules(room: str) -> None:
-    """Import the files of a room that FILES lists, so that their rules are registered."""
-    for folder, file in (name.rsplit(".", 1) for name, _ in FILES):
-        if folder.split(".")[0] == room:
-            load(folder.replace(".", "/"), file)
+def load_rules(room: str, graph: Graph | None = None, target: str | None = None) -> None:
+    """Import the files of a room that FILES lists, so that their rules are registered.
+
+    graph: leave out files whose rules are for operators that the graph does not have, or for other targets than
+    `target`: see ONLY_FOR.
+    """
+    present = {"any"} if graph is None else {"any", *(o.op for o in graph.ops)}
+    for name, _ in FILES:
+        operators = ONLY_FOR.get(name, {"": "any"})
+        listed = f"{operators.get('', '')} {operators.get(target or '', '')}".split()
+        if name.split(".")[0] == room and (graph is None or present.intersection(listed)):
+            importlib.import_module(f"anylayer.{name}")

@@ -6,14 +6,15 @@ measured.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
+from anylayer import optimize
 from anylayer.graph.ir import Graph
-from anylayer.optimize.layout import propagate_layouts
 from anylayer.optimize.order import STAGES, load_rules
 from anylayer.optimize.rules import RULES, Rewriter, Rule, RuleLog, chooser
 
 __all__ = ["RULES", "simplify"]
+
+MAX_PASSES = 3
+"""The largest number of times that the rules of a stage are tried on a graph."""
 
 
 def simplify(graph: Graph, engine: str | None = None, *, exact: bool = False, log: RuleLog | None = None) -> Graph:
@@ -23,26 +24,29 @@ def simplify(graph: Graph, engine: str | None = None, *, exact: bool = False, lo
     exact: leave out the rules that change last bits.
     log: gets the trials of all rules.
     """
-    load_rules("optimize")
-    rules = [r for r in RULES if r.suits(engine, exact=exact)]
+
+    def rules_of(*stages: str) -> list[Rule]:
+        """Return the rules of these stages, loaded for the operators that the graph has by now."""
+        load_rules("optimize", None if log is not None else graph, engine)
+        return [r for stage in stages for r in RULES if r.stage == stage and r.suits(engine, exact=exact)]
+
     if log is not None:
-        log.others = chooser([r for r in RULES if r.kind != "must" and r.stage != "layout" and r not in rules])
+        suited = rules_of(*(stage for stages, _ in STAGES for stage in stages))
+        log.others = chooser([r for r in RULES if r.kind != "must" and r.stage != "layout" and r not in suited])
     finished: dict[tuple[str, ...], Graph] = {}
     for stages, _ in STAGES:
-        here = [r for stage in stages for r in rules if r.stage == stage]
         if "layout" in stages:
-            graph = propagate_layouts(graph, exact=exact)
-        elif here and finished.get(stages) is not graph:
-            graph = finished[stages] = _repeated(graph, here, log)
-    return graph
-
-
-def _repeated(graph: Graph, rules: Sequence[Rule], log: RuleLog | None) -> Graph:
-    """Return the graph rewritten until nothing changes, at most three times."""
-    for _ in range(3):
-        before = [o.op for o in graph.ops]
-        graph = Rewriter(graph, log).run(rules)
-        graph.drop_dead()
-        if [o.op for o in graph.ops] == before:
-            break
+            if any(o.op == "Transpose" for o in graph.ops):
+                graph = optimize.layout.propagate_layouts(graph, exact=exact)
+            continue
+        for _ in range(MAX_PASSES):
+            rules = rules_of(*stages)
+            if not rules or finished.get(stages) is graph:
+                break
+            before = [o.op for o in graph.ops]
+            graph = Rewriter(graph, log).run(rules)
+            graph.drop_dead()
+            if [o.op for o in graph.ops] == before:
+                break
+        finished[stages] = graph
     return graph

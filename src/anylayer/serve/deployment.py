@@ -20,9 +20,8 @@ from anylayer.libraries.ray import free_cores, listen_at_own_address, listening,
 from anylayer.libraries.starlette import Request, Response
 from anylayer.network import Array
 from anylayer.ray.sending import sent
-from anylayer.serve.front import Front
-from anylayer.serve.http import MODELS, STATISTICS, answer, json_response, server_answer
-from anylayer.serve.retry import ENVIRONMENT, LARGEST
+from anylayer.serve.http import MODELS, STATISTICS, answer, body_of, failed, json_response, server_answer
+from anylayer.serve.retry import ATTEMPTS, ENDED, ENVIRONMENT, LARGEST, PAUSE
 from anylayer.serve.served import Served, Settings, need_servable
 from anylayer.serve.statistics import Statistics, statistics_json
 
@@ -243,3 +242,43 @@ def _shortened(text: str, index: int) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     found = next((line for line in lines if line.startswith("anylayer.errors.")), None)
     return lines[index] if found is None else found.partition(": ")[2]
+
+
+class Front:
+    """A process that sends each request to one of the `replicas`, and to another one if that one ends.
+
+    It accepts requests on a cluster where Ray Serve ran before: there, the processes that accept connections have
+    started without retry.py, so that they send no request again.
+
+    `largest` is the limit on the size of a request in bytes.
+    """
+
+    def __init__(self, replicas: Any, largest: int) -> None:
+        self._replicas, self._largest = replicas, largest
+        self._busy = serve().exceptions.BackPressureError
+        self._ended = (
+            ray.exceptions.RayActorError,
+            ray.exceptions.ObjectLostError,
+            serve().exceptions.ReplicaUnavailableError,
+        )
+
+    async def __call__(self, request: Request) -> Response:
+        body = await body_of(request, self._largest)
+        if isinstance(body, Response):
+            return body
+        scope = {"type": "http", "method": request.method, "path": request.url.path, "query_string": b""}
+        scope["headers"] = request.scope["headers"]
+        for attempt in range(ATTEMPTS):
+            try:
+                found: Response = await self._replicas.answer.remote(scope, body)
+                return found
+            except self._busy:
+                return failed(503, "too many requests wait for this network")
+            except self._ended:
+                await asyncio.sleep(PAUSE * 2**attempt)
+        return failed(500, ENDED)
+
+    async def describe(self) -> dict[str, Any]:
+        """Return what the network measured."""
+        found: dict[str, Any] = await self._replicas.describe.remote()
+        return found

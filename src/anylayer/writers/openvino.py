@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.corrections import corrected, graph_for_file
+from anylayer.corrections import corrected
 from anylayer.corrections.chains import cut_for_file
+from anylayer.corrections.rounding import graph_for_file
 from anylayer.errors import EngineError, FileError, LayerError, at, need, shortened, some
 from anylayer.graph import Graph, Op, Value
 from anylayer.graph.open_sizes import SIZES
@@ -20,9 +21,8 @@ from anylayer.network import CHANNEL_ORDERS, Array
 from anylayer.optimize.simplify import simplify
 from anylayer.source import Source, Written, other_outputs
 from anylayer.writers._notes import renamed_output_notes, why_not_run
+from anylayer.writers._onnx_model import Lifted, Public, titles, to_onnx
 from anylayer.writers._precision import Precision, Sets, precision_of
-from anylayer.writers.onnx import to_onnx
-from anylayer.writers.onnx.model import Lifted, Public, titles
 
 WHAT = "an OpenVINO model (.xml with .bin)"
 SUFFIXES = (".xml",)

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from anylayer import cli
 from anylayer.cli.command import (
     F,
     TakesInputs,
@@ -25,13 +26,12 @@ from anylayer.cli.command import (
 )
 from anylayer.cli.image_options import image_options, preprocessing_of
 from anylayer.cli.inputs import Loader
-from anylayer.cli.items import items_of
+from anylayer.cli.items import items_of, moving_input
 from anylayer.cli.presenter import Presenter
 from anylayer.cli.progress import progress
 from anylayer.cli.results import ShowOptions, read_labels
 from anylayer.cli.running import Runner
 from anylayer.cli.targets import OutOption
-from anylayer.cli.video import VideoRun, moving_input
 from anylayer.compile.inputs import input_types
 from anylayer.errors import InputError, need
 
@@ -132,12 +132,10 @@ def command(**given: Any) -> None:
         net.fill(shapes={name: array.shape for name, array in first.items()} | shapes)
     if moving is not None:
         need(given["ray_address"] is None, "frames of a video run on this machine; leave out --ray", InputError)
-        damaged = VideoRun(presenter, moving, given["frames"] or 0, given["fps"] or 0.0).run()
+        damaged = cli.video.VideoRun(presenter, moving, given["frames"] or 0, given["fps"] or 0.0).run()
         click.get_current_context().exit(1 if damaged else 0)
     if given["ray_address"] is not None:
-        from anylayer.cli.onray import run_on_ray
-
-        failed = run_on_ray(loader, items, given, progress(len(items), given["quiet"]))
+        failed = cli.onray.run_on_ray(loader, items, given, progress(len(items), given["quiet"]))
         click.get_current_context().exit(1 if failed else 0)
     for target in targets:
         target.check(items)

@@ -14,8 +14,7 @@ from anylayer.generators._cpp import cmake
 from anylayer.generators._operators import Operators
 from anylayer.generators._testing import CHECKS, missing_tools, test_data, tolerances
 from anylayer.source import Source, other_outputs
-from anylayer.writers.onnx import to_onnx
-from anylayer.writers.onnx.model import Public
+from anylayer.writers._onnx_model import Public, to_onnx
 
 WHAT = "custom operators of ONNX Runtime in C++"
 OPTIONS = ("layer",)

@@ -22,8 +22,8 @@ from anylayer.network import CHANNEL_ORDERS, Array
 from anylayer.optimize.simplify import simplify
 from anylayer.source import Source, Written, other_outputs
 from anylayer.writers._notes import renamed_output_notes, why_not_run
+from anylayer.writers._onnx_model import EXACT_PRODUCTS, Public, titles, to_onnx
 from anylayer.writers._precision import IN_FLOAT32, Precision, Sets, precision_of
-from anylayer.writers.onnx.model import Public, titles, to_onnx
 
 WHAT = "an ONNX model (.onnx)"
 SUFFIXES = (".onnx",)
@@ -32,10 +32,6 @@ OPTIONS = frozenset(
 )
 RUNS = "onnxruntime"
 QUANTIZED = True
-
-EXACT_PRODUCTS = ("session.qdq_matmulnbits_accuracy_level", "1")
-"""The option of a session with which ONNX Runtime (1.32) multiplies real numbers by quantized weights as the file
-states. By default it rounds the real numbers to 8 bits, and is off by about 0.5 % of the largest value."""
 
 _MAX_PROTOBUF_BYTES = 1 << 31
 """The largest size of a protobuf message in bytes."""

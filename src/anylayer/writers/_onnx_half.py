@@ -6,8 +6,8 @@ from typing import Any
 
 from anylayer.errors import EngineError, InputError
 from anylayer.graph import Graph
+from anylayer.writers._onnx_model import titles, to_onnx
 from anylayer.writers._precision import IN_FLOAT32, Precision
-from anylayer.writers.onnx.model import titles, to_onnx
 
 
 def to_half(graph: Graph) -> Any:

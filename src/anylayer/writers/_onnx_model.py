@@ -17,6 +17,10 @@ _IR_VERSION = 9
 _IR_VERSION_OF_4_BITS = 10
 """The version of ONNX's file format that has the types int4 and uint4, and opset 21."""
 _RENAMED = {"GridSample": {"bilinear": "linear", "bicubic": "cubic"}}  # since opset 20
+EXACT_PRODUCTS = ("session.qdq_matmulnbits_accuracy_level", "1")
+"""The option of a session with which ONNX Runtime (1.32) multiplies real numbers by quantized weights as the file
+states. By default it rounds the real numbers to 8 bits, and is off by about 0.5 % of the largest value."""
+
 External = Callable[[str, Value], "tuple[str, int] | None"]
 """(name, constant) -> the file next to the model and the offset of the data in it; None to store it inside."""
 
