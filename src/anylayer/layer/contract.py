@@ -83,6 +83,9 @@ class Layer(Message):
     needs_dialect: ClassVar[bool] = False
     """Whether, of several classes of one type, this one is meant only where the dialect is given."""
 
+    distinctive: ClassVar[frozenset[str]] = frozenset()
+    """Of several classes of one type, a file means this one only if it writes one of these fields; none: always."""
+
     samples: ClassVar[Mapping[int, Sampler]] = {}
     """The inputs, by index, for which normal noise means nothing, for example regions: a function of
     anylayer.layer.samples for each. Where they are inputs of the network, a comparison without data draws them."""
@@ -105,9 +108,8 @@ class Layer(Message):
 
         It is called only where several classes share a type and the dialect is not given.
         """
-        return not cls.needs_dialect and all(
-            name in cls.fields and cls.fields[name].is_read_in(None) for name in values
-        )
+        is_meant = not cls.needs_dialect and (not cls.distinctive or bool(cls.distinctive & values.keys()))
+        return is_meant and all(name in cls.fields and cls.fields[name].is_read_in(None) for name in values)
 
     @classmethod
     def others(cls, values: Mapping[str, Any], shapes: Sequence[Shape]) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -73,8 +73,6 @@ class SsdDetectionOutput(Layer):
     message = "detection_output_param"
     samples: ClassVar = {1: samples.scores, 2: samples.priors}
     numbers: ClassVar = {"sophgo": 204, "": 204, "ascend": 150, "opencv": 147, "model-optimizer": 211}
-    distinctive: ClassVar[frozenset[str]] = frozenset()
-    """The fields that distinguish this class from the others."""
     extra: float = 0.0
     """The number that NMS adds to widths and heights."""
 
@@ -92,8 +90,7 @@ class SsdDetectionOutput(Layer):
 
     @classmethod
     def fits(cls, values: Mapping[str, Any], inputs: int, outputs: int) -> bool:
-        distinguished = not cls.distinctive or bool(cls.distinctive & values.keys())
-        return 1 < inputs < 4 and distinguished and super().fits(values, inputs, outputs)
+        return 1 < inputs < 4 and super().fits(values, inputs, outputs)
 
     def setup(self) -> None:
         need(self.num_classes > 0, f"num_classes must be at least 1, got {self.num_classes}")

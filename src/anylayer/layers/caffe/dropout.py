@@ -48,12 +48,9 @@ class BayesianDropout(Layer):
     elementwise = True
     message = "dropout_param"
     numbers = {"segnet": 108}
+    distinctive = frozenset({"sample_weights_test"})
     dropout_ratio: float = field(1, "float", 0.5, doc="share of the elements that training sets to 0")
     sample_weights_test: bool = field(2, "bool", False, doc="set elements to 0 at test time too")
-
-    @classmethod
-    def fits(cls, values: Mapping[str, Any], inputs: int, outputs: int) -> bool:
-        return "sample_weights_test" in values
 
     def forward(self, x: Array) -> Array:
         need(

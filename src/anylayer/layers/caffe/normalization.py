@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -310,13 +309,10 @@ class NormalizeChannels(Layer):
 
     message = "normalize_param"
     elementwise = True
+    distinctive = frozenset({"normalize_type", "fix_gradient", "bp_norm"})
     normalize_type: str = field(1, "string", "L2", doc='the divisor: "L2" or "L1"')
     fix_gradient: bool = field(2, "bool", False, doc="how the gradient is computed (training)")
     bp_norm: bool = field(3, "bool", False, doc="the same")
-
-    @classmethod
-    def fits(cls, values: Mapping[str, Any], inputs: int, outputs: int) -> bool:
-        return bool(values) and super().fits(values, inputs, outputs)
 
     def setup(self) -> None:
         need(

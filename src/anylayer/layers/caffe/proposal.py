@@ -170,6 +170,7 @@ class SophgoProposal(Layer):
     message = "proposal_param"
     samples: ClassVar = {0: samples.scores}
     numbers: ClassVar = {"sophgo": 304}
+    distinctive = frozenset({"net_input_h"})
     feat_stride: int = field(1, "uint32", 16, doc="pixels per cell")
     anchor_base_size: int = field(2, "uint32", 16, doc="side of the anchor to which ratios and scales apply")
     rpn_obj_threshold: float = field(3, "float", 0.3, doc="scores must exceed it")
@@ -179,10 +180,6 @@ class SophgoProposal(Layer):
     rpn_nms_post_top_n: int = field(5, "uint32", 300, doc="number of regions")
     net_input_h: int = field(6, "uint32", doc="rows of the network's input")
     net_input_w: int = field(7, "uint32", doc="columns of the network's input")
-
-    @classmethod
-    def fits(cls, values: Mapping[str, Any], inputs: int, outputs: int) -> bool:
-        return "net_input_h" in values and super().fits(values, inputs, outputs)
 
     def setup(self) -> None:
         for name in ("feat_stride", "anchor_base_size", "rpn_nms_post_top_n", "net_input_h", "net_input_w"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy as np
@@ -91,16 +90,13 @@ class Region(_Region):
     """
 
     numbers = {"ascend": 156}
+    distinctive = frozenset({"boxes"})
     classes: int = field(1, "int32", 20, doc="number of classes")
     coords: int = field(2, "int32", 4, doc="coordinates of a box: 4")
     boxes: int = field(3, "int32", 1, doc="boxes of a cell")
     softmax: int = field(4, "uint32", 0, doc="apply softmax to the classes")
     softmax_tree: str = field(5, "string", "", doc="a file with the tree of classes; not supported")
     background: int = field(6, "uint32", 0, doc="the objectness is the score of the background class")
-
-    @classmethod
-    def fits(cls, values: Mapping[str, Any], inputs: int, outputs: int) -> bool:
-        return "boxes" in values and super().fits(values, inputs, outputs)
 
     def forward(self, x: Array) -> Array:
         need(self.outputs == 1, f"Region has 1 output, got {self.outputs}; the layer with 3 outputs is Yolo")

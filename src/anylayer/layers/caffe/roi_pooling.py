@@ -78,11 +78,8 @@ class MsCnnROIPooling(_ROIPooling):
     """
 
     numbers: ClassVar = {"mscnn": 147}
+    distinctive = frozenset({"pad_ratio"})
     pad_ratio: float = field(4, "float", 0.0, doc="extension at each border, relative to the side")
-
-    @classmethod
-    def fits(cls, values: Mapping[str, Any], inputs: int, outputs: int) -> bool:
-        return "pad_ratio" in values and super().fits(values, inputs, outputs)
 
     def forward(self, x: Array, rois: Array) -> Array:
         rois = regions(x, rois)
