@@ -84,7 +84,7 @@ class Layer(Message):
     """Whether, of several classes of one type, this one is meant only where the dialect is given."""
 
     distinctive: ClassVar[frozenset[str]] = frozenset()
-    """Of several classes of one type, a file means this one only if it writes one of these fields; none: always."""
+    """Of several classes of one type, a file means this one only if it writes one of these fields."""
 
     samples: ClassVar[Mapping[int, Sampler]] = {}
     """The inputs, by index, for which normal noise means nothing, for example regions: a function of

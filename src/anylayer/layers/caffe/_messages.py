@@ -64,9 +64,9 @@ class FillerParameter(Message):
         return None
 
 
-def filler_if_written(filler: FillerParameter, written: bool) -> FillerParameter | None:
-    """Return a filler that the file contains, or None when the file leaves the values of a weight open."""
-    return filler if written else None
+def written_filler(layer: Layer, name: str) -> FillerParameter | None:
+    """Return the filler that the file writes in a field, or None when it leaves the values of a weight open."""
+    return getattr(layer, name) if layer.has(name) else None
 
 
 def constant(value: float) -> FillerParameter:

@@ -16,8 +16,8 @@ from anylayer.layers.caffe._messages import (
     FillerParameter,
     constant,
     engine_field,
-    filler_if_written,
     no_effect,
+    written_filler,
 )
 from anylayer.layers.caffe._resampling import plane_of
 
@@ -146,7 +146,7 @@ class InnerProduct(Layer):
         axis = canonical(self.axis, x)
         before, length = tuple(x.shape[:axis]), prod(x.shape[axis:])
         shape = (length, self.num_output) if self.transpose else (self.num_output, length)
-        weights = self.blob(0, shape, filler_if_written(self.weight_filler, self.has("weight_filler")))
+        weights = self.blob(0, shape, written_filler(self, "weight_filler"))
         bias = self.blob(1, (self.num_output,), self.bias_filler, what="bias") if self.bias_term else None
         count = before[0] if axis == 1 else prod(before)  # the number of regions may be dynamic
         rows = x if axis == 1 and len(x.shape) == 2 else x.reshape(count, length)
@@ -248,7 +248,7 @@ class Scale(Layer):
         if len(inputs) == 2:
             scale = inputs[1]
         else:
-            filler = self.filler if self.has("filler") else constant(1)
+            filler = written_filler(self, "filler") or constant(1)
             scale = self.blob(0, weight_shape(x, self.axis, self.num_axes), filler, what="scale")
         lies = broadcast_shape(x, scale.shape, self.axis, "a scale")
         y = x * scale.reshape(lies)

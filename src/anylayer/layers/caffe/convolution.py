@@ -14,7 +14,7 @@ from anylayer.layer import Array, Layer, field, layer, need
 from anylayer.layer.arguments import extent
 from anylayer.layer.contract import PixelMap
 from anylayer.layers.caffe._axes import canonical, need_padded
-from anylayer.layers.caffe._messages import FillerParameter, engine_field, filler_if_written, no_effect
+from anylayer.layers.caffe._messages import FillerParameter, engine_field, no_effect, written_filler
 
 
 class ConvolutionWindows(NamedTuple):
@@ -169,7 +169,7 @@ class GroupedConvolution(ConvolutionLayer):
         weights = self.blob(
             0,
             self.kernel_shape(channels, windows.kernel),
-            filler_if_written(self.weight_filler, self.has("weight_filler")),
+            written_filler(self, "weight_filler"),
         )
         bias = self.blob(1, (self.num_output,), self.bias_filler, what="bias") if self.bias_term else None
         return [self.apply(x, weights, bias, windows) for x in inputs]
@@ -290,7 +290,7 @@ class ConvolutionDepthwise(ConvolutionLayer):
         need(len(x.shape) == 4, f"needs an input (N, C, H, W), got shape {tuple(x.shape)}")
         windows = self.windows(x)
         channels, sizes = x.shape[1], tuple(x.shape[2:])
-        filler = filler_if_written(self.weight_filler, self.has("weight_filler"))
+        filler = written_filler(self, "weight_filler")
         weights = self.blob(0, (channels, 1, *windows.kernel), filler)
         bias = self.blob(1, (channels,), self.bias_filler, what="bias") if self.bias_term else None
         return ops.conv(

@@ -11,7 +11,7 @@ from anylayer import ops
 from anylayer.layer import Array, Layer, field, layer, need
 from anylayer.layers._table import OperatorType, computes, operators
 from anylayer.layers.caffe._axes import canonical
-from anylayer.layers.caffe._messages import FillerParameter, constant, engine_field, no_effect
+from anylayer.layers.caffe._messages import FillerParameter, constant, engine_field, no_effect, written_filler
 
 
 class Elementwise(Layer):
@@ -169,7 +169,7 @@ class PReLU(Elementwise):
 
     def forward(self, x: Array) -> Array:
         need(len(x.shape) >= 2, f"needs an input of 2 axes or more (N, C, ...), got shape {tuple(x.shape)}")
-        filler = self.filler if self.has("filler") else constant(0.25)
+        filler = written_filler(self, "filler") or constant(0.25)
         slope = self.blob(0, () if self.channel_shared else (x.shape[1],), filler, what="slope")
         return ops.prelu(x, slope.reshape(-1, *(1,) * (len(x.shape) - 2)))
 

@@ -15,9 +15,9 @@ from anylayer.layers.caffe._messages import (
     FillerParameter,
     constant,
     engine_field,
-    filler_if_written,
     is_training,
     no_effect,
+    written_filler,
 )
 from anylayer.layers.caffe._resampling import plane_of
 
@@ -102,7 +102,7 @@ class BN(Layer):
             "BN takes the batch's statistics at TRAIN, which are not computed here; read the network at TEST",
         )
         shape = (1, x.shape[1], 1, 1)
-        slope = self.blob(0, shape, filler_if_written(self.slope_filler, self.has("slope_filler")), what="slope")
+        slope = self.blob(0, shape, written_filler(self, "slope_filler"), what="slope")
         bias = self.blob(1, shape, self.bias_filler, what="bias")
         mean = self.blob(2, shape, what="mean")
         variance = self.blob(3, shape, what="variance")
@@ -141,7 +141,7 @@ class SegNetBN(Layer):
 
 def _scale_and_shift(bn: SegNetBN | SophgoBN, channels: int) -> tuple[Array, Array]:
     """Return the weights of SegNet's layer, each (1, C, 1, 1)."""
-    filler, shape = filler_if_written(bn.scale_filler, bn.has("scale_filler")), (1, channels, 1, 1)
+    filler, shape = written_filler(bn, "scale_filler"), (1, channels, 1, 1)
     return bn.blob(0, shape, filler, what="scale"), bn.blob(1, shape, bn.shift_filler, what="shift")
 
 

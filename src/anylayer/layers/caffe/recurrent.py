@@ -12,7 +12,7 @@ from anylayer import ops
 from anylayer.errors import plural
 from anylayer.layer import Array, Layer, field, layer, need, samples
 from anylayer.layer.arguments import same
-from anylayer.layers.caffe._messages import FillerParameter, filler_if_written
+from anylayer.layers.caffe._messages import FillerParameter, written_filler
 
 
 class RecurrentLayer(Layer):
@@ -164,7 +164,7 @@ class Lstm(Layer):
     def forward(self, x: Array, cont: Array | None = None) -> Any:
         need(len(x.shape) >= 3, f"x must be of shape (T, N, ...), got {tuple(x.shape)}")
         t, n, d = *x.shape[:2], self.num_output
-        filler = filler_if_written(self.weight_filler, self.has("weight_filler"))
+        filler = written_filler(self, "weight_filler")
         size, count = x.shape[2], prod(x.shape)
         w = self.blob(0, (4 * d, size), filler, what="W of x")
         of_h = self.blob(1, (4 * d, d), filler, what="W of h")

@@ -9,7 +9,7 @@ import numpy as np
 from anylayer import ops
 from anylayer.layer import Array, Layer, field, layer, need, samples
 from anylayer.layers.caffe._axes import canonical
-from anylayer.layers.caffe._messages import FillerParameter, filler_if_written
+from anylayer.layers.caffe._messages import FillerParameter, written_filler
 
 
 @layer("ArgMax")
@@ -101,7 +101,7 @@ class Embed(Layer):
         need(self.input_dim > 0, "input_dim must be positive, got 0")
 
     def forward(self, x: Array) -> Array:
-        filler = filler_if_written(self.weight_filler, self.has("weight_filler"))
+        filler = written_filler(self, "weight_filler")
         table = self.blob(0, (self.input_dim, self.num_output), filler)
         y = ops.gather(table, x.astype(np.int64))
         if not self.bias_term:
