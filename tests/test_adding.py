@@ -158,7 +158,7 @@ from anylayer import ops
 from anylayer.layer import Layer, layer
 from anylayer.layer.arguments import integers, reshape
 from anylayer.layer.fields import attribute
-from anylayer.layers._table import OperatorType, computes, operators
+from anylayer.layers._table import computes, operators, row
 
 class ToyLayer(Layer):
     message = "options"
@@ -170,10 +170,8 @@ class Constant(ToyLayer):
 
 operators(ToyLayer, "Source: {} of the schema.", {
     "ADD": computes("a + b", np.add),
-    "LEAKY_RELU": OperatorType("Scale what is below 0.", ops.leaky_relu, attributes={"alpha": attribute("float")}),
-    "RESHAPE": OperatorType(
-        "Reshape an array.", lambda x, shape: reshape(x, shape, "shape"), constants={"shape": integers}
-    ),
+    "LEAKY_RELU": row("Scale what is below 0.", ops.leaky_relu, alpha=attribute("float")),
+    "RESHAPE": row("Reshape an array.", lambda x, shape: reshape(x, shape, "shape"), shape=integers),
 })
 """,
 }

@@ -4,7 +4,7 @@ from anylayer.errors import need
 from anylayer.layer import samples
 from anylayer.layer.bound import Bound, bind
 from anylayer.layer.contract import Layer
-from anylayer.layer.fields import Enum, Field, Message, field
+from anylayer.layer.fields import Enum, Field, Message, attribute, field
 from anylayer.layer.files import load_layers
 from anylayer.layer.registry import Definition, Registry, layer
 from anylayer.network import Array, Node, Shape, TensorType
@@ -21,6 +21,7 @@ __all__ = [
     "Registry",
     "Shape",
     "TensorType",
+    "attribute",
     "bind",
     "field",
     "layer",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -9,18 +10,21 @@ from typing import Any
 import numpy as np
 
 from anylayer.errors import TraceError, need
-from anylayer.graph.sizes import is_static
+from anylayer.graph.sizes import Dim, is_static
 from anylayer.graph.symbolic import extreme, plain, same, same_shape, symbolic_shape
+from anylayer.layer.contract import MAX_WEIGHT_VALUES
 from anylayer.layer.registry import Definition
-from anylayer.network import Array, Node
+from anylayer.network import MAX_VALUES, Array, Node
 from anylayer.ops._indexing import axes_of, axis_of
 from anylayer.ops._spatial import Pairs, extent, flat_pads
 from anylayer.tracing import is_traced, record, size_list, substituted
-from anylayer.tracing.primitives import sized
+from anylayer.tracing.primitives import concat, sized
 
 __all__ = [
     "Pairs",
+    "axes_in",
     "axes_of",
+    "axis_in",
     "axis_of",
     "channels_first",
     "constant",
@@ -29,6 +33,10 @@ __all__ = [
     "inner_layer",
     "integer",
     "integers",
+    "need_sizes",
+    "need_within",
+    "number",
+    "pad",
     "part_sizes",
     "plain",
     "pooled_sizes",
@@ -38,6 +46,7 @@ __all__ = [
     "same_pads",
     "same_shape",
     "shape_of",
+    "slice_axes",
     "target_shape",
 ]
 
@@ -81,6 +90,31 @@ def inner_layer(definition: Definition, node: Node, dialect: str | None) -> Any:
     return layer
 
 
+def number(x: Any, what: str) -> Any:
+    """Return the number of a constant input with one element. Raise LayerError when it has another size."""
+    value = constant(x, what)
+    need(value.size == 1, f"{what} must be one number, got shape {value.shape}")
+    return value.item()
+
+
+def axis_in(x: Any, value: Any, what: str = "axis") -> int:
+    """Return the axis of `x` that a constant input `value` names, as an index in 0..rank-1."""
+    return axis_of(integer(value, what), len(x.shape), what)
+
+
+def axes_in(x: Any, values: Any, what: str = "axes") -> list[int]:
+    """Return the axes of `x` that a constant input `values` names, as indices in 0..rank-1."""
+    return axes_of(integers(values, what, 2), len(x.shape), what)
+
+
+def need_within(indices: Any, size: int, what: str = "indices") -> None:
+    """Raise LayerError unless `indices` are integers and, where they are constant, lie in 0..size-1."""
+    need(indices.dtype.kind in "iu", f"{what} must be integers, got {indices.dtype}")
+    if not is_traced(indices) and indices.size:
+        low, high = indices.min(), indices.max()
+        need(low >= 0 and high < size, f"{what} must lie in 0..{size - 1}, got {low} to {high}")
+
+
 def target_shape(
     shape: Sequence[Any], sizes: Sequence[Any], what: str, copies: Sequence[Any] | None = None
 ) -> tuple[Any, ...]:
@@ -121,6 +155,65 @@ def shape_of(x: Array, dtype: Any) -> Array:
     if is_static(x.shape):
         return np.array(x.shape, dtype)
     return record("Shape", [x], (len(x.shape),), np.int64).astype(dtype)
+
+
+_fresh = itertools.count()
+
+
+def _dynamic(limit: Any = MAX_VALUES) -> Dim:
+    """Return a new dynamic size of at most `limit`, a size."""
+    return Dim(f"size{next(_fresh)}", limit.maximum if isinstance(limit, Dim) else limit)
+
+
+def slice_axes(x: Array, axes: Sequence[int], start: Array, stop: Array, step: Array) -> Array:
+    """Return x[start:stop:step] along `axes`. The inputs have one number per axis.
+
+    A computed start, stop or step, or a size that only the data give, makes sizes that only the data give.
+    """
+    limits = [start, stop, step]
+    if any(map(is_traced, limits)) or not is_static([x.shape[a] for a in axes]):
+        shape = [_dynamic(d) if i in axes else d for i, d in enumerate(x.shape)]
+        return record("Slice", [x, start, stop, np.array(axes), step], shape, x.dtype)
+    bounds = [integers(v, what) for v, what in zip(limits, ("start", "stop", "step"))]
+    need(
+        all(len(b) == len(axes) for b in bounds),
+        f"start, stop, step and axes must have one length, got {[len(b) for b in bounds]} and {len(axes)}",
+    )
+    key = [slice(None)] * len(x.shape)
+    for axis, low, high, by in zip(axes, *bounds):
+        need(by != 0, "step must not be 0")
+        # a stop before the first element is None in Python
+        key[axis] = slice(low, None if by < 0 and high < -x.shape[axis] else high, by)
+    return x[tuple(key)]
+
+
+def pad(x: Array, begin: Array, end: Array, fill: Any) -> Array:
+    """Return `x` padded with `fill` by the inputs `begin` and `end`, which have one number per axis.
+
+    Negative pads crop. Computed pads, and a size that only the data give, make sizes that only the data give.
+    """
+    if is_traced(begin) or is_traced(end) or not is_static(x.shape):
+        pads = concat([begin.astype(np.int64), end.astype(np.int64)], 0)
+        return record("Pad", [x, pads, np.array(fill, x.dtype)], [_dynamic() for _ in x.shape], x.dtype)
+    low, high = integers(begin, "pads_begin"), integers(end, "pads_end")
+    need(len(low) == len(high) == len(x.shape), f"pads must have {len(x.shape)} numbers, got {low} and {high}")
+    x = x[tuple(slice(max(-a, 0), n - max(-b, 0)) for a, b, n in zip(low, high, x.shape))]
+    pairs = [(max(a, 0), max(b, 0)) for a, b in zip(low, high)]
+    need_sizes([a + n + b for (a, b), n in zip(pairs, x.shape)])
+    return np.pad(x, pairs, constant_values=fill)
+
+
+MAX_SIZE = 1 << 24
+"""Limit on the size of an axis that an attribute or a constant asks for."""
+
+
+def need_sizes(shape: Sequence[int], what: str = "the output") -> None:
+    """Refuse a shape that exceeds the limits on sizes, before an array of it is made."""
+    need(
+        all(0 <= d <= MAX_SIZE for d in shape) and math.prod(shape) <= MAX_WEIGHT_VALUES,
+        f"{what} would be of shape {tuple(shape)}; the limit is {MAX_SIZE} along an axis and "
+        f"{MAX_WEIGHT_VALUES} values",
+    )
 
 
 def part_sizes(sizes: Sequence[int], size: int, what: str) -> list[int]:

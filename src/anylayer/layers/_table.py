@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import inspect
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from anylayer.layer import Layer, layer
+from anylayer.layer import Field, Layer, layer
 
 Function = Callable[..., Any]
 
@@ -27,28 +28,43 @@ def define(name: str, base: type[Layer], summary: str, details: str, **body: Any
 
 @dataclass(frozen=True, slots=True)
 class OperatorType:
-    """A layer type that is a function of its inputs and attributes.
-
-    summary: what it does, as a sentence.
-    function: takes the inputs by position and the attributes by keyword. It refuses what it does not support.
-    source: where the format defines it; by default its name.
-    attributes: the declared fields, by the keywords of the function.
-    constants: which inputs must be constants, by the parameters of the function: each with the function that
-        converts the input, such as `integers` of layer.arguments.
-    body: further attributes of the class, such as `message`, and fields that the function does not take.
-    """
+    """A layer type that is a function of its inputs and attributes: see `row`."""
 
     summary: str
     function: Function
-    source: str = ""
-    attributes: Mapping[str, Any] = field(default_factory=dict)
-    constants: Mapping[str, Callable[[Any, str], Any]] = field(default_factory=dict)
-    body: Mapping[str, Any] = field(default_factory=dict)
+    source: str
+    details: str
+    body: Mapping[str, Any]
+    attributes: Mapping[str, Field]
+    constants: Mapping[str, Callable[[Any, str], Any]]
+
+
+def row(
+    summary: str,
+    function: Function,
+    source: str = "",
+    details: str = "",
+    body: Mapping[str, Any] | None = None,
+    **arguments: Any,
+) -> OperatorType:
+    """Return the row of a layer type that is a function of its inputs and attributes.
+
+    summary: what it does, as a sentence. details: further sentences about inputs, outputs and attributes.
+    function: takes the inputs by position and the attributes by keyword. It refuses what it does not support.
+        A keyword without a default that is not among `arguments` is read from the layer, such as `outputs`.
+    source: where the format defines it; by default its name.
+    body: further attributes of the class, such as `message`, and fields that the function does not take.
+    arguments: the declared attributes, and the inputs that must be constants, by the parameters of the function.
+        A constant has the function that converts it and refuses others, such as `integers` of layer.arguments.
+    """
+    attributes = {name: value for name, value in arguments.items() if isinstance(value, Field)}
+    constants = {name: value for name, value in arguments.items() if name not in attributes}
+    return OperatorType(summary, function, source, details, body or {}, attributes, constants)
 
 
 def computes(what: str, function: Function, source: str = "") -> OperatorType:
-    """Return an operator that computes `what`, and has inputs only."""
-    return OperatorType(f"Compute {what}.", function, source)
+    """Return the row of an operator that computes `what`, and has inputs only."""
+    return row(f"Compute {what}.", function, source)
 
 
 def operators(
@@ -61,33 +77,35 @@ def operators(
 ) -> None:
     """Register the layer types of a table, by their names.
 
-    details: the rest of their docstrings, in which {} stands for the operator's source.
+    details: the rest of their docstrings, in which {} stands for the operator's source and {name} for its name.
     check: called with the layer and its inputs, before the operator's function.
     attributes: fields of all operators. body: further attributes of the classes.
     """
-    for name, row in rows.items():
-        whole = replace(row, attributes={**(attributes or {}), **row.attributes})
-        text = details.format(row.source or name)
-        define(
-            name, base, row.summary, text, forward=_forward(whole, check), **body, **row.body, **whole.attributes
-        )
+    for name, entry in rows.items():
+        whole = replace(entry, attributes={**(attributes or {}), **entry.attributes})
+        lines = [*textwrap.wrap(entry.details, 111), details.format(entry.source or name, name=name)]
+        members = {**body, **entry.body, **whole.attributes}
+        define(name, base, entry.summary, "\n    ".join(lines), forward=_forward(whole, check), **members)
 
 
-def _forward(row: OperatorType, check: Function | None) -> Function:
+def _forward(entry: OperatorType, check: Function | None) -> Function:
     """Return the method `forward` of an operator, with the signature of its inputs."""
-    inputs = [p for p in _parameters(row.function) if p.name not in row.attributes]
+    parameters = _parameters(entry.function)
+    of_layer = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY and p.default is p.empty]
+    keywords = dict.fromkeys((*entry.attributes, *of_layer))
+    inputs = [p for p in parameters if p.name not in keywords and p.kind is not p.VAR_KEYWORD]
 
     def forward(self: Layer, *arrays: Any) -> Any:
         if check is not None:
             check(self, *arrays)
         arguments = list(arrays)
         for i, (array, parameter) in enumerate(zip(arrays, inputs)):
-            if array is not None and parameter.name in row.constants:
-                arguments[i] = row.constants[parameter.name](array, parameter.name)
-        return row.function(*arguments, **{name: getattr(self, name) for name in row.attributes})
+            if array is not None and parameter.name in entry.constants:
+                arguments[i] = entry.constants[parameter.name](array, parameter.name)
+        return entry.function(*arguments, **{name: getattr(self, name) for name in keywords})
 
-    own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
-    forward.__signature__ = inspect.Signature([own, *inputs])  # type: ignore[attr-defined]  # functions may have it
+    instance = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
+    forward.__signature__ = inspect.Signature([instance, *inputs])  # type: ignore[attr-defined]  # functions may have it
     return forward
 
 

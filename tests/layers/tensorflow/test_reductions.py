@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from anylayer.layers._cumulative import cumulative_sum
+from anylayer.layers._arrays import cumulative_sum
 from anylayer.testing import check_function
 from tests.layers.harness import case, ramp
 from tests.layers.tensorflow.recorded import as_tensorflow, rejects

@@ -9,7 +9,7 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.layer import Array, Layer, field, layer, need
-from anylayer.layers._table import OperatorType, computes, operators
+from anylayer.layers._table import computes, operators, row
 from anylayer.layers.caffe._axes import canonical
 from anylayer.layers.caffe._messages import FillerParameter, constant, engine_field, no_effect, written_filler
 
@@ -243,12 +243,12 @@ operators(
         "BNLL": computes(
             "log(1 + exp(x)), the softplus", ops.softplus, "BVLC/caffe src/caffe/layers/bnll_layer.cpp"
         ),
-        "ELU": OperatorType(
+        "ELU": row(
             "Compute x where x > 0, else alpha * (exp(x) - 1).",
             ops.elu,
             "BVLC/caffe src/caffe/layers/elu_layer.cpp; arXiv 1511.07289",
-            {"alpha": field(1, "float", 1.0, doc="negative values approach -alpha")},
             body={"message": "elu_param", "numbers": {"": 140}},
+            alpha=field(1, "float", 1.0, doc="negative values approach -alpha"),
         ),
         "GELU": computes("x * P(X <= x) for a standard normal X", ops.gelu, "arXiv 1606.08415"),
         "HardSigmoid": computes(
@@ -262,31 +262,31 @@ operators(
             "MobileNet v3, arXiv 1905.02244",
         ),
         "Mish": computes("x * tanh(log(1 + exp(x)))", lambda x: x * np.tanh(ops.softplus(x)), "arXiv 1908.08681"),
-        "Sigmoid": OperatorType(
+        "Sigmoid": row(
             "Compute the logistic function 1 / (1 + exp(-x)).",
             ops.sigmoid,
             "BVLC/caffe src/caffe/layers/sigmoid_layer.cpp",
             body={"message": "sigmoid_param", "numbers": {"": 124}, "engine": engine_field(1)},
         ),
-        "Swish": OperatorType(
+        "Swish": row(
             "Compute x * sigmoid(beta * x).",
             lambda x, beta: x * ops.sigmoid(x if beta == 1 else x * np.float32(beta)),
             "BVLC/caffe src/caffe/layers/swish_layer.cpp; arXiv 1710.05941",
-            {"beta": field(1, "float", 1.0, doc="factor of x inside the sigmoid")},
             body={"message": "swish_param", "numbers": {"": 147}},
+            beta=field(1, "float", 1.0, doc="factor of x inside the sigmoid"),
         ),
-        "TanH": OperatorType(
+        "TanH": row(
             "Compute the hyperbolic tangent of each element.",
             np.tanh,
             "BVLC/caffe src/caffe/layers/tanh_layer.cpp",
             body={"message": "tanh_param", "numbers": {"": 127}, "engine": engine_field(1)},
         ),
-        "Threshold": OperatorType(
+        "Threshold": row(
             "Compute 1 where x > threshold, else 0.",
             lambda x, threshold: (x > np.float32(threshold)).astype(np.float32),
             "BVLC/caffe src/caffe/layers/threshold_layer.cpp",
-            {"threshold": field(1, "float", 0.0, doc="values above it give 1")},
             body={"message": "threshold_param", "numbers": {"": 128}},
+            threshold=field(1, "float", 0.0, doc="values above it give 1"),
         ),
     },
 )

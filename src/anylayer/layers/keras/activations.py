@@ -11,7 +11,7 @@ from anylayer import ops
 from anylayer.errors import LayerError, nearest
 from anylayer.layer import layer, need
 from anylayer.layer.fields import attribute
-from anylayer.layers._table import Function, OperatorType, computes
+from anylayer.layers._table import Function, OperatorType, computes, row
 from anylayer.layers.keras._base import PassesMask, axes_of, plain_value
 from anylayer.network import Array
 
@@ -49,7 +49,7 @@ def _sparse_plus(x: Array) -> Array:
 
 ACTIVATIONS: dict[str, OperatorType] = {
     "linear": computes("x itself", lambda x: x),
-    "relu": OperatorType("Compute x from a threshold up to max_value, with a slope below the threshold.", relu),
+    "relu": row("Compute x from a threshold up to max_value, with a slope below the threshold.", relu),
     "relu6": computes("min(max(x, 0), 6)", lambda x: np.clip(x, np.float32(0), np.float32(6))),
     "softmax": computes("exp(x), divided by its sum along `axis`", lambda x, axis=-1: ops.softmax(x, axis=axis)),
     "log_softmax": computes("log(softmax(x)) along `axis`", lambda x, axis=-1: ops.log_softmax(x, axis=axis)),

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
 from anylayer.layer import Enum, Layer, Message, need
-from anylayer.layer.contract import MAX_WEIGHT_VALUES
 from anylayer.network import Node
 
 NEWEST = 17
@@ -17,8 +15,6 @@ NEWEST = 17
 SPECIFICATION = "Source: OpenVINO operation specification, {}."
 SAME_SHAPE = "The output has the shape of x."
 """Sentences of the docstrings of operations in tables."""
-MAX_SIZE = 1 << 24
-"""Limit on the size of an axis that an attribute or a constant asks for."""
 
 
 class OpenVINOLayer(Layer):
@@ -65,12 +61,3 @@ class OpenVINOLayer(Layer):
         if declared.repeated and not value:
             return []
         return value.lower() if isinstance(declared.kind, Enum) else value
-
-
-def need_sizes(shape: Sequence[int], what: str = "the output") -> None:
-    """Refuse a shape that exceeds the limits on sizes, before an array of it is made."""
-    need(
-        all(0 <= d <= MAX_SIZE for d in shape) and math.prod(shape) <= MAX_WEIGHT_VALUES,
-        f"{what} would be of shape {tuple(shape)}; the limit is {MAX_SIZE} along an axis and "
-        f"{MAX_WEIGHT_VALUES} values",
-    )

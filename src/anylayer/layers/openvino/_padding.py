@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from anylayer.layer import Enum, need
+from anylayer.layer import Enum, attribute, need
 from anylayer.layer.arguments import extent, flat_pads, same_pads
-from anylayer.layer.fields import attribute
 from anylayer.layers.openvino._base import OpenVINOLayer
 from anylayer.network import Array
 

@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.layer import Enum, layer, need
-from anylayer.layer.fields import attribute
-from anylayer.layers._table import computes, operators
+from anylayer.layer import Enum, attribute, need
+from anylayer.layers._table import computes, operators, row
 from anylayer.layers.openvino._base import SPECIFICATION, OpenVINOLayer
 from anylayer.network import Array
 
@@ -70,33 +69,23 @@ operators(
 )
 
 
-@layer("Divide")
-class Divide(Broadcasting):
-    """Compute a / b; integers are rounded down with m_pythondiv, else towards zero.
-
-    a and b have one dtype, and their shapes broadcast as auto_broadcast says.
-    Source: OpenVINO operation specification, Divide-1.
-    """
-
-    m_pythondiv: bool = attribute("bool", True, doc="whether quotients of integers are rounded down")
-
-    def forward(self, a: Array, b: Array) -> Array:
-        self.agree(a, b)
-        if a.dtype.kind not in "iu":
-            return a / b
-        if self.m_pythondiv or a.dtype.kind == "u":
-            return np.floor_divide(a, b)
-        return np.sign(a) * np.sign(b) * np.floor_divide(np.abs(a), np.abs(b))
+def _divide(a: Array, b: Array, m_pythondiv: bool) -> Array:
+    if a.dtype.kind not in "iu":
+        return a / b
+    if m_pythondiv or a.dtype.kind == "u":
+        return np.floor_divide(a, b)
+    return np.sign(a) * np.sign(b) * np.floor_divide(np.abs(a), np.abs(b))
 
 
-@layer("Select")
-class Select(Broadcasting):
-    """Select a where the condition is true, else b.
-
-    Inputs: a boolean condition, a and b, whose shapes broadcast.
-    Source: OpenVINO operation specification, Select-1.
-    """
-
-    def forward(self, condition: Array, a: Array, b: Array) -> Array:
-        self.agree(a, b)
-        return np.where(condition, a, b)
+operators(
+    Broadcasting,
+    f"a and b have one dtype, and their shapes broadcast as auto_broadcast says.\n    {SPECIFICATION}",
+    {
+        "Divide": row("Compute a / b; integers are rounded down with m_pythondiv, else towards zero.", _divide,
+            "Divide-1",
+            m_pythondiv=attribute("bool", True, doc="whether quotients of integers are rounded down")),
+        "Select": row("Select a where the condition is true, else b.",
+            lambda condition, a, b: np.where(condition, a, b), "Select-1"),
+    },
+    check=lambda self, *inputs: self.agree(*inputs[-2:]),
+)  # fmt: skip

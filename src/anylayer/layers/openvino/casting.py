@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.layer import layer, need
-from anylayer.layer.fields import attribute
-from anylayer.layers.openvino._base import OpenVINOLayer
+from anylayer.layer import attribute, need
+from anylayer.layers._table import operators, row
+from anylayer.layers.openvino._base import SAME_SHAPE, SPECIFICATION, OpenVINOLayer
 from anylayer.network import Array
 
 DTYPES = {
@@ -31,27 +31,14 @@ def cast(x: Array, dtype: Any) -> Array:
     return x != x.dtype.type(0) if dtype == np.bool_ else x.astype(dtype)
 
 
-@layer("Convert")
-class Convert(OpenVINOLayer):
-    """Cast the elements to destination_type; real numbers are truncated to integers.
-
-    The output has the shape of x.
-    Source: OpenVINO operation specification, Convert-1.
-    """
-
-    destination_type: str = attribute("string")
-
-    def forward(self, x: Array) -> Array:
-        return cast(x, dtype_of(self.destination_type, "destination_type"))
-
-
-@layer("ConvertLike")
-class ConvertLike(OpenVINOLayer):
-    """Cast the elements to the dtype of the second input.
-
-    The output has the shape of x.
-    Source: OpenVINO operation specification, ConvertLike-1.
-    """
-
-    def forward(self, x: Array, like: Array) -> Array:
-        return cast(x, like.dtype)
+operators(
+    OpenVINOLayer,
+    f"{SAME_SHAPE}\n    {SPECIFICATION}",
+    {
+        "Convert": row("Cast the elements to destination_type; real numbers are truncated to integers.",
+            lambda x, destination_type: cast(x, dtype_of(destination_type, "destination_type")), "Convert-1",
+            destination_type=attribute("string")),
+        "ConvertLike": row("Cast the elements to the dtype of the second input.",
+            lambda x, like: cast(x, like.dtype), "ConvertLike-1"),
+    },
+)  # fmt: skip

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from anylayer import ops
-from anylayer.layer import layer, need
+from anylayer.layer import attribute, layer, need
 from anylayer.layer.arguments import extent, integers
-from anylayer.layer.fields import attribute
 from anylayer.layers.openvino._padding import WindowedLayer, merge_groups, sizes
 from anylayer.network import Array
 

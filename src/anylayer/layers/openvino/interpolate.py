@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 
 from anylayer import ops
-from anylayer.layer import Enum, layer, need
-from anylayer.layer.arguments import axes_of, constant, integers
-from anylayer.layer.fields import attribute
-from anylayer.layers.openvino._base import OpenVINOLayer, need_sizes
+from anylayer.layer import Enum, attribute, layer, need
+from anylayer.layer.arguments import axes_of, constant, integers, need_sizes
+from anylayer.layers.openvino._base import OpenVINOLayer
 from anylayer.network import Array
 
 _COORDINATES = Enum("half_pixel", "pytorch_half_pixel", "asymmetric", "tf_half_pixel_for_nn", "align_corners")

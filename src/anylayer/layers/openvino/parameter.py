@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from anylayer.layer import layer
-from anylayer.layer.fields import attribute
+from anylayer.layer import attribute, layer
 from anylayer.layers.openvino._base import OpenVINOLayer
 
 

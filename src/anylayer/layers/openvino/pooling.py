@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from anylayer import ops
-from anylayer.layer import Enum, layer, need
+from anylayer.layer import Enum, attribute, layer, need
 from anylayer.layer.arguments import axis_of, extent, integers
-from anylayer.layer.fields import attribute
 from anylayer.layers.openvino._base import OpenVINOLayer
 from anylayer.layers.openvino._padding import WindowedLayer, sizes
 from anylayer.network import Array

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from anylayer import ops
-from anylayer.layer import Enum, layer, need
-from anylayer.layer.fields import attribute
+from anylayer.layer import Enum, attribute, layer, need
 from anylayer.layers.openvino._base import OpenVINOLayer
 from anylayer.network import Array
 

@@ -8,9 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from anylayer import ops
-from anylayer.layer import Enum, Registry, bind, layer, need, samples
+from anylayer.layer import Enum, Registry, attribute, bind, layer, need, samples
 from anylayer.layer.arguments import axis_of, integer, integers
-from anylayer.layer.fields import attribute
 from anylayer.layers._proposals import check_fields, proposals
 from anylayer.layers.openvino._base import OpenVINOLayer
 from anylayer.network import Array, Node, TensorType

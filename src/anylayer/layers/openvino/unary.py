@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from anylayer import ops
-from anylayer.layer import Enum, layer
-from anylayer.layer.fields import attribute
-from anylayer.layers._table import computes, operators
+from anylayer.layer import Enum, attribute
+from anylayer.layers._table import computes, operators, row
 from anylayer.layers.openvino._base import SAME_SHAPE, SPECIFICATION, OpenVINOLayer
 from anylayer.network import Array
 
@@ -74,39 +73,30 @@ operators(
 )
 
 
-@layer("Round")
-class Round(OpenVINOLayer):
-    """Round to the nearest integer, halves to the even one or away from zero, as `mode` says.
-
-    The output has the shape of x.
-    Source: OpenVINO operation specification, Round-5.
-    """
-
-    elementwise = True
-    mode: str = attribute(Enum("half_to_even", "half_away_from_zero"), "half_to_even")
-
-    def forward(self, x: Array) -> Any:
-        if x.dtype.kind in "iu":
-            return x
-        if self.mode == "half_to_even":
-            return np.round(x)
-        lower = np.floor(np.abs(x))
-        return np.sign(x) * (lower + (np.abs(x) - lower >= x.dtype.type(0.5)).astype(x.dtype))
+def _round(x: Array, mode: str) -> Any:
+    if x.dtype.kind in "iu":
+        return x
+    if mode == "half_to_even":
+        return np.round(x)
+    lower = np.floor(np.abs(x))
+    return np.sign(x) * (lower + (np.abs(x) - lower >= x.dtype.type(0.5)).astype(x.dtype))
 
 
-@layer("IsInf")
-class IsInf(OpenVINOLayer):
-    """Compute whether each element is infinite, with a sign that the attributes select.
+def _is_inf(x: Array, detect_negative: bool, detect_positive: bool) -> Any:
+    infinite = np.isinf(x)
+    if not detect_negative:
+        infinite = infinite & (x > 0)
+    return infinite if detect_positive else infinite & (x < 0)
 
-    The output has the shape of x.
-    Source: OpenVINO operation specification, IsInf-10.
-    """
 
-    detect_negative: bool = attribute("bool", True)
-    detect_positive: bool = attribute("bool", True)
-
-    def forward(self, x: Array) -> Array:
-        infinite = np.isinf(x)
-        if not self.detect_negative:
-            infinite = infinite & (x > 0)
-        return infinite if self.detect_positive else infinite & (x < 0)
+operators(
+    OpenVINOLayer,
+    f"{SAME_SHAPE}\n    {SPECIFICATION}",
+    {
+        "Round": row("Round to the nearest integer, halves to the even one or away from zero, as `mode` says.",
+            _round, "Round-5", body={"elementwise": True},
+            mode=attribute(Enum("half_to_even", "half_away_from_zero"), "half_to_even")),
+        "IsInf": row("Compute whether each element is infinite, with a sign that the attributes select.", _is_inf,
+            "IsInf-10", detect_negative=attribute("bool", True), detect_positive=attribute("bool", True)),
+    },
+)  # fmt: skip

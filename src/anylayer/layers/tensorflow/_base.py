@@ -7,29 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from anylayer.layer import Enum, Layer, layer, need
-from anylayer.layer.arguments import axes_of, axis_of, constant, integer, integers
-from anylayer.layer.fields import attribute
+from anylayer.layer import Layer, need
+from anylayer.layer.arguments import integers
 from anylayer.network import Array, Node
 
-__all__ = [
-    "SAME_SHAPE",
-    "SOURCE",
-    "Enum",
-    "TensorFlowLayer",
-    "attribute",
-    "axes_of",
-    "axis_of",
-    "constant",
-    "count_of",
-    "integer",
-    "integers",
-    "layer",
-    "need",
-    "pairs_of",
-]
-
-SOURCE = "Source: tf.raw_ops.{}; tensorflow/core/kernels/"
+SOURCE = "Source: tf.raw_ops.{name}; tensorflow/core/kernels/"
 SAME_SHAPE = "The function applies to each element. The output has the shape of the input."
 """Parts of the docstrings of operations in tables."""
 _ALL = 1 << 20
@@ -71,6 +53,16 @@ def count_of(attr: Mapping[str, Any], name: str) -> int:
         f"attribute '{name}' must be an integer of 0 or more, got {value!r}",
     )
     return int(value) if isinstance(value, int) else 0
+
+
+def results(*names: str) -> Any:
+    """Return the class method `results` of an operation whose results have these names, each with one output."""
+    return classmethod(lambda cls, attr: [(name, 1) for name in names])
+
+
+def results_counted_by(attribute: str) -> Any:
+    """Return the class method `results` of an operation with one result, whose outputs an attribute counts."""
+    return classmethod(lambda cls, attr: [("output", count_of(attr, attribute))])
 
 
 def pairs_of(values: Array, count: int, what: str) -> list[tuple[int, int]]:

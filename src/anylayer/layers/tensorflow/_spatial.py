@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from anylayer.layer import need
-from anylayer.layer.arguments import Pairs, channels_first, extent, flat_pads, restored, same_pads
+import numpy as np
 
-__all__ = ["channels_first", "extent", "flat_pads", "restored", "spatial", "windows"]
+from anylayer.layer import need
+from anylayer.layer.arguments import Pairs, extent, same_pads
+from anylayer.network import Array
+
+_MAX_CELLS = 1 << 12
+"""Cells of a window whose pixels are taken one by one."""
 
 
 def spatial(values: Sequence[int], data_format: str, rank: int, what: str) -> list[int]:
@@ -60,3 +64,29 @@ def _explicit(explicit: Sequence[int], axes: int, data_format: str) -> Pairs:
     )
     need(all(v >= 0 for v in explicit), f"explicit_paddings must not be negative, got {list(explicit)}")
     return tuple(p for i, p in enumerate(pairs) if i not in (0, channel))
+
+
+def patches(
+    x: Array, kernel: Sequence[int], strides: Sequence[int], rates: Sequence[int], padding: str, fill: float = 0
+) -> list[Array]:
+    """Return for each cell of a window the pixel of images (N, H, W, C) at that cell, in all windows.
+
+    `kernel`, `strides` and `rates`, the dilations, have a number for height and one for width. Padded cells hold
+    `fill`.
+    """
+    need(
+        kernel[0] * kernel[1] <= _MAX_CELLS,
+        f"a window of {kernel[0]} x {kernel[1]} pixels exceeds the limit of {_MAX_CELLS}",
+    )
+    reach = [extent(k, r) for k, r in zip(kernel, rates)]
+    wide = np.pad(x, [(0, 0), *windows(padding, x.shape[1:3], reach, strides), (0, 0)], constant_values=fill)
+    counts = [(n - e) // s + 1 for n, e, s in zip(wide.shape[1:3], reach, strides)]
+    need(min(counts) > 0, f"a window with an extent of {reach} pixels does not fit the input {tuple(x.shape)}")
+    return [
+        wide[
+            :,
+            *(slice(c * r, c * r + (n - 1) * s + 1, s) for c, r, n, s in zip((i, j), rates, counts, strides)),
+        ]
+        for i in range(kernel[0])
+        for j in range(kernel[1])
+    ]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from anylayer import ops
-from anylayer.layer import Layer
-from anylayer.layers._table import OperatorType, computes, operators
-from anylayer.layers.tensorflow._base import SAME_SHAPE, SOURCE, TensorFlowLayer, attribute, need
+from anylayer.layer import Layer, attribute, need
+from anylayer.layers._table import computes, operators, row
+from anylayer.layers.tensorflow._base import SAME_SHAPE, SOURCE, TensorFlowLayer
 from anylayer.network import Array
 
 
@@ -17,38 +17,21 @@ def _need_axis(self: Layer, x: Array) -> None:
 
 operators(
     TensorFlowLayer,
-    f"{SAME_SHAPE}\n    {SOURCE}relu_op_functor.h.",
+    f"{SAME_SHAPE}\n    {SOURCE}{{}}.",
     {
-        "Relu": computes("max(x, 0)", ops.relu),
-        "Relu6": computes("min(max(x, 0), 6)", lambda x: np.clip(x, 0, 6)),
-        "Elu": computes("x where x > 0, else exp(x) - 1", lambda x: ops.elu(x, 1.0)),
-        "LeakyRelu": OperatorType(
-            "Compute x where x > 0, else alpha * x.",
-            ops.leaky_relu,
-            attributes={"alpha": attribute("float", 0.2, doc="slope of the negative part")},
-        ),
+        "Relu": computes("max(x, 0)", ops.relu, "relu_op_functor.h"),
+        "Relu6": computes("min(max(x, 0), 6)", lambda x: np.clip(x, 0, 6), "relu_op_functor.h"),
+        "Elu": computes("x where x > 0, else exp(x) - 1", lambda x: ops.elu(x, 1.0), "relu_op_functor.h"),
+        "LeakyRelu": row("Compute x where x > 0, else alpha * x.", ops.leaky_relu, "relu_op_functor.h",
+            alpha=attribute("float", 0.2, doc="slope of the negative part")),
         # The constants are those of Klambauer et al., Self-Normalizing Neural Networks (arXiv 1706.02515).
-        "Selu": computes(
-            "1.0507 * x where x > 0, else 1.7581 * (exp(x) - 1)",
-            lambda x: ops.elu(x, 1.6732632423543772) * 1.0507009873554805,
-        ),
+        "Selu": computes("1.0507 * x where x > 0, else 1.7581 * (exp(x) - 1)",
+            lambda x: ops.elu(x, 1.6732632423543772) * 1.0507009873554805, "relu_op_functor.h"),
+        "Softplus": computes("log(1 + exp(x))", ops.softplus, "softplus_op.h"),
+        "Softsign": computes("x / (1 + |x|)", lambda x: x / (1 + np.abs(x)), "softsign_op.h"),
+        "Sigmoid": computes("the logistic function 1 / (1 + exp(-x))", ops.sigmoid, "cwise_ops.h"),
     },
-)
-operators(
-    TensorFlowLayer,
-    f"{SAME_SHAPE}\n    {SOURCE}softplus_op.h.",
-    {"Softplus": computes("log(1 + exp(x))", ops.softplus)},
-)
-operators(
-    TensorFlowLayer,
-    f"{SAME_SHAPE}\n    {SOURCE}softsign_op.h.",
-    {"Softsign": computes("x / (1 + |x|)", lambda x: x / (1 + np.abs(x)))},
-)
-operators(
-    TensorFlowLayer,
-    f"{SAME_SHAPE}\n    {SOURCE}cwise_ops.h.",
-    {"Sigmoid": computes("the logistic function 1 / (1 + exp(-x))", ops.sigmoid)},
-)
+)  # fmt: skip
 operators(
     TensorFlowLayer,
     f"The output has the shape of the input.\n    {SOURCE}softmax_op.cc.",

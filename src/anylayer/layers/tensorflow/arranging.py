@@ -2,221 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from anylayer.errors import plural
-from anylayer.layer.arguments import part_sizes
-from anylayer.layers.tensorflow._base import (
-    TensorFlowLayer,
-    attribute,
-    axes_of,
-    axis_of,
-    constant,
-    count_of,
-    integer,
-    integers,
-    layer,
-    need,
-    pairs_of,
-)
+from anylayer.layer import attribute, need
+from anylayer.layer.arguments import axes_in, axis_in, axis_of, integer, integers, number
+from anylayer.layers._arrays import concatenate, split, split_by_sizes, transpose
+from anylayer.layers._table import operators, row
+from anylayer.layers.tensorflow._base import SOURCE, TensorFlowLayer, pairs_of, results_counted_by
 from anylayer.network import Array
 
 
-class _CountedInputs(TensorFlowLayer):
-    """An operation with one result, a list of outputs, whose length the attribute `counted` states."""
-
-    counted = "num_split"
-
-    @classmethod
-    def results(cls, attr: Mapping[str, Any]) -> Sequence[tuple[str, int]]:
-        return (("output", count_of(attr, cls.counted)),)
+def _concat_v2(*inputs: Array) -> Array:
+    need(len(inputs) >= 2, f"needs 1 array or more and an axis, got {plural(len(inputs), 'input')}")
+    *xs, axis = inputs
+    return concatenate(xs, integer(axis, "axis"))
 
 
-@layer("Concat")
-class Concat(TensorFlowLayer):
-    """Concatenate arrays along an axis, which is the first input.
-
-    Inputs: the axis, a constant; then arrays of equal shapes except along the axis.
-    Graphs of the first releases of TensorFlow contain it; ConcatV2 replaced it.
-    Source: tf.raw_ops.Concat; tensorflow/core/kernels/concat_op.cc.
-    """
-
-    def forward(self, axis: Array, *xs: Array) -> Array:
-        need(xs, "needs 1 array or more to concatenate, got 0")
-        return np.concatenate(xs, axis=axis_of(integer(axis, "concat_dim"), len(xs[0].shape), "concat_dim"))
+def _pack(*xs: Array, axis: int) -> Array:
+    need(xs, "needs 1 input or more, got 0")
+    return np.stack(xs, axis=axis_of(axis, len(xs[0].shape) + 1))
 
 
-@layer("ConcatV2")
-class ConcatV2(TensorFlowLayer):
-    """Concatenate arrays along an axis, which is the last input.
-
-    Inputs: arrays of equal shapes except along the axis; then the axis, a constant.
-    Source: tf.raw_ops.ConcatV2; tensorflow/core/kernels/concat_op.cc.
-    """
-
-    def forward(self, *inputs: Array) -> Array:
-        need(len(inputs) >= 2, f"needs 1 array or more and an axis, got {plural(len(inputs), 'input')}")
-        *xs, axis = inputs
-        return np.concatenate(xs, axis=axis_of(integer(axis, "axis"), len(xs[0].shape)))
+def _unpack(x: Array, axis: int, num: int) -> list[Array]:
+    place = axis_of(axis, len(x.shape))
+    need(x.shape[place] == num, f"num={num} is not the size of axis {place} of shape {tuple(x.shape)}")
+    return [np.take(x, i, axis=place) for i in range(num)]
 
 
-@layer("Pack")
-class Pack(TensorFlowLayer):
-    """Stack arrays of equal shape along a new axis.
-
-    The output has one axis more than each input; `axis` is its index in the output.
-    Source: tf.raw_ops.Pack; tensorflow/core/kernels/pack_op.cc.
-    """
-
-    axis: int = attribute("int64", 0)
-
-    def forward(self, *xs: Array) -> Array:
-        need(xs, "needs 1 input or more, got 0")
-        return np.stack(xs, axis=axis_of(self.axis, len(xs[0].shape) + 1))
+def _split_v(x: Array, size_splits: list[int], axis: Array, num_split: int) -> list[Array]:
+    need(len(size_splits) == num_split, f"size_splits must be {num_split} sizes, got {size_splits}")
+    return split_by_sizes(x, axis_in(x, axis, "split_dim"), size_splits, "size_splits")
 
 
-@layer("Unpack")
-class Unpack(_CountedInputs):
-    """Split an array into its `num` slices along an axis, and remove the axis.
-
-    Each of the `num` outputs has one axis less than x. Axis `axis` of x must have size `num`.
-    Source: tf.raw_ops.Unpack; tensorflow/core/kernels/unpack_op.cc.
-    """
-
-    axis: int = attribute("int64", 0)
-    num: int = attribute("int64")
-    counted = "num"
-
-    def forward(self, x: Array) -> list[Array]:
-        axis = axis_of(self.axis, len(x.shape))
-        need(x.shape[axis] == self.num, f"num={self.num} is not the size of axis {axis} of shape {tuple(x.shape)}")
-        return [np.take(x, i, axis=axis) for i in range(self.num)]
+def _tile(x: Array, multiples: list[int]) -> Array:
+    need(
+        len(multiples) == len(x.shape) and all(t >= 0 for t in multiples),
+        f"multiples must be {len(x.shape)} numbers, one per axis, got {multiples}",
+    )
+    return np.tile(x, multiples)
 
 
-@layer("Split")
-class Split(_CountedInputs):
-    """Split an array into `num_split` equal parts along an axis.
-
-    Inputs: the axis, a constant; then the array. `num_split` must divide the size of the axis.
-    Source: tf.raw_ops.Split; tensorflow/core/kernels/split_op.cc.
-    """
-
-    num_split: int = attribute("int64")
-
-    def forward(self, axis: Array, x: Array) -> list[Array]:
-        over = axis_of(integer(axis, "split_dim"), len(x.shape), "split_dim")
-        need(
-            x.shape[over] % self.num_split == 0,
-            f"num_split={self.num_split} does not divide axis {over} of size {x.shape[over]}",
-        )
-        return list(np.split(x, self.num_split, axis=over))
-
-
-@layer("SplitV")
-class SplitV(_CountedInputs):
-    """Split an array into parts of given sizes along an axis.
-
-    Inputs: the array, the sizes and the axis; both of the latter are constants. One size may be -1, which stands
-    for the rest of the axis.
-    Source: tf.raw_ops.SplitV; tensorflow/core/kernels/split_v_op.cc.
-    """
-
-    num_split: int = attribute("int64")
-
-    def forward(self, x: Array, sizes: Array, axis: Array) -> list[Array]:
-        over = axis_of(integer(axis, "split_dim"), len(x.shape), "split_dim")
-        parts = integers(sizes, "size_splits")
-        need(len(parts) == self.num_split, f"size_splits must be {self.num_split} sizes, got {parts}")
-        parts = part_sizes(parts, x.shape[over], "size_splits")
-        return list(np.split(x, np.cumsum(parts)[:-1].tolist(), axis=over))
-
-
-@layer("Transpose")
-class Transpose(TensorFlowLayer):
-    """Permute the axes of an array: output axis i is input axis perm[i].
-
-    `perm` is a constant that names each axis of x once.
-    Source: tf.raw_ops.Transpose; tensorflow/core/kernels/transpose_op.cc.
-    """
-
-    def forward(self, x: Array, perm: Array) -> Array:
-        order = axes_of(integers(perm, "perm"), len(x.shape), "perm")
-        need(len(order) == len(x.shape), f"perm must name {len(x.shape)} axes, got {order}")
-        return x.transpose(order)
-
-
-@layer("Tile")
-class Tile(TensorFlowLayer):
-    """Repeat an array multiples[i] times along each axis i.
-
-    `multiples` is a constant with one number per axis of x.
-    Source: tf.raw_ops.Tile; tensorflow/core/kernels/tile_ops.cc.
-    """
-
-    def forward(self, x: Array, multiples: Array) -> Array:
-        times = integers(multiples, "multiples")
-        need(
-            len(times) == len(x.shape) and all(t >= 0 for t in times),
-            f"multiples must be {len(x.shape)} numbers, one per axis, got {times}",
-        )
-        return np.tile(x, times)
-
-
-@layer("ReverseV2")
-class ReverseV2(TensorFlowLayer):
-    """Reverse the order of the elements along the given axes.
-
-    The output has the shape of x. `axis` is a constant list of axes.
-    Source: tf.raw_ops.ReverseV2; tensorflow/core/kernels/reverse_op.cc.
-    """
-
-    def forward(self, x: Array, axes: Array) -> Array:
-        return np.flip(x, tuple(axes_of(integers(axes, "axis"), len(x.shape))))
-
-
-@layer("Pad")
-class Pad(TensorFlowLayer):
-    """Pad an array with zeros.
-
-    `paddings` is a constant of shape (rank, 2): the numbers of elements before and after each axis.
-    Source: tf.raw_ops.Pad; tensorflow/core/kernels/pad_op.cc.
-    """
-
-    def forward(self, x: Array, paddings: Array) -> Array:
-        return np.pad(x, pairs_of(paddings, len(x.shape), "paddings"))
-
-
-@layer("PadV2")
-class PadV2(TensorFlowLayer):
-    """Pad an array with a given value.
-
-    `paddings` is a constant of shape (rank, 2): the numbers of elements before and after each axis. The value is a
-    constant scalar.
-    Source: tf.raw_ops.PadV2; tensorflow/core/kernels/pad_op.cc.
-    """
-
-    def forward(self, x: Array, paddings: Array, value: Array) -> Array:
-        around = constant(value, "constant_values")
-        need(around.size == 1, f"constant_values must be one number, got shape {around.shape}")
-        return np.pad(x, pairs_of(paddings, len(x.shape), "paddings"), constant_values=around.reshape(())[()])
-
-
-@layer("MirrorPad")
-class MirrorPad(TensorFlowLayer):
-    """Pad an array with its own elements, mirrored at the edges.
-
-    mode REFLECT does not repeat the edge element, SYMMETRIC does. `paddings` is a constant of shape (rank, 2): the
-    numbers of elements before and after each axis.
-    Source: tf.raw_ops.MirrorPad; tensorflow/core/kernels/image/mirror_pad_op.cc.
-    """
-
-    mode: str = attribute("string")
-
-    def forward(self, x: Array, paddings: Array) -> Array:
-        return mirror_pad(x, paddings, self.mode)
+def _pad(x: Array, paddings: Array, constant_values: Any = 0) -> Array:
+    return np.pad(x, pairs_of(paddings, len(x.shape), "paddings"), constant_values=constant_values)
 
 
 def mirror_pad(x: Array, paddings: Array, mode: str) -> Array:
@@ -229,3 +59,45 @@ def mirror_pad(x: Array, paddings: Array, mode: str) -> Array:
             max(pair) <= limit, f"paddings {pair} of axis {axis} exceed the {limit} elements that can be mirrored"
         )
     return np.pad(x, pairs, mode="reflect" if mode == "REFLECT" else "symmetric")
+
+
+_PADDINGS = "`paddings` is a constant of shape (rank, 2): the numbers of elements before and after each axis."
+
+operators(
+    TensorFlowLayer,
+    f"{SOURCE}{{}}.",
+    {
+        "Concat": row(
+            "Concatenate arrays along an axis, which is the first input, a constant.",
+            lambda concat_dim, *xs: concatenate(xs, concat_dim, "concat_dim"), "concat_op.cc",
+            "Graphs of the first releases of TensorFlow contain it; ConcatV2 replaced it.", concat_dim=integer),
+        "ConcatV2": row("Concatenate arrays along an axis, which is the last input, a constant.", _concat_v2,
+            "concat_op.cc", "The arrays have equal shapes except along the axis."),
+        "Pack": row("Stack arrays of equal shape along a new axis.", _pack, "pack_op.cc",
+            "`axis` is the index of the new axis in the output.", axis=attribute("int64", 0)),
+        "Unpack": row("Split an array into its `num` slices along an axis, and remove the axis.", _unpack,
+            "unpack_op.cc", "Axis `axis` of x must have size `num`.", {"results": results_counted_by("num")},
+            axis=attribute("int64", 0), num=attribute("int64")),
+        "Split": row("Split an array into `num_split` equal parts along an axis.",
+            lambda axis, x, num_split: split(x, axis_in(x, axis, "split_dim"), num_split, "num_split"),
+            "split_op.cc", "Inputs: the axis, a constant; then the array.",
+            {"results": results_counted_by("num_split")}, num_split=attribute("int64")),
+        "SplitV": row("Split an array into parts of given sizes along an axis.", _split_v, "split_v_op.cc",
+            "Sizes and axis are constants. One size may be -1, which stands for the rest of the axis.",
+            {"results": results_counted_by("num_split")}, num_split=attribute("int64"), size_splits=integers),
+        "Transpose": row("Permute the axes of an array: output axis i is input axis perm[i].",
+            lambda x, perm: transpose(x, perm, "perm"), "transpose_op.cc",
+            "`perm` is a constant that names each axis of x once.", perm=integers),
+        "Tile": row("Repeat an array multiples[i] times along each axis i; `multiples` is a constant.", _tile,
+            "tile_ops.cc", multiples=integers),
+        "ReverseV2": row("Reverse the order of the elements along the axes of a constant list.",
+            lambda x, axis: np.flip(x, tuple(axes_in(x, axis, "axis"))), "reverse_op.cc"),
+        "Pad": row("Pad an array with zeros.", lambda x, paddings: _pad(x, paddings), "pad_op.cc", _PADDINGS),
+        "PadV2": row("Pad an array with a given value, a constant scalar.", _pad, "pad_op.cc", _PADDINGS,
+            constant_values=number),
+        "MirrorPad": row("Pad an array with its own elements, mirrored at the edges.", mirror_pad,
+            "image/mirror_pad_op.cc",
+            f"mode REFLECT does not repeat the edge element, SYMMETRIC does. {_PADDINGS}",
+            mode=attribute("string")),
+    },
+)  # fmt: skip

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from anylayer.layers._table import computes, operators
-from anylayer.layers.tensorflow._base import SOURCE, TensorFlowLayer, attribute, layer, need
+from anylayer.layer import attribute, need
+from anylayer.layers._table import computes, operators, row
+from anylayer.layers.tensorflow._base import SOURCE, TensorFlowLayer
 from anylayer.network import Array
 
 
@@ -65,89 +64,50 @@ operators(
 )
 
 
-@layer("Equal")
-class Equal(TensorFlowLayer):
-    """Compute whether a == b.
-
-    The shapes of a and b broadcast as in NumPy. Source: tf.raw_ops.Equal; tensorflow/core/kernels/cwise_ops.h.
-    """
-
-    harmless = frozenset({"incompatible_shape_error"})
-
-    def forward(self, a: Array, b: Array) -> Any:
-        return a == b
-
-
-@layer("NotEqual")
-class NotEqual(Equal):
-    """Compute whether a != b.
-
-    The shapes of a and b broadcast as in NumPy. Source: tf.raw_ops.NotEqual; tensorflow/core/kernels/cwise_ops.h.
-    """
-
-    def forward(self, a: Array, b: Array) -> Any:
-        return a != b
-
-
-@layer("AddN")
-@layer("AccumulateNV2")
-class AddN(TensorFlowLayer):
-    """Compute the sum of all inputs, which have equal shapes.
-
-    Source: tf.raw_ops.AddN, tf.raw_ops.AccumulateNV2; tensorflow/core/kernels/aggregate_ops.cc.
-    """
-
-    shape: Any = attribute("any", None)
-
-    def forward(self, *xs: Array) -> Array:
-        need(xs, "needs 1 input or more, got 0")
-        total = xs[0]
-        for x in xs[1:]:
-            need(
-                tuple(x.shape) == tuple(xs[0].shape),
-                f"all inputs must have the shape {tuple(xs[0].shape)} of the first, got {tuple(x.shape)}",
-            )
-            total = total + x
-        return total
-
-
-@layer("ClipByValue")
-class ClipByValue(TensorFlowLayer):
-    """Clip x to the interval from low to high: min(max(x, low), high).
-
-    low and high broadcast to the shape of x. Source: tf.raw_ops.ClipByValue;
-    tensorflow/core/kernels/cwise_op_clip.cc.
-    """
-
-    def forward(self, x: Array, low: Array, high: Array) -> Array:
-        return np.minimum(np.maximum(x, low), high)
-
-
-@layer("SelectV2")
-class SelectV2(TensorFlowLayer):
-    """Select a where the condition is true, else b.
-
-    The shapes of all three inputs broadcast as in NumPy. Source: tf.raw_ops.SelectV2;
-    tensorflow/core/kernels/cwise_op_select.cc.
-    """
-
-    def forward(self, condition: Array, a: Array, b: Array) -> Array:
-        return np.where(condition, a, b)
-
-
-@layer("Select")
-class Select(TensorFlowLayer):
-    """Select a where the condition is true, else b; a condition of rank 1 selects whole rows.
-
-    a and b have equal shapes. The condition has their shape, or is a vector with one value per index of axis 0.
-    Source: tf.raw_ops.Select; tensorflow/core/kernels/cwise_op_select.cc.
-    """
-
-    def forward(self, condition: Array, a: Array, b: Array) -> Array:
+def _add_n(*xs: Array) -> Array:
+    need(xs, "needs 1 input or more, got 0")
+    total = xs[0]
+    for x in xs[1:]:
         need(
-            tuple(a.shape) == tuple(b.shape),
-            f"both values must have the same shape, got {tuple(a.shape)} and {tuple(b.shape)}",
+            tuple(x.shape) == tuple(xs[0].shape),
+            f"all inputs must have the shape {tuple(xs[0].shape)} of the first, got {tuple(x.shape)}",
         )
-        if len(condition.shape) == 1 and len(a.shape) > 1:
-            condition = condition.reshape(-1, *(1,) * (len(a.shape) - 1))
-        return np.where(condition, a, b)
+        total = total + x
+    return total
+
+
+def _select(condition: Array, a: Array, b: Array) -> Array:
+    need(
+        tuple(a.shape) == tuple(b.shape),
+        f"both values must have the same shape, got {tuple(a.shape)} and {tuple(b.shape)}",
+    )
+    if len(condition.shape) == 1 and len(a.shape) > 1:
+        condition = condition.reshape(-1, *(1,) * (len(a.shape) - 1))
+    return np.where(condition, a, b)
+
+
+_EQUALITY = {"harmless": frozenset({"incompatible_shape_error"})}
+_SUM = row("Compute the sum of all inputs, which have equal shapes.", _add_n, "aggregate_ops.cc",
+    body={"shape": attribute("any", None)})  # fmt: skip
+
+operators(
+    TensorFlowLayer,
+    f"{SOURCE}{{}}.",
+    {
+        "Equal": row("Compute whether a == b, whose shapes broadcast as in NumPy.", lambda a, b: a == b,
+            "cwise_ops.h", body=_EQUALITY),
+        "NotEqual": row("Compute whether a != b, whose shapes broadcast as in NumPy.", lambda a, b: a != b,
+            "cwise_ops.h", body=_EQUALITY),
+        "AddN": _SUM,
+        "AccumulateNV2": _SUM,
+        "ClipByValue": row("Clip x to the interval from low to high: min(max(x, low), high).",
+            lambda x, low, high: np.minimum(np.maximum(x, low), high), "cwise_op_clip.cc",
+            "low and high broadcast to the shape of x."),
+        "SelectV2": row("Select a where the condition is true, else b.",
+            lambda condition, a, b: np.where(condition, a, b), "cwise_op_select.cc",
+            "The shapes of all three inputs broadcast as in NumPy."),
+        "Select": row("Select a where the condition is true, else b; a condition of rank 1 selects whole rows.",
+            _select, "cwise_op_select.cc",
+            "a and b have equal shapes. The condition has their shape, or one value per index of axis 0."),
+    },
+)  # fmt: skip

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from anylayer import ops
-from anylayer.layers.tensorflow._base import TensorFlowLayer, attribute, integer, layer, need
+from anylayer.layer import attribute, layer, need
+from anylayer.layer.arguments import integer
+from anylayer.layers.tensorflow._base import TensorFlowLayer, results
 from anylayer.network import Array
 
 _RESULTS = ("i", "cs", "f", "o", "ci", "co", "h")
@@ -32,10 +34,7 @@ class _BlockSteps(TensorFlowLayer):
     use_peephole: bool = attribute("bool", False)
     order = "icfo"
     cell_clip: float
-
-    @classmethod
-    def results(cls, attr: Mapping[str, Any]) -> Sequence[tuple[str, int]]:
-        return [(name, 1) for name in _RESULTS]
+    results = results(*_RESULTS)
 
     def step(
         self, x: Array, cell: Array, h: Array, w: Array, b: Array, peepholes: Sequence[Any], forget: float

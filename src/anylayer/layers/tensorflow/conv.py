@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from anylayer import ops
-from anylayer.layers.tensorflow._base import Enum, TensorFlowLayer, attribute, layer, need
-from anylayer.layers.tensorflow._spatial import channels_first, extent, flat_pads, restored, spatial, windows
+from anylayer.layer import Enum, attribute, layer, need
+from anylayer.layer.arguments import channels_first, extent, flat_pads, restored
+from anylayer.layers.tensorflow._base import TensorFlowLayer
+from anylayer.layers.tensorflow._spatial import spatial, windows
 from anylayer.network import Array
 
 

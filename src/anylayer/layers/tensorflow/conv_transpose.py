@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from anylayer import ops
-from anylayer.layers.tensorflow._base import Enum, attribute, integers, layer, need
-from anylayer.layers.tensorflow._spatial import channels_first, extent, restored, windows
+from anylayer.layer import Enum, attribute, layer, need
+from anylayer.layer.arguments import channels_first, extent, integers, restored
+from anylayer.layers.tensorflow._spatial import windows
 from anylayer.layers.tensorflow.conv import _Windows
 from anylayer.network import Array
 

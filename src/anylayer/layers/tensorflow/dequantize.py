@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.layers.tensorflow._base import Enum, TensorFlowLayer, attribute, axis_of, constant, layer, need
+from anylayer.layer import Enum, attribute, layer, need
+from anylayer.layer.arguments import axis_of, constant
+from anylayer.layers.tensorflow._base import TensorFlowLayer
 from anylayer.network import Array
 
 _f = np.float32

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from anylayer import ops
-from anylayer.layers.tensorflow._base import Enum, TensorFlowLayer, attribute, layer, need
-from anylayer.layers.tensorflow._spatial import channels_first, restored
+from anylayer.layer import Enum, attribute, layer, need
+from anylayer.layer.arguments import channels_first, restored
+from anylayer.layers.tensorflow._base import TensorFlowLayer, results
 from anylayer.network import Array
 
 
@@ -32,10 +32,7 @@ class FusedBatchNorm(TensorFlowLayer):
     harmless = frozenset({"exponential_avg_factor"})
     shown = 1
 
-    @classmethod
-    def results(cls, attr: Mapping[str, Any]) -> Sequence[tuple[str, int]]:
-        names = ["y", "batch_mean", "batch_variance", "reserve_space_1", "reserve_space_2", "reserve_space_3"]
-        return [(name, 1) for name in names]
+    results = results("y", "batch_mean", "batch_variance", "reserve_space_1", "reserve_space_2", "reserve_space_3")
 
     def forward(
         self, x: Array, scale: Array, offset: Array, mean: Array, variance: Array

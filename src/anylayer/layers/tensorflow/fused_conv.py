@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from anylayer import ops
-from anylayer.layers.tensorflow._base import Enum, attribute, layer
-from anylayer.layers.tensorflow._spatial import channels_first, restored
+from anylayer.layer import Enum, attribute, layer
+from anylayer.layer.arguments import channels_first, restored
 from anylayer.layers.tensorflow.arranging import mirror_pad
 from anylayer.layers.tensorflow.conv import GroupedConvolution
 from anylayer.layers.tensorflow.resize import plane_size

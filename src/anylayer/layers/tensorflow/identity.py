@@ -5,28 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from anylayer.layers.tensorflow._base import TensorFlowLayer, attribute, layer, need
+from anylayer.layer import attribute, layer, need
+from anylayer.layers._table import operators, row
+from anylayer.layers.tensorflow._base import TensorFlowLayer
 from anylayer.network import Array
 
+_SAME = row("Return the input, of any shape.", lambda x: x,
+    body={"harmless": frozenset({"message", "dtype"})})  # fmt: skip
+_DETAILS = "CheckNumerics does not check here that all values are finite.\n    Source: tf.raw_ops.{}."
+_TYPES = ("Identity", "StopGradient", "PreventGradient", "Snapshot", "CheckNumerics", "ReadVariableOp")
 
-@layer("Identity")
-@layer("StopGradient")
-@layer("PreventGradient")
-@layer("Snapshot")
-@layer("CheckNumerics")
-@layer("ReadVariableOp")
-class Identity(TensorFlowLayer):
-    """Return the input, of any shape.
-
-    CheckNumerics does not check here that all values are finite. Source: tf.raw_ops.Identity
-    (tensorflow/core/kernels/identity_op.cc), StopGradient, PreventGradient, Snapshot, CheckNumerics,
-    ReadVariableOp.
-    """
-
-    harmless = frozenset({"message", "dtype"})
-
-    def forward(self, x: Array) -> Array:
-        return x
+operators(TensorFlowLayer, _DETAILS, dict.fromkeys(_TYPES, _SAME))
 
 
 @layer("IdentityN")

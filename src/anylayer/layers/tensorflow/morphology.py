@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import Any
 
 import numpy as np
 
-from anylayer.layers.tensorflow._base import Enum, TensorFlowLayer, attribute, layer, need
-from anylayer.layers.tensorflow._spatial import extent, spatial, windows
+from anylayer.layer import Enum, attribute, layer, need
+from anylayer.layers.tensorflow._base import TensorFlowLayer
+from anylayer.layers.tensorflow._spatial import patches, spatial
 from anylayer.network import Array
 
 
@@ -30,21 +32,6 @@ class Dilation2D(TensorFlowLayer):
             f"expected images (N, H, W, C) and a filter (h, w, C), got {tuple(x.shape)} and {tuple(w.shape)}",
         )
         steps, rates = (spatial(v, "NHWC", 4, n) for v, n in ((self.strides, "strides"), (self.rates, "rates")))
-        reach = [extent(k, r) for k, r in zip(w.shape, rates)]
-        need(
-            w.shape[0] * w.shape[1] <= 4096,
-            f"a filter of {w.shape[0]} x {w.shape[1]} cells exceeds the limit of 4096",
-        )
-        pairs = windows(self.padding, x.shape[1:3], reach, steps)
-        wide = np.pad(x, [(0, 0), *pairs, (0, 0)], constant_values=np.finfo(np.float32).min)
-        counts = [(n - e) // s + 1 for n, e, s in zip(wide.shape[1:3], reach, steps)]
-        need(min(counts) > 0, f"a filter with an extent of {reach} cells does not fit the input {tuple(x.shape)}")
-        best: Any = None
-        for i in range(w.shape[0]):
-            for j in range(w.shape[1]):
-                rows, columns = (
-                    slice(c * r, c * r + (n - 1) * s + 1, s) for c, r, n, s in zip((i, j), rates, counts, steps)
-                )
-                part = wide[:, rows, columns] + w[i, j]
-                best = part if best is None else np.maximum(best, part)
-        return best
+        pixels = patches(x, w.shape[:2], steps, rates, self.padding, np.finfo(np.float32).min)
+        cells = [w[i, j] for i in range(w.shape[0]) for j in range(w.shape[1])]
+        return reduce(np.maximum, [p + c for p, c in zip(pixels, cells)])

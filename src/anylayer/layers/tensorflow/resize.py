@@ -8,8 +8,9 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.graph.symbolic import symbolic_shape
-from anylayer.layers.tensorflow._base import TensorFlowLayer, attribute, integers, layer, need
-from anylayer.layers.tensorflow._spatial import channels_first, restored
+from anylayer.layer import attribute, layer, need
+from anylayer.layer.arguments import channels_first, integers, restored
+from anylayer.layers.tensorflow._base import TensorFlowLayer
 from anylayer.network import Array
 
 _f = np.float32

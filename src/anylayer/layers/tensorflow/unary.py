@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from anylayer import ops
-from anylayer.layers._table import computes, operators
-from anylayer.layers.tensorflow._base import SAME_SHAPE, SOURCE, Enum, TensorFlowLayer, attribute, layer
-from anylayer.network import Array
+from anylayer.layer import Enum, attribute
+from anylayer.layers._table import computes, operators, row
+from anylayer.layers.tensorflow._base import SAME_SHAPE, SOURCE, TensorFlowLayer
 
 operators(
     TensorFlowLayer,
@@ -46,46 +46,19 @@ operators(
     },
 )
 
+_INTEGERS = [f"{sign}int{n}" for sign in ("", "u") for n in (8, 16, 32, 64)]
+_DTYPES = Enum("bool", "float16", "float32", "float64", *_INTEGERS)
 
-@layer("ZerosLike")
-class ZerosLike(TensorFlowLayer):
-    """Return zeros with the shape and the dtype of the input.
-
-    Source: tf.raw_ops.ZerosLike; tensorflow/core/kernels/constant_op.cc.
-    """
-
-    def forward(self, x: Array) -> Array:
-        return np.broadcast_to(np.zeros((), x.dtype), x.shape)
-
-
-@layer("OnesLike")
-class OnesLike(TensorFlowLayer):
-    """Return ones with the shape and the dtype of the input.
-
-    Source: tf.raw_ops.OnesLike; tensorflow/core/kernels/constant_op.cc.
-    """
-
-    def forward(self, x: Array) -> Array:
-        return np.broadcast_to(np.ones((), x.dtype), x.shape)
-
-
-@layer("Cast")
-class Cast(TensorFlowLayer):
-    """Cast the elements to the dtype DstT; real numbers are truncated to integers.
-
-    Source: tf.raw_ops.Cast; tensorflow/core/kernels/cast_op.cc.
-    """
-
-    DstT: str = attribute(
-        Enum(
-            "bool",
-            "float16",
-            "float32",
-            "float64",
-            *(f"{sign}int{n}" for sign in ("", "u") for n in (8, 16, 32, 64)),
-        )
-    )
-    harmless = frozenset({"SrcT", "Truncate"})
-
-    def forward(self, x: Array) -> Array:
-        return x.astype(self.DstT)
+operators(
+    TensorFlowLayer,
+    f"{SOURCE}{{}}.",
+    {
+        "ZerosLike": row("Return zeros with the shape and the dtype of the input.",
+            lambda x: np.broadcast_to(np.zeros((), x.dtype), x.shape), "constant_op.cc"),
+        "OnesLike": row("Return ones with the shape and the dtype of the input.",
+            lambda x: np.broadcast_to(np.ones((), x.dtype), x.shape), "constant_op.cc"),
+        "Cast": row("Cast the elements to the dtype DstT; real numbers are truncated to integers.",
+            lambda x, DstT: x.astype(DstT), "cast_op.cc", body={"harmless": frozenset({"SrcT", "Truncate"})},
+            DstT=attribute(_DTYPES)),
+    },
+)  # fmt: skip
