@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from anylayer.layer import Enum, attribute, need
 from anylayer.layer.arguments import axis_of, integers, need_sizes
 from anylayer.layers._arrays import Pairs, batch_to_space, space_to_batch
@@ -60,7 +62,7 @@ def _space_to_batch(x: Array, block: list[int], begin: list[int], end: list[int]
 
 
 _BLOCK = {"mode": attribute(Enum("blocks_first", "depth_first")), "block_size": attribute("int64", 1)}
-_CONSTANTS = {"block": integers, "begin": integers, "end": integers}
+_CONSTANTS: Any = {"block": integers, "begin": integers, "end": integers}
 
 operators(
     OpenVINOLayer,

@@ -45,7 +45,7 @@ def _tile(x: Array, multiples: list[int]) -> Array:
     return np.tile(x, multiples)
 
 
-def _pad(x: Array, paddings: Array, constant_values: Any = 0) -> Array:
+def _pad(x: Array, paddings: Array, constant_values: Any) -> Array:
     return np.pad(x, pairs_of(paddings, len(x.shape), "paddings"), constant_values=constant_values)
 
 
@@ -92,7 +92,7 @@ operators(
             "tile_ops.cc", multiples=integers),
         "ReverseV2": row("Reverse the order of the elements along the axes of a constant list.",
             lambda x, axis: np.flip(x, tuple(axes_in(x, axis, "axis"))), "reverse_op.cc"),
-        "Pad": row("Pad an array with zeros.", lambda x, paddings: _pad(x, paddings), "pad_op.cc", _PADDINGS),
+        "Pad": row("Pad an array with zeros.", lambda x, paddings: _pad(x, paddings, 0), "pad_op.cc", _PADDINGS),
         "PadV2": row("Pad an array with a given value, a constant scalar.", _pad, "pad_op.cc", _PADDINGS,
             constant_values=number),
         "MirrorPad": row("Pad an array with its own elements, mirrored at the edges.", mirror_pad,

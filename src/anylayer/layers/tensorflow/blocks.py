@@ -29,7 +29,8 @@ def _by(function: Callable[..., Any]) -> Callable[..., Any]:
 def _patches(x: Array, ksizes: Any, strides: Any, rates: Any, padding: str) -> Array:
     need(len(x.shape) == 4, f"the input must have 4 axes, got shape {tuple(x.shape)}")
     named = ((ksizes, "ksizes"), (strides, "strides"), (rates, "rates"))
-    return np.concatenate(patches(x, *(spatial(v, "NHWC", 4, what) for v, what in named), padding), axis=3)
+    kernel, steps, dilations = (spatial(values, "NHWC", 4, what) for values, what in named)
+    return np.concatenate(patches(x, kernel, steps, dilations, padding), axis=3)
 
 
 _BLOCK = {"block_size": attribute("int64"), "data_format": attribute(Enum("NHWC", "NCHW"), "NHWC")}

@@ -32,6 +32,6 @@ class Dilation2D(TensorFlowLayer):
             f"expected images (N, H, W, C) and a filter (h, w, C), got {tuple(x.shape)} and {tuple(w.shape)}",
         )
         steps, rates = (spatial(v, "NHWC", 4, n) for v, n in ((self.strides, "strides"), (self.rates, "rates")))
-        pixels = patches(x, w.shape[:2], steps, rates, self.padding, np.finfo(np.float32).min)
+        pixels = patches(x, w.shape[:2], steps, rates, self.padding, float(np.finfo(np.float32).min))
         cells = [w[i, j] for i in range(w.shape[0]) for j in range(w.shape[1])]
         return reduce(np.maximum, [p + c for p, c in zip(pixels, cells)])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from anylayer import ops
@@ -48,7 +50,7 @@ def _indices(
 
 def _with_scores(
     boxes: Array, scores: Array, max_output_size: int, iou_threshold: float, score_threshold: float,
-    soft_nms_sigma: float = 0, *, pad_to_max_output_size: bool,
+    soft_nms_sigma: float, *, pad_to_max_output_size: bool,
 ) -> tuple[Array, Array, Array]:  # fmt: skip
     need(soft_nms_sigma == 0, "soft_nms_sigma must be 0: soft NMS is not supported")
     selected, count = _selection(boxes, scores, max_output_size, iou_threshold, score_threshold)
@@ -64,13 +66,13 @@ def _with_count(
 ) -> tuple[Array, Array]:  # fmt: skip
     threshold, padded = score_threshold, pad_to_max_output_size
     indices, _, count = _with_scores(
-        boxes, scores, max_output_size, iou_threshold, threshold, pad_to_max_output_size=padded
+        boxes, scores, max_output_size, iou_threshold, threshold, 0, pad_to_max_output_size=padded
     )
     return indices, count
 
 
 _BEST = "Return the indices of the best boxes, none of which overlaps a better one by more than iou_threshold."
-_CONSTANTS = {"max_output_size": integer, "iou_threshold": number, "score_threshold": number}
+_CONSTANTS: Any = {"max_output_size": integer, "iou_threshold": number, "score_threshold": number}
 _FILE = "image/non_max_suppression_op.cc"
 _V3 = row(_BEST, _indices, _FILE,
     "iou_threshold is a constant, too, and in V3 also score_threshold: boxes whose score does not exceed it are "
