@@ -220,9 +220,7 @@ PRIVILEGED = {
     "layers/onnx/_windows.py",
     "layers/onnx/control.py",
     "layers/onnx/microsoft.py",
-    "layers/openvino/slicing.py",
     "layers/tensorflow/resize.py",
-    "layers/tensorflow/slicing.py",
 }
 """Files of layers that still have private powers. The list only becomes shorter."""
 
