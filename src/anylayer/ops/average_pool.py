@@ -33,7 +33,7 @@ def average_pool(
 
     The sizes and the dilations are those of `max_pool`. The divisor of a window is the number of its cells inside
     the map, plus those in `pads` with `count_include_pad`. Cells that only `ceil_mode` adds are never counted.
-    Raises LayerError where the kernel does not fit or a window would lie completely in the padding.
+    Raises LayerError where no window fits or one would lie completely in the padding.
     """
     plan = pooling(x, kernel, strides, pads, dilations, ceil_mode, "average_pool")
     y = reduce_windows(padded(x, plan.full_pads), plan, np.add)

@@ -23,7 +23,7 @@ def max_pool(
 
     Padding is never the maximum. Each spatial size becomes floor((n + pads - ((kernel - 1) * dilation + 1)) /
     stride) + 1, or ceil instead of floor with `ceil_mode`, which leaves out a last window that would start in the
-    end padding or past it. Raises LayerError where the kernel does not fit or a window would lie completely in the
+    end padding or past it. Raises LayerError where no window fits or one would lie completely in the
     padding.
     """
     plan = pooling(x, kernel, strides, pads, dilations, ceil_mode, "max_pool")
