@@ -62,6 +62,26 @@ def for_overlap(boxes: Array, extra: float = 0.0) -> Array:
     return np.where(ordered, wider, np.float32(0))
 
 
+def keep_best(
+    boxes: Array, scores: Array, most: int, threshold: float, least: float = float(LOWEST), extra: float = 0.0
+) -> tuple[Array, Array, Array, Array]:
+    """Apply NMS to boxes (O, P, 4) with scores (O, C, P), within each class: keep at most `most`, best first.
+
+    A box is dropped if it overlaps a better one by more than `threshold`, or if its score does not exceed `least`.
+    extra: see for_overlap. Return the owner, the class and the box of each that is kept, (M,) padded with zeros,
+    and their number.
+    """
+    selected, count = ops.nms(
+        for_overlap(boxes, extra),
+        scores,
+        max_per_class=most,
+        iou_threshold=min(threshold, 1.0),
+        score_threshold=least,
+    )
+    owner, label, box = (np.maximum(selected[:, i], 0) for i in range(3))
+    return owner, label, box, count
+
+
 def decreasing_thresholds(threshold: float, eta: float) -> list[float]:
     """Return the thresholds of adaptive NMS: each kept box multiplies the threshold by `eta` while it is above
     0.5.

@@ -10,7 +10,7 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.errors import need
-from anylayer.layers._detections import LOWEST, among_best, for_overlap
+from anylayer.layers._detections import LOWEST, among_best, keep_best
 from anylayer.network import Array
 
 
@@ -135,12 +135,6 @@ def best(regions: Array, score: Array, limits: tuple[int, int], threshold: float
     """
     entering = min(limits[0], score.shape[0])
     leaving = min(limits[1], entering)
-    selected, count = ops.nms(
-        for_overlap(regions, 1.0)[None],
-        np.where(among_best(score, entering), score, LOWEST)[None, None],
-        max_per_class=leaving,
-        iou_threshold=threshold,
-        score_threshold=float(LOWEST),
-    )
-    at = np.maximum(selected[:, 2], 0)
+    taking_part = np.where(among_best(score, entering), score, LOWEST)
+    *_, at, count = keep_best(regions[None], taking_part[None, None], leaving, threshold, extra=1.0)
     return at, count, np.concatenate([np.zeros((leaving, 1), np.float32), regions[at]], axis=1)

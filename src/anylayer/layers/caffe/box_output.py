@@ -10,7 +10,7 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.layer import Array, Layer, Message, field, layer, need, samples
-from anylayer.layers._detections import LOWEST, among_best, for_overlap, kept_pairwise, overlaps_of_pixels
+from anylayer.layers._detections import LOWEST, among_best, keep_best, kept_pairwise, overlaps_of_pixels
 from anylayer.layers._proposals import move
 from anylayer.layers.caffe._messages import is_training
 from anylayer.layers.caffe._resampling import plane_of
@@ -77,14 +77,8 @@ class BoxOutput(Layer):
         cells = score.shape[1]
         entering = min(self.max_nms_num or cells, cells)
         leaving = min(self.max_post_nms_num or entering, entering)
-        selected, count = ops.nms(
-            for_overlap(boxes),
-            np.where(among_best(score, entering), score, LOWEST)[:, None],
-            max_per_class=leaving,
-            iou_threshold=min(self.iou_thr, 1.0),
-            score_threshold=float(LOWEST),
-        )
-        image, at = np.maximum(selected[:, 0], 0), np.maximum(selected[:, 2], 0)
+        taking_part = np.where(among_best(score, entering), score, LOWEST)
+        image, _, at, count = keep_best(boxes, taking_part[:, None], leaving, self.iou_thr)
         flat = image * cells + at
         rows = [image.astype(np.float32)[:, None], boxes.reshape(-1, 4)[flat], score.reshape(-1)[flat][:, None]]
         return self._outputs_of(np.concatenate(rows, axis=1), count)

@@ -18,6 +18,7 @@ from anylayer.layers._detections import (
     below,
     decreasing_thresholds,
     for_overlap,
+    keep_best,
     only_best,
     output,
     rows,
@@ -215,14 +216,9 @@ class SsdDetectionOutput(Layer):
         if not same(k, p):
             scores = only_best(scores, k, self.confidence_threshold)
         boxes, scores = boxes.reshape(owners, p, 4), scores.reshape(owners, n * c // owners, p)
-        selected, count = ops.nms(
-            for_overlap(boxes, self.extra),
-            scores,
-            max_per_class=k,
-            iou_threshold=min(self.threshold, 1.0),
-            score_threshold=self.confidence_threshold,
+        owner, inner, at, count = keep_best(
+            boxes, scores, k, self.threshold, self.confidence_threshold, self.extra
         )
-        owner, inner, at = (np.maximum(selected[:, i], 0) for i in range(3))
         flat = owner * scores.shape[1] + inner
         score, box = scores.reshape(-1)[flat * p + at], boxes.reshape(-1, 4)[owner * p + at]
         return flat // c, flat % c, score, box, count

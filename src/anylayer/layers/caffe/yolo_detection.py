@@ -10,7 +10,7 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.layer import Array, Layer, field, layer, need
-from anylayer.layers._detections import below, for_overlap, kept_pairwise, output, rows
+from anylayer.layers._detections import below, keep_best, kept_pairwise, output, rows
 from anylayer.layers.caffe._resampling import plane_of
 
 
@@ -55,14 +55,8 @@ def suppress(boxes: Array, order: Array, threshold: float, least: float) -> tupl
     A box is dropped when its IoU with a kept one of higher `order` (K,) is `threshold` or more. Only boxes whose
     `order` exceeds `least` take part. The indices are padded to K.
     """
-    selected, count = ops.nms(
-        for_overlap(boxes)[None],
-        order[None, None],
-        max_per_class=boxes.shape[0],
-        iou_threshold=below(threshold),
-        score_threshold=least,
-    )
-    return np.maximum(selected[:, 2], 0), count
+    *_, index, count = keep_best(boxes[None], order[None, None], boxes.shape[0], below(threshold), least)
+    return index, count
 
 
 def detections(maps: Iterable[tuple[Array, Array, Array]], *, nms_threshold: float, least: float) -> Array:
