@@ -13,7 +13,7 @@ from typing import BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from anylayer.libraries.varint import varint
+from anylayer.protobuf.binary import varint
 
 Blob = NDArray[np.float32]
 _BYTES = 2  # protobuf's wire type of everything written here

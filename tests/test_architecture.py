@@ -26,13 +26,14 @@ FILES = sorted(SRC.rglob("*.py"))
 FORMATS = sorted(p.name for p in (SRC / "layers").iterdir() if (p / "__init__.py").exists())
 
 _CORE = ["errors", "folders", "network", "numerics", "graph", "tracing", "ops", "layer"]
-_FILES = {*_CORE, "libraries", "optimize", "corrections", "source"}
+_FILES = {*_CORE, "libraries", "protobuf", "optimize", "corrections", "source"}
 _LOWERED = {*_FILES, "loops"}
 _RUN = {*_LOWERED, "readers", "writers", "generators", "kernels", "compile", "engines", "runtime"}
 MAY_IMPORT = {
     **{room: set(_CORE[:i]) for i, room in enumerate(_CORE)},
     "libraries": {"errors", "folders", "network"},
     "layers": {*_CORE, "libraries"},
+    "protobuf": set(_CORE),
     "optimize": set(_CORE[:-1]),
     "corrections": {*_CORE[:-1], "optimize", "libraries"},
     "source": set(_CORE),

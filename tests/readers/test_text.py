@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 from anylayer.errors import AnyLayerError, FileError
 from anylayer.network import Flag, Word
-from anylayer.readers import _text_format
-from anylayer.readers._text_format import parse, read_text
-from anylayer.readers._tree import Block
+from anylayer.protobuf import text as text_format
+from anylayer.protobuf.text import parse, read_text
+from anylayer.protobuf.tree import Block
 
 
 def read(text: str | bytes) -> Block:
@@ -295,7 +295,7 @@ def test_both_escape_decoders_agree(text: str) -> None:
 
     together = outcome()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_text_format, "_RARE", re.compile(""))
+        patch.setattr(text_format, "_RARE", re.compile(""))
         assert outcome() == together
 
 
@@ -310,7 +310,7 @@ def limited(code: str) -> None:
 
 def test_many_escapes_use_little_memory() -> None:
     limited(
-        "from anylayer.readers._text_format import parse\n"
+        "from anylayer.protobuf.text import parse\n"
         "data = b'a: \"' + b'\\\\n' * (8 << 20) + b'\"'\n"
         "assert len(parse(data, 'x').text('a')) == 8 << 20\n"
     )
@@ -318,7 +318,7 @@ def test_many_escapes_use_little_memory() -> None:
 
 def test_long_number_uses_little_memory() -> None:
     limited(
-        "from anylayer.errors import FileError\nfrom anylayer.readers._text_format import parse\n"
+        "from anylayer.errors import FileError\nfrom anylayer.protobuf.text import parse\n"
         "try: parse(b'a: ' + b'1' * (10 << 20), 'x')\n"
         "except FileError as error: assert str(error) == 'x:1: a number has more than 400 characters', error\n"
         "else: raise AssertionError\n"

@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from anylayer.caffe.alias import installed_dialect
-from anylayer.writers.caffe.caffemodel import write_caffemodel
+from anylayer.writers.caffe.caffemodel import prototxt, write_caffemodel
 from anylayer.writers.caffe.dialects import dialect_of
 from anylayer.writers.caffe.layers import CaffeLayer, CaffeNet
 from anylayer.writers.caffe.proto import proto_text
-from anylayer.writers.caffe.text import prototxt
 
 
 @dataclass(slots=True)

@@ -10,7 +10,7 @@ from anylayer.cli.arrays import numeric, read_npy
 from anylayer.errors import FileError, InputError, at, need
 from anylayer.images.preprocess import with_mean
 from anylayer.network import Array, Preprocess
-from anylayer.readers._protobuf import MappedFile
+from anylayer.protobuf.binary import MappedFile
 from anylayer.readers._recognize import describe
 
 

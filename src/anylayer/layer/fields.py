@@ -19,12 +19,17 @@ from anylayer.errors import LayerError, at, nearest, need, wording
 from anylayer.network import Flag, Word
 
 MISSING: Any = object()
-_INTEGERS = {
+INTEGERS = {
     **dict.fromkeys(("int32", "sint32", "sfixed32"), (-(2**31), 2**31 - 1)),
     **dict.fromkeys(("int64", "sint64", "sfixed64"), (-(2**63), 2**63 - 1)),
     **dict.fromkeys(("uint32", "fixed32"), (0, 2**32 - 1)),
     **dict.fromkeys(("uint64", "fixed64"), (0, 2**64 - 1)),
 }
+"""The range of each integer type of protobuf."""
+NUMERIC = frozenset([*INTEGERS, "float", "double"])
+SCALARS = NUMERIC | {"bool", "string", "bytes"}
+TRUE_WORDS = (1, "t", "True", "true")
+"""How a file spells true."""
 _NUMBERS = {"inf": math.inf, "infinity": math.inf, "nan": math.nan}
 
 
@@ -32,10 +37,12 @@ class Enum:
     """The names of an enum with their numbers: `Enum("MAX", "AVE")` or `Enum(SUM=1, ASUM=2)`.
 
     `home` is where a .proto declares the enum, as (message, name), where that is not the message of its field: for
-    example ("PriorBoxParameter", "CodeType").
+    example ("PriorBoxParameter", "CodeType"). `name` is its name in a .proto that was read, with the messages
+    around it.
     """
 
     home: tuple[str, str] | None = None
+    name = ""
 
     def __init__(self, *names: str, **numbers: int) -> None:
         self.numbers = {**{name: i for i, name in enumerate(names)}, **numbers}
@@ -118,8 +125,8 @@ class Field:
         if isinstance(kind, type):
             need(isinstance(value, Mapping), f"must be a message {{ ... }}, got {value!r}")
             return kind.read(value)
-        if kind in _INTEGERS:
-            low, high = _INTEGERS[kind]
+        if kind in INTEGERS:
+            low, high = INTEGERS[kind]
             need(type(value) is int, f"must be an integer, got {value!r}")
             need(low <= value <= high, f"must lie in {low}..{high} ({kind}), got {value}")
             return value
@@ -127,7 +134,7 @@ class Field:
             return _float(kind, value)
         if kind == "bool":
             need(_is_bool(value), f"must be true or false, got {value!r}")
-            return value in (1, "t", "True", "true")
+            return value in TRUE_WORDS
         need(isinstance(value, str) and not isinstance(value, Word), f"must be a quoted string, got {value!r}")
         return str(value)
 

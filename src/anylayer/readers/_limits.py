@@ -7,19 +7,11 @@ Each limit is far above what real networks need.
 MAX_NODES = 50_000
 """Nodes of a network. The nodes of inlined functions and of subgraphs are included."""
 MAX_NESTING = 64
-"""Levels of nested messages, XML elements, declarations or arguments, and of TensorFlow's function calls."""
+"""Levels of nested XML elements or arguments, and of TensorFlow's function calls."""
 MAX_GRAPH_NESTING = 32
 """Levels of nested models, subgraphs, ONNX functions or HDF5 groups, and of TensorFlow's messages."""
 
-# protobuf's text format
-MAX_TEXT_BYTES = 1 << 26
-"""Bytes of a file in protobuf's text format (64 MiB)."""
-MAX_NUMBER_LENGTH = 400
-"""Characters of one number."""
-
 # Caffe
-MAX_PROTO_BYTES = 1 << 24
-"""Bytes of a .proto file (16 MiB)."""
 MAX_BLOBS = 1000
 """Blobs of one layer."""
 MAX_BLOB_PIECES = 100_000

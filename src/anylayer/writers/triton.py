@@ -12,9 +12,9 @@ from typing import Any
 
 from anylayer.errors import InputError, need, wording
 from anylayer.graph import Dim, Value
+from anylayer.protobuf.text import quoted
 from anylayer.source import Source, Written
 from anylayer.writers import onnx
-from anylayer.writers.caffe.text import quoted
 
 WHAT = "a model of a Triton repository (a folder with config.pbtxt)"
 SUFFIXES = ()

@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 from tools.reference import REFERENCE, needs_data
 
 from anylayer.errors import AnyLayerError, FileError
-from anylayer.layer import Registry, bind
+from anylayer.layer import Enum, Registry, bind
+from anylayer.layer.fields import MISSING
 from anylayer.network import Flag, Network, TensorType, Word
+from anylayer.protobuf.proto_file import core, parse_proto
+from anylayer.protobuf.schema import is_undeclared, name_of
 from anylayer.readers.caffe import read
-from anylayer.readers.caffe.proto_file import core, parse_proto
-from anylayer.readers.caffe.schema import EnumType, MessageType
 from tests.readers.files import INPUT, blob, doubles, integer, layer, message, node, string, varint
 
 FORK = """
@@ -96,18 +97,18 @@ def test_declarations_are_parsed() -> None:
         *("method", "grid", "wrap", "border", "scale", "count", "low", "high", "big", "far", "names", "grids")
     ]
     method = warp.fields["method"]
-    assert isinstance(method.type, EnumType)
-    assert method.type.numbers == {"LINEAR": 0, "CUBIC": 3, "NEAREST": -1}
+    assert isinstance(method.kind, Enum)
+    assert method.kind.numbers == {"LINEAR": 0, "CUBIC": 3, "NEAREST": -1}
     assert method.default == Word("CUBIC")
-    assert isinstance(warp.fields["grid"].type, MessageType)
-    assert warp.fields["grid"].type.name == "WarpParameter.Grid"
+    assert warp.fields["grid"].kind is schema.messages["WarpParameter.Grid"]
+    assert name_of(warp.fields["grid"].kind) == "WarpParameter.Grid"
     assert (warp.fields["wrap"].default, warp.fields["border"].default) == (Flag(True), "zero")
     assert (warp.fields["big"].default, warp.fields["far"].default) == (-5, -np.inf)
     assert warp.fields["scale"].repeated
-    assert warp.fields["count"].required
-    assert schema.messages["LayerParameter"].fields["include"].type is schema.messages["NetStateRule"]
+    assert warp.fields["count"].default is MISSING
+    assert schema.messages["LayerParameter"].fields["include"].kind is schema.messages["NetStateRule"]
     assert schema.messages["LayerParameter"].fields["depth"].number == 1001
-    assert schema.messages["LayerParameter"].fields["blobs"].type is None
+    assert is_undeclared(schema.messages["LayerParameter"].fields["blobs"].kind)
 
 
 def test_values_get_their_declared_types() -> None:

@@ -421,8 +421,9 @@ def one(type_: str, *params: bytes) -> bytes:
         ),
         (
             one("ReLU", message(123, integer(1, 1))),
-            "net.caffemodel: layer 'a': field 1 ('negative_slope') has wire type 0, expected 5: the file was "
-            "written with another caffe.proto. Give the prototxt, or the fork's caffe.proto with proto=...",
+            "net.caffemodel: layer 'a': field 1 ('negative_slope') at byte 38 has wire type 0, expected 5: "
+            "the file was written with another caffe.proto. Give the prototxt, or the fork's caffe.proto with "
+            "proto=...",
         ),
         (
             message(2, string(4, "a"), integer(5, 41)),

@@ -430,5 +430,5 @@ def test_options_and_weights_are_refused(tmp_path: Path) -> None:
 
 def test_wrong_wire_type_of_an_attribute_is_refused(read: Any) -> None:
     bad = field(1, "y") + field(2, "Relu") + field(5, field(1, "T") + field(2, field(3, attr("float32"))))
-    with pytest.raises(FileError, match=r"field 'i' of AttrValue at byte \d+ has wire type 2, which is wrong"):
+    with pytest.raises(FileError, match=r"field 3 \('i'\) at byte \d+ has wire type 2, expected 0"):
         read(graph(X, bad))

@@ -12,15 +12,15 @@ import pytest
 
 import anylayer
 from anylayer.errors import FileError, InputError, LayerError
-from anylayer.libraries.varint import varint
 from anylayer.network import Flag, Word
+from anylayer.protobuf.binary import varint
+from anylayer.protobuf.text import float_text, quoted
 from anylayer.writers.caffe import caffemodel, save
-from anylayer.writers.caffe.caffemodel import write_caffemodel
+from anylayer.writers.caffe.caffemodel import prototxt, write_caffemodel
 from anylayer.writers.caffe.dialects import dialect_of
 from anylayer.writers.caffe.from_nodes import net_from_nodes
 from anylayer.writers.caffe.layers import CaffeLayer, CaffeNet
 from anylayer.writers.caffe.proto import proto_text
-from anylayer.writers.caffe.text import float_text, prototxt, quoted
 from tests.layers.harness import noise
 
 NET = """

@@ -15,9 +15,9 @@ from typing import Any
 from anylayer.errors import InputError, need
 from anylayer.layer import Registry
 from anylayer.libraries.protobuf import message_classes
-from anylayer.readers.caffe.proto_file import core, parse_proto
+from anylayer.protobuf.proto_file import core, parse_proto
+from anylayer.protobuf.schema import Schema
 from anylayer.readers.caffe.protobuf import descriptor
-from anylayer.readers.caffe.schema import Schema
 from anylayer.writers.caffe.dialects import Dialect, dialect_of
 from anylayer.writers.caffe.layers import CaffeNet
 from anylayer.writers.caffe.proto import PACKED, declared_messages, proto_text

@@ -1,11 +1,9 @@
 """The Caffe reader: from a prototxt and a caffemodel of any age and fork to a Network.
 
-A text file and a binary file both become Blocks (../_tree.py), which are upgraded and then built.
+A text file and a binary file both become Blocks (see anylayer.protobuf), which are upgraded and then built.
 
-../_text_format.py  parses a prototxt without a schema
 wire.py             finds the layers and blobs of a binary file in a memory map
 decode.py           decodes the layers of a binary network
-proto_file.py       parses a fork's caffe.proto, by which schema.py checks and types fields
 hdf5.py, weights.py read weights from HDF5 and from text
 upgrade.py          converts V0 layers, V1 layers and old input fields to the current form
 rules.py            selects the layers by phase, level and stages
@@ -28,17 +26,17 @@ from typing import Annotated, Any, TypedDict, Unpack
 from anylayer.errors import FileError, InputError, at, nearest, need, need_name, some
 from anylayer.layer import Definition, Registry
 from anylayer.network import Network
+from anylayer.protobuf.proto_file import core, read_proto
+from anylayer.protobuf.schema import Schema
+from anylayer.protobuf.text import read_text
+from anylayer.protobuf.tree import Block
 from anylayer.readers import Option, options_of
 from anylayer.readers._recognize import describe, is_text
-from anylayer.readers._text_format import read_text
-from anylayer.readers._tree import Block
 from anylayer.readers.caffe.alignment import align
 from anylayer.readers.caffe.blobs import StoredLayer
 from anylayer.readers.caffe.build import Built, Options, build
 from anylayer.readers.caffe.decode import read_binary
-from anylayer.readers.caffe.proto_file import core, read_proto
 from anylayer.readers.caffe.rules import PHASES, network_state
-from anylayer.readers.caffe.schema import Schema
 from anylayer.readers.caffe.upgrade import remove_splits, upgrade
 from anylayer.readers.caffe.weights import TextLayer
 from anylayer.readers.caffe.wire import read_weights

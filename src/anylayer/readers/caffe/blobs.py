@@ -10,7 +10,7 @@ from typing import Protocol
 
 from anylayer.errors import FileError, NetworkError, at, need, plural, some
 from anylayer.network import Array, Shape, Word
-from anylayer.readers._tree import Block, StoredBlob, Value, shortened_text
+from anylayer.protobuf.tree import Block, StoredBlob, Value, shortened_text
 from anylayer.readers.caffe.weights import TextBlob
 from anylayer.readers.caffe.wiring import Draft
 

@@ -12,14 +12,14 @@ import numpy as np
 from anylayer.errors import FileError, NetworkError, at, need, plural
 from anylayer.layer import Definition, Registry
 from anylayer.network import Array, Network, Node, TensorType
+from anylayer.protobuf.schema import Schema
+from anylayer.protobuf.tree import Block
 from anylayer.readers._limits import MAX_NODES
 from anylayer.readers._names import unique
-from anylayer.readers._tree import Block
 from anylayer.readers.caffe.blobs import StoredLayer, assign_blobs, shared_parameters
 from anylayer.readers.caffe.fields import GENERIC, absent, check_net, params
 from anylayer.readers.caffe.preprocess import preprocess
 from anylayer.readers.caffe.rules import State, phase_of, takes_part
-from anylayer.readers.caffe.schema import Schema
 from anylayer.readers.caffe.wiring import (
     Draft,
     Version,

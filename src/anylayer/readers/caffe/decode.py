@@ -7,31 +7,18 @@ file is refused.
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Callable
-from functools import cache
 from pathlib import Path
-from typing import Any
 
 from anylayer.errors import DialectError, FileError, at, need, wording
-from anylayer.layer import Definition, Enum, Field, Registry
-from anylayer.network import Flag, Word, as_written
-from anylayer.readers._limits import MAX_BLOBS, MAX_NESTING
-from anylayer.readers._protobuf import BYTES, FIXED32, FIXED64, VARINT, MappedFile
-from anylayer.readers._tree import Block, Entry, Value
-from anylayer.readers.caffe.proto_file import core
-from anylayer.readers.caffe.schema import SCALARS, EnumType, FieldType, MessageType, Schema
+from anylayer.layer import Definition, Field, Registry
+from anylayer.network import Word
+from anylayer.protobuf.binary import BYTES, MAX_NESTING, MappedFile, need_wire_type, scalars
+from anylayer.protobuf.proto_file import core
+from anylayer.protobuf.schema import MessageClass, Schema, is_undeclared, name_of, numbered
+from anylayer.protobuf.tree import Block, Entry, Value
+from anylayer.readers._limits import MAX_BLOBS
 from anylayer.readers.caffe.upgrade import v2_type_name
 from anylayer.readers.caffe.wire import read_blob
-
-_FORMATS = {
-    "float": "<f",
-    "double": "<d",
-    "fixed32": "<I",
-    "fixed64": "<Q",
-    "sfixed32": "<i",
-    "sfixed64": "<q",
-}
 
 
 def read_binary(path: Path, schema: Schema | None = None, dialect: str | None = None) -> Block:
@@ -60,54 +47,55 @@ class _Decoder:
         self.buffer, self.schema, self.dialect = buffer, schema, dialect
         self.registry = Registry.of("caffe")
         self.in_training = False
+        self.other_schema = f": the file was written with another caffe.proto. {_remedy()}"
         self.singular: dict[tuple[int, str], Entry] = {}
         self.blobs: dict[tuple[int, str], int] = {}
 
-    def message(self, block: Block, message: MessageType, start: int, stop: int, depth: int) -> None:
+    def message(self, block: Block, message: MessageClass, start: int, stop: int, depth: int) -> None:
         """Add the fields of the message between two positions to `block`.
 
         Field numbers that the message does not declare are skipped in the network and its layers, and refused in
         the parameter messages of layers.
         """
         need(depth <= MAX_NESTING, f"messages are nested deeper than {MAX_NESTING}", FileError)
-        if message.name in ("LayerParameter", "V1LayerParameter") and self.schema is None:
+        if name_of(message) in ("LayerParameter", "V1LayerParameter") and self.schema is None:
             self.layer(block, message, start, stop, depth)
             return
-        declared = message.numbered()
+        declared = numbered(message)
         for number, kind, low, high in self.buffer.fields(start, stop):
             if number in declared:
                 self.field(block, declared[number], kind, low, high, depth)
             elif depth > 1 and self.in_training:
                 block.add(f"#{number}", Word("?"))  # the layer's class refuses it if the layer has to compute
             elif depth > 1:
-                raise FileError(f"field {number} of {message.name} is unknown. {_remedy()}")
+                raise FileError(f"field {number} of {name_of(message)} is unknown. {_remedy()}")
 
-    def layer(self, block: Block, message: MessageType, start: int, stop: int, depth: int) -> None:
+    def layer(self, block: Block, message: MessageClass, start: int, stop: int, depth: int) -> None:
         """Add the fields of a layer without a schema.
 
         The generic fields come first, because the layer's type decides the meaning of the other fields.
         """
-        declared = message.numbered()
+        declared = numbered(message)
         params = []
         for number, kind, low, high in self.buffer.fields(start, stop):
             inner = declared.get(number)
-            if inner is None or (inner.kind not in SCALARS and inner.type is None and inner.kind != "BlobProto"):
+            if inner is None or is_undeclared(inner.kind):
                 params.append((number, kind, low, high))
             else:
                 self.field(block, inner, kind, low, high, depth)
-        self.in_training = any(_cls(d).role for d in self.definitions(block))
+        self.in_training = any(d.layer_class.role for d in self.definitions(block))
         with at(f"layer '{block.text('name')}'"):
             for number, kind, low, high in params:
                 used = (
                     frozenset(n for n, _, _, _ in self.buffer.fields(low, high)) if kind == BYTES else frozenset()
                 )
-                field = self.parameter(block, number, declared.get(number), message.name, used)
+                field = self.parameter(block, number, declared.get(number), name_of(message), used)
                 if field is not None:
                     self.field(block, field, kind, low, high, depth)
 
     def parameter(
-        self, layer: Block, number: int, base: FieldType | None, era: str, used: frozenset[int]
-    ) -> FieldType | None:
+        self, layer: Block, number: int, base: Field | None, era: str, used: frozenset[int]
+    ) -> Field | None:
         """Return the parameter message that a field number means in a layer.
 
         `base` is Caffe's own field with this number, `era` the name of the layer's message ("V1LayerParameter" in
@@ -118,11 +106,10 @@ class _Decoder:
         definitions = self.definitions(layer)
         candidates = _by_number(definitions, number, self.dialect) if era == "LayerParameter" else []
         if base is not None and not candidates:
-            candidates = [d for d in definitions if _cls(d).message == base.name]
+            candidates = [d for d in definitions if d.layer_class.message == base.name]
             if not candidates and not definitions:
-                candidates = [d for d in self.registry.definitions() if d.typed and _cls(d).message == base.name][
-                    :1
-                ]
+                every = (d for d in self.registry.definitions() if d.typed)
+                candidates = [d for d in every if d.layer_class.message == base.name][:1]
         if self.dialect is not None:
             candidates = [d for d in candidates if self.dialect in d.dialects] or candidates
         if not candidates:
@@ -131,21 +118,21 @@ class _Decoder:
             raise FileError(f"the meaning of parameter message {number} is unknown. {_remedy()}")
         is_caffes = base is not None and era == "LayerParameter"
         message = self.common_message(candidates, used, self.type(layer), is_caffes)
-        return FieldType(message.name, number, message.name, type=message)
+        return Field(number, message, None, name=name_of(message))
 
     def common_message(
         self, candidates: list[Definition], used: frozenset[int], type_: str, is_caffes: bool
-    ) -> MessageType:
+    ) -> MessageClass:
         """Return the message that the candidates declare, if they agree on the field numbers that are used.
 
         With `is_caffes` the field number is one of Caffe's own, and candidates without a dialect take precedence.
         Raise DialectError if the candidates disagree.
         """
-        fitting = [d for d in candidates if used <= set(message_type(_cls(d)).numbered())] or candidates
-        meanings = {_meaning(message_type(_cls(d)), used) for d in fitting}
+        fitting = [d for d in candidates if used <= set(numbered(d.layer_class))] or candidates
+        meanings = {_meaning(d.layer_class, used) for d in fitting}
         if len(meanings) > 1 and is_caffes:
             fitting = [d for d in fitting if not d.dialects] or fitting
-            meanings = {_meaning(message_type(_cls(d)), used) for d in fitting}
+            meanings = {_meaning(d.layer_class, used) for d in fitting}
         if len(meanings) > 1:
             names = sorted({name for d in fitting for name in d.dialects})
             raise DialectError(
@@ -153,7 +140,7 @@ class _Decoder:
                 f"give {wording('dialect=...', '--dialect')}",
                 dialects=names,
             )
-        return message_type(_cls(fitting[0]))
+        return fitting[0].layer_class
 
     def definitions(self, layer: Block) -> list[Definition]:
         """Return the built-in classes of the layer's type."""
@@ -166,129 +153,52 @@ class _Decoder:
             return ""
         return v2_type_name(entry.value, {}) if isinstance(entry.value, Word) else str(entry.value)
 
-    def field(self, block: Block, declared: FieldType, kind: int, low: int, high: int, depth: int) -> None:
+    def field(self, block: Block, declared: Field, kind: int, low: int, high: int, depth: int) -> None:
         """Add one occurrence of a field.
 
         All values of a repeated field are kept, but only the last one of a singular field.
         """
         key = (id(block), declared.name)
-        if declared.kind == "BlobProto":
-            _expect(declared, kind, BYTES)
+        is_blob = name_of(declared.kind).rpartition(".")[2] == "BlobProto"
+        if is_undeclared(declared.kind) and not is_blob:
+            return
+        need_wire_type(declared, kind, low, self.other_schema)
+        if is_blob:
             count = self.blobs[key] = self.blobs.get(key, -1) + 1
             name = self.singular.get((id(block), "name"))
             with at(f"layer '{name.value if name else ''}'"), at(f"blob {count}"):
-                need(
-                    count < MAX_BLOBS, f"the layer has more than {MAX_BLOBS} blobs, which is the limit", FileError
-                )
+                rule = f"the layer has more than {MAX_BLOBS} blobs, which is the limit"
+                need(count < MAX_BLOBS, rule, FileError)
                 block.add(declared.name, read_blob(self.buffer, low, high))
             return
         entry = self.singular.get(key)
-        if isinstance(declared.type, MessageType):
-            _expect(declared, kind, BYTES)
+        if isinstance(declared.kind, type):
             inner = block.as_block(entry) if entry is not None else Block(block.file)
             if entry is None:
                 self.add(block, declared, inner)
-            self.message(inner, declared.type, low, high, depth + 1)
+            self.message(inner, declared.kind, low, high, depth + 1)
             return
-        if not isinstance(declared.type, EnumType) and declared.kind not in SCALARS:
-            return
-        values = self.values(declared, kind, low, high)
+        values = scalars(self.buffer, declared, kind, low, high)
         if entry is not None and values:
             entry.value = values[-1]
             return
         for value in values if declared.repeated else values[-1:]:
             self.add(block, declared, value)
 
-    def add(self, block: Block, declared: FieldType, value: Value) -> None:
+    def add(self, block: Block, declared: Field, value: Value) -> None:
         """Append an occurrence of a field. Remember that of a singular field, because the next one replaces it."""
         block.add(declared.name, value)
         if not declared.repeated:
             self.singular[id(block), declared.name] = block.entries[-1]
 
-    def values(self, declared: FieldType, kind: int, low: int, high: int) -> list[Value]:
-        """Return the value of a scalar field, or the values of a packed field."""
-        if declared.kind in ("string", "bytes"):
-            _expect(declared, kind, BYTES)
-            return [self.buffer.text(low, high)]
-        form = _FORMATS.get(declared.kind)
-        if form is not None:
-            size = struct.calcsize(form)
-            if kind != BYTES:
-                _expect(declared, kind, FIXED32 if size == 4 else FIXED64)
-            rule = f"'{declared.name}': {high - low} bytes are not a multiple of {size}"
-            need((high - low) % size == 0, rule, FileError)
-            values = [v for (v,) in struct.iter_unpack(form, self.buffer.data[low:high])]
-            return [as_written(v) for v in values] if declared.kind == "float" else values
-        if kind != BYTES:
-            _expect(declared, kind, VARINT)
-        convert = _varint(declared)
-        numbers = []
-        while low < high:
-            number, low = self.buffer.varint(low, high)
-            numbers.append(convert(number))
-        return numbers
-
-
-def _expect(declared: FieldType, kind: int, expected: int) -> None:
-    """Raise FileError unless a field has the wanted wire type."""
-    need(
-        kind == expected,
-        f"field {declared.number} ('{declared.name}') has wire type {kind}, expected {expected}: the file was "
-        f"written with another caffe.proto. {_remedy()}",
-        FileError,
-    )
-
-
-def _varint(declared: FieldType) -> Callable[[int], Value]:
-    """Return the function that turns the varint of a field into its value."""
-    if isinstance(declared.type, EnumType):
-        words = {number: Word(word) for word, number in reversed(declared.type.numbers.items())}
-        return lambda n: words.get(_as_signed(n, 32), _as_signed(n, 32))
-    if declared.kind == "bool":
-        return lambda n: Flag(n != 0)
-    if declared.kind in ("sint32", "sint64"):
-        return lambda n: (n >> 1) ^ -(n & 1)
-    if declared.kind == "uint32":
-        return lambda n: n & 0xFFFFFFFF
-    if declared.kind == "uint64":
-        return lambda n: n
-    return lambda n: _as_signed(n, 32 if declared.kind == "int32" else 64)
-
-
-def _as_signed(value: int, bits: int) -> int:
-    value &= (1 << bits) - 1
-    return value - (1 << bits) if value >> (bits - 1) else value
-
-
-def _cls(definition: Definition) -> Any:
-    return definition.cls
-
 
 def _by_number(definitions: list[Definition], number: int, dialect: str | None) -> list[Definition]:
     """Return the classes whose message has this number in LayerParameter, preferably in the given dialect."""
-    named = [d for d in definitions if dialect is not None and _cls(d).numbers.get(dialect) == number]
-    return named or [d for d in definitions if number in _cls(d).numbers.values()]
+    named = [d for d in definitions if dialect is not None and d.layer_class.numbers.get(dialect) == number]
+    return named or [d for d in definitions if number in d.layer_class.numbers.values()]
 
 
-def _meaning(message: MessageType, used: frozenset[int]) -> frozenset[tuple[int, str, str, bool]]:
+def _meaning(message: MessageClass, used: frozenset[int]) -> frozenset[tuple[int, str, str, bool]]:
     """Return what a message declares for the field numbers that are used."""
-    return frozenset((f.number, f.name, f.kind, f.repeated) for f in message.fields.values() if f.number in used)
-
-
-@cache
-def message_type(cls: Any) -> MessageType:
-    """Return the fields that a layer's class, or a message inside it, declares."""
-    message = MessageType(getattr(cls, "message", "") or cls.__name__)
-    for name, declared in cls.fields.items():
-        message.fields[name] = _field_type(name, declared)
-    return message
-
-
-def _field_type(name: str, declared: Field) -> FieldType:
-    kind: Any = declared.kind
-    if isinstance(kind, Enum):
-        return FieldType(name, declared.number, repr(kind), declared.repeated, type=EnumType(name, kind.numbers))
-    if isinstance(kind, str):
-        return FieldType(name, declared.number, kind, declared.repeated)
-    inner = message_type(kind)
-    return FieldType(name, declared.number, inner.name, declared.repeated, type=inner)
+    used_fields = (f for f in message.fields.values() if f.number in used)
+    return frozenset((f.number, f.name, getattr(f.kind, "__name__", str(f.kind)), f.repeated) for f in used_fields)

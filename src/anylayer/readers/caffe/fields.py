@@ -6,9 +6,9 @@ from typing import Any
 
 from anylayer.errors import nearest
 from anylayer.layer import Definition, Registry
-from anylayer.readers._tree import Block
-from anylayer.readers.caffe.proto_file import core
-from anylayer.readers.caffe.schema import MessageType, Schema, defaults
+from anylayer.protobuf.proto_file import core
+from anylayer.protobuf.schema import Schema, defaults
+from anylayer.protobuf.tree import Block
 
 GENERIC = (
     "name",
@@ -86,8 +86,8 @@ def absent(layer: Block, definitions: list[Definition], schema: Schema | None) -
     for definition in definitions:
         message = str(getattr(definition.cls, "message", ""))
         if message in declared and message not in values:
-            type_ = declared[message].type
-            values[message] = defaults(type_) if isinstance(type_, MessageType) else {}
+            kind = declared[message].kind
+            values[message] = defaults(kind) if isinstance(kind, type) else {}
     return values
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from anylayer.errors import FileError, at, need
 from anylayer.network import Array
-from anylayer.readers._protobuf import MappedFile
+from anylayer.protobuf.binary import MappedFile
 from anylayer.readers._recognize import describe
 from anylayer.readers.caffe.wire import read_blob
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from anylayer.errors import at, wording
 from anylayer.network import Preprocess
+from anylayer.protobuf.tree import Block
 from anylayer.readers._arrays import to_float32
-from anylayer.readers._tree import Block
 from anylayer.readers.caffe.mean import read_mean
 
 

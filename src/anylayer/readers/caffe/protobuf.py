@@ -14,17 +14,17 @@ from typing import Any
 import numpy as np
 
 from anylayer.errors import ConversionError, at, need, shortened
+from anylayer.layer import Enum, Field
+from anylayer.layer.fields import MISSING, TRUE_WORDS
 from anylayer.libraries.protobuf import DecodeError, descriptor_pb2, message_class, parse_text
-from anylayer.libraries.varint import varint
+from anylayer.protobuf.binary import BYTES, MappedFile, tag, varint
+from anylayer.protobuf.proto_file import read_proto
+from anylayer.protobuf.schema import Schema, name_of
 from anylayer.readers._names import layer_place
-from anylayer.readers._protobuf import BYTES, MappedFile
 from anylayer.readers.caffe.fields import GENERIC
-from anylayer.readers.caffe.proto_file import read_proto
-from anylayer.readers.caffe.schema import EnumType, FieldType, MessageType, Schema
 
 _LAYER, _BLOBS = 100, 7
 """Field numbers of NetParameter.layer and LayerParameter.blobs."""
-_TRUE = ("t", "True", "true")
 
 
 def prove(files: Sequence[Path], params: Mapping[str, Mapping[str, Any]]) -> None:
@@ -124,7 +124,7 @@ def _same(value: Any, read: Any, field: Any) -> bool:
     if field.enum_type is not None:
         return (str(value) == _value(read, field)) if isinstance(value, str) else bool(int(value) == read)
     if field.cpp_type == field.CPPTYPE_BOOL:
-        truth = value in _TRUE if isinstance(value, str) else bool(value)
+        truth = value in TRUE_WORDS if isinstance(value, str) else bool(value)
         return bool(truth == read)
     if isinstance(read, (str, bytes)) or isinstance(value, str):
         text = read.decode("utf-8", "backslashreplace") if isinstance(read, bytes) else read
@@ -154,7 +154,7 @@ def _without_blobs(buffer: MappedFile) -> bytes:
 
 
 def _field(number: int, kind: int, value: bytes) -> bytes:
-    return varint(number << 3 | kind) + (varint(len(value)) if kind == BYTES else b"") + value
+    return tag(number, kind) + (varint(len(value)) if kind == BYTES else b"") + value
 
 
 # ---- a Schema as a protobuf descriptor
@@ -179,22 +179,15 @@ def descriptor(schema: Schema) -> Any:
     return file
 
 
-def _add_field(message: Any, declared: FieldType) -> None:
+def _add_field(message: Any, declared: Field) -> None:
     kinds = descriptor_pb2.FieldDescriptorProto
     label = kinds.LABEL_REPEATED if declared.repeated else kinds.LABEL_OPTIONAL
     field = message.field.add(name=declared.name, number=declared.number, label=label)
-    if isinstance(declared.type, (MessageType, EnumType)):
-        is_message = isinstance(declared.type, MessageType)
-        field.type = kinds.TYPE_MESSAGE if is_message else kinds.TYPE_ENUM
-        field.type_name = f".caffe.{declared.type.name}"
-    else:
+    if isinstance(declared.kind, str):
         field.type = getattr(kinds, f"TYPE_{declared.kind.upper()}")
-    if declared.default is not None and not isinstance(declared.type, MessageType):
-        field.default_value = _default(declared)
-
-
-def _default(declared: FieldType) -> str:
-    """Return the default of a field as a FieldDescriptorProto stores it: as text."""
-    if declared.kind == "bool":
-        return "true" if declared.default in (1, *_TRUE) else "false"
-    return str(declared.default)
+    else:
+        field.type = kinds.TYPE_ENUM if isinstance(declared.kind, Enum) else kinds.TYPE_MESSAGE
+        field.type_name = f".caffe.{name_of(declared.kind)}"
+    if declared.default not in (None, MISSING):
+        default = declared.default
+        field.default_value = str(default in TRUE_WORDS).lower() if declared.kind == "bool" else str(default)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from anylayer.errors import nearest
 from anylayer.network import Flag
-from anylayer.readers._tree import Block, Entry, shortened_text
+from anylayer.protobuf.tree import Block, Entry, shortened_text
 
 PHASES = {"TRAIN": 0, "TEST": 1}
 _RULE_FIELDS = ("phase", "min_level", "max_level", "stage", "not_stage")

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable
 
 from anylayer.errors import nearest, wording
 from anylayer.network import Word
-from anylayer.readers._tree import Block, Entry, shortened_text
-from anylayer.readers.caffe.proto_file import core
+from anylayer.protobuf.proto_file import core
+from anylayer.protobuf.tree import Block, Entry, shortened_text
 
 _TYPES = core().enums["V1LayerParameter.LayerType"].numbers
 _IRREGULAR = {

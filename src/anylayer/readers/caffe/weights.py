@@ -8,8 +8,8 @@ import numpy as np
 
 from anylayer.errors import at, plural
 from anylayer.network import Array, Shape, reshaped
+from anylayer.protobuf.tree import Block
 from anylayer.readers._arrays import to_float32
-from anylayer.readers._tree import Block
 
 _OLD_DIMS = ("num", "channels", "height", "width")
 """The fields of a blob's shape in old files."""

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from anylayer.errors import FileError, at, given, need, plural
 from anylayer.network import MAX_RANK, Array, Shape, reshaped
+from anylayer.protobuf.binary import BYTES, FIXED32, FIXED64, VARINT, MappedFile, to_int64
+from anylayer.protobuf.proto_file import core
+from anylayer.protobuf.schema import numbered
 from anylayer.readers._arrays import to_float32
 from anylayer.readers._limits import MAX_BLOB_PIECES, MAX_BLOBS
-from anylayer.readers._protobuf import BYTES, FIXED32, FIXED64, VARINT, MappedFile, to_int64
 
 _CHUNK = 1 << 16
 """Values that are scanned at once for their tags."""
@@ -205,30 +208,25 @@ def read_weights(path: Path) -> list[BinaryLayer]:
     with at(str(path)):
         buffer = MappedFile(path)
         layers = []
+        net = numbered(core().messages["NetParameter"])
         for number, kind, low, high in buffer.fields(0, buffer.size):
-            if kind == BYTES and number in (2, 100):
-                layers.append(_layer(buffer, low, high, number == 2))
+            if kind == BYTES and number in net and net[number].name in ("layer", "layers"):
+                layers.append(BinaryLayer(""))
+                _read_layer(layers[-1], buffer, net[number].kind, low, high)
         return layers
 
 
-def _layer(buffer: MappedFile, start: int, stop: int, old: bool) -> BinaryLayer:
-    """Return the layer between two positions: a LayerParameter, or with `old` a V1LayerParameter or a V0 layer."""
-    layer = BinaryLayer("")
-    name_field, blobs_field = (4, 6) if old else (1, 7)
+def _read_layer(layer: BinaryLayer, buffer: MappedFile, message: Any, start: int, stop: int) -> None:
+    """Read the name and the blobs of the layer between two positions. A V0 layer is inside a V1LayerParameter."""
+    declared = numbered(message)
     for number, kind, low, high in buffer.fields(start, stop):
-        if kind != BYTES:
-            continue
-        if number == name_field:
+        name = declared[number].name if kind == BYTES and number in declared else ""
+        if name == "name":
             layer.name = buffer.text(low, high)
-        elif number == blobs_field:
+        elif name == "blobs":
             _add_blob(layer, buffer, low, high)
-        elif old and number == 1:
-            for inner, inner_kind, inner_low, inner_high in buffer.fields(low, high):
-                if inner_kind == BYTES and inner == 1:
-                    layer.name = buffer.text(inner_low, inner_high)
-                elif inner_kind == BYTES and inner == 50:
-                    _add_blob(layer, buffer, inner_low, inner_high)
-    return layer
+        elif name == "layer":
+            _read_layer(layer, buffer, declared[number].kind, low, high)
 
 
 def _add_blob(layer: BinaryLayer, buffer: MappedFile, start: int, stop: int) -> None:

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from anylayer.errors import NetworkError, nearest
+from anylayer.protobuf.tree import Block
 from anylayer.readers._names import layer_place, unique
-from anylayer.readers._tree import Block
 
 
 @dataclass(slots=True, eq=False)

@@ -12,8 +12,8 @@ from typing import Any
 
 from anylayer.errors import FileError, at, need
 from anylayer.libraries.onnx import DecodeError, TensorProto, onnx
+from anylayer.protobuf.binary import BYTES, MappedFile
 from anylayer.readers._limits import MAX_ONNX_BYTES
-from anylayer.readers._protobuf import BYTES, MappedFile
 
 _GRAPH, _INITIALIZER, _RAW_DATA = 7, 5, 9
 """Field numbers of ModelProto.graph, GraphProto.initializer and TensorProto.raw_data."""

@@ -13,9 +13,9 @@ import numpy as np
 from anylayer.errors import FileError, at, need
 from anylayer.libraries.onnx import TensorProto, helper, numpy_helper, onnx
 from anylayer.network import MAX_RANK, Array, Shape, reshaped
+from anylayer.protobuf.binary import MappedFile
 from anylayer.readers._folder import need_in_folder
 from anylayer.readers._limits import MAX_SPARSE_VALUES
-from anylayer.readers._protobuf import MappedFile
 from anylayer.readers.onnx.file import Initializer, OnnxModel
 
 _PACKED = ("INT4", "UINT4", "FLOAT4E2M1", "INT2", "UINT2")

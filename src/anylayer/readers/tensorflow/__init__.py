@@ -19,11 +19,10 @@ from pathlib import Path
 
 from anylayer.errors import FileError, need, within
 from anylayer.network import Network
+from anylayer.protobuf.binary import MappedFile
+from anylayer.protobuf.text import MAX_TEXT_BYTES, parse, read_limited
 from anylayer.readers import Option
-from anylayer.readers._limits import MAX_TEXT_BYTES
-from anylayer.readers._protobuf import MappedFile
 from anylayer.readers._recognize import describe
-from anylayer.readers._text_format import parse, read_limited
 from anylayer.readers.tensorflow.build import InlinedGraph, build, by_name, unconsumed_outputs
 from anylayer.readers.tensorflow.functions import Inliner, functions_of
 from anylayer.readers.tensorflow.graph import nodes_of
@@ -78,7 +77,7 @@ def read(model: Path, weights: Path | None = None, *, user_types: frozenset[str]
             meta = decode(buffer, "MetaGraphDef", 0, buffer.size)
             return build(checkpoint_graph(meta, path.with_suffix(""), file, user_types), user_types)
         record = _record(path)
-        if record.message == "SavedModel":
+        if record.message.__name__ == "SavedModel":
             return build(saved_model_graph(record, path.parent, file), user_types)
         functions = functions_of(record.record("library"))
         nodes = nodes_of(record.all("node"), file)

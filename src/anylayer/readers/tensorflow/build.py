@@ -11,9 +11,9 @@ import numpy as np
 from anylayer.errors import FileError, NetworkError, at, nearest, need, some
 from anylayer.layer import Registry
 from anylayer.network import Array, Network, Node, TensorType
+from anylayer.protobuf.tree import shortened_text
 from anylayer.readers._limits import MAX_OPERATION_OUTPUTS
 from anylayer.readers._names import layer_place
-from anylayer.readers._tree import shortened_text
 from anylayer.readers.tensorflow.branches import remove_constant_branches
 from anylayer.readers.tensorflow.factors import resize_factors
 from anylayer.readers.tensorflow.functions import Body, called_function, parse_name, tensor_name, without_index_0

@@ -15,9 +15,9 @@ import numpy as np
 
 from anylayer.errors import FileError, at, need
 from anylayer.network import Array
+from anylayer.protobuf.binary import MappedFile
 from anylayer.readers._folder import need_in_folder
 from anylayer.readers._limits import MAX_CHECKPOINT_KEYS, MAX_CHECKPOINT_SHARDS
-from anylayer.readers._protobuf import MappedFile
 from anylayer.readers.tensorflow.messages import Record, decode
 from anylayer.readers.tensorflow.tensors import READABLE, dtype_name, from_bytes, static_shape
 

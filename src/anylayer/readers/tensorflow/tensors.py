@@ -13,43 +13,12 @@ from anylayer.errors import FileError, need, plural
 from anylayer.network import MAX_RANK, Array, Shape, reshaped
 from anylayer.readers._arrays import bfloat16_to_float32
 from anylayer.readers._limits import MAX_REPEATED_VALUES
-from anylayer.readers.tensorflow.messages import Record, numbers
+from anylayer.readers.tensorflow.messages import Record, numbers, schema
 
-_NAMES = {
-    1: "float32",
-    2: "float64",
-    3: "int32",
-    4: "uint8",
-    5: "int16",
-    6: "int8",
-    7: "string",
-    8: "complex64",
-    9: "int64",
-    10: "bool",
-    11: "qint8",
-    12: "quint8",
-    13: "qint32",
-    14: "bfloat16",
-    15: "qint16",
-    16: "quint16",
-    17: "uint16",
-    18: "complex128",
-    19: "float16",
-    20: "resource",
-    21: "variant",
-    22: "uint32",
-    23: "uint64",
-    24: "float8_e5m2",
-    25: "float8_e4m3fn",
-}
+_SHORT = {"DT_FLOAT": "float32", "DT_DOUBLE": "float64", "DT_HALF": "float16"}
+_NAMES = {word: _SHORT.get(word, word.removeprefix("DT_").lower()) for word in schema().enums["DataType"].numbers}
 """The name of each DataType, which is NumPy's name if NumPy has the dtype."""
-
-_TEXT_NAMES = {
-    "DT_FLOAT": "float32",
-    "DT_DOUBLE": "float64",
-    "DT_HALF": "float16",
-    **{f"DT_{name.upper()}": name for name in _NAMES.values()},
-}
+_BY_NUMBER = {number: _NAMES[word] for word, number in schema().enums["DataType"].numbers.items()}
 _INTEGERS = {f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)}
 READABLE = frozenset({"float16", "float32", "float64", "bfloat16", "bool", *_INTEGERS})
 """The dtypes whose values are supported. bfloat16 is read as float32."""
@@ -74,12 +43,12 @@ def dtype_name(value: int | str) -> str:
     A reference type has the name of its target. Raise FileError for an unknown word.
     """
     if isinstance(value, str):
-        name = _TEXT_NAMES.get(value.removesuffix("_REF"))
+        name = _NAMES.get(value.removesuffix("_REF"))
         if name is None:
             raise FileError(f"there is no dtype '{value[:40]}'")
         return name
     number = int(value) % 100 if 100 < int(value) < 200 else int(value)
-    return _NAMES.get(number, f"dtype {number}")
+    return _BY_NUMBER.get(number, f"dtype {number}")
 
 
 def shape_of(record: Record) -> list[int | None] | None:

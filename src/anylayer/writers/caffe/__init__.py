@@ -4,19 +4,18 @@ What becomes which layer:
     from_source.py  each node becomes its own layer, or the layers of its operators
     from_nodes.py   a node that was read from Caffe -> its layer
     from_graph.py   a graph of ONNX operators -> layers, by builder.py and the tables of lowerings in windows.py,
-                    products.py, elementwise.py, binary.py, normalization.py, data_movement.py and reductions.py
+                    products.py, elementwise.py, normalization.py and data_movement.py
     views.py        steps that are deferred until a layer needs their result; materialize.py adds layers for them
-    emitter.py      appends layers; affine.py adds those that multiply and add
+    affine.py       adds layers that multiply and add
     patterns.py     fuses operators that one Caffe layer computes
     outputs.py      names of outputs
 What the layers are, before they are text or bytes:
     layers.py       CaffeNet and CaffeLayer
     dialects.py     which layer types and fields each fork of Caffe reads
     messages.py     Caffe's own protobuf messages
-    schema.py       the message class and number of each parameter; field_types.py infers undeclared fields
+    schema.py       the message class and number of each parameter
 Files:
-    text.py         CaffeNet -> prototxt
-    caffemodel.py   CaffeNet -> caffemodel
+    caffemodel.py   CaffeNet -> prototxt and caffemodel, by anylayer.protobuf
     proto.py        CaffeNet -> caffe.proto
 RKNN:
     rknn_rules.py    what RKNN's Caffe reader refuses or computes differently
@@ -36,13 +35,12 @@ from anylayer.layer import Registry
 from anylayer.source import Source, Written
 from anylayer.writers._notes import renamed_output_notes
 from anylayer.writers.caffe import rknn_rules
-from anylayer.writers.caffe.caffemodel import write_caffemodel
+from anylayer.writers.caffe.caffemodel import prototxt, write_caffemodel
 from anylayer.writers.caffe.dialects import dialect_of
 from anylayer.writers.caffe.from_source import CaffeWriteOptions, kept_types, net_from_source
 from anylayer.writers.caffe.layers import CaffeNet
 from anylayer.writers.caffe.opencv_runtime import add_opencv_runtime
 from anylayer.writers.caffe.proto import proto_text
-from anylayer.writers.caffe.text import prototxt
 
 WHAT = "a Caffe network (.prototxt)"
 SUFFIXES = (".prototxt",)

@@ -10,7 +10,8 @@ import numpy as np
 from anylayer.network import Array
 from anylayer.writers.caffe.builder import CaffeBuilder
 from anylayer.writers.caffe.layers import CaffeLayer
-from anylayer.writers.caffe.views import BlobView
+from anylayer.writers.caffe.materialize import axis_field
+from anylayer.writers.caffe.views import BlobView, with_size
 
 
 def apply_to_blob(b: CaffeBuilder, view: BlobView, make: Callable[[BlobView], BlobView]) -> BlobView:
@@ -19,10 +20,15 @@ def apply_to_blob(b: CaffeBuilder, view: BlobView, make: Callable[[BlobView], Bl
     make: adds the layers to a view and returns the result. A view that does more than rearrange the elements is
     materialized first.
     """
-    if not view.is_rearrangement:
-        return make(b.materialized(view))
+    view = b.rearrangement(view)
     made = make(BlobView(view.name, view.base))
     return BlobView(made.name, made.base, view.steps)
+
+
+def tile(b: CaffeBuilder, x: BlobView, axis: int, times: int, suffix: str = "") -> BlobView:
+    """Add a Tile: repeat a blob along an axis."""
+    params = {"tile_param": {**axis_field(axis), "tiles": int(times)}}
+    return b.add("Tile", [x], with_size(x.base, axis, times * x.base[axis]), params, suffix=suffix)
 
 
 def power(
@@ -93,8 +99,7 @@ def _affine(
     parts: (scale, shift), each an array of `shape`, or None. Their first axis belongs to axis `axis` of x.
     """
     scale, shift = parts
-    where: dict[str, Any] = {"axis": axis} if axis != 1 else {}
-    where |= {"num_axes": len(shape)} if len(shape) != 1 else {}
+    where = axis_field(axis) | ({"num_axes": len(shape)} if len(shape) != 1 else {})
     if scale is None and shift is not None and b.dialect.has("Bias"):
         return b.add("Bias", [x], x.base, {"bias_param": where}, [shift], suffix=suffix)
     if b.dialect.has("Scale"):
@@ -174,7 +179,5 @@ def tile_to_shape(b: CaffeBuilder, x: BlobView, shape: Sequence[int]) -> BlobVie
     x = b.materialized(x.reshaped((*lead, *x.base)))
     for axis, n in enumerate(shape):
         if x.base[axis] != n:
-            wide = (*x.base[:axis], n, *x.base[axis + 1 :])
-            params: dict[str, Any] = {"axis": axis} if axis != 1 else {}
-            x = b.add("Tile", [x], wide, {"tile_param": {**params, "tiles": int(n)}}, suffix="tile")
+            x = tile(b, x, axis, n, "tile")
     return x

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
 
 import numpy as np
 
-from anylayer.errors import LayerError, at, need
+from anylayer.errors import LayerError, at, need, some, wording
 from anylayer.graph import Graph, Op, Value
 from anylayer.graph.operators import REARRANGES
 from anylayer.network import Array, Shape
 from anylayer.writers._target import Consumers
-from anylayer.writers.caffe.emitter import Emitter
-from anylayer.writers.caffe.layers import CaffeNet
+from anylayer.writers.caffe.dialects import dialect_names, dialect_of
+from anylayer.writers.caffe.layers import CaffeLayer, CaffeNet, unused_name
 from anylayer.writers.caffe.materialize import materialize
 from anylayer.writers.caffe.views import AxisProduct, BlobView
 
-CaffeLowering = Callable[["CaffeBuilder", Op], None]
-"""Adds the layers of one operator and sets the views of its outputs."""
+T = TypeVar("T")
+CaffeLowering = Callable[["CaffeBuilder", Op], BlobView | None]
+"""Adds the layers of one operator and returns the view of its output, or sets the views of its outputs."""
 
 _MAX_CONSTANT_VALUES = 1 << 26
 """The largest number of elements to which a constant is expanded."""
@@ -30,8 +32,13 @@ def preserves_values(op: Op) -> bool:
     return op in REARRANGES or op.op in ("Cast", "Dropout")
 
 
-class CaffeBuilder(Emitter):
-    """Adds layers for operators to `net`.
+class CaffeBuilder:
+    """Adds layers for operators to `net`, each with a free name and with blobs of known shape.
+
+    `scope` is the name of the source's node that is being written; layers are named after it. `places` maps a
+    scope to the place that leads an error message. `layers` maps a blob to the layer that produces it, `shapes` to
+    its shape. `layer_names` and `blob_names` are the names in use. `custom_types` are layer types that the target
+    defines itself.
 
     `lowerings` maps an ONNX operator to the function that adds its layers; "" stands for operators outside ONNX's
     domain. With `fold`, batch normalisation is folded into the weights of the layer before it. With `blog_compat`,
@@ -49,7 +56,15 @@ class CaffeBuilder(Emitter):
         fold: bool = False,
         blog_compat: bool = False,
     ) -> None:
-        super().__init__(net, places)
+        self.net, self.places = net, places
+        self.dialect = net.dialect
+        self.scope = ""
+        self.layers: dict[str, CaffeLayer] = {}
+        self.shapes: dict[str, Shape] = {}
+        self.custom_types: set[str] = set()
+        self.layer_names: set[str] = {layer.name for layer in net.layers}
+        self.blob_names: set[str] = {t for x in net.layers for t in x.tops} | set(net.inputs)
+        self._use_counts: dict[str, int] = {}
         self.lowerings, self.fold, self.blog_compat = lowerings, fold, blog_compat
         self.views: dict[Value, BlobView] = {}
         self.producers: dict[Value, Op] = {}
@@ -86,7 +101,9 @@ class CaffeBuilder(Emitter):
             lowering = self.lowerings.get(op.op) if not op.domain else self.lowerings.get("")
             if lowering is None:
                 raise self.refusal(f"no layer for {op.op}")
-            lowering(self, op)
+            view = lowering(self, op)
+            if view is not None:
+                self.set_view(op.outputs[0], view)
 
     # ---- values
 
@@ -94,12 +111,11 @@ class CaffeBuilder(Emitter):
         """Return the view of a value. A constant becomes a blob. Raises LayerError for an absent input."""
         if value is None:
             raise LayerError("a required input of the operator is absent")
-        found = self.views.get(value)
-        if found is None and value.const is not None:
-            found = self.views[value] = self.constant_blob(value.const)
-        if found is None:
+        if value not in self.views and value.const is not None:
+            self.views[value] = self.constant_blob(value.const)
+        if value not in self.views:
             raise LayerError(f"{value!r} is computed by no operator")
-        return found
+        return self.views[value]
 
     def set_view(self, value: Value, view: BlobView) -> None:
         """Set the view of an operator's output, reshaped to the output's shape."""
@@ -111,10 +127,15 @@ class CaffeBuilder(Emitter):
         if not view.steps:
             return view
         key = (view.name, tuple((s.axis, id(s.matrix)) if isinstance(s, AxisProduct) else s for s in view.steps))
-        found = self._materialized.get(key)
-        if found is None:  # storing the view keeps its matrices alive, so that their ids stay unique
-            found = self._materialized[key] = (view, materialize(self, view))
-        return found[1]
+        if (
+            key not in self._materialized
+        ):  # storing the view keeps its matrices alive, so that their ids stay unique
+            self._materialized[key] = (view, materialize(self, view))
+        return self._materialized[key][1]
+
+    def rearrangement(self, view: BlobView) -> BlobView:
+        """Return a view that only rearranges the elements of a blob: this one, or its result in a blob."""
+        return view if view.is_rearrangement else self.materialized(view)
 
     def blobs_and_axes(self, *views: BlobView) -> tuple[list[BlobView], Shape]:
         """Return (blobs, axes): each value is its blob, transposed by the axes.
@@ -125,10 +146,6 @@ class CaffeBuilder(Emitter):
         if axes is not None and all(v.perm == axes for v in views):
             return [BlobView(v.name, v.base) for v in views], axes
         return [self.materialized(v) for v in views], tuple(range(len(views[0].shape)))
-
-    def bottom(self, view: BlobView) -> str:
-        """Return the name of a blob that holds the view, materialized if necessary."""
-        return self.materialized(view).name
 
     def constant_blob(self, array: Array) -> BlobView:
         """Add a layer that produces a constant (DummyData where all elements are equal, else Parameter)."""
@@ -150,9 +167,7 @@ class CaffeBuilder(Emitter):
 
     def integers(self, value: Value | None, what: str) -> list[int]:
         """Return the elements of an integer constant. Raises LayerError where the value is computed."""
-        array = self.const_array(value)
-        if array is None:
-            raise self.refusal(f"no {what} that are computed when the network runs")
+        array = self.given(self.const_array(value), f"no {what} that are computed when the network runs")
         return [int(n) for n in array.reshape(-1)]
 
     def has_one_consumer(self, value: Value | None) -> bool:
@@ -167,14 +182,12 @@ class CaffeBuilder(Emitter):
             value = producer.inputs[0]
         return False
 
-    def constant_on_blob(self, view: BlobView, array: Array) -> Array | None:
+    def constant_on_blob(self, view: BlobView, array: Array) -> Array:
         """Return a constant that broadcasts to a value in the layout of the value's blob.
 
-        The result has the blob's rank, and size 1 along each axis on which it does not vary. It is None where the
-        view is more than a rearrangement.
+        The result has the blob's rank, and size 1 along each axis on which it does not vary. The view must be a
+        rearrangement.
         """
-        if not view.is_rearrangement:
-            return None
         rank = len(view.shape)
         array = np.asarray(array, np.float32).reshape((1,) * (rank - array.ndim) + array.shape)
         if view.perm is None:
@@ -189,6 +202,104 @@ class CaffeBuilder(Emitter):
             if n > 1 and (array == first).all():
                 array = first
         return array
+
+    # ---- layers
+
+    def refusal(self, what: str, type_: str = "") -> LayerError:
+        """Return the error for something that the dialect cannot express: "Caffe has <what>".
+
+        It names the dialects that have layers of a type, if the type is given.
+        """
+        name = f" (dialect '{self.dialect.name}')" if self.dialect.name else ""
+        having = [other for other in dialect_names() if dialect_of(other).has(type_)] if type_ else []
+        another = f"name a dialect that has it ({some(having, 5)}), " if having else ""
+        return LayerError(
+            f"Caffe{name} has {what}. Keep the layer as one of the target's own "
+            f"({wording('keep=[...]', '--keep TYPE')}), {another}or write ONNX"
+        )
+
+    def need(self, condition: object, what: str) -> None:
+        """Raise LayerError ("Caffe has <what>") unless the condition holds."""
+        if not condition:
+            raise self.refusal(what)
+
+    def given(self, value: T | None, what: str) -> T:
+        """Return `value`. Raise LayerError ("Caffe has <what>") where it is None."""
+        if value is None:
+            raise self.refusal(what)
+        return value
+
+    def add(
+        self,
+        type_: str,
+        bottoms: Sequence[BlobView],
+        shape: Sequence[int],
+        params: Mapping[str, Any] | None = None,
+        blobs: Sequence[Array] = (),
+        *,
+        suffix: str = "",
+    ) -> BlobView:
+        """Append a layer with one top of this shape and return the top."""
+        return self.add_many(type_, bottoms, [shape], params, blobs, suffix=suffix)[0]
+
+    def add_many(
+        self,
+        type_: str,
+        bottoms: Sequence[BlobView],
+        shapes: Sequence[Sequence[int]],
+        params: Mapping[str, Any] | None = None,
+        blobs: Sequence[Array] = (),
+        *,
+        suffix: str = "",
+    ) -> list[BlobView]:
+        """Append a layer with one top for each shape and return the tops.
+
+        `params` are its parameter messages by name; empty ones are left out. `blobs` are its weights. The layer is
+        called like the scope, or scope/suffix.
+        """
+        if not self.dialect.has(type_) and type_ not in self.custom_types:
+            raise self.refusal(f"no layer {type_}", type_)
+        sources = [self.materialized(b).name for b in bottoms]
+        self.count_uses(sources)
+        name = self._free_layer_name(suffix, type_)
+        wanted = [name] if len(shapes) == 1 else [f"{name}/{i}" for i in range(len(shapes))]
+        tops = [unused_name(top, self.blob_names) for top in wanted]
+        given = {k: v for k, v in (params or {}).items() if v}
+        layer = CaffeLayer(name, type_, sources, tops, given, [np.asarray(b) for b in blobs])
+        layer.place = self.places.get(self.scope, "")
+        self.net.layers.append(layer)
+        self.layers.update(dict.fromkeys(tops, layer))
+        sizes = [tuple(int(n) for n in s) for s in shapes]
+        self.shapes.update(zip(tops, sizes))
+        return [BlobView(top, s) for top, s in zip(tops, sizes)]
+
+    def count_uses(self, blobs: Sequence[str]) -> None:
+        """Count one more layer that reads each of these blobs."""
+        for blob in blobs:
+            self._use_counts[blob] = self._use_counts.get(blob, 0) + 1
+
+    def use_count(self, blob: str) -> int:
+        """Return how many layers read a blob so far."""
+        return self._use_counts.get(blob, 0)
+
+    def producer(self, view: BlobView, *types: str) -> CaffeLayer | None:
+        """Return the layer that produces a view without steps, if it has one of these types."""
+        layer = None if view.steps else self.layers.get(view.name)
+        return layer if layer is not None and layer.type in types else None
+
+    @contextmanager
+    def naming_scope(self, scope: str) -> Iterator[None]:
+        """Name layers after another scope inside the `with` block."""
+        before, self.scope = self.scope, scope
+        yield
+        self.scope = before
+
+    def _free_layer_name(self, suffix: str, type_: str) -> str:
+        scope = self.scope or type_.lower()
+        if not suffix and scope not in self.layer_names:
+            return unused_name(scope, self.layer_names)
+        tail = suffix if suffix.startswith("_") else f"/{suffix or type_.lower()}"
+        return unused_name(scope + tail, self.layer_names)
 
 
 def _raise_combined(refused: list[LayerError]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -13,9 +13,10 @@ from anylayer.graph import Op, Value
 from anylayer.graph.facts import slice_cuts
 from anylayer.network import Array
 from anylayer.ops._interpolation import as_matrix, interpolation, nearest_cells, positions
-from anylayer.writers.caffe.affine import tile_to_shape
+from anylayer.writers.caffe.affine import tile, tile_to_shape
 from anylayer.writers.caffe.builder import CaffeBuilder, CaffeLowering
 from anylayer.writers.caffe.materialize import (
+    axis_field,
     crop,
     identity_convolution,
     select_channels,
@@ -23,50 +24,40 @@ from anylayer.writers.caffe.materialize import (
     silence,
     slice_axis,
 )
-from anylayer.writers.caffe.views import AxisProduct, BlobView
+from anylayer.writers.caffe.views import AxisProduct, BlobView, with_size
 
 
-def _reshape(b: CaffeBuilder, op: Op) -> None:
-    b.set_view(op.outputs[0], b.view(op.inputs[0]))
+def _same(b: CaffeBuilder, op: Op) -> BlobView:
+    """Return the view of the input. The builder reshapes it to the output's shape."""
+    return b.view(op.inputs[0])
 
 
-def _identity(b: CaffeBuilder, op: Op) -> None:
-    b.set_view(op.outputs[0], b.view(op.inputs[0]))
-
-
-def _cast(b: CaffeBuilder, op: Op) -> None:
+def _cast(b: CaffeBuilder, op: Op) -> BlobView:
     kinds = "".join(v.dtype.kind for v in (op.inputs[0], op.outputs[0]) if v is not None)
     other = op.outputs[0] if kinds[1] != "f" else op.inputs[0]
     b.need(kinds in ("ff", "bf"), f"no {other.dtype if other is not None else ''}, only float32")
-    _identity(b, op)
+    return b.view(op.inputs[0])
 
 
-def _transpose(b: CaffeBuilder, op: Op) -> None:
+def _transpose(b: CaffeBuilder, op: Op) -> BlobView:
     view = b.view(op.inputs[0])
     perm = op["perm"] or range(len(view.shape))[::-1]
-    b.set_view(op.outputs[0], view.transposed(tuple(int(p) for p in perm)))
+    return view.transposed(tuple(int(p) for p in perm))
 
 
-def _concat(b: CaffeBuilder, op: Op) -> None:
+def _concat(b: CaffeBuilder, op: Op) -> BlobView:
     """Add a Concat of the inputs that are not empty, or a Tile where all are the same blob."""
     values = [v for v in op.inputs if v is not None and math.prod(v.shape)]
     if len(values) == 1:
-        b.set_view(op.outputs[0], b.view(values[0]))
-        return
+        return b.view(values[0])
     axis = int(op["axis"]) % len(op.outputs[0].shape)
     blobs, axes = b.blobs_and_axes(*(b.view(v) for v in values))
     blob_axis = axes[axis]
     if len({v.name for v in blobs}) == 1 and b.dialect.has("Tile"):
-        params: dict[str, Any] = {"axis": blob_axis} if blob_axis != 1 else {}
-        (x, *_), times = blobs, len(blobs)
-        wide = (*x.base[:blob_axis], times * x.base[blob_axis], *x.base[blob_axis + 1 :])
-        y = b.add("Tile", [x], wide, {"tile_param": {**params, "tiles": times}})
-        b.set_view(op.outputs[0], y.transposed(axes))
-        return
+        return tile(b, blobs[0], blob_axis, len(blobs)).transposed(axes)
     total = sum(x.base[blob_axis] for x in blobs)
-    shape = (*blobs[0].base[:blob_axis], total, *blobs[0].base[blob_axis + 1 :])
-    y = b.add("Concat", blobs, shape, {"concat_param": {"axis": blob_axis} if blob_axis != 1 else {}})
-    b.set_view(op.outputs[0], y.transposed(axes))
+    shape = with_size(blobs[0].base, blob_axis, total)
+    return b.add("Concat", blobs, shape, {"concat_param": axis_field(blob_axis)}).transposed(axes)
 
 
 # ---- split and slice
@@ -87,11 +78,10 @@ def _split_into(b: CaffeBuilder, view: BlobView, axis: int, wanted: Sequence[tup
         if wanted[0][0] is not None:
             b.set_view(wanted[0][0], view)
         return
-    shapes = [(*x.base[:blob_axis], n, *x.base[blob_axis + 1 :]) for n in sizes]
-    params: dict[str, Any] = {"axis": blob_axis} if blob_axis != 1 else {}
+    shapes = [with_size(x.base, blob_axis, n) for n in sizes]
+    params = axis_field(blob_axis)
     if len(set(sizes)) > 1 or b.dialect.name == "opencv":
-        params |= {"axis": blob_axis}
-        params["slice_point"] = [int(n) for n in np.cumsum(sizes)[:-1]]
+        params = {"axis": blob_axis, "slice_point": [int(n) for n in np.cumsum(sizes)[:-1]]}
     tops = b.add_many("Slice", [x], shapes, {"slice_param": params})
     unread = []
     for (value, _), top in zip(wanted, tops):
@@ -104,24 +94,25 @@ def _split_into(b: CaffeBuilder, view: BlobView, axis: int, wanted: Sequence[tup
 
 def _bounds(b: CaffeBuilder, op: Op) -> dict[int, tuple[int, int, int]]:
     """Return axis -> (start, size, step) for the axes that a Slice changes. `start` is counted from 0."""
-    x, cuts = op.inputs[0], slice_cuts(op)
-    if x is None or cuts is None:
-        raise b.refusal("no bounds that are computed when the network runs")
-    changed = [c for c in cuts if len(c.indices) != x.shape[c.axis] or c.step != 1]
+    sizes = b.view(op.inputs[0]).shape
+    cuts = b.given(slice_cuts(op), "no bounds that are computed when the network runs")
+    changed = [c for c in cuts if len(c.indices) != sizes[c.axis] or c.step != 1]
     return {c.axis: (c.start, len(c.indices), c.step) for c in changed}
 
 
-def _slice(b: CaffeBuilder, op: Op) -> None:
-    """Add the layers of a Slice: one for all slices of the same input, or a slice or crop of its own."""
+def _slice(b: CaffeBuilder, op: Op) -> BlobView | None:
+    """Add the layers of a Slice: one for all slices of the same input, or a slice or crop of its own.
+
+    Return None where the views of the outputs of all these slices are set.
+    """
     cuts = _bounds(b, op)
     view = b.view(op.inputs[0])
     if not cuts:
-        b.set_view(op.outputs[0], view)
-        return
+        return view
     if len(cuts) == 1 and _slice_all(b, op, view, cuts):
-        return
+        return None
     (x,), axes = b.blobs_and_axes(view)
-    b.set_view(op.outputs[0], _slice_axes(b, x, {axes[a]: cut for a, cut in cuts.items()}).transposed(axes))
+    return _slice_axes(b, x, {axes[a]: cut for a, cut in cuts.items()}).transposed(axes)
 
 
 def _slice_axes(b: CaffeBuilder, x: BlobView, cuts: dict[int, tuple[int, int, int]]) -> BlobView:
@@ -199,7 +190,7 @@ def _select(b: CaffeBuilder, x: BlobView, axis: int, cells: Array) -> BlobView:
     return b.materialized(x.then(AxisProduct(axis, selection_matrix(cells, x.base[axis]))))
 
 
-def _gather(b: CaffeBuilder, op: Op) -> None:
+def _gather(b: CaffeBuilder, op: Op) -> BlobView:
     """Add a Slice for consecutive indices; select other cells by a product with a matrix."""
     view = b.view(op.inputs[0])
     rank = len(view.shape)
@@ -209,37 +200,32 @@ def _gather(b: CaffeBuilder, op: Op) -> None:
     cells = np.where(cells < 0, cells + size, cells)
     if cells.size == 1 or (cells.size > 1 and (np.diff(cells) == 1).all()):
         (x,), axes = b.blobs_and_axes(view)
-        b.set_view(op.outputs[0], slice_axis(b, x, axes[axis], int(cells[0]), len(cells)).transposed(axes))
-        return
+        return slice_axis(b, x, axes[axis], int(cells[0]), len(cells)).transposed(axes)
     if b.dialect.name == "ascend" and list(cells) == [*range(size)][::-1]:
         (x,), axes = b.blobs_and_axes(view)
-        b.set_view(op.outputs[0], _reverse(b, x, [axes[axis]]).transposed(axes))
-        return
+        return _reverse(b, x, [axes[axis]]).transposed(axes)
     b.need(axis > 0, "no Gather along the batch")
     if len(cells) == size and axis == 1 and rank == 4 and not view.steps:
-        b.set_view(op.outputs[0], select_channels(b, view, cells))
-        return
-    b.set_view(op.outputs[0], view.then(AxisProduct(axis, selection_matrix(cells, size))))
+        return select_channels(b, view, cells)
+    return view.then(AxisProduct(axis, selection_matrix(cells, size)))
 
 
 # ---- repeat and resize
 
 
-def _tile(b: CaffeBuilder, op: Op) -> None:
+def _tile(b: CaffeBuilder, op: Op) -> BlobView:
     view = b.materialized(op.inputs[0])
     for axis, n in enumerate(b.integers(op.inputs[1], "repeats")):
         if n > 1:
-            shape = (*view.base[:axis], n * view.base[axis], *view.base[axis + 1 :])
-            params: dict[str, Any] = {"axis": axis} if axis != 1 else {}
-            view = b.add("Tile", [view], shape, {"tile_param": {**params, "tiles": n}})
-    b.set_view(op.outputs[0], view)
+            view = tile(b, view, axis, n)
+    return view
 
 
-def _expand(b: CaffeBuilder, op: Op) -> None:
-    b.set_view(op.outputs[0], tile_to_shape(b, b.view(op.inputs[0]), tuple(int(n) for n in op.outputs[0].shape)))
+def _expand(b: CaffeBuilder, op: Op) -> BlobView:
+    return tile_to_shape(b, b.view(op.inputs[0]), tuple(int(n) for n in op.outputs[0].shape))
 
 
-def _resize(b: CaffeBuilder, op: Op) -> None:
+def _resize(b: CaffeBuilder, op: Op) -> BlobView:
     view = b.view(op.inputs[0])
     mode = op["mode"]
     coordinates = op["coordinate_transformation_mode"]
@@ -257,13 +243,13 @@ def _resize(b: CaffeBuilder, op: Op) -> None:
             cells, weights = interpolation(centers, old, int(new), mode, cubic, outside, smooth)
             matrix = as_matrix(cells, weights, old)
         view = view.then(AxisProduct(axis, matrix))
-    b.set_view(op.outputs[0], view)
+    return view
 
 
-def _depth_to_space(b: CaffeBuilder, op: Op) -> None:
+def _depth_to_space(b: CaffeBuilder, op: Op) -> BlobView:
     """Add Ascend's Reorg where its order fits, else a Deconvolution whose kernels have a single 1 each."""
-    if op["mode"] != "CRD" and _reorg(b, op, reverse=True):
-        return
+    if op["mode"] != "CRD" and b.dialect.name == "ascend":
+        return _reorg(b, op, {"reverse": True})
     x = b.materialized(op.inputs[0])
     block, outputs = int(op["blocksize"]), int(op.outputs[0].shape[1])
     weights = np.zeros((x.base[1], outputs, block, block), np.float32)
@@ -273,13 +259,13 @@ def _depth_to_space(b: CaffeBuilder, op: Op) -> None:
                 crd = op["mode"] == "CRD"
                 source = (c * block + i) * block + j if crd else (i * block + j) * outputs + c
                 weights[source, c, i, j] = 1
-    _add_blocks(b, op, "Deconvolution", x, outputs, weights)
+    return _add_blocks(b, op, "Deconvolution", x, outputs, weights)
 
 
-def _space_to_depth(b: CaffeBuilder, op: Op) -> None:
+def _space_to_depth(b: CaffeBuilder, op: Op) -> BlobView:
     """Add Ascend's Reorg, else a Convolution whose kernels have a single 1 each."""
-    if _reorg(b, op):
-        return
+    if b.dialect.name == "ascend":
+        return _reorg(b, op, {})
     x = b.materialized(op.inputs[0])
     block, channels = int(op["blocksize"]), x.base[1]
     outputs = channels * block * block
@@ -287,34 +273,26 @@ def _space_to_depth(b: CaffeBuilder, op: Op) -> None:
     for k in range(outputs):
         cell, c = divmod(k, channels)
         weights[k, c, cell // block, cell % block] = 1
-    _add_blocks(b, op, "Convolution", x, outputs, weights)
+    return _add_blocks(b, op, "Convolution", x, outputs, weights)
 
 
-def _reorg(b: CaffeBuilder, op: Op, reverse: bool = False) -> bool:
-    """Add a Reorg, which keeps the channels of a pixel together in Ascend. Return whether that was possible."""
-    if b.dialect.name != "ascend":
-        return False
+def _reorg(b: CaffeBuilder, op: Op, direction: Mapping[str, Any]) -> BlobView:
+    """Add a Reorg, which keeps the channels of a pixel together in Ascend."""
     x = b.materialized(op.inputs[0])
-    params: dict[str, Any] = {"stride": int(op["blocksize"]), **({"reverse": True} if reverse else {})}
-    b.set_view(op.outputs[0], b.add("Reorg", [x], tuple(op.outputs[0].shape), {"reorg_param": params}))
-    return True
+    params = {"stride": int(op["blocksize"]), **direction}
+    return b.add("Reorg", [x], tuple(op.outputs[0].shape), {"reorg_param": params})
 
 
-def _add_blocks(b: CaffeBuilder, op: Op, layer: str, x: BlobView, outputs: int, weights: Array) -> None:
+def _add_blocks(b: CaffeBuilder, op: Op, layer: str, x: BlobView, outputs: int, weights: Array) -> BlobView:
     """Add a layer whose windows do not overlap, without a bias, as the operator's output."""
     block = weights.shape[-1]
     params = {"num_output": outputs, "bias_term": False, "kernel_size": block, "stride": block}
     shape = tuple(int(n) for n in op.outputs[0].shape)
-    b.set_view(op.outputs[0], b.add(layer, [x], shape, {"convolution_param": params}, [weights]))
+    return b.add(layer, [x], shape, {"convolution_param": params}, [weights])
 
 
 DATA_MOVEMENT: dict[str, CaffeLowering] = {
-    "Reshape": _reshape,
-    "Flatten": _reshape,
-    "Squeeze": _reshape,
-    "Unsqueeze": _reshape,
-    "Identity": _identity,
-    "Dropout": _identity,
+    **dict.fromkeys(("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Dropout"), _same),
     "Cast": _cast,
     "Transpose": _transpose,
     "Concat": _concat,

@@ -1,39 +1,36 @@
-"""Operators with one input that compute each element separately."""
+"""Operators that compute each element separately: of one input, and of several inputs that broadcast."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from anylayer.graph import Op
-from anylayer.writers.caffe.affine import apply_to_blob, eltwise, power, relu, scale_and_shift
+from anylayer.graph import Op, Value
+from anylayer.network import Array
+from anylayer.writers.caffe.affine import (
+    apply_to_blob,
+    eltwise,
+    power,
+    relu,
+    scale_and_shift,
+    tile_to_shape,
+)
 from anylayer.writers.caffe.builder import CaffeBuilder, CaffeLowering
+from anylayer.writers.caffe.materialize import axis_field
 from anylayer.writers.caffe.views import BlobView
 
 
-def unary(type_: str, params: Callable[[Op], Mapping[str, Any]] | None = None) -> CaffeLowering:
+def on_blob(make: Callable[[CaffeBuilder, Op, BlobView], BlobView]) -> CaffeLowering:
+    """Return the lowering of an operator on the elements of its first input. `make` adds its layers to a blob."""
+    return lambda b, op: apply_to_blob(b, b.view(op.inputs[0]), lambda x: make(b, op, x))
+
+
+def unary(type_: str, params: Callable[[Op], Mapping[str, Any]] = lambda op: {}) -> CaffeLowering:
     """Return the lowering of an operator to one layer of type `type_`. `params` computes its parameters."""
-
-    def lower(b: CaffeBuilder, op: Op) -> None:
-        given = params(op) if params is not None else {}
-        b.set_view(
-            op.outputs[0], apply_to_blob(b, b.view(op.inputs[0]), lambda x: b.add(type_, [x], x.base, given))
-        )
-
-    return lower
-
-
-def _power_of(scale: float = 1.0, exponent: float = 1.0) -> CaffeLowering:
-    """Return the lowering of an operator that computes (scale * x) ** exponent."""
-
-    def lower(b: CaffeBuilder, op: Op) -> None:
-        view = b.view(op.inputs[0])
-        b.set_view(op.outputs[0], apply_to_blob(b, view, lambda x: power(b, x, scale=scale, exponent=exponent)))
-
-    return lower
+    return on_blob(lambda b, op, x: b.add(type_, [x], x.base, params(op)))
 
 
 def clip(b: CaffeBuilder, x: BlobView, low: float, high: float) -> BlobView:
@@ -58,59 +55,40 @@ def clip(b: CaffeBuilder, x: BlobView, low: float, high: float) -> BlobView:
     return power(b, relu(b, x, suffix="limited"), scale=-1, shift=high)
 
 
-def _clip(b: CaffeBuilder, op: Op) -> None:
+def _clip(b: CaffeBuilder, op: Op, x: BlobView) -> BlobView:
     bounds = [-math.inf, math.inf]
     for i, value in enumerate(op.inputs[1:3]):
         if value is not None:
             bound = b.given(b.const_array(value), "no Clip with computed limits")
             bounds[i] = float(bound.reshape(-1)[0])
-    b.set_view(op.outputs[0], apply_to_blob(b, b.view(op.inputs[0]), lambda x: clip(b, x, *bounds)))
+    return clip(b, x, *bounds)
 
 
-def _hard_sigmoid(b: CaffeBuilder, op: Op) -> None:
-    scale, shift = float(op["alpha"]), float(op["beta"])
-
-    def make(x: BlobView) -> BlobView:
-        return clip(b, power(b, x, scale=scale, shift=shift, suffix="line"), 0.0, 1.0)
-
-    b.set_view(op.outputs[0], apply_to_blob(b, b.view(op.inputs[0]), make))
+def _hard_sigmoid(b: CaffeBuilder, op: Op, x: BlobView) -> BlobView:
+    return clip(b, power(b, x, scale=float(op["alpha"]), shift=float(op["beta"]), suffix="line"), 0.0, 1.0)
 
 
-def _hard_swish(b: CaffeBuilder, op: Op) -> None:
-    def make(x: BlobView) -> BlobView:
-        gate = clip(b, power(b, x, scale=1 / 6, shift=0.5, suffix="line"), 0.0, 1.0)
-        return eltwise(b, [x, gate], "PROD")
-
-    b.set_view(op.outputs[0], apply_to_blob(b, b.view(op.inputs[0]), make))
+def _hard_swish(b: CaffeBuilder, op: Op, x: BlobView) -> BlobView:
+    gate = clip(b, power(b, x, scale=1 / 6, shift=0.5, suffix="line"), 0.0, 1.0)
+    return eltwise(b, [x, gate], "PROD")
 
 
-def _swish(b: CaffeBuilder, op: Op) -> None:
-    def make(x: BlobView) -> BlobView:
-        if b.dialect.has("Swish"):
-            return b.add("Swish", [x], x.base)
-        return eltwise(b, [x, b.add("Sigmoid", [x], x.base, suffix="gate")], "PROD")
-
-    b.set_view(op.outputs[0], apply_to_blob(b, b.view(op.inputs[0]), make))
+def _swish(b: CaffeBuilder, op: Op, x: BlobView) -> BlobView:
+    if b.dialect.has("Swish"):
+        return b.add("Swish", [x], x.base)
+    return eltwise(b, [x, b.add("Sigmoid", [x], x.base, suffix="gate")], "PROD")
 
 
-def _selu(b: CaffeBuilder, op: Op) -> None:
-    alpha, gamma = float(op["alpha"]), float(op["gamma"])
-
-    def make(x: BlobView) -> BlobView:
-        return power(b, b.add("ELU", [x], x.base, {"elu_param": {"alpha": alpha}}, suffix="elu"), scale=gamma)
-
-    b.set_view(op.outputs[0], apply_to_blob(b, b.view(op.inputs[0]), make))
+def _selu(b: CaffeBuilder, op: Op, x: BlobView) -> BlobView:
+    elu = b.add("ELU", [x], x.base, {"elu_param": {"alpha": float(op["alpha"])}}, suffix="elu")
+    return power(b, elu, scale=float(op["gamma"]))
 
 
-def _prelu(b: CaffeBuilder, op: Op) -> None:
+def _prelu(b: CaffeBuilder, op: Op) -> BlobView:
     """Add a ReLU for one slope, a PReLU for one slope per channel, else max(x, 0) - slope * max(-x, 0)."""
     slope = b.given(b.const_array(op.inputs[1]), "no PReLU with a computed slope")
-    view = b.view(op.inputs[0])
-    if not view.is_rearrangement:
-        view = b.materialized(view)
+    view = b.rearrangement(b.view(op.inputs[0]))
     slopes = b.constant_on_blob(view, slope)
-    if slopes is None:
-        return
     varies = [i for i, n in enumerate(slopes.shape) if n > 1]
 
     def make(x: BlobView) -> BlobView:
@@ -122,25 +100,19 @@ def _prelu(b: CaffeBuilder, op: Op) -> None:
         scaled = scale_and_shift(b, below, slopes, None, suffix="slope")
         return eltwise(b, [relu(b, x, suffix="above"), scaled], "SUM", [1.0, -1.0])
 
-    b.set_view(op.outputs[0], apply_to_blob(b, view, make))
+    return apply_to_blob(b, view, make)
 
 
-def _pow(b: CaffeBuilder, op: Op) -> None:
+def _pow(b: CaffeBuilder, op: Op) -> BlobView:
     exponent = b.const_array(op.inputs[1])
     if exponent is not None and exponent.size == 1:
         number = float(exponent.reshape(-1)[0])
-        b.set_view(op.outputs[0], apply_to_blob(b, b.view(op.inputs[0]), lambda x: power(b, x, exponent=number)))
-        return
+        return apply_to_blob(b, b.view(op.inputs[0]), lambda x: power(b, x, exponent=number))
     refused = "no power whose base and exponent are both computed"
     base = b.given(b.const_array(op.inputs[0]), refused)
     b.need(base.size == 1 and base.min() > 0, refused)
-    number = float(base.reshape(-1)[0])
-    b.set_view(
-        op.outputs[0],
-        apply_to_blob(
-            b, b.view(op.inputs[1]), lambda x: b.add("Exp", [x], x.base, {"exp_param": {"base": number}})
-        ),
-    )
+    params = {"exp_param": {"base": float(base.reshape(-1)[0])}}
+    return apply_to_blob(b, b.view(op.inputs[1]), lambda x: b.add("Exp", [x], x.base, params))
 
 
 # ---- truth values, as 0 and 1
@@ -149,36 +121,153 @@ def _pow(b: CaffeBuilder, op: Op) -> None:
 def _comparison(less: bool) -> CaffeLowering:
     """Return the lowering of x < number, or of x > number: a Threshold. Either operand may be the number."""
 
-    def lower(b: CaffeBuilder, op: Op) -> None:
-        for value, other, below in (
-            (op.inputs[0], op.inputs[1], less),
-            (op.inputs[1], op.inputs[0], not less),
-        ):
+    def lower(b: CaffeBuilder, op: Op) -> BlobView:
+        for value, other, below in ((op.inputs[0], op.inputs[1], less), (op.inputs[1], op.inputs[0], not less)):
             bound = b.const_array(other)
             if bound is not None and bound.size == 1:
-                number = float(bound.reshape(-1)[0])
-                view = b.view(value)
-                b.set_view(op.outputs[0], apply_to_blob(b, view, _threshold(b, number, below)))
-                return
-        b.need(False, "no comparison other than with a number")
+                return _threshold(b, b.view(value), float(bound.reshape(-1)[0]), below)
+        raise b.refusal("no comparison other than with a number")
 
     return lower
 
 
-def _threshold(b: CaffeBuilder, number: float, below: bool) -> Callable[[BlobView], BlobView]:
-    """Return a function that adds the layers for x > number, or for x < number if `below`."""
+def _threshold(b: CaffeBuilder, view: BlobView, number: float, below: bool) -> BlobView:
+    """Add the layers for x > number, or for x < number if `below`."""
+    limit = -number if below else number
+    params = {"threshold_param": {"threshold": limit} if limit else {}}
 
     def make(x: BlobView) -> BlobView:
-        if below:
-            x = power(b, x, scale=-1, suffix="flipped")
-        limit = -number if below else number
-        return b.add("Threshold", [x], x.base, {"threshold_param": {"threshold": limit} if limit else {}})
+        x = power(b, x, scale=-1, suffix="flipped") if below else x
+        return b.add("Threshold", [x], x.base, params)
 
-    return make
+    return apply_to_blob(b, view, make)
 
 
-def _not(b: CaffeBuilder, op: Op) -> None:
-    b.set_view(op.outputs[0], apply_to_blob(b, b.view(op.inputs[0]), lambda x: power(b, x, scale=-1, shift=1)))
+# ---- several inputs
+
+
+def _sum_or_difference(b: CaffeBuilder, op: Op, sign: float) -> BlobView:
+    """Add the layers for left + sign * right."""
+    left, right = op.inputs[0], op.inputs[1]
+    constant = b.const_array(right)
+    if constant is not None:
+        return _with_constant(b, op, left, None, np.asarray(constant, np.float32) * np.float32(sign))
+    constant = b.const_array(left)
+    if constant is not None:
+        minus = None if sign > 0 else np.asarray(-1, np.float32)
+        return _with_constant(b, op, right, minus, np.asarray(constant, np.float32))
+    return eltwise_of_views(b, op, [b.view(left), b.view(right)], "SUM", [1.0, sign])
+
+
+def _with_constant(
+    b: CaffeBuilder, op: Op, value: Value | None, scale: Array | None, shift: Array | None
+) -> BlobView:
+    """Add the layer for value * scale + shift, which broadcast to the operator's output."""
+    view = b.view(value)
+    shape = tuple(op.outputs[0].shape)
+    if view.shape != shape:
+        view = tile_to_shape(b, view, shape)
+    view = b.rearrangement(view)
+    parts = [None if p is None else b.constant_on_blob(view, p) for p in (scale, shift)]
+    b.mergeable = {view.name} if b.has_one_consumer(value) and b.use_count(view.name) == 0 else set()
+    result = apply_to_blob(b, view, lambda x: scale_and_shift(b, x, parts[0], parts[1]))
+    b.mergeable = set()
+    return result
+
+
+def _mul(b: CaffeBuilder, op: Op) -> BlobView:
+    left, right = op.inputs[0], op.inputs[1]
+    for value, other in ((left, right), (right, left)):
+        constant = b.const_array(other)
+        if constant is not None:
+            return _with_constant(b, op, value, np.asarray(constant, np.float32), None)
+    if left is right:
+        return apply_to_blob(b, b.view(left), lambda x: power(b, x, exponent=2.0))
+    return eltwise_of_views(b, op, [b.view(left), b.view(right)], "PROD")
+
+
+def _div(b: CaffeBuilder, op: Op) -> BlobView:
+    """Add the layers of a division: by a constant a Scale or Power, else a product with the reciprocal."""
+    left, right = op.inputs[0], op.inputs[1]
+    constant = b.const_array(right)
+    if constant is not None:
+        with np.errstate(divide="ignore"):
+            return _with_constant(b, op, left, np.float32(1) / np.asarray(constant, np.float32), None)
+    constant = b.const_array(left)
+    number = 0.0 if constant is None or constant.size != 1 else float(np.reshape(constant, -1)[0])
+    if number and op.outputs[0].shape == getattr(right, "shape", None):
+        return apply_to_blob(b, b.view(right), lambda x: power(b, x, scale=1 / number, exponent=-1.0))
+    inverse = apply_to_blob(b, b.view(right), lambda x: power(b, x, exponent=-1.0, suffix="inverse"))
+    if constant is not None and right is not None:
+        b.views[op.outputs[0]] = inverse
+        return _with_constant(b, op, op.outputs[0], np.asarray(constant, np.float32), None)
+    return eltwise_of_views(b, op, [b.view(left), inverse], "PROD")
+
+
+def eltwise_of_views(
+    b: CaffeBuilder, op: Op, views: list[BlobView], operation: str, coeff: Sequence[float] = ()
+) -> BlobView:
+    """Add the layers for an elementwise operation on views that broadcast.
+
+    If all views have the same rearrangement, it is applied once, to the result.
+    """
+    shape = tuple(int(n) for n in op.outputs[0].shape)
+    same = all(v.shape == shape for v in views)
+    first = views[0]
+    if same and all(v.steps == first.steps and v.base == first.base and v.is_rearrangement for v in views):
+        y = eltwise(b, [BlobView(v.name, v.base) for v in views], operation, coeff)
+        return BlobView(y.name, y.base, first.steps)
+    result = None if same or len(views) != 2 else _broadcast(b, views, shape, operation, coeff)
+    return result or eltwise(b, [tile_to_shape(b, v, shape) for v in views], operation, coeff)
+
+
+def _broadcast(
+    b: CaffeBuilder, views: list[BlobView], shape: Sequence[int], operation: str, coeff: Sequence[float]
+) -> BlobView | None:
+    """Multiply (or add) a value that has some consecutive axes of the other: Scale (or Bias) with two bottoms.
+
+    Return None where that is not possible.
+    """
+    type_ = {"PROD": "Scale", "SUM": "Bias"}.get(operation, "")
+    if not type_ or not b.dialect.has(type_) or any(c != 1 for c in coeff):
+        return None
+    for full, small in (views, views[::-1]):
+        dims = (1,) * (len(shape) - len(small.shape)) + small.shape
+        varies = [i for i, n in enumerate(dims) if n != 1]
+        if full.shape != tuple(shape) or not varies:
+            continue
+        first, end = varies[0], varies[-1] + 1
+        if dims[1] == shape[1] and shape[0] == 1 and first == 1:
+            first = 0  # one number per sample and channel, as in squeeze-and-excitation
+        if dims[first:end] != tuple(shape[first:end]):
+            continue
+        factor = b.materialized(small.reshaped(tuple(dims[first:end])))
+        x = b.materialized(full)
+        return b.add(type_, [x, factor], x.base, {f"{type_.lower()}_param": axis_field(first)})
+    return None
+
+
+def _extreme(b: CaffeBuilder, op: Op, sign: float) -> BlobView:
+    """Add the layers for the maximum (sign 1), or the minimum (sign -1): -max(-x, -y)."""
+    constants = {v: c for v in op.inputs if (c := b.const_array(v)) is not None and c.size == 1}
+    values = [v for v in op.inputs if v not in constants]
+    if len(values) == 1 and constants:
+        bound = max(float(c.reshape(-1)[0]) * sign for c in constants.values()) * sign
+        low, high = (bound, math.inf) if sign > 0 else (-math.inf, bound)
+        return apply_to_blob(b, b.view(values[0]), lambda x: clip(b, x, low, high))
+    b.need(not constants, "no maximum of several values and a number")
+    if sign > 0:
+        return eltwise_of_views(b, op, [b.view(v) for v in values], "MAX")
+    flipped = [apply_to_blob(b, b.view(v), lambda x: power(b, x, scale=-1, suffix="flipped")) for v in values]
+    largest = eltwise_of_views(b, op, flipped, "MAX")
+    return apply_to_blob(b, largest, lambda x: power(b, x, scale=-1))
+
+
+def _sum(b: CaffeBuilder, op: Op) -> BlobView:
+    if len(op.inputs) == 2:
+        return _sum_or_difference(b, op, 1.0)
+    views = [b.view(v) for v in op.inputs]
+    return views[0] if len(views) == 1 else eltwise_of_views(b, op, views, "SUM")
 
 
 ELEMENTWISE: dict[str, CaffeLowering] = {
@@ -191,17 +280,24 @@ ELEMENTWISE: dict[str, CaffeLowering] = {
     "Abs": unary("AbsVal"),
     "Exp": unary("Exp"),
     "Log": unary("Log"),
-    "Sqrt": _power_of(exponent=0.5),
-    "Reciprocal": _power_of(exponent=-1.0),
-    "Neg": _power_of(scale=-1.0),
-    "Clip": _clip,
+    "Sqrt": on_blob(lambda b, op, x: power(b, x, exponent=0.5)),
+    "Reciprocal": on_blob(lambda b, op, x: power(b, x, exponent=-1.0)),
+    "Neg": on_blob(lambda b, op, x: power(b, x, scale=-1.0)),
+    "Not": on_blob(lambda b, op, x: power(b, x, scale=-1, shift=1)),
+    "Clip": on_blob(_clip),
     "PRelu": _prelu,
-    "Selu": _selu,
-    "HardSigmoid": _hard_sigmoid,
-    "HardSwish": _hard_swish,
-    "Swish": _swish,
+    "Selu": on_blob(_selu),
+    "HardSigmoid": on_blob(_hard_sigmoid),
+    "HardSwish": on_blob(_hard_swish),
+    "Swish": on_blob(_swish),
     "Pow": _pow,
     "Greater": _comparison(False),
     "Less": _comparison(True),
-    "Not": _not,
+    "Add": lambda b, op: _sum_or_difference(b, op, 1.0),
+    "Sub": lambda b, op: _sum_or_difference(b, op, -1.0),
+    "Mul": _mul,
+    "Div": _div,
+    "Max": lambda b, op: _extreme(b, op, 1.0),
+    "Min": lambda b, op: _extreme(b, op, -1.0),
+    "Sum": _sum,
 }

@@ -9,7 +9,6 @@ import numpy as np
 from anylayer.errors import LayerError, at
 from anylayer.graph import Graph, Op, Value
 from anylayer.optimize.simplify import simplify
-from anylayer.writers.caffe.binary import BINARY
 from anylayer.writers.caffe.builder import CaffeBuilder, CaffeLowering
 from anylayer.writers.caffe.data_movement import DATA_MOVEMENT
 from anylayer.writers.caffe.elementwise import ELEMENTWISE
@@ -18,7 +17,6 @@ from anylayer.writers.caffe.normalization import NORMALIZATION
 from anylayer.writers.caffe.outputs import finish_outputs, name_blobs
 from anylayer.writers.caffe.patterns import fuse_patterns
 from anylayer.writers.caffe.products import PRODUCTS
-from anylayer.writers.caffe.reductions import REDUCTIONS
 from anylayer.writers.caffe.schema import own_message
 from anylayer.writers.caffe.views import BlobView
 from anylayer.writers.caffe.windows import WINDOWS
@@ -48,10 +46,8 @@ LOWERINGS: dict[str, CaffeLowering] = {
     **WINDOWS,
     **PRODUCTS,
     **ELEMENTWISE,
-    **BINARY,
     **NORMALIZATION,
     **DATA_MOVEMENT,
-    **REDUCTIONS,
 }
 """ONNX operator -> the function that adds its layers; "" stands for operators of other domains."""
 

@@ -129,7 +129,7 @@ def _built_in_node(t: TracedNode, options: CaffeWriteOptions) -> Node | None:
     if options.dialect.name == "opencv" and options.dialect.has(t.node.type):
         shapes = [() if kind is None else tuple(kind.shape) for kind in t.inputs]
         node = opencv_rules.node_for_opencv(
-            t.node, "" if t.bound is None else _cls(t.bound.definition).message, shapes
+            t.node, "" if t.bound is None else t.bound.definition.layer_class.message, shapes
         )
     if node is None or not can_express(options.dialect, node):
         return None
@@ -138,7 +138,7 @@ def _built_in_node(t: TracedNode, options: CaffeWriteOptions) -> Node | None:
         return _translated(t, node, other, options.dialect)
     if t.bound is None or (options.dialect.name in ("", t.bound.instance.dialect) and not node.defaults):
         return node
-    return _with_explicit_defaults(t, node, _cls(t.bound.definition), options.dialect)
+    return _with_explicit_defaults(t, node, t.bound.definition.layer_class, options.dialect)
 
 
 def _without_unwritten_fields(t: TracedNode, dialect: Dialect) -> Node:
@@ -222,7 +222,7 @@ def _translated(t: TracedNode, node: Node, other: Definition, dialect: Dialect) 
     kinds = [kind for kind in t.inputs if kind is not None]
     if t.bound is None or len(kinds) < len(t.inputs) or sum(math.prod(k.shape) for k in kinds) > _MAX_TRIAL_VALUES:
         return None
-    node = _with_explicit_defaults(t, node, _cls(other), dialect)
+    node = _with_explicit_defaults(t, node, other.layer_class, dialect)
     random = np.random.default_rng(0)
     inputs = [random.standard_normal(kind.shape).astype(kind.dtype) for kind in kinds]
     try:
@@ -232,10 +232,6 @@ def _translated(t: TracedNode, node: Node, other: Definition, dialect: Dialect) 
         return None
     same = (x.shape == y.shape and np.allclose(x, y, rtol=1e-6, atol=1e-7) for x, y in zip(ours, theirs))
     return node if all(same) else None
-
-
-def _cls(definition: Definition) -> Any:
-    return definition.cls
 
 
 def _dialect_definition(t: TracedNode, dialect: Dialect) -> Definition | None:

@@ -8,8 +8,8 @@ from typing import Any
 
 from anylayer.layer import Message
 from anylayer.network import Array
+from anylayer.protobuf.binary import Fields
 from anylayer.writers.caffe.dialects import Dialect
-from anylayer.writers.caffe.field_types import Fields
 from anylayer.writers.caffe.schema import NetSchema, Use
 
 

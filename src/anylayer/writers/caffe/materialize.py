@@ -6,21 +6,23 @@ import math
 from collections.abc import Iterable
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from anylayer.graph.arrangement import Arrangement, inverse
 from anylayer.network import Array, Shape
-from anylayer.writers.caffe.emitter import Emitter
-from anylayer.writers.caffe.views import AxisProduct, BlobView, PadStep
+from anylayer.writers.caffe.views import AxisProduct, BlobView, PadStep, with_size
+
+if TYPE_CHECKING:
+    from anylayer.writers.caffe.builder import CaffeBuilder
 
 _MAX_CHANNEL_VALUES = 1 << 24
 """The largest number of elements per channel, over the whole batch, for which a permutation of channels is
 recognized."""
 
 
-def materialize(b: Emitter, view: BlobView) -> BlobView:
+def materialize(b: CaffeBuilder, view: BlobView) -> BlobView:
     """Add the layers of all steps, in order, and return the blob that they produce."""
     done = BlobView(view.name, view.base)
     steps = list(view.steps)
@@ -39,7 +41,7 @@ def materialize(b: Emitter, view: BlobView) -> BlobView:
     return done
 
 
-def _arrange(b: Emitter, x: BlobView, to: Arrangement) -> BlobView:
+def _arrange(b: CaffeBuilder, x: BlobView, to: Arrangement) -> BlobView:
     """Add the layers of an arrangement: at most a Reshape, a Permute and another Reshape."""
     if not to.keeps_order:
         before, perm = _moves_within_samples(to)
@@ -61,7 +63,7 @@ def _moves_within_samples(to: Arrangement) -> tuple[Shape, Shape]:
     return (*count, *before), (0, *(p + 1 for p in perm))
 
 
-def reshape(b: Emitter, x: BlobView, shape: Shape) -> BlobView:
+def reshape(b: CaffeBuilder, x: BlobView, shape: Shape) -> BlobView:
     """Add a Flatten where the new shape is (N, everything else), otherwise a Reshape."""
     if x.base == shape:
         return x
@@ -73,7 +75,7 @@ def reshape(b: Emitter, x: BlobView, shape: Shape) -> BlobView:
     return b.add("Reshape", [x], shape, {"reshape_param": {"shape": {"dim": dims}}}, suffix="reshape")
 
 
-def permute(b: Emitter, x: BlobView, perm: Shape) -> BlobView:
+def permute(b: CaffeBuilder, x: BlobView, perm: Shape) -> BlobView:
     """Add a Permute. Raises LayerError where the dialect has none."""
     if not b.dialect.has("Permute"):
         raise b.refusal(f"no Permute, which a transposition {list(perm)} of {list(x.base)} needs", "Permute")
@@ -81,7 +83,7 @@ def permute(b: Emitter, x: BlobView, perm: Shape) -> BlobView:
     return b.add("Permute", [x], shape, {"permute_param": {"order": list(perm)}}, suffix="permute")
 
 
-def _reorder_channels(b: Emitter, x: BlobView, to: Arrangement) -> BlobView | None:
+def _reorder_channels(b: CaffeBuilder, x: BlobView, to: Arrangement) -> BlobView | None:
     """Add one layer for an arrangement that only reorders channels. Return None for any other."""
     if to.axes is not None or to.shape != x.base or len(x.base) < 2:
         return None
@@ -94,7 +96,7 @@ def _reorder_channels(b: Emitter, x: BlobView, to: Arrangement) -> BlobView | No
     return select_channels(b, x, order) if (indices == elements.take(order, axis=1)).all() else None
 
 
-def select_channels(b: Emitter, x: BlobView, channels: Array) -> BlobView:
+def select_channels(b: CaffeBuilder, x: BlobView, channels: Array) -> BlobView:
     """Select channels in any order: by ShuffleChannel if it produces this order, else by a 1 x 1 convolution."""
     count = len(channels)
     can_shuffle = b.dialect.has("ShuffleChannel") and (b.dialect.name != "opencv" or len(x.base) == 4)
@@ -115,7 +117,7 @@ def selection_matrix(cells: Array, size: int) -> Array:
 # ---- padding
 
 
-def _pad(b: Emitter, x: BlobView, pad: PadStep) -> BlobView:
+def _pad(b: CaffeBuilder, x: BlobView, pad: PadStep) -> BlobView:
     """Pad a map with zeros: a depthwise 1 x 1 convolution pads both sides equally, Crop removes the surplus.
 
     Channels are padded by a 1 x 1 convolution. Raises LayerError for other values, axes or negative pads.
@@ -139,7 +141,7 @@ def _pad(b: Emitter, x: BlobView, pad: PadStep) -> BlobView:
 
 
 def identity_convolution(
-    b: Emitter,
+    b: CaffeBuilder,
     x: BlobView,
     *,
     pads: list[int] | None = None,
@@ -177,10 +179,17 @@ def spatial_fields(stem: str, values: Iterable[int], default: int | None) -> dic
     return {name: sizes}
 
 
+def axis_field(axis: int) -> dict[str, Any]:
+    """Return the field `axis` of a layer whose default is the axis of channels, 1."""
+    return {"axis": axis} if axis != 1 else {}
+
+
 # ---- cropping
 
 
-def crop(b: Emitter, x: BlobView, offsets: list[int], sizes: list[int], like: BlobView | None = None) -> BlobView:
+def crop(
+    b: CaffeBuilder, x: BlobView, offsets: list[int], sizes: list[int], like: BlobView | None = None
+) -> BlobView:
     """Cut the window of `sizes` that starts at `offsets` out of a map (spatial axes only).
 
     Crop reads its size from a second blob: `like` if it has these sizes, else any blob that has them.
@@ -199,7 +208,7 @@ def crop(b: Emitter, x: BlobView, offsets: list[int], sizes: list[int], like: Bl
     return b.add("Crop", [x, reference], shape, {"crop_param": params}, suffix="crop")
 
 
-def _blob_of_size(b: Emitter, x: BlobView, sizes: list[int]) -> BlobView | None:
+def _blob_of_size(b: CaffeBuilder, x: BlobView, sizes: list[int]) -> BlobView | None:
     """Return a blob with these spatial sizes, existing or new; None where the dialect has no Crop or DummyData."""
     if not b.dialect.has("Crop"):
         return None
@@ -212,14 +221,14 @@ def _blob_of_size(b: Emitter, x: BlobView, sizes: list[int]) -> BlobView | None:
     return b.add("DummyData", [], shape, {"dummy_data_param": {"shape": {"dim": list(shape)}}}, suffix="size")
 
 
-def slice_axis(b: Emitter, x: BlobView, axis: int, start: int, size: int) -> BlobView:
+def slice_axis(b: CaffeBuilder, x: BlobView, axis: int, start: int, size: int) -> BlobView:
     """Slice `size` cells from `start` on along an axis. The other parts go to a Silence layer."""
     whole = x.base[axis]
     if size == whole:
         return x
     points = [p for p in (start, start + size) if 0 < p < whole]
     bounds = [0, *points, whole]
-    shapes = [(*x.base[:axis], q - p, *x.base[axis + 1 :]) for p, q in pairwise(bounds)]
+    shapes = [with_size(x.base, axis, q - p) for p, q in pairwise(bounds)]
     parts = b.add_many(
         "Slice", [x], shapes, {"slice_param": {"axis": axis, "slice_point": points}}, suffix="slice"
     )
@@ -228,7 +237,7 @@ def slice_axis(b: Emitter, x: BlobView, axis: int, start: int, size: int) -> Blo
     return parts[wanted]
 
 
-def silence(b: Emitter, parts: list[BlobView]) -> None:
+def silence(b: CaffeBuilder, parts: list[BlobView]) -> None:
     """Add a Silence for blobs without consumers: Caffe would list them as outputs of the network.
 
     OpenCV does the opposite: it ignores an unused top of a layer with another top in use, but lists every Silence
@@ -241,7 +250,7 @@ def silence(b: Emitter, parts: list[BlobView]) -> None:
 # ---- products along an axis
 
 
-def _axis_products(b: Emitter, x: BlobView, matrices: dict[int, Array]) -> BlobView:
+def _axis_products(b: CaffeBuilder, x: BlobView, matrices: dict[int, Array]) -> BlobView:
     """Multiply by a matrix along several axes: by one resizing layer where one does it, else axis by axis."""
     if len(x.base) == 4 and set(matrices) <= {2, 3}:
         resized = _resize(b, x, matrices)
@@ -252,7 +261,7 @@ def _axis_products(b: Emitter, x: BlobView, matrices: dict[int, Array]) -> BlobV
     return x
 
 
-def axis_product(b: Emitter, x: BlobView, axis: int, matrix: Array) -> BlobView:
+def axis_product(b: CaffeBuilder, x: BlobView, axis: int, matrix: Array) -> BlobView:
     """Multiply by a matrix (new size, old size) along one axis.
 
     For the last axis this is an InnerProduct, for another one a 1 x 1 Convolution that has this axis as its
@@ -260,24 +269,22 @@ def axis_product(b: Emitter, x: BlobView, axis: int, matrix: Array) -> BlobView:
     permuted to the end.
     """
     rank = len(x.base)
-    shape = (*x.base[:axis], len(matrix), *x.base[axis + 1 :])
+    shape = with_size(x.base, axis, len(matrix))
     weights = np.ascontiguousarray(matrix, np.float32)
     b.need(axis > 0, "no product along the batch")
     if axis == rank - 1:
-        params: dict[str, Any] = {"num_output": len(matrix), "bias_term": False}
-        params |= {"axis": axis} if axis != 1 else {}
+        params = {"num_output": len(matrix), "bias_term": False, **axis_field(axis)}
         return b.add("InnerProduct", [x], shape, {"inner_product_param": params}, [weights], suffix="product")
     if axis > 1 and b.dialect.only and b.dialect.has("Permute"):
         swapped = [*range(axis), *range(axis + 1, rank), axis]
         inner = axis_product(b, permute(b, x, tuple(swapped)), rank - 1, matrix)
         return permute(b, inner, inverse(swapped))
-    params = {"num_output": len(matrix), "bias_term": False, "kernel_size": 1}
-    params |= {"axis": axis} if axis != 1 else {}
+    params = {"num_output": len(matrix), "bias_term": False, "kernel_size": 1, **axis_field(axis)}
     weights = weights.reshape(*weights.shape, *(1,) * (rank - axis - 1))
     return b.add("Convolution", [x], shape, {"convolution_param": params}, [weights], suffix="product")
 
 
-def _resize(b: Emitter, x: BlobView, matrices: dict[int, Array]) -> BlobView | None:
+def _resize(b: CaffeBuilder, x: BlobView, matrices: dict[int, Array]) -> BlobView | None:
     """Add a layer that interpolates as these matrices do, or return None if there is none. For repeated pixels
     this is Upsample or Deconvolution, for bilinear interpolation with aligned corners Interp.
     """

@@ -1,24 +1,26 @@
-"""Batch normalisation, local response normalisation, and normalisation by length."""
+"""Batch normalisation, local response normalisation, normalisation by length, Softmax and reductions."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from anylayer.graph import Op
+from anylayer.graph.facts import reduced_axes
 from anylayer.network import Array
 from anylayer.writers.caffe.affine import power, scale_and_shift
-from anylayer.writers.caffe.binary import eltwise_of_views
 from anylayer.writers.caffe.builder import CaffeBuilder, CaffeLowering
-from anylayer.writers.caffe.reductions import reduce_axes
+from anylayer.writers.caffe.elementwise import eltwise_of_views
+from anylayer.writers.caffe.materialize import axis_field
 from anylayer.writers.caffe.views import BlobView
 
 _ALMOST_ZERO = 1e-30
 """Added to a sum to make the quotient of a vector of zeros 0. It leaves any other float32 sum as it is."""
 
 
-def _batch_norm(b: CaffeBuilder, op: Op) -> None:
+def _batch_norm(b: CaffeBuilder, op: Op) -> BlobView:
     """Fold the normalisation into the layer before it, or add BatchNorm and Scale; see CaffeBuilder for the
     options."""
     refused = "no batch normalisation with computed statistics"
@@ -29,11 +31,9 @@ def _batch_norm(b: CaffeBuilder, op: Op) -> None:
     factor = (scale / np.sqrt(var + np.float32(epsilon))).astype(np.float32)
     offset = (shift - mean * factor).astype(np.float32)
     if b.fold and b.has_one_consumer(op.inputs[0]) and _fold_into_weights(b, x, factor, offset):
-        b.set_view(op.outputs[0], x)
-        return
+        return x
     if b.fold or not b.dialect.has("BatchNorm"):
-        b.set_view(op.outputs[0], scale_and_shift(b, x, factor.reshape(shape), offset.reshape(shape)))
-        return
+        return scale_and_shift(b, x, factor.reshape(shape), offset.reshape(shape))
     params: dict[str, Any] = {"use_global_stats": True}
     stored = var
     if b.blog_compat:
@@ -42,8 +42,7 @@ def _batch_norm(b: CaffeBuilder, op: Op) -> None:
         params["eps"] = epsilon
     blobs = [mean, stored, np.ones(1, np.float32)]
     y = b.add("BatchNorm", [x], x.base, {"batch_norm_param": params}, blobs)
-    y = b.add("Scale", [y], y.base, {"scale_param": {"bias_term": True}}, [scale, shift], suffix="_sc")
-    b.set_view(op.outputs[0], y)
+    return b.add("Scale", [y], y.base, {"scale_param": {"bias_term": True}}, [scale, shift], suffix="_sc")
 
 
 def _fold_into_weights(b: CaffeBuilder, x: BlobView, factor: Array, offset: Array) -> bool:
@@ -69,7 +68,7 @@ def _fold_into_weights(b: CaffeBuilder, x: BlobView, factor: Array, offset: Arra
     return True
 
 
-def _lrn(b: CaffeBuilder, op: Op) -> None:
+def _lrn(b: CaffeBuilder, op: Op) -> BlobView:
     """Add an LRN across channels: x / (k + alpha / size * (sum of x ** 2 over `size` channels)) ** beta."""
     x = b.materialized(op.inputs[0])
     alpha, beta, k = (float(op[name]) for name in ("alpha", "beta", "bias"))
@@ -79,13 +78,12 @@ def _lrn(b: CaffeBuilder, op: Op) -> None:
     if b.dialect.name == "opencv" and k != 1:  # OpenCV ignores k: factor it out of the power
         params["alpha"] = alpha / k
         y = b.add("LRN", [x], x.base, {"lrn_param": params})
-        b.set_view(op.outputs[0], power(b, y, scale=k**-beta, suffix="k"))
-        return
+        return power(b, y, scale=k**-beta, suffix="k")
     params |= {"k": k} if k != 1 else {}
-    b.set_view(op.outputs[0], b.add("LRN", [x], x.base, {"lrn_param": params}))
+    return b.add("LRN", [x], x.base, {"lrn_param": params})
 
 
-def _lp_normalization(b: CaffeBuilder, op: Op) -> None:
+def _lp_normalization(b: CaffeBuilder, op: Op) -> BlobView:
     """Divide by the length along axes: by Ascend's Normalize if it can, else by a reduction and a product.
 
     patterns.py spells lengths that are computed by several operators with `axes` and `epsilon`, which is added to
@@ -100,17 +98,80 @@ def _lp_normalization(b: CaffeBuilder, op: Op) -> None:
         maps = b.materialized(x.reshaped((*x.base, *(1,) * (4 - rank))))
         params = {"across_spatial": along != [1], "channel_shared": False, "eps": epsilon}
         y = b.add("Normalize", [maps], maps.base, {"norm_param": params}, [np.ones(x.base[1], np.float32)])
-        b.set_view(op.outputs[0], y.reshaped(x.base).transposed(axes))
-        return
+        return y.reshaped(x.base).transposed(axes)
     total = b.materialized(reduce_axes(b, "ReduceSumSquare" if squares else "ReduceL1", x, along))
     factor = power(b, total, shift=epsilon, exponent=-0.5 if squares else -1.0, suffix="inverse")
     kept = tuple(1 if i in along else n for i, n in enumerate(x.base))
-    eltwise_of_views(b, op, [view, factor.reshaped(kept).transposed(axes)], "PROD", ())
+    return eltwise_of_views(b, op, [view, factor.reshaped(kept).transposed(axes)], "PROD")
+
+
+# ---- along axes
+
+
+def _softmax(b: CaffeBuilder, op: Op) -> BlobView:
+    view = b.view(op.inputs[0])
+    axis = int(op["axis"]) % len(view.shape)
+    (x,), axes = b.blobs_and_axes(view)
+    y = b.add("Softmax", [x], x.base, {"softmax_param": axis_field(axes[axis])})
+    if op.op == "LogSoftmax":
+        y = b.add("Log", [y], y.base)
+    return y.transposed(axes)
+
+
+def _reduce(b: CaffeBuilder, op: Op) -> BlobView:
+    """Add the layers of a reduction, on the blob itself where the value is a permutation of it."""
+    reduced = b.given(reduced_axes(op), "no axes that are computed when the network runs")
+    (x,), axes = b.blobs_and_axes(b.view(op.inputs[0]))
+    blob_axes = sorted(axes[a] for a in reduced)
+    kept = tuple(1 if i in blob_axes else n for i, n in enumerate(x.base))
+    return reduce_axes(b, op.op, x, blob_axes).reshaped(kept).transposed(axes)
+
+
+def reduce_axes(b: CaffeBuilder, what: str, x: BlobView, axes: list[int]) -> BlobView:
+    """Reduce a blob along sorted axes by operator `what`. The axes are removed or have size 1 in the result.
+
+    Reduction does it for trailing axes, otherwise Pooling over consecutive ones.
+    """
+    b.need(axes, "no reduction of a scalar")
+    kind = what.removeprefix("Reduce")
+    if kind == "Min":
+        negative = power(b, x, scale=-1, suffix="flipped")
+        return power(b, b.materialized(reduce_axes(b, "ReduceMax", negative, axes)), scale=-1)
+    if kind == "L2":
+        return power(b, b.materialized(reduce_axes(b, "ReduceSumSquare", x, axes)), exponent=0.5, suffix="root")
+    count = math.prod(x.base[a] for a in axes)
+    rank = len(x.base)
+    is_plane = rank == 4 and axes == [2, 3] and kind in ("Mean", "Sum")
+    if axes == list(range(axes[0], rank)) and kind != "Max" and not is_plane and b.dialect.has("Reduction"):
+        operation = {"Mean": "MEAN", "Sum": "SUM", "SumSquare": "SUMSQ", "L1": "ASUM"}[kind]
+        params: dict[str, Any] = {} if operation == "SUM" else {"operation": operation}
+        params |= {"axis": axes[0]} if axes[0] else {}
+        return b.add("Reduction", [x], x.base[: axes[0]], {"reduction_param": params})
+    if kind == "SumSquare":
+        x, kind = power(b, x, exponent=2.0, suffix="squares"), "Sum"
+    if kind == "L1":
+        x, kind = b.add("AbsVal", [x], x.base, suffix="abs"), "Sum"
+    b.need(axes[0] > 0, "no reduction along the batch")
+    is_run = axes == list(range(axes[0], axes[-1] + 1))
+    b.need(is_run, f"no reduction along axes {axes}, which are not consecutive")
+    before, after = math.prod(x.base[1 : axes[0]]), math.prod(x.base[axes[-1] + 1 :])
+    pool: dict[str, Any] = {"pool": "MAX" if kind == "Max" else "AVE"}
+    if rank == 4 and axes == [2, 3]:
+        pool["global_pooling"] = True
+        y = b.add("Pooling", [x], (*x.base[:2], 1, 1), {"pooling_param": pool})
+    else:
+        flat = b.materialized(x.reshaped((x.base[0], before, count, after)))
+        pool |= {"kernel_h": count, "kernel_w": 1}
+        y = b.add("Pooling", [flat], (x.base[0], before, 1, after), {"pooling_param": pool})
+    return power(b, y, scale=float(count), suffix="sum") if kind == "Sum" else y
 
 
 NORMALIZATION: dict[str, CaffeLowering] = {
     "BatchNormalization": _batch_norm,
     "LRN": _lrn,
     "LpNormalization": _lp_normalization,
+    "Softmax": _softmax,
+    "LogSoftmax": _softmax,
+    **{f"Reduce{kind}": _reduce for kind in ("Mean", "Sum", "Max", "Min", "SumSquare", "L1", "L2")},
 }
 """ONNX operator -> the function that adds its layers."""

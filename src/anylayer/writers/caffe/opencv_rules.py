@@ -25,7 +25,8 @@ from typing import Any
 
 from anylayer.errors import LayerError
 from anylayer.network import Node, Shape
-from anylayer.writers.caffe.field_types import as_list, is_truth
+from anylayer.protobuf.binary import as_list
+from anylayer.protobuf.text import is_truth
 
 ParamValues = dict[str, Any]
 

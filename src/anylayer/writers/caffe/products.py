@@ -13,7 +13,7 @@ from anylayer.writers.caffe.builder import CaffeBuilder, CaffeLowering
 from anylayer.writers.caffe.views import AxisProduct, BlobView
 
 
-def _gemm(b: CaffeBuilder, op: Op) -> None:
+def _gemm(b: CaffeBuilder, op: Op) -> BlobView:
     """Add an InnerProduct for a product with constant weights and an optional bias per output."""
     weights = None if op["transA"] else b.const_array(op.inputs[1])
     weights = b.given(weights, "no product of two computed matrices")
@@ -24,7 +24,7 @@ def _gemm(b: CaffeBuilder, op: Op) -> None:
         one = b.given(b.const_array(op.inputs[2]), "no Gemm with a computed bias")
         b.need(one.size in (1, len(rows)), "no bias for each row of a batch")
         bias = np.broadcast_to(one.reshape(-1) * np.float32(op["beta"]), (len(rows),))
-    b.set_view(op.outputs[0], inner_product(b, op.inputs[0], rows, bias))
+    return inner_product(b, op.inputs[0], rows, bias)
 
 
 def inner_product(b: CaffeBuilder, value: Value | None, rows: Array, bias: Array | None) -> BlobView:
@@ -54,7 +54,7 @@ def inner_product(b: CaffeBuilder, value: Value | None, rows: Array, bias: Array
     return b.add("InnerProduct", [x], (x.base[0], len(rows)), {"inner_product_param": params}, blobs)
 
 
-def _matmul(b: CaffeBuilder, op: Op) -> None:
+def _matmul(b: CaffeBuilder, op: Op) -> BlobView:
     """Add the layers of a product with one constant matrix on either side."""
     left, right = b.const_array(op.inputs[0]), b.const_array(op.inputs[1])
     if right is not None:
@@ -63,26 +63,23 @@ def _matmul(b: CaffeBuilder, op: Op) -> None:
         view = b.view(op.inputs[0])
         rank = len(view.shape)
         if rank == 2:
-            b.set_view(op.outputs[0], inner_product(b, op.inputs[0], matrix.T, None))
-            return
+            return inner_product(b, op.inputs[0], matrix.T, None)
         if rank == 4:
-            b.set_view(op.outputs[0], view.then(AxisProduct(3, np.ascontiguousarray(matrix.T))))
-            return
+            return view.then(AxisProduct(3, np.ascontiguousarray(matrix.T)))
         b.need(rank > 2, f"no product of {list(view.shape)}")
         x = b.materialized(view)
         params = {"num_output": matrix.shape[1], "bias_term": False, "axis": rank - 1}
         shape = (*x.base[:-1], matrix.shape[1])
         blobs = [np.ascontiguousarray(matrix.T)]
-        b.set_view(op.outputs[0], b.add("InnerProduct", [x], shape, {"inner_product_param": params}, blobs))
-        return
+        return b.add("InnerProduct", [x], shape, {"inner_product_param": params}, blobs)
     left = b.given(left, "no product of two computed matrices")
     view = b.view(op.inputs[1])
     matrix = left.reshape(left.shape[-2:]) if math.prod(left.shape[:-2]) == 1 else left
     b.need(matrix.ndim == 2 and len(view.shape) > 2, f"no product of {list(left.shape)} and {list(view.shape)}")
-    b.set_view(op.outputs[0], view.then(AxisProduct(len(view.shape) - 2, matrix)))
+    return view.then(AxisProduct(len(view.shape) - 2, matrix))
 
 
-def _lstm(b: CaffeBuilder, op: Op) -> None:
+def _lstm(b: CaffeBuilder, op: Op) -> BlobView:
     """Add Caffe's LSTM. Its gates are in the order i, f, o, g; its second bottom is 0 where a sequence begins.
 
     Raises LayerError for other directions, activations, initial states, and for a last state that has consumers.
@@ -110,8 +107,7 @@ def _lstm(b: CaffeBuilder, op: Op) -> None:
     cont = _continuation(b, steps, batch)
     blobs = [w[0][gates], both[gates], r[0][gates]]
     params = {"recurrent_param": {"num_output": d}}
-    y = b.add("LSTM", [x, cont], (steps, batch, d), params, blobs)
-    b.set_view(op.outputs[0], y)
+    return b.add("LSTM", [x, cont], (steps, batch, d), params, blobs)
 
 
 def _continuation(b: CaffeBuilder, steps: int, batch: int) -> BlobView:

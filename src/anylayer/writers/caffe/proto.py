@@ -7,12 +7,12 @@ from typing import Any
 
 from anylayer.layer import Enum, Field, Message, Registry
 from anylayer.layer.fields import MISSING
+from anylayer.protobuf.binary import Fields
+from anylayer.protobuf.text import quoted, scalar_text
 from anylayer.writers.caffe.dialects import Dialect
-from anylayer.writers.caffe.field_types import Fields
 from anylayer.writers.caffe.layers import CaffeNet
 from anylayer.writers.caffe.messages import LAYER_FIELDS, MESSAGE_CLASSES, MESSAGE_NUMBERS, NET_FIELDS, title
 from anylayer.writers.caffe.schema import FIRST_UNDECLARED, NetSchema
-from anylayer.writers.caffe.text import quoted, scalar_text
 
 _HEAD = """\
 // The messages of {what}: those of Caffe, and the parameters of its layers {dialect}.

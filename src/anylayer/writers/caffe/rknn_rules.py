@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from anylayer.errors import LayerError
+from anylayer.protobuf.binary import as_list
 from anylayer.source import Source
-from anylayer.writers.caffe.field_types import as_list
 from anylayer.writers.caffe.layers import CaffeLayer, CaffeNet
 
 Rule = Callable[[Mapping[str, Any], Sequence[Any], int], str]

@@ -129,10 +129,15 @@ class BlobView:
         return list(zip(found, [self.base, *(s.shape for s in found)]))
 
 
+def with_size(shape: Shape, axis: int, size: int) -> Shape:
+    """Return a shape with another size of one axis."""
+    return (*shape[:axis], size, *shape[axis + 1 :])
+
+
 def shape_after(step: ViewStep, shape: Shape) -> Shape:
     """Return the shape that a step makes of `shape`."""
     if isinstance(step, Arrangement):
         return step.shape
     if isinstance(step, PadStep):
         return tuple(n + b + e for n, b, e in zip(shape, step.begins, step.ends))
-    return tuple(len(step.matrix) if i == step.axis else n for i, n in enumerate(shape))
+    return with_size(shape, step.axis, len(step.matrix))

@@ -47,16 +47,20 @@ def _absorb_pad(b: CaffeBuilder, value: Value | None, windows: Window, *, zeros:
 # ---- convolution
 
 
-def _conv(b: CaffeBuilder, op: Op) -> None:
+def _weights(b: CaffeBuilder, op: Op, what: str) -> list[Array]:
+    """Return the weights of a Conv or ConvTranspose, and its bias if it has one."""
+    weights = b.given(b.const_array(op.inputs[1]), f"no {what} with computed weights")
+    biases = [v for v in op.inputs[2:] if v is not None]
+    return [weights, *(b.given(b.const_array(v), f"no {what} with a computed bias") for v in biases)]
+
+
+def _conv(b: CaffeBuilder, op: Op) -> BlobView:
     """Add a Convolution, and a Crop where it has more windows than the operator.
 
     The pad of an axis is the pad at its beginning, plus multiples of the stride until enough windows fit.
     """
-    weights = b.given(b.const_array(op.inputs[1]), "no convolution with computed weights")
-    bias = b.const_array(op.inputs[2]) if len(op.inputs) > 2 else None
-    b.need(len(op.inputs) < 3 or op.inputs[2] is None or bias is not None, "no convolution with a computed bias")
-    windows = _windows(b, op)
-    x, windows = _absorb_pad(b, op.inputs[0], windows, zeros=True)
+    weights, *bias = _weights(b, op, "convolution")
+    x, windows = _absorb_pad(b, op.inputs[0], _windows(b, op), zeros=True)
     b.need(b.dialect.name != "opencv" or len(x.base) == 4, f"no convolution of {list(x.base)}, only of maps")
     counts = [int(n) for n in op.outputs[0].shape[2:]]
     pads, offsets, sizes = [], [], []
@@ -69,17 +73,15 @@ def _conv(b: CaffeBuilder, op: Op) -> None:
         offsets.append((p - windows.begins[i]) // stride)
         sizes.append((n + 2 * p - extent) // stride + 1)
     _need_inside(b, x, windows, pads)
-    params = convolution(windows, pads, len(weights), int(op["group"]), bias is not None)
+    params = convolution(windows, pads, len(weights), int(op["group"]), bool(bias))
     shape = (x.base[0], len(weights), *sizes)
     like = None
     if sizes != counts and any(s > 1 for s in windows.strides):
         like = _blob_of_strided_size(b, x, windows, counts)
     elif sizes != counts:
         like = x
-    y = b.add(
-        "Convolution", [x], shape, {"convolution_param": params}, [weights, *([] if bias is None else [bias])]
-    )
-    b.set_view(op.outputs[0], crop(b, y, offsets, counts, like))
+    y = b.add("Convolution", [x], shape, {"convolution_param": params}, [weights, *bias])
+    return crop(b, y, offsets, counts, like)
 
 
 def _need_inside(b: CaffeBuilder, x: BlobView, windows: Window, pads: Sequence[int]) -> None:
@@ -116,10 +118,9 @@ def _blob_of_strided_size(b: CaffeBuilder, x: BlobView, windows: Window, counts:
     return b.add("Convolution", [x], (x.base[0], 1, *sizes), {"convolution_param": params}, [zeros], suffix="size")
 
 
-def _conv_transpose(b: CaffeBuilder, op: Op) -> None:
+def _conv_transpose(b: CaffeBuilder, op: Op) -> BlobView:
     """Add a Deconvolution, and a Crop where its pads cannot be those of the operator."""
-    weights = b.given(b.const_array(op.inputs[1]), "no deconvolution with computed weights")
-    bias = b.const_array(op.inputs[2]) if len(op.inputs) > 2 else None
+    weights, *bias = _weights(b, op, "deconvolution")
     x = b.materialized(op.inputs[0])
     b.need(b.dialect.name != "opencv" or len(x.base) == 4, f"no deconvolution of {list(x.base)}, only of maps")
     windows = _windows(b, op)
@@ -138,11 +139,10 @@ def _conv_transpose(b: CaffeBuilder, op: Op) -> None:
     group = int(op["group"])
     outputs = weights.shape[1] * group
     sizes = [f - 2 * p for f, p in zip(full, pads)]
-    params = convolution(windows, pads, outputs, group, bias is not None)
-    blobs = [weights, *([] if bias is None else [bias])]
-    y = b.add("Deconvolution", [x], (x.base[0], outputs, *sizes), {"convolution_param": params}, blobs)
+    params = {"convolution_param": convolution(windows, pads, outputs, group, bool(bias))}
+    y = b.add("Deconvolution", [x], (x.base[0], outputs, *sizes), params, [weights, *bias])
     offsets = [p - q for p, q in zip(windows.begins, pads)]
-    b.set_view(op.outputs[0], crop(b, y, offsets, wanted))
+    return crop(b, y, offsets, wanted)
 
 
 def _undilated(weights: Array, windows: Window) -> tuple[Array, Window]:
@@ -191,7 +191,7 @@ def _pooled_axes(
         yield _PooledAxis(pad, offset, factor)
 
 
-def _pool(b: CaffeBuilder, op: Op) -> None:
+def _pool(b: CaffeBuilder, op: Op) -> BlobView:
     """Add a Pooling, a Crop if it has more windows, and a Scale if Caffe divides by other numbers of cells."""
     average = op.op in ("AveragePool", "GlobalAveragePool")
     b.need(len(op.outputs) < 2 or op.outputs[1] not in b.consumers, "no pooling with int64 indices of the maxima")
@@ -204,9 +204,7 @@ def _pool(b: CaffeBuilder, op: Op) -> None:
     counts = [int(n) for n in op.outputs[0].shape[2:]]
     method = {"pool": "AVE" if average else "MAX"}
     if list(windows.kernel) == list(x.base[2:]) and counts == [1, 1] and not any(windows.begins + windows.ends):
-        y = b.add("Pooling", [x], (*x.base[:2], 1, 1), {"pooling_param": {**method, "global_pooling": True}})
-        b.set_view(op.outputs[0], y)
-        return
+        return b.add("Pooling", [x], (*x.base[:2], 1, 1), {"pooling_param": {**method, "global_pooling": True}})
     divisors: list[Array] | list[None] = _divisors(x, windows, counts, op) if average else [None, None]
     axes, sizes, floor = _cheapest_pooling(b, x, windows, counts, divisors)
     _need_inside(b, x, windows, [axis.pad for axis in axes])
@@ -227,7 +225,7 @@ def _pool(b: CaffeBuilder, op: Op) -> None:
     if not np.allclose(factor, 1, rtol=1e-7):
         scale = {"axis": 2, "num_axes": 2}
         y = b.add("Scale", [y], y.base, {"scale_param": scale}, [factor.astype(np.float32)], suffix="mean")
-    b.set_view(op.outputs[0], y)
+    return y
 
 
 def _cheapest_pooling(
@@ -282,26 +280,24 @@ def _divisors(x: BlobView, windows: Window, counts: list[int], op: Op) -> list[A
     return divisors
 
 
-def _pad(b: CaffeBuilder, op: Op) -> None:
+def _pad(b: CaffeBuilder, op: Op) -> BlobView:
     """Defer a constant padding, combined with a padding before it that has the same value."""
     view = b.view(op.inputs[0])
     b.need(op["mode"] == "constant", f"no padding with mode {op['mode']}")
-    padding = padding_of(op)
-    if padding is None:
-        raise b.refusal("no pads, axes or padding value that are computed when the network runs")
-    begins, ends, number = padding
+    refused = "no pads, axes or padding value that are computed when the network runs"
+    begins, ends, number = b.given(padding_of(op), refused)
     last = view.steps[-1] if view.steps else None
     if isinstance(last, PadStep) and last.value == number:
         begins = [p + q for p, q in zip(begins, last.begins)]
         ends = [p + q for p, q in zip(ends, last.ends)]
         view = BlobView(view.name, view.base, view.steps[:-1])
-    b.set_view(op.outputs[0], view.then(PadStep(tuple(begins), tuple(ends), number)))
+    return view.then(PadStep(tuple(begins), tuple(ends), number))
 
 
 # ---- regions
 
 
-def _roi_align(b: CaffeBuilder, op: Op) -> None:
+def _roi_align(b: CaffeBuilder, op: Op) -> BlobView:
     """Add Ascend's ROIAlign."""
     b.need(b.dialect.name == "ascend", "no layer for RoiAlign; dialect 'ascend' has it")
     mode = op["mode"]
@@ -315,7 +311,7 @@ def _roi_align(b: CaffeBuilder, op: Op) -> None:
         "roi_end_mode": 2 if shifted else 0,
     }
     bottoms = [b.materialized(op.inputs[0]), _regions(b, op)]
-    b.set_view(op.outputs[0], b.add("ROIAlign", bottoms, tuple(op.outputs[0].shape), {"roi_align_param": params}))
+    return b.add("ROIAlign", bottoms, tuple(op.outputs[0].shape), {"roi_align_param": params})
 
 
 def _regions(b: CaffeBuilder, op: Op) -> BlobView:
@@ -337,7 +333,7 @@ def _regions(b: CaffeBuilder, op: Op) -> BlobView:
     return scale_and_shift(b, wide, None, first, suffix="regions")
 
 
-def _spatial_transformer(b: CaffeBuilder, op: Op) -> None:
+def _spatial_transformer(b: CaffeBuilder, op: Op) -> BlobView:
     """Add Ascend's SpatialTransformer: see patterns.py."""
     size, offset = tuple(map(int, op.outputs[0].shape)), op.attrs["offset"]
     x = b.materialized(op.inputs[0])
@@ -347,10 +343,10 @@ def _spatial_transformer(b: CaffeBuilder, op: Op) -> None:
         bottoms = [x]
     else:
         bottoms = [x, inner_product(b, op.inputs[1], op.attrs["matrix"], offset)]
-    b.set_view(op.outputs[0], b.add("SpatialTransformer", bottoms, size, {"st_param": params}))
+    return b.add("SpatialTransformer", bottoms, size, {"st_param": params})
 
 
-def _grid_sample(b: CaffeBuilder, op: Op) -> None:
+def _grid_sample(b: CaffeBuilder, op: Op) -> BlobView:
     """Raise LayerError for a GridSample that patterns.py has not replaced."""
     affine = "bilinear samples with zeros outside, at the points of one affine map per image (AffineGrid)"
     b.need(b.dialect.name == "ascend", f"no layer for GridSample; dialect 'ascend' has one for {affine}")
@@ -360,10 +356,7 @@ def _grid_sample(b: CaffeBuilder, op: Op) -> None:
 WINDOWS: dict[str, CaffeLowering] = {
     "Conv": _conv,
     "ConvTranspose": _conv_transpose,
-    "MaxPool": _pool,
-    "AveragePool": _pool,
-    "GlobalAveragePool": _pool,
-    "GlobalMaxPool": _pool,
+    **dict.fromkeys(("MaxPool", "AveragePool", "GlobalAveragePool", "GlobalMaxPool"), _pool),
     "Pad": _pad,
     "RoiAlign": _roi_align,
     "GridSample": _grid_sample,

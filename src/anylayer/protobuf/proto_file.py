@@ -12,11 +12,16 @@ from functools import cache
 from pathlib import Path
 
 from anylayer.errors import FileError
+from anylayer.layer import Enum, Field
+from anylayer.layer.fields import MISSING
 from anylayer.network import Flag, Word
-from anylayer.readers._limits import MAX_NESTING, MAX_PROTO_BYTES
-from anylayer.readers._text_format import parse, read_limited
-from anylayer.readers._tree import Value
-from anylayer.readers.caffe.schema import EnumType, FieldType, MessageType, Schema
+from anylayer.protobuf.binary import MAX_NESTING
+from anylayer.protobuf.schema import MessageClass, Schema, new_message
+from anylayer.protobuf.text import parse, read_limited
+from anylayer.protobuf.tree import Value
+
+MAX_PROTO_BYTES = 1 << 24
+"""Bytes of a .proto file (16 MiB)."""
 
 _TOKEN = re.compile(
     r"(?P<space>[ \t\r\n\f\v]+|//[^\n]*)"
@@ -148,20 +153,20 @@ class _ProtoParser:
         full = f"{scope}.{name}" if scope else name
         if full in self.schema.messages and full not in self.incomplete:
             raise self.fail(f"message {full} is declared twice")
-        message = self.schema.messages.setdefault(full, MessageType(full))
+        message = self.schema.messages.setdefault(full, new_message(full))
         self.take(token="{")
         self.body(message, depth + 1)
 
-    def body(self, message: MessageType, depth: int) -> None:
+    def body(self, message: MessageClass, depth: int) -> None:
         if depth > MAX_NESTING:
             raise self.fail(f"messages are nested deeper than {MAX_NESTING}")
         while not self.accept("}"):
             word = self.token
             following = self.tokens[min(self.index + 1, len(self.tokens) - 1)]
             if word == "message" and following[0] == "word":
-                self.message(message.name, depth)
+                self.message(message.__qualname__, depth)
             elif word == "enum" and following[0] == "word":
-                self.enum(message.name)
+                self.enum(message.__qualname__)
             elif word == "extend":
                 self.extend(depth)
             elif word == "oneof":
@@ -173,7 +178,7 @@ class _ProtoParser:
                 self.skip()
             elif self.kind == "gap":
                 self.take()
-                self.incomplete.add(message.name)
+                self.incomplete.add(message.__qualname__)
             elif not self.accept(";"):
                 self.field(message)
 
@@ -181,10 +186,9 @@ class _ProtoParser:
         self.take(token="extend")
         name = self.take("word").split(".")[-1]
         self.take(token="{")
-        self.body(self.schema.messages.setdefault(name, MessageType(name)), depth + 1)
+        self.body(self.schema.messages.setdefault(name, new_message(name)), depth + 1)
 
-    def field(self, message: MessageType) -> None:
-        line = self.line
+    def field(self, message: MessageClass) -> None:
         label = self.take("word") if self.token in _LABELS else "optional"
         kind = self.take("word")
         if kind == "map" and self.accept("<"):
@@ -195,21 +199,23 @@ class _ProtoParser:
         self.take(token="=")
         number = self.integer()
         if name in message.fields:
-            raise self.fail(f"message {message.name} declares field '{name}' twice")
-        field = FieldType(name, number, kind, label == "repeated", label == "required", line=line)
-        if self.accept("["):
-            field.default = self.options()
+            raise self.fail(f"message {message.__qualname__} declares field '{name}' twice")
+        default = self.options() if self.accept("[") else None
+        if default is None and label != "optional":
+            default = MISSING
+        if kind in ("float", "double") and type(default) is int:
+            default = float(default)
         self.take(token=";")
-        message.fields[name] = field
+        message.fields[name] = Field(number, kind, default, label == "repeated", name=name)
 
-    def map_entry(self, message: MessageType) -> str:
+    def map_entry(self, message: MessageClass) -> str:
         key = self.take("word")
         self.take(token=",")
         value = self.take("word")
         self.take(token=">")
-        name = f"{message.name}.{self.tokens[self.index][1]}_entry"
-        fields = {"key": FieldType("key", 1, key), "value": FieldType("value", 2, value)}
-        self.schema.messages[name] = MessageType(name, fields)
+        name = f"{message.__qualname__}.{self.tokens[self.index][1]}_entry"
+        self.schema.messages[name] = entry = new_message(name)
+        entry.fields.update(key=Field(1, key, None, name="key"), value=Field(2, value, None, name="value"))
         return "." + name
 
     def options(self) -> Value | None:
@@ -247,7 +253,8 @@ class _ProtoParser:
     def enum(self, scope: str) -> None:
         self.take(token="enum")
         name = self.take("word")
-        enum = EnumType(f"{scope}.{name}" if scope else name)
+        enum = Enum()
+        enum.name = f"{scope}.{name}" if scope else name
         self.schema.enums[enum.name] = enum
         self.take(token="{")
         while not self.accept("}"):
@@ -268,4 +275,4 @@ class _ProtoParser:
 @cache
 def core() -> Schema:
     """Return the schema of Caffe's own messages, without the parameter messages that layer classes declare."""
-    return read_proto(Path(__file__).with_name("core.proto"))
+    return read_proto(Path(__file__).with_name("caffe.proto"))

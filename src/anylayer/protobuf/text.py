@@ -1,20 +1,32 @@
-"""Prototxt: protobuf's text format, parsed without a schema (protobuf.dev/reference/protobuf/textformat-spec).
+"""Prototxt: protobuf's text format, in both directions (protobuf.dev/reference/protobuf/textformat-spec).
 
-A value is an int (decimal, hexadecimal or octal in the file), a float (also `inf` and `nan`), a str (quoted in the
-file), a Flag (`true` or `false`), a Word (any other bare word) or a Block. Time is linear in the length of the
-text.
+It is parsed without a schema. A value is an int (decimal, hexadecimal or octal in the file), a float (also `inf`
+and `nan`), a str (quoted in the file), a Flag (`true` or `false`), a Word (any other bare word) or a Block. Time
+is linear in the length of the text.
 """
 
 from __future__ import annotations
 
 import codecs
+import math
 import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from anylayer.errors import FileError
+from anylayer.layer import Enum, Field
+from anylayer.layer.fields import NUMERIC, TRUE_WORDS
 from anylayer.network import Flag, Word
-from anylayer.readers._limits import MAX_NESTING, MAX_NUMBER_LENGTH, MAX_TEXT_BYTES
-from anylayer.readers._tree import Block, Value, shortened_text
+from anylayer.protobuf.binary import MAX_NESTING, Fields, as_list, fields_of, in_order
+from anylayer.protobuf.tree import Block, Value, shortened_text
+
+MAX_TEXT_BYTES = 1 << 26
+"""Bytes of a file in protobuf's text format (64 MiB)."""
+MAX_NUMBER_LENGTH = 400
+"""Characters of one number."""
 
 _TOKEN = re.compile(
     r"(?P<space>(?:[ \t\r\n\f\v]|\#[^\n]*)+)"
@@ -293,3 +305,77 @@ def _float(value: int) -> float:
         return float(value)
     except OverflowError:
         return float("inf") if value > 0 else float("-inf")
+
+
+# ---- text from values, as protobuf's Python package prints it
+
+_ESCAPES = {'"': '\\"', "'": "\\'", "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
+def message_lines(values: Mapping[str, Any], fields: Fields) -> Iterator[str]:
+    """Yield the lines of a message's fields, without the message's own braces.
+
+    Fields are in the order of their numbers, undeclared ones last.
+    """
+    for name in in_order(values, fields):
+        declared = fields.get(name)
+        for value in as_list(values[name]):
+            if isinstance(value, Mapping):
+                yield f"{name} {{"
+                yield from (f"  {line}" for line in message_lines(value, fields_of(declared)))
+                yield "}"
+            else:
+                yield f"{name}: {scalar_text(value, declared)}"
+
+
+def is_truth(value: object) -> bool:
+    """Return whether a value is `true` or `false`, not a number or a word."""
+    return isinstance(value, (Flag, bool, np.bool_))
+
+
+def scalar_text(value: Any, declared: Field | None) -> str:
+    """Return a scalar value as text for a prototxt."""
+    kind = declared.kind if declared is not None else "any"
+    if isinstance(kind, Enum):
+        return next((name for name, number in kind.numbers.items() if number == value), str(value))
+    if kind == "bool":
+        return "true" if value in TRUE_WORDS else "false"
+    if kind in ("string", "bytes"):
+        return quoted(str(value))
+    if is_truth(value):
+        return str(int(value)) if kind in NUMERIC else "true" if value else "false"
+    if isinstance(value, Word):
+        return str(value)
+    if isinstance(value, str):
+        return quoted(value)
+    if isinstance(value, (int, np.integer)):
+        return str(int(value))
+    if kind == "double" or (kind == "any" and isinstance(value, float)):
+        return _special(value) or repr(float(value))
+    return float_text(value)
+
+
+def float_text(value: float) -> str:
+    """Return the shortest decimal that gives the same float32."""
+    with np.errstate(over="ignore"):
+        single = np.float32(value)
+    special = _special(single)
+    if special:
+        return special
+    for precision in range(6, 10):
+        decimal = float(f"{single:.{precision}g}")
+        if np.float32(decimal) == single:
+            return repr(decimal)
+    return repr(float(single))
+
+
+def _special(value: Any) -> str:
+    if math.isnan(value):
+        return "nan"
+    return ("-inf" if value < 0 else "inf") if math.isinf(value) else ""
+
+
+def quoted(text: str) -> str:
+    """Return a string in quotes, with escapes."""
+    escaped = (_ESCAPES.get(c) or (c if c >= " " and c != "\x7f" else f"\\{ord(c):03o}") for c in text)
+    return f'"{"".join(escaped)}"'
