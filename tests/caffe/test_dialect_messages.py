@@ -143,6 +143,30 @@ def test_files_of_real_forks_have_the_fields_of_their_text() -> None:
     assert compared["bvlc"] > 50 and compared["sophgo"] > 50 and compared["ssd"] >= 3
 
 
+def saved(text: str, stem: str, dialect: str) -> caffe.Net:
+    """Write the files of a network of a fork with random weights, and return it. The scripts below read them."""
+    Path(f"{stem}.prototxt").write_text(text)
+    caffe.install(dialect=dialect)
+    net = caffe.Net(f"{stem}.prototxt", caffe.TEST)
+    rng = np.random.default_rng(0)
+    for blob in (blob for values in net.params.values() for blob in values):
+        blob.data[...] = rng.uniform(0.5, 2, blob.data.shape)
+    net.save(f"{stem}.caffemodel")
+    return net
+
+
+def assert_same_outputs(script: str, net: caffe.Net, stem: str) -> caffe.Net:
+    """Run a script, and compare the network that it writes with the one whose files it reads."""
+    exec(compile(script, "script.py", "exec"), {})
+    written = caffe.Net(f"{stem}.prototxt", f"{stem}.caffemodel", caffe.TEST)
+    image = np.random.default_rng(1).standard_normal(net.blobs["data"].shape).astype(np.float32)
+    expected, actual = net.forward(data=image), written.forward(data=image)
+    assert set(actual) == set(expected)
+    for name, array in expected.items():
+        np.testing.assert_allclose(actual[name], array, rtol=1e-4, atol=1e-5, err_msg=name)
+    return written
+
+
 SSD = """name: "small"
 layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 1 dim: 3 dim: 8 dim: 8 } } }
 layer { name: "conv" type: "Convolution" bottom: "data" top: "conv"
@@ -189,21 +213,11 @@ def test_script_that_merges_batch_norm_of_ssd(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, process: None
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("train.prototxt").write_text(SSD)
-    rng = np.random.default_rng(0)
-    caffe.install(dialect="ssd")
-    net = caffe.Net("train.prototxt", caffe.TEST)
-    for values in net.params.values():
-        for blob in values:
-            blob.data[...] = rng.uniform(0.5, 2, blob.data.shape)
-    net.save("train.caffemodel")
-    exec(compile(MERGE_BN, "merge_bn.py", "exec"), {})
-    merged = caffe.Net("deploy.prototxt", "deploy.caffemodel", caffe.TEST)
+    net = saved(SSD, "train", "ssd")
+    assert {*net.outputs} == {"loc", "priors"}
+    merged = assert_same_outputs(MERGE_BN, net, "deploy")
     assert "conv/bn" not in merged.params
-    image = rng.standard_normal((1, 3, 8, 8)).astype(np.float32)
-    wanted, found = net.forward(data=image), merged.forward(data=image)
-    np.testing.assert_allclose(found["loc"], wanted["loc"], rtol=1e-4, atol=1e-5)
-    np.testing.assert_array_equal(found["priors"], wanted["priors"])
+    np.testing.assert_array_equal(merged.blobs["priors"].data, net.blobs["priors"].data)
     stored = caffe_pb2.dialect("ssd").NetParameter.FromString(Path("deploy.caffemodel").read_bytes())
     assert list(stored.layer[-1].prior_box_param.min_size) == [4]
 
@@ -249,20 +263,9 @@ def test_script_that_absorbs_batch_norm_of_segnet(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, process: None
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("seg.prototxt").write_text(SEGNET)
-    rng = np.random.default_rng(0)
-    caffe.install(dialect="segnet")
-    net = caffe.Net("seg.prototxt", caffe.TEST)
-    for values in net.params.values():
-        for blob in values:
-            blob.data[...] = rng.uniform(0.5, 2, blob.data.shape)
-    net.save("seg.caffemodel")
-    exec(compile(ABSORB, "absorb.py", "exec"), {})
-    absorbed = caffe.Net("absorbed.prototxt", "absorbed.caffemodel", caffe.TEST)
-    image = rng.standard_normal((1, 2, 8, 8)).astype(np.float32)
-    np.testing.assert_allclose(
-        absorbed.forward(data=image)["up"], net.forward(data=image)["up"], rtol=1e-4, atol=1e-5
-    )
+    net = saved(SEGNET, "seg", "segnet")
+    assert net.outputs == ["up"]
+    assert_same_outputs(ABSORB, net, "absorbed")
     stored = caffe_pb2.NetParameter.FromString(Path("absorbed.caffemodel").read_bytes())
     assert stored.layer[-1].upsample_param.scale == 2 and len(stored.layer) == 3
 

@@ -15,7 +15,7 @@ from anylayer import AnyLayerError
 from anylayer.cli.arrays import read_npy, read_npz
 from anylayer.cli.inputs import ImageOptions, Loader, feed
 from anylayer.cli.items import Item, items_of
-from anylayer.cli.means import read_mean
+from anylayer.cli.means import parse_mean
 from anylayer.cli.results import ShowOptions
 from anylayer.cli.targets import OutOption
 from anylayer.network import Network, Preprocess, TensorType
@@ -177,17 +177,17 @@ def test_images_are_batched_and_arrays_are_not(folder):
 
 
 def test_mean_is_values_or_file(tmp_path):
-    assert_array_equal(read_mean("104,117,123"), [104, 117, 123])
-    assert_array_equal(read_mean("127.5"), [127.5])
+    assert_array_equal(parse_mean("104,117,123"), [104, 117, 123])
+    assert_array_equal(parse_mean("127.5"), [127.5])
     np.save(tmp_path / "m.npy", np.full((3, 2, 2), 5.0))
-    assert read_mean(str(tmp_path / "m.npy")).shape == (3, 2, 2)
+    assert parse_mean(str(tmp_path / "m.npy")).shape == (3, 2, 2)
     with pytest.raises(AnyLayerError, match="--mean has 1 or 3 values, got 2"):
-        read_mean("1,2")
+        parse_mean("1,2")
     with pytest.raises(AnyLayerError, match="1;2;3: there is no such file; a mean is B,G,R or a file"):
-        read_mean("1;2;3")
+        parse_mean("1;2;3")
     np.save(tmp_path / "m.npy", np.zeros((2, 2)))
     with pytest.raises(AnyLayerError, match=r"m\.npy: a mean image has shape \(3, H, W\), got \(2, 2\)"):
-        read_mean(str(tmp_path / "m.npy"))
+        parse_mean(str(tmp_path / "m.npy"))
 
 
 def binaryproto(values):
@@ -323,5 +323,5 @@ def test_values_without_name_are_for_only_input():
 def test_mean_from_another_file_is_refused(tmp_path):
     path = tmp_path / "net.mean"
     path.write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(99))
-    with pytest.raises(AnyLayerError, match=r"this is a picture \(PNG\), not a mean \(\.npy or \.binaryproto\)"):
-        read_mean(str(path))
+    with pytest.raises(AnyLayerError, match=r"this is a picture \(PNG\), not a mean image \(\.binaryproto\)"):
+        parse_mean(str(path))

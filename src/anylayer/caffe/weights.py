@@ -12,6 +12,7 @@ from anylayer.libraries.h5py import write_hdf5
 from anylayer.libraries.whole import write_whole
 from anylayer.network import Array, Network
 from anylayer.readers.caffe import read_stored
+from anylayer.readers.caffe.blobs import without_leading_ones
 from anylayer.writers.caffe.caffemodel import write_caffemodel
 from anylayer.writers.caffe.dialects import dialect_of
 from anylayer.writers.caffe.from_nodes import net_from_nodes
@@ -44,7 +45,7 @@ def load(params: Mapping[str, Sequence[Weight]], types: Mapping[str, str], weigh
                     continue
                 array = blob.array()
                 need(
-                    _trimmed(array.shape) == _trimmed(target.shape),
+                    without_leading_ones(array.shape) == without_leading_ones(target.shape),
                     f"blob {i} has shape {array.shape} in the weights file, expected {target.shape}",
                     FileError,
                 )
@@ -57,12 +58,6 @@ def load(params: Mapping[str, Sequence[Weight]], types: Mapping[str, str], weigh
         )
     for target, array in copies:
         target.data[...] = array.reshape(target.shape)
-
-
-def _trimmed(shape: Sequence[int]) -> tuple[int, ...]:
-    """Return a shape without leading ones, which old files have."""
-    first = next((i for i, d in enumerate(shape) if d != 1), len(shape))
-    return tuple(shape[first:])
 
 
 def save(network: Network, path: str | Path) -> Path:

@@ -13,7 +13,7 @@ import numpy as np
 from anylayer.cli.arrays import numeric, read_npy, read_npz
 from anylayer.cli.command import say
 from anylayer.cli.items import Item, items_of
-from anylayer.cli.means import read_mean, with_mean_file
+from anylayer.cli.means import parse_mean, with_mean_file
 from anylayer.compile.inputs import input_types
 from anylayer.compile.plan import require_types
 from anylayer.errors import InputError, at, nearest, need
@@ -76,7 +76,7 @@ class Loader:
         """Return how images are preprocessed for input `name`."""
         if name not in self._recipes:
             options, network = self.options, self.net.network
-            mean = read_mean(options.mean) if options.mean is not None else None
+            mean = parse_mean(options.mean) if options.mean is not None else None
             overridden = mean is not None or options.scale is not None or options.swap or options.cover
             from_file = None if overridden else with_mean_file(network.preprocess.get(name), Path(network.source))
             from_file = from_file or network.preprocess.get(name)

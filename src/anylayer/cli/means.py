@@ -10,11 +10,9 @@ from anylayer.cli.arrays import numeric, read_npy
 from anylayer.errors import FileError, InputError, at, need
 from anylayer.images.preprocess import with_mean
 from anylayer.network import Array, Preprocess
-from anylayer.protobuf.binary import MappedFile
-from anylayer.readers._recognize import describe
 
 
-def read_mean(text: str) -> Array:
+def parse_mean(text: str) -> Array:
     """Return the value of --mean: 1 or 3 values (`104,117,123`), or a mean image (C, H, W) from a file."""
     try:
         values = [float(v) for v in text.split(",")]
@@ -28,15 +26,10 @@ def _mean_file(path: Path) -> Array:
     if path.suffix.lower() == ".npy":
         mean = numeric(read_npy(path), path).astype(np.float32)
     else:
-        from anylayer.readers.caffe.wire import read_blob
+        from anylayer.readers.caffe.preprocess import read_mean
 
-        with at(str(path)):
-            need(path.is_file(), "there is no such file; a mean is B,G,R or a file", FileError)
-            what = describe(path)
-            mean_like = what in ("", "a Caffe blob (.binaryproto)")
-            need(mean_like, f"this is {what}, not a mean (.npy or .binaryproto)", FileError)
-            buffer = MappedFile(path)
-            mean = np.array(read_blob(buffer, 0, buffer.size).array(), np.float32)
+        need(path.is_file(), f"{path}: there is no such file; a mean is B,G,R or a file", FileError)
+        mean = read_mean(path)
     if mean.ndim == 1:
         return mean
     with at(str(path)):

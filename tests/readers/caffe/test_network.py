@@ -517,7 +517,7 @@ def test_wrong_mean_files_are_refused() -> None:
     )
     Path("m").write_bytes(b"\x89PNG\r\n\x1a\n1234")
     assert refused(transform("mean_file: 'm'")) == (
-        "deploy.prototxt:1: m: this is a picture (PNG), expected a mean image (.binaryproto)"
+        "deploy.prototxt:1: m: this is a picture (PNG), not a mean image (.binaryproto)"
     )
 
 

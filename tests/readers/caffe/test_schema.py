@@ -263,14 +263,15 @@ def test_missing_schema_is_refused() -> None:
         read(Path("deploy.prototxt"), proto=Path("nowhere.proto"))
 
 
-def test_binary_network_with_a_forks_field_numbers() -> None:
+@pytest.mark.parametrize("blobs", ["BlobProto", ".caffe.BlobProto"])
+def test_binary_network_with_a_forks_field_numbers(blobs: str) -> None:
     params = message(200, integer(1, -1), message(2, message(2, b"\x04\x05")), integer(6, 9))
     data = string(1, "net") + message(
         100, string(1, "i"), string(2, "Input"), string(4, "x"), message(143, message(1, message(1, b"\x02")))
     )
     data += layer("w", string(3, "x"), string(4, "y"), params, blob([2], [1, 2]), type_="Warp")
     Path("net.caffemodel").write_bytes(data)
-    Path("fork.proto").write_text(FORK)
+    Path("fork.proto").write_text(FORK.replace("repeated BlobProto", f"repeated {blobs}"))
     network = read(Path("net.caffemodel"), proto=Path("fork.proto"))
     (warp,) = network.nodes
     assert warp.params == {"warp_param": {"method": "NEAREST", "grid": {"size": [4, 5]}, "count": 9}}

@@ -13,7 +13,7 @@ import pytest
 from anylayer.errors import AnyLayerError, DialectError, FileError, NetworkError
 from anylayer.network import Network
 from anylayer.readers.caffe import read
-from anylayer.readers.caffe.mean import read_mean
+from anylayer.readers.caffe.preprocess import read_mean
 from tests.readers.files import (
     INPUT,
     blob,
@@ -426,6 +426,10 @@ def one(type_: str, *params: bytes) -> bytes:
             "proto=...",
         ),
         (
+            one("Slice", message(126, message(2, bytes(655361)))),
+            "net.caffemodel: layer 'a': 'slice_point' has 655361 bytes of packed numbers; the limit is 655360",
+        ),
+        (
             message(2, string(4, "a"), integer(5, 41)),
             "net.caffemodel: layer type number 41 is not one of Caffe's, and differs between forks. Give the "
             "fork's "
@@ -490,8 +494,8 @@ def test_mean_images_are_read() -> None:
             "a mean image must have shape (channels, height, width), got (3, 2, 1, 1)",
         ),
         (shape(0), "this is not a mean image: it has no values"),
-        (b"", "this is an empty file, expected a mean image (.binaryproto)"),
-        (layer("a"), "this is a Caffe model (binary), expected a mean image (.binaryproto)"),
+        (b"", "this is an empty file, not a mean image (.binaryproto)"),
+        (layer("a"), "this is a Caffe model (binary), not a mean image (.binaryproto)"),
     ],
 )
 def test_wrong_mean_files_are_refused(data: bytes, text: str) -> None:

@@ -141,13 +141,19 @@ def test_padding_without_consumer(tmp_path: Path, dialect: str) -> None:
     check(tmp_path, lambda x: np.pad(x, pads) * np.float32(2), noise(1, 2, 4, 5), dialect=dialect)
 
 
-def test_padding_with_nonzero_value_is_refused() -> None:
-    graph = traced(lambda x: np.pad(x, ((0, 0), (0, 0), (1, 1), (0, 0)), constant_values=3), [noise(1, 2, 3, 3)])
-    with pytest.raises(LayerError, match=re.escape("has no padding with 3, only with zeros")):
-        layers_of(graph)
-
-
-def test_dilated_pooling_is_refused() -> None:
-    graph = traced(lambda x: ops.max_pool(x, 2, dilations=2), [noise(1, 2, 6, 6)])
-    with pytest.raises(LayerError, match=r"layer 'op': Caffe \(dialect 'bvlc'\) has no pooling with dilations"):
+@pytest.mark.parametrize(
+    ("function", "rule"),
+    [
+        (
+            lambda x, b: np.pad(x, ((0, 0), (0, 0), (1, 1), (0, 0)), constant_values=3),
+            "padding with 3, only with zeros",
+        ),
+        (lambda x, b: ops.max_pool(x, 2, dilations=2), "pooling with dilations"),
+        (lambda x, b: ops.conv(x, noise(2, 2, 1, 1), b), "convolution with a computed bias"),
+        (lambda x, b: ops.conv_transpose(x, noise(2, 2, 1, 1), b), "deconvolution with a computed bias"),
+    ],
+)
+def test_what_caffe_lacks_is_refused(function: Callable[[Any, Any], Any], rule: str) -> None:
+    graph = traced(function, [noise(1, 2, 6, 6), noise(2)])
+    with pytest.raises(LayerError, match=re.escape(f"layer 'op': Caffe (dialect 'bvlc') has no {rule}")):
         layers_of(graph)

@@ -4,13 +4,13 @@ A text file and a binary file both become Blocks (see anylayer.protobuf), which 
 
 wire.py             finds the layers and blobs of a binary file in a memory map
 decode.py           decodes the layers of a binary network
-hdf5.py, weights.py read weights from HDF5 and from text
+hdf5.py             reads weights from HDF5
 upgrade.py          converts V0 layers, V1 layers and old input fields to the current form
 rules.py            selects the layers by phase, level and stages
 wiring.py           turns blob names into values
 fields.py           selects the params of a layer
-blobs.py            assigns weights to layers
-preprocess.py       reads transform_param, and mean.py its mean image
+blobs.py            assigns weights to layers, and reads those of a text file
+preprocess.py       reads transform_param, and mean images
 build.py            makes the Network from all of these
 alignment.py        computes the offsets of HED's Crop layers
 protobuf.py         checks with protobuf what the Caffe writer has written
@@ -33,12 +33,11 @@ from anylayer.protobuf.tree import Block
 from anylayer.readers import Option, options_of
 from anylayer.readers._recognize import describe, is_text
 from anylayer.readers.caffe.alignment import align
-from anylayer.readers.caffe.blobs import StoredLayer
+from anylayer.readers.caffe.blobs import StoredLayer, TextLayer
 from anylayer.readers.caffe.build import Built, Options, build
 from anylayer.readers.caffe.decode import read_binary
 from anylayer.readers.caffe.rules import PHASES, network_state
 from anylayer.readers.caffe.upgrade import remove_splits, upgrade
-from anylayer.readers.caffe.weights import TextLayer
 from anylayer.readers.caffe.wire import read_weights
 
 WHAT = "a Caffe network (.prototxt, .caffemodel)"

@@ -1,20 +1,25 @@
-"""Assign the weights of a file to the layers of a network (Caffe's net.cpp, CopyTrainedLayersFrom,
-AppendParam).
+"""Assign the weights of a file to the layers of a network (Caffe's net.cpp, CopyTrainedLayersFrom, AppendParam).
+
+A text file may have weights, too: a prototxt whose layers have `blobs`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
+import numpy as np
+
 from anylayer.errors import FileError, NetworkError, at, need, plural, some
-from anylayer.network import Array, Shape, Word
+from anylayer.network import Array, Shape, Word, reshaped
 from anylayer.protobuf.tree import Block, StoredBlob, Value, shortened_text
-from anylayer.readers.caffe.weights import TextBlob
+from anylayer.readers._arrays import to_float32
 from anylayer.readers.caffe.wiring import Draft
 
 _Arrays = dict[Draft, list["Array | None"]]
+_OLD_DIMS = ("num", "channels", "height", "width")
+"""The fields of a blob's shape in old files."""
 
 
 class StoredLayer(Protocol):
@@ -25,6 +30,41 @@ class StoredLayer(Protocol):
 
     @property
     def blobs(self) -> Sequence[StoredBlob | None]: ...
+
+
+@dataclass(slots=True)
+class TextBlob:
+    """A blob of a text file: see StoredBlob."""
+
+    block: Block
+
+    def array(self) -> Array:
+        """Return the values as float32. Raise FileError if shape and values do not agree."""
+        block = self.block
+        values = to_float32(block.numbers("double_data" if "double_data" in block else "data"))
+        shape = block.block("shape")
+        dims: Shape = ()
+        if any(name in block for name in _OLD_DIMS):
+            dims = tuple(block.integer(name) for name in _OLD_DIMS)
+        elif shape is not None:
+            dims = tuple(shape.integers("dim"))
+        if any(d < 0 for d in dims) or int(np.prod(dims, dtype=object)) != values.size:
+            raise block.fail(f"a blob with shape {dims} has {plural(values.size, 'value')}")
+        with at(block.place()):
+            return reshaped(values, dims)
+
+
+@dataclass(slots=True)
+class TextLayer:
+    """A layer of a text file: see StoredLayer."""
+
+    name: str
+    blobs: list[TextBlob] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, layer: Block) -> TextLayer:
+        """Return the layer that a block describes."""
+        return cls(layer.text("name"), [TextBlob(b) for b in layer.blocks("blobs")])
 
 
 def assign_blobs(
@@ -158,7 +198,7 @@ def _reshape(values: Array, target: Array | None, name: str, owner: Draft, permi
     if permissive:
         matches = values.size == target.size
     else:
-        matches = _without_leading_ones(values.shape) == _without_leading_ones(target.shape)
+        matches = without_leading_ones(values.shape) == without_leading_ones(target.shape)
     need(
         matches,
         f"param '{name}' is shared with layer '{owner.name}'. Its values have shape {values.shape}, but this "
@@ -170,7 +210,7 @@ def _reshape(values: Array, target: Array | None, name: str, owner: Draft, permi
     return values.reshape(target.shape)
 
 
-def _without_leading_ones(shape: Shape) -> Shape:
+def without_leading_ones(shape: Shape) -> Shape:
     """Return a shape without leading ones, as Caffe compares shapes of old files."""
     first = next((i for i, d in enumerate(shape) if d != 1), len(shape))
     return shape[first:]
