@@ -155,5 +155,5 @@ def test_padding_without_consumer(tmp_path: Path, dialect: str) -> None:
 )
 def test_what_caffe_lacks_is_refused(function: Callable[[Any, Any], Any], rule: str) -> None:
     graph = traced(function, [noise(1, 2, 6, 6), noise(2)])
-    with pytest.raises(LayerError, match=re.escape(f"layer 'op': Caffe (dialect 'bvlc') has no {rule}")):
+    with pytest.raises(LayerError, match=re.escape(f": Caffe (dialect 'bvlc') has no {rule}")):
         layers_of(graph)
