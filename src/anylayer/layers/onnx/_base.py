@@ -10,8 +10,10 @@ import numpy as np
 from anylayer.errors import LayerError, TraceError, given, nearest, need, plural
 from anylayer.graph.operators import RANDOM, RECURRENT, SEVERAL
 from anylayer.layer import Field, Layer, Message
+from anylayer.layers.onnx._arithmetic import batch_first
 from anylayer.layers.onnx._call import (
     ANY_SIZE,
+    ARRAYS_ONLY,
     MEANINGS,
     RECORDED,
     SHAPES_ONLY,
@@ -21,18 +23,18 @@ from anylayer.layers.onnx._call import (
     OpCall,
     is_plain,
 )
-from anylayer.layers.onnx._expand import EXPANDED, expand
 from anylayer.layers.onnx._old import upgrade
 from anylayer.layers.onnx._record import (
+    EXPANDED,
     at_least,
     attributes,
     default_value,
+    expand,
     has_symbolic_size,
     is_static,
     recorded,
     scaled,
 )
-from anylayer.layers.onnx._sequences import batch_first
 from anylayer.libraries.onnx import defs, latest, reference, schema
 from anylayer.network import Array, Node
 from anylayer.tracing import is_traced, size_list, substituted
@@ -117,7 +119,7 @@ class Standard(Layer):
     def _results(self, call: OpCall) -> Any:
         static = all(map(is_static, call.inputs))
         is_open = has_symbolic_size(call.inputs) or _takes_sizes(call)
-        if call.op in RECORDED or (call.op in MEANINGS and is_open):
+        if call.op in RECORDED or (is_open and call.op in MEANINGS and call.op not in ARRAYS_ONLY):
             try:
                 return substituted(MEANINGS[call.op])(call, *call.inputs)
             except NoMeaning:

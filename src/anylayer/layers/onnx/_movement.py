@@ -9,10 +9,9 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.errors import TraceError, need
-from anylayer.layer.arguments import reshape, target_shape
-from anylayer.layers.onnx._call import ANY_SIZE, SPELLED_OUT, OpCall, meaning
+from anylayer.layer.arguments import integers, reshape, target_shape
+from anylayer.layers.onnx._call import ANY_SIZE, SPELLED_OUT, OpCall, meaning, of
 from anylayer.network import MAX_RANK, MAX_VALUES, Array
-from anylayer.tracing import is_traced, size_list
 
 
 def _need_room(shape: Any) -> None:
@@ -23,12 +22,6 @@ def _need_room(shape: Any) -> None:
         count <= MAX_VALUES,
         f"the output {tuple(shape)} would have {count} elements, at most {MAX_VALUES} are supported",
     )
-
-
-def ints(x: Array) -> list[int]:
-    """Return the elements of an array of integers as a list. Sizes may be symbolic."""
-    sizes = size_list(x)
-    return [int(v) for v in np.asarray(x).reshape(-1)] if sizes is None else sizes
 
 
 @meaning("Identity", shapes_only=True)
@@ -49,8 +42,8 @@ def _size(call: OpCall, x: Any) -> Any:
 def _check_reshape(call: OpCall) -> None:
     """Refuse a static shape with another number of elements; ONNX's shape inference accepts it."""
     x, shape = call.inputs
-    if not is_traced(shape):
-        target_shape(x.shape, ints(shape), "shape", None if call["allowzero"] else x.shape)
+    if call.is_constant(1):
+        target_shape(x.shape, integers(shape, "shape"), "shape", None if call["allowzero"] else x.shape)
 
 
 SPELLED_OUT["Reshape"] = _check_reshape
@@ -58,7 +51,7 @@ SPELLED_OUT["Reshape"] = _check_reshape
 
 @meaning("Reshape")
 def _reshape(call: OpCall, x: Array, shape: Array) -> Array:
-    return reshape(x, ints(shape), "shape", None if call["allowzero"] else x.shape)
+    return reshape(x, integers(shape, "shape"), "shape", None if call["allowzero"] else x.shape)
 
 
 @meaning("Flatten")
@@ -74,12 +67,12 @@ def _transpose(call: OpCall, x: Any) -> Any:
 
 @meaning("Squeeze")
 def _squeeze(call: OpCall, x: Array, axes: Array | None = None) -> Array:
-    return x.squeeze() if axes is None else x.squeeze(tuple(ints(axes)))
+    return x.squeeze() if axes is None else x.squeeze(tuple(integers(axes, "axes")))
 
 
 @meaning("Unsqueeze")
 def _unsqueeze(call: OpCall, x: Array, axes: Array) -> Array:
-    return np.expand_dims(x, tuple(ints(axes)))
+    return np.expand_dims(x, tuple(integers(axes, "axes")))
 
 
 @meaning("Concat")
@@ -98,7 +91,7 @@ def _split(call: OpCall, x: Array, sizes: Array | None = None) -> list[Array]:
         each = -(-x.shape[axis] // count)
         parts = [each] * (count - 1) + [x.shape[axis] - each * (count - 1)]
     else:
-        parts = ints(sizes)
+        parts = integers(sizes, "split")
     need(
         sum(parts) == x.shape[axis] and min(parts, default=0) >= 0,
         f"the parts {parts} do not add up to the size {x.shape[axis]} of axis {axis}",
@@ -110,19 +103,13 @@ def _split(call: OpCall, x: Array, sizes: Array | None = None) -> list[Array]:
 def _slice(
     call: OpCall, x: Array, starts: Array, ends: Array, axes: Array | None = None, steps: Any = None
 ) -> Any:
-    first = ints(starts)
-    where = list(range(len(first))) if axes is None else ints(axes)
-    by = [1] * len(first) if steps is None else ints(steps)
+    first = integers(starts, "starts")
+    where = list(range(len(first))) if axes is None else integers(axes, "axes")
+    by = [1] * len(first) if steps is None else integers(steps, "steps")
     key: list[Any] = [slice(None)] * len(x.shape)
-    for axis, low, high, step in zip(where, first, ints(ends), by):
-        n = x.shape[axis]
+    for axis, low, high, step in zip(where, first, integers(ends, "ends"), by):
         need(step != 0, "steps must not be 0")
-        low, high = (v + n if v < 0 else v for v in (low, high))
-        if step > 0:
-            key[axis] = slice(min(max(low, 0), n), min(max(high, 0), n), step)
-        else:
-            low, high = min(max(low, 0), n - 1), min(max(high, -1), n - 1)
-            key[axis] = slice(low, None if high < 0 else high, step)
+        key[axis] = slice(low, high, step)
     return x[tuple(key)]
 
 
@@ -131,9 +118,9 @@ def _gather(call: OpCall, x: Any, indices: Any) -> Any:
     return np.asarray(np.take(x, indices, call["axis"]))
 
 
-@meaning("GatherElements")
-def _gather_elements(call: OpCall, x: Any, indices: Any) -> Any:
-    return ops.gather_elements(x, indices, call["axis"])
+meaning("GatherElements")(of(ops.gather_elements, "axis"))
+meaning("ScatterElements")(of(ops.scatter_elements, "axis", "reduction"))
+meaning("ScatterND")(of(ops.scatter_nd, "reduction"))
 
 
 @meaning("GatherND")
@@ -148,19 +135,9 @@ def _gather_nd(call: OpCall, x: Any, indices: Any) -> Any:
     return selected.reshape(*indices.shape[:-1], *x.shape[b + last :])
 
 
-@meaning("ScatterElements")
-def _scatter_elements(call: OpCall, x: Array, indices: Array, updates: Array) -> Array:
-    return ops.scatter_elements(x, indices, updates, axis=call["axis"], reduction=call["reduction"] or "none")
-
-
-@meaning("ScatterND")
-def _scatter_nd(call: OpCall, x: Any, indices: Any, updates: Any) -> Any:
-    return ops.scatter_nd(x, indices, updates, reduction=call["reduction"] or "none")
-
-
 @meaning("Expand")
 def _expand(call: OpCall, x: Any, shape: Any) -> Any:
-    sizes = tuple(ints(shape))
+    sizes = tuple(integers(shape, "shape"))
     need(len(sizes) <= MAX_RANK, f"its shape has {len(sizes)} axes; the limit is {MAX_RANK}")
     target = np.broadcast_shapes(x.shape, sizes)
     _need_room(target)
@@ -169,7 +146,7 @@ def _expand(call: OpCall, x: Any, shape: Any) -> Any:
 
 @meaning("Tile")
 def _tile(call: OpCall, x: Any, repeats: Any) -> Any:
-    times = ints(repeats)
+    times = integers(repeats, "repeats")
     need(len(times) == len(x.shape), f"repeats must be {len(x.shape)} numbers, got {len(times)}")
     _need_room([n * t for n, t in zip(x.shape, times)])
     return np.tile(x, times)
@@ -177,8 +154,8 @@ def _tile(call: OpCall, x: Any, repeats: Any) -> Any:
 
 @meaning("Pad")
 def _pad(call: OpCall, x: Array, pads: Array, value: Array | None = None, axes: Any = None) -> Array:
-    where = list(range(len(x.shape))) if axes is None else ints(axes)
-    both = ints(pads)
+    where = list(range(len(x.shape))) if axes is None else integers(axes, "axes")
+    both = integers(pads, "pads")
     need(len(both) == 2 * len(where), f"pads must be {2 * len(where)} numbers, got {len(both)}")
     pairs = [(0, 0)] * len(x.shape)
     for i, axis in enumerate(where):
@@ -203,7 +180,7 @@ def _pad(call: OpCall, x: Array, pads: Array, value: Array | None = None, axes: 
 def _constant_of_shape(call: OpCall, shape: Any) -> Any:
     value = call["value"]
     one = np.zeros(1, np.float32) if value is None else value
-    size = tuple(ints(shape))
+    size = tuple(integers(shape, "shape"))
     _need_room(size)
     return np.broadcast_to(one.reshape(()), size)
 
@@ -233,12 +210,12 @@ def _one_hot(call: OpCall, indices: Any, depth: Any, values: Any) -> Any:
 
 
 def _no_training(call: OpCall) -> None:
+    """Refuse a Dropout that drops elements."""
     ratio, training = call.input(1), call.input(2)
+    trains = call.is_constant(2) and np.any(training)
+    keeps_all = ratio is not None and call.is_constant(1) and not np.any(ratio)
     need(
-        training is None
-        or is_traced(training)
-        or not np.any(training)
-        or (ratio is not None and not is_traced(ratio) and not np.any(ratio)),
+        not trains or keeps_all,
         "training_mode is true, so its output is random. Give a network that was exported for inference",
     )
 
@@ -258,7 +235,7 @@ ANY_SIZE.update(("Dropout", "Transpose"))
 @meaning("Dropout", shapes_only=True)
 def _dropout(call: OpCall, x: Array, ratio: Any = None, training: Any = None) -> list[Array]:
     need(
-        not is_traced(training),
+        call.is_constant(2),
         "training_mode is computed from the network's inputs, but must be a constant",
         TraceError,
     )

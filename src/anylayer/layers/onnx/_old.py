@@ -5,7 +5,7 @@ Source: docs/Changelog.md of onnx, version by version.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,6 @@ from anylayer.graph.operators import REDUCTIONS
 from anylayer.layers.onnx._call import OpCall
 from anylayer.libraries.onnx import TensorProto
 from anylayer.network import Array
-from anylayer.tracing import is_traced
 
 Upgrade = Callable[[OpCall], None]
 _UPGRADES: dict[str, list[tuple[int, Upgrade]]] = {}
@@ -49,13 +48,6 @@ def _ints(values: Any) -> Array:
 def _put(call: OpCall, i: int, value: Array) -> None:
     call.inputs += [None] * (i + 1 - len(call.inputs))
     call.inputs[i] = value
-
-
-def _move_to_input(call: OpCall, attribute: str, i: int) -> None:
-    """Turn an attribute of integers into input `i`."""
-    value = call.attrs.pop(attribute, None)
-    if value is not None:
-        _put(call, i, _ints(value))
 
 
 # ------------------------------------------------------------------------------------------------ elementwise
@@ -120,35 +112,23 @@ def _ratio(call: OpCall) -> None:
 # --------------------------------------------------------------------------------------------------- movement
 
 
-@before(13, "Squeeze", "Unsqueeze")
-def _axes(call: OpCall) -> None:
-    _move_to_input(call, "axes", 1)
+def _moves(version: int, ops: Iterable[str], *attributes: str) -> None:
+    """Register the upgrade that turns attributes into the inputs after the first."""
+
+    def move(call: OpCall) -> None:
+        for i, name in enumerate(attributes, 1):
+            value = call.attrs.pop(name, None)
+            if value is not None:
+                _put(call, i, _ints(value))
+
+    before(version, *ops)(move)
 
 
-@before(18, *(REDUCTIONS.names - {"ReduceSum"}))
-def _reduced_axes(call: OpCall) -> None:
-    _move_to_input(call, "axes", 1)
-
-
-@before(13, "ReduceSum")
-def _summed_axes(call: OpCall) -> None:
-    _move_to_input(call, "axes", 1)
-
-
-@before(5, "Reshape")
-def _shape(call: OpCall) -> None:
-    _move_to_input(call, "shape", 1)
-
-
-@before(10, "Slice")
-def _bounds_of_slice(call: OpCall) -> None:
-    for i, name in enumerate(("starts", "ends", "axes"), 1):
-        _move_to_input(call, name, i)
-
-
-@before(13, "Split")
-def _sizes_of_split(call: OpCall) -> None:
-    _move_to_input(call, "split", 1)
+_moves(13, ("Squeeze", "Unsqueeze", "ReduceSum"), "axes")
+_moves(18, REDUCTIONS.names - {"ReduceSum"}, "axes")
+_moves(5, ("Reshape",), "shape")
+_moves(10, ("Slice",), "starts", "ends", "axes")
+_moves(13, ("Split",), "split")
 
 
 @before(18, "Split")
@@ -162,10 +142,12 @@ def _old_pads(call: OpCall) -> None:
     call.attrs["pads"] = call.attrs.pop("paddings")
 
 
+_moves(11, ("Pad",), "pads")
+
+
 @before(11, "Pad")
-def _pads(call: OpCall) -> None:
+def _value_of_pads(call: OpCall) -> None:
     value = call.attrs.pop("value", 0.0)
-    _move_to_input(call, "pads", 1)
     _put(call, 2, np.array(value or 0.0, call.inputs[0].dtype))
 
 
@@ -213,7 +195,7 @@ def _resize(call: OpCall) -> None:
     OpenVINO's frontend does the same ("simple").
     """
     x, scales = call.inputs
-    shrinks = not is_traced(scales) and bool((np.asarray(scales) < 1).any())
+    shrinks = call.is_constant(1) and bool((np.asarray(scales) < 1).any())
     call.inputs = [x, None, scales]
     rule = "simple" if shrinks and call["mode"] == "nearest" else "floor"
     call.attrs.update(coordinate_transformation_mode="asymmetric", nearest_mode=rule)

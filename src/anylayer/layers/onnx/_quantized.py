@@ -11,13 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from anylayer import ops
 from anylayer.errors import TraceError, need
 from anylayer.graph import OPSET
 from anylayer.layer.arguments import axis_of
 from anylayer.layers.onnx._call import NoMeaning, OpCall, is_plain, meaning
 from anylayer.layers.onnx._record import recorded
-from anylayer.layers.onnx._windows import explicit
+from anylayer.layers.onnx._windows import convolution, explicit
 from anylayer.libraries.onnx import helper, least_version
 from anylayer.network import Array
 from anylayer.tracing import is_traced
@@ -71,18 +70,14 @@ def dequantize(x: Array, scale: Array, zero: Array | None = None, axis: int = 1,
     if is_traced(x):
         return _record("DequantizeLinear", [x, scale, zero], axis, block, scale.dtype)
     factor = broadcastable(scale, x, axis, block)
-    if not is_traced(x) and x.dtype.kind not in "iu" and x.dtype.name not in _INTEGERS:
-        values = x.astype(np.float32)
-        offset: Any = (
-            _f(0) if zero is None else broadcastable(zero, x, axis, block, "zero point").astype(np.float32)
-        )
-    else:
+    kind: Any = np.float32
+    if x.dtype.kind in "iu" or x.dtype.name in _INTEGERS:
         bounds(x.dtype)
-        values = x.astype(np.int32)
-        offset = (
-            np.int32(0) if zero is None else broadcastable(zero, x, axis, block, "zero point").astype(np.int32)
-        )
-    return ((values - offset).astype(np.float32) * factor.astype(np.float32)).astype(scale.dtype)
+        kind = np.int32
+    values = x.astype(kind)
+    if zero is not None:
+        values = values - broadcastable(zero, x, axis, block, "zero point").astype(kind)
+    return (values.astype(np.float32) * factor.astype(np.float32)).astype(scale.dtype)
 
 
 def quantize(
@@ -105,8 +100,7 @@ def quantize(
 
 def _record(op: str, inputs: list[Any], axis: int, block: int, kind: Any) -> Array:
     attrs = {"axis": axis, **({"block_size": block} if block else {})}
-    if op == "QuantizeLinear" or inputs[2] is None:
-        inputs = inputs if inputs[2] is not None else inputs[:2]
+    inputs = inputs if inputs[2] is not None else inputs[:2]
     version = least_version(op, OPSET, tuple(sorted(attrs)), tuple(x.dtype for x in inputs))
     if version is None or not is_plain(kind):
         raise TraceError(f"{op} of {', '.join(x.dtype.name for x in inputs)} is not supported by engines")
@@ -130,7 +124,7 @@ def _output_dtype(call: OpCall) -> Any:
 
 
 @meaning("DynamicQuantizeLinear")
-def dynamic(call: OpCall | None, x: Array) -> tuple[Array, Array, Array]:
+def _dynamic(call: OpCall, x: Array) -> tuple[Array, Array, Array]:
     """Return `x`, quantized to uint8 by its own range, which includes 0; the scale; and the zero point."""
     low, high = np.minimum(x.min(initial=0), _f(0)), np.maximum(x.max(initial=0), _f(0))
     scale = (high - low) / _f(255)
@@ -155,18 +149,12 @@ def rescaled(total: Any, factor: Any, zero: Any, kind: Any) -> Any:
     return np.clip(steps + (_f(0) if zero is None else zero.astype(np.float32)), lowest, highest).astype(kind)
 
 
-def _convolve(call: OpCall, x: Array, w: Array) -> Array:
-    return ops.conv(
-        x, w, strides=call["strides"], pads=call["pads"], dilations=call["dilations"], group=call["group"]
-    )
-
-
 @meaning("ConvInteger")
 def _conv_integer(
     call: OpCall, x: Array, w: Array, x_zero: Array | None = None, w_zero: Array | None = None
-) -> Array:
+) -> Any:
     explicit(call)
-    return _convolve(call, exact(x, x_zero, 1), exact(w, w_zero, 0)).astype(np.int32)
+    return convolution(call, exact(x, x_zero, 1), exact(w, w_zero, 0)).astype(np.int32)
 
 
 @meaning("QLinearConv")
@@ -183,7 +171,7 @@ def _qlinear_conv(
     b: Array | None = None,
 ) -> Any:
     explicit(call)
-    total = _convolve(call, exact(x, x_zero, 1), exact(w, w_zero, 0))
+    total = convolution(call, exact(x, x_zero, 1), exact(w, w_zero, 0))
     wide = [1, -1, *[1] * (len(x.shape) - 2)]
     if b is not None:
         total = total + b.reshape(wide)

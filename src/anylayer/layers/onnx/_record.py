@@ -1,4 +1,4 @@
-"""Record an operator as itself, with the output shapes and dtypes of its own shape inference."""
+"""Record an operator as itself, by its own shape inference, or as the older operators that define it."""
 
 from __future__ import annotations
 
@@ -15,11 +15,23 @@ from anylayer.graph import OPSET, Dim
 from anylayer.graph.operators import RANK_KEEPING, REDUCTIONS, SHORTENS, SIZED_BY_DATA
 from anylayer.graph.place import refusal
 from anylayer.graph.symbolic import is_symbolic, symbolic_shape
+from anylayer.layer import Registry
 from anylayer.layer.arguments import extent
 from anylayer.layers.onnx._call import OpCall, is_plain
-from anylayer.libraries.onnx import helper, inferred, least_version, numpy_helper, schema
-from anylayer.network import MAX_VALUES, Array, as_written
+from anylayer.libraries.onnx import (
+    elem_type,
+    function,
+    helper,
+    histories,
+    inferred,
+    least_version,
+    numpy_helper,
+    onnx,
+    schema,
+)
+from anylayer.network import MAX_VALUES, Array, Node, as_written
 from anylayer.tracing import constant_of, is_traced, record_many, size_list
+from anylayer.tracing.dispatch import resolved
 
 _MAX_CONSTANT_SIZE = 4096  # elements
 _NEWEST = 21
@@ -75,8 +87,6 @@ def recorded(call: OpCall) -> list[Array]:
             )
         maximum_size = _maximum_size(given) if call.op in SHORTENS.names else MAX_VALUES
         results.append(([_size(d, dims, call.op, maximum_size) for d in sizes], dtype))
-    if call.op == "Reshape":
-        _need_equal_counts(given[0].shape, results[0][0])
     if call.op == "CenterCropPad":
         count, axes = _count(call), len(call["axes"] or given[0].shape)
         need(count in (None, axes), f"shape must have {axes} elements, one per axis, got {count}")
@@ -135,14 +145,18 @@ def _need_axes(call: OpCall) -> None:
         need(axis is None or -rank <= axis <= high, f"axis must lie in {-rank}..{high}, got {axis}")
 
 
-def _need_equal_counts(given: Sequence[Any], wanted: Sequence[Any]) -> None:
-    """Refuse a shape with another number of elements, which ONNX's own inference accepts."""
-    if all(isinstance(d, int) for d in (*given, *wanted)):
-        counts = math.prod(given), math.prod(wanted)
-        need(
-            counts[0] == counts[1],
-            f"the input {list(given)} has {counts[0]} elements, but the shape {list(wanted)} has {counts[1]}",
-        )
+_SMALL = frozenset(("bool", "int8", "uint8"))
+"""The dtypes of maxima and minima that engines compute as int32."""
+
+
+def reduce_over_unknown_axes(call: OpCall) -> Any:
+    """Record a reduction over axes that are known only when the network runs."""
+    x, axes = call.inputs
+    if x.dtype.name not in _SMALL:
+        return recorded(call)[0]
+    (wide,) = recorded(OpCall(call.op, call.version, [x.astype(np.int32), axes], call.attrs))
+    low, high = (0, 1) if x.dtype.kind == "b" else (np.iinfo(x.dtype).min, np.iinfo(x.dtype).max)
+    return np.clip(wide, low, high).astype(x.dtype)  # the extremum of no elements is that of int32
 
 
 def need_known(call: OpCall, written: Mapping[str, Any]) -> None:
@@ -264,3 +278,84 @@ def has_symbolic_size(inputs: Sequence[Any]) -> bool:
 def is_static(x: Array | None) -> bool:
     """Return whether every size of `x` is static."""
     return x is None or not any(isinstance(d, Dim) for d in x.shape)
+
+
+_RECORDED = ("Gelu",)
+"""Newer operators that engines support, and compute faster than their definition."""
+
+
+def _newer() -> frozenset[str]:
+    names = {"GroupNormalization"}  # its meaning changed in operator set 21
+    for name, versions in histories().items():
+        last = versions[-1]
+        has = last.has_function or last.has_context_dependent_function
+        if versions[0].since_version > OPSET and has and name not in _RECORDED:
+            names.add(name)
+    return frozenset(names)
+
+
+EXPANDED = _newer()
+
+
+def expand(call: OpCall) -> list[Array]:
+    """Return the outputs of a call, recorded as the operators that define it."""
+    written = attributes(call)
+    for name, declared in schema(call.op, call.version).attributes.items():
+        if name not in written and declared.default_value.type:
+            written[name] = helper.get_attribute_value(declared.default_value)
+    names = ["" if x is None else f"i{i}" for i, x in enumerate(call.inputs)]
+    node = helper.make_node(call.op, names, [f"o{i}" for i in range(call.outputs)], **written)
+    types = [_type_of(x) for x in call.inputs]
+    body = function(call.op, call.version, node, types)
+    if body is None:
+        raise TraceError(f"{call.op} is not supported by engines, and no other operators define it")
+    values: dict[str, Any] = {"": None, **dict.fromkeys(body.input), **dict(zip(body.input, call.inputs))}
+    stated = {a.name: a for a in node.attribute}
+    versions = {o.domain: int(o.version) for o in body.opset_import}
+    for inner in body.node:
+        results = _run(inner, stated, values, versions.get("", call.version))
+        values.update(zip(inner.output, resolved(results)))  # sizes stay numbers
+    return [values[name] for name in body.output[: call.outputs]]
+
+
+def _type_of(x: Array | None) -> Any:
+    if x is None:
+        return onnx.TypeProto()
+    return helper.make_tensor_type_proto(elem_type(x.dtype), [d if isinstance(d, int) else None for d in x.shape])
+
+
+def _run(proto: Any, attributes: dict[str, Any], values: dict[str, Any], version: int) -> list[Array]:
+    """Return the outputs of one node of a function."""
+    attrs: dict[str, Any] = {}
+    for one in proto.attribute:
+        if one.ref_attr_name and one.ref_attr_name not in attributes:
+            continue
+        source = attributes[one.ref_attr_name] if one.ref_attr_name else one
+        attrs[one.name] = _value(source)
+    if proto.op_type == "Constant":
+        ((name, value),) = attrs.items()
+        kind = np.float32 if "float" in name else np.int64
+        return [value if isinstance(value, np.ndarray) else np.array(value, kind)]
+    return run(proto.op_type, version, [values[n] for n in proto.input], attrs, len(proto.output))
+
+
+def run(op: str, version: int, inputs: Sequence[Any], attrs: dict[str, Any], outputs: int = 1) -> list[Array]:
+    """Return the outputs of an operator, which its layer computes or records."""
+    cls: Any = Registry.of("onnx").find(op)[0].cls
+    layer = cls.__new__(cls)
+    node = Node(op, op, ["" if x is None else f"i{i}" for i, x in enumerate(inputs)], ["o"] * outputs)
+    node.params, node.version = {"attribute": attrs}, version
+    layer.prepare(node, None)
+    result = layer.forward(*inputs)
+    return list(result) if isinstance(result, (list, tuple)) else [result]
+
+
+def _value(proto: Any) -> Any:
+    value = helper.get_attribute_value(proto)
+    if isinstance(value, onnx.GraphProto):
+        raise TraceError("it is defined by a graph inside a node, which is not supported")
+    if isinstance(value, onnx.TensorProto):
+        return np.asarray(numpy_helper.to_array(value))
+    if isinstance(value, bytes):
+        return value.decode()
+    return [v.decode() if isinstance(v, bytes) else v for v in value] if isinstance(value, list) else value

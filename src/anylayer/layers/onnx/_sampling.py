@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from anylayer.errors import need
+from anylayer.layer.arguments import integers
 from anylayer.layers.onnx._call import OpCall, meaning
-from anylayer.layers.onnx._movement import ints
 from anylayer.network import Array
 from anylayer.ops.grid_sample import on_axis, taps
 
@@ -18,7 +18,7 @@ from anylayer.ops.grid_sample import on_axis, taps
 @meaning("AffineGrid", recorded=True)
 def _affine_grid(call: OpCall, theta: Array, size: Array) -> Array:
     """Return the points (x, y) or (x, y, z) at which GridSample samples for an affine transform per sample."""
-    sizes = ints(size)[2:]
+    sizes = integers(size, "size")[2:]
     axes = len(sizes)
     shape = tuple(theta.shape)
     need(

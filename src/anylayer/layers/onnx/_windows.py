@@ -9,13 +9,11 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.errors import LayerError, need
-from anylayer.layer.arguments import extent, flat_pads, same_pads
-from anylayer.layers.onnx._call import ANY_SIZE, SPELLED_OUT, NoMeaning, OpCall, meaning
-from anylayer.layers.onnx._movement import ints
+from anylayer.layer.arguments import extent, flat_pads, integers, same_pads
+from anylayer.layers.onnx._call import ANY_SIZE, SPELLED_OUT, NoMeaning, OpCall, meaning, meanings, of
 from anylayer.layers.onnx._record import scaled
 from anylayer.layers.onnx._sampling import sampled_volume
 from anylayer.network import Array
-from anylayer.tracing import is_traced
 
 
 def explicit(call: OpCall) -> None:
@@ -87,42 +85,19 @@ SPELLED_OUT.update(
 SPELLED_OUT["ConvTranspose"] = explicit_transpose
 
 
-@meaning("Conv")
-def _conv(call: OpCall, x: Array, w: Array, b: Array | None = None) -> Array:
-    return ops.conv(
-        x,
-        w,
-        b,
-        strides=call["strides"],
-        pads=call["pads"],
-        dilations=call["dilations"],
-        group=call["group"],
-    )
-
-
-@meaning("ConvTranspose")
-def _conv_transpose(call: OpCall, x: Any, w: Any, b: Any = None) -> Any:
-    axes = len(x.shape) - 2
-    return ops.conv_transpose(
-        x,
-        w,
-        b,
-        strides=call["strides"],
-        pads=call["pads"],
-        dilations=call["dilations"],
-        group=call["group"],
-        output_padding=call["output_padding"] or (0,) * axes,
-    )
+_WINDOW = ("strides", "pads", "dilations")
+convolution = of(ops.conv, *_WINDOW, "group")
+"""The convolution of a call whose window is explicit."""
+meaning("Conv")(convolution)
+meaning("ConvTranspose")(of(ops.conv_transpose, *_WINDOW, "group", "output_padding"))
+meaning("DepthToSpace")(of(ops.depth_to_space, "mode", block="blocksize"))
+meaning("LRN")(of(ops.lrn, "size", "alpha", "beta", "bias"))
+meaning("MaxRoiPool")(of(ops.max_roi_pool, "spatial_scale", size="pooled_shape"))
 
 
 @meaning("MaxPool")
 def _max_pool(call: OpCall, x: Array) -> Any:
-    window = {
-        "strides": call["strides"],
-        "pads": call["pads"],
-        "dilations": call["dilations"],
-        "ceil_mode": bool(call["ceil_mode"]),
-    }
+    window: dict[str, Any] = {name: call[name] for name in (*_WINDOW, "ceil_mode")}
     if call.outputs == 1:
         return ops.max_pool(x, call["kernel_shape"], **window)
     y, indices = ops.max_pool_with_indices(x, call["kernel_shape"], **window)
@@ -136,23 +111,9 @@ def _max_pool(call: OpCall, x: Array) -> Any:
     return y, indices + plane * math.prod(sizes)
 
 
-@meaning("AveragePool")
-def average_pool(call: OpCall, x: Array) -> Any:
-    """Return the mean of each window of a call whose window is explicit."""
-    return ops.average_pool(
-        x,
-        call["kernel_shape"],
-        strides=call["strides"],
-        pads=call["pads"],
-        dilations=call["dilations"] or 1,
-        ceil_mode=bool(call["ceil_mode"]),
-        count_include_pad=bool(call["count_include_pad"]),
-    )
-
-
-@meaning("DepthToSpace")
-def _depth_to_space(call: OpCall, x: Array) -> Array:
-    return ops.depth_to_space(x, call["blocksize"], mode=call["mode"] or "DCR")  # version 1 has no mode
+average_pool = of(ops.average_pool, *_WINDOW, "ceil_mode", "count_include_pad", kernel="kernel_shape")
+"""The mean of each window of a call whose window is explicit."""
+meaning("AveragePool")(average_pool)
 
 
 @meaning("SpaceToDepth")
@@ -169,21 +130,17 @@ def _space_to_depth(call: OpCall, x: Array) -> Array:
     return cells.reshape(n, block**2, c // block**2, h, w).transpose(0, 2, 1, 3, 4).reshape(n, c, h, w)
 
 
-@meaning("GlobalAveragePool")
-def _global_average(call: OpCall, x: Any) -> Any:
-    return x.mean(axis=tuple(range(2, len(x.shape))), keepdims=True)
+def _pixels(x: Array) -> dict[str, Any]:
+    """Return the arguments that make NumPy reduce all axes after the channels."""
+    return {"axis": tuple(range(2, len(x.shape))), "keepdims": True}
 
 
-@meaning("GlobalMaxPool")
-def _global_max(call: OpCall, x: Any) -> Any:
-    return x.max(axis=tuple(range(2, len(x.shape))), keepdims=True)
+meanings({"GlobalAveragePool": lambda x: x.mean(**_pixels(x)), "GlobalMaxPool": lambda x: x.max(**_pixels(x))})
 
 
 @meaning("GlobalLpPool")
 def _global_lp(call: OpCall, x: Any) -> Any:
-    p = call["p"]
-    total = (np.abs(x) ** p).sum(axis=tuple(range(2, len(x.shape))), keepdims=True)
-    return (total ** (1 / p)).astype(x.dtype)
+    return ((np.abs(x) ** call["p"]).sum(**_pixels(x)) ** (1 / call["p"])).astype(x.dtype)
 
 
 @meaning("LpPool")
@@ -215,7 +172,7 @@ def _max_unpool(call: OpCall, x: Any, indices: Any, shape: Any = None) -> Any:
     whole = flat.reshape(*x.shape[:2], *sizes)
     if shape is None:
         return whole
-    target = ints(shape)
+    target = integers(shape, "output_shape")
     need(
         len(target) == axes + 2 and all(n <= m for n, m in zip(whole.shape, target)),
         f"output_shape {tuple(target)} must be at least {whole.shape}",
@@ -231,11 +188,6 @@ def _sums_channels(call: OpCall) -> None:
 
 ANY_SIZE.add("LRN")
 SPELLED_OUT["LRN"] = _sums_channels
-
-
-@meaning("LRN")
-def _lrn(call: OpCall, x: Any) -> Any:
-    return ops.lrn(x, call["size"], alpha=call["alpha"], beta=call["beta"], bias=call["bias"])
 
 
 _BY_SCALE = ("half_pixel", "pytorch_half_pixel", "asymmetric", "tf_half_pixel_for_nn")
@@ -306,12 +258,10 @@ def _sizes(
     return axes, new, None if exact else factors
 
 
-@meaning("Col2Im")
+@meaning("Col2Im", arrays_only=True)
 def _col2im(call: OpCall, x: Array, image: Array, block: Array) -> Array:
     """Add blocks, the columns of `x` (N, C * block, blocks), at their places in an image."""
-    if is_traced(x):
-        raise NoMeaning
-    sizes, kernel = ints(image), ints(block)
+    sizes, kernel = integers(image, "image_shape"), integers(block, "block_shape")
     axes = range(len(sizes))
     strides, dilations = (call[name] or [1] * len(sizes) for name in ("strides", "dilations"))
     pads = call["pads"] or [0] * 2 * len(sizes)
@@ -331,11 +281,9 @@ def _col2im(call: OpCall, x: Array, image: Array, block: Array) -> Array:
     return y[:, :, *(slice(pads[i], pads[i] + sizes[i]) for i in axes)]
 
 
-@meaning("DeformConv")
+@meaning("DeformConv", arrays_only=True)
 def _deform_conv(call: OpCall, x: Array, w: Array, offset: Array, b: Array | None = None, mask: Any = None) -> Any:
     """Convolve a map that is sampled bilinearly at displaced points, times a mask. Outside it is 0."""
-    if is_traced(x):
-        raise NoMeaning
     need(len(x.shape) == 4, f"takes an input (N, C, H, W), got shape {tuple(x.shape)}")
     (n, c, *sizes), (outputs, inputs, *kernel) = x.shape, w.shape
     counts, count, groups = offset.shape[2:], math.prod(kernel), call["offset_group"]
@@ -398,11 +346,6 @@ def _roi_align(call: OpCall, x: Any, rois: Any, batch: Any) -> Any:
         mode=call["mode"],
         half_pixel=call["coordinate_transformation_mode"] == "half_pixel",
     )
-
-
-@meaning("MaxRoiPool")
-def _max_roi_pool(call: OpCall, x: Any, rois: Any) -> Any:
-    return ops.max_roi_pool(x, rois, size=call["pooled_shape"], spatial_scale=call["spatial_scale"])
 
 
 @meaning("NonMaxSuppression")

@@ -5,7 +5,6 @@ Each is traced as the standard operators that it stands for. Source: ONNX Runtim
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,15 +14,15 @@ from anylayer.errors import TraceError, need
 from anylayer.layer import Layer, layer
 from anylayer.layer.arguments import axis_of, channels_first, restored
 from anylayer.layer.fields import attribute
+from anylayer.layers._table import define
 from anylayer.layers.onnx._call import OpCall
-from anylayer.layers.onnx._quantized import dequantize, dynamic, product, quantize, rescaled
-from anylayer.layers.onnx._record import recorded
+from anylayer.layers.onnx._quantized import dequantize, product, quantize, rescaled
+from anylayer.layers.onnx._record import run
 from anylayer.layers.onnx._windows import average_pool, explicit
 from anylayer.libraries.onnx import TensorProto, helper
 from anylayer.network import Array, Node
 from anylayer.tracing import constant_of, hold, is_traced, running_graph
 
-_OPSET = 21
 _f = np.float32
 
 
@@ -38,14 +37,6 @@ class _Quantized(Layer):
         count = len(node.inputs)
         need(count >= self.least, f"takes at least {self.least} inputs, got {count}")
         super().prepare(node, dialect)
-
-
-def _standard(op: str, inputs: Sequence[Any], **attrs: Any) -> Array:
-    """Return the output of a standard operator, recorded."""
-    given = list(inputs)
-    while given and given[-1] is None:
-        given.pop()
-    return recorded(OpCall(op, _OPSET if op.endswith("izeLinear") else 18, given, attrs))[0]
 
 
 @layer("com.microsoft.DequantizeLinear")
@@ -112,26 +103,18 @@ class _Binary(_Quantized):
         return _of_two(type(self).compute, *given)
 
 
-@layer("com.microsoft.QLinearAdd")
-class QLinearAdd(_Binary):
-    """Compute a + b of two quantized inputs whose shapes broadcast.
+_DETAILS = """Each quantized array q is followed by its scale and its zero point, and stands for (q - zero) *
+    scale.
+    Source: ONNX Runtime, docs/ContribOperators.md, com.microsoft.{}."""
 
-    Each quantized array q is followed by its scale and its zero point, and stands for (q - zero) * scale.
-    Source: ONNX Runtime, docs/ContribOperators.md, com.microsoft.QLinearAdd.
-    """
-
-    compute = staticmethod(np.add)
-
-
-@layer("com.microsoft.QLinearMul")
-class QLinearMul(_Binary):
-    """Compute a * b of two quantized inputs whose shapes broadcast.
-
-    Each quantized array q is followed by its scale and its zero point, and stands for (q - zero) * scale.
-    Source: ONNX Runtime, docs/ContribOperators.md, com.microsoft.QLinearMul.
-    """
-
-    compute = staticmethod(np.multiply)
+for _name, _what, _function in (("QLinearAdd", "a + b", np.add), ("QLinearMul", "a * b", np.multiply)):
+    define(
+        f"com.microsoft.{_name}",
+        _Binary,
+        f"Compute {_what} of two quantized inputs whose shapes broadcast.",
+        _DETAILS.format(_name),
+        compute=_function,
+    )
 
 
 class _Unary(_Quantized):
@@ -149,30 +132,21 @@ class _Unary(_Quantized):
         raise NotImplementedError
 
 
-@layer("com.microsoft.QLinearSigmoid")
-class QLinearSigmoid(_Unary):
-    """Compute 1 / (1 + exp(-x)) for each element of a quantized input.
-
-    Each quantized array q is followed by its scale and its zero point, and stands for (q - zero) * scale.
-    Source: ONNX Runtime, docs/ContribOperators.md, com.microsoft.QLinearSigmoid.
-    """
-
-    def computed(self, x: Array) -> Array:
-        return ops.sigmoid(x)
-
-
-@layer("com.microsoft.QLinearLeakyRelu")
-class QLinearLeakyRelu(_Unary):
-    """Compute x where x > 0, else alpha * x, for each element of a quantized input.
-
-    Each quantized array q is followed by its scale and its zero point, and stands for (q - zero) * scale.
-    Source: ONNX Runtime, docs/ContribOperators.md, com.microsoft.QLinearLeakyRelu.
-    """
-
-    alpha: float = attribute("float", 0.01)
-
-    def computed(self, x: Array) -> Array:
-        return ops.leaky_relu(x, self.alpha)
+define(
+    "com.microsoft.QLinearSigmoid",
+    _Unary,
+    "Compute 1 / (1 + exp(-x)) for each element of a quantized input.",
+    _DETAILS.format("QLinearSigmoid"),
+    computed=lambda self, x: ops.sigmoid(x),
+)
+define(
+    "com.microsoft.QLinearLeakyRelu",
+    _Unary,
+    "Compute x where x > 0, else alpha * x, for each element of a quantized input.",
+    _DETAILS.format("QLinearLeakyRelu"),
+    alpha=attribute("float", 0.01),
+    computed=lambda self, x: ops.leaky_relu(x, self.alpha),
+)
 
 
 @layer("com.microsoft.QLinearSoftmax")
@@ -309,7 +283,7 @@ class QGemm(_Quantized):
             columns = 0 if self.transB else 1
             inputs = [dequantize(a, a_scale, a_zero), dequantize(b, b_scale, b_zero, columns)]
             attrs = {"alpha": self.alpha, "transA": self.transA, "transB": self.transB}
-            y = _standard("Gemm", [*inputs, None if c is None else dequantize(c, step, None, -1)], **attrs)
+            y = run("Gemm", 18, [*inputs, None if c is None else dequantize(c, step, None, -1)], attrs)[0]
             return y if y_scale is None else quantize(y, y_scale, y_zero, dtype=a.dtype)
         a, b = (a.T if self.transA else a), (b.T if self.transB else b)
         total = product(a, a_zero, b, b_zero)
@@ -323,10 +297,7 @@ class QGemm(_Quantized):
 
 def _to_float(a: Array, a_scale: Any, a_zero: Any, b: Array, b_scale: Any, b_zero: Any, bias: Array | None) -> Any:
     """Return the product of quantized matrices in float32, plus a bias."""
-    if is_traced(a) or is_traced(b):
-        total = _standard("MatMulInteger", [a, b, a_zero, b_zero])
-    else:
-        total = product(a, a_zero, b, b_zero)
+    total = run("MatMulInteger", 18, [a, b, a_zero, b_zero], {})[0]
     one = b_scale.reshape(()) if b_scale.size == 1 else b_scale
     y = total.astype(np.float32) * (a_scale * one)
     return y if bias is None else y + bias
@@ -368,10 +339,7 @@ class DynamicQuantizeMatMul(_Quantized):
     def forward(
         self, a: Array, b: Array, b_scale: Array, b_zero: Array | None = None, bias: Array | None = None
     ) -> Any:
-        if is_traced(a):
-            x, scale, zero = recorded(OpCall("DynamicQuantizeLinear", 18, [a], {}, 3))
-        else:
-            x, scale, zero = dynamic(None, a)
+        x, scale, zero = run("DynamicQuantizeLinear", 18, [a], {}, 3)
         return _to_float(x, scale, zero, b, b_scale, b_zero, bias)
 
 

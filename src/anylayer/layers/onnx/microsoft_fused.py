@@ -14,9 +14,9 @@ from anylayer import ops
 from anylayer.errors import LayerError, need
 from anylayer.layer import Layer, layer
 from anylayer.layer.fields import attribute
-from anylayer.layers._table import define
+from anylayer.layers._table import computes, define, operators, row
 from anylayer.layers.onnx._call import OpCall
-from anylayer.layers.onnx._windows import explicit
+from anylayer.layers.onnx._windows import convolution, explicit
 from anylayer.network import Array
 
 
@@ -56,12 +56,10 @@ class FusedConv(Layer):
     activation_params: tuple[float, ...] = attribute("float", (), repeated=True)
 
     def forward(self, x: Array, w: Array, b: Array | None = None, z: Array | None = None) -> Any:
-        names = ("kernel_shape", "strides", "dilations", "pads", "auto_pad")
+        names = ("kernel_shape", "strides", "dilations", "pads", "auto_pad", "group")
         call = OpCall("Conv", 18, [x, w], {name: getattr(self, name) or None for name in names})
         explicit(call)
-        y = ops.conv(
-            x, w, b, strides=call["strides"], pads=call["pads"], dilations=call["dilations"], group=self.group
-        )
+        y = convolution(call, x, w, b)
         return activate(self.activation, self.activation_params, y if z is None else y + z)
 
 
@@ -111,57 +109,31 @@ class FusedMatMul(Layer):
         return (a @ b) * a.dtype.type(self.alpha)
 
 
-@layer("com.microsoft.QuickGelu")
-class QuickGelu(Layer):
-    """Compute x * sigmoid(alpha * x) for each element.
-
-    Source: ONNX Runtime, docs/ContribOperators.md, com.microsoft.QuickGelu.
-    """
-
-    message = "attribute"
-    alpha: float = attribute("float", 1.702)
-
-    def forward(self, x: Array) -> Any:
-        return x * ops.sigmoid(x * x.dtype.type(self.alpha))
-
-
-@layer("com.microsoft.Gelu")
-class Gelu(Layer):
-    """Compute x * P(X <= x) for each element, with a standard normal X.
-
-    Source: ONNX Runtime, docs/ContribOperators.md, com.microsoft.Gelu.
-    """
+class _Activation(Layer):
+    """A function of each element."""
 
     message = "attribute"
 
-    def forward(self, x: Array) -> Array:
-        return ops.gelu(x)
 
-
-@layer("com.microsoft.BiasGelu")
-class BiasGelu(Layer):
-    """Compute Gelu(x + bias).
-
-    Source: ONNX Runtime, docs/ContribOperators.md, com.microsoft.BiasGelu.
-    """
-
-    message = "attribute"
-
-    def forward(self, x: Array, bias: Array) -> Array:
-        return ops.gelu(x + bias)
-
-
-@layer("com.microsoft.FastGelu")
-class FastGelu(Layer):
-    """Compute the tanh approximation of Gelu for each element of x, or of x + bias with a bias of shape (C,).
-
-    Source: ONNX Runtime, docs/ContribOperators.md, com.microsoft.FastGelu.
-    """
-
-    message = "attribute"
-
-    def forward(self, x: Array, bias: Array | None = None) -> Array:
-        return ops.gelu(x if bias is None else x + bias, approximate="tanh")
+operators(
+    _Activation,
+    "Source: ONNX Runtime, docs/ContribOperators.md, {}.",
+    {
+        "com.microsoft.QuickGelu": row(
+            "Compute x * sigmoid(alpha * x) for each element.",
+            lambda x, alpha: x * ops.sigmoid(x * x.dtype.type(alpha)),
+            alpha=attribute("float", 1.702),
+        ),
+        "com.microsoft.Gelu": computes(
+            "x * P(X <= x) for each element, with a standard normal X", lambda x: ops.gelu(x)
+        ),
+        "com.microsoft.BiasGelu": computes("Gelu(x + bias)", lambda x, bias: ops.gelu(x + bias)),
+        "com.microsoft.FastGelu": computes(
+            "the tanh approximation of Gelu for each element of x, or of x + bias with a bias of shape (C,)",
+            lambda x, bias=None: ops.gelu(x if bias is None else x + bias, approximate="tanh"),
+        ),
+    },
+)
 
 
 class _RefusedLayer(Layer):

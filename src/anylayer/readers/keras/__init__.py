@@ -4,7 +4,7 @@ It does not need Keras.
 
 archive.py  finds a model's parts in a file or folder
 weights.py  reads the weights, by layer
-config.py   reads the layers that the JSON lists; calls.py reads how they are called
+config.py   reads the layers that the JSON lists, and how they are called
 graph.py    makes the Network
 live.py     takes a model from memory
 """

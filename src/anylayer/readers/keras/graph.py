@@ -16,12 +16,16 @@ from anylayer.network import Array, Network, Node, TensorType
 from anylayer.readers._limits import MAX_GRAPH_NESTING, MAX_KERAS_NODES
 from anylayer.readers._names import layer_place, unique
 from anylayer.readers._order import computing_order
-from anylayer.readers.keras.calls import LayerCall, Ref, refs_of, replace_refs, tensors
 from anylayer.readers.keras.config import (
     Json,
+    LayerCall,
     LayerConfig,
+    Ref,
     layer_config,
     layer_name,
+    refs_of,
+    replace_refs,
+    tensors,
     with_dtype_name,
     wrapped_model,
 )

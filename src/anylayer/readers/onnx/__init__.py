@@ -1,9 +1,7 @@
 """The ONNX reader: from a model of any operator set to a Network.
 
-file.py       parses the model without its large arrays, which stay in the mapped file
-tensors.py    reads an array from the model, the mapped file, or an external data file
-functions.py  inlines the functions that the model defines
-build.py      makes the Network from nodes, values, constants and subgraphs
+file.py   parses the model without its large arrays, and reads arrays
+build.py  makes the Network from nodes, values, constants and subgraphs, and inlines the model's functions
 """
 
 from __future__ import annotations

@@ -1,19 +1,24 @@
-"""A model's file, parsed without its large arrays.
+"""A model's file: parsed without its large arrays, and the arrays.
 
-They stay in the mapped file and are read later, as views of it.
-"""
+An array is in the parsed messages, in the mapped file, of which it is a view, or in an external data file."""
 
 from __future__ import annotations
 
+import math
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
+import numpy as np
+
 from anylayer.errors import FileError, at, need
-from anylayer.libraries.onnx import DecodeError, TensorProto, onnx
+from anylayer.libraries.onnx import DecodeError, TensorProto, helper, numpy_helper, onnx
+from anylayer.network import MAX_RANK, Array, Shape, reshaped
 from anylayer.protobuf.binary import BYTES, MappedFile
-from anylayer.readers._limits import MAX_ONNX_BYTES
+from anylayer.readers._folder import need_in_folder
+from anylayer.readers._limits import MAX_ONNX_BYTES, MAX_SPARSE_VALUES
 
 _GRAPH, _INITIALIZER, _RAW_DATA = 7, 5, 9
 """Field numbers of ModelProto.graph, GraphProto.initializer and TensorProto.raw_data."""
@@ -62,8 +67,8 @@ def load(path: Path) -> OnnxModel:
     model = _parse(onnx.ModelProto, rest.bytes())
     need(graph.found or initializers, "this is not an ONNX model: it has no graph", FileError)
     model.graph.CopyFrom(_parse(onnx.GraphProto, graph.bytes()))
-    _need_utf8(_model_names(model))
-    _need_utf8(name for i in initializers for name in _tensor_names(i.proto))
+    _need_utf8(_names(model))
+    _need_utf8(name for i in initializers for name in _names(i.proto))
     return OnnxModel(path, buffer, model, initializers)
 
 
@@ -129,52 +134,204 @@ def _need_utf8(names: Iterable[str | bytes]) -> None:
             raise FileError(f"the name {name!r:.80} in it is not UTF-8")
 
 
-def _model_names(model: onnx.ModelProto) -> Iterator[str | bytes]:
-    """Yield every name in a model that is used."""
-    for pair in model.metadata_props:
-        yield from (pair.key, pair.value)
-    yield from (opset.domain for opset in model.opset_import)
-    yield from _graph_names(model.graph)
-    for function in model.functions:
-        yield from (function.name, function.domain, *function.input, *function.output, *function.attribute)
-        yield from (opset.domain for opset in function.opset_import)
-        for attribute in function.attribute_proto:
-            yield from _attribute_names(attribute)
-        for node in function.node:
-            yield from _node_names(node)
+_UNUSED = frozenset(("doc_string", "producer_name", "producer_version", "training_info"))
 
 
-def _graph_names(graph: onnx.GraphProto) -> Iterator[str | bytes]:
-    yield graph.name
-    for info in (*graph.input, *graph.output, *graph.value_info):
-        yield info.name
-        if info.type.WhichOneof("value") == "tensor_type":
-            yield from (d.dim_param for d in info.type.tensor_type.shape.dim)
-    for tensor in graph.initializer:
-        yield from _tensor_names(tensor)
-    for sparse in graph.sparse_initializer:
-        yield from _tensor_names(sparse.values)
-    for node in graph.node:
-        yield from _node_names(node)
+def _names(message: Any) -> Iterator[str | bytes]:
+    """Yield every text in a message that is used."""
+    for field, value in message.ListFields():
+        if field.name in _UNUSED:
+            continue
+        if field.message_type is not None:
+            for inner in [value] if hasattr(value, "ListFields") else value:
+                yield from _names(inner)
+        elif field.type == field.TYPE_STRING:
+            yield from [value] if isinstance(value, (str, bytes)) else value
 
 
-def _node_names(node: onnx.NodeProto) -> Iterator[str | bytes]:
-    yield from (node.name, node.op_type, node.domain, *node.input, *node.output)
-    for attribute in node.attribute:
-        yield from _attribute_names(attribute)
+_PACKED = ("INT4", "UINT4", "FLOAT4E2M1", "INT2", "UINT2")
+"""Data types of which one byte holds several values."""
+_VALUE_FIELDS = {
+    **dict.fromkeys(("FLOAT", "COMPLEX64"), "float_data"),
+    **dict.fromkeys(("DOUBLE", "COMPLEX128"), "double_data"),
+    "INT64": "int64_data",
+    **dict.fromkeys(("UINT32", "UINT64"), "uint64_data"),
+}
+"""The field of a TensorProto that holds values of a data type.
+
+It is int32_data for the types that are not listed.
+"""
 
 
-def _attribute_names(attribute: onnx.AttributeProto) -> Iterator[str | bytes]:
-    yield from (attribute.name, attribute.ref_attr_name)
-    if attribute.HasField("t"):
-        yield from _tensor_names(attribute.t)
-    if attribute.HasField("g"):
-        yield from _graph_names(attribute.g)
-    for graph in attribute.graphs:
-        yield from _graph_names(graph)
+@dataclass(frozen=True, slots=True)
+class _ArrayType:
+    """The type of an array: its shape, its dtype, and the name of its ONNX data type."""
+
+    shape: Shape
+    dtype: np.dtype[Any]
+    name: str
+
+    @classmethod
+    def of(cls, proto: TensorProto) -> _ArrayType:
+        dtype = tensor_dtype(proto.data_type)
+        shape = tuple(int(d) for d in proto.dims)
+        need(len(shape) <= MAX_RANK, f"has {len(shape)} axes; the limit is {MAX_RANK}", FileError)
+        need(all(d >= 0 for d in shape), f"has shape {shape}: a size is negative", FileError)
+        return cls(shape, dtype, TensorProto.DataType.Name(proto.data_type))
+
+    @property
+    def count(self) -> int:
+        """Return the number of values."""
+        return math.prod(self.shape)
+
+    @property
+    def size(self) -> int:
+        """Return the number of bytes in a file."""
+        if self.name in _PACKED:
+            bits = int(self.name.lstrip("UINFLOAT")[0])
+            return -(-self.count * bits // 8)
+        return self.count * self.dtype.itemsize
+
+    def need(self, expected: int, stored: int, unit: str) -> None:
+        """Raise FileError unless the file has as many bytes or values as needed."""
+        rule = f"{self.name.lower()}{list(self.shape)} needs {expected} {unit}, but the file has {stored}"
+        need(expected == stored, rule, FileError)
 
 
-def _tensor_names(tensor: TensorProto) -> Iterator[str | bytes]:
-    yield tensor.name
-    for pair in tensor.external_data:
-        yield from (pair.key, pair.value)
+class Tensors:
+    """The arrays of one model. Each external data file is mapped once."""
+
+    def __init__(self, model: OnnxModel) -> None:
+        self._model = model
+        self._folder = model.path.parent
+        self._external_files: dict[Path, MappedFile] = {}
+
+    def array(self, proto: TensorProto, raw: tuple[int, int] | None = None) -> Array:
+        """Return the values of an array. They are a view of a mapped file where possible.
+
+        `raw` are the start and end of its bytes in the model's file, if `proto` does not contain them. Raise
+        FileError if the values are missing or do not match the shape.
+        """
+        with at(f"array '{proto.name}'" if proto.name else "an array"):
+            type_ = _ArrayType.of(proto)
+            if proto.data_location == TensorProto.EXTERNAL:
+                return self._external(proto, type_)
+            if raw is not None:
+                return _view(self._model.buffer, *raw, type_)
+            return _contents(proto, type_)
+
+    def initializer(self, initializer: Initializer) -> Array:
+        """Return the values of an initializer."""
+        return self.array(initializer.proto, initializer.raw)
+
+    def sparse(self, proto: onnx.SparseTensorProto) -> Array:
+        """Return a sparse array as a dense one (onnx.proto, SparseTensorProto)."""
+        with at(f"sparse array '{proto.values.name}'"):
+            shape = tuple(int(d) for d in proto.dims)
+            rule = f"its shape {shape} has a negative size or more than {MAX_RANK} axes"
+            need(all(d >= 0 for d in shape) and len(shape) <= MAX_RANK, rule, FileError)
+            count = math.prod(shape)
+            rule = f"shape {shape} has {count} values; the limit is {MAX_SPARSE_VALUES}"
+            need(count <= MAX_SPARSE_VALUES, rule, FileError)
+            values, indices = self.array(proto.values).reshape(-1), self.array(proto.indices)
+            dense = reshaped(np.zeros(count, values.dtype), shape)
+            flat = indices.reshape(-1)
+            if indices.ndim == 2:
+                expected = (len(values), len(shape))
+                rule = f"its indices have shape {indices.shape}, expected {expected}"
+                need(indices.shape == expected, rule, FileError)
+                rule = f"an index is outside of shape {shape}"
+                need(bool(((indices >= 0) & (indices < shape)).all()), rule, FileError)
+                flat = np.ravel_multi_index(tuple(indices.T), shape) if len(values) else flat[:0]
+            need(
+                len(flat) == len(values) and bool(((flat >= 0) & (flat < count)).all()),
+                f"its {len(flat)} indices do not match its {len(values)} values and shape {shape}",
+                FileError,
+            )
+            dense.reshape(-1)[flat] = values
+            return dense
+
+    def _external(self, proto: TensorProto, type_: _ArrayType) -> Array:
+        entries = {entry.key: entry.value for entry in proto.external_data}
+        buffer = self._external_file(entries.get("location", ""))
+        start = _number(entries, "offset", 0)
+        size = _number(entries, "length", type_.size)
+        need(
+            start + size <= buffer.size,
+            f"'{entries['location']}' has {buffer.size} bytes, but {start + size} are needed",
+            FileError,
+        )
+        return _view(buffer, start, start + size, type_)
+
+    def _external_file(self, location: str) -> MappedFile:
+        """Return a mapped file of external data. Raise FileError unless it lies in the model's folder or below."""
+        need(location, "its external data names no file", FileError)
+        windows = PureWindowsPath(location)
+        outside = PurePosixPath(location).is_absolute() or windows.is_absolute() or windows.drive or windows.root
+        need(
+            not outside and ".." not in windows.parts and "\0" not in location,
+            f"its external data '{location}' must be a path within the model's folder",
+            FileError,
+        )
+        path = self._folder / location
+        need(path.is_file(), f"its external data '{location}' is not in the model's folder", FileError)
+        need_in_folder(path, self._model.path, f"its external data '{location}'")
+        if path not in self._external_files:
+            self._external_files[path] = MappedFile(path)
+        return self._external_files[path]
+
+
+def _number(entries: dict[str, str], key: str, default: int) -> int:
+    text = entries.get(key, str(default))
+    need(
+        text.isascii() and text.isdigit() and len(text) < 19,
+        f"the {key} of its external data must be an integer, got '{text[:40]}'",
+        FileError,
+    )
+    return int(text)
+
+
+def tensor_dtype(number: int) -> np.dtype[Any]:
+    """Return the dtype of an ONNX data type, given by its number.
+
+    Raise FileError if it is not a type of numbers.
+    """
+    numbers = TensorProto.DataType.values()
+    need(number in numbers, f"has data type {number}, which the installed onnx package does not know", FileError)
+    name = TensorProto.DataType.Name(number)
+    rule = f"has {name.lower()} values, but only numbers are supported"
+    need(name not in ("UNDEFINED", "STRING"), rule, FileError)
+    return np.dtype(helper.tensor_dtype_to_np_dtype(number))
+
+
+def _view(buffer: MappedFile, start: int, stop: int, type_: _ArrayType) -> Array:
+    """Return the bytes between two positions of a mapped file as a read-only array, without a copy if possible."""
+    type_.need(type_.size, stop - start, "bytes")
+    if type_.name in _PACKED:
+        return _unpack(buffer.data[start:stop], type_)
+    if not type_.count:
+        return reshaped(np.zeros(0, type_.dtype), type_.shape)
+    dtype = type_.dtype if sys.byteorder == "little" else type_.dtype.newbyteorder("<")
+    array = np.frombuffer(buffer.data, dtype, type_.count, start).reshape(type_.shape)
+    array.flags.writeable = False
+    return array
+
+
+def _unpack(data: bytes, type_: _ArrayType) -> Array:
+    number = TensorProto.DataType.Value(type_.name)
+    return np.asarray(numpy_helper.to_array(TensorProto(data_type=number, dims=type_.shape, raw_data=data)))
+
+
+def _contents(proto: TensorProto, type_: _ArrayType) -> Array:
+    """Return the values that a TensorProto contains."""
+    if proto.HasField("raw_data"):
+        type_.need(type_.size, len(proto.raw_data), "bytes")
+    else:
+        stored = len(getattr(proto, _VALUE_FIELDS.get(type_.name, "int32_data")))
+        per_value = 2 if type_.name.startswith("COMPLEX") else 1
+        expected = type_.size if type_.name in _PACKED else type_.count * per_value
+        type_.need(expected, stored, "values")
+    try:
+        return np.asarray(numpy_helper.to_array(proto))
+    except (ValueError, TypeError, OverflowError) as error:
+        raise FileError(f"its values cannot be read: {error}") from error

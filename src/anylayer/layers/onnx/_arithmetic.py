@@ -1,0 +1,283 @@
+"""NumPy meanings of operators that compute: elementwise, reductions, normalizations and recurrent layers."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from anylayer import ops
+from anylayer.errors import need
+from anylayer.layer.arguments import integers
+from anylayer.layers.onnx._call import NoMeaning, OpCall, is_plain, meaning, meanings, of
+from anylayer.layers.onnx._record import reduce_over_unknown_axes
+from anylayer.libraries.onnx import helper
+from anylayer.network import Array
+
+
+def _fold(function: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    return lambda *inputs: functools.reduce(function, inputs)
+
+
+meanings(
+    {
+        "Abs": np.abs,
+        "Neg": np.negative,
+        "Round": np.rint,
+        "Relu": lambda x: np.maximum(x, x.dtype.type(0)),
+        "Sigmoid": ops.sigmoid,
+        "Softplus": ops.softplus,
+        "Erf": ops.erf,
+        "Reciprocal": lambda x: x.dtype.type(1) / x,
+        "Softsign": lambda x: x / (x.dtype.type(1) + np.abs(x)),
+        "Mish": lambda x: x * np.tanh(ops.softplus(x)),
+        "HardSwish": lambda x: x * np.clip(x / x.dtype.type(6) + x.dtype.type(0.5), 0, 1).astype(x.dtype),
+        "Add": np.add,
+        "Sub": np.subtract,
+        "Mul": np.multiply,
+        "And": np.logical_and,
+        "Or": np.logical_or,
+        "Xor": np.logical_xor,
+        "BitwiseAnd": np.bitwise_and,
+        "BitwiseOr": np.bitwise_or,
+        "BitwiseXor": np.bitwise_xor,
+        "Equal": np.equal,
+        "Less": np.less,
+        "LessOrEqual": np.less_equal,
+        "Greater": np.greater,
+        "GreaterOrEqual": np.greater_equal,
+        "Max": _fold(np.maximum),
+        "Min": _fold(np.minimum),
+        "Sum": _fold(np.add),
+        "Mean": lambda *inputs: functools.reduce(np.add, inputs) / inputs[0].dtype.type(len(inputs)),
+    },
+    traceable=True,
+)
+meanings({"Where": lambda condition, a, b: np.where(condition, a, b), "PRelu": ops.prelu})
+meaning("Gelu")(of(ops.gelu, "approximate"))
+meaning("LogSoftmax")(of(ops.log_softmax, "axis"))
+
+
+@meaning("Div")
+def _div(call: OpCall, a: Array, b: Array) -> Any:
+    """Divide two inputs, with integers rounded towards zero."""
+    if a.dtype.kind == "f":
+        return a / b
+    floor = a // b
+    if a.dtype.kind == "u":
+        return floor
+    return (floor + ((floor < 0) & (floor * b != a))).astype(a.dtype)
+
+
+@meaning("Mod", traceable=True)
+def _mod(call: OpCall, a: Any, b: Any) -> Any:
+    return np.fmod(a, b) if call["fmod"] else np.mod(a, b)
+
+
+@meaning("Pow", traceable=True)
+def _pow(call: OpCall, a: Any, b: Any) -> Any:
+    if a.dtype == b.dtype:
+        return np.power(a, b)
+    return np.power(a.astype(np.float64), b.astype(np.float64)).astype(a.dtype)
+
+
+@meaning("Clip", traceable=True)
+def _clip(call: OpCall, x: Array, low: Array | None = None, high: Array | None = None) -> Array:
+    """Clip the input. If the bounds cross, the upper one is used."""
+    if low is not None:
+        x = np.maximum(x, low)
+    return x if high is None else np.minimum(x, high)
+
+
+@meaning("Shrink", traceable=True)
+def _shrink(call: OpCall, x: Any) -> Any:
+    bias, lambd = call["bias"], call["lambd"]
+    return np.where(x < -lambd, x + bias, np.where(x > lambd, x - bias, 0)).astype(x.dtype)
+
+
+@meaning("Cast")
+def _cast(call: OpCall, x: Array) -> Array:
+    dtype = np.dtype(helper.tensor_dtype_to_np_dtype(call["to"]))
+    return _cast_to(x, dtype)
+
+
+@meaning("CastLike")
+def _cast_like(call: OpCall, x: Any, like: Any) -> Any:
+    return _cast_to(x, like.dtype)
+
+
+def _cast_to(x: Array, dtype: Any) -> Array:
+    if not (is_plain(x.dtype) and is_plain(dtype)):
+        raise NoMeaning
+    if x.dtype.kind == "f" and dtype.kind in "iu" and dtype.itemsize < 4:
+        return x.astype(np.int32).astype(dtype)
+    return x.astype(dtype)
+
+
+def _sum(x: Array, axes: Any, keep: bool) -> Any:
+    return x.sum(axis=axes, keepdims=keep, dtype=x.dtype)
+
+
+def _extreme(function: Callable[..., Any], empty_float: float) -> Callable[..., Any]:
+    def reduce(x: Array, axes: Any, keep: bool) -> Any:
+        if 0 not in x.shape:
+            return function(x, axis=axes, keepdims=keep)
+        if x.dtype.kind == "f":
+            initial: Any = empty_float
+        elif x.dtype.kind == "b":
+            initial = empty_float > 0
+        else:
+            info = np.iinfo(x.dtype)
+            initial = info.max if empty_float > 0 else info.min
+        return function(x, axis=axes, keepdims=keep, initial=initial)
+
+    return reduce
+
+
+def _itself(x: Any) -> Any:
+    return x
+
+
+_REDUCTIONS: dict[str, tuple[Callable[[Any], Any], Callable[[Any, Any, bool], Any]]] = {
+    "ReduceSum": (_itself, _sum),
+    "ReduceProd": (_itself, lambda x, axes, keep: x.prod(axis=axes, keepdims=keep, dtype=x.dtype)),
+    "ReduceMax": (_itself, _extreme(np.max, -np.inf)),
+    "ReduceMin": (_itself, _extreme(np.min, np.inf)),
+    "ReduceL1": (np.abs, _sum),
+    "ReduceSumSquare": (lambda x: x * x, _sum),
+}
+"""The function of each element, and the reduction of its results."""
+
+
+def _axes(call: OpCall, x: Array) -> tuple[int, ...] | None:
+    """Return the axes to reduce, or None for no axes at all."""
+    axes = call.input(1)
+    if axes is None or not np.size(axes):
+        return None if call["noop_with_empty_axes"] else tuple(range(len(x.shape)))
+    return tuple(integers(axes, "axes"))
+
+
+def _enter() -> None:
+    for op, functions in _REDUCTIONS.items():
+
+        def reduce(call: OpCall, x: Array, axes: Array | None = None, functions: Any = functions) -> Any:
+            if not call.is_constant(1) and x.dtype.name not in ("uint32", "uint64"):  # engines lack these two
+                return reduce_over_unknown_axes(call)
+            where, (each, function) = _axes(call, x), functions
+            return each(x) if where is None else function(each(x), where, bool(call["keepdims"]))
+
+        meaning(op, traceable=True)(reduce)
+
+
+_enter()
+
+
+@meaning("ReduceMean")
+def _mean(call: OpCall, x: Array, axes: Array | None = None) -> Any:
+    """Return the mean. The reference implementation sums float16 in float16."""
+    where = _axes(call, x)
+    if where is None or x.dtype.kind != "f":
+        raise NoMeaning
+    return x.mean(axis=where, keepdims=bool(call["keepdims"])).astype(x.dtype)
+
+
+@meaning("LpNormalization", traceable=True)
+def _lp_normalization(call: OpCall, x: Array) -> Any:
+    """Divide by the sum of absolute values (p=1) or the Euclidean length (p=2); 0 where that is 0."""
+    p = call["p"]
+    need(p in (1, 2), f"p must be 1 or 2, got {p}")
+    total = (np.abs(x) if p == 1 else x * x).sum(axis=call["axis"], keepdims=True, dtype=x.dtype)
+    norm = total if p == 1 else np.sqrt(total)
+    return np.where(norm == 0, x.dtype.type(0), x / np.where(norm == 0, x.dtype.type(1), norm)).astype(x.dtype)
+
+
+@meaning("Einsum")
+def _einsum(call: OpCall, *inputs: Any) -> Any:
+    return np.asarray(np.einsum(call["equation"], *inputs, optimize=True))
+
+
+@meaning("TopK")
+def _top_k(call: OpCall, x: Array, k: Array) -> tuple[Array, Array]:
+    count = int(np.asarray(k).reshape(()))
+    return ops.top_k(x, count, axis=call["axis"], largest=bool(call["largest"]))
+
+
+@meaning("MeanVarianceNormalization")
+def _mean_variance_normalization(call: OpCall, x: Any) -> Any:
+    where = tuple(call["axes"])
+    centered = x - x.mean(axis=where, keepdims=True)
+    deviation = np.sqrt((centered * centered).mean(axis=where, keepdims=True))
+    return centered / (deviation + x.dtype.type(1e-9))
+
+
+def batch_first(call: OpCall, results: Callable[[OpCall], Any]) -> list[Any]:
+    """Return the outputs of a recurrent operator with layout=1, where the batch is the first axis.
+
+    Engines do not support it, so an operator with layout=0 is computed between transposes.
+    """
+    turned = [
+        x.swapaxes(0, 1) if x is not None and i in (0, 5, 6) else x  # the sequences and the initial states
+        for i, x in enumerate(call.inputs)
+    ]
+    outputs = results(OpCall(call.op, call.version, turned, {**call.attrs, "layout": 0}, call.outputs))
+    y, *states = outputs if isinstance(outputs, (list, tuple)) else [outputs]
+    return [y.transpose(2, 0, 1, 3), *(h.swapaxes(0, 1) for h in states)]
+
+
+def _common_attributes(call: OpCall) -> dict[str, Any]:
+    """Return the attributes that anylayer.ops takes too."""
+    if call["layout"] or call["activation_alpha"] or call["activation_beta"]:
+        raise NoMeaning
+    return {
+        "hidden_size": call["hidden_size"] or call.inputs[2].shape[-1],
+        "direction": call["direction"],
+        "activations": _activations(call),
+        "clip": call["clip"] or None,
+    }
+
+
+def _activations(call: OpCall) -> list[str] | None:
+    """Return the activations for the directions there are. ONNX's default lists those of two directions."""
+    names = list(call["activations"] or ())
+    count = {"LSTM": 3, "GRU": 2, "RNN": 1}[call.op] * (2 if call["direction"] == "bidirectional" else 1)
+    return names[:count] if names == ["Tanh", "Tanh"] else names or None
+
+
+@meaning("LSTM")
+def _lstm(call: OpCall, *inputs: Any) -> Any:
+    return ops.lstm(*inputs, **_common_attributes(call), input_forget=bool(call["input_forget"]))
+
+
+@meaning("GRU")
+def _gru(call: OpCall, *inputs: Any) -> Any:
+    return ops.gru(*inputs, **_common_attributes(call), linear_before_reset=bool(call["linear_before_reset"]))
+
+
+@meaning("RNN")
+def _rnn(call: OpCall, *inputs: Any) -> Any:
+    return ops.rnn(*inputs, **_common_attributes(call))
+
+
+@meaning("BatchNormalization")
+def _batch_norm(call: OpCall, x: Array, scale: Array, bias: Array, mean: Array, var: Array) -> Array:
+    if call["training_mode"]:
+        raise NoMeaning
+    if len(x.shape) < 2:
+        raise NoMeaning
+    return ops.batch_normalization(x, scale, bias, mean, var, epsilon=call["epsilon"]).astype(x.dtype)
+
+
+@meaning("GroupNormalization")
+def _group_norm(call: OpCall, x: Array, scale: Array, bias: Array) -> Any:
+    """Normalize groups of channels. Scale and bias have one number per channel, as in operator set 21."""
+    n, c = x.shape[:2]
+    groups = call["num_groups"]
+    need(groups > 0 and c % groups == 0, f"num_groups={groups} does not divide {c} channels")
+    parts = x.reshape(n, groups, -1).astype(np.float32)
+    mean = parts.mean(axis=-1, keepdims=True)
+    variance = np.square(parts - mean).mean(axis=-1, keepdims=True)
+    y = ((parts - mean) / np.sqrt(variance + np.float32(call["epsilon"]))).reshape(x.shape)
+    wide = (-1, *(1,) * (len(x.shape) - 2))
+    return (y.astype(x.dtype) * scale.reshape(wide) + bias.reshape(wide)).astype(x.dtype)
