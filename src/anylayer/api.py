@@ -54,7 +54,7 @@ class Net:
         self.network = network
         self._registry = Registry.of(network.format)
         types = {node.type for node in network.nodes}
-        owned = {t: own for t in types if (own := self._users(t, users))}
+        owned = {t: definition for t in types if (definition := self._users(t, users))}
         definitions = {t: [owned[t]] if t in owned else self._registry.find(t) for t in types}
         self.user_layers = {t: d for u in users.values() for t, d in owned.items() if d is u}
         self._unused = [t for t, u in users.items() if all(d is not u for d in owned.values())]
@@ -102,10 +102,10 @@ class Net:
         """The nodes without a definition: their layer type is unknown, or they are programs inside the file."""
         return [n for n in self.network.nodes if all(d.is_code for d in self.definitions[n.type])]
 
-    def note_unused(self, given: Iterable[str]) -> None:
-        """Add a note for each of the `given` types that no layer has and whose name is similar to a layer's
+    def note_unused(self, types: Iterable[str]) -> None:
+        """Add a note for each of the given types that no layer has and whose name is similar to a layer's
         type."""
-        for type_ in given:
+        for type_ in types:
             if type_ in self._unused and (hint := nearest(type_, set(self.definitions) - set(self.user_layers))):
                 self.network.notes.append(f"no layer has the type '{type_}', for which a class is given{hint}")
 
@@ -149,13 +149,13 @@ class Net:
         from anylayer.runtime.model import Model
 
         names = [outputs] if isinstance(outputs, str) else outputs
-        wanted = self.network.outputs if names is None else {name: self._blob(name) for name in names}
-        need_outputs(self.network, wanted)
-        self.require_known(wanted)
+        targets = self.network.outputs if names is None else {name: self._blob(name) for name in names}
+        need_outputs(self.network, targets)
+        self.require_known(targets)
         return Model(
             self.network,
             self.definitions,
-            wanted,
+            targets,
             engine=on_device(engine, device),
             shapes=shapes,
             threads=threads,
@@ -241,16 +241,16 @@ class Net:
         need_outputs(self.network, self.network.outputs)
         self.require_known(self.network.outputs)
         job = job_of(self.network, self.definitions, shapes, module, {**options, "batch": batch})
-        given = None if inputs is None else job.input_arrays(inputs)
-        return generate(job, self.network.outputs, module, target, Path(folder), given, test=test, force=force)
+        arrays = None if inputs is None else job.input_arrays(inputs)
+        return generate(job, self.network.outputs, module, target, Path(folder), arrays, test=test, force=force)
 
     def _reopen(self, written: Written) -> Callable[[Mapping[str, Array]], dict[str, Array]]:
         """Read a file that was written from this network, with this network's user layers, to run it in NumPy."""
         *others, main = [written.stand_in] if written.stand_in else written.files
         weights = others[-1] if others else None
         layers = [(type_, definition.cls) for type_, definition in self.user_layers.items()]
-        own = OpenCL(user_file=False)
-        return read(main, weights, layers=layers, kernels=own, **written.reading).compile("numpy")
+        settings = OpenCL(user_file=False)
+        return read(main, weights, layers=layers, kernels=settings, **written.reading).compile("numpy")
 
     def before(self, function: Callable[..., Any], *inputs: Any) -> Net:
         """Return a network whose inputs are computed by a NumPy function, for example from a picture.
@@ -399,17 +399,17 @@ def read(
         if not path.exists():
             raise FileError("there is no such file", str(path))
         sources, libraries = split(layers)
-        own = load_layers(sources)
-        given, personal = _kernels(libraries, isolate, opencl_of(kernels))
-        users = {**registered(), **own}
-        found = {**personal, **given}
-        defined = {*users, *(type_ for type_, kernel in found.items() if kernel.constants_are_blobs)}
+        definitions = load_layers(sources)
+        library_kernels, personal = _kernels(libraries, isolate, opencl_of(kernels))
+        users = {**registered(), **definitions}
+        all_kernels = {**personal, **library_kernels}
+        defined = {*users, *(type_ for type_, kernel in all_kernels.items() if kernel.constants_are_blobs)}
         defined |= {type_.rpartition(">")[2] for type_ in defined}
-        computed = frozenset(found).difference(defined)
+        computed = frozenset(all_kernels).difference(defined)
         reader, network = _network(path, file, frozenset(defined), computed, options)
     types = {node.type for node in network.nodes}
-    net = Net(network, users, {**{t: k for t, k in personal.items() if t in types}, **given})
-    net.note_unused([*own, *given])
+    net = Net(network, users, {**{t: k for t, k in personal.items() if t in types}, **library_kernels})
+    net.note_unused([*definitions, *library_kernels])
     if hasattr(reader, "complete"):
         reader.complete(network, net.definitions)
     return net
@@ -425,8 +425,8 @@ def _kernels(
     from anylayer.kernels.selection import load_kernels, load_user_kernels, without_given
 
     settings = KernelSettings(opencl)
-    given, personal = load_kernels(libraries, isolate, settings), load_user_kernels(settings)
-    return given, without_given(personal, given)
+    loaded, personal = load_kernels(libraries, isolate, settings), load_user_kernels(settings)
+    return loaded, without_given(personal, loaded)
 
 
 def _network(
@@ -439,8 +439,8 @@ def _network(
     """Read the network of a file, and return it with its reader. Refuse an option that the reader does not
     have."""
     _, reader = _reader_of(path)
-    given = {name: value for name, value in options.items() if value is not None}
-    for name in given:
+    chosen_options = {name: value for name, value in options.items() if value is not None}
+    for name in chosen_options:
         hint = nearest(name, [*reader.OPTIONS, *_READ])
         need(
             name in reader.OPTIONS,
@@ -449,8 +449,8 @@ def _network(
             InputError,
         )
     if kernel_types and getattr(reader, "KERNEL_TYPES", False):
-        given["kernel_types"] = kernel_types
-    network = reader.read(path, weights, user_types=user_types, **given)
+        chosen_options["kernel_types"] = kernel_types
+    network = reader.read(path, weights, user_types=user_types, **chosen_options)
     with within(str(path)):
         need_produced(network)
     return reader, network
@@ -489,5 +489,5 @@ def _reader_of(path: Path) -> tuple[str, Reader]:
 def _holding(folder: Path) -> str:
     """Return the names of the networks among a folder's files, at most three of them, for a message."""
     files = sorted(p for p in folder.iterdir() if p.is_file() and p.suffix != ".py")
-    found = [p.name for p in files[:100] if any(load_reader(name).match(p) for name in readers())]
-    return f" that holds {some(found)}: give one of these files" if found else ""
+    models = [p.name for p in files[:100] if any(load_reader(name).match(p) for name in readers())]
+    return f" that holds {some(models)}: give one of these files" if models else ""

@@ -14,29 +14,31 @@ from anylayer.numerics import TOLERANCE, absolute_errors, difference_text, scale
 from anylayer.tracing import trace
 
 
-def assert_same(got: Array, want: Array, what: str = "", tolerance: float | None = None) -> None:
+def assert_same(actual: Array, want: Array, what: str = "", tolerance: float | None = None) -> None:
     """Raise AssertionError unless shapes and dtypes are equal and the values match within the tolerance.
 
-    got, want: the arrays to compare. what: text that leads the message. tolerance: relative to the largest
+    actual, want: the arrays to compare. what: text that leads the message. tolerance: relative to the largest
     absolute value of `want`; by default that of its dtype in TOLERANCE. Integers and booleans must be equal.
     """
-    if got.shape != want.shape or got.dtype != want.dtype:
-        raise AssertionError(f"{what}: {got.dtype}{list(got.shape)}, expected {want.dtype}{list(want.shape)}")
+    if actual.shape != want.shape or actual.dtype != want.dtype:
+        raise AssertionError(
+            f"{what}: {actual.dtype}{list(actual.shape)}, expected {want.dtype}{list(want.shape)}"
+        )
     if want.size == 0:
         return
     if want.dtype.kind not in "fc":
-        wrong = int((got != want).sum())
+        wrong = int((actual != want).sum())
         if wrong:
             raise AssertionError(f"{what}: {wrong} of {want.size} values differ")
         return
     limit = TOLERANCE[want.dtype.name] if tolerance is None else tolerance
-    errors, scale = absolute_errors(got, want), scale_of(want)
+    errors, scale = absolute_errors(actual, want), scale_of(want)
     worst = float(errors.max())
     if worst > limit * scale:
         place = np.unravel_index(int(errors.argmax()), want.shape)
         raise AssertionError(
             f"{what}: {difference_text(worst, scale)} at {tuple(map(int, place))}: "
-            f"{got[place]!r}, expected {want[place]!r}"
+            f"{actual[place]!r}, expected {want[place]!r}"
         )
 
 
@@ -67,8 +69,8 @@ def check_function(
         if value.dtype != array.dtype:
             raise AssertionError(f"traced dtype {value.dtype}, NumPy returns {array.dtype}")
     for engine in general() if engines is None else engines:
-        got = run_graph(graph, inputs, engine)
-        for i, (g, w) in enumerate(zip(got, want)):
+        results = run_graph(graph, inputs, engine)
+        for i, (g, w) in enumerate(zip(results, want)):
             assert_same(g, w, f"{engine}, output {i}", tolerance)
     return graph
 

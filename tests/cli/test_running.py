@@ -44,7 +44,7 @@ def folder(small, monkeypatch):
             called.append(len(arrays["data"]))
             return model(arrays), frame if called[-1] == 1 else batch
 
-        monkeypatch.setattr(running, "_timed", timed)
+        monkeypatch.setattr(running, "_run_timed", timed)
         return called
 
     return seconds

@@ -15,7 +15,7 @@ from onnx import helper
 import anylayer
 from anylayer import ops
 from anylayer.engines import load_engine
-from anylayer.engines.cpp import _flags, _generated, _source_of
+from anylayer.engines.cpp import _flags, _generate, _source_of
 from anylayer.errors import EngineError
 from anylayer.graph import Graph
 from anylayer.kernels.cache import library
@@ -150,7 +150,7 @@ def test_temporary_memory_is_kept_until_the_last_program_is_deleted() -> None:
     x = noise(40000, 3)
     graph = traced(lambda v: v - v.sum(1, keepdims=True), x)
     first, second = (load_engine("cpp").compile(graph, 1) for _ in range(2))
-    loaded = library(_source_of(_generated(graph)), compiler(), _flags())
+    loaded = library(_source_of(_generate(graph)), compiler(), _flags())
     assert not loaded.anylayer_keep(0)
     np.testing.assert_allclose(first([x])[0], x - x.sum(1, keepdims=True), rtol=1e-5, atol=1e-5)
     kept = loaded.anylayer_keep(0)

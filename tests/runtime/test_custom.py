@@ -150,7 +150,7 @@ def test_compiler_is_not_called_for_nothing(
         def refused(*words: Any) -> Any:
             raise EngineError("engine 'cpp' refuses the graph")
 
-        monkeypatch.setattr(cpp, "_generated", refused)
+        monkeypatch.setattr(cpp, "_generate", refused)
     monkeypatch.setattr(cpp, "library", lambda *words: pytest.fail("the compiler is called"))
     read = net(tmp_path, Narrow if how == "light" else Wide)
     assert read.compile("auto", exact=how == "exact").parts == []

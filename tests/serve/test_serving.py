@@ -548,7 +548,7 @@ def test_messages_say_what_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(deployment, "_PATIENCE", 0.01)
     monkeypatch.setattr(deployment.serve(), "status", lambda: status)
     told: Queue[str] = Queue()
-    with deployment._told("net", told.put):
+    with deployment._telling("net", told.put):
         found = told.get(timeout=60)
     assert found.startswith("waiting for 'net' since ")
     assert found.endswith(" seconds: Deployment 'Replica' has taken more than 30s to be scheduled.")
@@ -556,14 +556,14 @@ def test_messages_say_what_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_network_that_never_answers_is_an_error() -> None:
-    from anylayer.serve.deployment import _described
+    from anylayer.serve.deployment import _description
 
     def result(timeout_s: float) -> None:
         raise TimeoutError
 
     handle = SimpleNamespace(describe=SimpleNamespace(remote=lambda: SimpleNamespace(result=result)))
     with pytest.raises(EngineError, match="'net' runs, but has not answered for 600 seconds"):
-        _described(handle, "net")
+        _description(handle, "net")
 
 
 def test_ray_sends_no_statistics() -> None:

@@ -120,7 +120,7 @@ class Loader:
         loaded = Loaded({})
         for name, source in item.sources.items():
             if isinstance(source, np.ndarray):
-                loaded.arrays[name] = _shaped(source, self.types[name])
+                loaded.arrays[name] = _reshape(source, self.types[name])
             elif source.suffix.lower() == ".npy":
                 loaded.arrays[name] = numeric(read_npy(source), source)
             elif source.suffix.lower() == ".npz":
@@ -193,7 +193,7 @@ class Loader:
             yield group
 
 
-def _shaped(values: Array, known: TensorType | None) -> Array:
+def _reshape(values: Array, known: TensorType | None) -> Array:
     """Return values of the command line in the input's shape if they have the right number."""
     if known is not None and values.size == math.prod(known.shape):
         return values.reshape(known.shape)

@@ -179,7 +179,7 @@ def detections(output: Array, options: ShowOptions, place: Placement | None) -> 
     rows = rows[(rows[:, 0] >= 0) & (rows[:, 1] >= 0) & (rows[:, 2] >= options.threshold)]
     results = []
     for _, number, score, *box in rows[np.argsort(-rows[:, 2], kind="stable")].tolist():
-        results.append(Detection(int(number), _label(int(number), options.labels), score, _placed(box, place)))
+        results.append(Detection(int(number), _label(int(number), options.labels), score, _place_box(box, place)))
     return results
 
 
@@ -193,7 +193,7 @@ def _label(number: int, labels: Sequence[str]) -> str:
     return labels[number] if labels else ""
 
 
-def _placed(box: Sequence[float], place: Placement | None) -> tuple[float, float, float, float]:
+def _place_box(box: Sequence[float], place: Placement | None) -> tuple[float, float, float, float]:
     x0, y0, x1, y1 = box
     if place is None:
         return x0, y0, x1, y1

@@ -129,7 +129,7 @@ class Runner:
                 self._batch(frames, count)
         except AnyLayerError as error:
             if not singles:
-                return self._padded(frames, error)
+                return self._run_padded(frames, error)
             self.seconds, self.why_single = alone, f"one by one: {error}"
             return singles
         if not singles or not _same(singles, wholes) or min(self.seconds) <= median(alone):
@@ -146,9 +146,9 @@ class Runner:
         try:
             return [self._run(frame) for frame in frames]
         except AnyLayerError as error:
-            return self._padded(frames, error)
+            return self._run_padded(frames, error)
 
-    def _padded(self, frames: Sequence[Mapping[str, Array]], error: AnyLayerError) -> list[Outputs]:
+    def _run_padded(self, frames: Sequence[Mapping[str, Array]], error: AnyLayerError) -> list[Outputs]:
         """Run frames that failed with `error` as a padded batch of the file's size, or raise `error`."""
         size = self._file_batch()
         if size <= len(frames):
@@ -182,10 +182,10 @@ class Runner:
             warnings.simplefilter("ignore", UserWarning)  # about host calls, which are reported at the end
             if self.model is None:
                 self.model = self.net.compile(self.engine, shapes, self.threads, list(self.blobs) or None)
-            outputs, spent = _timed(self.model, arrays)
+            outputs, spent = _run_timed(self.model, arrays)
             if not self.seconds and spent < _MAX_RETIMED_SECONDS:
                 with redirected_stdout(drop=True):
-                    spent = min(spent, _timed(self.model, arrays)[1])
+                    spent = min(spent, _run_timed(self.model, arrays)[1])
         key = tuple(shapes.items())
         if not self.seconds or key in self._shapes:  # the first call with other shapes includes compilation
             self.seconds.append(spent / frames)
@@ -198,7 +198,7 @@ class Runner:
         return median(self.seconds) * 1e3 if self.seconds else 0.0
 
 
-def _timed(model: Model, arrays: Mapping[str, Array]) -> tuple[Outputs, float]:
+def _run_timed(model: Model, arrays: Mapping[str, Array]) -> tuple[Outputs, float]:
     start = time.perf_counter()
     outputs = model(arrays)
     return outputs, time.perf_counter() - start

@@ -55,10 +55,10 @@ def stub_file(
     for type_ in types:
         pairs = zip(network.nodes, reports)
         nodes = [(n, r) for n, r in pairs if (n.name if type_ in names else n.type) == type_]
-        name = _unused(_identifier(type_), taken)
+        name = _unused_name(_identifier(type_), taken)
         parts.append(_class(network, type_, name, nodes))
         test = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
-        tests.append(_test(_unused(f"test_{test}", taken), name, nodes))
+        tests.append(_test(_unused_name(f"test_{test}", taken), name, nodes))
     return "\n\n\n".join([*parts, *tests]) + "\n"
 
 
@@ -66,7 +66,7 @@ def _class(network: Network, type_: str, name: str, nodes: Sequence[tuple[Node, 
     """Return the class of one type."""
     flat = [opencv_params(n.params, n.defaults) for n, _ in nodes]
     lines = [
-        f"@anylayer.layer({_quoted(type_)})",
+        f"@anylayer.layer({_quote(type_)})",
         f"class {name}:",
         f'    """{_doc(type_)}: {len(nodes)} in the network.',
         "",
@@ -97,7 +97,7 @@ def _order(nodes: Sequence[tuple[Node, NodeReport]]) -> tuple[str, str] | None:
     return (file, seen) if not found and images and file in ORDERS and "NHWC" in (file, seen) else None
 
 
-def _seen(node: Node, kind: TensorType | None) -> TensorType | None:
+def _seen_type(node: Node, kind: TensorType | None) -> TensorType | None:
     """Return a value's type in the layout that the class sees."""
     if kind is None or node.layout not in ORDERS:
         return kind
@@ -112,7 +112,7 @@ def _describe(network: Network, node: Node, report: NodeReport, values: Mapping[
         *((i, "in ") for i in report.inputs),
         *((o, "out") for o in report.outputs),
     ]:
-        line = f"  {what} {_doc(name)}: {_seen(node, kind) or 'shape unknown'}"
+        line = f"  {what} {_doc(name)}: {_seen_type(node, kind) or 'shape unknown'}"
         if what == "out":
             consumers = [f"{_doc(n.name)} ({_doc(n.type)})" for n in network.nodes if name in n.inputs]
             public = [_doc(p) for p, v in network.outputs.items() if v == name]
@@ -134,11 +134,11 @@ def _fields(nodes: Sequence[tuple[Node, NodeReport]], flat: Sequence[Mapping[str
     for name in names:
         values = [v.get(name, _ABSENT) for v in flat]
         given = [v for v in values if v is not _ABSENT]
-        attribute = _unused(_identifier(name), taken)
+        attribute = _unused_name(_identifier(name), taken)
         if len(given) == len(values):
-            line = f"self.{attribute} = params[{_quoted(name)}]"
+            line = f"self.{attribute} = params[{_quote(name)}]"
         else:
-            line = f"self.{attribute} = params.get({_quoted(name)})"
+            line = f"self.{attribute} = params.get({_quote(name)})"
         shown = list(dict.fromkeys(_short(_literal(v)) for v in given))
         note = ", ".join(shown[:6]) + (", ..." if len(shown) > 6 else "")
         if len(given) < len(values):
@@ -163,8 +163,8 @@ def _forward(type_: str, nodes: Sequence[tuple[Node, NodeReport]]) -> list[str]:
     arrays, them = ("array", "it") if outputs == [1] else ("arrays", "them")
     lines += [
         "raise anylayer.AnyLayerError(",
-        f"    {_quoted(f'the forward of layer type {type_!r} is not written yet: ')}",
-        f"    {_quoted(f'compute {several} {arrays} from its inputs in NumPy, and return a list with {them}')}",
+        f"    {_quote(f'the forward of layer type {type_!r} is not written yet: ')}",
+        f"    {_quote(f'compute {several} {arrays} from its inputs in NumPy, and return a list with {them}')}",
         ")",
     ]
     return lines
@@ -175,21 +175,21 @@ def _names(number: int) -> list[str]:
 
 
 def _types(node: Node, report: NodeReport) -> list[str]:
-    return [str(_seen(node, kind)) if kind else "shape unknown" for _, kind in report.inputs]
+    return [str(_seen_type(node, kind)) if kind else "shape unknown" for _, kind in report.inputs]
 
 
 def _test(test: str, name: str, nodes: Sequence[tuple[Node, NodeReport]]) -> str:
     """Return a test function that runs the first node's layer on seeded noise of its input shapes."""
     node, report = nodes[0]
     params = opencv_params(node.params, node.defaults)
-    inner = "".join(f"\n        {_quoted(k)}: {_literal(v)}," for k, v in params.items() if not _is_program(v))
+    inner = "".join(f"\n        {_quote(k)}: {_literal(v)}," for k, v in params.items() if not _is_program(v))
     lines = [
         f"def {test}():",
         "    noise = np.random.default_rng(0)",
         f"    params = {{{inner}\n    }}" if inner else "    params = {}",
         f"    blobs = [{', '.join(_noise(b.shape) for b in node.blobs)}]",
     ]
-    seen = [_seen(node, kind) for _, kind in report.inputs]
+    seen = [_seen_type(node, kind) for _, kind in report.inputs]
     shapes = [tuple(kind.shape) if kind else None for kind in seen]
     known = [s for s in shapes if s is not None]
     lines.append(f"    inputs = [{', '.join(_noise(s or (1, 3, 8, 8)) for s in shapes)}]")
@@ -209,7 +209,7 @@ def _noise(shape: Sequence[int]) -> str:
     return f"noise.standard_normal({tuple(int(d) for d in shape)}, np.float32)"
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     """Return a string literal in double quotes, with unprintable characters escaped."""
     escaped = {'"': '\\"', "\\": "\\\\"}
     return '"' + "".join(escaped.get(c) or (c if c.isprintable() else ascii(c)[1:-1]) for c in str(text)) + '"'
@@ -220,7 +220,7 @@ def _literal(value: object) -> str:
     if isinstance(value, Flag):
         return str(bool(value))
     if isinstance(value, str):
-        return _quoted(value)
+        return _quote(value)
     if isinstance(value, (tuple, list)):
         return f"({', '.join(map(_literal, value))}{',' if len(value) == 1 else ''})"
     if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
@@ -250,7 +250,7 @@ def _identifier(text: str) -> str:
     return f"{name}_" if keyword.iskeyword(name) or keyword.issoftkeyword(name) else name
 
 
-def _unused(name: str, taken: set[str]) -> str:
+def _unused_name(name: str, taken: set[str]) -> str:
     while name in taken:
         name += "_"
     taken.add(name)

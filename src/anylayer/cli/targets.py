@@ -88,7 +88,7 @@ class OutOption:
         names = _drawable(outputs, options)
         need(
             names,
-            f"-o {self.text}: no output is a map or detections: {', '.join(map(_described, outputs.items()))}. "
+            f"-o {self.text}: no output is a map or detections: {', '.join(map(_description, outputs.items()))}. "
             "Write an .npy, .npz or .json file",
             InputError,
         )
@@ -107,11 +107,11 @@ class OutOption:
         with at(f"-o {self.text}"):
             joined = concat_results([outputs for _, outputs in results])
         if "{blob}" in self.text:
-            return [_arrays(_filled(self.text, "", n), {n: a}) for n, a in joined.items()]
+            return [_arrays(_fill(self.text, "", n), {n: a}) for n, a in joined.items()]
         return [_arrays(Path(self.text), joined)]
 
     def _path(self, item: Item, blob: str) -> Path:
-        return _filled(self.text, item.name, blob)
+        return _fill(self.text, item.name, blob)
 
     def _folder(self, item: Item, loaded: Loaded, outputs: Mapping[str, Array], options: ShowOptions) -> list[str]:
         written = []
@@ -125,7 +125,7 @@ class OutOption:
         return written
 
 
-def _filled(text: str, name: str, blob: str) -> Path:
+def _fill(text: str, name: str, blob: str) -> Path:
     return Path(text.replace("{name}", _safe(name)).replace("{blob}", _safe(blob)))
 
 
@@ -140,13 +140,13 @@ def _drawable(outputs: Mapping[str, Array], options: ShowOptions) -> list[str]:
     ]
 
 
-def _described(item: tuple[str, Array]) -> str:
+def _description(item: tuple[str, Array]) -> str:
     return f"{item[0]} {list(item[1].shape)}"
 
 
 def _arrays(path: Path, arrays: Mapping[str, Array]) -> str:
     write_arrays(path, arrays)
-    return f"wrote {path}: {', '.join(map(_described, arrays.items()))}"
+    return f"wrote {path}: {', '.join(map(_description, arrays.items()))}"
 
 
 def _results(path: Path, results: Sequence[tuple[str, Mapping[str, Array]]]) -> str:

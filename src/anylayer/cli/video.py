@@ -89,10 +89,10 @@ def open_moving(source: str) -> VideoReader:
         return open_video(path)
     if source.isdigit():
         return open_camera(int(source))
-    return ImageSequence(_numbered(path))
+    return ImageSequence(_numbered_files(path))
 
 
-def _numbered(pattern: Path) -> list[Path]:
+def _numbered_files(pattern: Path) -> list[Path]:
     """Return the files that a pattern such as frames/%04d.png names, by their numbers."""
     found = NUMBERED.search(pattern.name)
     if found is None or not pattern.parent.is_dir():
@@ -179,7 +179,7 @@ class VideoRun:
         presenter, loader = self.presenter, self.presenter.runner.loader
         for target in presenter.targets:
             _check(target)
-        fixed = _fixed(loader, self.moving)
+        fixed = _fixed_inputs(loader, self.moving)
         with ExitStack() as stack:
             reader = stack.enter_context(closing(open_moving(self.moving.source)))
             fps = self.fps or reader.fps or _FPS
@@ -274,7 +274,7 @@ def _check(target: OutOption) -> None:
     )
 
 
-def _fixed(loader: Loader, moving: Moving) -> Loaded:
+def _fixed_inputs(loader: Loader, moving: Moving) -> Loaded:
     """Return the inputs that are the same for all frames."""
     if not moving.others:
         return Loaded({})

@@ -29,17 +29,17 @@ def first_sizes(sizes: OpenSizes, types: Mapping[str, TensorType | None]) -> lis
     values, so that code that compares them takes the usual branch. The second choice has equal values, for
     networks that need them; in the third, the batch has this value, too.
     """
-    found = {name: _given(name, sizes, types) for name in sizes.symbols}
+    proposed = {name: _first_value(name, sizes, types) for name in sizes.symbols}
     batches = _batches(sizes)
     values: Symbols = {}
-    for name, value in found.items():
+    for name, value in proposed.items():
         low, high = sizes.ranges[name]
-        own = max(low, min(2 if name in batches else value or _part(_UNKNOWN, name, sizes), high))
+        limited = max(low, min(2 if name in batches else value or _part(_UNKNOWN, name, sizes), high))
         step = _part(32, name, sizes)
-        while own in values.values() and name not in batches and own + step <= high:
-            own += step
-        values[name] = own
-    same = {name: values[name] if name in batches else found[name] or values[name] for name in values}
+        while limited in values.values() and name not in batches and limited + step <= high:
+            limited += step
+        values[name] = limited
+    same = {name: values[name] if name in batches else proposed[name] or values[name] for name in values}
     equal = dict.fromkeys(values, max((same[name] for name in values if name not in batches), default=2))
     choices = [values]
     for symbols in (same, equal):
@@ -51,20 +51,20 @@ def first_sizes(sizes: OpenSizes, types: Mapping[str, TensorType | None]) -> lis
 def larger_sizes(sizes: OpenSizes, first: Symbols) -> Symbols | None:
     """Return sizes that are larger than those of the first trace, or None where the ranges do not allow them."""
     batches = _batches(sizes)
-    found = {n: value + (0 if n in batches else _part(_UNKNOWN, n, sizes)) for n, value in first.items()}
-    return found if found != first and sizes.allow(found) else None
+    larger = {n: value + (0 if n in batches else _part(_UNKNOWN, n, sizes)) for n, value in first.items()}
+    return larger if larger != first and sizes.allow(larger) else None
 
 
-def _given(name: str, sizes: OpenSizes, types: Mapping[str, TensorType | None]) -> int:
+def _first_value(name: str, sizes: OpenSizes, types: Mapping[str, TensorType | None]) -> int:
     """Return the largest value of a symbol for which an input is not larger than the file states, or 0."""
     for source, shape in sizes.shapes.items():
-        known = types.get(source)
-        if known is None or len(known.shape) != len(shape):
+        kind = types.get(source)
+        if kind is None or len(kind.shape) != len(shape):
             continue
-        for e, d in zip(shape, known.shape):
-            found = solved(e, name)
-            if found is not None and found[0] > 0 and d >= found[0] + found[1]:
-                return (d - found[1]) // found[0]
+        for e, d in zip(shape, kind.shape):
+            solution = solved(e, name)
+            if solution is not None and solution[0] > 0 and d >= solution[0] + solution[1]:
+                return (d - solution[1]) // solution[0]
     return 0
 
 
@@ -91,17 +91,17 @@ def second_sizes(sizes: OpenSizes, first: Symbols) -> Symbols:
     batches = _batches(sizes)
     for step in _STEPS:
         for direction in (1, -1):
-            found = {
+            second = {
                 name: value
                 + (1 if name in batches else direction * _part(step + (step % 32 == 0) * 32 * i, name, sizes))
                 for i, (name, value) in enumerate(first.items())
             }
-            if min(found.values()) >= 1 and sizes.allow(found):
-                return found
+            if min(second.values()) >= 1 and sizes.allow(second):
+                return second
     for steps in product((1, 2, 3, 4, 8, 16, 32, -1, -2, -4, -8, -16, -32), repeat=min(len(first), 3)):
-        found = {name: value + steps[i % len(steps)] for i, (name, value) in enumerate(first.items())}
-        if min(found.values()) >= 1 and sizes.allow(found):
-            return found
+        second = {name: value + steps[i % len(steps)] for i, (name, value) in enumerate(first.items())}
+        if min(second.values()) >= 1 and sizes.allow(second):
+            return second
     traced = ", ".join(f"{n}={v}" for n, v in first.items())
     raise InputError(
         f"the sizes cannot be open, because the layers allow only those of the trace ({traced}): "
@@ -123,24 +123,24 @@ def verified_sizes(sizes: OpenSizes) -> list[Symbols]:
     They are the smallest sizes, odd sizes, primes, large sizes, and sizes with different factors per symbol; each
     is moved to the nearest sizes that the guards allow.
     """
-    found: list[Symbols] = []
-    for wanted in _wanted(sizes.traced[0], sizes):
-        near = next((s for s in _near(wanted, sizes) if s not in found and s not in sizes.traced), None)
+    verified: list[Symbols] = []
+    for target in _targets(sizes.traced[0], sizes):
+        near = next((s for s in _near(target, sizes) if s not in verified and s not in sizes.traced), None)
         if near is not None:
-            found.append(near)
-        if len(found) == _VERIFIED:
+            verified.append(near)
+        if len(verified) == _VERIFIED:
             break
-    return found
+    return verified
 
 
-def _wanted(base: Mapping[str, int], sizes: OpenSizes) -> Iterator[Symbols]:
+def _targets(base: Mapping[str, int], sizes: OpenSizes) -> Iterator[Symbols]:
     batches = _batches(sizes)
 
     def scaled(samples: int, *factors: float, odd: bool = False) -> Symbols:
         values = {}
         for i, (name, value) in enumerate(base.items()):
-            own = samples if name in batches else int(value * factors[i % len(factors)])
-            values[name] = own | 1 if odd and name not in batches else max(own, 1)
+            scaled_value = samples if name in batches else int(value * factors[i % len(factors)])
+            values[name] = scaled_value | 1 if odd and name not in batches else max(scaled_value, 1)
         return values
 
     yield {name: low for name, (low, _) in sizes.ranges.items()}
@@ -166,15 +166,15 @@ def _prime(n: int) -> int:
     return n
 
 
-def _near(wanted: Symbols, sizes: OpenSizes) -> Iterator[Symbols]:
+def _near(target: Symbols, sizes: OpenSizes) -> Iterator[Symbols]:
     """Yield the allowed sizes near the wanted ones: all increased by the same number, then each by its own."""
-    limited = {n: max(sizes.ranges[n][0], min(v, sizes.ranges[n][1])) for n, v in wanted.items()}
+    limited = {n: max(sizes.ranges[n][0], min(v, sizes.ranges[n][1])) for n, v in target.items()}
     batches = _batches(sizes)
     spread = [n for n in limited if n not in batches] or list(limited)
     for offset in range(4 * _NEAR):
-        found = {n: v + (offset if n in spread else 0) for n, v in limited.items()}
-        if sizes.allow(found):
-            yield found
+        nearby = {n: v + (offset if n in spread else 0) for n, v in limited.items()}
+        if sizes.allow(nearby):
+            yield nearby
     for offsets in product(range(_NEAR), repeat=min(len(spread), 2)):
         moved = dict(limited)
         for i, name in enumerate(spread):

@@ -55,30 +55,30 @@ def compare_trace(body: Graph, forward: ArrayFunction, types: Sequence[TensorTyp
         _need_speed(body, program, forward, normal_noise(types))
 
 
-def _need_equal(found: Sequence[Array], want: Sequence[Array], half: bool) -> None:
+def _need_equal(results: Sequence[Array], want: Sequence[Array], half: bool) -> None:
     """Raise TraceError if the outputs of a trace differ from those of NumPy. half: as in `difference`."""
-    for i, (got, array) in enumerate(zip(found, want)):
-        how = difference(got, array, half=half)
+    for i, (result, array) in enumerate(zip(results, want)):
+        how = difference(result, array, half=half)
         if how:
             cause = "engines do not promise NumPy's NaN" if how == _NAN else "it depends on more than its inputs"
             raise TraceError(f"output {i} of forward on noise differs from what was recorded ({how}): {cause}")
 
 
-def difference(got: Array, want: Array, *, half: bool = False) -> str:
+def difference(result: Array, want: Array, *, half: bool = False) -> str:
     """Return how the engine's output differs from NumPy's beyond rounding. "" where it does not.
 
     The tolerance of floats is 1e-4 of the largest value, and 1e-2 for float16. One in a thousand integers or
     booleans may differ, because rounding may change them. `half` says whether intermediate values are float16.
     """
-    if got.shape != want.shape:
-        return f"shape {got.shape}, expected {want.shape}"
+    if result.shape != want.shape:
+        return f"shape {result.shape}, expected {want.shape}"
     if want.dtype.kind != "f":
-        wrong = int(np.count_nonzero(got != want))
+        wrong = int(np.count_nonzero(result != want))
         return f"{wrong} of {want.size} values" if wrong > want.size // 1000 else ""
     finite = np.isfinite(want)
-    if not np.array_equal(np.isnan(got), np.isnan(want)):
+    if not np.array_equal(np.isnan(result), np.isnan(want)):
         return _NAN
-    error, scale = largest_error(got[finite], want[finite]), scale_of(want)
+    error, scale = largest_error(result[finite], want[finite]), scale_of(want)
     tolerance = tolerance_for(np.dtype(np.float16) if half else want.dtype, deep=True)
     return difference_text(error, scale) if error > tolerance * scale else ""
 

@@ -38,15 +38,15 @@ class Constants:
         """Return the constant inputs of a node by index, without those that operators compute."""
         return {i: self.values[name] for i, name in enumerate(node.inputs) if name in self.values}
 
-    def held(self, node: Node, known: Sequence[TensorType]) -> list[int]:
+    def held(self, node: Node, types: Sequence[TensorType]) -> list[int]:
         """Return the indices of the constant inputs on which operations are recorded: quantized ones, and those
         computed from symbolic sizes."""
-        return [i for i, x in self.kept(node).items() if _is_quantized(i, known) or elements_of(x) is not None]
+        return [i for i, x in self.kept(node).items() if _is_quantized(i, types) or elements_of(x) is not None]
 
-    def reads_quantized(self, node: Node, known: Sequence[TensorType]) -> bool:
+    def reads_quantized(self, node: Node, types: Sequence[TensorType]) -> bool:
         """Return whether a node reads constants that are quantized, or that operators compute from such ones."""
         reads = any(name in self._computed for name in node.inputs)
-        return reads or (self._quantized and any(_is_quantized(i, known) for i in self.kept(node)))
+        return reads or (self._quantized and any(_is_quantized(i, types) for i in self.kept(node)))
 
     def _is_known(self, name: str) -> bool:
         return name in self.values or name in self._computed
@@ -60,17 +60,17 @@ class Constants:
         return np.asarray(traced.bound([self._array(n) for n in traced.node.inputs])[index])
 
 
-def _is_quantized(index: int, known: Sequence[TensorType]) -> bool:
+def _is_quantized(index: int, types: Sequence[TensorType]) -> bool:
     """Return whether an input of a node holds numbers in steps of a scale.
 
     These are integers of at most 16 bits, floats of 8 bits, and integers of 32 bits, before a scale or beside such
     numbers, as biases are.
     """
-    dtype = known[index].dtype
+    dtype = types[index].dtype
     if dtype != np.int32:
-        return _is_narrow(known[index])
-    has_scale = index == 0 and len(known) > 1 and known[1].dtype.kind == "f"
-    return has_scale or any(map(_is_narrow, known))
+        return _is_narrow(types[index])
+    has_scale = index == 0 and len(types) > 1 and types[1].dtype.kind == "f"
+    return has_scale or any(map(_is_narrow, types))
 
 
 def _is_narrow(kind: TensorType) -> bool:

@@ -51,9 +51,9 @@ def input_types(network: Network, shapes: Mapping[str, Sequence[Any]] | None) ->
 def advising_batch(network: Network, types: Mapping[str, TensorType | None]) -> AbstractContextManager[None]:
     """Return a context that adds advice to a LayerError, where the file leaves the batch size of an input open
     (`types` has 1 for it) and fixes a larger first size of another input."""
-    taken = [(name, kind) for name, kind in types.items() if kind is not None and kind.shape]
-    opened = [(n, k) for n, k in taken if network.open.get(n, (0,))[0] is None and k == network.inputs[n]]
-    fixed = [int(k.shape[0]) for n, k in taken if n not in network.open and k.shape[0] > 1]
+    shaped = [(name, kind) for name, kind in types.items() if kind is not None and kind.shape]
+    opened = [(n, k) for n, k in shaped if network.open.get(n, (0,))[0] is None and k == network.inputs[n]]
+    fixed = [int(k.shape[0]) for n, k in shaped if n not in network.open and k.shape[0] > 1]
     if not opened or not fixed:
         return nullcontext()
     name, shape = opened[0][0], (fixed[0], *opened[0][1].shape[1:])
@@ -67,8 +67,8 @@ def input_arrays(network: Network, inputs: Mapping[str, Any]) -> dict[str, Array
     """Return an array of the network's dtype for each of its inputs. Raises InputError for one that is missing."""
     arrays: dict[str, Array] = {}
     for name in network.inputs:
-        given = inputs[name] if name in inputs else absent_input(network, name, network.outputs)
-        arrays[name] = np.asarray(given, network.input_dtype(name), order="C")
+        value = inputs[name] if name in inputs else absent_input(network, name, network.outputs)
+        arrays[name] = np.asarray(value, network.input_dtype(name), order="C")
     return arrays
 
 
@@ -84,13 +84,13 @@ def absent_input(network: Network, name: str, outputs: Mapping[str, str]) -> Arr
 
 def needed_nodes(network: Network, outputs: Mapping[str, str]) -> list[Node]:
     """Return the nodes that the outputs depend on, in computing order."""
-    wanted = set(outputs.values())
-    kept = []
+    values = set(outputs.values())
+    nodes = []
     for node in reversed(network.nodes):
-        if wanted.intersection(node.outputs):
-            wanted.update(node.inputs)
-            kept.append(node)
-    return kept[::-1]
+        if values.intersection(node.outputs):
+            values.update(node.inputs)
+            nodes.append(node)
+    return nodes[::-1]
 
 
 def needed_inputs(network: Network, outputs: Mapping[str, str]) -> list[str]:

@@ -119,8 +119,8 @@ def free_memory() -> int | None:
 
     This is the smallest of what the machine, the process's control group and its address space leave.
     """
-    found = [n for n in (_machine(), _group(), _address_space()) if n is not None]
-    return max(0, min(found)) if found else None
+    limits = [n for n in (_machine(), _group(), _address_space()) if n is not None]
+    return max(0, min(limits)) if limits else None
 
 
 def need_memory(count: int, what: str) -> None:

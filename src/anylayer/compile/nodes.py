@@ -58,12 +58,12 @@ def unknown_layers(
     network: Network,
     nodes: Sequence[Node],
     definitions: Definitions,
-    known: Sequence[str],
+    known_types: Sequence[str],
     unused: Sequence[str] = (),
 ) -> None:
     """Raise UnknownLayers where nodes have types without a definition. Its message lists all of these types.
 
-    `known` are the built-in types, and `unused` those that the user defines and no node has: both serve as
+    `known_types` are the built-in types, and `unused` those that the user defines and no node has: both serve as
     suggestions.
     """
     by_type: dict[str, list[Node]] = {}
@@ -77,17 +77,17 @@ def unknown_layers(
     if not by_type:
         return
     parts = []
-    for type_, found in by_type.items():
-        names = some([f"'{n.name}'" for n in found], 5)
-        hint = nearest(type_, unused) or nearest(type_, known)
-        parts.append(f"'{type_}' (layer{'s' if len(found) > 1 else ''} {names}){hint}")
+    for type_, places in by_type.items():
+        names = some([f"'{n.name}'" for n in places], 5)
+        hint = nearest(type_, unused) or nearest(type_, known_types)
+        parts.append(f"'{type_}' (layer{'s' if len(places) > 1 else ''} {names}){hint}")
     parts += programs
     count = plural(len(by_type), "unknown layer type")
     listed = f"{count}: {'; '.join(parts)}"
     stop = "" if listed.endswith("?") else "."
     others = f" You define, and no layer has: {', '.join(map(repr, unused))}." if unused else ""
-    given = wording("layers=['layers.py']", "-l layers.py")
-    remedy = f"To define them: anylayer stub -o layers.py {network.source}, then {given}"
+    option = wording("layers=['layers.py']", "-l layers.py")
+    remedy = f"To define them: anylayer stub -o layers.py {network.source}, then {option}"
     raise UnknownLayers(f"{listed}{stop}{others} {remedy}", network.source, types=by_type)
 
 
@@ -118,25 +118,25 @@ def trace_nodes(
     budget = Budget()
     empty: dict[str, Node] = {}
     for node in nodes:
-        known = [types.get(name) for name in node.inputs]
-        traced = TracedNode(node, inputs=known, outputs=[None] * len(node.outputs))
-        found = definitions.get(node.type, ())
-        if lenient and any(d.is_code for d in found):
+        input_types = [types.get(name) for name in node.inputs]
+        traced = TracedNode(node, inputs=input_types, outputs=[None] * len(node.outputs))
+        candidates = definitions.get(node.type, ())
+        if lenient and any(d.is_code for d in candidates):
             traced.problem = PROGRAM
-        elif all(t is not None for t in known) and found:
+        elif all(t is not None for t in input_types) and candidates:
             try:
                 with at(node.place):
-                    _trace_known(traced, network, found, constants, check, budget)
+                    _trace_known(traced, network, candidates, constants, check, budget)
                     _take_kernel(traced, network)
                     _need_elements(traced, empty)
                     _compare_declared(traced, declared, network.format)
             except AnyLayerError as error:
-                traced.problem = _explained(error, network, inputs)
+                traced.problem = _with_explanation(error, network, inputs)
                 if not lenient:
                     raise traced.problem from error.__cause__
                 traced.problem.with_traceback(None)
         else:
-            traced.problem = UNSHAPED if found else NO_DEFINITION
+            traced.problem = UNSHAPED if candidates else NO_DEFINITION
         if traced.problem is not None:
             traced.outputs = [declared.get(name) for name in node.outputs]
         types.update(zip(node.outputs, traced.outputs))
@@ -147,22 +147,24 @@ def trace_nodes(
         yield traced
 
 
-def _explained(error: AnyLayerError, network: Network, inputs: Mapping[str, TensorType | None]) -> AnyLayerError:
+def _with_explanation(
+    error: AnyLayerError, network: Network, inputs: Mapping[str, TensorType | None]
+) -> AnyLayerError:
     """Return an error that names the inputs whose rank or sizes are not those in the file."""
     for name, kind in network.inputs.items():
-        shape, given = network.open.get(name) if kind is None else kind.shape, inputs.get(name)
-        if shape is None or given is None:
+        shape, actual = network.open.get(name) if kind is None else kind.shape, inputs.get(name)
+        if shape is None or actual is None:
             continue
-        if len(shape) != len(given.shape):
+        if len(shape) != len(actual.shape):
             sizes = ["N" if d is None else str(d) for d in shape]
             like = wording(f"shapes={{{name!r}: ({', '.join(sizes)})}}", f"--shape {name}={','.join(sizes)}")
             return InputError(
-                f"input '{name}' has {plural(len(shape), 'axis')} in the file, but {len(given.shape)} in the "
+                f"input '{name}' has {plural(len(shape), 'axis')} in the file, but {len(actual.shape)} in the "
                 f"shape that is given: give a size for each axis, as in {like}. With "
-                f"{plural(len(given.shape), 'axis')}, {error}"
+                f"{plural(len(actual.shape), 'axis')}, {error}"
             )
-        if any(type(d) is int and own not in (None, d) for own, d in zip(shape[1:], given.shape[1:])):
-            error.message += f". Input '{name}' has shape {given.shape}, and {shape} in the file"
+        if any(type(d) is int and first not in (None, d) for first, d in zip(shape[1:], actual.shape[1:])):
+            error.message += f". Input '{name}' has shape {actual.shape}, and {shape} in the file"
     return error
 
 
@@ -185,12 +187,12 @@ def _compare_declared(traced: TracedNode, declared: Mapping[str, TensorType], fm
     if bound is None or bound.definition.built_in:
         return
     for i, (name, kind) in enumerate(zip(traced.node.outputs, traced.outputs)):
-        wanted = declared.get(name)
-        if wanted is None or kind is None or not all(isinstance(d, int) for d in kind.shape):
+        declared_type = declared.get(name)
+        if declared_type is None or kind is None or not all(isinstance(d, int) for d in kind.shape):
             continue
-        if wanted.shape == kind.shape:
+        if declared_type.shape == kind.shape:
             continue
-        text = f"output {i} has shape {kind.shape}, the file declares {wanted.shape}"
+        text = f"output {i} has shape {kind.shape}, the file declares {declared_type.shape}"
         if fmt == "onnx":
             traced.notes.append(text)
         else:
@@ -222,60 +224,60 @@ def _trace_known(
     A layer that needs the numbers for which quantized constants stand gets them as constants.
     """
     node = traced.node
-    known = [t for t in traced.inputs if t is not None]
-    if constants.reads_quantized(node, known) and all(d.built_in for d in definitions):
+    types = [t for t in traced.inputs if t is not None]
+    if constants.reads_quantized(node, types) and all(d.built_in for d in definitions):
         try:
-            held = constants.held(node, known)
+            held = constants.held(node, types)
             _trace_node(traced, network, definitions, constants.kept(node), held, check, budget)
         except LayerError:
             traced.reason = "its code needs constants"
         if not traced.is_host_call:
             return
         traced.reason = ""
-    given = constants.given(node)
-    held = [i for i, array in given.items() if elements_of(array) is not None]
-    _trace_node(traced, network, definitions, given, held, check, budget)
+    arrays = constants.given(node)
+    held = [i for i, array in arrays.items() if elements_of(array) is not None]
+    _trace_node(traced, network, definitions, arrays, held, check, budget)
 
 
 def _trace_node(
     traced: TracedNode,
     network: Network,
     definitions: Sequence[Definition],
-    given: Mapping[int, Array | None],
+    constant_arrays: Mapping[int, Array | None],
     held: Sequence[int],
     check: Compiler | None,
     budget: Budget,
 ) -> None:
     """Trace a node whose input types are all known, and store the results in `traced`.
 
-    `given` are the values of its constant inputs, by index; an absent input is None. Operations on those of `held`
-    are recorded.
+    `constant_arrays` are the values of its constant inputs, by index; an absent input is None. Operations on those
+    of `held` are recorded.
     """
     node = traced.node
-    known = [t for t in traced.inputs if t is not None]
+    known_types = [t for t in traced.inputs if t is not None]
 
-    bound = traced.bound = bind(node, definitions, known, network.dialect, network.dtype)
+    bound = traced.bound = bind(node, definitions, known_types, network.dialect, network.dtype)
     rebuild = bound.renewer()
-    free = [i for i in range(len(known)) if i not in given]
+    free = [i for i in range(len(known_types)) if i not in constant_arrays]
     if not free and not held:  # the outputs are constant too
         if bound.definition.built_in:
-            _need_computed(bound, known, given, budget)
-            outputs = [np.asarray(o) for o in bound([given[i] for i in range(len(known))])]
+            _need_computed(bound, known_types, constant_arrays, budget)
+            outputs = [np.asarray(o) for o in bound([constant_arrays[i] for i in range(len(known_types))])]
         else:
-            outputs = run_bound(bound, [given[i] for i in range(len(known))])
+            outputs = run_bound(bound, [constant_arrays[i] for i in range(len(known_types))])
         traced.constants = dict(enumerate(outputs))
         traced.outputs = [*countable_types(outputs)]
         budget.take_weights(bound)
-        budget.take_computed(_allocated_bytes(outputs, [*node.blobs, *given.values()]))
+        budget.take_computed(_allocated_bytes(outputs, [*node.blobs, *constant_arrays.values()]))
         return
 
     def merged(target: Bound) -> Callable[[list[Any]], list[Any]]:
         def call(arrays: list[Any]) -> list[Array]:
-            full: list[Any] = [given.get(i) for i in range(len(known))]
+            full: list[Any] = [constant_arrays.get(i) for i in range(len(known_types))]
             if not target.definition.built_in:
                 full = guarded(target, full)
             for i in held:
-                full[i] = hold(running_graph(), given[i])
+                full[i] = hold(running_graph(), constant_arrays[i])
             for i, array in zip(free, arrays):
                 full[i] = array
             return target(full)
@@ -285,7 +287,7 @@ def _trace_node(
     if bound.definition.native_only:
         traced.outputs = list(bound.instance.outputs)
         return
-    types = [known[i] for i in free]
+    types = [known_types[i] for i in free]
     try:
         if bound.definition.built_in:
             body = _trace_built_in(merged(bound), types, f"{node.name}/", budget)
@@ -296,8 +298,8 @@ def _trace_node(
     except TraceError as error:
         traced.reason = str(error).removeprefix(f"{node.place}: ")
         traced.bound = rebuild()
-        plain = {i: array for i, array in given.items() if elements_of(array) is None}
-        traced.outputs = [*_host_types(traced.bound, known, rebuild, plain)]
+        plain = {i: array for i, array in constant_arrays.items() if elements_of(array) is None}
+        traced.outputs = [*_host_types(traced.bound, known_types, rebuild, plain)]
         return
     budget.take_graph(body)
     budget.take_weights(bound)
@@ -317,14 +319,16 @@ def _take_kernel(traced: TracedNode, network: Network) -> None:
     kernel = bound.definition.kernel if bound is not None else None
     if bound is None or kernel is None or traced.is_constant:
         return
-    known = [t for t in traced.inputs if t is not None]
-    given = [t for t in traced.outputs if t is not None]
-    native = bound.instance if bound.definition.native_only else kernel(traced.node, known, network.dtype, given)
-    need_memory(sum(map(size, [*known, *native.outputs, *native.internals])), "it")
-    for i, (kind, wanted) in enumerate(zip(native.outputs, traced.outputs)):
-        if wanted is not None and kind != wanted:
+    types = [t for t in traced.inputs if t is not None]
+    output_types = [t for t in traced.outputs if t is not None]
+    native = (
+        bound.instance if bound.definition.native_only else kernel(traced.node, types, network.dtype, output_types)
+    )
+    need_memory(sum(map(size, [*types, *native.outputs, *native.internals])), "it")
+    for i, (kind, expected) in enumerate(zip(native.outputs, traced.outputs)):
+        if expected is not None and kind != expected:
             raise native.error(
-                f"output {i} is {kind}, its NumPy class in {bound.definition.origin} returns {wanted}. "
+                f"output {i} is {kind}, its NumPy class in {bound.definition.origin} returns {expected}. "
                 "Correct the library, or give your own NumPy class beside it"
             )
     traced.kernel = native
@@ -350,24 +354,26 @@ def _trace_user(
 
 
 def _need_computed(
-    bound: Bound, known: Sequence[TensorType], given: Mapping[int, Array | None], budget: Budget
+    bound: Bound, types: Sequence[TensorType], constant_arrays: Mapping[int, Array | None], budget: Budget
 ) -> None:
     """Raise LayerError if the results of a layer with constant inputs exceed the budget, before NumPy allocates
     them. The size of the results comes from a trace. All inputs are traced first. If that fails, small integer
     inputs after the first stay constant, because shapes may depend on them.
     """
-    deciding = [i for i in given if i and known[i].dtype.kind in "iu" and size(known[i]) <= _MAX_SHAPE_BYTES]
+    deciding = [
+        i for i in constant_arrays if i and types[i].dtype.kind in "iu" and size(types[i]) <= _MAX_SHAPE_BYTES
+    ]
     for held in ([], deciding):
-        free = [i for i in range(len(known)) if i not in held and given[i] is not None]
+        free = [i for i in range(len(types)) if i not in held and constant_arrays[i] is not None]
 
         def call(arrays: list[Any], held: Sequence[int] = held, free: Sequence[int] = free) -> list[Array]:
-            full: list[Any] = [given[i] if i in held else None for i in range(len(known))]
+            full: list[Any] = [constant_arrays[i] if i in held else None for i in range(len(types))]
             for i, array in zip(free, arrays):
                 full[i] = array
             return bound(full)
 
         try:
-            body = _trace_built_in(call, [known[i] for i in free], f"{bound.node.name}/", budget)
+            body = _trace_built_in(call, [types[i] for i in free], f"{bound.node.name}/", budget)
         except AnyLayerError as error:
             if isinstance(error.__cause__, TooManyOperators):
                 raise
@@ -403,7 +409,7 @@ def _trace_built_in(
 
 def _host_types(
     bound: Bound,
-    known: Sequence[TensorType],
+    types: Sequence[TensorType],
     rebuild: Callable[[], Bound],
     constants: Mapping[int, Array | None],
 ) -> list[TensorType]:
@@ -415,16 +421,16 @@ def _host_types(
     """
     if bound.declared is not None and bound.dtype is not None:
         return [TensorType(shape, bound.dtype) for shape in bound.declared]
-    unsized = [t for t in known if not all(isinstance(d, int) for d in t.shape)]
+    unsized = [t for t in types if not all(isinstance(d, int) for d in t.shape)]
     need(
         not unsized,
         f"runs in Python and reads {unsized[0] if unsized else ''}, whose size is known only when the network "
         "runs. Use engine 'numpy' for such a network",
     )
-    need_memory(sum(map(size, known)), "trying it")
-    zeros = [np.zeros(t.shape, t.dtype) for t in known]
+    need_memory(sum(map(size, types)), "trying it")
+    zeros = [np.zeros(t.shape, t.dtype) for t in types]
     errors: list[LayerError] = []
-    for arrays in (zeros, uniform_noise(known), normal_noise(known)):
+    for arrays in (zeros, uniform_noise(types), normal_noise(types)):
         trial = rebuild()
         try:
             outputs = run_bound(trial, [constants.get(i, x) for i, x in enumerate(arrays)])

@@ -50,20 +50,20 @@ def noise(
     picture, scores from 0 to 1. Integers that select from a table are indices of it. Other integers of 8 or 16
     bits cover the range of their dtype.
     """
-    known = {name: kind for name, kind in types.items() if kind is not None}
-    found = dict(zip(known, normal_noise(known.values(), seed)))
+    known_types = {name: kind for name, kind in types.items() if kind is not None}
+    arrays = dict(zip(known_types, normal_noise(known_types.values(), seed)))
     if scale != 1:
-        found = {n: x * x.dtype.type(scale) if x.dtype.kind == "f" else x for n, x in found.items()}
+        arrays = {n: x * x.dtype.type(scale) if x.dtype.kind == "f" else x for n, x in arrays.items()}
     random = np.random.default_rng(seed)
-    for name, kind in known.items():
+    for name, kind in known_types.items():
         if kind.dtype.kind in "iu" and kind.dtype.itemsize <= _MAX_FULL_BYTES:
             limits = np.iinfo(kind.dtype)
-            found[name] = random.integers(limits.min, limits.max + 1, kind.shape).astype(kind.dtype)
-    if _may_need_samples(network, definitions, known):
+            arrays[name] = random.integers(limits.min, limits.max + 1, kind.shape).astype(kind.dtype)
+    if _may_need_samples(network, definitions, known_types):
         for name, draw in _samplers(network, definitions, types):
-            if name in known:
-                found[name] = np.asarray(draw(known[name], random), known[name].dtype, order="C")
-    return found
+            if name in known_types:
+                arrays[name] = np.asarray(draw(known_types[name], random), known_types[name].dtype, order="C")
+    return arrays
 
 
 def telling_noise(

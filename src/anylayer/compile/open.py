@@ -81,14 +81,14 @@ def trace_open(
     ranges = {
         name: (max(low, b.ranges[name][0]), min(high, b.ranges[name][1])) for name, (low, high) in a.ranges.items()
     }
-    found = replace(sizes, guards=guards, ranges=ranges, traced=(a.symbols, b.symbols))
+    guarded_sizes = replace(sizes, guards=guards, ranges=ranges, traced=(a.symbols, b.symbols))
     if relax:
-        found = relaxed(a, sizes, found, lambda symbols: traced(dict(symbols))[1])
-    for guard in (g for g in found.guards if g.fixes_sizes()):
+        guarded_sizes = relaxed(a, sizes, guarded_sizes, lambda symbols: traced(dict(symbols))[1])
+    for guard in (g for g in guarded_sizes.guards if g.fixes_sizes()):
         names = some(sorted(guard.symbols), 5)
         rule = f"{guard.place}: only few sizes fulfil {guard}, so {names} cannot all stay open"
         raise InputError(f"{rule}: give numbers, or leave one of them open", network.source)
-    return OpenTraces(first, a, b, found)
+    return OpenTraces(first, a, b, guarded_sizes)
 
 
 def _first_trace(
@@ -97,25 +97,25 @@ def _first_trace(
     """Return the trace at the first choice of sizes that the layers allow. If a guard requires equal sizes, larger
     sizes are tried, too, because the first ones may be a special case, such as size 1.
     """
-    found = None
+    first = None
     problems: list[LayerError] = []
     for symbols in choices:
         try:
-            found = traced(symbols)
+            first = traced(symbols)
             break
         except LayerError as error:  # the layers may need equal sizes, which a later choice has
             problems.append(error)
-    if found is None:
+    if first is None:
         raise problems[min(1, len(problems) - 1)]
-    equalities = _equalities(found[1])
-    larger = larger_sizes(sizes, dict(found[1].symbols)) if equalities else None
+    equalities = _equalities(first[1])
+    larger = larger_sizes(sizes, dict(first[1].symbols)) if equalities else None
     if larger is not None:
         try:
             other = traced(larger)
         except LayerError:
-            return found
-        return other if _equalities(other[1]) < equalities else found
-    return found
+            return first
+        return other if _equalities(other[1]) < equalities else first
+    return first
 
 
 def _equalities(trace: Trace) -> int:
@@ -151,9 +151,9 @@ _STEPS = (-1, 1, -2, 2, -3, 3, -5, 5, -8, 8, -16, 16, -32, 32, -64, 64, 128, 256
 
 
 def relaxed(
-    first: Trace, asked: OpenSizes, found: OpenSizes, traced: Callable[[Mapping[str, int]], Trace]
+    first: Trace, asked: OpenSizes, guarded: OpenSizes, traced: Callable[[Mapping[str, int]], Trace]
 ) -> OpenSizes:
-    """Return `found`, the sizes with the conditions of the traces, without those that are not needed.
+    """Return `guarded`, the sizes with the conditions of the traces, without those that are not needed.
 
     A branch on a size records a condition even where both branches compute the same. The network is traced once
     more at sizes that break one condition. Where that trace has the same graph, and no further conditions, the
@@ -161,10 +161,10 @@ def relaxed(
 
     asked: the sizes as the caller gives them. traced: traces the network at these values of the symbols.
     """
-    guards = list(_distinct(found))
-    ranges = dict(found.ranges)
+    guards = list(_distinct(guarded))
+    ranges = dict(guarded.ranges)
     tried = 0
-    for name, (low, high) in found.ranges.items():
+    for name, (low, high) in guarded.ranges.items():
         if low > asked.ranges[name][0] and tried < _MAX_TRIALS:
             tried += 1
             below = {**first.symbols, name: low - 1}
@@ -183,7 +183,7 @@ def relaxed(
         ):
             guards = rest
             dropped.append(guard)
-    return replace(found, guards=tuple(guards), ranges=ranges)
+    return replace(guarded, guards=tuple(guards), ranges=ranges)
 
 
 def _is_needless(
@@ -208,22 +208,24 @@ def _is_needless(
 
 def _distinct(sizes: OpenSizes) -> Sequence[Guard]:
     """Return the guards without those that follow from the others."""
-    kept = list(dict.fromkeys(g.reduced() for g in sizes.guards))
-    for guard in [g for g in kept if g.relation != "=="]:
-        known = SymbolicTrace(dict(sizes.ranges))
+    distinct = list(dict.fromkeys(g.reduced() for g in sizes.guards))
+    for guard in [g for g in distinct if g.relation != "=="]:
+        implied = SymbolicTrace(dict(sizes.ranges))
         for other in sizes.guards:
-            if other.reduced() in kept and other.reduced() != guard:
-                known.assume(other)
-        if known.certain(guard):
-            kept.remove(guard)
-    return kept
+            if other.reduced() in distinct and other.reduced() != guard:
+                implied.assume(other)
+        if implied.certain(guard):
+            distinct.remove(guard)
+    return distinct
 
 
 def _breaking(broken: Sequence[Guard], first: Mapping[str, int], sizes: OpenSizes) -> Mapping[str, int] | None:
     """Return sizes near the first ones that break all conditions in `broken` and fulfil those of `sizes`."""
     names = [n for n in first if any(n in g.symbols for g in broken)][:2]
     values = dict.fromkeys(first[n] + step for step in (0, *_STEPS) for n in names)
-    for moved in ({**first, **dict(zip(names, own))} for own in product(values, repeat=len(names))):
+    for moved in (
+        {**first, **dict(zip(names, chosen_values))} for chosen_values in product(values, repeat=len(names))
+    ):
         if min(moved.values()) >= 1 and sizes.allow(moved) and not any(g.holds(moved) for g in broken):
             return moved
     return None

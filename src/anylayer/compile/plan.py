@@ -67,10 +67,10 @@ class Plan:
     @property
     def native(self) -> list[tuple[str, str, str]]:
         """Return (node, layer type, library) for each layer that a native kernel computes."""
-        found = [
+        kernels = [
             (t, t.bound.definition.kernel) for t in self.nodes if t.kernel is not None and t.bound is not None
         ]
-        return [(t.node.name, t.node.type, kernel.origin) for t, kernel in found if kernel is not None]
+        return [(t.node.name, t.node.type, kernel.origin) for t, kernel in kernels if kernel is not None]
 
     @property
     def host_calls(self) -> list[tuple[str, str, str]]:
@@ -127,8 +127,8 @@ def make_plan(
 def require_types(network: Network, inputs: Mapping[str, TensorType | None]) -> dict[str, TensorType]:
     """Return the types of the inputs. Raises InputError where one is not known."""
     unknown = {name: network.open.get(name) for name, t in inputs.items() if t is None}
-    for name, known in unknown.items():
-        what = f"is {open_text(known)} in the file" if known else "is not in the file"
+    for name, open_shape in unknown.items():
+        what = f"is {open_text(open_shape)} in the file" if open_shape else "is not in the file"
         raise InputError(f"{network.source}: the shape of input '{name}' {what}. Give {shapes_wording(unknown)}")
     return {name: t for name, t in inputs.items() if t is not None}
 
@@ -192,7 +192,7 @@ def _native_body(traced: TracedNode, kernel: NativeNode) -> Graph:
     return graph
 
 
-def _cut(traced: Sequence[TracedNode], wanted: set[str], constants: Mapping[str, Array]) -> list[Step]:
+def _cut(traced: Sequence[TracedNode], outputs: set[str], constants: Mapping[str, Array]) -> list[Step]:
     """Return the steps of a plan: one graph for all nodes that the same number of host calls precede.
 
     The number is that of the longest chain of host calls before the node, so a graph ends only where Python runs.
@@ -213,7 +213,7 @@ def _cut(traced: Sequence[TracedNode], wanted: set[str], constants: Mapping[str,
         later = [t for j, ts in graphs.items() if j > k for t in ts] + [
             t for j, ts in hosts.items() if j >= k for t in ts
         ]
-        read_later = wanted.union(*(t.node.inputs for t in later))
+        read_later = outputs.union(*(t.node.inputs for t in later))
         if k in graphs:
             step = concatenated(graphs[k], read_later, constants)
             if step.outputs:
@@ -223,8 +223,8 @@ def _cut(traced: Sequence[TracedNode], wanted: set[str], constants: Mapping[str,
     return steps
 
 
-def concatenated(part: Sequence[TracedNode], wanted: set[str], constants: Mapping[str, Array]) -> GraphStep:
-    """Return one graph that contains the bodies of the nodes `part`. Its outputs are the values in `wanted`."""
+def concatenated(part: Sequence[TracedNode], outputs_read: set[str], constants: Mapping[str, Array]) -> GraphStep:
+    """Return one graph that contains the bodies of the nodes `part`. Its outputs are those in `outputs_read`."""
     graph = Graph()
     values: dict[str, Value] = {}
     for t in part:
@@ -239,7 +239,7 @@ def concatenated(part: Sequence[TracedNode], wanted: set[str], constants: Mappin
             results = graph.inline(t.body, arguments, scope=t.node.name)
             values.update(zip(t.node.outputs, results))
     inputs = [v.name for v in graph.inputs]
-    own = {name for t in part for name in t.node.outputs}
-    outputs = [name for name in values if name in wanted and name in own and name not in constants]
+    produced = {name for t in part for name in t.node.outputs}
+    outputs = [name for name in values if name in outputs_read and name in produced and name not in constants]
     graph.outputs = [values[name] for name in outputs]
     return GraphStep(graph, inputs, outputs)

@@ -51,10 +51,10 @@ def segments(plan: Plan) -> list[Segment]:
     selecting = [k for k, i in enumerate(order[:tail]) if _selects(plan.nodes[i])]
     places = {place for k in selecting[:_MAX_SELECTIONS] for place in (k, k + 1)} | {tail}
     open_ = _places_of_dynamic_sizes(plan, order)
-    kept = [0, *sorted(p for p in places - open_ if 0 < p < len(order)), len(order)]
+    bounds = [0, *sorted(p for p in places - open_ if 0 < p < len(order)), len(order)]
     return [
         Segment(nodes, any(work[i] for i in nodes), any(_selects(plan.nodes[i]) for i in nodes))
-        for nodes in (tuple(order[a:b]) for a, b in pairwise(kept))
+        for nodes in (tuple(order[a:b]) for a, b in pairwise(bounds))
     ]
 
 
@@ -70,8 +70,8 @@ def with_parts(plan: Plan, parts: Sequence[EnginePart]) -> Plan:
     groups = [[plan.nodes[i] for i in part.nodes] for part in parts]
     steps: list[Step] = []
     for k, (part, group) in enumerate(zip(parts, groups)):
-        wanted = set(plan.outputs.values()).union(*(t.node.inputs for later in groups[k + 1 :] for t in later))
-        step = concatenated(group, wanted, plan.constants)
+        outputs = set(plan.outputs.values()).union(*(t.node.inputs for later in groups[k + 1 :] for t in later))
+        step = concatenated(group, outputs, plan.constants)
         if step.outputs:
             steps.append(replace(step, engine=part.engine))
     return replace(plan, steps=steps)
@@ -90,7 +90,7 @@ def refined(plan: Plan, parts: Sequence[EnginePart], engines: Mapping[int, str])
     order = [(i, part.engine) for part in parts for i in part.nodes]
     open_ = _places_of_dynamic_sizes(plan, [i for i, _ in order])
     placed = [(i, engine if open_ & {k, k + 1} else engines.get(i, engine)) for k, (i, engine) in enumerate(order)]
-    return [EnginePart(name, tuple(i for i, _ in found)) for name, found in groupby(placed, key=itemgetter(1))]
+    return [EnginePart(name, tuple(i for i, _ in group)) for name, group in groupby(placed, key=itemgetter(1))]
 
 
 def _is_graph(plan: Plan) -> bool:
@@ -115,12 +115,12 @@ def _places_of_dynamic_sizes(plan: Plan, order: Sequence[int]) -> set[int]:
     last: dict[str, int] = {}
     for k, i in enumerate(order):
         last.update(dict.fromkeys(plan.nodes[i].node.inputs, k))
-    found: set[int] = set()
+    crossed: set[int] = set()
     for k, i in enumerate(order):
         for name in plan.nodes[i].node.outputs:
             if name not in plan.constants and not is_static(plan.types[name].shape):
-                found.update(range(k + 1, last.get(name, -1) + 1))
-    return found
+                crossed.update(range(k + 1, last.get(name, -1) + 1))
+    return crossed
 
 
 def _selects(t: TracedNode) -> bool:

@@ -77,11 +77,11 @@ def simplify_sized(graph: Graph, engine: str | None = None, *, exact: bool = Fal
         hidden.ops.append(copy)
         hidden.producers.update(dict.fromkeys(o.outputs, copy))
     hidden.outputs = [stand_ins.get(v, v) for v in graph.outputs]
-    done = simplify(hidden, engine, exact=exact)
-    done.inputs = list(graph.inputs)
+    simple = simplify(hidden, engine, exact=exact)
+    simple.inputs = list(graph.inputs)
     for v, stand_in in stand_ins.items():
         stand_in.const = v.const
-    return done
+    return simple
 
 
 class _Unifier:
@@ -187,8 +187,8 @@ class _Unifier:
         inputs = [self.argument(a, i, x, y) for i, (x, y) in enumerate(zip(a.inputs, b.inputs))]
         types = [(self.shape(x.shape, y.shape), x.dtype) for x, y in zip(a.outputs, b.outputs)]
         number = self.number(a, inputs)
-        made = [number] if number else self.graph.append_copy(a, inputs, types=types, body=self.body(a, b))
-        for x, y, unified in zip(a.outputs, b.outputs, made):
+        outputs = [number] if number else self.graph.append_copy(a, inputs, types=types, body=self.body(a, b))
+        for x, y, unified in zip(a.outputs, b.outputs, outputs):
             self.pair(x, y, unified)
 
     def number(self, a: Op, inputs: Sequence[Value | None]) -> Value | None:
@@ -219,8 +219,8 @@ class _Unifier:
 
     def elements(self, a: Value, b: Value) -> tuple[Element, ...] | None:
         """Return the elements of a constant that both traces compute from the sizes in the same way, else None."""
-        found = elements_of(a.const)
-        return found if found == elements_of(b.const) else None
+        elements = elements_of(a.const)
+        return elements if elements == elements_of(b.const) else None
 
     def value(self, a: Value, b: Value) -> Value:
         if a.const is not None and b.const is not None:
@@ -236,7 +236,7 @@ class _Unifier:
             return self.operators.array(elements, a.dtype, a.shape)
         if a.const is not None and elements_of(a.const) is None and elements_of(b.const) is None and _equal(a, b):
             return self.graph.constant(a.const, trusted=True)
-        before, after = _shown(a), _shown(b)
+        before, after = _text_of(a), _text_of(b)
         raise self.refuse(f"a constant is {before}, then {after}. It was computed from a size as a plain number")
 
     def target(self, o: Op, a: Value, b: Value) -> Value:
@@ -262,7 +262,7 @@ def _equal(a: Value, b: Value) -> bool:
     return x.dtype == y.dtype and x.shape == y.shape and x.tobytes() == y.tobytes()
 
 
-def _shown(v: Value) -> str:
+def _text_of(v: Value) -> str:
     elements = elements_of(v.const)
     if elements is not None:
         return str(list(elements))
@@ -345,15 +345,15 @@ class SizeOperators:
             factors = [self._atom(atom) for atom, power in monomial for _ in range(power)]
             if abs(c) != 1:
                 factors.append(self._number(abs(c)))
-            (positive if c > 0 else negative).append(self._folded("Mul", factors))
+            (positive if c > 0 else negative).append(self._fold("Mul", factors))
         if offset > 0 or not positive:
             positive.append(self._number(offset))
         elif offset < 0:
             negative.append(self._number(-offset))
-        total = self._folded("Add", positive)
-        return self._emit("Sub", [total, self._folded("Add", negative)], 1, _INT64) if negative else total
+        total = self._fold("Add", positive)
+        return self._emit("Sub", [total, self._fold("Add", negative)], 1, _INT64) if negative else total
 
-    def _folded(self, op: str, values: Sequence[Value]) -> Value:
+    def _fold(self, op: str, values: Sequence[Value]) -> Value:
         total = values[0]
         for v in values[1:]:
             total = self._emit(op, [total, v], 1, _INT64)
@@ -382,9 +382,9 @@ class SizeOperators:
         if symbol(name) in self.known:
             return self.expression(symbol(name))
         for e in self.known:
-            found = solved(e, name)
-            if found is not None:
-                factor, offset = found
+            solution = solved(e, name)
+            if solution is not None:
+                factor, offset = solution
                 value = self.expression(e)
                 if offset:
                     value = self._emit("Sub", [value, self._number(offset)], 1, _INT64)

@@ -63,18 +63,18 @@ def whole(
         if rewrite is not None and t.body is not None:
             t.body = rewrite(t.body)
     graph = _WholeGraph(network, types, calls).build(traced, outputs)
-    users = frozenset(t for t, found in definitions.items() if any(not d.built_in for d in found))
+    users = frozenset(t for t, classes in definitions.items() if any(not d.built_in for d in classes))
     return Source(network, graph, types, dict(outputs), traced, users)
 
 
 def _require_types(nodes: Sequence[Node], calls: Calls) -> None:
-    known = {node.type for node in nodes}
+    types = {node.type for node in nodes}
     options = (wording("functions", "--function"), calls.functions), (wording("keep", "--keep"), calls.keep)
     for option, named in options:
         for type_ in named:
             need(
-                type_ in known,
-                f"{option}: there is no layer of type '{type_}' in the network{nearest(type_, known)}",
+                type_ in types,
+                f"{option}: there is no layer of type '{type_}' in the network{nearest(type_, types)}",
                 InputError,
             )
 
@@ -189,9 +189,9 @@ class _WholeGraph:
         free = []
         for i, name in enumerate(name for name in t.node.inputs if name):
             value = self.values[name]
-            own = graph.input(f"{t.node.name}/input_{i}", permuted(value.shape, *orders), value.dtype)
+            inner = graph.input(f"{t.node.name}/input_{i}", permuted(value.shape, *orders), value.dtype)
             if value.const is None:
-                free.append(self.transposed(own, orders[::-1], graph))
+                free.append(self.transposed(inner, orders[::-1], graph))
         if t.body is None:
             graph.outputs = [graph.constant(t.constants[i], trusted=True) for i in range(len(t.node.outputs))]
         else:
@@ -211,9 +211,9 @@ def _refuse_host_call(t: TracedNode, can_keep: bool) -> None:
             f"class of the type beside the library{f', or keep it for a runtime that has it: {keep}' * can_keep}",
             t.node.place,
         )
-    own = t.bound is None or not t.bound.definition.built_in
+    is_own = t.bound is None or not t.bound.definition.built_in
     others = [
-        *(["write its forward so that it can be recorded"] if own else []),
+        *(["write its forward so that it can be recorded"] if is_own else []),
         *([f"keep it for a runtime that has the layer: {keep}"] if can_keep else []),
     ]
     remedy = ", or ".join(others) or "give a class of the type whose forward can be recorded"
@@ -226,7 +226,7 @@ def attributes_of(node: Node) -> dict[str, Any]:
 
     Raises LayerError for a param that is something else.
     """
-    found: dict[str, Any] = {}
+    attributes: dict[str, Any] = {}
     for name, value in opencv_params(node.params, node.defaults).items():
         several = isinstance(value, (tuple, list))
         values = [_scalar(v) for v in value] if several else [_scalar(value)]
@@ -241,8 +241,8 @@ def attributes_of(node: Node) -> dict[str, Any]:
                 "and lists of one type",
                 node.place,
             )
-        found[name] = values if several else values[0]
-    return found
+        attributes[name] = values if several else values[0]
+    return attributes
 
 
 def _scalar(value: Any) -> Any:

@@ -23,10 +23,10 @@ class CalibrationSets(Sequence[dict[str, Array]]):
     `types` are the types of the network's inputs. The arrays of a set may have any of the open `sizes`.
     """
 
-    def __init__(self, given: Sequence[Any], network: Network, types: Types, sizes: OpenSizes | None) -> None:
+    def __init__(self, samples: Sequence[Any], network: Network, types: Types, sizes: OpenSizes | None) -> None:
         rule = "calibrate must be a list of sets of inputs: [{'data': x}, ...]"
-        need(isinstance(given, Sequence) and not isinstance(given, str), rule, InputError)
-        self.given, self.network, self.types, self.sizes = given, network, types, sizes
+        need(isinstance(samples, Sequence) and not isinstance(samples, str), rule, InputError)
+        self.given, self.network, self.types, self.sizes = samples, network, types, sizes
 
     def __len__(self) -> int:
         return len(self.given)
@@ -38,12 +38,12 @@ class CalibrationSets(Sequence[dict[str, Array]]):
     def __getitem__(self, index: int | slice) -> dict[str, Array] | CalibrationSets:
         if isinstance(index, slice):
             return CalibrationSets(self.given[index], self.network, self.types, self.sizes)
-        found = self.given[index]
+        sample = self.given[index]
         with at(f"calibration set {index}"):
-            if not isinstance(found, Mapping):
+            if not isinstance(sample, Mapping):
                 need(len(self.types) == 1, "a set must map the names of the inputs to arrays", InputError)
-                found = {next(iter(self.types)): found}
-            arrays = input_arrays(self.network, found)
+                sample = {next(iter(self.types)): sample}
+            arrays = input_arrays(self.network, sample)
             need_shapes(arrays, self.types, self.sizes)
             for name, array in arrays.items():
                 finite = array.dtype.kind != "f" or bool(np.isfinite(array).all())
@@ -58,11 +58,11 @@ def need_shapes(arrays: Mapping[str, Array], types: Types, sizes: OpenSizes | No
     """Raise InputError for an array whose shape its input does not have."""
     opened = sizes.shapes if sizes is not None else {}
     for name, array in arrays.items():
-        known = types.get(name)
+        kind = types.get(name)
         if name in opened:
             fits, want = array.ndim == len(opened[name]), tuple[Any, ...](map(str, opened[name]))
         else:
-            want = known.shape if known is not None else array.shape
+            want = kind.shape if kind is not None else array.shape
             fits = array.shape == want
         need(fits, f"input '{name}' has shape {array.shape}, expected {want}", InputError)
     if sizes is not None:

@@ -82,33 +82,33 @@ class OutputCheck:
         return f"the tolerance is {self.tolerance:g} of the {scale}"
 
 
-def compare(name: str, want: Array, got: Array, tolerance: float, *, rms: bool = False) -> OutputCheck:
+def compare(name: str, want: Array, result: Array, tolerance: float, *, rms: bool = False) -> OutputCheck:
     """Compare an output of the file with the source's. NaN matches NaN, and an infinity matches itself.
 
     rms: whether to compare root mean squares in place of the largest values.
     """
     rule = "rms" if rms else "share"
     scale = rms_scale(want) if rms else scale_of(want)
-    if want.shape != got.shape:
-        note = f"shape {got.shape}, the source's is {want.shape}"
+    if want.shape != result.shape:
+        note = f"shape {result.shape}, the source's is {want.shape}"
         return OutputCheck(name, math.inf, scale, tolerance, False, note, rule=rule)
-    error = rms_error(got, want) if rms else largest_error(got, want)
+    error = rms_error(result, want) if rms else largest_error(result, want)
     finite = want[np.isfinite(want)] if want.dtype.kind == "f" else want.ravel()[:0]
     spread = float(np.ptp(finite)) if finite.size > 1 else None
     tells, ok = tells_enough(want, tolerance * scale), error <= tolerance * scale
     return OutputCheck(name, error, scale, tolerance, ok, spread=spread, rule=rule, tells=tells)
 
 
-def error_of_rows(want: Array, got: Array | None, tolerance: float) -> float:
+def error_of_rows(want: Array, result: Array | None, tolerance: float) -> float:
     """Return the largest error of an output whose rows may be in another order than in the source.
 
     Rows of nearly equal rank may be exchanged. The rank is a column of which all values match in order; each row
     that moved is compared with the nearest row. Return infinity if there is no such column, if too many rows
     moved, or if two of them have the same nearest row.
     """
-    if got is None or want.shape != got.shape or want.ndim < 2 or not want.size:
+    if result is None or want.shape != result.shape or want.ndim < 2 or not want.size:
         return math.inf
-    a, b = (x.reshape(-1, x.shape[-1]).astype(np.float64) for x in (want, got))
+    a, b = (x.reshape(-1, x.shape[-1]).astype(np.float64) for x in (want, result))
     limit = tolerance * scale_of(want)
     ranks = [k for k in range(a.shape[1]) if np.ptp(a[:, k]) > limit and np.abs(a[:, k] - b[:, k]).max() <= limit]
     moved = np.abs(a - b).max(axis=1) > limit
@@ -121,19 +121,19 @@ def error_of_rows(want: Array, got: Array | None, tolerance: float) -> float:
     return max(float(errors.min(axis=1).max(initial=0.0)), float(np.abs(a - b)[~moved].max(initial=0.0)))
 
 
-def run_file(run: Run, written: Written, given: Mapping[str, Array]) -> dict[str, Array]:
+def run_file(run: Run, written: Written, inputs: Mapping[str, Array]) -> dict[str, Array]:
     """Run a file on inputs by their names in the source, and return its outputs by their names in the file."""
     feed = {}
-    for name, array in given.items():
+    for name, array in inputs.items():
         transposed = _as_written(name, array, written)
         dtype = written.io if written.io is not None and array.dtype == np.float32 else array.dtype
         feed[written.renamed.get(name, name)] = np.asarray(transposed, dtype, order="C")
     return run(feed)
 
 
-def of_file(name: str, got: Mapping[str, Array], written: Written) -> Array | None:
+def of_file(name: str, results: Mapping[str, Array], written: Written) -> Array | None:
     """Return an output of a file by its name in the source, None where the file has no such output."""
-    return got.get(written.outputs.get(name) or written.renamed.get(name, name))
+    return results.get(written.outputs.get(name) or written.renamed.get(name, name))
 
 
 def _as_written(name: str, array: Array, written: Written) -> Array:
@@ -143,14 +143,14 @@ def _as_written(name: str, array: Array, written: Written) -> Array:
 
 
 def output_checks(
-    want: Mapping[str, Array], got: Mapping[str, Array], written: Written, tolerance: float
+    want: Mapping[str, Array], results: Mapping[str, Array], written: Written, tolerance: float
 ) -> list[OutputCheck]:
     """Return a check per output of the source, by the rule "share", or "rms" for a file of int8."""
     checks = []
     for name, array in want.items():
-        output = of_file(name, got, written)
+        output = of_file(name, results, written)
         if output is None:
-            note = f"the file has no such output; it has {', '.join(got)}"
+            note = f"the file has no such output; it has {', '.join(results)}"
             checks.append(OutputCheck(name, math.inf, 0.0, tolerance, False, note))
         else:
             rms = written.precision == "int8"

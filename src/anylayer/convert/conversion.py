@@ -125,16 +125,16 @@ def convert(
             _keep_source(job.network, targets)
             _keep_settings({file: targets[file] for file in written.settings})
             notes = [*source.network.notes, *written.notes, *layer_notes(source.nodes), *_conditions(source)]
-            done = Conversion(format, list(targets.values()), notes=notes)
+            conversion = Conversion(format, list(targets.values()), notes=notes)
             if inputs:
                 prove(written)
             if not inputs:
-                done.unchecked = "not asked for"
+                conversion.unchecked = "not asked for"
             elif written.unrun:
-                done.unchecked = written.unrun
+                conversion.unchecked = written.unrun
             else:
                 _verify(
-                    done,
+                    conversion,
                     Verification(
                         job,
                         source,
@@ -149,7 +149,7 @@ def convert(
                     inputs,
                     path,
                 )
-            done.notes += weak_checks(done.checks)
+            conversion.notes += weak_checks(conversion.checks)
             for file, target in targets.items():
                 target.parent.mkdir(parents=True, exist_ok=True)
                 file.replace(target)
@@ -159,11 +159,11 @@ def convert(
             ) from error
         finally:
             shutil.rmtree(folder, ignore_errors=True)
-    return done
+    return conversion
 
 
 def _verify(
-    done: Conversion,
+    conversion: Conversion,
     verification: Verification,
     writer: Writer,
     written: Written,
@@ -174,14 +174,14 @@ def _verify(
 
     path: where the caller wants the file.
     """
-    done.runs = ", ".join([writer.RUNS, *written.runtimes])
-    done.checks = verification.compare(written, inputs)
-    low, right = written.precision != "float32", all(c.ok for c in done.checks)
+    conversion.runs = ", ".join([writer.RUNS, *written.runtimes])
+    conversion.checks = verification.compare(written, inputs)
+    low, right = written.precision != "float32", all(c.ok for c in conversion.checks)
     errors = None
     if low and (written.precision == "int8" or not right or verification.jumps(written)):
         errors = verification.compare_nodes(written, inputs[0], inner_opener(writer), path)
-    verification.require_equal(done.checks, inputs, path, errors)
-    done.nodes = errors if errors is not None and written.precision == "int8" else []
+    verification.require_equal(conversion.checks, inputs, path, errors)
+    conversion.nodes = errors if errors is not None and written.precision == "int8" else []
 
 
 def _write_again(
@@ -198,8 +198,8 @@ def _conditions(source: Source) -> list[str]:
     """Return a note on the conditions that open sizes must fulfil, if there are any."""
     if source.sizes is None:
         return []
-    found = source.sizes.conditions()
-    notes = [f"the sizes must fulfil: {'; '.join(found)}"] if found else []
+    conditions = source.sizes.conditions()
+    notes = [f"the sizes must fulfil: {'; '.join(conditions)}"] if conditions else []
     if not verified_sizes(source.sizes):
         notes.append("no sizes that fulfil the conditions were found, except for those that were traced")
     return notes
@@ -219,9 +219,9 @@ def _need_folder(path: Path) -> None:
     """Raise FileError if the folder of `path` does not exist: its name may be misspelled, so it is not created."""
     above = path.parent
     if not above.exists() and next(p for p in above.parents if p.exists()).is_dir():
-        known = [p.name for p in above.parent.iterdir() if p.is_dir()] if above.parent.is_dir() else []
+        others = [p.name for p in above.parent.iterdir() if p.is_dir()] if above.parent.is_dir() else []
         raise FileError(
-            f"cannot be written: there is no folder '{above}'{nearest(above.name, known) or '. Create it first'}",
+            f"cannot be written: there is no folder '{above}'{nearest(above.name, others) or '. Create it first'}",
             str(path),
         )
 

@@ -42,7 +42,7 @@ class _Cut:
 def deeper_checks(
     verification: Verification,
     weak: Sequence[str],
-    given: Mapping[str, Array],
+    inputs: Mapping[str, Array],
     with_values: WithValues,
     *,
     alone: bool,
@@ -52,29 +52,29 @@ def deeper_checks(
     The values do not depend on discontinuous operators. Where a file cannot have them, or the layers, earlier
     values are tried.
     """
-    told = _told(verification, given)
+    told = _telling_values(verification, inputs)
     told.update(dict.fromkeys(after_jumps(verification.source)[0], False))
     for name in weak:
         usable = dict(told)
-        found: list[OutputCheck] = []
+        checks: list[OutputCheck] = []
         for _ in range(_MAX_CUTS):
             cut = _cut(verification, name, usable)
             inner = [v for v in cut.values if v not in verification.job.network.inputs]
             if not inner:
                 break
             try:
-                if not found:
-                    found = _compared(verification, inner, given, with_values)
-                    yield from (replace(c, part="before", of=name) for c in found)
+                if not checks:
+                    checks = _compare_values(verification, inner, inputs, with_values)
+                    yield from (replace(c, part="before", of=name) for c in checks)
                 if alone:
-                    last = _last_layers(verification, name, cut, given)
+                    last = _last_layers(verification, name, cut, inputs)
                     yield from (replace(c, part="alone", of=name) for c in last)
                 break
             except AnyLayerError:
                 usable.update(dict.fromkeys(inner, False))
 
 
-def _told(verification: Verification, given: Mapping[str, Array]) -> dict[str, bool]:
+def _telling_values(verification: Verification, arrays: Mapping[str, Array]) -> dict[str, bool]:
     """Return whether each value of the source tells enough for these inputs."""
     job, tolerance = verification.job, verification.tolerance
     told = dict.fromkeys(job.network.inputs, True)
@@ -83,7 +83,7 @@ def _told(verification: Verification, given: Mapping[str, Array]) -> dict[str, b
         told.update({n: tells_enough(x, tolerance * scale_of(x)) for n, x in zip(node.outputs, outputs)})
 
     runner = NumpyRunner(job.network, job.definitions, verification.outputs)
-    for _ in runner.steps([given[name] for name in job.network.inputs], watch):
+    for _ in runner.steps([arrays[name] for name in job.network.inputs], watch):
         pass
     return told
 
@@ -117,17 +117,17 @@ def _cut(verification: Verification, output: str, told: Mapping[str, bool]) -> _
     return _Cut([*values], [node for node in network.nodes if id(node) in after])
 
 
-def _compared(
-    verification: Verification, values: Sequence[str], given: Mapping[str, Array], with_values: WithValues
+def _compare_values(
+    verification: Verification, values: Sequence[str], inputs: Mapping[str, Array], with_values: WithValues
 ) -> list[OutputCheck]:
     """Return the checks of values inside the network."""
     written, run = with_values(tuple(values))
     inside = replace(verification, outputs={name: name for name in values})
-    return inside.checks_of(inside.numpy(given), run, written, given)
+    return inside.checks_of(inside.numpy(inputs), run, written, inputs)
 
 
 def _last_layers(
-    verification: Verification, output: str, cut: _Cut, given: Mapping[str, Array]
+    verification: Verification, output: str, cut: _Cut, inputs: Mapping[str, Array]
 ) -> list[OutputCheck]:
     """Write the nodes after a cut as a network, and compare it on noise of the types that the values have.
 
@@ -135,20 +135,20 @@ def _last_layers(
     selection, an output that differs is compared on other noise.
     """
     job, value = verification.job, verification.outputs[output]
-    made = {name for node in cut.nodes for name in node.outputs}
-    read = dict.fromkeys(n for node in cut.nodes for n in node.inputs if n and n not in made)
-    known = replace(verification, outputs={name: name for name in read}).numpy(given)
-    types = {name: TensorType.of(x.shape, x.dtype) for name, x in known.items()}
-    fixed = {n: x for n, x in known.items() if n not in cut.values}
+    produced = {name for node in cut.nodes for name in node.outputs}
+    read = dict.fromkeys(n for node in cut.nodes for n in node.inputs if n and n not in produced)
+    values = replace(verification, outputs={name: name for name in read}).numpy(inputs)
+    types = {name: TensorType.of(x.shape, x.dtype) for name, x in values.items()}
+    fixed = {n: x for n, x in values.items() if n not in cut.values}
     network = part_of(job.network, types, cut.nodes, {output: value})
     last = replace(job, network=network, types=types, sizes=None)
     tail = replace(verification, job=last, source=last.source(network.outputs), outputs=network.outputs)
     written = verification.write(last, network.outputs, "alone")
     run = verification.open(written)
-    found: list[OutputCheck] = []
+    checks: list[OutputCheck] = []
     for seed in range(_SEEDS if value in after_jumps(tail.source)[0] else 1):
         arrays, want, _ = telling_noise(network, job.definitions, types, tail.numpy, seed, fixed, tail.tolerance)
-        found = tail.checks_of(want, run, written, arrays)
-        if all(c.ok for c in found):
+        checks = tail.checks_of(want, run, written, arrays)
+        if all(c.ok for c in checks):
             break
-    return found
+    return checks

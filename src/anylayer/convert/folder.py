@@ -29,9 +29,9 @@ def need_replaceable(folder: Path, force: bool) -> None:
     need(folder.is_dir() or not folder.exists(), f"{folder} is a file, but the output is a folder", InputError)
     if not folder.exists() or not any(folder.iterdir()):
         return
-    known = _manifest(folder)
-    changed = [name for name, digest in known.items() if _digest_of(folder / name) not in ("", digest)]
-    added = [name for name in _files(folder) if name not in known and name != MANIFEST]
+    digests = _manifest(folder)
+    changed = [name for name, digest in digests.items() if _digest_of(folder / name) not in ("", digest)]
+    added = [name for name in _files(folder) if name not in digests and name != MANIFEST]
     remedy = f"give another folder, or {wording('force=True', '--force')} to lose this"
     need(
         force or not changed,
@@ -44,11 +44,11 @@ def need_replaceable(folder: Path, force: bool) -> None:
 def _manifest(folder: Path) -> dict[str, str]:
     """Return the SHA-256 of each generated file. Raises InputError for a folder that no generator wrote."""
     try:
-        found = json.loads((folder / MANIFEST).read_text("utf-8"))["files"]
-        known = {str(name): str(digest) for name, digest in found.items()}
+        files = json.loads((folder / MANIFEST).read_text("utf-8"))["files"]
+        digests = {str(name): str(digest) for name, digest in files.items()}
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         raise InputError(f"{folder} holds files that no generator wrote; give another folder") from None
-    return known
+    return digests
 
 
 def _files(folder: Path) -> Iterator[str]:
@@ -92,19 +92,19 @@ def new_folder(folder: Path, files: Mapping[str, Contents], what: str, force: bo
     with writing(str(folder)):
         outer = folder_beside(folder)
         try:
-            made = outer / (folder.name or "project")
-            made.mkdir()
+            project = outer / (folder.name or "project")
+            project.mkdir()
             for name, contents in files.items():
-                _write(made, name, contents)
-            digests = {name: _digest_of(made / name) for name in files}
-            _write(made, MANIFEST, json.dumps({"generator": what, "files": digests}, indent=1) + "\n")
-            yield made
-            _remove_others(made, {*files, MANIFEST})
+                _write(project, name, contents)
+            digests = {name: _digest_of(project / name) for name in files}
+            _write(project, MANIFEST, json.dumps({"generator": what, "files": digests}, indent=1) + "\n")
+            yield project
+            _remove_others(project, {*files, MANIFEST})
             need_replaceable(folder, force)
             if folder.exists():
                 folder.replace(outer / "old")
             try:
-                made.replace(folder)
+                project.replace(folder)
             except OSError:
                 if (outer / "old").exists():
                     (outer / "old").replace(folder)
@@ -124,13 +124,13 @@ def _write(folder: Path, name: str, contents: Contents) -> None:
             file.write(piece)
 
 
-def _remove_others(folder: Path, kept: set[str]) -> None:
-    """Remove all files and folders that are not in `kept`."""
-    folders = {str(parent) for name in kept for parent in PurePosixPath(name).parents}
+def _remove_others(folder: Path, names: set[str]) -> None:
+    """Remove all files and folders that are not in `names`."""
+    folders = {str(parent) for name in names for parent in PurePosixPath(name).parents}
     for path in sorted(folder.rglob("*"), reverse=True):
         name = path.relative_to(folder).as_posix()
         if path.is_dir() and not path.is_symlink():
             if name not in folders:
                 shutil.rmtree(path)
-        elif name not in kept:
+        elif name not in names:
             path.unlink()

@@ -106,16 +106,16 @@ def generate(
                 raise
             notes.append(f"the code is for one batch size: {error}")
     if test and not project.missing and "CMakeLists.txt" in project.files:
-        found = [repr(c) for c in _NOT_IN_CMAKE if c in str(folder.absolute())]
+        wrong = [repr(c) for c in _NOT_IN_CMAKE if c in str(folder.absolute())]
         need(
-            not found,
-            f"CMake cannot build in a folder whose path has the character {' or '.join(found)}; give another "
+            not wrong,
+            f"CMake cannot build in a folder whose path has the character {' or '.join(wrong)}; give another "
             f"folder, or do not run the test ({wording('test=False', '--no-test')})",
             FileError,
         )
-    with new_folder(folder, project.files, f"anylayer generate --for {name}", force) as made:
+    with new_folder(folder, project.files, f"anylayer generate --for {name}", force) as temporary:
         untested = "not asked for" if not test else f"this needs {project.missing}" if project.missing else ""
-        report = [] if untested else _tested(project, made, folder)
+        report = [] if untested else _test(project, temporary, folder)
     files = [folder / file for file in project.files]
     commands = [shlex.join(["python" if w == sys.executable else w for w in words]) for words in project.test]
     return Generation(name, folder, files, report, untested, [*notes, *project.notes], commands)
@@ -141,12 +141,12 @@ def _project(job: Job, outputs: Mapping[str, str], target: Target, inputs: Mappi
     if kept_types is not None and (types := kept_types(source)):
         source = replace(job, calls=replace(job.calls, keep=frozenset(types))).source(outputs)
     options = {k: v for k, v in job.options.items() if k != "batch"}
-    expected, notes = _expected(job, source, outputs, inputs)
+    expected, notes = _expected_outputs(job, source, outputs, inputs)
     project = target.generate(source, expected, **options)
     return replace(project, notes=[*project.notes, *notes])
 
 
-def _expected(
+def _expected_outputs(
     job: Job, source: Source, outputs: Mapping[str, str], inputs: Mapping[str, Array] | None
 ) -> tuple[Expected, list[str]]:
     """Return what the project's test expects, and a note for each output that it cannot test.
@@ -154,15 +154,15 @@ def _expected(
     Without inputs, it is for noise of the first of some scales for which the outputs tell enough, or else of the
     first scale.
     """
-    tolerance, found = tolerance_of(source.graph), []
+    tolerance, answers = tolerance_of(source.graph), []
     floors = floors_of(dict(zip(source.outputs, source.graph.outputs)), source.graph.producers)
     for scale in SCALES if inputs is None else (1,):
-        given = [inputs] if inputs is not None else job.noise(0, source.sizes, scale)[:_SAMPLES]
-        expected = Expected(_samples(job, outputs, given), tolerance, floors)
-        found.append((expected, _untold(source, expected)))
-        if not found[-1][1]:
-            return found[-1]
-    return found[0]
+        sets = [inputs] if inputs is not None else job.noise(0, source.sizes, scale)[:_SAMPLES]
+        expected = Expected(_samples(job, outputs, sets), tolerance, floors)
+        answers.append((expected, _untold(source, expected)))
+        if not answers[-1][1]:
+            return answers[-1]
+    return answers[0]
 
 
 def _untold(source: Source, expected: Expected) -> list[str]:
@@ -182,18 +182,18 @@ def _samples(job: Job, outputs: Mapping[str, str], inputs: Sequence[Mapping[str,
     with adding_advice(
         "The inputs of the test do not suit the network; give other inputs: " + wording("inputs={...}", "-i")
     ):
-        return [Sample(given, runner([given[name] for name in job.network.inputs], {})) for given in inputs]
+        return [Sample(arrays, runner([arrays[name] for name in job.network.inputs], {})) for arrays in inputs]
 
 
-def _tested(project: Project, made: Path, folder: Path) -> list[str]:
+def _test(project: Project, temporary: Path, folder: Path) -> list[str]:
     """Run the test of a project in its temporary folder, and return the lines that it printed."""
     printed: list[str] = []
     environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
     for command in project.test:
         try:
-            done = subprocess.run(
+            completed = subprocess.run(
                 command,
-                cwd=made,
+                cwd=temporary,
                 env=environment,
                 capture_output=True,
                 text=True,
@@ -202,8 +202,8 @@ def _tested(project: Project, made: Path, folder: Path) -> list[str]:
             )
         except subprocess.TimeoutExpired:
             raise ConversionError(f"the project's own test took more than {_SECONDS} s", str(folder)) from None
-        printed = [*printed, *done.stdout.splitlines()]
-        if done.returncode:
-            last = [*done.stdout.splitlines(), *done.stderr.splitlines()][-_LINES:]
+        printed = [*printed, *completed.stdout.splitlines()]
+        if completed.returncode:
+            last = [*completed.stdout.splitlines(), *completed.stderr.splitlines()][-_LINES:]
             raise ConversionError("the project's own test fails:\n" + "\n".join(last), str(folder))
     return printed

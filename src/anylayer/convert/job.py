@@ -111,33 +111,41 @@ def job_of(
 
     Raises InputError for an option that the writer does not have.
     """
-    given = {name: value for name, value in options.items() if value is not False and value not in (None, (), [])}
-    for name in given:
+    chosen_options = {
+        name: value for name, value in options.items() if value is not False and value not in (None, (), [])
+    }
+    for name in chosen_options:
         need(
             name in writer.OPTIONS,
             f"{_option(name)}: {writer.WHAT} has no such option{nearest(name, writer.OPTIONS)}; its options: "
             f"{', '.join(map(_option, sorted(writer.OPTIONS))) or 'none'}",
             InputError,
         )
-    _need_flags(writer, given)
-    functions, keep, batch = given.get("functions", ()), given.get("keep", ()), given.get("batch")
+    _need_flags(writer, chosen_options)
+    functions, keep, batch = (
+        chosen_options.get("functions", ()),
+        chosen_options.get("keep", ()),
+        chosen_options.get("batch"),
+    )
     if functions is True:
-        functions = [t for t, found in definitions.items() if any(not d.built_in for d in found)]
+        functions = [t for t, classes in definitions.items() if any(not d.built_in for d in classes)]
     layout: str = getattr(writer, "LAYOUT", "")
-    quantized: bool = getattr(writer, "QUANTIZED", False) and given.get("precision", "float32") == "float32"
+    quantized: bool = (
+        getattr(writer, "QUANTIZED", False) and chosen_options.get("precision", "float32") == "float32"
+    )
     calls = Calls(frozenset(functions) - frozenset(keep), frozenset(keep), layout, quantized=quantized)
     types, sizes = open_types(network, shapes)
     if batch is not None and batch is not False:
         types, sizes = _with_batch(network, types, sizes, batch)
-    if "calibrate" in given:
-        given["calibrate"] = CalibrationSets(given["calibrate"], network, types, sizes)
-    return Job(network, definitions, types, calls, given, sizes)
+    if "calibrate" in chosen_options:
+        chosen_options["calibrate"] = CalibrationSets(chosen_options["calibrate"], network, types, sizes)
+    return Job(network, definitions, types, calls, chosen_options, sizes)
 
 
-def _need_flags(writer: HasOptions, given: Mapping[str, Any]) -> None:
+def _need_flags(writer: HasOptions, options: Mapping[str, Any]) -> None:
     """Raise InputError if an option that takes True or False has another value."""
     declared = signature(getattr(writer, "write", _with_batch)).parameters
-    for name, value in given.items():
+    for name, value in options.items():
         flag = name in declared and str(declared[name].annotation).startswith("bool")
         need(not flag or isinstance(value, bool), f"{_option(name)} is true or false, got {value!r}", InputError)
 
@@ -151,17 +159,19 @@ def _with_batch(
     an open first size.
     """
     batched = batched_inputs(network, types)
-    taken = [name for name in batched if sizes is not None and name in sizes.shapes]
-    need(not taken, f"the batch of input '{taken[0] if taken else ''}' is given by its shape already", InputError)
+    shaped = [name for name in batched if sizes is not None and name in sizes.shapes]
+    need(
+        not shaped, f"the batch of input '{shaped[0] if shaped else ''}' is given by its shape already", InputError
+    )
     need_one_batch(first_sizes(types, batched))
     if batch is not True and isinstance(batch, int):
         return with_batch(types, batch, batched), sizes
     name = "N" if batch is True else str(batch)
     shapes: dict[str, Sequence[Any]] = dict(sizes.shapes) if sizes is not None else {}
-    for own in batched:
-        known = types[own]
-        if known is not None and known.shape:
-            shapes[own] = (name, *known.shape[1:])
+    for input_name in batched:
+        kind = types[input_name]
+        if kind is not None and kind.shape:
+            shapes[input_name] = (name, *kind.shape[1:])
     return dict(types), parse_sizes(shapes, network.dtypes)
 
 
@@ -208,9 +218,9 @@ def with_batch(
     types: Mapping[str, TensorType | None], batch: int, batched: Collection[str]
 ) -> dict[str, TensorType | None]:
     """Return the types with `batch` as the first size of the inputs in `batched`."""
-    found = dict(types)
+    changed = dict(types)
     for name in batched:
-        known = types[name]
-        if known is not None and known.shape:
-            found[name] = TensorType((batch, *known.shape[1:]), known.dtype)
-    return found
+        kind = types[name]
+        if kind is not None and kind.shape:
+            changed[name] = TensorType((batch, *kind.shape[1:]), kind.dtype)
+    return changed

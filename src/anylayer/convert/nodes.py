@@ -27,28 +27,28 @@ class NodeError:
     added: float
 
 
-def node_errors(source: Source, want: Mapping[str, Array], got: Mapping[str, Array]) -> list[NodeError]:
-    """Return the error of each node whose output is in `want` and in `got`, in computing order.
+def node_errors(source: Source, want: Mapping[str, Array], results: Mapping[str, Array]) -> list[NodeError]:
+    """Return the error of each node whose output is in `want` and in `results`, in computing order.
 
-    want: the outputs of the nodes in the source, by name. got: those in the file.
+    want: the outputs of the nodes in the source, by name. results: those in the file.
     """
     errors: dict[str, float] = {}
-    found = []
+    per_node = []
     for t in source.nodes:
-        own = [
-            rms_error(got[name], want[name]) / rms_scale(want[name])
+        output_errors = [
+            rms_error(results[name], want[name]) / rms_scale(want[name])
             for name in t.node.outputs
-            if name in got
+            if name in results
             and name in want
-            and got[name].shape == want[name].shape
+            and results[name].shape == want[name].shape
             and want[name].dtype.kind == "f"
         ]
         before = max((errors.get(name, 0.0) for name in t.node.inputs), default=0.0)
-        error = max(own, default=before)
+        error = max(output_errors, default=before)
         errors.update(dict.fromkeys(t.node.outputs, error))
-        if own and np.isfinite(error):
-            found.append(NodeError(t.node.name, t.node.type, error, max(error - before, 0.0)))
-    return found
+        if output_errors and np.isfinite(error):
+            per_node.append(NodeError(t.node.name, t.node.type, error, max(error - before, 0.0)))
+    return per_node
 
 
 def costliest(errors: Sequence[NodeError], source: Source) -> NodeError | None:

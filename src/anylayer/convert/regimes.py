@@ -50,23 +50,23 @@ _MIN_SPREAD = 0.01
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """One run of a file on a set of inputs: the outputs of the source (`want`) and of the file (`got`).
+    """One run of a file on a set of inputs: the outputs of the source (`want`) and of the file (`results`).
 
     `with_values` is None where the file is not written once more to compare values inside the network.
     """
 
     verification: Verification
     written: Written
-    given: Mapping[str, Array]
+    inputs: Mapping[str, Array]
     want: Mapping[str, Array]
-    got: Mapping[str, Array]
+    results: Mapping[str, Array]
     with_values: WithValues | None = None
 
     def judged(self, tolerance: float) -> list[OutputCheck]:
         """Return a check per output, by the first rule that accepts it. tolerance: that of "share" and "rms"."""
         source = self.verification.source
         constant = {n for n, v in zip(source.outputs, source.graph.outputs) if v.const is not None}
-        measured = output_checks(self.want, self.got, self.written, tolerance)
+        measured = output_checks(self.want, self.results, self.written, tolerance)
         checks = {c.name: replace(c, tells=True) if c.name in constant else c for c in measured}
         precision = "float32" if self.written.precision == "float32" else "low"
         for rule in REGIMES:
@@ -115,7 +115,7 @@ def _by_float64(comparison: Comparison, rejected: Sequence[OutputCheck]) -> Iter
     if not near or comparison.verification.job.network.dtype not in (None, np.float32):
         return
     try:
-        exact = comparison.verification.in_float64(comparison.given)
+        exact = comparison.verification.in_float64(comparison.inputs)
     except AnyLayerError:  # a layer of the user may not compute in float64
         return
     for c in near:
@@ -132,21 +132,23 @@ def _by_selection(comparison: Comparison, rejected: Sequence[OutputCheck]) -> It
     a node may itself compute the numbers by which it selects, such as boxes from a map. Rows of almost equal rank
     may be exchanged.
     """
-    verification, given = comparison.verification, comparison.given
+    verification, inputs = comparison.verification, comparison.inputs
     after, read = after_jumps(verification.source)
     left = {c.name: c for c in rejected if verification.outputs[c.name] in after}
     if not left or not read or comparison.with_values is None:
         return
     written, run = comparison.with_values(tuple(read))
-    got = run_file(run, written, given)
-    before = {n: array for n in read if (array := of_file(n, got, written)) is not None}
-    checks = output_checks(verification.numpy(given, {n: n for n in before}), got, written, verification.tolerance)
+    results = run_file(run, written, inputs)
+    before = {n: array for n in read if (array := of_file(n, results, written)) is not None}
+    checks = output_checks(
+        verification.numpy(inputs, {n: n for n in before}), results, written, verification.tolerance
+    )
     if not before or written.transposed or not all(c.ok for c in checks):
         return
-    for near in _rounded(before):
-        want = verification.numpy(given, {name: verification.outputs[name] for name in left}, near)
-        for c in output_checks(want, got, written, verification.tolerance):
-            output = of_file(c.name, got, written)
+    for near in _roundings(before):
+        want = verification.numpy(inputs, {name: verification.outputs[name] for name in left}, near)
+        for c in output_checks(want, results, written, verification.tolerance):
+            output = of_file(c.name, results, written)
             error = c.error if c.ok else error_of_rows(want[c.name], output, c.tolerance)
             if error <= c.tolerance * c.scale:
                 del left[c.name]
@@ -155,7 +157,7 @@ def _by_selection(comparison: Comparison, rejected: Sequence[OutputCheck]) -> It
             return
 
 
-def _rounded(values: Mapping[str, Array]) -> Iterator[Mapping[str, Array]]:
+def _roundings(values: Mapping[str, Array]) -> Iterator[Mapping[str, Array]]:
     """Yield the arrays, then copies whose floats have other last digits, as another rounding would give them."""
     yield values
     noise = np.random.default_rng(0)
@@ -258,13 +260,13 @@ def weak_checks(checks: Sequence[OutputCheck]) -> list[str]:
     """Return a note for each output whose comparison proves little, or that passed by another rule than usual."""
     notes = []
     for name in dict.fromkeys(c.name for c in checks if not c.part):
-        own = [c for c in checks if c.name == name and not c.part]
-        flat = next((c for c in own if c.spread is not None and c.spread < _MIN_SPREAD * c.scale), None)
+        same = [c for c in checks if c.name == name and not c.part]
+        flat = next((c for c in same if c.spread is not None and c.spread < _MIN_SPREAD * c.scale), None)
         for rule in REGIMES:
-            if rule.note and any(c.rule == rule.name for c in own):
+            if rule.note and any(c.rule == rule.name for c in same):
                 notes.append(rule.note.format(name) + real_data() * rule.note.endswith(" "))
         deeper = [c for c in checks if c.of == name]
-        if deeper or not any(c.tells for c in own):
+        if deeper or not any(c.tells for c in same):
             notes.append(about_deeper(name, deeper))
         elif flat is not None:
             notes.append(

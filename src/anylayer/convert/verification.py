@@ -63,26 +63,26 @@ class Verification:
         others = wording("verify={...}, or verify=False", "-i, or --no-verify")
         with_values = cache(self._with_values)
         checks = []
-        for at, given in enumerate(inputs):
+        for at, arrays in enumerate(inputs):
             with adding_advice(f"The inputs to compare on do not suit the network; give other inputs: {others}"):
-                want = runner([given[name] for name in network.inputs], {})
-            sizes = {n: given[n].shape for n in self.job.sizes.shapes} if self.job.sizes is not None else None
+                want = runner([arrays[name] for name in network.inputs], {})
+            sizes = {n: arrays[n].shape for n in self.job.sizes.shapes} if self.job.sizes is not None else None
             for run_by, run in runs.items():
                 with adding_advice(_limit_sizes(sizes)) if sizes else nullcontext():
-                    own = self.checks_of(
-                        want, run, written, given, None if run_by else with_values, deep=bool(run_by)
+                    run_checks = self.checks_of(
+                        want, run, written, arrays, None if run_by else with_values, deep=bool(run_by)
                     )
-                checks += [replace(check, sizes=sizes, run_by=run_by, at=at) for check in own]
-                weak = [c.name for c in own if c.ok and not c.tells]
+                checks += [replace(check, sizes=sizes, run_by=run_by, at=at) for check in run_checks]
+                weak = [c.name for c in run_checks if c.ok and not c.tells]
                 if weak and deeper and not run_by and written.precision != "int8":
                     alone = at == 0 and written.precision == "float32"
-                    more = deeper_checks(self, weak, given, with_values, alone=alone)
+                    more = deeper_checks(self, weak, arrays, with_values, alone=alone)
                     checks += [replace(c, sizes=sizes if c.part == "before" else None, at=at) for c in more]
             if written.by_sample:
-                got = _run_samples(runs[""], written, given)
-                own = output_checks(want, got, written, max(self.tolerance, written.tolerance))
-                own = [c if c.ok else replace(c, note=f"{c}; {written.by_sample}") for c in own]
-                checks += [replace(check, sizes=sizes, run_by="single samples", at=at) for check in own]
+                results = _run_samples(runs[""], written, arrays)
+                run_checks = output_checks(want, results, written, max(self.tolerance, written.tolerance))
+                run_checks = [c if c.ok else replace(c, note=f"{c}; {written.by_sample}") for c in run_checks]
+                checks += [replace(check, sizes=sizes, run_by="single samples", at=at) for check in run_checks]
         return checks
 
     def checks_of(
@@ -90,7 +90,7 @@ class Verification:
         want: Mapping[str, Array],
         run: Run,
         written: Written,
-        given: Mapping[str, Array],
+        inputs: Mapping[str, Array],
         with_values: WithValues | None = None,
         *,
         deep: bool = False,
@@ -100,9 +100,11 @@ class Verification:
         with_values: see regimes.Comparison. deep: whether the tolerance is at least that of deep networks.
         """
         tolerance = max(self.tolerance, written.tolerance, DEEP_TOLERANCE if deep else 0.0)
-        return Comparison(self, written, given, want, run_file(run, written, given), with_values).judged(tolerance)
+        return Comparison(self, written, inputs, want, run_file(run, written, inputs), with_values).judged(
+            tolerance
+        )
 
-    def in_float64(self, given: Mapping[str, Array]) -> dict[str, Array]:
+    def in_float64(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
         """Return the outputs of the source, computed in float64."""
 
         def wide(x: Array) -> Array:
@@ -112,7 +114,7 @@ class Verification:
         nodes = [replace(node, blobs=[wide(np.asarray(b)) for b in node.blobs]) for node in network.nodes]
         network = replace(network, nodes=nodes, dtype=np.dtype(np.float64) if network.dtype is not None else None)
         runner = NumpyRunner(network, self.job.definitions, self.outputs)
-        return runner([wide(given[name]) for name in network.inputs], {})
+        return runner([wide(inputs[name]) for name in network.inputs], {})
 
     def _with_values(self, names: tuple[str, ...]) -> tuple[Written, Run]:
         """Write the network with values inside it as additional outputs, except constants, and open it."""
@@ -123,17 +125,17 @@ class Verification:
 
     def numpy(
         self,
-        given: Mapping[str, Array],
+        inputs: Mapping[str, Array],
         outputs: Mapping[str, str] | None = None,
-        known: Mapping[str, Array] = MappingProxyType({}),
+        values: Mapping[str, Array] = MappingProxyType({}),
     ) -> dict[str, Array]:
         """Return outputs (by default all) that the source computes in NumPy from the inputs.
 
-        known: values by name. They are used as they are, and the nodes that compute them are not run.
+        values: values by name. They are used as they are, and the nodes that compute them are not run.
         """
         outputs = self.outputs if outputs is None else outputs
-        feed = {**given, **known}
-        nodes = [node for node in self.job.network.nodes if not {*node.outputs} & {*known}]
+        feed = {**inputs, **values}
+        nodes = [node for node in self.job.network.nodes if not {*node.outputs} & {*values}]
         types = {n: TensorType.of(x.shape, x.dtype) for n, x in feed.items()}
         network = replace(self.job.network, inputs={**types}, nodes=nodes)
         runner = NumpyRunner(network, self.job.definitions, outputs)
@@ -147,7 +149,7 @@ class Verification:
         return {name for name, value in self.outputs.items() if value in after}
 
     def compare_nodes(
-        self, written: Written, given: Mapping[str, Array], open_inner: OpenInner, path: Path
+        self, written: Written, inputs: Mapping[str, Array], open_inner: OpenInner, path: Path
     ) -> list[NodeError]:
         """Return the errors of the nodes of a file in low precision.
 
@@ -156,13 +158,13 @@ class Verification:
         """
         names = {n: n for t in self.source.nodes for n in t.node.outputs}
         runner = NumpyRunner(self.job.network, self.job.definitions, names)
-        want = runner([given[name] for name in self.job.network.inputs], {})
-        got = run_file(open_inner(written, [*names]), written, given)
-        errors = node_errors(self.source, want, got)
+        want = runner([inputs[name] for name in self.job.network.inputs], {})
+        results = run_file(open_inner(written, [*names]), written, inputs)
+        errors = node_errors(self.source, want, results)
         for name in after_jumps(self.source)[1]:
-            if name in got and name in want and want[name].shape == got[name].shape:
+            if name in results and name in want and want[name].shape == results[name].shape:
                 tolerance = max(self.tolerance, written.tolerance)
-                check = compare(name, want[name], got[name], tolerance, rms=written.precision == "int8")
+                check = compare(name, want[name], results[name], tolerance, rms=written.precision == "int8")
                 if not check.ok:
                     raise ConversionError(self.explain_cost(check, errors), str(path))
         return errors
@@ -200,7 +202,7 @@ class Verification:
                 advice = f". The inputs are noise; {real_data()}" if self.on_noise else ""
                 raise ConversionError(self._explain(check, inputs[check.at]) + advice, str(path))
 
-    def _explain(self, bad: OutputCheck, given: Mapping[str, Array]) -> str:
+    def _explain(self, bad: OutputCheck, inputs: Mapping[str, Array]) -> str:
         """Return a text that says how an output differs, and names the first node whose output in the file
         differs.
 
@@ -218,7 +220,7 @@ class Verification:
             source = job.source({name: name for name in producers})
             computed = {n: n for n, v in zip(source.outputs, source.graph.outputs) if v.const is None}
             written = self.write(job, computed, "all")
-            checks = replace(self, outputs=computed).compare(written, [given], deeper=False)
+            checks = replace(self, outputs=computed).compare(written, [inputs], deeper=False)
         except AnyLayerError as error:
             return f"{text}. The node that differs cannot be found: {error}"
         first = next((c for c in checks if not c.ok), None)
@@ -247,10 +249,10 @@ def inner_opener(writer: Writer) -> OpenInner:
     return lambda written, values: engine.open_file(written.files[-1], values)
 
 
-def _run_samples(run: Run, written: Written, given: Mapping[str, Array]) -> dict[str, Array]:
+def _run_samples(run: Run, written: Written, inputs: Mapping[str, Array]) -> dict[str, Array]:
     """Run a file on each sample of a batch separately, and return the concatenated outputs."""
-    count = len(next(iter(given.values())))
-    parts = [run_file(run, written, {n: x[i : i + 1] for n, x in given.items()}) for i in range(count)]
+    count = len(next(iter(inputs.values())))
+    parts = [run_file(run, written, {n: x[i : i + 1] for n, x in inputs.items()}) for i in range(count)]
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 

@@ -30,10 +30,10 @@ def cut_for_file(graph: Graph) -> Graph:
 
     The machine that will read a file cannot be asked. A graph that needs few registers is returned as it is.
     """
-    done, lengths = graph, iter(LENGTHS)
-    while _registers(done) > _MAX_REGISTERS and (length := next(lengths, 0)):
-        done = cut(graph, length)
-    return done
+    shorter, lengths = graph, iter(LENGTHS)
+    while _registers(shorter) > _MAX_REGISTERS and (length := next(lengths, 0)):
+        shorter = cut(graph, length)
+    return shorter
 
 
 def _registers(graph: Graph) -> int:
@@ -47,9 +47,9 @@ def _registers(graph: Graph) -> int:
             joined = {id(k): k for v in o.inputs if v is not None and (k := kernels.get(v)) is not None}
             kernel = [op for part in joined.values() for op in part] + [o]
             kernels.update({v: kernel for op in kernel for v in op.outputs})
-    found = {id(kernel): kernel for kernel in kernels.values()}
+    registers = {id(kernel): kernel for kernel in kernels.values()}
     order = {id(o): i for i, o in enumerate(graph.ops)}
-    return max((_most_held(sorted(k, key=lambda o: order[id(o)])) for k in found.values()), default=0)
+    return max((_most_held(sorted(k, key=lambda o: order[id(o)])) for k in registers.values()), default=0)
 
 
 def _most_held(ops: Sequence[Op]) -> int:
@@ -80,7 +80,7 @@ def cut(graph: Graph, length: int) -> Graph:
             for i, v in enumerate(o.inputs):
                 if v is not None and piece.get(v, count // length) != count // length and v.dtype.kind == "f":
                     if v not in copies:
-                        copies[v] = _copied(new, o, new.values[v])
+                        copies[v] = _copy(new, o, new.values[v])
                     inputs[i] = copies[v]
             piece[o.outputs[0]] = count // length
             count += 1
@@ -101,7 +101,7 @@ def _may_be_elementwise(o: Op) -> bool:
     )
 
 
-def _copied(new: Rewriter, o: Op, value: Value) -> Value:
+def _copy(new: Rewriter, o: Op, value: Value) -> Value:
     """Return a value after an operator that copies it, before the operator `o`."""
     static = is_static(value.shape)
     line = (1, math.prod(value.shape) if static else Dim("elements", np.iinfo(np.int32).max))

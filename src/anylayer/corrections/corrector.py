@@ -106,12 +106,12 @@ class Corrector(Rewriter):
 
     def check(self, o: Op, flag: Value, message: str) -> None:
         """Add a check: the engine raises an error with this message if an element of a boolean array is true."""
-        found = self.step(o, "Cast", [flag], flag.shape, np.int32, to=6)
+        flag_sum = self.step(o, "Cast", [flag], flag.shape, np.int32, to=6)
         if len(flag.shape):
             axes = self.constant(np.arange(len(flag.shape)))
-            found = self.step(o, "ReduceMax", [found, axes], (), np.int32, keepdims=0)
-        found = self.step(o, "Reshape", [found, self.constant(np.array([1]))], (1,), np.int32)
-        self.checks.append((found, f"operator '{o.op}'{_where(o)}: {message}"))
+            flag_sum = self.step(o, "ReduceMax", [flag_sum, axes], (), np.int32, keepdims=0)
+        flag_sum = self.step(o, "Reshape", [flag_sum, self.constant(np.array([1]))], (1,), np.int32)
+        self.checks.append((flag_sum, f"operator '{o.op}'{_where(o)}: {message}"))
 
     def outputs_of(self, o: Op, rules: Sequence[Rule]) -> list[Value]:
         """Return the values that replace the outputs of an operator of the old graph."""

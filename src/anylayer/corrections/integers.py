@@ -37,7 +37,7 @@ def _modular(new: Corrector, o: Op) -> list[Value] | None:
     if not is_approximate and inside(new.old_intervals.before(o.outputs[0]), INT32):
         return None
     approximate = _approximate(new, o, data)
-    result = _unfused(new, o) if o in REDUCTIONS else new.graph.append_copy(o, o.inputs)
+    result = _prevent_fusion(new, o) if o in REDUCTIONS else new.graph.append_copy(o, o.inputs)
     if result is not None:
         new.approximate[result[0]] = approximate
     return result
@@ -92,7 +92,7 @@ def _beyond(new: Corrector, o: Op, approximate: Value) -> Value:
 
 
 @rule(*REDUCTIONS, kind="must", targets=("openvino",))
-def _unfused(new: Corrector, o: Op) -> list[Value] | None:
+def _prevent_fusion(new: Corrector, o: Op) -> list[Value] | None:
     """Put a maximum with the lowest value after a reduction of integers or float64.
 
     OpenVINO fuses a reduction along axis 1 or 2 of three with the operator after it, and then computes that
@@ -169,7 +169,7 @@ def _indices(new: Corrector, o: Op) -> list[Value] | None:
     data, index = o.inputs[0], o.inputs[1]
     if data is None or index is None:
         return None
-    sizes = _indexed(o, data, index)
+    sizes = _select(o, data, index)
     if any(isinstance(d, Dim) for d in sizes) or not sizes or min(sizes) < 1:
         return None
     least = min(sizes)
@@ -194,7 +194,7 @@ def _indices(new: Corrector, o: Op) -> list[Value] | None:
     return new.emit(o, o.op, [data, clipped, *o.inputs[2:]], **o.attrs)
 
 
-def _indexed(o: Op, data: Value, index: Value) -> list[Any]:
+def _select(o: Op, data: Value, index: Value) -> list[Any]:
     """Return the sizes of the axes to which the indices refer."""
     if o.op != "GatherND":
         return [data.shape[o["axis"]]] if len(data.shape) else []

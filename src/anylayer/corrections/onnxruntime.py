@@ -44,8 +44,8 @@ def _resize(new: Corrector, o: Op) -> list[Value] | None:
     without_effect = ["antialias", "exclude_outside"] if mode == "nearest" else []
     if mode == "linear" and not o["antialias"]:
         without_effect = ["exclude_outside"]
-    kept = {name: value for name, value in o.attrs.items() if name not in without_effect}
-    return new.emit(o, "Resize", o.inputs, **kept) if len(kept) < len(o.attrs) else None
+    attributes = {name: value for name, value in o.attrs.items() if name not in without_effect}
+    return new.emit(o, "Resize", o.inputs, **attributes) if len(attributes) < len(o.attrs) else None
 
 
 @rule("Add", kind="must", targets=("onnxruntime", "openvino"))

@@ -135,7 +135,7 @@ def _resized_by_computed_sizes(new: Corrector, o: Op) -> list[Value] | None:
 def _positive(new: Corrector, o: Op, value: Value, message: str) -> Value:
     """Return a value with 1 in place of numbers that are not greater than 0, and check that there are none."""
     zero, one = (new.constant(np.array(number, value.dtype)) for number in (0, 1))
-    return _checked(new, o, new.step(o, "Greater", [value, zero], value.shape, bool), value, one, message)
+    return _check_value(new, o, new.step(o, "Greater", [value, zero], value.shape, bool), value, one, message)
 
 
 def _exact(o: Op, x: Value) -> bool:
@@ -183,15 +183,15 @@ def _extreme(new: Corrector, o: Op) -> list[Value] | None:
 
 
 @rule(*REDUCTIONS, kind="must", targets=("openvino",))
-def _reduced(new: Corrector, o: Op) -> list[Value] | None:
+def _reduce(new: Corrector, o: Op) -> list[Value] | None:
     """Remove the reduced axis of three by Squeeze: OpenVINO applies a following constant per column per row."""
     x, out = o.inputs[0], o.outputs[0]
     axes = None if x is None else reduced_axes(o)
     if x is None or axes is None or len(x.shape) != 3 or len(axes) != 1 or len(out.shape) != 2:
         return None
     shape = [1 if i in axes else d for i, d in enumerate(x.shape)]
-    kept = new.step(o, o.op, o.inputs, shape, out.dtype, **{**o.attrs, "keepdims": 1})
-    return new.emit(o, "Squeeze", [kept, new.constant(np.array(sorted(axes)))])
+    reduced = new.step(o, o.op, o.inputs, shape, out.dtype, **{**o.attrs, "keepdims": 1})
+    return new.emit(o, "Squeeze", [reduced, new.constant(np.array(sorted(axes)))])
 
 
 @rule(*REDUCTIONS, "Unsqueeze", kind="must", targets=("openvino",), stage="check")
@@ -341,15 +341,15 @@ def _slice(new: Corrector, o: Op) -> list[Value] | None:
     if steps is not None and steps.const is None:
         zero, one = (new.constant(np.array(number, steps.dtype)) for number in (0, 1))
         good = new.step(o, "Not", [new.step(o, "Equal", [steps, zero], steps.shape, bool)], steps.shape, bool)
-        steps = _checked(new, o, good, steps, one, "a step must not be 0")
+        steps = _check_value(new, o, good, steps, one, "a step must not be 0")
     if x is None or starts is None or ends is None or axes is None or axes.const is not None:
         return new.emit(o, "Slice", [x, starts, ends, axes, steps], **o.attrs)
     steps = steps or new.constant(np.ones(axes.shape, axes.dtype))
-    starts, ends, steps = _ordered(new, o, axes, [starts, ends, steps], len(x.shape))
+    starts, ends, steps = _order(new, o, axes, [starts, ends, steps], len(x.shape))
     return new.emit(o, "Slice", [x, starts, ends, new.constant(np.arange(len(x.shape))), steps], **o.attrs)
 
 
-def _ordered(new: Corrector, o: Op, axes: Value, limits: list[Value], rank: int) -> list[Value]:
+def _order(new: Corrector, o: Op, axes: Value, limits: list[Value], rank: int) -> list[Value]:
     """Return the starts, ends and steps of a Slice for axes 0 to rank - 1. OpenVINO crashes where axes are
     computed and limits are constant.
     """
@@ -369,7 +369,7 @@ def _ordered(new: Corrector, o: Op, axes: Value, limits: list[Value], rank: int)
     return limits
 
 
-def _checked(new: Corrector, o: Op, good: Value, value: Value, instead: Value, message: str) -> Value:
+def _check_value(new: Corrector, o: Op, good: Value, value: Value, instead: Value, message: str) -> Value:
     """Return `value` where it is good, else `instead`, and check that it is good."""
     if new.checking:
         new.check(o, new.step(o, "Not", [good], good.shape, bool), message)
@@ -390,7 +390,7 @@ def _expand(new: Corrector, o: Op) -> list[Value] | None:
 
     good = new.graph.inline(trace(lambda arrays: [suits(arrays[0])], [wanted.type]), [wanted], scope=o.scope)[0]
     message = f"x of shape {list(x.shape)} does not broadcast to the shape"
-    safe = _checked(new, o, good, wanted, new.constant(sizes), message)
+    safe = _check_value(new, o, good, wanted, new.constant(sizes), message)
     return new.emit(o, "Expand", [x, safe], **o.attrs)
 
 
@@ -411,10 +411,10 @@ def _fourier(new: Corrector, o: Op) -> list[Value] | None:
 @rule("Pad", kind="must", targets=("openvino",))
 def _pad(new: Corrector, o: Op) -> list[Value] | None:
     """Pad with mode="wrap", which OpenVINO does not have, by selecting elements."""
-    found = padding_of(o)
-    if o["mode"] != "wrap" or found is None:
+    padding = padding_of(o)
+    if o["mode"] != "wrap" or padding is None:
         return None
-    widths = list(zip(found.begins, found.ends))
+    widths = list(zip(padding.begins, padding.ends))
     return new.compute(o, lambda x, *_: np.pad(x, widths, mode="wrap"))
 
 
@@ -424,10 +424,10 @@ def _permutation(new: Corrector, o: Op) -> list[Value] | None:
 
     OpenVINO folds a permutation before a Conv into the weights of the Conv, the wrong way around.
     """
-    x, found = o.inputs[0], gathered(o)
-    if x is None or found is None:
+    x, gather = o.inputs[0], gathered(o)
+    if x is None or gather is None:
         return None
-    axis, indices = found
+    axis, indices = gather
     every = np.arange(len(indices))
     if len(indices) != x.shape[axis] or (np.sort(indices) != every).any() or (indices[indices] == every).all():
         return None

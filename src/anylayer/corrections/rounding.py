@@ -19,7 +19,7 @@ from anylayer.optimize.rules import rule
 
 
 @rule(*ARITHMETIC, kind="must", targets=("openvino",))
-def _rounded(new: Corrector, o: Op) -> list[Value] | None:
+def _round_each(new: Corrector, o: Op) -> list[Value] | None:
     """Round after each operator, and compute Div by division.
 
     A maximum with minus infinity prevents that an operator is fused with the one before it.
@@ -27,7 +27,7 @@ def _rounded(new: Corrector, o: Op) -> list[Value] | None:
     out = o.outputs[0]
     if out.dtype != np.float32 or not (o.outputs[0] in new.before_steps or _overflows(new, o)):
         return None
-    inputs = [_unfused(new, o, v) for v in o.inputs]
+    inputs = [_prevent_fusion(new, o, v) for v in o.inputs]
     outputs = new.emit(o, o.op, inputs, **o.attrs)
     if o.op == "Div":
         new.divisions.append(outputs[0])
@@ -48,7 +48,7 @@ def _overflows(new: Corrector, o: Op) -> bool:
     return bool(a.max() * b.max() > limits.max or a.min() * b.min() < limits.tiny)
 
 
-def _unfused(new: Corrector, o: Op, value: Value | None) -> Value | None:
+def _prevent_fusion(new: Corrector, o: Op, value: Value | None) -> Value | None:
     before = new.producer(value)
     if value is None or before is None or before not in ARITHMETIC:
         return value
@@ -61,16 +61,16 @@ rounded because it is tiny."""
 
 
 @rule("Div", kind="must", targets=("openvino file",))
-def _divided(new: Corrector, o: Op) -> list[Value] | None:
+def _divide(new: Corrector, o: Op) -> list[Value] | None:
     """Compute a quotient with one rounding: a file cannot say that a division must not become a product."""
     if o.outputs[0] not in new.marked or o.outputs[0].dtype != np.float32:
         return None
     return new.compute(o, _quotient)
 
 
-def graph_for_file(done: Corrected) -> Graph:
+def graph_for_file(corrected_graph: Corrected) -> Graph:
     """Return a corrected graph for a file of OpenVINO. Divisions, which a file cannot mark, become operators."""
-    return corrected(done.graph, "openvino file", marked=done.divisions).graph
+    return corrected(corrected_graph.graph, "openvino file", marked=corrected_graph.divisions).graph
 
 
 def _quotient(x: Array, y: Array) -> Array:

@@ -28,14 +28,14 @@ def _product(new: Corrector, o: Op) -> list[Value] | None:
         return None
     inputs = [*o.inputs, *[None] * (zero + 1 - len(o.inputs))]
     zeros = inputs[zero] or new.constant(np.zeros((), second.dtype))
-    inputs[index], inputs[zero] = _moved(new, o, second), _moved(new, o, zeros)
+    inputs[index], inputs[zero] = _move_zero(new, o, second), _move_zero(new, o, zeros)
     return new.emit(o, o.op, inputs, **o.attrs)
 
 
 @rule("DequantizeLinear", kind="must", targets=("onnxruntime",))
 def _factor_of_onnxruntime(new: Corrector, o: Op) -> list[Value] | None:
     """Make the second factor of a product unsigned: ONNX Runtime fuses DequantizeLinear with the product."""
-    return _unsigned(new, o) if _is_signed_factor(new, o) and _onnxruntime_saturates() else None
+    return _make_unsigned(new, o) if _is_signed_factor(new, o) and _onnxruntime_saturates() else None
 
 
 @rule("DequantizeLinear", kind="must", targets=("openvino",))
@@ -46,7 +46,11 @@ def _factor_of_openvino(new: Corrector, o: Op) -> list[Value] | None:
     """
     from anylayer.libraries.openvino import saturates
 
-    return _unsigned(new, o) if _is_signed_factor(new, o) and (o.first.const is not None or saturates()) else None
+    return (
+        _make_unsigned(new, o)
+        if _is_signed_factor(new, o) and (o.first.const is not None or saturates())
+        else None
+    )
 
 
 def _onnxruntime_saturates() -> bool:
@@ -60,15 +64,15 @@ def _is_signed_factor(new: Corrector, o: Op) -> bool:
     return x is not None and x.dtype == _SIGNED and o.outputs[0] in new.second_factors
 
 
-def _unsigned(new: Corrector, o: Op) -> list[Value] | None:
+def _make_unsigned(new: Corrector, o: Op) -> list[Value] | None:
     x, scale, *rest = o.inputs
     if x is None or scale is None:
         return None
     zeros = rest[0] if rest and rest[0] is not None else new.constant(np.zeros(scale.shape, np.int8))
-    return new.emit(o, "DequantizeLinear", [_moved(new, o, x), scale, _moved(new, o, zeros)], **o.attrs)
+    return new.emit(o, "DequantizeLinear", [_move_zero(new, o, x), scale, _move_zero(new, o, zeros)], **o.attrs)
 
 
-def _moved(new: Corrector, o: Op, x: Value) -> Value:
+def _move_zero(new: Corrector, o: Op, x: Value) -> Value:
     """Return int8 numbers plus 128 as uint8, or uint8 numbers minus 128 as int8."""
     to, step, code = (_UNSIGNED, 128, 2) if x.dtype == _SIGNED else (_SIGNED, -128, 3)
     if x.const is not None:

@@ -96,7 +96,7 @@ def _comparison(new: Corrector, o: Op) -> list[Value] | None:
 
 
 @rule("Clip", "Relu", kind="must", targets=("openvino",))
-def _limited(new: Corrector, o: Op) -> list[Value] | None:
+def _limit(new: Corrector, o: Op) -> list[Value] | None:
     """Limit integers beyond 2**24 by Max and Min: OpenVINO's Clip and Relu compute in float32."""
     if _is_exact(new, o):
         return None

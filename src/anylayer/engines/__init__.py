@@ -160,18 +160,18 @@ def installed(device: str = "") -> dict[str, Engine]:
     An engine on another device than the CPU is called ENGINE@DEVICE, and is included if the device is available.
     device: include only engines on this device: "cpu", "gpu" for any other, or a name as in `on_device`.
     """
-    found: dict[str, Engine] = {}
+    by_name: dict[str, Engine] = {}
     for name in engines():
         try:
             engine = load_engine(name)
         except EngineError:
             continue
-        own = engine.devices() if isinstance(engine, HasDevices) and device != "cpu" else []
+        devices = engine.devices() if isinstance(engine, HasDevices) and device != "cpu" else []
         if device in ("", "cpu") and is_on_cpu(engine):
-            found[name] = engine
-        for one in own if device in ("", "gpu") else [device] * any(device.startswith(one) for one in own):
-            found[f"{name}@{one}"] = load_engine(f"{name}@{one}")
-    return dict(sorted(found.items(), key=lambda item: not item[1].GENERAL))
+            by_name[name] = engine
+        for one in devices if device in ("", "gpu") else [device] * any(device.startswith(one) for one in devices):
+            by_name[f"{name}@{one}"] = load_engine(f"{name}@{one}")
+    return dict(sorted(by_name.items(), key=lambda item: not item[1].GENERAL))
 
 
 def general() -> list[str]:
@@ -273,9 +273,9 @@ def load_engine(name: str) -> Engine:
         if not isinstance(engine, HasDevices):
             raise EngineError(f"engine '{name}' computes on the CPU only, not on device '{device}'")
         return _OnDevice(engine, device, engine.DEVICE_PRECISIONS, engine.GENERAL)
-    known = engines()
-    if name not in known:
-        raise EngineError(f"there is no engine '{name}'{nearest(name, known)}; engines: numpy, {', '.join(known)}")
+    names = engines()
+    if name not in names:
+        raise EngineError(f"there is no engine '{name}'{nearest(name, names)}; engines: numpy, {', '.join(names)}")
     try:
         return cast(Engine, load("engines", name))
     except ModuleNotFoundError as error:

@@ -96,11 +96,11 @@ class CudaProgram:
     def _run(self, inputs: Sequence[Any]) -> list[Any]:
         """Run the session on arrays and values of the GPU. Return an array or a KeptOutput per output."""
         binding = self._session.io_binding()
-        for name, given in zip(self._inputs, inputs):
-            if isinstance(given, KeptOutput):
-                binding.bind_ortvalue_input(name, given.value)
+        for name, array in zip(self._inputs, inputs):
+            if isinstance(array, KeptOutput):
+                binding.bind_ortvalue_input(name, array.value)
             else:
-                binding.bind_cpu_input(name, np.asarray(given, order="C"))
+                binding.bind_cpu_input(name, np.asarray(array, order="C"))
         for i, name in enumerate(self._outputs):
             binding.bind_output(name, *(("cuda", self._number) if i in self._kept else ()))
         binding.synchronize_inputs()

@@ -23,13 +23,13 @@ def narrowed(values: Sequence[Value], *, inputs: bool) -> Narrowed:
     inputs: whether these are a graph's inputs. uint32 is included for inputs only: OpenVINO computes it as int32,
     so that results are right modulo 2**32, except those of comparisons and divisions.
     """
-    found: Narrowed = []
+    casts: Narrowed = []
     for i, value in enumerate(values):
         if value.dtype == np.float64:
-            found.append((i, value.name, -_FLOATS, _FLOATS))
+            casts.append((i, value.name, -_FLOATS, _FLOATS))
         elif is_wide(value.dtype) or (inputs and value.dtype == np.uint32):
-            found.append((i, value.name, *_INTEGERS))
-    return found
+            casts.append((i, value.name, *_INTEGERS))
+    return casts
 
 
 def need_range(arrays: Sequence[Array], limits: Narrowed, what: str) -> None:

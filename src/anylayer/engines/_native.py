@@ -18,9 +18,9 @@ def native_layers(graph: Graph) -> list[Any]:
 
 def with_calls(graph: Graph, numbers: Sequence[int], operator: str = "NativeLayer") -> Graph:
     """Return the graph with a number for each native layer, as the attribute `call` of its `operator`."""
-    made = copy.copy(graph)
+    changed = copy.copy(graph)
     left: Iterator[int] = iter(numbers)
-    made.ops = [
+    changed.ops = [
         replace(o, op=operator, attrs={"call": next(left)}) if o.domain == NATIVE_DOMAIN else o for o in graph.ops
     ]
-    return made
+    return changed

@@ -63,29 +63,29 @@ class Profiler:
         Slower runs are left out, because pauses of the machine lengthen them.
         """
         nodes = _nodes(json.loads(Path(self.session.end_profiling()).read_bytes()), self._skipped)
-        held = _held(self.graph, onnx.load(str(self._model), load_external_data=False).graph)
+        held = _held_operators(self.graph, onnx.load(str(self._model), load_external_data=False).graph)
         self._removed()
         limit = median(times)
-        kept = [i for i, seconds in enumerate(times) if seconds <= limit]
+        usual = [i for i, seconds in enumerate(times) if seconds <= limit]
         counters = [
             Counter(
                 n.name,
                 n.operation,
-                fmean(n.times[i] for i in kept) * 1e-6,
+                fmean(n.times[i] for i in usual) * 1e-6,
                 n.bytes,
                 tuple(held.get(n.name, ())),
                 n.operation in _REORDERS,
             )
             for n in nodes
         ]
-        return counters, fmean(times[i] for i in kept)
+        return counters, fmean(times[i] for i in usual)
 
 
 def _nodes(events: Sequence[Mapping[str, Any]], skipped: int) -> list[_Node]:
     """Return the nodes in computing order. The time of a node that ran several times in one run is the sum of its
     times.
     """
-    found: dict[tuple[str, str], _Node] = {}
+    nodes: dict[tuple[str, str], _Node] = {}
     runs = -1
     for event in sorted((e for e in events if e.get("ph") == "X"), key=_start):
         if event["name"] == "model_run":
@@ -94,12 +94,12 @@ def _nodes(events: Sequence[Mapping[str, Any]], skipped: int) -> list[_Node]:
             args = event["args"]
             name = event["name"].removesuffix(_SUFFIX)
             size = sum(int(args.get(s) or 0) for s in _SIZES)
-            node = found.setdefault((args.get("node_index", ""), name), _Node(name, args.get("op_name", ""), size))
+            node = nodes.setdefault((args.get("node_index", ""), name), _Node(name, args.get("op_name", ""), size))
             node.times += [0.0] * (runs - skipped + 1 - len(node.times))
             node.times[-1] += event["dur"]
-    for node in found.values():
+    for node in nodes.values():
         node.times += [0.0] * (runs - skipped + 1 - len(node.times))
-    return list(found.values())
+    return list(nodes.values())
 
 
 def _start(event: Mapping[str, Any]) -> tuple[float, float]:
@@ -109,7 +109,7 @@ def _start(event: Mapping[str, Any]) -> tuple[float, float]:
     return event["ts"], -event["dur"]
 
 
-def _held(graph: Graph, optimized: Any) -> dict[str, list[Op]]:
+def _held_operators(graph: Graph, optimized: Any) -> dict[str, list[Op]]:
     """Return the operators that each node of the optimized model holds, by the name of the node.
 
     An optimizer keeps the output name of the operators that it replaces, or names the new node after one of them.
@@ -118,23 +118,23 @@ def _held(graph: Graph, optimized: Any) -> dict[str, list[Op]]:
     ops = {v.name: o for o in graph.ops for v in o.outputs}
     uses = _uses(graph)
     owners: dict[Op, str] = {}
-    found: dict[str, list[Op]] = {}
+    held_ops: dict[str, list[Op]] = {}
     for node in optimized.node:
         if node.op_type in _REORDERS:
             near = [ops[name] for name in (*node.output, *node.input[:1]) if name in ops]
-            found[node.name] = near or uses.get(node.input[0], [])
+            held_ops[node.name] = near or uses.get(node.input[0], [])
             continue
-        given = [ops[name] for name in node.output if name in ops]
-        owners.update(dict.fromkeys(given, node.name))
+        producers = [ops[name] for name in node.output if name in ops]
+        owners.update(dict.fromkeys(producers, node.name))
         replaced = ops.get(node.name.removesuffix("_nchwc"))
-        if not given and replaced is not None:
+        if not producers and replaced is not None:
             owners[replaced] = node.name
     _add_results(graph, owners, uses, {n.name for n in optimized.node if n.name.endswith("_nchwc")})
     _add_operands(graph, owners, uses)
     for o in graph.ops:
         if o in owners:
-            found.setdefault(owners[o], []).append(o)
-    return found
+            held_ops.setdefault(owners[o], []).append(o)
+    return held_ops
 
 
 def _uses(graph: Graph) -> dict[str, list[Op]]:

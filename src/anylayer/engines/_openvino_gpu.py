@@ -64,9 +64,9 @@ class PluginKernels:
     def need_only_these(self, model: Any) -> None:
         """Raise EngineError if the plugin would use the configuration for operations of OpenVINO's own, too."""
         others = {node.get_type_name() for node in model.get_ops() if not isinstance(node, _OpenCLOperation)}
-        taken = sorted(others & self._types)
-        rule = f"the configuration of kernels has types of OpenVINO's own: {', '.join(taken)}"
-        need(not taken, rule, EngineError)
+        foreign = sorted(others & self._types)
+        rule = f"the configuration of kernels has types of OpenVINO's own: {', '.join(foreign)}"
+        need(not foreign, rule, EngineError)
 
 
 class _OpenCLOperation(ov.Op):  # type: ignore[misc]  # openvino is Any
@@ -93,7 +93,7 @@ def _operation(name: str) -> type[_OpenCLOperation]:
     return type(name, (_OpenCLOperation,), {})
 
 
-def _converted(node: Any) -> list[Any]:
+def _convert(node: Any) -> list[Any]:
     layer = _layers[int(node.get_attribute("call"))]
     inputs = [node.get_input(i) for i in range(node.get_input_size())]
     outputs: list[Any] = _operation(layer.layer.type)(inputs, layer).outputs()
@@ -102,7 +102,7 @@ def _converted(node: Any) -> list[Any]:
 
 @cache
 def _add_operator() -> None:
-    add_onnx_operator(OPERATOR, NATIVE_DOMAIN, _converted)
+    add_onnx_operator(OPERATOR, NATIVE_DOMAIN, _convert)
 
 
 def _register() -> None:

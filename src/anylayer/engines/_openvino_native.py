@@ -59,21 +59,21 @@ def channels_last(graph: Graph) -> tuple[Graph, list[tuple[int, ...] | None]]:
     last: set[Value] = set()
     orders: list[tuple[int, ...] | None] = []
     for o in graph.ops:
-        given = [v for v in o.inputs if v is not None and v.const is None]
-        kept = bool(given) and last.issuperset(given)
+        computed = [v for v in o.inputs if v is not None and v.const is None]
+        stays = bool(computed) and last.issuperset(computed)
         if o.domain == NATIVE_DOMAIN:
-            kept = kept and o["kernel"].takes_any_order
-            orders.append(_LAST if kept else None)
-        elif o.domain or len(o.outputs[0].shape) != 4 or not (o in WINDOWED or (kept and o in ELEMENTWISE)):
-            kept = False
+            stays = stays and o["kernel"].takes_any_order
+            orders.append(_LAST if stays else None)
+        elif o.domain or len(o.outputs[0].shape) != 4 or not (o in WINDOWED or (stays and o in ELEMENTWISE)):
+            stays = False
         else:
-            kept = True
-        if kept:
+            stays = True
+        if stays:
             last.update(o.outputs)
-        ops += _between_transposes(graph, o) if kept and o.domain else [o]
-    made = copy.copy(graph)
-    made.ops = ops
-    return made, orders
+        ops += _between_transposes(graph, o) if stays and o.domain else [o]
+    changed = copy.copy(graph)
+    changed.ops = ops
+    return changed, orders
 
 
 def _between_transposes(graph: Graph, o: Op) -> list[Op]:

@@ -52,22 +52,24 @@ def _counters(model: Any, graph: Graph, seconds: Mapping[str, float]) -> list[Co
     """Return the nodes of a compiled model that ran, in computing order."""
     ops = {v.name: o for o in graph.ops for v in o.outputs}
     nodes = model.get_runtime_model().get_ordered_ops()
-    found = []
+    counters = []
     for node in sorted(nodes, key=lambda n: int(_info(n, "execOrder") or 0)):
         name = node.get_friendly_name()
         if name not in seconds:
             continue
         reorder = _info(node, "layerType") == _REORDER
-        held = [] if reorder else _known(_names(node), ops)
-        held = held or _known(_before(node), ops) or _known(_after(node), ops)
+        held = [] if reorder else _known_operators(_names(node), ops)
+        held = held or _known_operators(_before(node), ops) or _known_operators(_after(node), ops)
         operation = f"{_info(node, 'layerType')} {_info(node, 'primitiveType')}"
         precision = _info(node, "runtimePrecision")
         precision = _DTYPES.get(precision, precision)
-        found.append(Counter(name, operation, seconds[name], _moved(node), tuple(held), reorder, precision))
-    return found
+        counters.append(
+            Counter(name, operation, seconds[name], _moved_bytes(node), tuple(held), reorder, precision)
+        )
+    return counters
 
 
-def _known(names: Iterable[str], ops: Mapping[str, Op]) -> list[Op]:
+def _known_operators(names: Iterable[str], ops: Mapping[str, Op]) -> list[Op]:
     """Return the operators of these names, each once."""
     return list(dict.fromkeys(ops[name] for name in names if name in ops))
 
@@ -94,7 +96,7 @@ def _after(node: Any) -> list[str]:
     return [name for port in node.outputs() for to in port.get_target_inputs() for name in _names(to.get_node())]
 
 
-def _moved(node: Any) -> int:
+def _moved_bytes(node: Any) -> int:
     """Return the bytes of a node's inputs and outputs. Those of dynamic sizes are taken as 0."""
     total = 0
     for port in [*node.input_values(), *node.outputs()]:

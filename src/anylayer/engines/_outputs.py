@@ -30,7 +30,7 @@ def need_shapes(engine: str, results: Sequence[Array], expected: OutputShapes) -
             )
 
 
-def _fits(got: tuple[int, ...], shape: tuple[object, ...]) -> bool:
-    if len(got) != len(shape):
+def _fits(actual: tuple[int, ...], shape: tuple[object, ...]) -> bool:
+    if len(actual) != len(shape):
         return False
-    return all(n <= d.maximum if isinstance(d, Dim) else n == d for n, d in zip(got, shape))
+    return all(n <= d.maximum if isinstance(d, Dim) else n == d for n, d in zip(actual, shape))

@@ -46,7 +46,7 @@ class CppProgram:
     """A compiled function. Safe to call from several threads: calls at the same time share no memory."""
 
     def __init__(self, graph: Graph, threads: int | None) -> None:
-        code = _generated(graph)
+        code = _generate(graph)
         try:
             words = compiler()
         except AnyLayerError:
@@ -83,10 +83,10 @@ class CppProgram:
         if out is None:
             return targets
         results = []
-        for own, wanted in zip(targets, out):
-            if wanted is not None and wanted is not own:
-                np.copyto(wanted, own)
-            results.append(own if wanted is None else wanted)
+        for target, buffer in zip(targets, out):
+            if buffer is not None and buffer is not target:
+                np.copyto(buffer, target)
+            results.append(target if buffer is None else buffer)
         return results
 
     def _targets(self, out: Sequence[Array | None] | None) -> list[Array]:
@@ -94,10 +94,10 @@ class CppProgram:
         pools = getattr(self._local, "pools", None)
         if pools is None:
             pools = self._local.pools = [Recycled(shape, dtype) for shape, dtype in self._outputs]
-        given = out or [None] * len(pools)
+        buffers = out or [None] * len(pools)
         return [
-            wanted if wanted is not None and wanted.flags.c_contiguous else pool.take().array
-            for pool, wanted in zip(pools, given)
+            buffer if buffer is not None and buffer.flags.c_contiguous else pool.take().array
+            for pool, buffer in zip(pools, buffers)
         ]
 
 
@@ -113,7 +113,7 @@ def _processors() -> int:
     return os.cpu_count() or 1
 
 
-def _generated(graph: Graph) -> CppFunction:
+def _generate(graph: Graph) -> CppFunction:
     """Return the C++ function of a graph, without compiling it. Raises EngineError, with the operator, where the
     engine refuses it."""
     if os.name != "posix":

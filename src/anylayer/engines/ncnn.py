@@ -24,26 +24,26 @@ GENERAL = False
 _WAIT = "OMP_WAIT_POLICY"
 
 
-def _imported() -> Any:
+def _import() -> Any:
     """Import ncnn with OMP_WAIT_POLICY=PASSIVE, so that its threads sleep while they wait.
 
     ncnn's own copy of libgomp reads the variable once, when it is loaded. Threads that spin make ncnn slower than
     all other engines where a core is busy (HED at 120 x 160 on two threads of a loaded machine: median 520 to 580
     ms, sleeping 115 to 270 ms, ONNX Runtime 310 to 460 ms), and take the cores from other engines.
     """
-    own = _WAIT not in os.environ
-    if own:
+    is_ours = _WAIT not in os.environ
+    if is_ours:
         os.environ[_WAIT] = "PASSIVE"
     try:
         import ncnn
 
         return ncnn
     finally:
-        if own:
+        if is_ours:
             del os.environ[_WAIT]
 
 
-ncnn: Any = _imported()
+ncnn: Any = _import()
 
 _forked = False
 """Whether this process was forked from one in which ncnn had started threads. A fork has none of these threads,

@@ -92,8 +92,8 @@ class _SharedWeights:
         rows = self._products.get(value)
         if rows is not None:
             self.single_rows &= rows == 1
-        kept = self.read if rows is None else self.shared
-        kept[name] = ort.OrtValue.ortvalue_from_numpy(np.asarray(array, order="C"))
+        constants = self.read if rows is None else self.shared
+        constants[name] = ort.OrtValue.ortvalue_from_numpy(np.asarray(array, order="C"))
         return self.FILE, 0
 
     def add_to(self, options: Any) -> None:
@@ -220,8 +220,8 @@ class OnnxRuntimeProgram:
             else:
                 results = self._session.run(self._outputs, dict(zip(self._inputs, inputs)))
         except Exception as error:
-            own = None if self._errors is None else self._errors.named_in(str(error))
-            raise own or EngineError(f"engine 'onnxruntime' failed: {error}") from error
+            named_error = None if self._errors is None else self._errors.named_in(str(error))
+            raise named_error or EngineError(f"engine 'onnxruntime' failed: {error}") from error
         need_shapes("onnxruntime", results, self._shapes)
         return results
 
@@ -316,8 +316,8 @@ class _Copying:
         self._inputs, self._outputs = ([np.zeros(t.shape, t.dtype) for t in part] for part in types)
         binding = _Binding(session, types)
         binding.bind_inputs(self._inputs)
-        for i, own in enumerate(self._outputs):
-            binding.bind_output(i, own)
+        for i, buffer in enumerate(self._outputs):
+            binding.bind_output(i, buffer)
         self._call = binding.call
 
     def run(self, inputs: Sequence[Array], out: Sequence[Array | None] | None) -> list[Array]:

@@ -121,13 +121,13 @@ class OpenVinoProgram:
         self._narrowed = narrowed(graph.inputs, inputs=True), narrowed(graph.outputs, inputs=False)
         self._weights: list[Array] = []
         try:
-            model, compile_, self._model = self._compiled(graph, fixed.divisions, device, config)
+            model, compile_, self._model = self._compile_graph(graph, fixed.divisions, device, config)
             # The model holds the weights, so it is kept only where it may have to be compiled again.
             self._compile = compile_ if model.is_dynamic() else None
             self._waits = device == "CPU" and _loses_errors(self._model) and _can_fail(graph, model)
         except Exception as error:
-            found = unsupported(graph, error)
-            raise found or EngineError(f"engine 'openvino' refuses the graph: {error}") from error
+            unsupported_ops = unsupported(graph, error)
+            raise unsupported_ops or EngineError(f"engine 'openvino' refuses the graph: {error}") from error
         places = {name: i for i, port in enumerate(self._model.inputs) for name in port.get_names()}
         # None: OpenVINO drops an input that has no effect on the outputs, even if an operator reads it.
         self._places = [places.get(value.name) for value in graph.inputs]
@@ -141,7 +141,7 @@ class OpenVinoProgram:
         if counts is not None:
             counts.graph, counts.model = graph, self._model
 
-    def _compiled(
+    def _compile_graph(
         self, graph: Graph, divisions: Sequence[Value], device: str, config: dict[str, Any]
     ) -> tuple[Any, Callable[[], Any], Any]:
         """Return OpenVINO's model of a graph, a function that compiles it, and the compiled model.
@@ -229,8 +229,8 @@ class OpenVinoProgram:
     def _need_passed(self, flags: Array) -> None:
         """Raise EngineError where a check in the graph has failed. `flags` has one boolean per check."""
         if flags.any():
-            found = self._checks[int(flags.argmax())]
-            raise EngineError(f"engine 'openvino' failed: {found}")
+            message = self._checks[int(flags.argmax())]
+            raise EngineError(f"engine 'openvino' failed: {message}")
 
 
 class _Request:
@@ -267,10 +267,10 @@ class _Request:
             None if s is None or o is not None else Recycled(s, d, wrap)
             for s, d, o in zip(self._shapes, self._dtypes, self._own)
         ]
-        for i, own in enumerate(self._own):
-            if own is not None:
-                self._request.set_output_tensor(i, ov.Tensor(own, shared_memory=True))
-        self._copies_all = all(own is not None for own in self._own)
+        for i, array in enumerate(self._own):
+            if array is not None:
+                self._request.set_output_tensor(i, ov.Tensor(array, shared_memory=True))
+        self._copies_all = all(array is not None for array in self._own)
 
     def _add_input(self, i: int, place: int, port: Any) -> None:
         dtype = port.get_element_type().to_dtype()
@@ -280,9 +280,9 @@ class _Request:
         elif fixed[1] >= _DIRECT_BYTES:
             self._large_inputs.append((i, place))
         else:
-            own = np.zeros(fixed[0], dtype)
-            self._request.set_input_tensor(place, ov.Tensor(own, shared_memory=True))
-            self._small_inputs.append((i, own))
+            array = np.zeros(fixed[0], dtype)
+            self._request.set_input_tensor(place, ov.Tensor(array, shared_memory=True))
+            self._small_inputs.append((i, array))
 
     def profile(self) -> Any:
         """Return OpenVINO's measurements of each node."""
@@ -290,15 +290,15 @@ class _Request:
 
     def run(self, inputs: Sequence[Array], out: Sequence[Array | None] | None) -> list[Array]:
         """Run the model, and return its outputs, in the buffers of `out` where it has them."""
-        for i, own in self._small_inputs:
-            own[...] = inputs[i]
+        for i, small in self._small_inputs:
+            small[...] = inputs[i]
         for i, place in self._large_inputs:
             if inputs[i] is not self._given.get(i):
                 self._bind(i, place, inputs[i])
         feed = {place: inputs[i] for i, place in self._other_inputs} if self._other_inputs else None
         if out is None and self._copies_all:
             self._infer(feed)
-            return [own.copy() for own in self._own if own is not None]
+            return [small.copy() for small in self._own if small is not None]
         arrays = self._targets(out)
         results = self._infer(feed)
         return [self._output(i, array, results) for i, array in enumerate(arrays)]
@@ -336,13 +336,13 @@ class _Request:
 
     def _output(self, i: int, array: Array | None, results: Any) -> Array:
         """Return output number i, in `array` if there is one."""
-        own = self._own[i]
-        if own is None and self._shapes[i] is not None and array is not None:
+        buffer = self._own[i]
+        if buffer is None and self._shapes[i] is not None and array is not None:
             return array
-        found = results[i] if own is None else own
+        result = results[i] if buffer is None else buffer
         if array is None:
-            return np.array(found, self._dtypes[i])
-        np.copyto(array, found)
+            return np.array(result, self._dtypes[i])
+        np.copyto(array, result)
         return array
 
 
@@ -432,10 +432,10 @@ def devices() -> list[str]:
 def compile_on(graph: Graph, device: str, threads: int | None, precision: str) -> OpenVinoProgram:
     """Compile a graph for a GPU: see engines.HasDevices."""
     number = device_number("openvino", device, "gpu")
-    found = [name for name in shared_core().available_devices if name.split(".")[0] == "GPU"]
+    gpus = [name for name in shared_core().available_devices if name.split(".")[0] == "GPU"]
     name = f"GPU.{number}" if number else "GPU"
     need(
-        found and (not number or name in found),
+        gpus and (not number or name in gpus),
         f"engine 'openvino' finds no device '{device}'; it finds {', '.join(shared_core().available_devices)}. "
         "A GPU needs its driver for OpenCL",
         EngineError,
@@ -454,19 +454,19 @@ def open_file(path: Path, values: Collection[str] = ()) -> Callable[[Mapping[str
     """Return a function that runs a model file, in float32: see Optional.open_file."""
     try:
         config = {"INFERENCE_PRECISION_HINT": PRECISIONS["float32"]}
-        found = shared_core().read_model(str(path))
+        model_file = shared_core().read_model(str(path))
         if values:
-            given = {name for port in found.outputs for name in port.get_names()}
-            inner = {name for op in found.get_ops() for port in op.outputs() for name in port.get_names()}
-            found.add_outputs([name for name in values if name in inner - given])
-        model = shared_core().compile_model(found, "CPU", config)
+            names = {name for port in model_file.outputs for name in port.get_names()}
+            inner = {name for op in model_file.get_ops() for port in op.outputs() for name in port.get_names()}
+            model_file.add_outputs([name for name in values if name in inner - names])
+        model = shared_core().compile_model(model_file, "CPU", config)
     except Exception as error:
         raise EngineError(f"engine 'openvino' refuses the file: {error}", path.name) from error
-    known = {name for port in model.inputs for name in port.get_names()}
+    input_names = {name for port in model.inputs for name in port.get_names()}
     infer = _infer_and_wait if _loses_errors(model) else _infer
 
     def run(inputs: Mapping[str, Array]) -> dict[str, Array]:
-        feed = {name: array for name, array in inputs.items() if name in known}
+        feed = {name: array for name, array in inputs.items() if name in input_names}
         try:
             results = infer(model.create_infer_request(), feed)
         except Exception as error:

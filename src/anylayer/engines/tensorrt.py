@@ -47,7 +47,7 @@ class TensorRtProgram:
         names = [v.name for v in (*model.graph.input, *model.graph.output)]
         try:
             self._buffers = packages.Buffers(number, [_bytes(kind) for kind in types])
-            self._engine = _built(model.SerializeToString(), packages.trt)
+            self._engine = _build(model.SerializeToString(), packages.trt)
             self._context = self._engine.create_execution_context()
         except EngineError as error:
             raise EngineError(
@@ -55,8 +55,8 @@ class TensorRtProgram:
                 "GPU and its driver"
             ) from None
         for name, kind, address in zip(names, types, self._buffers.addresses):
-            found = self._engine.get_tensor_dtype(name)
-            _need_type(name, kind, self._engine.get_tensor_shape(name), packages.trt.nptype(found))
+            dtype = self._engine.get_tensor_dtype(name)
+            _need_type(name, kind, self._engine.get_tensor_shape(name), packages.trt.nptype(dtype))
             self._context.set_tensor_address(name, address)
         self._lock = threading.Lock()
 
@@ -70,11 +70,11 @@ class TensorRtProgram:
             self._buffers.select()
             for i, array in enumerate(held):
                 self._buffers.fill(i, array)
-            done = self._context.execute_async_v3(self._buffers.stream)
+            succeeded = self._context.execute_async_v3(self._buffers.stream)
             for i, array in enumerate(results, len(held)):
                 self._buffers.read(i, array)
             self._buffers.wait()
-        need(done, "engine 'tensorrt' failed", EngineError)
+        need(succeeded, "engine 'tensorrt' failed", EngineError)
         return results
 
 
@@ -87,7 +87,7 @@ def _packages() -> ModuleType:
     return tensorrt
 
 
-def _built(model: bytes, trt: Any) -> Any:
+def _build(model: bytes, trt: Any) -> Any:
     """Return TensorRT's engine for an ONNX model. Raises EngineError with what TensorRT says."""
     messages: list[str] = []
 
@@ -124,9 +124,9 @@ def _bytes(kind: TensorType) -> int:
 
 def _need_type(name: str, kind: TensorType, shape: Sequence[int], dtype: Any) -> None:
     """Raise EngineError where TensorRT has another type for an input or output than the graph."""
-    found = TensorType(tuple(shape), np.dtype(dtype))
-    rule = f"engine 'tensorrt' computes '{name}' as {found}, expected {kind}"
-    need((found.shape, found.dtype) == (tuple(kind.shape), kind.dtype), rule, EngineError)
+    actual = TensorType(tuple(shape), np.dtype(dtype))
+    rule = f"engine 'tensorrt' computes '{name}' as {actual}, expected {kind}"
+    need((actual.shape, actual.dtype) == (tuple(kind.shape), kind.dtype), rule, EngineError)
 
 
 def suits(graphs: Sequence[Graph]) -> bool:

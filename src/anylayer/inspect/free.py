@@ -74,8 +74,8 @@ class FreeType:
 
     origin = "assumed free"
 
-    def __init__(self, network: Network, known: Sequence[Definition], shapes: Shapes) -> None:
-        self._network, self._known, self._shapes = network, known, shapes
+    def __init__(self, network: Network, definitions: Sequence[Definition], shapes: Shapes) -> None:
+        self._network, self._known, self._shapes = network, definitions, shapes
 
     def __call__(
         self,
@@ -88,7 +88,7 @@ class FreeType:
         if self._shapes is None:
             return FreeLayer(node, self._found(node, types))
         first = next((t for t in types if t != ABSENT), None)
-        own = dtype or (first.dtype if first is not None else np.dtype(np.float32))
+        result_dtype = dtype or (first.dtype if first is not None else np.dtype(np.float32))
         shapes = self._shapes
         if isinstance(shapes, str):
             one = given(first, f"{SAME}: the layer has no input whose shape its output could have")
@@ -98,7 +98,7 @@ class FreeType:
             f"is assumed free with {len(shapes)} output shapes; it has {plural(len(node.outputs), 'output')} "
             f"({', '.join(node.outputs)})",
         )
-        return FreeLayer(node, [TensorType(shape, own) for shape in shapes])
+        return FreeLayer(node, [TensorType(shape, result_dtype) for shape in shapes])
 
     def _found(self, node: Node, types: Sequence[TensorType]) -> list[TensorType]:
         """Return the output types that the class, or else the file, declares. A dynamic size is its maximum."""
@@ -108,11 +108,12 @@ class FreeType:
         network = self._network
         inputs: dict[str, TensorType | None] = {**network.inputs, **dict(zip(node.inputs, types))}
         (traced,) = trace_nodes(network, [node], {node.type: self._known}, inputs, lenient=True)
-        known = [t for t in traced.outputs if t is not None]
-        found = [
-            TensorType(tuple(d if isinstance(d, int) else d.maximum for d in t.shape), t.dtype) for t in known
+        known_types = [t for t in traced.outputs if t is not None]
+        types_now = [
+            TensorType(tuple(d if isinstance(d, int) else d.maximum for d in t.shape), t.dtype)
+            for t in known_types
         ]
-        if len(found) < len(node.outputs):
+        if len(types_now) < len(node.outputs):
             t = node.type
             remedy = wording(
                 f"net.assume_free({{'{t}': [(1, 64, 28, 28)]}}), or '{SAME}' for the shape of the input",
@@ -122,7 +123,7 @@ class FreeType:
                 "is assumed free, but neither a class with getMemoryShapes nor the file states the shapes of its "
                 f"outputs. Give them: {remedy}"
             )
-        return found
+        return types_now
 
 
 def with_stubs(
@@ -133,11 +134,11 @@ def with_stubs(
     types: layer type -> the shapes of its outputs, SAME, or None to take those that the layer's class (its
     getMemoryShapes is enough) or the file declares. Raises InputError for a type that no layer has.
     """
-    known = {node.type for node in network.nodes}
+    present = {node.type for node in network.nodes}
     for type_ in types:
         need(
-            type_ in known,
-            f"{network.source}: there is no layer of type '{type_}'{nearest(type_, known)}",
+            type_ in present,
+            f"{network.source}: there is no layer of type '{type_}'{nearest(type_, present)}",
             InputError,
         )
     stubs = {type_: FreeType(network, definitions[type_], shapes) for type_, shapes in types.items()}
@@ -155,17 +156,17 @@ def steered_by(traced: Iterable[TracedNode]) -> list[Steered]:
     With any of them, the times of the network are no estimate, because stubs give other values than the layers.
     """
     source: dict[str, str] = {}
-    found = []
+    steered = []
     for t in traced:
         node = t.node
         after = next((source[name] for name in node.inputs if name in source), "")
         if isinstance(t.kernel, FreeLayer):
             after = node.name
         elif after:
-            found += [Steered(after, node.name, node.type, why) for why in _reasons(t)]
+            steered += [Steered(after, node.name, node.type, why) for why in _reasons(t)]
         if after:
             source.update(dict.fromkeys(node.outputs, after))
-    return found
+    return steered
 
 
 def _reasons(t: TracedNode) -> list[str]:

@@ -65,17 +65,17 @@ def full_report(
     if conversion is not None:
         measured.change = _change(network, conversion)
     for name in blobs or ():
-        known = [value for n in report.nodes for value, _ in n.outputs]
-        need(name in known, f"{network.source}: there is no blob '{name}'{nearest(name, known)}", InputError)
+        values = [value for n in report.nodes for value, _ in n.outputs]
+        need(name in values, f"{network.source}: there is no blob '{name}'{nearest(name, values)}", InputError)
     traced = list(trace_nodes(network, network.nodes, net.definitions, types, lenient=True))
     figures = {row.name: figures_of(t) for row, t in zip(report.nodes, traced)}
     with _gap(measured, "nothing was run: "):
         arrays = (
             inputs if inputs is not None else noise(network, net.definitions, require_types(network, types), seed)
         )
-        found = profile(net, arrays, engine, threads, seconds)
-        measured.engine, measured.profile = found.engine, found
-        _add_times(figures, found)
+        costs = profile(net, arrays, engine, threads, seconds)
+        measured.engine, measured.profile = costs.engine, costs
+        _add_times(figures, costs)
         _add_model(net, measured, figures, arrays, blobs if blobs is not None else chosen_maps(network, traced))
         measured.pictures[:0] = input_pictures(network, arrays, images or {})
         if compare and measured.engine != "numpy":
@@ -97,17 +97,17 @@ def _gap(measured: Measured, what: str) -> Iterator[None]:
         measured.gaps.append(f"{what}{error}")
 
 
-def _add_times(figures: Mapping[str, Figures], found: Profile) -> None:
+def _add_times(figures: Mapping[str, Figures], costs: Profile) -> None:
     """Give each node its time. Nodes that run as one have it at the one that stands for all."""
-    for cost in found.costs:
+    for cost in costs.costs:
         if not cost.layers or cost.where in ("reorder", "call"):
             continue
         lead = figures[cost.layers[cost.lead]]
         lead.seconds = (lead.seconds or 0.0) + cost.seconds
         lead.limit, lead.arithmetic, lead.bandwidth = (
-            found.limit(cost),
-            found.arithmetic(cost),
-            found.bandwidth(cost),
+            costs.limit(cost),
+            costs.arithmetic(cost),
+            costs.bandwidth(cost),
         )
         lead.precision = next((p.precision for p in cost.parts if p.precision), lead.precision)
         for name in cost.layers if len(cost.layers) > 1 else ():
@@ -120,14 +120,14 @@ def _add_model(
 ) -> None:
     """Run the network once for the pictures, and add the operators that are left of each node."""
     network = net.network
-    wanted = {**network.outputs, **{name: name for name in maps if name not in network.outputs}}
+    targets = {**network.outputs, **{name: name for name in maps if name not in network.outputs}}
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "layer .* runs in Python", UserWarning)  # the rows say it
         shapes = {name: array.shape for name, array in arrays.items()}
-        model = Model(network, net.definitions, wanted, engine=measured.engine, shapes=shapes)
+        model = Model(network, net.definitions, targets, engine=measured.engine, shapes=shapes)
     results = model({name: arrays[name] for name in model.inputs})
     layouts = {value: node.layout for node in network.nodes for value in node.outputs}
-    for public, value in wanted.items():
+    for public, value in targets.items():
         role = "output" if public in network.outputs else "map"
         last = layouts.get(value, "") == "NHWC"
         measured.pictures.append(picture(role, public, results[public], last))
@@ -154,7 +154,7 @@ def _add_operators(figures: Mapping[str, Figures], model: Model, engine: str) ->
 
 def _code(net: Net, report: Report) -> list[LayerCode]:
     """Return the source of the classes that the user gave, with the reasons of host calls."""
-    found = []
+    lines = []
     for type_, definition in net.user_layers.items():
         nodes = [n for n in report.nodes if n.type == type_]
         calls = tuple((n.name, n.reason) for n in nodes if n.where == "host")
@@ -162,8 +162,8 @@ def _code(net: Net, report: Report) -> list[LayerCode]:
         named = re.escape(Path(definition.origin).name)
         marked = {int(m) for _, reason in calls for m in re.findall(rf"(?:^|[ /(]){named}:(\d+)", reason)}
         names = tuple(n.name for n in nodes)
-        found.append(LayerCode(type_, definition.origin, line, text, names, calls, tuple(sorted(marked))))
-    return found
+        lines.append(LayerCode(type_, definition.origin, line, text, names, calls, tuple(sorted(marked))))
+    return lines
 
 
 def _source(cls: Any) -> tuple[int, str]:
@@ -178,24 +178,24 @@ def _source(cls: Any) -> tuple[int, str]:
 # ---------------------------------------------------------------------- conversions
 
 
-def _change(network: Network, done: Conversion) -> Change:
+def _change(network: Network, conversion: Conversion) -> Change:
     """Return what a conversion changed."""
     return Change(
-        done.format,
-        [(str(path), path.stat().st_size) for path in done.files],
+        conversion.format,
+        [(str(path), path.stat().st_size) for path in conversion.files],
         _types_of(network),
-        _types_in(done),
-        done.to_dict()["outputs"],
-        done.runs or f"nothing: {done.unchecked}",
-        list(done.notes),
+        _types_in(conversion),
+        conversion.to_dict()["outputs"],
+        conversion.runs or f"nothing: {conversion.unchecked}",
+        list(conversion.notes),
     )
 
 
-def _types_in(done: Conversion) -> dict[str, int]:
+def _types_in(conversion: Conversion) -> dict[str, int]:
     """Return how often each type of node occurs in the files; {} for a format that anylayer only writes."""
-    if done.format not in readers():
+    if conversion.format not in readers():
         return {}
-    written = load_reader(done.format).read(done.files[-1], None, user_types=frozenset())
+    written = load_reader(conversion.format).read(conversion.files[-1], None, user_types=frozenset())
     return _types_of(written)
 
 
@@ -228,9 +228,9 @@ def chosen_maps(network: Network, traced: Sequence[TracedNode]) -> list[str]:
                 continue
             size = _map_size(kind, t.node.layout)
             if size is not None:
-                found = single if kind.shape[3 if t.node.layout == "NHWC" else 1] == 1 else last
-                found.pop(size, None)
-                found[size] = name
+                usual = single if kind.shape[3 if t.node.layout == "NHWC" else 1] == 1 else last
+                usual.pop(size, None)
+                usual[size] = name
     return list((last or single).values())[-_MAPS:]
 
 
@@ -244,15 +244,15 @@ def _map_size(kind: TensorType, layout: str) -> tuple[int, ...] | None:
 
 def input_pictures(network: Network, arrays: Mapping[str, Array], images: Mapping[str, Array]) -> list[Picture]:
     """Return a picture per input. `images` are the images (H, W, 3) in BGR order that inputs were made from."""
-    found = []
+    pictures = []
     for name, array in arrays.items():
         if name in images:
             image = images[name]
             how = f"the image, {image.shape[1]}x{image.shape[0]}"
-            found.append(_picture("input", name, array, image, how))
+            pictures.append(_picture("input", name, array, image, how))
         else:
-            found.append(picture("input", name, array, network.layouts.get(name) == "NHWC"))
-    return found
+            pictures.append(picture("input", name, array, network.layouts.get(name) == "NHWC"))
+    return pictures
 
 
 def picture(role: str, name: str, array: Array, channels_last: bool) -> Picture:
@@ -262,7 +262,7 @@ def picture(role: str, name: str, array: Array, channels_last: bool) -> Picture:
         return _picture(role, name, array, None, "")
     try:
         if role == "input" and len(maps) == 3:
-            image, _ = to_image(_stretched(maps), "picture")
+            image, _ = to_image(_stretch(maps), "picture")
             return _picture(role, name, array, image, "3 channels as blue, green, red, from the smallest value")
         shown = "tiles" if role == "map" and len(maps) > 1 else "auto"
         image, what = to_image(maps[:_CHANNELS] if shown == "tiles" else maps, shown)
@@ -285,7 +285,7 @@ def _maps(array: Array, channels_last: bool) -> Array | None:
     return np.nan_to_num(thinned, copy=False, posinf=0.0, neginf=0.0)
 
 
-def _stretched(maps: Array) -> Array:
+def _stretch(maps: Array) -> Array:
     """Return maps scaled to 0..1."""
     low, high = float(maps.min()), float(maps.max())
     return (maps - low) / ((high - low) or 1.0)

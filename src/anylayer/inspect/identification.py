@@ -102,7 +102,7 @@ class Identification:
             lines.append(f"reproduced: {blobs} (largest difference {worst:.1e} of the largest value)")
         if not self.ok:
             return [*lines, f"no meaning reproduces blob '{self.first}' of {self.place}"]
-        lines.append(f"fits: {'; '.join(map(explained, self.explanations))}")
+        lines.append(f"fits: {'; '.join(map(explanation_text, self.explanations))}")
         fitting = [e.dialect for e in self.explanations]
         others = [d or "no dialect" for d in self.tried if d not in fitting]
         return [*lines, f"does not fit: {', '.join(others)}"] if others else lines
@@ -123,20 +123,20 @@ class Identification:
             inner = some([f"'{name}'" for name in self.before], 5)
             text = f"to find the layer, expect inner blobs, too: {inner}"
             return [text] if self.before else ["define the layer in a layers file, or correct its parameters"]
-        dialect, found = self.explanations[0].dialect, []
+        dialect, advice = self.explanations[0].dialect, []
         if dialect is not None:
-            found.append("read the network with " + wording(f"dialect={dialect!r}", f"--dialect {dialect}"))
+            advice.append("read the network with " + wording(f"dialect={dialect!r}", f"--dialect {dialect}"))
         if self.classes:
             how = wording("layers=['layers.py']", "-l layers.py")
-            found.append(f"read the network with {how}, where layers.py is:\n{self.layers_file}")
+            advice.append(f"read the network with {how}, where layers.py is:\n{self.layers_file}")
         texts: dict[str, list[str]] = {}
         for change in self.writes:
             texts.setdefault(change.text, []).append(f"'{change.node.name}'")
-        found += [f"write {text} into the parameters of {some(names, 20)}" for text, names in texts.items()]
-        return found or ["no dialect is needed"]
+        advice += [f"write {text} into the parameters of {some(names, 20)}" for text, names in texts.items()]
+        return advice or ["no dialect is needed"]
 
 
-def explained(explanation: Explanation) -> str:
+def explanation_text(explanation: Explanation) -> str:
     """Return an explanation as text: "mobilenet-yolo, Reorg as in ascend"."""
     parts = [explanation.dialect or "no dialect"]
     parts += [f"{t} as in {d}" if d else f"{t} without a dialect" for t, d in explanation.types.items()]

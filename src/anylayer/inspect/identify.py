@@ -15,7 +15,7 @@ import numpy as np
 
 from anylayer.compile.inputs import input_arrays, needed_nodes
 from anylayer.errors import AnyLayerError, DialectError, InputError, nearest, need, some
-from anylayer.inspect.identification import Attempt, Explanation, Identification, explained
+from anylayer.inspect.identification import Attempt, Explanation, Identification, explanation_text
 from anylayer.inspect.meanings import Meaning, Meanings
 from anylayer.network import Array, Node
 from anylayer.numerics import DEEP_TOLERANCE, TOLERANCE, largest_error, scale_of
@@ -51,26 +51,26 @@ def identify(
     read_in: reads the network in a dialect; None stands for the user's own, or none. arrays_of: returns the inputs
     and the expected blobs of a network. tolerance, watch, and what is raised: see _identify.
     """
-    found, problem = Identification([]), None
+    identification, problem = Identification([]), None
     others: list[str] = []
     try:
         net = read_in(None)
         meanings = Meanings(net)
-        found.tried, others = meanings.dialects, meanings.others
-        found = _identify(net, meanings, arrays_of(net), tolerance, watch)
+        identification.tried, others = meanings.dialects, meanings.others
+        identification = _identify(net, meanings, arrays_of(net), tolerance, watch)
     except AnyLayerError as error:
         problem = error
         others += error.dialects if isinstance(error, DialectError) else []
     for dialect in others:
         try:
             net = read_in(dialect)
-            found = found.joined(_identify(net, Meanings(net), arrays_of(net), tolerance, watch))
+            identification = identification.joined(_identify(net, Meanings(net), arrays_of(net), tolerance, watch))
         except AnyLayerError as error:
-            found.attempts.append(Attempt(dialect, np.inf, error.message))
-            found.tried.append(dialect)
-    if problem is not None and not found.ok:
+            identification.attempts.append(Attempt(dialect, np.inf, error.message))
+            identification.tried.append(dialect)
+    if problem is not None and not identification.ok:
         raise problem
-    return found
+    return identification
 
 
 def _identify(
@@ -88,10 +88,10 @@ def _identify(
     """
     net.require_known()
     arrays = input_arrays(net.network, arrays_given[0])
-    wanted, notes = _wanted(net, arrays, arrays_given[1], tolerance)
+    examples, notes = _examples(net, arrays, arrays_given[1], tolerance)
 
     def search(mixed: bool, changed: int) -> _Outcome:
-        return _Stage(net, meanings, arrays, wanted, tolerance, mixed, changed).run(watch)
+        return _Stage(net, meanings, arrays, examples, tolerance, mixed, changed).run(watch)
 
     best = search(False, 0)
     if len(meanings.dialects) > 1 and not best.is_exact:
@@ -102,7 +102,7 @@ def _identify(
     return best.result(meanings, notes)
 
 
-def _wanted(
+def _examples(
     net: Net, arrays: Mapping[str, Array], expected: Mapping[str, Any], tolerance: float
 ) -> tuple[dict[str, tuple[str, Array]], list[str]]:
     """Return the expected blobs as (name, array) by value, and notes on those that are not compared.
@@ -113,31 +113,31 @@ def _wanted(
     values = {**{v: v for n in network.nodes for v in n.outputs}, **{n: n for n in arrays}, **network.blobs}
     values.update(network.outputs)
     unknown = [name for name in expected if name not in values]
-    known = [name for name in expected if name in values]
+    comparable = [name for name in expected if name in values]
     hint = nearest(unknown[0], values) if unknown else ""
     listed = some(unknown, 5)
-    need(known, f"{network.source}: the network has no blob {listed or 'to compare'}{hint}", InputError)
+    need(comparable, f"{network.source}: the network has no blob {listed or 'to compare'}{hint}", InputError)
     notes = [f"not compared, since the network has no such blob: {listed}{hint}"] if unknown else []
-    wanted: dict[str, tuple[str, Array]] = {}
-    for name in known:
+    examples: dict[str, tuple[str, Array]] = {}
+    for name in comparable:
         value, array = values[name], np.asarray(expected[name])
         rule = f"expected blob '{name}' holds {array.dtype}, not numbers"
         need(array.dtype.kind in "fiub", rule, InputError)
         if value not in arrays:
-            wanted[value] = name, array
+            examples[value] = name, array
             continue
         same = arrays[value].shape == array.shape and _relative(arrays[value], array) <= tolerance
         need(same, f"expected blob '{name}' is an input, and not the array that is given for it", InputError)
     need(
-        sum(array.size for _, array in wanted.values()),
+        sum(array.size for _, array in examples.values()),
         "nothing can be compared: the expected blobs have no elements, or are inputs of the network",
         InputError,
     )
-    return wanted, notes
+    return examples, notes
 
 
-def _relative(got: Array, want: Array) -> float:
-    return largest_error(got, want) / scale_of(want)
+def _relative(actual: Array, want: Array) -> float:
+    return largest_error(actual, want) / scale_of(want)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,27 +182,27 @@ class _Outcome:
 
     def result(self, meanings: Meanings, notes: Sequence[str]) -> Identification:
         """Return the outcome as an Identification."""
-        found = Identification(
+        identification = Identification(
             list(meanings.dialects), [], self.reproduced, self.first, self.place, self.attempts, self.before
         )
-        found.notes += notes
+        identification.notes += notes
         if self.given_up and not self.worlds:
             text = f"more than {MAX_WORLDS} choices are left after {self.given_up}"
-            found.notes.append(f"{text}; expect a blob that is computed before it, too")
+            identification.notes.append(f"{text}; expect a blob that is computed before it, too")
         explained = [e for world in self.worlds for e in self.search.explanations(world)]
         fewest = min((len(e.changes) for e in explained), default=0)
-        for explanation in sorted(explained, key=lambda e: found.tried.index(e.dialect)):
-            if len(explanation.changes) == fewest and explanation not in found.explanations:
-                found.explanations.append(explanation)
-        if found.explanations:
-            first = found.explanations[0]
+        for explanation in sorted(explained, key=lambda e: identification.tried.index(e.dialect)):
+            if len(explanation.changes) == fewest and explanation not in identification.explanations:
+                identification.explanations.append(explanation)
+        if identification.explanations:
+            first = identification.explanations[0]
             for type_, text in first.changes.items():
-                found.writes += meanings.found[type_, text].values()
+                identification.writes += meanings.found[type_, text].values()
             for type_, dialect in first.types.items():
-                found.writes += (computed := meanings.completed(type_, dialect))
+                identification.writes += (computed := meanings.changes_with(type_, dialect))
                 if not computed:
-                    found.classes[type_] = meanings.layer_class(type_, dialect), dialect
-        return found
+                    identification.classes[type_] = meanings.layer_class(type_, dialect), dialect
+        return identification
 
 
 class _Stage:
@@ -214,17 +214,17 @@ class _Stage:
         net: Net,
         meanings: Meanings,
         arrays: Mapping[str, Array],
-        wanted: Mapping[str, tuple[str, Array]],
+        examples: Mapping[str, tuple[str, Array]],
         tolerance: float,
         mixed: bool,
         changed: int,
     ) -> None:
-        self._network, self._meanings, self._wanted, self._tolerance = net.network, meanings, wanted, tolerance
+        self._network, self._meanings, self._examples, self._tolerance = net.network, meanings, examples, tolerance
         self._mixed, self._changed = mixed, changed
         self._arrays: list[Array | None] = [None, *arrays.values()]
         start = _World({}, {"": 0, **{name: i for i, name in enumerate(arrays, 1)}})
         self._outcome = _Outcome(self, [start], {})
-        needed = {id(n) for n in needed_nodes(net.network, {v: v for v in wanted})}
+        needed = {id(n) for n in needed_nodes(net.network, {v: v for v in examples})}
         self._nodes = [(i, n) for i, n in enumerate(net.network.nodes) if id(n) in needed]
         self._last = {name: i for i, n in self._nodes for name in (*n.inputs, *n.outputs)}
 
@@ -234,13 +234,13 @@ class _Stage:
         for i, node in self._nodes:
             left, refused = self._step(i, node)
             if not left:
-                return self._stopped(node, node.outputs[0], refused)
+                return self._outcome_at_stop(node, node.outputs[0], refused)
             for value in node.outputs:
-                if value in self._wanted:
+                if value in self._examples:
                     left, attempts = self._compare(left, value)
                     if not left:
-                        return self._stopped(node, value, attempts + refused)
-            outcome.worlds = self._merged([self._without_dead(w, i, node) for w in left])
+                        return self._outcome_at_stop(node, value, attempts + refused)
+            outcome.worlds = self._merge([self._without_dead(w, i, node) for w in left])
             if len(outcome.worlds) > MAX_WORLDS:
                 outcome.worlds, outcome.given_up = [], node.place
                 return outcome
@@ -248,26 +248,26 @@ class _Stage:
             watch()
         return outcome
 
-    def _stopped(self, node: Node, value: str, attempts: list[Attempt]) -> _Outcome:
+    def _outcome_at_stop(self, node: Node, value: str, attempts: list[Attempt]) -> _Outcome:
         """End the run at a blob that no world reproduces."""
         outcome = self._outcome
         outcome.worlds, outcome.place = [], node.place
-        outcome.first = self._wanted[value][0] if value in self._wanted else value
+        outcome.first = self._examples[value][0] if value in self._examples else value
         outcome.attempts = sorted(attempts, key=lambda a: a.error)
         outcome.before = self._between(value)
         return outcome
 
     def _between(self, value: str) -> list[str]:
         """Return the blobs that `value` is computed from, back to those that are expected, in computing order."""
-        found: set[str] = set()
+        between: set[str] = set()
         front = {value}
         for _, node in reversed(self._nodes):
             if front.intersection(node.outputs):
-                fresh = {v for v in node.inputs if v and v not in self._wanted}
+                fresh = {v for v in node.inputs if v and v not in self._examples}
                 front |= fresh
-                found |= fresh
+                between |= fresh
         names = {v: name for name, v in self._network.blobs.items()}
-        return [names[v] for _, n in self._nodes for v in n.outputs if v in found and v in names]
+        return [names[v] for _, n in self._nodes for v in n.outputs if v in between and v in names]
 
     def _step(self, place: int, node: Node) -> tuple[list[_World], list[Attempt]]:
         """Return the worlds after a node, and the choices in which it cannot be computed.
@@ -284,7 +284,7 @@ class _Stage:
             for meaning in self._meanings_in(world, place, node, inputs):
                 key = meaning, inputs
                 if key not in computed:
-                    computed[key] = self._computed(place, meaning, inputs, computed)
+                    computed[key] = self._compute_value(place, meaning, inputs, computed)
                 result = computed[key]
                 if isinstance(result, AnyLayerError):
                     self._refuse(refused, replace_means(world, node.type, {meaning}), result)
@@ -292,9 +292,9 @@ class _Stage:
                 else:
                     groups.setdefault(result, set()).add(meaning)
             for outputs, means in groups.items():
-                made = replace_means(world, node.type, means)
-                if self._texts(made):
-                    left.append(replace(made, values={**world.values, **dict(zip(node.outputs, outputs))}))
+                replaced = replace_means(world, node.type, means)
+                if self._texts(replaced):
+                    left.append(replace(replaced, values={**world.values, **dict(zip(node.outputs, outputs))}))
         if not left and len(errors) == 1:
             raise next(iter(errors.values()))
         return left, list(refused.values())
@@ -308,7 +308,7 @@ class _Stage:
         arrays = [self._arrays[i] for i in inputs]
         return self._meanings.of(place, arrays, changes=self._changed > 0)
 
-    def _computed(
+    def _compute_value(
         self, place: int, meaning: Meaning, inputs: tuple[int, ...], others: Mapping[Any, Any]
     ) -> tuple[int, ...] | AnyLayerError:
         """Return the outputs of a node as numbers, those of an equal array where another meaning gives it."""
@@ -316,10 +316,10 @@ class _Stage:
             outputs = self._meanings.run(place, meaning, [self._arrays[i] for i in inputs])
         except AnyLayerError as error:
             return error
-        known = [result for result in others.values() if isinstance(result, tuple)]
+        arrays = [result for result in others.values() if isinstance(result, tuple)]
         numbers = []
         for k, array in enumerate(outputs):
-            same = (r[k] for r in known if _equal(self._arrays[r[k]], array))
+            same = (r[k] for r in arrays if _equal(self._arrays[r[k]], array))
             number = next(same, len(self._arrays))
             if number == len(self._arrays):
                 self._arrays.append(array)
@@ -333,13 +333,13 @@ class _Stage:
 
     def _compare(self, worlds: list[_World], value: str) -> tuple[list[_World], list[Attempt]]:
         """Return the worlds that reproduce an expected blob, with its array as their value, and the others."""
-        name, want = self._wanted[value]
+        name, want = self._examples[value]
         errors: list[float] = []
         attempts: dict[str, Attempt] = {}
         for world in worlds:
-            got = self._arrays[world.values[value]]
-            shape = () if got is None else got.shape
-            error = np.inf if got is None or shape != want.shape else _relative(got, want)
+            computed = self._arrays[world.values[value]]
+            shape = () if computed is None else computed.shape
+            error = np.inf if computed is None or shape != want.shape else _relative(computed, want)
             errors.append(error)
             reason = "" if shape == want.shape else f"shape {shape}, expected {want.shape}"
             for text in self._texts(world):
@@ -353,15 +353,15 @@ class _Stage:
         first = self._arrays[worlds[errors.index(best)].values[value]]
         dtype = want.dtype if first is None else first.dtype
         self._arrays.append(np.asarray(want, dtype, order="C"))
-        kept = [w for w, error in zip(worlds, errors) if error <= limit]
-        return [replace(w, values={**w.values, value: number}) for w in kept], []
+        matching = [w for w, error in zip(worlds, errors) if error <= limit]
+        return [replace(w, values={**w.values, value: number}) for w in matching], []
 
     def _without_dead(self, world: _World, place: int, node: Node) -> _World:
         """Return the world without the values that no later node reads."""
         dead = {name for name in (*node.inputs, *node.outputs) if name and self._last[name] == place}
         return replace(world, values={k: v for k, v in world.values.items() if k not in dead})
 
-    def _merged(self, worlds: list[_World]) -> list[_World]:
+    def _merge(self, worlds: list[_World]) -> list[_World]:
         """Unite worlds that have the same values and differ in the meanings of one type. Drop dead arrays."""
         merged: list[_World] = []
         for world in worlds:
@@ -384,13 +384,13 @@ class _Stage:
 
         Changes are those of types in which no meaning without a change is left.
         """
-        found = []
+        explanations = []
         for dialect in self._meanings.dialects:
             types: dict[str, str | None] = {}
             changes: dict[str, str] = {}
             for type_, means in world.means.items():
-                own = self._meanings.dialect_of(type_, dialect)
-                texts = [m.change for m in means if m.dialect == own]
+                dialect_here = self._meanings.dialect_of(type_, dialect)
+                texts = [m.change for m in means if m.dialect == dialect_here]
                 if not texts and self._mixed:
                     other = min(means, key=lambda m: m.dialect or "")
                     types[type_] = other.dialect
@@ -401,13 +401,13 @@ class _Stage:
                     changes[type_] = min(texts)
             else:
                 if len(changes) <= self._changed:
-                    found.append(Explanation(dialect, types, changes))
-        fewest = min((len(e.types) for e in found), default=0)
-        return [e for e in found if len(e.types) == fewest]
+                    explanations.append(Explanation(dialect, types, changes))
+        fewest = min((len(e.types) for e in explanations), default=0)
+        return [e for e in explanations if len(e.types) == fewest]
 
     def _texts(self, world: _World) -> list[str]:
         """Return the choices of a world as texts; [] where none is consistent."""
-        return [explained(e) for e in self.explanations(world)]
+        return [explanation_text(e) for e in self.explanations(world)]
 
 
 def replace_means(world: _World, type_: str, means: set[Meaning] | frozenset[Meaning]) -> _World:

@@ -58,28 +58,28 @@ def lines(
     """
     shown = report.layers if nodes is None else nodes
     if edges:
-        found = _edges(report, shown, width)
+        table_lines = _edges(report, shown, width)
     else:
-        found = _table(shown, width)
-    return [*found, *((line, "") for line in wrapped(_totals(report, shown), width))]
+        table_lines = _table(shown, width)
+    return [*table_lines, *((line, "") for line in wrapped(_totals(report, shown), width))]
 
 
 def ends(report: Report, width: int | None) -> list[str]:
     """Return the lines with the network's inputs and outputs, its dialect and the notes."""
-    found = []
+    sentences = []
     for label, named in (("inputs", report.inputs), ("outputs", report.outputs)):
         parts = []
         for name, kind in named:
-            known = report.open.get(name)
-            shape = str(kind) if kind else open_text(known) if known else "(shape not known)"
+            open_shape = report.open.get(name)
+            shape = str(kind) if kind else open_text(open_shape) if open_shape else "(shape not known)"
             layout = report.layouts.get(name, "") if label == "inputs" else ""
             parts.append(f"{name} {shape} {layout}".rstrip())
-        found += listed(label, parts, width)
+        sentences += listed(label, parts, width)
     if report.dialect:
-        found.append(f"dialect: {report.dialect}")
+        sentences.append(f"dialect: {report.dialect}")
     for note in dict.fromkeys(report.notes):
-        found += wrapped(f"note: {note}", width)
-    return found
+        sentences += wrapped(f"note: {note}", width)
+    return sentences
 
 
 def _totals(report: Report, shown: Sequence[NodeReport]) -> str:
@@ -87,12 +87,12 @@ def _totals(report: Report, shown: Sequence[NodeReport]) -> str:
     untraced = t["refused"] + t["unshaped"]
     hidden = len(report.nodes) - len(shown)
     others = f" and {hidden} of constants" if hidden else ""
-    known = " known" if untraced or t["unknown"] else ""
-    given = "" if report.weighted else " (no weights file given)"
+    qualifier = " known" if untraced or t["unknown"] else ""
+    weights_note = "" if report.weighted else " (no weights file given)"
     weights = f"{count(t['weights'])} weight{'' if t['weights'] == 1 else 's'}"
     return (
-        f"{plural(len(shown), 'node')}{others}, {weights}{given}, "
-        f"{count(t['macs'])}{known} multiply-adds; in Python: {t['host']}; unknown: {t['unknown']}"
+        f"{plural(len(shown), 'node')}{others}, {weights}{weights_note}, "
+        f"{count(t['macs'])}{qualifier} multiply-adds; in Python: {t['host']}; unknown: {t['unknown']}"
         + (f"; not traced: {untraced}" if untraced else "")
     )
 
@@ -107,9 +107,9 @@ def _table(nodes: Sequence[NodeReport], width: int | None) -> list[Line]:
     rows = [(*_cells(n), where(n)) for n in nodes]
     if natural_width(_FULL, rows) <= width:
         return [*_with_where(nodes, table(_FULL, rows, None)), *_reasons(nodes, width)]
-    rows = [(*_narrow(n), _starred(n)) for n in nodes]
-    found = _with_where(nodes, table(_NARROW, rows, width))
-    return [*found, *_files(nodes, width), *_reasons(nodes, width)]
+    rows = [(*_narrow(n), _where_with_star(n)) for n in nodes]
+    table_lines = _with_where(nodes, table(_NARROW, rows, width))
+    return [*table_lines, *_files(nodes, width), *_reasons(nodes, width)]
 
 
 def _with_where(nodes: Sequence[NodeReport], parts: Sequence[Sequence[str]]) -> list[Line]:
@@ -136,8 +136,8 @@ def _edges(report: Report, nodes: Sequence[NodeReport], width: int | None) -> li
 
     rows = []
     for n in nodes:
-        made = [f"{v} {_size(t)}" + (" (output)" if v in outputs else "") for v, t in n.outputs]
-        cells = (n.name, n.type, unbroken(source(v) for v, _ in n.inputs), unbroken(made), _starred(n))
+        results = [f"{v} {_size(t)}" + (" (output)" if v in outputs else "") for v, t in n.outputs]
+        cells = (n.name, n.type, unbroken(source(v) for v, _ in n.inputs), unbroken(results), _where_with_star(n))
         rows.append(cells)
     return [*_with_where(nodes, table(_EDGES, rows, width)), *_files(nodes, width)]
 
@@ -172,12 +172,12 @@ def _size(kind: TensorType | None) -> str:
 def _reasons(nodes: Sequence[NodeReport], width: int) -> list[Line]:
     """Return a line for each reason why nodes do not run on the engine. Refused nodes are in the report's
     notes."""
-    found: dict[tuple[str, str], list[NodeReport]] = {}
+    groups: dict[tuple[str, str], list[NodeReport]] = {}
     for n in nodes:
         if n.reason and n.where != "refused":
-            found.setdefault((n.where, n.reason), []).append(n)
+            groups.setdefault((n.where, n.reason), []).append(n)
     lines = []
-    for (how, reason), same in found.items():
+    for (how, reason), same in groups.items():
         more = f" and {plural(len(same) - 1, 'other')}" if len(same) > 1 else ""
         verb = {"host": "in Python", "unshaped": "not traced", "native": "native kernel"}.get(how, how)
         text = f"layer '{same[0].name}' ({same[0].type}){more}: {verb}: {reason}"
@@ -189,7 +189,7 @@ def own(n: NodeReport) -> bool:
     return n.origin not in ("", "built-in")
 
 
-def _starred(n: NodeReport) -> str:
+def _where_with_star(n: NodeReport) -> str:
     return _WHERE.get(n.where, n.where) + ("*" if own(n) else "")
 
 

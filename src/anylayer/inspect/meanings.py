@@ -63,13 +63,13 @@ class Meanings:
 
     def __init__(self, net: Net) -> None:
         self._network, self._definitions = net.network, net.definitions
-        given = net.network.dialect
-        self._nodes: dict[str | None, Sequence[Node] | AnyLayerError] = {given: net.network.nodes}
-        self._forks: dict[str, list[str | None]] = {n.type: [given] for n in net.network.nodes}
-        self.others = [] if given is not None else list(dict.fromkeys(self._with_other_roles()))
-        if given is None:
+        dialect = net.network.dialect
+        self._nodes: dict[str | None, Sequence[Node] | AnyLayerError] = {dialect: net.network.nodes}
+        self._forks: dict[str, list[str | None]] = {n.type: [dialect] for n in net.network.nodes}
+        self.others = [] if dialect is not None else list(dict.fromkeys(self._with_other_roles()))
+        if dialect is None:
             self._add_forks(Registry.of(net.network.format))
-        self.dialects = list(dict.fromkeys([given, *(d for forks in self._forks.values() for d in forks)]))
+        self.dialects = list(dict.fromkeys([dialect, *(d for forks in self._forks.values() for d in forks)]))
         self.found: dict[tuple[str, str], dict[str, FieldChange]] = {}
         """The changes that were listed, by type and text, and by the name of the node."""
 
@@ -87,8 +87,8 @@ class Meanings:
             for definition in self._definitions[node.type]:
                 if definition.built_in:
                     written = _fields_of(node, definition.layer_class)
-                    known = [*forks, *self.others]
-                    forks += [name for name in definition.forks(written) if name not in known]
+                    candidates = [*forks, *self.others]
+                    forks += [name for name in definition.forks(written) if name not in candidates]
         complete = getattr(load_reader(self._network.format), "complete", None)
         for dialect in sorted(registry.dialects().difference(self.others)) if complete is not None else ():
             self._complete(dialect, complete)
@@ -122,14 +122,14 @@ class Meanings:
         forks = self._forks[type_]
         return dialect if dialect in forks else forks[0]
 
-    def completed(self, type_: str, dialect: str | None) -> list[FieldChange]:
+    def changes_with(self, type_: str, dialect: str | None) -> list[FieldChange]:
         """Return the params of a type's nodes that the reader computes in a dialect, and no layer class."""
-        found = []
-        for own, node in zip(self._network.nodes, self._nodes_in(dialect)):
-            if own.type == type_ and own.params != node.params:
+        changes = []
+        for original, node in zip(self._network.nodes, self._nodes_in(dialect)):
+            if original.type == type_ and original.params != node.params:
                 message = self.layer_class(type_, dialect).message
-                found.append(FieldChange(own, message, node.params[message]))
-        return found
+                changes.append(FieldChange(original, message, node.params[message]))
+        return changes
 
     def layer_class(self, type_: str, dialect: str | None) -> type[Layer]:
         """Return the class of a type in a dialect."""
@@ -139,12 +139,12 @@ class Meanings:
     def of(self, place: int, inputs: Sequence[Array | None], *, changes: bool) -> list[Meaning]:
         """Return the meanings of node number `place`: those in all dialects, and with `changes` also others."""
         node = self._network.nodes[place]
-        found = []
+        meanings = []
         for dialect in self._forks[node.type]:
-            found.append(Meaning(dialect))
+            meanings.append(Meaning(dialect))
             if changes:
-                found += [Meaning(dialect, text) for text in self._changes(place, dialect, inputs)]
-        return found
+                meanings += [Meaning(dialect, text) for text in self._changes(place, dialect, inputs)]
+        return meanings
 
     def _changes(self, place: int, dialect: str | None, inputs: Sequence[Array | None]) -> dict[str, FieldChange]:
         """Return the changes of a node, by their texts."""
@@ -158,10 +158,10 @@ class Meanings:
         cls = definition.layer_class
         values = _fields_of(node, cls)
         shapes = [() if x is None else x.shape for x in inputs]
-        found = {text: FieldChange(node, cls.message, new) for text, new in cls.others(values, shapes)}
-        for text, change in found.items():
+        by_text = {text: FieldChange(node, cls.message, new) for text, new in cls.others(values, shapes)}
+        for text, change in by_text.items():
             self.found.setdefault((node.type, text), {})[node.name] = change
-        return found
+        return by_text
 
     def _nodes_in(self, dialect: str | None) -> Sequence[Node]:
         nodes = self._nodes.get(dialect)

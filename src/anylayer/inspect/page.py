@@ -45,7 +45,7 @@ def to_page(report: Report) -> str:
         "policy": f"default-src 'none'; img-src data:; base-uri 'none'; form-action 'none'; {policy}",
         "style": parts["css"],
         "script": parts["js"],
-        "data": _embedded(page_data(report)),
+        "data": _embed(page_data(report)),
         "table": to_html(report),
     }
     return re.sub(r"\{\{(\w+)\}\}", lambda found: filled[found[1]], _part("page.html"))
@@ -68,7 +68,7 @@ def _digest(text: str) -> str:
     return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-def _embedded(data: Mapping[str, Any]) -> str:
+def _embed(data: Mapping[str, Any]) -> str:
     """Return JSON that no text inside can end: "<", ">" and "&" are escaped."""
     text = json.dumps(data, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
@@ -139,8 +139,8 @@ def _types(named: Named) -> list[list[str]]:
 
 def _end(report: Report, name: str, kind: TensorType | None, is_input: bool) -> dict[str, str]:
     """Return an input or output of the network: its name, type and layout."""
-    known = report.open.get(name)
-    text = str(kind) if kind is not None else open_text(known) if known else "shape not known"
+    open_shape = report.open.get(name)
+    text = str(kind) if kind is not None else open_text(open_shape) if open_shape else "shape not known"
     return {"name": name, "type": text, "layout": report.layouts.get(name, "") if is_input else ""}
 
 
@@ -157,10 +157,10 @@ def _flat(prefix: str, value: Any) -> Iterator[list[str]]:
 
 def _figures(f: Figures) -> dict[str, Any]:
     """Return the figures of a node. A number that is not finite is None."""
-    found = f.to_dict()
+    data = f.to_dict()
     check = f.check
     if check is not None:
-        found["check"] = {
+        data["check"] = {
             "relative": check.relative if math.isfinite(check.relative) else None,
             "error": check.error if math.isfinite(check.error) else None,
             "scale": check.scale,
@@ -169,7 +169,7 @@ def _figures(f: Figures) -> dict[str, Any]:
             "note": check.note,
             "compared": not (check.note and check.ok),
         }
-    return found
+    return data
 
 
 @dataclass(slots=True)
@@ -200,14 +200,14 @@ def lanes(nodes: Sequence[tuple[Sequence[str], Sequence[str]]], outputs: Sequenc
     sources: list[list[int]] = []
     last = [-1] * len(nodes)
     rows: list[Row] = []
-    for i, (given, made) in enumerate(nodes):
-        found = sorted({producer[name] for name in given if name in producer})
-        for p in found:
+    for i, (inputs, results) in enumerate(nodes):
+        above = sorted({producer[name] for name in inputs if name in producer})
+        for p in above:
             last[p] = i
-        sources.append(found)
-        starts = any(name and name not in producer for name in given)
-        rows.append(Row(0, starts=starts, ends=not public.isdisjoint(made)))
-        producer.update(dict.fromkeys(made, i))
+        sources.append(above)
+        starts = any(name and name not in producer for name in inputs)
+        rows.append(Row(0, starts=starts, ends=not public.isdisjoint(results)))
+        producer.update(dict.fromkeys(results, i))
     busy: dict[int, int] = {}
     for i, row in enumerate(rows):
         ending = [p for p in sources[i] if last[p] == i]

@@ -40,8 +40,8 @@ def measure_peaks(engine: str, threads: int | None) -> Peaks:
         how = "NumPy's matmul and maximum"
     else:
         module = load_engine(engine)
-        macs = _timed(module.compile(_graph("MatMul", x.shape, weights), threads), [x])
-        moved = _timed(module.compile(_graph("Relu", flat.shape), threads), [flat])
+        macs = _seconds_of(module.compile(_graph("MatMul", x.shape, weights), threads), [x])
+        moved = _seconds_of(module.compile(_graph("Relu", flat.shape), threads), [flat])
         how = f"MatMul and Relu on {engine}"
     return Peaks(_SIZE**3 / macs, 2 * flat.nbytes / moved, how)
 
@@ -54,7 +54,7 @@ def _graph(op: str, shape: Sequence[int], *constants: Array) -> Graph:
     return graph
 
 
-def _timed(program: Program, inputs: Sequence[Array]) -> float:
+def _seconds_of(program: Program, inputs: Sequence[Array]) -> float:
     """Return the seconds of the fastest run of a program that writes its outputs into given arrays."""
     out = [np.empty_like(inputs[0])]
     return _fastest(lambda: program(inputs, out))
@@ -62,10 +62,10 @@ def _timed(program: Program, inputs: Sequence[Array]) -> float:
 
 def _fastest(call: Callable[[], object]) -> float:
     """Return the seconds of the fastest of several calls."""
-    best, stop, done = float("inf"), time.perf_counter() + _SECONDS, 0
-    while done < _LEAST or time.perf_counter() < stop:
+    best, stop, runs = float("inf"), time.perf_counter() + _SECONDS, 0
+    while runs < _LEAST or time.perf_counter() < stop:
         start = time.perf_counter()
         call()
         best = min(best, time.perf_counter() - start)
-        done += 1
+        runs += 1
     return best

@@ -53,14 +53,14 @@ def profile(
         model = net.compile(engine, {name: a.shape for name, a in arrays.items()}, threads)
     needed = {name: arrays[name] for name in model.inputs}
     with redirected_stdout(drop=True):
-        times = _timed(lambda: model(needed), seconds)
+        times = _times_of(lambda: model(needed), seconds)
         time.sleep(_PAUSE)
         if model.plan is None:
-            traced = _traced(net, needed)
+            traced = _trace_leniently(net, needed)
             costs, counted = _in_numpy(net, traced, list(needed.values()), seconds), False
         else:
             traced = model.plan.nodes
-            measured = _Measured(model.plan, model.engine, threads)
+            measured = _Measurement(model.plan, model.engine, threads)
             counted = measured.run(needed, seconds)
             costs = measured.costs()
     time.sleep(_PAUSE)
@@ -76,7 +76,7 @@ def profile(
         [] if model.plan is None else _cuts(costs),
         free_types(net.definitions),
         steered_by(traced),
-        _unnamed(traced, costs),
+        _unnamed_layers(traced, costs),
         model.parts,
     )
 
@@ -86,13 +86,13 @@ def _cuts(costs: Iterable[NodeCost]) -> list[Cut]:
     return [Cut(c.layers[0], c.types[0], c.where) for c in costs if c.where in ("native", "python", "free")]
 
 
-def _unnamed(traced: Iterable[TracedNode], costs: Iterable[NodeCost]) -> list[str]:
+def _unnamed_layers(traced: Iterable[TracedNode], costs: Iterable[NodeCost]) -> list[str]:
     """Return the layers with operators that are in no cost."""
     named = {name for cost in costs for name in cost.layers}
     return [t.node.name for t in traced if t.body is not None and t.body.ops and t.node.name not in named]
 
 
-def _timed(call: Callable[[], object], seconds: float) -> list[float]:
+def _times_of(call: Callable[[], object], seconds: float) -> list[float]:
     """Return the seconds of each of the calls that fit in `seconds`, after a few that are not counted."""
     for _ in range(_WARM_UP):
         call()
@@ -117,7 +117,7 @@ class _Costs:
     def __init__(self, traced: Sequence[TracedNode]) -> None:
         self._types = {t.node.name: t.node.type for t in traced}
         ops = {t.node.name: t.body.ops if t.body is not None else [] for t in traced}
-        self._work = {name: (multiply_adds(found), len(found)) for name, found in ops.items()}
+        self._work = {name: (multiply_adds(operators), len(operators)) for name, operators in ops.items()}
         self._order = {name: i for i, name in enumerate(self._types)}
         self._found: dict[tuple[str, tuple[str, ...], int], NodeCost] = {}
         self._clock = 0.0
@@ -162,7 +162,7 @@ class _Step:
     bytes: int = 0
 
 
-class _Measured:
+class _Measurement:
     """A plan that is run step by step. Its programs measure their nodes if the engine supports that."""
 
     def __init__(self, plan: Plan, engine: str, threads: int | None) -> None:
@@ -173,7 +173,7 @@ class _Measured:
             compile_ = counting(name) or load_engine(name).compile
             return compile_(simplify(step.graph, name), threads)
 
-        self._steps = [_Step(*found) for found in step_programs(plan, compiled, threads)]
+        self._steps = [_Step(*parts) for parts in step_programs(plan, compiled, threads)]
 
     def run(self, arrays: Mapping[str, Array], seconds: float) -> bool:
         """Measure runs for some seconds. Return whether the engine counts."""
@@ -185,13 +185,13 @@ class _Measured:
             if self._counts(step):
                 step.program.reset()
         stop = time.perf_counter() + seconds
-        for done in range(_MAX_RUNS):
-            if done >= _LEAST and time.perf_counter() >= stop:
+        for runs in range(_MAX_RUNS):
+            if runs >= _LEAST and time.perf_counter() >= stop:
                 break
             self._once(values)
         for step in self._steps:
-            given = [values[name] for name in (*step.inputs, *step.outputs)]
-            step.bytes = sum(array.nbytes for array in given if array is not None)
+            read_arrays = [values[name] for name in (*step.inputs, *step.outputs)]
+            step.bytes = sum(array.nbytes for array in read_arrays if array is not None)
         engines = {step.engine or self._engine for step in self._plan.steps if isinstance(step, GraphStep)}
         return all(counting(name) is not None for name in engines or {self._engine})
 
@@ -201,9 +201,9 @@ class _Measured:
     def _once(self, values: dict[str, Any]) -> None:
         """Run all steps. A step writes into the arrays of its last run."""
         for step in self._steps:
-            given = [values[name] for name in step.inputs]
+            arrays = [values[name] for name in step.inputs]
             start = time.perf_counter()
-            step.results = step.program(given, step.results)
+            step.results = step.program(arrays, step.results)
             step.times.append(time.perf_counter() - start)
             values.update(zip(step.outputs, step.results))
 
@@ -265,13 +265,13 @@ def _add_layer(
     costs.add([t.node.name], where, i, (t.node.name, operation, seconds, 0 if where == "free" else size), macs)
 
 
-def folded_layers(graph: Graph, kept: set[str]) -> dict[str, list[str]]:
+def folded_layers(graph: Graph, remaining: set[str]) -> dict[str, list[str]]:
     """Return the layers of a graph whose operators rewrite rules have folded into those of other layers.
 
-    kept: the layers that still have operators; they are the keys of the result. A layer is folded into the layer
-    that reads it, or else into the one that it reads.
+    remaining: the layers that still have operators; they are the keys of the result. A layer is folded into the
+    layer that reads it, or else into the one that it reads.
     """
-    into: dict[str, str] = {name: name for name in kept}
+    into: dict[str, str] = {name: name for name in remaining}
     links = [
         (graph.producers[v].scope, o.scope)
         for o in graph.ops
@@ -284,14 +284,14 @@ def folded_layers(graph: Graph, kept: set[str]) -> dict[str, list[str]]:
     for before, after in links:
         if after not in into and before in into:
             into[after] = into[before]
-    found: dict[str, list[str]] = {}
+    folded: dict[str, list[str]] = {}
     for name, layer in into.items():
         if name != layer:
-            found.setdefault(layer, []).append(name)
-    return found
+            folded.setdefault(layer, []).append(name)
+    return folded
 
 
-def _traced(net: Net, arrays: Mapping[str, Array]) -> list[TracedNode]:
+def _trace_leniently(net: Net, arrays: Mapping[str, Array]) -> list[TracedNode]:
     """Trace the nodes that run in NumPy, as far as that is possible, to count what they compute."""
     network = net.network
     types: dict[str, TensorType | None] = {name: TensorType(a.shape, a.dtype) for name, a in arrays.items()}
@@ -312,7 +312,7 @@ def _in_numpy(net: Net, traced: Sequence[TracedNode], arrays: Sequence[Array], s
                 times[i - 1].append(now - start)
             start = time.perf_counter()
 
-    _timed(once, seconds)
+    _times_of(once, seconds)
     costs = _Costs(traced)
     for i, t in enumerate(traced):
         kinds = [k for k in (*t.inputs, *t.outputs) if k is not None and all(isinstance(d, int) for d in k.shape)]

@@ -33,10 +33,10 @@ def lines(profile: Profile, width: int | None) -> list[str]:
     """Return the lines of a profile: the nodes, the slowest first, and sentences of at most `width` characters."""
     by_time = sorted(profile.costs, key=lambda cost: -cost.seconds)
     head, *rows = table(_COLUMNS, [_cells(profile, cost) for cost in by_time], width)
-    found = [*head, *(line for row in rows for line in row)]
+    text = [*head, *(line for row in rows for line in row)]
     for sentence in _sentences(profile):
-        found += wrapped(sentence, width)
-    return found
+        text += wrapped(sentence, width)
+    return text
 
 
 def _cells(profile: Profile, cost: NodeCost) -> tuple[str, ...]:
@@ -73,7 +73,7 @@ def _type(cost: NodeCost) -> str:
 def _sentences(profile: Profile) -> list[str]:
     threads = f", {plural(profile.threads, 'thread')}" if profile.threads else ""
     peaks = profile.peaks
-    found = [
+    sentences = [
         f"{profile.engine}{threads}: {profile.seconds * 1e3:.3f} ms per run (median of {profile.runs}, without "
         f"counters); the rows add up to {profile.total * 1e3:.3f} ms",
         f"peaks: {count(round(peaks.macs))}MAC/s, {count(round(peaks.bytes))}B/s ({peaks.how}); arith and band "
@@ -82,13 +82,13 @@ def _sentences(profile: Profile) -> list[str]:
     ]
     if not profile.counted:
         what = "each layer" if profile.engine == "numpy" else "each call"
-        found.append(f"engine '{profile.engine}' has no counters: the time of {what} is measured from outside")
+        sentences.append(f"engine '{profile.engine}' has no counters: the time of {what} is measured from outside")
     if profile.engine_layers:
-        found.append(parts_text(profile.engine_layers))
+        sentences.append(parts_text(profile.engine_layers))
     if profile.unnamed:
-        found.append(f"{profile.engine} names no node of its own for {_listed(profile.unnamed)}")
-    found += _about_reorders(profile) + _about_cuts(profile) + _about_free(profile)
-    return found
+        sentences.append(f"{profile.engine} names no node of its own for {_names(profile.unnamed)}")
+    sentences += _about_reorders(profile) + _about_cuts(profile) + _about_free(profile)
+    return sentences
 
 
 def _by_type(profile: Profile) -> list[str]:
@@ -111,7 +111,7 @@ def _about_reorders(profile: Profile) -> list[str]:
         return []
     spent = sum(cost.seconds for cost in reorders)
     number = sum(len(cost.parts) for cost in reorders)
-    names = _listed([name for cost in reorders for name in cost.layers])
+    names = _names([name for cost in reorders for name in cost.layers])
     return [f"{plural(number, 'reorder')} of values in memory, {spent * 1e3:.3f} ms in all: at {names}"]
 
 
@@ -120,7 +120,7 @@ def _about_cuts(profile: Profile) -> list[str]:
         return []
     calls = sum(cost.seconds for cost in profile.costs if cost.where == "call")
     graphs = len({c.step for c in profile.costs if c.where in ("engine", "call", "reorder")})
-    names = _listed([f"'{cut.layer}' ({cut.type}, {_WHERE[cut.where]})" for cut in profile.cuts])
+    names = _names([f"'{cut.layer}' ({cut.type}, {_WHERE[cut.where]})" for cut in profile.cuts])
     if not graphs:
         return [f"no layer runs in the engine, only {names}"]
     spent = f"; the calls cost {calls * 1e3:.3f} ms outside their nodes" if profile.counted else ""
@@ -130,13 +130,13 @@ def _about_cuts(profile: Profile) -> list[str]:
 def _about_free(profile: Profile) -> list[str]:
     if not profile.free:
         return []
-    found = [f"assumed free: {', '.join(profile.free)}. The times are those of the other layers"]
+    sentences = [f"assumed free: {', '.join(profile.free)}. The times are those of the other layers"]
     if profile.steered:
-        found.append(f"{VOID}: {_listed([*map(str, profile.steered)])}")
+        sentences.append(f"{VOID}: {_names([*map(str, profile.steered)])}")
     else:
-        found.append("no work depends on their values, so the estimate holds")
-    return found
+        sentences.append("no work depends on their values, so the estimate holds")
+    return sentences
 
 
-def _listed(names: list[str]) -> str:
+def _names(names: list[str]) -> str:
     return some(list(dict.fromkeys(names)), _LISTED)

@@ -127,13 +127,13 @@ class Report:
     def layers(self) -> list[NodeReport]:
         """The nodes except those that hold the file's constants or compute only from such constants."""
         constant: set[str] = set()
-        found = []
+        layers = []
         for n in self.nodes:
             if n.where == "constant" and constant.issuperset(name for name, _ in n.inputs):
                 constant.update(name for name, _ in n.outputs)
             else:
-                found.append(n)
-        return found
+                layers.append(n)
+        return layers
 
     def __str__(self) -> str:
         width = shutil.get_terminal_size().columns
@@ -198,8 +198,8 @@ def _row(t: TracedNode, format_: str) -> NodeReport:
     if t.problem is not None:
         unknown = t.problem is NO_DEFINITION or t.problem is PROGRAM
         where = "refused" if t.problem.places else "unknown" if unknown else "unshaped"
-        known = Registry.of(format_).types() if t.problem is NO_DEFINITION else []
-        reason = nearest(node.type, known).removeprefix("; ") if known else t.problem.message
+        types = Registry.of(format_).types() if t.problem is NO_DEFINITION else []
+        reason = nearest(node.type, types).removeprefix("; ") if types else t.problem.message
     elif t.is_constant:
         where = "constant"
     elif t.kernel is not None:
@@ -269,24 +269,24 @@ def fill_weights(
         bound = traced.bound
         if bound is None or not bound.definition.typed or not bound.unfilled:
             continue
-        wanted = bound.instance.wanted
-        traced.node.blobs = [_random(wanted[i], random) for i in sorted(wanted)]
+        weights = bound.instance.wanted
+        traced.node.blobs = [_random(weights[i], random) for i in sorted(weights)]
 
 
-def _random(wanted: Wanted, random: np.random.Generator) -> Array:
+def _random(weight: Wanted, random: np.random.Generator) -> Array:
     """Return values for a weight: those of its filler where it gives other values than 0, and random ones
     otherwise.
 
     Normal values have the deviation sqrt(2 / inputs per output) (He et al., arXiv 1502.01852), so that activations
     keep their scale through the layers. A variance is between 0.5 and 1.5, and a factor is 1.
     """
-    given = wanted.values()
-    if given is not None and given.any():
-        return np.array(given)
-    shape = wanted.shape
-    if "variance" in wanted.what:
+    filler = weight.values()
+    if filler is not None and filler.any():
+        return np.array(filler)
+    shape = weight.shape
+    if "variance" in weight.what:
         return np.asarray(random.uniform(0.5, 1.5, shape), np.float32)
-    if "factor" in wanted.what:
+    if "factor" in weight.what:
         return np.ones(shape, np.float32)
     deviation = math.sqrt(2 / max(1, math.prod(shape[1:]))) if len(shape) > 1 else 0.1
     return np.asarray(random.standard_normal(shape, np.float32) * np.float32(deviation))

@@ -73,26 +73,26 @@ def verify(net: Net, inputs: Mapping[str, Any], engine: str | None = None) -> It
     arrays = input_arrays(network, inputs)
     types = {name: TensorType(a.shape, a.dtype) for name, a in arrays.items()}
     traced = iter(trace_nodes(network, needed_nodes(network, network.outputs), net.definitions, types))
-    found: list[NodeCheck] = []
+    checks: list[NodeCheck] = []
 
-    def watch(node: Node, bound: Bound, given: list[Array | None], outputs: list[Array]) -> None:
+    def watch(node: Node, bound: Bound, inputs: list[Array | None], outputs: list[Array]) -> None:
         t = next(traced)
         constant = {i for i, name in enumerate(node.inputs) if name in constants}
         constants.update(node.outputs[i] for i in t.constants)
         if t.kernel is None and t.body is None:
             note = "constant" if t.is_constant else t.reason
-            found.append(NodeCheck(node.name, node.type, 0.0, 0.0, True, note))
+            checks.append(NodeCheck(node.name, node.type, 0.0, 0.0, True, note))
             return
         try:
-            found.append(_checked(net, t, _program(t, module, engine, constant), given, outputs, constant))
+            checks.append(_check_node(net, t, _program(t, module, engine, constant), inputs, outputs, constant))
         except EngineError as error:
             if t.kernel is not None:
                 raise
-            found.append(NodeCheck(node.name, node.type, float("inf"), 0.0, False, str(error), refused=True))
+            checks.append(NodeCheck(node.name, node.type, float("inf"), 0.0, False, str(error), refused=True))
 
     constants: set[str] = {""}
     runner = NumpyRunner(network, net.definitions, network.outputs)
-    yield from _stream(runner, list(arrays.values()), watch, found)
+    yield from _stream(runner, list(arrays.values()), watch, checks)
 
 
 def _program(t: TracedNode, module: Engine, engine: str, constant: Container[int]) -> Run | None:
@@ -102,19 +102,19 @@ def _program(t: TracedNode, module: Engine, engine: str, constant: Container[int
         if t.bound is not None and t.bound.definition.native_only:
             return None
         kernel = t.kernel.program()
-        return lambda given: kernel([None if x is None else np.asarray(x, order="C") for x in given])
+        return lambda arrays: kernel([None if x is None else np.asarray(x, order="C") for x in arrays])
     graph = t.body
     if graph is None:
         raise ValueError(f"'{t.node.name}' has no operators")
     program = module.compile(simplify(graph, engine, exact=True), None)
-    return lambda given: program([np.asarray(x, order="C") for i, x in enumerate(given) if i not in constant])
+    return lambda arrays: program([np.asarray(x, order="C") for i, x in enumerate(arrays) if i not in constant])
 
 
-def _checked(
+def _check_node(
     net: Net,
     t: TracedNode,
     run: Run | None,
-    given: list[Array | None],
+    inputs: list[Array | None],
     outputs: list[Array],
     constant: Container[int],
 ) -> NodeCheck:
@@ -123,11 +123,13 @@ def _checked(
     if run is None:
         return NodeCheck(node.name, node.type, 0.0, 0.0, True, "a native kernel without a NumPy class")
     with at(node.place) if t.kernel is not None else nullcontext():
-        check = _compare(node, given, run(given), outputs)
+        check = _compare(node, inputs, run(inputs), outputs)
         if not check.ok or all(tells_enough(x, tolerance_for(x.dtype) * scale_of(x)) for x in outputs):
             return check
-        types = {n: TensorType.of(x.shape, x.dtype) for n, x in zip(node.inputs, given) if n and x is not None}
-        fixed = {n: x for i, (n, x) in enumerate(zip(node.inputs, given)) if n and x is not None and i in constant}
+        types = {n: TensorType.of(x.shape, x.dtype) for n, x in zip(node.inputs, inputs) if n and x is not None}
+        fixed = {
+            n: x for i, (n, x) in enumerate(zip(node.inputs, inputs)) if n and x is not None and i in constant
+        }
         alone = part_of(net.network, types, [node], {name: name for name in node.outputs})
 
         def in_numpy(arrays: Mapping[str, Array]) -> dict[str, Array]:
@@ -142,24 +144,26 @@ def _checked(
     return replace(check if other.ok else other, tells=False, on_noise=told)
 
 
-def _stream(runner: NumpyRunner, arrays: list[Array], watch: Watch, found: list[NodeCheck]) -> Iterator[NodeCheck]:
-    """Yield the checks that `watch` appends to `found`, as soon as they are available."""
+def _stream(
+    runner: NumpyRunner, arrays: list[Array], watch: Watch, checks: list[NodeCheck]
+) -> Iterator[NodeCheck]:
+    """Yield the checks that `watch` appends to `checks`, as soon as they are available."""
     for _ in runner.steps(arrays, watch):
-        yield from found
-        found.clear()
+        yield from checks
+        checks.clear()
 
 
 def _compare(
-    node: Node, given: Sequence[Array | None], results: Sequence[Array], outputs: Sequence[Array]
+    node: Node, inputs: Sequence[Array | None], results: Sequence[Array], outputs: Sequence[Array]
 ) -> NodeCheck:
-    min_scale = min(scale_of(*(x for x in given if x is not None)), 1.0)
+    min_scale = min(scale_of(*(x for x in inputs if x is not None)), 1.0)
     worst, scale, tolerance = 0.0, min_scale, tolerance_for(outputs[0].dtype if outputs else np.dtype("float32"))
-    for got, want in zip(results, outputs):
-        if got.shape != want.shape:
-            text = f"shape {got.shape}, expected {want.shape}"
+    for result, want in zip(results, outputs):
+        if result.shape != want.shape:
+            text = f"shape {result.shape}, expected {want.shape}"
             return NodeCheck(node.name, node.type, float("inf"), scale, False, text)
-        own = max(scale_of(want), min_scale)
-        error = largest_error(got, want)
-        if error / own >= worst / scale:
-            worst, scale, tolerance = error, own, tolerance_for(want.dtype)
+        own_scale = max(scale_of(want), min_scale)
+        error = largest_error(result, want)
+        if error / own_scale >= worst / scale:
+            worst, scale, tolerance = error, own_scale, tolerance_for(want.dtype)
     return NodeCheck(node.name, node.type, worst, scale, worst <= tolerance * scale)

@@ -91,16 +91,16 @@ class Mapper:
             need(name in rows, f"the data set has no column '{name}'; its columns: {', '.join(rows)}", InputError)
         count = len(rows[names[0]])
         requests = [{name: np.asarray(rows[name][i])[None] for name in names} for i in range(count)]
-        found = []
-        for outputs in self._run([self._typed(request) for request in requests]):
+        results = []
+        for outputs in self._run([self._cast(request) for request in requests]):
             if isinstance(outputs, AnyLayerError):
                 raise outputs
-            found.append(outputs)
-        return {**rows, **{name: np.stack([outputs[name][0] for outputs in found]) for name in found[0]}}
+            results.append(outputs)
+        return {**rows, **{name: np.stack([outputs[name][0] for outputs in results]) for name in results[0]}}
 
-    def _typed(self, arrays: Mapping[str, Array]) -> dict[str, Array]:
-        known = self._net.network.inputs
-        return {n: x.astype(kind.dtype) if (kind := known[n]) else x for n, x in arrays.items()}
+    def _cast(self, arrays: Mapping[str, Array]) -> dict[str, Array]:
+        types = self._net.network.inputs
+        return {n: x.astype(kind.dtype) if (kind := types[n]) else x for n, x in arrays.items()}
 
     def files(self, paths: Sequence[str]) -> dict[str, str]:
         """Run files, and write the results of each `ROWS` of them as one Parquet file. Return the errors of those
@@ -111,8 +111,8 @@ class Mapper:
         errors: dict[str, str] = {}
         for i in range(0, len(paths), ROWS):
             part = paths[i : i + ROWS]
-            known = written(self._task, part)
-            errors |= self.files([path for path in part if path not in known]) if known else self._part(part)
+            finished = written(self._task, part)
+            errors |= self.files([path for path in part if path not in finished]) if finished else self._part(part)
         return errors
 
     def _part(self, paths: Sequence[str]) -> dict[str, str]:
@@ -123,7 +123,7 @@ class Mapper:
         requests: dict[str, Mapping[str, Array]] = {}
         for path in paths:
             try:
-                requests[path] = self._typed(prepare(path))
+                requests[path] = self._cast(prepare(path))
             except Exception as error:  # a user's function, and files of any kind, raise anything
                 errors[path] = (
                     f"{type(error).__name__}: {error}" if not isinstance(error, AnyLayerError) else str(error)
@@ -131,11 +131,11 @@ class Mapper:
         results: dict[str, dict[str, Array]] = {}
         while requests:
             try:
-                for path, found in zip(requests, self._run(list(requests.values()))):
-                    if isinstance(found, AnyLayerError):
-                        errors[path] = str(found)
+                for path, outputs in zip(requests, self._run(list(requests.values()))):
+                    if isinstance(outputs, AnyLayerError):
+                        errors[path] = str(outputs)
                     else:
-                        results[path] = found
+                        results[path] = outputs
                 break
             except AnyLayerError as error:  # the network does not compile for the types of the first file
                 types = {
@@ -152,6 +152,6 @@ class Mapper:
                 InputError,
             )
             columns: dict[str, Sequence[Any]] = {"path": list(results)}
-            columns |= {n: [found[n] for found in results.values()] for n in next(iter(results.values()))}
+            columns |= {n: [outputs[n] for outputs in results.values()] for n in next(iter(results.values()))}
             write_parquet(_result(self._task, paths), columns)
         return errors

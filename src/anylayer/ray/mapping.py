@@ -82,9 +82,9 @@ def map(
         return _over(dataset, model, task, actors)
     folder = Path(output)
     files = list(dict.fromkeys(str(file) for file in dataset))
-    known = _results(folder, _fingerprint(model, outputs, options), task.run)
-    mapped = Mapped(folder, skipped=sum(file in known for file in files))
-    todo = [file for file in files if file not in known]
+    finished = _results(folder, _fingerprint(model, outputs, options), task.run)
+    mapped = Mapped(folder, skipped=sum(file in finished for file in files))
+    todo = [file for file in files if file not in finished]
     if todo:
         with cluster(address, least=threads, weights=_size(model)):
             need_cores([threads], wording("give fewer threads", "give a smaller --threads"))
@@ -104,8 +104,8 @@ def _count(actors: int | None, task: Task) -> int:
 
 def _over(dataset: Any, model: Net, task: Task, actors: int | None) -> Any:
     """Return the data set whose batches the network maps."""
-    found = data()
-    found.DataContext.get_current().enable_progress_bars = False
+    columns = data()
+    columns.DataContext.get_current().enable_progress_bars = False
     free = cores()
     processes = actors or max(1, (free - 1) // task.threads)
     # Tasks that read and write the data set need a core, too. Without a free one, Ray waits forever.
@@ -113,7 +113,7 @@ def _over(dataset: Any, model: Net, task: Task, actors: int | None) -> Any:
     return dataset.map_batches(
         Mapper,
         batch_size=ROWS,
-        compute=found.ActorPoolStrategy(size=processes),
+        compute=columns.ActorPoolStrategy(size=processes),
         num_cpus=reserved,
         fn_constructor_args=([sent(model, None)], task),
     )
@@ -125,17 +125,17 @@ def _size(model: Net) -> int:
 
 def _fingerprint(model: Net, outputs: Sequence[str] | None, options: str) -> str:
     """Return a hash of all that the results depend on: nodes, weights, the code of the user's layers, options."""
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for node in model.network.nodes:
-        found.update(repr((node.name, node.type, node.inputs, node.outputs, node.params)).encode())
+        digest.update(repr((node.name, node.type, node.inputs, node.outputs, node.params)).encode())
         for blob in node.blobs:
-            found.update(repr((blob.shape, blob.dtype)).encode())
-            found.update(np.ascontiguousarray(blob).data)
+            digest.update(repr((blob.shape, blob.dtype)).encode())
+            digest.update(np.ascontiguousarray(blob).data)
     for type_, definition in sorted(model.user_layers.items()):
         origin = Path(definition.origin)
-        found.update(type_.encode() + (origin.read_bytes() if origin.is_file() else b""))
-    found.update(repr((sorted(outputs or model.network.outputs), options)).encode())
-    return found.hexdigest()
+        digest.update(type_.encode() + (origin.read_bytes() if origin.is_file() else b""))
+    digest.update(repr((sorted(outputs or model.network.outputs), options)).encode())
+    return digest.hexdigest()
 
 
 def _results(folder: Path, fingerprint: str, run: str) -> set[str]:
@@ -159,13 +159,13 @@ def _results(folder: Path, fingerprint: str, run: str) -> set[str]:
         need(not any(folder.iterdir()), f"{folder} holds other files; give a new folder", InputError)
     text = json.dumps({"results_of": fingerprint, "run": run})
     write_whole(folder / MANIFEST, lambda file: file.write(text.encode()))
-    known: set[str] = set()
+    finished: set[str] = set()
     for part in folder.glob("*.parquet"):
         try:
-            known.update(strings(part, "path"))
+            finished.update(strings(part, "path"))
         except FileError:
             part.unlink()
-    return known
+    return finished
 
 
 _SECONDS = 2.0
@@ -201,10 +201,10 @@ def run_files(
         for _ in range(min(count, len(files))):
             give(kind.remote(sent, task), [])  # no files: it is finished when the process is ready
         while todo or again or any(part for _, part, _ in running.values()):
-            done = ray.wait([*running])[0][0]
-            actor, part, begin = running.pop(done)
+            finished = ray.wait([*running])[0][0]
+            actor, part, begin = running.pop(finished)
             try:
-                errors: dict[str, str] = ray.get(done)
+                errors: dict[str, str] = ray.get(finished)
             except DIED as error:
                 ray.kill(actor)
                 starts += not part
@@ -213,9 +213,9 @@ def run_files(
                 if len(part) == 1 and deaths[part[0]] >= _DEATHS:
                     yield 1, {part[0]: f"{part[0]}: processes that run it die: {_last_line(error)}"}
                 else:
-                    known = written(task, part)  # where the process has died between writing and returning
-                    yield len(known), {}
-                    left = [path for path in part if path not in known]
+                    complete = written(task, part)  # where the process has died between writing and returning
+                    yield len(complete), {}
+                    left = [path for path in part if path not in complete]
                     step = ROWS if len(part) > ROWS else 1
                     again.extend(left[i : i + step] for i in range(0, len(left), step))
                 give(kind.remote(sent, task), [])

@@ -38,8 +38,8 @@ def _modules_beside_layers(net: Net) -> list[Any]:
 
     Installed packages are left out: the processes of a cluster have them.
     """
-    own = {definition.cls.__module__ for definition in net.user_layers.values()} - {"__main__"}
-    folders = {folder for name in own if (folder := _folder_of(name)) and "site-packages" not in folder.parts}
+    modules = {definition.cls.__module__ for definition in net.user_layers.values()} - {"__main__"}
+    folders = {folder for name in modules if (folder := _folder_of(name)) and "site-packages" not in folder.parts}
     return [sys.modules[name] for name in [*sys.modules] if name != "__main__" and _folder_of(name) in folders]
 
 

@@ -46,12 +46,12 @@ def fastest(compilation: Compilation, plan: Plan) -> Fastest:
         runners = _runners(compilation, plan)
         tried = set(runners)
         if len(runners) > 1:
-            runners = _trusted(compilation, runners, plan)
+            runners = _trusted_runners(compilation, runners, plan)
         timings = {}
         if len(runners) > 1 or kinds_of_layers(plan):
             timings = _measure(runners, plan)
         engine = min(timings, key=timings.__getitem__) if timings else next(iter(runners))
-        return _divided(compilation, plan, runners, Fastest(runners[engine], engine, (), timings), tried)
+        return _divide(compilation, plan, runners, Fastest(runners[engine], engine, (), timings), tried)
 
 
 def _runners(compilation: Compilation, plan: Plan) -> dict[str, PlanRunner]:
@@ -72,7 +72,9 @@ def _runners(compilation: Compilation, plan: Plan) -> dict[str, PlanRunner]:
     return runners
 
 
-def _trusted(compilation: Compilation, runners: Mapping[str, PlanRunner], plan: Plan) -> dict[str, PlanRunner]:
+def _trusted_runners(
+    compilation: Compilation, runners: Mapping[str, PlanRunner], plan: Plan
+) -> dict[str, PlanRunner]:
     """Return the runners whose outputs on noise are correct. Warn about each of the others."""
     runs = {name: partial(runner, out={}) for name, runner in runners.items()}
     right, wrong = trusted(runs, uniform_noise(plan.inputs.values()), compilation.run_in_numpy)
@@ -87,7 +89,7 @@ def _measure(runners: Mapping[str, PlanRunner], plan: Plan) -> dict[str, float]:
     return timed_in_turns({name: partial(runner, arrays, {}) for name, runner in runners.items()})
 
 
-def _divided(
+def _divide(
     compilation: Compilation, plan: Plan, runners: Mapping[str, PlanRunner], alone: Fastest, tried: set[str]
 ) -> Fastest:
     """Return the fastest engine, `alone`, or several engines that are faster together. tried: the engines that can
@@ -176,8 +178,8 @@ class LayerFinder:
             return None
         nodes = nodes_with_operators(plan)
         splits = [((EnginePart(name, nodes),), self.finder.timings[name]) for name in self.finder.engines]
-        found = dict(_moved(plan, parts, s, times) for parts, s in [*splits, (best.parts, best.seconds)])
-        promising = [parts for parts, seconds in found.items() if seconds < best.seconds]
+        by_parts = dict(_move_layers(plan, parts, s, times) for parts, s in [*splits, (best.parts, best.seconds)])
+        promising = [parts for parts, seconds in by_parts.items() if seconds < best.seconds]
         return self.finder.checked(plan, promising, best) if promising else None
 
     def _times(self, plan: Plan, network: float) -> dict[int, Times]:
@@ -185,7 +187,7 @@ class LayerFinder:
 
         network: the seconds of the network.
         """
-        found: dict[int, Times] = {}
+        times: dict[int, Times] = {}
         fastest = min(self.finder.timings, key=self.finder.timings.__getitem__)
         for nodes in kinds_of_layers(plan):
             t = plan.nodes[nodes[0]]
@@ -193,8 +195,8 @@ class LayerFinder:
             first = self._seconds(t, step, {fastest: self.finder.engines[fastest]}, 0.0)
             if first and first[fastest] * len(nodes) > max(_SHARE * network, _CUT_SECONDS):
                 engines = {**self.finder.engines, **layer_engines(step.graph)}
-                found.update(dict.fromkeys(nodes, self._seconds(t, step, engines, _TRIAL_SECONDS)))
-        return found
+                times.update(dict.fromkeys(nodes, self._seconds(t, step, engines, _TRIAL_SECONDS)))
+        return times
 
     def _seconds(self, t: TracedNode, step: GraphStep, engines: Mapping[str, Engine], trial: float) -> Times:
         """Return the seconds of a layer on each engine that takes it, on noise. trial: see timed_in_turns."""
@@ -209,24 +211,24 @@ class LayerFinder:
         return timed_in_turns(calls, trial) if calls else {}
 
 
-def _moved(
+def _move_layers(
     plan: Plan, parts: Sequence[EnginePart], seconds: float, times: Mapping[int, Times]
 ) -> tuple[tuple[EnginePart, ...], float]:
     """Return parts and their seconds after each layer has moved to the engine on which it is fastest."""
-    own = {i: part.engine for part in parts for i in part.nodes}
+    engine_of = {i: part.engine for part in parts for i in part.nodes}
     gains: dict[int, float] = {}
     moved: dict[int, str] = {}
-    for i, known in times.items():
-        moved[i] = min(known, key=known.__getitem__)
-        gains[i] = known.get(own[i], 0.0) - known[moved[i]] - _CUT_SECONDS
-    found = refined(plan, parts, {i: name for i, name in moved.items() if gains[i] > 0})
-    changed = [i for part in found for i in part.nodes if part.engine != own[i]]
-    return tuple(found), seconds - sum(gains[i] for i in changed)
+    for i, seconds_on in times.items():
+        moved[i] = min(seconds_on, key=seconds_on.__getitem__)
+        gains[i] = seconds_on.get(engine_of[i], 0.0) - seconds_on[moved[i]] - _CUT_SECONDS
+    new_parts = refined(plan, parts, {i: name for i, name in moved.items() if gains[i] > 0})
+    changed = [i for part in new_parts for i in part.nodes if part.engine != engine_of[i]]
+    return tuple(new_parts), seconds - sum(gains[i] for i in changed)
 
 
 def kinds_of_layers(plan: Plan) -> list[list[int]]:
     """Return the custom layers that may be worth compiling, those of a kind together, the heaviest first."""
-    found: dict[tuple[str, tuple[TensorType | None, ...]], list[int]] = {}
+    by_kind: dict[tuple[str, tuple[TensorType | None, ...]], list[int]] = {}
     work: dict[int, int] = {}
     for i in nodes_with_operators(plan):
         t = plan.nodes[i]
@@ -236,6 +238,6 @@ def kinds_of_layers(plan: Plan) -> list[list[int]]:
         if all(isinstance(d, int) for shape in shapes for d in shape):
             work[i] = sum(math.prod(map(int, shape)) for shape in shapes)
             if work[i] >= _HEAVY or len(t.body.ops) >= _LONG:
-                found.setdefault((t.node.type, tuple(t.inputs)), []).append(i)
-    kinds = sorted(found.values(), key=lambda nodes: -sum(work[i] for i in nodes))
+                by_kind.setdefault((t.node.type, tuple(t.inputs)), []).append(i)
+    kinds = sorted(by_kind.values(), key=lambda nodes: -sum(work[i] for i in nodes))
     return [nodes for nodes in kinds if len(nodes) <= _MAX_LAYERS][:_MAX_KINDS]

@@ -42,16 +42,16 @@ class Batches:
         self.seconds: dict[int, float] = {}
         self.runs, self.nanoseconds = Counter[int](), Counter[int]()
         with redirected_stdout(drop=True):
-            self.size, self.why = self._measured(types, most)
+            self.size, self.why = self._measure(types, most)
 
-    def _measured(self, types: Mapping[str, TensorType], most: int) -> tuple[int, str]:
+    def _measure(self, types: Mapping[str, TensorType], most: int) -> tuple[int, str]:
         if not types or not all(kind.shape for kind in types.values()):
             return 0, "an input has no axis for samples"
         kinds = [TensorType((1, *kind.shape[1:]), kind.dtype) for kind in types.values()]
         samples = [dict(zip(types, uniform_noise(kinds, seed))) for seed in range(2)]
         try:
             alone = [self.model(sample) for sample in samples]
-            both = self.model(_joined(samples))
+            both = self.model(_concat(samples))
         except AnyLayerError as error:
             return 0, f"the network does not run with other batch sizes: {error}"
         if not all(array.shape[:1] == (2,) for array in both.values()):
@@ -105,7 +105,7 @@ class Batches:
             if not self.size:
                 return [self._run_once(arrays, 1) for arrays in requests]
             counts = [_samples(arrays) for arrays in requests]
-            outputs = self._run(_joined(requests), sum(counts))
+            outputs = self._run(_concat(requests), sum(counts))
             ends = np.cumsum(counts)
             return [_part(outputs, int(end - n), int(end)) for n, end in zip(counts, ends)]
         except AnyLayerError as error:
@@ -116,7 +116,7 @@ class Batches:
     def _run(self, arrays: Arrays, count: int) -> dict[str, Array]:
         """Run `count` samples in batches whose sizes are powers of two, so that few programs are compiled."""
         parts = [self._run_once(_part(arrays, start, end), end - start) for start, end in _cuts(count, self.size)]
-        return dict(parts[0]) if len(parts) == 1 else _joined(parts)
+        return dict(parts[0]) if len(parts) == 1 else _concat(parts)
 
     def _run_once(self, arrays: Arrays, samples: int) -> dict[str, Array]:
         """Run the model on a number of samples, and count the run."""
@@ -146,7 +146,7 @@ def _samples(arrays: Arrays) -> int:
     return counts.pop()
 
 
-def _joined(parts: Sequence[Arrays]) -> dict[str, Array]:
+def _concat(parts: Sequence[Arrays]) -> dict[str, Array]:
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 

@@ -15,20 +15,20 @@ EngineRun = Callable[[Sequence[Array]], Outputs]
 """A network on an engine: a function of its inputs."""
 
 
-def agree(got: Outputs, want: Outputs) -> bool:
+def agree(results: Outputs, want: Outputs) -> bool:
     """Return whether all outputs of `want` match: floats within 1e-4 of the output's largest absolute value, NaN
     where `want` is NaN, other dtypes exactly."""
-    return not any(_difference(got[name], array) for name, array in want.items())
+    return not any(_difference(results[name], array) for name, array in want.items())
 
 
-def _difference(got: Array, want: Array) -> str:
+def _difference(result: Array, want: Array) -> str:
     """Return how an output differs, as the predicate of a sentence; "" where it matches."""
-    if got.shape != want.shape:
-        return f"has shape {got.shape}, expected {want.shape} as in NumPy"
+    if result.shape != want.shape:
+        return f"has shape {result.shape}, expected {want.shape} as in NumPy"
     if want.dtype.kind != "f":
-        count = int(np.count_nonzero(got != want))
+        count = int(np.count_nonzero(result != want))
         return f"differs from NumPy in {count} of {want.size} values" if count else ""
-    error, scale = largest_error(got, want), scale_of(want)
+    error, scale = largest_error(result, want), scale_of(want)
     agrees = error <= tolerance_for(want.dtype, deep=True) * scale
     return "" if agrees else f"differs from NumPy ({difference_text(error, scale)})"
 
@@ -53,7 +53,7 @@ def trusted(
     if not outputs:
         raise errors[0]
     first = next(iter(outputs.values()))
-    if all(agree(found, first) for found in outputs.values()):
+    if all(agree(results, first) for results in outputs.values()):
         return [*outputs], {}
     wrong = _wrong_engines(outputs, arrays, definition)
     if len(wrong) == len(outputs) or _has_jump(runs, outputs, arrays):
@@ -72,8 +72,8 @@ def _wrong_engines(
     except AnyLayerError:
         return {}
     wrong: dict[str, str] = {}
-    for name, found in outputs.items():
-        differences = ((output, _difference(found[output], array)) for output, array in want.items())
+    for name, results in outputs.items():
+        differences = ((output, _difference(results[output], array)) for output, array in want.items())
         output, text = next(((o, t) for o, t in differences if t), ("", ""))
         if text:
             wrong[name] = f"output '{output}' {text}"
@@ -83,11 +83,11 @@ def _wrong_engines(
 def _has_jump(runs: Mapping[str, EngineRun], outputs: Mapping[str, Outputs], arrays: Sequence[Array]) -> bool:
     """Return whether a change of the inputs in their last bits changes the outputs of one of the engines."""
     random = np.random.default_rng(1)
-    for name, found in outputs.items():
+    for name, results in outputs.items():
         changed = [
             (x * (1 + 1e-6 * random.standard_normal(x.shape))).astype(x.dtype) if x.dtype.kind == "f" else x
             for x in arrays
         ]
-        if not agree(runs[name](changed), found):
+        if not agree(runs[name](changed), results):
             return True
     return False

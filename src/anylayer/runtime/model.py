@@ -207,19 +207,20 @@ class Model:
     def _refuse_others(self, inputs: Mapping[str, Any]) -> None:
         """Refuse a name that is not an input of the network. Ignore inputs that no output depends on."""
         for name in inputs:
-            known = self._network.inputs
+            network_inputs = self._network.inputs
             need(
-                name in known,
-                f"the network has no input '{name}'{nearest(str(name), known)}; its inputs: {', '.join(known)}",
+                name in network_inputs,
+                f"the network has no input '{name}'{nearest(str(name), network_inputs)}; its inputs: "
+                f"{', '.join(network_inputs)}",
                 InputError,
             )
 
     def _array(self, name: str, inputs: Mapping[str, Any]) -> Array:
         if name not in inputs:
             return absent_input(self._network, name, self._targets)
-        known = self._types[name]
+        kind = self._types[name]
         try:
-            dtype = known.dtype if known is not None else self._network.input_dtype(name)
+            dtype = kind.dtype if kind is not None else self._network.input_dtype(name)
             array = np.asarray(inputs[name], dtype)
         except (TypeError, ValueError) as error:
             raise InputError(f"input '{name}' must be an array of numbers: {error}") from None
@@ -227,15 +228,15 @@ class Model:
 
     def _check_buffers(self, out: Mapping[str, Array], arrays: Sequence[Array]) -> None:
         """Refuse a buffer of an unknown output, one that cannot be written to, and one that shares memory."""
-        taken = list(arrays)
+        arrays_in_use = list(arrays)
         for name, array in out.items():
             if name not in self._targets:
                 raise InputError(f"there is no output '{name}'{nearest(name, self._targets)}")
             if not (isinstance(array, np.ndarray) and array.flags.c_contiguous and array.flags.writeable):
                 raise InputError(f"out['{name}'] must be a writable C-contiguous array")
-            if any(np.may_share_memory(array, other) for other in taken):
+            if any(np.may_share_memory(array, other) for other in arrays_in_use):
                 raise InputError(f"out['{name}'] must share no memory with an input or another output")
-            taken.append(array)
+            arrays_in_use.append(array)
 
     def _runner(self, key: InputKey) -> Runner:
         if self._compilation.engine == "numpy":
@@ -253,12 +254,12 @@ class Model:
         # that forward to end.
         held = self._lock.acquire(blocking=not in_user_code())
         try:
-            return self._runners.get(key) or self._compiled(key)
+            return self._runners.get(key) or self._compile_new(key)
         finally:
             if held:
                 self._lock.release()
 
-    def _compiled(self, key: InputKey) -> Runner:
+    def _compile_new(self, key: InputKey) -> Runner:
         """Compile for these input types and keep the program. Raise LayerError if a user's forward, which this
         compilation calls, calls the model with the same types.
         """
@@ -355,13 +356,13 @@ class Model:
         return results
 
 
-def _require_type(name: str, buffer: Array, wanted: TensorType) -> None:
+def _require_type(name: str, buffer: Array, kind: TensorType) -> None:
     """Refuse a buffer of another shape or dtype than its output."""
-    if buffer.shape == wanted.shape and buffer.dtype == wanted.dtype:
+    if buffer.shape == kind.shape and buffer.dtype == kind.dtype:
         return
     need(
-        all(isinstance(d, int) for d in wanted.shape),
-        f"the size of output '{name}' ({wanted}) depends on data, so it cannot have a buffer",
+        all(isinstance(d, int) for d in kind.shape),
+        f"the size of output '{name}' ({kind}) depends on data, so it cannot have a buffer",
         InputError,
     )
-    raise InputError(f"out['{name}'] must be {wanted}, got {TensorType(buffer.shape, buffer.dtype)}")
+    raise InputError(f"out['{name}'] must be {kind}, got {TensorType(buffer.shape, buffer.dtype)}")

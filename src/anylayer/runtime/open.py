@@ -57,13 +57,13 @@ class OpenProgram:
 
     def takes(self, key: InputKey) -> bool:
         """Return whether the inputs may have these types. Raises EngineError where they need too much memory."""
-        found = self.known.get(key)
-        if found is None:
-            found = self._takes(key)
+        is_taken = self.known.get(key)
+        if is_taken is None:
+            is_taken = self._takes(key)
             if len(self.known) >= _KEYS_KEPT:
                 self.known.clear()
-            self.known[key] = found
-        return found
+            self.known[key] = is_taken
+        return is_taken
 
     def _takes(self, key: InputKey) -> bool:
         for (shape, dtype), (name, kind) in zip(key, self.types.items()):
@@ -200,7 +200,7 @@ class Reference:
     seconds: float = math.inf
 
 
-def _suited(compilation: Compilation, references: Sequence[Reference]) -> list[str]:
+def _suited_engines(compilation: Compilation, references: Sequence[Reference]) -> list[str]:
     """Return the engines to try: the one that the caller names; for "auto" the general ones, and those that suit
     the references' network."""
     if compilation.engine != "auto":
@@ -227,10 +227,10 @@ def _fastest(
     programs: dict[str, OpenProgram] = {}
     limit = math.inf
     problem: AnyLayerError = EngineError("no engine takes programs for every size")
-    for engine in _suited(compilation, references):
+    for engine in _suited_engines(compilation, references):
         try:
             program = _program(compilation, traces, engine)
-            limit = min(limit, _compared(program, references))
+            limit = min(limit, _compare(program, references))
             programs[engine] = program
         except AnyLayerError as error:
             problem = error
@@ -261,27 +261,30 @@ def _new_sizes(program: OpenProgram, keys: Sequence[InputKey]) -> list[InputKey]
     """
     seen = [symbols for key in keys if (symbols := program.symbols(key)) is not None]
     values = {name: sorted(symbols[name] for symbols in seen) for name in program.sizes.ranges if seen}
-    steps = {name: math.gcd(*(v - own[0] for v in own)) or 1 for name, own in values.items()}
+    steps = {
+        name: math.gcd(*(v - seen_values[0] for v in seen_values)) or 1 for name, seen_values in values.items()
+    }
     random = np.random.default_rng()
-    found: dict[InputKey, None] = {}
+    new_keys: dict[InputKey, None] = {}
     for _ in range(_SIZES_DRAWN):
         symbols = {
-            name: own[0] + steps[name] * int(random.integers((own[-1] - own[0]) // steps[name], endpoint=True))
-            for name, own in values.items()
+            name: seen_values[0]
+            + steps[name] * int(random.integers((seen_values[-1] - seen_values[0]) // steps[name], endpoint=True))
+            for name, seen_values in values.items()
         }
         if program.sizes.allow(symbols):
-            found[key_of(program.sizes.types(program.types, symbols))] = None
+            new_keys[key_of(program.sizes.types(program.types, symbols))] = None
     mean = sum(map(volume, keys)) / max(len(keys), 1)
-    return sorted((k for k in found if k not in keys), key=lambda key: abs(volume(key) - mean))[:_NEW_SIZES]
+    return sorted((k for k in new_keys if k not in keys), key=lambda key: abs(volume(key) - mean))[:_NEW_SIZES]
 
 
-def _compared(program: OpenProgram, references: Sequence[Reference]) -> float:
+def _compare(program: OpenProgram, references: Sequence[Reference]) -> float:
     """Compare a program with the references. Return the time of the references, in seconds per input value. Raises
     EngineError if the outputs differ.
     """
     seconds = 0.0
-    taken = [r for r in references if program.takes(r.key)]
-    for r in taken:
+    comparable = [r for r in references if program.takes(r.key)]
+    for r in comparable:
         shapes = ", ".join(str(shape) for shape, _ in r.key)
         rule = f"the program for every size computes something else at {shapes}"
         types = _types(r.key)
@@ -296,5 +299,5 @@ def _compared(program: OpenProgram, references: Sequence[Reference]) -> float:
                 break
             seconds += (time.perf_counter() - start) if integers == 2 else 0.0
             need(agree(program(arrays, {}), want), rule, EngineError)
-    need(taken, "the layers do not allow the sizes to vary", EngineError)
-    return seconds / max(sum(volume(r.key) for r in taken), 1)
+    need(comparable, "the layers do not allow the sizes to vary", EngineError)
+    return seconds / max(sum(volume(r.key) for r in comparable), 1)

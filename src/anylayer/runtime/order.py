@@ -14,18 +14,18 @@ def transposed_inputs(network: Network, shapes: Mapping[str, Sequence[int]]) -> 
     `shapes` are the shapes of the arrays that the caller gives, by the input's name. An array with fewer rows than
     channels is no image, and gets no warning: (1, 1, 20, 3) is one channel of 20 x 3 elements.
     """
-    for name, given in shapes.items():
-        known = network.inputs.get(name)
-        if known is None or len(known.shape) != 4 or len(given) != 4:
+    for name, shape in shapes.items():
+        kind = network.inputs.get(name)
+        if kind is None or len(kind.shape) != 4 or len(shape) != 4:
             continue
         last = network.layouts.get(name) == "NHWC"
         here, there = (3, 1) if last else (1, 3)
-        channels = known.shape[here]
-        if given[here] <= channels or given[there] != channels:
+        channels = kind.shape[here]
+        if shape[here] <= channels or shape[there] != channels:
             continue
         order = "(N, H, W, C)" if last else "(N, C, H, W)"
         axes = "0, 2, 3, 1" if last else "0, 3, 1, 2"
         yield (
-            f"input '{name}' is {order} = {list(known.shape)} in the file, the array {list(given)} seems to have "
+            f"input '{name}' is {order} = {list(kind.shape)} in the file, the array {list(shape)} seems to have "
             f"its channels {'first' if last else 'last'}: transpose it, x.transpose({axes})"
         )

@@ -67,18 +67,21 @@ class PairFinder:
         parts = self._promising(plan, best.name)
         return self.checked(plan, [parts], best) if parts is not None else None
 
-    def checked(self, plan: Plan, found: Sequence[Sequence[EnginePart]], best: Split) -> Split | None:
+    def checked(self, plan: Plan, candidates: Sequence[Sequence[EnginePart]], best: Split) -> Split | None:
         """Return the fastest of the plans in these parts, if it computes the same as `best` on noise and is
         measured faster; else None."""
         arrays = uniform_noise(plan.inputs.values())
-        runners = [best.runner, *(self.make_runner(with_parts(plan, parts), parts[0].engine) for parts in found)]
+        runners = [
+            best.runner,
+            *(self.make_runner(with_parts(plan, parts), parts[0].engine) for parts in candidates),
+        ]
         runs = {str(i): partial(runner, out={}) for i, runner in enumerate(runners)}
-        kept = ["0", *(name for name in trusted(runs, arrays, self.definition)[0] if name != "0")]
-        seconds = timed_in_turns({name: partial(runs[name], arrays) for name in kept})
+        right = ["0", *(name for name in trusted(runs, arrays, self.definition)[0] if name != "0")]
+        seconds = timed_in_turns({name: partial(runs[name], arrays) for name in right})
         name = min(seconds, key=seconds.__getitem__)
         if seconds[name] >= _GAIN * seconds["0"]:
             return None
-        return Split(runners[int(name)], found[int(name) - 1], best.seconds * seconds[name] / seconds["0"])
+        return Split(runners[int(name)], candidates[int(name) - 1], best.seconds * seconds[name] / seconds["0"])
 
     def _promising(self, plan: Plan, best: str) -> list[EnginePart] | None:
         """Return the parts of the fastest two engines by the times of the network's segments, or None if no pair
@@ -107,7 +110,7 @@ class PairFinder:
         chosen = min(totals, key=totals.__getitem__, default=None)
         if chosen is None or totals[chosen] >= _GAIN * self.timings[best]:
             return None
-        return [*_joined(pieces, *chosen)]
+        return [*_parts_of(pieces, *chosen)]
 
     def _values(self, plan: Plan, engine: str, graphs: Sequence[tuple[GraphStep, Segment]]) -> dict[str, Any]:
         """Run the segments on noise, and return the values between them."""
@@ -146,7 +149,7 @@ def _weights(plan: Plan) -> int:
     return sum(array.nbytes for array in constants.values() if array is not None)
 
 
-def _joined(pieces: Sequence[Segment], heavy: str, light: str) -> Iterator[EnginePart]:
+def _parts_of(pieces: Sequence[Segment], heavy: str, light: str) -> Iterator[EnginePart]:
     """Yield the parts of the two engines. Consecutive segments on the same engine become one part."""
     for is_heavy, found in groupby(pieces, key=lambda piece: piece.heavy):
         yield EnginePart(heavy if is_heavy else light, tuple(i for piece in found for i in piece.nodes))

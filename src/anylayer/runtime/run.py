@@ -47,7 +47,7 @@ def scratch_types(plan: Plan) -> dict[str, TensorType]:
         return {}
     held = {name for step in plan.steps if isinstance(step, HostStep) for name in step.traced.node.inputs}
     held.update(plan.outputs.values())
-    found: dict[str, TensorType] = {}
+    types: dict[str, TensorType] = {}
     for step in plan.steps:
         if isinstance(step, HostStep):
             continue
@@ -55,8 +55,8 @@ def scratch_types(plan: Plan) -> dict[str, TensorType]:
         for name in produced:
             kind = plan.types.get(name)
             if kind is not None and name not in held and _is_kept(kind):
-                found[name] = kind
-    return found
+                types[name] = kind
+    return types
 
 
 def _is_kept(kind: TensorType) -> bool:
@@ -103,9 +103,9 @@ class HostCall:
     def _again(self, inputs: Sequence[Array]) -> list[Array]:
         """Call a user's class again. This does what run_bound does, with fewer checks."""
         bound = self._bound
-        given: Sequence[Any] = guarded(bound, inputs)
+        arrays: Sequence[Any] = guarded(bound, inputs)
         try:
-            result = bound.raw(given, call_contained)
+            result = bound.raw(arrays, call_contained)
         except AnyLayerError as error:
             with at(bound.node.place):
                 raise error
@@ -113,7 +113,7 @@ class HostCall:
             return self._contiguous(after_error(bound, inputs, error))
         outputs = [*result] if isinstance(result, (list, tuple)) else result
         outputs = [result] if outputs is result and bound.definition.typed else outputs
-        given, result = (), None  # unshared counts references
+        arrays, result = (), None  # unshared counts references
         if not self._fits(outputs):
             outputs = [np.asarray(o) for o in bound.outputs(outputs)]
             return self._contiguous(unshared(outputs))
@@ -133,11 +133,11 @@ class HostCall:
     def _contiguous(self, outputs: list[Array]) -> list[Array]:
         """Return the outputs as contiguous arrays. Raise LayerError where an output that a graph reads has another
         type than in the plan."""
-        for i, (got, (shape, dtype), fixed) in enumerate(zip(outputs, self._expected, self._fixed)):
-            if fixed and (got.shape != shape or got.dtype != dtype):
-                found = TensorType(got.shape, got.dtype)
+        for i, (array, (shape, dtype), fixed) in enumerate(zip(outputs, self._expected, self._fixed)):
+            if fixed and (array.shape != shape or array.dtype != dtype):
+                actual = TensorType(array.shape, array.dtype)
                 raise LayerError(
-                    f"output {i} of forward is {found}; it was {TensorType(shape, dtype)} when the network was "
+                    f"output {i} of forward is {actual}; it was {TensorType(shape, dtype)} when the network was "
                     "compiled. For a size that depends on data, use engine 'numpy'",
                     self._bound.node.place,
                 )
@@ -159,8 +159,8 @@ class PlanRunner:
 
         def compiled(step: GraphStep) -> Program:
             name = step.engine or engine
-            found = load_engine(name)
-            compile_ = alongside(found) if step.engine else found.compile
+            module = load_engine(name)
+            compile_ = alongside(module) if step.engine else module.compile
             return compile_(simplify(step.graph, name, exact=exact), threads, precision)
 
         plan, programs = _programs(plan, engine, compiled, threads, precision)
@@ -203,8 +203,8 @@ class PlanRunner:
         """Return the outputs by public name. An array in `out` is written to and returned for its output."""
         try:
             if self._whole is not None:
-                wanted = [out.get(public) for public in self._public] if out else None
-                results = self._whole(arrays, wanted)
+                buffers = [out.get(public) for public in self._public] if out else None
+                results = self._whole(arrays, buffers)
                 return {self._public[0]: results[0]} if len(results) == 1 else dict(zip(self._public, results))
             return self._stepwise(arrays, out)
         except EngineError as error:
@@ -219,9 +219,9 @@ class PlanRunner:
             buffers = _buffers(outputs, to, scratch) if to else scratch
             for i, array in zip(outputs, program([values[i] for i in inputs], buffers)):
                 values[i] = array
-        given = len(arrays)
+        count = len(arrays)
         return {
-            public: _returnable(values[i], i < given, to.get(i) if to else None) for public, i in self._outputs
+            public: _returnable(values[i], i < count, to.get(i) if to else None) for public, i in self._outputs
         }
 
 
@@ -324,7 +324,7 @@ class NumpyRunner:
         `watch(node, bound, inputs, outputs)` is called after each node.
         """
         values: dict[str, Any] = {**dict(zip(self._inputs, arrays)), "": None}
-        kept = {"", *self._outputs.values()}
+        needed = {"", *self._outputs.values()}
         yield values
         for i, node in enumerate(self._nodes):
             inputs = [values[name] for name in node.inputs]
@@ -336,7 +336,7 @@ class NumpyRunner:
                 watch(node, bound, inputs, outputs)
             values.update(zip(node.outputs, outputs))
             for name in {*node.inputs, *node.outputs}:
-                if self._last[name] == i and name not in kept:
+                if self._last[name] == i and name not in needed:
                     del values[name]
             yield values
 
@@ -347,19 +347,19 @@ class NumpyRunner:
         It is created without a lock, because this calls a user's class.
         """
         types = tuple(ABSENT if x is None else TensorType(x.shape, x.dtype) for x in inputs)
-        kept = self._bounds[i]
+        bounds = self._bounds[i]
         with self._lock:
-            if types in kept:
-                kept.move_to_end(types)
-                return kept[types]
+            if types in bounds:
+                bounds.move_to_end(types)
+                return bounds[types]
         network = self._network
         bound = bind(node, self._definitions[node.type], types, network.dialect, network.dtype)
         if bound.definition.built_in:
             _need_memory(bound, types)
         with self._lock:
-            bound = kept.setdefault(types, bound)
-            while len(kept) > SHAPES_KEPT:
-                kept.popitem(last=False)
+            bound = bounds.setdefault(types, bound)
+            while len(bounds) > SHAPES_KEPT:
+                bounds.popitem(last=False)
         return bound
 
 

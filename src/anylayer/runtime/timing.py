@@ -57,26 +57,26 @@ def timed_in_turns(
 
 def timed_at_new_sizes(
     calls: Mapping[str, Callable[[Sequence[Array]], object]],
-    known: Sequence[TensorType],
+    known_types: Sequence[TensorType],
     new: Sequence[Sequence[TensorType]],
 ) -> dict[str, float]:
     """Return the seconds per value of the inputs that each call takes at a size for the first time.
 
     They are the lower quartile over the sizes: other processes can slow down most of the calls.
 
-    known: types of inputs for calls before the timed ones. new: types of inputs of sizes that have not run. The
-    time of a call that raises an EngineError is infinite at this size. The calls take turns. Each has at least one
-    turn, and no round of turns starts after 0.5 seconds per call.
+    known_types: types of inputs for calls before the timed ones. new: types of inputs of sizes that have not run.
+    The time of a call that raises an EngineError is infinite at this size. The calls take turns. Each has at least
+    one turn, and no round of turns starts after 0.5 seconds per call.
     """
-    found: dict[str, list[float]] = {name: [] for name in calls}
+    measured: dict[str, list[float]] = {name: [] for name in calls}
     stop = time.perf_counter() + _TRIAL_SECONDS * len(calls)
     while True:
         for name, call in calls.items():
             time.sleep(_SPIN_SECONDS)
             with suppress(EngineError):
-                call(uniform_noise(known))  # is not timed, because the caches hold another call's data
+                call(uniform_noise(known_types))  # is not timed, because the caches hold another call's data
             turn = time.perf_counter() + _TURN_SECONDS
-            for types in new[len(found[name]) :][:_SIZES_PER_TURN]:
+            for types in new[len(measured[name]) :][:_SIZES_PER_TURN]:
                 arrays = uniform_noise(types)
                 start = time.perf_counter()
                 try:
@@ -84,8 +84,8 @@ def timed_at_new_sizes(
                     seconds = time.perf_counter() - start
                 except EngineError:
                     seconds = math.inf
-                found[name].append(seconds / max(sum(x.size for x in arrays), 1))
+                measured[name].append(seconds / max(sum(x.size for x in arrays), 1))
                 if time.perf_counter() > turn:
                     break
-        if time.perf_counter() > stop or all(len(f) == len(new) for f in found.values()):
-            return {name: sorted(f)[len(f) // 4] for name, f in found.items()}
+        if time.perf_counter() > stop or all(len(f) == len(new) for f in measured.values()):
+            return {name: sorted(f)[len(f) // 4] for name, f in measured.items()}

@@ -102,8 +102,8 @@ class Root:
 
 def are_ready(models: Sequence[str]) -> bool:
     """Return whether all networks accept requests."""
-    found = serve().status().applications
-    return all(name in found and found[name].status == "RUNNING" for name in models)
+    applications = serve().status().applications
+    return all(name in applications and applications[name].status == "RUNNING" for name in models)
 
 
 @contextlib.contextmanager
@@ -132,27 +132,29 @@ def serving(
         other = "another anylayer serves there" if name == _ROOT else f"serve the model as NAME={name}"
         raise InputError(f"{rule}; {other}")
     share = max(1, max(free_cores()) // (len(networks) * replicas))
-    networks = [(net, replace(own, threads=own.threads or share)) for net, own in networks]
-    wanted = [own.threads or share for _, own in networks] * replicas
-    need_cores(wanted, wording("give fewer threads or replicas", "give a smaller --threads or --replicas"))
+    networks = [
+        (net, replace(model_settings, threads=model_settings.threads or share)) for net, model_settings in networks
+    ]
+    cpus = [model_settings.threads or share for _, model_settings in networks] * replicas
+    need_cores(cpus, wording("give fewer threads or replicas", "give a smaller --threads or --replicas"))
     if ours:
-        with _told("Ray Serve", tell):
+        with _telling("Ray Serve", tell):
             _start(host, port, max(settings.largest for _, settings in networks))
     started = []
     try:
         started.append(_ROOT)
-        with _told(_ROOT, tell):
-            _run(_deployed(Root, 0, 1).bind(names), _ROOT, "/" if ours else "/v2")
-        found = {}
+        with _telling(_ROOT, tell):
+            _run(_deployment(Root, 0, 1).bind(names), _ROOT, "/" if ours else "/v2")
+        handles = {}
         for net, settings in networks:
-            application = _deployed(Replica, settings.threads or share, replicas).bind([sent(net)], settings)
+            application = _deployment(Replica, settings.threads or share, replicas).bind([sent(net)], settings)
             if not ours:
-                application = _deployed(Front, 0, 1, _QUEUED).bind(application, settings.largest)
+                application = _deployment(Front, 0, 1, _QUEUED).bind(application, settings.largest)
             started.append(settings.name)
-            with at(net.network.source), _told(settings.name, tell):
+            with at(net.network.source), _telling(settings.name, tell):
                 handle = _run(application, settings.name, MODELS + settings.name)
-                found[settings.name] = _described(handle, settings.name)
-        yield found
+                handles[settings.name] = _description(handle, settings.name)
+        yield handles
     finally:
         for name in reversed(started):
             on.delete(name)
@@ -166,42 +168,46 @@ def _run(application: Any, name: str, route: str) -> Any:
         raise EngineError(f"'{name}' does not start: {_last_line(error)}") from None
 
 
-def _described(handle: Any, name: str) -> dict[str, Any]:
+def _description(handle: Any, name: str) -> dict[str, Any]:
     """Return what a network measured. Raises EngineError if it does not answer."""
     try:
-        found: dict[str, Any] = handle.describe.remote().result(timeout_s=_ANSWER_SECONDS)
+        description: dict[str, Any] = handle.describe.remote().result(timeout_s=_ANSWER_SECONDS)
     except TimeoutError:
         raise EngineError(f"'{name}' runs, but has not answered for {_ANSWER_SECONDS} seconds") from None
-    return found
+    return description
 
 
 @contextlib.contextmanager
-def _told(name: str, tell: Callable[[str], None]) -> Iterator[None]:
+def _telling(name: str, tell: Callable[[str], None]) -> Iterator[None]:
     """Call `tell` from time to time while the block waits for an application, with the status that Ray Serve
     reports.
     """
-    done, began = threading.Event(), time.monotonic()
+    finished, began = threading.Event(), time.monotonic()
 
     def watch() -> None:
-        while not done.wait(_PATIENCE):
+        while not finished.wait(_PATIENCE):
             with contextlib.suppress(ray.exceptions.RayError, serve().exceptions.RayServeException):
                 why = why_waiting(serve().status(), name)
-                if not done.is_set():
+                if not finished.is_set():
                     tell(f"waiting for '{name}' since {time.monotonic() - began:.0f} seconds{why}")
 
     threading.Thread(target=watch, daemon=True).start()
     try:
         yield
     finally:
-        done.set()
+        finished.set()
 
 
 def why_waiting(status: Any, name: str) -> str:
     """Return ": " and what the status of Ray Serve says of an application, or "" where it says nothing."""
-    found = status.applications.get(name)
-    texts = [] if found is None else [found.message, *(one.message for one in found.deployments.values())]
+    application = status.applications.get(name)
+    texts = (
+        []
+        if application is None
+        else [application.message, *(one.message for one in application.deployments.values())]
+    )
     said = next((text for text in texts if text.strip()), None)
-    return "" if said is None else f": {_shortened(said, 0)}"
+    return "" if said is None else f": {_cause(said, 0)}"
 
 
 def _start(host: str, port: int, largest: int) -> None:
@@ -224,7 +230,7 @@ def _begin(host: str, port: int) -> None:
         serve().start(http_options={"host": host, "port": port})
 
 
-def _deployed(cls: type, cpus: int, replicas: int, ongoing: int = 64) -> Any:
+def _deployment(cls: type, cpus: int, replicas: int, ongoing: int = 64) -> Any:
     return serve().deployment(
         num_replicas=replicas,
         max_ongoing_requests=ongoing,
@@ -234,14 +240,14 @@ def _deployed(cls: type, cpus: int, replicas: int, ongoing: int = 64) -> Any:
 
 
 def _last_line(error: Exception) -> str:
-    return _shortened(str(error), -1)
+    return _cause(str(error), -1)
 
 
-def _shortened(text: str, index: int) -> str:
+def _cause(text: str, index: int) -> str:
     """Return the message of anylayer's error in a text, or else one of the text's lines."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    found = next((line for line in lines if line.startswith("anylayer.errors.")), None)
-    return lines[index] if found is None else found.partition(": ")[2]
+    last = next((line for line in lines if line.startswith("anylayer.errors.")), None)
+    return lines[index] if last is None else last.partition(": ")[2]
 
 
 class Front:
@@ -270,8 +276,8 @@ class Front:
         scope["headers"] = request.scope["headers"]
         for attempt in range(ATTEMPTS):
             try:
-                found: Response = await self._replicas.answer.remote(scope, body)
-                return found
+                response: Response = await self._replicas.answer.remote(scope, body)
+                return response
             except self._busy:
                 return failed(503, "too many requests wait for this network")
             except self._ended:
@@ -280,5 +286,5 @@ class Front:
 
     async def describe(self) -> dict[str, Any]:
         """Return what the network measured."""
-        found: dict[str, Any] = await self._replicas.describe.remote()
-        return found
+        description: dict[str, Any] = await self._replicas.describe.remote()
+        return description

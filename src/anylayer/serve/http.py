@@ -76,7 +76,7 @@ async def _infer(served: Served, run: Run, request: Request) -> Response:
         return body
     start = time.perf_counter_ns()
     try:
-        wanted, arrays = await asyncio.get_running_loop().run_in_executor(
+        request_outputs, arrays = await asyncio.get_running_loop().run_in_executor(
             served.workers, _inputs, served, request.headers, body
         )
         ready = time.perf_counter_ns()
@@ -84,7 +84,7 @@ async def _infer(served: Served, run: Run, request: Request) -> Response:
         if isinstance(outputs, AnyLayerError):
             raise outputs
         computed = time.perf_counter_ns()
-        pieces, size = response(served.settings.name, wanted, outputs)
+        pieces, size = response(served.settings.name, request_outputs, outputs)
     except AnyLayerError as error:
         served.statistics.add(fail=time.perf_counter_ns() - start)
         if not isinstance(error, EngineError):
@@ -107,16 +107,16 @@ async def _infer(served: Served, run: Run, request: Request) -> Response:
 
 def _inputs(served: Served, headers: Mapping[str, str], body: bytes) -> tuple[Parsed, dict[str, Array]]:
     """Return the request in a body, and its inputs. This may take long: it decodes pictures."""
-    body = _uncompressed(body, headers.get("content-encoding", "identity"), served.settings.largest)
+    body = _uncompress(body, headers.get("content-encoding", "identity"), served.settings.largest)
     if headers.get("content-type", "").startswith("image/"):
-        wanted = served.picture(body)
+        picture = served.picture(body)
     else:
         length = headers.get(_LENGTH)
-        wanted = parse(body, None if length is None else _count(length))
-    return wanted, served.inputs(wanted)
+        picture = parse(body, None if length is None else _count(length))
+    return picture, served.inputs(picture)
 
 
-def _uncompressed(body: bytes, encoding: str, largest: int) -> bytes:
+def _uncompress(body: bytes, encoding: str, largest: int) -> bytes:
     """Return a body without its compression. Raises InputError where it is damaged or has too many bytes."""
     if encoding == "identity":
         return body
@@ -125,12 +125,12 @@ def _uncompressed(body: bytes, encoding: str, largest: int) -> bytes:
     )
     stream = zlib.decompressobj(_FORMATS[encoding])
     try:
-        found = stream.decompress(body, largest + 1)
+        content = stream.decompress(body, largest + 1)
     except zlib.error as error:
         raise InputError(f"the body is not {encoding}: {error}") from None
-    need(len(found) <= largest, f"a request has at most {largest} bytes", InputError)
+    need(len(content) <= largest, f"a request has at most {largest} bytes", InputError)
     need(stream.eof and not stream.unused_data, f"the body is cut off, or is not {encoding} alone", InputError)
-    return found
+    return content
 
 
 def _count(text: str) -> int:
@@ -171,7 +171,7 @@ async def body_of(request: Request, largest: int) -> bytes | Response:
 def server_answer(path: str, method: str, models: Collection[str], ready: bool) -> Response:
     """Answer a request that is not for one of the `models`. ready: whether all of them are."""
     path = path.rstrip("/")
-    known: dict[str, Any] = {
+    answers: dict[str, Any] = {
         "/v2": {
             "name": "anylayer",
             "version": __version__,
@@ -181,10 +181,10 @@ def server_answer(path: str, method: str, models: Collection[str], ready: bool) 
         "/v2/health/ready": {"ready": ready},
         "/v2/models": {"models": list(models)},
     }
-    if path in known:
+    if path in answers:
         if method != "GET":
             return failed(405, "this path needs GET")
-        return json_response(known[path], 503 if path == "/v2/health/ready" and not ready else 200)
+        return json_response(answers[path], 503 if path == "/v2/health/ready" and not ready else 200)
     if path.startswith(MODELS):
         name = path.removeprefix(MODELS).split("/")[0]
         return failed(404, f"there is no model '{name[:80]}'{nearest(name, models)}; models: {', '.join(models)}")

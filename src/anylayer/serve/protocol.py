@@ -59,13 +59,13 @@ def parse(body: bytes | memoryview, json_size: int | None = None) -> Request:
     size = len(view) if json_size is None else json_size
     need(0 <= size <= len(view), f"the message has {len(view)} bytes, but its JSON claims {size}", InputError)
     try:
-        found = json.loads(bytes(view[:size]))
+        header = json.loads(bytes(view[:size]))
     except (ValueError, RecursionError):
         raise InputError("the message does not start with JSON of the Open Inference Protocol") from None
-    need(isinstance(found, dict), "the JSON of a request must be an object", InputError)
-    tensors, rest = _list(found, "inputs"), view[size:]
+    need(isinstance(header, dict), "the JSON of a request must be an object", InputError)
+    tensors, rest = _list(header, "inputs"), view[size:]
     need(tensors, "the request has no 'inputs'", InputError)
-    request = Request({}, {}, {}, _flag(found, "binary_data_output"), str(found.get("id", "")))
+    request = Request({}, {}, {}, _flag(header, "binary_data_output"), str(header.get("id", "")))
     for tensor in tensors:
         name = _name(tensor, "input")
         need(
@@ -73,19 +73,19 @@ def parse(body: bytes | memoryview, json_size: int | None = None) -> Request:
         )
         rest = _take(request, name, tensor, rest)
     need(not rest, f"{plural(len(rest), 'byte')} after the data of the inputs", InputError)
-    for tensor in _list(found, "outputs"):
-        own = tensor.get("parameters") or {}
+    for tensor in _list(header, "outputs"):
+        parameters = tensor.get("parameters") or {}
         need(
-            isinstance(own, dict) and not own.get("classification"),
+            isinstance(parameters, dict) and not parameters.get("classification"),
             "classification is not available: request the output itself",
             InputError,
         )
-        request.outputs[_name(tensor, "output")] = bool(own.get("binary_data", request.binary))
+        request.outputs[_name(tensor, "output")] = bool(parameters.get("binary_data", request.binary))
     return request
 
 
-def _list(found: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
-    value = found.get(key) or []
+def _list(message: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
+    value = message.get(key) or []
     need(
         isinstance(value, list) and all(isinstance(v, dict) for v in value),
         f"'{key}' must be a list of objects",
@@ -101,9 +101,9 @@ def _name(tensor: Mapping[str, Any], what: str) -> str:
     return name
 
 
-def _flag(found: Mapping[str, Any], name: str) -> bool:
-    own = found.get("parameters") or {}
-    return isinstance(own, dict) and bool(own.get(name))
+def _flag(message: Mapping[str, Any], name: str) -> bool:
+    parameters = message.get("parameters") or {}
+    return isinstance(parameters, dict) and bool(parameters.get(name))
 
 
 def _take(request: Request, name: str, tensor: Mapping[str, Any], rest: memoryview) -> memoryview:
@@ -111,8 +111,8 @@ def _take(request: Request, name: str, tensor: Mapping[str, Any], rest: memoryvi
     shape, kind = tensor.get("shape"), tensor.get("datatype")
     if not isinstance(shape, list) or not all(type(d) is int and d >= 0 for d in shape) or len(shape) > _MAX_RANK:
         raise InputError(f"input '{name}': the shape must be a list of sizes, got {json.dumps(shape)[:80]}")
-    own = tensor.get("parameters") or {}
-    size = own.get("binary_data_size") if isinstance(own, dict) else None
+    parameters = tensor.get("parameters") or {}
+    size = parameters.get("binary_data_size") if isinstance(parameters, dict) else None
     raw = None
     if size is not None:
         need(
@@ -177,19 +177,19 @@ def _elements(name: str, raw: memoryview | None, count: int) -> list[bytes]:
     """Return the elements of a BYTES tensor. Each has its length in front, in 4 bytes."""
     if raw is None:
         raise InputError(f"input '{name}': pictures must be binary data (binary_data_size), not JSON")
-    found = []
+    arrays = []
     while raw:
         need(len(raw) >= 4, f"input '{name}': the length of an element is cut off", InputError)
         size, raw = int.from_bytes(raw[:4], "little"), raw[4:]
         need(size <= len(raw), f"input '{name}': an element claims {size} bytes, {len(raw)} follow", InputError)
-        found.append(bytes(raw[:size]))
+        arrays.append(bytes(raw[:size]))
         raw = raw[size:]
     need(
-        len(found) == count,
-        f"input '{name}' has {plural(len(found), 'element')}, but its shape needs {count}",
+        len(arrays) == count,
+        f"input '{name}' has {plural(len(arrays), 'element')}, but its shape needs {count}",
         InputError,
     )
-    return found
+    return arrays
 
 
 def response(
@@ -206,10 +206,10 @@ def response(
             f"there is no output '{name}'{nearest(name, outputs)}; outputs: {', '.join(outputs)}",
             InputError,
         )
-    wanted = request.outputs or dict.fromkeys(outputs, request.binary)
+    names = request.outputs or dict.fromkeys(outputs, request.binary)
     pieces: list[bytes | memoryview] = []
     tensors: list[dict[str, Any]] = []
-    for name, binary in wanted.items():
+    for name, binary in names.items():
         array = outputs[name]
         binary = binary or (array.dtype.kind == "f" and not np.isfinite(array).all())
         tensor: dict[str, Any] = {"name": name, "datatype": datatype(array.dtype), "shape": list(array.shape)}
@@ -239,12 +239,12 @@ def metadata(
     """Return the description of a network. open_batch: whether the number of samples is free."""
 
     def tensors(types: Mapping[str, TensorType]) -> list[dict[str, Any]]:
-        found = []
+        tensors = []
         for name, kind in types.items():
             shape = [d if isinstance(d, int) else -1 for d in kind.shape]
             shape = [-1, *shape[1:]] if open_batch else shape
-            found.append({"name": name, "datatype": datatype(kind.dtype), "shape": shape})
-        return found
+            tensors.append({"name": name, "datatype": datatype(kind.dtype), "shape": shape})
+        return tensors
 
     head = {"name": model, "versions": [VERSION], "platform": f"anylayer_{engine}"}
     return {**head, "inputs": tensors(inputs), "outputs": tensors(outputs)}
@@ -285,10 +285,10 @@ def ordered_inputs(
         need(name in types, f"the network has no input '{name}'{nearest(name, types)}", InputError)
     for name, kind in types.items():
         need(name in request.arrays, f"input '{name}' is missing", InputError)
-        array, wanted = request.arrays[name], sizes[name]
+        array, size = request.arrays[name], sizes[name]
         need(
-            array.ndim == len(wanted) and all(w in (None, d) for w, d in zip(wanted, array.shape)),
-            f"input '{name}' must have shape {[-1 if w is None else w for w in wanted]}, got {list(array.shape)}",
+            array.ndim == len(size) and all(w in (None, d) for w, d in zip(size, array.shape)),
+            f"input '{name}' must have shape {[-1 if w is None else w for w in size]}, got {list(array.shape)}",
             InputError,
         )
         need(

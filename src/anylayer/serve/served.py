@@ -107,8 +107,13 @@ class Served:
 
     def describe(self) -> dict[str, Any]:
         """Return what was measured: the engine, the number of samples per batch and why it is not larger."""
-        found = self.batches
-        return {"engine": found.model.engine, "batch": found.size, "why": found.why, "seconds": found.seconds}
+        batches = self.batches
+        return {
+            "engine": batches.model.engine,
+            "batch": batches.size,
+            "why": batches.why,
+            "seconds": batches.seconds,
+        }
 
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
@@ -132,12 +137,12 @@ def known_types(net: Net, settings: Settings) -> dict[str, TensorType]:
     UnknownLayers where a layer type has no definition."""
     types = input_types(net.network, settings.shapes)
     net.require_known()
-    found: dict[str, TensorType] = {}
+    known_inputs: dict[str, TensorType] = {}
     for name, kind in types.items():
         if kind is None:
             raise InputError(
                 f"{net.network.source}: the shape of input '{name}' is not in the file; give its shape"
             )
-        found[name] = kind
-    need(found, f"{net.network.source}: the network has no inputs", InputError)
-    return found
+        known_inputs[name] = kind
+    need(known_inputs, f"{net.network.source}: the network has no inputs", InputError)
+    return known_inputs

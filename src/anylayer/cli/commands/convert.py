@@ -182,7 +182,7 @@ def command(**given: Any) -> None:
     _need_purpose(given)
     verify = None
     if given["preprocess"]:
-        net, shapes, verify = _preprocessed(net, given, shapes)
+        net, shapes, verify = _with_preprocessing(net, given, shapes)
     calibrate = _calibration(net, given, shapes)
     if calibrate is not None and not given["inputs"]:
         verify = not given["no_verify"]
@@ -229,7 +229,7 @@ def _read(given: dict[str, Any], has_dialects: bool) -> tuple[Net, str | None]:
     return net, given["to_dialect"] or (given["dialect"] if has_dialects else None)
 
 
-def _preprocessed(
+def _with_preprocessing(
     net: Net, given: dict[str, Any], shapes: dict[str, tuple[Any, ...]]
 ) -> tuple[Net, dict[str, tuple[Any, ...]], Any]:
     """Prepend the preprocessing of `run` to a network.

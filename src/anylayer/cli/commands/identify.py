@@ -77,7 +77,9 @@ def command(expect: tuple[str, ...], tolerance: float, as_json: bool, quiet: boo
         return read_net({**given, "dialect": dialect or given["dialect"]})
 
     with progress(0, quiet, "layers") as (count, _, _):
-        found = identify(read_in, lambda net: (_inputs(net, given), _expected(net, expect)), tolerance, count)
+        found = identify(
+            read_in, lambda net: (_inputs(net, given), _expected_outputs(net, expect)), tolerance, count
+        )
     if as_json:
         echo(to_json(_json_data(found)))
     else:
@@ -99,7 +101,7 @@ def _inputs(net: Net, given: Mapping[str, Any]) -> dict[str, Array]:
     return Loader(net, types, shapes=shapes).load(items[0]).arrays
 
 
-def _expected(net: Net, specs: Sequence[str]) -> dict[str, Array]:
+def _expected_outputs(net: Net, specs: Sequence[str]) -> dict[str, Array]:
     """Return the arrays of the --expect options by the names of blobs."""
     arrays: dict[str, Array] = {}
     for spec in specs:

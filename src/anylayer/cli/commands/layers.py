@@ -98,13 +98,13 @@ def _show_files(libraries: list[str], configurations: list[str], as_json: bool) 
             filter(None, [f"version {library.version}" if library.version else "", library.description])
         )
         echo(f"{library.path}: {about or 'no version is stated'} (interface {VERSION})")
-        show(_NATIVE, _described(library))
+        show(_NATIVE, _descriptions(library))
     for path, found in read.items():
         echo(f"{path}: OpenCL kernels")
         show(_KERNELS, [*map(_kernel_row, found)])
 
 
-def _described(library: Library) -> list[tuple[str, str]]:
+def _descriptions(library: Library) -> list[tuple[str, str]]:
     """Return the layer types of a library with their descriptions."""
     return [(name, (t.description or b"").decode("utf-8", "replace")) for name, t in sorted(library.types.items())]
 
@@ -115,7 +115,7 @@ def _library_data(library: Library) -> dict[str, Any]:
         "interface": VERSION,
         "version": library.version,
         "description": library.description,
-        "layers": [{"type": name, "description": text} for name, text in _described(library)],
+        "layers": [{"type": name, "description": text} for name, text in _descriptions(library)],
     }
 
 
