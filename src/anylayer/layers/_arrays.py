@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
@@ -9,9 +10,8 @@ from typing import Any
 import numpy as np
 
 from anylayer import ops
-from anylayer.layer import need
+from anylayer.layer import Array, need
 from anylayer.layer.arguments import axes_in, axes_of, axis_of, integers, part_sizes
-from anylayer.network import Array
 
 Pairs = Sequence[tuple[int, int]]
 MAX_BATCHES = 1 << 12
@@ -38,7 +38,7 @@ def split(x: Array, axis: int, count: int, what: str) -> list[Array]:
 def split_by_sizes(x: Array, axis: int, sizes: Sequence[int], what: str) -> list[Array]:
     """Return the parts of an array along an axis in 0..rank-1. One size may be -1: the rest."""
     parts = part_sizes(sizes, x.shape[axis], what)
-    return list(np.split(x, np.cumsum(parts)[:-1].tolist(), axis=axis))
+    return list(np.split(x, list(itertools.accumulate(parts[:-1])), axis=axis))
 
 
 def transpose(x: Array, order: Sequence[int], what: str) -> Array:

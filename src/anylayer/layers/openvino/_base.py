@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from anylayer.layer import Enum, Layer, Message, need
-from anylayer.network import Node
+from anylayer.layer import Enum, Layer, Message, Node, need
 
 NEWEST = 17
 """The newest opset that is supported."""

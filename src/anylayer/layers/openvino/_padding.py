@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from anylayer.layer import Enum, attribute, need
+from anylayer.layer import Array, Enum, attribute, need
 from anylayer.layer.arguments import extent, flat_pads, same_pads
 from anylayer.layers.openvino._base import OpenVINOLayer
-from anylayer.network import Array
 
 AUTO_PAD = Enum("explicit", "notset", "same_upper", "same_lower", "valid")
 

@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 
 from anylayer import ops
-from anylayer.layer import Enum, attribute, need
+from anylayer.layer import Array, Enum, attribute, need
 from anylayer.layer.arguments import number
 from anylayer.layers._table import computes, operators, row
 from anylayer.layers.openvino._base import SAME_SHAPE, SPECIFICATION, OpenVINOLayer
-from anylayer.network import Array
 
 
 def _clamp(x: Array, min: float, max: float) -> Any:

@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.layer import Enum, attribute, need
+from anylayer.layer import Array, Enum, attribute, need
 from anylayer.layers._table import computes, operators, row
 from anylayer.layers.openvino._base import SPECIFICATION, OpenVINOLayer
-from anylayer.network import Array
 
 BROADCAST = Enum("numpy", "none", "pdpd", "bidirectional", "explicit")
 

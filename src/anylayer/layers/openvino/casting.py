@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.layer import attribute, need
+from anylayer.layer import Array, attribute, need
 from anylayer.layers._table import operators, row
 from anylayer.layers.openvino._base import SAME_SHAPE, SPECIFICATION, OpenVINOLayer
-from anylayer.network import Array
 
 DTYPES = {
     "f16": np.float16, "f32": np.float32, "f64": np.float64, "boolean": np.bool_,

@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 
 from anylayer import ops
-from anylayer.layer import attribute, layer, need
+from anylayer.layer import Array, attribute, layer, need
 from anylayer.layer.arguments import extent, integers
 from anylayer.layers.openvino._padding import WindowedLayer, merge_groups, sizes
-from anylayer.network import Array
 
 
 @layer("Convolution")

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 
 from anylayer import ops
-from anylayer.layer import attribute, need
+from anylayer.layer import Array, attribute, need
 from anylayer.layers._table import operators, row
 from anylayer.layers.openvino._base import SPECIFICATION, OpenVINOLayer
-from anylayer.network import Array
 
 
 def _matmul(a: Array, b: Array, transpose_a: bool, transpose_b: bool) -> Array:

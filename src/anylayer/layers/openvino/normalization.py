@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 
 from anylayer import ops
-from anylayer.layer import Enum, attribute, need
+from anylayer.layer import Array, Enum, attribute, need
 from anylayer.layer.arguments import axes_in, axes_of
 from anylayer.layers._table import operators, row
 from anylayer.layers.openvino._base import SAME_SHAPE, SPECIFICATION, OpenVINOLayer
-from anylayer.network import Array
 
 
 def _batch_norm(*inputs: Array, epsilon: float, opset: int) -> Array:

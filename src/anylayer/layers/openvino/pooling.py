@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 
 from anylayer import ops
-from anylayer.layer import Enum, attribute, layer, need
+from anylayer.layer import Array, Enum, attribute, layer, need
 from anylayer.layer.arguments import axis_of, extent, integers
 from anylayer.layers.openvino._base import OpenVINOLayer
 from anylayer.layers.openvino._padding import WindowedLayer, sizes
-from anylayer.network import Array
 
 ROUNDING = Enum("floor", "ceil", "ceil_torch")
 _MAX_WINDOWS = 1 << 12  # windows per axis

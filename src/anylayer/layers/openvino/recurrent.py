@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from anylayer import ops
-from anylayer.layer import Enum, attribute, layer, need
+from anylayer.layer import Array, Enum, attribute, layer, need
 from anylayer.layers.openvino._base import OpenVINOLayer
-from anylayer.network import Array
 
 _NAMES = {"sigmoid": "Sigmoid", "tanh": "Tanh", "relu": "Relu", "hardsigmoid": "HardSigmoid"}
 

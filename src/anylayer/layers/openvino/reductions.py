@@ -6,12 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.layer import attribute, need
+from anylayer.layer import Array, attribute, need
 from anylayer.layer.arguments import axis_in
 from anylayer.layers._arrays import cumulative_sum, euclidean_norm, product, reduction, total
 from anylayer.layers._table import computes, operators, row
 from anylayer.layers.openvino._base import SPECIFICATION, OpenVINOLayer
-from anylayer.network import Array
 
 
 def _norm1(x: Array, **how: Any) -> Any:

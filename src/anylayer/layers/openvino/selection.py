@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 
 from anylayer import ops
-from anylayer.layer import Enum, attribute, layer, need
+from anylayer.layer import Array, Enum, attribute, layer, need
 from anylayer.layer.arguments import axis_of, integer, number
 from anylayer.layers.openvino._base import OpenVINOLayer
 from anylayer.layers.openvino.casting import dtype_of
-from anylayer.network import Array
 
 
 @layer("TopK")

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from anylayer.errors import given
-from anylayer.layer import Enum, attribute, need
+from anylayer.layer import Array, Enum, attribute, need
 from anylayer.layer.arguments import (
     axes_in,
     axes_of,
@@ -23,7 +23,6 @@ from anylayer.layers import _arrays as arrays
 from anylayer.layers._table import operators, row
 from anylayer.layers.openvino._base import SPECIFICATION, OpenVINOLayer
 from anylayer.layers.openvino.casting import dtype_of
-from anylayer.network import Array
 
 
 def _squeeze(x: Array, axes: list[int] | None = None, *, allow_axis_skip: bool) -> Array:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from anylayer import ops
-from anylayer.layer import Enum, attribute, need
+from anylayer.layer import Array, Enum, attribute, need
 from anylayer.layer.arguments import (
     axes_in,
     axis_in,
@@ -22,7 +22,6 @@ from anylayer.layer.arguments import (
 from anylayer.layers._arrays import gather, one_hot, reverse_sequences, strided_slice
 from anylayer.layers._table import operators, row
 from anylayer.layers.openvino._base import SPECIFICATION, OpenVINOLayer
-from anylayer.network import Array
 
 Mode = Literal["constant", "edge", "reflect", "symmetric"]
 

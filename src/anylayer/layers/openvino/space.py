@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from anylayer.layer import Enum, attribute, need
+from anylayer.layer import Array, Enum, attribute, need
 from anylayer.layer.arguments import axis_of, integers, need_sizes
 from anylayer.layers._arrays import Pairs, batch_to_space, space_to_batch
 from anylayer.layers._table import operators, row
 from anylayer.layers.openvino._base import SPECIFICATION, OpenVINOLayer
-from anylayer.network import Array
 
 
 def _depth_to_space(x: Array, block_size: int, mode: str) -> Array:

@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 
 from anylayer import ops
-from anylayer.layer import Enum, attribute
+from anylayer.layer import Array, Enum, attribute
 from anylayer.layers._table import computes, operators, row
 from anylayer.layers.openvino._base import SAME_SHAPE, SPECIFICATION, OpenVINOLayer
-from anylayer.network import Array
 
 
 def _softsign(x: Array) -> Any:

@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from anylayer.layer import Layer, need
+from anylayer.layer import Array, Layer, Node, need
 from anylayer.layer.arguments import integers
-from anylayer.network import Array, Node
 
 SOURCE = "Source: tf.raw_ops.{name}; tensorflow/core/kernels/"
 SAME_SHAPE = "The function applies to each element. The output has the shape of the input."

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from anylayer.layer import need
+from anylayer.layer import Array, need
 from anylayer.layer.arguments import Pairs, extent, same_pads
-from anylayer.network import Array
 
 _MAX_CELLS = 1 << 12
 """Cells of a window whose pixels are taken one by one."""

@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from anylayer import ops
-from anylayer.layer import Layer, attribute, need
+from anylayer.layer import Array, Layer, attribute, need
 from anylayer.layers._table import computes, operators, row
 from anylayer.layers.tensorflow._base import SAME_SHAPE, SOURCE, TensorFlowLayer
-from anylayer.network import Array
 
 
 def _need_axis(self: Layer, x: Array) -> None:

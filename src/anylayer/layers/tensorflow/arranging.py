@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 
 from anylayer.errors import plural
-from anylayer.layer import attribute, need
+from anylayer.layer import Array, attribute, need
 from anylayer.layer.arguments import axes_in, axis_in, axis_of, integer, integers, number
 from anylayer.layers._arrays import concatenate, split, split_by_sizes, transpose
 from anylayer.layers._table import operators, row
 from anylayer.layers.tensorflow._base import SOURCE, TensorFlowLayer, pairs_of, results_counted_by
-from anylayer.network import Array
 
 
 def _concat_v2(*inputs: Array) -> Array:

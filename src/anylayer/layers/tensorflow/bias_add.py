@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from anylayer.layer import Enum, attribute, layer, need
+from anylayer.layer import Array, Enum, attribute, layer, need
 from anylayer.layers.tensorflow._base import TensorFlowLayer
-from anylayer.network import Array
 
 
 @layer("BiasAdd")

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from anylayer.layer import attribute, need
+from anylayer.layer import Array, attribute, need
 from anylayer.layers._table import computes, operators, row
 from anylayer.layers.tensorflow._base import SOURCE, TensorFlowLayer
-from anylayer.network import Array
 
 
 def _truncating_quotient(a: Array, b: Array) -> Array:

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 
 from anylayer import ops
-from anylayer.layer import attribute, layer, need
+from anylayer.layer import Array, attribute, layer, need
 from anylayer.layer.arguments import integer
 from anylayer.layers.tensorflow._base import TensorFlowLayer, results
-from anylayer.network import Array
 
 _RESULTS = ("i", "cs", "f", "o", "ci", "co", "h")
 

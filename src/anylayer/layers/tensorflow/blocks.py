@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 
 from anylayer import ops
-from anylayer.layer import Enum, attribute, need
+from anylayer.layer import Array, Enum, attribute, need
 from anylayer.layer.arguments import channels_first, integers, restored
 from anylayer.layers._arrays import batch_to_space, space_to_batch
 from anylayer.layers._table import operators, row
 from anylayer.layers.tensorflow._base import SOURCE, TensorFlowLayer, pairs_of
 from anylayer.layers.tensorflow._spatial import patches, spatial
-from anylayer.network import Array
 
 
 def _by(function: Callable[..., Any]) -> Callable[..., Any]:

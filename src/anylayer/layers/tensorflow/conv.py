@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from anylayer import ops
-from anylayer.layer import Enum, attribute, layer, need
+from anylayer.layer import Array, Enum, attribute, layer, need
 from anylayer.layer.arguments import channels_first, extent, flat_pads, restored
 from anylayer.layers.tensorflow._base import TensorFlowLayer
 from anylayer.layers.tensorflow._spatial import spatial, windows
-from anylayer.network import Array
 
 
 class _Windows(TensorFlowLayer):

@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.layer import Enum, attribute, layer, need
+from anylayer.layer import Array, Enum, attribute, layer, need
 from anylayer.layer.arguments import axis_of, constant
 from anylayer.layers.tensorflow._base import TensorFlowLayer
-from anylayer.network import Array
 
 _f = np.float32
 

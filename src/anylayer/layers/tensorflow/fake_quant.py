@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.layer import attribute, need
+from anylayer.layer import Array, attribute, need
 from anylayer.layer.arguments import constant
 from anylayer.layers._table import operators, row
 from anylayer.layers.tensorflow._base import SOURCE, TensorFlowLayer
-from anylayer.network import Array
 
 
 def _round_to_levels(x: Array, min: Any, max: Any, num_bits: int, narrow_range: bool) -> Any:

@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 
 from anylayer import ops
-from anylayer.layer import Enum, attribute, layer, need
+from anylayer.layer import Array, Enum, attribute, layer, need
 from anylayer.layer.arguments import channels_first, restored
 from anylayer.layers.tensorflow._base import TensorFlowLayer, results
-from anylayer.network import Array
 
 
 @layer("FusedBatchNorm")

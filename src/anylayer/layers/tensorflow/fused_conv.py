@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from anylayer import ops
-from anylayer.layer import Enum, attribute, layer
+from anylayer.layer import Array, Enum, attribute, layer
 from anylayer.layer.arguments import channels_first, restored
 from anylayer.layers.tensorflow.arranging import mirror_pad
 from anylayer.layers.tensorflow.conv import GroupedConvolution
 from anylayer.layers.tensorflow.resize import plane_size
-from anylayer.network import Array
 
 
 class _PaddedConvolution(GroupedConvolution):

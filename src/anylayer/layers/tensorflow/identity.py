@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from anylayer.layer import attribute, layer, need
+from anylayer.layer import Array, attribute, layer, need
 from anylayer.layers._table import operators, row
 from anylayer.layers.tensorflow._base import TensorFlowLayer
-from anylayer.network import Array
 
 _SAME = row("Return the input, of any shape.", lambda x: x,
     body={"harmless": frozenset({"message", "dtype"})})  # fmt: skip

@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.layer import Enum, attribute, layer, need
+from anylayer.layer import Array, Enum, attribute, layer, need
 from anylayer.layers.tensorflow._base import TensorFlowLayer
 from anylayer.layers.tensorflow._spatial import patches, spatial
-from anylayer.network import Array
 
 
 @layer("Dilation2D")

@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 
 from anylayer import ops
-from anylayer.layer import attribute, need
+from anylayer.layer import Array, attribute, need
 from anylayer.layer.arguments import integer, number
 from anylayer.layers._table import operators, row
 from anylayer.layers.tensorflow._base import SOURCE, TensorFlowLayer, results
-from anylayer.network import Array
 
 
 def _selection(

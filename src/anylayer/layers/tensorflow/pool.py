@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 
 from anylayer import ops
-from anylayer.layer import Enum, attribute, need
+from anylayer.layer import Array, Enum, attribute, need
 from anylayer.layer.arguments import channels_first, flat_pads, integers, restored
 from anylayer.layers._table import operators, row
 from anylayer.layers.tensorflow._base import SOURCE, TensorFlowLayer, results
 from anylayer.layers.tensorflow._spatial import spatial, windows
-from anylayer.network import Array
 
 
 def _pooling(function: Callable[..., Any], rank: int = 4) -> Callable[..., Any]:

@@ -6,12 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.layer import Enum, attribute, need
+from anylayer.layer import Array, Enum, attribute, need
 from anylayer.layer.arguments import axis_in
 from anylayer.layers._arrays import cumulative_sum, euclidean_norm, product, reduction, total
 from anylayer.layers._table import computes, operators, row
 from anylayer.layers.tensorflow._base import SOURCE, TensorFlowLayer
-from anylayer.network import Array
 
 
 def _mean(x: Array, axis: tuple[int, ...], keepdims: bool) -> Any:

@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.layer import Enum, attribute, need
+from anylayer.layer import Array, Enum, attribute, need
 from anylayer.layer.arguments import axes_of, constant, integer, integers, reshape, shape_of
 from anylayer.layers._arrays import MAX_RANGE, count_in_range, squeeze, unsqueeze
 from anylayer.layers._table import operators, row
 from anylayer.layers.tensorflow._base import SOURCE, TensorFlowLayer, results_counted_by
-from anylayer.network import Array
 
 
 def _sizes(value: Array, what: str) -> list[int]:

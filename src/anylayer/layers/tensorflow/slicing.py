@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 
 from anylayer import ops
-from anylayer.layer import Enum, attribute, need
+from anylayer.layer import Array, Enum, attribute, need
 from anylayer.layer.arguments import axis_in, integer, integers, need_within
 from anylayer.layers._arrays import MASKS, gather, one_hot, reverse_sequences, strided_slice
 from anylayer.layers._table import operators, row
 from anylayer.layers.tensorflow._base import SOURCE, TensorFlowLayer, results
-from anylayer.network import Array
 
 
 def _slice(x: Array, begin: list[int], size: list[int]) -> Array:

@@ -148,12 +148,6 @@ def eltwise(layer: LegacyLayer) -> None:
     layer.add("Eltwise", {"eltwise_param": params})
 
 
-def concat(layer: LegacyLayer) -> None:
-    """Translate Concat."""
-    axis = layer.integer("axis", default=1)
-    layer.add("Concat", {"concat_param": {"axis": axis}})
-
-
 def split(layer: LegacyLayer) -> None:
     """Translate Split and Slice to Slice. The output ports state the sizes of the parts."""
     axis = layer.integer("axis", default=1)
@@ -217,11 +211,6 @@ def reshape(layer: LegacyLayer) -> None:
     need(len(after) > 0, "a scalar output is not supported")
     dims = [0 if i == 0 and before and before[0] == d else d for i, d in enumerate(after)]
     layer.add("Reshape", {"reshape_param": {"shape": {"dim": dims}}}, inputs=layer.inputs[:1])
-
-
-def softmax(layer: LegacyLayer) -> None:
-    """Translate SoftMax to Softmax."""
-    layer.add("Softmax", {"softmax_param": {"axis": layer.integer("axis", default=1)}})
 
 
 def permute(layer: LegacyLayer) -> None:
@@ -386,7 +375,7 @@ TYPES: dict[str, Callable[[LegacyLayer], None]] = {
     "Norm": norm,
     "LRN": norm,
     "Eltwise": eltwise,
-    "Concat": concat,
+    "Concat": SameFields("Concat", "concat_param", ("axis",)),
     "Split": split,
     "Slice": split,
     "Power": power,
@@ -406,8 +395,8 @@ TYPES: dict[str, Callable[[LegacyLayer], None]] = {
     "Flatten": reshape,
     "Squeeze": reshape,
     "Unsqueeze": reshape,
-    "SoftMax": softmax,
-    "Softmax": softmax,
+    "SoftMax": SameFields("Softmax", "softmax_param", ("axis",)),
+    "Softmax": SameFields("Softmax", "softmax_param", ("axis",)),
     "LogSoftmax": log_softmax,
     "Permute": permute,
     "Tile": tile,

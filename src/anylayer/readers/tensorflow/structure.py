@@ -10,56 +10,17 @@ IDENTITIES = frozenset(
 """Operations whose output is their first input."""
 CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
 """Operations that call the function that attribute `f` names."""
-NEVER_OUTPUTS = frozenset(
-    {
-        "NoOp",
-        "Assert",
-        "Print",
-        "PrintV2",
-        "SaveV2",
-        "SaveSlices",
-        "ShardedFilename",
-        "MergeV2Checkpoints",
-        "RestoreV2",
-        "Assign",
-        "AssignVariableOp",
-        "VarHandleOp",
-        "VarIsInitializedOp",
-        "Variable",
-        "VariableV2",
-        "WriteFile",
-        "MergeSummary",
-        "ScalarSummary",
-        "HistogramSummary",
-        "ImageSummary",
-    }
-)
+NEVER_OUTPUTS = frozenset((
+    "NoOp", "Assert", "Print", "PrintV2", "SaveV2", "SaveSlices", "ShardedFilename", "MergeV2Checkpoints",
+    "RestoreV2", "Assign", "AssignVariableOp", "VarHandleOp", "VarIsInitializedOp", "Variable", "VariableV2",
+    "WriteFile", "MergeSummary", "ScalarSummary", "HistogramSummary", "ImageSummary",
+))  # fmt: skip
 """Operations that are not outputs of the network although they have no consumers."""
-CONTROL_FLOW = frozenset(
-    {
-        "Enter",
-        "RefEnter",
-        "Exit",
-        "RefExit",
-        "NextIteration",
-        "RefNextIteration",
-        "LoopCond",
-        "Switch",
-        "RefSwitch",
-        "Merge",
-        "RefMerge",
-        "While",
-        "StatelessWhile",
-        "If",
-        "StatelessIf",
-        "Case",
-        "StatelessCase",
-        "TensorArrayV3",
-        "TensorListReserve",
-        "TensorListFromTensor",
-        "TensorListStack",
-    }
-)
+CONTROL_FLOW = frozenset((
+    "Enter", "RefEnter", "Exit", "RefExit", "NextIteration", "RefNextIteration", "LoopCond", "Switch", "RefSwitch",
+    "Merge", "RefMerge", "While", "StatelessWhile", "If", "StatelessIf", "Case", "StatelessCase", "TensorArrayV3",
+    "TensorListReserve", "TensorListFromTensor", "TensorListStack",
+))  # fmt: skip
 """Control flow of version 1 (frames) and of version 2 (functions)."""
 SWITCHES = frozenset({"Switch", "RefSwitch"})
 MERGES = frozenset({"Merge", "RefMerge"})

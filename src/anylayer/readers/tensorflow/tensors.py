@@ -25,15 +25,9 @@ READABLE = frozenset({"float16", "float32", "float64", "bfloat16", "bool", *_INT
 _QUANTIZED = {"qint8": "int8", "quint8": "uint8", "qint16": "int16", "quint16": "uint16", "qint32": "int32"}
 """The dtypes of quantized constants, and the dtypes that their values are read as."""
 _VALUE_FIELDS = {
-    "float32": "float_val",
-    "float64": "double_val",
-    "int64": "int64_val",
-    "bool": "bool_val",
-    "float16": "half_val",
-    "bfloat16": "half_val",
-    "uint32": "uint32_val",
-    "uint64": "uint64_val",
-}
+    "float32": "float_val", "float64": "double_val", "int64": "int64_val", "bool": "bool_val",
+    "float16": "half_val", "bfloat16": "half_val", "uint32": "uint32_val", "uint64": "uint64_val",
+}  # fmt: skip
 """The field of a TensorProto that holds values of a dtype. It is int_val for the dtypes that are not listed."""
 
 
