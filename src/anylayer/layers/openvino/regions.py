@@ -248,8 +248,8 @@ operators(
             "Proposal-1 and Proposal-4",
             "Inputs: scores (1, 2 * A, H, W), box offsets (1, 4 * A, H, W), image (height, width, scale). Rows "
             "are (0, x1, y1, x2, y2). clip_before_nms clips boxes to 0..width - 1 and 0..height - 1, "
-            "clip_after_nms clips regions to 0..width and 0..height. OpenVINO writes N * post_nms_topn rows and marks the first "
-            "unused row by -1; this layer returns the rows before.",
+            "clip_after_nms clips regions to 0..width and 0..height. OpenVINO writes N * post_nms_topn rows "
+            "and marks the first unused row by -1; this layer returns the rows before.",
             {"samples": {0: samples.scores, 2: samples.picture}},
             base_size=_int(), pre_nms_topn=_int(), post_nms_topn=_int(), nms_thresh=_float(),
             feat_stride=_int(), min_size=_int(), ratio=_SOME_FLOATS, scale=_SOME_FLOATS,
