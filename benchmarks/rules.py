@@ -195,6 +195,7 @@ POINTS = np.random.default_rng(0).integers(0, 65, (2, 500))
 COLUMNS = (np.arange(43) * 0.6).astype(int)
 MESH = np.meshgrid(np.arange(129) // 2, np.arange(129) // 2, indexing="ij")
 
+_INTERPOLATED = "_interpolated_onnxruntime _interpolated_openvino"
 CASES = (
     Case("_lrn", "ops.lrn of 5 channels", lambda x: ops.lrn(x, 5), [(1, 192, 56, 56)]),
     Case("_nearest _columns_first", "repeat 2 x 2", repeated, [(1, 128, 26, 26)]),
@@ -205,18 +206,36 @@ CASES = (
     Case("_last_axis", "x[..., columns]", lambda x: x[..., COLUMNS], [(1, 128, 26, 26)]),
     Case("_same_for_all_rows", "take_along_axis, four times", along, [(1, 32, 56, 56), (4, 3136)]),
     Case("_last_axis", "500 points", lambda x: x[:, :, POINTS[0], POINTS[1]], [(1, 64, 65, 65)]),
-    Case("_weighted_sum _weighted_sum_openvino", "bilinear 65 to 129, by axis", bilinear(129), [(1, 64, 65, 65)]),
     Case(
-        "_weighted_sum _weighted_sum_openvino", "bilinear 65 to 129, four taps", four_taps(129), [(1, 64, 65, 65)]
+        _INTERPOLATED,
+        "bilinear 65 to 129, by axis",
+        bilinear(129),
+        [(1, 64, 65, 65)],
     ),
-    Case("_weighted_sum _weighted_sum_openvino", "bilinear 65 to 513, by axis", bilinear(513), [(1, 19, 65, 65)]),
     Case(
-        "_interpolating_products _interpolating_products_openvino",
+        _INTERPOLATED,
+        "bilinear 65 to 129, four taps",
+        four_taps(129),
+        [(1, 64, 65, 65)],
+    ),
+    Case(
+        _INTERPOLATED,
+        "bilinear 65 to 513, by axis",
+        bilinear(513),
+        [(1, 19, 65, 65)],
+    ),
+    Case(
+        "_resized_onnxruntime _resized_openvino",
         "ops.resize 65 to 129",
         lambda x: ops.resize(x, (129, 129), coordinates="align_corners"),
         [(1, 64, 65, 65)],
     ),
-    Case("_weighted_sum _weighted_sum_openvino", "bilinear 20 to 40, by axis", bilinear(40), [(1, 64, 20, 20)]),
+    Case(
+        _INTERPOLATED,
+        "bilinear 20 to 40, by axis",
+        bilinear(40),
+        [(1, 64, 20, 20)],
+    ),
     Case(
         "_space_to_depth",
         "6 axes to depth",

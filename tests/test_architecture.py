@@ -50,7 +50,7 @@ MAY_IMPORT = {
     "export": {*_RUN, "convert", "inspect", "function_nodes", "api"},
     "identify": {"inspect", "api"},
     "testing": {*_RUN, "api"},
-    "images": {"errors", "network", "graph", "libraries"},
+    "images": {"errors", "network", "graph", "ops", "libraries"},
     "caffe": {*_RUN, "convert", "inspect", "images", "api"},
     "opencv": {*_RUN, "convert", "inspect", "images", "api"},
     "ray": {*_RUN, "convert", "inspect", "api"},
@@ -218,7 +218,6 @@ PRIVILEGED = {
     "layers/onnx/_record.py",
     "layers/onnx/control.py",
     "layers/onnx/microsoft.py",
-    "layers/tensorflow/resize.py",
 }
 """Files of layers that still have private powers. The list only becomes shorter."""
 

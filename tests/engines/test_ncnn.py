@@ -25,7 +25,7 @@ from anylayer.runtime import auto as auto_file
 from anylayer.runtime import open as open_file
 from anylayer.runtime import run as run_file
 from anylayer.testing import assert_same, check_function
-from anylayer.tracing import trace
+from anylayer.tracing import record, trace
 from anylayer.writers.ncnn import LOWERINGS, to_ncnn
 from tests.threads import in_threads
 
@@ -91,6 +91,8 @@ CASES: dict[str, list[Callable[[Any], Any]]] = {  # operator -> functions whose 
         lambda x: ops.resize(ops.resize(x, (80, 90), coordinates="align_corners"), (33, 150)),
         lambda x: ops.resize(ops.resize(x, (80, 90)), (120, 40), coordinates="align_corners"),
         lambda x: ops.resize(ops.resize(x, (80, 90)), (120, 40), coordinates="pytorch_half_pixel"),
+        lambda x: ops.resize(x, (80, 100), coordinates="asymmetric"),
+        lambda x: ops.resize(x, (12, 5), mode="cubic"),
     ],
     "Gather": [
         lambda x: np.take(x, np.arange(18) // 2, 2),
@@ -292,8 +294,11 @@ REFUSED: list[tuple[str, Callable[[], Graph]]] = [
         lambda: traced(lambda x: np.pad(x, 1, constant_values=-np.inf), X[0, 0]),
     ),
     (
-        "operator 'Resize': coordinate_transformation_mode asymmetric",
-        lambda: traced(lambda x: ops.resize(x, (80, 100), coordinates="asymmetric"), noise(1, 1, 90, 90)),
+        "operator 'Resize': a Resize by scales that are no ratios of sizes",
+        lambda: traced(
+            lambda x: record("Resize", [x, None, np.array([1, 1, 1.7, 1.7])], (1, 2, 8, 8), np.float32),
+            noise(1, 2, 5, 5),
+        ),
     ),
     (
         "operator 'Gather': indices that neither are consecutive nor repeat",

@@ -11,8 +11,9 @@ from onnx import helper
 from onnx.reference import ReferenceEvaluator
 
 from anylayer import ops
-from anylayer.network import Array
+from anylayer.network import Array, TensorType
 from anylayer.ops._interpolation import COORDINATES, NEAREST
+from anylayer.tracing import trace
 from tests.ops.harness import agree, noise, numbers, refuses
 
 SIZES = [(5, 7), (8, 12), (12, 9), (3, 2), (1, 1), (4, 13), (4, 6)]
@@ -178,6 +179,30 @@ def test_long_axes_on_engines() -> None:
         x,
         case="resize of a long axis with aligned corners",
     )
+
+
+@pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
+@pytest.mark.parametrize(
+    "more", [{}, {"antialias": True}, {"exclude_outside": True}, {"coordinates": "asymmetric"}]
+)
+def test_resize_records_one_operator(mode: Any, more: dict[str, Any]) -> None:
+    for shape, size, axes in (((1, 2, 4, 6), (7, 5), (2, 3)), ((4, 6, 3), (8, 12), (0, 1)), ((9,), (4,), (0,))):
+        graph = trace(
+            lambda xs, s=size, a=axes: [ops.resize(xs[0], s, axes=a, mode=mode, **more)], [TensorType.of(shape)]
+        )
+        assert [o.op for o in graph.ops] == ["Resize"]
+
+
+def test_positions_by_step_decide_ties_as_tensorflow() -> None:
+    x = numbers(1, 1, 1, 41)
+    divided, multiplied = (
+        ops.resize(x, 41 * 41, axes=(3,), mode="nearest", coordinates="asymmetric", by_step=by_step)
+        for by_step in (False, True)
+    )
+    cells = (np.arange(41 * 41, dtype=np.float32) * (np.float32(1) / np.float32(41))).astype(int)
+    np.testing.assert_array_equal(divided, np.repeat(x, 41, axis=3))
+    np.testing.assert_array_equal(multiplied, x[..., cells])
+    agree(lambda x: ops.resize(x, 41 * 41, axes=(3,), mode="nearest", coordinates="asymmetric", by_step=True), x)
 
 
 def test_resize_refuses_invalid_arguments() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -115,6 +116,26 @@ def test_other_sums_along_long_axes_stay() -> None:
     for engine in ENGINES:
         assert not {"MatMul", "Resize"} & set(rewritten(by_axis(90, 90, "bent"), x, engine=engine))
     check(by_axis(90, 90, "bent"), x)
+
+
+def test_each_target_lowers_resize() -> None:
+    few, many, long = noise(1, 3, 65, 65), noise(1, 40, 65, 65), noise(1, 3, 80, 80)
+    products = ["MatMul", "MatMul"]
+
+    def lowered(x: Any, exact: bool, **how: Any) -> list[list[str]]:
+        function = partial(ops.resize, size=(129, 129), **how)
+        return [rewritten(function, x, engine=engine, exact=exact) for engine in (None, ORT, OV)]
+
+    for exact in (False, True):
+        assert lowered(few, exact) == [["Resize"], ["Resize"], products]
+        assert lowered(many, exact) == [["Resize"], ["Resize"], ["Resize"]]
+        assert lowered(few[..., :20, :20], exact) == [["Resize"], products, products]
+        assert lowered(many[..., :20, :20], exact) == [["Resize"], products, ["Resize"]]
+        assert lowered(long, exact) == [["Resize"], ["Resize"], ["Resize"]]
+        assert lowered(long, exact, mode="cubic") == [["Resize"], products, products]
+        assert lowered(long, exact, antialias=True) == [["Resize"], products, products]
+        assert lowered(long, exact, mode="nearest")[0] == ["Resize"]
+        assert all("Resize" not in left for left in lowered(long, exact, mode="nearest")[1:])
 
 
 @pytest.mark.parametrize("how", ["align_corners", "half_pixel", "asymmetric", "half_pixel_symmetric"])

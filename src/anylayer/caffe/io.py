@@ -13,6 +13,7 @@ from anylayer.caffe.proto import caffe_pb2
 from anylayer.errors import InputError, nearest, need, plural
 from anylayer.libraries.pillow import stored_values
 from anylayer.network import Array
+from anylayer.ops._interpolation import positions, step_of
 
 _LUMINANCE = (0.2125, 0.7154, 0.0721)
 """The weights of red, green and blue in gray (ITU-R BT.709, as scikit-image has them)."""
@@ -122,32 +123,24 @@ def resize_image(im: Array, new_dims: Sequence[int] | Array, interp_order: int =
         InputError,
     )
     if image.shape[-1] not in (1, 3):
-        rows = _aligned_corners(image.shape[0], height, interp_order)
-        columns = _aligned_corners(image.shape[1], width, interp_order)
+        rows = _matrix(image.shape[0], height, "align_corners", interp_order)
+        columns = _matrix(image.shape[1], width, "align_corners", interp_order)
         return np.asarray(_interpolated(image, rows, columns), np.float32)
     low = image.min()
-    rows = _aligned_centers(image.shape[0], height, interp_order)
-    columns = _aligned_centers(image.shape[1], width, interp_order)
+    rows = _matrix(image.shape[0], height, "half_pixel", interp_order)
+    columns = _matrix(image.shape[1], width, "half_pixel", interp_order)
     return np.asarray(_interpolated(image - low, rows, columns) + low, np.float32)
 
 
-def _aligned_centers(size: int, wanted: int, order: int) -> Array:
-    """Return a matrix (wanted, size) that interpolates between pixel centers; beyond the image there are zeros."""
-    return _matrix((np.arange(wanted) + 0.5) * (size / wanted) - 0.5, size, order)
-
-
-def _aligned_corners(size: int, wanted: int, order: int) -> Array:
-    """Return a matrix (wanted, size) that interpolates between the first and the last pixel."""
-    return _matrix(np.arange(wanted) * ((size - 1) / max(wanted - 1, 1)), size, order)
-
-
-def _matrix(positions: Array, size: int, order: int) -> Array:
-    before = np.floor(positions + (0.5 if order == 0 else 0)).astype(int)
-    part = positions - before if order else np.zeros(len(positions))
-    matrix = np.zeros((len(positions), size))
-    for at, weight in ((before, 1 - part), (before + 1, part)):
-        inside = (at >= 0) & (at < size)
-        matrix[np.nonzero(inside)[0], at[inside]] += weight[inside]
+def _matrix(size: int, wanted: int, coordinates: str, order: int) -> Array:
+    """Return a matrix (wanted, size) that interpolates between pixels; beyond the image there are zeros."""
+    at = positions(size, wanted, coordinates, step=step_of(size, wanted, coordinates, np.float64))
+    before = np.floor(at + (0.5 if order == 0 else 0)).astype(int)
+    part = at - before if order else np.zeros(wanted)
+    matrix = np.zeros((wanted, size))
+    for cells, weight in ((before, 1 - part), (before + 1, part)):
+        inside = (cells >= 0) & (cells < size)
+        matrix[np.nonzero(inside)[0], cells[inside]] += weight[inside]
     return matrix
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from anylayer.corrections.corrector import Corrector
 from anylayer.graph import Op, Value
 from anylayer.network import Array
+from anylayer.optimize.rewrites.resizing import computed_by_cells, is_portable
 from anylayer.optimize.rules import rule
 from anylayer.tracing import record
 
@@ -36,10 +37,13 @@ def _by_minus_one(new: Corrector, o: Op) -> list[Value] | None:
 
 @rule("Resize", kind="must", targets=("onnxruntime",))
 def _resize(new: Corrector, o: Op) -> list[Value] | None:
-    """Remove attributes without effect that ONNX Runtime refuses.
+    """Compute by cells and weights what ONNX Runtime rounds differently or refuses. Of other Resizes, remove
+    attributes without effect that it refuses.
 
     These are `exclude_outside`, except in mode "cubic" or with antialias, and `antialias` in mode "nearest".
     """
+    if not is_portable(o):
+        return computed_by_cells(new, o)
     mode = o["mode"]
     without_effect = ["antialias", "exclude_outside"] if mode == "nearest" else []
     if mode == "linear" and not o["antialias"]:

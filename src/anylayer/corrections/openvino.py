@@ -16,6 +16,8 @@ from anylayer.graph.facts import gathered, padding_of, reduced_axes
 from anylayer.graph.operators import RECURRENT, REDUCTIONS
 from anylayer.graph.sizes import is_static
 from anylayer.network import Array
+from anylayer.ops._interpolation import resized_axes
+from anylayer.optimize.rewrites.resizing import computed_by_cells, is_portable
 from anylayer.optimize.rules import ANY, END, rule
 from anylayer.tracing import trace
 
@@ -91,36 +93,17 @@ def _top(new: Corrector, o: Op) -> list[Value] | None:
 
 @rule("Resize", kind="must", targets=("openvino",))
 def _resize(new: Corrector, o: Op) -> list[Value] | None:
-    """Replace Resize where OpenVINO ignores `exclude_outside`, `antialias` or `keep_aspect_ratio_policy`, or
-    refuses the `coordinate_transformation_mode`."""
+    """Compute by cells and weights what OpenVINO rounds differently, and where it ignores `exclude_outside`,
+    `antialias` or `keep_aspect_ratio_policy`, or refuses the `coordinate_transformation_mode`."""
+    if not is_portable(o):
+        return computed_by_cells(new, o)
     mode, rule = o["mode"], o["coordinate_transformation_mode"]
-    refused_mode = rule in ("half_pixel_symmetric", "tf_crop_and_resize")
     ignored = (mode == "cubic" and o["exclude_outside"]) or (mode != "nearest" and o["antialias"])
     scaled = len(o.inputs) > 2 and o.inputs[2] is not None and o.inputs[2].shape != (0,)
     aspect = not scaled and o["keep_aspect_ratio_policy"] != "stretch"
-    if not (refused_mode or ignored or aspect):
-        return _resized_by_computed_sizes(new, o)
-    x, out = o.inputs[0], o.outputs[0]
-    if x is None or not all(isinstance(d, int) for d in (*x.shape, *out.shape)):
-        raise refused(o, f"mode={mode} with coordinates {rule} of a size that depends on data")
-    if (scaled and not _exact(o, x)) or (aspect and mode != "nearest") or rule == "tf_crop_and_resize":
-        raise refused(o, f"mode={mode} with coordinates {rule}")
-    axes = [i for i in range(len(x.shape)) if x.shape[i] != out.shape[i]]
-
-    def resized(array: Array, *_: Array) -> Any:
-        return ops.resize(
-            array,
-            [out.shape[i] for i in axes],
-            axes=axes,
-            mode=mode,
-            coordinates=rule,
-            nearest=o["nearest_mode"],
-            cubic_a=o["cubic_coeff_a"],
-            exclude_outside=bool(o["exclude_outside"]),
-            antialias=bool(o["antialias"]),
-        )
-
-    return new.compute(o, resized)
+    if resized_axes(o) is None and (ignored or aspect or rule in ("half_pixel_symmetric", "tf_crop_and_resize")):
+        raise refused(o, f"mode={mode} with coordinates {rule}, or sizes that depend on data")
+    return _resized_by_computed_sizes(new, o)
 
 
 def _resized_by_computed_sizes(new: Corrector, o: Op) -> list[Value] | None:
@@ -136,18 +119,6 @@ def _positive(new: Corrector, o: Op, value: Value, message: str) -> Value:
     """Return a value with 1 in place of numbers that are not greater than 0, and check that there are none."""
     zero, one = (new.constant(np.array(number, value.dtype)) for number in (0, 1))
     return _check_value(new, o, new.step(o, "Greater", [value, zero], value.shape, bool), value, one, message)
-
-
-def _exact(o: Op, x: Value) -> bool:
-    """Return whether the scales are the ratios of the output's sizes to the input's."""
-    scales = o.inputs[2]
-    if scales is None or scales.const is None:
-        return False
-    axes = o["axes"] or range(len(x.shape))
-    return all(
-        math.isclose(x.shape[a] * float(s), o.outputs[0].shape[a], abs_tol=1e-6)
-        for a, s in zip(axes, scales.const)
-    )
 
 
 @rule("Hardmax", kind="must", targets=("openvino",))

@@ -152,6 +152,13 @@ def gathered(op: Op) -> tuple[int, Array] | None:
     return axis, indices % shape[axis]
 
 
+def repetition(indices: Array, size: int) -> int:
+    """Return n where the indices repeat each of `size` elements n times, in order, with n above 1; else 0."""
+    count = len(indices) // size if size else 0
+    same = count > 1 and len(indices) == count * size and (indices == np.arange(len(indices)) // count).all()
+    return count if same else 0
+
+
 def reduced_axes(op: Op) -> list[int] | None:
     """Return the axes that a reduction names, counted from the front, in its order.
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from anylayer.graph.symbolic import Size
 from anylayer.network import Array
+from anylayer.ops._interpolation import positions
 
 _BITS = 11
 """The precision of OpenCV's fixed-point resize of 8-bit images: weights are multiples of 1 / 2048."""
@@ -113,7 +114,7 @@ def _step(source: int, target: int, factor: float | None) -> float:
 
 def _positions(target: int, step: float) -> tuple[Array, Array]:
     """Return the index of the first of two source pixels of each target pixel, and the weight of the second."""
-    position = ((np.arange(target) + 0.5) * step - 0.5).astype(np.float32)
+    position = positions(0, target, "half_pixel", step=np.float64(step)).astype(np.float32)
     first = np.floor(position)
     return first.astype(np.int64), position - first
 

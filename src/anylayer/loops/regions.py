@@ -9,14 +9,16 @@ import numpy as np
 from anylayer.graph import Op, Value
 from anylayer.graph.facts import number
 from anylayer.graph.sized import elements_of
-from anylayer.graph.symbolic import same
+from anylayer.graph.symbolic import same, symbolic_shape
 from anylayer.loops.composites import LOOPS, composite
 from anylayer.loops.ir import Suppress
 from anylayer.loops.lowering import Lowering, Unsupported, given, nests, optional, sizes_of
 from anylayer.loops.reductions import in_memory
 from anylayer.network import Array
-from anylayer.ops._interpolation import interpolation, nearest_cells, positions
+from anylayer.ops._interpolation import interpolation_of
+from anylayer.ops._interpolation import taps as taps_of
 from anylayer.ops.grid_sample import on_axis, taps
+from anylayer.ops.resize import ResizedAxis, by_cells
 from anylayer.optimize.rules import Rewriter, rule
 from anylayer.tracing import record, substituted
 
@@ -35,24 +37,21 @@ def _along(x: Array, cells: Array, axis: int) -> Array:
 def _resize(
     op: Op, x: Array, roi: Array | None = None, scales: Array | None = None, sizes: Array | None = None
 ) -> Array:
-    """Resize one axis at a time, beginning with the axis that shrinks most."""
-    rule, mode = op["coordinate_transformation_mode"], op["mode"]
-    if scales is not None or rule == "tf_crop_and_resize" or op["antialias"]:
-        raise Unsupported("a Resize with scales, a region or antialias")
-    shape = op.outputs[0].shape
+    """Resize one axis at a time: first the one that shrinks most, or the inner one if sizes are open."""
+    if scales is not None or op["coordinate_transformation_mode"] == "tf_crop_and_resize":
+        raise Unsupported("a Resize with scales or a region")
+    rule, shape = interpolation_of(op), op.outputs[0].shape
     axes = [a for a in range(len(shape)) if not same(shape[a], x.shape[a])]
-    for axis in sorted(axes, key=lambda a: (int(shape[a]) / int(x.shape[a]), -a)):
-        old, new = x.shape[axis], shape[axis]
-        at = substituted(positions)(old, new, rule)
-        if mode == "nearest":
-            nearest = op["nearest_mode"]
-            x = _along(x, substituted(nearest_cells)(at, old, nearest), axis)
-            continue
-        cubic, outside = float(op["cubic_coeff_a"]), bool(op["exclude_outside"])
-        cells, weights = substituted(interpolation)(at, old, new, mode, cubic, outside, False)
+    if rule.antialias:
+        return by_cells(x, [ResizedAxis(a, shape[a]) for a in axes], rule)
+    is_open = symbolic_shape([n for a in axes for n in (x.shape[a], shape[a])])
+    for axis in sorted(axes, key=lambda a: (0 if is_open else int(shape[a]) / int(x.shape[a]), -a)):
+        cells, weights = substituted(taps_of)(rule, x.shape[axis], shape[axis])
         wide = (slice(None), *(None,) * (len(shape) - axis - 1))
-        terms = [_along(x, cells[:, t], axis) * weights[:, t][wide] for t in range(int(cells.shape[1]))]
-        x = sum(terms[1:], start=terms[0])
+        parts = [_along(x, cells[:, t], axis) for t in range(int(cells.shape[1]))]
+        if weights is not None:
+            parts = [part * weights[:, t][wide] for t, part in enumerate(parts)]
+        x = sum(parts[1:], start=parts[0])
     return x if axes else record("Identity", [x], x.shape, x.dtype)
 
 

@@ -58,6 +58,19 @@ CASES |= {
     for mode in ("nearest", "linear", "cubic")
     for corners in (True, False)
 }
+CASES |= {
+    f"tie {coordinates} {nearest} {size}": matches(
+        lambda x, c=coordinates, n=nearest, s=size: o11.interpolate(
+            x, const([s]), "nearest", "sizes", [0] * 4, [0] * 4, c, n, False, -0.75, const([3])
+        ),
+        noise(1, 1, 2, 7),
+    )
+    for coordinates, nearest, size in (
+        ("half_pixel", "floor", 39),
+        ("half_pixel", "ceil", 19),
+        ("asymmetric", "round_prefer_ceil", 32),
+    )
+}
 CASES["scales"] = matches(
     lambda x: o11.interpolate(x, const([2.0, 1.5], np.float32), "linear", "scales", axes=plane()), S
 )

@@ -42,6 +42,7 @@ from anylayer.graph import Graph, Op, Value
 from anylayer.graph.facts import Window, number, per_channel, window_of
 from anylayer.graph.operators import VIEWS
 from anylayer.network import Array
+from anylayer.optimize.rewrites.resizing import is_portable
 from anylayer.writers._target import Consumers
 
 MAX_WIDTH, MAX_HEIGHT, MAX_CHANNELS, MAX_INPUTS, MAX_PAD, MAX_STRIDE = 2047, 1024, 32768, 16384, 127, 255
@@ -321,8 +322,7 @@ class _PlanBuilder:
         if view is None or op["mode"] != "nearest" or len(shape) != 4:
             return False
         c, h, w = view.buffer.shape
-        whole = op["coordinate_transformation_mode"] in ("asymmetric", "half_pixel")
-        if not whole or tuple(shape) != (1, c, 2 * h, 2 * w) or op["nearest_mode"] == "ceil":
+        if tuple(shape) != (1, c, 2 * h, 2 * w) or not is_portable(op):
             return False
         self.check(view)
         return self.add(Convolution(pool=4, pool_size=(2, 2)), [op], [view], op.outputs)

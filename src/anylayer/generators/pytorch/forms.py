@@ -13,17 +13,13 @@ import numpy as np
 from anylayer.generators._recognize import Form
 from anylayer.generators.pytorch.operators import UNREAD
 from anylayer.graph import Op, Value
-from anylayer.graph.facts import Producers, gathered, is_number, producer
+from anylayer.graph.facts import Producers, gathered, is_number, producer, repetition
 from anylayer.graph.sizes import is_static
 from anylayer.network import Array, TensorType
-from anylayer.optimize.rewrites.interpolation import one_term
-from anylayer.optimize.rewrites.repeats import repetition
+from anylayer.ops._interpolation import Interpolation, attributes_of, repeating
+from anylayer.optimize.rewrites.interpolation import interpolated
 from anylayer.optimize.simplify import simplify
 from anylayer.tracing import trace
-
-_SAME_WEIGHT = 1e-6
-"""The largest difference of weights of an interpolation from those of torch."""
-_FLOOR = {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
 
 
 def forms(plain: Mapping[str, bool]) -> list[Form]:
@@ -43,14 +39,16 @@ def _repeated(op: Op, producers: Producers) -> Op | None:
     inner = producer(producers, x, "Gather")
     if inner is not None and _repeats(inner) and inner.scope == op.scope:
         x = inner.inputs[0]
-    return None if x is None else replace(op, op="Resize", inputs=[x, None, None, None], attrs=_FLOOR)
+    if x is None:
+        return None
+    return replace(op, op="Resize", inputs=[x, None, None, None], attrs=attributes_of(repeating([2])))
 
 
 def _repeats(op: Op) -> bool:
     found, x = gathered(op), op.inputs[0] if op.inputs else None
     if found is None or x is None or len(x.shape) != 4 or x.dtype.kind != "f" or found[0] < 2:
         return False
-    return repetition(found[1], x.shape[found[0]]) is not None
+    return repetition(found[1], x.shape[found[0]]) > 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,34 +65,15 @@ class _NodeOps:
 
 
 def _interpolated(op: Op, producers: Producers) -> Op | None:
-    """Return BilinearResize for sums of rows and columns of (N, C, H, W) with the weights of torch's bilinear
-    interpolation."""
-    y = op.outputs[0]
-    if op.op not in ("Add", "Sub", "MatMul") or len(y.shape) != 4:
+    """Return Resize for sums of rows and columns with the weights of a linear interpolation."""
+    if op.op not in ("Add", "Sub", "MatMul"):
         return None
-    term = one_term(_NodeOps(producers, op.scope), op)
-    if term is None or term.x.shape[:2] != y.shape[:2]:
+    interpolation = interpolated(_NodeOps(producers, op.scope), op)
+    if interpolation is None:
         return None
-    for corners in (True, False):
-        both = [(m, n) for m, n in ((term.rows, y.shape[2]), (term.columns, y.shape[3])) if m is not None]
-        if all(np.abs(m - _weights(n, m.shape[1], corners)).max() <= _SAME_WEIGHT for m, n in both):
-            return replace(op, op="BilinearResize", inputs=[term.x], attrs={"align_corners": corners})
-    return None
-
-
-def _weights(new: int, old: int, corners: bool) -> Array:
-    """Return the matrix of a bilinear interpolation along an axis, as torch computes it in float32."""
-    one, half, i = np.float32(1), np.float32(0.5), np.arange(new, dtype=np.float32)
-    if corners:
-        at = i * (np.float32(old - 1) / np.float32(new - 1) if new > 1 else np.float32(0))
-    else:
-        at = np.maximum((i + half) * (np.float32(old) / np.float32(new)) - half, np.float32(0))
-    low = np.minimum(at.astype(np.int64), old - 1)
-    part = np.clip(at - low.astype(np.float32), np.float32(0), one)
-    matrix, rows = np.zeros((new, old)), np.arange(new)
-    matrix[rows, low] += one - part
-    matrix[rows, np.minimum(low + 1, old - 1)] += part
-    return matrix
+    x, coordinates = interpolation
+    attrs = attributes_of(Interpolation(coordinates=coordinates))
+    return replace(op, op="Resize", inputs=[x, None, None, None], attrs=attrs)
 
 
 def _bilinear(x: Array, place: Array) -> Any:

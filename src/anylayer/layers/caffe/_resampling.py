@@ -38,17 +38,6 @@ def need_plane(height: int, width: int) -> None:
     )
 
 
-def align_corners(size: int, samples: int) -> Array:
-    """Return the bilinear interpolation matrix (samples, size) with aligned corners.
-
-    The first and last of the samples lie on the first and last of `size` cells; a single sample lies on the
-    first.
-    Source: DeepLab caffe src/caffe/util/interp.cpp.
-    """
-    ratio = np.float32(size - 1) / np.float32(samples - 1) if samples > 1 else np.float32(0)
-    return two_cells(ratio * np.arange(samples, dtype=np.float32), size)
-
-
 def two_cells(at: Array, size: int) -> Array:
     """Return the linear interpolation matrix (n, size) of n positions, which are float32 and not negative.
 
@@ -80,16 +69,13 @@ def repeat_pixels(x: Array, tall: int, wide: int) -> Array:
     """Return `x` (..., H, W) with each pixel repeated as a block of `tall` x `wide`."""
     h, w = x.shape[-2:]
     need_plane(h * tall, w * wide)
-    if len(x.shape) == 4 and _exact(h, tall) and _exact(w, wide):
-        size = (h * tall, w * wide)
-        return ops.resize(x, size, mode="nearest", coordinates="asymmetric", nearest="floor")
-    return np.repeat(np.repeat(x, wide, axis=-1), tall, axis=-2)
+    return ops.resize(x, (h * tall, w * wide), mode="nearest", coordinates="asymmetric", nearest="floor")
 
 
-def _exact(size: int, times: int) -> bool:
-    """Return whether engines that use a float32 factor select pixel i // times for every i."""
-    if is_symbolic(size):
-        return times & (times - 1) == 0
-    i = np.arange(size * times)
-    by_factor = np.floor(i.astype(np.float32) * (np.float32(1) / np.float32(times)))
-    return bool((by_factor == i // times).all())
+def align_corners(x: Array, size: tuple[int, int]) -> Array:
+    """Return `x` (N, C, H, W), interpolated so that the first and last pixels stay at the ends of the new size.
+
+    A size of 1 selects the first pixel.
+    Source: DeepLab caffe src/caffe/util/interp.cpp.
+    """
+    return ops.resize(x, size, mode="linear", coordinates="align_corners", by_step=True)

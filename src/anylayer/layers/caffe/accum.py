@@ -9,8 +9,8 @@ import numpy as np
 
 from anylayer.errors import plural
 from anylayer.layer import Layer, field, layer, need
-from anylayer.layer.arguments import same, same_shape
-from anylayer.layers.caffe._resampling import by_matrices, need_plane, plane_of, two_cells
+from anylayer.layer.arguments import same_shape
+from anylayer.layers.caffe._resampling import align_corners, need_plane, plane_of
 from anylayer.network import Array
 
 
@@ -69,12 +69,4 @@ def _resize(x: Array, tall: int, wide: int) -> Any:
             samples > 1 or size == 1,
             f"an output of 1 {what} is not defined for an input of {size}, because the reference divides by 0",
         )
-    return by_matrices(x, _weights(h, tall), _weights(w, wide))
-
-
-def _weights(size: int, samples: int) -> Array:
-    """Return the interpolation matrix (samples, size): the weights of the two cells around each sample."""
-    if same(size, samples):
-        return np.eye(size, dtype=np.float32)
-    at = np.arange(samples, dtype=np.float32) / np.float32(max(samples - 1, 1)) * np.float32(size - 1)
-    return two_cells(at, size)
+    return align_corners(x, (tall, wide))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from anylayer.layer import Layer, field, layer, need
-from anylayer.layers.caffe._resampling import align_corners, by_matrices, need_plane, plane_of
+from anylayer.layers.caffe._resampling import align_corners, need_plane, plane_of
 from anylayer.network import Array
 
 
@@ -64,9 +64,7 @@ class Interp(Layer):
         x = x[:, :, -self.pad_beg : h + self.pad_end, -self.pad_beg : w + self.pad_end]
         size = self.size(h + cut, w + cut) if like is None else plane_of(like, "input 1")
         need_plane(*size)
-        if size == (h + cut, w + cut):
-            return x
-        return by_matrices(x, align_corners(h + cut, size[0]), align_corners(w + cut, size[1]))
+        return x if size == (h + cut, w + cut) else align_corners(x, size)
 
     def size(self, h: int, w: int) -> tuple[int, int]:
         """Return the size of the output for that of the cropped input."""

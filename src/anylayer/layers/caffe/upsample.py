@@ -13,7 +13,6 @@ from anylayer.errors import wording
 from anylayer.layer import Enum, Layer, field, layer, need
 from anylayer.layers.caffe._resampling import (
     align_corners,
-    by_matrices,
     need_plane,
     plane_of,
     repeat_pixels,
@@ -200,7 +199,7 @@ class UpsampleTo(Layer):
         tall, wide = self._size(h, w) if like is None else plane_of(like, "input 1")
         need_plane(tall, wide)
         if self.mode == "BILINEAR":
-            return by_matrices(x, align_corners(h, tall), align_corners(w, wide))
+            return align_corners(x, (tall, wide))
         rows, columns = whole_factor(h, tall), whole_factor(w, wide)
         if rows and columns:
             return repeat_pixels(x, rows, columns)

@@ -14,7 +14,10 @@ import numpy as np
 from anylayer import ops
 from anylayer.graph.symbolic import same_shape
 from anylayer.network import Array
+from anylayer.ops._interpolation import positions
 
+_TABLE = 1 << 10
+"""The number of steps per cell for which TensorFlow tabulates bicubic weights."""
 METHODS = ("nearest", "bilinear", "bicubic", "lanczos3", "lanczos5", "gaussian", "mitchellcubic", "area")
 
 
@@ -23,36 +26,24 @@ def resample(x: Array, sizes: tuple[int, int], method: str, antialias: bool) -> 
     if same_shape(x.shape[2:], sizes):
         return x
     if method == "nearest":
-        return _along_both(x, sizes, lambda y, axis, size: np.take(y, _nearest(y.shape[axis], size), axis=axis))
+        coordinates = "tf_half_pixel_for_nn"
+        return ops.resize(x, sizes, mode="nearest", coordinates=coordinates, nearest="floor", by_step=True)
     if method == "bilinear" and not antialias:
-        return ops.resize(x, sizes, mode="linear", coordinates="half_pixel")
+        return ops.resize(x, sizes, mode="linear", coordinates="half_pixel", by_step=True)
+    if method == "bicubic" and not antialias:
+        return ops.resize(x, sizes, mode="cubic", cubic_a=-0.5, exclude_outside=True, by_step=True, table=_TABLE)
     rows, columns = (_weights(x.shape[axis], size, method, antialias) for axis, size in zip((2, 3), sizes))
     return rows @ (x @ columns.T)
-
-
-def _along_both(x: Array, sizes: tuple[int, int], function: Callable[[Any, int, int], Any]) -> Array:
-    for axis, size in zip((2, 3), sizes):
-        x = function(x, axis, size)
-    return x
-
-
-def _nearest(size: int, samples: int) -> Array:
-    scale = np.float32(size) / np.float32(samples)
-    places = np.floor((np.arange(samples, dtype=np.float32) + np.float32(0.5)) * scale)
-    last: Array = np.minimum(places.astype(np.int64), size - 1)
-    return last
 
 
 def _weights(size: int, samples: int, method: str, antialias: bool) -> Array:
     """Return the interpolation matrix (samples, size) of an axis."""
     if method == "area":
         return _areas(size, samples)
-    if method == "bicubic" and not antialias:
-        return _cubic(size, samples)
     kernel, radius = _KERNELS[method]
     scale = size / samples
     spread = max(scale, 1.0) if antialias else 1.0
-    centres = (np.arange(samples) + 0.5) * scale
+    centres = positions(size, samples, "tf_half_pixel_for_nn", step=np.float64(scale))
     cells = np.arange(size) + 0.5
     away = (cells[None, :] - centres[:, None]) / spread
     weights = np.where(np.abs(away) <= radius, kernel(np.abs(away)), 0.0)
@@ -66,21 +57,6 @@ def _areas(size: int, samples: int) -> Array:
     low = np.maximum(edges[:-1, None], cells[None, :])
     high = np.minimum(edges[1:, None], cells[None, :] + 1)
     weights = np.maximum(high - low, 0)
-    return np.asarray(weights / weights.sum(axis=1, keepdims=True), np.float32)
-
-
-def _cubic(size: int, samples: int) -> Array:
-    """Return the matrix of Keys' cubic over four cells, at points that TensorFlow rounds to 1/1024 of a cell."""
-    scale = np.float32(size) / np.float32(samples)
-    places = (np.arange(samples, dtype=np.float32) + np.float32(0.5)) * scale - np.float32(0.5)
-    first = np.floor(places)
-    part = np.rint((places - first) * 1024) / 1024
-    weights = np.zeros((samples, size))
-    for tap in (-1, 0, 1, 2):
-        cells = first.astype(np.int64) + tap
-        inside = (cells >= 0) & (cells < size)
-        shares = np.where(inside, _keys(np.abs(tap - part)), 0)
-        weights[np.arange(samples), np.clip(cells, 0, size - 1)] += shares
     return np.asarray(weights / weights.sum(axis=1, keepdims=True), np.float32)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -15,6 +15,12 @@ from anylayer.network import Array
 _COORDINATES = Enum("half_pixel", "pytorch_half_pixel", "asymmetric", "tf_half_pixel_for_nn", "align_corners")
 _NEAREST = Enum("round_prefer_floor", "round_prefer_ceil", "floor", "ceil", "simple")
 _MODES = Enum("nearest", "linear", "linear_onnx", "cubic", "bilinear_pillow", "bicubic_pillow", "area")
+_INTERPOLATIONS: dict[str, Literal["nearest", "linear", "cubic"]] = {
+    "nearest": "nearest",
+    "linear": "linear",
+    "linear_onnx": "linear",
+    "cubic": "cubic",
+}
 _EXACT = 1e-5
 _MAX_SIDE = 1 << 15  # cells per axis of an output
 
@@ -58,26 +64,27 @@ class Interpolate(OpenVINOLayer):
             shape[axis] = n
         need_sizes(shape)
         changed = [(a, n) for a, n in zip(axes, sizes) if x.shape[a] != n]
-        if self.mode == "nearest":
-            for axis, n in changed:
-                x = np.take(x, _picks(x.shape[axis], n, coordinates, nearest), axis=axis)
-            return x
         need(
-            self.mode in ("linear", "linear_onnx", "cubic"),
+            self.mode in _INTERPOLATIONS,
             f"mode '{self.mode}' is not supported; supported: nearest, linear, linear_onnx, cubic",
         )
-        need(coordinates != "tf_half_pixel_for_nn", f"{coordinates} needs mode 'nearest', got '{self.mode}'")
+        is_nearest = self.mode == "nearest"
+        need(
+            is_nearest or coordinates != "tf_half_pixel_for_nn",
+            f"{coordinates} needs mode 'nearest', got '{self.mode}'",
+        )
         need(not (self.antialias and self.mode == "cubic"), "antialias with mode 'cubic' is not supported")
         if not changed:
             return x
         smaller = any(n < x.shape[a] for a, n in changed)
-        need(not (self.antialias and smaller), "antialias with a smaller output is not supported")
+        need(is_nearest or not (self.antialias and smaller), "antialias with a smaller output is not supported")
         return ops.resize(
             x,
             [n for _, n in changed],
             axes=[a for a, _ in changed],
-            mode="cubic" if self.mode == "cubic" else "linear",
+            mode=_INTERPOLATIONS[self.mode],
             coordinates=coordinates,
+            nearest=nearest,
             cubic_a=self.cube_coeff,
         )
 
@@ -117,29 +124,3 @@ class Interpolate(OpenVINOLayer):
             f"a scale of {factor:g} turns {old} cells into {old * factor:g}, which must be an integer",
         )
         return new
-
-
-def _picks(old: int, new: int, coordinates: str, nearest: str) -> Array:
-    """Return the index of the input cell for each output cell along an axis, for mode nearest."""
-    i = np.arange(new, dtype=np.float64)
-    scale = new / old
-    if coordinates == "align_corners":
-        at = i * ((old - 1) / (new - 1)) if new > 1 else i * 0
-    elif coordinates == "asymmetric":
-        at = i / scale
-    elif coordinates == "tf_half_pixel_for_nn":
-        at = (i + 0.5) / scale
-    elif coordinates == "pytorch_half_pixel" and new == 1:
-        at = i * 0
-    else:
-        at = (i + 0.5) / scale - 0.5
-    at = np.round(at, 6)  # OpenVINO computes in float32
-    if nearest == "simple":
-        picked = np.ceil(at) if scale < 1 else np.trunc(at)
-    elif nearest == "round_prefer_floor":
-        picked = np.ceil(at - 0.5)
-    elif nearest == "round_prefer_ceil":
-        picked = np.floor(at + 0.5)
-    else:
-        picked = np.floor(at) if nearest == "floor" else np.ceil(at)
-    return np.clip(picked, 0, old - 1).astype(np.int64)

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from anylayer import ops
-from anylayer.graph.symbolic import symbolic_shape
 from anylayer.layer import attribute, layer, need
 from anylayer.layer.arguments import channels_first, integers, restored
 from anylayer.layers.tensorflow._base import TensorFlowLayer
@@ -56,10 +55,6 @@ class _Resize(TensorFlowLayer):
         """Return the coordinate mode of `ops.resize` that the attributes state."""
         return "align_corners" if self.align_corners else "half_pixel" if self.half_pixel_centers else "asymmetric"
 
-    def scale(self, old: int, new: int) -> Any:
-        """Return the number of input cells per output cell, in float32 as TensorFlow computes it."""
-        return _f(old - 1) / _f(new - 1) if self.align_corners and new > 1 else _f(old) / _f(new)
-
 
 @layer("ResizeBilinear")
 class ResizeBilinear(_Resize):
@@ -74,7 +69,7 @@ class ResizeBilinear(_Resize):
     def forward(self, x: Array, size: Array) -> Any:
         plane = plane_size(x, size)
         y = channels_first(x.astype(np.float32), "NHWC")
-        return restored(ops.resize(y, plane, mode="linear", coordinates=self.rule()), "NHWC")
+        return restored(ops.resize(y, plane, mode="linear", coordinates=self.rule(), by_step=True), "NHWC")
 
 
 @layer("ResizeNearestNeighbor")
@@ -89,31 +84,11 @@ class ResizeNearestNeighbor(_Resize):
 
     def forward(self, x: Array, size: Array) -> Any:
         plane = plane_size(x, size)
+        coordinates = "tf_half_pixel_for_nn" if self.half_pixel_centers else self.rule()
+        nearest = "round_prefer_ceil" if self.align_corners else "floor"
         y = channels_first(x, "NHWC")
-        axes = [(2, plane[0]), (3, plane[1])]
-        symbolic = symbolic_shape((*y.shape[2:], *plane))
-        if not symbolic and all(self._repeats(y.shape[axis], new) for axis, new in axes):
-            return restored(ops.resize(y, plane, mode="nearest", coordinates="asymmetric"), "NHWC")
-        for axis, new in axes:
-            cells = self.cells(y.shape[axis], new)
-            if symbolic or not np.array_equal(cells, np.arange(y.shape[axis])):
-                y = ops.gather(y, cells, axis=axis) if symbolic else np.take(y, cells, axis)
+        y = ops.resize(y, plane, mode="nearest", coordinates=coordinates, nearest=nearest, by_step=True)
         return restored(y, "NHWC")
-
-    def _repeats(self, old: int, new: int) -> bool:
-        """Return whether each cell is repeated, all of them equally often and in order."""
-        return new % old == 0 and np.array_equal(self.cells(old, new), np.arange(new) // (new // old))
-
-    def cells(self, old: int, new: int) -> Any:
-        """Return the index of the input cell for each output cell."""
-        points, scale = np.arange(new, dtype=np.float32), self.scale(old, new)
-        if self.align_corners:
-            at = np.floor(points * scale + _f(0.5))
-        elif self.half_pixel_centers:
-            at = np.floor((points + _f(0.5)) * scale)
-        else:
-            at = np.floor(points * scale)
-        return np.clip(at, 0, old - 1).astype(np.int64)
 
 
 @layer("ResizeBicubic")
@@ -127,43 +102,23 @@ class ResizeBicubic(_Resize):
     """
 
     def forward(self, x: Array, size: Array) -> Any:
-        height, width = plane_size(x, size)
-        y = channels_first(x.astype(np.float32), "NHWC")
-        y = self._interpolation(y.shape[2], height) @ y
-        return restored(y @ self._interpolation(y.shape[3], width).T, "NHWC")
-
-    def _interpolation(self, old: int, new: int) -> Array:
-        """Return the interpolation matrix (new, old) of an axis."""
-        need(
-            old * new < 1 << 26,
-            f"a resize of {old} cells to {new} needs more weights than the supported {1 << 26}",
+        plane = plane_size(x, size)
+        for old, new in zip(x.shape[1:3], plane):
+            need(
+                old * new < 1 << 26,
+                f"a resize of {old} cells to {new} needs more weights than the supported {1 << 26}",
+            )
+        y = ops.resize(
+            channels_first(x.astype(np.float32), "NHWC"),
+            plane,
+            mode="cubic",
+            coordinates=self.rule(),
+            cubic_a=-0.5 if self.half_pixel_centers else -0.75,
+            exclude_outside=self.half_pixel_centers,
+            by_step=True,
+            table=_TABLE,
         )
-        points, scale = np.arange(new, dtype=np.float32), self.scale(old, new)
-        at = (points + _f(0.5)) * scale - _f(0.5) if self.half_pixel_centers else points * scale
-        first = np.floor(at)
-        step = np.rint((at - first) * _f(_TABLE)).astype(np.int64)
-        a = -0.5 if self.half_pixel_centers else -0.75
-        weights = np.stack([_far(step, a), _near(step, a), _near(_TABLE - step, a), _far(_TABLE - step, a)], 1)
-        cells = first.astype(np.int64)[:, None] + np.arange(-1, 3)
-        if self.half_pixel_centers:
-            weights = np.where((cells < 0) | (cells > old - 1), _f(0), weights)
-            total = weights.sum(axis=1, keepdims=True)
-            weights = weights / np.where(np.abs(total) < 1e-30, _f(1), total)
-        matrix = np.zeros((new, old), np.float32)
-        np.add.at(matrix, (np.arange(new)[:, None], np.clip(cells, 0, old - 1)), weights)
-        return matrix
-
-
-def _near(step: Array, a: float) -> Array:
-    """Return the weight of a cell at a distance of step / 1024 from the point."""
-    x = step / _TABLE
-    return (((a + 2) * x - (a + 3)) * x * x + 1).astype(np.float32)
-
-
-def _far(step: Array, a: float) -> Array:
-    """Return the weight of a cell at a distance of 1 + step / 1024 from the point."""
-    x = step / _TABLE + 1
-    return (((a * x - 5 * a) * x + 8 * a) * x - 4 * a).astype(np.float32)
+        return restored(y, "NHWC")
 
 
 @layer("CropAndResize")

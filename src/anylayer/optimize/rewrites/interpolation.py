@@ -3,7 +3,6 @@ constant matrices, or Resize."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,20 +12,27 @@ from anylayer.graph.facts import gathered, slice_cuts
 from anylayer.graph.ir import Op, Value
 from anylayer.graph.sizes import is_static
 from anylayer.network import Array
+from anylayer.ops._interpolation import (
+    Interpolation,
+    as_matrix,
+    attributes_of,
+    interpolation,
+    positions,
+    step_of,
+)
 from anylayer.optimize.rewrites.repeats import grid_of
+from anylayer.optimize.rewrites.resizing import OPENVINO_CHANNELS, ORT_BOTH_AXES, ORT_ONE_AXIS
 from anylayer.optimize.rules import F4, Producing, Rewriter, rule
 
 _MAX_AXIS_SIZE = 512
 """The size of the longest axis along which terms are searched for."""
 _MAX_MATRIX_VALUES = 1 << 18  # elements of a matrix
-_ORT_BOTH_AXES, _ORT_ONE_AXIS, _OPENVINO_AXES = 48, 72, 40
-"""The sizes of the longest axes along which matrix products are faster than Resize: their work grows with the
-axis."""
-_OPENVINO_CHANNELS = 32
-"""The smallest number of channels for which OpenVINO's Resize is fast."""
+_OPENVINO_AXES = 40
+"""The size of the longest axis along which matrix products are faster than the sums of few channels."""
 _SAME_WEIGHT = 4e-6
 """Weights that differ by at most this are treated as equal, because coordinates are computed in float32."""
 _PROPORTIONAL = 1e-6
+_COORDINATES = ("align_corners", "half_pixel", "asymmetric")
 _MAX_OPERATORS = 64  # operators that one search reads
 _MAX_TERMS = 8  # terms of a sum
 
@@ -134,8 +140,8 @@ class _Reader:
     def resize(self, o: Op) -> list[_Term] | None:
         """Read a linear Resize of rows and columns, as `_resized` writes it."""
         x, shape = o.inputs[0], o.outputs[0].shape
-        coordinates = _COORDINATES.get(o["coordinate_transformation_mode"])
-        if x is None or coordinates is None or o["mode"] != "linear" or len(o.attrs) != 2:
+        coordinates = o["coordinate_transformation_mode"]
+        if x is None or coordinates not in _COORDINATES or o["mode"] != "linear" or len(o.attrs) != 2:
             return None
         if len(shape) != 4 or x.shape[:2] != shape[:2] or max(x.shape[2:]) > _MAX_AXIS_SIZE:
             return None
@@ -202,29 +208,19 @@ def _scaled(terms: list[_Term], c: Array, shape: tuple[Any, ...]) -> list[_Term]
         row, column = np.ones(1), plane[0]
     result = []
     for t in terms:
-        rows_only = column.size == 1 and t.columns is None and t.rows is not None
-        rows = _weighted(t.rows, row * column if rows_only else row, shape[-2])
-        columns = t.columns if rows_only else _weighted(t.columns, column, shape[-1])
-        if rows is _TOO_LONG or columns is _TOO_LONG:
-            return None
-        result.append(replace(t, rows=rows, columns=columns))
+        weights = (row, column)
+        if column.size == 1 and t.columns is None and t.rows is not None:
+            weights = (row * column, np.ones(1))
+        matrices: list[Array | None] = []
+        for matrix, weight, size in zip((t.rows, t.columns), weights, shape[-2:]):
+            if weight.size == 1 and weight[0] == 1:
+                matrices.append(matrix)
+            elif matrix is None and size > _MAX_AXIS_SIZE:
+                return None
+            else:
+                matrices.append((np.eye(size) if matrix is None else matrix) * weight[:, None])
+        result.append(replace(t, rows=matrices[0], columns=matrices[1]))
     return result
-
-
-_TOO_LONG = np.empty(0)
-
-
-def _weighted(matrix: Array | None, weights: Array, size: int) -> Array | None:
-    """Return the matrix with each row multiplied by its weight; None stands for the identity matrix of `size`.
-    Returns _TOO_LONG if that identity matrix would be too large.
-    """
-    if weights.size == 1 and weights[0] == 1:
-        return matrix
-    if matrix is None:
-        if size > _MAX_AXIS_SIZE:
-            return _TOO_LONG
-        matrix = np.eye(size)
-    return matrix * weights[:, None]
 
 
 def _merged(terms: list[_Term]) -> list[_Term]:
@@ -250,42 +246,35 @@ def _sum_of_two(a: _Term, b: _Term) -> _Term | None:
     selects = a.selects or b.selects
     ratio = _ratio(a.rows, b.rows)
     if ratio is not None:
-        columns = _total(a.columns, b.columns, ratio)
-        return None if columns is None else _Term(a.x, b.rows, columns, selects)
-    ratio = _ratio(a.columns, b.columns)
-    if ratio is not None:
-        rows = _total(a.rows, b.rows, ratio)
-        return None if rows is None else _Term(a.x, rows, b.columns, selects)
-    return None
+        both = _dense(a.columns, b.columns)
+        return None if both is None else _Term(a.x, b.rows, ratio * both[0] + both[1], selects)
+    ratio, both = _ratio(a.columns, b.columns), _dense(a.rows, b.rows)
+    return None if ratio is None or both is None else _Term(a.x, ratio * both[0] + both[1], b.columns, selects)
+
+
+def _dense(a: Array | None, b: Array | None) -> tuple[Array, Array] | None:
+    """Return two matrices, with an identity matrix in place of None. Return None for two of them, and where the
+    shapes differ.
+    """
+    if a is None:
+        return None if b is None else _dense(np.eye(b.shape[1]), b)
+    b = np.eye(a.shape[1]) if b is None else b
+    return (a, b) if a.shape == b.shape else None
 
 
 def _ratio(a: Array | None, b: Array | None) -> float | None:
-    """Return the number c with a = c * b, or None if there is none. `a` or `b` None stands for an identity
-    matrix.
-    """
+    """Return the number c with a = c * b, or None if there is none."""
     if a is None and b is None:
         return 1.0
-    if a is None or b is None:
-        given = a if b is None else b
-        if given is None or given.shape[0] != given.shape[1]:
-            return None
-        a, b = (np.eye(len(given)) if m is None else m for m in (a, b))
-    place = np.unravel_index(np.abs(b).argmax(), b.shape)
-    if b[place] == 0:
+    both = _dense(a, b)
+    if both is None:
         return None
-    c = float(a[place] / b[place])
-    return c if np.abs(a - c * b).max() <= _PROPORTIONAL * np.abs(a).max() else None
-
-
-def _total(a: Array | None, b: Array | None, ratio: float) -> Array | None:
-    """Return ratio * a + b. `a` or `b` None stands for an identity matrix."""
-    if a is None and b is None:
+    first, second = both
+    place = np.unravel_index(np.abs(second).argmax(), second.shape)
+    if second[place] == 0:
         return None
-    given = a if b is None else b
-    if given is None or ((a is None or b is None) and given.shape[0] != given.shape[1]):
-        return None
-    a, b = (np.eye(len(given)) if m is None else m for m in (a, b))
-    return ratio * a + b
+    c = float(first[place] / second[place])
+    return c if np.abs(first - c * second).max() <= _PROPORTIONAL * np.abs(first).max() else None
 
 
 def one_term(new: Producing, o: Op) -> _Term | None:
@@ -306,6 +295,8 @@ def _interpolation(new: Rewriter, o: Op) -> _Term | None:
     found = one_term(new, o) if new.is_float32(o) else None
     if found is None or found.columns is None:
         return None
+    if o.op == "MatMul" and found.rows is None:
+        return None
     few = any(m is not None and 4 * len(m) < m.shape[1] for m in (found.rows, found.columns))
     return None if few else found
 
@@ -314,8 +305,13 @@ def _longest(term: _Term) -> int:
     return max(int(m.shape[1]) for m in (term.rows, term.columns) if m is not None)
 
 
-def _product(new: Rewriter, o: Op, term: _Term) -> list[Value]:
-    """Replace `o` by one MatMul for each matrix, in the order that takes fewer multiplications."""
+def _product(new: Rewriter, o: Op, term: _Term, longest: int) -> list[Value] | None:
+    """Replace `o` by one MatMul for each matrix, in the order that takes fewer multiplications.
+
+    Return None for a MatMul, and along axes longer than `longest`.
+    """
+    if o.op == "MatMul" or _longest(term) > longest:
+        return None
     x, rows, columns = term.x, term.rows, term.columns
     if columns is None:
         raise ValueError("the term has no matrix for the columns")
@@ -332,110 +328,76 @@ def _product(new: Rewriter, o: Op, term: _Term) -> list[Value]:
     return new.result(o, new.step(o, "MatMul", [left, across], (*lead, height, width)))
 
 
-_COORDINATES: dict[str, Callable[[Array, int, int], Array]] = {
-    "align_corners": lambda i, old, new: i * ((old - 1) / max(new - 1, 1)),
-    "half_pixel": lambda i, old, new: (i + 0.5) * (old / new) - 0.5,
-    "asymmetric": lambda i, old, new: i * (old / new),
-}
-"""coordinate_transformation_mode of Resize -> the coordinate in the input of an index of the output."""
+def interpolated(new: Producing, o: Op) -> tuple[Value, str] | None:
+    """Return (x, coordinate_transformation_mode) where an operator interpolates x (N, C, H, W) linearly."""
+    term, shape = one_term(new, o), o.outputs[0].shape
+    if term is None or len(shape) != 4 or term.x.shape[:2] != shape[:2]:
+        return None
+    mode = _coordinates_of(term)
+    return None if mode is None else (term.x, mode)
 
 
 def _coordinates_of(term: _Term) -> str | None:
     """Return the coordinate_transformation_mode by which all matrices of a term interpolate linearly."""
-    for mode, coordinates in _COORDINATES.items():
-        if all(m is None or _interpolates(m, coordinates) for m in (term.rows, term.columns)):
+    matrices = [m for m in (term.rows, term.columns) if m is not None]
+    for mode in _COORDINATES:
+        differences = (np.abs(_interpolation_matrix(len(m), m.shape[1], mode) - m).max() for m in matrices)
+        if max(differences) <= _SAME_WEIGHT:
             return mode
     return None
 
 
-def _interpolates(matrix: Array, coordinates: Callable[[Array, int, int], Array]) -> bool:
-    new, old = matrix.shape
-    return bool(np.abs(_interpolation_matrix(new, old, coordinates) - matrix).max() <= _SAME_WEIGHT)
+def _interpolation_matrix(new: int, old: int, mode: str) -> Array:
+    """Return the matrix of a linear interpolation whose positions are not rounded to float32."""
+    at = positions(old, new, mode, step=step_of(old, new, mode, np.float64))
+    return as_matrix(*interpolation(at, old, new, "linear", 0, False, False), old).astype(np.float64)
 
 
-def _interpolation_matrix(new: int, old: int, coordinates: Callable[[Array, int, int], Array]) -> Array:
-    at = np.clip(coordinates(np.arange(new, dtype=np.float64), old, new), 0, old - 1)
-    hat: Array = np.maximum(1 - np.abs(at[:, None] - np.arange(old)), 0)
-    return hat
-
-
-def _resized(new: Rewriter, o: Op, term: _Term) -> list[Value] | None:
+def _resized(new: Rewriter, o: Op) -> list[Value] | None:
     """Replace `o` by a linear Resize, if that is what the matrices compute."""
-    shape = o.outputs[0].shape
-    mode = _coordinates_of(term) if len(shape) == 4 and term.x.shape[:2] == shape[:2] else None
-    if mode is None:
+    found = interpolated(new, o)
+    if found is None:
         return None
-    sizes = new.ints(shape)
-    return new.emit(o, "Resize", [term.x, None, None, sizes], mode="linear", coordinate_transformation_mode=mode)
+    x, mode = found
+    sizes = new.ints(o.outputs[0].shape)
+    return new.emit(o, "Resize", [x, None, None, sizes], **attributes_of(Interpolation(coordinates=mode)))
 
 
 @rule(
     "Add",
     "Sub",
+    "MatMul",
     targets=("onnxruntime",),
     kind="faster",
     figure="bilinear, us: 256x13x13 to 26x26 483 -> 98, four taps 1004 -> 99; 64x20x20 to 40x40 226 -> 101; "
     "64x65x65 to 129x129 802 (columns by Gather 14148) -> 737 as Resize, 1099 as products; 64x129x129 to 257x257 "
     "18989 -> 5904",
 )
-def _weighted_sum(new: Rewriter, o: Op) -> list[Value] | None:
+def _interpolated_onnxruntime(new: Rewriter, o: Op) -> list[Value] | None:
     """Compute a sum of selected columns, and perhaps rows, with constant weights by a MatMul with one matrix per
     axis; along long axes by Resize, if the weights are those of a linear interpolation."""
     term = _interpolation(new, o)
     if term is None:
         return None
-    long = _longest(term) > (_ORT_ONE_AXIS if term.rows is None else _ORT_BOTH_AXES)
-    found = _resized(new, o, term) if long else None
-    return found or (_product(new, o, term) if _longest(term) <= _ORT_ONE_AXIS else None)
+    long = _longest(term) > (ORT_ONE_AXIS if term.rows is None else ORT_BOTH_AXES)
+    return (_resized(new, o) if long else None) or _product(new, o, term, ORT_ONE_AXIS)
 
 
 @rule(
     "Add",
     "Sub",
+    "MatMul",
     targets=("openvino",),
     kind="faster",
     figure="bilinear, us: 64x65x65 to 129x129 1890 -> 967, 256x33x33 to 65x65 2274 -> 639, 256x13x13 to 26x26 "
     "296 -> 114, 64x20x20 to 40x40 168 -> 116, four taps 278 -> 116; 8x65x65 to 129x129 178 -> "
     "285: not used for them",
 )
-def _weighted_sum_openvino(new: Rewriter, o: Op) -> list[Value] | None:
+def _interpolated_openvino(new: Rewriter, o: Op) -> list[Value] | None:
     """Compute a sum of selected columns, and perhaps rows, with constant weights by Resize for many channels, if
     the weights are those of a linear interpolation; along short axes by a MatMul with one matrix per axis."""
     term = _interpolation(new, o)
     if term is None:
         return None
-    found = _resized(new, o, term) if _has_many_channels(term) else None
-    return found or (_product(new, o, term) if _longest(term) <= _OPENVINO_AXES else None)
-
-
-def _has_many_channels(term: _Term) -> bool:
-    return len(term.x.shape) == 4 and term.x.shape[1] >= _OPENVINO_CHANNELS
-
-
-@rule(
-    "MatMul",
-    targets=("onnxruntime",),
-    kind="faster",
-    figure="64x65x65 to 129x129, us: 1099 -> 737, 8x65x65 151 -> 107; 64x20x20 to 40x40 101 -> "
-    "156: not used for them",
-)
-def _interpolating_products(new: Rewriter, o: Op) -> list[Value] | None:
-    """Compute MatMuls along long rows and columns that interpolate linearly by Resize."""
-    term = _interpolation(new, o)
-    if term is None or term.rows is None or _longest(term) <= _ORT_BOTH_AXES:
-        return None
-    return _resized(new, o, term)
-
-
-@rule(
-    "MatMul",
-    targets=("openvino",),
-    kind="faster",
-    figure="64x65x65 to 129x129, us: 2545 -> 942, 256x33x33 to 65x65 1466 -> 646, 256x13x13 to 26x26 151 -> 107",
-)
-def _interpolating_products_openvino(new: Rewriter, o: Op) -> list[Value] | None:
-    """Compute MatMuls along rows and columns of many channels that interpolate linearly by Resize."""
-    term = _interpolation(new, o)
-    if term is None or term.rows is None or not _has_many_channels(term):
-        return None
-    return _resized(new, o, term)
+    many = len(term.x.shape) == 4 and term.x.shape[1] >= OPENVINO_CHANNELS
+    return (_resized(new, o) if many else None) or _product(new, o, term, _OPENVINO_AXES)

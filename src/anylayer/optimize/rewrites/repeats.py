@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from anylayer.graph.facts import gathered
+from anylayer.graph.facts import gathered, repetition
 from anylayer.graph.ir import Op, Value
 from anylayer.graph.sizes import is_static
 from anylayer.network import Array
+from anylayer.ops._interpolation import attributes_of, repeating, resized_axes
+from anylayer.optimize.rewrites.resizing import is_portable
 from anylayer.optimize.rules import F4, Producing, Rewriter, is_float32, rule
 
 _FEWEST = 1024
@@ -15,32 +17,9 @@ _FEWEST = 1024
 _LONG, _MANY = 512, 1 << 18
 
 
-def repetition(indices: Array, size: int) -> int | None:
-    """Return n where the indices repeat each of `size` elements n times, in order, with n above 1."""
-    count = len(indices) // size if size else 0
-    same = count > 1 and len(indices) == count * size and (indices == np.arange(len(indices)) // count).all()
-    return count if same else None
-
-
-def _resize_attrs(powers_of_two: bool) -> dict[str, str]:
-    """Return the attributes of a nearest Resize that repeats each element.
-
-    powers_of_two: whether all factors are powers of two. Then i / n is exact. For other factors the centres of the
-    new cells are used, which are far from the edges of the old ones.
-    """
-    if powers_of_two:
-        return {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
-    return {
-        "mode": "nearest",
-        "coordinate_transformation_mode": "half_pixel",
-        "nearest_mode": "round_prefer_floor",
-    }
-
-
 def _resize(new: Rewriter, o: Op, x: Value, shape: tuple[int, ...]) -> list[Value]:
     """Replace `o` by a Resize of x that repeats rows and columns."""
-    factors = [n // d for n, d in zip(shape, x.shape)]
-    attrs = _resize_attrs(all(f & (f - 1) == 0 for f in factors))
+    attrs = attributes_of(repeating([n // d for n, d in zip(shape, x.shape)]))
     return new.emit(o, "Resize", [x, None, None, new.ints(shape)], **attrs)
 
 
@@ -69,10 +48,9 @@ def _repeats(o: Op) -> bool:
     if x is None or not is_float32(o) or len(shape) != 4:
         return False
     if o.op == "Resize":
-        whole = all(n % d == 0 for n, d in zip(shape, x.shape))
-        return whole and o.attrs in (_resize_attrs(True), _resize_attrs(False))
+        return o["mode"] == "nearest" and resized_axes(o) is not None and is_portable(o)
     found = gathered(o)
-    return found is not None and found[0] >= 2 and repetition(found[1], x.shape[found[0]]) is not None
+    return found is not None and found[0] >= 2 and repetition(found[1], x.shape[found[0]]) > 0
 
 
 @rule(

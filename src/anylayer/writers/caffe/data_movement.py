@@ -12,7 +12,7 @@ import numpy as np
 from anylayer.graph import Op, Value
 from anylayer.graph.facts import slice_cuts
 from anylayer.network import Array
-from anylayer.ops._interpolation import as_matrix, interpolation, nearest_cells, positions
+from anylayer.ops._interpolation import as_matrix, interpolation_of, taps
 from anylayer.writers.caffe.affine import tile, tile_to_shape
 from anylayer.writers.caffe.builder import CaffeBuilder, CaffeLowering
 from anylayer.writers.caffe.materialize import (
@@ -227,22 +227,12 @@ def _expand(b: CaffeBuilder, op: Op) -> BlobView:
 
 def _resize(b: CaffeBuilder, op: Op) -> BlobView:
     view = b.view(op.inputs[0])
-    mode = op["mode"]
     coordinates = op["coordinate_transformation_mode"]
     b.need(coordinates != "tf_crop_and_resize", "no Resize of a part of the input")
-    for axis, (old, new) in enumerate(zip(view.shape, op.outputs[0].shape)):
-        if old == new:
-            continue
-        centers = positions(old, int(new), coordinates)
-        if mode == "nearest":
-            cells = nearest_cells(centers, old, op["nearest_mode"])
-            matrix = selection_matrix(cells, old)
-        else:
-            outside, smooth = bool(op["exclude_outside"]), bool(op["antialias"])
-            cubic = float(op["cubic_coeff_a"])
-            cells, weights = interpolation(centers, old, int(new), mode, cubic, outside, smooth)
-            matrix = as_matrix(cells, weights, old)
-        view = view.then(AxisProduct(axis, matrix))
+    for axis in reversed(range(len(view.shape))):
+        old, new = view.shape[axis], op.outputs[0].shape[axis]
+        if old != new:
+            view = view.then(AxisProduct(axis, as_matrix(*taps(interpolation_of(op), old, int(new)), old)))
     return view
 
 

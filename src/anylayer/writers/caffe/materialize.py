@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from anylayer.graph.arrangement import Arrangement, inverse
+from anylayer.graph.facts import repetition
 from anylayer.network import Array, Shape
+from anylayer.ops._interpolation import Interpolation, as_matrix, taps
 from anylayer.writers.caffe.views import AxisProduct, BlobView, PadStep, with_size
 
 if TYPE_CHECKING:
@@ -291,7 +293,7 @@ def _resize(b: CaffeBuilder, x: BlobView, matrices: dict[int, Array]) -> BlobVie
     sizes = [len(matrices[i]) if i in matrices else x.base[i] for i in (2, 3)]
     shape = (*x.base[:2], *sizes)
     times = [n // old for n, old in zip(sizes, x.base[2:])]
-    if all(np.array_equal(m, _repetition(x.base[i], len(m))) for i, m in matrices.items()):
+    if all(_repeats(m) for i, m in matrices.items()):
         channels = x.base[1]
         if times[0] == times[1] and b.dialect.name in ("ascend", "darknet"):
             params: dict[str, Any] = {"scale": 1.0, "stride": times[0]}
@@ -301,28 +303,17 @@ def _resize(b: CaffeBuilder, x: BlobView, matrices: dict[int, Array]) -> BlobVie
         params |= spatial_fields("stride", times, 1)
         ones = np.ones((channels, 1, *times), np.float32)
         return b.add("Deconvolution", [x], shape, {"convolution_param": params}, [ones], suffix="upsample")
-    aligned = all(np.allclose(m, _align_corners(x.base[i], len(m)), atol=1e-6) for i, m in matrices.items())
+    rule = Interpolation(coordinates="align_corners")
+    expected = {i: as_matrix(*taps(rule, *m.shape[::-1]), m.shape[1]) for i, m in matrices.items()}
+    aligned = all(np.allclose(m, expected[i], atol=1e-6) for i, m in matrices.items())
     if aligned and b.dialect.name and b.dialect.has("Interp"):
         params = {"height": sizes[0], "width": sizes[1]}
         return b.add("Interp", [x], shape, {"interp_param": params}, suffix="interp")
     return None
 
 
-def _repetition(old: int, new: int) -> Array:
-    """Return the matrix (new, old) that repeats each cell new / old times. All elements are 0 if `old` does not
-    divide `new`.
-    """
-    matrix = np.zeros((new, old), np.float32)
-    if new % old == 0:
-        matrix[np.arange(new), np.arange(new) // (new // old)] = 1
-    return matrix
-
-
-def _align_corners(old: int, new: int) -> Array:
-    """Return the linear interpolation matrix (new, old) with aligned corners."""
-    position = np.arange(new) * ((old - 1) / (new - 1) if new > 1 else 0)
-    low = np.minimum(position.astype(np.int64), old - 1)
-    matrix = np.zeros((new, old), np.float64)
-    matrix[np.arange(new), low] += 1 - (position - low)
-    matrix[np.arange(new), np.minimum(low + 1, old - 1)] += position - low
-    return matrix
+def _repeats(matrix: Array) -> bool:
+    """Return whether a matrix (new, old) repeats each cell equally often."""
+    cells = matrix.argmax(axis=1)
+    is_selection = np.count_nonzero(matrix) == len(matrix) and bool((matrix.max(axis=1) == 1).all())
+    return is_selection and repetition(cells, matrix.shape[1]) > 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from anylayer.corrections import corrected
 from anylayer.graph import Graph
 from anylayer.writers.ncnn.builder import NcnnModel, lower_graph
 from anylayer.writers.ncnn.data_movement import DATA_MOVEMENT
@@ -20,4 +21,4 @@ def to_ncnn(graph: Graph) -> NcnnModel:
 
     Raises EngineError, which names the first operator that ncnn cannot compute exactly like the graph.
     """
-    return lower_graph(graph, LOWERINGS)
+    return lower_graph(corrected(graph, "ncnn").graph, LOWERINGS)

@@ -10,6 +10,7 @@ from anylayer.graph import Op, Value
 from anylayer.graph.facts import Window, per_channel, window_of
 from anylayer.graph.operators import ARITHMETIC
 from anylayer.network import Array, Shape
+from anylayer.ops._interpolation import resized_axes
 from anylayer.writers._target import NotInTarget, present, require
 from anylayer.writers.ncnn.builder import NcnnBuilder, NcnnLowering, float_weights, without_batch
 from anylayer.writers.ncnn.data_movement import repeat_pixels
@@ -176,32 +177,15 @@ def _global_pool(b: NcnnBuilder, op: Op) -> list[str]:
 
 
 def _resize(b: NcnnBuilder, op: Op) -> list[str]:
-    """Add an Interp for linear interpolation, or repeat pixels for nearest interpolation."""
+    """Add an Interp for linear interpolation, or repeat pixels. corrections.ncnn replaces other rules."""
+    require(resized_axes(op) is not None, "a Resize by scales that are no ratios of sizes, or of a part")
     x, (channels, height, width) = _planes(b, op.inputs[0])
     out = without_batch(op.outputs[0].shape)
     require(out[0] == channels and len(out) == 3, "resized channels")
-    mode, rule = op["mode"], op["coordinate_transformation_mode"]
-    require(not op["antialias"] and not op["exclude_outside"], "antialias")
-    if mode == "nearest":
-        rules = (rule, op["nearest_mode"])
-        require(
-            rules in (("asymmetric", "floor"), ("half_pixel", "round_prefer_floor"))
-            and out[1] % height == 0
-            and out[2] % width == 0,
-            "nearest interpolation that does not repeat each cell equally often",
-        )
+    if op["mode"] == "nearest":
         return [repeat_pixels(b, present(op.inputs[0]), (out[1] // height, out[2] // width))]
-    require(mode == "linear", f"mode {mode}")
-    scales = op.inputs[2].const if len(op.inputs) > 2 and op.inputs[2] is not None else None
-    exact = scales is None or all(n * s == m for n, s, m in zip((height, width), scales[-2:].tolist(), out[1:]))
-    require(
-        exact or rule == "align_corners", "scales that do not give whole sizes: ncnn derives them from the sizes"
-    )
-    require(
-        rule in ("half_pixel", "align_corners") or (rule == "pytorch_half_pixel" and 1 not in out[1:]),
-        f"coordinate_transformation_mode {rule}",
-    )
-    return [b.add("Interp", [x], out, {0: 2, 3: out[1], 4: out[2], 6: int(rule == "align_corners")})]
+    corners = op["coordinate_transformation_mode"] == "align_corners"
+    return [b.add("Interp", [x], out, {0: 2, 3: out[1], 4: out[2], 6: int(corners)})]
 
 
 def _lrn(b: NcnnBuilder, op: Op) -> list[str]:

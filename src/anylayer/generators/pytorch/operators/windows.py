@@ -11,10 +11,10 @@ from anylayer.generators.pytorch.code import Code, dtype_of, first, in_tuple
 from anylayer.generators.pytorch.operators import writes
 from anylayer.generators.pytorch.operators.movement import padded
 from anylayer.graph import Op, Value
-from anylayer.graph.facts import Window, window_of
+from anylayer.graph.facts import Window, repetition, window_of
 from anylayer.graph.sizes import is_static
 from anylayer.network import Array
-from anylayer.ops._interpolation import interpolation, nearest_cells, positions
+from anylayer.ops._interpolation import Interpolation, as_matrix, interpolation_of, taps
 from anylayer.writers._target import NotInTarget, require
 
 
@@ -206,31 +206,43 @@ def _max_unpool(code: Code, op: Op) -> str:
     return f"{zeros}.scatter(0, {flat}).reshape({code.sizes(y.shape)})"
 
 
+_SAME_WEIGHT = 1e-6
+"""The largest difference of weights of an interpolation from those of torch."""
+
+
 @writes("Resize", unread=(1, 2, 3))
 def _resize(code: Code, op: Op) -> str:
-    """Resize axis by axis with indices and weights computed in NumPy, because torch rounds positions to float32
-    early. Repetition by integers, halving and doubling are exact in torch.
+    """Call F.interpolate where torch computes the same cells and weights. Otherwise resize axis by axis with those
+    of NumPy, because torch rounds positions early.
     """
-    x, y = first(op), op.outputs[0]
-    mode, rule = op["mode"], op["coordinate_transformation_mode"]
-    require(rule != "tf_crop_and_resize", f"a Resize with coordinates '{rule}'")
+    x, y, rule = first(op), op.outputs[0], interpolation_of(op)
+    require(rule.coordinates != "tf_crop_and_resize", f"a Resize with coordinates '{rule.coordinates}'")
     axes = [i for i, (a, b) in enumerate(zip(x.shape, y.shape)) if a is not b and a != b]
     require(is_static([d for a in axes for d in (x.shape[a], y.shape[a])]), "a Resize of a dynamic size")
     scales = _scales(op)
-    taps = {a: _taps(x.shape[a], y.shape[a], scales.get(a), op) for a in axes}
     planar = len(x.shape) == 4 and min(axes, default=2) >= 2 and x.dtype.kind == "f"
-    size = in_tuple(map(code.size, y.shape[2:]))
-    if planar and mode == "nearest" and all(_repeats(cells, x.shape[a]) for a, (cells, _) in taps.items()):
-        return f'F.interpolate({code.tensor(x)}, {size}, mode="nearest-exact")'  # "nearest" is wrong for factor 41
-    halves = all(math.frexp(y.shape[a] / x.shape[a])[0] == 0.5 for a in axes)
-    exact = rule == "half_pixel" and halves and not scales and not op["antialias"]
-    if planar and mode == "linear" and exact:
-        return f'F.interpolate({code.tensor(x)}, {size}, mode="bilinear")'
+    if planar and not scales and (mode := _torch_mode(rule, [(x.shape[a], y.shape[a]) for a in axes])):
+        return f"F.interpolate({code.tensor(x)}, {in_tuple(map(code.size, y.shape[2:]))}, mode={mode})"
     text = code.tensor(x)
-    for axis, (cells, weights) in taps.items():
+    for axis in axes:
+        cells, weights = taps(rule, x.shape[axis], y.shape[axis], None, scales.get(axis))
         shares = None if weights is None else weights.astype(x.dtype)
         text = _resampled(code, text, axis, len(x.shape), cells, shares)
     return text
+
+
+def _torch_mode(rule: Interpolation, sizes: Sequence[tuple[int, int]]) -> str:
+    """Return the arguments by which F.interpolate resizes axes (old, new) as `rule`; "" if there are none."""
+    if rule.mode == "nearest":  # torch's "nearest" is wrong for factor 41
+        repeated = all(repetition(taps(rule, old, new)[0][:, 0], old) for old, new in sizes)
+        return '"nearest-exact"' if repeated else ""
+    if rule.mode != "linear" or rule.antialias or rule.coordinates not in ("half_pixel", "align_corners"):
+        return ""
+    for old, new in sizes:
+        ours, torchs = (as_matrix(*taps(r, old, new), old) for r in (rule, rule._replace(by_step=True)))
+        if np.abs(ours - torchs).max() > _SAME_WEIGHT:
+            return ""
+    return '"bilinear"' + (", align_corners=True" if rule.coordinates == "align_corners" else "")
 
 
 def _scales(op: Op) -> dict[int, float]:
@@ -241,20 +253,6 @@ def _scales(op: Op) -> dict[int, float]:
     require(value.const is not None, "a Resize whose scales are computed")
     named = op["axes"] or range(len(first(op).shape))
     return {int(a) % len(first(op).shape): float(s) for a, s in zip(named, np.asarray(value.const))}
-
-
-def _taps(old: int, new: int, scale: float | None, op: Op) -> tuple[Array, Array | None]:
-    """Return the cells (new, taps) that each cell of the result reads, and their weights; None for a copy."""
-    at, mode = positions(old, new, op["coordinate_transformation_mode"], None, scale), op["mode"]
-    if mode == "nearest":
-        return nearest_cells(at, old, op["nearest_mode"])[:, None], None
-    cubic_a, outside = float(op["cubic_coeff_a"]), bool(op["exclude_outside"])
-    return interpolation(at, old, new, mode, cubic_a, outside, bool(op["antialias"]))
-
-
-def _repeats(cells: Array, old: int) -> bool:
-    """Return whether the cells repeat each of the `old` input cells equally often, in order."""
-    return len(cells) % old == 0 and bool((cells[:, 0] == np.arange(len(cells)) * old // len(cells)).all())
 
 
 def _resampled(code: Code, text: str, axis: int, rank: int, cells: Array, weights: Array | None) -> str:
@@ -270,14 +268,6 @@ def _resampled(code: Code, text: str, axis: int, rank: int, cells: Array, weight
     name = code.new("resized")
     code.line(f"{name} = {' + '.join(terms)}")
     return name
-
-
-@writes("BilinearResize")
-def _interpolate(code: Code, op: Op) -> str:
-    """Write the sums that `forms` recognized as torch's bilinear interpolation."""
-    size = in_tuple(map(code.size, op.outputs[0].shape[2:]))
-    corners = ", align_corners=True" if op["align_corners"] else ""
-    return f'F.interpolate({code.tensor(first(op))}, {size}, mode="bilinear"{corners})'
 
 
 @writes("BilinearSample")
