@@ -294,7 +294,7 @@ REFUSED: list[tuple[str, Callable[[], Graph]]] = [
         lambda: traced(lambda x: np.pad(x, 1, constant_values=-np.inf), X[0, 0]),
     ),
     (
-        "operator 'Resize': a Resize by scales that are no ratios of sizes",
+        "operator 'Resize': scales that do not give whole sizes",
         lambda: traced(
             lambda x: record("Resize", [x, None, np.array([1, 1, 1.7, 1.7])], (1, 2, 8, 8), np.float32),
             noise(1, 2, 5, 5),

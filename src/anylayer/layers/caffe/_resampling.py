@@ -1,14 +1,11 @@
-"""What the layers that resize a plane share: checks of sizes, and resampling by matrices.
+"""What the layers that resize a plane share: checks of sizes, and resampling.
 
-A bilinear resize is two matrix products, one per axis, which is the form that engines compute fastest. The
-matrices are computed here from shapes only, in the float32 arithmetic of the C code.
+Positions are computed from sizes only, in the float32 arithmetic of the C code.
 """
 
 from __future__ import annotations
 
 from typing import Any
-
-import numpy as np
 
 from anylayer import ops
 from anylayer.errors import need
@@ -36,18 +33,6 @@ def need_plane(height: int, width: int) -> None:
         height * width <= MAX_PLANE_CELLS,
         f"the output must have at most {MAX_PLANE_CELLS} pixels, got {height} x {width}",
     )
-
-
-def two_cells(at: Array, size: int) -> Array:
-    """Return the linear interpolation matrix (n, size) of n positions, which are float32 and not negative.
-
-    Each row has the weights of the two cells around a position. Cells after the last one are the last one.
-    """
-    low, row = at.astype(np.int64), np.arange(len(at))
-    part, weights = at - low.astype(np.float32), np.zeros((len(at), size), np.float32)
-    weights[row, np.minimum(low, size - 1)] = np.float32(1) - part
-    weights[row, np.minimum(low + 1, size - 1)] += part
-    return weights
 
 
 def by_matrices(x: Array, rows: Array, columns: Array) -> Any:

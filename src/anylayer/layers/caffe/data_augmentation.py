@@ -9,7 +9,8 @@ import numpy as np
 from anylayer.errors import plural
 from anylayer.layer import Array, Layer, field, layer, need
 from anylayer.layers.caffe._messages import constant, is_training
-from anylayer.layers.caffe._resampling import by_matrices, plane_of, two_cells
+from anylayer.layers.caffe._resampling import by_matrices, plane_of
+from anylayer.ops._interpolation import as_matrix, interpolation
 
 _RANDOM = "for training"
 
@@ -160,4 +161,5 @@ def _cut(size: int, samples: int) -> Array:
     """Return the interpolation matrix (samples, size) of a crop from the center."""
     at = np.arange(samples, dtype=np.float32) - np.float32(0.5) * np.float32(samples)
     at = at + np.float32(0.5) * np.float32(size)
-    return two_cells(np.maximum(np.minimum(at, np.float32(size) - np.float32(1.05)), np.float32(0)), size)
+    at = np.maximum(np.minimum(at, np.float32(size) - np.float32(1.05)), np.float32(0))
+    return as_matrix(*interpolation(at, size, samples, "linear", 0, False, False), size)

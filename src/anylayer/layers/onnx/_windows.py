@@ -212,13 +212,6 @@ def _resize(
         factors = None
     if factors is not None and (call["antialias"] or rule not in _BY_SCALE):
         raise NoMeaning
-    if call["nearest_mode"] == "simple":  # of operator set 10: up where an axis shrinks
-        y = x
-        for axis, n in zip(axes, new):
-            rounding = "ceil" if n < x.shape[axis] else "floor"
-            scale = None if factors is None else [factors[axes.index(axis)]]
-            y = ops.resize(y, [n], axes=[axis], mode=mode, coordinates=rule, nearest=rounding, scales=scale)
-        return y
     box = None
     if rule == "tf_crop_and_resize":
         box = [float(v) for v in np.asarray(roi).reshape(-1)]

@@ -178,7 +178,7 @@ def _global_pool(b: NcnnBuilder, op: Op) -> list[str]:
 
 def _resize(b: NcnnBuilder, op: Op) -> list[str]:
     """Add an Interp for linear interpolation, or repeat pixels. corrections.ncnn replaces other rules."""
-    require(resized_axes(op) is not None, "a Resize by scales that are no ratios of sizes, or of a part")
+    require(resized_axes(op) is not None, "scales that do not give whole sizes: ncnn derives them from the sizes")
     x, (channels, height, width) = _planes(b, op.inputs[0])
     out = without_batch(op.outputs[0].shape)
     require(out[0] == channels and len(out) == 3, "resized channels")
