@@ -211,7 +211,7 @@ STATES = {"is_traced", "is_symbolic", "is_static", "holds_symbolic", "symbolic_s
 PRIVILEGED = {
     "layers/caffe/_resampling.py",
     "layers/keras/_resampling.py",
-    "layers/onnx/_base.py",
+    "layers/onnx/standard.py",
     "layers/onnx/_call.py",
     "layers/onnx/_old.py",
     "layers/onnx/_quantized.py",

@@ -16,7 +16,7 @@ from anylayer.api import Net
 from anylayer.caffe.net import Net as CaffeNet
 from anylayer.errors import InputError, LayerError, at, given, nearest, need
 from anylayer.network import Array, Network, Node, Shape
-from anylayer.readers.keras.live import is_model, network_of_model
+from anylayer.readers.keras import is_model, network_of_model
 
 _EPSILON = 1e-5
 """The default epsilon of Caffe's BatchNorm."""

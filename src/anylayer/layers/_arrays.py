@@ -1,4 +1,4 @@
-"""What TensorFlow and OpenVINO compute alike, and refuse alike. A format passes the words of its messages."""
+"""What several formats compute alike, and refuse alike. A format passes the words of its messages."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ test_split_rejects_indivisible_axis = rejects(
     "tf.split",
     {"num_or_size_splits": 2, "axis": 1},
     inputs=[X],
-    text="2 equal parts do not divide axis 1 of size 3",
+    text="num_or_size_splits=2 does not divide axis 1 of size 3",
     format="keras",
 )
 

@@ -11,7 +11,7 @@ import pytest
 
 import anylayer
 from anylayer.api import Net
-from anylayer.readers.keras.live import is_model, network_of_model
+from anylayer.readers.keras import is_model, network_of_model
 from tests.readers.keras.test_models import DATA, check
 
 

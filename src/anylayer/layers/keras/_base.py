@@ -13,28 +13,11 @@ from anylayer.layer.fields import attribute
 from anylayer.layers._table import define
 from anylayer.network import Array, Node
 
-_HARMLESS = frozenset(
-    {
-        "name",
-        "trainable",
-        "batch_input_shape",
-        "batch_shape",
-        "input_shape",
-        "activity_regularizer",
-        "seed",
-        "autocast",
-        "build_config",
-        "quantization_config",
-        "quantization_mode",
-        "lora_rank",
-        "lora_alpha",
-        "implementation",
-        "ragged",
-        "sparse",
-        "optional",
-        "input_dtype",
-    }
-)
+_HARMLESS = frozenset((
+    "name", "trainable", "batch_input_shape", "batch_shape", "input_shape", "activity_regularizer", "seed",
+    "autocast", "build_config", "quantization_config", "quantization_mode", "lora_rank", "lora_alpha",
+    "implementation", "ragged", "sparse", "optional", "input_dtype",
+))  # fmt: skip
 """Fields of any configuration that do not affect inference. Keras stores weights with LoRA added."""
 _ENDINGS = ("_initializer", "_regularizer", "_constraint")
 

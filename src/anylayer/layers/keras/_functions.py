@@ -9,7 +9,8 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.errors import LayerError, need
-from anylayer.layer.arguments import axis_of, channels_first, flat_pads, part_sizes, restored, same_pads
+from anylayer.layer.arguments import axis_of, channels_first, flat_pads, restored, same_pads
+from anylayer.layers import _arrays as arrays
 from anylayer.layers.keras._base import FORMATS, positive
 from anylayer.layers.keras._resampling import METHODS, resample
 from anylayer.network import Array
@@ -71,25 +72,20 @@ def axes(axis: Axis) -> Any:
     return tuple(axis) if isinstance(axis, (list, tuple)) else axis
 
 
-def split(x: Array, indices_or_sections: Any, axis: int = 0) -> list[Any]:
+def split(x: Array, indices_or_sections: Any, axis: int = 0) -> list[Array]:
     """Split an array into equal parts, or at the given indices, along `axis`."""
-    sections = indices_or_sections
     where = axis_of(axis, len(x.shape))
-    if type(sections) is int:
-        need(
-            sections > 0 and x.shape[where] % sections == 0,
-            f"{sections} equal parts do not divide axis {where} of size {x.shape[where]}",
-        )
-        return list(np.split(x, sections, axis=where))
-    return list(np.split(x, list(sections), axis=where))
+    if type(indices_or_sections) is int:
+        return arrays.split(x, where, indices_or_sections, "indices_or_sections")
+    return list(np.split(x, list(indices_or_sections), axis=where))
 
 
 def split_sizes(value: Array, num_or_size_splits: Any, axis: int = 0, num: int | None = None) -> list[Array]:
     """Split an array into equal parts, or into parts of the given sizes, along `axis` as tf.split."""
+    where, what = axis_of(axis, len(value.shape)), "num_or_size_splits"
     if type(num_or_size_splits) is int:
-        return split(value, num_or_size_splits, axis)
-    sizes = part_sizes(list(num_or_size_splits), value.shape[axis], "num_or_size_splits")
-    return list(np.split(value, np.cumsum(sizes)[:-1].tolist(), axis=axis))
+        return arrays.split(value, where, num_or_size_splits, what)
+    return arrays.split_by_sizes(value, where, list(num_or_size_splits), what)
 
 
 def unstack(x: Array, num: int | None = None, axis: int = 0) -> list[Any]:

@@ -22,19 +22,10 @@ class Heads(KerasLayer):
 
     masks = "refuses"
     harmless = frozenset({"dropout", "query_shape", "key_shape", "value_shape", "flash_attention"})
-    called_with = frozenset(
-        {
-            "query",
-            "value",
-            "key",
-            "query_mask",
-            "value_mask",
-            "key_mask",
-            "attention_mask",
-            "return_attention_scores",
-            "use_causal_mask",
-        }
-    )
+    called_with = frozenset((
+        "query", "value", "key", "query_mask", "value_mask", "key_mask", "attention_mask",
+        "return_attention_scores", "use_causal_mask",
+    ))  # fmt: skip
 
     use_bias: bool = attribute("bool", True, doc="whether the projections have biases")
     use_gate: bool = attribute(

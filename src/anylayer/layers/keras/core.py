@@ -11,7 +11,7 @@ from anylayer import ops
 from anylayer.errors import LayerError, wording
 from anylayer.layer import layer, need
 from anylayer.layer.fields import attribute
-from anylayer.layers._table import define
+from anylayer.layers._table import define, operators, row
 from anylayer.layers.keras._base import KerasLayer, PassesMask
 from anylayer.layers.keras.activations import activation
 from anylayer.network import Array
@@ -120,22 +120,22 @@ class Embedding(KerasLayer):
         return [ops.gather(table, rows, axis=0), rows != 0][: self.outputs]
 
 
-@layer("Masking")
-class Masking(KerasLayer):
-    """Set the steps whose elements all equal mask_value to 0, and mask them.
+def _mask(x: Array, *, mask_value: float, outputs: int) -> list[Array]:
+    other = (x != np.float32(mask_value)).astype(np.float32)
+    is_real = np.max(other, axis=-1, keepdims=True)
+    return [x * is_real, is_real[..., 0] > 0][:outputs]
 
-    (N, T, ...) to the same shape; the second output is the mask (N, T).
-    Source: keras/src/layers/core/masking.py.
-    """
 
-    masks = "makes"
-
-    mask_value: float = attribute("double", 0.0, doc="value of the steps that are masked")
-
-    def forward(self, x: Array) -> list[Array]:
-        other = (x != np.float32(self.mask_value)).astype(np.float32)
-        is_real = np.max(other, axis=-1, keepdims=True)
-        return [x * is_real, is_real[..., 0] > 0][: self.outputs]
+operators(
+    KerasLayer,
+    "Source: keras/src/layers/core/masking.py.",
+    {
+        "Masking": row("Set the steps whose elements all equal mask_value to 0, and mask them.", _mask,
+            details="(N, T, ...) to the same shape; the second output is the mask (N, T).",
+            mask_value=attribute("double", 0.0, doc="value of the steps that are masked")),
+    },
+    masks="makes",
+)  # fmt: skip
 
 
 class IdentityLayer(PassesMask):

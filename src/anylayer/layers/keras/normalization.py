@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from anylayer import ops
 from anylayer.layer import layer, need
 from anylayer.layer.arguments import axis_of
 from anylayer.layer.fields import attribute
+from anylayer.layers._table import operators, row
 from anylayer.layers.keras._base import KerasLayer, PassesMask, axes_of, plain_value
 from anylayer.layers.keras._functions import l2_normalize, layer_norm, rms_norm
 from anylayer.network import Array
@@ -17,10 +19,10 @@ from anylayer.network import Array
 _SMALLEST_DEVIATION = np.float32(1e-7)
 
 
-def _weight(layer: KerasLayer, index: int, x: Array, axes: tuple[int, ...], what: str) -> Any:
+def _weight(blob: Callable[..., Array], index: int, x: Array, axes: tuple[int, ...], what: str) -> Any:
     """Return weight `index`, which has the sizes of `axes` of `x`, in a shape that broadcasts with `x`."""
     wide = [n if axis in axes else 1 for axis, n in enumerate(x.shape)]
-    return layer.blob(index, tuple(x.shape[a] for a in axes), what=what).reshape(wide)
+    return blob(index, tuple(x.shape[a] for a in axes), what=what).reshape(wide)
 
 
 class _Affine(PassesMask):
@@ -33,8 +35,8 @@ class _Affine(PassesMask):
     def affine(self, y: Any, axes: tuple[int, ...]) -> Any:
         """Return y * gamma + beta, which have the sizes of `axes`."""
         if self.scale:
-            y = y * _weight(self, 0, y, axes, "gamma")
-        return y + _weight(self, int(self.scale), y, axes, "beta") if self.center else y
+            y = y * _weight(self.blob, 0, y, axes, "gamma")
+        return y + _weight(self.blob, int(self.scale), y, axes, "beta") if self.center else y
 
 
 @layer("BatchNormalization")
@@ -109,38 +111,12 @@ class LayerNormalization(_Affine):
     def forward(self, x: Array, mask: Any = None) -> Any:
         axes = axes_of(self.axis, len(x.shape))
         y = layer_norm(x, axis=axes, epsilon=self.epsilon, rms_scaling=self.rms_scaling)
-        return y * _weight(self, 0, x, axes, "gamma") if self.rms_scaling else self.affine(y, axes)
+        return y * _weight(self.blob, 0, x, axes, "gamma") if self.rms_scaling else self.affine(y, axes)
 
 
-@layer("RMSNormalization")
-class RMSNormalization(PassesMask):
-    """Compute x / sqrt(mean(x * x) + epsilon) * scale over `axis` of each item.
-
-    (N, ...) to the same shape.
-    Weights: scale, with the sizes of `axis`.
-    Source: keras/src/layers/normalization/rms_normalization.py.
-    """
-
-    axis: Any = attribute("any", -1, doc="axis or axes that are normalized together")
-    epsilon: float = attribute("double", 1e-6, doc="added to the mean of the squares")
-
-    def forward(self, x: Array, mask: Any = None) -> Any:
-        axes = axes_of(self.axis, len(x.shape))
-        return rms_norm(x, _weight(self, 0, x, axes, "scale"), axes, self.epsilon)
-
-
-@layer("UnitNormalization")
-class UnitNormalization(PassesMask):
-    """Compute x / |x| with the Euclidean length |x| over `axis` of each item.
-
-    (N, ...) to the same shape. Vectors of zeros stay zeros.
-    Source: keras/src/layers/normalization/unit_normalization.py.
-    """
-
-    axis: Any = attribute("any", -1, doc="axis or axes of the vectors that get length 1")
-
-    def forward(self, x: Array, mask: Any = None) -> Any:
-        return l2_normalize(x, axes_of(self.axis, len(x.shape)), 1e-24)
+def _rms(x: Array, mask: Any = None, *, axis: Any, epsilon: float, blob: Callable[..., Array]) -> Any:
+    axes = axes_of(axis, len(x.shape))
+    return rms_norm(x, _weight(blob, 0, x, axes, "scale"), axes, epsilon)
 
 
 @layer("Normalization")
@@ -166,7 +142,7 @@ class Normalization(KerasLayer):
         x = x.astype(np.float32)
         axes = axes_of([] if self.axis is None else self.axis, len(x.shape))
         if self.mean is None:
-            mean, variance = (_weight(self, i, x, axes, what) for i, what in enumerate(("mean", "variance")))
+            mean, variance = (_weight(self.blob, i, x, axes, what) for i, what in enumerate(("mean", "variance")))
             if len(self._blobs) > 2:
                 self.blob(2, (), what="count")
         else:
@@ -188,36 +164,40 @@ def _align(value: Any, axes: tuple[int, ...], wide: tuple[int, ...]) -> Array:
     return np.broadcast_to(array, wide) if array.ndim == len(wide) else array
 
 
-@layer("LayerScale")
-class LayerScale(KerasLayer):
-    """Multiply each channel by a learned factor.
-
-    (..., C) to the same shape.
-    Weights: gamma (projection_dim,). Source: keras/src/applications/convnext.py.
-    """
-
-    masks = "passes"
-    harmless = frozenset({"init_values"})
-
-    projection_dim: int = attribute("int64", doc="number of channels")
-
-    def forward(self, x: Array) -> Array:
-        return x * self.blob(0, (self.projection_dim,), what="gamma")
+def _rescale(x: Array, *, scale: Any, offset: Any) -> Any:
+    factor, summand = (np.asarray(plain_value(v), np.float32) for v in (scale, offset))
+    return x.astype(np.float32) * factor + summand
 
 
-@layer("Rescaling")
-class Rescaling(KerasLayer):
-    """Compute x * scale + offset.
-
-    (N, ...) to the same shape in float32.
-    Source: keras/src/layers/preprocessing/rescaling.py.
-    """
-
-    masks = "passes"
-
-    scale: Any = attribute("any", doc="the factor: one number, or one per channel")
-    offset: Any = attribute("any", 0.0, doc="what is added: one number, or one per channel")
-
-    def forward(self, x: Array) -> Array:
-        scale, offset = (np.asarray(plain_value(v), np.float32) for v in (self.scale, self.offset))
-        return x.astype(np.float32) * scale + offset
+operators(
+    PassesMask,
+    "Source: {}.",
+    {
+        "RMSNormalization": row("Compute x / sqrt(mean(x * x) + epsilon) * scale over `axis` of each item.", _rms,
+            "keras/src/layers/normalization/rms_normalization.py",
+            "(N, ...) to the same shape. Weights: scale, with the sizes of `axis`.",
+            axis=attribute("any", -1, doc="axis or axes that are normalized together"),
+            epsilon=attribute("double", 1e-6, doc="added to the mean of the squares")),
+        "UnitNormalization": row("Compute x / |x| with the Euclidean length |x| over `axis` of each item.",
+            lambda x, mask=None, *, axis: l2_normalize(x, axes_of(axis, len(x.shape)), 1e-24),
+            "keras/src/layers/normalization/unit_normalization.py",
+            "(N, ...) to the same shape. Vectors of zeros stay zeros.",
+            axis=attribute("any", -1, doc="axis or axes of the vectors that get length 1")),
+    },
+)  # fmt: skip
+operators(
+    KerasLayer,
+    "Source: {}.",
+    {
+        "LayerScale": row("Multiply each channel by a learned factor.",
+            lambda x, *, projection_dim, blob: x * blob(0, (projection_dim,), what="gamma"),
+            "keras/src/applications/convnext.py", "(..., C) to the same shape. Weights: gamma (projection_dim,).",
+            {"harmless": frozenset({"init_values"})},
+            projection_dim=attribute("int64", doc="number of channels")),
+        "Rescaling": row("Compute x * scale + offset.", _rescale,
+            "keras/src/layers/preprocessing/rescaling.py", "(N, ...) to the same shape in float32.",
+            scale=attribute("any", doc="the factor: one number, or one per channel"),
+            offset=attribute("any", 0.0, doc="what is added: one number, or one per channel")),
+    },
+    masks="passes",
+)  # fmt: skip

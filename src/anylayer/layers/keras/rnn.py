@@ -12,7 +12,7 @@ from anylayer import ops
 from anylayer.errors import LayerError
 from anylayer.layer import layer, need
 from anylayer.layer.fields import attribute
-from anylayer.layers._table import define
+from anylayer.layers._table import define, operators, row
 from anylayer.layers.keras._base import KerasLayer, PassesMask
 from anylayer.layers.keras.activations import activation
 from anylayer.network import Array
@@ -444,25 +444,21 @@ class TimeDistributed(PassesMask):
         return y.reshape(n, t, *y.shape[1:])
 
 
-@layer("TimeDistributed.join")
-class Join(KerasLayer):
-    """Return the steps of sequences as the items of one batch, the start of a TimeDistributed model.
-
-    (N, T, ...) to (N * T, ...). Source: keras/src/layers/rnn/time_distributed.py.
-    """
-
-    def forward(self, x: Array) -> Any:
-        need(len(x.shape) >= 2, f"takes a sequence of rank 2 or more, got {tuple(x.shape)}")
-        return x.reshape(x.shape[0] * x.shape[1], *x.shape[2:])
+def _join(x: Array) -> Array:
+    need(len(x.shape) >= 2, f"takes a sequence of rank 2 or more, got {tuple(x.shape)}")
+    return x.reshape(x.shape[0] * x.shape[1], *x.shape[2:])
 
 
-@layer("TimeDistributed.part")
-class TimeDistributedPart(KerasLayer):
-    """Return the items of one batch as the steps of sequences, the end of a TimeDistributed model.
-
-    (N * T, ...) to (N, T, ...), with N and T of the second input. Source:
-    keras/src/layers/rnn/time_distributed.py.
-    """
-
-    def forward(self, y: Array, x: Array) -> Any:
-        return y.reshape(x.shape[0], x.shape[1], *y.shape[1:])
+operators(
+    KerasLayer,
+    "Source: keras/src/layers/rnn/time_distributed.py.",
+    {
+        "TimeDistributed.join": row(
+            "Return the steps of sequences as the items of one batch, the start of a TimeDistributed model.",
+            _join, details="(N, T, ...) to (N * T, ...)."),
+        "TimeDistributed.part": row(
+            "Return the items of one batch as the steps of sequences, the end of a TimeDistributed model.",
+            lambda y, x: y.reshape(x.shape[0], x.shape[1], *y.shape[1:]),
+            details="(N * T, ...) to (N, T, ...), with N and T of the second input."),
+    },
+)  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -281,3 +282,45 @@ def _group_norm(call: OpCall, x: Array, scale: Array, bias: Array) -> Any:
     y = ((parts - mean) / np.sqrt(variance + np.float32(call["epsilon"]))).reshape(x.shape)
     wide = (-1, *(1,) * (len(x.shape) - 2))
     return (y.astype(x.dtype) * scale.reshape(wide) + bias.reshape(wide)).astype(x.dtype)
+
+
+@meaning("LinearAttention", recorded=True)
+def _linear_attention(
+    call: OpCall, query: Array, key: Array, value: Array, past: Any = None, decay: Any = None, beta: Any = None
+) -> tuple[Array, Array]:
+    """Update a state (N, heads, d_k, d_v) by each token, and multiply the token's query by it."""
+    heads, queries, rule = call["kv_num_heads"], call["q_num_heads"], call["update_rule"]
+    need(rule in ("linear", "gated", "delta", "gated_delta"), f"update_rule={rule!r} is not defined")
+    need(min(heads, queries) > 0 == queries % heads, f"kv_num_heads={heads} must divide q_num_heads={queries}")
+    for array, name, used in ((decay, "decay", "gated" in rule), (beta, "beta", "delta" in rule)):
+        need((array is not None) == used, f"update_rule={rule!r} {'needs' if used else 'has no'} input {name}")
+
+    n, length = query.shape[:2]
+    tokens = all(
+        x is None or (len(x.shape) == 3 and x.shape[1] == length) for x in (query, key, value, decay, beta)
+    )
+    need(tokens, f"query, key, value, decay and beta must be of shape (N, {length}, values)")
+
+    def split(x: Any, parts: int) -> Any:
+        return x.astype(np.float32).reshape(x.shape[0], x.shape[1], parts, -1)
+
+    q, k, v = split(query, queries), split(key, heads), split(value, heads)
+    if past is None:
+        state = np.zeros((n, heads, k.shape[3], v.shape[3]), np.float32)
+    else:
+        state = past.astype(np.float32)
+    factors = np.exp(split(decay, heads)) if decay is not None else None
+    rates = split(beta, beta.shape[2]) if beta is not None else None
+    scale = call["scale"] or 1 / math.sqrt(k.shape[3])
+    outputs = []
+    for t in range(length):
+        added = v[:, t]
+        if factors is not None:
+            state = state * factors[:, t][..., None]
+        if rates is not None:
+            added = rates[:, t] * (added - (k[:, t][..., None] * state).sum(2))
+        state = state + k[:, t][..., None] * added[:, :, None]
+        read = np.repeat(state, queries // heads, axis=1)
+        outputs.append((q[:, t][..., None] * read).sum(2) * np.float32(scale))
+    result = np.stack(outputs, 1).reshape(n, length, -1).astype(query.dtype)
+    return result, state.astype(query.dtype if past is None else past.dtype)

@@ -10,6 +10,7 @@ import numpy as np
 from anylayer import ops
 from anylayer.errors import TraceError, need
 from anylayer.layer.arguments import integers, reshape, target_shape
+from anylayer.layers._arrays import one_hot
 from anylayer.layers.onnx._call import ANY_SIZE, SPELLED_OUT, OpCall, meaning, of
 from anylayer.network import MAX_RANK, MAX_VALUES, Array
 
@@ -204,9 +205,7 @@ def _one_hot(call: OpCall, indices: Any, depth: Any, values: Any) -> Any:
     count, axis = int(np.asarray(depth).reshape(())), call["axis"]
     whole = indices.astype(np.int64)
     _need_room((*whole.shape, count))
-    is_index = np.where(whole < 0, whole + count, whole)[..., None] == np.arange(count)
-    where = axis if axis >= 0 else axis + is_index.ndim
-    return np.where(np.moveaxis(is_index, -1, where), values[1], values[0])
+    return one_hot(np.where(whole < 0, whole + count, whole), count, axis, values[1], values[0])
 
 
 def _no_training(call: OpCall) -> None:

@@ -158,22 +158,12 @@ def _conv_integer(
 
 
 @meaning("QLinearConv")
-def _qlinear_conv(
-    call: OpCall,
-    x: Array,
-    x_scale: Array,
-    x_zero: Array,
-    w: Array,
-    w_scale: Array,
-    w_zero: Array,
-    y_scale: Array,
-    y_zero: Array,
-    b: Array | None = None,
-) -> Any:
+def _qlinear_conv(call: OpCall, *inputs: Array) -> Any:
+    x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, *bias = inputs
     explicit(call)
     total = convolution(call, exact(x, x_zero, 1), exact(w, w_zero, 0))
     wide = [1, -1, *[1] * (len(x.shape) - 2)]
-    if b is not None:
+    for b in bias:
         total = total + b.reshape(wide)
     factor = x_scale.reshape(()) * w_scale.reshape(-1) / y_scale.reshape(())
     return rescaled(total, factor.reshape(wide if factor.size > 1 else ()), y_zero.reshape(()), y_zero.dtype)
@@ -204,17 +194,8 @@ def _matmul_integer(
 
 
 @meaning("QLinearMatMul")
-def _qlinear_matmul(
-    call: OpCall,
-    a: Array,
-    a_scale: Array,
-    a_zero: Array,
-    b: Array,
-    b_scale: Array,
-    b_zero: Array,
-    y_scale: Array,
-    y_zero: Array,
-) -> Any:
+def _qlinear_matmul(call: OpCall, *inputs: Array) -> Any:
+    a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero = inputs
     one = b_scale.reshape(()) if math.prod(b_scale.shape) == 1 else b_scale
     factor = (_rows(a_scale, a) * one / _rows(y_scale, a)).astype(np.float32)
     return rescaled(product(a, a_zero, b, b_zero), factor, _rows(y_zero, a), y_zero.dtype)

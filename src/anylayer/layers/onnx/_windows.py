@@ -1,8 +1,9 @@
-"""NumPy meanings of convolutions, pooling, resizing and other operators over neighbourhoods."""
+"""NumPy meanings of convolutions, pooling, resizing, sampling and other operators over neighbourhoods."""
 
 from __future__ import annotations
 
 import math
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,8 @@ from anylayer.errors import LayerError, need
 from anylayer.layer.arguments import extent, flat_pads, integers, same_pads
 from anylayer.layers.onnx._call import ANY_SIZE, SPELLED_OUT, NoMeaning, OpCall, meaning, meanings, of
 from anylayer.layers.onnx._record import scaled
-from anylayer.layers.onnx._sampling import sampled_volume
 from anylayer.network import Array
+from anylayer.ops.grid_sample import on_axis, taps
 
 
 def explicit(call: OpCall) -> None:
@@ -357,3 +358,47 @@ def _nms(call: OpCall, boxes: Any, scores: Any, limit: Any = None, iou: Any = No
         boxes, scores, max_per_class=per_class, iou_threshold=float(number(iou, 0.0)), score_threshold=threshold
     )
     return selected[: int(count)]
+
+
+@meaning("AffineGrid", recorded=True)
+def _affine_grid(call: OpCall, theta: Array, size: Array) -> Array:
+    """Return the points (x, y) or (x, y, z) at which GridSample samples for an affine transform per sample."""
+    sizes = integers(size, "size")[2:]
+    axes = len(sizes)
+    shape = tuple(theta.shape)
+    need(
+        axes in (2, 3) and shape[1:] == (axes, axes + 1),
+        f"theta must be of shape (N, 2, 3) for pictures and (N, 3, 4) for volumes, got {shape} for {axes} axes",
+    )
+    corners = bool(call["align_corners"])
+    need(
+        not corners or all(n != 1 for n in sizes),
+        "with align_corners=1, programs differ in the point of an axis of size 1: PyTorch has 0, ONNX Runtime 1, "
+        "and the reference implementation -1. Set align_corners=0, or more than one cell along each axis",
+    )
+    result = theta[:, :, axes].reshape(-1, *[1] * axes, axes)
+    for i, n in enumerate(sizes):
+        steps = np.arange(n).astype(theta.dtype)
+        points = steps * (2 / (n - 1)) - 1 if corners else (steps * 2 + 1) / n - 1
+        column = theta[:, :, axes - 1 - i].reshape(-1, *[1] * axes, axes)
+        result = result + points.astype(theta.dtype).reshape(-1, *[1] * (axes - i)) * column
+    return result
+
+
+def sampled_volume(call: OpCall, x: Array, grid: Array, mode: str) -> Any:
+    """Sample `x` (N, C, D, H, W) at the points `grid` (N, d, h, w, 3): the result is (N, C, d, h, w)."""
+    n, c, *sizes = x.shape
+    need(
+        len(sizes) == 3 and len(grid.shape) == 5 and grid.shape[0] == n and grid.shape[4] == 3,
+        f"takes a grid of shape (N, d, h, w, 3) for an input (N, C, D, H, W), got {tuple(grid.shape)} and "
+        f"{tuple(x.shape)}",
+    )
+    need(mode in ("linear", "nearest"), f"mode of a volume must be linear or nearest, got {mode!r}")
+    rules = mode, call["padding_mode"], bool(call["align_corners"])
+    taps_of_axes = [list(taps(on_axis(grid[..., 2 - i], d, *rules), d, *rules)) for i, d in enumerate(sizes)]
+    cells = x.transpose(0, 2, 3, 4, 1).reshape(-1, c)
+    first = (np.arange(n) * math.prod(sizes)).reshape(-1, 1, 1, 1)
+    total: Any = 0
+    for (z, a), (y, b), (w, e) in product(*taps_of_axes):
+        total = total + cells[first + (z * sizes[1] + y) * sizes[2] + w] * (a * b * e)[..., None]
+    return total.astype(x.dtype).transpose(0, 4, 1, 2, 3)

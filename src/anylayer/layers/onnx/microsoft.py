@@ -5,6 +5,7 @@ Each is traced as the standard operators that it stands for. Source: ONNX Runtim
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,7 +15,7 @@ from anylayer.errors import TraceError, need
 from anylayer.layer import Layer, layer
 from anylayer.layer.arguments import axis_of, channels_first, restored
 from anylayer.layer.fields import attribute
-from anylayer.layers._table import define
+from anylayer.layers._table import operators, row
 from anylayer.layers.onnx._call import OpCall
 from anylayer.layers.onnx._quantized import dequantize, product, quantize, rescaled
 from anylayer.layers.onnx._record import run
@@ -39,213 +40,120 @@ class _Quantized(Layer):
         super().prepare(node, dialect)
 
 
-@layer("com.microsoft.DequantizeLinear")
-class DequantizeLinear(_Quantized):
-    """Compute (x - zero) * scale, for integers of 4 bits and more.
-
-    The output has the shape of x. scale and zero have one number, one per slice of `axis`, or one per block of
-    block_size slices.
-    Source: ONNX Runtime, docs/ContribOperators.md, com.microsoft.DequantizeLinear.
-    """
-
-    axis: int = attribute("int64", 1)
-    block_size: int = attribute("int64", 0)
-    least = 2
-
-    def forward(self, x: Array, scale: Array, zero: Array | None = None) -> Any:
-        return dequantize(x, scale, zero, self.axis, self.block_size)
-
-
-@layer("com.microsoft.QuantizeLinear")
-class QuantizeLinear(_Quantized):
-    """Compute round(x / scale) + zero, for integers of 4 bits and more.
-
-    The output has the shape of x and the dtype of zero. scale and zero have one number, one per slice of `axis`,
-    or one per block of block_size slices.
-    Source: ONNX Runtime, docs/ContribOperators.md, com.microsoft.QuantizeLinear.
-    """
-
-    axis: int = attribute("int64", 1)
-    saturate: int = attribute("int64", 1)
-    block_size: int = attribute("int64", 0)
-    least = 2
-
-    def forward(self, x: Array, scale: Array, zero: Array | None = None) -> Array:
-        return quantize(x, scale, zero, self.axis, self.block_size)
-
-
-# -------------------------------------------------------------------------------------------------- elementwise
-
-
-def _of_two(
-    function: Any,
-    a: Array,
-    a_scale: Array,
-    a_zero: Array,
-    b: Array,
-    b_scale: Array,
-    b_zero: Array,
-    y_scale: Array,
-    y_zero: Array | None = None,
-) -> Array:
+def _of_two(function: Callable[[Any, Any], Any]) -> Callable[..., Array]:
     """Return a function of two quantized arrays, computed on real numbers and quantized again."""
-    y = function(dequantize(a, a_scale, a_zero), dequantize(b, b_scale, b_zero))
-    return quantize(y, y_scale, y_zero, dtype=a.dtype)
 
-
-class _Binary(_Quantized):
-    """An elementwise function of two quantized inputs, computed on real numbers."""
-
-    least = 7
-    compute: ClassVar[Any]
-
-    def forward(self, *given: Array) -> Array:
-        return _of_two(type(self).compute, *given)
-
-
-_DETAILS = """Each quantized array q is followed by its scale and its zero point, and stands for (q - zero) *
-    scale.
-    Source: ONNX Runtime, docs/ContribOperators.md, com.microsoft.{}."""
-
-for _name, _what, _function in (("QLinearAdd", "a + b", np.add), ("QLinearMul", "a * b", np.multiply)):
-    define(
-        f"com.microsoft.{_name}",
-        _Binary,
-        f"Compute {_what} of two quantized inputs whose shapes broadcast.",
-        _DETAILS.format(_name),
-        compute=_function,
-    )
-
-
-class _Unary(_Quantized):
-    """A function of a quantized input, computed on real numbers."""
-
-    least = 4
-
-    def forward(
-        self, x: Array, x_scale: Array, x_zero: Array, y_scale: Array, y_zero: Array | None = None
+    def compute(
+        a: Array,
+        a_scale: Array,
+        a_zero: Array,
+        b: Array,
+        b_scale: Array,
+        b_zero: Array,
+        y_scale: Array,
+        y_zero: Array | None = None,
     ) -> Array:
-        return quantize(self.computed(dequantize(x, x_scale, x_zero)), y_scale, y_zero, dtype=x.dtype)
+        y = function(dequantize(a, a_scale, a_zero), dequantize(b, b_scale, b_zero))
+        return quantize(y, y_scale, y_zero, dtype=a.dtype)
 
-    def computed(self, x: Any) -> Any:
-        """Return the function of real numbers."""
-        raise NotImplementedError
-
-
-define(
-    "com.microsoft.QLinearSigmoid",
-    _Unary,
-    "Compute 1 / (1 + exp(-x)) for each element of a quantized input.",
-    _DETAILS.format("QLinearSigmoid"),
-    computed=lambda self, x: ops.sigmoid(x),
-)
-define(
-    "com.microsoft.QLinearLeakyRelu",
-    _Unary,
-    "Compute x where x > 0, else alpha * x, for each element of a quantized input.",
-    _DETAILS.format("QLinearLeakyRelu"),
-    alpha=attribute("float", 0.01),
-    computed=lambda self, x: ops.leaky_relu(x, self.alpha),
-)
+    return compute
 
 
-@layer("com.microsoft.QLinearSoftmax")
-class QLinearSoftmax(_Unary):
-    """Compute the softmax of a quantized input along `axis`.
+def _of_one(function: Callable[..., Any]) -> Callable[..., Array]:
+    """Return a function of a quantized array, computed on real numbers and quantized again."""
 
-    Before operator set 13, all axes from `axis` on are treated as one. Each quantized array q is followed by its
-    scale and its zero point, and stands for (q - zero) * scale.
-    Source: ONNX Runtime, docs/ContribOperators.md, com.microsoft.QLinearSoftmax.
-    """
+    def compute(
+        x: Array, x_scale: Array, x_zero: Array, y_scale: Array, y_zero: Array | None = None, **fields: Any
+    ) -> Array:
+        return quantize(function(dequantize(x, x_scale, x_zero), **fields), y_scale, y_zero, dtype=x.dtype)
 
-    axis: int = attribute("int64", -1)
-    opset: int = attribute("int64")
-
-    def computed(self, x: Array) -> Array:
-        rank = len(x.shape)
-        axis = axis_of(self.axis, rank)
-        if self.opset >= 13 or axis == rank - 1:
-            return ops.softmax(x, axis=axis)
-        rows = int(np.prod(x.shape[:axis], dtype=np.int64))
-        return ops.softmax(x.reshape(rows, -1), axis=-1).reshape(x.shape)
+    return compute
 
 
-@layer("com.microsoft.QLinearWhere")
-class QLinearWhere(_Quantized):
-    """Select elements of two quantized inputs by a boolean condition, as numpy.where. The shapes broadcast.
-
-    Each quantized array q is followed by its scale and its zero point, and stands for (q - zero) * scale.
-    Source: ONNX Runtime, docs/ContribOperators.md, com.microsoft.QLinearWhere.
-    """
-
-    least = 8
-
-    def forward(self, which: Array, *given: Array) -> Array:
-        return _of_two(lambda a, b: np.where(which, a, b), *given)
+def _where(which: Array, *quantized: Array) -> Array:
+    return _of_two(lambda a, b: np.where(which, a, b))(*quantized)
 
 
-@layer("com.microsoft.QLinearConcat")
-class QLinearConcat(_Quantized):
-    """Concatenate quantized inputs along `axis`.
-
-    The first two inputs are scale and zero point of the output. Each quantized array q is followed by its scale
-    and its zero point, and stands for (q - zero) * scale.
-    Source: ONNX Runtime, docs/ContribOperators.md, com.microsoft.QLinearConcat.
-    """
-
-    axis: int = attribute("int64")
-
-    def forward(self, y_scale: Array, y_zero: Array, *given: Any) -> Array:
-        need(len(given) % 3 == 0, f"takes 2 inputs and then groups of 3, got {len(given) + 2} inputs")
-        parts = [dequantize(*given[i : i + 3]) for i in range(0, len(given), 3)]
-        return quantize(np.concatenate(parts, axis=self.axis), y_scale, y_zero, dtype=given[0].dtype)
+def _concat(y_scale: Array, y_zero: Array, *quantized: Any, axis: int) -> Array:
+    need(len(quantized) % 3 == 0, f"takes 2 inputs and then groups of 3, got {len(quantized) + 2} inputs")
+    parts = [dequantize(*quantized[i : i + 3]) for i in range(0, len(quantized), 3)]
+    return quantize(np.concatenate(parts, axis=axis), y_scale, y_zero, dtype=quantized[0].dtype)
 
 
-# -------------------------------------------------------------------------------------------------------- pools
+def _softmax(x: Array, axis: int, opset: int) -> Array:
+    rank = len(x.shape)
+    axis = axis_of(axis, rank)
+    if opset >= 13 or axis == rank - 1:
+        return ops.softmax(x, axis=axis)
+    rows = int(np.prod(x.shape[:axis], dtype=np.int64))
+    return ops.softmax(x.reshape(rows, -1), axis=-1).reshape(x.shape)
 
 
-@layer("com.microsoft.QLinearGlobalAveragePool")
-class QLinearGlobalAveragePool(_Unary):
-    """Compute the mean of each channel of a quantized input.
-
-    (N, C, ...) to (N, C, 1, ...), or (N, ..., C) to (N, 1, ..., C) with channels_last. Each quantized array q is
-    followed by its scale and its zero point, and stands for (q - zero) * scale.
-    Source: ONNX Runtime, docs/ContribOperators.md, com.microsoft.QLinearGlobalAveragePool.
-    """
-
-    channels_last: int = attribute("int64", 0)
-
-    def computed(self, x: Array) -> Any:
-        rank = len(x.shape)
-        need(rank > 2, f"takes an input (N, C, ...), got shape {tuple(x.shape)}")
-        axes = range(1, rank - 1) if self.channels_last else range(2, rank)
-        return x.mean(axis=tuple(axes), keepdims=True)
+def _global_mean(x: Array, channels_last: int) -> Any:
+    rank = len(x.shape)
+    need(rank > 2, f"takes an input (N, C, ...), got shape {tuple(x.shape)}")
+    return x.mean(axis=tuple(range(1, rank - 1) if channels_last else range(2, rank)), keepdims=True)
 
 
-@layer("com.microsoft.QLinearAveragePool")
-class QLinearAveragePool(_Unary):
-    """Compute the mean of each window of a quantized input.
+def _average_pool(x: Array, channels_last: int, **window: Any) -> Any:
+    data_format = "channels_last" if channels_last else "channels_first"
+    x = channels_first(x, data_format)
+    call = OpCall("AveragePool", 18, [x], {name: value or None for name, value in window.items()})
+    explicit(call)
+    return restored(average_pool(call, x), data_format)
 
-    (N, C, ...) to (N, C, ...), or (N, ..., C) to (N, ..., C) with channels_last. Each quantized array q is
-    followed by its scale and its zero point, and stands for (q - zero) * scale.
-    Source: ONNX Runtime, docs/ContribOperators.md, com.microsoft.QLinearAveragePool.
-    """
 
-    kernel_shape: tuple[int, ...] = attribute("int64", repeated=True)
-    strides: tuple[int, ...] = attribute("int64", (), repeated=True)
-    pads: tuple[int, ...] = attribute("int64", (), repeated=True)
-    auto_pad: str = attribute("string", "NOTSET")
-    ceil_mode: int = attribute("int64", 0)
-    count_include_pad: int = attribute("int64", 0)
-    channels_last: int = attribute("int64", 0)
+_INTS, _ZERO = attribute("int64", (), repeated=True), attribute("int64", 0)
+_BLOCKS = "scale and zero have one number, one per slice of `axis`, or one per block of block_size slices."
 
-    def computed(self, x: Array) -> Any:
-        data_format = "channels_last" if self.channels_last else "channels_first"
-        x = channels_first(x, data_format)
-        names = ("kernel_shape", "strides", "pads", "auto_pad", "ceil_mode", "count_include_pad")
-        call = OpCall("AveragePool", 18, [x], {name: getattr(self, name) or None for name in names})
-        explicit(call)
-        return restored(average_pool(call, x), data_format)
+operators(
+    _Quantized,
+    "Source: ONNX Runtime, docs/ContribOperators.md, {}.",
+    {
+        "com.microsoft.DequantizeLinear": row("Compute (x - zero) * scale, for integers of 4 bits and more.",
+            lambda x, scale, zero=None, *, axis, block_size: dequantize(x, scale, zero, axis, block_size),
+            details=f"The output has the shape of x. {_BLOCKS}",
+            axis=attribute("int64", 1), block_size=_ZERO),
+        "com.microsoft.QuantizeLinear": row("Compute round(x / scale) + zero, for integers of 4 bits and more.",
+            lambda x, scale, zero=None, *, axis, block_size: quantize(x, scale, zero, axis, block_size),
+            details=f"The output has the shape of x and the dtype of zero. {_BLOCKS}",
+            body={"saturate": attribute("int64", 1)}, axis=attribute("int64", 1), block_size=_ZERO),
+    },
+    least=2,
+)  # fmt: skip
+operators(
+    _Quantized,
+    "Each quantized array q is followed by its scale and its zero point, and stands for (q - zero) * scale.\n"
+    "    Source: ONNX Runtime, docs/ContribOperators.md, {}.",
+    {
+        "com.microsoft.QLinearAdd": row("Compute a + b of two quantized inputs whose shapes broadcast.",
+            _of_two(np.add), body={"least": 7}),
+        "com.microsoft.QLinearMul": row("Compute a * b of two quantized inputs whose shapes broadcast.",
+            _of_two(np.multiply), body={"least": 7}),
+        "com.microsoft.QLinearWhere": row("Select elements of two quantized inputs by a boolean condition, as "
+            "numpy.where. The shapes broadcast.", _where, body={"least": 8}),
+        "com.microsoft.QLinearConcat": row("Concatenate quantized inputs along `axis`.", _concat,
+            details="The first two inputs are scale and zero point of the output.",
+            body={"least": 5}, axis=attribute("int64")),
+        "com.microsoft.QLinearSigmoid": row("Compute 1 / (1 + exp(-x)) for each element of a quantized input.",
+            _of_one(ops.sigmoid)),
+        "com.microsoft.QLinearLeakyRelu": row("Compute x where x > 0, else alpha * x, for each element of a "
+            "quantized input.", _of_one(ops.leaky_relu), alpha=attribute("float", 0.01)),
+        "com.microsoft.QLinearSoftmax": row("Compute the softmax of a quantized input along `axis`.",
+            _of_one(_softmax), details="Before operator set 13, all axes from `axis` on are treated as one.",
+            axis=attribute("int64", -1), opset=attribute("int64")),
+        "com.microsoft.QLinearGlobalAveragePool": row("Compute the mean of each channel of a quantized input.",
+            _of_one(_global_mean),
+            details="(N, C, ...) to (N, C, 1, ...), or (N, ..., C) to (N, 1, ..., C) with channels_last.",
+            channels_last=_ZERO),
+        "com.microsoft.QLinearAveragePool": row("Compute the mean of each window of a quantized input.",
+            _of_one(_average_pool),
+            details="(N, C, ...) to (N, C, ...), or (N, ..., C) to (N, ..., C) with channels_last.",
+            kernel_shape=attribute("int64", repeated=True), strides=_INTS, pads=_INTS,
+            auto_pad=attribute("string", "NOTSET"), ceil_mode=_ZERO, count_include_pad=_ZERO, channels_last=_ZERO),
+    },
+    least=4,
+)  # fmt: skip
 
 
 # ----------------------------------------------------------------------------------------------------- products

@@ -87,53 +87,39 @@ class FusedGemm(Layer):
         return activate(self.activation, (self.activation_alpha, self.activation_beta), y)
 
 
-@layer("com.microsoft.FusedMatMul")
-class FusedMatMul(Layer):
-    """Compute alpha * A @ B, the last two axes of A and B optionally transposed.
-
-    (..., M, K) and (..., K, N) to (..., M, N).
-    Source: ONNX Runtime, docs/ContribOperators.md, com.microsoft.FusedMatMul.
-    """
-
-    message = "attribute"
-    alpha: float = attribute("float", 1.0)
-    transA: int = attribute("int64", 0)
-    transB: int = attribute("int64", 0)
-    transBatchA: int = attribute("int64", 0)
-    transBatchB: int = attribute("int64", 0)
-
-    def forward(self, a: Array, b: Array) -> Any:
-        need(not self.transBatchA and not self.transBatchB, "transposed batch axes are not supported")
-        a = a.swapaxes(-1, -2) if self.transA and len(a.shape) > 1 else a
-        b = b.swapaxes(-1, -2) if self.transB and len(b.shape) > 1 else b
-        return (a @ b) * a.dtype.type(self.alpha)
+def _matmul(a: Array, b: Array, alpha: float, transA: int, transB: int, transBatchA: int, transBatchB: int) -> Any:
+    need(not transBatchA and not transBatchB, "transposed batch axes are not supported")
+    a = a.swapaxes(-1, -2) if transA and len(a.shape) > 1 else a
+    b = b.swapaxes(-1, -2) if transB and len(b.shape) > 1 else b
+    return (a @ b) * a.dtype.type(alpha)
 
 
-class _Activation(Layer):
-    """A function of each element."""
+class _Fused(Layer):
+    """A function of its inputs and attributes."""
 
     message = "attribute"
 
+
+_FLAG = attribute("int64", 0)
 
 operators(
-    _Activation,
+    _Fused,
     "Source: ONNX Runtime, docs/ContribOperators.md, {}.",
     {
-        "com.microsoft.QuickGelu": row(
-            "Compute x * sigmoid(alpha * x) for each element.",
-            lambda x, alpha: x * ops.sigmoid(x * x.dtype.type(alpha)),
-            alpha=attribute("float", 1.702),
-        ),
-        "com.microsoft.Gelu": computes(
-            "x * P(X <= x) for each element, with a standard normal X", lambda x: ops.gelu(x)
-        ),
+        "com.microsoft.FusedMatMul": row(
+            "Compute alpha * A @ B, the last two axes of A and B optionally transposed.", _matmul,
+            details="(..., M, K) and (..., K, N) to (..., M, N).",
+            alpha=attribute("float", 1.0), transA=_FLAG, transB=_FLAG, transBatchA=_FLAG, transBatchB=_FLAG),
+        "com.microsoft.QuickGelu": row("Compute x * sigmoid(alpha * x) for each element.",
+            lambda x, alpha: x * ops.sigmoid(x * x.dtype.type(alpha)), alpha=attribute("float", 1.702)),
+        "com.microsoft.Gelu": computes("x * P(X <= x) for each element, with a standard normal X",
+            lambda x: ops.gelu(x)),
         "com.microsoft.BiasGelu": computes("Gelu(x + bias)", lambda x, bias: ops.gelu(x + bias)),
         "com.microsoft.FastGelu": computes(
             "the tanh approximation of Gelu for each element of x, or of x + bias with a bias of shape (C,)",
-            lambda x, bias=None: ops.gelu(x if bias is None else x + bias, approximate="tanh"),
-        ),
+            lambda x, bias=None: ops.gelu(x if bias is None else x + bias, approximate="tanh")),
     },
-)
+)  # fmt: skip
 
 
 class _RefusedLayer(Layer):
