@@ -145,12 +145,12 @@ def padded(x: Array, pads: Pairs, value: float = 0) -> Array:
     return out
 
 
-def with_static_pads(x: Array, pads: Pairs, value: float = 0) -> tuple[Array, Pairs]:
-    """Return a traced array and pads that are numbers: symbolic pads are recorded as a Pad operator."""
+def with_static_pads(x: Array, pads: Pairs) -> tuple[Array, Pairs]:
+    """Return a traced array and pads that are numbers: symbolic pads are recorded as a Pad with zeros."""
     if not any(map(is_symbolic, (p for pair in pads for p in pair))):
         return x, pads
     before, after = [0, 0, *(b for b, _ in pads)], [0, 0, *(e for _, e in pads)]
-    return primitives.pad(x, before, after, value), ((0, 0),) * len(pads)
+    return primitives.pad(x, before, after), ((0, 0),) * len(pads)
 
 
 def box(starts: Sequence[int], sizes: Sequence[int]) -> tuple[Any, ...]:

@@ -11,8 +11,8 @@ from anylayer.graph.symbolic import is_symbolic
 from anylayer.network import Array
 from anylayer.ops._operator import operator
 from anylayer.ops._pooling import PoolingPlan, pooling, reduce_open_windows, reduce_windows
-from anylayer.ops._spatial import Ints, flat_pads, padded, with_static_pads
-from anylayer.tracing import record
+from anylayer.ops._spatial import Ints, flat_pads, padded
+from anylayer.tracing import primitives, record
 
 
 @operator
@@ -41,10 +41,8 @@ def record_max_pool(x: Array, plan: PoolingPlan) -> Array:
     if reduced is not None:
         return cast(Array, reduced)
     pads = plan.full_pads
-    if any(map(is_symbolic, chain(*pads))):
-        x, pads = with_static_pads(x, pads, lowest(x.dtype))
     # engines refuse pads of the size of the undilated kernel
-    if any(max(pair) >= k for pair, k in zip(pads, plan.kernel)):
+    if any(map(is_symbolic, chain(*pads))) or any(max(pair) >= k for pair, k in zip(pads, plan.kernel)):
         x, pads = pad_with_lowest(x, plan), ((0, 0),) * len(pads)
     return record(
         "MaxPool",
@@ -60,11 +58,8 @@ def record_max_pool(x: Array, plan: PoolingPlan) -> Array:
 
 def pad_with_lowest(x: Array, plan: PoolingPlan) -> Array:
     """Return `x` padded with the least value of its dtype, so that every window lies inside."""
-    wide = (*x.shape[:2], *(n + b + e for n, (b, e) in zip(x.shape[2:], plan.full_pads)))
-    if wide == tuple(x.shape):
-        return x
-    pads = np.array([0, 0, *(b for b, _ in plan.full_pads), 0, 0, *(e for _, e in plan.full_pads)])
-    return record("Pad", [x, pads, np.array(lowest(x.dtype), x.dtype)], wide, x.dtype)
+    before, after = zip(*plan.full_pads)
+    return primitives.pad(x, [0, 0, *before], [0, 0, *after], lowest(x.dtype))
 
 
 @max_pool.form
