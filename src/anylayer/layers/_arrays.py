@@ -93,10 +93,7 @@ def gather(x: Array, indices: Array, axis: int, batch_dims: int) -> Array:
         f"before axis {axis}",
     )
     count = math.prod(x.shape[:lead])
-    need(
-        0 < count <= MAX_BATCHES,
-        f"batch_dims={lead} gives {count} batches, 1 to {MAX_BATCHES} are supported",
-    )
+    need(0 < count <= MAX_BATCHES, f"batch_dims={lead} gives {count} batches, 1 to {MAX_BATCHES} are supported")
     rows, lists = x.reshape(count, *x.shape[lead:]), indices.reshape(count, *indices.shape[lead:])
     slices = np.stack([ops.gather(rows[i], lists[i], axis=axis - lead) for i in range(count)])
     return slices.reshape(*x.shape[:lead], *slices.shape[1:])

@@ -44,10 +44,7 @@ def need_room(shape: Sequence[Any], what: str) -> None:
     Dynamic sizes are left out of the count. `what` names the array in the message.
     """
     count = math.prod(n for n in plain(shape) if isinstance(n, (int, np.integer)))
-    need(
-        count <= MAX_VALUES,
-        f"{what} of shape {tuple(shape)} would have {count} values, more than {MAX_VALUES}",
-    )
+    need(count <= MAX_VALUES, f"{what} of shape {tuple(shape)} would have {count} values, more than {MAX_VALUES}")
 
 
 def pad_pairs(pads: Ints, axes: int) -> Pairs:

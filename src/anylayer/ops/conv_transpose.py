@@ -56,10 +56,7 @@ def _plan(
     channels, outputs = x.shape[1], w.shape[1] * group
     need(channels % group == 0, f"group={group} does not divide {channels} channels")
     need(w.shape[0] == channels, f"weights {tuple(w.shape)} need {w.shape[0]} channels, got {channels}")
-    need(
-        b is None or tuple(b.shape) == (outputs,),
-        f"bias must be of shape ({outputs},), got {shape_of(b)}",
-    )
+    need(b is None or tuple(b.shape) == (outputs,), f"bias must be of shape ({outputs},), got {shape_of(b)}")
     kernel = tuple(integer(k, "kernel") for k in w.shape[2:])
     strides, dilations = per_axis(strides, axes, "strides"), per_axis(dilations, axes, "dilations")
     pairs, extra = pad_pairs(pads, axes), per_axis(output_padding, axes, "output_padding", 0)
@@ -68,10 +65,7 @@ def _plan(
     )
     sizes = tuple(f - begin - end for f, (begin, end) in zip(full, pairs))
     for axis, (f, (begin, end), e, s) in enumerate(zip(full, pairs, extra, strides)):
-        need(
-            begin + end < f,
-            f"pads {begin} + {end} leave nothing of the {f} cells of spatial axis {axis}",
-        )
+        need(begin + end < f, f"pads {begin} + {end} leave nothing of the {f} cells of spatial axis {axis}")
         need(e < s, f"output_padding={e} of spatial axis {axis} must be less than its stride {s}")
     need_room((x.shape[0], outputs, *full), "the result")
     return _TransposedPlan(kernel, strides, dilations, pairs, extra, group, full, sizes)

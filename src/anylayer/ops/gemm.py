@@ -29,10 +29,7 @@ def _check(a: Array, b: Array, c: Array | None, trans_b: bool) -> tuple[int, int
     )
     inner, columns = (b.shape[1], b.shape[0]) if trans_b else tuple(b.shape)
     need(a.shape[1] == inner, f"gemm needs {inner} columns, got an input of shape {tuple(a.shape)}")
-    need(
-        c is None or tuple(c.shape) == (columns,),
-        f"gemm needs a bias of shape ({columns},), got {shape_of(c)}",
-    )
+    need(c is None or tuple(c.shape) == (columns,), f"gemm needs a bias of shape ({columns},), got {shape_of(c)}")
     return a.shape[0], columns
 
 

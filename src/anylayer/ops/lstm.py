@@ -82,10 +82,7 @@ def _plan(
     plan = RecurrentPlan(x, w, r, b, gates=4, default=default, states=states, sequence_lens=lens, **how)
     if peepholes is not None:
         shape = (plan.directions, 3 * plan.hidden)
-        need(
-            tuple(peepholes.shape) == shape,
-            f"peepholes must be of shape {shape}, got {tuple(peepholes.shape)}",
-        )
+        need(tuple(peepholes.shape) == shape, f"peepholes must be of shape {shape}, got {tuple(peepholes.shape)}")
     return plan
 
 

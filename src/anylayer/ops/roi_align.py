@@ -149,12 +149,7 @@ def _(
     )
     if fine > 1:
         y = record(
-            "MaxPool",
-            [y],
-            (*shape[:2], height, width),
-            x.dtype,
-            kernel_shape=[fine, fine],
-            strides=[fine, fine],
+            "MaxPool", [y], (*shape[:2], height, width), x.dtype, kernel_shape=[fine, fine], strides=[fine, fine]
         )
     if half_pixel and not ratio:
         sampled = (rois[:, 2] > rois[:, 0]) & (rois[:, 3] > rois[:, 1])

@@ -149,10 +149,7 @@ class GroupedConvolution(ConvolutionLayer):
             "num_output must be positive" + ("" if self.has("num_output") else "; it is missing"),
         )
         need(self.group > 0, "group must be positive, got 0")
-        need(
-            self.num_output % self.group == 0,
-            f"group={self.group} does not divide num_output={self.num_output}",
-        )
+        need(self.num_output % self.group == 0, f"group={self.group} does not divide num_output={self.num_output}")
 
     def forward(self, *inputs: Array) -> list[Array]:
         need(inputs, "takes 1 input or more, got none")
@@ -166,11 +163,7 @@ class GroupedConvolution(ConvolutionLayer):
         windows = self.windows(first)
         channels = first.shape[windows.axis]
         need(channels % self.group == 0, f"group={self.group} does not divide {channels} channels")
-        weights = self.blob(
-            0,
-            self.kernel_shape(channels, windows.kernel),
-            written_filler(self, "weight_filler"),
-        )
+        weights = self.blob(0, self.kernel_shape(channels, windows.kernel), written_filler(self, "weight_filler"))
         bias = self.blob(1, (self.num_output,), self.bias_filler, what="bias") if self.bias_term else None
         return [self.apply(x, weights, bias, windows) for x in inputs]
 

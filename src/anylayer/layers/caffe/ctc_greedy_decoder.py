@@ -28,10 +28,7 @@ class CTCGreedyDecoder(Layer):
     numbers: ClassVar = {"model-optimizer": 149}
 
     def setup(self) -> None:
-        need(
-            self.outputs <= 2,
-            f"has at most 2 outputs (sequences, scores), got {self.outputs}",
-        )
+        need(self.outputs <= 2, f"has at most 2 outputs (sequences, scores), got {self.outputs}")
 
     def forward(self, *inputs: Array) -> list[Array]:
         need(

@@ -43,10 +43,7 @@ class Priors(Layer):
     offset: float = field(13, "float", 0.5, doc="place of a center in its cell, in steps")
 
     def setup(self) -> None:
-        need(
-            len(self.variance) in (0, 1, 4),
-            f"variance must be given 0, 1 or 4 times, got {len(self.variance)}",
-        )
+        need(len(self.variance) in (0, 1, 4), f"variance must be given 0, 1 or 4 times, got {len(self.variance)}")
         need(all(v > 0 for v in self.variance), f"variance must be positive, got {_joined_numbers(self.variance)}")
         both = self.has("img_size") and (self.has("img_h") or self.has("img_w"))
         need(not both, "give img_size, or img_h and img_w, not both")

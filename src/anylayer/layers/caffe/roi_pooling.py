@@ -173,8 +173,7 @@ class PSROIPooling(Layer):
         rois = regions(x, rois)
         (n, channels, h, w), c, g = x.shape, self.output_dim, self.group_size
         need(
-            channels == c * g * g,
-            f"output_dim={c} with group_size={g} needs {c * g * g} channels, got {channels}",
+            channels == c * g * g, f"output_dim={c} with group_size={g} needs {c * g * g} channels, got {channels}"
         )
         start = _round(rois[:, 1:3]) * np.float32(self.spatial_scale)
         end = (_round(rois[:, 3:5]) + np.float32(1)) * np.float32(self.spatial_scale)

@@ -174,8 +174,7 @@ class YoloDetection(Layer):
         h, w = plane_of(x, what)
         n, each = x.shape[0], 5 + self.class_num
         need(
-            x.shape[1] == 3 * each,
-            f"{what} must have 3 * (5 + class_num) = {3 * each} channels, got {x.shape[1]}",
+            x.shape[1] == 3 * each, f"{what} must have 3 * (5 + class_num) = {3 * each} channels, got {x.shape[1]}"
         )
         v = x.reshape(n, 3, each, h, w).transpose(0, 3, 4, 1, 2).reshape(n, h * w * 3, each)
         image = np.array([self.net_input_w, self.net_input_h], np.float32)
