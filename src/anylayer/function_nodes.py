@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from anylayer.compile.selections import trace_user_code
 from anylayer.errors import (
     AnyLayerError,
     InputError,
@@ -24,7 +25,6 @@ from anylayer.graph.symbolic import plain
 from anylayer.layer import Definition
 from anylayer.network import Network, Node, TensorType
 from anylayer.numerics import uniform_noise
-from anylayer.tracing import trace_checked
 
 _OUTSIDE = "<function of the network>"
 
@@ -143,7 +143,7 @@ def _layer(
     cls = type(name, (), members)
     instance = cls({}, [])
     try:
-        graph = trace_checked(
+        graph = trace_user_code(
             instance.forward, types, rebuild=lambda: cls({}, []).forward, subject=lambda: instance
         )
     except TraceError as error:

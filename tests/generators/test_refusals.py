@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 from pathlib import Path
 from typing import Any
 
@@ -44,11 +45,10 @@ def refusal(folder: Path, target: str, forward: Any) -> str:
 @pytest.mark.parametrize(
     ("forward", "why"),
     [
-        (lambda x: x[x > 0].reshape(1, -1), "has a size that is known only when the network runs"),
         (lambda x: x + 1 if float(x.sum()) > 0 else x, "float() needs the values of a traced array"),
         (lambda x: np.abs(np.fft.fft(x)), "np.fft.fft cannot be expressed in ONNX operators"),
     ],
-    ids=["size of data", "branch on data", "unknown function"],
+    ids=["branch on data", "unknown function"],
 )
 def test_layers_that_cannot_be_traced_are_refused(target: str, forward: Any, why: str, tmp_path: Path) -> None:
     text = refusal(tmp_path, target, forward)
@@ -104,3 +104,37 @@ def test_missing_compilers_are_named_with_a_remedy(
     assert command and ("cmake" in command[1] or "c++" in command[1] or "test_model.py build" in command[1])
     if target != "dv":
         assert "cmake (on Debian: apt-get install cmake), c++ (on Debian: apt-get install g++)" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("target", "why"),
+    [
+        *(
+            (name, "a layer in generated code has sizes that follow from")
+            for name in ("onnxruntime", "opencv", "openvino")
+        ),
+        ("dv", "buffers of the hardware have fixed sizes"),
+    ],
+)
+def test_targets_with_fixed_sizes_refuse_a_selection(target: str, why: str, tmp_path: Path) -> None:
+    text = refusal(tmp_path, target, lambda x: x[x > 0].reshape(1, -1))
+    assert why in text
+
+
+def test_pytorch_selects_as_numpy_does(tmp_path: Path) -> None:
+    """The module returns as many elements as the mask has, for none, some and all of them."""
+    torch = pytest.importorskip("torch")
+
+    class Mine:
+        def __init__(self, params: Any, blobs: Any) -> None:
+            pass
+
+        def forward(self, inputs: Any) -> Any:
+            return [inputs[0][inputs[0] > 0].reshape(1, -1)]
+
+    (tmp_path / "net.prototxt").write_text(NET)
+    anylayer.read(tmp_path / "net.prototxt", layers={"Mine": Mine}).generate("pytorch", tmp_path / "p", test=False)
+    module = runpy.run_path(str(tmp_path / "p" / "model.py"))["load"]()
+    noise = np.random.default_rng(0).standard_normal((1, 3, 4, 6)).astype(np.float32)
+    for x in (noise, noise - 9, noise + 9):
+        np.testing.assert_array_equal(module(torch.from_numpy(x)).numpy(), x[x > 0].reshape(1, -1))

@@ -9,8 +9,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from anylayer.compile.limits import need_memory, size
-from anylayer.errors import TraceError, kind_and_text
+from anylayer.errors import EngineError, TraceError, kind_and_text
 from anylayer.graph import Graph
+from anylayer.graph.operators import SIZED_BY_DATA
 from anylayer.network import Array, TensorType
 from anylayer.numerics import difference_text, integer_ranges, largest_error, normal_noise, scale_of, tolerance_for
 
@@ -18,6 +19,8 @@ ArrayFunction = Callable[[list[Array]], Sequence[Array]]
 Compiler = Callable[[Graph], ArrayFunction]
 
 _NAN = "other values are NaN"
+_SELECTING = (0.0, 0.0), (1.0, 1e3), (1.0, -1e3), (0.1, 0.5)
+"""(factor, summand): made of noise, inputs for which code may select nothing, everything or a part."""
 _MANY_OPERATORS = 200
 """A trace of more operators is timed. A loop over single elements unrolls into as many."""
 _SLOWER = 2.0
@@ -32,25 +35,36 @@ def compare_trace(body: Graph, forward: ArrayFunction, types: Sequence[TensorTyp
 
     body: the trace. forward: the same function in NumPy. types: the types of its inputs. compiler: compiles a
     graph for the engine. The trace is wrong if its values differ from those of `forward`, and slow if it has many
-    operators and takes longer than NumPy. Nothing is compared if the size of an output depends on data.
+    operators and takes longer than NumPy. A trace that selects is compared for zeros and for noise above and below
+    0, too, where it may select everything or nothing. Nothing is compared if the size of an input depends on data.
     """
-    if any(not isinstance(d, int) for v in body.outputs for d in v.shape):
+    if any(not isinstance(d, int) for t in types for d in t.shape):
         return
     need_memory(3 * sum(map(size, types)), "trying it")
     program: ArrayFunction | None = None
     half = any(v.dtype == np.float16 for o in body.ops for v in o.outputs)
-    for integers in integer_ranges(types):
-        inputs = normal_noise(types, integers=integers)
+    tries = [(integers > 2, normal_noise(types, integers=integers)) for integers in integer_ranges(types)]
+    selects = any(o in SIZED_BY_DATA for o in body.ops)
+    if selects:
+        noise = tries[0][1]
+        tries += [(True, [(x * scale + shift).astype(x.dtype) for x in noise]) for scale, shift in _SELECTING]
+    for may_fail, inputs in tries:
         try:
             with np.errstate(all="ignore"):
                 want = [np.asarray(o) for o in forward([x.copy() for x in inputs])]
         except Exception as error:
-            if integers > 2:
-                break
+            if may_fail:
+                continue
             kind, text = kind_and_text(error)
             raise TraceError(f"forward raises {kind} on noise: {text}") from error
-        program = program or compiler(body)
-        _need_equal(program(inputs), want, half)
+        try:
+            program = program or compiler(body)
+            got = program(inputs)
+        except EngineError as error:
+            if not selects:
+                raise
+            raise TraceError(f"the engine does not run what was recorded: {error.message}") from error
+        _need_equal(got, want, half)
     if program is not None and len(body.ops) > _MANY_OPERATORS:
         _need_speed(body, program, forward, normal_noise(types))
 

@@ -20,6 +20,7 @@ from anylayer.compile.limits import (
     need_memory,
     size,
 )
+from anylayer.compile.selections import trace_user_code, trace_with_selections
 from anylayer.compile.shared import unshared
 from anylayer.errors import (
     AnyLayerError,
@@ -42,7 +43,7 @@ from anylayer.layer import Bound, Definition, bind
 from anylayer.network import ABSENT, Array, Network, Node, TensorType
 from anylayer.numerics import normal_noise, uniform_noise
 from anylayer.source import TracedNode
-from anylayer.tracing import hold, running_graph, substitute_numpy, trace, trace_checked
+from anylayer.tracing import hold, running_graph, substitute_numpy, trace
 
 Definitions = Mapping[str, Sequence[Definition]]
 
@@ -290,7 +291,9 @@ def _trace_node(
     types = [known_types[i] for i in free]
     try:
         if bound.definition.built_in:
-            body = _trace_built_in(merged(bound), types, f"{node.name}/", budget)
+            body = trace_with_selections(
+                lambda sized: _trace_built_in(merged(bound), sized, f"{node.name}/", budget), types
+            )
         else:
             body = _trace_user(bound, rebuild, merged, types)
             if check is not None:
@@ -348,7 +351,7 @@ def _trace_user(
         tried.append(rebuild())
         return merged(tried[-1])
 
-    return trace_checked(
+    return trace_user_code(
         merged(bound), types, prefix=f"{bound.node.name}/", rebuild=again, subject=lambda: tried[-1].instance
     )
 

@@ -42,7 +42,7 @@ class OpenTraces:
         TraceError where the traces differ in more than the sizes.
         """
         with at(self.first.network.source):
-            graph = for_every_size(self.a, self.b, self.sizes.ranges, rewrite)
+            graph = for_every_size(self.a, self.b, {**self.a.ranges, **self.sizes.ranges}, rewrite)
         return replace(self.first, graph=graph, inputs={v.name: v.type for v in graph.inputs}, sizes=self.sizes)
 
 
@@ -66,24 +66,26 @@ def trace_open(
     """
     rewrite = partial(simplify_sized, exact=True) if by_node else None
 
-    def traced(symbols: Symbols) -> tuple[Source, Trace]:
+    def traced(symbols: Symbols, turn: int = 0) -> tuple[Source, Trace]:
         symbolic = sizes.symbolic_types(types, symbols)
-        with symbolic_trace(sizes.ranges, symbols) as recorded:
+        with symbolic_trace(sizes.ranges, symbols, turn) as recorded:
             source = whole(network, definitions, symbolic, outputs, calls or Calls(), rewrite)
         return source, Trace(source.graph, symbols, tuple(recorded.guards), recorded.ranges)
 
     with adding_advice(_ADVICE):
         first, a = _first_trace(traced, first_sizes(sizes, types), sizes)
         with at(network.source):
-            other = second_sizes(replace(sizes, guards=tuple(a.guards), ranges=a.ranges), dict(a.symbols))
-        _, b = traced(other)
+            open_ranges = {name: a.ranges[name] for name in sizes.ranges}
+            other = second_sizes(replace(sizes, guards=tuple(a.guards), ranges=open_ranges), dict(a.symbols))
+        _, b = traced(other, 1)
     guards = tuple(dict.fromkeys((*a.guards, *b.guards)))
     ranges = {
-        name: (max(low, b.ranges[name][0]), min(high, b.ranges[name][1])) for name, (low, high) in a.ranges.items()
+        name: (max(low, b.ranges[name][0]), min(high, b.ranges[name][1]))
+        for name, (low, high) in open_ranges.items()
     }
     guarded_sizes = replace(sizes, guards=guards, ranges=ranges, traced=(a.symbols, b.symbols))
     if relax:
-        guarded_sizes = relaxed(a, sizes, guarded_sizes, lambda symbols: traced(dict(symbols))[1])
+        guarded_sizes = relaxed(a, sizes, guarded_sizes, lambda symbols: traced(dict(symbols), 1)[1])
     for guard in (g for g in guarded_sizes.guards if g.fixes_sizes()):
         names = some(sorted(guard.symbols), 5)
         rule = f"{guard.place}: only few sizes fulfil {guard}, so {names} cannot all stay open"
@@ -237,7 +239,7 @@ def _same_graph(
     """Return the trace at other sizes if it has the graph of the first one, else None."""
     try:
         other = traced(symbols)
-        for_every_size(first, other, asked.ranges)
+        for_every_size(first, other, {**first.ranges, **asked.ranges})
     except AnyLayerError:
         return None
     return other

@@ -16,10 +16,11 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from anylayer.errors import TraceError
-from anylayer.graph.expressions import Atom, Expression, Ranges, bounds, symbol
+from anylayer.graph.expressions import Atom, Expression, Ranges, bounds, constant, symbol
 from anylayer.graph.guards import Guard
 from anylayer.graph.ir import Graph, Op, Value
 from anylayer.graph.open_sizes import solved
+from anylayer.graph.operators import SIZED_BY_DATA
 from anylayer.graph.reals import Real
 from anylayer.graph.sized import Element, elements_of
 from anylayer.graph.sizes import Dim
@@ -43,11 +44,19 @@ class Trace:
     ranges: Ranges = field(default_factory=dict)
 
 
-def for_every_size(a: Trace, b: Trace, ranges: Ranges, rewrite: Callable[[Graph], Graph] | None = None) -> Graph:
+def for_every_size(
+    a: Trace,
+    b: Trace,
+    ranges: Ranges,
+    rewrite: Callable[[Graph], Graph] | None = None,
+    dims: Sequence[Dim] = (),
+) -> Graph:
     """Return one graph for every size, from the traces at two choices of sizes.
 
     rewrite: a function that simplifies the graph of a trace. It is applied if its results for both traces are
-    equal. Raises TraceError, which names the node and the line, where the traces differ in more than the sizes.
+    equal. dims: sizes that the symbols of the same names stand for.
+
+    Raises TraceError, which names the node and the line, where the traces differ in more than the sizes.
     """
     if rewrite is not None:
         try:
@@ -55,7 +64,9 @@ def for_every_size(a: Trace, b: Trace, ranges: Ranges, rewrite: Callable[[Graph]
             return _Unifier(first, second, ranges).run()
         except TraceError:
             pass
-    return _Unifier(a, b, ranges).run()
+    unifier = _Unifier(a, b, ranges)
+    unifier.dims.update({constant(d.factor) * symbol(d.base.name): d for d in dims})
+    return unifier.run()
 
 
 def simplify_sized(graph: Graph, engine: str | None = None, *, exact: bool = False) -> Graph:
@@ -190,6 +201,8 @@ class _Unifier:
         outputs = [number] if number else self.graph.append_copy(a, inputs, types=types, body=self.body(a, b))
         for x, y, unified in zip(a.outputs, b.outputs, outputs):
             self.pair(x, y, unified)
+            if a in SIZED_BY_DATA:
+                self.operators.add(unified, x.shape)
 
     def number(self, a: Op, inputs: Sequence[Value | None]) -> Value | None:
         """Return the input of an Identity by which the tracer marks a number computed from the sizes. Return None

@@ -18,6 +18,7 @@ from anylayer.graph import Graph, Op, Value
 from anylayer.graph.facts import values_before
 from anylayer.graph.intervals import Interval, Intervals
 from anylayer.graph.operators import PRODUCTS, REARRANGES, SUMS, TRANSCENDENTAL, is_discontinuous
+from anylayer.graph.sizes import is_static
 from anylayer.network import Array
 from anylayer.optimize.order import CORRECTED, load_rules
 from anylayer.optimize.rules import ANY, END, RULES, Function, Rewriter, Rule, RuleLog, chooser
@@ -106,12 +107,15 @@ class Corrector(Rewriter):
 
     def check(self, o: Op, flag: Value, message: str) -> None:
         """Add a check: the engine raises an error with this message if an element of a boolean array is true."""
-        flag_sum = self.step(o, "Cast", [flag], flag.shape, np.int32, to=6)
+        static = is_static(flag.shape)
+        flag = self.step(o, "Cast", [flag], flag.shape, np.int32, to=6)
         if len(flag.shape):
             axes = self.constant(np.arange(len(flag.shape)))
-            flag_sum = self.step(o, "ReduceMax", [flag_sum, axes], (), np.int32, keepdims=0)
-        flag_sum = self.step(o, "Reshape", [flag_sum, self.constant(np.array([1]))], (1,), np.int32)
-        self.checks.append((flag_sum, f"operator '{o.op}'{_where(o)}: {message}"))
+            flag = self.step(o, "ReduceMax", [flag, axes], (), np.int32, keepdims=0)
+            if not static:  # the largest of no elements is the least number
+                flag = self.step(o, "Max", [flag, self.constant(np.zeros((), np.int32))], (), np.int32)
+        flag = self.step(o, "Reshape", [flag, self.constant(np.array([1]))], (1,), np.int32)
+        self.checks.append((flag, f"operator '{o.op}'{_where(o)}: {message}"))
 
     def outputs_of(self, o: Op, rules: Sequence[Rule]) -> list[Value]:
         """Return the values that replace the outputs of an operator of the old graph."""

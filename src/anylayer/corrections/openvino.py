@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +15,7 @@ from anylayer.corrections.corrector import Corrector, refused
 from anylayer.graph import Op, Value
 from anylayer.graph.facts import gathered, padding_of, reduced_axes
 from anylayer.graph.operators import RECURRENT, REDUCTIONS
-from anylayer.graph.sizes import is_static
+from anylayer.graph.sizes import Dim, is_static, stand_for
 from anylayer.network import Array
 from anylayer.ops._interpolation import resized_axes
 from anylayer.optimize.rewrites.resizing import computed_by_cells, is_portable
@@ -84,11 +85,47 @@ def _abs(new: Corrector, o: Op) -> list[Value] | None:
 
 @rule("TopK", kind="must", targets=("openvino",))
 def _top(new: Corrector, o: Op) -> list[Value] | None:
-    """Check a computed k: for 0 a later network can crash."""
-    k = o.inputs[1]
-    if k is None or k.const is not None:
+    """Select at least one element where k is computed, and drop it for k = 0, for which OpenVINO returns one
+    element, and a later network can crash. Check that k is not negative.
+    """
+    x, k = o.inputs
+    if x is None or k is None or k.const is not None or new.interval(1)[0] > 0:
         return None
-    return new.emit(o, "TopK", [o.inputs[0], _positive(new, o, k, "k must be 1 or more")], **o.attrs)
+    axis = o["axis"] % len(x.shape)
+    one = new.constant(np.ones(1, np.int64))
+    if not isinstance(x.shape[axis], int):
+        x = _with_an_element(new, o, x, axis)
+    zero = new.constant(np.zeros(1, np.int64))
+    good = new.step(o, "GreaterOrEqual", [k, zero], (1,), bool)
+    k = _checked(new, o, good, k, one, "k must be 0 or more")
+    most = new.step(o, "Max", [k, one], (1,), np.int64)
+    found = new.graph.emit(
+        "TopK",
+        [x, most],
+        [(_longer(v.shape, axis), v.dtype) for v in o.outputs],
+        o.attrs,
+        place=o.place,
+        scope=o.scope,
+    )
+    first = [zero, k, new.constant(np.array([axis]))]
+    return [new.step(o, "Slice", [v, *first], w.shape, w.dtype) for v, w in zip(found, o.outputs)]
+
+
+def _with_an_element(new: Corrector, o: Op, x: Value, axis: int) -> Value:
+    """Return `x` with an element of 0 if it has none along an axis."""
+    one = new.constant(np.ones(1, np.int64))
+    size = new.step(o, "Shape", [x], (1,), np.int64, start=axis, end=axis + 1)
+    missing = new.step(o, "Sub", [one, new.step(o, "Min", [size, one], (1,), np.int64)], (1,), np.int64)
+    rank = len(x.shape)
+    at_end = new.constant(np.eye(2 * rank, dtype=np.int64)[rank + axis])
+    pads = new.step(o, "Mul", [at_end, missing], (2 * rank,), np.int64)
+    return new.step(o, "Pad", [x, pads], _longer(x.shape, axis), x.dtype)
+
+
+def _longer(shape: Sequence[Any], axis: int) -> tuple[Any, ...]:
+    """Return a shape with a size of its own along an axis: at least 1."""
+    most = stand_for(shape)[axis]
+    return (*shape[:axis], Dim("size", max(1, most)), *shape[axis + 1 :])
 
 
 @rule("Resize", kind="must", targets=("openvino",))

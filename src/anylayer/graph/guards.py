@@ -22,6 +22,7 @@ from anylayer.graph.expressions import (
     least_value,
     of_atom,
     remainder_in,
+    symbol,
     with_fixed_extrema,
 )
 from anylayer.graph.place import user_place
@@ -40,6 +41,8 @@ _MULTIPLE = 720_720
 """A multiple of the numbers up to 16, by which layers divide sizes."""
 _SAMPLES = 200
 """The number of choices of large sizes for which an equation is evaluated."""
+_EXAMPLE = 24
+"""The largest example of a size that depends on data."""
 _OPPOSITE = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 
 
@@ -120,19 +123,40 @@ class SymbolicTrace:
     conditions under which the trace is valid, without those that hold for every size in the ranges. `facts` are
     expressions that are 0 or more. Only the least of those that differ by a constant is kept; the key is its terms
     without the constant. `symbols` are the traced values of the symbols, where they are known.
+
+    `counts` are the symbols of sizes that depend on data: the numbers of elements that masks select. Their values
+    in the trace are examples, and `limits` their largest values. Traces with different values of `turn`, 0 or 1,
+    have different examples. It is None where a trace may not have such sizes. `empty` are those that are 0 in this
+    trace.
     """
 
     ranges: dict[str, tuple[int, int]]
     guards: dict[Guard, Guard] = field(default_factory=dict)
     facts: dict[Expression, Expression] = field(default_factory=dict)
     symbols: Mapping[str, int] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
+    limits: dict[str, Expression] = field(default_factory=dict)
+    turn: int | None = None
+    empty: frozenset[str] = frozenset()
+
+    def count(self, name: str, most: Any) -> Any:
+        """Return the size `name`, which depends on data: a number from 0 to `most`, which may be symbolic."""
+        if name in self.empty or int(most) == 0:
+            return 0
+        value = max(1, min(int(most) - int(most) // 3, _EXAMPLE) - (self.turn or 0))
+        limit = getattr(most, "expression", None) or constant(int(most))
+        self.ranges[name] = 0, int(min(bounds(limit, self.ranges)[1], MAX_VALUES))
+        self.counts[name], self.limits[name] = value, limit
+        self.assume(Guard(symbol(name), "<=", limit))
+        return value
 
     def compare(self, left: Expression | Real, relation: str, right: Expression | Real, result: bool) -> bool:
         """Record the condition, unless it always holds, and return `result`, its value at the traced sizes."""
         guard = Guard(left, relation if result else _OPPOSITE[relation], right, user_place())
         if guard not in self.guards and not self.certain(guard) and not self._are_least_sizes(guard):
             self.guards[guard] = guard
-            self.assume(guard)
+            if self.counts.keys().isdisjoint(guard.symbols):
+                self.assume(guard)
         return result
 
     def assume(self, guard: Guard) -> None:
@@ -142,6 +166,8 @@ class SymbolicTrace:
 
     def _are_least_sizes(self, guard: Guard) -> bool:
         """Return whether a condition only means that symbols have least values, which then become their ranges."""
+        if not self.counts.keys().isdisjoint(guard.symbols):
+            return False
         least = dict(self.ranges)
         needed = _not_negative(guard)
         for e in (part for whole in needed for part in self._uncertain(whole)):
@@ -213,12 +239,14 @@ current_trace: ContextVar[SymbolicTrace | None] = ContextVar("symbolic_trace", d
 
 
 @contextmanager
-def symbolic_trace(ranges: Ranges, symbols: Mapping[str, int] | None = None) -> Iterator[SymbolicTrace]:
+def symbolic_trace(
+    ranges: Ranges, symbols: Mapping[str, int] | None = None, turn: int | None = None
+) -> Iterator[SymbolicTrace]:
     """Record the guards of the sizes that are compared inside the context.
 
-    symbols: the values of the symbols in these sizes.
+    symbols: the values of the symbols in these sizes. turn: as in SymbolicTrace.
     """
-    trace = SymbolicTrace(dict(ranges), symbols=symbols or {})
+    trace = SymbolicTrace(dict(ranges), symbols=symbols or {}, turn=turn)
     token = current_trace.set(trace)
     try:
         yield trace
@@ -228,7 +256,14 @@ def symbolic_trace(ranges: Ranges, symbols: Mapping[str, int] | None = None) -> 
 
 def copied_state(trace: SymbolicTrace) -> SymbolicTrace:
     """Return a trace with the same ranges, guards and facts."""
-    return SymbolicTrace(dict(trace.ranges), dict(trace.guards), dict(trace.facts), trace.symbols)
+    return replace(
+        trace,
+        ranges=dict(trace.ranges),
+        guards=dict(trace.guards),
+        facts=dict(trace.facts),
+        counts=dict(trace.counts),
+        limits=dict(trace.limits),
+    )
 
 
 @contextmanager
@@ -247,6 +282,7 @@ def repeated_trace() -> Iterator[Callable[[], None]]:
     def restart() -> None:
         state = copied_state(start)
         trace.ranges, trace.guards, trace.facts = state.ranges, state.guards, state.facts
+        trace.counts, trace.limits = state.counts, state.limits
 
     yield restart
 

@@ -7,7 +7,7 @@ operators are stored once. Values and operators are compared by identity, so bot
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +17,7 @@ from anylayer.errors import TraceError
 from anylayer.graph.attributes import ATTRIBUTES
 from anylayer.graph.place import refusal, user_place
 from anylayer.graph.sized import SizedArray, copied, elements_of
+from anylayer.graph.symbolic import Size
 from anylayer.network import Array, TensorType
 
 OPSET = 18
@@ -101,7 +102,8 @@ class Graph:
 
     `notes` holds remarks about the traced code for its user, each with its line. `limit` is the largest number of
     operators. With `strict`, a traced array refuses to be printed. `errstate` is the state of NumPy's error
-    handling at the beginning of the trace. `producers` maps each value to the operator that computes it.
+    handling at the beginning of the trace. `producers` maps each value to the operator that computes it. `counts`
+    are the sizes that depend on the data of a value: the number of elements that a mask selects.
     """
 
     def __init__(self, prefix: str = "", scope: str = "") -> None:
@@ -115,6 +117,7 @@ class Graph:
         self.strict = False
         self.errstate: object = None
         self.producers: dict[Value, Op] = {}
+        self.counts: dict[Value, Any] = {}
         self._constants: dict[Any, Value] = {}
         self._digests: list[tuple[Array, int]] = []
         self._emitted: dict[Any, list[Value]] = {}
@@ -274,13 +277,31 @@ class Graph:
     def drop_dead(self) -> None:
         """Remove the operators that no output depends on."""
         needed = set(self.outputs)
-        kept: list[Op] = []
-        for o in reversed(self.ops):
-            if any(v in needed for v in o.outputs):
-                needed.update(v for v in o.inputs if v is not None)
-                kept.append(o)
+        while True:
+            kept: list[Op] = []
+            for o in reversed(self.ops):
+                if any(v in needed for v in o.outputs):
+                    needed.update(v for v in o.inputs if v is not None)
+                    kept.append(o)
+            selections = self._needed_selections(needed, kept)
+            if not selections:
+                break
+            needed.update(selections)
         self.ops = kept[::-1]
         self._emitted = {}
+
+    def _needed_selections(self, needed: Set[Value], kept: Sequence[Op]) -> list[Value]:
+        """Return outputs of removed operators from whose sizes, which depend on data, constants are computed."""
+        if not self.counts:
+            return []
+        names = {name for v in needed for e in elements_of(v.const) or () for name in getattr(e, "symbols", ())}
+        counts = {d.expression for d in self.counts.values() if type(d) is Size}
+        missing = {e for e in counts if e.symbols <= names}
+        for o in kept:
+            missing -= {d.expression for v in o.outputs for d in v.shape if type(d) is Size}
+        removed = [v for o in self.ops for v in o.outputs if v not in needed]
+        found = {d.expression: v for v in reversed(removed) for d in v.shape if type(d) is Size}
+        return [found[e] for e in missing if e in found]
 
     def inline(self, other: Graph, inputs: Sequence[Value], scope: str = "") -> list[Value]:
         """Append copies of another graph's operators and return the values of its outputs.
@@ -311,6 +332,7 @@ class Graph:
             inputs_here = [None if v is None else mapped(v) for v in o.inputs]
             values.update(zip(o.outputs, self.append_copy(o, inputs_here, scope=scope or o.scope)))
         self.notes.extend(n for n in other.notes if n not in self.notes)
+        self.counts.update({values[v]: d for v, d in other.counts.items() if v in values})
         return [mapped(v) for v in other.outputs]
 
     def __str__(self) -> str:

@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
-from anylayer.errors import AnyLayerError, TraceError
+from anylayer.errors import AnyLayerError, LayerError, TraceError
 from anylayer.graph import Graph, Value
 from anylayer.graph.expressions import Expression, Ranges, constant, divided_by_common, symbol
 from anylayer.graph.guards import Guard, symbolic_trace
@@ -21,7 +21,7 @@ from anylayer.loops.ir import atoms_of, substituted
 from anylayer.loops.parameters import Parameters, ParamNumber, find
 from anylayer.network import MAX_VALUES, TensorType
 from anylayer.optimize.simplify import simplify
-from anylayer.tracing import substitute_numpy, trace, trace_checked
+from anylayer.tracing import SizeDependsOnData, substitute_numpy, trace, trace_checked
 
 _LETTERS = {1: "N", 2: "NC", 3: "NCL", 4: "NCHW", 5: "NCDHW"}
 _TRIES = 16
@@ -105,13 +105,17 @@ def _trace(layer: Bound, types: Sequence[TensorType]) -> Graph:
     if layer.definition.built_in:
         return trace(fresh(), types, prefix=f"{layer.node.name}/", scope=layer.node.name)
     subject = Bound(layer.node, layer.definition, types, layer.dialect, layer.dtype)
-    return trace_checked(
-        lambda arrays: subject(arrays),
-        types,
-        prefix=f"{layer.node.name}/",
-        rebuild=fresh,
-        subject=lambda: subject.instance,
-    )
+    try:
+        return trace_checked(
+            lambda arrays: subject(arrays),
+            types,
+            prefix=f"{layer.node.name}/",
+            rebuild=fresh,
+            subject=lambda: subject.instance,
+        )
+    except SizeDependsOnData as error:
+        rule = "sizes that follow from those of its inputs. Write its forward so that it can be recorded"
+        raise LayerError(f"{error.message}: a layer in generated code has {rule}", *error.places) from error
 
 
 def traced_openly(layer: Bound, types: Sequence[TensorType], ranges: Ranges) -> tuple[Graph, list[Guard], Ranges]:

@@ -343,6 +343,25 @@ class TracedArray(_Base):
         return copy_of(self)
 
 
+class Selection:
+    """A selection of the elements of an array whose number depends on data, before it is made."""
+
+    __slots__ = ()
+
+    def made(self) -> Any:
+        """Return the selected elements as an array whose size depends on data."""
+        raise NotImplementedError
+
+
+def selected(x: Any) -> Any:
+    """Return an argument with each Selection in it made."""
+    if issubclass(type(x), Selection):
+        return x.made()
+    if type(x) in (tuple, list):
+        return type(x)(map(selected, x))
+    return {key: selected(v) for key, v in x.items()} if type(x) is dict else x
+
+
 def is_traced(x: object) -> bool:
     """Return whether `x` is a traced array."""
     return type(x) is TracedArray

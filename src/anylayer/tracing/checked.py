@@ -20,6 +20,7 @@ from anylayer.graph.sized import elements_of
 from anylayer.graph.symbolic import Size
 from anylayer.network import Array, TensorType
 from anylayer.tracing.causes import running_call
+from anylayer.tracing.counts import SizeDependsOnData
 from anylayer.tracing.reach import Reach, package_of
 from anylayer.tracing.record import running_graph, trace
 from anylayer.tracing.state import Snapshot, replace_counters, state_refusal
@@ -70,6 +71,8 @@ def trace_checked(
                 return _trace_twice(fresh(), types, prefix, _MAX_OPERATORS, subject, counterpart, restart)
     try:
         return _trace_twice(function, types, prefix, None, subject)
+    except SizeDependsOnData:
+        raise
     except TraceError as error:
         first = error
     again = rebuild() if rebuild is not None else function

@@ -13,7 +13,15 @@ from anylayer.graph.place import describe, refusal
 from anylayer.graph.sizes import broadcast, stand_for
 from anylayer.graph.symbolic import holds_symbolic, is_symbolic
 from anylayer.network import Array
-from anylayer.tracing.array import PROTOCOLS, UFUNC_METHODS, UFUNCS, TracedArray, TracingRule, wrapped
+from anylayer.tracing.array import (
+    PROTOCOLS,
+    UFUNC_METHODS,
+    UFUNCS,
+    TracedArray,
+    TracingRule,
+    selected,
+    wrapped,
+)
 from anylayer.tracing.dtypes import as_operand, loop_dtypes, weak
 from anylayer.tracing.primitives import as_array, cast, expand, select
 from anylayer.tracing.record import graph_of
@@ -119,6 +127,7 @@ def dummies(x: Any) -> Any:
 
 def call_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """Implement __array_ufunc__: the call of a ufunc, or of a method of it such as reduce."""
+    inputs, kwargs = selected(list(inputs)), selected(kwargs)
     out = kwargs.pop("out", None)
     sources = [*traced_in(inputs), *traced_in(out)]
     graph = graph_of(sources)
@@ -265,6 +274,7 @@ def _comparable(inputs: Sequence[Any]) -> Sequence[Any]:
 def call_function(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """Implement __array_function__, and the methods of ndarray that are also functions."""
     rule = FUNCTIONS.get(function)
+    args, kwargs = selected(tuple(args)), selected(dict(kwargs))
     name = f"{getattr(function, '__module__', 'np') or 'np'}.{function.__name__}".replace("numpy.", "np.", 1)
     kwargs = {k: v for k, v in kwargs.items() if v is not np._NoValue and not (k == "out" and v is None)}
     out = kwargs.pop("out", None)

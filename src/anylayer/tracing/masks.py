@@ -2,51 +2,58 @@
 
 The size of x[mask] is known only when the network runs. `x[mask] *= s`, `x[mask] = 0`, `y[mask] = x[mask] * 2` and
 `x[mask].sum()` are recorded as np.where and as reductions over all elements. An operation that needs the shape or
-the elements of the selection raises TraceError.
+the elements of the selection makes an array of it, whose size depends on data: see anylayer.tracing.counts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, NoReturn
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike
 
-from anylayer.graph.place import describe, refusal
-from anylayer.graph.sizes import broadcast, numpy_axis
+from anylayer.graph.place import describe
+from anylayer.graph.sizes import broadcast, is_one, numpy_axis
 from anylayer.network import Array
-from anylayer.tracing.array import TracedArray
+from anylayer.tracing.array import Selection, TracedArray, selected, wrapped
+from anylayer.tracing.counts import compressed, mask_of_positions, positions
 from anylayer.tracing.dispatch import call_ufunc, resolved
 from anylayer.tracing.dtypes import BOOL
 from anylayer.tracing.keys import is_full
-from anylayer.tracing.primitives import cast, expand, is_constant
+from anylayer.tracing.primitives import cast, expand, is_constant, reshape
 from anylayer.tracing.rules.concatenation import array_like
 from anylayer.tracing.rules.operators import install
 
-_USES = (
-    "only elementwise operators, sum, mean, max, min, any, all of all elements or along the selected axis, and "
-    "the assignment y[mask] = x[mask] are recorded"
-)
 
-
-class MaskSelection:
+class MaskSelection(Selection):
     """The selection x[mask].
 
     `whole` has the shape of x; only the elements where `mask` is true belong to the selection. `mask` has the rank
     of x, with size 1 along the axes that the original mask did not have. `axes` are those that it has: the
-    selection has one axis in their place.
+    selection has one axis in their place. `array` is the selection as an array, once it is made.
     """
 
-    __slots__ = ("axes", "mask", "whole")
+    __slots__ = ("array", "axes", "mask", "whole")
     __hash__ = None  # type: ignore[assignment]  # unhashable, as NumPy's arrays are
 
     def __init__(self, whole: Array, mask: TracedArray, axes: range) -> None:
         self.whole, self.mask, self.axes = whole, mask, axes
+        self.array: Any = None
 
     @property
     def dtype(self) -> np.dtype[Any]:
         return self.whole.dtype
+
+    def made(self) -> Any:
+        if self.array is None:
+            start, stop = self.axes.start, self.axes.stop
+            mask = reshape(self.mask, self.mask.shape[start:stop])
+            self.array = wrapped(self.mask._graph, compressed(expand(self.whole, self._shape()), mask, start))
+        return self.array
+
+    def _shape(self) -> tuple[Any, ...]:
+        return broadcast(self.whole.shape, self.mask.shape)
 
     @property
     def __class__(self) -> type:
@@ -67,23 +74,19 @@ class MaskSelection:
         """Return whether this selection was made by `mask`."""
         return self.mask._value is mask._value
 
-    def _refuse(self, *_: object, **__: object) -> NoReturn:
-        raise refusal(
-            f"x[mask] of {describe(self.whole)} has a size that is known only when the network runs; {_USES}; "
-            "otherwise use np.where(mask, x, 0)"
-        )
-
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         out = kwargs.pop("out", None)
-        if method != "__call__" or kwargs:
-            self._refuse()
-        result = call_ufunc(ufunc, "__call__", [self._operand(x) for x in inputs], {})
+        whole = method == "__call__" and not kwargs and all(map(self._combines, (*inputs, *(out or ()))))
+        if not whole:
+            if out is not None:
+                kwargs["out"] = out
+            return getattr(ufunc, method)(*map(selected, inputs), **selected(kwargs))
+        wholes = [x.whole if type(x) is MaskSelection else x for x in inputs]
+        result = call_ufunc(ufunc, "__call__", wholes, {})
         if type(result) is tuple:
             return tuple(self._with(r) for r in result)
         if out is not None:
             (target,) = out
-            if type(target) is not MaskSelection or not target.has_mask(self.mask):
-                self._refuse()
             if not np.can_cast(result.dtype, target.dtype, "same_kind"):
                 raise TypeError(
                     f"Cannot cast ufunc '{ufunc.__name__}' output from {result.dtype!r} to {target.dtype!r} with "
@@ -93,29 +96,24 @@ class MaskSelection:
             return target
         return self._with(result)
 
-    def _operand(self, x: Any) -> Any:
-        """Return a scalar unchanged, and a selection by the same mask as its whole array. Refuse anything else."""
+    def _combines(self, x: Any) -> bool:
+        """Return whether an operator can compute with the whole arrays: `x` is a scalar or a selection by the same
+        mask, and no array was made of either selection.
+        """
         if type(x) is MaskSelection:
-            if not x.has_mask(self.mask):
-                raise refusal(
-                    "two selections by different masks are combined, but their sizes may differ; use "
-                    "np.where(mask, a, b)"
-                )
-            return x.whole
-        if np.ndim(x) != 0:
-            self._refuse()
-        return x
+            return x.has_mask(self.mask) and x.array is None and self.array is None
+        return np.ndim(x) == 0 and self.array is None
 
     def __array_function__(self, func: Callable[..., Any], types: Any, args: Any, kwargs: Any) -> Any:
-        if func in _REDUCTIONS and args and args[0] is self:
-            return getattr(self, _REDUCTIONS[func])(*args[1:], **kwargs)
-        if func is np.clip and args[0] is self:
-            return self._with(np.clip(self.whole, *args[1:], **kwargs))
-        if func in (np.where, np.round, np.nan_to_num):
-            parts: list[Any] = [a.whole if type(a) is MaskSelection else a for a in args]
-            if all(type(a) is not MaskSelection or a.has_mask(self.mask) for a in args):
-                return self._with(func(*parts, **kwargs))
-        return self._refuse()
+        if self.array is None:
+            if func in _REDUCTIONS and args and args[0] is self:
+                return getattr(self, _REDUCTIONS[func])(*args[1:], **kwargs)
+            if func is np.clip and args[0] is self and all(map(self._combines, args)):
+                return self._with(np.clip(self.whole, *args[1:], **kwargs))
+            elementwise = func in (np.round, np.nan_to_num) or (func is np.where and len(args) == 3)
+            if elementwise and all(map(self._combines, args)):
+                return self._with(func(*[a.whole if type(a) is MaskSelection else a for a in args], **kwargs))
+        return func(*selected(args), **selected(kwargs))
 
     def astype(self, dtype: DTypeLike, **kwargs: Any) -> MaskSelection:
         return self._with(self.whole.astype(dtype))
@@ -126,22 +124,22 @@ class MaskSelection:
     def clip(self, *args: Any, **kwargs: Any) -> MaskSelection:
         return self._with(np.clip(self.whole, *args, **kwargs))
 
-    def _reduced_axes(self, axis: Any) -> tuple[int, ...] | None:
-        """Return the axes of the whole array that a reduction along `axis` of the selection reduces, None for all.
-
-        The result of every other reduction than that of the selected axis has an unknown size.
-        """
-        if axis is None:
-            return None
+    def _reduces_whole(self, axis: Any, keywords: Mapping[str, Any] = {}) -> bool:
+        """Return whether a reduction can be one of the whole array: of all elements or along the selected axis."""
+        if self.array is not None or any(v is not None and v is not np._NoValue for v in keywords.values()):
+            return False
         axes = axis if isinstance(axis, tuple) else (axis,)
-        if len(axes) != 1 or numpy_axis(axes[0], self.whole.ndim - len(self.axes) + 1) != self.axes.start:
-            self._refuse()
-        return tuple(self.axes)
+        rank = self.whole.ndim - len(self.axes) + 1
+        return axis is None or (len(axes) == 1 and numpy_axis(axes[0], rank) == self.axes.start)
+
+    def _reduced_axes(self, axis: Any) -> tuple[int, ...] | None:
+        """Return the axes of the whole array that a reduction along `axis` reduces, None for all."""
+        return None if axis is None else tuple(self.axes)
 
     def _reduce(self, function: Callable[..., Any], neutral: float, axis: Any, keywords: Mapping[str, Any]) -> Any:
         """Return `function` over the whole array, in which the elements that are not selected are `neutral`."""
-        if any(v is not None and v is not np._NoValue for v in keywords.values()):
-            self._refuse()
+        if not self._reduces_whole(axis, keywords):
+            return function(self.made(), axis, **keywords)
         return function(np.where(self.mask, self.whole, self.dtype.type(neutral)), axis=self._reduced_axes(axis))
 
     def sum(self, axis: Any = None, **kwargs: Any) -> Any:
@@ -163,19 +161,39 @@ class MaskSelection:
         return self._with(np.not_equal(self.whole, 0))._reduce(np.all, True, axis, kwargs)
 
     def mean(self, axis: Any = None, **kwargs: Any) -> Any:
+        if not self._reduces_whole(axis, kwargs):
+            return np.mean(self.made(), axis, **kwargs)
         total = self._reduce(np.sum, 0, axis, kwargs)
         selected = np.broadcast_to(self.mask, self.whole.shape)
         count = np.sum(selected, axis=self._reduced_axes(axis), dtype=np.int64)
         return total / count.astype(total.dtype if total.dtype.kind == "f" else np.float64)
 
-    __len__ = __iter__ = __getitem__ = __setitem__ = __array__ = __bool__ = __float__ = __int__ = __index__ = (
-        _refuse
-    )
+    def __len__(self) -> int:
+        return len(self.made())
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.made())
+
+    def __getitem__(self, key: Any) -> Any:
+        return self.made()[key]
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self.made()[key] = value
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Array:
+        return np.asarray(self.made().__array__(*args, **kwargs))
+
+    def __bool__(self) -> bool:
+        return bool(self.made())
+
+    def __float__(self) -> float:
+        return float(self.made())
+
+    def __int__(self) -> int:
+        return int(self.made())
 
     def __getattr__(self, name: str) -> Any:
-        if not name.startswith("_") and hasattr(np.ndarray, name):
-            self._refuse()
-        raise AttributeError(f"'numpy.ndarray' object has no attribute '{name}'")
+        return getattr(self.made(), name)
 
 
 install(MaskSelection, lambda x: False)
@@ -210,15 +228,10 @@ def _traced_masks(key: Any) -> list[TracedArray]:
 def _full_rank_mask(x: TracedArray, key: Any) -> tuple[Any, range]:
     """Return the mask in `key`, with an axis of size 1 for each axis of `x` that it does not have, and its axes.
 
-    Raises TraceError for a key that holds more than a mask, `:` and `...`, and IndexError if the shapes do not
-    match.
+    Raises IndexError if the shapes do not match.
     """
     items = list(key) if type(key) is tuple else [key]
-    masks = _traced_masks(key)
-    mask = masks[0]
-    others = [k for k in items if k is not mask]
-    if len(masks) > 1 or any(k is not Ellipsis and not (isinstance(k, slice) and is_full(k)) for k in others):
-        raise refusal("a mask together with other indices cannot be recorded; use np.where")
+    mask = _traced_masks(key)[0]
     at = next(i for i, k in enumerate(items) if k is mask)
     lead = at
     if any(k is Ellipsis for k in items[:at]):
@@ -227,6 +240,40 @@ def _full_rank_mask(x: TracedArray, key: Any) -> tuple[Any, range]:
         raise IndexError(f"boolean index of shape {mask.shape} did not match indexed array of shape {x.shape}")
     full = mask._resolved().reshape((*[1] * lead, *mask.shape, *[1] * (x.ndim - lead - mask.ndim)))
     return full, range(lead, lead + mask.ndim)
+
+
+def with_positions(key: Any) -> Any:
+    """Return a key with each Selection in it made, and with positions in place of the masks that depend on data,
+    unless the only other indices are `:` and `...`.
+    """
+    key = selected(key)
+    masks = _traced_masks(key)
+    items = list(key) if type(key) is tuple else [key]
+    others = [k for k in items if not any(k is m for m in masks)]
+    alone = len(masks) <= 1 and all(k is Ellipsis or (isinstance(k, slice) and is_full(k)) for k in others)
+    return key if alone else positions_in(key)
+
+
+def positions_in(key: Any) -> Any:
+    """Return a key with positions in place of the masks that depend on data."""
+    masks = _traced_masks(key)
+    if not masks:
+        return key
+    found: list[Any] = []
+    for k in key if type(key) is tuple else (key,):
+        found.extend(positions(k) if any(k is m for m in masks) else [k])
+    return tuple(found)
+
+
+def masks_in(key: Any) -> Any:
+    """Return a key with a mask in place of all of its positions: y[np.nonzero(mask)] is y[mask]."""
+    items = list(key) if type(key) is tuple else [key]
+    found: list[Any] = []
+    while items:
+        mask = mask_of_positions(items)
+        found.append(items[0] if mask is None else mask)
+        del items[: 1 if mask is None else mask.ndim]
+    return tuple(found) if type(key) is tuple else found[0]
 
 
 def select_masked(x: TracedArray, key: Any) -> MaskSelection | None:
@@ -241,21 +288,16 @@ def write_masked(x: TracedArray, key: Any, value: Any) -> bool:
 
     Return whether it was recorded.
     """
-    if type(value) is MaskSelection:
-        if not _traced_masks(key) or not value.has_mask(_full_rank_mask(x, key)[0]):
-            raise refusal("x[mask] is assigned under another mask; use the same mask: m = x < 0; y[m] = x[m] * 2")
-        new: Array = value.whole
-    elif not _traced_masks(key):
+    if not _traced_masks(key):
         return False
+    if type(value) is MaskSelection and value.array is None and value.has_mask(_full_rank_mask(x, key)[0]):
+        new: Array = value.whole
     else:
-        new = array_like(resolved(value))
+        new = array_like(resolved(selected(value)))
         rest = x.ndim - sum(k.ndim for k in _traced_masks(key))
-        new = new.reshape(()) if new.shape == (1,) and rest == 0 else new
+        new = new.reshape(()) if new.ndim == 1 and is_one(new.shape[0]) and rest == 0 else new
         if new.ndim > rest or (type(key) is tuple and new.ndim):
-            raise refusal(
-                "x[mask] = v needs as many values as the mask has true elements, which is known only when the "
-                "network runs; assign a scalar, or use np.where(mask, v, x)"
-            )
+            return False
     mask, _ = _full_rank_mask(x, key)
     new = cast(new._resolved() if type(new) is TracedArray else new, x.dtype)
     if broadcast(new.shape, x.shape) != x.shape:

@@ -300,7 +300,7 @@ def concat(parts: Sequence[Array], axis: int) -> Array:
         total: Any = Dim(f"{'+'.join(str(getattr(s, 'name', s)) for s in sizes)}", sum(stand_for(sizes)))
     else:
         total = sum(sizes)
-        parts = [p for p in parts if p.shape[axis]] or [first]
+        parts = [p for p in parts if not is_zero(p.shape[axis])] or [first]
         if len(parts) == 1:
             return parts[0]
     shape = (*first.shape[:axis], total, *first.shape[axis + 1 :])

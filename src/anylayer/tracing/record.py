@@ -16,7 +16,7 @@ from anylayer.graph.sizes import is_static
 from anylayer.graph.symbolic import plain
 from anylayer.network import TensorType
 from anylayer.tracing import causes
-from anylayer.tracing.array import TracedArray
+from anylayer.tracing.array import TracedArray, selected
 from anylayer.tracing.size_arithmetic import computed_sizes, held
 
 current_graph: ContextVar[Graph | None] = ContextVar("current_graph", default=None)
@@ -143,6 +143,7 @@ def trace(
 
 
 def _output(graph: Graph, output: Any) -> Value:
+    output = selected(output)
     if type(output) is TracedArray:
         _take_constant(output)
         if output._graph is not graph:

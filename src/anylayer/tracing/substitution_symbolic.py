@@ -16,7 +16,7 @@ import numpy as np
 
 from anylayer.graph.sizes import broadcast
 from anylayer.graph.symbolic import Size, SizeReal, extreme, holds_symbolic, is_symbolic
-from anylayer.tracing.array import TracedArray
+from anylayer.tracing.array import TracedArray, selected
 from anylayer.tracing.dispatch import call_function
 from anylayer.tracing.primitives import as_array
 from anylayer.tracing.rules import creation
@@ -158,6 +158,7 @@ def _indices(dimensions: Any, dtype: Any = int, sparse: Any = False) -> Any:
 
 
 def _len(x: Any) -> int:
+    x = selected(x)
     return x.shape[0] if type(x) is TracedArray and x.shape else len(x)
 
 

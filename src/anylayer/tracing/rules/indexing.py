@@ -13,13 +13,14 @@ from anylayer.network import Array
 from anylayer.tracing.array import PROTOCOLS, UNKNOWN_SIZE, TracedArray, view_of, wrapped
 from anylayer.tracing.dispatch import dummies, resolved
 from anylayer.tracing.keys import Key, flat_index, parse
-from anylayer.tracing.masks import select_masked
+from anylayer.tracing.masks import select_masked, with_positions
 from anylayer.tracing.primitives import gather, is_constant, reshape, slices, transpose
 from anylayer.tracing.rules.writing import content_after_write
 
 
 def getitem(x: TracedArray, key: Any) -> Any:
     """Return x[key]: a view for slices and integers, a copy for index arrays."""
+    key = with_positions(key)
     selection = select_masked(x, key)
     if selection is not None:
         return selection

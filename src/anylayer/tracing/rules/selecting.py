@@ -12,6 +12,7 @@ from anylayer.graph.place import refusal
 from anylayer.graph.sizes import broadcast, numpy_axis
 from anylayer.network import Array
 from anylayer.tracing.array import TracedArray
+from anylayer.tracing.counts import positions
 from anylayer.tracing.dispatch import elementwise, implements
 from anylayer.tracing.dtypes import BOOL, I8, as_operand, common_dtype, weak
 from anylayer.tracing.primitives import (
@@ -34,10 +35,10 @@ _NONE: Any = np._NoValue
 
 @implements(np.where)
 def where(condition: ArrayLike, x: Any = None, y: Any = None, /) -> Array:
+    if x is None and y is None:
+        return nonzero(condition)
     if x is None or y is None:
-        raise refusal(
-            "np.where(mask) has a size that is known only when the network runs; use np.where(mask, a, b)"
-        )
+        raise ValueError("either both or neither of x and y should be given")
     a, b = as_operand(array_like(x) if type(x) is list else x), as_operand(array_like(y) if type(y) is list else y)
     dtype = common_dtype(a, b)
     a, b = (as_array(v, dtype) if weak(v) else cast(v, dtype) for v in (a, b))
@@ -110,7 +111,7 @@ def _in_range(indices: Array, size: int, mode: str) -> Array:
 @implements(np.take)
 def take(a: ArrayLike, indices: ArrayLike, axis: AxisArg = None, mode: str = "raise") -> Any:
     a, indices = array_like(a), array_like(indices)
-    if indices.dtype.kind not in "iub" or (indices.size == 0 and is_constant(indices)):
+    if indices.dtype.kind not in "iub" or (is_constant(indices) and indices.size == 0):
         indices = indices.astype(np.int64)
     if axis is None:
         a, axis = a.reshape(-1), 0
@@ -122,13 +123,29 @@ def take(a: ArrayLike, indices: ArrayLike, axis: AxisArg = None, mode: str = "ra
     return gather(a, indices, axis)
 
 
+@implements(np.nonzero)
+def nonzero(a: ArrayLike) -> Any:
+    return positions(array_like(a))
+
+
+@implements(np.flatnonzero)
+def flatnonzero(a: ArrayLike) -> Array:
+    return positions(array_like(a).reshape(-1))[0]
+
+
+@implements(np.argwhere)
+def argwhere(a: ArrayLike) -> Array:
+    return np.stack(positions(array_like(a)), axis=-1)
+
+
+@implements(np.extract)
+def extract(condition: ArrayLike, arr: ArrayLike) -> Any:
+    return take(array_like(arr).reshape(-1), flatnonzero(condition))
+
+
 @implements(np.compress)
-def compress(condition: Array, a: Array, axis: AxisArg = None) -> Any:
-    if type(condition) is TracedArray:
-        raise refusal(
-            "np.compress with a traced mask has a size that is known only when the network runs; use np.where"
-        )
-    return take(a, np.flatnonzero(condition), axis)
+def compress(condition: ArrayLike, a: ArrayLike, axis: AxisArg = None) -> Any:
+    return take(a, flatnonzero(condition), axis)
 
 
 def _aligned(arr: Array, indices: Array, axis: int) -> tuple[Array, Array]:
@@ -291,7 +308,7 @@ def _refuse_dynamic_size(name: str) -> Any:
     return rule
 
 
-for _name in ("nonzero", "flatnonzero", "argwhere", "extract", "unique", "unique_all", "unique_counts",
+for _name in ("unique", "unique_all", "unique_counts",
               "unique_inverse", "unique_values", "intersect1d", "union1d", "setdiff1d", "setxor1d", "trim_zeros",
               "bincount", "ix_"):  # fmt: skip
     implements(getattr(np, _name, None))(_refuse_dynamic_size(_name))

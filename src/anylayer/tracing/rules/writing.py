@@ -11,11 +11,18 @@ from anylayer.graph.place import refusal
 from anylayer.graph.sizes import Dim, broadcast, is_static, size_of
 from anylayer.graph.symbolic import is_symbolic, plain, same, symbolic_shape
 from anylayer.network import Array
-from anylayer.tracing.array import PROTOCOLS, UFUNC_METHODS, UNKNOWN_SIZE, TracedArray, require_static
+from anylayer.tracing.array import (
+    PROTOCOLS,
+    UFUNC_METHODS,
+    UNKNOWN_SIZE,
+    TracedArray,
+    require_static,
+    selected,
+)
 from anylayer.tracing.dispatch import resolved, traced_in
 from anylayer.tracing.dtypes import as_operand, loop_dtypes, weak
 from anylayer.tracing.keys import Key, flat_index, parse
-from anylayer.tracing.masks import write_masked
+from anylayer.tracing.masks import masks_in, positions_in, with_positions, write_masked
 from anylayer.tracing.primitives import (
     arange,
     as_array,
@@ -37,8 +44,10 @@ def setitem(x: TracedArray, key: Any, value: Any) -> None:
     """Record x[key] = value, which also changes the array of which `x` is a view."""
     if x._scalar:
         raise TypeError(f"'numpy.{x.dtype.name}' object does not support item assignment")
+    key = masks_in(with_positions(key))
     if write_masked(x, key, value) or _is_own_view(x, key, value):
         return
+    key, value = positions_in(key), selected(value)
     x._assign(content_after_write(x._resolved(), resolved(key), converted(value, x.dtype)))
 
 

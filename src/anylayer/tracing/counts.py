@@ -1,0 +1,105 @@
+"""Selections whose size depends on data: x[mask] and the positions of the true elements of a mask.
+
+They are recorded as ONNX's Compress and NonZero. Their size is a symbol: see anylayer.graph.guards.SymbolicTrace.
+A node is traced with such symbols in a second attempt, because only some layers select.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from anylayer.errors import TraceError
+from anylayer.graph.expressions import symbol
+from anylayer.graph.guards import current_trace
+from anylayer.graph.operators import SELECTS, SIZED_BY_DATA
+from anylayer.graph.place import refusal
+from anylayer.graph.symbolic import new_size
+from anylayer.network import Array
+from anylayer.tracing.array import TracedArray
+from anylayer.tracing.dtypes import BOOL, I8
+from anylayer.tracing.primitives import cast, is_constant, reshape
+from anylayer.tracing.record import record, running_graph
+
+
+class SizeDependsOnData(TraceError):
+    """A size depends on data, and the trace has no symbols for such sizes."""
+
+
+def count_of(values: TracedArray, most: Any) -> Any:
+    """Return the number of elements that depends on `values`, from 0 to `most`, as a size.
+
+    Each value of the graph has one such size: what one mask selects from several arrays has the same size. Raises
+    SizeDependsOnData outside a trace with symbolic sizes.
+    """
+    trace = current_trace.get()
+    if trace is None or trace.turn is None:
+        raise refusal(
+            "the number of elements that a mask selects is known only when the network runs; use "
+            "np.where(mask, a, b)",
+            kind=SizeDependsOnData,
+        )
+    counts = running_graph().counts
+    key = values._value
+    if key not in counts:
+        name = f"{running_graph().prefix}count{len(counts) + 1}"
+        value = trace.count(name, most)
+        counts[key] = new_size(value, symbol(name)) if value else 0
+    return counts[key]
+
+
+def size_of_mask(mask: Array) -> Any:
+    """Return the number of elements of an array; its sizes may be symbolic."""
+    total: Any = 1
+    for d in mask.shape:
+        total = total * d
+    return total
+
+
+def compressed(x: Array, mask: TracedArray, axis: int) -> Array:
+    """Return the elements of `x` where `mask` is true. The mask has the sizes of x from `axis` on."""
+    axes = range(axis, axis + mask.ndim)
+    size = size_of_mask(mask)
+    n = count_of(mask, size)
+    shape = (*x.shape[:axis], n, *x.shape[axes.stop :])
+    if type(n) is int:
+        return np.zeros(shape, x.dtype)
+    merged = reshape(x, (*x.shape[:axis], size, *x.shape[axes.stop :]))
+    flat = reshape(mask, (size,))
+    return record("Compress", [merged, flat], shape, x.dtype, axis=axis)
+
+
+def positions(x: Array) -> tuple[Array, ...]:
+    """Return np.nonzero(x): for each axis the positions of the elements that are not 0."""
+    if is_constant(x):
+        return x.nonzero()
+    mask = cast(x, BOOL)
+    if not mask.ndim:
+        raise refusal("np.nonzero of a scalar cannot be recorded; use np.where(mask, a, b)")
+    n = count_of(mask, size_of_mask(mask))
+    if type(n) is int:
+        return tuple(np.zeros(0, np.int64) for _ in range(mask.ndim))
+    found = record("NonZero", [mask], (mask.ndim, n), I8)
+    return tuple(reshape(row, (n,)) for row in (found[i : i + 1] for i in range(mask.ndim)))
+
+
+def mask_of_positions(items: Sequence[Any]) -> TracedArray | None:
+    """Return the mask whose positions along all of its axes are the first items of a key, or None."""
+    if type(items[0]) is not TracedArray:
+        return None
+    graph, value = items[0]._graph, items[0]._value
+    while value is not None and value.const is None:
+        producer = graph.producers.get(value)
+        if producer not in SELECTS and producer not in SIZED_BY_DATA:
+            return None
+        value = producer.inputs[0]
+        if producer.op == "NonZero" and value is not None:
+            mask = TracedArray(graph, value)
+            rows = items[: mask.ndim]
+            same = len(rows) == mask.ndim and all(
+                type(a) is TracedArray and a._value is b._value for a, b in zip(rows, positions(mask))
+            )
+            return mask if same else None
+    return None

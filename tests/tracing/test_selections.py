@@ -1,0 +1,213 @@
+"""Selections whose size depends on data, compared with NumPy where a part, nothing and everything is selected."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import anylayer
+from anylayer.compile.selections import trace_user_code
+from anylayer.errors import TraceError
+from anylayer.network import Array, TensorType
+from anylayer.testing import run_graph
+from anylayer.tracing import call_user
+
+N = 20
+Function = Callable[[Array, Array], Any]
+CASES: list[Function] = []
+
+
+def case(function: Function) -> Function:
+    """Add a function of boxes (N, 4) and scores (N,) to the cases."""
+    CASES.append(function)
+    return function
+
+
+@case
+def mask_of_two_arrays(b: Array, s: Array) -> Any:
+    keep = s > 0.3
+    return b[keep], s[keep]
+
+
+@case
+def positions_of_a_mask(b: Array, s: Array) -> Any:
+    keep = np.where(s > 0.3)[0]
+    return b[keep], s[keep], keep
+
+
+@case
+def sorted_by_score(b: Array, s: Array) -> Any:
+    b, s = b[s > 0.3], s[s > 0.3]
+    order = s.argsort(kind="stable")[::-1]
+    return b[order], s[order], np.sort(s)
+
+
+@case
+def best_five(b: Array, s: Array) -> Any:
+    keep = np.flatnonzero(s > 0.3)[:5]
+    return b[keep] * 2, keep[1:]
+
+
+@case
+def returns_early(b: Array, s: Array) -> Any:
+    keep = np.nonzero(s > 0.3)[0]
+    if len(keep) == 0:
+        return np.zeros((0, 4), np.float32)
+    x = b[keep]
+    return np.concatenate([x[:, :2] - x[:, 2:] / 2, x[:, 2:]], axis=1)
+
+
+@case
+def returns_early_twice(b: Array, s: Array) -> Any:
+    b, s = b[s > 0], s[s > 0]
+    if not s.size:
+        return np.empty((0, 4), np.float32), np.empty(0, np.float32)
+    keep = np.where(b[:, 0] > 0)[0]
+    if keep.shape[0] < 1:
+        return np.empty((0, 4), np.float32), np.empty(0, np.float32)
+    return b[keep], s[keep]
+
+
+@case
+def number_of_elements(b: Array, s: Array) -> Any:
+    x = b[s > 0.3]
+    return x.sum(0) / max(len(x), 1), np.float32(x.size)
+
+
+@case
+def pairs(b: Array, s: Array) -> Any:
+    x = b[np.where(s > 0.3)[0]]
+    wide = np.minimum(x[:, None, 2:], x[None, :, 2:])
+    return wide.sum(axis=1), np.arange(len(x)) * 2
+
+
+@case
+def selection_of_a_selection(b: Array, s: Array) -> Any:
+    x = b[s > 0]
+    wide = x[:, 2] - x[:, 0] > 0
+    return x[wide], np.argwhere(wide)
+
+
+@case
+def two_selections_joined(b: Array, s: Array) -> Any:
+    return np.concatenate([b[s > 0.5], b[s < -0.5]]), np.hstack([s[s > 0.5], s[s < -0.5]])
+
+
+@case
+def elements_of_a_matrix(b: Array, s: Array) -> Any:
+    rows, columns = np.where(b > 0.5)
+    return b[rows, columns], np.stack([rows, columns], axis=1), np.extract(b > 1, b), b[b > 0.2]
+
+
+@case
+def mask_with_an_index(b: Array, s: Array) -> Any:
+    return b[s > 0.3, 2], b[s > 0.3, :2], np.compress(s > 0, b, axis=0)
+
+
+@case
+def written_by_positions(b: Array, s: Array) -> Any:
+    s, b = s.copy(), b.copy()
+    s[np.where(s < 0)] = 0
+    b[np.where(s > 0.3)[0], :] = 1.5
+    return s, b
+
+
+@case
+def written_elements(b: Array, s: Array) -> Any:
+    y = np.zeros_like(s)
+    keep = np.where(s > 0.3)[0]
+    y[keep] = s[keep] * 2 + b[keep, 0]
+    return y
+
+
+def arrays() -> list[tuple[Array, Array]]:
+    """Return inputs of which a part, nothing, everything and one element is selected."""
+    random = np.random.default_rng(3)
+    b = random.standard_normal((N, 4)).astype(np.float32)
+    s = random.standard_normal(N).astype(np.float32)
+    one = np.full(N, -1, np.float32)
+    one[7] = 2
+    return [(b, s), (b, np.zeros_like(s) - 1), (b - 9, s - 99), (np.abs(b) + 2, np.abs(s) + 1), (b, one)]
+
+
+@pytest.mark.parametrize("engine", ["onnxruntime", "openvino"])
+@pytest.mark.parametrize("function", CASES, ids=lambda f: f.__name__)
+def test_selections_equal_numpy(function: Function, engine: str) -> None:
+    types = [TensorType.of(a.shape, a.dtype) for a in arrays()[0]]
+    graph = trace_user_code(lambda given: several(call_user(function, *given)), types)
+    for given in arrays():
+        for got, want in zip(run_graph(graph, list(given), engine), several(function(*given)), strict=True):
+            assert got.shape == np.shape(want)
+            np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+
+
+def several(result: Any) -> list[Any]:
+    """Return the outputs of a function as a list."""
+    return list(result) if isinstance(result, tuple) else [result]
+
+
+def in_openvino(file: Path) -> Callable[[dict[str, Array]], dict[str, Array]]:
+    """Return a function that runs a file in OpenVINO's own runtime."""
+    openvino = pytest.importorskip("openvino")
+    program = openvino.Core().compile_model(file, "CPU")
+    return lambda arrays: {str(i): y for i, y in enumerate(program(arrays).values())}
+
+
+@pytest.mark.parametrize("suffix", ["onnx", "xml"])
+@pytest.mark.parametrize("function", [sorted_by_score, returns_early, number_of_elements, pairs])
+def test_a_file_that_selects_from_any_number_of_boxes(function: Function, suffix: str, tmp_path: Path) -> None:
+    file = tmp_path / f"boxes.{suffix}"
+    anylayer.export(function, *arrays()[0], path=file, shapes={"b": ("N", 4), "s": ("N",)})
+    run = anylayer.read(file).compile() if suffix == "onnx" else in_openvino(file)
+    for b, s in arrays():
+        for n in (N, 9, 3):
+            results = run({"b": b[:n], "s": s[:n]})
+            for got, want in zip(results.values(), several(function(b[:n], s[:n])), strict=True):
+                assert got.shape == np.shape(want)
+                np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("engine", ["numpy", "cpp", "onnxruntime"])
+def test_a_layer_that_selects_runs_on_each_engine(engine: str, tmp_path: Path) -> None:
+    """An engine with fixed sizes runs the layer in Python, with a note."""
+    file = tmp_path / "net.prototxt"
+    sizes = ("dim: 20 dim: 4", "dim: 20")
+    inputs = [
+        f'layer {{ name: "{n}" type: "Input" top: "{n}" input_param {{ shape {{ {d} }} }} }}'
+        for n, d in zip("bs", sizes)
+    ]
+    file.write_text("\n".join([*inputs, 'layer { name: "m" type: "Mine" bottom: "b" bottom: "s" top: "y" }']))
+
+    class Mine:
+        def __init__(self, params: Any, blobs: Any) -> None:
+            pass
+
+        def forward(self, inputs: Any) -> Any:
+            return [returns_early(*inputs)]
+
+    net = anylayer.read(file, layers={"Mine": Mine})
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model = net.compile(engine=engine)
+    assert any("runs in Python" in str(w.message) for w in caught) == (engine == "cpp")
+    for b, s in arrays():
+        np.testing.assert_allclose(model({"b": b, "s": s})["y"], returns_early(b, s), rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (lambda b, s: b[s > 0] if len(s[s > 0]) > 5 else b[s < 0], r"count1 > 5 is asked of a number of selected"),
+        (lambda b, s: b[s > 0] if len(s[s > 0]) else b[:2], r"output 0 is float32\[2, 4\] if nothing is selected"),
+        (lambda b, s: list(range(len(s[s > 0]))), "a constant is"),
+    ],
+)
+def test_other_uses_of_the_number_are_refused(function: Function, message: str) -> None:
+    types = [TensorType.of(a.shape, a.dtype) for a in arrays()[0]]
+    with pytest.raises(TraceError, match=message):
+        trace_user_code(lambda given: [call_user(function, *given)], types)
