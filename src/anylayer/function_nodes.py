@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.compile.selections import trace_user_code
 from anylayer.errors import (
     AnyLayerError,
     InputError,
@@ -21,10 +20,13 @@ from anylayer.errors import (
     need,
     plural,
 )
+from anylayer.graph import Graph
+from anylayer.graph.guards import symbolic_trace
 from anylayer.graph.symbolic import plain
 from anylayer.layer import Definition
 from anylayer.network import Network, Node, TensorType
 from anylayer.numerics import uniform_noise
+from anylayer.tracing import SizeDependsOnData, trace_checked
 
 _OUTSIDE = "<function of the network>"
 
@@ -142,10 +144,17 @@ def _layer(
     }
     cls = type(name, (), members)
     instance = cls({}, [])
+
+    def traced() -> Graph:
+        fresh = cls({}, []).forward
+        return trace_checked(fresh, types, rebuild=lambda: cls({}, []).forward, subject=lambda: instance)
+
     try:
-        graph = trace_user_code(
-            instance.forward, types, rebuild=lambda: cls({}, []).forward, subject=lambda: instance
-        )
+        try:
+            graph = traced()
+        except SizeDependsOnData:
+            with symbolic_trace({}, turn=0):
+                graph = traced()
     except TraceError as error:
         raise _own_error(instance.forward, types, error) or error from error.__cause__
     names = list(found.names)

@@ -60,7 +60,7 @@ def trace_with_selections(trace: Tracer, types: Sequence[TensorType]) -> Graph:
         graph = trace(types)
         _check_conditions(graph, running, lambda _: trace(types))
         return graph
-    dims = [d for t in types for d in t.shape if isinstance(d, Dim)]
+    dims: list[Any] = [d for t in types for d in t.shape if isinstance(d, Dim)]
     try:
         return trace(types)
     except SizeDependsOnData:
@@ -72,13 +72,14 @@ def trace_with_selections(trace: Tracer, types: Sequence[TensorType]) -> Graph:
     def again(recorded: SymbolicTrace) -> Graph:
         return trace([_sized(t, recorded) for t in types])
 
-    traces = []
-    for turn in (0, 1):
+    def traced(turn: int) -> Trace:
         with symbolic_trace({}, turn=turn) as recorded:
             graph = again(recorded)
             _check_conditions(graph, recorded, again)
-        traces.append(Trace(graph, recorded.counts, tuple(recorded.guards), recorded.ranges))
-    return for_every_size(*traces, traces[0].ranges, dims=dims)
+        return Trace(graph, recorded.counts, tuple(recorded.guards), recorded.ranges)
+
+    first = traced(0)
+    return for_every_size(first, traced(1), first.ranges, dims=dims)
 
 
 def _sized(kind: TensorType, trace: SymbolicTrace) -> TensorType:

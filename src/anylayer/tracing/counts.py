@@ -14,6 +14,7 @@ import numpy as np
 from anylayer.errors import TraceError
 from anylayer.graph.expressions import symbol
 from anylayer.graph.guards import current_trace
+from anylayer.graph.ir import Value
 from anylayer.graph.operators import SELECTS, SIZED_BY_DATA
 from anylayer.graph.place import refusal
 from anylayer.graph.symbolic import new_size
@@ -28,7 +29,7 @@ class SizeDependsOnData(TraceError):
     """A size depends on data, and the trace has no symbols for such sizes."""
 
 
-def count_of(values: TracedArray, most: Any) -> Any:
+def count_of(values: Any, most: Any) -> Any:
     """Return the number of elements that depends on `values`, from 0 to `most`, as a size.
 
     Each value of the graph has one such size: what one mask selects from several arrays has the same size. Raises
@@ -58,7 +59,7 @@ def size_of_mask(mask: Array) -> Any:
     return total
 
 
-def compressed(x: Array, mask: TracedArray, axis: int) -> Array:
+def compressed(x: Array, mask: Array, axis: int) -> Array:
     """Return the elements of `x` where `mask` is true. The mask has the sizes of x from `axis` on."""
     axes = range(axis, axis + mask.ndim)
     size = size_of_mask(mask)
@@ -89,17 +90,16 @@ def mask_of_positions(items: Sequence[Any]) -> TracedArray | None:
     """Return the mask whose positions along all of its axes are the first items of a key, or None."""
     if type(items[0]) is not TracedArray:
         return None
-    graph, value = items[0]._graph, items[0]._value
+    graph = items[0]._graph
+    value: Value | None = items[0]._value
     while value is not None and value.const is None:
         producer = graph.producers.get(value)
-        if producer not in SELECTS and producer not in SIZED_BY_DATA:
+        if producer is None or (producer not in SELECTS and producer not in SIZED_BY_DATA):
             return None
         value = producer.inputs[0]
         if producer.op == "NonZero" and value is not None:
             mask = TracedArray(graph, value)
-            rows = items[: mask.ndim]
-            same = len(rows) == mask.ndim and all(
-                type(a) is TracedArray and a._value is b._value for a, b in zip(rows, positions(mask))
-            )
-            return mask if same else None
+            rows = [x._value if type(x) is TracedArray else None for x in items[: mask.ndim]]
+            own = [x._value if type(x) is TracedArray else None for x in positions(mask)]
+            return mask if rows == own else None
     return None

@@ -34,7 +34,7 @@ _NONE: Any = np._NoValue
 
 
 @implements(np.where)
-def where(condition: ArrayLike, x: Any = None, y: Any = None, /) -> Array:
+def where(condition: ArrayLike, x: Any = None, y: Any = None, /) -> Any:
     if x is None and y is None:
         return nonzero(condition)
     if x is None or y is None:
@@ -209,7 +209,7 @@ implements(np.triu)(lambda m, k=0: where(_lower_triangle(m, k - 1), np.zeros((),
 
 
 @implements(np.diag)
-def diag(v: Array, k: int = 0) -> Array:
+def diag(v: Array, k: int = 0) -> Any:
     if v.ndim == 2:
         return np.diagonal(v, k)
     if v.ndim != 1:
