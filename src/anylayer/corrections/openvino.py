@@ -97,7 +97,7 @@ def _top(new: Corrector, o: Op) -> list[Value] | None:
         x = _with_an_element(new, o, x, axis)
     zero = new.constant(np.zeros(1, np.int64))
     good = new.step(o, "GreaterOrEqual", [k, zero], (1,), bool)
-    k = _checked(new, o, good, k, one, "k must be 0 or more")
+    k = _check_value(new, o, good, k, one, "k must be 0 or more")
     most = new.step(o, "Max", [k, one], (1,), np.int64)
     found = new.graph.emit(
         "TopK",

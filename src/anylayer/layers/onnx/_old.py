@@ -124,7 +124,8 @@ def _moves(version: int, ops: Iterable[str], *attributes: str) -> None:
     before(version, *ops)(move)
 
 
-_moves(13, ("Squeeze", "Unsqueeze", "ReduceSum"), "axes")
+_moves(13, ("Squeeze", "Unsqueeze"), "axes")
+_moves(13, ("ReduceSum",), "axes")
 _moves(18, REDUCTIONS.names - {"ReduceSum"}, "axes")
 _moves(5, ("Reshape",), "shape")
 _moves(10, ("Slice",), "starts", "ends", "axes")
