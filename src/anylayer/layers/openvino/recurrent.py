@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from anylayer import ops
-from anylayer.layer import Array, Enum, attribute, layer, need
-from anylayer.layers.openvino._base import OpenVINOLayer
+from anylayer.layer import Array, Enum, attribute, need
+from anylayer.layers._table import operators, row
+from anylayer.layers.openvino._base import SPECIFICATION, OpenVINOLayer
 
 _NAMES = {"sigmoid": "Sigmoid", "tanh": "Tanh", "relu": "Relu", "hardsigmoid": "HardSigmoid"}
 
@@ -63,29 +65,34 @@ _LSTM = [1, 3, 0, 2]
 """Permutation of the gates from the order f, i, c, o of OpenVINO to the order i, o, f, c of ONNX."""
 
 
+Options = Callable[[str], dict[str, Any]]
+"""The method `options`."""
+
+
 def _lstm(
-    self: RecurrentOperation, x: Array, h: Array, c: Array, lens: Array | None, w: Array, r: Array, b: Array
+    x: Array, h: Array, c: Array, lens: Array | None, w: Array, r: Array, b: Array, n: int, options: Options
 ) -> Any:
-    n = self.hidden_size
     w, r, b = (gates(v, _LSTM, n) for v in (w, r, b))
     b = np.concatenate([b, np.zeros(b.shape, b.dtype)], axis=1)
-    return ops.lstm(x, w, r, b, lens, h, c, **self.options("sigmoid,tanh,tanh"))
+    return ops.lstm(x, w, r, b, lens, h, c, **options("sigmoid,tanh,tanh"))
 
 
-def _gru(self: Any, x: Array, h: Array, lens: Array | None, w: Array, r: Array, b: Array) -> Any:
-    n, linear = self.hidden_size, self.linear_before_reset
-    size = 4 * n if linear else 3 * n
+def _gru(
+    x: Array, h: Array, lens: Array | None, w: Array, r: Array, b: Array, n: int, options: Options,
+    linear_before_reset: bool,
+) -> Any:  # fmt: skip
+    size = 4 * n if linear_before_reset else 3 * n
     need(b.shape[1] == size, f"the bias must have {size} numbers per direction, got {b.shape[1]}")
     inner = np.zeros((b.shape[0], 3 * n), b.dtype)
-    if linear:
+    if linear_before_reset:
         inner = np.concatenate([inner[:, : 2 * n], b[:, 3 * n :]], axis=1)
     b = np.concatenate([b[:, : 3 * n], inner], axis=1)
-    return ops.gru(x, w, r, b, lens, h, linear_before_reset=linear, **self.options("sigmoid,tanh"))
+    return ops.gru(x, w, r, b, lens, h, linear_before_reset=linear_before_reset, **options("sigmoid,tanh"))
 
 
-def _rnn(self: RecurrentOperation, x: Array, h: Array, lens: Array | None, w: Array, r: Array, b: Array) -> Any:
+def _rnn(x: Array, h: Array, lens: Array | None, w: Array, r: Array, b: Array, n: int, options: Options) -> Any:
     b = np.concatenate([b, np.zeros(b.shape, b.dtype)], axis=1)
-    return ops.rnn(x, w, r, b, lens, h, **self.options("tanh"))
+    return ops.rnn(x, w, r, b, lens, h, **options("tanh"))
 
 
 def _batch_first(y: Array) -> Array:
@@ -93,112 +100,77 @@ def _batch_first(y: Array) -> Array:
     return y.transpose(2, 1, 0, 3)
 
 
-class _OfOneState(RecurrentOperation):
-    """A recurrence whose only state is h."""
-
-    def operator(self, *inputs: Any) -> Any:
-        """Return the steps and the last h. The inputs are x (T, B, I), h (D, B, H), lengths, w, r and b."""
-        raise NotImplementedError
-
-
-class _SequenceOfOneState(_OfOneState):
-    def forward(self, x: Array, h: Array, lens: Array, w: Array, r: Array, b: Array) -> Any:
-        y, last = self.operator(_swap_batch_and_time(x), _swap_batch_and_time(h), lengths(lens, x), w, r, b)
-        return (_batch_first(y), _swap_batch_and_time(last))[: self.outputs]
+def _lstm_sequence(
+    x: Array, h: Array, c: Array, lens: Array, w: Array, r: Array, b: Array,
+    *, hidden_size: int, options: Options, outputs: int,
+) -> Any:  # fmt: skip
+    states = map(_swap_batch_and_time, (x, h, c))
+    y, last, cell = _lstm(*states, lengths(lens, x), w, r, b, hidden_size, options)
+    return (_batch_first(y), _swap_batch_and_time(last), _swap_batch_and_time(cell))[:outputs]
 
 
-class _CellOfOneState(_OfOneState):
-    def forward(self, x: Array, h: Array, w: Array, r: Array, b: Array) -> Any:
-        _, last = self.operator(x[None], h[None], None, w[None], r[None], b[None])
+def _lstm_cell(
+    x: Array, h: Array, c: Array, w: Array, r: Array, b: Array, *, hidden_size: int, options: Options, outputs: int
+) -> Any:
+    _, last, cell = _lstm(x[None], h[None], c[None], None, w[None], r[None], b[None], hidden_size, options)
+    return (last[0], cell[0])[:outputs]
+
+
+def _sequence(operator: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function of a layer whose only state is h, from one with x (T, B, I) and h (D, B, H)."""
+
+    def run(
+        x: Array, h: Array, lens: Array, w: Array, r: Array, b: Array,
+        *, hidden_size: int, options: Options, outputs: int, **how: Any,
+    ) -> Any:  # fmt: skip
+        x_first, h_first = _swap_batch_and_time(x), _swap_batch_and_time(h)
+        y, last = operator(x_first, h_first, lengths(lens, x), w, r, b, hidden_size, options, **how)
+        return (_batch_first(y), _swap_batch_and_time(last))[:outputs]
+
+    return run
+
+
+def _cell(operator: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function of a single step, from one of sequences."""
+
+    def run(
+        x: Array, h: Array, w: Array, r: Array, b: Array, *, hidden_size: int, options: Options, **how: Any
+    ) -> Any:
+        _, last = operator(x[None], h[None], None, w[None], r[None], b[None], hidden_size, options, **how)
         return last[0]
 
-
-@layer("LSTMSequence")
-class LSTMSequence(RecurrentOperation):
-    """Compute a long short-term memory over sequences (B, T, I).
-
-    Inputs: x; initial states h and c (B, D, H); lengths (B,); w (D, 4 H, I), r (D, 4 H, H), b (D, 4 H), for the
-    gates f, i, c, o. D is 2 for direction bidirectional, else 1. Outputs: all steps (B, D, T, H), the last h and c
-    (B, D, H).
-    Source: OpenVINO operation specification, LSTMSequence-1 and LSTMSequence-5.
-    """
-
-    def forward(self, x: Array, h: Array, c: Array, lens: Array, w: Array, r: Array, b: Array) -> Any:
-        y, last, cell = _lstm(
-            self,
-            _swap_batch_and_time(x),
-            _swap_batch_and_time(h),
-            _swap_batch_and_time(c),
-            lengths(lens, x),
-            w,
-            r,
-            b,
-        )
-        return (_batch_first(y), _swap_batch_and_time(last), _swap_batch_and_time(cell))[: self.outputs]
+    return run
 
 
-@layer("GRUSequence")
-class GRUSequence(_SequenceOfOneState):
-    """Compute a gated recurrent unit over sequences (B, T, I).
+_LINEAR = attribute("bool", False)
 
-    Inputs: x; initial state h (B, D, H); lengths (B,); w (D, 3 H, I), r (D, 3 H, H), b (D, 3 H), or (D, 4 H) with
-    linear_before_reset, for the gates z, r, h. Outputs: all steps (B, D, T, H), the last h (B, D, H).
-    Source: OpenVINO operation specification, GRUSequence-5.
-    """
-
-    linear_before_reset: bool = attribute("bool", False)
-
-    def operator(self, *inputs: Any) -> Any:
-        return _gru(self, *inputs)
-
-
-@layer("RNNSequence")
-class RNNSequence(_SequenceOfOneState):
-    """Compute h = f(x @ w^T + h @ r^T + b) over sequences (B, T, I).
-
-    Inputs: x; initial state h (B, D, H); lengths (B,); w (D, H, I), r (D, H, H), b (D, H). Outputs: all steps (B,
-    D, T, H), the last h (B, D, H).
-    Source: OpenVINO operation specification, RNNSequence-5.
-    """
-
-    def operator(self, *inputs: Any) -> Any:
-        return _rnn(self, *inputs)
-
-
-@layer("LSTMCell")
-class LSTMCell(RecurrentOperation):
-    """Compute one step of a long short-term memory.
-
-    x (B, I), h and c (B, H), w (4 H, I), r (4 H, H), b (4 H,), for the gates f, i, c, o, to h and c (B, H).
-    Source: OpenVINO operation specification, LSTMCell-4.
-    """
-
-    def forward(self, x: Array, h: Array, c: Array, w: Array, r: Array, b: Array) -> tuple[Array, Array]:
-        _, last, cell = _lstm(self, x[None], h[None], c[None], None, w[None], r[None], b[None])
-        return (last[0], cell[0])[: self.outputs]
-
-
-@layer("GRUCell")
-class GRUCell(_CellOfOneState):
-    """Compute one step of a gated recurrent unit.
-
-    x (B, I), h (B, H), w (3 H, I), r (3 H, H), b (3 H,), or (4 H,) with linear_before_reset, to h (B, H).
-    Source: OpenVINO operation specification, GRUCell-3.
-    """
-
-    linear_before_reset: bool = attribute("bool", False)
-
-    def operator(self, *inputs: Any) -> Any:
-        return _gru(self, *inputs)
-
-
-@layer("RNNCell")
-class RNNCell(_CellOfOneState):
-    """Compute one step h = f(x @ w^T + h @ r^T + b).
-
-    x (B, I), h (B, H), w (H, I), r (H, H), b (H,) to h (B, H).
-    Source: OpenVINO operation specification, RNNCell-0.
-    """
-
-    def operator(self, *inputs: Any) -> Any:
-        return _rnn(self, *inputs)
+operators(
+    RecurrentOperation,
+    SPECIFICATION,
+    {
+        "LSTMSequence": row("Compute a long short-term memory over sequences (B, T, I).", _lstm_sequence,
+            "LSTMSequence-1 and LSTMSequence-5",
+            "Inputs: x; initial states h and c (B, D, H); lengths (B,); w (D, 4 H, I), r (D, 4 H, H), b (D, 4 H), "
+            "for the gates f, i, c, o. D is 2 for direction bidirectional, else 1. Outputs: all steps "
+            "(B, D, T, H), the last h and c (B, D, H)."),
+        "GRUSequence": row("Compute a gated recurrent unit over sequences (B, T, I).", _sequence(_gru),
+            "GRUSequence-5",
+            "Inputs: x; initial state h (B, D, H); lengths (B,); w (D, 3 H, I), r (D, 3 H, H), b (D, 3 H), or "
+            "(D, 4 H) with linear_before_reset, for the gates z, r, h. Outputs: all steps (B, D, T, H), the "
+            "last h (B, D, H).",
+            linear_before_reset=_LINEAR),
+        "RNNSequence": row("Compute h = f(x @ w^T + h @ r^T + b) over sequences (B, T, I).", _sequence(_rnn),
+            "RNNSequence-5",
+            "Inputs: x; initial state h (B, D, H); lengths (B,); w (D, H, I), r (D, H, H), b (D, H). Outputs: all "
+            "steps (B, D, T, H), the last h (B, D, H)."),
+        "LSTMCell": row("Compute one step of a long short-term memory.", _lstm_cell, "LSTMCell-4",
+            "x (B, I), h and c (B, H), w (4 H, I), r (4 H, H), b (4 H,), for the gates f, i, c, o, to h and c "
+            "(B, H)."),
+        "GRUCell": row("Compute one step of a gated recurrent unit.", _cell(_gru), "GRUCell-3",
+            "x (B, I), h (B, H), w (3 H, I), r (3 H, H), b (3 H,), or (4 H,) with linear_before_reset, to h "
+            "(B, H).",
+            linear_before_reset=_LINEAR),
+        "RNNCell": row("Compute one step h = f(x @ w^T + h @ r^T + b).", _cell(_rnn), "RNNCell-0",
+            "x (B, I), h (B, H), w (H, I), r (H, H), b (H,) to h (B, H)."),
+    },
+)  # fmt: skip

@@ -1,120 +1,104 @@
-"""Convolutions."""
+"""Convolutions. TensorFlow's convolutions are cross-correlations: kernels are not flipped."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from anylayer import ops
-from anylayer.layer import Array, Enum, attribute, layer, need
+from anylayer.layer import Array, Enum, attribute, need
 from anylayer.layer.arguments import channels_first, extent, flat_pads, restored
-from anylayer.layers.tensorflow._base import TensorFlowLayer
+from anylayer.layers._table import operators, row
+from anylayer.layers.tensorflow._base import SOURCE, TensorFlowLayer
 from anylayer.layers.tensorflow._spatial import spatial, windows
 
-
-class _Windows(TensorFlowLayer):
-    """The attributes that convolutions and their transposes share."""
-
-    strides: tuple[int, ...] = attribute("int64", repeated=True, doc="one per axis, in the order of data_format")
-    padding: str = attribute(Enum("SAME", "VALID", "EXPLICIT"))
-    explicit_paddings: tuple[int, ...] = attribute("int64", (), repeated=True)
-    harmless = frozenset({"use_cudnn_on_gpu"})
-    data_format: str
-
-    def steps(self, rank: int, dilations: tuple[int, ...]) -> tuple[list[int], list[int]]:
-        """Return the strides and the dilations of the spatial axes."""
-        strides = spatial(self.strides, self.data_format, rank, "strides")
-        return strides, spatial(dilations or (1,) * rank, self.data_format, rank, "dilations")
+PLANES = attribute(Enum("NHWC", "NCHW"), "NHWC")
+VOLUMES = attribute(Enum("NDHWC", "NCDHW"), "NDHWC")
+WINDOWS: Any = {
+    "strides": attribute("int64", repeated=True, doc="one per axis, in the order of data_format"),
+    "padding": attribute(Enum("SAME", "VALID", "EXPLICIT")),
+    "explicit_paddings": attribute("int64", (), repeated=True),
+    "dilations": attribute("int64", (), repeated=True),
+}
+"""The attributes that convolutions and their transposes share."""
+UNUSED = {"harmless": frozenset({"use_cudnn_on_gpu"})}
 
 
-class _Convolution(_Windows):
-    """A convolution. TensorFlow's convolutions are cross-correlations: kernels are not flipped."""
-
-    rank = 4
-
-    def convolve(self, x: Array, w: Array, group: int, dilations: tuple[int, ...]) -> Any:
-        """Return the convolution of `x`, in the layout of data_format, with kernels (M, C / group, ...)."""
-        strides, spread = self.steps(self.rank, dilations)
-        y = channels_first(x, self.data_format)
-        reach = [extent(k, d) for k, d in zip(w.shape[2:], spread)]
-        pairs = windows(self.padding, y.shape[2:], reach, strides, self.explicit_paddings, self.data_format)
-        y = ops.conv(y, w, strides=strides, pads=flat_pads(pairs), dilations=spread, group=group)
-        return restored(y, self.data_format)
-
-    def check(self, x: Array, w: Array) -> int:
-        """Return the number of channels of `x`. Raise LayerError when an input has another rank."""
-        for what, array in (("input", x), ("filter", w)):
-            need(
-                len(array.shape) == self.rank,
-                f"the {what} must have {self.rank} axes, got shape {tuple(array.shape)}",
-            )
-        return int(x.shape[1 if self.data_format.startswith("NC") else -1])
+def need_rank(rank: int, **arrays: Array) -> None:
+    """Raise LayerError when an array, which the message calls by its keyword, has another rank."""
+    for what, array in arrays.items():
+        need(len(array.shape) == rank, f"the {what} must have {rank} axes, got shape {tuple(array.shape)}")
 
 
-class GroupedConvolution(_Convolution):
-    """A convolution whose filter is (..., C / groups, M).
-
-    The number of groups is the number of channels of x divided by that of the filter.
-    """
-
-    dilations: tuple[int, ...] = attribute("int64", (), repeated=True)
-
-    def convolve_groups(self, x: Array, w: Array) -> Any:
-        """Return the convolution of `x` with the filter `w`."""
-        channels = self.check(x, w)
-        inner = w.shape[-2]
-        need(
-            channels % inner == 0,
-            f"the filter has {inner} channels, which does not divide the input's {channels}",
-        )
-        order = (self.rank - 1, self.rank - 2, *range(self.rank - 2))
-        return self.convolve(x, w.transpose(order), channels // inner, self.dilations)
+def steps(rank: int, data_format: str, strides: Any, dilations: Any) -> tuple[list[int], list[int]]:
+    """Return the strides and the dilations of the spatial axes."""
+    return (
+        spatial(strides, data_format, rank, "strides"),
+        spatial(dilations or (1,) * rank, data_format, rank, "dilations"),
+    )
 
 
-class _FilterOnly(GroupedConvolution):
-    def forward(self, x: Array, w: Array) -> Any:
-        return self.convolve_groups(x, w)
+def _convolve(
+    x: Array,
+    w: Array,
+    group: int,
+    data_format: str,
+    strides: Any,
+    padding: str,
+    explicit_paddings: Any = (),
+    dilations: Any = (),
+) -> Any:
+    """Return the convolution of `x`, in the layout of data_format, with kernels (M, C / group, ...)."""
+    stride, spread = steps(len(w.shape), data_format, strides, dilations)
+    y = channels_first(x, data_format)
+    reach = [extent(k, d) for k, d in zip(w.shape[2:], spread)]
+    pairs = windows(padding, y.shape[2:], reach, stride, explicit_paddings, data_format)
+    y = ops.conv(y, w, strides=stride, pads=flat_pads(pairs), dilations=spread, group=group)
+    return restored(y, data_format)
 
 
-@layer("Conv2D")
-class Conv2D(_FilterOnly):
-    """Convolve images (N, H, W, C) with a filter (height, width, C / groups, M).
-
-    The output is (N, H', W', M); data_format NCHW puts channels at axis 1 of input and output. The kernel is not
-    flipped. padding SAME gives H' = ceil(H / stride), VALID H' = ceil((H - extent + 1) / stride), where extent =
-    (height - 1) * dilation + 1; EXPLICIT takes explicit_paddings.
-    Source: tf.raw_ops.Conv2D; tensorflow/core/kernels/conv_ops.cc.
-    """
-
-    data_format: str = attribute(Enum("NHWC", "NCHW"), "NHWC")
+def _channels(x: Array, data_format: str) -> int:
+    return int(x.shape[1 if data_format.startswith("NC") else -1])
 
 
-@layer("Conv3D")
-class Conv3D(_FilterOnly):
-    """Convolve volumes (N, D, H, W, C) with a filter (depth, height, width, C / groups, M).
+def grouped_convolution(x: Array, w: Array, rank: int, data_format: str, **how: Any) -> Any:
+    """Return the convolution with a filter (..., C / groups, M), where the channels of `x` give the groups."""
+    need_rank(rank, input=x, filter=w)
+    channels, inner = _channels(x, data_format), w.shape[-2]
+    need(
+        channels % inner == 0,
+        f"the filter has {inner} channels, which does not divide the input's {channels}",
+    )
+    kernels = w.transpose(rank - 1, rank - 2, *range(rank - 2))
+    return _convolve(x, kernels, channels // inner, data_format, **how)
 
-    The output is (N, D', H', W', M), of the sizes that Conv2D explains; data_format NCDHW puts channels at axis 1.
-    Source: tf.raw_ops.Conv3D; tensorflow/core/kernels/conv_ops_3d.cc.
-    """
 
-    data_format: str = attribute(Enum("NDHWC", "NCDHW"), "NDHWC")
-    rank = 5
+def _depthwise(x: Array, w: Array, data_format: str, **how: Any) -> Any:
+    need_rank(4, input=x, filter=w)
+    height, width, channels, times = w.shape
+    count = _channels(x, data_format)
+    need(channels == count, f"the filter is for {channels} channels, the input has {count}")
+    kernels = w.transpose(2, 3, 0, 1).reshape(channels * times, 1, height, width)
+    return _convolve(x, kernels, channels, data_format, **how)
 
 
-@layer("DepthwiseConv2dNative")
-class DepthwiseConv2dNative(_Convolution):
-    """Convolve each channel with filters of its own.
-
-    (N, H, W, C) with a filter (height, width, C, K) to (N, H', W', C * K), of the sizes that Conv2D explains.
-    Channel c * K + k of the output is channel c of x convolved with filter[:, :, c, k].
-    Source: tf.raw_ops.DepthwiseConv2dNative; tensorflow/core/kernels/depthwise_conv_op.cc.
-    """
-
-    data_format: str = attribute(Enum("NHWC", "NCHW"), "NHWC")
-    dilations: tuple[int, ...] = attribute("int64", (), repeated=True)
-
-    def forward(self, x: Array, w: Array) -> Any:
-        channels = self.check(x, w)
-        need(w.shape[2] == channels, f"the filter is for {w.shape[2]} channels, the input has {channels}")
-        height, width, _, times = w.shape
-        each = w.transpose(2, 3, 0, 1).reshape(channels * times, 1, height, width)
-        return self.convolve(x, each, channels, self.dilations)
+operators(
+    TensorFlowLayer,
+    f"{SOURCE}{{}}.",
+    {
+        "Conv2D": row("Convolve images (N, H, W, C) with a filter (height, width, C / groups, M).",
+            lambda x, w, **how: grouped_convolution(x, w, 4, **how), "conv_ops.cc",
+            "The output is (N, H', W', M); data_format NCHW puts channels at axis 1 of input and output. The "
+            "kernel is not flipped. padding SAME gives H' = ceil(H / stride), VALID H' = ceil((H - extent + 1) / "
+            "stride), where extent = (height - 1) * dilation + 1; EXPLICIT takes explicit_paddings.",
+            UNUSED, data_format=PLANES, **WINDOWS),
+        "Conv3D": row("Convolve volumes (N, D, H, W, C) with a filter (depth, height, width, C / groups, M).",
+            lambda x, w, **how: grouped_convolution(x, w, 5, **how), "conv_ops_3d.cc",
+            "The output is (N, D', H', W', M), of the sizes that Conv2D explains; data_format NCDHW puts channels "
+            "at axis 1.", UNUSED, data_format=VOLUMES, **WINDOWS),
+        "DepthwiseConv2dNative": row("Convolve each channel with filters of its own.", _depthwise,
+            "depthwise_conv_op.cc",
+            "(N, H, W, C) with a filter (height, width, C, K) to (N, H', W', C * K), of the sizes that Conv2D "
+            "explains. Channel c * K + k of the output is channel c of x convolved with filter[:, :, c, k].",
+            UNUSED, data_format=PLANES, **WINDOWS),
+    },
+)  # fmt: skip
