@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from anylayer.layer import Array, attribute, need
+from anylayer.layer import Array, Enum, attribute, need
 from anylayer.layers._table import computes, operators, row
 from anylayer.layers.tensorflow._base import SOURCE, TensorFlowLayer
 
@@ -85,14 +85,30 @@ def _select(condition: Array, a: Array, b: Array) -> Array:
     return np.where(condition, a, b)
 
 
+def _bias_add(x: Array, bias: Array, data_format: str) -> Array:
+    rank = len(x.shape)
+    need(rank >= 2, f"the input must have 2 axes or more, got shape {tuple(x.shape)}")
+    axis = 1 if data_format == "NCHW" else rank - 1
+    need(
+        tuple(bias.shape) == (x.shape[axis],),
+        f"the bias must be of shape ({x.shape[axis]},), one number per channel, got {tuple(bias.shape)}",
+    )
+    return x + bias.reshape(-1, *(1,) * (rank - 1 - axis))
+
+
 _EQUALITY = {"harmless": frozenset({"incompatible_shape_error"})}
 _SUM = row("Compute the sum of all inputs, which have equal shapes.", _add_n, "aggregate_ops.cc",
     body={"shape": attribute("any", None)})  # fmt: skip
+_BIAS = row("Add one bias per channel.", _bias_add, "bias_op.cc",
+    "Inputs: x of rank 2 or more and a bias of shape (C,), where C is the size of the last axis, or of axis 1 "
+    "with data_format NCHW.", data_format=attribute(Enum("NHWC", "NCHW"), "NHWC"))  # fmt: skip
 
 operators(
     TensorFlowLayer,
     f"{SOURCE}{{}}.",
     {
+        "BiasAdd": _BIAS,
+        "BiasAddV1": _BIAS,
         "Equal": row("Compute whether a == b, whose shapes broadcast as in NumPy.", lambda a, b: a == b,
             "cwise_ops.h", body=_EQUALITY),
         "NotEqual": row("Compute whether a != b, whose shapes broadcast as in NumPy.", lambda a, b: a != b,

@@ -1,8 +1,9 @@
-"""Operations that move blocks of pixels into channels or into the batch, and back."""
+"""Operations that move blocks of pixels into channels or into the batch, and back; Dilation2D."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,17 @@ def _patches(x: Array, ksizes: Any, strides: Any, rates: Any, padding: str) -> A
     named = ((ksizes, "ksizes"), (strides, "strides"), (rates, "rates"))
     kernel, steps, dilations = (spatial(values, "NHWC", 4, what) for values, what in named)
     return np.concatenate(patches(x, kernel, steps, dilations, padding), axis=3)
+
+
+def _dilation(x: Array, w: Array, strides: Any, rates: Any, padding: str) -> Any:
+    need(
+        len(x.shape) == 4 and len(w.shape) == 3 and w.shape[2] == x.shape[3],
+        f"expected images (N, H, W, C) and a filter (h, w, C), got {tuple(x.shape)} and {tuple(w.shape)}",
+    )
+    steps, dilations = (spatial(v, "NHWC", 4, n) for v, n in ((strides, "strides"), (rates, "rates")))
+    pixels = patches(x, w.shape[:2], steps, dilations, padding, float(np.finfo(np.float32).min))
+    cells = [w[i, j] for i in range(w.shape[0]) for j in range(w.shape[1])]
+    return reduce(np.maximum, [p + c for p, c in zip(pixels, cells)])
 
 
 _BLOCK = {"block_size": attribute("int64"), "data_format": attribute(Enum("NHWC", "NCHW"), "NHWC")}
@@ -71,5 +83,10 @@ operators(
             "(i * kw + j) * C + c is channel c of the pixel in row i and column j of the window. rates are "
             "the dilations of the window.",
             ksizes=_PER_AXIS, strides=_PER_AXIS, rates=_PER_AXIS, padding=attribute(Enum("SAME", "VALID"))),
+        "Dilation2D": row("Compute the maximum over each window of the values plus a filter.", _dilation,
+            "dilation_ops.cc",
+            "(N, H, W, C) with a filter (height, width, C) to (N, H', W', C). rates are the dilations of the "
+            "window. Padded cells hold the lowest float32, so that they are never the maximum.",
+            strides=_PER_AXIS, rates=_PER_AXIS, padding=attribute(Enum("SAME", "VALID"))),
     },
 )  # fmt: skip

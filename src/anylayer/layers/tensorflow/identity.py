@@ -1,4 +1,4 @@
-"""Identity operations, which return their inputs."""
+"""Identity operations, which return their inputs, and constants."""
 
 from __future__ import annotations
 
@@ -80,3 +80,17 @@ class EnsureShape(TensorFlowLayer):
         )
         need(fits, f"the input must have shape {expected}, got {list(x.shape)}")
         return x
+
+
+@layer("Const")
+class Const(TensorFlowLayer):
+    """Return the array that the file holds, in its shape and dtype.
+
+    Source: tf.raw_ops.Const; tensorflow/core/kernels/constant_op.cc.
+    """
+
+    dtype: str = attribute("string")
+
+    def forward(self) -> Array:
+        need(len(self._blobs) == 1, f"a constant needs one value in the file, got {len(self._blobs)}")
+        return self.blob(0, self._blobs[0].shape, what="value")

@@ -1,9 +1,8 @@
 """The OpenVINO reader: from an IR (a .xml file, with its weights in a .bin file) to a Network.
 
-markup.py     parses the XML within limits
+markup.py     parses the XML within limits, and turns the text of an attribute into a value
 weights.py    reads the .bin file from a memory map
 layers.py     connects layers and ports by the edges, and sorts the layers in computing order
-attributes.py turns the text of an attribute into a value
 ir.py         IR v10 and v11: layers are OpenVINO's operations
 legacy.py     IR v2 to v7: layers are Caffe's, spelled differently. legacy_types.py translates each layer type,
               legacy_windows.py convolutions and pooling; legacy_layer.py reads their attributes and weights

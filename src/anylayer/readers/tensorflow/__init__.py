@@ -9,8 +9,8 @@ functions.py   inlines the functions of the graph's library
 branches.py    removes branches whose condition is a constant
 structure.py   lists the operations that form the graph: inputs, constants, calls, control flow
 saved_model.py reads signatures and variables; bundle.py reads the files that hold the variables' values
-build.py       sorts and prunes the operations, refuses what is not supported, and makes the Network; layouts.py
-               finds the data layout of custom operations, factors.py their scale factors
+build.py       sorts and prunes the operations, refuses what is not supported, and makes the Network; custom.py
+               finds the data layout and the scale factors of custom operations
 """
 
 from __future__ import annotations

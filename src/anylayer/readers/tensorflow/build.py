@@ -15,10 +15,9 @@ from anylayer.protobuf.tree import shortened_text
 from anylayer.readers._limits import MAX_OPERATION_OUTPUTS
 from anylayer.readers._names import layer_place
 from anylayer.readers.tensorflow.branches import remove_constant_branches
-from anylayer.readers.tensorflow.factors import resize_factors
+from anylayer.readers.tensorflow.custom import Layouts, resize_factors
 from anylayer.readers.tensorflow.functions import Body, called_function, parse_name, tensor_name, without_index_0
 from anylayer.readers.tensorflow.graph import AttrPlaceholder, AttrValue, FunctionRef, GraphNode, StoredTensor
-from anylayer.readers.tensorflow.layouts import Layouts
 from anylayer.readers.tensorflow.structure import (
     CONSTANT,
     CONTROL_FLOW,
