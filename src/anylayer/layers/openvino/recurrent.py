@@ -104,8 +104,8 @@ def _lstm_sequence(
     x: Array, h: Array, c: Array, lens: Array, w: Array, r: Array, b: Array,
     *, hidden_size: int, options: Options, outputs: int,
 ) -> Any:  # fmt: skip
-    states = map(_swap_batch_and_time, (x, h, c))
-    y, last, cell = _lstm(*states, lengths(lens, x), w, r, b, hidden_size, options)
+    steps, h, c = (_swap_batch_and_time(v) for v in (x, h, c))
+    y, last, cell = _lstm(steps, h, c, lengths(lens, x), w, r, b, hidden_size, options)
     return (_batch_first(y), _swap_batch_and_time(last), _swap_batch_and_time(cell))[:outputs]
 
 
