@@ -93,6 +93,10 @@ CASES: dict[str, list[Callable[[Any], Any]]] = {  # operator -> functions whose 
         lambda x: ops.resize(ops.resize(x, (80, 90)), (120, 40), coordinates="pytorch_half_pixel"),
         lambda x: ops.resize(x, (80, 100), coordinates="asymmetric"),
         lambda x: ops.resize(x, (12, 5), mode="cubic"),
+        lambda x: ops.resize(x.transpose(0, 2, 3, 1), (12, 30), axes=(1, 2)),
+        lambda x: ops.resize(
+            x.transpose(0, 2, 3, 1), (18, 24), axes=(1, 2), mode="nearest", coordinates="asymmetric"
+        ),
     ],
     "Gather": [
         lambda x: np.take(x, np.arange(18) // 2, 2),
