@@ -209,8 +209,6 @@ STATES = {"is_traced", "is_symbolic", "is_static", "holds_symbolic", "symbolic_s
 """Questions whose answer depends on whether a layer is called with arrays or traced."""
 
 PRIVILEGED = {
-    "layers/caffe/_resampling.py",
-    "layers/keras/_resampling.py",
     "layers/onnx/standard.py",
     "layers/onnx/_call.py",
     "layers/onnx/_old.py",

@@ -5,11 +5,9 @@ Positions are computed from sizes only, in the float32 arithmetic of the C code.
 
 from __future__ import annotations
 
-from typing import Any
-
 from anylayer import ops
 from anylayer.errors import need
-from anylayer.graph.symbolic import is_symbolic, plain, same
+from anylayer.layer.arguments import plain, same
 from anylayer.network import Array
 
 MAX_SIDE = 1 << 15  # rows, and columns, of an output
@@ -33,14 +31,6 @@ def need_plane(height: int, width: int) -> None:
         height * width <= MAX_PLANE_CELLS,
         f"the output must have at most {MAX_PLANE_CELLS} pixels, got {height} x {width}",
     )
-
-
-def by_matrices(x: Array, rows: Array, columns: Array) -> Any:
-    """Return rows @ x @ columns.T for the planes of `x` (N, C, H, W), in the cheaper order, if it is known."""
-    (tall, h), (wide, w) = rows.shape, columns.shape
-    if any(map(is_symbolic, (tall, h, wide, w))) or h * wide * (w + tall) <= tall * w * (h + wide):
-        return rows @ (x @ columns.T)
-    return (rows @ x) @ columns.T
 
 
 def whole_factor(size: int, samples: int) -> int:

@@ -9,7 +9,7 @@ import numpy as np
 from anylayer.errors import plural
 from anylayer.layer import Array, Layer, field, layer, need
 from anylayer.layers.caffe._messages import constant, is_training
-from anylayer.layers.caffe._resampling import by_matrices, plane_of
+from anylayer.layers.caffe._resampling import plane_of
 from anylayer.ops._interpolation import as_matrix, interpolation
 
 _RANDOM = "for training"
@@ -96,7 +96,7 @@ class DataAugmentation(Layer):
         need(0 < tall <= h and 0 < wide <= w, f"a crop of {tall} x {wide} does not fit an input of {h} x {w}")
         mean = self._mean(x.shape[1], tall, wide)
         if self.cut:
-            x = by_matrices(x, _cut(h, tall), _cut(w, wide))
+            x = _cut(h, tall) @ (x @ _cut(w, wide).T)
         return x if mean is None else x - mean
 
     def _mean(self, channels: int, tall: int, wide: int) -> Array | None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from anylayer.layer import Enum, Layer, field, layer, need
-from anylayer.layers.caffe._resampling import by_matrices, need_plane, plane_of, repeat_pixels, whole_factor
+from anylayer.layers.caffe._resampling import need_plane, plane_of, repeat_pixels, whole_factor
 from anylayer.network import Array
 
 _SUPPORT = {"LINEAR": 2, "CUBIC": 4}
@@ -54,7 +54,7 @@ class Resample(Layer):
             return x[:, :, :, _round(across)][:, :, _round(down)]
         wider = (fx > 1) | (fy > 1) if self.antialias else np.False_
         rows = self._weights(down, h, fy, wider)
-        return by_matrices(x, rows, self._weights(across, w, fx, wider))
+        return rows @ (x @ self._weights(across, w, fx, wider).T)
 
     def _size(self, h: int, w: int) -> tuple[int, int]:
         if self.has("height") or self.has("width"):

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from anylayer import ops
-from anylayer.graph.symbolic import same_shape
+from anylayer.layer.arguments import same_shape
 from anylayer.network import Array
 from anylayer.ops._interpolation import positions
 
