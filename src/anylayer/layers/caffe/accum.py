@@ -8,10 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from anylayer.errors import plural
-from anylayer.layer import Layer, field, layer, need
+from anylayer.layer import Array, Layer, field, layer, need
 from anylayer.layer.arguments import same_shape
 from anylayer.layers.caffe._resampling import align_corners, need_plane, plane_of
-from anylayer.network import Array
 
 
 @layer("Accum")

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from anylayer.layer import Layer, field, layer, need
+from anylayer.layer import Array, Layer, field, layer, need
 from anylayer.layers.caffe._resampling import align_corners, need_plane, plane_of
-from anylayer.network import Array
 
 
 @layer("Interp", dialects=("deeplab", "pspnet", "synopsys", "ascend"))

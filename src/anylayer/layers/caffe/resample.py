@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.layer import Enum, Layer, field, layer, need
+from anylayer.layer import Array, Enum, Layer, field, layer, need
 from anylayer.layers.caffe._resampling import need_plane, plane_of, repeat_pixels, whole_factor
-from anylayer.network import Array
 
 _SUPPORT = {"LINEAR": 2, "CUBIC": 4}
 

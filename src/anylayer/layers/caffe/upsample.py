@@ -10,7 +10,7 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.errors import wording
-from anylayer.layer import Enum, Layer, field, layer, need
+from anylayer.layer import Array, Enum, Layer, field, layer, need
 from anylayer.layers.caffe._resampling import (
     align_corners,
     need_plane,
@@ -18,7 +18,6 @@ from anylayer.layers.caffe._resampling import (
     repeat_pixels,
     whole_factor,
 )
-from anylayer.network import Array
 
 
 @layer("Upsample", dialects=("ascend", "darknet"))

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from anylayer.layer import Layer, field, layer, need
+from anylayer.layer import Array, Layer, field, layer, need
 from anylayer.layers.caffe._resampling import plane_of, repeat_pixels
-from anylayer.network import Array
 
 
 @layer("UpsampleDarknet")
