@@ -24,6 +24,7 @@ from anylayer.graph import Dim, Graph
 from anylayer.network import TensorType
 from anylayer.optimize import simplify as simplifier
 from anylayer.optimize.order import load_rules
+from anylayer.optimize.rules import Rule
 from anylayer.tracing import trace
 
 ENGINES = ("onnxruntime", "openvino")
@@ -328,9 +329,12 @@ CASES = (
 PAGE = Path(__file__).parent.parent / "docs" / "rewrites.md"
 _INTRODUCTION = """# Rewrite rules
 
-Before an engine gets a graph, rewrite rules replace operators by equivalent ones that the engine
-computes faster. The tables list each rule with the engines that it is used for and what it saved
-when it was measured. `python -m benchmarks.rules` measures all rules again, each against the graph
+Before an engine, a writer or a generator gets a graph, rewrite rules replace operators by equivalent
+ones that it computes faster, or that it has. The tables list each rule with the targets that it is
+used for and what it saved when it was measured. Layers record an operator whole, and what a user
+spells out becomes whole again; the rules under "Operators that a target computes slowly" decide for
+each target which of them stay whole. The target `onnx` is an ONNX file, `loops` generated C++ and
+OpenCL. `python -m benchmarks.rules` measures all rules again, each against the graph
 without it. The engine `numpy`, `verify` and `net.compile(exact=True)` use no rule that may change
 the last bits of a result.
 
@@ -345,16 +349,14 @@ docstrings by `make docs`.
 def page() -> str:
     """Return the text of docs/rewrites.md."""
     load_rules("optimize")
-    rewrites = [r for r in simplifier.RULES if r.stage in ("reduce", "faster", "last")]
     lines = [_INTRODUCTION]
     theme = ""
-    shown: dict[str, list[str]] = {}
-    for r in rewrites:
-        shown.setdefault(f"{r.apply.__module__}.{r.apply.__name__}", []).extend(r.ops)
-    for r in rewrites:
-        operators = shown.pop(f"{r.apply.__module__}.{r.apply.__name__}", None)
-        if operators is None:
-            continue
+    rewrites: dict[str, list[Rule]] = {}
+    for r in simplifier.RULES:
+        if r.apply.__module__.startswith("anylayer.optimize.rewrites"):
+            rewrites.setdefault(f"{r.apply.__module__}.{r.apply.__name__}", []).append(r)
+    for same in rewrites.values():
+        r = same[0]
         module = importlib.import_module(r.apply.__module__)
         if module.__name__ != theme:
             theme = module.__name__
@@ -362,13 +364,17 @@ def page() -> str:
                 "",
                 f"## {_sentence(module)}",
                 "",
-                "| rule | operator | engines | bits | measured |",
+                "| rule | operator | targets | bits | measured |",
                 "|---|---|---|---|---|",
             ]
-        engines = ", ".join(sorted(r.targets)) or "all"
-        pattern, figure = (text.replace("|", "\\|") for text in (_sentence(r.apply), r.figure))
-        bits = "last" if r.kind == "faster" else "same"
-        lines.append(f"| {pattern} | {', '.join(operators)} | {engines} | {bits} | {figure} |")
+        operators = ", ".join(dict.fromkeys(op for r in same for op in r.ops))
+        targets = (
+            "all" if any(not r.targets for r in same) else ", ".join(sorted({t for r in same for t in r.targets}))
+        )
+        measured = "; ".join(dict.fromkeys(r.figure for r in same if r.figure))
+        pattern, figure = (text.replace("|", "\\|") for text in (_sentence(r.apply), measured))
+        bits = "last" if any(r.kind == "faster" for r in same) else "same"
+        lines.append(f"| {pattern} | {operators} | {targets} | {bits} | {figure} |")
     return "\n".join(lines).replace("\n\n\n", "\n\n") + "\n"
 
 

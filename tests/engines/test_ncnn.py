@@ -113,8 +113,12 @@ CASES: dict[str, list[Callable[[Any], Any]]] = {  # operator -> functions whose 
         lambda x: x @ x.transpose(0, 1, 3, 2),
         lambda x: x[:, 0] @ x[0, 1].T,
     ],
-    "Softmax": [lambda x: ops.softmax(x), lambda x: ops.softmax(x.reshape(1, -1), axis=1)],
-    "ReduceSum": [lambda x: ops.softmax(x, axis=1), lambda x: x.sum(axis=(1, 3)), lambda x: x.sum()],
+    "Softmax": [
+        lambda x: ops.softmax(x),
+        lambda x: ops.softmax(x, axis=1),
+        lambda x: ops.softmax(x.reshape(1, -1), axis=1),
+    ],
+    "ReduceSum": [lambda x: x.sum(axis=(1, 3)), lambda x: x.sum()],
     "ReduceMean": [lambda x: x.mean(axis=(2, 3), keepdims=True), lambda x: x.mean(axis=0)],
     "ReduceMax": [lambda x: x.max(axis=2), lambda x: x.max(axis=(0, 1))],
     "ReduceMin": [lambda x: x.min(axis=-1)],
@@ -201,6 +205,18 @@ def recorded(function: Callable[..., Any]) -> set[str]:
 def test_lowering_matches_numpy(name: str, function: Callable[[Any], Any]) -> None:
     assert name in recorded(function)
     check_function(function, X, engines=["onnxruntime", "ncnn"])
+
+
+@pytest.mark.parametrize("slopes", [(), (8, 1, 1)])
+def test_operators_that_ncnn_lacks_are_computed_by_others(slopes: tuple[int, ...]) -> None:
+    values = np.full(slopes, -0.25, np.float32)
+    functions = [
+        lambda x: ops.prelu(x, values),
+        lambda x: ops.gelu(x, "tanh"),
+        lambda x: ops.lrn(x, 2),
+    ]
+    for function in functions:
+        check_function(function, X, engines=["ncnn"])
 
 
 def by_hand(op: str, x: np.ndarray, shape: tuple[int, ...], *constants: Any, **attrs: Any) -> Graph:

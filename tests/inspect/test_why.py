@@ -26,6 +26,7 @@ layer {{ name: "scale" type: "Scale" bottom: "conv" top: "scale"
 layer {{ name: "relu" type: "ReLU" bottom: "{relu}" top: "relu" }}
 layer {{ name: "sum" type: "Eltwise" bottom: "scale" bottom: "relu" top: "sum" }}
 layer {{ name: "prelu" type: "PReLU" bottom: "sum" top: "prelu" }}
+layer {{ name: "lrn" type: "LRN" bottom: "prelu" top: "lrn" }}
 """
 _FOLD = "Mul: Fold a scale and a shift per channel into the convolution"
 
@@ -54,10 +55,11 @@ def test_applied_rule_is_named(tmp_path: Path) -> None:
 
 def test_rule_for_another_engine_says_so(tmp_path: Path) -> None:
     path = net(tmp_path, "scale")
-    (line,) = [text for text in explained(path, "prelu", "onnxruntime") if "by PRelu" in text]
-    assert line.endswith(": it is for openvino only")
-    (line,) = [text for text in explained(path, "prelu", "openvino") if "by PRelu" in text]
-    assert line.startswith("    applied to Add: ")
+    (line,) = [text for text in explained(path, "lrn", "openvino") if "1x1 Conv" in text]
+    assert line.endswith(": it is for onnxruntime only")
+    (line,) = [text for text in explained(path, "prelu", "onnxruntime") if "Compute PRelu" in text]
+    assert line.startswith("    applied to PRelu: ")
+    assert "  openvino: PRelu" in explained(path, "prelu", "openvino")
 
 
 def test_correction_is_named(tmp_path: Path) -> None:

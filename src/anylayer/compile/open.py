@@ -54,17 +54,18 @@ def trace_open(
     outputs: Mapping[str, str],
     calls: Calls | None = None,
     *,
-    by_node: bool = False,
+    by_node: str | None = None,
     relax: bool = False,
 ) -> OpenTraces:
     """Trace the nodes that `outputs` depend on at two choices of sizes, as compile.whole.whole does.
 
-    types: the inputs' types; where they give an open size, the first trace has it. by_node: simplify the graph of
-    each node on its own. relax: drop conditions that are not needed, which takes further traces.
+    types: the inputs' types; where they give an open size, the first trace has it.
+    by_node: simplify the graph of each node on its own, with the rules for this target.
+    relax: drop conditions that are not needed, which takes further traces.
 
     Raises what `whole` raises, and InputError where the layers allow few choices of sizes only.
     """
-    rewrite = partial(simplify_sized, exact=True) if by_node else None
+    rewrite = None if by_node is None else partial(simplify_sized, engine=by_node, exact=True)
 
     def traced(symbols: Symbols, turn: int = 0) -> tuple[Source, Trace]:
         symbolic = sizes.symbolic_types(types, symbols)

@@ -95,7 +95,7 @@ def generate(
     """
     need_name(folder, utf8=True)
     need_replaceable(folder, force)
-    job = replace(job, by_node=True, calls=replace(job.calls, choosable=False))
+    job = replace(job, by_node=getattr(target, "RULES", ""), calls=replace(job.calls, choosable=False))
     notes = list(job.network.notes)
     for candidate in _candidates(job, "batch" in target.OPTIONS):
         try:

@@ -36,8 +36,9 @@ class Job:
     """The arguments of a conversion.
 
     `types` are the types of the network's inputs. `calls` says which layers stay calls in the file. `options` are
-    the writer's. `sizes` are the sizes that stay open in the file, or None where all are numbers. With `by_node`,
-    the graph of each node is simplified on its own, and the whole graph is not.
+    the writer's. `sizes` are the sizes that stay open in the file, or None where all are numbers. If `by_node` is
+    not None, the graph of each node is simplified on its own, with the rules for this target, and the whole graph
+    is not.
     """
 
     network: Network
@@ -46,7 +47,7 @@ class Job:
     calls: Calls = field(default_factory=Calls)
     options: Mapping[str, Any] = field(default_factory=dict)
     sizes: OpenSizes | None = None
-    by_node: bool = False
+    by_node: str | None = None
 
     def source(self, outputs: Mapping[str, str]) -> Source:
         """Return the traced network as the input of a writer. outputs: name of the output in the file -> name of
@@ -56,7 +57,7 @@ class Job:
         traces.
         """
         if self.sizes is None:
-            rewrite = partial(simplify, exact=True) if self.by_node else None
+            rewrite = None if self.by_node is None else partial(simplify, engine=self.by_node, exact=True)
             return whole(self.network, self.definitions, self.types, outputs, self.calls, rewrite)
         traces = trace_open(
             self.network,
@@ -68,7 +69,7 @@ class Job:
             by_node=self.by_node,
             relax=True,
         )
-        return traces.source(None if self.by_node else simplify_sized)
+        return traces.source(simplify_sized if self.by_node is None else None)
 
     def with_open_batch(self) -> Job:
         """Return the job with an open batch size "N", where the inputs have a batch and no sizes are open."""

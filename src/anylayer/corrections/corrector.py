@@ -22,6 +22,7 @@ from anylayer.graph.sizes import is_static
 from anylayer.network import Array
 from anylayer.optimize.order import CORRECTED, load_rules
 from anylayer.optimize.rules import ANY, END, RULES, Function, Rewriter, Rule, RuleLog, chooser
+from anylayer.optimize.simplify import lowered
 
 _SMALL = 4096
 """The number of elements of the largest constant that is searched for infinite values."""
@@ -145,6 +146,7 @@ def corrected(
 
     Raises EngineError where the engine computes an operator wrongly and no other operators can replace it.
     """
+    graph = lowered(graph, engine)  # the parts of an operator may be computed wrongly, too
     rules = _rules_of(graph, engine, log)
     operators = {op for r in rules for op in r.ops}
     if ANY not in operators and not any(o.op in operators for o in graph.ops):

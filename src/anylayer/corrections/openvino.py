@@ -282,18 +282,6 @@ def _einsum(new: Corrector, o: Op) -> list[Value] | None:
     return new.compute(o, product)
 
 
-@rule("LRN", kind="must", targets=("openvino",))
-def _lrn(new: Corrector, o: Op) -> list[Value] | None:
-    """Compute LRN with an even size or a broken bias by other operators.
-
-    OpenVINO truncates `bias` to an integer, and its windows of even size begin one channel earlier.
-    """
-    size, alpha, beta, bias = (o[n] for n in ("size", "alpha", "beta", "bias"))
-    if size % 2 and bias > 0 and float(bias).is_integer():
-        return None
-    return new.compute(o, lambda x: ops.lrn(x, size, alpha=alpha, beta=beta, bias=bias))
-
-
 @rule("Range", kind="must", targets=("openvino",))
 def _range(new: Corrector, o: Op) -> list[Value] | None:
     """Return nothing where delta leads away from limit, and check that the length is a number.

@@ -73,7 +73,8 @@ class Target(Protocol):
     Net.generate refuses other options by name.
 
     A target may have a function `kept_types(source)`, which returns the layer types whose nodes stay calls
-    (operators with `kept` set). The network is then traced once more. QUANTIZED is as in a writer.
+    (operators with `kept` set). The network is then traced once more. QUANTIZED is as in a writer. RULES is the
+    name of the target in rules (see optimize.rules), if it has rules of its own.
     """
 
     WHAT: str

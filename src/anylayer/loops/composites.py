@@ -33,8 +33,9 @@ def expanded(graph: Graph) -> Graph:
     original. A graph without composite operators is returned as it is.
     """
     load_rules("loops")
-    rules = [r for r in RULES if "loops" in r.targets]
     for _ in range(_MAX_ROUNDS):
+        load_rules("optimize", graph, "loops")
+        rules = [r for r in RULES if "loops" in r.targets]
         simpler = Rewriter(graph).run(rules)
         simpler.drop_dead()
         if [o.op for o in simpler.ops] == [o.op for o in graph.ops]:
@@ -74,20 +75,6 @@ def _inside(new: Rewriter, op: Op, x: Value, index: Value) -> Value:
 
 def _axis(op: Op, x: Array) -> int:
     return int(op["axis"]) % len(x.shape)
-
-
-@composite("Softmax")
-def _softmax(op: Op, x: Array) -> Any:
-    axis = _axis(op, x)
-    e = np.exp(x - x.max(axis=axis, keepdims=True))
-    return e / e.sum(axis=axis, keepdims=True)
-
-
-@composite("LogSoftmax")
-def _log_softmax(op: Op, x: Array) -> Any:
-    axis = _axis(op, x)
-    shifted = x - x.max(axis=axis, keepdims=True)
-    return shifted - np.log(np.exp(shifted).sum(axis=axis, keepdims=True))
 
 
 @composite("Sigmoid")
@@ -135,31 +122,17 @@ def _reduced(op: Op, x: Array, axes: Array | None = None) -> Any:
 
 @composite("SpaceToDepth")
 def _space_to_depth(op: Op, x: Array) -> Array:
-    b = int(op["blocksize"])
-    n, c, h, w = x.shape
-    y = x.reshape(n, c, h // b, b, w // b, b).transpose(0, 3, 5, 1, 2, 4)
-    return y.reshape(n, c * b * b, h // b, w // b)
+    return ops.space_to_depth.meaning(x, int(op["blocksize"]))
 
 
 @composite("DepthToSpace")
 def _depth_to_space(op: Op, x: Array) -> Array:
-    b = int(op["blocksize"])
-    n, c, h, w = x.shape
-    if op["mode"] == "CRD":
-        y = x.reshape(n, c // (b * b), b, b, h, w).transpose(0, 1, 4, 2, 5, 3)
-    else:
-        y = x.reshape(n, b, b, c // (b * b), h, w).transpose(0, 3, 4, 1, 5, 2)
-    return y.reshape(n, c // (b * b), h * b, w * b)
+    return ops.depth_to_space.meaning(x, int(op["blocksize"]), mode=op["mode"])
 
 
 @composite("LeakyRelu")
 def _leaky_relu(op: Op, x: Array) -> Array:
-    return np.where(x < 0, x * _given(op, x, "alpha"), x)
-
-
-@composite("PRelu")
-def _prelu(op: Op, x: Array, slopes: Array) -> Array:
-    return np.where(x < 0, x * slopes, x)
+    return ops.leaky_relu.meaning(x, op["alpha"])
 
 
 @composite("Elu")
@@ -168,25 +141,8 @@ def _elu(op: Op, x: Array) -> Array:
 
 
 @composite("HardSigmoid")
-def _hard_sigmoid(op: Op, x: Array) -> Any:
-    line = x * _given(op, x, "alpha") + _given(op, x, "beta")
-    return np.minimum(np.maximum(line, x.dtype.type(0)), x.dtype.type(1))
-
-
-@composite("Softplus")
-def _softplus(op: Op, x: Array) -> Any:
-    one, zero = x.dtype.type(1), x.dtype.type(0)
-    return np.maximum(x, zero) + np.log(one + np.exp(-abs(x)))
-
-
-@composite("Gelu")
-def _gelu(op: Op, x: Array) -> Any:
-    kind = x.dtype.type
-    if op["approximate"] == "tanh":
-        share = np.tanh((x + kind(0.044715) * x * x * x) * kind(math.sqrt(2 / math.pi)))
-    else:
-        share = ops.erf(x * kind(math.sqrt(0.5)))
-    return (share + kind(1)) * x * kind(0.5)
+def _hard_sigmoid(op: Op, x: Array) -> Array:
+    return ops.hard_sigmoid.meaning(x, op["alpha"], op["beta"])
 
 
 @composite("BatchNormalization")

@@ -9,9 +9,9 @@ import numpy as np
 
 from anylayer.errors import need
 from anylayer.network import Array
-from anylayer.ops._elementwise import Elementwise
 from anylayer.ops._operator import operator
 from anylayer.ops.erf import erf
+from anylayer.tracing import record
 
 _ROOT = math.sqrt(2 / math.pi)
 
@@ -40,10 +40,4 @@ def _check(approximate: str) -> None:
 @gelu.form
 def _(x: Array, approximate: Literal["none", "tanh"] = "none") -> Array:
     _check(approximate)
-    op = Elementwise(x)
-    if approximate == "none":
-        inner = op("Erf", op("Mul", x, math.sqrt(0.5)))
-    else:
-        cube = op("Mul", op("Mul", x, x), x)
-        inner = op("Tanh", op("Mul", op("Add", x, op("Mul", cube, 0.044715)), _ROOT))
-    return op("Mul", op("Mul", x, 0.5), op("Add", inner, 1))
+    return record("Gelu", [x], x.shape, x.dtype, approximate=approximate)

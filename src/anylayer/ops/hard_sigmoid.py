@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from anylayer.network import Array
-from anylayer.ops._elementwise import Elementwise
 from anylayer.ops._operator import operator
+from anylayer.tracing import record
 
 
 @operator
@@ -19,4 +19,4 @@ def hard_sigmoid(x: Array, alpha: float = 0.2, beta: float = 0.5) -> Array:
 
 @hard_sigmoid.form
 def _(x: Array, alpha: float = 0.2, beta: float = 0.5) -> Array:
-    return Elementwise(x)("HardSigmoid", x, alpha=float(alpha), beta=float(beta))
+    return record("HardSigmoid", [x], x.shape, x.dtype, alpha=float(alpha), beta=float(beta))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from anylayer.graph.sizes import is_one
 from anylayer.network import Array
 from anylayer.ops._indexing import axis_of
 from anylayer.ops._operator import operator
@@ -25,11 +24,4 @@ def log_softmax(x: Array, *, axis: int = -1) -> Array:
 
 @log_softmax.form
 def _(x: Array, *, axis: int = -1) -> Array:
-    """Record separate operators for an inner axis, for the reason given in `softmax`."""
-    axis, shape = axis_of(axis, len(x.shape)), tuple(x.shape)
-    if all(map(is_one, shape[axis + 1 :])):
-        return record("LogSoftmax", [x], shape, x.dtype, axis=axis)
-    one, axes = (*shape[:axis], 1, *shape[axis + 1 :]), np.array([axis])
-    low = record("Sub", [x, record("ReduceMax", [x, axes], one, x.dtype)], shape, x.dtype)
-    total = record("ReduceSum", [record("Exp", [low], shape, x.dtype), axes], one, x.dtype)
-    return record("Sub", [low, record("Log", [total], one, x.dtype)], shape, x.dtype)
+    return record("LogSoftmax", [x], x.shape, x.dtype, axis=axis_of(axis, len(x.shape)))

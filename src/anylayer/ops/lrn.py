@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from anylayer.errors import need
@@ -21,8 +19,14 @@ def lrn(x: Array, size: int, *, alpha: float = 1e-4, beta: float = 0.75, bias: f
     exist. Raises LayerError if `x` has less than two axes or `size` is not a positive integer.
     """
     size = _size(x, size)
-    base = _neighbor_sums(x * x, size) * x.dtype.type(alpha / size) + x.dtype.type(bias)
-    if beta == 0.75:
+    channels = x.shape[1]
+    before, after = min((size - 1) // 2, channels - 1), min(size // 2, channels - 1)
+    squares = np.pad(x * x, [(0, 0), (before, after), *[(0, 0)] * (len(x.shape) - 2)])
+    total = squares[:, :channels]
+    for first in range(1, before + 1 + after):
+        total = total + squares[:, first : first + channels]
+    base = total * x.dtype.type(alpha / size) + x.dtype.type(bias)
+    if beta == 0.75:  # a power takes four times as long
         root = np.sqrt(base)
         y: Array = x / (root * np.sqrt(root))
     else:
@@ -35,63 +39,7 @@ def _size(x: Array, size: int) -> int:
     return integer(size, "size")
 
 
-def _neighbor_sums(squares: Array, size: int) -> Array:
-    total = np.zeros_like(squares)
-    channels = squares.shape[1]
-    before, after = _reach(size, channels)
-    for shift in range(-before, after + 1):
-        total[:, max(-shift, 0) : channels - max(shift, 0)] += squares[
-            :, max(shift, 0) : channels - max(-shift, 0)
-        ]
-    return total
-
-
-def _reach(size: int, channels: int) -> tuple[int, int]:
-    """Return how many channels before and after its own channel a sum includes, of those that exist."""
-    return min((size - 1) // 2, channels - 1), min(size // 2, channels - 1)
-
-
 @lrn.form
 def _(x: Array, size: int, *, alpha: float = 1e-4, beta: float = 0.75, bias: float = 1.0) -> Array:
-    """Record LRN for odd sizes and a positive bias, else a sum of slices.
-
-    ONNX Runtime's LRN takes rank 4 and odd sizes only, so that other ranks are reshaped to (N, C, rest, 1).
-    OpenVINO 2026.4 truncates `bias` to an integer, so that a bias such as 1.5 is taken out of the power as a
-    factor.
-    """
-    size, shape = _size(x, size), tuple(x.shape)
-    if size % 2 == 0 or bias <= 0:
-        return _sums(x, size, alpha, beta, bias)
-    factor = 1.0 if float(bias).is_integer() else bias
-    flat = x if len(shape) == 4 else x.reshape(shape[0], shape[1], math.prod(shape[2:]), 1)
-    attrs = {"size": size, "alpha": alpha / factor, "beta": beta, "bias": bias / factor}
-    y = record("LRN", [flat], flat.shape, x.dtype, **attrs)
-    if factor != 1.0:
-        y = y * x.dtype.type(factor**-beta)
-    return y if len(shape) == 4 else y.reshape(shape)
-
-
-def _sums(x: Array, size: int, alpha: float, beta: float, bias: float) -> Array:
-    """Compute LRN as a sum of slices of the padded squared input."""
-    kind, shape = x.dtype, tuple(x.shape)
-    channels = shape[1]
-    before, after = _reach(size, channels)
-
-    def scalar(value: float) -> Array:
-        return np.array(value, kind)
-
-    squares = record("Mul", [x, x], shape, kind)
-    pads = np.zeros(2 * len(shape), np.int64)
-    pads[1], pads[len(shape) + 1] = before, after
-    wide = record("Pad", [squares, pads], (shape[0], before + channels + after, *shape[2:]), kind)
-    total: Array | None = None
-    for first in range(before + 1 + after):
-        part = record("Slice", [wide, *(np.array([v]) for v in (first, first + channels, 1))], shape, kind)
-        total = part if total is None else record("Add", [total, part], shape, kind)
-    mean = record("Mul", [total, scalar(alpha / size)], shape, kind)
-    base = record("Add", [mean, scalar(bias)], shape, kind)
-    if beta != 0.75:
-        return record("Mul", [x, record("Pow", [base, scalar(-beta)], shape, kind)], shape, kind)
-    root = record("Sqrt", [base], shape, kind)  # Pow takes four times as long
-    root = record("Mul", [root, record("Sqrt", [root], shape, kind)], shape, kind)
-    return record("Div", [x, root], shape, kind)
+    attrs = {"size": _size(x, size), "alpha": float(alpha), "beta": float(beta), "bias": float(bias)}
+    return record("LRN", [x], x.shape, x.dtype, **attrs)

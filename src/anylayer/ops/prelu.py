@@ -6,8 +6,8 @@ import numpy as np
 
 from anylayer.errors import need
 from anylayer.network import Array
-from anylayer.ops._elementwise import Elementwise
 from anylayer.ops._operator import operator
+from anylayer.tracing import record
 
 
 @operator
@@ -29,8 +29,8 @@ def _check(x: Array, slope: Array) -> None:
 
 @prelu.form
 def _(x: Array, slope: Array) -> Array:
-    """Record separate operators: for 64 x 56 x 56 on ONNX Runtime they take 0.07 ms, PRelu 0.39 ms."""
     _check(x, slope)
-    op = Elementwise(x)
-    positive = op("Relu", x)
-    return op("Add", positive, op("Mul", op("Sub", x, positive), slope))
+    missing = len(x.shape) - len(slope.shape)
+    if missing:  # engines disagree about slopes of another rank
+        slope = slope.reshape(*(1,) * missing, *slope.shape)
+    return record("PRelu", [x, slope], x.shape, x.dtype)

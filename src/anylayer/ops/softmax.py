@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from anylayer.graph.sizes import is_one
 from anylayer.network import Array
 from anylayer.ops._indexing import axis_of
 from anylayer.ops._operator import operator
@@ -25,14 +24,4 @@ def softmax(x: Array, *, axis: int = -1) -> Array:
 
 @softmax.form
 def _(x: Array, *, axis: int = -1) -> Array:
-    """Record separate operators for an inner axis, because ONNX Runtime's Softmax transposes the input there.
-
-    For 150 x 60 x 60 over the channels, Softmax takes 5.0 ms and the separate operators 0.47 ms.
-    """
-    axis, shape = axis_of(axis, len(x.shape)), tuple(x.shape)
-    if all(map(is_one, shape[axis + 1 :])):
-        return record("Softmax", [x], shape, x.dtype, axis=axis)
-    one, axes = (*shape[:axis], 1, *shape[axis + 1 :]), np.array([axis])
-    top = record("ReduceMax", [x, axes], one, x.dtype)
-    e = record("Exp", [record("Sub", [x, top], shape, x.dtype)], shape, x.dtype)
-    return record("Div", [e, record("ReduceSum", [e, axes], one, x.dtype)], shape, x.dtype)
+    return record("Softmax", [x], x.shape, x.dtype, axis=axis_of(axis, len(x.shape)))

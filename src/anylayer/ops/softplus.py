@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from anylayer.network import Array
-from anylayer.ops._elementwise import Elementwise
 from anylayer.ops._operator import operator
+from anylayer.tracing import record
 
 
 @operator
@@ -17,7 +17,4 @@ def softplus(x: Array) -> Array:
 
 @softplus.form
 def _(x: Array) -> Array:
-    """Record separate operators: for 64 x 56 x 56 on ONNX Runtime they take 0.26 ms, Softplus 1.1 ms."""
-    op = Elementwise(x)
-    tail = op("Log", op("Add", op("Exp", op("Neg", op("Abs", x))), 1))
-    return op("Add", op("Relu", x), tail)
+    return record("Softplus", [x], x.shape, x.dtype)

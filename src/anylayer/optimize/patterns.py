@@ -185,6 +185,7 @@ def rewrite(
     when: Function | None = None,
     kind: Kind = "exact",
     targets: Sequence[str] = (),
+    stage: str = "",
     figure: str = "",
 ) -> Callable[[Function], Function]:
     """Register a rule that replaces the decorated function of NumPy arrays by another one.
@@ -193,8 +194,8 @@ def rewrite(
         shape and dtype.
     also: further functions of the same parameters that compute the same; each is replaced too.
     when: a function of the parameters that are numbers; the rule applies where it returns True.
-    kind, targets, figure: as in optimize.rules.Rule. Patterns of a rule of kind "faster" are matched loosely: see
-        Pattern.
+    kind, targets, stage, figure: as in optimize.rules.rule. Patterns of a rule of kind "faster" are matched
+        loosely: see Pattern.
     """
 
     def enter(before: Function) -> Function:
@@ -215,7 +216,7 @@ def rewrite(
             return None
 
         roots = dict.fromkeys(op for pattern in patterns for op in pattern.roots)
-        rule(*roots, kind=kind, targets=targets, figure=figure, stated=stated)(replace)
+        rule(*roots, kind=kind, targets=targets, stage=stage, figure=figure, stated=stated)(replace)
         return before
 
     return enter

@@ -107,10 +107,15 @@ def rule(
 
 
 def formula(
-    *ops: str, when: Callable[[Op], bool] = lambda o: True, kind: Kind = "must", targets: Sequence[str] = ()
+    *ops: str,
+    when: Callable[[Op], bool] = lambda o: True,
+    kind: Kind = "must",
+    targets: Sequence[str] = (),
+    stage: str = "",
+    figure: str = "",
 ) -> Callable[[_F], _F]:
     """Register the decorated NumPy function of an operator and of its inputs as a rule: what it records replaces
-    the operator, where `when` returns True.
+    the operator, where `when` returns True. The other arguments are as in `rule`.
     """
 
     def enter(function: _F) -> _F:
@@ -118,7 +123,7 @@ def formula(
         def apply(new: Rewriter, o: Op) -> list[Value] | None:
             return new.record(o, partial(function, o), arguments(o)) if when(o) else None
 
-        rule(*ops, kind=kind, targets=targets)(apply)
+        rule(*ops, kind=kind, targets=targets, stage=stage, figure=figure)(apply)
         return function
 
     return enter

@@ -6,12 +6,15 @@ measured.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from functools import partial
+
 from anylayer import optimize
 from anylayer.graph.ir import Graph
 from anylayer.optimize.order import STAGES, load_rules
 from anylayer.optimize.rules import RULES, Rewriter, Rule, RuleLog, chooser
 
-__all__ = ["RULES", "simplify"]
+__all__ = ["RULES", "lowered", "simplify"]
 
 MAX_PASSES = 3
 """The largest number of times that the rules of a stage are tried on a graph."""
@@ -25,28 +28,44 @@ def simplify(graph: Graph, engine: str | None = None, *, exact: bool = False, lo
     log: gets the trials of all rules.
     """
 
-    def rules_of(*stages: str) -> list[Rule]:
+    def rules_of(stages: Sequence[str], graph: Graph) -> list[Rule]:
         """Return the rules of these stages, loaded for the operators that the graph has by now."""
         load_rules("optimize", None if log is not None else graph, engine)
         return [r for stage in stages for r in RULES if r.stage == stage and r.suits(engine, exact=exact)]
 
     if log is not None:
-        suited = rules_of(*(stage for stages, _ in STAGES for stage in stages))
+        suited = rules_of([stage for stages, _ in STAGES for stage in stages], graph)
         log.others = chooser([r for r in RULES if r.kind != "must" and r.stage != "layout" and r not in suited])
     finished: dict[tuple[str, ...], Graph] = {}
     for stages, _ in STAGES:
         if "layout" in stages:
             if any(o.op == "Transpose" for o in graph.ops):
                 graph = optimize.layout.propagate_layouts(graph, exact=exact)
-            continue
-        for _ in range(MAX_PASSES):
-            rules = rules_of(*stages)
-            if not rules or finished.get(stages) is graph:
-                break
-            before = [o.op for o in graph.ops]
-            graph = Rewriter(graph, log).run(rules)
-            graph.drop_dead()
-            if [o.op for o in graph.ops] == before:
-                break
-        finished[stages] = graph
+        elif finished.get(stages) is not graph:
+            graph = finished[stages] = _repeated(graph, partial(rules_of, stages), log)
+    return graph
+
+
+def lowered(graph: Graph, target: str) -> Graph:
+    """Return a graph in which operators that the target must not get are replaced by their parts."""
+
+    def rules_of(graph: Graph) -> list[Rule]:
+        load_rules("optimize", graph, target)
+        return [r for r in RULES if r.stage == "lower" and target in r.targets]
+
+    operators = {op for r in rules_of(graph) for op in r.ops}
+    return _repeated(graph, rules_of) if any(o.op in operators for o in graph.ops) else graph
+
+
+def _repeated(graph: Graph, rules_of: Callable[[Graph], list[Rule]], log: RuleLog | None = None) -> Graph:
+    """Return the graph rewritten until nothing changes, at most MAX_PASSES times."""
+    for _ in range(MAX_PASSES):
+        rules = rules_of(graph)
+        if not rules:
+            break
+        before = [o.op for o in graph.ops]
+        graph = Rewriter(graph, log).run(rules)
+        graph.drop_dead()
+        if [o.op for o in graph.ops] == before:
+            break
     return graph

@@ -116,7 +116,7 @@ def _simplified(graph: Graph) -> Graph:
     A Pad before a MaxPool lists all axes. Without axes, ONNX Runtime 1.31 fuses the Pad into the pool, whose own
     padding never wins the maximum, while the zeros of the Pad can.
     """
-    done = corrected(simplify(graph), RUNS).graph
+    done = corrected(simplify(graph, "onnx"), RUNS).graph
     for o in done.ops:
         pad = producer(done.producers, o.inputs[0], "Pad") if o.op == "MaxPool" else None
         if pad is not None and len(pad.inputs) < 4:

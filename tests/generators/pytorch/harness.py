@@ -50,4 +50,4 @@ def traced(function: Callable[..., Any], inputs: Sequence[Array]) -> Graph:
         result = function(*arrays)
         return list(result) if isinstance(result, (tuple, list)) else [result]
 
-    return simplify(trace(as_list, [TensorType.of(x.shape, x.dtype) for x in inputs]), exact=True)
+    return simplify(trace(as_list, [TensorType.of(x.shape, x.dtype) for x in inputs]), "pytorch", exact=True)

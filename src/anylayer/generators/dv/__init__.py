@@ -31,6 +31,7 @@ from anylayer.source import Source
 
 WHAT = "a network for DMP's DV700"
 OPTIONS = ("callback_arguments", "quantization")
+RULES = "dv"
 LAYOUT = "NCHW"
 """The order of axes that the classes of a user see."""
 TOLERANCE = 2e-3

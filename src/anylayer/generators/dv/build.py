@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from anylayer.errors import LayerError, at, need
-from anylayer.generators._recognize import recognized
 from anylayer.generators.dv.graphs import convertible, mean, part
 from anylayer.generators.dv.plan import (
     BufferView,
@@ -102,7 +101,7 @@ class _PlanBuilder:
     def __init__(self, graph: Graph, places: Mapping[str, str], quantization: bool) -> None:
         self.graph, self.places, self.quantization = graph, places, quantization
         self.weights: dict[Op, Array] = {}
-        self.ops = recognized(graph, {})
+        self.ops = graph.ops
         self.consumers = Consumers(self.ops, graph.outputs)
         self.done: set[Op] = set()
         self.views: dict[Value, BufferView] = {}

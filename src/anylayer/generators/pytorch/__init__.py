@@ -14,6 +14,7 @@ from anylayer.source import Source
 
 WHAT = "a PyTorch module"
 OPTIONS = ("batch",)
+RULES = "pytorch"
 
 _PACKAGES = ("torch", "safetensors")
 

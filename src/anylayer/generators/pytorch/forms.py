@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.generators._recognize import Form
 from anylayer.generators.pytorch.operators import UNREAD
-from anylayer.graph import Op, Value
+from anylayer.graph import Graph, Op, Value
 from anylayer.graph.facts import Producers, gathered, is_number, producer, repetition
 from anylayer.graph.sizes import is_static
 from anylayer.network import Array, TensorType
@@ -22,15 +21,24 @@ from anylayer.optimize.simplify import simplify
 from anylayer.tracing import trace
 
 
-def forms(plain: Mapping[str, bool]) -> list[Form]:
-    """Return the functions that recognize groups. `plain` says for each node whether it has no weights: weights
-    stay parameters of the module.
+def recognized(graph: Graph, plain: Mapping[str, bool]) -> list[Op]:
+    """Return the operators of a graph after recognized groups are replaced by one operator each. Operators whose
+    outputs have no consumers are removed.
+
+    plain: for each node whether it has no weights. Other nodes stay: weights must be parameters of the module.
     """
-
-    def within(form: Form) -> Form:
-        return lambda op, producers: form(op, producers) if plain.get(op.scope) else None
-
-    return [within(_repeated), within(_interpolated), within(_sampled), within(_weighted_rows)]
+    forms = (_repeated, _interpolated, _sampled, _weighted_rows)
+    replaced = [
+        next(filter(None, (form(op, graph.producers) for form in forms)), op) if plain.get(op.scope) else op
+        for op in graph.ops
+    ]
+    needed, kept = set(graph.outputs), []
+    for op in reversed(replaced):
+        if needed.intersection(op.outputs):
+            ignored = UNREAD.get(op.op, ())
+            needed.update(v for i, v in enumerate(op.inputs) if v is not None and i not in ignored)
+            kept.append(op)
+    return kept[::-1]
 
 
 def _repeated(op: Op, producers: Producers) -> Op | None:

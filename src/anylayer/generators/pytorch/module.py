@@ -12,7 +12,6 @@ from pathlib import Path
 from anylayer.errors import LayerError, at, need
 from anylayer.folders import load_all
 from anylayer.generators._names import comment
-from anylayer.generators._recognize import recognized
 from anylayer.generators.pytorch.code import (
     DTYPES,
     HELPERS,
@@ -24,8 +23,8 @@ from anylayer.generators.pytorch.code import (
     dtype_of,
     in_tuple,
 )
-from anylayer.generators.pytorch.forms import forms
-from anylayer.generators.pytorch.operators import HANDLERS, UNREAD
+from anylayer.generators.pytorch.forms import recognized
+from anylayer.generators.pytorch.operators import HANDLERS
 from anylayer.graph import Graph, Op, Value
 from anylayer.graph.sizes import Dim
 from anylayer.network import Array, TensorType
@@ -85,7 +84,7 @@ class _Module:
             self.code.line(self.expected(value, argument))
         self.bind_batch(graph, arguments)
         plain = {n: not any(b.dtype.kind == "f" for b in t.node.blobs) for n, t in self.nodes.items()}
-        live = recognized(graph, UNREAD, forms(plain))
+        live = recognized(graph, plain)
         self.code.last_use = {v: i for i, op in enumerate(live) for v in op.inputs if v is not None}
         self.code.last_use.update(dict.fromkeys(graph.outputs, len(live)))
         self.places = {op: i for i, op in enumerate(live)}

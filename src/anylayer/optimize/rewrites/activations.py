@@ -1,5 +1,5 @@
-"""Rectifiers that are written as several operators become Relu, LeakyRelu and Clip, which engines fuse with the
-convolution before them."""
+"""Rectifiers that are written as several operators become Relu, LeakyRelu, PRelu and Clip, which engines fuse with
+the convolution before them."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from anylayer import ops
-from anylayer.graph.ir import Op, Value
 from anylayer.network import Array
 from anylayer.optimize.patterns import Constant, rewrite
-from anylayer.optimize.rules import Rewriter, rule
+from anylayer.tracing import record
 
 _MAX = "x 96x55x55, us: ONNX Runtime 59 -> 43, OpenVINO 85 -> 86; fuses with the convolution before it"
 _WHERE = "x 96x55x55, us: ONNX Runtime 150 -> 40, OpenVINO 86 -> 77; one slope per channel 182 -> 128, 111 -> 99"
@@ -56,15 +55,17 @@ def _selected_leaky_relu(x: Array, c: float) -> Array:
     return np.where(x > 0, x, c * x)
 
 
+@rewrite(ops.prelu, also=_selections(lambda x, slopes: x * slopes), figure=_WHERE)
+def _selected_slopes(x: Array, slopes: Constant) -> Array:
+    """Compute where(x > 0, x, x * slopes) with constant slopes by PRelu."""
+    return np.where(x > 0, x, x * slopes)
+
+
+@rewrite(ops.prelu, stage="raise")
 def _relu_and_rest(x: Array, slopes: Constant) -> Any:
+    """Compute relu(x) + (x - relu(x)) * slopes with constant slopes by PRelu."""
     positive = ops.relu(x)
     return positive + (x - positive) * slopes
-
-
-@rewrite(_relu_and_rest, also=_selections(lambda x, slopes: x * slopes), figure=_WHERE)
-def _selected_slopes(x: Array, slopes: Constant) -> Array:
-    """Compute where(x > 0, x, x * slopes) with constant slopes by relu(x) + (x - relu(x)) * slopes."""
-    return np.where(x > 0, x, x * slopes)
 
 
 @rewrite(
@@ -107,24 +108,17 @@ def _lower_limit(x: Array, low: float, high: float) -> Array:
     return np.maximum(np.minimum(x, high), low)
 
 
-@rule(
-    "Add",
-    targets=("openvino",),
-    stage="last",
-    figure="x 10x170x223 after a convolution, us: OpenVINO 1750 -> 1270; sizes open, 10x198x298: 3060 -> 640",
-)
-def _slopes(new: Rewriter, o: Op) -> list[Value] | None:
-    """Compute relu(x) + (x - relu(x)) * slopes by PRelu, which OpenVINO fuses with the convolution before it."""
-    # The slopes have x's rank, because OpenVINO applies slopes of rank 1 to the channels.
-    parts, shape = new.operands(o, "Add"), o.outputs[0].shape
-    rest = new.operands(parts[1], "Mul") if parts is not None else None
-    below = new.operands(rest[0], "Sub") if rest is not None else None
-    if parts is None or rest is None or below is None or below[1] is not parts[0]:
-        return None
-    x, slopes = below[0], rest[1].const
-    if slopes is None or x.dtype != np.float32 or slopes.ndim > len(shape) or x.shape != shape:
-        return None
-    if new.operands(parts[0], "Relu") != [x]:
-        return None
-    slopes = slopes.reshape((1,) * (len(shape) - slopes.ndim) + slopes.shape)
-    return new.emit(o, "PRelu", [x, new.constant(slopes)])
+@rewrite(ops.softplus, kind="must", targets=("caffe",), stage="raise")
+def _softplus(x: Array) -> Any:
+    """Compute relu(x) + log(1 + exp(-abs(x))) by Softplus, which Caffe has as BNLL."""
+    return ops.relu(x) + np.log(np.exp(-abs(x)) + 1)
+
+
+def _swished(x: Array) -> Array:
+    return record("Swish", [x], x.shape, x.dtype)
+
+
+@rewrite(_swished, kind="must", targets=("caffe",), stage="raise")
+def _swish(x: Array) -> Any:
+    """Compute x * sigmoid(x) by Swish, which is newer than the graph's opset."""
+    return x * ops.sigmoid(x)

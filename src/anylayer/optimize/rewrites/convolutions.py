@@ -161,3 +161,15 @@ def _mean_of_map(new: Rewriter, o: Op) -> list[Value] | None:
     if x is None or axes is None or not new.is_float32(o) or len(x.shape) != 4 or sorted(axes) != [2, 3]:
         return None
     return new.result(o, new.step(o, "GlobalAveragePool", [x], (*x.shape[:2], 1, 1)))
+
+
+@rule("Add", kind="must", targets=("dv", "pytorch"), stage="raise")
+def _linear(new: Rewriter, o: Op) -> list[Value] | None:
+    """Compute x @ matrix + bias with a constant matrix and one constant number per column by Gemm."""
+    for sums, bias in (o.inputs, o.inputs[::-1]):
+        product = new.operands(sums, "MatMul")
+        if product is None or product[1].const is None or bias is None or bias.const is None:
+            continue
+        if product[1].const.ndim == 2 and bias.shape == product[1].shape[1:]:
+            return new.emit(o, "Gemm", [*product, bias])
+    return None

@@ -18,6 +18,7 @@ _SIGMOID = (
 _HARD_SIGMOID = "x 96x55x55, us: x * clip(x + 3, 0, 6) / 6 175 -> 101"
 
 
+@rewrite(ops.sigmoid, targets=("dv", "pytorch"), kind="must", stage="raise")
 @rewrite(ops.sigmoid, targets=_ORT, kind="faster", figure=_SIGMOID)
 def _sigmoid(x: Array) -> Array:
     """Compute 1 / (1 + exp(-x)) by Sigmoid."""
@@ -91,6 +92,7 @@ def _mish_ratio(x: Array) -> Any:
     also=[lambda x: np.tanh(np.log1p(np.exp(x))), lambda x: np.tanh(ops.softplus(x))],
     targets=("onnxruntime", "openvino"),
     kind="faster",
+    stage="raise",
     figure="x * tanh(log(1 + exp(x))), x 96x55x55, us: ONNX Runtime 433 -> 305, OpenVINO 510 -> 174",
 )
 def _mish(x: Array) -> Any:

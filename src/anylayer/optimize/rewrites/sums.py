@@ -39,26 +39,29 @@ def _sum(new: Rewriter, o: Op) -> list[Value] | None:
     return new.result(o, new.step(o, "MatMul", [row, table], (before, 1, after)))
 
 
+@rule("Div", targets=("caffe",), kind="must", stage="raise")
 @rule(
     "Div",
     targets=("onnxruntime",),
     kind="faster",
-    figure="us: 8x128x128 114 -> 41, 8732x21 330 -> 203, 8x1000 20 -> 15; OpenVINO finds it itself; "
-    "inner axes do not pay",
+    stage="raise",
+    figure="us: 8x128x128 114 -> 41, 8732x21 330 -> 203, 8x1000 20 -> 15; OpenVINO finds it itself",
 )
 def _softmax(new: Rewriter, o: Op) -> list[Value] | None:
-    """Compute exp(x - max(x)) / sum(exp(x - max(x))) along the last axis, also without max(x), by Softmax."""
+    """Compute exp(x - max(x)) / sum(exp(x - max(x))) by Softmax; without max(x), along the last axis only."""
     e, power = o.inputs[0], new.operands(o.inputs[0], "Exp")
     total = _reduction(new, o.inputs[1], "ReduceSum")
     if not new.is_float32(o) or e is None or power is None or total is None or total[0] is not e:
         return None
     axes = total[1]
-    if len(axes) != 1 or any(d != 1 for d in e.shape[axes[0] + 1 :]) or e.shape != o.outputs[0].shape:
+    if len(axes) != 1 or e.shape != o.outputs[0].shape:
         return None
     shifted = new.operands(power[0], "Sub")
     top = _reduction(new, shifted[1], "ReduceMax") if shifted is not None else None
-    x = shifted[0] if shifted is not None and top == (shifted[0], axes) else power[0]
-    return new.emit(o, "Softmax", [x], axis=axes[0])
+    if shifted is not None and top == (shifted[0], axes):
+        return new.emit(o, "Softmax", [shifted[0]], axis=axes[0])
+    last = all(d == 1 for d in e.shape[axes[0] + 1 :])
+    return new.emit(o, "Softmax", [power[0]], axis=axes[0]) if last else None
 
 
 def _reduction(new: Rewriter, value: Value | None, op: str) -> tuple[Value, list[int]] | None:

@@ -106,7 +106,8 @@ def _extreme(ufunc: np.ufunc, op: str) -> TracingRule:
                 raise ValueError(f"zero-size array to reduction operation {ufunc.__name__} which has no identity")
             return np.full(_reduced_shape(a, axes, keepdims), initial, a.dtype)
         result = cast(_reduce(op, to_native(a), axes, keepdims), a.dtype)
-        return result if initial is _NONE else ufunc(result, np.asarray(initial, a.dtype))
+        is_identity = isinstance(initial, float) and initial == (-np.inf if ufunc is np.maximum else np.inf)
+        return result if initial is _NONE or is_identity else ufunc(result, np.asarray(initial, a.dtype))
 
     return rule
 

@@ -7,7 +7,7 @@ What becomes which layer:
                     products.py, elementwise.py, normalization.py and data_movement.py
     views.py        steps that are deferred until a layer needs their result; materialize.py adds layers for them
     affine.py       adds layers that multiply and add
-    patterns.py     fuses operators that one Caffe layer computes
+    ascend_rules.py fuses operators that one layer of Ascend's Caffe computes
     outputs.py      names of outputs
 What the layers are, before they are text or bytes:
     layers.py       CaffeNet and CaffeLayer

@@ -8,14 +8,15 @@ import numpy as np
 
 from anylayer.errors import LayerError, at
 from anylayer.graph import Graph, Op, Value
+from anylayer.optimize.order import load_rules
 from anylayer.optimize.simplify import simplify
 from anylayer.writers.caffe.builder import CaffeBuilder, CaffeLowering
 from anylayer.writers.caffe.data_movement import DATA_MOVEMENT
+from anylayer.writers.caffe.dialects import Dialect
 from anylayer.writers.caffe.elementwise import ELEMENTWISE
 from anylayer.writers.caffe.layers import CaffeLayer, CaffeNet
 from anylayer.writers.caffe.normalization import NORMALIZATION
 from anylayer.writers.caffe.outputs import finish_outputs, name_blobs
-from anylayer.writers.caffe.patterns import fuse_patterns
 from anylayer.writers.caffe.products import PRODUCTS
 from anylayer.writers.caffe.schema import own_message
 from anylayer.writers.caffe.views import BlobView
@@ -70,7 +71,7 @@ def net_from_graph(
 
     Raises LayerError, which names the operators that the dialect cannot express.
     """
-    graph = fuse_patterns(simplify(graph, exact=True), net.dialect)
+    graph = simplified(graph, net.dialect)
     b = CaffeBuilder(net, LOWERINGS, places, fold=fold, blog_compat=blog_compat)
     inputs = _inputs(b, graph, channels_last)
     b.lower_graph(graph)
@@ -86,6 +87,15 @@ def net_from_graph(
     name_blobs(b, blobs)
     finish_outputs(net, outputs)
     return inputs, permuted
+
+
+def simplified(graph: Graph, dialect: Dialect) -> Graph:
+    """Return a graph simplified with the rules for Caffe, and for Ascend's Caffe where that is the dialect."""
+    graph = simplify(graph, "caffe", exact=True)
+    if dialect.name != "ascend":
+        return graph
+    load_rules("writers")
+    return simplify(graph, "ascend", exact=True)
 
 
 def _inputs(b: CaffeBuilder, graph: Graph, channels_last: bool) -> Permutations:

@@ -17,17 +17,15 @@ import numpy as np
 from anylayer.errors import AnyLayerError, LayerError, at, need, within, wording
 from anylayer.layer import Definition, Field, Message, Registry, bind
 from anylayer.network import Array, Node, TensorType
-from anylayer.optimize.simplify import simplify
 from anylayer.source import Source, TracedNode, other_outputs
 from anylayer.writers.caffe import opencv_rules
 from anylayer.writers.caffe.builder import CaffeBuilder
 from anylayer.writers.caffe.dialects import Dialect
-from anylayer.writers.caffe.from_graph import LOWERINGS, net_from_graph
+from anylayer.writers.caffe.from_graph import LOWERINGS, net_from_graph, simplified
 from anylayer.writers.caffe.from_nodes import add_node, can_express, input_layers, net_from_nodes
 from anylayer.writers.caffe.layers import CaffeNet
 from anylayer.writers.caffe.messages import MESSAGE_CLASSES, MESSAGE_NUMBERS
 from anylayer.writers.caffe.outputs import finish_outputs, name_blobs
-from anylayer.writers.caffe.patterns import fuse_patterns
 from anylayer.writers.caffe.views import BlobView
 
 
@@ -356,7 +354,7 @@ def _add_operators(b: CaffeBuilder, t: TracedNode, values: Mapping[str, BlobView
     if t.body is None:
         b.scope = t.node.name
         return {v: b.constant_blob(np.asarray(t.constants[i])) for i, v in enumerate(t.node.outputs)}
-    body = fuse_patterns(simplify(t.body, exact=True), b.dialect)
+    body = simplified(t.body, b.dialect)
     for op in body.ops:
         op.scope = t.node.name
     given = [values[v] for v, kind in zip(t.node.inputs, t.inputs) if kind is not None and v in values]

@@ -86,8 +86,8 @@ def _lrn(b: CaffeBuilder, op: Op) -> BlobView:
 def _lp_normalization(b: CaffeBuilder, op: Op) -> BlobView:
     """Divide by the length along axes: by Ascend's Normalize if it can, else by a reduction and a product.
 
-    patterns.py spells lengths that are computed by several operators with `axes` and `epsilon`, which is added to
-    the sum of squares.
+    ascend_rules.py spells lengths that are computed by several operators with `axes` and `epsilon`, which is added
+    to the sum of squares.
     """
     view = b.view(op.inputs[0])
     (x,), axes = b.blobs_and_axes(view)

@@ -317,7 +317,7 @@ def _roi_align(b: CaffeBuilder, op: Op) -> BlobView:
 def _regions(b: CaffeBuilder, op: Op) -> BlobView:
     """Return the regions as Caffe has them: image, x1, y1, x2, y2."""
     rois = b.view(op.inputs[1])
-    if len(op.inputs) == 2:  # patterns.py found this blob
+    if len(op.inputs) == 2:  # ascend_rules.py found this blob
         return b.materialized(rois)
     shape = (rois.shape[0], 5)
     images = b.const_array(op.inputs[2])
@@ -334,7 +334,7 @@ def _regions(b: CaffeBuilder, op: Op) -> BlobView:
 
 
 def _spatial_transformer(b: CaffeBuilder, op: Op) -> BlobView:
-    """Add Ascend's SpatialTransformer: see patterns.py."""
+    """Add Ascend's SpatialTransformer: see ascend_rules.py."""
     size, offset = tuple(map(int, op.outputs[0].shape)), op.attrs["offset"]
     x = b.materialized(op.inputs[0])
     params: dict[str, Any] = {} if size[2:] == x.base[2:] else {"output_H": size[2], "output_W": size[3]}
@@ -347,7 +347,7 @@ def _spatial_transformer(b: CaffeBuilder, op: Op) -> BlobView:
 
 
 def _grid_sample(b: CaffeBuilder, op: Op) -> BlobView:
-    """Raise LayerError for a GridSample that patterns.py has not replaced."""
+    """Raise LayerError for a GridSample that ascend_rules.py has not replaced."""
     affine = "bilinear samples with zeros outside, at the points of one affine map per image (AffineGrid)"
     b.need(b.dialect.name == "ascend", f"no layer for GridSample; dialect 'ascend' has one for {affine}")
     raise b.refusal(f"no GridSample other than {affine}")

@@ -1,60 +1,21 @@
-"""Fuse operators that together compute one ONNX operator with a Caffe layer of its own.
+"""Operators of which Ascend's Caffe has layers of its own.
 
-Layers record Softmax, PRelu, Softplus and Swish as several operators, because engines run those faster. Exporters
-spell a division by the length of a vector, and the regions of RoiAlign, as several operators.
+Exporters spell a division by the length of a vector, and the regions of RoiAlign, as several operators.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
-from anylayer import ops
-from anylayer.graph import Graph, Op, Value
-from anylayer.graph.facts import (
-    Producers,
-    is_number,
-    number,
-    producer,
-    reduced_axes,
-    shifted_exponential,
-    slice_cuts,
-)
+from anylayer.graph import Op, Value
+from anylayer.graph.facts import Producers, is_number, number, producer, reduced_axes, slice_cuts
 from anylayer.graph.operators import VIEWS
-from anylayer.optimize.patterns import Pattern
+from anylayer.optimize.rules import Rewriter, rule
 from anylayer.writers.caffe.affine_samples import affine_map
 from anylayer.writers.caffe.builder import preserves_values
-from anylayer.writers.caffe.dialects import Dialect
 
-Fused = tuple[str, list[Value | None], dict[str, Any]]
-"""An operator that replaces several: its name, inputs and attributes."""
-
-
-def fuse_patterns(graph: Graph, dialect: Dialect) -> Graph:
-    """Replace each match of a pattern by one operator, in place, and return the graph."""
-    producers = {v: o for o in graph.ops for v in o.outputs}
-    for i, op in enumerate(graph.ops):
-        own = _ASCEND.get(op.op, ()) if dialect.name == "ascend" else ()
-        for pattern in (*_PATTERNS.get(op.op, ()), *own):
-            found = None if op.domain else pattern(op, producers)
-            if found is not None:
-                name, inputs, attrs = found
-                graph.ops[i] = Op(name, inputs, op.outputs, attrs, op.place, op.scope)
-                break
-    graph.drop_dead()
-    return graph
-
-
-def _softmax(op: Op, producers: Producers) -> Fused | None:
-    """Match Softmax: exp(x - max(x)) / sum(exp(x - max(x))) along one axis."""
-    total = producer(producers, op.inputs[1], "ReduceSum")
-    found = shifted_exponential(producers, op.inputs[0])
-    if total is None or found is None or total.inputs[0] is not op.inputs[0]:
-        return None
-    x, axes = found
-    return ("Softmax", [x], {"axis": axes[0]}) if len(axes) == 1 and reduced_axes(total) == axes else None
-
+_TARGETS = ("ascend",)
 
 # ---- a division by the length of a vector
 
@@ -66,8 +27,10 @@ _Length = tuple[list[int], float]
 """The axes of a length, and the number that is added to the sum of squares."""
 
 
-def _normalized(op: Op, producers: Producers) -> Fused | None:
-    """Match x / sqrt(sum(x * x) + epsilon), also as a product with the reciprocal."""
+@rule("Div", "Mul", kind="must", targets=_TARGETS, stage="raise")
+def _normalized(new: Rewriter, op: Op) -> list[Value] | None:
+    """Compute x / sqrt(sum(x * x) + epsilon), also as a product with the reciprocal, by LpNormalization."""
+    producers = new.graph.producers
     for x, other in (op.inputs, op.inputs[::-1] if op.op == "Mul" else op.inputs):
         divisor = other if op.op == "Div" else _inverted(producers, other)
         expand = producer(producers, divisor, "Expand")
@@ -77,7 +40,7 @@ def _normalized(op: Op, producers: Producers) -> Fused | None:
         found = _length(producers, divisor, x)
         lead = (1,) * (len(x.shape) - len(divisor.shape))
         if found is not None and (*lead, *divisor.shape) == _kept(x, found[0]):
-            return "LpNormalization", [x], {"axes": found[0], "epsilon": found[1]}
+            return new.emit(op, "LpNormalization", [x], axes=found[0], epsilon=found[1])
     return None
 
 
@@ -172,21 +135,28 @@ def _bounded(op: Op) -> tuple[Value | None, float]:
 # ---- regions
 
 
-def _affine_sample(op: Op, producers: Producers) -> Fused | None:
-    """Match a bilinear GridSample, with zeros outside, at points that are an affine map of the plane per image."""
+@rule("GridSample", kind="must", targets=_TARGETS, stage="raise")
+def _affine_sample(new: Rewriter, op: Op) -> list[Value] | None:
+    """Compute a bilinear GridSample, with zeros outside, at points that are an affine map of the plane per image,
+    by SpatialTransformer."""
     x, grid = op.inputs
     mode, padding = op["mode"], op["padding_mode"]
     if x is None or grid is None or len(x.shape) != 4 or (mode, padding) != ("bilinear", "zeros"):
         return None
-    affine = affine_map(grid, x.shape[2:], bool(op["align_corners"]), producers)
+    affine = affine_map(grid, x.shape[2:], bool(op["align_corners"]), new.graph.producers)
     if affine is None:
         return None
     theta = [] if affine.theta is None else [affine.theta]
-    return "SpatialTransformer", [x, *theta], {"matrix": affine.matrix, "offset": affine.offset}
+    return new.emit(op, "SpatialTransformer", [x, *theta], matrix=affine.matrix, offset=affine.offset)
 
 
-def _roi_align(op: Op, producers: Producers) -> Fused | None:
-    """Match a RoiAlign whose images are floats, rounded, and columns of one array of regions with their images."""
+@rule("RoiAlign", kind="must", targets=_TARGETS, stage="raise")
+def _roi_align(new: Rewriter, op: Op) -> list[Value] | None:
+    """Read the images of a RoiAlign, which are rounded, as floats, and together with the regions where both are
+    columns of one array."""
+    producers = new.graph.producers
+    if len(op.inputs) < 3:
+        return None
     images = op.inputs[2]
     while images is not None and (o := producer(producers, images)) is not None and preserves_values(o):
         images = o.inputs[0]
@@ -194,8 +164,8 @@ def _roi_align(op: Op, producers: Producers) -> Fused | None:
         return None
     first, others = _columns(producers, images), _columns(producers, op.inputs[1])
     if first is not None and others == (first[0], [1, 2, 3, 4]) and (first[1], first[0].shape[1]) == ([0], 5):
-        return op.op, [op.inputs[0], first[0]], op.attrs
-    return op.op, [*op.inputs[:2], images], op.attrs
+        return new.emit(op, op.op, [op.inputs[0], first[0]], **op.attrs)
+    return new.emit(op, op.op, [*op.inputs[:2], images], **op.attrs)
 
 
 def _columns(producers: Producers, value: Value | None) -> tuple[Value, list[int]] | None:
@@ -215,36 +185,3 @@ def _columns(producers: Producers, value: Value | None) -> tuple[Value, list[int
         return None
     start = sum(v.shape[1] for v in o.outputs[: o.outputs.index(value)])
     return x, [*range(start, start + value.shape[1])]
-
-
-def _matches(name: str, function: Callable[..., Any], *kinds: str) -> Callable[[Op, Producers], Fused | None]:
-    """Return a function that matches a pattern: see optimize.patterns.Pattern."""
-
-    @cache
-    def pattern() -> Pattern:
-        return Pattern.of(function, kinds)
-
-    def match(op: Op, producers: Producers) -> Fused | None:
-        values = pattern().match(producers, op)
-        return None if values is None else (name, [*values], {})
-
-    return match
-
-
-_PATTERNS: dict[str, tuple[Callable[[Op, Producers], Fused | None], ...]] = {
-    "Div": (_softmax,),
-    "Add": (
-        _matches("PRelu", lambda x, slope: ops.relu(x) + (x - ops.relu(x)) * slope, "array", "constant"),
-        _matches("Softplus", ops.softplus, "array"),
-    ),
-    "Mul": (_matches("Swish", lambda x: x * ops.sigmoid(x), "array"),),
-}
-"""Operator -> the patterns whose result it computes. (Swish is not an ONNX operator; elementwise.py writes it.)"""
-
-_ASCEND: dict[str, tuple[Callable[[Op, Producers], Fused | None], ...]] = {
-    "Div": (_normalized,),
-    "Mul": (_normalized,),
-    "RoiAlign": (_roi_align,),
-    "GridSample": (_affine_sample,),
-}
-"""The patterns of operators for which Ascend has layers of its own."""
