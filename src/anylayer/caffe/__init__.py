@@ -14,31 +14,11 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from anylayer.caffe import modes
 from anylayer.caffe.alias import install
 from anylayer.caffe.blob import Blob
 from anylayer.caffe.fillers import set_random_seed
-from anylayer.caffe.modes import (
-    AdaDeltaSolver,
-    AdaGradSolver,
-    AdamSolver,
-    NesterovSolver,
-    RMSPropSolver,
-    SGDSolver,
-    Timer,
-    get_solver,
-    has_nccl,
-    init_log,
-    layer_type_list,
-    log,
-    set_device,
-    set_mode_cpu,
-    set_mode_gpu,
-    set_multiprocess,
-    set_solver_count,
-    set_solver_rank,
-    solver_count,
-    solver_rank,
-)
+from anylayer.caffe.modes import *  # noqa: F403  # modes lists its names
 from anylayer.caffe.net import TEST, TRAIN, Net, TrainingError
 from anylayer.caffe.net_parameter import LayerParameter, NetParameter
 from anylayer.caffe.net_spec import Layers, NetSpec, Parameters, Top, to_proto
@@ -71,46 +51,7 @@ def __getattr__(name: str) -> Any:
     return found
 
 
-__all__ = [
-    "TEST",
-    "TRAIN",
-    "AdaDeltaSolver",
-    "AdaGradSolver",
-    "AdamSolver",
-    "Blob",
-    "Classifier",
-    "Detector",
-    "Layer",
-    "LayerParameter",
-    "NesterovSolver",
-    "Net",
-    "NetParameter",
-    "NetSpec",
-    "RMSPropSolver",
-    "SGDSolver",
-    "Timer",
-    "Top",
-    "TrainingError",
-    "Transfer",
-    "get_solver",
-    "has_nccl",
-    "init_log",
-    "install",
-    "io",
-    "layer_type_list",
-    "layers",
-    "log",
-    "params",
-    "proto",
-    "set_device",
-    "set_mode_cpu",
-    "set_mode_gpu",
-    "set_multiprocess",
-    "set_random_seed",
-    "set_solver_count",
-    "set_solver_rank",
-    "solver_count",
-    "solver_rank",
-    "to_proto",
-    "transfer_weights",
-]
+__all__ = ["TEST", "TRAIN", "Blob", "Layer", "LayerParameter", "Net", "NetParameter", "NetSpec", "Top"]
+__all__ += ["TrainingError", "Transfer", "install", "layers", "params", "set_random_seed", "to_proto"]
+__all__ += ["Classifier", "Detector", "io", "proto", "transfer_weights"]  # noqa: F405  # these are in _LATER
+__all__ += modes.__all__

@@ -2,44 +2,11 @@
 
 from __future__ import annotations
 
+from anylayer.caffe import modes
 from anylayer.caffe.blob import Blob
-from anylayer.caffe.modes import (
-    Timer,
-    get_solver,
-    has_nccl,
-    init_log,
-    layer_type_list,
-    log,
-    set_device,
-    set_mode_cpu,
-    set_mode_gpu,
-    set_multiprocess,
-    set_solver_count,
-    set_solver_rank,
-    solver_count,
-    solver_rank,
-)
+from anylayer.caffe.modes import *  # noqa: F403  # modes lists its names
 from anylayer.caffe.net import LayerVec, Net
 from anylayer.caffe.python_layer import BlobVec, Layer
 
-__all__ = [
-    "Blob",
-    "BlobVec",
-    "Layer",
-    "LayerVec",
-    "Net",
-    "Timer",
-    "get_solver",
-    "has_nccl",
-    "init_log",
-    "layer_type_list",
-    "log",
-    "set_device",
-    "set_mode_cpu",
-    "set_mode_gpu",
-    "set_multiprocess",
-    "set_solver_count",
-    "set_solver_rank",
-    "solver_count",
-    "solver_rank",
-]
+__all__ = ["Blob", "BlobVec", "Layer", "LayerVec", "Net"]
+__all__ += modes.__all__

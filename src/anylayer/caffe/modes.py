@@ -11,6 +11,11 @@ from anylayer.caffe.net import NO_GRADIENTS, TrainingError
 from anylayer.errors import need
 from anylayer.layer import Registry
 
+__all__ = ["Timer", "get_solver", "has_nccl", "init_log", "layer_type_list", "log", "set_device"]
+__all__ += ["set_mode_cpu", "set_mode_gpu", "set_multiprocess", "set_solver_count", "set_solver_rank"]
+__all__ += ["solver_count", "solver_rank"]
+__all__ += ["AdaDeltaSolver", "AdaGradSolver", "AdamSolver", "NesterovSolver", "RMSPropSolver", "SGDSolver"]
+
 
 def set_mode_cpu() -> None:
     """Do nothing: networks run on the CPU."""
@@ -101,21 +106,4 @@ class SGDSolver:
         raise TrainingError(NO_GRADIENTS)
 
 
-class NesterovSolver(SGDSolver):
-    """A solver, which is refused."""
-
-
-class AdaGradSolver(SGDSolver):
-    """A solver, which is refused."""
-
-
-class RMSPropSolver(SGDSolver):
-    """A solver, which is refused."""
-
-
-class AdaDeltaSolver(SGDSolver):
-    """A solver, which is refused."""
-
-
-class AdamSolver(SGDSolver):
-    """A solver, which is refused."""
+AdaDeltaSolver = AdaGradSolver = AdamSolver = NesterovSolver = RMSPropSolver = SGDSolver

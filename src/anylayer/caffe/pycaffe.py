@@ -2,22 +2,9 @@
 
 from __future__ import annotations
 
-from anylayer.caffe.modes import (
-    AdaDeltaSolver,
-    AdaGradSolver,
-    AdamSolver,
-    NesterovSolver,
-    RMSPropSolver,
-    SGDSolver,
-)
+from anylayer.caffe import modes
+from anylayer.caffe.modes import *  # noqa: F403  # modes lists its names
 from anylayer.caffe.net import Net
 
-__all__ = [
-    "AdaDeltaSolver",
-    "AdaGradSolver",
-    "AdamSolver",
-    "NesterovSolver",
-    "Net",
-    "RMSPropSolver",
-    "SGDSolver",
-]
+__all__ = ["Net"]
+__all__ += modes.__all__

@@ -36,38 +36,33 @@ _V0_TYPES = {
 }
 _TRANSFORM = {"scale": "scale", "meanfile": "mean_file", "cropsize": "crop_size", "mirror": "mirror"}
 _DATA = {"DATA": "data_param", "IMAGE_DATA": "image_data_param", "WINDOW_DATA": "window_data_param"}
-_CONV, _IP, _POOL = "convolution_param", "inner_product_param", "pooling_param"
-_SOURCE = {"HDF5_DATA": "hdf5_data_param", "INFOGAIN_LOSS": "infogain_loss_param", **_DATA}
-_BATCH = {"HDF5_DATA": "hdf5_data_param", **_DATA}
-_WINDOW = {"WINDOW_DATA": "window_data_param"}
-_V0_FIELDS: dict[str, tuple[dict[str, str], str]] = {
-    "num_output": ({"CONVOLUTION": _CONV, "INNER_PRODUCT": _IP}, "num_output"),
-    "biasterm": ({"CONVOLUTION": _CONV, "INNER_PRODUCT": _IP}, "bias_term"),
-    "weight_filler": ({"CONVOLUTION": _CONV, "INNER_PRODUCT": _IP}, "weight_filler"),
-    "bias_filler": ({"CONVOLUTION": _CONV, "INNER_PRODUCT": _IP}, "bias_filler"),
-    "pad": ({"CONVOLUTION": _CONV, "POOLING": _POOL}, "pad"),
-    "kernelsize": ({"CONVOLUTION": _CONV, "POOLING": _POOL}, "kernel_size"),
-    "group": ({"CONVOLUTION": _CONV}, "group"),
-    "stride": ({"CONVOLUTION": _CONV, "POOLING": _POOL}, "stride"),
-    "pool": ({"POOLING": _POOL}, "pool"),
-    "dropout_ratio": ({"DROPOUT": "dropout_param"}, "dropout_ratio"),
-    "local_size": ({"LRN": "lrn_param"}, "local_size"),
-    "alpha": ({"LRN": "lrn_param"}, "alpha"),
-    "beta": ({"LRN": "lrn_param"}, "beta"),
-    "k": ({"LRN": "lrn_param"}, "k"),
-    "source": (_SOURCE, "source"),
-    "batchsize": (_BATCH, "batch_size"),
-    "rand_skip": ({"DATA": "data_param", "IMAGE_DATA": "image_data_param"}, "rand_skip"),
-    "shuffle_images": ({"IMAGE_DATA": "image_data_param"}, "shuffle"),
-    "new_height": ({"IMAGE_DATA": "image_data_param"}, "new_height"),
-    "new_width": ({"IMAGE_DATA": "image_data_param"}, "new_width"),
-    "concat_dim": ({"CONCAT": "concat_param"}, "concat_dim"),
-    "det_fg_threshold": (_WINDOW, "fg_threshold"),
-    "det_bg_threshold": (_WINDOW, "bg_threshold"),
-    "det_fg_fraction": (_WINDOW, "fg_fraction"),
-    "det_context_pad": (_WINDOW, "context_pad"),
-    "det_crop_mode": (_WINDOW, "crop_mode"),
+_V0_FIELDS = {
+    "CONVOLUTION": (
+        "convolution_param",
+        "num_output biasterm weight_filler bias_filler pad kernelsize group stride",
+    ),
+    "INNER_PRODUCT": ("inner_product_param", "num_output biasterm weight_filler bias_filler"),
+    "POOLING": ("pooling_param", "pad kernelsize stride pool"),
+    "DROPOUT": ("dropout_param", "dropout_ratio"),
+    "LRN": ("lrn_param", "local_size alpha beta k"),
+    "HDF5_DATA": ("hdf5_data_param", "source batchsize"),
+    "INFOGAIN_LOSS": ("infogain_loss_param", "source"),
+    "DATA": ("data_param", "source batchsize rand_skip"),
+    "IMAGE_DATA": ("image_data_param", "source batchsize rand_skip shuffle_images new_height new_width"),
+    "WINDOW_DATA": (
+        "window_data_param",
+        "source batchsize det_fg_threshold det_bg_threshold det_fg_fraction det_context_pad det_crop_mode",
+    ),
+    "CONCAT": ("concat_param", "concat_dim"),
 }
+"""The parameter message of a V1 layer by its type, and the fields of a V0 layer that it gets."""
+_RENAMED = {
+    "biasterm": "bias_term",
+    "kernelsize": "kernel_size",
+    "batchsize": "batch_size",
+    "shuffle_images": "shuffle",
+}
+"""Fields of V0 layers with another name in V1. The prefix "det_" is left out in V1."""
 _COPIED = ("blobs", "blobs_lr", "weight_decay")
 
 
@@ -165,11 +160,12 @@ def _v1_layer(connection: Block) -> Block:
 
 
 def _v0_field(layer: Block, entry: Entry, old: str, type_: str) -> tuple[str, str]:
-    messages, name = _V0_FIELDS.get(entry.name, ({}, ""))
-    if type_ not in messages:
-        hint = nearest(entry.name, [n for n, (m, _) in _V0_FIELDS.items() if type_ in m])
+    """Return the parameter message that holds a field of a V0 layer of type `old`, and the field's name in it."""
+    message, fields = _V0_FIELDS.get(type_, ("", ""))
+    if entry.name not in fields.split():
+        hint = nearest(entry.name, fields.split())
         raise layer.fail(f"a V0 layer of type '{old}' has no field '{entry.name}'{hint}", entry.line)
-    return messages[type_], name
+    return message, _RENAMED.get(entry.name, entry.name.removeprefix("det_"))
 
 
 def _inside(layer: Block, message: str) -> Block:

@@ -10,16 +10,21 @@ from anylayer.errors import InputError, nearest, need
 from anylayer.layer import Definition, Registry
 from anylayer.writers.caffe.messages import MESSAGE_NUMBERS
 
-_NO_MESSAGE = ("AbsVal", "BNLL", "BatchReindex", "Filter", "Silence", "Split")
-_FORKS_OWN = ("DepthwiseConvolution", "ConvolutionDepthwise", "ReLU6", "AnnotatedData", "BoxData", "MultiBoxLoss")
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_NO_MESSAGE = _names("AbsVal BNLL BatchReindex Filter Silence Split")
+_FORKS_OWN = _names("DepthwiseConvolution ConvolutionDepthwise ReLU6 AnnotatedData BoxData MultiBoxLoss")
 """Types that BVLC's Caffe lacks although they read one of its messages."""
 
-_NEW = ("Clip", "Swish")
-_2016 = (*_NEW, "Crop", "Input", "Parameter", "LSTM", "RNN", "Bias", "Scale", "ELU", "BatchNorm", "Tile", "Log")
-_2015 = (*_2016, "Reshape", "Flatten", "Reduction", "Embed", "SPP", "PReLU", "Filter", "BatchReindex")
+_NEW = _names("Clip Swish")
+_2016 = _NEW | _names("Crop Input Parameter LSTM RNN Bias Scale ELU BatchNorm Tile Log")
+_2015 = _2016 | _names("Reshape Flatten Reduction Embed SPP PReLU Filter BatchReindex")
 """BVLC's types that a fork of before that year lacks."""
 
-_SSD = ("Permute", "PriorBox", "DetectionOutput", "Normalize")
+_SSD = _names("Permute PriorBox DetectionOutput Normalize")
 
 
 @dataclass(frozen=True)
@@ -75,73 +80,39 @@ class Dialect:
         return f"{message}.{name}" not in self.without
 
 
-def _set(*names: str) -> frozenset[str]:
-    return frozenset(names)
-
-
-_OPENCV = _set(
-    *("AbsVal", "BNLL", "BatchNorm", "Concat", "Convolution", "Crop"),
-    *("Deconvolution", "DetectionOutput", "Dropout", "ELU", "Eltwise", "Exp", "Flatten", "InnerProduct"),
-    *("Input", "Interp", "LRN", "MVN", "Normalize", "PReLU", "PSROIPooling", "Permute", "Pooling", "Power"),
-    *("PriorBox", "Proposal", "ROIPooling", "ReLU", "ReLU6", "Reorg", "Resample", "Reshape", "Scale"),
-    *("ShuffleChannel", "Sigmoid", "Silence", "Slice", "Softmax", "Split", "TanH"),
+_OPENCV = _names(
+    """
+    AbsVal BNLL BatchNorm Concat Convolution Crop Deconvolution DetectionOutput Dropout ELU Eltwise Exp
+    Flatten InnerProduct Input Interp LRN MVN Normalize PReLU PSROIPooling Permute Pooling Power PriorBox
+    Proposal ROIPooling ReLU ReLU6 Reorg Resample Reshape Scale ShuffleChannel Sigmoid Silence Slice Softmax
+    Split TanH
+    """
 )
-_SOPHGO = _set(
-    *("AbsVal", "Accuracy", "ArgMax", "Axpy", "BN", "BNLL", "BatchNorm", "BatchReindex", "Bias", "Clip", "Concat"),
-    *("ContinuationIndicator", "ContrastiveLoss", "Convolution", "ConvolutionDepthwise", "Crop", "Deconvolution"),
-    *("DetectionEvaluate", "DetectionOutput", "Dropout", "ELU", "Eltwise", "Embed", "EuclideanLoss", "Exp"),
-    *(
-        "Filter",
-        "Flatten",
-        "HingeLoss",
-        "Im2col",
-        "InfogainLoss",
-        "InnerProduct",
-        "Input",
-        "Interp",
-        "LRN",
-        "LSTM",
-    ),
-    *("LSTMUnit", "Log", "Lstm", "MVN", "MatMul", "Mish", "MultinomialLogisticLoss", "Normalize", "PReLU"),
-    *(
-        "Padding",
-        "Parameter",
-        "Permute",
-        "Pooling",
-        "Power",
-        "PriorBox",
-        "Proposal",
-        "Python",
-        "RNN",
-        "ROIPooling",
-        "ReLU",
-    ),
-    *("ReLU6", "Reduction", "RegionLoss", "Reorg", "Reshape", "Reverse", "SPP", "Scale", "ShuffleChannel"),
-    *("Sigmoid", "SigmoidCrossEntropyLoss", "Silence", "Slice", "Softmax", "SoftmaxWithLoss", "Split", "Swish"),
-    *("TanH", "Threshold", "Tile", "Upsample", "YoloDetection"),
+_SOPHGO = _names(
+    """
+    AbsVal Accuracy ArgMax Axpy BN BNLL BatchNorm BatchReindex Bias Clip Concat ContinuationIndicator
+    ContrastiveLoss Convolution ConvolutionDepthwise Crop Deconvolution DetectionEvaluate DetectionOutput
+    Dropout ELU Eltwise Embed EuclideanLoss Exp Filter Flatten HingeLoss Im2col InfogainLoss InnerProduct
+    Input Interp LRN LSTM LSTMUnit Log Lstm MVN MatMul Mish MultinomialLogisticLoss Normalize PReLU Padding
+    Parameter Permute Pooling Power PriorBox Proposal Python RNN ROIPooling ReLU ReLU6 Reduction RegionLoss
+    Reorg Reshape Reverse SPP Scale ShuffleChannel Sigmoid SigmoidCrossEntropyLoss Silence Slice Softmax
+    SoftmaxWithLoss Split Swish TanH Threshold Tile Upsample YoloDetection
+    """
 )
 """The types of the Caffe in tpu-mlir 1.30.2, without those that are refused, and without DummyData, whose values
 it never sets.
 """
-_RKNN = _set(
-    *(
-        "BatchNorm",
-        "Concat",
-        "Convolution",
-        "Crop",
-        "Deconvolution",
-        "Dropout",
-        "Eltwise",
-        "Flatten",
-        "HardSigmoid",
-    ),
-    *("InnerProduct", "Input", "LRN", "Normalize", "PReLU", "Permute", "Pooling", "Power", "ReLU", "ReLU6"),
-    *("Reorg", "Reshape", "Reverse", "Scale", "Sigmoid", "Slice", "Softmax", "Split", "TanH", "Tile", "Upsample"),
+_RKNN = _names(
+    """
+    BatchNorm Concat Convolution Crop Deconvolution Dropout Eltwise Flatten HardSigmoid InnerProduct Input
+    LRN Normalize PReLU Permute Pooling Power ReLU ReLU6 Reorg Reshape Reverse Scale Sigmoid Slice Softmax
+    Split TanH Tile Upsample
+    """
 )
 """The types that rknn-toolkit2 2.5.0 computes as Caffe does; rknn_rules.py refuses some of their fields."""
 _ROUND = ("round_mode", "FLOOR")
 _CEIL = ("ceil_mode", False)
-_NO_CEIL = _set("pooling_param.ceil_mode", "batch_norm_param.update_global_stats", "dropout_param.scale_train")
+_NO_CEIL = _names("pooling_param.ceil_mode batch_norm_param.update_global_stats dropout_param.scale_train")
 """Fields that forks have added to messages of BVLC's Caffe."""
 _NO_ROUND = _NO_CEIL | {"pooling_param.round_mode"}
 _NO_ROUND_WITH_STATS = _NO_ROUND - {"batch_norm_param.update_global_stats"}
@@ -151,26 +122,26 @@ DIALECTS = {
     for d in (
         Dialect("", floor=_ROUND),
         Dialect("bvlc", floor=_ROUND, without=_NO_CEIL),
-        Dialect("ssd", lacks=_set(*_NEW), adds=_set(*_SSD), without=_NO_ROUND),
-        Dialect("refinedet", lacks=_set(*_NEW), adds=_set(*_SSD), without=_NO_ROUND),
-        Dialect("mobilenet-yolo", floor=_ROUND, without=_NO_CEIL, lacks=_set(*_NEW),
-                adds=_set(*_SSD, "ReLU6", "DepthwiseConvolution")),
-        Dialect("caffe-plus", floor=_ROUND, lacks=_set(*_NEW), adds=_set(*_SSD), without=_NO_CEIL),
-        Dialect("senet", floor=_ROUND, lacks=_set(*_NEW), adds=_set("Axpy"), without=_NO_CEIL),
-        Dialect("deeplab", lacks=_set(*_2016), legacy_inputs=True, without=_NO_ROUND_WITH_STATS),
-        Dialect("pspnet", lacks=_set(*_NEW, "Input", "Crop", "Parameter", "LSTM", "RNN"), legacy_inputs=True,
+        Dialect("ssd", lacks=_NEW, adds=_SSD, without=_NO_ROUND),
+        Dialect("refinedet", lacks=_NEW, adds=_SSD, without=_NO_ROUND),
+        Dialect("mobilenet-yolo", floor=_ROUND, without=_NO_CEIL, lacks=_NEW,
+                adds=_SSD | _names("ReLU6 DepthwiseConvolution")),
+        Dialect("caffe-plus", floor=_ROUND, lacks=_NEW, adds=_SSD, without=_NO_CEIL),
+        Dialect("senet", floor=_ROUND, lacks=_NEW, adds=_names("Axpy"), without=_NO_CEIL),
+        Dialect("deeplab", lacks=_2016, legacy_inputs=True, without=_NO_ROUND_WITH_STATS),
+        Dialect("pspnet", lacks=_NEW | _names("Input Crop Parameter LSTM RNN"), legacy_inputs=True,
                 without=_NO_ROUND_WITH_STATS),
-        Dialect("hed", lacks=_set(*_2015) - {"Crop"}, legacy_inputs=True, without=_NO_ROUND),
-        Dialect("segnet", lacks=_set(*_2016), legacy_inputs=True, without=_NO_ROUND),
+        Dialect("hed", lacks=_2015 - {"Crop"}, legacy_inputs=True, without=_NO_ROUND),
+        Dialect("segnet", lacks=_2016, legacy_inputs=True, without=_NO_ROUND),
         Dialect("ascend", floor=_CEIL, fields={"pooling_param": {"ceil_mode": 13, "round_mode": 14}},
-                adds=_set("ReLU6", "Permute", "Normalize", "Interp", "Reverse", "ROIPooling", "Mish", "HardSwish"),
-                lacks=_set("Parameter", "Embed", "Filter", "BatchReindex")),
-        Dialect("intel", lacks=_set(*_NEW), without=_NO_ROUND, fields={"batch_norm_param": {"engine": 4}}),
+                adds=_names("ReLU6 Permute Normalize Interp Reverse ROIPooling Mish HardSwish"),
+                lacks=_names("Parameter Embed Filter BatchReindex")),
+        Dialect("intel", lacks=_NEW, without=_NO_ROUND, fields={"batch_norm_param": {"engine": 4}}),
         Dialect("sophgo", floor=_ROUND, only=_SOPHGO, fields={"batch_norm_param": {"engine": 4}},
-                without=_set("batch_norm_param.update_global_stats"), whole_kernel=True),
+                without=_names("batch_norm_param.update_global_stats"), whole_kernel=True),
         Dialect("rknn", floor=_ROUND, only=_RKNN, without=_NO_CEIL),
         Dialect("opencv", floor=_CEIL, only=_OPENCV, fields={"pooling_param": {"ceil_mode": 13}},
-                without=_set("pooling_param.round_mode", "batch_norm_param.update_global_stats")),
+                without=_names("pooling_param.round_mode batch_norm_param.update_global_stats")),
     )
 }  # fmt: skip
 """The forks of which it is known what they lack. For other dialects it is only known which layers they add."""
@@ -192,4 +163,4 @@ def dialect_of(name: str | None) -> Dialect:
         f"there is no dialect '{name}'{nearest(str(name), names)}; dialects: {', '.join(names)}",
         InputError,
     )
-    return Dialect(str(name), lacks=_set(*_NEW), without=_NO_ROUND)
+    return Dialect(str(name), lacks=_NEW, without=_NO_ROUND)

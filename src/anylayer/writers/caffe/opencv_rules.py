@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from anylayer.errors import LayerError
@@ -36,82 +37,11 @@ where OpenCV computes something else with any parameters."""
 
 FIELDS = {
     name: frozenset(fields.split())
-    for name, fields in {
-        "accuracy_param": "top_k axis ignore_label",
-        "argmax_param": "out_max_val top_k axis",
-        "batch_norm_param": "use_global_stats moving_average_fraction eps scale_bias",
-        "bias_param": "axis num_axes filler",
-        "concat_param": "axis concat_dim",
-        "contrastive_loss_param": "margin legacy_version",
-        "convolution_param": (
-            "num_output bias_term pad kernel_size stride dilation pad_h pad_w kernel_h kernel_w stride_h stride_w "
-            "group weight_filler bias_filler engine axis force_nd_im2col"
-        ),
-        "crop_param": "axis offset",
-        "data_param": (
-            "source batch_size rand_skip backend scale mean_file crop_size mirror force_encoded_color prefetch"
-        ),
-        "detection_output_param": (
-            "num_classes share_location background_label_id nms_param save_output_param code_type "
-            "variance_encoded_in_target keep_top_k confidence_threshold normalized_bbox clip"
-        ),
-        "dropout_param": "dropout_ratio scale_train",
-        "dummy_data_param": "data_filler shape num channels height width",
-        "eltwise_param": "operation coeff stable_prod_grad",
-        "elu_param": "alpha",
-        "embed_param": "num_output input_dim bias_term weight_filler bias_filler",
-        "exp_param": "base scale shift",
-        "flatten_param": "axis end_axis",
-        "hdf5_data_param": "source batch_size shuffle",
-        "hdf5_output_param": "file_name",
-        "hinge_loss_param": "norm",
-        "image_data_param": (
-            "source batch_size rand_skip shuffle new_height new_width is_color scale mean_file crop_size mirror "
-            "root_folder"
-        ),
-        "infogain_loss_param": "source",
-        "inner_product_param": "num_output bias_term weight_filler bias_filler axis transpose",
-        "input_param": "shape",
-        "log_param": "base scale shift",
-        "loss_param": "ignore_label normalization normalize",
-        "lrn_param": "local_size alpha beta norm_region k engine",
-        "memory_data_param": "batch_size channels height width",
-        "mvn_param": "normalize_variance across_channels eps",
-        "norm_param": "across_spatial scale_filler channel_shared eps",
-        "parameter_param": "shape",
-        "permute_param": "order",
-        "pooling_param": (
-            "pool pad pad_h pad_w kernel_size kernel_h kernel_w stride stride_h stride_w engine global_pooling "
-            "ceil_mode"
-        ),
-        "power_param": "power scale shift",
-        "prelu_param": "filler channel_shared",
-        "prior_box_param": (
-            "min_size max_size aspect_ratio flip clip variance img_size img_h img_w step step_h step_w offset "
-            "offset_h offset_w width height"
-        ),
-        "proposal_param": "feat_stride base_size min_size ratio scale pre_nms_topn post_nms_topn nms_thresh",
-        "psroi_pooling_param": "spatial_scale output_dim group_size",
-        "python_param": "module layer param_str share_in_parallel",
-        "recurrent_param": "num_output weight_filler bias_filler debug_info expose_hidden",
-        "reduction_param": "operation axis coeff",
-        "relu_param": "negative_slope engine",
-        "reshape_param": "shape axis num_axes",
-        "roi_pooling_param": "pooled_h pooled_w spatial_scale",
-        "scale_param": "axis num_axes filler bias_term bias_filler",
-        "sigmoid_param": "engine",
-        "slice_param": "axis slice_point slice_dim",
-        "softmax_param": "engine axis",
-        "spp_param": "pyramid_height pool engine",
-        "tanh_param": "engine",
-        "threshold_param": "threshold",
-        "tile_param": "axis tiles",
-        "transform_param": "scale mirror crop_size mean_file mean_value force_color force_gray",
-        "window_data_param": (
-            "source scale mean_file batch_size crop_size mirror fg_threshold bg_threshold fg_fraction context_pad "
-            "crop_mode cache_images root_folder"
-        ),
-    }.items()
+    for name, _, fields in (
+        line.partition(": ")
+        for line in Path(__file__).with_name("opencv_fields.txt").read_text("utf-8").splitlines()
+        if not line.startswith("#")
+    )
 }
 """The parameter messages that OpenCV's caffe.proto declares, with their fields."""
 
