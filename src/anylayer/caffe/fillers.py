@@ -65,10 +65,6 @@ def _gaussian(filler: Filler, shape: Shape) -> Array:
     return values
 
 
-def _uniform(filler: Filler, shape: Shape) -> Array:
-    return random.uniform(filler.min, filler.max, shape)
-
-
 def _xavier(filler: Filler, shape: Shape) -> Array:
     """Draw from -s..s with s = sqrt(3 / n) (Glorot and Bengio 2010)."""
     limit = math.sqrt(3 / _fan(filler, shape))
@@ -98,7 +94,7 @@ def _fan(filler: Filler, shape: Shape) -> float:
 
 _DRAWN: dict[str, Callable[[Filler, Shape], Array]] = {
     "gaussian": _gaussian,
-    "uniform": _uniform,
+    "uniform": lambda filler, shape: random.uniform(filler.min, filler.max, shape),
     "xavier": _xavier,
     "msra": _msra,
     "positive_unitball": _unit_ball,

@@ -170,18 +170,14 @@ def _with_bias(layer: Node, message: str, weights: Array, blobs: Sequence[Array]
 
 
 def _convolution(pair: _Pair, node: Node, layer: Node) -> dict[str, list[Array]]:
-    _need_type(layer, "Convolution")
+    """Transpose the kernel (kh, kw, in, out) to (out, in, kh, kw), that of a Conv2DTranspose (kh, kw, out, in) to
+    (in, out, kh, kw)."""
+    is_transposed = node.type == "Conv2DTranspose"
+    _need_type(layer, "Deconvolution" if is_transposed else "Convolution")
     kernel = node.blobs[0]
     weights = kernel.transpose(kernel.ndim - 1, kernel.ndim - 2, *range(kernel.ndim - 2))
-    return {layer.name: _with_bias(layer, "convolution_param", weights, node.blobs[1:], len(weights))}
-
-
-def _transposed(pair: _Pair, node: Node, layer: Node) -> dict[str, list[Array]]:
-    """Transpose the kernel from (kh, kw, out, in) to (in, out, kh, kw)."""
-    _need_type(layer, "Deconvolution")
-    kernel = node.blobs[0]
-    weights = kernel.transpose(kernel.ndim - 1, kernel.ndim - 2, *range(kernel.ndim - 2))
-    return {layer.name: _with_bias(layer, "convolution_param", weights, node.blobs[1:], weights.shape[1])}
+    outputs = weights.shape[is_transposed]
+    return {layer.name: _with_bias(layer, "convolution_param", weights, node.blobs[1:], outputs)}
 
 
 def _depthwise(pair: _Pair, node: Node, layer: Node) -> dict[str, list[Array]]:
@@ -212,16 +208,7 @@ def _dense(pair: _Pair, node: Node, layer: Node) -> dict[str, list[Array]]:
     return {layer.name: _with_bias(layer, "inner_product_param", weights, node.blobs[1:], kernel.shape[1])}
 
 
-_SHAPE_PRESERVING = (
-    "Dropout",
-    "Activation",
-    "ReLU",
-    "LeakyReLU",
-    "ELU",
-    "Softmax",
-    "GaussianNoise",
-    "SpatialDropout2D",
-)
+_KEEP_SHAPE = ("Dropout", "SpatialDropout2D", "GaussianNoise", "Activation", "ReLU", "LeakyReLU", "ELU", "Softmax")
 
 
 def _flattened(pair: _Pair, node: Node) -> Shape | None:
@@ -233,7 +220,7 @@ def _flattened(pair: _Pair, node: Node) -> Shape | None:
             text = "the shape before Flatten is not known; give the network's input shape"
             shape = given(pair.shapes.get(producer.inputs[0]), text)
             return None if _config(producer).get("data_format") == "channels_first" else shape[1:]
-        if producer.type not in _SHAPE_PRESERVING:
+        if producer.type not in _KEEP_SHAPE:
             return None
         value = producer.inputs[0]
     return None
@@ -280,11 +267,7 @@ def _need_type(layer: Node, *types: str) -> None:
 
 
 _RULES: dict[str, TransferRule] = {
-    "Conv1D": _convolution,
-    "Conv2D": _convolution,
-    "Conv3D": _convolution,
-    "Convolution2D": _convolution,
-    "Conv2DTranspose": _transposed,
+    **dict.fromkeys(("Conv1D", "Conv2D", "Conv3D", "Convolution2D", "Conv2DTranspose"), _convolution),
     "DepthwiseConv2D": _depthwise,
     "Dense": _dense,
     "BatchNormalization": _batch_norm,

@@ -38,32 +38,27 @@ MAX_PACKED_BYTES = 10 << 16
 Fields = Mapping[str, Field]
 
 
-class MappedFile:
-    """A memory-mapped file of `size` bytes. `file` is its path, for error messages.
+class CutOff(FileError):
+    """The bytes end inside a number."""
 
-    The map is private and writable, because OpenVINO shares weights only from writable memory. What is written to
-    it never reaches the file. An empty file raises FileError.
-    """
 
-    def __init__(self, path: Path) -> None:
-        self.file = str(path)
-        with path.open("rb") as handle:
-            size = handle.seek(0, 2)
-            need(size > 0, "the file is empty", FileError)
-            self.data = mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_COPY)
-        self.size = size
+class Bytes:
+    """Bytes in protobuf's binary format: those of a file, or its first ones."""
+
+    def __init__(self, data: bytes | mmap.mmap) -> None:
+        self.data = data
 
     def varint(self, position: int, end: int) -> tuple[int, int]:
         """Return the unsigned varint at `position`, modulo 2**64, and the position after it.
 
-        Raise FileError for a varint that reaches `end` or is longer than 10 bytes.
+        Raise CutOff for a varint that reaches `end`, and FileError for one that is longer than 10 bytes.
         """
         data = self.data
         value = shift = 0
         start = position
         while True:
             if position >= end:
-                raise FileError(f"the number at byte {start} is cut off")
+                raise CutOff(f"the number at byte {start} is cut off")
             byte = data[position]
             position += 1
             value |= (byte & 0x7F) << shift
@@ -106,6 +101,22 @@ class MappedFile:
     def text(self, start: int, stop: int) -> str:
         """Return the bytes between two positions as text. Bytes that are not UTF-8 become escapes ("\\xff")."""
         return bytes(self.data[start:stop]).decode("utf-8", "backslashreplace")
+
+
+class MappedFile(Bytes):
+    """A memory-mapped file of `size` bytes. `file` is its path, for error messages.
+
+    The map is private and writable, because OpenVINO shares weights only from writable memory. What is written to
+    it never reaches the file. An empty file raises FileError.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.file = str(path)
+        with path.open("rb") as handle:
+            size = handle.seek(0, 2)
+            need(size > 0, "the file is empty", FileError)
+            super().__init__(mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_COPY))
+        self.size = size
 
 
 def varint(value: int) -> bytes:
@@ -153,7 +164,7 @@ def need_wire_type(declared: Field, kind: int, position: int, remedy: str = "", 
         raise FileError(f"{field} has wire type {kind}, expected {expected}{remedy}")
 
 
-def scalars(buffer: MappedFile, declared: Field, kind: int, low: int, high: int) -> list[Any]:
+def scalars(buffer: Bytes, declared: Field, kind: int, low: int, high: int) -> list[Any]:
     """Return the value of a scalar field, or the values of a packed one, as a text file has them.
 
     `kind` is the wire type of the value between two positions. Raise FileError for a damaged value.

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+from itertools import islice
 from pathlib import Path
+
+from anylayer.errors import FileError
+from anylayer.protobuf.binary import Bytes, CutOff
 
 _HEAD = 1 << 16
 """Bytes at the beginning of a file that are looked at."""
@@ -193,35 +197,10 @@ def _fields(head: bytes, size: int) -> list[tuple[int, int, int, int]]:
     The list is empty if the bytes are not a protobuf message.
     """
     fields: list[tuple[int, int, int, int]] = []
-    position = 0
-    while position < len(head) and len(fields) < _MAX_FIELDS:
-        tag, low = _varint(head, position)
-        number, kind = tag >> 3, tag & 7
-        if low == 0:
-            break
-        start = low
-        if kind == 0:
-            _, start = _varint(head, low)
-            stop = start
-        elif kind == 2:
-            length, start = _varint(head, low)
-            stop = start + length
-        else:
-            stop = low + {1: 8, 5: 4}.get(kind, size)
-        if not 0 < number < 1 << 29 or kind not in (0, 1, 2, 5) or stop > size:
-            return []
-        if start == 0:
-            break
-        fields.append((number, kind, start, stop))
-        position = stop
+    try:
+        fields.extend(islice(Bytes(head).fields(0, size), _MAX_FIELDS))
+    except (IndexError, CutOff):  # the bytes read from the file, or the file, end inside a field
+        return fields
+    except FileError:
+        return []
     return fields
-
-
-def _varint(data: bytes, position: int) -> tuple[int, int]:
-    """Return a varint and the position after it, or (0, 0) if it is cut off."""
-    value = 0
-    for i, byte in enumerate(data[position : position + 10]):
-        value |= (byte & 0x7F) << (7 * i)
-        if byte < 0x80:
-            return value, position + i + 1
-    return 0, 0

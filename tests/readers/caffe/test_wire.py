@@ -15,13 +15,14 @@ from hypothesis import strategies as st
 
 from anylayer.errors import AnyLayerError, FileError
 from anylayer.network import Array
-from anylayer.readers.caffe.wire import BinaryLayer, read_weights
+from anylayer.readers.caffe.blobs import StoredLayer
+from anylayer.readers.caffe.wire import read_weights
 from tests.readers.files import blob, doubles, floats, integer, layer, loose_floats, message, shape, string, varint
 
 SIX = [1.0, -2.5, 3.0, 4.0, 5.0, 6.0]
 
 
-def stored(data: bytes) -> list[BinaryLayer]:
+def stored(data: bytes) -> list[StoredLayer]:
     Path("net.caffemodel").write_bytes(data)
     return read_weights(Path("net.caffemodel"))
 

@@ -33,7 +33,7 @@ from anylayer.protobuf.tree import Block
 from anylayer.readers import Option, options_of
 from anylayer.readers._recognize import describe, is_text
 from anylayer.readers.caffe.alignment import align
-from anylayer.readers.caffe.blobs import StoredLayer, TextLayer
+from anylayer.readers.caffe.blobs import StoredLayer, text_layer
 from anylayer.readers.caffe.build import Built, Options, build
 from anylayer.readers.caffe.decode import read_binary
 from anylayer.readers.caffe.rules import PHASES, network_state
@@ -222,7 +222,7 @@ def read_stored(path: Path) -> Sequence[StoredLayer]:
         layers = read_weights(path)
         need(layers, f"{path}: the file has no layers", FileError)
         return layers
-    found = [TextLayer.of(layer) for layer in upgrade(read_text(path)).blocks("layer")]
+    found = [text_layer(layer) for layer in upgrade(read_text(path)).blocks("layer")]
     need(
         any(layer.blobs for layer in found),
         f"{path}: this is a prototxt (text) without weights. Give the prototxt first, and then the .caffemodel",

@@ -5,9 +5,8 @@ A text file may have weights, too: a prototxt whose layers have `blobs`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import numpy as np
 
@@ -22,14 +21,12 @@ _OLD_DIMS = ("num", "channels", "height", "width")
 """The fields of a blob's shape in old files."""
 
 
-class StoredLayer(Protocol):
+@dataclass(slots=True)
+class StoredLayer:
     """A layer of a weights file. A blob is None if another layer, which shares it, stores it."""
 
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def blobs(self) -> Sequence[StoredBlob | None]: ...
+    name: str
+    blobs: list[StoredBlob | None] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -54,17 +51,9 @@ class TextBlob:
             return reshaped(values, dims)
 
 
-@dataclass(slots=True)
-class TextLayer:
-    """A layer of a text file: see StoredLayer."""
-
-    name: str
-    blobs: list[TextBlob] = field(default_factory=list)
-
-    @classmethod
-    def of(cls, layer: Block) -> TextLayer:
-        """Return the layer that a block describes."""
-        return cls(layer.text("name"), [TextBlob(b) for b in layer.blocks("blobs")])
+def text_layer(layer: Block) -> StoredLayer:
+    """Return a layer of a text file."""
+    return StoredLayer(layer.text("name"), [TextBlob(b) for b in layer.blocks("blobs")])
 
 
 def assign_blobs(
@@ -125,15 +114,12 @@ def _read_stored(
         if target is None:
             unmatched.append(f"'{source.name}'")
             continue
-        with at(file), at(f"layer '{source.name}'"):
-            arrays_of[target] = [_array(blob, i) for i, blob in enumerate(source.blobs)]
+        arrays = arrays_of[target] = []
+        for i, blob in enumerate(source.blobs):
+            with at(file), at(f"layer '{source.name}'"), at(f"blob {i}"):
+                arrays.append(None if blob is None else blob.array())
         written.append(target)
     return written, unmatched
-
-
-def _array(blob: StoredBlob | None, index: int) -> Array | None:
-    with at(f"blob {index}"):
-        return None if blob is None else blob.array()
 
 
 @dataclass(slots=True)

@@ -144,7 +144,7 @@ def _draft(block: Block, options: Options) -> Draft:
     draft = Draft(
         block, name, _layer_type(block, block.string(type_), options), block.texts("bottom"), block.texts("top")
     )
-    draft.role = _role(draft.type, options)
+    draft.role = str(getattr(getattr(_definition(draft.type, options), "cls", None), "role", ""))
     weights = block.numbers("loss_weight")
     with at(draft.place):
         for k, top in enumerate(draft.tops):
@@ -179,10 +179,6 @@ def _definition(type_: str, options: Options) -> Definition | None:
     definitions = _definitions(type_, options)
     named = [d for d in definitions if options.dialect is not None and options.dialect in d.dialects]
     return next(iter(named or definitions), None)
-
-
-def _role(type_: str, options: Options) -> str:
-    return str(getattr(getattr(_definition(type_, options), "cls", None), "role", ""))
 
 
 def _node(layer: Draft, options: Options) -> Node:

@@ -6,7 +6,7 @@ Text files and binary files are both upgraded as Blocks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from anylayer.errors import nearest, wording
 from anylayer.network import Word
@@ -77,23 +77,16 @@ def upgrade(net: Block, types: Iterable[str] = ()) -> Block:
         if "layer" in net:
             raise net.fail(
                 "a network must have only one of 'layer' (new style) and 'layers' (old style), got both",
-                _line(net, "layers"),
+                next(e.line for e in net if e.name == "layers"),
             )
         if any("layer" in old for old in net.blocks("layers")):
             net = _v0_net(net)
-        spelled = {t.lower(): t for t in types}
-        net = _map_layers(net, "layers", "layer", lambda old: _v2_layer(_data_layer(old), spelled))
+        spelled, old = {t.lower(): t for t in types}, net
+        net = old.without()
+        for i, entry in enumerate(old):
+            if entry.name == "layers":
+                net.entries[i] = Entry("layer", _v2_layer(_data_layer(old.as_block(entry)), spelled), entry.line)
     return _input_layer(net)
-
-
-def _line(block: Block, name: str) -> int:
-    return next(e.line for e in block if e.name == name)
-
-
-def _map_layers(net: Block, old: str, new: str, change: Callable[[Block], Block]) -> Block:
-    out = net.without()
-    out.entries = [Entry(new, change(net.as_block(e)), e.line) if e.name == old else e for e in net]
-    return out
 
 
 # ---- V0: layers { layer { ... } bottom top }

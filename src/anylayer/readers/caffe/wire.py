@@ -19,6 +19,7 @@ from anylayer.protobuf.proto_file import core
 from anylayer.protobuf.schema import numbered
 from anylayer.readers._arrays import to_float32
 from anylayer.readers._limits import MAX_BLOB_PIECES, MAX_BLOBS
+from anylayer.readers.caffe.blobs import StoredLayer
 
 _CHUNK = 1 << 16
 """Values that are scanned at once for their tags."""
@@ -192,15 +193,7 @@ def _dims(buffer: MappedFile, start: int, stop: int) -> list[int]:
     return dims
 
 
-@dataclass(slots=True)
-class BinaryLayer:
-    """A layer of a binary file: see StoredLayer."""
-
-    name: str
-    blobs: list[BinaryBlob] = field(default_factory=list)
-
-
-def read_weights(path: Path) -> list[BinaryLayer]:
+def read_weights(path: Path) -> list[StoredLayer]:
     """Return the layers of a .caffemodel of any age (V0, V1, V2) in file order.
 
     The values of blobs are not read.
@@ -211,12 +204,12 @@ def read_weights(path: Path) -> list[BinaryLayer]:
         net = numbered(core().messages["NetParameter"])
         for number, kind, low, high in buffer.fields(0, buffer.size):
             if kind == BYTES and number in net and net[number].name in ("layer", "layers"):
-                layers.append(BinaryLayer(""))
+                layers.append(StoredLayer(""))
                 _read_layer(layers[-1], buffer, net[number].kind, low, high)
         return layers
 
 
-def _read_layer(layer: BinaryLayer, buffer: MappedFile, message: Any, start: int, stop: int) -> None:
+def _read_layer(layer: StoredLayer, buffer: MappedFile, message: Any, start: int, stop: int) -> None:
     """Read the name and the blobs of the layer between two positions. A V0 layer is inside a V1LayerParameter."""
     declared = numbered(message)
     for number, kind, low, high in buffer.fields(start, stop):
@@ -229,7 +222,7 @@ def _read_layer(layer: BinaryLayer, buffer: MappedFile, message: Any, start: int
             _read_layer(layer, buffer, declared[number].kind, low, high)
 
 
-def _add_blob(layer: BinaryLayer, buffer: MappedFile, start: int, stop: int) -> None:
+def _add_blob(layer: StoredLayer, buffer: MappedFile, start: int, stop: int) -> None:
     with at(f"layer '{layer.name}'"), at(f"blob {len(layer.blobs)}"):
         rule = f"the layer has more than {MAX_BLOBS} blobs, which is the limit"
         need(len(layer.blobs) < MAX_BLOBS, rule, FileError)

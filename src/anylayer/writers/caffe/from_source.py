@@ -69,23 +69,16 @@ def net_from_source(source: Source, options: CaffeWriteOptions) -> CaffeResult:
 
 
 def _empty_net(source: Source, options: CaffeWriteOptions) -> CaffeNet:
-    """Return a net without layers that has the types and fields which the user declares."""
-    return CaffeNet(
-        source.network.name,
-        dialect=options.dialect,
-        classes=_user_classes(source),
-        declared=_user_fields(source, options),
-    )
+    """Return a net without layers that has the types and fields which the user declares.
 
-
-def _user_classes(source: Source) -> dict[str, type[Message] | None]:
-    """Return the layer types that the user defines: each with its class if that declares its fields, else None."""
-    found: dict[str, type[Message] | None] = dict.fromkeys(source.user_types)
+    A type has its class if that declares its fields, else None.
+    """
+    classes: dict[str, type[Message] | None] = dict.fromkeys(source.user_types)
     for t in source.nodes:
-        if t.node.type in source.user_types and t.bound is not None and t.bound.definition.typed:
-            cls: Any = t.bound.definition.cls
-            found[t.node.type] = cls
-    return found
+        if t.node.type in classes and t.bound is not None and t.bound.definition.typed:
+            classes[t.node.type] = t.bound.definition.layer_class
+    name, declared = source.network.name, _user_fields(source, options)
+    return CaffeNet(name, dialect=options.dialect, classes=classes, declared=declared)
 
 
 def _user_fields(source: Source, options: CaffeWriteOptions) -> Mapping[str, Field]:

@@ -8,7 +8,7 @@ from typing import Any
 from anylayer.layer import Enum, Field, Message, Registry
 from anylayer.layer.fields import MISSING
 from anylayer.protobuf.binary import Fields
-from anylayer.protobuf.text import quoted, scalar_text
+from anylayer.protobuf.text import scalar_text
 from anylayer.writers.caffe.dialects import Dialect
 from anylayer.writers.caffe.layers import CaffeNet
 from anylayer.writers.caffe.messages import LAYER_FIELDS, MESSAGE_CLASSES, MESSAGE_NUMBERS, NET_FIELDS, title
@@ -34,7 +34,7 @@ def proto_text(net: CaffeNet) -> str:
     """Return the text of a .proto that describes the network's prototxt and caffemodel."""
     schema, _ = net.fields()
     writer = _Writer()
-    own = _own_fields(schema, _repeated(net))
+    own = _own_fields(schema, {n for layer in net.layers for n, v in layer.params.items() if isinstance(v, list)})
     taken = {f.number for f in own.values()}
     generic = {n: f for n, f in LAYER_FIELDS.items() if f.number not in taken}
     writer.add("NetParameter", NET_FIELDS, ["  repeated LayerParameter layer = 100;"])
@@ -86,10 +86,6 @@ def declared_messages(dialect: Dialect) -> dict[str, tuple[type[Message], int]]:
     common.update({name: (cls, MESSAGE_NUMBERS[name]) for name, cls in MESSAGE_CLASSES.items()})
     taken = {number for _, number in own.values()}
     return own | {n: found for n, found in common.items() if n not in own and found[1] not in taken}
-
-
-def _repeated(net: CaffeNet) -> set[str]:
-    return {n for layer in net.layers for n, v in layer.params.items() if isinstance(v, list)}
 
 
 class _Writer:
@@ -163,7 +159,7 @@ class _Writer:
         default = declared.default if declared.stated is MISSING else declared.stated
         scalar = not isinstance(kind, type)
         if scalar and not declared.repeated and default is not MISSING and default is not None:
-            options.append(f"default = {_default(default, declared)}")
+            options.append(f"default = {scalar_text(default, declared)}")
         if (message, name) in PACKED:
             options.append("packed = true")
         tail = f" [{', '.join(options)}]" if options else ""
@@ -222,9 +218,3 @@ def _distinct(fields: Fields) -> Fields:
     """
     by_number = {f.number: (n, f) for n, f in fields.items()}
     return dict(by_number[number] for number in sorted(by_number) if number > 0)
-
-
-def _default(value: Any, declared: Field) -> str:
-    if declared.kind == "string":
-        return quoted(str(value))
-    return scalar_text(value, declared)
