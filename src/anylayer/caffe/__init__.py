@@ -18,7 +18,7 @@ from anylayer.caffe import modes
 from anylayer.caffe.alias import install
 from anylayer.caffe.blob import Blob
 from anylayer.caffe.fillers import set_random_seed
-from anylayer.caffe.modes import *  # noqa: F403  # modes lists its names
+from anylayer.caffe.modes import *  # noqa: F403 (modes lists its names)
 from anylayer.caffe.net import TEST, TRAIN, Net, TrainingError
 from anylayer.caffe.net_parameter import LayerParameter, NetParameter
 from anylayer.caffe.net_spec import Layers, NetSpec, Parameters, Top, to_proto
@@ -53,5 +53,5 @@ def __getattr__(name: str) -> Any:
 
 __all__ = ["TEST", "TRAIN", "Blob", "Layer", "LayerParameter", "Net", "NetParameter", "NetSpec", "Top"]
 __all__ += ["TrainingError", "Transfer", "install", "layers", "params", "set_random_seed", "to_proto"]
-__all__ += ["Classifier", "Detector", "io", "proto", "transfer_weights"]  # noqa: F405  # these are in _LATER
+__all__ += ["Classifier", "Detector", "io", "proto", "transfer_weights"]  # noqa: F405 (these are in _LATER)
 __all__ += modes.__all__

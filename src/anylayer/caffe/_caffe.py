@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from anylayer.caffe import modes
 from anylayer.caffe.blob import Blob
-from anylayer.caffe.modes import *  # noqa: F403  # modes lists its names
+from anylayer.caffe.modes import *  # noqa: F403 (modes lists its names)
 from anylayer.caffe.net import LayerVec, Net
 from anylayer.caffe.python_layer import BlobVec, Layer
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from anylayer.caffe import modes
-from anylayer.caffe.modes import *  # noqa: F403  # modes lists its names
+from anylayer.caffe.modes import *  # noqa: F403 (modes lists its names)
 from anylayer.caffe.net import Net
 
 __all__ = ["Net"]

@@ -38,10 +38,6 @@ MAX_PACKED_BYTES = 10 << 16
 Fields = Mapping[str, Field]
 
 
-class CutOff(FileError):
-    """The bytes end inside a number."""
-
-
 class Bytes:
     """Bytes in protobuf's binary format: those of a file, or its first ones."""
 
@@ -51,14 +47,14 @@ class Bytes:
     def varint(self, position: int, end: int) -> tuple[int, int]:
         """Return the unsigned varint at `position`, modulo 2**64, and the position after it.
 
-        Raise CutOff for a varint that reaches `end`, and FileError for one that is longer than 10 bytes.
+        Raise FileError for a varint that reaches `end` or is longer than 10 bytes.
         """
         data = self.data
         value = shift = 0
         start = position
         while True:
             if position >= end:
-                raise CutOff(f"the number at byte {start} is cut off")
+                raise FileError(f"the number at byte {start} is cut off")
             byte = data[position]
             position += 1
             value |= (byte & 0x7F) << shift

@@ -110,11 +110,14 @@ class Schema:
         self.resolve()
 
     def fields(self) -> dict[str, Field]:
-        """Return LayerParameter's fields. Remove fields of undeclared types from all messages."""
-        for message in self.messages.values():
-            for name in [n for n, f in message.fields.items() if is_undeclared(f.kind)]:
-                del message.fields[name]
-        return self.messages["LayerParameter"].fields
+        """Return LayerParameter's fields. Fields of undeclared types are left out, also in the messages inside."""
+        copies = {name: new_message(name) for name in self.messages}
+        for name, message in self.messages.items():
+            for declared in message.fields.values():
+                kind = copies[name_of(declared.kind)] if isinstance(declared.kind, type) else declared.kind
+                if not is_undeclared(kind):
+                    copies[name].fields[declared.name] = replace(declared, kind=kind)
+        return copies["LayerParameter"].fields
 
     def check(self, block: Block, message: str = "NetParameter") -> None:
         """Convert every value to its declared type, in place. Set `repeated` and `defaults` of every block.

@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 
 from anylayer.errors import FileError
-from anylayer.protobuf.binary import Bytes, CutOff
+from anylayer.protobuf.binary import Bytes
 
 _HEAD = 1 << 16
 """Bytes at the beginning of a file that are looked at."""
@@ -190,6 +190,14 @@ def _is_node(text: bytes, size: int) -> bool:
     return fields[0][:2] == (1, 2) and (kinds >= {(1, 2), (2, 2)} or fields[-1][3] >= len(text) < size)
 
 
+class _FirstBytes(Bytes):
+    """The first bytes of a file. A number that reaches their end raises IndexError."""
+
+    def varint(self, position: int, end: int) -> tuple[int, int]:
+        """Return a number and the position after it, however near `end` is."""
+        return super().varint(position, end + 10)
+
+
 def _fields(head: bytes, size: int) -> list[tuple[int, int, int, int]]:
     """Return the first fields of a protobuf message of `size` bytes: number, wire type, start and stop of the
     value.
@@ -198,8 +206,8 @@ def _fields(head: bytes, size: int) -> list[tuple[int, int, int, int]]:
     """
     fields: list[tuple[int, int, int, int]] = []
     try:
-        fields.extend(islice(Bytes(head).fields(0, size), _MAX_FIELDS))
-    except (IndexError, CutOff):  # the bytes read from the file, or the file, end inside a field
+        fields.extend(islice(_FirstBytes(head).fields(0, size), _MAX_FIELDS))
+    except IndexError:
         return fields
     except FileError:
         return []
