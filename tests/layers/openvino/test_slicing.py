@@ -75,6 +75,14 @@ CASES["strided, both"] = matches(
 test_gather_nd_rejects_batch_dims = refuses(
     lambda x: o8.gather_nd(x, const([[0], [1]]), 1), Y, text="batch_dims must be 0, got 1"
 )
+test_pad_rejects_negative_pads_with_edge = refuses(
+    lambda x: o15.pad(x, const([0, -1]), const([0, 0]), "edge"),
+    noise(2, 3),
+    text="negative pads with pad_mode 'edge' are not supported",
+)
+CASES["gather in more than 64 batches"] = matches(
+    lambda x, i: o15.gather(x, i, const(1), 1), noise(65, 3), np.arange(65, dtype=np.int64).reshape(65, 1) % 3
+)
 
 
 @pytest.mark.one_per(lambda name: name.split()[0])
