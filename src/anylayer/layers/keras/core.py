@@ -13,31 +13,29 @@ from anylayer.layer import layer, need
 from anylayer.layer.fields import attribute
 from anylayer.layers._table import define, operators, row
 from anylayer.layers.keras._base import KerasLayer, PassesMask
-from anylayer.layers.keras.activations import activation
+from anylayer.layers.keras.activations import activation as activation_of
 from anylayer.network import Array
 
 
-@layer("Dense")
-class Dense(KerasLayer):
-    """Compute activation(x @ kernel + bias) over the last axis.
+def _dense(x: Array, *, units: int, use_bias: bool, activation: Any, blob: Any, dialect: str | None) -> Any:
+    need(len(x.shape) >= 2, f"takes an input of rank 2 or more, got {tuple(x.shape)}")
+    y = x @ blob(0, (x.shape[-1], units), what="kernel")
+    y = y + blob(1, (units,), what="bias") if use_bias else y
+    return activation_of(activation, dialect)(y)
 
-    (N, ..., channels) to (N, ..., units).
-    Weights: kernel (channels, units), bias (units,).
-    Source: keras/src/layers/core/dense.py.
-    """
 
-    masks = "passes"
-
-    units: int = attribute("int64", doc="number of outputs")
-    use_bias: bool = attribute("bool", True, doc="whether a bias is added")
-    activation: Any = attribute("any", None, doc="activation function of the output")
-
-    def forward(self, x: Array) -> Any:
-        need(len(x.shape) >= 2, f"takes an input of rank 2 or more, got {tuple(x.shape)}")
-        y = x @ self.blob(0, (x.shape[-1], self.units), what="kernel")
-        if self.use_bias:
-            y = y + self.blob(1, (self.units,), what="bias")
-        return activation(self.activation, self.dialect)(y)
+operators(
+    KerasLayer,
+    "Weights: kernel (channels, units), bias (units,).\n    Source: keras/src/layers/core/dense.py.",
+    {
+        "Dense": row("Compute activation(x @ kernel + bias) over the last axis.", _dense,
+            details="(N, ..., channels) to (N, ..., units).",
+            units=attribute("int64", doc="number of outputs"),
+            use_bias=attribute("bool", True, doc="whether a bias is added"),
+            activation=attribute("any", None, doc="activation function of the output")),
+    },
+    masks="passes",
+)  # fmt: skip
 
 
 @layer("EinsumDense")
@@ -73,7 +71,7 @@ class EinsumDense(KerasLayer):
             first_kept = min(result.index(c) for c in self.bias_axes)
             shape = tuple(sizes[c] if c in self.bias_axes else 1 for c in result[first_kept:])
             y = y + self.blob(1, shape, what="bias")
-        return activation(self.activation, self.dialect)(y)
+        return activation_of(self.activation, self.dialect)(y)
 
     def _shapes(self, x: Array) -> tuple[str, str, str, tuple[int, ...], tuple[Any, ...]]:
         """Return the letters of input, kernel and output, with `...` expanded, and the known sizes."""

@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from anylayer.layer import layer, need
+from anylayer.layer import need
 from anylayer.layer.arguments import axis_of
 from anylayer.layer.fields import attribute
-from anylayer.layers._table import define
+from anylayer.layers._table import define, operators, row
 from anylayer.layers.keras._base import KerasLayer
 from anylayer.layers.keras._functions import l2_normalize
 from anylayer.network import Array
@@ -69,59 +69,47 @@ for _name, _base, _what, _function in (
     )
 
 
-@layer("Concatenate")
-class Concatenate(KerasLayer):
-    """Concatenate the inputs along `axis`.
-
-    Inputs (N, ...) have equal shapes except along `axis`.
-    Source: keras/src/layers/merging/concatenate.py.
-    """
-
-    masks = "joins"
-    axis: int = attribute("int64", -1, doc="axis along which the inputs are concatenated")
-
-    def forward(self, *inputs: Array) -> Array:
-        need(len(inputs) >= 1, "takes 1 or more inputs, got 0")
-        axis = axis_of(self.axis, len(inputs[0].shape))
-        for x in inputs[1:]:
-            same = len(x.shape) == len(inputs[0].shape) and all(
-                a == b for i, (a, b) in enumerate(zip(x.shape, inputs[0].shape)) if i != axis
-            )
-            need(
-                same,
-                f"inputs {tuple(inputs[0].shape)} and {tuple(x.shape)} must be equal except along axis {axis}",
-            )
-        return np.concatenate(inputs, axis=axis)
-
-
-@layer("Dot")
-class Dot(KerasLayer):
-    """Compute the dot products of the vectors of two inputs, for each item of the batch.
-
-    (N, ...) and (N, ...) to (N, remaining axes of both); (N, 1) for two inputs of rank 2.
-    Source: keras/src/layers/merging/dot.py.
-    """
-
-    axes: Any = attribute("any", doc="axis of both inputs, or of each, that is summed over")
-    normalize: bool = attribute("bool", False, doc="whether the vectors are first scaled to length 1")
-
-    def forward(self, a: Array, b: Array) -> Any:
-        axes = self.axes if isinstance(self.axes, list) else [self.axes, self.axes]
-        need(
-            len(axes) == 2 and all(type(i) is int for i in axes),
-            f"axes must be one or two axes, got {self.axes!r}",
+def _concatenate(*inputs: Array, axis: int) -> Array:
+    need(len(inputs) >= 1, "takes 1 or more inputs, got 0")
+    axis = axis_of(axis, len(inputs[0].shape))
+    for x in inputs[1:]:
+        same = len(x.shape) == len(inputs[0].shape) and all(
+            a == b for i, (a, b) in enumerate(zip(x.shape, inputs[0].shape)) if i != axis
         )
-        i, j = axis_of(axes[0], len(a.shape), "axes"), axis_of(axes[1], len(b.shape), "axes")
-        need(min(i, j) > 0, f"axes must not contain the batch axis 0, got {self.axes}")
-        need(
-            a.shape[i] == b.shape[j],
-            f"axis {i} of {tuple(a.shape)} and axis {j} of {tuple(b.shape)} differ in size",
-        )
-        if self.normalize:
-            a, b = l2_normalize(a, i), l2_normalize(b, j)
-        left = ["n", *"abcdefgh"[: len(a.shape) - 1]]
-        right = ["n", *"ijklmopq"[: len(b.shape) - 1]]
-        left[i] = right[j] = "z"
-        result = "".join(["n", *(c for c in (*left[1:], *right[1:]) if c != "z")])
-        y = np.einsum(f"{''.join(left)},{''.join(right)}->{result}", a, b)
-        return y if len(y.shape) > 1 else y[:, None]
+        need(same, f"inputs {tuple(inputs[0].shape)} and {tuple(x.shape)} must be equal except along axis {axis}")
+    return np.concatenate(inputs, axis=axis)
+
+
+def _dot(a: Array, b: Array, axes: Any, normalize: bool) -> Any:
+    listed = axes if isinstance(axes, list) else [axes, axes]
+    need(len(listed) == 2 and all(type(i) is int for i in listed), f"axes must be one or two axes, got {axes!r}")
+    i, j = axis_of(listed[0], len(a.shape), "axes"), axis_of(listed[1], len(b.shape), "axes")
+    need(min(i, j) > 0, f"axes must not contain the batch axis 0, got {axes}")
+    need(
+        a.shape[i] == b.shape[j],
+        f"axis {i} of {tuple(a.shape)} and axis {j} of {tuple(b.shape)} differ in size",
+    )
+    if normalize:
+        a, b = l2_normalize(a, i), l2_normalize(b, j)
+    left = ["n", *"abcdefgh"[: len(a.shape) - 1]]
+    right = ["n", *"ijklmopq"[: len(b.shape) - 1]]
+    left[i] = right[j] = "z"
+    result = "".join(["n", *(c for c in (*left[1:], *right[1:]) if c != "z")])
+    y = np.einsum(f"{''.join(left)},{''.join(right)}->{result}", a, b)
+    return y if len(y.shape) > 1 else y[:, None]
+
+
+operators(
+    KerasLayer,
+    "Source: keras/src/layers/merging/{}.py.",
+    {
+        "Concatenate": row("Concatenate the inputs along `axis`.", _concatenate, "concatenate",
+            "Inputs (N, ...) have equal shapes except along `axis`.", {"masks": "joins"},
+            axis=attribute("int64", -1, doc="axis along which the inputs are concatenated")),
+        "Dot": row("Compute the dot products of the vectors of two inputs, for each item of the batch.",
+            _dot, "dot",
+            "(N, ...) and (N, ...) to (N, remaining axes of both); (N, 1) for two inputs of rank 2.",
+            axes=attribute("any", doc="axis of both inputs, or of each, that is summed over"),
+            normalize=attribute("bool", False, doc="whether the vectors are first scaled to length 1")),
+    },
+)  # fmt: skip

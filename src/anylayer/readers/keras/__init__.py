@@ -54,7 +54,7 @@ def _is_archive(path: Path) -> bool:
     try:
         with zipfile.ZipFile(path) as archived:
             names = set(archived.namelist())
-    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError, RuntimeError, OverflowError):
+    except archive.ZIP_ERRORS:
         return b"config.json" in path.open("rb").read(_HEAD)
     has_parts = bool(names & {archive.WEIGHTS, "metadata.json"})
     return archive.CONFIG in names and (has_parts or path.suffix.lower() == ".keras")

@@ -28,6 +28,11 @@ CONFIG = "config.json"
 METADATA = "metadata.json"
 WEIGHTS = "model.weights.h5"
 HDF5 = b"\x89HDF\r\n\x1a\n"
+ZIP_ERRORS = (
+    zipfile.BadZipFile, zlib.error, lzma.LZMAError, NotImplementedError, RuntimeError, EOFError, OSError,
+    ValueError, OverflowError,
+)  # fmt: skip
+"""What zipfile raises for a damaged archive."""
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]|\xed[\xa0-\xbf]")
 
 
@@ -183,17 +188,7 @@ def _archive(path: Path) -> Iterator[KerasModel]:
                 data = hdf5.mapped(path)[start:stop]
             else:
                 data = np.frombuffer(_read_member(archive, info), np.uint8)
-    except (
-        zipfile.BadZipFile,
-        zlib.error,
-        lzma.LZMAError,
-        NotImplementedError,
-        RuntimeError,
-        EOFError,
-        OSError,
-        ValueError,
-        OverflowError,
-    ) as error:
+    except ZIP_ERRORS as error:
         raise FileError(f"this is not a readable zip archive: {error}") from None
     with hdf5.opened(path, data, info.compress_size) as file:
         yield KerasModel(config, ObjectWeights(file, ""), version)

@@ -16,14 +16,8 @@ LayerName = tuple[str, str]
 """The name of a layer and the name of its class."""
 
 _PARTS = (
-    "forward_layer",
-    "backward_layer",
-    "query_dense",
-    "key_dense",
-    "gate_dense",
-    "value_dense",
-    "output_dense",
-)
+    "forward_layer", "backward_layer", "query_dense", "key_dense", "gate_dense", "value_dense", "output_dense",
+)  # fmt: skip
 """Parts of layers that get_weights lists first, in this order. It lists all other parts in alphabetical order."""
 _RANDOM_STATE = ("seed_generator", "random_generator", "_random_generator")
 """Parts that hold the state of random number generators."""
