@@ -1,5 +1,6 @@
-"""Tests of Dense and EinsumDense."""
+"""Tests of Dense and EinsumDense, and of the files of layer types."""
 
+from anylayer.layer import Registry
 from tests.layers.harness import ramp, rejects
 from tests.layers.keras.recorded import recorded
 
@@ -33,3 +34,9 @@ test_einsum_dense_rejects_bias_axis_outside_output = rejects(
     text="bias_axes 'b' must be among the axes 'ac' of the output",
     format="keras",
 )
+
+
+def test_layer_types_belong_to_files_of_layers() -> None:
+    """The page docs/keras.md lists layer types by these files."""
+    modules = {definition.layer_class.__module__ for definition in Registry.of("keras").definitions()}
+    assert not [name for name in modules if name.rpartition(".")[2].startswith("_")]

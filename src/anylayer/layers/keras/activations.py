@@ -222,4 +222,5 @@ operators(
             "keras/src/layers/activations/softmax.py", f"{_SAME} Elements where `mask` is false become 0.",
             axis=attribute("any", -1, doc="axis or axes of the sum")),
     },
+    __module__=__name__,
 )  # fmt: skip

@@ -35,6 +35,7 @@ operators(
             activation=attribute("any", None, doc="activation function of the output")),
     },
     masks="passes",
+    __module__=__name__,
 )  # fmt: skip
 
 
@@ -133,6 +134,7 @@ operators(
             mask_value=attribute("double", 0.0, doc="value of the steps that are masked")),
     },
     masks="makes",
+    __module__=__name__,
 )  # fmt: skip
 
 

@@ -112,4 +112,5 @@ operators(
             axes=attribute("any", doc="axis of both inputs, or of each, that is summed over"),
             normalize=attribute("bool", False, doc="whether the vectors are first scaled to length 1")),
     },
+    __module__=__name__,
 )  # fmt: skip

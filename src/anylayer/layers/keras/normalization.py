@@ -184,6 +184,7 @@ operators(
             "(N, ...) to the same shape. Vectors of zeros stay zeros.",
             axis=attribute("any", -1, doc="axis or axes of the vectors that get length 1")),
     },
+    __module__=__name__,
 )  # fmt: skip
 operators(
     KerasLayer,
@@ -200,4 +201,5 @@ operators(
             offset=attribute("any", 0.0, doc="what is added: one number, or one per channel")),
     },
     masks="passes",
+    __module__=__name__,
 )  # fmt: skip

@@ -60,6 +60,7 @@ operators(
         "RepeatVector": row("Repeat a vector as the steps of a sequence.", _repeat, "repeat_vector",
             "(N, C) to (N, n, C).", n=attribute("int64", doc="number of steps")),
     },
+    __module__=__name__,
 )  # fmt: skip
 
 

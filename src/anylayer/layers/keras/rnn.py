@@ -461,4 +461,5 @@ operators(
             lambda y, x: y.reshape(x.shape[0], x.shape[1], *y.shape[1:]),
             details="(N * T, ...) to (N, T, ...), with N and T of the second input."),
     },
+    __module__=__name__,
 )  # fmt: skip
