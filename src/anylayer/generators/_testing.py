@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import shutil
+from collections.abc import Iterable, Sequence
 from importlib.util import find_spec
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 
 from anylayer.folders import template
 from anylayer.generators import Expected
+from anylayer.network import Array
 
 COMPARED = template(__file__, "compared.py.in")
 CHECKS = f"{COMPARED}\n\n{template(__file__, 'checks.py.in')}"
@@ -28,13 +30,18 @@ range, such as a softmax."""'''
 
 
 def test_data(expected: Expected) -> bytes:
-    """Return the inputs and outputs of all samples as a .npz archive with names such as "sample_0_input_0". It
-    contains no names from the network's file.
+    """Return the inputs and outputs of all samples as a .npz archive with names such as "sample_0_input_0"."""
+    return archive("sample", [(list(s.inputs.values()), list(s.outputs.values())) for s in expected.samples])
+
+
+def archive(what: str, parts: Iterable[tuple[Sequence[Array | None], Sequence[Array]]]) -> bytes:
+    """Return inputs and outputs as a .npz archive with names such as "case_0_input_0", where `what` is "case". It
+    contains no names from the network's file, and no absent inputs.
     """
     arrays: dict[str, Any] = {}
-    for i, sample in enumerate(expected.samples):
-        arrays.update({f"sample_{i}_input_{j}": a for j, a in enumerate(sample.inputs.values())})
-        arrays.update({f"sample_{i}_output_{j}": a for j, a in enumerate(sample.outputs.values())})
+    for i, (inputs, outputs) in enumerate(parts):
+        arrays.update({f"{what}_{i}_input_{j}": a for j, a in enumerate(inputs) if a is not None})
+        arrays.update({f"{what}_{i}_output_{j}": a for j, a in enumerate(outputs)})
     file = io.BytesIO()
     np.savez(file, **arrays)
     return file.getvalue()

@@ -170,6 +170,18 @@ class Size(int):
         return new_size, (int(self), self.expression)
 
 
+def _reals(function: str) -> tuple[Any, Any]:
+    """Return the methods of SizeReal for an operator with the number on its left, and on its right."""
+
+    def method(self: SizeReal, other: Any, modulus: Any = None) -> Any:
+        return self._with(function, other, False)
+
+    def swapped(self: SizeReal, other: Any, modulus: Any = None) -> Any:
+        return self._with(function, other, True)
+
+    return method, swapped
+
+
 class SizeReal(float):
     """A float with the expression that it was computed from."""
 
@@ -192,7 +204,7 @@ class SizeReal(float):
     __gt__, __ge__ = _comparison(">"), _comparison(">=")
     __hash__ = float.__hash__
 
-    def _with(self, function: str, other: Any, *, swapped: bool = False) -> Any:
+    def _with(self, function: str, other: Any, swapped: bool) -> Any:
         found = _real(other)
         if found is None:
             return NotImplemented
@@ -204,35 +216,11 @@ class SizeReal(float):
         result = new_real(value, Real(function, a, b))
         return result.double() if SizeDouble in (type(self), type(other)) else result
 
-    def __add__(self, other: Any) -> Any:
-        return self._with("+", other)
-
-    def __radd__(self, other: Any) -> Any:
-        return self._with("+", other, swapped=True)
-
-    def __sub__(self, other: Any) -> Any:
-        return self._with("-", other)
-
-    def __rsub__(self, other: Any) -> Any:
-        return self._with("-", other, swapped=True)
-
-    def __mul__(self, other: Any) -> Any:
-        return self._with("*", other)
-
-    def __rmul__(self, other: Any) -> Any:
-        return self._with("*", other, swapped=True)
-
-    def __truediv__(self, other: Any) -> Any:
-        return self._with("/", other)
-
-    def __rtruediv__(self, other: Any) -> Any:
-        return self._with("/", other, swapped=True)
-
-    def __pow__(self, other: Any, modulus: Any = None) -> Any:
-        return self._with("**", other)
-
-    def __rpow__(self, other: Any, modulus: Any = None) -> Any:
-        return self._with("**", other, swapped=True)
+    __add__, __radd__ = _reals("+")
+    __sub__, __rsub__ = _reals("-")
+    __mul__, __rmul__ = _reals("*")
+    __truediv__, __rtruediv__ = _reals("/")
+    __pow__, __rpow__ = _reals("**")
 
     def __floordiv__(self, other: Any) -> Any:
         return SizeReal.of(math.floor(self / other))

@@ -22,9 +22,9 @@ from anylayer import errors
 from anylayer.errors import AnyLayerError, FileError, LayerError, TraceError, wording
 from anylayer.kernels.answers import MalformedAnswer, is_texts, read_answer, read_arrays, types_of
 from anylayer.kernels.files import need_library
-from anylayer.layer import Definition
+from anylayer.kernels.library import LibraryType
 from anylayer.libraries.stdout import drops_output
-from anylayer.network import Array, Network, Node, TensorType
+from anylayer.network import Array, Node, TensorType
 
 MAX_SECONDS = 60.0
 """The seconds after which a call of an isolated library is stopped, where no other limit is given."""
@@ -181,19 +181,12 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
         process.stdout.close()
 
 
-class IsolatedType:
+class IsolatedType(LibraryType):
     """A layer type of an isolated library. Calling it makes an IsolatedNode."""
-
-    constants_are_blobs = True
-    states_shapes = True
 
     def __init__(self, library: IsolatedLibrary, name: str) -> None:
         self.library, self.type, self.origin = library, name, library.path
         self.__doc__ = library.types[name]
-
-    def within(self, network: Network, shapes: Definition | None = None) -> IsolatedType:
-        """Return this type: a library states the shapes of outputs itself."""
-        return self
 
     def __call__(
         self,

@@ -13,32 +13,24 @@ import numpy as np
 from anylayer.errors import LayerError, need, plural
 from anylayer.kernels import abi
 from anylayer.kernels.call import CompiledKernel, LibraryCall, Slot
-from anylayer.kernels.library import Library
+from anylayer.kernels.library import Library, LibraryType
 from anylayer.kernels.negotiation import Edge, Negotiation, is_turned
 from anylayer.kernels.params import Arena, need_known, node_of
-from anylayer.layer import Definition
 from anylayer.layer.order import permutation, permuted
-from anylayer.network import ABSENT, MAX_VALUES, Network, Node, Shape, TensorType
+from anylayer.network import ABSENT, MAX_VALUES, Node, Shape, TensorType
 
 _MAX_INTERNALS = 1000
 """The largest number of internal arrays of a layer."""
 
 
-class NativeType:
+class NativeType(LibraryType):
     """A layer type that a library defines. Calling it makes a NativeLayer."""
-
-    constants_are_blobs = True
-    states_shapes = True
 
     def __init__(self, library: Library, name: str) -> None:
         self.library, self.type = library, name
         self.origin = library.path
         self.functions = library.types[name]
         self.__doc__ = (self.functions.description or b"").decode("utf-8", "replace")
-
-    def within(self, network: Network, shapes: Definition | None = None) -> NativeType:
-        """Return this type: a library states the shapes of outputs itself."""
-        return self
 
     def __call__(
         self,

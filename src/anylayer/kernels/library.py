@@ -10,12 +10,14 @@ import tempfile
 import threading
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from anylayer.errors import FileError
 from anylayer.kernels import abi
 from anylayer.kernels.files import need_library
+from anylayer.layer import Definition
 from anylayer.libraries.stdout import drops_output
+from anylayer.network import Network
 
 _MAX_TYPES = 10_000
 """The largest number of layer types of a library."""
@@ -43,6 +45,17 @@ class Library:
     @property
     def name(self) -> str:
         return Path(self.path).name
+
+
+class LibraryType:
+    """A layer type of a library, which states the shapes of outputs itself."""
+
+    constants_are_blobs = True
+    states_shapes = True
+
+    def within(self, network: Network, shapes: Definition | None = None) -> Self:
+        """Return this type."""
+        return self
 
 
 _loaded: dict[tuple[int, ...], Library] = {}

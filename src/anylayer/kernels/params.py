@@ -72,7 +72,7 @@ def node_of(arena: Arena, node: Node, types: Sequence[TensorType]) -> abi.CNode:
         len(node.outputs),
         _bytes(node.name),
         _bytes(node.type),
-        abi.address(_root(arena, node)),
+        abi.address(_params(arena, [node.params, node.defaults])),
         len(blobs),
         len(inputs),
         arena.structures(blobs),
@@ -84,10 +84,6 @@ def node_of(arena: Arena, node: Node, types: Sequence[TensorType]) -> abi.CNode:
 def _tensor_of(arena: Arena, array: Array, name: str = "") -> abi.CTensor:
     arena.keep(array)
     return arena.tensor(TensorType(array.shape, array.dtype), data=address(array), name=name)
-
-
-def _root(arena: Arena, node: Node) -> abi.Params:
-    return _params(arena, [node.params, node.defaults])
 
 
 def _params(arena: Arena, sources: Sequence[Mapping[str, Any]]) -> abi.Params:

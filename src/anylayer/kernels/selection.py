@@ -44,6 +44,7 @@ def load_kernels(
     for source in configurations:
         _need_configuration(source)
     sources = [*libraries, *configurations]
+    settled = {s.partition("=")[0] for s in sources if "=" in s and not Path(s).exists()}
     for source in sources:
         type_, _, rest = source.partition("=")
         if rest and not Path(source).exists():
@@ -52,7 +53,7 @@ def load_kernels(
         library = open_(source)
         for name in library.types:
             other = found.get(name)
-            if other is not None and other.library is not library and name not in _named(sources):
+            if other is not None and other.library is not library and name not in settled:
                 raise _ambiguous(name, other.origin, source)
             found[name] = open_.kernel(library, name)
     return {**found, **chosen}
@@ -188,8 +189,3 @@ def _reads(definition: Definition, node: Node) -> bool:
 def kernel_of(type_: str, kernels: Mapping[str, LoadedKernel]) -> LoadedKernel | None:
     """Return the kernel of a layer type; Keras may put its package in front of the type ("my>Gate")."""
     return kernels.get(type_) or kernels.get(type_.rpartition(">")[2])
-
-
-def _named(sources: Sequence[str]) -> set[str]:
-    """Return the layer types for which a library is chosen."""
-    return {s.partition("=")[0] for s in sources if "=" in s and not Path(s).exists()}

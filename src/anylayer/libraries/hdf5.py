@@ -46,7 +46,10 @@ def opened(path: Path, data: Array | None = None, size: int = 0) -> Iterator[Gro
     takes in the archive. Raises FileError for what cannot be read.
     """
     with at(str(path)):
-        pyfive = _pyfive()
+        try:
+            import pyfive
+        except ImportError:
+            raise FileError("to read HDF5 files: pip install pyfive") from None
         whole = mapped(path) if data is None else data
         source = _Source(pyfive, whole, max(_MIN_LIMIT, _MAX_RATIO * (size or len(whole))))
         yield Group(_read(lambda: pyfive.File(_Part(whole))), source)
@@ -57,14 +60,6 @@ def mapped(path: Path) -> Array:
     from writable memory, cannot change the file."""
     need(path.stat().st_size > 0, "the file is empty", FileError)
     return np.memmap(path, np.uint8, "c")
-
-
-def _pyfive() -> Any:
-    try:
-        import pyfive
-    except ImportError:
-        raise FileError("to read HDF5 files: pip install pyfive") from None
-    return pyfive
 
 
 _REMEDY = "write the file again with h5py.File(path, 'w') and compression=None or 'gzip'"

@@ -261,16 +261,21 @@ class TracedArray(_Base):
 
     # ----------------------------------------------- operations that need values
 
-    def _refuse_values(self, what: str, remedy: str) -> NoReturn:
-        raise refusal(
-            f"{what} needs the values of a traced array ({describe(self)}), which are known only when the "
-            f"network runs; {remedy}"
-        )
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:  # type: ignore[override]  # NumPy's has overloads
+    def _values(self, refuse: Callable[[TracedArray], Exception]) -> Array:
+        """Return the content, which must be a constant. `refuse` returns the error for other content."""
         const = self._const()
         if const is None:
-            raise causes.array_refusal(self)
+            raise refuse(self)
+        return const
+
+    def _values_for(self, what: str, remedy: str) -> Array:
+        """Return the content, which must be a constant. Otherwise the error says that `what` needs the values."""
+        rule = f"{what} needs the values of a traced array"
+        when = f"which are known only when the network runs; {remedy}"
+        return self._values(lambda x: refusal(f"{rule} ({describe(x)}), {when}"))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:  # type: ignore[override]  # NumPy's has overloads
+        const = self._values(causes.array_refusal)
         if self.ndim:
             self._base()._owner = self._base()._owner or "an array that was converted to a NumPy array"
         result = const.astype(dtype) if dtype is not None else const.copy()
@@ -278,60 +283,33 @@ class TracedArray(_Base):
         return result
 
     def __bool__(self) -> bool:
-        const = self._const()
-        if const is None:
-            raise causes.bool_refusal(self)
-        return bool(const)
+        return bool(self._values(causes.bool_refusal))
 
     def __float__(self) -> float:
-        const = self._const()
-        if const is None:
-            raise causes.float_refusal(self)
-        return float(const)
+        return float(self._values(causes.float_refusal))
 
     def __int__(self) -> int:
-        const = self._const()
-        if const is None:
-            raise causes.index_refusal(self)
-        return int(const)
+        return int(self._values(causes.index_refusal))
 
     def __index__(self) -> int:
         if self.ndim:
             raise TypeError("only integer scalar arrays can be converted to a scalar index")
-        const = self._const()
-        if const is None:
-            raise causes.index_refusal(self)
-        return const.__index__()
+        return self._values(causes.index_refusal).__index__()
 
     def __complex__(self) -> complex:
-        const = self._const()
-        if const is None:
-            self._refuse_values("complex()", "keep the array")
-        return complex(const)
+        return complex(self._values_for("complex()", "keep the array"))
 
     def __contains__(self, item: Any) -> bool:
-        const = self._const()
-        if const is None:
-            self._refuse_values("'in'", "use (x == value).any() as an array")
-        return item in const
+        return item in self._values_for("'in'", "use (x == value).any() as an array")
 
     def item(self, *args: Any) -> Any:
-        const = self._const()
-        if const is None:
-            self._refuse_values(".item()", "keep the array, index it with x[i]")
-        return const.item(*args)
+        return self._values_for(".item()", "keep the array, index it with x[i]").item(*args)
 
     def tolist(self) -> Any:
-        const = self._const()
-        if const is None:
-            self._refuse_values(".tolist()", "keep the array")
-        return const.tolist()
+        return self._values_for(".tolist()", "keep the array").tolist()
 
     def tobytes(self, *args: Any) -> bytes:
-        const = self._const()
-        if const is None:
-            self._refuse_values(".tobytes()", "keep the array")
-        return const.tobytes(*args)
+        return self._values_for(".tobytes()", "keep the array").tobytes(*args)
 
     def __reduce__(self) -> NoReturn:
         raise refusal("a traced array cannot be pickled; it has no values until the network runs")

@@ -32,17 +32,8 @@ _CALLS: tuple[tuple[tuple[str, ...], str], ...] = (
     (("np.",), "NumPy does not recognize traced arrays there: " + _USE_FUNCTIONS),
     (("cv2.", "cv."), "OpenCV functions cannot be recorded: write it with " + _FUNCTIONS),
 )
-_COMBINING = (
-    "np.array",
-    "np.asarray",
-    "np.sum",
-    "np.mean",
-    "np.max",
-    "np.min",
-    "np.prod",
-    "np.any",
-    "np.all",
-    "np.std",
+_COMBINING = tuple(
+    f"np.{name}" for name in ["array", "asarray", "sum", "mean", "max", "min", "prod", "any", "all", "std"]
 )
 
 

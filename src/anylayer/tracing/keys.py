@@ -97,7 +97,7 @@ def _index_array(item: Any) -> Any:
 def parse(key: Any, shape: Sequence[Any]) -> Key:
     """Parse a key for an array of this shape. Raises IndexError where NumPy does."""
     pieces = _pieces(key, len(shape))
-    advanced = any(_is_array(p) for p in pieces)
+    advanced = any(type(p) is TracedArray or isinstance(p, np.ndarray) for p in pieces)
     result = Key()
     places: list[int] = []
     axis = 0
@@ -134,10 +134,6 @@ def parse(key: Any, shape: Sequence[Any]) -> Key:
 def is_full(p: slice) -> bool:
     """Return whether a slice is `:`."""
     return p.start is None and p.stop is None and p.step is None
-
-
-def _is_array(p: object) -> bool:
-    return type(p) is TracedArray or isinstance(p, np.ndarray)
 
 
 def _is_mask(p: object) -> bool:

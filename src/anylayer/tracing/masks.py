@@ -302,10 +302,6 @@ def write_masked(x: TracedArray, key: Any, value: Any) -> bool:
     new = cast(new._resolved() if type(new) is TracedArray else new, x.dtype)
     if broadcast(new.shape, x.shape) != x.shape:
         raise ValueError(f"could not broadcast input array from shape {new.shape} into shape {x.shape}")
-    x._assign(expand(_where(mask, new, x._resolved()), x.shape))
+    result = np.where(mask, new, x._resolved())
+    x._assign(expand(result._resolved() if type(result) is TracedArray else result, x.shape))
     return True
-
-
-def _where(mask: Array, a: Array, b: Array) -> Array:
-    result = np.where(mask, a, b)
-    return result._resolved() if type(result) is TracedArray else result

@@ -27,25 +27,14 @@ _ENTRY_METHODS = frozenset(("forward", "__call__"))
 _OPAQUE = ("numpy", "scipy", "anylayer", "cv2", "torch", "tensorflow", "jax", "onnx", "onnxruntime", "openvino")
 _SKIPPED_FOLDERS = (str(Path(np.__file__).parent) + os.sep, str(Path(__file__).parents[1]) + os.sep)
 _STDLIB = sysconfig.get_path("stdlib") + os.sep
-_BYPASSES = frozenset(
-    [
-        "at",
-        "setflags",
-        "writeable",
-        "base",
-        "ctypes",
-        "__array_interface__",
-        "from_buffer",
-        "from_address",
-        "as_array",
-    ]
-)
+_BYPASSES = frozenset((
+    "at", "setflags", "writeable", "base", "ctypes", "__array_interface__", "from_buffer", "from_address",
+    "as_array",
+))  # fmt: skip
 """Names of functions and attributes that bypass the write protection of an array.
 
 `at` is among them because np.add.at writes to read-only arrays (NumPy 2.4).
 """
-
-
 _WARNING_FILTERS = frozenset(("catch_warnings", "simplefilter", "filterwarnings"))
 _RAISE_OR_RECORD = frozenset(("error", "record"))
 
@@ -61,11 +50,7 @@ class Reach:
     `files` are the files that hold them.
     """
 
-    def __init__(
-        self,
-        subject: Any,
-        entry: Iterable[str] = _ENTRY_METHODS,
-    ) -> None:
+    def __init__(self, subject: Any, entry: Iterable[str] = _ENTRY_METHODS) -> None:
         self.uses_shared_generator = False
         self.names: set[str] = set(entry)
         self.getters: dict[str, Callable[[], Any]] = {}
@@ -141,7 +126,7 @@ class Reach:
     # -------------------------------------------------------------- functions
 
     def _function(self, f: types.FunctionType) -> None:
-        if not _is_inspected(f) or self.functions >= _MAX_FUNCTIONS:
+        if package_of(f.__code__.co_filename) is None or self.functions >= _MAX_FUNCTIONS:
             return
         self.functions += 1
         self.files.add(f.__code__.co_filename)
@@ -269,11 +254,6 @@ def package_of(file: str) -> str | None:
             package = rest.partition(os.sep)[0]
             return None if package in _OPAQUE else package
     return None if file.startswith(_STDLIB) else ""
-
-
-def _is_inspected(f: types.FunctionType) -> bool:
-    """Return whether the code of a function is inspected."""
-    return package_of(f.__code__.co_filename) is not None
 
 
 @functools.lru_cache(maxsize=4096)

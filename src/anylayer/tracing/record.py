@@ -71,7 +71,9 @@ def record_many(
     if graph is None:
         raise TraceError(f"{op} is recorded without a traced input")
     if graph.errstate is not None and errstate() is not graph.errstate:
-        _require_default_errstate()
+        handling = np.geterr()
+        if any(how in ("raise", "call", "log") for how in handling.values()):
+            raise causes.errstate_refusal(handling)
     sizes = computed_sizes(graph, op, inputs, types, attrs)
     if sizes is not None:
         return [sizes]
@@ -82,13 +84,6 @@ def record_many(
     for x in inputs:
         values.append(None if x is None else x._value if type(x) is TracedArray else graph.constant(x))
     return [TracedArray(graph, v) for v in graph.emit(op, values, types, attrs)]
-
-
-def _require_default_errstate() -> None:
-    """Raise TraceError if NumPy's error handling would raise an exception or call a function."""
-    found = np.geterr()
-    if any(how in ("raise", "call", "log") for how in found.values()):
-        raise causes.errstate_refusal(found)
 
 
 def record(op: str, inputs: Sequence[Any], shape: Sequence[Any], dtype: Any, /, **attrs: Any) -> TracedArray:

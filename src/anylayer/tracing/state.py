@@ -25,21 +25,8 @@ GENERATORS = "the random number generator"
 _MAX_COMPARED = 200_000
 """The largest number of values that a snapshot compares."""
 _ATOMS = (
-    bool,
-    int,
-    float,
-    complex,
-    str,
-    bytes,
-    type(None),
-    type(...),
-    Enum,
-    PurePath,
-    np.dtype,
-    range,
-    slice,
-    type,
-)
+    bool, int, float, complex, str, bytes, type(None), type(...), Enum, PurePath, np.dtype, range, slice, type,
+)  # fmt: skip
 _MAX_DEPTH = 30
 """The largest number of levels of nested containers and objects that a snapshot descends."""
 _MAX_CHECKSUM_BYTES = 1 << 20

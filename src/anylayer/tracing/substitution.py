@@ -243,7 +243,8 @@ class Counterparts:
         """Return whether the copy of a function sees the substitute: user code, with symbolic sizes also
         anylayer's.
         """
-        return _is_users_function(f) or (self.symbolic and (f.__module__ or "").startswith(_OURS))
+        users = package_of(f.__code__.co_filename) == ""
+        return users or (self.symbolic and (f.__module__ or "").startswith(_OURS))
 
     def _cell(self, cell: types.CellType, name: str) -> types.CellType:
         if id(cell) in self._made:
@@ -436,10 +437,6 @@ def _plain_function(x: Any) -> types.FunctionType | None:
 def _is_users_module(module: types.ModuleType) -> bool:
     file = getattr(module, "__file__", None)
     return not is_opaque(module.__name__) if file is None else package_of(file) == ""
-
-
-def _is_users_function(f: types.FunctionType) -> bool:
-    return package_of(f.__code__.co_filename) == ""
 
 
 @contextmanager

@@ -33,7 +33,9 @@ class _SubstituteType(type):
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         if len(args) == 1 and not kwargs:
-            x = _number_in(args[0])
+            x = args[0]
+            sizes = size_list(x) if type(x) is TracedArray and not x.shape else None
+            x = x if sizes is None else sizes[0]
             if is_symbolic(x):
                 return cls.convert(x)
         return cls.original(*args, **kwargs)
@@ -57,12 +59,6 @@ class _SubstituteOfType(_SubstituteType):
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         found = type(*args, **kwargs)
         return _TYPES.get(found, found)
-
-
-def _number_in(x: Any) -> Any:
-    """Return the size that a traced array of rank 0 holds, or the argument itself."""
-    found = size_list(x) if type(x) is TracedArray and not x.shape else None
-    return x if found is None else found[0]
 
 
 def _substitute(original: type, convert: Callable[[Any], Any]) -> Any:

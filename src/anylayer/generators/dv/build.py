@@ -417,10 +417,8 @@ class _PlanBuilder:
         for other in self.ops[index + 1 :]:
             if other.domain or other.scope != op.scope or other in self.done or other.op in ("Conv", "Gemm"):
                 break
-            if any(
-                v is not None and v.const is None and v not in self.views and not _gives(ops, v)
-                for v in other.inputs
-            ):
+            computed = {*self.views, *(v for o in ops for v in o.outputs)}
+            if any(v is not None and v.const is None and v not in computed for v in other.inputs):
                 break
             ops.append(other)
         read = [v for o in ops for v in o.inputs if v is not None and v in self.views]
@@ -445,10 +443,6 @@ class _PlanBuilder:
             if isinstance(layer.kind, (Custom, Softmax)):
                 for buffer in layer.outputs:
                     buffer.half = buffer in hardware
-
-
-def _gives(ops: Sequence[Op], value: Value) -> bool:
-    return any(value in op.outputs for op in ops)
 
 
 def _pooling_window(op: Op) -> Window | None:

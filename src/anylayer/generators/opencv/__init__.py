@@ -21,7 +21,6 @@ from anylayer.layer import Bound
 from anylayer.layer.opencv import opencv_params
 from anylayer.loops import TYPES, CppFunction, Opened, lower, number, opened, prelude, to_cpp
 from anylayer.loops.lowering import size_of
-from anylayer.network import Array
 from anylayer.source import Source, TracedNode
 
 WHAT = "an OpenCV project in C++"
@@ -57,7 +56,12 @@ def generate(source: Source, expected: Expected, layer: Sequence[str] = ()) -> P
             cases="\n".join(tests),
             calls=calls,
         ),
-        "test_data.bin": [np.ascontiguousarray(a, _FLOAT).tobytes() for case in cases for a in _arrays(case)],
+        "test_data.bin": [
+            np.ascontiguousarray(a, _FLOAT).tobytes()
+            for case in cases
+            for a in (*case.inputs, *case.outputs)
+            if a is not None
+        ],
     }
     commands = [
         ["cmake", "-S", ".", "-B", "build"],
@@ -65,10 +69,6 @@ def generate(source: Source, expected: Expected, layer: Sequence[str] = ()) -> P
         ["build/test_layers", "test_data.bin"],
     ]
     return Project(files, commands, _missing(), written.notes)
-
-
-def _arrays(case: Case) -> list[Array]:
-    return [*(a for a in case.inputs if a is not None), *case.outputs]
 
 
 def _need_arrays(case: Case) -> None:
@@ -315,11 +315,8 @@ def _shapes(name: str, source: Opened, code: CppFunction) -> str:
     for a in code.outputs:
         sizes = ", ".join(f"int({code.size(e)})" for e in a.shape)
         lines.append(f"{_INDENT}outputs.push_back(MatShape{{{sizes}}});")
-    return "\n".join([*lines, *_unused(code), f"{_INDENT}return true;", "}", ""])
-
-
-def _unused(code: CppFunction) -> list[str]:
-    return [f"{_INDENT}(void){s};" for s in code.sizes.values()]
+    unused = [f"{_INDENT}(void){s};" for s in code.sizes.values()]
+    return "\n".join([*lines, *unused, f"{_INDENT}return true;", "}", ""])
 
 
 def _run(name: str, source: Opened, code: CppFunction) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import io
 import math
 import sys
 from collections.abc import Mapping, Sequence
@@ -15,7 +14,7 @@ import numpy as np
 from anylayer.errors import LayerError, at, given, need, wording
 from anylayer.generators import Expected, Project
 from anylayer.generators._cases import Case, cases_of, chosen_types
-from anylayer.generators._testing import COMPARED
+from anylayer.generators._testing import COMPARED, archive
 from anylayer.generators.opencv_python.extract import Extract
 from anylayer.layer import Bound
 from anylayer.layer.opencv import opencv_params
@@ -57,7 +56,7 @@ def generate(source: Source, expected: Expected, layer: Sequence[str] = ()) -> P
             cases=literal([(case.node.type, _why_not_opencv5(case), case.floors) for case in cases]),
             compared=COMPARED,
         ),
-        "test_data.npz": [_data(cases)],
+        "test_data.npz": [archive("case", [(case.inputs, case.outputs) for case in cases])],
     }
     files.update({f"case_{i}.onnx": [_model(case)] for i, case in enumerate(cases)})
     return Project(files, [[sys.executable, "-B", "test_numpy_layers.py"]], _missing(cases))
@@ -164,17 +163,6 @@ def _model(case: Case) -> bytes:
 
 
 _DOMAIN = "numpy"
-
-
-def _data(cases: Sequence[Case]) -> bytes:
-    """Return the inputs and outputs of all cases, by number."""
-    arrays: dict[str, Any] = {}
-    for i, case in enumerate(cases):
-        arrays.update({f"case_{i}_input_{j}": a for j, a in enumerate(case.inputs) if a is not None})
-        arrays.update({f"case_{i}_output_{j}": a for j, a in enumerate(case.outputs)})
-    file = io.BytesIO()
-    np.savez(file, **arrays)
-    return file.getvalue()
 
 
 def _missing(cases: Sequence[Case]) -> str:

@@ -84,7 +84,8 @@ def _parsed(text: str) -> Formula:
     operand = True  # whether an operand comes next
     for number, name, sign, other in _TOKEN.findall(text):
         need(not other, f"'{text}' has the character {other!r}; formulas have + - * / % ( )", FileError)
-        need(operand == bool(number or name or sign == "("), _misplaced(text, number or name or sign), FileError)
+        misplaced = f"'{text}' cannot be read at '{number or name or sign}'"
+        need(operand == bool(number or name or sign == "("), misplaced, FileError)
         if number or name:
             steps.append(_number(number, text) if number else _axis(name, text))
             operand = False
@@ -103,10 +104,6 @@ def _parsed(text: str) -> Formula:
     need(not operand, f"'{text}' ends where a number or B, F, Y, X must follow", FileError)
     need("(" not in waiting, f"'{text}' has a '(' without a ')'", FileError)
     return Formula(text, (*steps, *reversed(waiting)))
-
-
-def _misplaced(text: str, token: str) -> str:
-    return f"'{text}' cannot be read at '{token}'"
 
 
 def _number(digits: str, text: str) -> int:

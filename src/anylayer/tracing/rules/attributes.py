@@ -146,10 +146,6 @@ def _sort(
     x._assign(call_function(np.sort, (x, axis), {})._resolved())
 
 
-def _fill(x: TracedArray, value: Any) -> None:
-    x[...] = value
-
-
 def _view(x: TracedArray, dtype: DTypeLike | None = None, type: object = None) -> Any:
     if dtype not in (None, np.ndarray) and np.dtype(dtype) != x.dtype:
         raise refusal("ndarray.view of another dtype reads the bits of the values, which cannot be recorded")
@@ -173,7 +169,7 @@ ATTRIBUTES |= {
     "device": lambda x: "cpu",
     "sort": lambda x: lambda *args, **kwargs: _sort(x, *args, **kwargs),
     "partition": lambda x: lambda kth, axis=-1, **kwargs: _sort(x, axis),
-    "fill": lambda x: lambda value: _fill(x, value),
+    "fill": lambda x: lambda value: x.__setitem__(..., value),
     "view": lambda x: lambda *args, **kwargs: _view(x, *args, **kwargs),
     "imag": lambda x: call_function(np.imag, (x,), {}),
 }

@@ -41,17 +41,6 @@ def _lay_as(result: Any, dummy: Array) -> None:
     result._memory_layout = lambda: dummy
 
 
-def _full_like(value: Any) -> Callable[..., Any]:
-    def rule(a: TracedArray, *arguments: Any, **options: Any) -> Array:
-        return full_like(a, value, *arguments, **options)
-
-    return rule
-
-
-implements(np.zeros_like, np.empty_like, raw=True)(_full_like(0))
-implements(np.ones_like, raw=True)(_full_like(1))
-
-
 @implements(np.full_like, raw=True)
 def full_like(
     a: TracedArray,
@@ -68,6 +57,10 @@ def full_like(
         shape = stand_for(result.shape)
         _lay_as(result, np.zeros_like(dummies(a), result.dtype, attributes.order_of(order), shape=shape))
     return result
+
+
+implements(np.zeros_like, np.empty_like, raw=True)(lambda a, *args, **kwargs: full_like(a, 0, *args, **kwargs))
+implements(np.ones_like, raw=True)(lambda a, *args, **kwargs: full_like(a, 1, *args, **kwargs))
 
 
 def full(
@@ -139,22 +132,6 @@ def asarray(
 ) -> Any:
     """Implement np.asarray, also for traced arrays."""
     return array(a, dtype, copy=bool(copy), order=order)
-
-
-def _contiguous(order: str) -> Callable[..., Any]:
-    """Return the rule of a function that returns the array itself if its elements lie in this order."""
-
-    def rule(a: Array, dtype: DTypeLike | None = None) -> Any:
-        return array(a, dtype, copy=False, order=order, ndmin=1)
-
-    return rule
-
-
-def _traced_result(function: Callable[..., Any]) -> Callable[..., Any]:
-    def rule(*args: Any, **kwargs: Any) -> Array:
-        return constant_array(function(*args, **kwargs))
-
-    return rule
 
 
 _NUMPY: Any = np
@@ -231,13 +208,13 @@ CREATION: dict[str, Callable[..., Any]] = {
     "tri": _by_place(np.tri, np.less_equal),
     "arange": arange,
     "linspace": linspace,
-    "fromfunction": _traced_result(np.fromfunction),
+    "fromfunction": lambda *args, **kwargs: constant_array(np.fromfunction(*args, **kwargs)),
     "full": full,
     "array": array,
     "asarray": asarray,
     "asanyarray": asarray,
-    "ascontiguousarray": _contiguous("C"),
-    "asfortranarray": _contiguous("F"),
+    "ascontiguousarray": lambda a, dtype=None: array(a, dtype, copy=False, order="C", ndmin=1),
+    "asfortranarray": lambda a, dtype=None: array(a, dtype, copy=False, order="F", ndmin=1),
 }
 """The functions that create arrays, by name: for like= and for the substitute for NumPy."""
 

@@ -43,22 +43,9 @@ def matmul(a: Array, b: Array) -> Array:
     return cast(record("MatMul", [to_native(a), to_native(b)], shape, to_native(a).dtype), dtype)
 
 
-if hasattr(np, "vecdot"):
-
-    @ufunc_rule(np.vecdot)
-    def vecdot(a: Array, b: Array) -> Any:
-        return (a * b).sum(-1, dtype=a.dtype)
-
-
-if hasattr(np, "matvec"):
-
-    @ufunc_rule(np.matvec)
-    def matvec(a: Array, b: Array) -> Array:
-        return matmul(a, b[..., None])[..., 0]
-
-    @ufunc_rule(np.vecmat)
-    def vecmat(a: Array, b: Array) -> Array:
-        return matmul(a[..., None, :], b)[..., 0, :]
+ufunc_rule(getattr(np, "vecdot", None))(lambda a, b: (a * b).sum(-1, dtype=a.dtype))
+ufunc_rule(getattr(np, "matvec", None))(lambda a, b: matmul(a, b[..., None])[..., 0])
+ufunc_rule(getattr(np, "vecmat", None))(lambda a, b: matmul(a[..., None, :], b)[..., 0, :])
 
 
 def _common_pair(a: ArrayLike, b: ArrayLike) -> tuple[Array, Array]:
@@ -144,14 +131,8 @@ def cross(
     return np.stack([y * w - z * v, z * u - x * w, x * v - y * u], axisc)
 
 
-@implements(np.linalg.cross)
-def linalg_cross(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
-    return cross(x1, x2, axis=axis)
-
-
-@implements(np.linalg.matmul)
-def linalg_matmul(x1: Array, x2: Array, /) -> Any:
-    return np.matmul(x1, x2)
+implements(np.linalg.cross)(lambda x1, x2, /, *, axis=-1: cross(x1, x2, axis=axis))
+implements(np.linalg.matmul)(lambda x1, x2, /: np.matmul(x1, x2))
 
 
 @implements(np.linalg.vecdot)
@@ -316,14 +297,12 @@ def _summed(x: Array, labels: str, needed: set[str]) -> tuple[Array, str]:
     """Sum over the labels that are not in `needed`. Return the result and its labels."""
     gone = [i for i, c in enumerate(labels) if c not in needed]
     if gone:
-        x = cast(x.sum(tuple(gone)), x.dtype) if is_constant(x) else _sum_axes(x, gone)
+        if is_constant(x):
+            total: Any = x.sum(tuple(gone))
+        else:
+            total = x.any(tuple(gone)) if x.dtype == BOOL else reduce("ReduceSum", to_native(x), gone, False)
+        x = cast(total, x.dtype)
     return x, _without(labels, gone)
-
-
-def _sum_axes(x: Array, axes: Sequence[int]) -> Any:
-    if x.dtype == BOOL:
-        return x.any(tuple(axes))
-    return cast(reduce("ReduceSum", to_native(x), axes, False), x.dtype)
 
 
 def _product(a: Array, left: str, b: Array, right: str, needed: set[str]) -> tuple[Array, str]:
