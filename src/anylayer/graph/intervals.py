@@ -86,26 +86,26 @@ class Intervals:
         Follows at most 20 operators whose intervals are not computed yet; for a value before them, the interval of
         its dtype is used.
         """
-        found = self._intervals.get(value)
-        if found is not None:
-            return found
+        interval = self._intervals.get(value)
+        if interval is not None:
+            return interval
         if value.const is not None:
-            found = self._intervals[value] = _constant(value)
-            return found
+            interval = self._intervals[value] = _constant(value)
+            return interval
         limit = of_dtype(value.dtype)
         op = producer(self.producers, value)
         if self._depth == _DEPTH:
             return self._within(limit, value.dtype)
         self._depth += 1
-        found = limit if op is None else self._of(op, value)
+        interval = limit if op is None else self._of(op, value)
         self._depth -= 1
         if op is not None or value in self.producers:
-            self._before[value] = found
-        held = _intersection(found, limit)
-        if value.dtype.kind in "iu" and not is_wide(value.dtype) and not inside(found, limit):
+            self._before[value] = interval
+        held = _intersection(interval, limit)
+        if value.dtype.kind in "iu" and not is_wide(value.dtype) and not inside(interval, limit):
             held = limit  # a number outside the dtype may become any value of the dtype
-        found = self._intervals[value] = self._within(held, value.dtype)
-        return found
+        interval = self._intervals[value] = self._within(held, value.dtype)
+        return interval
 
     def before(self, value: Value) -> Interval:
         """Return the interval that a value would have if its dtype had no limits."""
@@ -168,9 +168,9 @@ def _product(a: Interval, b: Interval) -> Interval:
 
 def _fold(function: Callable[[Interval, Interval], Interval]) -> Callable[[Intervals, Op], Interval]:
     def rule(intervals: Intervals, op: Op) -> Interval:
-        found = intervals.all_of(op)
-        result = found[0]
-        for other in found[1:]:
+        parts = intervals.all_of(op)
+        result = parts[0]
+        for other in parts[1:]:
             result = function(result, other)
         return result
 
@@ -250,9 +250,9 @@ def _power(intervals: Intervals, op: Op) -> Interval:
 
 
 def _sum_of_products(intervals: Intervals, op: Op) -> Interval:
-    found = [interval[0] for v, interval in zip(op.inputs, intervals.all_of(op)) if v is not None]
+    lows = [interval[0] for v, interval in zip(op.inputs, intervals.all_of(op)) if v is not None]
     floats = op.outputs[0].dtype.kind == "f"
-    return _NOT_NEGATIVE if floats and min(found) >= 0 else of_dtype(op.outputs[0].dtype)
+    return _NOT_NEGATIVE if floats and min(lows) >= 0 else of_dtype(op.outputs[0].dtype)
 
 
 def _resize(intervals: Intervals, op: Op) -> Interval:

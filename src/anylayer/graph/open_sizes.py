@@ -56,27 +56,27 @@ class OpenSizes:
 
     def symbols_of(self, shapes: Mapping[str, Sequence[int]]) -> dict[str, int] | None:
         """Return the values of the symbols at which the inputs have these shapes, or None where there are none."""
-        found: dict[str, int] = {}
+        values: dict[str, int] = {}
         for name, shape in self.shapes.items():
             for e, d in zip(shape, shapes[name]):
                 only = next(iter(e.symbols), "")
                 line = solved(e, only)
-                if line is not None and only not in found:
-                    found[only] = (d - line[1]) // line[0]
-        if {*found} != {*self.ranges}:
+                if line is not None and only not in values:
+                    values[only] = (d - line[1]) // line[0]
+        if {*values} != {*self.ranges}:
             return None
-        same = all(tuple(e.value(found) for e in s) == tuple(shapes[n]) for n, s in self.shapes.items())
-        return found if same else None
+        same = all(tuple(e.value(values) for e in s) == tuple(shapes[n]) for n, s in self.shapes.items())
+        return values if same else None
 
     def conditions(self) -> list[str]:
         """Return the ranges and the guards as text."""
-        found = []
+        texts = []
         for name, (low, high) in self.ranges.items():
             if high < MAX_VALUES:
-                found.append(f"{low} <= {name} <= {high}")
+                texts.append(f"{low} <= {name} <= {high}")
             elif low > 1:
-                found.append(f"{name} >= {low}")
-        return [*found, *map(str, self.guards)]
+                texts.append(f"{name} >= {low}")
+        return [*texts, *map(str, self.guards)]
 
     def stated(self) -> StatedSizes:
         """Return what a file states about these sizes."""
@@ -91,23 +91,23 @@ class OpenSizes:
         self, types: Mapping[str, TensorType | None], symbols: Mapping[str, int]
     ) -> dict[str, TensorType | None]:
         """Return the types of the inputs at these values of the symbols, with symbolic sizes."""
-        found = dict(types)
+        result = dict(types)
         for name, shape in self.shapes.items():
             plain = self.types(types, symbols)[name]
             if plain is not None:
-                found[name] = TensorType(tuple(map(new_size, plain.shape, shape)), plain.dtype)
-        return found
+                result[name] = TensorType(tuple(map(new_size, plain.shape, shape)), plain.dtype)
+        return result
 
     def types(
         self, types: Mapping[str, TensorType | None], symbols: Mapping[str, int]
     ) -> dict[str, TensorType | None]:
         """Return the types of the inputs at these values of the symbols, with plain numbers as sizes."""
-        found = dict(types)
+        result = dict(types)
         for name, shape in self.shapes.items():
-            known = types[name]
-            dtype = known.dtype if known is not None else self.dtypes.get(name, np.dtype(np.float32))
-            found[name] = TensorType(tuple(e.value(symbols) for e in shape), dtype)
-        return found
+            kind = types[name]
+            dtype = kind.dtype if kind is not None else self.dtypes.get(name, np.dtype(np.float32))
+            result[name] = TensorType(tuple(e.value(symbols) for e in shape), dtype)
+        return result
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,9 +131,9 @@ class StatedSizes:
     def from_json(text: str) -> StatedSizes | None:
         """Return the statement in a file's metadata, or None where it is damaged."""
         try:
-            found: Any = json.loads(text) if len(text) <= _MAX_LENGTH else None
-            shapes = {str(n): tuple(map(str, s)) for n, s in found["shapes"].items()}
-            return StatedSizes(shapes, tuple(map(str, found["conditions"])))
+            content: Any = json.loads(text) if len(text) <= _MAX_LENGTH else None
+            shapes = {str(n): tuple(map(str, s)) for n, s in content["shapes"].items()}
+            return StatedSizes(shapes, tuple(map(str, content["conditions"])))
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             return None
 
@@ -144,16 +144,16 @@ class StatedSizes:
         """
         symbols: dict[str, int] = {}
         for name, shape in self.shapes.items():
-            known = types.get(name)
-            if known is None or len(known.shape) != len(shape):
+            kind = types.get(name)
+            if kind is None or len(kind.shape) != len(shape):
                 continue
-            for text, d in zip(shape, known.shape):
+            for text, d in zip(shape, kind.shape):
                 e = _parsed(text)
                 only = next(iter(e.symbols), "") if e is not None else ""
-                found = solved(e, only) if e is not None and only else None
-                if found is None:
+                line = solved(e, only) if e is not None and only else None
+                if line is None:
                     continue
-                value, rest = divmod(d - found[1], found[0])
+                value, rest = divmod(d - line[1], line[0])
                 need(rest == 0 and value >= 0, f"input '{name}': a size must be {text}, got {d}", InputError)
                 need(
                     symbols.setdefault(only, value) == value,
@@ -182,11 +182,11 @@ def parse_sizes(
     other.
     """
     limits: dict[str, tuple[int, int]] = {}
-    found: dict[str, tuple[Expression, ...]] = {}
+    open_shapes: dict[str, tuple[Expression, ...]] = {}
     for name, shape in shapes.items():
         if any(isinstance(d, (str, Expression)) for d in shape):
-            found[name] = tuple(_size(d, f"input '{name}'", limits) for d in shape)
-    if not found:
+            open_shapes[name] = tuple(_size(d, f"input '{name}'", limits) for d in shape)
+    if not open_shapes:
         return None
     for name, (low, high) in limits.items():
         need(
@@ -194,7 +194,7 @@ def parse_sizes(
             f"size '{name}' must be at least {low} and at most {high}, which is impossible",
             InputError,
         )
-    return OpenSizes(found, limits, dtypes=dtypes or {})
+    return OpenSizes(open_shapes, limits, dtypes=dtypes or {})
 
 
 def _size(text: Any, where: str, limits: dict[str, tuple[int, int]]) -> Expression:
@@ -206,32 +206,32 @@ def _size(text: Any, where: str, limits: dict[str, tuple[int, int]]) -> Expressi
         need(text >= 0, f"{where}: a size must be 0 or more, got {text}", InputError)
         return constant(int(text))
     parts = _RANGE.fullmatch(text) if isinstance(text, str) else None
-    found = _parsed(parts.group(2)) if parts is not None else None
-    if parts is None or found is None:
+    size = _parsed(parts.group(2)) if parts is not None else None
+    if parts is None or size is None:
         raise InputError(
             f"{where}: size '{text}' is not understood; write a number, a name, a sum or a multiple (N, 32*h, "
             "h+1), or a name with its range (H>=64, 64<=H<=2048)"
         )
     need(
-        all(factor > 0 for product, factor in found.terms.items() if product),
+        all(factor > 0 for product, factor in size.terms.items() if product),
         f"{where}: size '{text}' subtracts a name, so it may be negative; write a sum or a multiple",
         InputError,
     )
     low, _, relation, bound = parts.groups()
-    only = next(iter(found.symbols)) if found.symbols and str(found) in found.symbols else None
+    only = next(iter(size.symbols)) if size.symbols and str(size) in size.symbols else None
     need(only is not None or not (low or bound), f"{where}: a range belongs to one name, got '{text}'", InputError)
     need(
         not (low and relation == ">="),
         f"{where}: write the range of '{only}' as {low}<={only}<=MAX, got '{text}'",
         InputError,
     )
-    for name in sorted(found.symbols, key=text.index):
+    for name in sorted(size.symbols, key=text.index):
         least, most = limits.get(name, (1, MAX_VALUES))
         if name == only:
             least = max(least, int(low or 1), int(bound) if relation == ">=" else 1)
             most = min(most, int(bound) if relation == "<=" else MAX_VALUES)
         limits[name] = least, most
-    return found
+    return size
 
 
 def _parsed(text: str) -> Expression | None:

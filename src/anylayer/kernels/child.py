@@ -44,8 +44,8 @@ class ServedLibrary:
         """Create an instance. Return the types of its outputs and internal arrays, its configuration and notes."""
         if self._library is None:
             raise AnyLayerError("no library is loaded")
-        made = self._layers[number] = NativeType(self._library, type_)(node, types, dtype)
-        return spelled(made.outputs), spelled(made.internals), str(made.configuration), made.notes
+        layer = self._layers[number] = NativeType(self._library, type_)(node, types, dtype)
+        return spelled(layer.outputs), spelled(layer.internals), str(layer.configuration), layer.notes
 
     def run(self, number: int, threads: int | None, inputs: Sequence[Array | None], drop: bool) -> list[Array]:
         """Compute an instance's outputs. drop: whether what the library prints is dropped."""

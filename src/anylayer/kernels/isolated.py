@@ -59,18 +59,18 @@ class IsolatedLibrary:
         return next(self._numbers)
 
     def _load(self, path: str) -> tuple[str, str, dict[str, str]]:
-        found = self.ask("load", path)
+        answer = self.ask("load", path)
         with self._reading("load"):
-            match found:
+            match answer:
                 case [str(version), str(description), dict(types)] if is_texts([*types.values()]):
                     return version, description, types
             raise MalformedAnswer
 
     def bind(self, *arguments: Any) -> tuple[list[TensorType], list[TensorType], str, list[str]]:
         """Create an instance. Return the types of its outputs and internal arrays, its configuration and notes."""
-        found = self.ask("bind", *arguments)
+        answer = self.ask("bind", *arguments)
         with self._reading("bind"):
-            match found:
+            match answer:
                 case [outputs, internals, str(configuration), list(notes)] if is_texts(notes):
                     return types_of(outputs), types_of(internals), configuration, notes
             raise MalformedAnswer
@@ -208,8 +208,8 @@ class IsolatedNode:
         self._library, self._node = kernel.library, node
         self._number = kernel.library.number()
         plain = replace(node, lines={})
-        made = self._library.bind(self._number, kernel.type, plain, tuple(types), dtype)
-        self.outputs, self.internals, configuration, self.notes = made
+        answer = self._library.bind(self._number, kernel.type, plain, tuple(types), dtype)
+        self.outputs, self.internals, configuration, self.notes = answer
         self.configuration = f"{configuration}, isolated"
         weakref.finalize(self, _drop, self._library, self._number)
 
@@ -224,8 +224,8 @@ class IsolatedNode:
     def run(self, threads: int | None, inputs: Sequence[Array | None]) -> list[Array]:
         """Compute the outputs in the child process."""
         try:
-            given = self._number, threads, list(inputs), drops_output()
-            results: list[Array] = self._library.ask("run", *given, outputs=self.outputs)
+            arguments = self._number, threads, list(inputs), drops_output()
+            results: list[Array] = self._library.ask("run", *arguments, outputs=self.outputs)
         except AnyLayerError as error:
             if not error.places:
                 error.places.append(self._node.place)

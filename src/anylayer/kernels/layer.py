@@ -105,13 +105,13 @@ class NativeLayer(CompiledKernel):
             raise self.error(text or f"{name} ends with status {status} and no message")
 
     def _created(self) -> int:
-        made = ctypes.c_void_p()
-        given = self._try(node_of, self._arena, self.node, self.types)
-        self.call("create", ctypes.addressof(given), ctypes.addressof(made))
-        if not made.value:
+        instance = ctypes.c_void_p()
+        arguments = self._try(node_of, self._arena, self.node, self.types)
+        self.call("create", ctypes.addressof(arguments), ctypes.addressof(instance))
+        if not instance.value:
             raise self.error("create returned neither an instance nor a message")
-        weakref.finalize(self, self.kernel.functions.destroy, made.value)
-        return made.value
+        weakref.finalize(self, self.kernel.functions.destroy, instance.value)
+        return instance.value
 
     def _prepare(self, dtype: np.dtype[Any] | None) -> None:
         """Negotiate a configuration, get the output shapes, and call the layer's preparation for them."""
@@ -123,9 +123,13 @@ class NativeLayer(CompiledKernel):
         self.results: list[Slot] = []
         for edge, shape in zip(self.configuration.outputs, shapes):
             seen = abi.DTYPES.get(edge.dtype, self.types[0].dtype if self.types else base)
-            own = dtype or (base if seen.kind == "f" else seen)
+            network_dtype = dtype or (base if seen.kind == "f" else seen)
             slot = Slot(
-                TensorType(shape, seen), own, edge.in_place, self._permutation(edge, len(shape)), edge.layout
+                TensorType(shape, seen),
+                network_dtype,
+                edge.in_place,
+                self._permutation(edge, len(shape)),
+                edge.layout,
             )
             self.results.append(slot)
             self.outputs.append(slot.file_type)
@@ -153,22 +157,22 @@ class NativeLayer(CompiledKernel):
 
     def _shapes(self) -> tuple[list[Shape], list[Shape]]:
         """Return the shapes that the layer states for outputs and internal arrays, in its order of axes."""
-        given = [self._arena.tensor(slot.seen, slot.layout) for slot in self.inputs]
-        made = abi.Shapes(0, 0, 0, None, None)
+        tensors = [self._arena.tensor(slot.seen, slot.layout) for slot in self.inputs]
+        stated = abi.Shapes(0, 0, 0, None, None)
         count = len(self.node.outputs)
-        at = self._arena.structures(given)
-        self.call("shapes", self.handle, at, len(given), count, ctypes.addressof(made))
+        at = self._arena.structures(tensors)
+        self.call("shapes", self.handle, at, len(tensors), count, ctypes.addressof(stated))
         need(
-            made.output_count == count,
-            f"getMemoryShapes returns {plural(made.output_count, 'shape')}, "
+            stated.output_count == count,
+            f"getMemoryShapes returns {plural(stated.output_count, 'shape')}, "
             f"the node has {plural(count, 'output')}",
         )
         need(
-            made.internal_count <= _MAX_INTERNALS,
-            f"getMemoryShapes asks for {made.internal_count} internal arrays",
+            stated.internal_count <= _MAX_INTERNALS,
+            f"getMemoryShapes asks for {stated.internal_count} internal arrays",
         )
-        outputs = [_shape_of(at, f"output {i}") for i, at in enumerate(_addresses(made.outputs, count))]
-        inside = _addresses(made.internals, made.internal_count)
+        outputs = [_shape_of(at, f"output {i}") for i, at in enumerate(_addresses(stated.outputs, count))]
+        inside = _addresses(stated.internals, stated.internal_count)
         internals = [_shape_of(at, f"internal array {i}") for i, at in enumerate(inside)]
         if all(math.prod(t.shape) for t in self.types if t != ABSENT):
             for i, shape in enumerate(outputs):
@@ -178,10 +182,10 @@ class NativeLayer(CompiledKernel):
     def _check_in_place(self) -> None:
         for i, slot in enumerate(self.results):
             if slot.in_place >= 0:
-                given = self.inputs[slot.in_place].seen
+                source = self.inputs[slot.in_place].seen
                 need(
-                    given == slot.seen,
-                    f"output {i} is {slot.seen} and shares the memory of input {slot.in_place}, which is {given}",
+                    source == slot.seen,
+                    f"output {i} is {slot.seen} and shares the memory of input {slot.in_place}, which is {source}",
                 )
 
     def _check_elementwise(self) -> None:
@@ -198,8 +202,8 @@ class NativeLayer(CompiledKernel):
             [arena.tensor(slot.seen, slot.layout) for slot in slots] for slots in (self.inputs, self.results)
         ]
         inputs, outputs = (arena.structures(t) for t in tensors)
-        made = abi.CCall(0, len(tensors[0]), len(tensors[1]), 0, 0, inputs, outputs, None)
-        self.call("finalize", self.handle, ctypes.addressof(made))
+        arguments = abi.CCall(0, len(tensors[0]), len(tensors[1]), 0, 0, inputs, outputs, None)
+        self.call("finalize", self.handle, ctypes.addressof(arguments))
 
     def _note(self) -> None:
         """Add notes on the conversions that the configuration needs."""
@@ -234,10 +238,10 @@ def _addresses(at: int | None, count: int) -> list[int]:
 def _shape_of(at: int, what: str) -> Shape:
     """Return the shape at an address that the library gives. Raise LayerError if it is not a valid shape."""
     need(at, f"getMemoryShapes returns no shape for {what}")
-    found = abi.CShape.from_address(at)
-    need(0 <= found.rank <= abi.MAX_RANK, f"{what} has {found.rank} axes, 0 to {abi.MAX_RANK} are possible")
-    need(found.sizes or not found.rank, f"getMemoryShapes returns no sizes for {what}")
-    shape = tuple((ctypes.c_int64 * found.rank).from_address(found.sizes)) if found.rank else ()
+    stated = abi.CShape.from_address(at)
+    need(0 <= stated.rank <= abi.MAX_RANK, f"{what} has {stated.rank} axes, 0 to {abi.MAX_RANK} are possible")
+    need(stated.sizes or not stated.rank, f"getMemoryShapes returns no sizes for {what}")
+    shape = tuple((ctypes.c_int64 * stated.rank).from_address(stated.sizes)) if stated.rank else ()
     need(all(d >= 0 for d in shape), f"getMemoryShapes returns {shape} for {what}, a size cannot be negative")
     need(math.prod(shape) <= MAX_VALUES, f"getMemoryShapes returns {shape} for {what}, which is too large")
     return shape

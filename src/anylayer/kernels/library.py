@@ -146,16 +146,16 @@ def _take_types(library: Library, table: Any, path: str) -> None:
         size = ctypes.c_uint32.from_address(at).value if at else 0
         if size < ctypes.sizeof(abi.Type):
             raise FileError(f"a layer type's table has {size} bytes, expected {ctypes.sizeof(abi.Type)}", path)
-        found = abi.Type.from_address(at)
-        name = _text(found.name)
+        type_table = abi.Type.from_address(at)
+        name = _text(type_table.name)
         if not name:
             raise FileError("registers a layer type without a name", path)
         if name in library.types:
             raise FileError(f"registers layer type '{name}' twice", path)
         for function in ("create", "destroy", "shapes", "forward"):
-            if not getattr(found, function):
+            if not getattr(type_table, function):
                 raise FileError(f"layer type '{name}' has no function '{function}'", path)
-        library.types[name] = found
+        library.types[name] = type_table
 
 
 def _connect(library: Library, table: Any) -> None:

@@ -93,8 +93,8 @@ class Offer:
 def plain(inputs: Sequence[TensorType], outputs: int) -> Configuration:
     """Return the configuration of a layer that lists none: floats as float32, channels first."""
     single = abi.NUMBERS[np.dtype(np.float32)]
-    given = [Edge(single if t.dtype.kind == "f" else abi.ANY, abi.NCHW) for t in inputs]
-    return Configuration(0, "", given, [Edge(single, abi.NCHW) for _ in range(outputs)])
+    edges = [Edge(single if t.dtype.kind == "f" else abi.ANY, abi.NCHW) for t in inputs]
+    return Configuration(0, "", edges, [Edge(single, abi.NCHW) for _ in range(outputs)])
 
 
 class Negotiation:
@@ -113,12 +113,12 @@ class Negotiation:
         reasons: list[str] = []
         fitting: list[tuple[int, int, Offer]] = []
         for i, offer in enumerate(offers):
-            found = offer.read()
-            reason = self._obstacle(found)
+            configuration = offer.read()
+            reason = self._obstacle(configuration)
             if reason:
-                reasons.append(f"{found}: {reason}")
+                reasons.append(f"{configuration}: {reason}")
             else:
-                fitting.append((self._conversions(found), i, offer))
+                fitting.append((self._conversions(configuration), i, offer))
         for _, _, offer in sorted(fitting, key=lambda f: f[:2]):
             shown = str(offer.read())
             reason = self._selected(offer)
@@ -129,19 +129,19 @@ class Negotiation:
 
     def _offers(self) -> list[Offer]:
         """Return the layer's configurations."""
-        made = plain(self._types, len(self._node.outputs))
+        configuration = plain(self._types, len(self._node.outputs))
         if not self._type.configuration:
-            return [self._written(made)]
-        found: list[Offer] = []
+            return [self._written(configuration)]
+        offers: list[Offer] = []
         while True:
             offer = Offer(len(self._types), len(self._node.outputs))
-            status = self._type.configuration(self._handle, len(found), offer.at, self._messages.at)
+            status = self._type.configuration(self._handle, len(offers), offer.at, self._messages.at)
             if status == abi.NOT_FOUND:
-                return found
+                return offers
             if status != abi.OK:
                 raise LayerError(self._messages.take() or f"its list of configurations ends with status {status}")
-            found.append(offer)
-            if len(found) > _CONFIGURATIONS:
+            offers.append(offer)
+            if len(offers) > _CONFIGURATIONS:
                 raise LayerError(f"the layer has more than {_CONFIGURATIONS} configurations")
 
     def _written(self, made: Configuration) -> Offer:

@@ -36,7 +36,7 @@ def load_kernels(
 
     Raises FileError for a file that is neither, InputError where two files have the same type and none is chosen.
     """
-    found: dict[str, AnyType] = {}
+    kernels: dict[str, AnyType] = {}
     chosen: dict[str, AnyType] = {}
     settings = settings or KernelSettings(OpenCL())
     open_ = _Opener(isolate, settings)
@@ -52,11 +52,11 @@ def load_kernels(
             continue
         library = open_(source)
         for name in library.types:
-            other = found.get(name)
+            other = kernels.get(name)
             if other is not None and other.library is not library and name not in settled:
                 raise _ambiguous(name, other.origin, source)
-            found[name] = open_.kernel(library, name)
-    return {**found, **chosen}
+            kernels[name] = open_.kernel(library, name)
+    return {**kernels, **chosen}
 
 
 def _need_configuration(source: str) -> None:
@@ -136,9 +136,9 @@ class _Opener:
     def chosen(self, type_: str, path: str) -> AnyType:
         """Return the kernel of a type that is chosen with "Type=lib.so"."""
         library = self(path)
-        known = library.types
-        hint = nearest(type_, known) or f"; it has: {', '.join(known)}"
-        need(type_ in known, f"{path} has no layer type '{type_}'{hint}", InputError)
+        types = library.types
+        hint = nearest(type_, types) or f"; it has: {', '.join(types)}"
+        need(type_ in types, f"{path} has no layer type '{type_}'{hint}", InputError)
         return self.kernel(library, type_)
 
 
@@ -152,21 +152,21 @@ def with_kernels(
     the class does not read, or if a node has constant inputs in ONNX, OpenVINO or TensorFlow. These are blobs of a
     user's layer, but inputs of a built-in layer.
     """
-    made: dict[str, list[Definition]] = {}
-    for type_, found in definitions.items():
+    result: dict[str, list[Definition]] = {}
+    for type_, classes in definitions.items():
         loaded = kernel_of(type_, kernels)
         if loaded is None:
-            made[type_] = list(found)
+            result[type_] = list(classes)
             continue
-        known = [d for d in found if not d.is_code]
-        shapes = None if loaded.states_shapes else shapes_only(known)
+        usable = [d for d in classes if not d.is_code]
+        shapes = None if loaded.states_shapes else shapes_only(usable)
         kernel = loaded.within(network, shapes)
-        if shapes is not None or (any(d.built_in for d in known) and not _fits(type_, known, network)):
-            known = []
-        made[type_] = [replace(d, kernel=kernel) for d in known] or [
+        if shapes is not None or (any(d.built_in for d in usable) and not _fits(type_, usable, network)):
+            usable = []
+        result[type_] = [replace(d, kernel=kernel) for d in usable] or [
             Definition(type_, kernel, kernel.origin, kernel=kernel)
         ]
-    return made
+    return result
 
 
 def _fits(type_: str, known: list[Definition], network: Network) -> bool:

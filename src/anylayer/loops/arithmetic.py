@@ -106,10 +106,10 @@ class Arithmetic:
                 return f"({self.enclosed(a)} / {self.enclosed(b)})"
             return self.spell("//", self.text(a), self.text(b))
         if atom.function in ("min", "max"):
-            found = self.text(atom.arguments[0])
+            text = self.text(atom.arguments[0])
             for argument in atom.arguments[1:]:
-                found = self.spell(atom.function, found, self.text(argument))
-            return found
+                text = self.spell(atom.function, text, self.text(argument))
+            return text
         function = "nearbyint" if atom.function == "round" else atom.function
         return self.spell("integer", self.call(function, self.real(atom.arguments[0])))
 

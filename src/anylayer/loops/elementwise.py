@@ -80,14 +80,14 @@ def _is_nan(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
 @elements("IsInf")
 def _is_infinite(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
     x = low.element(given(op), index)
-    found = [
+    tests = [
         low.scalars.truth("eq", x, low.scalars.const(sign * np.inf, x.dtype))
         for sign, name in ((1, "detect_positive"), (-1, "detect_negative"))
         if op[name]
     ]
-    if not found:
+    if not tests:
         raise Unsupported("an IsInf that detects nothing")
-    return found[0] if len(found) == 1 else low.scalars.truth("or", *found)
+    return tests[0] if len(tests) == 1 else low.scalars.truth("or", *tests)
 
 
 @elements("Mod")
@@ -120,12 +120,14 @@ def _cast(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
 
 @elements("Clip")
 def _clip(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
-    found = low.element(given(op), index)
+    element = low.element(given(op), index)
     for i, name in ((1, "max"), (2, "min")):
         limit = optional(op, i)
         if limit is not None:
-            found = low.scalars.call(name, found.dtype, found, low.operand(limit, index, op.outputs[0].shape))
-    return found
+            element = low.scalars.call(
+                name, element.dtype, element, low.operand(limit, index, op.outputs[0].shape)
+            )
+    return element
 
 
 @elements("Relu")

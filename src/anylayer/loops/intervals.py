@@ -38,8 +38,8 @@ class ScalarIntervals:
 
     def fits(self, x: Scalar) -> bool:
         """Return whether an integer, and the integers that it is computed from, certainly fit into 32 bits."""
-        found = self.of(x)
-        inside = found is not None and found[0] >= -INT32 and found[1] <= INT32
+        interval = self.of(x)
+        inside = interval is not None and interval[0] >= -INT32 and interval[1] <= INT32
         return inside and all(self.fits(a) for a in x.args if a.dtype == INT)
 
     def _found(self, x: Scalar) -> Interval | None:
@@ -54,13 +54,13 @@ class ScalarIntervals:
             least = bounds(low, self.ranges)[0]
             return (max(least, 0) if self.space.certain(low) else least), bounds(high, self.ranges)[1]
         if x.op == "where":
-            found = self._of_choice(*x.args)
+            interval = self._of_choice(*x.args)
         else:
             parts = [self.of(a) for a in x.args]
-            found = _FUNCTIONS[x.op](x, *parts) if x.op in _FUNCTIONS and None not in parts else None
-        if found is None or not max(map(abs, found)) < (_HUGE if x.dtype.kind == "f" else 2**62):
+            interval = _FUNCTIONS[x.op](x, *parts) if x.op in _FUNCTIONS and None not in parts else None
+        if interval is None or not max(map(abs, interval)) < (_HUGE if x.dtype.kind == "f" else 2**62):
             return None
-        return (_below(found[0]), -_below(-found[1])) if x.dtype.kind == "f" else found
+        return (_below(interval[0]), -_below(-interval[1])) if x.dtype.kind == "f" else interval
 
     def _of_choice(self, condition: Scalar, a: Scalar, b: Scalar) -> Interval | None:
         """Return the interval of `a` where a condition holds, else `b`. If the condition is a > c or a >= c, `a`

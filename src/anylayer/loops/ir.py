@@ -47,18 +47,18 @@ class Buffer:
         """Return the position of an element in memory."""
         if self.pitches:
             return sum((i * pitch for i, pitch in zip(indices, self.pitches)), start=self.start)
-        found = constant(0)
+        position = constant(0)
         for index, size in zip(indices, self.shape):
-            found = found * size + index
-        return found
+            position = position * size + index
+        return position
 
     @property
     def count(self) -> Expression:
         """The number of elements."""
-        found = constant(1)
+        total = constant(1)
         for size in self.shape:
-            found = found * size
-        return found
+            total = total * size
+        return total
 
 
 @dataclass(frozen=True, slots=True, eq=False)

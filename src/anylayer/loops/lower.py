@@ -191,11 +191,11 @@ def _store(low: Lowering, waiting: list[tuple[Value, Buffer]]) -> None:
     waiting.clear()
 
     def stores(index: Index) -> list[Statement]:
-        found: list[Statement] = []
+        statements: list[Statement] = []
         for value, buffer in values:
             with _naming(low.graph.producers[value]):
-                found.append(Store(buffer, buffer.offset(index), low.element(value, index)))
-        return found
+                statements.append(Store(buffer, buffer.offset(index), low.element(value, index)))
+        return statements
 
     if values:
         low.fill(sizes_of(values[0][0]), stores)
@@ -246,8 +246,8 @@ def held_by_element(graph: Graph) -> dict[Value, str]:
                 held[value] = "often read"
             costs[value] = 1.0 if value in held or (op.op in NESTS and op.op not in INLINED) else cost
     read = {v for op in graph.ops for v in op.inputs}
-    made = graph.producers
-    pieces = [v for v in graph.outputs if v not in read and v in made and made[v].op == "Concat"]
+    producers = graph.producers
+    pieces = [v for v in graph.outputs if v not in read and v in producers and producers[v].op == "Concat"]
     return {**held, **dict.fromkeys(pieces, "pieces")}
 
 
@@ -268,18 +268,20 @@ def _rows(graph: Graph, held: Mapping[Value, str]) -> dict[Value, Sequence[int]]
     if not axes:
         return {}
     rank = len(sums[0].shape)
-    made = set[Value]()
+    computed = set[Value]()
     for op in graph.ops:
         same = all(len(v.shape) == rank for v in op.outputs)
         reduces = same and op in REDUCTIONS and set(reduced_axes(op) or ()) == axes
-        if not made.isdisjoint(op.inputs) or not set(sums).isdisjoint(op.outputs):
+        if not computed.isdisjoint(op.inputs) or not set(sums).isdisjoint(op.outputs):
             if not reduces and not (same and (op in ELEMENTWISE or op.op == "Identity")):
                 return {}
-            made.update(op.outputs)
-    kept = [int(d) for a, d in enumerate(sums[0].shape) if a not in axes]
-    found = [v for v in graph.outputs if v in made]
-    rows = [[int(d) for a, d in enumerate(v.shape) if a not in axes] for v in (*sums, *found)]
-    return dict.fromkeys(found, sorted(axes)) if math.prod(kept) >= _ITEMS and all(r == kept for r in rows) else {}
+            computed.update(op.outputs)
+    rest = [int(d) for a, d in enumerate(sums[0].shape) if a not in axes]
+    targets = [v for v in graph.outputs if v in computed]
+    rows = [[int(d) for a, d in enumerate(v.shape) if a not in axes] for v in (*sums, *targets)]
+    return (
+        dict.fromkeys(targets, sorted(axes)) if math.prod(rest) >= _ITEMS and all(r == rest for r in rows) else {}
+    )
 
 
 def _readers(graph: Graph) -> tuple[dict[Value, float], set[Value]]:
@@ -330,12 +332,12 @@ def _costs(graph: Graph) -> dict[Value, float]:
 
 def _repeats(op: Op, i: int, v: Value) -> float:
     """Return how often an operator reads an element of its input `i`, on average."""
-    own, count = max(_count(v), 1), max(map(_count, op.outputs))
+    size, count = max(_count(v), 1), max(map(_count, op.outputs))
     if op.op == "MatMul":
-        return max(1.0, count * float(int((op.inputs[0] or v).shape[-1])) / own)
+        return max(1.0, count * float(int((op.inputs[0] or v).shape[-1])) / size)
     if op.op == "TopK" and i == 0:
         return float(int(v.shape[op["axis"]]))
-    return 1.0 if op.op in NESTS or op in SHORTENS or op.op == "Concat" else count / own
+    return 1.0 if op.op in NESTS or op in SHORTENS or op.op == "Concat" else count / size
 
 
 def _count(v: Value) -> int:

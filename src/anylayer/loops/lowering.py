@@ -146,18 +146,18 @@ class Lowering:
         if value.const is not None:
             return self.constant(value, index)
         key = (value, tuple(index))
-        found = self._found.get(key)
-        if found is None:
+        scalar = self._found.get(key)
+        if scalar is None:
             op = self.graph.producers[value]
             inlined = INLINED.get(op.op)
-            found = self._found[key] = (
+            scalar = self._found[key] = (
                 ELEMENTS[op.op](self, op, op.outputs.index(value), list(index))
                 if inlined is None
                 else inlined(self, op, list(index))
             )
         if value in self.graph.producers and self.graph.producers[value].place:
             self.note_places(value)
-        return found
+        return scalar
 
     def note_places(self, value: Value) -> None:
         """Record the source lines of a value that the current loops compute."""
@@ -196,11 +196,11 @@ class Lowering:
         if sized is not None:
             return self._sized(value, sized, index)
         array = np.asarray(array)
-        kept = [a for a, d in enumerate(array.shape) if d > 1 and bool((array != array.take([0], a)).any())]
-        array = array[tuple(slice(None) if a in kept else 0 for a in range(array.ndim))]
-        if not kept:
+        varying = [a for a, d in enumerate(array.shape) if d > 1 and bool((array != array.take([0], a)).any())]
+        array = array[tuple(slice(None) if a in varying else 0 for a in range(array.ndim))]
+        if not varying:
             return self.scalars.const(array, value.dtype)
-        places = [index[a] for a in kept]
+        places = [index[a] for a in varying]
         if all(p.constant is not None for p in places):
             return self.scalars.const(array[tuple(p.constant for p in places)], value.dtype)
         return self._affine(array, places) or self._repeated(array, places) or self._table(value, array, places)
@@ -210,14 +210,14 @@ class Lowering:
         if array.dtype.kind == "b" or not (np.abs(array) < _EXACT).all() or (array != np.rint(array)).any():
             return None
         start = int(array.flat[0])
-        total, wanted = constant(start), np.full(array.shape, start, np.int64)
+        total, computed = constant(start), np.full(array.shape, start, np.int64)
         for axis, place in enumerate(places):
             step = int(array[tuple(int(a == axis) for a in range(array.ndim))]) - start
             total = total + constant(step) * place
-            wanted = wanted + step * np.arange(array.shape[axis]).reshape(
+            computed = computed + step * np.arange(array.shape[axis]).reshape(
                 [-1 if a == axis else 1 for a in range(array.ndim)]
             )
-        return self.scalars.cast(self.scalars.index(total), array.dtype) if (wanted == array).all() else None
+        return self.scalars.cast(self.scalars.index(total), array.dtype) if (computed == array).all() else None
 
     def _repeated(self, array: Array, places: Sequence[Expression]) -> Scalar | None:
         """Return an element of an array such as 0, 0, 1, 1, 2, 2 as a quotient of its index, or None for other
@@ -275,11 +275,11 @@ class Lowering:
         """Return the element at a position as a chain of comparisons with each possible position."""
         if len(sized) > _FEW:
             raise Unsupported(f"a constant of {len(sized)} elements that are computed from sizes")
-        found = self.scalars.element(sized[-1], value.dtype)
+        scalar = self.scalars.element(sized[-1], value.dtype)
         for i in reversed(range(len(sized) - 1)):
             here = self.scalars.truth("lt", self.scalars.index(place), self.scalars.index(constant(i + 1)))
-            found = self.scalars.choice(here, self.scalars.element(sized[i], value.dtype), found)
-        return found
+            scalar = self.scalars.choice(here, self.scalars.element(sized[i], value.dtype), scalar)
+        return scalar
 
     def number(self, value: Value | None) -> list[Expression] | None:
         """Return the elements of a small integer constant as expressions, or None where they are computed."""
@@ -460,8 +460,8 @@ def nested(
     """Return statements nested in loops, of which the first is the outermost. If `parallel`, all loops except the
     innermost `serial` ones are collapsed into one parallel loop.
     """
-    kept = [(name, extent) for name, extent in loops if extent.constant != 1]
-    outer = kept[: max(len(kept) - serial, 1)] if parallel else []
-    for name, extent in reversed(kept[len(outer) :]):
+    repeated = [(name, extent) for name, extent in loops if extent.constant != 1]
+    outer = repeated[: max(len(repeated) - serial, 1)] if parallel else []
+    for name, extent in reversed(repeated[len(outer) :]):
         inner = [Loop(name, extent, inner)]
     return [Loop(outer[0][0], outer[0][1], inner, True, outer[1:])] if outer else inner

@@ -35,13 +35,13 @@ def reshaped(
     space: Space, index: Sequence[Expression], shape: Sequence[Expression], old: Sequence[Expression]
 ) -> Index:
     """Return the index in an array of shape `old` that is the index of the array reshaped to `shape`."""
-    found: Index = []
+    places: Index = []
     first = start = 0
     for stop, end in _cuts(old, shape):
         offset = Buffer("", INT, tuple(shape[start:end]), "").offset(index[start:end])
-        found += _split(space, offset, old[first:stop])
+        places += _split(space, offset, old[first:stop])
         first, start = stop, end
-    return found
+    return places
 
 
 def _cuts(old: Sequence[Expression], new: Sequence[Expression]) -> list[tuple[int, int]]:
@@ -53,31 +53,31 @@ def _cuts(old: Sequence[Expression], new: Sequence[Expression]) -> list[tuple[in
     for j, size in enumerate(new):
         total = total * size
         products.setdefault(total, j + 1)
-    found, total, last = [], constant(1), 0
+    groups, total, last = [], constant(1), 0
     for i, size in enumerate(old):
         total = total * size
         j = products.get(total, 0)
         if j > last:
-            found.append((i + 1, j))
+            groups.append((i + 1, j))
             last = j
-    return [*(cut for cut in found if cut[0] < len(old) and cut[1] < len(new)), (len(old), len(new))]
+    return [*(cut for cut in groups if cut[0] < len(old) and cut[1] < len(new)), (len(old), len(new))]
 
 
 def _split(space: Space, offset: Expression, sizes: Sequence[Expression]) -> Index:
-    found: Index = []
+    index: Index = []
     for at, size in reversed(list(enumerate(sizes))):
-        found.append(offset if at == 0 else space.remainder(offset, size))
+        index.append(offset if at == 0 else space.remainder(offset, size))
         offset = space.quotient(offset, size)
-    return found[::-1]
+    return index[::-1]
 
 
 @elements("Transpose")
 def _transpose(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
     order = op["perm"] or range(len(index))[::-1]
-    own = [constant(0)] * len(index)
+    source_index = [constant(0)] * len(index)
     for axis, source in enumerate(order):
-        own[int(source)] = index[axis]
-    return low.element(given(op), own)
+        source_index[int(source)] = index[axis]
+    return low.element(given(op), source_index)
 
 
 elements("Expand")(lambda low, op, at, index: low.operand(given(op), index, op.outputs[0].shape))
@@ -96,14 +96,14 @@ def cuts(low: Lowering, op: Op) -> list[tuple[int, Expression, int]]:
     axes, steps = (low.number(optional(op, i)) for i in (3, 4))
     if starts is None or (optional(op, 3) is not None and axes is None):
         raise Unsupported("a Slice whose bounds are computed")
-    found = []
+    bounds = []
     for n, start in enumerate(starts):
         axis = (axes[n].constant or 0) % len(x.shape) if axes is not None else n
         step = 1 if steps is None else steps[n].constant
         if step is None:
             raise Unsupported("a Slice whose step is computed")
-        found.append((axis, _start(start, size_of(x.shape[axis]), step), step))
-    return found
+        bounds.append((axis, _start(start, size_of(x.shape[axis]), step), step))
+    return bounds
 
 
 def _start(start: Expression, size: Expression, step: int) -> Expression:
@@ -144,7 +144,7 @@ def _concat(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
     comparisons.
     """
     axis = op["axis"] % len(index)
-    place, found = index[axis], None
+    place, element = index[axis], None
     end, parts = constant(0), []
     for i in range(len(op.inputs)):
         part = given(op, i)
@@ -156,17 +156,17 @@ def _concat(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
         if low.space.below(place, end):
             break
     for part, start, end in reversed(parts):
-        own = list(index)
-        own[axis] = low.space.clamped(place - start, size_of(part.shape[axis]))
-        one = low.element(part, own)
-        if found is None:
-            found = one
+        inner = list(index)
+        inner[axis] = low.space.clamped(place - start, size_of(part.shape[axis]))
+        one = low.element(part, inner)
+        if element is None:
+            element = one
         else:
             inside = low.scalars.truth("lt", low.scalars.index(place), low.scalars.index(end))
-            found = low.scalars.choice(inside, one, found)
-    if found is None:
+            element = low.scalars.choice(inside, one, element)
+    if element is None:
         raise Unsupported("a Concat without elements")
-    return found
+    return element
 
 
 def concat_pieces(low: Lowering, op: Op) -> None:
@@ -189,21 +189,21 @@ def concat_pieces(low: Lowering, op: Op) -> None:
 @elements("Pad")
 def _pad(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
     x, mode = given(op), op["mode"]
-    found = padding_of(op)
-    if found is None:
+    padding = padding_of(op)
+    if padding is None:
         raise Unsupported("a Pad whose amounts are computed")
-    own, inside = [], []
-    for i, before, after, size in zip(index, found.begins, found.ends, sizes_of(x)):
+    source_places, inside = [], []
+    for i, before, after, size in zip(index, padding.begins, padding.ends, sizes_of(x)):
         place = i - constant(before)
         if mode == "constant":
             if before > 0:
                 inside.append(low.scalars.truth("ge", low.scalars.index(place), low.scalars.const(0, INT)))
             if after > 0:
                 inside.append(low.scalars.truth("lt", low.scalars.index(place), low.scalars.index(size)))
-        own.append(place if before <= 0 and after <= 0 else _source(low.space, place, size, mode))
-    one = low.element(x, own)
+        source_places.append(place if before <= 0 and after <= 0 else _source(low.space, place, size, mode))
+    one = low.element(x, source_places)
     for condition in inside[::-1]:
-        one = low.scalars.choice(condition, one, low.scalars.const(found.value, one.dtype))
+        one = low.scalars.choice(condition, one, low.scalars.const(padding.value, one.dtype))
     return one
 
 
@@ -237,13 +237,13 @@ def position(low: Lowering, indices: Value, index: Index, size: Expression) -> E
 
     An index that is not known to be in range is checked when the loops run.
     """
-    found, const = low.element(indices, index), indices.const
-    if found.op == "load" and is_checked(indices, low.graph.producers):
-        return low.scalars.named(found, size)
-    limit = size.constant if const is not None and found.op == "load" else None
+    element, const = low.element(indices, index), indices.const
+    if element.op == "load" and is_checked(indices, low.graph.producers):
+        return low.scalars.named(element, size)
+    limit = size.constant if const is not None and element.op == "load" else None
     if const is not None and limit is not None and const.min() >= 0 and const.max() < limit:
-        return low.scalars.named(low.scalars.cast(found, INT), size)
-    return low.scalars.position(found, size)
+        return low.scalars.named(low.scalars.cast(element, INT), size)
+    return low.scalars.position(element, size)
 
 
 @elements("Inside")
@@ -302,8 +302,8 @@ def _triangle(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
         raise Unsupported("a Trilu whose diagonal is computed")
     x = low.element(given(op), index)
     sides = low.scalars.index(index[-1] - index[-2]), low.scalars.index(k[0])
-    kept = low.scalars.truth("ge" if op["upper"] else "le", *sides)
-    return low.scalars.choice(kept, x, low.scalars.const(0, x.dtype))
+    inside = low.scalars.truth("ge" if op["upper"] else "le", *sides)
+    return low.scalars.choice(inside, x, low.scalars.const(0, x.dtype))
 
 
 @nests("ScatterElements")

@@ -135,7 +135,7 @@ class _OpenCLPrinter(Printer):
         sizes: Mapping[str, tuple[int, int, int]],
     ) -> None:
         self.sizes = {s: (identifier(s, i), *sizes[s]) for i, s in enumerate(program.sizes)}
-        names = {s: found[0] for s, found in self.sizes.items()}
+        names = {s: entry[0] for s, entry in self.sizes.items()}
         for kind, arguments in (("INPUT", program.inputs), ("OUTPUT", program.outputs)):
             for i, a in enumerate(arguments):
                 names[f"{a.name}.start"] = f"{kind}{i}_OFFSET"
@@ -243,7 +243,7 @@ class _OpenCLPrinter(Printer):
         """Return the variables of collapsed loops that stand for each axis of the first output, without the axes
         that no variable stands for. None if other variables are left.
         """
-        found: dict[int, list[tuple[str, Expression]]] = {}
+        variables_of: dict[int, list[tuple[str, Expression]]] = {}
         first = 0
         for axis, size in enumerate(self.program.outputs[0].shape):
             stop, product = first, constant(1)
@@ -251,9 +251,9 @@ class _OpenCLPrinter(Printer):
                 product = product * variables[stop][1]
                 stop += 1
             if product == size:
-                found[axis] = list(variables[first:stop])
+                variables_of[axis] = list(variables[first:stop])
                 first = stop
-        return found if first == len(variables) else None
+        return variables_of if first == len(variables) else None
 
     def suits_axes(self) -> bool:
         """Return whether each work item can compute the element of the first output at its place, or a row of such
@@ -267,13 +267,15 @@ class _OpenCLPrinter(Printer):
         nests = [_variables(s) for s in loops]
         matches = [self.matched(one) for one in nests]
         writes = [any(one.buffer.name == self.program.outputs[0].name for one in stores_of([s])) for s in loops]
-        found = [list(m) for m, first in zip(matches, writes) if m is not None and (first or list(m) == self.kept)]
-        self.kept = max(found, key=len, default=self.kept)
+        row_axes = [
+            list(m) for m, first in zip(matches, writes) if m is not None and (first or list(m) == self.kept)
+        ]
+        self.kept = max(row_axes, key=len, default=self.kept)
         if len(loops) != len(body):
             return False
         if any(m is None or list(m) != self.kept for m in matches):
             self.row = self.common_row(nests)
-        return self.row is None and bool(found)
+        return self.row is None and bool(row_axes)
 
     def common_row(self, nests: Sequence[Sequence[tuple[str, Expression]]]) -> Expression | None:
         """Return a number of elements that the last axes of all outputs have in common, so that a row of work
@@ -283,12 +285,12 @@ class _OpenCLPrinter(Printer):
         inputs = {self.sizes[s][1] for one in nests for _, e in one for s in e.symbols}
         if len(inputs) > 1 or any(True for one in nests for _, e in one for _ in atoms_of(e)):
             return None
-        size, found = constant(1), None
+        size, width = constant(1), None
         for _, extent in reversed(nests[0]):
             size = size * extent
-            if (found is None or found.constant) and all(_last(one, size) is not None for one in nests):
-                found = size
-        return found
+            if (width is None or width.constant) and all(_last(one, size) is not None for one in nests):
+                width = size
+        return width
 
     def by_rows(self, body: Sequence[Any]) -> Expression:
         """Write loops whose iterations are rows of work items, and return the number of rows. A condition that
@@ -406,10 +408,10 @@ class _OpenCLPrinter(Printer):
 
     def parameters(self, scratch: Sequence[Buffer]) -> list[str]:
         counts = len(self.program.inputs) + len(self.blobs), len(self.program.outputs)
-        found = [f"const __global INPUT{i}_TYPE* input{i}" for i in range(counts[0])]
-        found += [f"__global OUTPUT{i}_TYPE* output{i}" for i in range(counts[1])]
+        pointers = [f"const __global INPUT{i}_TYPE* input{i}" for i in range(counts[0])]
+        pointers += [f"__global OUTPUT{i}_TYPE* output{i}" for i in range(counts[1])]
         types = ["uchar" if b.dtype.kind == "b" else _TYPES[b.dtype.name] for b in scratch]
-        return found + [f"__global {kind}* {b.name}" for kind, b in zip(types, scratch)]
+        return pointers + [f"__global {kind}* {b.name}" for kind, b in zip(types, scratch)]
 
     def definitions(self, param: Callable[[ParamNumber], str], loops: Sequence[str]) -> None:
         """Write the definitions of open sizes, of params and of what the loops use."""
@@ -435,8 +437,8 @@ class _OpenCLPrinter(Printer):
         for kind, arguments in (("INPUT", self.program.inputs), ("OUTPUT", self.program.outputs)):
             for i, a in enumerate(arguments):
                 dims = [(f"{kind}{i}_DIMS[{axis}]", self.arithmetic.text(e)) for axis, e in enumerate(a.shape)]
-                own = {(name, factor): f"INPUT{n}_DIMS[{k}]" for name, n, k, factor in self.sizes.values()}
-                tests += [f"{dim} != {e}" for dim, e in dims if own.get((e, 1)) != dim]
+                sources = {(name, factor): f"INPUT{n}_DIMS[{k}]" for name, n, k, factor in self.sizes.values()}
+                tests += [f"{dim} != {e}" for dim, e in dims if sources.get((e, 1)) != dim]
         tests += [f"!({self.arithmetic.condition(g)})" for g in self.program.conditions]
         if self.by_axis:
             shape = self.program.outputs[0].shape
@@ -465,5 +467,5 @@ def _dimensions(axes: Sequence[Sequence[T]]) -> list[list[T]]:
     """Return what each dimension of the work items stands for, of what each axis stands for: the last axis comes
     first, and the third dimension stands for the first two of four axes.
     """
-    found = [list(one) for one in axes]
-    return [*found[:1:-1], found[0] + found[1]] if len(found) == _AXES else found[::-1]
+    dimensions = [list(one) for one in axes]
+    return [*dimensions[:1:-1], dimensions[0] + dimensions[1]] if len(dimensions) == _AXES else dimensions[::-1]

@@ -261,21 +261,25 @@ class Printer(ABC):
         return self.inside(x.args[at], binds, at)
 
     def inside(self, x: Scalar, binds: int, at: int) -> str:
-        text, own = self.text(x)
-        return f"({text})" if own < binds or (own == binds and at) or (binds <= 2 and own < ATOM) else text
+        text, strength = self.text(x)
+        return (
+            f"({text})"
+            if strength < binds or (strength == binds and at) or (binds <= 2 and strength < ATOM)
+            else text
+        )
 
 
 def rounds_inside(body: Sequence[Any]) -> Expression:
     """Return the product of the extents of the nested loops in a body. For consecutive loops, only the last one is
     used.
     """
-    found = constant(1)
+    product = constant(1)
     for s in body:
         if isinstance(s, Loop):
-            found = s.extent * rounds_inside(s.body)
+            product = s.extent * rounds_inside(s.body)
         elif isinstance(s, Sort):
-            found = s.size
-    return found
+            product = s.size
+    return product
 
 
 def split_rounds(
@@ -286,12 +290,12 @@ def split_rounds(
     const: str = "const ",
 ) -> list[str]:
     """Return lines that compute the variables of collapsed loops from the number `rest` of the iteration."""
-    found = []
+    lines = []
     for at in reversed(range(1, len(names))):
         size = printer.arithmetic.enclosed(extents[at])
-        found.append(f"{const}{printer.index} {names[at]} = {rest} % {size};")
+        lines.append(f"{const}{printer.index} {names[at]} = {rest} % {size};")
         rest = f"{rest} / {size}"
-    return [*found, f"{const}{printer.index} {names[0]} = {rest};"] if found else []
+    return [*lines, f"{const}{printer.index} {names[0]} = {rest};"] if lines else []
 
 
 def unwrapped(number: str) -> str:

@@ -62,8 +62,8 @@ def _inlined_reduce(low: Lowering, op: Op, index: Index) -> Scalar:
     """Add loops that compute an element of a reduction, and return the element."""
     x, axes = given(op), _axes(op)
     whole = len(op.outputs[0].shape) == len(x.shape)
-    kept = iter([i for a, i in enumerate(index) if not whole or a not in axes])
-    full = [None if a in axes else next(kept) for a in range(len(x.shape))]
+    indices = iter([i for a, i in enumerate(index) if not whole or a not in axes])
+    full = [None if a in axes else next(indices) for a in range(len(x.shape))]
 
     def element(summed: Index) -> Scalar:
         inner = iter(summed)
@@ -140,14 +140,14 @@ def accumulate(
                 best, groups = other, tried
     loops, outer, inner, value, place = best.loops, best.outer, best.inner, best.value, best.place
     order = [group[0] for group in groups]
-    kept = [a for a in order if domain[a][1]]
+    result_axes = [a for a in order if domain[a][1]]
     summed = [a for a in order if not domain[a][1]]
     first = low.scalars.const(start_of(how, buffer.dtype), buffer.dtype)
-    if summed and order[-1] in kept and not low.by_element:
+    if summed and order[-1] in result_axes and not low.by_element:
         prefix = [a for a in order if a < summed[0]]
         inside = [a for a in order if a not in prefix]
         body: list[Statement] = [
-            *nested([loops[a] for a in inside if a in kept], [Store(buffer, place, first)], parallel=False),
+            *nested([loops[a] for a in inside if a in result_axes], [Store(buffer, place, first)], parallel=False),
             *nested([loops[a] for a in inside], [Store(buffer, place, value, how)], parallel=False),
         ]
         low.flush(nested([loops[a] for a in prefix], body))
@@ -161,7 +161,7 @@ def accumulate(
         *nested([loops[a] for a in summed], [*inner, add], parallel=False),
         Store(buffer, place, low.scalars.cast(low.scalars.local(local), buffer.dtype)),
     ]
-    low.flush(low.shared([loops[a] for a in kept], body))
+    low.flush(low.shared([loops[a] for a in result_axes], body))
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,8 +198,10 @@ def _body(
         for a in reversed(group):
             index[a] = rest if a == group[0] else low.space.remainder(rest, domain[a][0])
             rest = low.space.quotient(rest, domain[a][0])
-    kept, summed = ([loops[g[0]][0] for g in groups if domain[g[0]][1] == which] for which in (True, False))
-    outer, (inner, value) = low.scoped(kept, lambda: low.scoped(summed, lambda: element(index)))
+    result_loops, summed = (
+        [loops[g[0]][0] for g in groups if domain[g[0]][1] == which] for which in (True, False)
+    )
+    outer, (inner, value) = low.scoped(result_loops, lambda: low.scoped(summed, lambda: element(index)))
     place = offset(index)
     count = divisions([*outer, *inner, Store(Buffer("", value.dtype, (), ""), place, value)], low.scalars)
     return _Body(loops, outer, inner, value, place, count)

@@ -66,10 +66,10 @@ def _matrix_and_axis(op: Op) -> tuple[Any, int] | None:
 
 def _is_sparse(op: Op) -> bool:
     """Return whether a MatMul multiplies an axis by a constant matrix with few nonzero elements per row."""
-    found = _matrix_and_axis(op)
-    if found is None or elements_of(found[0]) is not None or any(v is None or len(v.shape) < 2 for v in op.inputs):
+    pair = _matrix_and_axis(op)
+    if pair is None or elements_of(pair[0]) is not None or any(v is None or len(v.shape) < 2 for v in op.inputs):
         return False
-    matrix = np.asarray(found[0])
+    matrix = np.asarray(pair[0])
     most = int(np.count_nonzero(matrix, axis=1).max(initial=0))
     return 0 < most <= min(_TAPS, matrix.shape[1] // 2) and bool(np.isfinite(matrix).all())
 
@@ -126,9 +126,9 @@ def _samples(start: Array, extent: Array, bins: int, ratio: int, cells: int) -> 
     low = np.floor(at)
     high = np.minimum(low + 1, cells - 1)
     part = at - low
-    found = [(low, (1 - part) * inside), (high, part * inside)]
+    corners = [(low, (1 - part) * inside), (high, part * inside)]
     shape = (at.shape[0], bins, ratio)
-    return [(cell.astype(np.int64).reshape(shape), weight.reshape(shape)) for cell, weight in found]
+    return [(cell.astype(np.int64).reshape(shape), weight.reshape(shape)) for cell, weight in corners]
 
 
 @composite("RoiAlign")
@@ -187,13 +187,13 @@ def _count(new: Rewriter, op: Op) -> list[Value] | None:
 @nests("Suppress")
 def _suppress(low: Lowering, op: Op) -> None:
     boxes, scores = given(op), given(op, 1)
-    kept, overlap, least = (number(optional(op, i)) for i in (2, 3, 4))
+    most, overlap, least = (number(optional(op, i)) for i in (2, 3, 4))
     if low.by_element:
         raise Unsupported("an NMS in a kernel for GPUs")
-    if kept is None or any(optional(op, i) is not None and n is None for i, n in ((3, overlap), (4, least))):
+    if most is None or any(optional(op, i) is not None and n is None for i, n in ((3, overlap), (4, least))):
         raise Unsupported("an NMS whose limits are computed")
     if op["center_point_box"] or not boxes.dtype == scores.dtype == np.float32:
         raise Unsupported("an NMS of boxes that have centers, or are not float32")
     sources = in_memory(low, scores), in_memory(low, boxes)
     rows, count = (low.new_buffer(v) for v in op.outputs)
-    low.flush([Suppress(*sources, rows, count, sizes_of(scores), int(kept), overlap or 0.0, least)])
+    low.flush([Suppress(*sources, rows, count, sizes_of(scores), int(most), overlap or 0.0, least)])

@@ -43,12 +43,12 @@ class Scalars:
 
     def _one(self, op: str, dtype: np.dtype[Any], args: tuple[Scalar, ...] = (), data: Any = None) -> Scalar:
         key = (op, dtype, tuple(map(id, args)), repr(data) if op == "const" else data)
-        found = self._known.get(key)
-        if found is None:
+        scalar = self._known.get(key)
+        if scalar is None:
             if self.near and dtype == INT and op in _NEAR:
                 data = NEAR if self.limited.fits(Scalar(op, dtype, args)) else data
-            found = self._known[key] = Scalar(op, dtype, args, data)
-        return found
+            scalar = self._known[key] = Scalar(op, dtype, args, data)
+        return scalar
 
     def limited_by(self, x: Scalar) -> set[str]:
         """Return the sizes that must not be larger than LARGEST_SIZE, so that an integer fits into 32 bits."""
@@ -130,16 +130,16 @@ class Scalars:
 
     def _not_negative(self, x: Scalar) -> bool:
         """Return whether a scalar is certainly 0 or more."""
-        found = self.intervals.of(x)
-        return found is not None and found[0] >= 0
+        interval = self.intervals.of(x)
+        return interval is not None and interval[0] >= 0
 
     def call(self, op: str, dtype: Any, *args: Scalar) -> Scalar:
         """Return a function of scalars. Sums and products of indices stay expressions."""
         kind = np.dtype(dtype)
         if kind == INT and args and all(a.op == "index" for a in args):
-            found = self._folded(op, [a.data for a in args])
-            if found is not None:
-                return self.index(found)
+            folded = self._folded(op, [a.data for a in args])
+            if folded is not None:
+                return self.index(folded)
         return self._one(op, kind, args)
 
     def _folded(self, op: str, parts: Sequence[Expression]) -> Expression | None:
@@ -167,9 +167,9 @@ class Scalars:
             if self.space.not_negative(a - b):
                 return self.const(op in ("ge", "le"), BOOL)
         if op in ("and", "or") and any(a.op == "const" for a in args):
-            known = next(a for a in args if a.op == "const")
-            other = args[1] if args[0] is known else args[0]
-            return known if known.data == (op == "or") else other
+            settled = next(a for a in args if a.op == "const")
+            other = args[1] if args[0] is settled else args[0]
+            return settled if settled.data == (op == "or") else other
         if op == "not" and args[0].op == "const":
             return self.const(not args[0].data, BOOL)
         return self.call(op, BOOL, *args)
@@ -186,8 +186,8 @@ class Scalars:
         The generated code checks the index when it runs, and reports an error if it is out of range.
         """
         if x.op == "index" and self.space.not_negative(x.data) and self.space.below(x.data, size):
-            found: Expression = x.data
-            return found
+            index: Expression = x.data
+            return index
         if x.op == "index" and x.data.constant is not None and size.constant is not None:
             return constant(x.data.constant % size.constant)
         x = self.cast(x, INT)
@@ -224,8 +224,8 @@ class Scalars:
     def named(self, x: Scalar, size: Expression) -> Expression:
         """Return the symbol of a scalar that is an index from 0 to size - 1."""
         if x.op == "index":
-            found: Expression = x.data
-            return found
+            index: Expression = x.data
+            return index
         if x not in self._symbols:
             name = f"@{len(self.data)}"
             self.data[name] = x
@@ -241,31 +241,31 @@ def divisions(statements: Sequence[Statement], scalars: Scalars) -> int:
 
 def divisors(statements: Sequence[Statement], scalars: Scalars, name: str) -> list[Expression]:
     """Return the expressions by which statements divide a loop variable, the largest first."""
-    found = {
+    dividing = {
         a.arguments[1]: None
         for e in _expressions(statements, scalars)
         for a in atoms_of(e)
         if a.function == "//" and a.arguments[0] == symbol(name)
     }
-    return sorted(found, key=lambda e: e.constant or MAX_VALUES, reverse=True)
+    return sorted(dividing, key=lambda e: e.constant or MAX_VALUES, reverse=True)
 
 
 def _expressions(statements: Sequence[Statement], scalars: Scalars) -> list[Expression]:
     """Return the different index expressions that statements compute."""
-    found: dict[Expression, None] = {s.offset: None for s in statements if isinstance(s, Store)}
+    expressions: dict[Expression, None] = {s.offset: None for s in statements if isinstance(s, Store)}
     seen: set[Scalar] = set()
     pending = list(scalars_of(statements))
-    done = 0
-    while pending or done < len(found):
-        for e in list(found)[done:]:
+    visited = 0
+    while pending or visited < len(expressions):
+        for e in list(expressions)[visited:]:
             pending += scalars.behind(e)
-        done = len(found)
+        visited = len(expressions)
         while pending:
             x = pending.pop()
             if x not in seen:
                 seen.add(x)
                 pending += x.args
-                own = x.data[1] if x.op == "load" else x.data if x.op == "index" else None
-                if own is not None:
-                    found[own] = None
-    return list(found)
+                expression = x.data[1] if x.op == "load" else x.data if x.op == "index" else None
+                if expression is not None:
+                    expressions[expression] = None
+    return list(expressions)

@@ -17,14 +17,14 @@ _Path = list[tuple[list[Any], Any]]
 
 def scheduled(program: LoopProgram) -> list[Statement]:
     """Return the statements of a program with a Let for each scalar that needs a variable."""
-    done: list[Statement] = []
+    statements: list[Statement] = []
     namer = _Scheduler(program)
     for statement in program.body:
         if isinstance(statement, Comment):
-            done.append(statement)
+            statements.append(statement)
         else:
-            done.extend(namer.one(statement))
-    return done
+            statements.extend(namer.one(statement))
+    return statements
 
 
 class _Scheduler:
@@ -64,18 +64,18 @@ class _Scheduler:
         """Return the scalars that a statement itself uses."""
         if isinstance(leaf, If):
             return [leaf.condition]
-        found = [leaf.value]
+        scalars = [leaf.value]
         if isinstance(leaf, Store):
-            found += self.of_expression(leaf.offset)
-        return found
+            scalars += self.of_expression(leaf.offset)
+        return scalars
 
     def of_expression(self, e: Expression) -> list[Scalar]:
         """Return the scalars that the symbols of an expression stand for."""
         return [self.program.data[s] for s in sorted(e.symbols) if s in self.program.data]
 
     def parts(self, x: Scalar) -> list[Scalar]:
-        own = x.data[1] if x.op == "load" else x.data if x.op == "index" else None
-        return [*x.args, *(self.of_expression(own) if own is not None else ())]
+        expression = x.data[1] if x.op == "load" else x.data if x.op == "index" else None
+        return [*x.args, *(self.of_expression(expression) if expression is not None else ())]
 
     def count_uses(self, x: Scalar, seen: set[Scalar]) -> None:
         self.uses[x] = self.uses.get(x, 0) + 1
@@ -85,19 +85,21 @@ class _Scheduler:
                 self.count_uses(part, seen)
 
     def reads_local(self, x: Scalar) -> bool:
-        found = self.pinned.get(x)
-        if found is None:
-            found = x.op == "local" or any(map(self.reads_local, self.parts(x)))
-            self.pinned[x] = found
-        return found
+        reads = self.pinned.get(x)
+        if reads is None:
+            reads = x.op == "local" or any(map(self.reads_local, self.parts(x)))
+            self.pinned[x] = reads
+        return reads
 
     def depth(self, x: Scalar, path: _Path) -> int:
         """Return the depth of the outermost loop body in which a scalar can be computed."""
         if self.reads_local(x):
             return len(path) - 1
-        own = x.data[1] if x.op == "load" else x.data if x.op == "index" else None
-        found = max((self.bodies.get(s, 0) for s in own.symbols), default=0) if own is not None else 0
-        return max([found, *(self.depth(part, path) for part in self.parts(x))])
+        expression = x.data[1] if x.op == "load" else x.data if x.op == "index" else None
+        innermost = (
+            max((self.bodies.get(s, 0) for s in expression.symbols), default=0) if expression is not None else 0
+        )
+        return max([innermost, *(self.depth(part, path) for part in self.parts(x))])
 
     def visit(self, x: Scalar, path: _Path, at: int, is_index: bool = False) -> None:
         """Add a Let for a scalar that is used at depth `at`, and for its operands, where they need one."""
@@ -114,10 +116,10 @@ class _Scheduler:
                 self.top.add(x)
             inner = depth
             self.named.add((id(body), x))
-        own = x.data[1] if x.op == "load" else x.data if x.op == "index" else None
+        expression = x.data[1] if x.op == "load" else x.data if x.op == "index" else None
         for part in x.args:
             self.visit(part, path, inner)
-        for part in self.of_expression(own) if own is not None else ():
+        for part in self.of_expression(expression) if expression is not None else ():
             self.visit(part, path, inner, True)
         if wants or is_index:
             self.count += 1
@@ -126,15 +128,15 @@ class _Scheduler:
             )
 
     def rebuilt(self, body: list[Any]) -> list[Statement]:
-        done: list[Statement] = []
+        statements: list[Statement] = []
         for s in body:
-            done.extend(self.before.get((id(body), s), ()))
+            statements.extend(self.before.get((id(body), s), ()))
             if isinstance(s, Loop):
                 s = Loop(s.var, s.extent, self.rebuilt(s.body), s.parallel, s.more)
             elif isinstance(s, If):
                 s = If(s.condition, self.rebuilt(s.body))
-            done.append(s)
-        return done
+            statements.append(s)
+        return statements
 
 
 def _leaves(body: list[Any], path: _Path) -> Iterator[tuple[Any, _Path]]:

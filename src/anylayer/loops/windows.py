@@ -73,9 +73,9 @@ def _product(op: Op, cells: Any, weight: Any, bias: Any) -> Any:
     group, rank = int(op["group"]), len(weight.shape) - 2
     counts = cells.shape[2 + rank :]
     columns = cells.reshape(cells.shape[0], group, int(np.prod(weight.shape[1:])), -1)
-    found = weight.reshape(group, weight.shape[0] // group, -1) @ columns
-    found = found.reshape(cells.shape[0], weight.shape[0], *counts)
-    return found if bias is None else found + bias.reshape(-1, *(1,) * rank)
+    product = weight.reshape(group, weight.shape[0] // group, -1) @ columns
+    product = product.reshape(cells.shape[0], weight.shape[0], *counts)
+    return product if bias is None else product + bias.reshape(-1, *(1,) * rank)
 
 
 @composite("ConvTranspose")

@@ -252,9 +252,9 @@ class TracedArray(_Base):
         PROTOCOLS["__setitem__"](self, key, value)
 
     def __getattr__(self, name: str) -> Any:
-        found = ATTRIBUTES.get(name)
-        if found is not None:
-            return found(self)
+        rule = ATTRIBUTES.get(name)
+        if rule is not None:
+            return rule(self)
         if not name.startswith("_") and hasattr(np.ndarray, name):
             raise refusal(f"ndarray.{name} cannot be recorded; use NumPy functions, operators and indexing")
         raise AttributeError(f"'numpy.ndarray' object has no attribute '{name}'")

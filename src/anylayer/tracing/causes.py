@@ -123,10 +123,10 @@ def text_refusal(x: Array) -> TraceError:
     )
 
 
-def errstate_refusal(found: Mapping[str, object]) -> TraceError:
-    """Return the error for NumPy error handling `found` that raises an exception or calls a function."""
+def errstate_refusal(handling: Mapping[str, object]) -> TraceError:
+    """Return the error for NumPy error handling `handling` that raises an exception or calls a function."""
     settings = ", ".join(
-        f"{kind}='{how}'" for kind, how in found.items() if how not in ("ignore", "warn", "print")
+        f"{kind}='{how}'" for kind, how in handling.items() if how not in ("ignore", "warn", "print")
     )
     return refusal(
         f"np.errstate({settings}) lets the values of the arrays decide what is computed, but they are known only "

@@ -236,7 +236,7 @@ def noticed_calls(files: Set[str]) -> Iterator[list[tuple[str, str]]]:
     `files` are those of the user's code that installed packages contain. Calls elsewhere are not the user's:
     logging reads the clock, and so may a function that the garbage collector calls.
     """
-    found: list[tuple[str, str]] = []
+    calls: list[tuple[str, str]] = []
 
     def is_users(frame: FrameType | None) -> bool:
         if frame is None:
@@ -248,17 +248,17 @@ def noticed_calls(files: Set[str]) -> Iterator[list[tuple[str, str]]]:
             name = function.__name__
             if name in _CLOCKS or name in _DATES:
                 if is_users(frame) and _reads_clock(function):
-                    found.append((f"{running_call(frame) or name} reads the clock", place_of(frame)))
+                    calls.append((f"{running_call(frame) or name} reads the clock", place_of(frame)))
             elif name in ("urandom", "getrandom") or (name == "seed" and _seeds_itself(frame)):
                 caller = _caller(frame)
                 if is_users(caller):
                     what = f"{running_call(caller) or name} draws random numbers that no seed determines"
-                    found.append((what, place_of(caller)))
+                    calls.append((what, place_of(caller)))
 
     before = sys.getprofile()
     sys.setprofile(event)
     try:
-        yield found
+        yield calls
     finally:
         sys.setprofile(None)
         if before is not None:

@@ -103,11 +103,11 @@ def with_memory_layout(
         def memory_layout() -> Array:
             try:
                 with np.errstate(all="ignore"):
-                    found = np.asarray(function(*dummies(args), **{k: dummies(v) for k, v in kwargs.items()}))
+                    dummy = np.asarray(function(*dummies(args), **{k: dummies(v) for k, v in kwargs.items()}))
             except Exception:  # not every function accepts dummy arrays
-                found = np.zeros(stand_for(result.shape), result.dtype)
-            result._memory_layout = lambda: found
-            return found
+                dummy = np.zeros(stand_for(result.shape), result.dtype)
+            result._memory_layout = lambda: dummy
+            return dummy
 
         result._memory_layout = memory_layout
     return result
@@ -287,9 +287,9 @@ def call_function(function: Callable[..., Any], args: Sequence[Any], kwargs: Map
         raise refusal(f"{name} cannot be recorded; use other NumPy functions")
     resolved_args = [resolved(x) for x in args]
     resolved_kwargs = {k: resolved(v) for k, v in kwargs.items()}
-    given = [*resolved_args, *resolved_kwargs.values()]
-    sized = rule is not None and any(map(holds_symbolic, given))
-    if not sized and next(traced_in(given), None) is None:
+    arguments = [*resolved_args, *resolved_kwargs.values()]
+    sized = rule is not None and any(map(holds_symbolic, arguments))
+    if not sized and next(traced_in(arguments), None) is None:
         result = function(*resolved_args, **resolved_kwargs)
     else:
         if rule is None:

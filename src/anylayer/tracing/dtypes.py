@@ -57,8 +57,8 @@ def as_operand(x: Any) -> Any:
 @lru_cache(None)
 def _loop(ufunc: np.ufunc, kinds: tuple[Any, ...], signature: tuple[Any, ...] | None) -> tuple[np.dtype[Any], ...]:
     full = (*kinds, *[None] * ufunc.nout)
-    found = ufunc.resolve_dtypes(full, signature=signature) if signature else ufunc.resolve_dtypes(full)
-    return tuple(found)
+    dtypes = ufunc.resolve_dtypes(full, signature=signature) if signature else ufunc.resolve_dtypes(full)
+    return tuple(dtypes)
 
 
 def loop_dtypes(
@@ -71,14 +71,14 @@ def loop_dtypes(
     kinds = tuple(map(kind_of, inputs))
     if all(weak(x) for x in inputs):
         kinds = tuple(np.asarray(x).dtype for x in inputs)
-    found = _loop(ufunc, kinds, signature)
-    for dtype in found:
+    dtypes = _loop(ufunc, kinds, signature)
+    for dtype in dtypes:
         if dtype.kind not in "biuf":
             raise refusal(
                 f"np.{ufunc.__name__} computes in {dtype.name} here, which the engines do not support; cast the "
                 "inputs first"
             )
-    return found
+    return dtypes
 
 
 def common_dtype(*inputs: Any) -> np.dtype[Any]:

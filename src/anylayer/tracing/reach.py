@@ -249,8 +249,8 @@ def package_of(file: str) -> str | None:
     if file.startswith((*_SKIPPED_FOLDERS, "<frozen")):
         return None
     for folder in ("site-packages", "dist-packages"):
-        _, found, rest = file.rpartition(f"{folder}{os.sep}")
-        if found:
+        _, separator, rest = file.rpartition(f"{folder}{os.sep}")
+        if separator:
             package = rest.partition(os.sep)[0]
             return None if package in _OPAQUE else package
     return None if file.startswith(_STDLIB) else ""

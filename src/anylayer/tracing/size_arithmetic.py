@@ -155,8 +155,8 @@ def _slice(given: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
 
 def _reshape(given: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
     x, target = given
-    wanted = _plain(target)
-    return None if wanted is None or 0 in wanted else x.reshape(wanted)
+    sizes = _plain(target)
+    return None if sizes is None or 0 in sizes else x.reshape(sizes)
 
 
 def _squeeze(given: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
@@ -170,8 +170,8 @@ def _unsqueeze(given: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
 
 
 def _expand(given: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
-    wanted = _plain(given[1])
-    return None if wanted is None else given[0] * np.ones(wanted, object)
+    sizes = _plain(given[1])
+    return None if sizes is None else given[0] * np.ones(sizes, object)
 
 
 _FUNCTIONS: dict[str, Callable[[Sequence[Any], Mapping[str, Any]], Any]] = {

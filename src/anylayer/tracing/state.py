@@ -199,16 +199,16 @@ class CallCounter:
 
 
 @contextmanager
-def replace_counters(found: Snapshot, names: Sequence[str]) -> Iterator[None]:
+def replace_counters(snapshot: Snapshot, names: Sequence[str]) -> Iterator[None]:
     """Replace the named numbers, which change in every call, with CallCounters inside the context."""
-    kept = [(*found.holders[name], name) for name in names]
-    values = [holder[key] for holder, key, _ in kept]
+    counters = [(*snapshot.holders[name], name) for name in names]
+    values = [holder[key] for holder, key, _ in counters]
     try:
-        for (holder, key, name), value in zip(kept, values):
+        for (holder, key, name), value in zip(counters, values):
             holder[key] = CallCounter(value, name)
         yield
     finally:
-        for (holder, key, _), value in zip(kept, values):
+        for (holder, key, _), value in zip(counters, values):
             holder[key] = value
 
 

@@ -45,13 +45,13 @@ class NumpySubstitute(types.ModuleType):
         self.r_, self.c_ = concatenation.Joined(np.r_, 1), concatenation.Joined(np.c_, 2)
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(np, name)
-        if found in (np.linalg, np.lib):
-            return found
-        if callable(found) and not isinstance(found, (type, np.ufunc)) and found in FUNCTIONS:
-            found = _accepting_lists(found)
-        self.__dict__[name] = found
-        return found
+        member = getattr(np, name)
+        if member in (np.linalg, np.lib):
+            return member
+        if callable(member) and not isinstance(member, (type, np.ufunc)) and member in FUNCTIONS:
+            member = _accepting_lists(member)
+        self.__dict__[name] = member
+        return member
 
 
 _FIRST_IS_LIST = frozenset(
@@ -150,10 +150,10 @@ class Counterparts:
             return call_contained(self.of(function), *args)
         finally:
             for name, x in vars(clone).items():
-                own: Any = vars(target).get(name)
-                if type(x) in (list, dict) and type(own) is type(x) and self._is_plain(x):
-                    own.clear()
-                    (own.extend if type(x) is list else own.update)(x)
+                current: Any = vars(target).get(name)
+                if type(x) in (list, dict) and type(current) is type(x) and self._is_plain(x):
+                    current.clear()
+                    (current.extend if type(x) is list else current.update)(x)
                 elif x is not before.get(name, _ABSENT) and self._is_plain([x]):
                     setattr(target, name, x)
             self._attributes[id(target)] = dict(vars(target))
@@ -167,9 +167,9 @@ class Counterparts:
         """Return the counterpart of an object. `label` names an array in messages."""
         if type(x) in _ATOMS:
             return x
-        found = self._made.get(id(x))
-        if found is not None:
-            return found[1]
+        pair = self._made.get(id(x))
+        if pair is not None:
+            return pair[1]
         if self._working:
             return self._make(x, label)
         self._working = True
@@ -219,11 +219,11 @@ class Counterparts:
             inner = [_content(c) for c in cells]
             if all(not callable(x) or self.of(x) is x for x in inner):
                 return f
-            made = tuple(types.CellType(self.of(x)) if callable(x) else c for x, c in zip(inner, cells))
+            new_cells = tuple(types.CellType(self.of(x)) if callable(x) else c for x, c in zip(inner, cells))
         else:
-            made = tuple(self._cell(c, name) for c, name in zip(cells, f.__code__.co_freevars))
+            new_cells = tuple(self._cell(c, name) for c, name in zip(cells, f.__code__.co_freevars))
         space = vars(self._module(f.__globals__)) if users else f.__globals__
-        new = types.FunctionType(f.__code__, space, f.__name__, None, made or None)
+        new = types.FunctionType(f.__code__, space, f.__name__, None, new_cells or None)
         new.__qualname__, new.__module__, new.__doc__ = f.__qualname__, f.__module__, f.__doc__
         new.__annotations__ = f.__annotations__
         self._keep(f, new)
@@ -248,8 +248,8 @@ class Counterparts:
 
     def _cell(self, cell: types.CellType, name: str) -> types.CellType:
         if id(cell) in self._made:
-            found: types.CellType = self._made[id(cell)][1]
-            return found
+            counterpart: types.CellType = self._made[id(cell)][1]
+            return counterpart
         content = _content(cell)
         if content is _ABSENT:
             return cell
@@ -282,17 +282,17 @@ class Counterparts:
     # ------------------------------------------------- modules, classes, objects
 
     def _module(self, original: dict[str, Any]) -> _UsersModule:
-        kept = self._spaces.get(id(original))
-        if kept is None:
+        pair = self._spaces.get(id(original))
+        if pair is None:
             module = _UsersModule(str(original.get("__name__", "")))
             space = vars(module)
             space.update(original)
             space["__builtins__"] = self._builtins
             self._filled[id(space)] = set()
-            kept = self._spaces[id(original)] = original, module
+            pair = self._spaces[id(original)] = original, module
             self._spaces[id(space)] = original, module
             space[_WORLD] = self
-        return kept[1]
+        return pair[1]
 
     def fill(self, space: dict[str, Any], names: Iterable[str]) -> None:
         """Put counterparts in the place of the globals that have these names."""

@@ -57,8 +57,8 @@ class _SubstituteOfType(_SubstituteType):
     """A substitute for the built-in `type`, which returns for a symbolic number the type of a plain one."""
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        found = type(*args, **kwargs)
-        return _TYPES.get(found, found)
+        kind = type(*args, **kwargs)
+        return _TYPES.get(kind, kind)
 
 
 def _substitute(original: type, convert: Callable[[Any], Any]) -> Any:
@@ -149,8 +149,8 @@ def _sized_by(function: Callable[..., Any]) -> Callable[..., Any]:
 def _indices(dimensions: Any, dtype: Any = int, sparse: Any = False) -> Any:
     if not holds_symbolic(dimensions):
         return np.indices(dimensions, dtype, sparse=sparse)
-    found = np.meshgrid(*(creation.arange(n, dtype=dtype) for n in dimensions), indexing="ij", sparse=sparse)
-    return tuple(found) if sparse else np.stack(found)
+    grids = np.meshgrid(*(creation.arange(n, dtype=dtype) for n in dimensions), indexing="ij", sparse=sparse)
+    return tuple(grids) if sparse else np.stack(grids)
 
 
 def _len(x: Any) -> int:

@@ -127,8 +127,8 @@ def generate(
 def _compiler() -> list[str]:
     """Return the command of the C++ compiler: $CXX, as CMake does, else the first that exists."""
     named = shlex.split(os.environ.get("CXX", ""))
-    found = named[:1] or _COMPILERS
-    return next(([c, *named[1:]] for c in found if shutil.which(c)), [])
+    compilers = named[:1] or _COMPILERS
+    return next(([c, *named[1:]] for c in compilers if shutil.which(c)), [])
 
 
 def _fitting(
@@ -179,12 +179,12 @@ def arrange(plan: DvPlan) -> None:
 def _results(plan: DvPlan) -> list[tuple[int, int, Array]]:
     """Return (output layer, first element, order of the elements) for each output of the network."""
     outputs = [layer for layer in plan.layers if any(b.is_output for b in layer.outputs)]
-    found = []
+    results = []
     for view in plan.results:
         i, layer = next((i, layer) for i, layer in enumerate(outputs) if view.buffer in layer.outputs)
         first = sum(b.count for b in layer.outputs[: layer.outputs.index(view.buffer)])
-        found.append((i, first, view.result()))
-    return found
+        results.append((i, first, view.result()))
+    return results
 
 
 def _data(plan: DvPlan, source: Source, expected: Expected) -> bytes:

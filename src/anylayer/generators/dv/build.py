@@ -201,8 +201,8 @@ class _PlanBuilder:
         same = all(o * s == n for o, s, n in zip(op.outputs[0].shape[2:], window.strides, view.buffer.shape[1:]))
         if dilations != [1, 1] and (transposed or group > 1 or not same or not all(k % 2 for k in window.kernel)):
             kernel, dilations = spread(kernel, dilations), [1, 1]
-        given = transposed or kernel.shape[2:] != tuple(window.kernel)
-        if given and (max(kernel.shape[2:]) > MAX_KERNEL or min(*begins, *ends) < 0):
+        changed = transposed or kernel.shape[2:] != tuple(window.kernel)
+        if changed and (max(kernel.shape[2:]) > MAX_KERNEL or min(*begins, *ends) < 0):
             return False
         for numbers, limit, what in (
             (kernel.shape[2:], MAX_KERNEL, "kernels"),
@@ -243,11 +243,11 @@ class _PlanBuilder:
         """
         value = ops[-1].outputs[0]
         follower = self.consumers.only(value)
-        found = None if follower is None else _activation(follower)
+        activation = None if follower is None else _activation(follower)
         dilated = kind.dilation != (1, 1)
-        fits = found is not None and not (dilated and found.slopes is not None)
-        if follower is not None and found is not None and fits and follower.inputs[0] is value:
-            kind.activation, kind.parameter, kind.slopes = found.conv, found.parameter, found.slopes
+        fits = activation is not None and not (dilated and activation.slopes is not None)
+        if follower is not None and activation is not None and fits and follower.inputs[0] is value:
+            kind.activation, kind.parameter, kind.slopes = activation.conv, activation.parameter, activation.slopes
             ops, value = [*ops, follower], follower.outputs[0]
             follower = self.consumers.only(value)
         alone = kind.is_sum or dilated
@@ -341,8 +341,8 @@ class _PlanBuilder:
     def lrn(self, op: Op) -> bool:
         """Add an LRN across channels, which the hardware computes with one choice of parameters only."""
         view = self.map_of(op.inputs[0])
-        known = all(np.isclose(op[name], n, 1e-6) for name, n in _LRN.items())
-        if view is None or not known or view.buffer.shape[0] % _LRN_CHANNELS:
+        supported = all(np.isclose(op[name], n, 1e-6) for name, n in _LRN.items())
+        if view is None or not supported or view.buffer.shape[0] % _LRN_CHANNELS:
             return False
         self.check(view)
         return self.add(Convolution(lrn=True), [op], [view], op.outputs)
@@ -367,9 +367,9 @@ class _PlanBuilder:
         self.quantize(kind, op, matrix.const)
         ops, value = [op], op.outputs[0]
         follower = self.consumers.only(value)
-        found = None if follower is None else _activation(follower)
-        if follower is not None and found is not None and found.fc:
-            kind.activation, kind.parameter = found.fc, found.parameter
+        activation = None if follower is None else _activation(follower)
+        if follower is not None and activation is not None and activation.fc:
+            kind.activation, kind.parameter = activation.fc, activation.parameter
             ops, value = [op, follower], follower.outputs[0]
         return self.add(kind, ops, [view], [value])
 

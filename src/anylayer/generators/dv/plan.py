@@ -236,11 +236,11 @@ def _branches(plan: DvPlan, concat: DvLayer) -> list[list[DvLayer]] | None:
     cannot compute them as one layer."""
     uses = Counter(view.buffer for layer in plan.layers for view in layer.inputs)
     uses.update(view.buffer for view in plan.results)
-    made = {layer.output: layer for layer in plan.layers}
+    producers = {layer.output: layer for layer in plan.layers}
 
     def run(b: DeviceBuffer) -> DvLayer | None:
         """Return the layer that computes a map which only one layer reads, if it can be a run."""
-        layer = made.get(b)
+        layer = producers.get(b)
         kind = None if layer is None else layer.kind
         alone = isinstance(kind, Convolution) and (kind.is_sum or kind.lrn or kind.dilation != (1, 1))
         return layer if isinstance(kind, Convolution) and not alone and uses[b] == 1 else None
@@ -255,9 +255,13 @@ def _branches(plan: DvPlan, concat: DvLayer) -> list[list[DvLayer]] | None:
         cut = [
             next((c[i:] for i, layer in enumerate(c) if layer.inputs[0].buffer is source), None) for c in chains
         ]
-        found = [c for c in cut if c]
-        if len(found) == len(chains) and sum(map(len, found)) <= _MAX_RUNS and _memory(found) <= _UNIFIED_BUFFER:
-            return found
+        branches = [c for c in cut if c]
+        if (
+            len(branches) == len(chains)
+            and sum(map(len, branches)) <= _MAX_RUNS
+            and _memory(branches) <= _UNIFIED_BUFFER
+        ):
+            return branches
     return None
 
 

@@ -31,14 +31,14 @@ def rounded(x: Array) -> Array:
 
 def _half(x: Array) -> Array:
     """Return an array with the precision of 16-bit floats, without their limits."""
-    found = rounded(x)
-    return np.where(np.isfinite(found), found, x).astype(found.dtype)
+    halves = rounded(x)
+    return np.where(np.isfinite(halves), halves, x).astype(halves.dtype)
 
 
 def simulated(plan: DvPlan, expected: Expected) -> Expected:
     """Return the inputs with the outputs that the hardware computes, except for its order of summation."""
-    found = _Simulation(plan)
-    return replace(expected, samples=[found.sample(sample) for sample in expected.samples])
+    simulation = _Simulation(plan)
+    return replace(expected, samples=[simulation.sample(sample) for sample in expected.samples])
 
 
 def with_half_layers(source: Source, expected: Expected) -> Expected:
@@ -48,11 +48,11 @@ def with_half_layers(source: Source, expected: Expected) -> Expected:
         values: dict[str, Array | None] = {"": None, **{n: _half(x) for n, x in sample.inputs.items()}}
         for t in source.nodes:
             if t.bound is not None:
-                given = [None if x is None else x.copy() for x in map(values.get, t.node.inputs)]
+                inputs = [None if x is None else x.copy() for x in map(values.get, t.node.inputs)]
                 with np.errstate(all="ignore"):
-                    values.update(zip(t.node.outputs, map(_half, t.bound(given))))
-        found = {public: values[value] for public, value in source.outputs.items()}
-        samples.append(replace(sample, outputs={name: x for name, x in found.items() if x is not None}))
+                    values.update(zip(t.node.outputs, map(_half, t.bound(inputs))))
+        outputs = {public: values[value] for public, value in source.outputs.items()}
+        samples.append(replace(sample, outputs={name: x for name, x in outputs.items() if x is not None}))
     return replace(expected, samples=samples)
 
 
@@ -62,11 +62,11 @@ def difference(expected: Expected, other: Expected) -> float:
     for a, b in zip(expected.samples, other.samples):
         for name, want in a.outputs.items():
             if want.dtype.kind == "f" and want.size:
-                got = b.outputs[name]
+                actual = b.outputs[name]
                 worst = max(
                     worst,
                     float(
-                        np.abs(got - want).max()
+                        np.abs(actual - want).max()
                         / max(np.abs(want).max(), float(np.finfo(np.float16).smallest_normal))
                     ),
                 )
@@ -92,8 +92,8 @@ class _Simulation:
         graph = self.plan.graph
         values = {v: rounded(sample.inputs[v.name]) for v in graph.inputs}
         self.run(self.plan.ops, values)
-        found = [values[v] if v.const is None else np.asarray(v.const) for v in graph.outputs]
-        return replace(sample, outputs=dict(zip(sample.outputs, found)))
+        outputs = [values[v] if v.const is None else np.asarray(v.const) for v in graph.outputs]
+        return replace(sample, outputs=dict(zip(sample.outputs, outputs)))
 
     def run(self, ops: Sequence[Op], values: dict[Value, Array]) -> None:
         """Compute operators, and add their outputs to `values`."""
@@ -107,8 +107,8 @@ class _Simulation:
 
     def rounded(self, op: Op, result: Array) -> Array:
         """Return what the hardware stores. Raises LayerError for numbers that 16-bit floats cannot hold."""
-        found = rounded(result)
-        if np.isinf(found).any() and np.isfinite(result).all():
+        halves = rounded(result)
+        if np.isinf(halves).any() and np.isfinite(result).all():
             with at(next((layer.place for layer in self.plan.layers if op in layer.ops), "")):
                 largest, layers = float(np.abs(result).max()), self.hardware.get(op)
                 raise TooLarge(
@@ -117,7 +117,7 @@ class _Simulation:
                     layers[0].ops[0] if layers else op,
                     largest,
                 )
-        return found
+        return halves
 
     def read(self, values: Mapping[Value, Array], v: Value | None, op: Op, i: int) -> Array | None:
         """Return an input of an operator: a value, or a constant rounded as the hardware stores it."""
@@ -131,8 +131,8 @@ class _Simulation:
     def computed(self, op: Op, inputs: Sequence[Array | None]) -> Sequence[Array]:
         """Return the outputs of an operator, or of a layer that is called."""
         if op.body is not None:
-            given = [x for v, x in zip(op.inputs, inputs) if v in self.plan.views and x is not None]
-            values = dict(zip(op.body.inputs, given))
+            arguments = [x for v, x in zip(op.inputs, inputs) if v in self.plan.views and x is not None]
+            values = dict(zip(op.body.inputs, arguments))
             self.run(op.body.ops, values)
             return [values[v] if v.const is None else np.asarray(v.const) for v in op.body.outputs]
         layers, attributes = self.hardware.get(op), dict(op.attrs)

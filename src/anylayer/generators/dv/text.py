@@ -57,8 +57,8 @@ def _header(plan: DvPlan, name: str, callbacks: Callbacks) -> str:
     lines += [f"  void Layer_{i}();" for i in range(len(plan.layers))]
     lines += ["", " public:"]
     if len(plan.inputs) > 1:
-        taken = names()
-        pairs = [(taken.new(f"input_{v.name}"), view) for v, view in zip(plan.graph.inputs, plan.inputs)]
+        member_names = names()
+        pairs = [(member_names.new(f"input_{v.name}"), view) for v, view in zip(plan.graph.inputs, plan.inputs)]
         places = ", ".join(f"{name} = {view.buffer.offset}" for name, view in pairs)
         lines += [
             "  // The offset of each input from get_network_input_addr_cpu(), in bytes.",

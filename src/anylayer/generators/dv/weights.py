@@ -108,8 +108,8 @@ def _places(channels: int, size: int) -> Array:
     else:
         block, row = 0 * inside, 11 - inside % 8 // 2 * 3 - inside // 8 // 3
         column = inside % 2 * 3 + inside // 8 % 3
-    found = (group * _blocks(_group(size), size) + block) * _BLOCK + row * 6 + column
-    return np.broadcast_to(found, (channels, size, size))
+    positions = (group * _blocks(_group(size), size) + block) * _BLOCK + row * 6 + column
+    return np.broadcast_to(positions, (channels, size, size))
 
 
 # ---- weights of 8 bits: a table of 255 numbers per layer, as DMP's tool makes it, and an index per weight
@@ -147,15 +147,15 @@ def _first_centers(values: Array) -> Array:
     """
     counts, edges = np.histogram(values, _BINS)
     share = np.concatenate([[0.0], np.cumsum(np.cbrt(counts))])
-    found: Array = np.interp((np.arange(CENTERS) + 0.5) / CENTERS * share[-1], share, edges)
-    return found
+    centers: Array = np.interp((np.arange(CENTERS) + 0.5) / CENTERS * share[-1], share, edges)
+    return centers
 
 
 def nearest(table: Array, weights: Array) -> Array:
     """Return the weights with each number other than 0 replaced by the nearest one of a table."""
     numbers = table.astype(np.float32)
-    found = numbers[np.searchsorted((numbers[1:] + numbers[:-1]) / 2, weights)] if len(numbers) else weights
-    return np.where(weights == 0, np.float32(0), found).astype(np.float32)
+    replaced = numbers[np.searchsorted((numbers[1:] + numbers[:-1]) / 2, weights)] if len(numbers) else weights
+    return np.where(weights == 0, np.float32(0), replaced).astype(np.float32)
 
 
 def indices(table: Array, weights: Array) -> Array:

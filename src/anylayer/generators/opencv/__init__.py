@@ -122,11 +122,11 @@ def _number(value: float) -> str:
 def _missing() -> str:
     """Return the names of the tools and packages that the test needs and that are not installed."""
     tools = missing_tools()
-    known = (
+    installed = (
         shutil.which("pkg-config") is not None
         and not subprocess.run(["pkg-config", "--exists", "opencv4"], check=False).returncode
     )
-    if not known and not any((Path(folder) / "opencv2" / "dnn.hpp").is_file() for folder in _HEADERS):
+    if not installed and not any((Path(folder) / "opencv2" / "dnn.hpp").is_file() for folder in _HEADERS):
         tools.append("OpenCV's headers (on Debian: apt-get install libopencv-dev)")
     return ", ".join(tools)
 

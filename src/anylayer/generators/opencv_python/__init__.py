@@ -46,9 +46,9 @@ def generate(source: Source, expected: Expected, layer: Sequence[str] = ()) -> P
             bound = _callable(case)
             name = out.add(bound.definition)
             params = opencv_params(case.node.params, case.node.defaults)
-            known, weights = entries.get(case.node.type, (name, bound.writes, [], True))[2:]
-            known += [params] if params not in known else []
-            entries[case.node.type] = name, bound.writes, known, weights and bool(case.node.blobs)
+            param_sets, weights = entries.get(case.node.type, (name, bound.writes, [], True))[2:]
+            param_sets += [params] if params not in param_sets else []
+            entries[case.node.type] = name, bound.writes, param_sets, weights and bool(case.node.blobs)
     files: dict[str, str | Sequence[bytes | memoryview]] = {
         "numpy_layers.py": _module(out, entries),
         "test_numpy_layers.py": _TEST.format(
@@ -148,16 +148,16 @@ def _model(case: Case) -> bytes:
     inputs, outputs = ([f"{w}{i}" for i in range(len(a))] for w, a in (("x", case.inputs), ("y", case.outputs)))
     blobs = [numpy_helper.from_array(np.array(b, np.float32), f"b{i}") for i, b in enumerate(node.blobs)]
     params = opencv_params(node.params, node.defaults)
-    made = helper.make_node(node.type, [*inputs, *(b.name for b in blobs)], outputs, domain=_DOMAIN)
+    model_node = helper.make_node(node.type, [*inputs, *(b.name for b in blobs)], outputs, domain=_DOMAIN)
     for name, value in params.items():
         if not (isinstance(value, tuple) and (not value or isinstance(value[0], str))):
             plain = int(value) if isinstance(value, Flag) else value
-            made.attribute.append(helper.make_attribute(name, plain))
-    given, gives = (
+            model_node.attribute.append(helper.make_attribute(name, plain))
+    input_infos, gives = (
         [helper.make_tensor_value_info(name, 1, a.shape) for name, a in zip(names, arrays) if a is not None]
         for names, arrays in ((inputs, case.inputs), (outputs, case.outputs))
     )
-    graph = helper.make_graph([made], "case", given, gives, initializer=blobs)
+    graph = helper.make_graph([model_node], "case", input_infos, gives, initializer=blobs)
     opsets = [helper.make_opsetid("", 13), helper.make_opsetid(_DOMAIN, 1)]
     return bytes(helper.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString())
 

@@ -76,13 +76,13 @@ class _File:
 
     def add(self, name: str) -> None:
         """Add the statements that bind a name, and those that they depend on."""
-        wanted, done = [name], set()
-        while wanted:
-            name = wanted.pop()
+        pending, visited = [name], set()
+        while pending:
+            name = pending.pop()
             for statement in self.binds.get(name, ()):
-                if id(statement) not in done:
-                    done.add(id(statement))
-                    wanted += self._take(statement)
+                if id(statement) not in visited:
+                    visited.add(id(statement))
+                    pending += self._take(statement)
 
     def _take(self, statement: ast.stmt) -> list[str]:
         """Add a statement, and return the names that it reads."""

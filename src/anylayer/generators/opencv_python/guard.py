@@ -55,10 +55,10 @@ def register(domain: str = "") -> None:
             if name not in _registered or _registered[name].args[0] is not entry:
                 if name in _registered:
                     cv2.dnn_unregisterLayer(name)
-                made = partial(_Guarded, entry)
-                _kept.append(made)
-                cv2.dnn_registerLayer(name, made)
-                _registered[name] = made
+                layer_class = partial(_Guarded, entry)
+                _kept.append(layer_class)
+                cv2.dnn_registerLayer(name, layer_class)
+                _registered[name] = layer_class
 
 
 def unregister() -> None:
@@ -86,10 +86,10 @@ def forward(net: Any, *arguments: Any) -> Any:
 
 def check() -> None:
     """Raise the first exception that a layer raised since the last call."""
-    found = [*_failures]
+    errors = [*_failures]
     _failures.clear()
-    if found:
-        raise found[0]
+    if errors:
+        raise errors[0]
 
 
 class _Guarded:
@@ -130,8 +130,8 @@ class _Guarded:
             return self._outputs([self._given(x) for x in inputs])
         except BaseException as error:
             self._failed(error)
-        wanted = [shapes[0]] * len(shapes) if _OPENCV5 else self._declared
-        return [cv2.Mat(np.full(shape, np.nan, np.float32), wrap_channels=False) for shape in wanted]
+        output_shapes = [shapes[0]] * len(shapes) if _OPENCV5 else self._declared
+        return [cv2.Mat(np.full(shape, np.nan, np.float32), wrap_channels=False) for shape in output_shapes]
 
     def _failed(self, error: BaseException) -> LayerFailed:
         """Print an exception, of which OpenCV shows nothing, and keep it for `check`."""
@@ -153,8 +153,8 @@ class _Guarded:
         """Set the shapes of the outputs for these shapes of the inputs."""
         shapes_of = getattr(self._layer, "getMemoryShapes", None)
         if shapes_of is None:
-            found = self._results([np.zeros(shape, np.float32) for shape in shapes])
-            self._declared = [tuple(np.shape(y)) for y in found]
+            results = self._results([np.zeros(shape, np.float32) for shape in shapes])
+            self._declared = [tuple(np.shape(y)) for y in results]
         else:
             self._declared = [tuple(map(int, shape)) for shape in shapes_of([list(shape) for shape in shapes])]
         self._shapes = shapes
@@ -162,17 +162,17 @@ class _Guarded:
     def _results(self, inputs: list[Any]) -> list[Any]:
         """Call the class's forward."""
         typed = getattr(self._layer, "takes_arrays", False)
-        found = self._layer.forward(*inputs) if typed else self._layer.forward(inputs)
-        return list(found) if isinstance(found, (list, tuple)) else [found]
+        results = self._layer.forward(*inputs) if typed else self._layer.forward(inputs)
+        return list(results) if isinstance(results, (list, tuple)) else [results]
 
     def _outputs(self, inputs: list[Any]) -> list[Any]:
         """Return the outputs in the form that OpenCV expects."""
-        found = [np.ascontiguousarray(y, np.float32).reshape(np.shape(y)) for y in self._results(inputs)]
-        got = [y.shape for y in found]
-        if got != self._declared:
-            raise ValueError(f"forward returns the shapes {got}, getMemoryShapes declares {self._declared}")
+        arrays = [np.ascontiguousarray(y, np.float32).reshape(np.shape(y)) for y in self._results(inputs)]
+        shapes = [y.shape for y in arrays]
+        if shapes != self._declared:
+            raise ValueError(f"forward returns the shapes {shapes}, getMemoryShapes declares {self._declared}")
         # Without wrap_channels=False, OpenCV takes the last of three axes for channels.
-        return [cv2.Mat(y, wrap_channels=False) if y.ndim == 3 else y for y in found]
+        return [cv2.Mat(y, wrap_channels=False) if y.ndim == 3 else y for y in arrays]
 
 
 def _need_shapes_of_opencv5(inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]]) -> None:
@@ -196,18 +196,18 @@ def _exact(entry: _Entry, params: dict[str, Any]) -> dict[str, Any]:
     texts = {name: v for name, v in params.items() if isinstance(v, str)}
     if _OPENCV5 or "has_dynamic_shapes" in params or not any(map(_is_mangled, texts.values())):
         return params
-    found = [known for known in entry.params if _stands_for(params, known)]
-    if any(known != found[0] for known in found):
+    fitting = [known for known in entry.params if _stands_for(params, known)]
+    if any(known != fitting[0] for known in fitting):
         raise ValueError(
             "OpenCV passes these params without their signs and lists, so they fit several nodes: "
-            f"{found}. Give python_param with a param_str"
+            f"{fitting}. Give python_param with a param_str"
         )
-    if not found:
+    if not fitting:
         raise ValueError(
             "OpenCV gives these params as text, which loses signs and lists, and no node of the generated network "
             f"has them: {texts}. Generate the module for this network, or give python_param with a param_str"
         )
-    return found[0]
+    return fitting[0]
 
 
 def _is_mangled(text: str) -> bool:

@@ -44,14 +44,14 @@ def generate(source: Source, expected: Expected, layer: Sequence[str] = ()) -> P
     written = Operators(source, chosen_types(source, layer), _DTYPES, tuple(RESPELLED))
     opencl = kernels(written.cases)
     with tempfile.TemporaryDirectory(prefix="anylayer-") as folder:
-        done = write(replace(source, graph=written.graph), Path(folder) / "model.xml")
-        model = {file.name: [file.read_bytes()] for file in done.files}
+        saved = write(replace(source, graph=written.graph), Path(folder) / "model.xml")
+        model = {file.name: [file.read_bytes()] for file in saved.files}
     tested = bool(opencl.files) and opencl.complete
     values = {
         "tolerances": tolerances(expected),
         "samples": str(len(expected.samples)),
         "inputs": ascii(list(source.inputs)),
-        "outputs": ascii([done.outputs.get(name, name) for name in source.outputs]),
+        "outputs": ascii([saved.outputs.get(name, name) for name in source.outputs]),
         "checks": CHECKS,
     }
     return Project(
@@ -70,7 +70,7 @@ def generate(source: Source, expected: Expected, layer: Sequence[str] = ()) -> P
             *([[sys.executable, "-B", "test_kernels.py"]] if tested else []),
         ],
         missing=", ".join(missing_tools("openvino")),
-        notes=[*written.notes, *opencl.notes, *done.notes],
+        notes=[*written.notes, *opencl.notes, *saved.notes],
     )
 
 
@@ -96,7 +96,7 @@ def kernels(cases: Iterable[OperatorCase]) -> Kernels:
 
     An operator for which no kernel can be generated gets a note, and is computed by the C++ extension.
     """
-    done, elements = Kernels(), []
+    result, elements = Kernels(), []
     for case in cases:
         try:
             program = lower(case.source, by_element=True)
@@ -106,14 +106,14 @@ def kernels(cases: Iterable[OperatorCase]) -> Kernels:
             elements.append(_element(case, kernel))
         except LayerError as error:
             why = error.message
-            done.complete = False
-            done.notes.append(f"layer type {case.type} has no OpenCL kernel: {why}. Use the operator in C++")
+            result.complete = False
+            result.notes.append(f"layer type {case.type} has no OpenCL kernel: {why}. Use the operator in C++")
             continue
         about = f"// {line_comment(case.type)}: {line_comment(case.about)}\n"
-        done.files[f"{case.name}.cl"] = about + checks + kernel.text
+        result.files[f"{case.name}.cl"] = about + checks + kernel.text
     if elements:
-        done.files["kernels.xml"] = "\n".join(elements)
-    return done
+        result.files["kernels.xml"] = "\n".join(elements)
+    return result
 
 
 def _define_of(case: OperatorCase) -> Callable[[ParamNumber], str]:
@@ -198,9 +198,9 @@ def _tensors(case: OperatorCase, kernel: OpenCLKernel) -> Iterator[str]:
 
 def _input_of(case: OperatorCase, sizes: Iterable[Expression]) -> int:
     """Return the index of the input whose sizes are in these formulas."""
-    found = {case.source.sizes[s][0] for size in sizes for s in size.symbols}
-    need(len(found) <= 1, "the size of an array between its loops depends on several inputs")
-    return min(found, default=0)
+    inputs = {case.source.sizes[s][0] for size in sizes for s in size.symbols}
+    need(len(inputs) <= 1, "the size of an array between its loops depends on several inputs")
+    return min(inputs, default=0)
 
 
 def _formula(size: Expression, case: OperatorCase) -> str:

@@ -69,14 +69,14 @@ def user_defines(layer: CustomLayer, node: Node) -> list[tuple[int, str]]:
 
     Raise LayerError for a parameter that is missing without a default, or whose value does not have the type.
     """
-    found = []
+    lines = []
     for define in layer.defines:
         with at(f"{layer.file}:{define.line}"):
             value = _value(define, node)
             if define.type.endswith("[]"):
                 value = f"({define.type}) {{{value}}}"
-            found.append((define.line, f"#define {define.name} {value}"))
-    return found
+            lines.append((define.line, f"#define {define.name} {value}"))
+    return lines
 
 
 def _value(define: Define, node: Node) -> str:
@@ -128,9 +128,9 @@ def _path(values: Mapping[str, Any], name: str, prefix: str = "") -> tuple[str, 
         return prefix + name, values[name]
     for key, value in values.items():
         if isinstance(value, Mapping):
-            found = _path(value, name, f"{prefix}{key}.")
-            if found is not None:
-                return found
+            inner = _path(value, name, f"{prefix}{key}.")
+            if inner is not None:
+                return inner
     return None
 
 

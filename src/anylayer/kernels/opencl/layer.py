@@ -58,10 +58,10 @@ class OpenCLType:
         """Return the layer type for nodes of a network. Their output shapes come from `shapes`, a class that only
         defines getMemoryShapes, or else from the network's file.
         """
-        made = OpenCLType(self.library, self.layer, self.settings)
-        made.notes, made._network = self.notes, network
-        made._shapes = None if shapes is None else replace(shapes, kernel=made)
-        return made
+        bound_type = OpenCLType(self.library, self.layer, self.settings)
+        bound_type.notes, bound_type._network = self.notes, network
+        bound_type._shapes = None if shapes is None else replace(shapes, kernel=bound_type)
+        return bound_type
 
     def __call__(
         self,
@@ -83,15 +83,17 @@ class OpenCLType:
         """
         remedy = f"Give a NumPy class of type '{self.type}', or one that has getMemoryShapes only"
         declared = {} if self._network is None else {**self._network.inputs, **self._network.declared}
-        found = [kind for value in node.outputs if (kind := declared.get(value)) is not None]
+        declared_types = [kind for value in node.outputs if (kind := declared.get(value)) is not None]
         name = Path(self.origin).name
         rule = f"{name}: an OpenCL kernel states no shapes of outputs, and neither does the file. {remedy}"
-        need(len(found) == len(node.outputs), rule)
+        need(len(declared_types) == len(node.outputs), rule)
         for i, (value, kind) in enumerate(zip(node.inputs, types)):
-            own = declared.get(value)
-            rule = f"{name}: input {i} is {kind}, the file states the shapes of outputs for {own} only. {remedy}"
-            need(own == kind, rule)
-        return found
+            stated = declared.get(value)
+            rule = (
+                f"{name}: input {i} is {kind}, the file states the shapes of outputs for {stated} only. {remedy}"
+            )
+            need(stated == kind, rule)
+        return declared_types
 
     def __repr__(self) -> str:
         return f"<OpenCL layer type {self.type!r} of {self.layer.file}>"
@@ -144,12 +146,14 @@ class OpenCLLayer(CompiledKernel):
     def _prepare(self) -> None:
         """Compute the conversions of arguments, the work sizes and the program's text."""
         ports = self._ports()
-        given = {i: a for (kind, i), a in ports.items() if kind == "input"}
-        made = {i: a for (kind, i), a in ports.items() if kind == "output"}
-        self.inputs = {i: self._slot(self.types[i], a) for i, a in given.items()}
-        self.results = {i: self._slot(self.outputs[i], a) for i, a in made.items()}
-        inputs = [self._tensor(f"INPUT{i}", a, self.types[i], self.inputs[i]) for i, a in given.items()]
-        outputs = [self._tensor(f"OUTPUT{i}", a, self.outputs[i], self.results[i]) for i, a in made.items()]
+        read_ports = {i: a for (kind, i), a in ports.items() if kind == "input"}
+        written_ports = {i: a for (kind, i), a in ports.items() if kind == "output"}
+        self.inputs = {i: self._slot(self.types[i], a) for i, a in read_ports.items()}
+        self.results = {i: self._slot(self.outputs[i], a) for i, a in written_ports.items()}
+        inputs = [self._tensor(f"INPUT{i}", a, self.types[i], self.inputs[i]) for i, a in read_ports.items()]
+        outputs = [
+            self._tensor(f"OUTPUT{i}", a, self.outputs[i], self.results[i]) for i, a in written_ports.items()
+        ]
         self.blobs = {i: self._blob(a) for i, a in enumerate(self.arguments) if a.kind == "data"}
         for place, (index, blob) in enumerate(self.blobs.items(), len(self.types)):
             kind = TensorType(blob.shape, blob.dtype)
@@ -167,7 +171,7 @@ class OpenCLLayer(CompiledKernel):
         """Return the argument of each bound port, in order. Raise LayerError for a port that the layer does not
         have, for one that is bound in two formats, and for an output that is not bound."""
         counts = {"input": len(self.types), "output": len(self.outputs)}
-        found: dict[tuple[str, int], KernelArgument] = {}
+        bound: dict[tuple[str, int], KernelArgument] = {}
         for argument in self.arguments:
             if argument.kind not in counts:
                 continue
@@ -176,14 +180,14 @@ class OpenCLLayer(CompiledKernel):
             if argument.port >= count:
                 plural = "" if count == 1 else "s"
                 raise LayerError(f"the kernel has {what}, the layer has {count} {argument.kind}{plural}", where)
-            other = found.setdefault((argument.kind, argument.port), argument)
+            other = bound.setdefault((argument.kind, argument.port), argument)
             if other.format != argument.format:
                 raise LayerError(f"{what} is {argument.format}, and {other.format} in line {other.line}", where)
             if argument.kind == "input" and self.types[argument.port] == ABSENT:
                 raise LayerError(f"{what} is absent in the network, but the kernel reads it", where)
         for i in range(len(self.outputs)):
-            need(("output", i) in found, f"output {i} of the layer is not bound to an argument of the kernel")
-        return dict(sorted(found.items()))
+            need(("output", i) in bound, f"output {i} of the layer is not bound to an argument of the kernel")
+        return dict(sorted(bound.items()))
 
     def _file_axes(self, rank: int) -> str:
         """Return the axes of a value in the file's order, in the letters of NCHW."""
@@ -234,8 +238,8 @@ class OpenCLLayer(CompiledKernel):
         ]
         where = f"{self.layer.file}:{argument.line}"
         if argument.blob not in names:
-            known = ", ".join(names) or "none"
-            raise LayerError(f"the layer has no blob '{argument.blob}'; it has: {known}", where)
+            listed = ", ".join(names) or "none"
+            raise LayerError(f"the layer has no blob '{argument.blob}'; it has: {listed}", where)
         blob = self.node.blobs[names.index(argument.blob)]
         need(
             blob.dtype.name in TYPES,
@@ -258,8 +262,8 @@ class OpenCLLayer(CompiledKernel):
         if any(math.prod(kind.shape) for kind in self.outputs):
             self.whole = tuple(f.size(sizes) for f in self.layer.whole) or (count,)
             self.local = tuple(f.size(sizes) for f in self.layer.local)
-        given = f"{len(self.local)} local and {len(self.whole)} global work sizes, expected the same number"
-        need(len(self.local) in (0, len(self.whole)), given)
+        rule = f"{len(self.local)} local and {len(self.whole)} global work sizes, expected the same number"
+        need(len(self.local) in (0, len(self.whole)), rule)
 
     def _note(self) -> None:
         formats = " and ".join(dict.fromkeys(a.format for a in self.arguments if a.kind in ("input", "output")))

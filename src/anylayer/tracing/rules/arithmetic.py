@@ -83,8 +83,8 @@ def gradient(f: Array, *varargs: Any, axis: AxisArg = None, edge_order: int = 1)
     for i in axes:
         g = np.moveaxis(f, i, 0)
         inner = (g[2:] - g[:-2]) / (2 * step)
-        found = np.concatenate([(g[1:2] - g[:1]) / step, inner, (g[-1:] - g[-2:-1]) / step])
-        results.append(np.moveaxis(found, 0, i))
+        differences = np.concatenate([(g[1:2] - g[:1]) / step, inner, (g[-1:] - g[-2:-1]) / step])
+        results.append(np.moveaxis(differences, 0, i))
     return results[0] if len(results) == 1 else tuple(results)
 
 

@@ -110,10 +110,10 @@ class Flat:
 
     def __getitem__(self, key: Any) -> Any:
         x = self._array
-        found = wrapped(x._graph, reshape(x._resolved(), (x.size,)))[key]
-        if found._view is not None:
-            found = copy_of(found)
-        return found
+        elements = wrapped(x._graph, reshape(x._resolved(), (x.size,)))[key]
+        if elements._view is not None:
+            elements = copy_of(elements)
+        return elements
 
     def __setitem__(self, key: Any, value: Any) -> None:
         x = self._array

@@ -168,8 +168,8 @@ def linspace(
 ) -> Any:
     """Implement np.linspace along one axis. The numbers may be symbolic."""
     if not any(map(is_symbolic, (start, stop, num))):
-        found = _NUMPY.linspace(start, stop, num, endpoint, retstep, **options)
-        return (constant_array(found[0]), found[1]) if retstep else constant_array(found)
+        numbers = _NUMPY.linspace(start, stop, num, endpoint, retstep, **options)
+        return (constant_array(numbers[0]), numbers[1]) if retstep else constant_array(numbers)
     if retstep:
         raise refusal("np.linspace(..., retstep=True) of a symbolic size cannot be recorded; compute the step")
     last = num - 1 if endpoint else num

@@ -342,7 +342,7 @@ def _product(a: Array, left: str, b: Array, right: str, needed: set[str]) -> tup
 
 def _spread(x: Array, labels: str, order: Sequence[str]) -> Array:
     """Return the operand with the axes `order`, of size 1 for labels that it does not have."""
-    own = [c for c in order if c in labels]
-    x = transpose(x, [labels.index(c) for c in own])
-    sizes = dict(zip(own, x.shape))
+    present = [c for c in order if c in labels]
+    x = transpose(x, [labels.index(c) for c in present])
+    sizes = dict(zip(present, x.shape))
     return reshape(x, tuple(sizes.get(c, 1) for c in order))

@@ -292,8 +292,8 @@ def isin(
     kind: object = None,
 ) -> Any:
     element, tests = array_like(element), array_like(test_elements).reshape(-1)
-    found = (np.expand_dims(element, -1) == tests).any(-1)
-    return ~found if invert else found
+    matches = (np.expand_dims(element, -1) == tests).any(-1)
+    return ~matches if invert else matches
 
 
 def _refuse_dynamic_size(name: str) -> Any:

@@ -45,8 +45,8 @@ def _target_shape(x: TracedArray, shape: Any) -> tuple[Any, ...]:
     if len(free) > 1:
         raise ValueError("can only specify one unknown dimension")
     have, left = product(x.shape)
-    fixed, taken = product([d for i, d in enumerate(sizes) if i not in free])
-    for d in taken:  # a dynamic size on both sides cancels out
+    fixed, dynamic = product([d for i, d in enumerate(sizes) if i not in free])
+    for d in dynamic:  # a dynamic size on both sides cancels out
         if d not in left:
             raise refusal(f"reshaping {x!r} to {sizes} cannot be recorded, because {UNKNOWN_SIZE}")
         left.remove(d)
@@ -64,8 +64,8 @@ def _target_shape(x: TracedArray, shape: Any) -> tuple[Any, ...]:
 
 def _size(x: Any) -> int:
     """Return a size as a number, or as the symbolic size that a traced array of rank 0 holds."""
-    found = size_list(x)
-    return x.__index__() if found is None else found[0]
+    sizes = size_list(x)
+    return x.__index__() if sizes is None else sizes[0]
 
 
 def _require_c_order(order: str, what: str) -> None:
@@ -214,9 +214,9 @@ def broadcast_to(array: Array, shape: Any, subok: bool = False) -> Array:
         shape = (shape,)
     sizes = size_list(shape)
     shape = tuple(d if isinstance(d, Dim) else _size(d) for d in (shape if sizes is None else sizes))
-    given = np.shape(array)
-    if broadcast(given, shape) != shape:
-        raise ValueError(f"operands could not be broadcast together with remapped shapes {given} -> {shape}")
+    old_shape = np.shape(array)
+    if broadcast(old_shape, shape) != shape:
+        raise ValueError(f"operands could not be broadcast together with remapped shapes {old_shape} -> {shape}")
     return _broadcast_view(array, shape)
 
 
@@ -336,8 +336,8 @@ def diagonal(a: TracedArray, offset: int = 0, axis1: int = 0, axis2: int = 1) ->
     def replay(p: Array) -> Array:
         if is_constant(p):
             return p.diagonal(offset, first, second)
-        taken = p[tuple(key)]
-        return np.moveaxis(taken, 0 if apart else min(first, second), -1)
+        selected = p[tuple(key)]
+        return np.moveaxis(selected, 0 if apart else min(first, second), -1)
 
     return view_of(a, replay, None)
 

@@ -133,8 +133,8 @@ def _write_dynamic(x: Array, key: Key, v: Array) -> Array:
     if broadcast(v.shape, shape) != tuple(shape):
         raise ValueError(f"could not broadcast input array from shape {v.shape} into shape {tuple(shape)}")
     v = expand(v, [d if isinstance(n, Dim) else n for d, n in zip(v.shape, shape)])
-    own = dict(zip(key.axes, v.shape))
-    v = reshape(v, [own.get(axis, 1) for axis in range(x.ndim)])
+    value_sizes = dict(zip(key.axes, v.shape))
+    v = reshape(v, [value_sizes.get(axis, 1) for axis in range(x.ndim)])
     if not key.bounds:
         return record("Expand", [v, record("Shape", [x], (x.ndim,), np.int64)], x.shape, x.dtype)
     before, after = [0] * x.ndim, [0] * x.ndim
@@ -288,8 +288,8 @@ def scatter_at(x: Array, flat: Any, v: Array, reduction: str | None) -> Array:
         flat._graph.note("where indices repeat, it is undefined which of the written values stays")
     v = _broadcast_value(v, flat.shape)
     n = size_of(flat.shape)
-    done = scatter(reshape(x, (size_of(x.shape),)), reshape(flat, (n,)), reshape(v, (n,)), 0, reduction)
-    return reshape(done, x.shape)
+    result = scatter(reshape(x, (size_of(x.shape),)), reshape(flat, (n,)), reshape(v, (n,)), 0, reduction)
+    return reshape(result, x.shape)
 
 
 _REDUCTIONS = {np.add: "add", np.subtract: "add", np.multiply: "mul", np.maximum: "max", np.minimum: "min"}
