@@ -14,7 +14,7 @@ from anylayer.graph.sizes import numpy_axes, numpy_axis
 from anylayer.network import Array
 from anylayer.tracing.array import UFUNC_METHODS, TracingRule
 from anylayer.tracing.dispatch import implements
-from anylayer.tracing.dtypes import BOOL, I4, I8
+from anylayer.tracing.dtypes import BOOL, I8
 from anylayer.tracing.primitives import AxisArg, cast, concat, is_constant, reduce, reshape, slices, to_native
 from anylayer.tracing.record import record
 
@@ -37,8 +37,13 @@ def _reduce(op: str, x: Array, axis: AxisArg, keepdims: bool) -> Array:
     return reduce(op, x, numpy_axes(axis, x.ndim), keepdims)
 
 
-def _has_empty_axis(x: Array, axes: Sequence[int]) -> bool:
-    return any(x.shape[a] == 0 for a in axes)
+def _reduce_or_fill(
+    op: str, x: Array, axes: Sequence[int], keepdims: bool, dtype: np.dtype[Any], empty: Any
+) -> Array:
+    """Return a reduction as `dtype`. Where an axis has no elements, each result is `empty`."""
+    if any(x.shape[a] == 0 for a in axes):
+        return np.full(_reduced_shape(x, axes, keepdims), empty, dtype)
+    return cast(_reduce(op, to_native(x), axes, keepdims), dtype)
 
 
 def _additive(ufunc: np.ufunc, op: str, neutral: int) -> TracingRule:
@@ -57,15 +62,14 @@ def _additive(ufunc: np.ufunc, op: str, neutral: int) -> TracingRule:
         if where is not True:
             a = np.where(where, a, a.dtype.type(neutral))
         axes = numpy_axes(axis, a.ndim)
+        a = cast(a, dtype)
         if dtype == BOOL:
-            result = _reduce("ReduceMax" if neutral == 0 else "ReduceMin", cast(cast(a, BOOL), I4), axes, keepdims)
-            result = cast(result, BOOL)
-        elif _has_empty_axis(a, axes):
-            result = np.full(_reduced_shape(a, axes, keepdims), neutral, dtype)
-        elif op == "ReduceProd" and dtype.kind in "iu":
-            result = cast(_product(to_native(cast(a, dtype)), axes, keepdims), dtype)
+            of_truth = "ReduceMax" if neutral == 0 else "ReduceMin"
+            result = _reduce_or_fill(of_truth, a, axes, keepdims, BOOL, neutral)
+        elif op == "ReduceProd" and dtype.kind in "iu" and all(a.shape[i] != 0 for i in axes):
+            result = cast(_product(to_native(a), axes, keepdims), dtype)
         else:
-            result = cast(_reduce(op, to_native(cast(a, dtype)), axes, keepdims), dtype)
+            result = _reduce_or_fill(op, a, axes, keepdims, dtype, neutral)
         return result if initial is _NONE else ufunc(result, np.asarray(initial, dtype))
 
     return rule
@@ -101,13 +105,13 @@ def _extreme(ufunc: np.ufunc, op: str) -> TracingRule:
                     "one has to specify 'initial'"
                 )
             a = np.where(where, a, np.asarray(initial, a.dtype))
-        if _has_empty_axis(a, axes):
-            if initial is _NONE:
+        if initial is _NONE:
+            if any(a.shape[i] == 0 for i in axes):
                 raise ValueError(f"zero-size array to reduction operation {ufunc.__name__} which has no identity")
-            return np.full(_reduced_shape(a, axes, keepdims), initial, a.dtype)
-        result = cast(_reduce(op, to_native(a), axes, keepdims), a.dtype)
+            return _reduce_or_fill(op, a, axes, keepdims, a.dtype, None)
+        result = _reduce_or_fill(op, a, axes, keepdims, a.dtype, initial)
         is_identity = isinstance(initial, float) and initial == (-np.inf if ufunc is np.maximum else np.inf)
-        return result if initial is _NONE or is_identity else ufunc(result, np.asarray(initial, a.dtype))
+        return result if is_identity else ufunc(result, np.asarray(initial, a.dtype))
 
     return rule
 
@@ -123,10 +127,7 @@ def _truth(op: str, neutral: bool) -> TracingRule:
         a = cast(a, BOOL)
         if where is not True:
             a = np.where(where, a, neutral)
-        axes = numpy_axes(axis, a.ndim)
-        if _has_empty_axis(a, axes):
-            return np.full(_reduced_shape(a, axes, keepdims), neutral)
-        return cast(_reduce(op, cast(a, I4), axes, keepdims), BOOL)
+        return _reduce_or_fill(op, a, numpy_axes(axis, a.ndim), keepdims, BOOL, neutral)
 
     return rule
 
