@@ -84,8 +84,8 @@ class Arrangement:
             first[i] = len(pieces)
             pieces += by_piece[i]
         permutation = tuple(first[i] + k for i in self.permutation for k in range(len(by_piece[i])))
-        found = replace(self, pieces=tuple(pieces), permutation=permutation, shape=tuple(shape), axes=None)
-        return replace(found, axes=_transposed_axes(found))
+        moved = replace(self, pieces=tuple(pieces), permutation=permutation, shape=tuple(shape), axes=None)
+        return replace(moved, axes=_transposed_axes(moved))
 
     def canonical(self) -> tuple[Shape, Shape]:
         """Return (pieces, permutation) with pieces merged that stay side by side.
@@ -181,14 +181,14 @@ def _splits(sizes: Sequence[int], wanted: Sequence[int]) -> list[list[int]] | No
     return splits
 
 
-def _transposed_axes(found: Arrangement) -> Shape | None:
+def _transposed_axes(moved: Arrangement) -> Shape | None:
     """Return the axis of the source for each axis of a transposition, None for another arrangement.
 
     Axes of size 1 keep their order.
     """
-    if len(found.shape) != len(found.source):
+    if len(moved.shape) != len(moved.source):
         return None
-    own = {tuple(g): i for i, g in enumerate(found.source_groups()) if g}
-    ones = iter(i for i, d in enumerate(found.source) if d == 1)
-    axes = [own.get(tuple(g)) if g else next(ones, None) for g in found.groups()]
+    groups = {tuple(g): i for i, g in enumerate(moved.source_groups()) if g}
+    ones = iter(i for i, d in enumerate(moved.source) if d == 1)
+    axes = [groups.get(tuple(g)) if g else next(ones, None) for g in moved.groups()]
     return None if None in axes else tuple(i for i in axes if i is not None)

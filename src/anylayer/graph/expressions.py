@@ -82,8 +82,8 @@ class Expression:
     __slots__ = ("__dict__", "terms")
 
     def __init__(self, terms: Mapping[Monomial, int]) -> None:
-        kept = {m: c for m, c in terms.items() if c}
-        self.terms = dict(sorted(kept.items(), key=lambda t: (-sum(p for _, p in t[0]), _monomial_text(t[0]))))
+        nonzero = {m: c for m, c in terms.items() if c}
+        self.terms = dict(sorted(nonzero.items(), key=lambda t: (-sum(p for _, p in t[0]), _monomial_text(t[0]))))
 
     @cached_property
     def text(self) -> str:
@@ -104,15 +104,15 @@ class Expression:
     @cached_property
     def symbols(self) -> frozenset[str]:
         """The names of the symbols in this expression."""
-        found: set[str] = set()
+        names: set[str] = set()
         for monomial in self.terms:
             for atom, _ in monomial:
-                found |= (
+                names |= (
                     {atom.name}
                     if not atom.function
                     else frozenset[str]().union(*(a.symbols for a in atom.arguments))
                 )
-        return frozenset(found)
+        return frozenset(names)
 
     def __str__(self) -> str:
         """Return the expression as Python writes it: "H//2 + 1"."""
@@ -153,7 +153,7 @@ class Expression:
 
     def __floordiv__(self, other: Expression) -> Expression:
         """Return the floor of the quotient. Terms that the divisor divides evenly are divided exactly."""
-        whole, rest = _divided(self, other)
+        whole, rest = _divide_terms(self, other)
         if not rest.terms:
             return whole
         divisor = other.constant
@@ -164,7 +164,7 @@ class Expression:
             if common > 1:  # (2*H + 1)//4 == H//2: the remainder of the constant has no effect
                 rest = Expression({m: c // common for m, c in rest.terms.items()})
                 other = constant(divisor // common)
-                more, rest = _divided(rest, other)
+                more, rest = _divide_terms(rest, other)
                 whole = whole + more
             if rest.constant is None and next(iter(rest.terms.values())) < 0:  # -(-a//b) == (a + b - 1)//b
                 return whole - (other + constant(-1) - rest) // other
@@ -201,7 +201,7 @@ def _only_atom(e: Expression) -> Atom | None:
     return monomial[0][0] if c == 1 and len(monomial) == 1 and monomial[0][1] == 1 else None
 
 
-def _divided(a: Expression, b: Expression) -> tuple[Expression, Expression]:
+def _divide_terms(a: Expression, b: Expression) -> tuple[Expression, Expression]:
     """Return (q, r) with a == b * q + r, where q holds the terms that b divides.
 
     A divisor of several terms divides only as a whole.
@@ -256,7 +256,7 @@ def divided_by_common(e: Expression) -> Expression | None:
     """Return the expression divided by a symbol that all its terms contain, or None. Symbols are positive."""
     for atom, _ in next(iter(e.terms), ()):
         if not atom.function and all(any(a == atom for a, _ in m) for m in e.terms):
-            return _divided(e, of_atom(atom))[0]
+            return _divide_terms(e, of_atom(atom))[0]
     return None
 
 
@@ -283,9 +283,9 @@ def remainder_in(e: Expression) -> tuple[Expression, Expression, Expression] | N
         for atom, _ in monomial:
             if atom.function == "//":
                 a, b = atom.arguments
-                found = a - b * of_atom(atom)
-                if all(e.terms.get(m) == c for m, c in found.terms.items()):
-                    return a, b, e - found
+                stored = a - b * of_atom(atom)
+                if all(e.terms.get(m) == c for m, c in stored.terms.items()):
+                    return a, b, e - stored
     return None
 
 
@@ -342,18 +342,18 @@ def symbol(name: str) -> Expression:
 def bounds(e: Expression, ranges: Ranges) -> Bounds:
     """Return the interval that certainly contains the values of an expression."""
     low, high = _interval(e.terms, ranges)
-    relaxed, spare_low, spare_high = _relaxed(e, ranges)
+    relaxed, spare_low, spare_high = _without_quotients(e, ranges)
     low2, high2 = _interval(relaxed, ranges)
     low, high = max(low, low2 + spare_low), min(high, high2 + spare_high)
-    return _rounded(low, math.ceil, -1e-6), _rounded(high, math.floor, 1e-6)
+    return _whole_bound(low, math.ceil, -1e-6), _whole_bound(high, math.floor, 1e-6)
 
 
-def _rounded(bound: float, whole: Callable[[float], int], tolerance: float) -> float:
+def _whole_bound(bound: float, whole: Callable[[float], int], tolerance: float) -> float:
     """Return a bound of integers as an integer, with a tolerance for the rounding of a sum of fractions."""
     return whole(bound + tolerance) if abs(bound) < 2**50 else bound
 
 
-def _relaxed(e: Expression, ranges: Ranges) -> tuple[dict[Monomial, Any], float, float]:
+def _without_quotients(e: Expression, ranges: Ranges) -> tuple[dict[Monomial, Any], float, float]:
     """Return the terms with each quotient `a // k` as `a/k - r/k`, and the interval of the sum of all -r/k.
 
     r lies between 0 and k - 1. Only terms that consist of one quotient by a positive number are replaced.
@@ -366,7 +366,7 @@ def _relaxed(e: Expression, ranges: Ranges) -> tuple[dict[Monomial, Any], float,
         if atom is None or k is None or k <= 0:
             terms[m] = terms.get(m, 0) + c
             continue
-        inner, below, above = _relaxed(atom.arguments[0], ranges)
+        inner, below, above = _without_quotients(atom.arguments[0], ranges)
         factor = Fraction(c, k)
         for n, d in inner.items():
             terms[n] = terms.get(n, 0) + d * factor

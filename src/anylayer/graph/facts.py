@@ -27,8 +27,8 @@ def producer(producers: Producers, value: Value | None, op: str = "") -> Op | No
     op: the operator that is wanted; "" takes any.
     Returns None for a constant, an input, an absent value, a call, and where another operator produces the value.
     """
-    found = None if value is None else producers.get(value)
-    return found if found is not None and not found.domain and op in ("", found.op) else None
+    op_before = None if value is None else producers.get(value)
+    return op_before if op_before is not None and not op_before.domain and op in ("", op_before.op) else None
 
 
 def values_before(
@@ -47,14 +47,14 @@ def values_before(
     kind: the kind of dtype of the values to return and to continue from, for example "f"; "" stands for all.
     index: the index of the only input of an end to return; None stands for all.
     """
-    found: set[Value] = set()
+    visited: set[Value] = set()
     for o in reversed(ops):
-        leads = passes(o) and any(v in found for v in o.outputs)
+        leads = passes(o) and any(v in visited for v in o.outputs)
         inputs: Sequence[Value | None] = ()
         if leads or is_end(o):
             inputs = o.inputs if leads or index is None else o.inputs[index : index + 1]
-        found.update(v for v in inputs if v is not None and kind in ("", v.dtype.kind))
-    return found
+        visited.update(v for v in inputs if v is not None and kind in ("", v.dtype.kind))
+    return visited
 
 
 # ------------------------------------------------------------------------ constants
@@ -67,10 +67,10 @@ def number(value: Value | None) -> float | None:
     return float(value.const.reshape(()))
 
 
-def is_number(value: Value | None, wanted: float) -> bool:
+def is_number(value: Value | None, expected: float) -> bool:
     """Return whether a value is a constant of one element that equals `wanted` within a relative 1e-6."""
-    found = number(value)
-    return found is not None and abs(found - wanted) <= 1e-6 * abs(wanted)
+    constant = number(value)
+    return constant is not None and abs(constant - expected) <= 1e-6 * abs(expected)
 
 
 def integers(value: Value | None) -> list[int] | None:

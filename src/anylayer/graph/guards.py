@@ -107,11 +107,11 @@ class Guard:
 
 def _text(side: Expression | Real) -> str:
     """Return a side of a condition with a remainder as Python writes it: H % 3 for H - 3*(H//3)."""
-    found = None if isinstance(side, Real) else remainder_in(side)
-    if found is None:
+    term = None if isinstance(side, Real) else remainder_in(side)
+    if term is None:
         return str(side)
-    a, b = (x.text if len(x.terms) == 1 and min(x.terms.values()) > 0 else f"({x.text})" for x in found[:2])
-    rest = found[2].text
+    a, b = (x.text if len(x.terms) == 1 and min(x.terms.values()) > 0 else f"({x.text})" for x in term[:2])
+    rest = term[2].text
     return f"{a} % {b}" + {"0": ""}.get(rest, f" - {rest[1:]}" if rest[0] == "-" else f" + {rest}")
 
 
@@ -188,10 +188,10 @@ class SymbolicTrace:
         e = with_fixed_extrema(e, self.ranges)
         if self.not_negative(e):
             return []
-        found = extremum_in(e)
-        if found is None or (found[0].function == "max") == (found[1] > 0):
+        term = extremum_in(e)
+        if term is None or (term[0].function == "max") == (term[1] > 0):
             return [e]
-        atom, c = found
+        atom, c = term
         rest = e - constant(c) * of_atom(atom)
         return [part for a in atom.arguments for part in self._uncertain(rest + constant(c) * a)]
 
@@ -212,10 +212,10 @@ class SymbolicTrace:
         shorter = divided_by_common(e)
         if shorter is not None:
             return self.not_negative(shorter)
-        found = extremum_in(e)
-        if found is None:
+        term = extremum_in(e)
+        if term is None:
             return False
-        atom, c = found
+        atom, c = term
         enough = any if (atom.function == "max") == (c > 0) else all
         rest = e - constant(c) * of_atom(atom)
         return enough(self.not_negative(rest + constant(c) * a) for a in atom.arguments)

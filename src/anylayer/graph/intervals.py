@@ -116,8 +116,8 @@ class Intervals:
         """Return a number that no element of a value is below; -inf for an absent value."""
         return -math.inf if value is None else self.of(value)[0]
 
-    def _within(self, found: Interval, dtype: np.dtype[Any]) -> Interval:
-        return _intersection(found, INT32) if self._narrow and is_wide(dtype) else found
+    def _within(self, interval: Interval, dtype: np.dtype[Any]) -> Interval:
+        return _intersection(interval, INT32) if self._narrow and is_wide(dtype) else interval
 
     def _of(self, op: Op, value: Value) -> Interval:
         if op.op == "TopK" and value is op.outputs[1]:
@@ -227,10 +227,10 @@ def _reduce_sum(intervals: Intervals, op: Op) -> Interval:
     shifted = shifted_exponential(intervals.producers, x)
     if shifted is not None and shifted[1] == sorted(axes):
         return 1, max(high, 1)
-    return max(low, _softened(intervals.of(x)[0])), high
+    return max(low, _lower_bound(intervals.of(x)[0])), high
 
 
-def _softened(low: Number) -> Number:
+def _lower_bound(low: Number) -> Number:
     """Return a lower bound that rounding in float32 cannot fall below."""
     return low if low <= 0 else low * 0.999
 
@@ -246,7 +246,7 @@ def _power(intervals: Intervals, op: Op) -> Interval:
         return _NOT_NEGATIVE
     if op.outputs[0].dtype.kind != "f" or exponent is None or not (low > 0 and 0 < exponent < 10):
         return of_dtype(op.outputs[0].dtype)
-    return _softened(low**exponent), math.inf
+    return _lower_bound(low**exponent), math.inf
 
 
 def _sum_of_products(intervals: Intervals, op: Op) -> Interval:
@@ -259,14 +259,14 @@ def _resize(intervals: Intervals, op: Op) -> Interval:
     """Return the interval of a nearest or linear Resize. A cubic one exceeds its input's interval."""
     if op["mode"] == "cubic":
         return of_dtype(op.outputs[0].dtype)
-    return _softened(min(intervals.of(op.first)[0], op["extrapolation_value"])), math.inf
+    return _lower_bound(min(intervals.of(op.first)[0], op["extrapolation_value"])), math.inf
 
 
 def _abs(low: Number, high: Number) -> Interval:
     return 0 if low <= 0 <= high else min(abs(low), abs(high)), max(abs(low), abs(high))
 
 
-def _rounded(low: Number, high: Number) -> Interval:
+def _whole_ends(low: Number, high: Number) -> Interval:
     return math.floor(low) if low > -math.inf else low, math.ceil(high) if high < math.inf else high
 
 
@@ -290,13 +290,15 @@ _RULES: dict[str, Callable[[Intervals, Op], Interval]] = {
     "Mod": _mod,
     "Div": _div,
     "ReduceSum": _reduce_sum,
-    **dict.fromkeys(("ReduceMean", "GlobalAveragePool"), _of_first(lambda low, high: (_softened(low), math.inf))),
+    **dict.fromkeys(
+        ("ReduceMean", "GlobalAveragePool"), _of_first(lambda low, high: (_lower_bound(low), math.inf))
+    ),
     "AveragePool": _of_first(lambda low, high: (min(low, 0), math.inf)),  # also of the zeros around the elements
     "Resize": _resize,
     **dict.fromkeys(("Conv", "ConvTranspose", "MatMul"), _sum_of_products),
     "Pow": _power,
-    "Sqrt": _of_first(lambda low, high: (_softened(math.sqrt(max(low, 0))), math.inf)),
-    **dict.fromkeys(("Floor", "Ceil", "Round"), _of_first(_rounded)),
+    "Sqrt": _of_first(lambda low, high: (_lower_bound(math.sqrt(max(low, 0))), math.inf)),
+    **dict.fromkeys(("Floor", "Ceil", "Round"), _of_first(_whole_ends)),
     **dict.fromkeys(("Exp", "Softplus"), lambda intervals, op: _NOT_NEGATIVE),
     "CumSum": _sum,
     "ArgMax": lambda intervals, op: _positions(op.inputs[0], op["axis"]),

@@ -166,14 +166,14 @@ class Graph:
             if array.flags.writeable and not trusted:
                 digest = _digest(array)
             key = (array.ctypes.data, array.dtype.str, array.shape, array.strides, digest)
-        found = self._constants.get(key)
-        if found is None:
-            kept = copied(array) if array.nbytes <= _SMALL else array
+        value = self._constants.get(key)
+        if value is None:
+            stored = copied(array) if array.nbytes <= _SMALL else array
             if digest is not None:
-                self._digests.append((kept, digest))
-            found = Value(self.name("const"), array.shape, array.dtype, kept)
-            self._constants[key] = found  # keeps the array alive, so that its memory is not reused
-        return found
+                self._digests.append((stored, digest))
+            value = Value(self.name("const"), array.shape, array.dtype, stored)
+            self._constants[key] = value  # keeps the array alive, so that its memory is not reused
+        return value
 
     def check_constants(self) -> None:
         """Raise TraceError if an array was changed after it became a constant."""
@@ -209,9 +209,9 @@ class Graph:
         """
         attrs = {k: v for k, v in (attrs or {}).items() if v is not None}
         key = (op, domain, body, tuple(inputs), repr(sorted(attrs.items())) if attrs else "", len(types))
-        found = self._emitted.get(key)
-        if found is not None:
-            return found
+        outputs_of_equal = self._emitted.get(key)
+        if outputs_of_equal is not None:
+            return outputs_of_equal
         if len(self.ops) >= self.limit:
             raise refusal(
                 f"this records more than {self.limit} operators; compute whole slices instead of single elements",
@@ -321,12 +321,12 @@ class Graph:
             values[want] = got
 
         def mapped(value: Value) -> Value:
-            found = values.get(value)
-            if found is None:
+            value_here = values.get(value)
+            if value_here is None:
                 if value.const is None:
                     raise ValueError(f"{value!r} is computed by no operator of the graph")
-                found = values[value] = self.constant(value.const, trusted=True)
-            return found
+                value_here = values[value] = self.constant(value.const, trusted=True)
+            return value_here
 
         for o in other.ops:
             inputs_here = [None if v is None else mapped(v) for v in o.inputs]

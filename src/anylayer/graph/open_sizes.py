@@ -148,7 +148,7 @@ class StatedSizes:
             if kind is None or len(kind.shape) != len(shape):
                 continue
             for text, d in zip(shape, kind.shape):
-                e = _parsed(text)
+                e = _parse_sum(text)
                 only = next(iter(e.symbols), "") if e is not None else ""
                 line = solved(e, only) if e is not None and only else None
                 if line is None:
@@ -206,7 +206,7 @@ def _size(text: Any, where: str, limits: dict[str, tuple[int, int]]) -> Expressi
         need(text >= 0, f"{where}: a size must be 0 or more, got {text}", InputError)
         return constant(int(text))
     parts = _RANGE.fullmatch(text) if isinstance(text, str) else None
-    size = _parsed(parts.group(2)) if parts is not None else None
+    size = _parse_sum(parts.group(2)) if parts is not None else None
     if parts is None or size is None:
         raise InputError(
             f"{where}: size '{text}' is not understood; write a number, a name, a sum or a multiple (N, 32*h, "
@@ -234,7 +234,7 @@ def _size(text: Any, where: str, limits: dict[str, tuple[int, int]]) -> Expressi
     return size
 
 
-def _parsed(text: str) -> Expression | None:
+def _parse_sum(text: str) -> Expression | None:
     """Return a sum of products of numbers and names, or None if the text is something else."""
     total, product, sign, at = constant(0), None, 1, 0
     wants_factor = True

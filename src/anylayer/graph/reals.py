@@ -85,8 +85,8 @@ class Real:
 
     def rounded(self, function: str) -> Expression:
         """Return the "floor", the "ceil" or the "round" of the number as an integer expression."""
-        found = self.fraction()
-        pair = (found[0], constant(found[1])) if found is not None else None
+        fraction = self.fraction()
+        pair = (fraction[0], constant(fraction[1])) if fraction is not None else None
         if pair is None and self.function == "/":  # a float quotient of integers below 2^53 rounds to no integer
             a, b = (x.fraction() for x in self.arguments)
             if a is not None and b is not None:

@@ -190,10 +190,10 @@ class SizeReal(float):
     @staticmethod
     def of(x: Any) -> SizeReal:
         """Return a number as a SizeReal."""
-        found = _real(x)
-        if found is None:
+        expression = _real(x)
+        if expression is None:
             raise TypeError(f"not a number: {x!r}")
-        return new_real(float(x), found)
+        return new_real(float(x), expression)
 
     def double(self) -> SizeDouble:
         """Return the number as NumPy's functions return it."""
@@ -205,10 +205,10 @@ class SizeReal(float):
     __hash__ = float.__hash__
 
     def _with(self, function: str, other: Any, swapped: bool) -> Any:
-        found = _real(other)
-        if found is None:
+        operand = _real(other)
+        if operand is None:
             return NotImplemented
-        a, b = (found, self.real_expression) if swapped else (self.real_expression, found)
+        a, b = (operand, self.real_expression) if swapped else (self.real_expression, operand)
         x, y = (float(other), float(self)) if swapped else (float(self), float(other))
         value = {"+": x + y, "-": x - y, "*": x * y}.get(function)
         if value is None:

@@ -172,7 +172,7 @@ class LibraryCall:
     ) -> list[Array]:
         """Call the layer with conversions; the first time, with checks."""
         layer = self._layer
-        given = [None if x is None else _handed(slot, x) for slot, x in zip(layer.inputs, inputs)]
+        given = [None if x is None else _converted_input(slot, x) for slot, x in zip(layer.inputs, inputs)]
         memory: list[Array] = []
         for i, slot in enumerate(layer.results):
             buffer = None if out is None or not slot.plain else out[i]
@@ -184,7 +184,7 @@ class LibraryCall:
         results = []
         for i, (slot, array) in enumerate(zip(layer.results, memory)):
             buffer = None if out is None or slot.plain else out[i]
-            results.append(_returned(slot, array, buffer))
+            results.append(_converted_output(slot, array, buffer))
         return results
 
     def _call(self, frame: _Frame, given: Sequence[Array | None], memory: Sequence[Array]) -> None:
@@ -251,7 +251,7 @@ def _aligned(array: Array) -> Array:
     return np.array(array, order="C", copy=True)
 
 
-def _handed(slot: Slot, array: Array) -> Array:
+def _converted_input(slot: Slot, array: Array) -> Array:
     """Return an input in the dtype and order of axes of the layer's configuration, as contiguous memory."""
     if slot.seen == ABSENT:
         return array
@@ -260,7 +260,7 @@ def _handed(slot: Slot, array: Array) -> Array:
     return made if made.flags.aligned else _aligned(made)
 
 
-def _returned(slot: Slot, array: Array, buffer: Array | None) -> Array:
+def _converted_output(slot: Slot, array: Array, buffer: Array | None) -> Array:
     """Return an output in the network's dtype and order of axes. It is written to `buffer`, if one is given."""
     turned = array if slot.back is None else array.transpose(slot.back)
     if buffer is not None and buffer is not array:

@@ -79,7 +79,7 @@ class IsolatedLibrary:
         """Return the child's answer; with `outputs` it is arrays of these types. Raise the error that it reports,
         or LayerError if it has ended or if its answer is malformed.
         """
-        with self._turn, self._limited(request), self._reading(request):
+        with self._turn, self._with_time_limit(request), self._reading(request):
             stdin, stdout = self._process.stdin, self._process.stdout
             if self._ended or stdin is None or stdout is None:
                 raise EOFError
@@ -116,7 +116,7 @@ class IsolatedLibrary:
         raise LayerError(f"{self.name}: {self._ended}")
 
     @contextlib.contextmanager
-    def _limited(self, request: str) -> Iterator[None]:
+    def _with_time_limit(self, request: str) -> Iterator[None]:
         """Stop the child process if the context takes longer than the time limit."""
         limit = max(self._limit, MAX_SECONDS) if request == "load" else self._limit
 

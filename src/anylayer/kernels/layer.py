@@ -66,7 +66,7 @@ class NativeLayer(CompiledKernel):
         self._messages = abi.Messages()
         self._need_sizes()
         with self.library.turn:
-            self.handle = self._created()
+            self.handle = self._create_instance()
             self._try(self._prepare, dtype)
 
     @property
@@ -104,7 +104,7 @@ class NativeLayer(CompiledKernel):
         if status != abi.OK:
             raise self.error(text or f"{name} ends with status {status} and no message")
 
-    def _created(self) -> int:
+    def _create_instance(self) -> int:
         instance = ctypes.c_void_p()
         arguments = self._try(node_of, self._arena, self.node, self.types)
         self.call("create", ctypes.addressof(arguments), ctypes.addressof(instance))

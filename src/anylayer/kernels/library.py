@@ -80,7 +80,7 @@ def load_library(path: str) -> Library:
 
 
 def _load(path: str, place: Path) -> Library:
-    handle, opened = _opened(path, place)
+    handle, opened = _open_library(path, place)
     try:
         entry = getattr(handle, abi.ENTRY)
     except AttributeError:
@@ -105,7 +105,7 @@ def _load(path: str, place: Path) -> Library:
     return library
 
 
-def _opened(path: str, place: Path) -> tuple[ctypes.CDLL, Path]:
+def _open_library(path: str, place: Path) -> tuple[ctypes.CDLL, Path]:
     """Open a library. Return it and the opened file. A library that was rebuilt after it was loaded is opened as a
     copy, because the system's loader identifies libraries by their path and would return the previous one. The
     copy exists until the process ends.

@@ -121,7 +121,7 @@ class Negotiation:
                 fitting.append((self._conversions(configuration), i, offer))
         for _, _, offer in sorted(fitting, key=lambda f: f[:2]):
             shown = str(offer.read())
-            reason = self._selected(offer)
+            reason = self._offer_until_accepted(offer)
             if not reason:
                 return offer.read()
             reasons.append(f"{shown}: {reason}")
@@ -131,7 +131,7 @@ class Negotiation:
         """Return the layer's configurations."""
         configuration = plain(self._types, len(self._node.outputs))
         if not self._type.configuration:
-            return [self._written(configuration)]
+            return [self._offer_of(configuration)]
         offers: list[Offer] = []
         while True:
             offer = Offer(len(self._types), len(self._node.outputs))
@@ -144,13 +144,13 @@ class Negotiation:
             if len(offers) > _CONFIGURATIONS:
                 raise LayerError(f"the layer has more than {_CONFIGURATIONS} configurations")
 
-    def _written(self, made: Configuration) -> Offer:
+    def _offer_of(self, made: Configuration) -> Offer:
         offer = Offer(len(made.inputs), len(made.outputs))
         for target, source in zip([*offer.edges[0], *offer.edges[1]], [*made.inputs, *made.outputs]):
             target.dtype, target.layout, target.in_place = source.dtype, source.layout, source.in_place
         return offer
 
-    def _selected(self, offer: Offer) -> str:
+    def _offer_until_accepted(self, offer: Offer) -> str:
         """Offer a configuration to the layer, with its changes, until it is accepted. Return "", or the reason for
         refusal.
         """

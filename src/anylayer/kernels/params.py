@@ -129,7 +129,7 @@ def _param(arena: Arena, name: str, value: Any) -> abi.Param:
         integers = arena.array(ctypes.c_int64, [int(v) for v in values])
     if kind in (abi.FLAG, abi.INTEGER, abi.REAL):
         reals = arena.array(ctypes.c_double, [float(v) for v in values])
-    texts = [arena.keep(_bytes(_spelled(v))) for v in values]
+    texts = [arena.keep(_bytes(_param_text(v))) for v in values]
     strings = arena.array(ctypes.c_char_p, texts)
     made = abi.Param(kind, len(values), int(several), _bytes(name), integers, reals, strings, None, None)
     return arena.keep(made)
@@ -160,7 +160,7 @@ def _need_small(name: str, values: Sequence[Any]) -> None:
         raise LayerError(f"parameter '{name}' is {large}, which does not fit into 64 bits")
 
 
-def _spelled(value: Any) -> str:
+def _param_text(value: Any) -> str:
     if isinstance(value, (bool, Flag)):
         return "true" if value else "false"
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)

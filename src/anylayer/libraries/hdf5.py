@@ -155,10 +155,10 @@ class Group:
 
     def member(self, path: str) -> Group | Dataset | None:
         """Return a member by its path in the group, or None where there is none."""
-        found: Group | Dataset | None = self
+        member: Group | Dataset | None = self
         for name in filter(None, path.split("/")):
-            found = found._member(name) if isinstance(found, Group) else None
-        return found
+            member = member._member(name) if isinstance(member, Group) else None
+        return member
 
     def _member(self, name: str) -> Group | Dataset | None:
         if name not in self._members:
@@ -250,10 +250,10 @@ class Dataset:
             f"{what} claims shape {self.shape}, {size} bytes at byte {start}; the file has {len(whole)}",
             FileError,
         )
-        found = whole[start : start + size]
-        if found.ctypes.data % self.dtype.alignment:
-            found = found.copy()
-        seen: Array = reshaped(found.view(self.dtype), self.shape)
+        data = whole[start : start + size]
+        if data.ctypes.data % self.dtype.alignment:
+            data = data.copy()
+        seen: Array = reshaped(data.view(self.dtype), self.shape)
         return seen if self.dtype.isnative else seen.astype(self.dtype.newbyteorder("="))
 
     def _chunked(self, what: str) -> Array:
@@ -267,17 +267,17 @@ class Dataset:
         )
         index = _read(lambda: dict(ident.index))
         steps = [range(0, d, c) for d, c in zip(self.shape, chunk)]
-        wanted = math.prod(-(-d // c) for d, c in zip(self.shape, chunk))
+        count = math.prod(-(-d // c) for d, c in zip(self.shape, chunk))
         stored = sum(int(one.size) for one in index.values())
         need(
-            len(index) >= wanted,
+            len(index) >= count,
             f"{what} claims shape {self.shape}, {stored} bytes are stored in this file",
             FileError,
         )
         self._source.take(math.prod(self.shape) * self.dtype.itemsize, what)
         values = reshaped(np.empty(math.prod(self.shape), self.dtype.newbyteorder("=")), self.shape)
         filters = [(f["filter_id"], f.get("client_data", ())) for f in ident.filter_pipeline or ()]
-        for place in product(*steps) if wanted else ():
+        for place in product(*steps) if count else ():
             need(place in index, f"{what} lacks its chunk at {place}", FileError)
             cut = tuple(slice(p, p + c) for p, c in zip(place, chunk))
             part = values[cut]
@@ -287,14 +287,18 @@ class Dataset:
 
     def _chunk(self, stored: Any, chunk: tuple[int, ...], filters: list[Any], what: str) -> Array:
         start, size = int(stored.byte_offset), int(stored.size)
-        whole, wanted = self._source.whole, math.prod(chunk) * self.dtype.itemsize
+        whole, size_of_values = self._source.whole, math.prod(chunk) * self.dtype.itemsize
         need(start + size <= len(whole), f"{what} has a chunk that ends after the end of the file", FileError)
-        self._source.take(wanted, what)
+        self._source.take(size_of_values, what)
         data = whole[start : start + size].tobytes()
         for i, (number, parameters) in reversed(list(enumerate(filters))):
             if not stored.filter_mask & (1 << i):
-                data = _unfiltered(data, number, parameters, wanted, what)
-        need(len(data) == wanted, f"{what} has a chunk of {len(data)} bytes, expected {wanted}", FileError)
+                data = _unfiltered(data, number, parameters, size_of_values, what)
+        need(
+            len(data) == size_of_values,
+            f"{what} has a chunk of {len(data)} bytes, expected {size_of_values}",
+            FileError,
+        )
         return np.frombuffer(data, self.dtype).reshape(chunk)
 
 

@@ -61,13 +61,13 @@ def least_version(
     """Return the oldest version of the operator set, not older than `least`, whose operator has these attributes
     and takes inputs of these dtypes (None: absent). None where there is none."""
     for version in range(least, latest() + 1):
-        found = schema(op, version)
-        if found is None or found.deprecated or len(dtypes) > found.max_input:
+        declared = schema(op, version)
+        if declared is None or declared.deprecated or len(dtypes) > declared.max_input:
             continue
-        formals = list(found.inputs)
+        formals = list(declared.inputs)
         kinds = [formals[min(i, len(formals) - 1)].types for i in range(len(dtypes))]
         fits = (dtype is None or f"tensor({_word(dtype)})" in k for dtype, k in zip(dtypes, kinds))
-        if set(attrs) <= set(found.attributes) and all(fits):
+        if set(attrs) <= set(declared.attributes) and all(fits):
             return version
     return None
 
@@ -80,11 +80,11 @@ def _word(dtype: np.dtype[Any]) -> str:
 @lru_cache(None)
 def histories(domain: str = "") -> dict[str, list[Any]]:
     """Return the schemas of each operator of a domain, the oldest first."""
-    found: dict[str, list[Any]] = {}
+    by_name: dict[str, list[Any]] = {}
     for one in defs.get_all_schemas_with_history():
         if one.domain == domain:
-            found.setdefault(one.name, []).append(one)
-    return {name: sorted(all_, key=lambda s: int(s.since_version)) for name, all_ in sorted(found.items())}
+            by_name.setdefault(one.name, []).append(one)
+    return {name: sorted(all_, key=lambda s: int(s.since_version)) for name, all_ in sorted(by_name.items())}
 
 
 def elem_type(dtype: np.dtype[Any]) -> int:
@@ -97,14 +97,14 @@ def function(op: str, version: int, node: Any, types: Sequence[Any]) -> Any:
 
     None where the operator is not defined by a function.
     """
-    found = schema(op, version)
-    if found is None:
+    declared = schema(op, version)
+    if declared is None:
         return None
     for versions, get in (
-        (found.function_opset_versions, found.get_function_with_opset_version),
+        (declared.function_opset_versions, declared.get_function_with_opset_version),
         (
-            found.context_dependent_function_opset_versions,
-            lambda v: found.get_context_dependent_function_with_opset_version(
+            declared.context_dependent_function_opset_versions,
+            lambda v: declared.get_context_dependent_function_with_opset_version(
                 v, node.SerializeToString(), [t.SerializeToString() for t in types]
             ),
         ),
@@ -135,12 +135,12 @@ def inferred(
     }
     values = {names[i]: numpy_helper.from_array(np.asarray(a, order="C")) for i, a in data.items()}
     try:
-        found = shape_inference.infer_node_outputs(
+        types_of_outputs = shape_inference.infer_node_outputs(
             schema(op, version), node, types, values, opset_imports=[helper.make_opsetid("", version)]
         )
     except (shape_inference.InferenceError, checker.ValidationError, RuntimeError) as error:
         raise ValueError(_reason(error)) from error
-    return [_type(found.get(name)) for name in node.output]
+    return [_type(types_of_outputs.get(name)) for name in node.output]
 
 
 def _type(proto: Any) -> tuple[np.dtype[Any], list[int | str | None]] | None:
@@ -217,7 +217,7 @@ def split_after(model: Any, nodes: Collection[str]) -> tuple[Any, Any]:
     """Split an ONNX model, and return two models: the nodes of these names with all that they depend on, and the
     rest. The first one has the inputs of the model, and the values that the second one reads as outputs."""
     graph = shape_inference.infer_shapes(model).graph
-    known = {v.name: v for v in (*graph.value_info, *graph.input, *graph.output)}
+    infos = {v.name: v for v in (*graph.value_info, *graph.input, *graph.output)}
     needed: set[str] = set()
     first, rest = [], []
     for node in reversed(model.graph.node):
@@ -226,7 +226,7 @@ def split_after(model: Any, nodes: Collection[str]) -> tuple[Any, Any]:
             needed.update(node.input)
         else:
             rest.append(node)
-    given = {name for node in first for name in node.output}
+    computed = {name for node in first for name in node.output}
     read = {name for node in rest for name in node.input} | {v.name for v in model.graph.output}
     halves = []
     for part in (first, rest):
@@ -238,7 +238,7 @@ def split_after(model: Any, nodes: Collection[str]) -> tuple[Any, Any]:
         half.graph.initializer.extend(t for t in model.graph.initializer if t.name in used)
         halves.append(half)
     del halves[0].graph.output[:]
-    halves[0].graph.output.extend(known[name] for name in sorted(given & read))
+    halves[0].graph.output.extend(infos[name] for name in sorted(computed & read))
     return halves[0], halves[1]
 
 
@@ -257,7 +257,7 @@ def joined(first: Any, rest: Any) -> Any:
 def with_outputs(path: Path, values: Collection[str]) -> bytes:
     """Return an ONNX file as bytes, in which those of `values` that its operators give are outputs, too."""
     model = onnx.load(path)
-    known = {o.name for o in model.graph.output}
+    outputs = {o.name for o in model.graph.output}
     inner = {name for node in model.graph.node for name in node.output}
-    model.graph.output.extend(onnx.ValueInfoProto(name=name) for name in values if name in inner - known)
+    model.graph.output.extend(onnx.ValueInfoProto(name=name) for name in values if name in inner - outputs)
     return bytes(model.SerializeToString())

@@ -137,8 +137,8 @@ def to_int8(
             self.sets = iter(sets)
 
         def get_next(self) -> dict[str, Array] | None:
-            given = next(self.sets, None)
-            return None if given is None else dict(given)
+            inputs = next(self.sets, None)
+            return None if inputs is None else dict(inputs)
 
     first, rest = split_after(model, nodes)
     for key in _PREPARED:
@@ -159,8 +159,8 @@ def to_int8(
             nodes_to_quantize=[*nodes, *sorted(inner)],
             extra_options={"OpTypesToExcludeOutputQuantization": sorted(plain)},
         )
-        done = joined(quantization.quant_utils.onnx.load(Path(folder) / "int8.onnx"), rest)
-    done.producer_name, done.producer_version = model.producer_name, model.producer_version
-    for prop in [p for p in done.metadata_props if p.key in _PREPARED]:
-        done.metadata_props.remove(prop)
-    return done
+        quantized = joined(quantization.quant_utils.onnx.load(Path(folder) / "int8.onnx"), rest)
+    quantized.producer_name, quantized.producer_version = model.producer_name, model.producer_version
+    for prop in [p for p in quantized.metadata_props if p.key in _PREPARED]:
+        quantized.metadata_props.remove(prop)
+    return quantized

@@ -81,11 +81,11 @@ class VideoReader:
         count = 0
         while True:
             try:
-                found, image = self._capture.read()
+                is_read, image = self._capture.read()
             except cv2.error as error:
                 text = f"the video cannot be decoded after frame {count}: {_reason(error)}"
                 raise FileError(text, self._path) from None
-            if not found:
+            if not is_read:
                 return
             yield image
             count += 1

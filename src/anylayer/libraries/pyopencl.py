@@ -47,15 +47,15 @@ class Device:
         pyopencl's error with the compiler's log."""
         key = (text, tuple(options))
         with _lock:
-            found = self._programs.get(key)
-            if found is None:
-                found = cl.Program(self.context, text)
+            built = self._programs.get(key)
+            if built is None:
+                built = cl.Program(self.context, text)
                 with warnings.catch_warnings():  # pyopencl warns where the compiler says anything
                     warnings.simplefilter("ignore")
-                    found = found.build(list(options), [self._handle], cache_dir=False)
+                    built = built.build(list(options), [self._handle], cache_dir=False)
                 if kept:
-                    self._programs[key] = found
-            return found
+                    self._programs[key] = built
+            return built
 
     def log(self, error: Exception) -> str:
         """Return the compiler's messages from an error of `program`."""
@@ -128,18 +128,18 @@ def _shares_memory(handle: Any) -> bool:
         return False
 
 
-def _listed() -> list[Any]:
+def _list_devices() -> list[Any]:
     try:
         platforms = cl.get_platforms()
     except Error:  # no driver is installed
         return []
-    found = []
+    devices = []
     for platform in platforms:
         try:
-            found += platform.get_devices()
+            devices += platform.get_devices()
         except Error:  # a platform without a device
             continue
-    return found
+    return devices
 
 
 def device(name: str = "") -> Device:
@@ -150,28 +150,28 @@ def device(name: str = "") -> Device:
     """
     with _lock:
         if name not in _devices:
-            handle = _chosen(name)
+            handle = _choose_device(name)
             same = (d for d in _devices.values() if d._handle == handle)
             _devices[name] = next(same, None) or Device(handle)
         return _devices[name]
 
 
-def _chosen(name: str) -> Any:
-    found = _listed()
+def _choose_device(name: str) -> Any:
+    devices = _list_devices()
     need(
-        found,
+        devices,
         "there is no OpenCL device. Install a driver; PoCL provides the CPU as a device (Debian: apt-get install "
         "pocl-opencl-icd)",
         EngineError,
     )
-    kinds = [next((k for k in _KINDS if d.type & getattr(cl.device_type, k)), "other") for d in found]
+    kinds = [next((k for k in _KINDS if d.type & getattr(cl.device_type, k)), "other") for d in devices]
     if not name:
-        return found[kinds.index("GPU") if "GPU" in kinds else 0]
+        return devices[kinds.index("GPU") if "GPU" in kinds else 0]
     lower = name.lower()
-    for handle, kind in zip(found, kinds):
+    for handle, kind in zip(devices, kinds):
         if lower == kind.lower() or lower in handle.name.lower() or lower in handle.platform.name.lower():
             return handle
-    names = [d.name.strip() for d in found]
+    names = [d.name.strip() for d in devices]
     option = wording("device", "--device")
     listed = ", ".join(f"{kind} {n}" for kind, n in zip(kinds, names))
     raise EngineError(f"{option}: there is no OpenCL device '{name}'{nearest(name, names)}; devices: {listed}")

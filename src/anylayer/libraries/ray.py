@@ -60,14 +60,14 @@ def listen_at_own_address() -> None:
     has no setting for this: it opens a port for calls from other deployments at all addresses of the machine."""
     from ray.serve._private import replica
 
-    known: Any = replica
-    opened = known.add_port_to_grpc_server
+    module: Any = replica
+    opened = module.add_port_to_grpc_server
 
     def at_own_address(server: Any, address: str) -> Any:
         host = ray.util.get_node_ip_address()
         return opened(server, address.replace("[::]", f"[{host}]" if ":" in host else host))
 
-    known.add_port_to_grpc_server = at_own_address
+    module.add_port_to_grpc_server = at_own_address
 
 
 def listening() -> tuple[str, int] | None:
@@ -208,8 +208,8 @@ def free_cores() -> list[int]:
     """Return for each node of the cluster how many cores no process has reserved."""
     from ray._private import state
 
-    known: Any = state
-    return [int(resources.get("CPU", 0)) for resources in known.available_resources_per_node().values()] or [0]
+    module: Any = state
+    return [int(resources.get("CPU", 0)) for resources in module.available_resources_per_node().values()] or [0]
 
 
 def need_cores(processes: Sequence[int], remedy: str) -> None:
@@ -220,8 +220,8 @@ def need_cores(processes: Sequence[int], remedy: str) -> None:
         if _fit(processes, free):
             return
         time.sleep(_PAUSE)
-    wanted = f"{plural(len(processes), 'process')} of {plural(max(processes), 'core')}"
-    raise InputError(f"the cluster has no room for {wanted}: its nodes have {free} free cores; {remedy}")
+    needs = f"{plural(len(processes), 'process')} of {plural(max(processes), 'core')}"
+    raise InputError(f"the cluster has no room for {needs}: its nodes have {free} free cores; {remedy}")
 
 
 def _fit(processes: Sequence[int], free: Sequence[int]) -> bool:

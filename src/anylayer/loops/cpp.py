@@ -192,7 +192,9 @@ class _Printer(Printer):
         more += [f"double {param}" for param, _ in self.program.params]
         used = "parallel" if self.parallel else "/* parallel */"
         words = set(re.findall(r"\w+", "\n".join(self.lines)))
-        parameters = ", ".join([*map(partial(_unnamed, words), [*heads, *more]), f"const Parallel& {used}"])
+        parameters = ", ".join(
+            [*map(partial(_without_unused_name, words), [*heads, *more]), f"const Parallel& {used}"]
+        )
         flag = [f"{INDENT}std::atomic<bool> valid(true);", f"{INDENT}uint64_t outside = 0;"]
         flag = flag if self.program.checks else []
         last = f"{INDENT}return {'valid && !(outside >> 63)' if self.program.checks else 'true'};"
@@ -342,7 +344,7 @@ class _Printer(Printer):
         self.line("}")
 
 
-def _unnamed(words: Container[str], parameter: str) -> str:
+def _without_unused_name(words: Container[str], parameter: str) -> str:
     """Return a parameter of a function, with its name as a comment if it is not one of the words of the body."""
     kind, name = parameter.rsplit(" ", 1)
     return parameter if name in words else f"{kind} /* {name} */"

@@ -81,7 +81,7 @@ def lower(source: Graph | Opened, *, by_element: bool = False) -> LoopProgram:
     for value, target in zip(graph.outputs, targets):
         low.wanted.setdefault(value, target)
     low.splits = not by_element or len({a.shape for a in outputs}) > 1
-    held = held_by_element(graph) if by_element else _held(graph)
+    held = held_by_element(graph) if by_element else _values_in_memory(graph)
     rows = _rows(graph, held) if by_element else {}
     if rows:
         held = {v: why for v, why in held.items() if why != "often read"}
@@ -202,7 +202,7 @@ def _store(low: Lowering, waiting: list[tuple[Value, Buffer]]) -> None:
     low.buffers.update(values)
 
 
-def _held(graph: Graph) -> dict[Value, str]:
+def _values_in_memory(graph: Graph) -> dict[Value, str]:
     """Return the values that are stored in memory although they could be fused into their consumers: the outputs,
     and values that are expensive and read more often than they have elements.
     """

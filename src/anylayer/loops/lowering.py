@@ -203,7 +203,7 @@ class Lowering:
         places = [index[a] for a in varying]
         if all(p.constant is not None for p in places):
             return self.scalars.const(array[tuple(p.constant for p in places)], value.dtype)
-        return self._affine(array, places) or self._repeated(array, places) or self._table(value, array, places)
+        return self._affine(array, places) or self._as_quotient(array, places) or self._table(value, array, places)
 
     def _affine(self, array: Array, places: Sequence[Expression]) -> Scalar | None:
         """Return an element of an array of integers that is a sum of multiples of its indices, else None."""
@@ -219,7 +219,7 @@ class Lowering:
             )
         return self.scalars.cast(self.scalars.index(total), array.dtype) if (computed == array).all() else None
 
-    def _repeated(self, array: Array, places: Sequence[Expression]) -> Scalar | None:
+    def _as_quotient(self, array: Array, places: Sequence[Expression]) -> Scalar | None:
         """Return an element of an array such as 0, 0, 1, 1, 2, 2 as a quotient of its index, or None for other
         arrays.
         """
@@ -265,13 +265,13 @@ class Lowering:
         if place.constant is not None:
             return self.scalars.element(sized[place.constant], value.dtype)
         if self.by_element:
-            return self._chosen(value, sized, place)
+            return self._by_comparisons(value, sized, place)
         buffer = self.new_buffer(value)
         for i, e in enumerate(sized):
             self.body.append(Store(buffer, constant(i), self.scalars.element(e, value.dtype)))
         return self.scalars.load(buffer, place)
 
-    def _chosen(self, value: Value, sized: Sequence[Any], place: Expression) -> Scalar:
+    def _by_comparisons(self, value: Value, sized: Sequence[Any], place: Expression) -> Scalar:
         """Return the element at a position as a chain of comparisons with each possible position."""
         if len(sized) > _FEW:
             raise Unsupported(f"a constant of {len(sized)} elements that are computed from sizes")

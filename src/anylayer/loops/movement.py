@@ -282,7 +282,7 @@ def _range(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
 
 
 @elements("ConstantOfShape")
-def _filled(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
+def _constant_of_shape(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
     value = np.asarray(np.float32(0) if op["value"] is None else op["value"]).reshape(-1)[0]
     return low.scalars.const(value, op.outputs[0].dtype)
 

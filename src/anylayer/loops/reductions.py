@@ -38,7 +38,9 @@ def _reduce(low: Lowering, op: Op) -> None:
         return low.element(x, index)
 
     domain = [(size_of(d), a not in axes) for a, d in enumerate(x.shape)]
-    accumulate(low, buffer, domain, lambda index: buffer.offset(_left(op, axes, index)), element, _HOW[op.op])
+    accumulate(
+        low, buffer, domain, lambda index: buffer.offset(_output_index(op, axes, index)), element, _HOW[op.op]
+    )
 
 
 def _axes(op: Op) -> Sequence[int]:
@@ -51,7 +53,7 @@ def _axes(op: Op) -> Sequence[int]:
     return axes
 
 
-def _left(op: Op, axes: Sequence[int], index: Index) -> Index:
+def _output_index(op: Op, axes: Sequence[int], index: Index) -> Index:
     """Return the index in a reduction's output that corresponds to an index in its input."""
     if len(op.outputs[0].shape) == len(index):
         return [constant(0) if a in axes else i for a, i in enumerate(index)]
@@ -299,7 +301,7 @@ def _top_k(low: Lowering, op: Op) -> None:
     axis, largest = op["axis"] % len(x.shape), bool(op["largest"])
     values, places = (low.new_buffer(v) for v in op.outputs)
     if low.by_element:
-        _ranked(low, x, count[0], axis, largest, values, places)
+        _rank_elements(low, x, count[0], axis, largest, values, places)
         return
     shape = sizes_of(x)
     source = in_memory(low, x)
@@ -312,7 +314,7 @@ def _top_k(low: Lowering, op: Op) -> None:
     low.flush(nested(loops, [sort], serial=0))
 
 
-def _ranked(
+def _rank_elements(
     low: Lowering, x: Value, count: Expression, axis: int, largest: bool, values: Buffer, indices: Buffer
 ) -> None:
     """Append loops that compute the rank of each element: the number of elements that precede it in sorted
@@ -354,7 +356,7 @@ def _arg(low: Lowering, op: Op) -> None:
     shape = sizes_of(x)
     buffer = low.new_buffer(y)
     loops, index = _outer(low, shape, axis)
-    place = buffer.offset(_left(op, [axis], index))
+    place = buffer.offset(_output_index(op, [axis], index))
     start = low.element(x, index)
     name, k = low.variable(shape[axis])
     index[axis] = k

@@ -25,9 +25,9 @@ Numbers = float | Sequence[float] | Array
 
 def scalar(values: Numbers) -> tuple[float, float, float, float]:
     """Return OpenCV's Scalar of a number or of at most four numbers: the missing ones are 0."""
-    given = np.asarray(values, np.float64).ravel().tolist()
-    need(len(given) <= 4, f"a scalar has at most 4 numbers, got {len(given)}", InputError)
-    a, b, c, d = [*given, 0.0, 0.0, 0.0, 0.0][:4]
+    numbers = np.asarray(values, np.float64).ravel().tolist()
+    need(len(numbers) <= 4, f"a scalar has at most 4 numbers, got {len(numbers)}", InputError)
+    a, b, c, d = [*numbers, 0.0, 0.0, 0.0, 0.0][:4]
     return a, b, c, d
 
 
@@ -60,10 +60,10 @@ class Image2BlobParams:
         if value is None:
             return  # as in OpenCV, the attribute stays
         if name in ("scalefactor", "mean", "borderValue"):
-            kept = (
+            rest = (
                 getattr(self, name, ())[np.size(value) :] if np.ndim(value) else ()
             )  # by a short list, in OpenCV
-            value = scalar([*np.ravel(value), *kept])
+            value = scalar([*np.ravel(value), *rest])
         elif name == "size":
             value = size_of(value)
         object.__setattr__(self, name, value)

@@ -67,10 +67,10 @@ class NetworkFiles:
                 error.message = _without(folder, error.message)
                 raise
         _rename(net.network, folder)
-        found = net.network.format
+        format_of = net.network.format
         need(
-            self.format in ("", found),
-            f"{self._name()} is a network of format {found}, not {self.format}; read it with readNet",
+            self.format in ("", format_of),
+            f"{self._name()} is a network of format {format_of}, not {self.format}; read it with readNet",
             InputError,
         )
         return net
@@ -84,11 +84,11 @@ class NetworkFiles:
         return {name: value for name, value in self.options.items() if name in known}
 
     @staticmethod
-    def _file(given: Content | None, stand_in: Path) -> str | Path | None:
+    def _file(source: Content | None, stand_in: Path) -> str | Path | None:
         """Return the path of a file; a buffer is written to `stand_in`."""
-        if not isinstance(given, bytes):
-            return given
-        stand_in.write_bytes(given)
+        if not isinstance(source, bytes):
+            return source
+        stand_in.write_bytes(source)
         return stand_in
 
 

@@ -75,8 +75,8 @@ def _reader(theirs: Callable[..., Any], ours: Callable[..., Net]) -> Callable[..
     def call(*args: Any, **options: Any) -> Any:
         if _is_caffe(args, options):
             return ours(*args, **options)
-        own = _with_registered(ours, args, options) if registry.registered() else None
-        return theirs(*args, **options) if own is None else own
+        net = _with_registered(ours, args, options) if registry.registered() else None
+        return theirs(*args, **options) if net is None else net
 
     return call
 
@@ -104,6 +104,6 @@ def _model(theirs: Callable[..., Any], ours: Callable[..., models.Model]) -> Cal
 
 def _is_caffe(args: Any, options: dict[str, Any]) -> bool:
     """Return whether arguments of readNet name a Caffe network."""
-    given = [*args, *options.values()]
-    texts = [str(one) for one in given if isinstance(one, (str, Path))]
+    values = [*args, *options.values()]
+    texts = [str(one) for one in values if isinstance(one, (str, Path))]
     return any(Path(text).suffix.lower() in _CAFFE for text in texts) or "caffe" in (t.lower() for t in texts)

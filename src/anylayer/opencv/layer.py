@@ -91,10 +91,10 @@ def set_weight(network: Network, entry: LayerEntry, index: int, blob: Array) -> 
 
 def _constants(network: Network, entry: LayerEntry) -> list[Node]:
     """Return the nodes of the constants that a layer reads, in formats where weights are nodes."""
-    wanted = entry.node.inputs if entry.node is not None else []
-    found = {
+    inputs = entry.node.inputs if entry.node is not None else []
+    constants = {
         node.outputs[0]: node
         for node in network.nodes
         if not node.inputs and node.blobs and len(node.outputs) == 1
     }
-    return [found[name] for name in wanted if name in found]
+    return [constants[name] for name in inputs if name in constants]

@@ -23,13 +23,13 @@ def shapes_of(net: api.Net, table: LayerTable, shapes: Shapes, layouts: Mapping[
         types.update(node.outputs)
 
     def of(names: Sequence[str]) -> list[tuple[int, ...]]:
-        found = []
+        result = []
         for name in names:
             kind = given(types.get(name), f"the shape of '{name}' is not known for these inputs", InputError)
             shape = tuple(d if isinstance(d, int) else int(d.maximum) for d in kind.shape)
             order = FIRST.get(len(shape)) if layouts.get(name) == "NHWC" else None
-            found.append(tuple(shape[i] for i in order) if order else shape)
-        return found
+            result.append(tuple(shape[i] for i in order) if order else shape)
+        return result
 
     rows, last = [], {entry.number for entry in table.outputs}
     for entry in table.entries:
@@ -55,14 +55,17 @@ def dot(network: Network, table: LayerTable) -> str:
     producers = {
         value: entry.name for entry in table.entries for value in entry.values if entry.node or not entry.number
     }
-    lines = [f"{_quoted(e.name)} [label={_quoted(f'{e.name}: {e.type}')} shape=box]" for e in table.entries[1:]]
+    lines = [
+        f"{_dot_string(e.name)} [label={_dot_string(f'{e.name}: {e.type}')} shape=box]" for e in table.entries[1:]
+    ]
     for entry in table.entries[1:]:
         inputs = entry.node.inputs if entry.node is not None else entry.values
-        lines += [f"{_quoted(producers[v])} -> {_quoted(entry.name)}" for v in inputs if v in producers]
+        lines += [f"{_dot_string(producers[v])} -> {_dot_string(entry.name)}" for v in inputs if v in producers]
     return (
-        "\n".join([f"digraph {_quoted(network.name or 'net')} {{", *(f"\t{line}" for line in lines), "}"]) + "\n"
+        "\n".join([f"digraph {_dot_string(network.name or 'net')} {{", *(f"\t{line}" for line in lines), "}"])
+        + "\n"
     )
 
 
-def _quoted(text: str) -> str:
+def _dot_string(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)

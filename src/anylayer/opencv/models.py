@@ -34,10 +34,10 @@ class Model:
         self._net = model if isinstance(model, Net) else readNet(model, config)
         self._params = Image2BlobParams()
         network = self._net.net.network
-        known = next(iter(network.inputs.values()), None)
-        if known is not None and len(known.shape) == 4:
+        kind = next(iter(network.inputs.values()), None)
+        if kind is not None and len(kind.shape) == 4:
             last = network.layouts.get(next(iter(network.inputs))) == "NHWC"
-            self._params.size = (known.shape[2], known.shape[1]) if last else (known.shape[3], known.shape[2])
+            self._params.size = (kind.shape[2], kind.shape[1]) if last else (kind.shape[3], kind.shape[2])
         self._outputs = list(self._net.getUnconnectedOutLayersNames())
 
     @property
@@ -73,8 +73,8 @@ class Model:
     @converted
     def setInputScale(self, scale: Numbers) -> Self:
         """Set the factor of each channel; a single number is the factor of all channels."""
-        given = scalar(scale)
-        self._params.scalefactor = (given[0],) * 4 if not any(given[1:]) else given
+        factors = scalar(scale)
+        self._params.scalefactor = (factors[0],) * 4 if not any(factors[1:]) else factors
         return self
 
     @converted

@@ -314,9 +314,9 @@ class Net:
             array = _scaled(array, scalefactor, scalar(() if mean is None else mean))
         if array.ndim in LAST and self._layouts.get(key) == "NHWC":
             array = array.transpose(LAST[array.ndim])
-        own = self._given.get(key)
-        if own is not None and own.shape == array.shape:
-            own[...] = array
+        buffer = self._given.get(key)
+        if buffer is not None and buffer.shape == array.shape:
+            buffer[...] = array
         else:
             self._given[key] = np.array(array, self._dtypes[key], order="C")
 
@@ -344,8 +344,8 @@ class Net:
             name = rest.pop(0) if rest else name
         names = named if named is not None else name if name is not None else ""
         if isinstance(names, str):
-            found = self._find(names)
-            return self._run(tuple(found.values)) if blobs is not None else self._run(tuple(found.values[:1]))[0]
+            entry = self._find(names)
+            return self._run(tuple(entry.values)) if blobs is not None else self._run(tuple(entry.values[:1]))[0]
         return self._run(tuple(self._find(one).values[0] for one in names))
 
     @converted

@@ -96,12 +96,12 @@ def softNMSBoxes(
     need(method in methods, f"method is 1 (linear) or 2 (Gaussian), got {method}", InputError)
     overlaps = _overlaps(boxes)
     left, current = np.arange(len(values)), values.copy()
-    kept: list[int] = []
-    while len(left) and len(kept) < (top_k or len(values)):
+    chosen: list[int] = []
+    while len(left) and len(chosen) < (top_k or len(values)):
         best = int(left[np.argmax(current[left])])
         if current[best] < np.float32(score_threshold):
             break
-        kept.append(best)
+        chosen.append(best)
         left = left[left != best]
         shared = overlaps(best, left.tolist())
         if method == SOFT_NMSMETHOD_SOFTNMS_GAUSSIAN:
@@ -109,7 +109,7 @@ def softNMSBoxes(
         else:
             current[left] *= np.where(shared > np.float32(nms_threshold), 1 - shared, np.float32(1))
         left = left[current[left] >= np.float32(score_threshold)]
-    return (current[kept], np.array(kept, np.int32)) if kept else ((), ())
+    return (current[chosen], np.array(chosen, np.int32)) if chosen else ((), ())
 
 
 def _boxes(bboxes: Any, scores: Any) -> tuple[NDArray[np.float64], NDArray[np.float32]]:
@@ -151,14 +151,14 @@ def _kept(
     _check(score_threshold, nms_threshold, eta)
     order = [int(i) for i in np.argsort(-scores, kind="stable") if scores[i] > np.float32(score_threshold)]
     limit = np.float32(nms_threshold)
-    kept: list[int] = []
+    chosen: list[int] = []
     for i in order[:top_k] if top_k > 0 else order:
-        if kept and not (of(i, kept) <= limit).all():
+        if chosen and not (of(i, chosen) <= limit).all():
             continue
-        kept.append(i)
+        chosen.append(i)
         if eta < 1 and limit > 0.5:
             limit *= np.float32(eta)
-    return np.array(kept, np.int32) if kept else ()
+    return np.array(chosen, np.int32) if chosen else ()
 
 
 def _corners(box: Array) -> list[tuple[float, float]]:

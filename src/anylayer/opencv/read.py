@@ -42,8 +42,8 @@ def readNet(model: Any, config: Any = "", framework: Any = "") -> Net:
 
 
 def _from_buffers(framework: str, model: Any, config: Any) -> Net:
-    known = ", ".join(_FRAMEWORKS)
-    need(framework.lower() in _FRAMEWORKS, f"framework is one of {known}, got '{framework}'", InputError)
+    names = ", ".join(_FRAMEWORKS)
+    need(framework.lower() in _FRAMEWORKS, f"framework is one of {names}, got '{framework}'", InputError)
     format, weights_first, suffixes = _FRAMEWORKS[framework.lower()]
     first, second = content(model, "model"), content(config, "config")
     if weights_first and second is not None:

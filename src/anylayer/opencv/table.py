@@ -169,10 +169,10 @@ def _depth_first(network: Network) -> list[Node]:
             ready.append(node)
     ordered = []
     while ready:
-        done = ready.pop()
-        if isinstance(done, Node):
-            ordered.append(done)
-        for name in [done] if isinstance(done, str) else done.outputs:
+        item = ready.pop()
+        if isinstance(item, Node):
+            ordered.append(item)
+        for name in [item] if isinstance(item, str) else item.outputs:
             for node in consumers.get(name, ()):
                 waiting[id(node)] -= 1
                 if not waiting[id(node)]:
@@ -189,14 +189,14 @@ def layouts_of(network: Network) -> Mapping[str, str]:
     """
     if network.format not in ("tensorflow", "keras"):
         return {}
-    results = _transposed(network)
-    found = {name: _layout_of_input(network, name, results) for name in network.inputs}
+    results = _transposed_values(network)
+    layouts = {name: _layout_of_input(network, name, results) for name in network.inputs}
     for node in network.nodes:
-        before = next((found[name] for name in node.inputs if name in found), "")
-        layout = results.get(node.outputs[0] if node.outputs else "") or _stated(node) or before
+        before = next((layouts[name] for name in node.inputs if name in layouts), "")
+        layout = results.get(node.outputs[0] if node.outputs else "") or _stated_layout(node) or before
         if layout:
-            found.update(dict.fromkeys(node.outputs, layout))
-    return found
+            layouts.update(dict.fromkeys(node.outputs, layout))
+    return layouts
 
 
 def _layout_of_input(network: Network, name: str, results: Mapping[str, str]) -> str:
@@ -206,15 +206,15 @@ def _layout_of_input(network: Network, name: str, results: Mapping[str, str]) ->
         if reached.isdisjoint(node.inputs):
             continue
         result = results.get(node.outputs[0] if node.outputs else "")
-        stated = _stated(node) if result is None else _OTHER[result]
+        stated = _stated_layout(node) if result is None else _OTHER[result]
         if stated:
             return stated
         reached.update(node.outputs)
-    known = network.inputs[name]
-    return "NHWC" if known is None or len(known.shape) != 5 else ""  # OpenCV assumes an order for images only
+    kind = network.inputs[name]
+    return "NHWC" if kind is None or len(kind.shape) != 5 else ""  # OpenCV assumes an order for images only
 
 
-def _transposed(network: Network) -> dict[str, str]:
+def _transposed_values(network: Network) -> dict[str, str]:
     """Return the order of axes of each value that a Transpose of images computes."""
     constants = {node.outputs[0]: node.blobs[0] for node in network.nodes if not node.inputs and node.blobs}
     return {
@@ -225,7 +225,7 @@ def _transposed(network: Network) -> dict[str, str]:
     }
 
 
-def _stated(node: Node) -> str:
+def _stated_layout(node: Node) -> str:
     """Return the order of axes that a node's params state, "" for none."""
     for values in node.params.values():
         text = str(values.get("data_format", "")) if isinstance(values, Mapping) else ""

@@ -97,8 +97,8 @@ def _loops_over_size(rebuild: Callable[[], Forward], types: Sequence[TensorType]
 
     def counted(arrays: list[Array]) -> Sequence[Array]:
         try:
-            found: Sequence[Array] = call_user(function, arrays)
-            return found
+            outputs: Sequence[Array] = call_user(function, arrays)
+            return outputs
         finally:
             counts.append(len(running_graph().ops))
 
@@ -134,11 +134,11 @@ def _trace_twice(
     reach = Reach(counterpart(function if subject is None else subject()))
     before = Snapshot(reach)
     restart()
-    with noticed_calls(reach.files) as found:
+    with noticed_calls(reach.files) as calls:
         again = _trace_once(function, types, prefix, limit)
     _require_same(graph, again)
     after = Snapshot(reach)
-    for what, place in found:
+    for what, place in calls:
         raise TraceError(
             f"{what}; a value that differs from call to call cannot be recorded; pass it as an input", place
         )

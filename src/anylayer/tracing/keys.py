@@ -144,12 +144,12 @@ def _add_slice(key: Key, p: slice, size: Any, axis: int) -> None:
     """Add a slice of an axis to `key`. A slice that selects the whole axis adds no bounds."""
     key.axes.append(axis)
     if not is_full(p):
-        start, n, step = _selected(p, size)
+        start, n, step = _slice_bounds(p, size)
         if not (is_zero(start) and step == 1 and same(n, size)):
             key.bounds.append((axis, start, n, step))
 
 
-def _selected(p: slice, size: Any) -> tuple[Any, Any, int]:
+def _slice_bounds(p: slice, size: Any) -> tuple[Any, Any, int]:
     """Return (start, count, step) of the cells that a slice selects of an axis. Sizes may be symbolic."""
     if not any(map(is_symbolic, (size, p.start, p.stop, p.step))):
         start, stop, step = p.indices(size)

@@ -345,7 +345,7 @@ def scatter(x: Array, indices: Array, updates: Array, axis: int, reduction: str 
     dtype = x.dtype
     native = dtype if dtype in NATIVE else compute_dtype(dtype)
     how = _SCATTER[reduction]
-    done = record(
+    result = record(
         "ScatterElements",
         [cast(x, native), indices, cast(updates, native)],
         x.shape,
@@ -353,7 +353,7 @@ def scatter(x: Array, indices: Array, updates: Array, axis: int, reduction: str 
         axis=axis,
         reduction=None if how == "none" else how,
     )
-    return cast(done, dtype)
+    return cast(result, dtype)
 
 
 def gather_elements(x: Array, indices: Array, axis: int) -> Array:

@@ -65,10 +65,10 @@ def numbers(x: Any) -> Numbers | None:
         if not isinstance(x, np.ndarray) or x.dtype.kind not in "iu" or x.size > _MAX_ELEMENTS:
             return None
         return x.astype(object)
-    found = np.empty(array.size, object)
+    filled = np.empty(array.size, object)
     for i, (value, element) in enumerate(zip(array.reshape(-1).tolist(), array.elements or ())):
-        found[i] = _number(value, element)
-    return found.reshape(array.shape)
+        filled[i] = _number(value, element)
+    return filled.reshape(array.shape)
 
 
 def _number(value: Any, element: Any) -> Any:
@@ -80,8 +80,8 @@ def _number(value: Any, element: Any) -> Any:
 def size_list(x: Any) -> list[int] | None:
     """Return the elements of an array of sizes in C order, or None if the array holds no symbolic integers."""
     array = held(x)
-    found = numbers(x) if array is not None and array.dtype.kind in "iu" else None
-    return None if found is None else list(found.reshape(-1))
+    filled = numbers(x) if array is not None and array.dtype.kind in "iu" else None
+    return None if filled is None else list(filled.reshape(-1))
 
 
 def computed_sizes(
@@ -111,15 +111,15 @@ def _are_integers(values: Numbers) -> bool:
 
 
 def _elementwise(function: Callable[[Any, Any], Any]) -> Callable[..., Any]:
-    def apply(given: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
-        return functools.reduce(np.frompyfunc(function, 2, 1), given)
+    def apply(inputs: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
+        return functools.reduce(np.frompyfunc(function, 2, 1), inputs)
 
     return apply
 
 
-def _quotient(given: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
+def _quotient(inputs: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
     """Return the quotients of numbers that are not negative: ONNX's Div rounds towards 0."""
-    a, b = given
+    a, b = inputs
     if any(bool(v < 0) for v in a.reshape(-1)) or any(bool(v <= 0) for v in b.reshape(-1)):
         return None
     return np.frompyfunc(operator.floordiv, 2, 1)(a, b)
@@ -131,16 +131,16 @@ def _plain(x: Any) -> list[int] | None:
     return None if any(map(is_symbolic, values)) else [int(v) for v in values]
 
 
-def _gather(given: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
-    x, where = given
+def _gather(inputs: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
+    x, where = inputs
     places = _plain(where)
     if places is None:
         return None
     return np.take(x, np.array(places, np.intp).reshape(where.shape), attrs.get("axis", 0))
 
 
-def _slice(given: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
-    x, *rest = given
+def _slice(inputs: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
+    x, *rest = inputs
     lists = [None if r is None else _plain(r) for r in rest]
     if any(n is None and r is not None for n, r in zip(lists, rest)):
         return None
@@ -153,25 +153,25 @@ def _slice(given: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
     return x[tuple(key)]
 
 
-def _reshape(given: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
-    x, target = given
+def _reshape(inputs: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
+    x, target = inputs
     sizes = _plain(target)
     return None if sizes is None or 0 in sizes else x.reshape(sizes)
 
 
-def _squeeze(given: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
-    axes = _plain(given[1]) if len(given) > 1 and given[1] is not None else None
-    return given[0].squeeze(None if axes is None else tuple(axes))
+def _squeeze(inputs: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
+    axes = _plain(inputs[1]) if len(inputs) > 1 and inputs[1] is not None else None
+    return inputs[0].squeeze(None if axes is None else tuple(axes))
 
 
-def _unsqueeze(given: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
-    axes = _plain(given[1])
-    return None if axes is None else np.expand_dims(given[0], tuple(axes))
+def _unsqueeze(inputs: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
+    axes = _plain(inputs[1])
+    return None if axes is None else np.expand_dims(inputs[0], tuple(axes))
 
 
-def _expand(given: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
-    sizes = _plain(given[1])
-    return None if sizes is None else given[0] * np.ones(sizes, object)
+def _expand(inputs: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
+    sizes = _plain(inputs[1])
+    return None if sizes is None else inputs[0] * np.ones(sizes, object)
 
 
 _FUNCTIONS: dict[str, Callable[[Sequence[Any], Mapping[str, Any]], Any]] = {

@@ -272,14 +272,14 @@ def _memory(branches: Sequence[Sequence[DvLayer]]) -> int:
     for branch in branches:
         start = _bytes(branch[0].inputs[0].buffer.shape)
         for layer in branch:
-            shape = _computed(layer)
+            shape = _shape_before_pool(layer)
             last = layer is branch[-1]
             end = start + _bytes((min(shape[0], _GROUP), *shape[1:]) if last else shape)
             largest, start = max(largest, end), end
     return largest
 
 
-def _computed(layer: DvLayer) -> tuple[int, ...]:
+def _shape_before_pool(layer: DvLayer) -> tuple[int, ...]:
     """Return the shape of the map that a run computes before its max pooling."""
     kind, (c, h, w) = layer.kind, layer.output.shape
     if not isinstance(kind, Convolution) or kind.weight is None or not kind.pool:

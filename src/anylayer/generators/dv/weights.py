@@ -28,9 +28,9 @@ def packed(kind: Convolution | FullyConnected) -> bytes:
         return b""
     table = b"" if kind.table is None else stored(_half(kind.table))
     if isinstance(kind, FullyConnected):
-        return table + _padded(_values(kind.weight, kind.table).tobytes()) + _padded(_half(kind.bias).tobytes())
+        return table + _align(_values(kind.weight, kind.table).tobytes()) + _align(_half(kind.bias).tobytes())
     if kind.dilation == (1, 1):
-        return table + _padded(_convolution(kind.weight, kind.bias, kind.slopes, kind.table))
+        return table + _align(_convolution(kind.weight, kind.bias, kind.slopes, kind.table))
     *_, ky, kx = kind.weight.shape
     parts = [table]
     for tap in range(ky * kx):  # one kernel of 1 x 1 per tap, of which the last one has the bias
@@ -38,7 +38,7 @@ def packed(kind: Convolution | FullyConnected) -> bytes:
         last = tap == ky * kx - 1
         slopes = None if kind.slopes is None else kind.slopes * last
         one = kind.weight[:, :, y : y + 1, x : x + 1]
-        parts.append(_padded(_convolution(one, kind.bias * last, slopes, kind.table)))
+        parts.append(_align(_convolution(one, kind.bias * last, slopes, kind.table)))
     return b"".join(parts)
 
 
@@ -54,7 +54,7 @@ def _half(values: Array) -> Array:
     return values.astype(_HALF)
 
 
-def _padded(data: bytes) -> bytes:
+def _align(data: bytes) -> bytes:
     return data + bytes(-len(data) % ALIGN)
 
 

@@ -118,7 +118,7 @@ def parameter_text(node: Node, name: str) -> str | None:
         path = _path(source, name)
         if path is not None:
             dotted, value = path
-            return node.texts.get(dotted) or _spelled(value, name)
+            return node.texts.get(dotted) or _define_text(value, name)
     return None
 
 
@@ -134,11 +134,11 @@ def _path(values: Mapping[str, Any], name: str, prefix: str = "") -> tuple[str, 
     return None
 
 
-def _spelled(value: Any, name: str) -> str:
+def _define_text(value: Any, name: str) -> str:
     if isinstance(value, np.ndarray):
         value = value.tolist()
     if isinstance(value, (list, tuple)):
-        return ",".join(_spelled(v, name) for v in value)
+        return ",".join(_define_text(v, name) for v in value)
     if isinstance(value, (bool, Flag)):
         return "true" if value else "false"
     if isinstance(value, float) and not math.isfinite(value):

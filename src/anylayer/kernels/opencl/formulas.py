@@ -15,7 +15,7 @@ _MAX_VALUE = 2**63 - 1  # of a number in a formula, and of its value
 _TOKEN = re.compile(r"\s*(?:(\d+)|([A-Za-z_]\w*)|([-+*/%()])|(\S))")
 
 
-def _divided(a: int, b: int) -> int:
+def _quotient(a: int, b: int) -> int:
     """Return the quotient, rounded towards zero as in C."""
     quotient = abs(a) // abs(b)
     return quotient if (a < 0) == (b < 0) else -quotient
@@ -25,8 +25,8 @@ _OPERATIONS: dict[str, Callable[[int, int], int]] = {
     "+": lambda a, b: a + b,
     "-": lambda a, b: a - b,
     "*": lambda a, b: a * b,
-    "/": _divided,
-    "%": lambda a, b: a - _divided(a, b) * b,
+    "/": _quotient,
+    "%": lambda a, b: a - _quotient(a, b) * b,
 }
 _STRENGTH = {"+": 1, "-": 1, "*": 2, "/": 2, "%": 2}
 
@@ -73,10 +73,10 @@ def parse_formulas(text: str, limit: int) -> tuple[Formula, ...]:
         return ()
     parts = text.split(",")
     need(len(parts) <= limit, f"has {len(parts)} formulas, at most {limit} are possible", FileError)
-    return tuple(_parsed(part.strip()) for part in parts)
+    return tuple(_parse_formula(part.strip()) for part in parts)
 
 
-def _parsed(text: str) -> Formula:
+def _parse_formula(text: str) -> Formula:
     """Parse one formula with two stacks (Dijkstra's shunting yard)."""
     need(text, "has an empty formula between commas", FileError)
     steps: list[int | str] = []

@@ -67,13 +67,13 @@ def full(
     shape: Any, fill_value: Any, dtype: DTypeLike | None = None, order: str = "C", *, device: object = None
 ) -> Array:
     """Implement np.full. The fill value may be traced."""
-    result = _filled(shape, fill_value, dtype)
+    result = _full_array(shape, fill_value, dtype)
     if order == "F":
         _lay_as(result, np.zeros(stand_for(result.shape), result.dtype, "F"))
     return result
 
 
-def _filled(shape: Any, fill_value: Any, dtype: DTypeLike | None) -> Array:
+def _full_array(shape: Any, fill_value: Any, dtype: DTypeLike | None) -> Array:
     if isinstance(shape, (int, np.integer)):
         shape = (shape,)
     shape = tuple(shape)
@@ -109,19 +109,19 @@ def array(
         result._scalar = False
         attributes.lay_out(result, object, order)
     elif holds_symbolic(object):
-        result = wrapped(running_graph(), _nested(object, dtype))
+        result = wrapped(running_graph(), _array_of_nested(object, dtype))
     elif next(traced_in(object), None) is None:
         result = constant_array(np.array(object, dtype, order=attributes.order_of(order)))
         if isinstance(object, np.ndarray) and not copy and result.dtype == object.dtype:
             result._owner = "a NumPy array (np.asarray returns the array itself)"
     else:
-        result = wrapped(running_graph(), _nested(object, dtype))
+        result = wrapped(running_graph(), _array_of_nested(object, dtype))
     while result.ndim < ndmin:
         result = np.expand_dims(result, 0)
     return result
 
 
-def _nested(items: Any, dtype: DTypeLike | None) -> Array:
+def _array_of_nested(items: Any, dtype: DTypeLike | None) -> Array:
     """Return an array made of nested lists. Python numbers become int64 or float64, as in NumPy."""
     joined = array_like(items)
     return joined if dtype is None else cast(joined, np.dtype(dtype))

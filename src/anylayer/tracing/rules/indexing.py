@@ -75,8 +75,8 @@ def select_elements(x: Array, key: Key) -> Array:
     ranges = {} if is_constant(x) or (len(arrays) > 1 and not _separable(arrays)) else _as_slices(arrays)
     x = slices(x, [*key.bounds, *[(a, i, 1, 1) for a, i in singles.items()], *ranges.values()])
     arrays.update({a: np.arange(n).reshape(arrays[a].shape) for a, (_, _, n, _) in ranges.items()})
-    kept = [a for a in key.axes if a is not None]
-    dropped = [a for a in range(x.ndim) if a not in kept and a not in arrays]
+    axes_left = [a for a in key.axes if a is not None]
+    dropped = [a for a in range(x.ndim) if a not in axes_left and a not in arrays]
     if len(arrays) > 1 and not _separable(arrays):
         part, origins = _gather_jointly(x, arrays, index_shape, dropped)
     else:
@@ -95,10 +95,10 @@ def _separable(arrays: dict[int, Array]) -> bool:
         return False
     seen: set[int] = set()
     for p in arrays.values():
-        own = {i - p.ndim for i, d in enumerate(p.shape) if d != 1}
-        if own & seen:
+        moving = {i - p.ndim for i, d in enumerate(p.shape) if d != 1}
+        if moving & seen:
             return False
-        seen |= own
+        seen |= moving
     return True
 
 
@@ -113,10 +113,10 @@ def _gather_separately(
     widths: dict[int, list[int]] = {}
     for axis in sorted(arrays, reverse=True):
         p = arrays[axis]
-        own = [i - p.ndim for i, d in enumerate(p.shape) if not is_one(d) or len(arrays) == 1]
-        flat = p if len(own) == p.ndim else p.reshape([p.shape[i] for i in own])
+        moving = [i - p.ndim for i, d in enumerate(p.shape) if not is_one(d) or len(arrays) == 1]
+        flat = p if len(moving) == p.ndim else p.reshape([p.shape[i] for i in moving])
         x = _gather_axis(x, flat, axis)
-        widths[axis] = [i + rank for i in own]
+        widths[axis] = [i + rank for i in moving]
     for axis in range(source_rank):
         if axis in widths:
             origins.extend(("array", i) for i in widths[axis])
@@ -134,14 +134,14 @@ def _gather_axis(x: Array, p: Array, axis: int) -> Array:
 
 def _as_slices(arrays: dict[int, Array]) -> dict[int, tuple[int, int, int, int]]:
     """Return the index arrays that are arithmetic progressions as slices (axis, start, n, step)."""
-    found = {}
+    joined = {}
     for axis, p in arrays.items():
         if is_constant(p) and p.size > 1 and max(p.shape) == p.size:
             flat = p.reshape(-1)
             step = int(flat[1] - flat[0])
             if step and (np.diff(flat) == step).all():
-                found[axis] = (axis, int(flat[0]), p.size, step)
-    return found
+                joined[axis] = (axis, int(flat[0]), p.size, step)
+    return joined
 
 
 def _gather_jointly(

@@ -231,7 +231,7 @@ def einsum(*operands: Any, optimize: object = False, dtype: DTypeLike | None = N
         needed = {label for _, t in rest for label in t} | set(result)
         pairs = [_product(a, left, b, right, needed), *rest]
     x, labels = pairs[0]
-    x, labels = _summed(x, labels, set(result))
+    x, labels = _sum_except(x, labels, set(result))
     x = transpose(x, [labels.index(label) for label in result])
     return cast(x, common)
 
@@ -242,7 +242,7 @@ def _einsum_terms(operands: Sequence[Any]) -> tuple[list[str], str, list[Array]]
     "..." is replaced by unused letters.
     """
     if not isinstance(operands[0], str):
-        operands = _interleaved(operands)
+        operands = _with_letters(operands)
     text = operands[0].replace(" ", "")
     arrays = [array_like(x) for x in operands[1:]]
     left, arrow, right = text.partition("->")
@@ -264,7 +264,7 @@ def _einsum_terms(operands: Sequence[Any]) -> tuple[list[str], str, list[Array]]
     return spelled, dots + "".join(sorted(c for c in set(counted) if counted.count(c) == 1)), arrays
 
 
-def _interleaved(operands: Sequence[Any]) -> list[Any]:
+def _with_letters(operands: Sequence[Any]) -> list[Any]:
     """Return the operands of einsum(a, [0, 1], b, [1, 2], [0, 2]) with the axes as letters."""
 
     def letters(axes: Sequence[Any]) -> str:
@@ -293,7 +293,7 @@ def _without(labels: str, places: Sequence[int]) -> str:
     return "".join(c for i, c in enumerate(labels) if i not in places)
 
 
-def _summed(x: Array, labels: str, needed: set[str]) -> tuple[Array, str]:
+def _sum_except(x: Array, labels: str, needed: set[str]) -> tuple[Array, str]:
     """Sum over the labels that are not in `needed`. Return the result and its labels."""
     gone = [i for i, c in enumerate(labels) if c not in needed]
     if gone:
@@ -310,8 +310,8 @@ def _product(a: Array, left: str, b: Array, right: str, needed: set[str]) -> tup
 
     Return the result and its labels.
     """
-    a, left = _summed(a, left, needed | set(right))
-    b, right = _summed(b, right, needed | set(left))
+    a, left = _sum_except(a, left, needed | set(right))
+    b, right = _sum_except(b, right, needed | set(left))
     sizes = dict(zip(left, a.shape))
     for c, d in zip(right, b.shape):
         if sizes.setdefault(c, d) != d:
@@ -327,14 +327,14 @@ def _product(a: Array, left: str, b: Array, right: str, needed: set[str]) -> tup
     if not summed or flat:
         order = [*batch, *summed, *rows, *columns]
         wide = _spread(a, left, order) * _spread(b, right, order)
-        return _summed(wide, "".join(order), needed)
+        return _sum_except(wide, "".join(order), needed)
     x = transpose(a, [left.index(c) for c in (*batch, *rows, *summed)])
     y = transpose(b, [right.index(c) for c in (*batch, *summed, *columns)])
     lead = tuple(sizes[c] for c in batch)
     m, k, n = (size_of([sizes[c] for c in group]) for group in (rows, summed, columns))
     if not rows and not columns:
         wide = _spread(a, left, [*batch, *summed]) * _spread(b, right, [*batch, *summed])
-        return _summed(wide, "".join([*batch, *summed]), needed)
+        return _sum_except(wide, "".join([*batch, *summed]), needed)
     z = matmul(reshape(x, (*lead, m, k)), reshape(y, (*lead, k, n)))
     z = reshape(z, (*lead, *[sizes[c] for c in rows], *[sizes[c] for c in columns]))
     return z, "".join([*batch, *rows, *columns])

@@ -96,7 +96,7 @@ def _extreme(ufunc: np.ufunc, op: str) -> TracingRule:
 
     def rule(
         a: Array, axis: AxisArg = None, *, keepdims: bool = False, initial: Any = _NONE, where: Any = True
-    ) -> Array:
+    ) -> Any:
         axes = numpy_axes(axis, a.ndim)
         if where is not True:
             if initial is _NONE:

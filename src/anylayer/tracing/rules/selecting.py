@@ -148,7 +148,7 @@ def compress(condition: ArrayLike, a: ArrayLike, axis: AxisArg = None) -> Any:
     return take(a, flatnonzero(condition), axis)
 
 
-def _aligned(arr: Array, indices: Array, axis: int) -> tuple[Array, Array]:
+def _broadcast_except(arr: Array, indices: Array, axis: int) -> tuple[Array, Array]:
     """Return both arrays broadcast against each other on the axes other than `axis`."""
     if arr.ndim != indices.ndim:
         raise ValueError("`indices` and `arr` must have the same number of dimensions")
@@ -169,7 +169,7 @@ def take_along_axis(arr: Any, indices: Any, axis: AxisArg = -1) -> Array:
     if indices.dtype.kind not in "iu":
         raise IndexError("`indices` must be an integer array")
     axis = numpy_axis(axis, arr.ndim)
-    arr, indices = _aligned(arr, cast(indices, I8), axis)
+    arr, indices = _broadcast_except(arr, cast(indices, I8), axis)
     return gather_elements(arr, _in_range(indices, arr.shape[axis], "raise"), axis)
 
 
@@ -184,7 +184,7 @@ def put_along_axis(arr: Array, indices: Any, values: Any, axis: AxisArg) -> None
     axis = numpy_axis(0 if axis is None else axis, target.ndim)
     content = target._resolved()
     indices = cast(indices._resolved() if type(indices) is TracedArray else array_like(indices), I8)
-    content, indices = _aligned(content, indices, axis)
+    content, indices = _broadcast_except(content, indices, axis)
     values = expand(converted(values, arr.dtype), indices.shape)
     if all(map(is_constant, (content, indices, values))):
         content = content.copy()

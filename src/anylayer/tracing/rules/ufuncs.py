@@ -22,7 +22,7 @@ from anylayer.tracing.primitives import binary, cast, is_constant, note_inexact_
 from anylayer.tracing.record import record
 
 
-def _widened(rule: TracingRule) -> TracingRule:
+def _in_engine_dtype(rule: TracingRule) -> TracingRule:
     """Return a rule that computes in the engines' dtype and casts the result to the dtype of the first input.
 
     So float16 is computed in float32 and rounded once, as NumPy does.
@@ -39,7 +39,7 @@ def _widened(rule: TracingRule) -> TracingRule:
 
 
 def _arithmetic(op: str, boolean: str = "") -> TracingRule:
-    @_widened
+    @_in_engine_dtype
     def wide(a: Array, b: Array) -> Array:
         return binary(op, a, b)
 
@@ -132,8 +132,8 @@ ufunc_rule(np.ceil)(_rounding("Ceil"))
 ufunc_rule(np.rint)(_rounding("Round"))
 ufunc_rule(np.trunc)(lambda x: x if x.dtype.kind in "biu" else np.sign(x) * np.floor(np.abs(x)))
 
-_abs, _sign = _widened(lambda x: unary("Abs", x)), _widened(lambda x: unary("Sign", x))
-ufunc_rule(np.negative)(_widened(lambda x: unary("Neg", x)))
+_abs, _sign = _in_engine_dtype(lambda x: unary("Abs", x)), _in_engine_dtype(lambda x: unary("Sign", x))
+ufunc_rule(np.negative)(_in_engine_dtype(lambda x: unary("Neg", x)))
 ufunc_rule(np.absolute, np.fabs)(lambda x: x if x.dtype.kind in "bu" else _abs(x))
 ufunc_rule(np.sign)(lambda x: (x != 0).astype(x.dtype) if x.dtype.kind == "u" else _sign(x))
 ufunc_rule(np.positive, np.conjugate)(lambda x: x)
@@ -143,25 +143,25 @@ ufunc_rule(np.square)(lambda x: _multiply(x, x))
 @ufunc_rule(np.reciprocal)
 def _reciprocal(x: Array) -> Any:
     one = np.ones((), x.dtype)
-    return _divide(one, x) if x.dtype.kind == "f" else _truncated(one, x)
+    return _divide(one, x) if x.dtype.kind == "f" else _truncated_quotient(one, x)
 
 
 def _scaled_by(factor: float) -> TracingRule:
     """Return a rule that multiplies by a constant."""
-    return _widened(lambda x: x * x.dtype.type(factor))
+    return _in_engine_dtype(lambda x: x * x.dtype.type(factor))
 
 
 ufunc_rule(np.deg2rad, np.radians)(_scaled_by(math.pi / 180))
 ufunc_rule(np.rad2deg, np.degrees)(_scaled_by(180 / math.pi))
-ufunc_rule(np.log2)(_widened(lambda x: np.log(x) * x.dtype.type(1 / math.log(2))))
-ufunc_rule(np.log10)(_widened(lambda x: np.log(x) * x.dtype.type(1 / math.log(10))))
-ufunc_rule(np.exp2)(_widened(lambda x: np.power(x.dtype.type(2), x)))
-ufunc_rule(np.cbrt)(_widened(lambda x: np.sign(x) * np.power(np.abs(x), x.dtype.type(1 / 3))))
-ufunc_rule(np.expm1)(_widened(lambda x: np.tanh(x / 2) * (np.exp(x) + 1)))
+ufunc_rule(np.log2)(_in_engine_dtype(lambda x: np.log(x) * x.dtype.type(1 / math.log(2))))
+ufunc_rule(np.log10)(_in_engine_dtype(lambda x: np.log(x) * x.dtype.type(1 / math.log(10))))
+ufunc_rule(np.exp2)(_in_engine_dtype(lambda x: np.power(x.dtype.type(2), x)))
+ufunc_rule(np.cbrt)(_in_engine_dtype(lambda x: np.sign(x) * np.power(np.abs(x), x.dtype.type(1 / 3))))
+ufunc_rule(np.expm1)(_in_engine_dtype(lambda x: np.tanh(x / 2) * (np.exp(x) + 1)))
 
 
 @ufunc_rule(np.log1p)
-@_widened
+@_in_engine_dtype
 def _log1p(x: Array) -> Array:
     u = x + 1
     d = u - 1
@@ -175,7 +175,7 @@ def _zero_free(x: Array) -> bool:
     return is_constant(x) and bool((x != 0).all())
 
 
-def _guarded(divide: TracingRule, a: Array, b: Array) -> Any:
+def _divide_or_zero(divide: TracingRule, a: Array, b: Array) -> Any:
     """Return the result of a division of integers, and 0 where the divisor is 0, as NumPy does."""
     if _zero_free(b):
         return divide(a, b)
@@ -183,9 +183,9 @@ def _guarded(divide: TracingRule, a: Array, b: Array) -> Any:
     return np.where(zero, b.dtype.type(0), divide(a, np.where(zero, b.dtype.type(1), b)))
 
 
-def _truncated(a: Array, b: Array) -> Any:
+def _truncated_quotient(a: Array, b: Array) -> Any:
     """Return the integer quotient rounded towards zero, and 0 where the divisor is 0."""
-    return _guarded(_divide, a, b)
+    return _divide_or_zero(_divide, a, b)
 
 
 def _mod(a: Array, b: Array, fmod: int) -> Array:
@@ -193,26 +193,26 @@ def _mod(a: Array, b: Array, fmod: int) -> Array:
 
 
 @ufunc_rule(np.fmod)
-@_widened
+@_in_engine_dtype
 def _fmod(a: Array, b: Array) -> Any:
-    return _mod(a, b, 1) if a.dtype.kind == "f" else _guarded(partial(_mod, fmod=1), a, b)
+    return _mod(a, b, 1) if a.dtype.kind == "f" else _divide_or_zero(partial(_mod, fmod=1), a, b)
 
 
 @ufunc_rule(np.remainder)
-@_widened
+@_in_engine_dtype
 def _remainder(a: Array, b: Array) -> Any:
     if a.dtype.kind == "f":
         r = _mod(a, b, 1)
         r = np.where((r != 0) & ((r < 0) ^ (b < 0)), r + b, r)
         return np.copysign(r, b)  # a remainder of 0 has the sign of the divisor, too
-    return _guarded(partial(_mod, fmod=0), a, b)
+    return _divide_or_zero(partial(_mod, fmod=0), a, b)
 
 
 @ufunc_rule(np.floor_divide)
-@_widened
+@_in_engine_dtype
 def _floor_divide(a: Array, b: Array) -> Any:
     if a.dtype.kind != "f":
-        return _truncated(a - np.remainder(a, b), b)
+        return _truncated_quotient(a - np.remainder(a, b), b)
     quotient = (a - np.remainder(a, b)) / b
     low = np.floor(quotient)
     result = np.where(quotient - low > 0.5, low + 1, low)
@@ -321,7 +321,7 @@ def _clip(x: Array, low: Array, high: Array) -> Any:
 
 
 @ufunc_rule(np.hypot)
-@_widened
+@_in_engine_dtype
 def _hypot(a: Array, b: Array) -> Any:
     """Compute sqrt(a * a + b * b), divided by the larger magnitude first, so that no square overflows."""
     number = a.dtype.type
@@ -333,7 +333,7 @@ def _hypot(a: Array, b: Array) -> Any:
 
 
 @ufunc_rule(np.arctan2)
-@_widened
+@_in_engine_dtype
 def _arctan2(y: Array, x: Array) -> Array:
     number = y.dtype.type
     flat = x == 0
@@ -350,7 +350,7 @@ def _distance(a: Array, b: Array) -> Array:
 
 def _log_of_sum(share: Callable[[Array], Array]) -> TracingRule:
     """Return the rule of logaddexp: the larger number, and the logarithm of 1 + the power of the distance."""
-    return _widened(lambda a, b: np.maximum(a, b) + share(-_distance(a, b)))
+    return _in_engine_dtype(lambda a, b: np.maximum(a, b) + share(-_distance(a, b)))
 
 
 ufunc_rule(np.logaddexp)(_log_of_sum(lambda x: np.log1p(np.exp(x))))
