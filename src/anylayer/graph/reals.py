@@ -9,15 +9,9 @@ from typing import Any
 from anylayer.graph.expressions import Atom, Expression, constant, of_atom
 
 _REAL_FUNCTIONS: dict[str, Callable[..., float]] = {
-    "+": lambda a, b: a + b,
-    "-": lambda a, b: a - b,
-    "*": lambda a, b: a * b,
-    "/": lambda a, b: a / b,
-    "**": lambda a, b: a**b,
-    "sqrt": math.sqrt,
-    "abs": abs,
-    "float": float,
-}
+    "+": lambda a, b: a + b, "-": lambda a, b: a - b, "*": lambda a, b: a * b, "/": lambda a, b: a / b,
+    "**": lambda a, b: a**b, "sqrt": math.sqrt, "abs": abs, "float": float,
+}  # fmt: skip
 
 
 class Real:

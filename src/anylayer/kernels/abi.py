@@ -21,19 +21,9 @@ TAKES_TURNS = 1
 NONE, FLAG, INTEGER, REAL, STRING, MESSAGE, TENSOR = range(7)
 
 _NUMBERS = {
-    "float32": 1,
-    "uint8": 2,
-    "int8": 3,
-    "uint16": 4,
-    "int16": 5,
-    "int32": 6,
-    "int64": 7,
-    "bool": 9,
-    "float16": 10,
-    "float64": 11,
-    "uint32": 12,
-    "uint64": 13,
-}
+    "float32": 1, "uint8": 2, "int8": 3, "uint16": 4, "int16": 5, "int32": 6, "int64": 7, "bool": 9,
+    "float16": 10, "float64": 11, "uint32": 12, "uint64": 13,
+}  # fmt: skip
 NUMBERS: dict[np.dtype[Any], int] = {np.dtype(name): number for name, number in _NUMBERS.items()}
 """The numbers of the binary interface for dtypes."""
 DTYPES: dict[int, np.dtype[Any]] = {number: dtype for dtype, number in NUMBERS.items()}

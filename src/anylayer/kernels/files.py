@@ -20,17 +20,9 @@ _FORMATS = {
 """The first bytes of a library: its format, and the system that it is for."""
 _SYSTEMS = {"linux": "Linux", "darwin": "macOS", "win32": "Windows"}
 _MACHINES = {
-    0x03: "x86",
-    0x08: "MIPS",
-    0x14: "PowerPC",
-    0x15: "64-bit PowerPC",
-    0x16: "IBM Z",
-    0x28: "32-bit ARM",
-    0x3E: "x86-64",
-    0xB7: "64-bit ARM",
-    0xF3: "RISC-V",
-    0x102: "LoongArch",
-}
+    0x03: "x86", 0x08: "MIPS", 0x14: "PowerPC", 0x15: "64-bit PowerPC", 0x16: "IBM Z", 0x28: "32-bit ARM",
+    0x3E: "x86-64", 0xB7: "64-bit ARM", 0xF3: "RISC-V", 0x102: "LoongArch",
+}  # fmt: skip
 """ELF's e_machine, where it is met in practice."""
 _SHARED = 3
 _HEADER = 64

@@ -18,22 +18,9 @@ from anylayer.libraries.protobuf import DecodeError
 from anylayer.network import Array
 
 __all__ = [
-    "DecodeError",
-    "TensorProto",
-    "checker",
-    "defs",
-    "elem_type",
-    "function",
-    "helper",
-    "histories",
-    "inferred",
-    "latest",
-    "least_version",
-    "numpy_helper",
-    "onnx",
-    "reference",
-    "schema",
-]
+    "DecodeError", "TensorProto", "checker", "defs", "elem_type", "function", "helper", "histories",
+    "inferred", "latest", "least_version", "numpy_helper", "onnx", "reference", "schema",
+]  # fmt: skip
 
 _WORDS = {"float32": "float", "float64": "double"}
 Dims = Sequence["int | str | None"]

@@ -16,19 +16,9 @@ from anylayer.errors import AnyLayerError, FileError, at, need
 from anylayer.network import Array
 
 __all__ = [
-    "FORMATS",
-    "MAX_PIXELS",
-    "NETWORK_FORMATS",
-    "Image",
-    "ImageDraw",
-    "ImageFont",
-    "ImageOps",
-    "from_array",
-    "opened",
-    "pixels",
-    "png",
-    "stored_values",
-]
+    "FORMATS", "MAX_PIXELS", "NETWORK_FORMATS", "Image", "ImageDraw", "ImageFont", "ImageOps", "from_array",
+    "opened", "pixels", "png", "stored_values",
+]  # fmt: skip
 
 
 FORMATS = (

@@ -28,15 +28,6 @@ from anylayer.loops.lower import lower
 from anylayer.loops.opened import Opened, at_fixed_sizes, opened
 
 __all__ = [
-    "TYPES",
-    "CppFunction",
-    "Opened",
-    "arguments_text",
-    "at_fixed_sizes",
-    "lower",
-    "number",
-    "opened",
-    "prelude",
-    "table_text",
-    "to_cpp",
-]
+    "TYPES", "CppFunction", "Opened", "arguments_text", "at_fixed_sizes", "lower", "number", "opened",
+    "prelude", "table_text", "to_cpp",
+]  # fmt: skip

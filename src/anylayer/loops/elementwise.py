@@ -17,27 +17,13 @@ UNARY = {
     "BitwiseNot": "bitnot",
 }
 BINARY = {
-    "Add": "add",
-    "Sub": "sub",
-    "Mul": "mul",
-    "Div": "div",
-    "Max": "max",
-    "Min": "min",
-    "Sum": "add",
-    "BitwiseAnd": "bitand",
-    "BitwiseOr": "bitor",
-    "BitwiseXor": "bitxor",
-}
+    "Add": "add", "Sub": "sub", "Mul": "mul", "Div": "div", "Max": "max", "Min": "min", "Sum": "add",
+    "BitwiseAnd": "bitand", "BitwiseOr": "bitor", "BitwiseXor": "bitxor",
+}  # fmt: skip
 TRUTH = {
-    "Equal": "eq",
-    "Less": "lt",
-    "LessOrEqual": "le",
-    "Greater": "gt",
-    "GreaterOrEqual": "ge",
-    "And": "and",
-    "Or": "or",
-    "Xor": "xor",
-}
+    "Equal": "eq", "Less": "lt", "LessOrEqual": "le", "Greater": "gt", "GreaterOrEqual": "ge", "And": "and",
+    "Or": "or", "Xor": "xor",
+}  # fmt: skip
 
 
 def _operands(low: Lowering, op: Op, index: Index, count: int) -> list[Scalar]:

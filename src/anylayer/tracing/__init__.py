@@ -10,21 +10,7 @@ from anylayer.tracing.size_arithmetic import constant_of, hold, size_list
 from anylayer.tracing.substitution import call_user, substitute_numpy, substituted
 
 __all__ = [
-    "CodeTraits",
-    "SizeDependsOnData",
-    "TracedArray",
-    "call_user",
-    "code_traits",
-    "compare",
-    "constant_of",
-    "hold",
-    "is_traced",
-    "record",
-    "record_many",
-    "running_graph",
-    "size_list",
-    "substitute_numpy",
-    "substituted",
-    "trace",
-    "trace_checked",
-]
+    "CodeTraits", "SizeDependsOnData", "TracedArray", "call_user", "code_traits", "compare", "constant_of",
+    "hold", "is_traced", "record", "record_many", "running_graph", "size_list", "substitute_numpy",
+    "substituted", "trace", "trace_checked",
+]  # fmt: skip

@@ -199,14 +199,9 @@ class MaskSelection(Selection):
 install(MaskSelection, lambda x: False)
 
 _REDUCTIONS = {
-    np.sum: "sum",
-    np.prod: "prod",
-    np.max: "max",
-    np.min: "min",
-    np.mean: "mean",
-    np.any: "any",
+    np.sum: "sum", np.prod: "prod", np.max: "max", np.min: "min", np.mean: "mean", np.any: "any",
     np.all: "all",
-}
+}  # fmt: skip
 
 
 def _extreme(dtype: np.dtype[Any], largest: bool) -> float:
