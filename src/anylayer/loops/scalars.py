@@ -168,8 +168,8 @@ class Scalars:
                 return self.const(op in ("ge", "le"), BOOL)
         if op in ("and", "or") and any(a.op == "const" for a in args):
             settled = next(a for a in args if a.op == "const")
-            other = args[1] if args[0] is settled else args[0]
-            return settled if settled.data == (op == "or") else other
+            other = args[1] if args[0] is fixed else args[0]
+            return fixed if fixed.data == (op == "or") else other
         if op == "not" and args[0].op == "const":
             return self.const(not args[0].data, BOOL)
         return self.call(op, BOOL, *args)
