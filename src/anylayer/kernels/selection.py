@@ -44,7 +44,7 @@ def load_kernels(
     for source in configurations:
         _need_configuration(source)
     sources = [*libraries, *configurations]
-    settled = {s.partition("=")[0] for s in sources if "=" in s and not Path(s).exists()}
+    with_file = {s.partition("=")[0] for s in sources if "=" in s and not Path(s).exists()}
     for source in sources:
         type_, _, rest = source.partition("=")
         if rest and not Path(source).exists():
@@ -53,7 +53,7 @@ def load_kernels(
         library = open_(source)
         for name in library.types:
             other = kernels.get(name)
-            if other is not None and other.library is not library and name not in settled:
+            if other is not None and other.library is not library and name not in with_file:
                 raise _ambiguous(name, other.origin, source)
             kernels[name] = open_.kernel(library, name)
     return {**kernels, **chosen}

@@ -167,7 +167,7 @@ class Scalars:
             if self.space.not_negative(a - b):
                 return self.const(op in ("ge", "le"), BOOL)
         if op in ("and", "or") and any(a.op == "const" for a in args):
-            settled = next(a for a in args if a.op == "const")
+            fixed = next(a for a in args if a.op == "const")
             other = args[1] if args[0] is fixed else args[0]
             return fixed if fixed.data == (op == "or") else other
         if op == "not" and args[0].op == "const":
