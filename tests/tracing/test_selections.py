@@ -80,6 +80,11 @@ def number_of_elements(b: Array, s: Array) -> Any:
 
 
 @case
+def only_the_number(b: Array, s: Array) -> Any:
+    return np.arange(len(b[s > 0.3])), np.float32(len(np.where(s > 0)[0])), np.where(b > 0)[1][1:]
+
+
+@case
 def pairs(b: Array, s: Array) -> Any:
     x = b[np.where(s > 0.3)[0]]
     wide = np.minimum(x[:, None, 2:], x[None, :, 2:])

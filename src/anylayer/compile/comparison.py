@@ -47,7 +47,7 @@ def compare_trace(body: Graph, forward: ArrayFunction, types: Sequence[TensorTyp
     selects = any(o in SIZED_BY_DATA for o in body.ops)
     if selects:
         noise = tries[0][1]
-        tries += [(True, [(x * scale + shift).astype(x.dtype) for x in noise]) for scale, shift in _SELECTING]
+        tries += [(True, [np.asarray(x * scale + shift, x.dtype) for x in noise]) for scale, shift in _SELECTING]
     for may_fail, inputs in tries:
         try:
             with np.errstate(all="ignore"):

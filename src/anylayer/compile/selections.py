@@ -117,7 +117,10 @@ def _asks_for_nothing(guard: Guard, trace: SymbolicTrace) -> bool:
         return False
     (name,) = guard.symbols
     some = SymbolicTrace({name: (1, max(1, trace.ranges[name][1]))})
-    return some.certain(guard) and not guard.holds({name: 0})
+    try:
+        return some.certain(guard) and not guard.holds({name: 0})
+    except ZeroDivisionError:
+        return False
 
 
 def _compare_with_nothing(

@@ -103,7 +103,8 @@ class Graph:
     `notes` holds remarks about the traced code for its user, each with its line. `limit` is the largest number of
     operators. With `strict`, a traced array refuses to be printed. `errstate` is the state of NumPy's error
     handling at the beginning of the trace. `producers` maps each value to the operator that computes it. `counts`
-    are the sizes that depend on the data of a value: the number of elements that a mask selects.
+    are the sizes that depend on the data of a value: the number of elements that a mask selects. `selections` are
+    the outputs that have these sizes first.
     """
 
     def __init__(self, prefix: str = "", scope: str = "") -> None:
@@ -118,6 +119,7 @@ class Graph:
         self.errstate: object = None
         self.producers: dict[Value, Op] = {}
         self.counts: dict[Value, Any] = {}
+        self.selections: list[Value] = []
         self._constants: dict[Any, Value] = {}
         self._digests: list[tuple[Array, int]] = []
         self._emitted: dict[Any, list[Value]] = {}
@@ -283,25 +285,19 @@ class Graph:
                 if any(v in needed for v in o.outputs):
                     needed.update(v for v in o.inputs if v is not None)
                     kept.append(o)
-            selections = self._needed_selections(needed, kept)
+            selections = self._needed_selections(needed) if self.selections else []
             if not selections:
                 break
             needed.update(selections)
         self.ops = kept[::-1]
         self._emitted = {}
 
-    def _needed_selections(self, needed: Set[Value], kept: Sequence[Op]) -> list[Value]:
-        """Return outputs of removed operators from whose sizes, which depend on data, constants are computed."""
-        if not self.counts:
-            return []
-        names = {name for v in needed for e in elements_of(v.const) or () for name in getattr(e, "symbols", ())}
-        counts = {d.expression for d in self.counts.values() if type(d) is Size}
-        missing = {e for e in counts if e.symbols <= names}
-        for o in kept:
-            missing -= {d.expression for v in o.outputs for d in v.shape if type(d) is Size}
-        removed = [v for o in self.ops for v in o.outputs if v not in needed]
-        found = {d.expression: v for v in reversed(removed) for d in v.shape if type(d) is Size}
-        return [found[e] for e in missing if e in found]
+    def _needed_selections(self, needed: Set[Value]) -> list[Value]:
+        """Return selections that no output depends on, but from whose sizes needed constants are computed."""
+        names = {n for v in needed for e in elements_of(v.const) or () for n in getattr(e, "symbols", ())}
+        defined = {d.expression: v for v in self.selections for d in v.shape if type(d) is Size}
+        there = {d.expression for v in self.selections if v in needed for d in v.shape if type(d) is Size}
+        return [v for e, v in defined.items() if e not in there and e.symbols <= names]
 
     def inline(self, other: Graph, inputs: Sequence[Value], scope: str = "") -> list[Value]:
         """Append copies of another graph's operators and return the values of its outputs.
@@ -333,6 +329,7 @@ class Graph:
             values.update(zip(o.outputs, self.append_copy(o, inputs_here, scope=scope or o.scope)))
         self.notes.extend(n for n in other.notes if n not in self.notes)
         self.counts.update({values[v]: d for v, d in other.counts.items() if v in values})
+        self.selections.extend(values[v] for v in other.selections if v in values)
         return [mapped(v) for v in other.outputs]
 
     def __str__(self) -> str:

@@ -301,6 +301,12 @@ def is_symbolic(x: object) -> bool:
     return type(x) in (Size, SizeReal, SizeDouble)
 
 
+def depends_on_data(x: object) -> bool:
+    """Return whether a size is computed from the number of elements that a mask selects."""
+    trace = current_trace.get()
+    return type(x) is Size and trace is not None and not trace.counts.keys().isdisjoint(x.expression.symbols)
+
+
 def holds_symbolic(x: object) -> bool:
     """Return whether a number, or one in nested lists, was computed from symbolic sizes."""
     return any(map(holds_symbolic, x)) if isinstance(x, (list, tuple)) else is_symbolic(x)

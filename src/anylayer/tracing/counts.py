@@ -69,7 +69,13 @@ def compressed(x: Array, mask: Array, axis: int) -> Array:
         return np.zeros(shape, x.dtype)
     merged = reshape(x, (*x.shape[:axis], size, *x.shape[axes.stop :]))
     flat = reshape(mask, (size,))
-    return record("Compress", [merged, flat], shape, x.dtype, axis=axis)
+    return _selection(record("Compress", [merged, flat], shape, x.dtype, axis=axis))
+
+
+def _selection(found: TracedArray) -> TracedArray:
+    """Enter an array as one from whose shape a size that depends on data can be computed."""
+    found._graph.selections.append(found._value)
+    return found
 
 
 def positions(x: Array) -> tuple[Array, ...]:
@@ -82,7 +88,7 @@ def positions(x: Array) -> tuple[Array, ...]:
     n = count_of(mask, size_of_mask(mask))
     if type(n) is int:
         return tuple(np.zeros(0, np.int64) for _ in range(mask.ndim))
-    found = record("NonZero", [mask], (mask.ndim, n), I8)
+    found = _selection(record("NonZero", [mask], (mask.ndim, n), I8))
     return tuple(reshape(row, (n,)) for row in (found[i : i + 1] for i in range(mask.ndim)))
 
 

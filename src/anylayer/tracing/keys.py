@@ -11,7 +11,7 @@ import numpy as np
 from anylayer.graph.intervals import Intervals
 from anylayer.graph.place import refusal
 from anylayer.graph.sizes import Dim, size_of
-from anylayer.graph.symbolic import extreme, is_symbolic, is_zero, same, symbolic_shape
+from anylayer.graph.symbolic import depends_on_data, extreme, is_symbolic, is_zero, same, symbolic_shape
 from anylayer.network import Array
 from anylayer.tracing.array import TracedArray
 from anylayer.tracing.dtypes import BOOL, I8
@@ -161,7 +161,8 @@ def _slice_bounds(p: slice, size: Any) -> tuple[Any, Any, int]:
         first = size - 1 if p.start is None else _within(p.start, size, -1, size - 1)
         last = -1 if p.stop is None else _within(p.stop, size, -1, size - 1)
         return first, extreme("max", -((last - first) // -step), 0), step
-    first = 0 if p.start is None else p.start if 0 <= p.start <= size else _within(p.start, size, 0, size)
+    inside = not depends_on_data(size) and p.start is not None and 0 <= p.start <= size
+    first = 0 if p.start is None else p.start if inside else _within(p.start, size, 0, size)
     last = _within(p.stop, size, 0, size) if p.stop is not None else size
     return first, extreme("max", -((first - last) // step), 0), step
 

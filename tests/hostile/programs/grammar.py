@@ -247,6 +247,39 @@ def item(r: Random, v: Variables) -> str | None:
     return f"{x}[{index(r, v[x])}]"
 
 
+def selection(r: Random, v: Variables) -> str | None:
+    """Return elements that are selected by their values; their number depends on data."""
+    x = name(r, v, lambda a: a.ndim > 0 and a.size > 0)
+    if x is None:
+        return None
+    mask = f"{x} > {r.choice(['0', '0.5', '1', '100', '-100'])}"
+    rows = f"({mask}).reshape({x}.shape[0], -1).any(1)"
+    return r.choice(
+        [
+            f"{x}[{mask}]",
+            f"{x}[{rows}]",
+            f"{x}[{rows}] * 2 + 1",
+            f"{x}[{rows}].sum(0)",
+            f"{x}[{rows}][::-1]",
+            f"{x}[{rows}][:2]",
+            f"{x}[np.where({rows})[0]]",
+            f"{x}[np.where({rows})[0][1:]]",
+            f"np.nonzero({mask})[-1]",
+            f"np.argwhere({mask})",
+            f"np.flatnonzero({mask})",
+            f"np.extract({mask}, {x})",
+            f"np.compress({rows}, {x}, axis=0)",
+            f"np.concatenate([{x}[{rows}], {x}])",
+            f"np.sort({x}[{mask}])",
+            f"np.argsort({x}[{mask}], kind='stable')",
+            f"np.arange(len({x}[{rows}]))",
+            f"np.float32(len(np.where({rows})[0]))",
+            f"{x}[{rows}].reshape(len({x}[{rows}]), -1)",
+            f"{x}[{rows}][:, None] - {x}[{rows}][None]",
+        ]
+    )
+
+
 def join(r: Random, v: Variables) -> str | None:
     x = name(r, v) or ""
     y = v[x]
@@ -310,6 +343,7 @@ EXPRESSIONS: tuple[tuple[int, Statement], ...] = (
     (13, shape),
     (12, item),
     (9, join),
+    (6, selection),
     (5, converted),
     (3, constants),
 )
