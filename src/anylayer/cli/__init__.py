@@ -58,8 +58,8 @@ class _Commands(click.Group):
         return super().resolve_command(ctx, args)
 
 
-def _version(ctx: click.Context, parameter: click.Parameter, given: bool) -> None:
-    if given and not ctx.resilient_parsing:
+def _version(ctx: click.Context, parameter: click.Parameter, is_asked: bool) -> None:
+    if is_asked and not ctx.resilient_parsing:
         click.echo(f"anylayer {__version__}")
         ctx.exit()
 

@@ -40,8 +40,8 @@ class Pictures(Sequence[dict[str, Array]]):
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
         items = [self.items[(index * self.samples + i) % len(self.items)] for i in range(self.samples)]
-        found = [self.loader.load(item).arrays for item in items]
-        arrays = {name: np.concatenate([one[name] for one in found]) for name in found[0]}
+        sets = [self.loader.load(item).arrays for item in items]
+        arrays = {name: np.concatenate([one[name] for one in sets]) for name in sets[0]}
         with at(items[0].source):
             try:
                 need_shapes(arrays, self.loader.types, self.sizes)

@@ -122,8 +122,8 @@ def to_size(
     """Return `300` or `500x375` (width x height) as (height, width), and `word` unchanged."""
     if value is None or value == word:
         return value
-    found = re.fullmatch(r"(\d{1,5})(?:[x,](\d{1,5}))?", value)
-    sides = [int(s) for s in found.groups() if s] if found else [0]
+    match = re.fullmatch(r"(\d{1,5})(?:[x,](\d{1,5}))?", value)
+    sides = [int(s) for s in match.groups() if s] if match else [0]
     if 0 in sides:
         raise click.BadParameter(f"a size is WIDTHxHEIGHT, one number, or {word}, got '{value}'", ctx, param)
     return sides[-1], sides[0]
@@ -166,14 +166,14 @@ def to_open_shapes(
     text."""
     shapes: list[tuple[str, tuple[int | str, ...]]] = []
     for value in values:
-        found = re.fullmatch(rf"(?:([^=<>,]+)=(?!=))?({_OPEN_SIZE}(?:,{_OPEN_SIZE})*)", value)
-        if found is None:
+        match = re.fullmatch(rf"(?:([^=<>,]+)=(?!=))?({_OPEN_SIZE}(?:,{_OPEN_SIZE})*)", value)
+        if match is None:
             raise click.BadParameter(
                 f"a shape is INPUT=N,C,H,W with integers of at least 0 or names (N,3,32*h,W>=64), got '{value}'",
                 ctx,
                 param,
             )
-        name, dims = found.groups()
+        name, dims = match.groups()
         sizes = [d.strip() for d in dims.split(",")]
         if len(sizes) == 1 and re.fullmatch(r"\d+(x\d+)+", sizes[0]):
             sizes = sizes[0].split("x")
@@ -346,15 +346,15 @@ def completing(names: Callable[[], Iterable[str]]) -> Callable[[click.Context, c
 def engine_option(*names: str, multiple: bool = False, default: str = "auto", means: str = "") -> Callable[[F], F]:
     """Add --engine. The help lists `names`, by default all engines, and `means`, what the default stands for."""
     repeat = "; repeat the option to compare engines" if multiple else ""
-    known = names or _ENGINES
+    listed_names = names or _ENGINES
     return click.option(
         "-e",
         "--engine",
         multiple=multiple,
         metavar="NAME",
         default=[default] if multiple else default,
-        shell_complete=completing(lambda: known),
-        help=f"{', '.join(known)}{repeat} [{means or default}].",
+        shell_complete=completing(lambda: listed_names),
+        help=f"{', '.join(listed_names)}{repeat} [{means or default}].",
     )
 
 
@@ -369,21 +369,21 @@ def seconds_option(default: float, means: str) -> Callable[[F], F]:
     )
 
 
-def read_net(given: Mapping[str, Any]) -> Net:
-    """Read the network that the options of `network_options` describe. `given` are the values of a command's
+def read_net(options: Mapping[str, Any]) -> Net:
+    """Read the network that the options of `network_options` describe. `options` are the values of a command's
     options."""
-    folders, dumps, device = given["kernel_folders"], given["dump_kernels"], given["device"]
+    folders, dumps, device = options["kernel_folders"], options["dump_kernels"], options["device"]
     net = anylayer.read(
-        given["model"],
-        given["weights"],
-        layers=given["layers"],
-        isolate=given["isolate_limit"] or given["isolate"],
-        kernels=OpenCL(given["kernels"], device, dumps, folders, not given["no_user_kernels"]),
-        dialect=given["dialect"],
-        proto=given["proto"],
-        phase=given["phase"] if given["phase"] != "TEST" else None,  # the defaults hold for every format
-        level=given["level"] or None,
-        stages=given["stage"] or None,
+        options["model"],
+        options["weights"],
+        layers=options["layers"],
+        isolate=options["isolate_limit"] or options["isolate"],
+        kernels=OpenCL(options["kernels"], device, dumps, folders, not options["no_user_kernels"]),
+        dialect=options["dialect"],
+        proto=options["proto"],
+        phase=options["phase"] if options["phase"] != "TEST" else None,  # the defaults hold for every format
+        level=options["level"] or None,
+        stages=options["stage"] or None,
     )
     opencl = any(kernel.origin.endswith(".xml") for kernel in net.kernels.values())
     rule = f"--device: there is no device '{device}'; give cpu, gpu, cuda, or one of several: cuda:1"
@@ -391,11 +391,11 @@ def read_net(given: Mapping[str, Any]) -> Net:
     return net
 
 
-def shapes_of(net: Net, given: Iterable[tuple[str, tuple[Any, ...]]]) -> dict[str, tuple[Any, ...]]:
+def shapes_of(net: Net, shape_options: Iterable[tuple[str, tuple[Any, ...]]]) -> dict[str, tuple[Any, ...]]:
     """Return the --shape options by input. A shape without a name belongs to the network's only input."""
     names = list(net.network.inputs)
     shapes = {}
-    for name, shape in given:
+    for name, shape in shape_options:
         if not name and len(names) != 1:
             raise click.UsageError(
                 f"--shape needs the name of an input: {', '.join(names) or 'the network has none'}"

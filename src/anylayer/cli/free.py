@@ -18,7 +18,7 @@ _SHAPES = re.compile(r"\d{1,9}(,\d{1,9})*(;\d{1,9}(,\d{1,9})*)*")
 
 def _to_assumed(ctx: click.Context, param: click.Parameter, values: Sequence[str]) -> Assumed:
     """Return `Foo` as {"Foo": None}, `Foo=same` as {"Foo": "same"}, `Foo=1,2;3` as {"Foo": [(1, 2), (3,)]}."""
-    found: dict[str, Sequence[tuple[int, ...]] | str | None] = {}
+    assumed: dict[str, Sequence[tuple[int, ...]] | str | None] = {}
     for value in values:
         type_, equals, shapes = value.rpartition("=") if "=" in value else (value, "", "")
         if not type_ or (equals and shapes != "same" and not _SHAPES.fullmatch(shapes)):
@@ -29,10 +29,10 @@ def _to_assumed(ctx: click.Context, param: click.Parameter, values: Sequence[str
                 param,
             )
         if not equals or shapes == "same":
-            found[type_] = shapes or None
+            assumed[type_] = shapes or None
         else:
-            found[type_] = [tuple(int(d) for d in shape.split(",")) for shape in shapes.split(";")]
-    return found
+            assumed[type_] = [tuple(int(d) for d in shape.split(",")) for shape in shapes.split(";")]
+    return assumed
 
 
 def assume_free_option(function: F) -> F:

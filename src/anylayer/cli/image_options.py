@@ -52,16 +52,16 @@ def image_options(function: F) -> F:
     )
 
 
-def preprocessing_of(given: dict[str, Any]) -> ImageOptions:
+def preprocessing_of(options: dict[str, Any]) -> ImageOptions:
     """Return the preprocessing that the options for images state."""
-    return ImageOptions(given["size"], **_pixels(given), cover=given["cover"], gray=given["gray"])
+    return ImageOptions(options["size"], **_pixels(options), cover=options["cover"], gray=options["gray"])
 
 
-def _pixels(given: dict[str, Any]) -> dict[str, Any]:
+def _pixels(options: dict[str, Any]) -> dict[str, Any]:
     """Return mean, scale and order of channels, from --pixels or from the single options."""
-    own = {name: given[name] for name in ("mean", "scale", "swap")}
-    if given["pixels"] is None:
-        return own
-    if any(own.values()):
+    given_pixels = {name: options[name] for name in ("mean", "scale", "swap")}
+    if options["pixels"] is None:
+        return given_pixels
+    if any(given_pixels.values()):
         raise click.UsageError("--pixels replaces --mean, --scale and --swap-rb; give either it or them")
-    return CONVENTIONS[given["pixels"]]
+    return CONVENTIONS[options["pixels"]]

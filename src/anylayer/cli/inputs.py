@@ -109,8 +109,8 @@ class Loader:
         return layout == "NHWC" if layout else self._shape_is_channels_last(name)
 
     def _shape_is_channels_last(self, name: str) -> bool:
-        known = self.types[name]
-        shape = known.shape if known is not None else self.net.network.open.get(name, ())
+        kind = self.types[name]
+        shape = kind.shape if kind is not None else self.net.network.open.get(name, ())
         if len(shape) != 4 or name in self.net.network.layouts:
             return False
         return shape[1] not in _CHANNELS and shape[3] in _CHANNELS
@@ -193,19 +193,19 @@ class Loader:
             yield group
 
 
-def _reshape(values: Array, known: TensorType | None) -> Array:
+def _reshape(values: Array, kind: TensorType | None) -> Array:
     """Return values of the command line in the input's shape if they have the right number."""
-    if known is not None and values.size == math.prod(known.shape):
-        return values.reshape(known.shape)
+    if kind is not None and values.size == math.prod(kind.shape):
+        return values.reshape(kind.shape)
     return values
 
 
-def _check(name: str, array: Array, known: TensorType | None) -> None:
-    rank = array.ndim if known is None else len(known.shape)
+def _check(name: str, array: Array, kind: TensorType | None) -> None:
+    rank = array.ndim if kind is None else len(kind.shape)
     remedy = ". Add the batch axis: x[None]" if array.ndim == rank - 1 else ""
     need(
         array.ndim == rank,
-        f"input '{name}' is {known} in the file: expected {rank} dimensions, got shape {array.shape}{remedy}",
+        f"input '{name}' is {kind} in the file: expected {rank} dimensions, got shape {array.shape}{remedy}",
         InputError,
     )
 

@@ -107,10 +107,10 @@ def _files(path: Path) -> list[Path]:
         return [path]
     from anylayer.images.files import suffixes
 
-    known = suffixes() | {".npy"}
-    found = sorted(p for p in path.iterdir() if p.suffix.lower() in known and p.is_file())
-    need(found, f"there are no images and no .npy files in folder {path}", InputError)
-    return found
+    suffixes_read = suffixes() | {".npy"}
+    files = sorted(p for p in path.iterdir() if p.suffix.lower() in suffixes_read and p.is_file())
+    need(files, f"there are no images and no .npy files in folder {path}", InputError)
+    return files
 
 
 @dataclass(frozen=True)
@@ -128,20 +128,20 @@ def moving_input(specs: Sequence[str], names: Sequence[str], outs: Sequence[str]
 
     A folder of images is a sequence if a video is written. Raises InputError where two options name videos.
     """
-    found = []
+    moving = []
     for i, spec in enumerate(specs):
         name, equals, rest = spec.partition("=")
         source = rest if equals and name in names else spec
         if _moves(source) or (Path(source).is_dir() and any(is_video(out) for out in outs)):
             others = tuple(other for k, other in enumerate(specs) if k != i)
-            found.append(Moving(name if source is rest else names[0], source, others))
-    need(len(found) < 2, f"one input can be a video, got {len(found)}", InputError)
+            moving.append(Moving(name if source is rest else names[0], source, others))
+    need(len(moving) < 2, f"one input can be a video, got {len(moving)}", InputError)
     need(
-        found or not any(is_video(out) for out in outs),
+        moving or not any(is_video(out) for out in outs),
         "a video is written for a video, a camera, a folder of images or a pattern such as frames/%04d.png",
         InputError,
     )
-    return found[0] if found else None
+    return moving[0] if moving else None
 
 
 def is_video(path: str) -> bool:

@@ -33,23 +33,24 @@ def _mean_file(path: Path) -> Array:
     if mean.ndim == 1:
         return mean
     with at(str(path)):
-        found = with_mean(Preprocess(), mean).mean
-    if found is None:
+        mean_values = with_mean(Preprocess(), mean).mean
+    if mean_values is None:
         raise FileError("no mean")
-    return found
+    return mean_values
 
 
-def with_mean_file(own: Preprocess | None, model: Path) -> Preprocess | None:
+def with_mean_file(preprocess: Preprocess | None, model: Path) -> Preprocess | None:
     """Return the preprocessing with its mean file read, which is searched in the model's folder and below."""
-    if own is None or not own.mean_file or own.mean is not None:
-        return own
-    named = Path(own.mean_file)
+    if preprocess is None or not preprocess.mean_file or preprocess.mean is not None:
+        return preprocess
+    named = Path(preprocess.mean_file)
     beside = model.parent / named.name
     tried = [beside] if named.is_absolute() or ".." in named.parts else [model.parent / named, beside]
     for path in tried:
         if path.is_file():
             with at(str(path)):
-                return with_mean(own, _mean_file(path))
+                return with_mean(preprocess, _mean_file(path))
     raise InputError(
-        f"{model}: mean_file '{own.mean_file}' is not in the model's folder. Give --mean FILE or --mean B,G,R"
+        f"{model}: mean_file '{preprocess.mean_file}' is not in the model's folder. Give --mean FILE or "
+        "--mean B,G,R"
     )

@@ -43,7 +43,7 @@ class Presenter:
         """Run the items: results go to stdout and files, the report to stderr. Return how many were skipped."""
         for line in self.runner.loader.describe(items[0]):
             say(line, self.quiet)
-        kept: list[tuple[str, dict[str, Array]]] = []
+        results: list[tuple[str, dict[str, Array]]] = []
         data: list[dict[str, Any]] = []
         written: list[str] = []
         skipped = 0
@@ -60,10 +60,10 @@ class Presenter:
                         if not target.holds_all_inputs:
                             written += target.write(item, loaded, outputs, self.options)
                     if joining:
-                        kept.append((item.source or item.name, outputs))
+                        results.append((item.source or item.name, outputs))
                 advance()
         for target in joining:
-            written += target.write_all(kept) if kept else []
+            written += target.write_all(results) if results else []
         self.report(written)
         if self.as_json:
             echo(to_json(self._json_data(data, written)))
@@ -141,8 +141,8 @@ def layer_lines(net: Net, model: Model) -> Iterator[str]:
         for type_, definition in net.user_layers.items():
             nodes = [n for n in net.network.nodes if n.type == type_]
             parts.append(f"{type_} ({Path(definition.origin).name}, {plural(len(nodes), 'node')})")
-        own = {name for name, type_, _ in host if type_ in net.user_layers}
-        tail = f"in Python: {plural(len(own), 'node')}" if own else "none of them runs in Python"
+        user_names = {name for name, type_, _ in host if type_ in net.user_layers}
+        tail = f"in Python: {plural(len(user_names), 'node')}" if user_names else "none of them runs in Python"
         if model.engine == "numpy":
             tail = "run in NumPy like all layers"
         yield f"layers from your files: {', '.join(parts)}; {tail}"

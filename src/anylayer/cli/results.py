@@ -216,12 +216,12 @@ def lines(name: str, output: Array, options: ShowOptions, place: Placement | Non
                 yield f"  row {i}"
             yield from (f"  {score:10.6g}  {number:5d}  {label}".rstrip() for number, label, score in row)
     elif kind == "detections":
-        found = detections(output, options, place)
+        boxes = detections(output, options, place)
         unit = "pixels" if place else "relative to the input"
-        yield f"{name}: {len(found)} of {output.size // 7} with a score of at least {options.threshold:g} ({unit})"
-        if found:
+        yield f"{name}: {len(boxes)} of {output.size // 7} with a score of at least {options.threshold:g} ({unit})"
+        if boxes:
             yield "  score  " + " ".join(f"{side:>8}" for side in ("left", "top", "right", "bottom")) + "  class"
-        for d in found:
+        for d in boxes:
             corners = " ".join(_coordinate(v, 1 if place else 4) for v in d.box)
             yield f"  {d.score:.3f}  {corners}  {d.number:3d}  {d.label}".rstrip()
     elif output.size <= _MAX_LINE_VALUES:

@@ -64,9 +64,9 @@ class Runner:
             parts: list[Outputs] = []
             for batch in [read] if len(shapes) == 1 else [[one] for one in read]:
                 parts.extend(self._outputs([one.arrays for one in batch], min(size, len(items))))
-            done = iter(parts)
+            parts_left = iter(parts)
             for item, one in zip(group, loaded):
-                yield (item, None, one) if isinstance(one, str) else (item, one, next(done))
+                yield (item, None, one) if isinstance(one, str) else (item, one, next(parts_left))
 
     def _load(self, item: Item, alone: bool) -> Loaded | str:
         """Return an item's arrays. If it cannot be read, return the reason, or raise the error of an only item."""
@@ -208,8 +208,8 @@ def _same(singles: Sequence[Outputs], wholes: Sequence[Outputs]) -> bool:
     """Return whether frames have the same outputs alone and in a batch, so that no layer mixes samples."""
     for single, whole in zip(singles, wholes):
         want = {name: without_empty_rows(array) for name, array in single.items()}
-        got = {name: without_empty_rows(array) for name, array in whole.items()}
-        if any(got[name].shape != array.shape for name, array in want.items()) or not agree(got, want):
+        results = {name: without_empty_rows(array) for name, array in whole.items()}
+        if any(results[name].shape != array.shape for name, array in want.items()) or not agree(results, want):
             return False
     return True
 

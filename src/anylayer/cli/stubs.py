@@ -49,16 +49,16 @@ def stub_file(
         "",
         "import anylayer",
     ]
-    taken = set(_RESERVED)
+    names_taken = set(_RESERVED)
     parts = ["\n".join(head)]
     tests = []
     for type_ in types:
         pairs = zip(network.nodes, reports)
         nodes = [(n, r) for n, r in pairs if (n.name if type_ in names else n.type) == type_]
-        name = _unused_name(_identifier(type_), taken)
+        name = _unused_name(_identifier(type_), names_taken)
         parts.append(_class(network, type_, name, nodes))
         test = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
-        tests.append(_test(_unused_name(f"test_{test}", taken), name, nodes))
+        tests.append(_test(_unused_name(f"test_{test}", names_taken), name, nodes))
     return "\n\n\n".join([*parts, *tests]) + "\n"
 
 
@@ -90,11 +90,11 @@ def _class(network: Network, type_: str, name: str, nodes: Sequence[tuple[Node, 
 
 def _order(nodes: Sequence[tuple[Node, NodeReport]]) -> tuple[str, str] | None:
     """Return the layout in the file and the one that the class sees; None where the format determines it."""
-    found = {(n.layout, n.opencv_layout or n.layout) for n, _ in nodes}
-    file, seen = found.pop()
+    layouts = {(n.layout, n.opencv_layout or n.layout) for n, _ in nodes}
+    file, seen = layouts.pop()
     kinds = [kind for _, r in nodes for _, kind in (*r.inputs, *r.outputs)]
     images = any(kind is not None and len(kind.shape) == 4 for kind in kinds) or not any(kinds)
-    return (file, seen) if not found and images and file in ORDERS and "NHWC" in (file, seen) else None
+    return (file, seen) if not layouts and images and file in ORDERS and "NHWC" in (file, seen) else None
 
 
 def _seen_type(node: Node, kind: TensorType | None) -> TensorType | None:
@@ -129,20 +129,20 @@ def _describe(network: Network, node: Node, report: NodeReport, values: Mapping[
 def _fields(nodes: Sequence[tuple[Node, NodeReport]], flat: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return an assignment for every param of any of the nodes, with its values in a comment."""
     names = list(dict.fromkeys(k for values in flat for k, v in values.items() if not _is_program(v)))
-    taken = set(_RESERVED)
+    names_taken = set(_RESERVED)
     lines = []
     for name in names:
         values = [v.get(name, _ABSENT) for v in flat]
-        given = [v for v in values if v is not _ABSENT]
-        attribute = _unused_name(_identifier(name), taken)
-        if len(given) == len(values):
+        present = [v for v in values if v is not _ABSENT]
+        attribute = _unused_name(_identifier(name), names_taken)
+        if len(present) == len(values):
             line = f"self.{attribute} = params[{_quote(name)}]"
         else:
             line = f"self.{attribute} = params.get({_quote(name)})"
-        shown = list(dict.fromkeys(_short(_literal(v)) for v in given))
+        shown = list(dict.fromkeys(_short(_literal(v)) for v in present))
         note = ", ".join(shown[:6]) + (", ..." if len(shown) > 6 else "")
-        if len(given) < len(values):
-            note += f"; not in {len(values) - len(given)} of {plural(len(values), 'layer')}"
+        if len(present) < len(values):
+            note += f"; not in {len(values) - len(present)} of {plural(len(values), 'layer')}"
         lines.append(f"{line}  # {note}")
     blobs = next((n.blobs for n, _ in nodes if n.blobs), [])
     shapes = ", ".join(f"{b.dtype}{list(b.shape)}" for b in blobs)
@@ -191,9 +191,9 @@ def _test(test: str, name: str, nodes: Sequence[tuple[Node, NodeReport]]) -> str
     ]
     seen = [_seen_type(node, kind) for _, kind in report.inputs]
     shapes = [tuple(kind.shape) if kind else None for kind in seen]
-    known = [s for s in shapes if s is not None]
+    known_shapes = [s for s in shapes if s is not None]
     lines.append(f"    inputs = [{', '.join(_noise(s or (1, 3, 8, 8)) for s in shapes)}]")
-    if len(known) < len(shapes):
+    if len(known_shapes) < len(shapes):
         lines[-1] += "  # (1, 3, 8, 8) stands for an unknown shape"
     lines += [
         f"    outputs = {name}(params, blobs).forward(inputs)",
@@ -250,8 +250,8 @@ def _identifier(text: str) -> str:
     return f"{name}_" if keyword.iskeyword(name) or keyword.issoftkeyword(name) else name
 
 
-def _unused_name(name: str, taken: set[str]) -> str:
-    while name in taken:
+def _unused_name(name: str, names_taken: set[str]) -> str:
+    while name in names_taken:
         name += "_"
-    taken.add(name)
+    names_taken.add(name)
     return name

@@ -171,15 +171,13 @@ def drawn(name: str, output: Array, loaded: Loaded, options: ShowOptions) -> tup
 
     Detections are drawn on the input's image.
     """
-    from anylayer.cli.targets import draw_boxes
-
     if kind_of(output, options.show, options.channels_last) == "detections":
         rule = "detections are drawn on the input image, but the input was not an image"
         image = given(loaded.image, rule, InputError)
-        found = detections(output, options, loaded.place)
+        objects = detections(output, options, loaded.place)
         palette = colors(256)
-        boxes = [_box(d.box, d.label or str(d.number), d.score, palette[d.number % 255 + 1]) for d in found]
-        return draw_boxes(image, boxes), f"{len(found)} of '{name}' drawn"
+        boxes = [_box(d.box, d.label or str(d.number), d.score, palette[d.number % 255 + 1]) for d in objects]
+        return draw_boxes(image, boxes), f"{len(objects)} of '{name}' drawn"
     with at(f"output '{name}'"):
         output = channels_first(output, options.channels_last)
         need(output.ndim >= 2, f"an image needs 2 dimensions, got {output.ndim}", InputError)

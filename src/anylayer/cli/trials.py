@@ -30,12 +30,12 @@ def trial_options(function: F) -> F:
     return apply(function, [noise, seed_option, random_weights_option, shape_option, json_option, talk_options])
 
 
-def trial(given: Mapping[str, Any]) -> tuple[Net, dict[str, Array]]:
+def trial(options: Mapping[str, Any]) -> tuple[Net, dict[str, Array]]:
     """Read the network that a command's options describe. Return it with one array per input."""
-    net = read_net(given)
-    if given.get("assume_free"):
-        net = net.assume_free(given["assume_free"])
-    arrays = feed(net, given["inputs"], shapes_of(net, given["shapes"]), given["seed"])
-    if given["random_weights"]:
-        net.fill(given["seed"], {name: array.shape for name, array in arrays.items()})
+    net = read_net(options)
+    if options.get("assume_free"):
+        net = net.assume_free(options["assume_free"])
+    arrays = feed(net, options["inputs"], shapes_of(net, options["shapes"]), options["seed"])
+    if options["random_weights"]:
+        net.fill(options["seed"], {name: array.shape for name, array in arrays.items()})
     return net, arrays

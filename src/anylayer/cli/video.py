@@ -81,8 +81,8 @@ def open_moving(source: str) -> VideoReader:
     if path.is_dir():
         from anylayer.images.files import suffixes
 
-        known = suffixes()
-        files = sorted(p for p in path.iterdir() if p.suffix.lower() in known and p.is_file())
+        suffixes_read = suffixes()
+        files = sorted(p for p in path.iterdir() if p.suffix.lower() in suffixes_read and p.is_file())
         need(files, f"there are no images in folder {path}", InputError)
         return ImageSequence(files)
     if path.exists() or is_video(source):
@@ -94,11 +94,11 @@ def open_moving(source: str) -> VideoReader:
 
 def _numbered_files(pattern: Path) -> list[Path]:
     """Return the files that a pattern such as frames/%04d.png names, by their numbers."""
-    found = NUMBERED.search(pattern.name)
-    if found is None or not pattern.parent.is_dir():
+    match = NUMBERED.search(pattern.name)
+    if match is None or not pattern.parent.is_dir():
         raise FileError("there is no such file", str(pattern))
-    width = int(found[1] or 1)
-    head, tail = re.escape(pattern.name[: found.start()]), re.escape(pattern.name[found.end() :])
+    width = int(match[1] or 1)
+    head, tail = re.escape(pattern.name[: match.start()]), re.escape(pattern.name[match.end() :])
     files = {}
     for path in pattern.parent.iterdir():
         number = re.fullmatch(rf"{head}(\d{{{width},}}){tail}", path.name)
@@ -191,9 +191,9 @@ class VideoRun:
             say(f"input '{self.moving.name}': {loader.recipe(self.moving.name)}", presenter.quiet)
             start = time.perf_counter()
             count = self._frames(reader, fixed, films, fps)
-            taken = time.perf_counter() - start
+            seconds = time.perf_counter() - start
             need(count, f"{self.moving.source}: no frame could be decoded", FileError)
-        lines = [*map(str, films.values()), f"{plural(count, 'frame')}, {count / taken:.3g} frames per second"]
+        lines = [*map(str, films.values()), f"{plural(count, 'frame')}, {count / seconds:.3g} frames per second"]
         damaged = reader.lost + reader.partial
         if reader.claimed > count and not self.limit and not damaged:
             lines.append(f"note: the file claims {plural(reader.claimed, 'frame')}; {count} could be decoded")

@@ -56,14 +56,14 @@ def command(
     seconds: float,
     as_json: bool,
     quiet: bool,
-    **given: Any,
+    **options: Any,
 ) -> None:
     """Measure a network: the median and the 95th percentile of its run time.
 
     Runs of several engines alternate, so that other load on the machine affects them equally. Ratios are relative
     to the first engine. One run of each engine before the measurement is not counted.
     """
-    net, arrays = trial(given)
+    net, arrays = trial(options)
     names = list(dict.fromkeys(engine))
     models, refused = _models(net, names, arrays, threads, quiet)
     names = list(models)
@@ -125,13 +125,13 @@ def interleaved_times(
     """
     times: dict[str, list[float]] = {name: [] for name in calls}
     stop = clock() + seconds
-    done = 0
-    while done < (runs or 100_000) and (runs or done < 3 or clock() < stop):
+    rounds = 0
+    while rounds < (runs or 100_000) and (runs or rounds < 3 or clock() < stop):
         for name, call in calls.items():
             start = clock()
             call()
             times[name].append(clock() - start)
-        done += 1
+        rounds += 1
     return times
 
 

@@ -42,7 +42,7 @@ def command(
     find_package(anylayer) does the same: see `anylayer sdk`.
     """
     need(is_library(out), f"{out}: the name of a library ends in .so, .dylib or .dll", InputError)
-    made = Build(sources, out, find_compiler(compiler), native, flags)
-    say(shlex.join(made.command()), quiet)
-    made.run()
+    build = Build(sources, out, find_compiler(compiler), native, flags)
+    say(shlex.join(build.command()), quiet)
+    build.run()
     say(f"wrote {out}; anylayer layers {out} shows what it holds", quiet)

@@ -166,71 +166,71 @@ def _settings(ctx: click.Context, param: click.Parameter, values: Sequence[str])
 @open_shape_option
 @json_option
 @talk_options
-def command(**given: Any) -> None:
+def command(**options: Any) -> None:
     """Write a network in another format. All layers, including yours, become operators of that format.
 
     Then the format's own runtime runs the file on the same inputs as the layers in NumPy, and the largest
     difference of each output is printed. If a difference exceeds the tolerance, the first layer that differs is
     named and no file is written.
     """
-    fmt = given["format"] or format_of(given["out"])
+    fmt = options["format"] or format_of(options["out"])
     writer = load_writer(fmt)
-    net, dialect = _read(given, "dialect" in writer.OPTIONS)
-    shapes = shapes_of(net, given["shapes"])
-    if given["random_weights"]:
-        net.fill(given["seed"], shapes)
-    _need_purpose(given)
+    net, dialect = _read(options, "dialect" in writer.OPTIONS)
+    shapes = shapes_of(net, options["shapes"])
+    if options["random_weights"]:
+        net.fill(options["seed"], shapes)
+    _need_purpose(options)
     verify = None
-    if given["preprocess"]:
-        net, shapes, verify = _with_preprocessing(net, given, shapes)
-    calibrate = _calibration(net, given, shapes)
-    if calibrate is not None and not given["inputs"]:
-        verify = not given["no_verify"]
-    with spinner(f"writing {given['out']}", given["quiet"]):
-        done = net.write(
-            given["out"],
+    if options["preprocess"]:
+        net, shapes, verify = _with_preprocessing(net, options, shapes)
+    calibrate = _calibration(net, options, shapes)
+    if calibrate is not None and not options["inputs"]:
+        verify = not options["no_verify"]
+    with spinner(f"writing {options['out']}", options["quiet"]):
+        conversion = net.write(
+            options["out"],
             fmt,
-            functions=_functions(net, given),
-            keep=given["keep"],
-            batch=None if given["preprocess"] else batch_of(given["batch"]),
+            functions=_functions(net, options),
+            keep=options["keep"],
+            batch=None if options["preprocess"] else batch_of(options["batch"]),
             dialect=dialect,
             shapes=shapes,
-            verify=_inputs(net, given, shapes) if verify is None else verify,
-            precision=given["precision"],
-            float32=given["float32"],
+            verify=_inputs(net, options, shapes) if verify is None else verify,
+            precision=options["precision"],
+            float32=options["float32"],
             calibrate=calibrate,
-            **given["settings"],
+            **options["settings"],
         )
-    _show(done, given)
+    _show(conversion, options)
 
 
 _IMAGE_OPTIONS = {n: n for n in ("size", "mean", "scale", "gray", "pixels")} | {"swap": "swap-rb", "cover": "crop"}
 """The options for images as they are spelled."""
 
 
-def _need_purpose(given: dict[str, Any]) -> None:
+def _need_purpose(options: dict[str, Any]) -> None:
     """Refuse options for images where no image is read."""
-    if given["picture"] and not given["preprocess"]:
+    if options["picture"] and not options["preprocess"]:
         raise click.UsageError("--picture needs --preprocess: it is the size of the images that the file accepts")
-    if given["calibrate"] and given["precision"] != "int8":
+    if options["calibrate"] and options["precision"] != "int8":
         raise click.UsageError("--calibrate needs --precision int8")
-    stray = [f"--{_IMAGE_OPTIONS[n]}" for n in _IMAGE_OPTIONS if given[n]]
-    if stray and not given["preprocess"] and not given["calibrate"]:
+    stray = [f"--{_IMAGE_OPTIONS[n]}" for n in _IMAGE_OPTIONS if options[n]]
+    if stray and not options["preprocess"] and not options["calibrate"]:
         raise click.UsageError(f"{stray[0]} needs --preprocess or --calibrate")
 
 
-def _read(given: dict[str, Any], has_dialects: bool) -> tuple[Net, str | None]:
+def _read(options: dict[str, Any], has_dialects: bool) -> tuple[Net, str | None]:
     """Read the network. Return it and the dialect to write.
 
     --dialect applies to the file that is read and to the file that is written, if their formats have dialects.
     """
-    only_written = has_dialects and given["dialect"] and "dialect" not in read_options(given["model"])
-    net = read_net({**given, "dialect": None} if only_written else given)
-    return net, given["to_dialect"] or (given["dialect"] if has_dialects else None)
+    only_written = has_dialects and options["dialect"] and "dialect" not in read_options(options["model"])
+    net = read_net({**options, "dialect": None} if only_written else options)
+    return net, options["to_dialect"] or (options["dialect"] if has_dialects else None)
 
 
 def _with_preprocessing(
-    net: Net, given: dict[str, Any], shapes: dict[str, tuple[Any, ...]]
+    net: Net, options: dict[str, Any], shapes: dict[str, tuple[Any, ...]]
 ) -> tuple[Net, dict[str, tuple[Any, ...]], Any]:
     """Prepend the preprocessing of `run` to a network.
 
@@ -245,34 +245,34 @@ def _with_preprocessing(
     )
     types = input_types(net.network, shapes)
     need(types, "the network has no inputs", InputError)
-    loader = Loader(net, types, preprocessing_of(given))
+    loader = Loader(net, types, preprocessing_of(options))
     name = next(iter(types))
     recipe, channels_last = loader.recipe(name), loader.channels_last(name)
-    is_any = given["picture"] == "any"
+    is_any = options["picture"] == "any"
     rule = "--crop needs images of one size: give --picture WxH, or leave out --crop"
     need(not (is_any and recipe.cover), rule, InputError)
-    known = types[name]
-    own = known.shape[2:] if known is not None and not loader.channels_last(name) else None
-    size = given["picture"] if isinstance(given["picture"], tuple) else recipe.size or own
+    kind = types[name]
+    network_size = kind.shape[2:] if kind is not None and not loader.channels_last(name) else None
+    size = options["picture"] if isinstance(options["picture"], tuple) else recipe.size or network_size
     if size is None:
         raise InputError("the size of the images is unknown: give --picture WxH")
-    rest = _with_batch(net, batch_of(given["batch"]), types, shapes)
-    first = rest.pop(name)[0] if name in rest else known.shape[0] if known is not None else 1
+    rest = _with_batch(net, batch_of(options["batch"]), types, shapes)
+    first = rest.pop(name)[0] if name in rest else kind.shape[0] if kind is not None else 1
     shape = (first if isinstance(first, int) else 1, *size, 3)
-    if shape[0] > 1 and not (shapes or given["batch"]):
-        say(f"the network accepts only batches of {first}, so the file takes {first} images", given["quiet"])
-    say(f"input '{name}': {recipe}", given["quiet"])
-    taken = {*types, *(value for node in net.network.nodes for value in node.outputs)}
-    function = image_function(recipe, channels_last, given["preprocess"] == "rgb", taken)
+    if shape[0] > 1 and not (shapes or options["batch"]):
+        say(f"the network accepts only batches of {first}, so the file takes {first} images", options["quiet"])
+    say(f"input '{name}': {recipe}", options["quiet"])
+    names = {*types, *(value for node in net.network.nodes for value in node.outputs)}
+    function = image_function(recipe, channels_last, options["preprocess"] == "rgb", names)
     whole = net.before(function, (shape, "uint8"))
     image = next(iter(whole.network.inputs))
-    whole.network.layouts[image], whole.network.channel_orders[image] = "NHWC", given["preprocess"].upper()
+    whole.network.layouts[image], whole.network.channel_orders[image] = "NHWC", options["preprocess"].upper()
     rest[image] = (first, "H", "W", 3) if is_any else (first, *size, 3)
-    if given["no_verify"]:
+    if options["no_verify"]:
         return whole, rest, False
-    if not given["inputs"] and any(isinstance(d, str) for s in rest.values() for d in s):
+    if not options["inputs"] and any(isinstance(d, str) for s in rest.values() for d in s):
         return whole, rest, True
-    return whole, rest, images_to_compare(whole, given["inputs"], shape, given["seed"], any_size=is_any)
+    return whole, rest, images_to_compare(whole, options["inputs"], shape, options["seed"], any_size=is_any)
 
 
 def _with_batch(
@@ -287,19 +287,19 @@ def _with_batch(
     """
     from anylayer.convert.job import batched_inputs, first_sizes, need_one_batch
 
-    known = {n: kind.shape for n in batched_inputs(net.network, types) if (kind := types[n]) is not None}
-    firsts = first_sizes(types, known)
+    batched_shapes = {n: kind.shape for n in batched_inputs(net.network, types) if (kind := types[n]) is not None}
+    firsts = first_sizes(types, batched_shapes)
     if batch is not None:
         need_one_batch(firsts)
-        return {**shapes, **{n: (batch, *shape[1:]) for n, shape in known.items()}}
-    alone = {n: (1, *shape[1:]) for n, shape in known.items()}
+        return {**shapes, **{n: (batch, *shape[1:]) for n, shape in batched_shapes.items()}}
+    alone = {n: (1, *shape[1:]) for n, shape in batched_shapes.items()}
     if shapes or len({*firsts.values()} - {1}) != 1 or 1 in firsts.values():
         return dict(shapes)
     values = {name: kind for node in net.inspect(alone).nodes for name, kind in node.outputs}
     return alone if all(values.get(value) for value in net.network.outputs.values()) else {}
 
 
-def _calibration(net: Net, given: dict[str, Any], shapes: dict[str, tuple[Any, ...]]) -> Any:
+def _calibration(net: Net, options: dict[str, Any], shapes: dict[str, tuple[Any, ...]]) -> Any:
     """Return the sets of inputs of --calibrate, None without it.
 
     With --preprocess the network takes images as they are. With open sizes, images keep their size by default.
@@ -307,30 +307,32 @@ def _calibration(net: Net, given: dict[str, Any], shapes: dict[str, tuple[Any, .
     from anylayer.compile.open import open_types
     from anylayer.convert.job import batched_inputs, with_batch
 
-    if not given["calibrate"]:
+    if not options["calibrate"]:
         return None
     types, sizes = open_types(net.network, shapes)
-    batch = batch_of(given["batch"])
+    batch = batch_of(options["batch"])
     if isinstance(batch, int):
         types = with_batch(types, batch, batched_inputs(net.network, types))
-    if given["preprocess"]:
+    if options["preprocess"]:
         unsized = {**types, **dict.fromkeys(sizes.shapes)} if sizes is not None else types
         loader = Loader(net, unsized)
     else:
-        options = preprocessing_of(given)
+        recipe_options = preprocessing_of(options)
         opened = sizes is not None and any(d.symbols for shape in sizes.shapes.values() for d in shape[1:])
-        loader = Loader(net, types, replace(options, size=options.size or "keep") if opened else options)
-    items = items_of(given["calibrate"], list(types))
+        loader = Loader(
+            net, types, replace(recipe_options, size=recipe_options.size or "keep") if opened else recipe_options
+        )
+    items = items_of(options["calibrate"], list(types))
     for line in loader.describe(items[0]):
-        say(line, given["quiet"])
+        say(line, options["quiet"])
     return cli.calibration.Pictures(loader, items, sizes)
 
 
-def _functions(net: Net, given: dict[str, Any]) -> bool | list[str]:
+def _functions(net: Net, options: dict[str, Any]) -> bool | list[str]:
     """Return the types of the layers that stay calls, or whether all of the user's layers do."""
-    if not given["types"]:
-        return bool(given["functions"])
-    return [*(net.user_layers if given["functions"] else ()), *given["types"]]
+    if not options["types"]:
+        return bool(options["functions"])
+    return [*(net.user_layers if options["functions"] else ()), *options["types"]]
 
 
 def batch_of(text: str | None) -> str | int | None:
@@ -338,14 +340,14 @@ def batch_of(text: str | None) -> str | int | None:
     return int(text) if text is not None and text.isdigit() else text
 
 
-def _inputs(net: Net, given: dict[str, Any], shapes: dict[str, tuple[int, ...]]) -> Any:
+def _inputs(net: Net, options: dict[str, Any], shapes: dict[str, tuple[int, ...]]) -> Any:
     """Return the inputs for the comparison, True for noise, or False for no comparison."""
-    if given["no_verify"]:
+    if options["no_verify"]:
         return False
-    if not given["inputs"] and not given["seed"]:
+    if not options["inputs"] and not options["seed"]:
         return True
 
-    return feed(net, given["inputs"], shapes, given["seed"])
+    return feed(net, options["inputs"], shapes, options["seed"])
 
 
 @contextmanager
@@ -373,19 +375,19 @@ def _show_nodes(nodes: Sequence[NodeError]) -> None:
         echo(f"  {node.name} ({node.type}): adds {node.added:.2%}, relative error {node.error:.2%}")
 
 
-def _show(done: Conversion, given: dict[str, Any]) -> None:
+def _show(conversion: Conversion, options: dict[str, Any]) -> None:
     """Print the comparison of each output to stdout, and notes and files to stderr."""
-    if given["as_json"]:
-        echo(to_json({"model": str(given["model"]), **done.to_dict()}))
+    if options["as_json"]:
+        echo(to_json({"model": str(options["model"]), **conversion.to_dict()}))
         return
-    for note in done.notes:
-        say(f"note: {note}", given["quiet"])
-    for check in done.checks:
+    for note in conversion.notes:
+        say(f"note: {note}", options["quiet"])
+    for check in conversion.checks:
         echo(f"{check.label}: {check}, accepted by {check.accepted_by}")
-    _show_nodes(done.nodes)
-    files = ", ".join(str(f) for f in reversed(done.files))
-    count = plural(len({c.name for c in done.checks if not c.part}), "output")
-    verdict = f": {count}, run by {done.runs}, compared with the layers in NumPy"
-    if not done.checks:
-        verdict = f"; not compared with its source: {done.unchecked}"
-    say(f"wrote {files}{verdict}", given["quiet"])
+    _show_nodes(conversion.nodes)
+    files = ", ".join(str(f) for f in reversed(conversion.files))
+    count = plural(len({c.name for c in conversion.checks if not c.part}), "output")
+    verdict = f": {count}, run by {conversion.runs}, compared with the layers in NumPy"
+    if not conversion.checks:
+        verdict = f"; not compared with its source: {conversion.unchecked}"
+    say(f"wrote {files}{verdict}", options["quiet"])

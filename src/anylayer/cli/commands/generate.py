@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 @shape_option
 @json_option
 @talk_options
-def command(**given: Any) -> None:
+def command(**options: Any) -> None:
     """Write a network as a project in source code. All layers, including yours, become code, which does not need
     anylayer.
 
@@ -71,42 +71,40 @@ def command(**given: Any) -> None:
     its tools are installed, and the folder appears only if it passes. A folder whose files were edited is replaced
     only with --force.
     """
-    net = read_net(given)
-    shapes = shapes_of(net, given["shapes"])
-    if given["random_weights"]:
-        net.fill(given["seed"], shapes)
+    net = read_net(options)
+    shapes = shapes_of(net, options["shapes"])
+    if options["random_weights"]:
+        net.fill(options["seed"], shapes)
     inputs = None
-    if given["inputs"] or given["seed"]:
-        inputs = feed(net, given["inputs"], shapes, given["seed"])
-    with spinner(f"writing {given['out']}", given["quiet"]):
-        done = net.generate(
-            given["target"],
-            given["out"],
-            batch=batch_of(given["batch"]),
-            layer=given["layer"],
+    if options["inputs"] or options["seed"]:
+        inputs = feed(net, options["inputs"], shapes, options["seed"])
+    with spinner(f"writing {options['out']}", options["quiet"]):
+        generation = net.generate(
+            options["target"],
+            options["out"],
+            batch=batch_of(options["batch"]),
+            layer=options["layer"],
             shapes=shapes,
             inputs=inputs,
-            test=not given["no_test"],
-            force=given["force"],
-            **given["settings"],
+            test=not options["no_test"],
+            force=options["force"],
+            **options["settings"],
         )
-    _show(done, given)
+    _show(generation, options)
 
 
-def _show(done: Generation, given: dict[str, Any]) -> None:
+def _show(generation: Generation, options: dict[str, Any]) -> None:
     """Print what the project's test printed to stdout, and notes and files to stderr."""
-    if given["as_json"]:
-        echo(to_json({"model": str(given["model"]), **done.to_dict()}))
+    if options["as_json"]:
+        echo(to_json({"model": str(options["model"]), **generation.to_dict()}))
         return
-    for note in done.notes:
-        say(f"note: {note}", given["quiet"])
-    for line in done.report:
+    for note in generation.notes:
+        say(f"note: {note}", options["quiet"])
+    for line in generation.report:
         echo(line)
-    names = ", ".join(file.relative_to(done.folder).as_posix() for file in done.files)
-    verdict = f"its test was not run: {done.untested}" if done.untested else "its test passes"
-    say(f"wrote {done.folder} ({names}); {verdict}", given["quiet"])
-    if done.untested:
-        say(
-            f"to build and run the test: {' && '.join([shlex.join(['cd', str(done.folder)]), *done.commands])}",
-            given["quiet"],
-        )
+    names = ", ".join(file.relative_to(generation.folder).as_posix() for file in generation.files)
+    verdict = f"its test was not run: {generation.untested}" if generation.untested else "its test passes"
+    say(f"wrote {generation.folder} ({names}); {verdict}", options["quiet"])
+    if generation.untested:
+        commands = [shlex.join(["cd", str(generation.folder)]), *generation.commands]
+        say(f"to build and run the test: {' && '.join(commands)}", options["quiet"])

@@ -64,7 +64,7 @@ _COLUMNS = (Column("meaning", 12, "wrap"), Column("difference"), Column("why", 1
 @shape_option
 @json_option
 @talk_options
-def command(expect: tuple[str, ...], tolerance: float, as_json: bool, quiet: bool, **given: Any) -> None:
+def command(expect: tuple[str, ...], tolerance: float, as_json: bool, quiet: bool, **options: Any) -> None:
     """Run every meaning of each ambiguous layer, and name the dialect that reproduces the numbers.
 
     If no dialect does, values that the file leaves out are tried, too: the rounding of Pooling, eps, offsets of
@@ -74,29 +74,29 @@ def command(expect: tuple[str, ...], tolerance: float, as_json: bool, quiet: boo
     from anylayer.inspect.identify import identify
 
     def read_in(dialect: str | None) -> Net:
-        return read_net({**given, "dialect": dialect or given["dialect"]})
+        return read_net({**options, "dialect": dialect or options["dialect"]})
 
     with progress(0, quiet, "layers") as (count, _, _):
         found = identify(
-            read_in, lambda net: (_inputs(net, given), _expected_outputs(net, expect)), tolerance, count
+            read_in, lambda net: (_inputs(net, options), _expected_outputs(net, expect)), tolerance, count
         )
     if as_json:
         echo(to_json(_json_data(found)))
     else:
         _show(found, quiet)
         if found.ok and not found.writes:
-            echo(f"  {_run_line(found, given)}")
+            echo(f"  {_run_line(found, options)}")
     if not found.ok:
         click.get_current_context().exit(1)
 
 
-def _inputs(net: Net, given: Mapping[str, Any]) -> dict[str, Array]:
+def _inputs(net: Net, options: Mapping[str, Any]) -> dict[str, Array]:
     """Return the arrays of the -i options. Nothing stands for an input that they leave out."""
-    shapes = shapes_of(net, given["shapes"])
+    shapes = shapes_of(net, options["shapes"])
     types = input_types(net.network, shapes)
-    if not given["inputs"]:
+    if not options["inputs"]:
         return {}
-    items = items_of(given["inputs"], list(types))
+    items = items_of(options["inputs"], list(types))
     need(len(items) == 1, f"this command needs one file per input, got {len(items)}", InputError)
     return Loader(net, types, shapes=shapes).load(items[0]).arrays
 
@@ -120,20 +120,20 @@ def _expected_outputs(net: Net, specs: Sequence[str]) -> dict[str, Array]:
     return arrays
 
 
-def _show(found: Identification, quiet: bool) -> None:
+def _show(identification: Identification, quiet: bool) -> None:
     """Print the dialects that reproduce the blobs, or the first blob that none reproduces, and what to do."""
     width = terminal_width()
-    for note in found.notes:
+    for note in identification.notes:
         say(f"note: {note}", quiet)
-    for line in found.lines():
+    for line in identification.lines():
         for part in wrapped(line, width):
             echo(part)
-    if found.attempts:
+    if identification.attempts:
         rows: dict[tuple[str, str], list[str]] = {}
-        for attempt in found.attempts:
+        for attempt in identification.attempts:
             rows.setdefault((_difference(attempt), attempt.reason), []).append(attempt.text)
         show(_COLUMNS, [("; ".join(texts), *row) for row, texts in rows.items()])
-    for remedy in found.remedies:
+    for remedy in identification.remedies:
         echo(f"-> {remedy}")
 
 
@@ -141,36 +141,37 @@ def _difference(attempt: Attempt) -> str:
     return f"{attempt.error:.1e}" if attempt.error < float("inf") else "-"
 
 
-def _run_line(found: Identification, given: Mapping[str, Any]) -> str:
+def _run_line(identification: Identification, options: Mapping[str, Any]) -> str:
     """Return a command line that computes the expected blobs."""
-    words = ["anylayer", "run", str(given["model"])]
-    words += [str(given["weights"])] if given["weights"] is not None else []
-    for option, values in (("-i", given["inputs"]), ("-l", given["layers"])):
+    words = ["anylayer", "run", str(options["model"])]
+    words += [str(options["weights"])] if options["weights"] is not None else []
+    for option, values in (("-i", options["inputs"]), ("-l", options["layers"])):
         words += [word for value in values for word in (option, value)]
-    dialect = found.explanations[0].dialect
+    dialect = identification.explanations[0].dialect
     words += ["--dialect", dialect] if dialect is not None else []
-    words += ["-l", "layers.py"] if found.classes else []
-    words += ["--proto", str(given["proto"])] if given["proto"] is not None else []
-    words += ["--phase", given["phase"]] if given["phase"] != "TEST" else []
+    words += ["-l", "layers.py"] if identification.classes else []
+    words += ["--proto", str(options["proto"])] if options["proto"] is not None else []
+    words += ["--phase", options["phase"]] if options["phase"] != "TEST" else []
     return shlex.join([*words, "-o", "out.npz"])
 
 
-def _json_data(found: Identification) -> dict[str, Any]:
-    first = found.explanations[0] if found.explanations else None
+def _json_data(identification: Identification) -> dict[str, Any]:
+    first = identification.explanations[0] if identification.explanations else None
     return {
-        "ok": found.ok,
-        "dialects": found.dialects,
-        "tried": found.tried,
+        "ok": identification.ok,
+        "dialects": identification.dialects,
+        "tried": identification.tried,
         "explanations": [
-            {"dialect": e.dialect, "types": dict(e.types), "changes": dict(e.changes)} for e in found.explanations
+            {"dialect": e.dialect, "types": dict(e.types), "changes": dict(e.changes)}
+            for e in identification.explanations
         ],
-        "reproduced": found.reproduced,
-        "first": found.first or None,
-        "place": found.place or None,
-        "attempts": [{"choice": a.text, "difference": a.error, "why": a.reason} for a in found.attempts],
-        "before": found.before,
-        "layers_file": found.layers_file if first is not None else "",
-        "write": [{"layer": c.node.name, "place": c.node.place, "text": c.text} for c in found.writes],
-        "remedies": found.remedies,
-        "notes": found.notes,
+        "reproduced": identification.reproduced,
+        "first": identification.first or None,
+        "place": identification.place or None,
+        "attempts": [{"choice": a.text, "difference": a.error, "why": a.reason} for a in identification.attempts],
+        "before": identification.before,
+        "layers_file": identification.layers_file if first is not None else "",
+        "write": [{"layer": c.node.name, "place": c.node.place, "text": c.text} for c in identification.writes],
+        "remedies": identification.remedies,
+        "notes": identification.notes,
     }

@@ -37,14 +37,14 @@ if TYPE_CHECKING:
 @click.option("--why", "node", metavar="NODE", help="Show which rules replace NODE, and why others do not.")
 @json_option
 @talk_options
-def command(edges: bool, every: bool, node: str | None, as_json: bool, quiet: bool, **given: Any) -> None:
+def command(edges: bool, every: bool, node: str | None, as_json: bool, quiet: bool, **options: Any) -> None:
     """Show the nodes of a network: type, params, shapes, weights, multiply-adds, and where each node runs.
 
     Neither weights nor a class for each layer are needed; rows of unknown layers are marked. On a terminal the
     table is cut to its width; in a file or pipe it is complete.
     """
-    net = read_net(given)
-    shapes = shapes_of(net, given["shapes"]) or None
+    net = read_net(options)
+    shapes = shapes_of(net, options["shapes"]) or None
     if node is not None:
         from anylayer.inspect.why import why
 
@@ -61,7 +61,7 @@ def command(edges: bool, every: bool, node: str | None, as_json: bool, quiet: bo
     if not quiet:
         for line in ends(report, width):
             echo(line)
-        _remedies(report, given["model"])
+        _remedies(report, options["model"])
 
 
 _STYLE: dict[str, dict[str, Any]] = {

@@ -71,16 +71,16 @@ def command(types: tuple[str, ...], fmt: str, as_json: bool, quiet: bool, debug:
     missing = f"there are no layers of format '{fmt}'{nearest(fmt, formats)}; formats: {', '.join(formats)}"
     need(fmt in formats, missing, InputError)
     registry = Registry.of(fmt)
-    found = _find(registry, types) if types else registry.definitions()
+    definitions = _find(registry, types) if types else registry.definitions()
     if as_json:
-        echo(to_json([_json_data(d) for d in found]))
+        echo(to_json([_json_data(d) for d in definitions]))
     elif types:
-        for definition in found:
+        for definition in definitions:
             _show_one(definition)
     else:
-        show(_TYPES, [(d.type, ", ".join(d.dialects), _first_sentence(d)) for d in found])
+        show(_TYPES, [(d.type, ", ".join(d.dialects), _first_sentence(d)) for d in definitions])
         if not quiet:
-            number = plural(len({d.type for d in found}), "layer type")
+            number = plural(len({d.type for d in definitions}), "layer type")
             chosen = "" if fmt == "caffe" else f" --format {fmt}"
             echo(f"{number}; anylayer layers TYPE{chosen} shows its fields")
 
@@ -131,19 +131,19 @@ def _kernel_row(layer: CustomLayer) -> tuple[str, ...]:
 
 
 def _find(registry: Registry, types: tuple[str, ...]) -> list[Definition]:
-    known = registry.types()
-    by_lower = {name.lower(): name for name in known}
-    found: list[Definition] = []
+    names = registry.types()
+    by_lower = {name.lower(): name for name in names}
+    definitions: list[Definition] = []
     for type_ in types:
-        name = type_ if type_ in known else by_lower.get(type_.lower(), "")
+        name = type_ if type_ in names else by_lower.get(type_.lower(), "")
         if not name:
             others = [fmt for fmt in modules("layers") if type_ in Registry.of(fmt).types()]
             raise InputError(
-                f"there is no built-in layer type '{type_}'{nearest(type_, known)}"
+                f"there is no built-in layer type '{type_}'{nearest(type_, names)}"
                 + (f"; formats that have it: {', '.join(others)} (--format {others[0]})" if others else "")
             )
-        found.extend(registry.find(name))
-    return found
+        definitions.extend(registry.find(name))
+    return definitions
 
 
 def _first_sentence(definition: Definition) -> str:

@@ -46,7 +46,7 @@ def command(
     trace: Path | None,
     as_json: bool,
     quiet: bool,
-    **given: Any,
+    **options: Any,
 ) -> None:
     """Run a network, and show the time of each node, its multiply-adds and bytes, and what limits it.
 
@@ -55,13 +55,13 @@ def command(
     """
     from anylayer.inspect.profile import profile
 
-    net, arrays = trial(given)
-    found = profile(net, arrays, engine, threads, seconds)
+    net, arrays = trial(options)
+    costs = profile(net, arrays, engine, threads, seconds)
     if as_json:
-        echo(to_json(found.to_dict()))
+        echo(to_json(costs.to_dict()))
     else:
-        for line in lines(found, terminal_width()):
+        for line in lines(costs, terminal_width()):
             echo(line)
     if trace is not None:
-        write_text(trace, to_json(found.trace()) + "\n")
+        write_text(trace, to_json(costs.trace()) + "\n")
         say(f"wrote {trace}", quiet)

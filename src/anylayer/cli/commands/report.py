@@ -52,62 +52,62 @@ if TYPE_CHECKING:
     help="Also convert the network, and show what that changed.",
 )
 @trial_options
-def command(**given: Any) -> None:
+def command(**options: Any) -> None:
     """Write one HTML file with the graph, the time and error of each node, pictures, and the code of your layers.
 
     The file needs no other file and no network access. A network that does not run, because a layer has no
     definition or the weights are missing, gets a page too, which says so.
     """
-    net = read_net(given)
-    shapes = shapes_of(net, given["shapes"])
-    arrays, images = _inputs(net, given, shapes)
-    if given["random_weights"]:
-        known = shapes if arrays is None else {name: array.shape for name, array in arrays.items()}
-        net.fill(given["seed"], known)
-    report = _measure(net, given, shapes, arrays, images)
-    report.save(given["out"])
-    if given["as_json"]:
+    net = read_net(options)
+    shapes = shapes_of(net, options["shapes"])
+    arrays, images = _inputs(net, options, shapes)
+    if options["random_weights"]:
+        known_shapes = shapes if arrays is None else {name: array.shape for name, array in arrays.items()}
+        net.fill(options["seed"], known_shapes)
+    report = _measure(net, options, shapes, arrays, images)
+    report.save(options["out"])
+    if options["as_json"]:
         echo(to_json(report.to_dict()))
     for gap in report.measured.gaps if report.measured is not None else ():
-        say(f"note: {gap}", given["quiet"])
-    say(f"wrote {given['out']}", given["quiet"])
+        say(f"note: {gap}", options["quiet"])
+    say(f"wrote {options['out']}", options["quiet"])
 
 
 def _inputs(
-    net: Net, given: dict[str, Any], shapes: dict[str, tuple[Any, ...]]
+    net: Net, options: dict[str, Any], shapes: dict[str, tuple[Any, ...]]
 ) -> tuple[dict[str, Array] | None, dict[str, Array]]:
     """Return the arrays of -i, and the images that they were made from, by the input's name. None means seeded
     noise."""
-    if not given["inputs"]:
+    if not options["inputs"]:
         return None, {}
     images: dict[str, Array] = {}
-    arrays = feed(net, given["inputs"], shapes, given["seed"], preprocessing_of(given), images)
+    arrays = feed(net, options["inputs"], shapes, options["seed"], preprocessing_of(options), images)
     return arrays, images
 
 
 def _measure(
     net: Net,
-    given: dict[str, Any],
+    options: dict[str, Any],
     shapes: dict[str, tuple[Any, ...]],
     arrays: dict[str, Array] | None,
     images: dict[str, Array],
 ) -> Report:
     from anylayer.inspect.full import full_report
 
-    with spinner("measuring", given["quiet"]):
+    with spinner("measuring", options["quiet"]):
         conversion = None
-        if given["written"] is not None:
-            conversion = net.write(given["written"], shapes=shapes or None)
+        if options["written"] is not None:
+            conversion = net.write(options["written"], shapes=shapes or None)
         return full_report(
             net,
             arrays,
-            engine=given["engine"],
-            threads=given["threads"],
+            engine=options["engine"],
+            threads=options["threads"],
             shapes=shapes or None,
-            seconds=given["seconds"],
-            compare=not given["no_verify"],
-            blobs=given["blobs"] or None,
+            seconds=options["seconds"],
+            compare=not options["no_verify"],
+            blobs=options["blobs"] or None,
             images=images,
             conversion=conversion,
-            seed=given["seed"],
+            seed=options["seed"],
         )

@@ -108,34 +108,34 @@ def result_options(function: F) -> F:
 @shape_option
 @ray_option(is_flag_too=True)
 @talk_options
-def command(**given: Any) -> None:
+def command(**options: Any) -> None:
     """Run a network and show its outputs: the classes with the highest scores, detections, or a summary of maps.
 
     Images are preprocessed like OpenCV's blobFromImage: resized, in BGR order, (image - mean) * scale. A file's
     transform_param is used unless one of --mean, --scale, --swap-rb, --crop or --gray is given. A line on stderr
     says what was done. Results go to stdout, everything else to stderr.
     """
-    net = read_net(given)
-    labels = read_labels(given["labels"]) if given["labels"] else ()
-    shapes = shapes_of(net, given["shapes"])
+    net = read_net(options)
+    labels = read_labels(options["labels"]) if options["labels"] else ()
+    shapes = shapes_of(net, options["shapes"])
     types = input_types(net.network, shapes)
-    loader = Loader(net, types, preprocessing_of(given), shapes)
+    loader = Loader(net, types, preprocessing_of(options), shapes)
     channels_last = any(map(loader.channels_last, types))
-    options = ShowOptions(given["show"], given["top"], given["threshold"], labels, channels_last)
-    targets = [OutOption(out) for out in given["outs"]]
-    runner = Runner(net, loader, given["engine"], given["threads"], given["blobs"], given["batch"])
-    presenter = Presenter(runner, options, targets, quiet=given["quiet"], as_json=given["as_json"])
-    moving = moving_input(given["inputs"], list(types), given["outs"])
-    items = items_of(given["inputs"], list(types)) if moving is None else []
-    if given["random_weights"]:
+    show_options = ShowOptions(options["show"], options["top"], options["threshold"], labels, channels_last)
+    targets = [OutOption(out) for out in options["outs"]]
+    runner = Runner(net, loader, options["engine"], options["threads"], options["blobs"], options["batch"])
+    presenter = Presenter(runner, show_options, targets, quiet=options["quiet"], as_json=options["as_json"])
+    moving = moving_input(options["inputs"], list(types), options["outs"])
+    items = items_of(options["inputs"], list(types)) if moving is None else []
+    if options["random_weights"]:
         first = loader.load(items[0]).arrays if items and None in types.values() else {}
         net.fill(shapes={name: array.shape for name, array in first.items()} | shapes)
     if moving is not None:
-        need(given["ray_address"] is None, "frames of a video run on this machine; leave out --ray", InputError)
-        damaged = cli.video.VideoRun(presenter, moving, given["frames"] or 0, given["fps"] or 0.0).run()
+        need(options["ray_address"] is None, "frames of a video run on this machine; leave out --ray", InputError)
+        damaged = cli.video.VideoRun(presenter, moving, options["frames"] or 0, options["fps"] or 0.0).run()
         click.get_current_context().exit(1 if damaged else 0)
-    if given["ray_address"] is not None:
-        failed = cli.onray.run_on_ray(loader, items, given, progress(len(items), given["quiet"]))
+    if options["ray_address"] is not None:
+        failed = cli.onray.run_on_ray(loader, items, options, progress(len(items), options["quiet"]))
         click.get_current_context().exit(1 if failed else 0)
     for target in targets:
         target.check(items)

@@ -76,15 +76,15 @@ _WEIGHTS = (".caffemodel", ".caffemodel.h5", ".weights.h5", ".bin", ".npz")
 )
 @ray_option(is_flag_too=False)
 @talk_options
-def command(**given: Any) -> None:
+def command(**options: Any) -> None:
     """Serve networks until the command is interrupted, on Ray Serve (pip install 'ray[serve,data]').
 
     Clients of the Open Inference Protocol (V2) work with it: tritonclient[http], KServe. A picture alone may be
     the body of a request, with Content-Type image/...; it is preprocessed as in `run`. The name of a network is
     the name of its file without the suffix.
     """
-    networks = [_network(name, model, weights, given) for name, model, weights in models_of(given["models"])]
-    _need_shapes_used(networks, given)
+    networks = [_network(name, model, weights, options) for name, model, weights in models_of(options["models"])]
+    _need_shapes_used(networks, options)
     try:
         from anylayer.libraries.ray import cluster, listening
         from anylayer.serve.deployment import serving
@@ -95,82 +95,86 @@ def command(**given: Any) -> None:
         raise InputError("serve needs: pip install 'ray[serve,data]'") from None
     need_servable(networks)
     weights = sum(blob.nbytes for net, _ in networks for node in net.network.nodes for blob in node.blobs)
-    least = len(networks) * given["replicas"] * (given["threads"] or 1)
-    asked = given["host"], given["port"]
-    if given["ray_address"] is None:
+    least = len(networks) * options["replicas"] * (options["threads"] or 1)
+    asked = options["host"], options["port"]
+    if options["ray_address"] is None:
         _need_free_port(*asked)
     need(
-        given["ray_address"] is None or given["metrics_port"] is None,
+        options["ray_address"] is None or options["metrics_port"] is None,
         "--metrics-port is for a cluster that this command starts; the one of --ray serves its own metrics",
         InputError,
     )
     with (
-        cluster(given["ray_address"], least=least, weights=2 * weights, metrics_port=given["metrics_port"]),
-        serving(networks, *asked, given["replicas"], partial(say, quiet=given["quiet"])) as measured,
+        cluster(options["ray_address"], least=least, weights=2 * weights, metrics_port=options["metrics_port"]),
+        serving(networks, *asked, options["replicas"], partial(say, quiet=options["quiet"])) as measured,
     ):
-        for name, found in measured.items():
-            why = f" ({found['why']})" if found["why"] else ""
-            batches = f"batches of at most {max(1, found['batch'])}{why}"
-            say(f"model '{name}': engine {found['engine']}, {batches}", given["quiet"])
+        for name, statistics in measured.items():
+            why = f" ({statistics['why']})" if statistics["why"] else ""
+            batches = f"batches of at most {max(1, statistics['batch'])}{why}"
+            say(f"model '{name}': engine {statistics['engine']}, {batches}", options["quiet"])
         host, port = listening() or asked
         if (host, port) != asked:
-            say("Ray Serve runs on this cluster already; it listens where it did before", given["quiet"])
-        say(f"serving at http://{host}:{port}/v2", given["quiet"])
+            say("Ray Serve runs on this cluster already; it listens where it did before", options["quiet"])
+        say(f"serving at http://{host}:{port}/v2", options["quiet"])
         try:
             while True:
                 time.sleep(3600)
         finally:
-            say("stopping, after the requests that are being computed", given["quiet"])
+            say("stopping, after the requests that are being computed", options["quiet"])
 
 
 def models_of(words: Sequence[str]) -> list[tuple[str, Path, Path | None]]:
     """Return the name, model and weights of each network. A file of weights follows its model."""
-    found: list[tuple[str, Path, Path | None]] = []
+    models: list[tuple[str, Path, Path | None]] = []
     for word in words:
         name, equals, path = word.partition("=")
         if not equals or Path(word).exists():
             name, path = "", word
-        if found and not name and found[-1][2] is None and path.lower().endswith(_WEIGHTS):
-            found[-1] = (*found[-1][:2], Path(path))
+        if models and not name and models[-1][2] is None and path.lower().endswith(_WEIGHTS):
+            models[-1] = (*models[-1][:2], Path(path))
         else:
             model = Path(path)
-            found.append((name or model.name.split(".")[0], model, None))
-    return found
+            models.append((name or model.name.split(".")[0], model, None))
+    return models
 
 
-def _network(name: str, model: Path, weights: Path | None, given: dict[str, Any]) -> tuple[Net, Settings]:
+def _network(name: str, model: Path, weights: Path | None, options: dict[str, Any]) -> tuple[Net, Settings]:
     """Read a network, and return it with the settings that it is served with."""
     from anylayer.serve.served import Settings
 
-    net = read_net({**given, "model": model, "weights": weights})
-    shapes, free = _shapes(net, given["shapes"])
+    net = read_net({**options, "model": model, "weights": weights})
+    shapes, free = _shapes(net, options["shapes"])
     types = input_types(net.network, shapes)
-    if given["random_weights"]:
+    if options["random_weights"]:
         net.fill(shapes=shapes)
     decode = {}
-    for own in list(types)[:1]:
-        options = preprocessing_of(given)
-        if free.get(own, frozenset()) - {0} and not _states_size(net.network.preprocess.get(own)):
-            options = replace(options, size=options.size or "keep")
-        loader = Loader(net, types, options)
+    for input_name in list(types)[:1]:
+        recipe_options = preprocessing_of(options)
+        if free.get(input_name, frozenset()) - {0} and not _states_size(net.network.preprocess.get(input_name)):
+            recipe_options = replace(recipe_options, size=recipe_options.size or "keep")
+        loader = Loader(net, types, recipe_options)
         try:
-            dtype = net.network.input_dtype(own)
-            decode[own] = partial(decoded, loader.recipe(own), loader.channels_last(own), dtype)
+            dtype = net.network.input_dtype(input_name)
+            decode[input_name] = partial(
+                decoded, loader.recipe(input_name), loader.channels_last(input_name), dtype
+            )
         except InputError:  # the input is not an image
-            if any(given[option] for option in ("size", "mean", "scale", "swap", "cover", "gray", "pixels")):
+            if any(options[option] for option in ("size", "mean", "scale", "swap", "cover", "gray", "pixels")):
                 raise
-    for own, recipe in decode.items():
-        say(f"model '{name}', input '{own}': {recipe.args[0]}", given["quiet"])
-    largest = given["max_size"] << 20
+    for input_name, recipe in decode.items():
+        say(f"model '{name}', input '{input_name}': {recipe.args[0]}", options["quiet"])
+    largest = options["max_size"] << 20
     return net, Settings(
-        name, given["engine"], given["threads"], shapes, free, given["max_batch"], decode, largest
+        name, options["engine"], options["threads"], shapes, free, options["max_batch"], decode, largest
     )
 
 
-def _states_size(own: Preprocess | None) -> bool:
+def _states_size(preprocess: Preprocess | None) -> bool:
     """Return whether a file's preprocessing gives an image another size."""
-    is_mean_image = own is not None and (own.mean_file or (own.mean is not None and own.mean.ndim == 3))
-    return own is not None and bool(own.size or own.crop or is_mean_image)
+    is_mean_image = preprocess is not None and (
+        preprocess.mean_file or (preprocess.mean is not None and preprocess.mean.ndim == 3)
+    )
+    return preprocess is not None and bool(preprocess.size or preprocess.crop or is_mean_image)
 
 
 def decoded(recipe: Any, channels_last: bool, dtype: Any, data: bytes) -> Any:
@@ -182,38 +186,38 @@ def decoded(recipe: Any, channels_last: bool, dtype: Any, data: bytes) -> Any:
 
 
 def _shapes(
-    net: Net, given: Sequence[tuple[str, tuple[int | str, ...]]]
+    net: Net, shape_options: Sequence[tuple[str, tuple[int | str, ...]]]
 ) -> tuple[dict[str, tuple[int, ...]], dict[str, frozenset[int]]]:
     """Return the --shape options that this network has, and the axes whose sizes requests choose."""
     names = list(net.network.inputs)
     shapes: dict[str, tuple[int, ...]] = {}
     free: dict[str, frozenset[int]] = {}
-    for name, shape in given:
+    for name, shape in shape_options:
         if not name:
             need(len(names) == 1, f"--shape needs the name of an input: {', '.join(names)}", InputError)
-        own = name or names[0]
-        if own not in names:
+        input_name = name or names[0]
+        if input_name not in names:
             continue
-        known = net.network.inputs[own]
+        kind = net.network.inputs[input_name]
         axes = frozenset(i for i, d in enumerate(shape) if isinstance(d, str))
         sizes = [
             d
             if isinstance(d, int)
-            else known.shape[i]
-            if known is not None and i < len(known.shape)
+            else kind.shape[i]
+            if kind is not None and i < len(kind.shape)
             else 1
             if i == 0
             else 64
             for i, d in enumerate(shape)
         ]
-        shapes[own], free[own] = tuple(sizes), axes
+        shapes[input_name], free[input_name] = tuple(sizes), axes
     return shapes, free
 
 
-def _need_shapes_used(networks: Sequence[tuple[Net, Settings]], given: dict[str, Any]) -> None:
-    known = {name for net, _ in networks for name in net.network.inputs}
-    for name, _ in given["shapes"]:
-        need(not name or name in known, f"--shape: no network has an input '{name}'", InputError)
+def _need_shapes_used(networks: Sequence[tuple[Net, Settings]], options: dict[str, Any]) -> None:
+    names = {name for net, _ in networks for name in net.network.inputs}
+    for name, _ in options["shapes"]:
+        need(not name or name in names, f"--shape: no network has an input '{name}'", InputError)
 
 
 def _need_free_port(host: str, port: int) -> None:

@@ -39,7 +39,7 @@ def command(
     force: bool,
     types: tuple[str, ...],
     quiet: bool,
-    **given: Any,
+    **options: Any,
 ) -> None:
     """Write a Python file with a class and a test for each unknown layer type.
 
@@ -47,29 +47,29 @@ def command(
     params with their values, the shapes of its inputs, and the consumers of its outputs. Only `forward` is
     missing.
     """
-    net = read_net(given)
+    net = read_net(options)
     if out is not None:
         need(force or not out.exists(), f"{out} exists. --force overwrites it", InputError)
     names = {id(n): n.name for n in net.unknown if net.definitions[n.type]}  # layers that are programs in the file
     existing = {n.type for n in net.network.nodes} | set(names.values())
     for type_ in types:
-        missing = f"{given['model']}: there is no layer of type '{type_}'{nearest(type_, existing)}"
+        missing = f"{options['model']}: there is no layer of type '{type_}'{nearest(type_, existing)}"
         need(type_ in existing, missing, InputError)
     nodes = [n for n in net.network.nodes if {n.type, names.get(id(n))} & set(types)] if types else net.unknown
-    wanted = list(dict.fromkeys(names.get(id(n), n.type) for n in nodes))
-    report = net.inspect(shapes_of(net, given["shapes"]) or None)
-    if not wanted:
-        say(f"{given['model']}: every layer type is known; nothing to write", quiet)
+    stub_types = list(dict.fromkeys(names.get(id(n), n.type) for n in nodes))
+    report = net.inspect(shapes_of(net, options["shapes"]) or None)
+    if not stub_types:
+        say(f"{options['model']}: every layer type is known; nothing to write", quiet)
         for row in report.nodes:
             if row.where == "refused":
                 say(f"layer '{row.name}' is refused; --type {row.type} writes a class for it", quiet)
         return
     inside = any(node.blobs for node in net.network.nodes)
-    weights = given["weights"] or ("" if inside else "WEIGHTS")
-    files = " ".join(str(f) for f in (given["model"], weights, "-l", out or "layers.py") if f)
-    text = stub_file(net.network, report.nodes, wanted, f"anylayer run {files} -i INPUT", set(names.values()))
+    weights = options["weights"] or ("" if inside else "WEIGHTS")
+    files = " ".join(str(f) for f in (options["model"], weights, "-l", out or "layers.py") if f)
+    text = stub_file(net.network, report.nodes, stub_types, f"anylayer run {files} -i INPUT", set(names.values()))
     if out is None:
         echo(text, nl=False)
         return
     write_text(out, text)
-    say(f"wrote {out}: {plural(len(wanted), 'layer type')} ({', '.join(wanted)})", quiet)
+    say(f"wrote {out}: {plural(len(stub_types), 'layer type')} ({', '.join(stub_types)})", quiet)

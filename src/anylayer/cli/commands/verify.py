@@ -43,7 +43,7 @@ def command(
     engine: tuple[str, ...],
     as_json: bool,
     quiet: bool,
-    **given: Any,
+    **options: Any,
 ) -> None:
     """Run each node on each engine, on inputs that NumPy computes, and compare its outputs with NumPy's.
 
@@ -54,7 +54,7 @@ def command(
     """
     from anylayer.inspect.verify import verify
 
-    net, arrays = trial(given)
+    net, arrays = trial(options)
     checks: dict[str, list[NodeCheck]] = {}
     refused: dict[str, EngineError] = {}
     for name in _engines(engine, quiet):
@@ -65,34 +65,34 @@ def command(
     if not checks:
         raise next(iter(refused.values()))
     if as_json:
-        shown = {name: _json_data(found) for name, found in checks.items()}
+        shown = {name: _json_data(node_checks) for name, node_checks in checks.items()}
         echo(to_json({**shown, **{name: {"ok": False, "error": str(e)} for name, e in refused.items()}}))
     else:
         _show(checks)
         for name, reason in refused.items():
             echo(f"{name}: {reason}")
-    if refused or any(not c.ok for found in checks.values() for c in found):
+    if refused or any(not c.ok for node_checks in checks.values() for c in node_checks):
         click.get_current_context().exit(1)
 
 
-def _engines(given: tuple[str, ...], quiet: bool) -> list[str]:
+def _engines(names: tuple[str, ...], quiet: bool) -> list[str]:
     """Return the engines to compare with NumPy; "all" means all installed ones. Raises EngineError for none."""
-    if given != ("all",):
-        for name in given:
+    if names != ("all",):
+        for name in names:
             if name == "numpy":
                 raise click.UsageError("engines are compared with numpy; name another engine")
-        return list(dict.fromkeys(given))
-    found = []
+        return list(dict.fromkeys(names))
+    general_names = []
     for name in engines():
         try:
             engine = load_engine(name)
             if engine.GENERAL and is_on_cpu(engine):
-                found.append(name)
+                general_names.append(name)
         except EngineError as error:
             say(f"skipped: {error}", quiet)
-    if not found:
+    if not general_names:
         raise EngineError(nothing_on("cpu"))
-    return found
+    return general_names
 
 
 def _show(checks: dict[str, list[NodeCheck]]) -> None:
@@ -113,8 +113,8 @@ def _show(checks: dict[str, list[NodeCheck]]) -> None:
     for note, nodes in notes.items():
         for line in wrapped(f"{some(nodes)}: {note}", terminal_width()):
             echo(line)
-    for name, found in checks.items():
-        echo(f"{name}: {_verdict(found)}")
+    for name, node_checks in checks.items():
+        echo(f"{name}: {_verdict(node_checks)}")
 
 
 def _is_compared(check: NodeCheck) -> bool:
@@ -129,11 +129,11 @@ def _cell(check: NodeCheck) -> str:
     return f"{'ok' if check.ok else 'OFF'} {check.relative:.1e}"
 
 
-def _verdict(found: list[NodeCheck]) -> str:
+def _verdict(checks: list[NodeCheck]) -> str:
     """Return a line that says how many nodes agree, or which node is the first that does not."""
-    compared = [c for c in found if _is_compared(c)]
-    wrong = [c for c in found if not c.ok]
-    skipped = len(found) - len(compared)
+    compared = [c for c in checks if _is_compared(c)]
+    wrong = [c for c in checks if not c.ok]
+    skipped = len(checks) - len(compared)
     tail = f" ({plural(skipped, 'node')} not compared: {_SKIPPED})" if skipped else ""
     if not compared:
         return f"no node was compared{tail.replace(' not compared', '')}"
@@ -149,8 +149,8 @@ def _verdict(found: list[NodeCheck]) -> str:
     return f"{', '.join(counts)}, the first is '{first.name}' ({first.type}){why}{tail}"
 
 
-def _json_data(found: list[NodeCheck]) -> dict[str, Any]:
-    wrong = [c.name for c in found if not c.ok]
+def _json_data(checks: list[NodeCheck]) -> dict[str, Any]:
+    wrong = [c.name for c in checks if not c.ok]
     return {
         "ok": not wrong,
         "first": wrong[0] if wrong else None,
@@ -159,6 +159,6 @@ def _json_data(found: list[NodeCheck]) -> dict[str, Any]:
                 name: getattr(c, name)
                 for name in ("name", "type", "error", "scale", "ok", "note", "tells", "on_noise")
             }
-            for c in found
+            for c in checks
         ],
     }

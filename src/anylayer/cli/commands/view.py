@@ -36,27 +36,27 @@ from anylayer.errors import InputError
 @click.option("--no-browser", is_flag=True, help="Print the address, and open no browser.")
 @click.option("-o", "--out", type=click.Path(path_type=Path), help="Write the file for Netron, and show nothing.")
 @trial_options
-def command(**given: Any) -> None:
+def command(**options: Any) -> None:
     """Open the ONNX form of a network in Netron. The metadata of each node are its layer, params, time,
     multiply-adds and error against NumPy.
 
     Only this machine can open Netron's page, and the page cannot report usage. Ctrl-C ends the command. It needs:
     pip install netron
     """
-    if given["out"] is not None:
-        _write(given, given["out"])
-        say(f"wrote {given['out']}", given["quiet"])
+    if options["out"] is not None:
+        _write(options, options["out"])
+        say(f"wrote {options['out']}", options["quiet"])
         return
     try:
         from anylayer.libraries import netron
     except ImportError:
         raise InputError("the viewer needs Netron: pip install netron; or write the file: -o FILE.onnx") from None
     with TemporaryDirectory(prefix="anylayer-") as folder:
-        path = Path(folder) / f"{Path(given['model']).stem}.onnx"
-        _write(given, path)
-        address = netron.serve(path, given["port"], browse=not given["no_browser"])
+        path = Path(folder) / f"{Path(options['model']).stem}.onnx"
+        _write(options, path)
+        address = netron.serve(path, options["port"], browse=not options["no_browser"])
         try:
-            say(f"{address} shows {given['model']}; Ctrl-C ends it")
+            say(f"{address} shows {options['model']}; Ctrl-C ends it")
             netron.wait()
         except KeyboardInterrupt as signal:
             if isinstance(signal, Terminated):
@@ -65,21 +65,21 @@ def command(**given: Any) -> None:
             netron.stop()
 
 
-def _write(given: dict[str, Any], path: Path) -> None:
+def _write(options: dict[str, Any], path: Path) -> None:
     """Write the ONNX form of the network, with its figures, as `path`."""
     from anylayer.inspect.annotate import annotate
 
-    net = read_net(given)
-    shapes = shapes_of(net, given["shapes"])
-    with spinner("measuring", given["quiet"]):
-        arrays = feed(net, given["inputs"], shapes, given["seed"]) if given["inputs"] else None
-        if given["random_weights"]:
-            net.fill(given["seed"], shapes or None)
-        if given["no_run"]:
+    net = read_net(options)
+    shapes = shapes_of(net, options["shapes"])
+    with spinner("measuring", options["quiet"]):
+        arrays = feed(net, options["inputs"], shapes, options["seed"]) if options["inputs"] else None
+        if options["random_weights"]:
+            net.fill(options["seed"], shapes or None)
+        if options["no_run"]:
             report = net.inspect(shapes or None)
         else:
             report = net.report(
-                inputs=arrays, engine=given["engine"], threads=given["threads"], shapes=shapes or None
+                inputs=arrays, engine=options["engine"], threads=options["threads"], shapes=shapes or None
             )
-        net.write(path, "onnx", shapes=shapes or None, verify=not given["no_run"])
+        net.write(path, "onnx", shapes=shapes or None, verify=not options["no_run"])
         annotate(path, report)
