@@ -28,7 +28,7 @@ import anylayer.ops as ops
 from anylayer.engines import load_engine
 from anylayer.engines.cpp import _flags as flags
 from anylayer.graph import Graph
-from anylayer.inspect.peaks import measure_peaks
+from anylayer.inspect.profile import measure_peaks
 from anylayer.kernels.compiler import compiler
 from anylayer.layer import Definition, load_layers
 from anylayer.layer.bound import Bound, bind

@@ -12,8 +12,8 @@ import anylayer
 from anylayer import ops
 from anylayer.corrections import corrected
 from anylayer.engines import load_engine
+from anylayer.engines._common import need_shapes
 from anylayer.engines._narrowing import need_range
-from anylayer.engines._outputs import need_shapes
 from anylayer.errors import EngineError
 from anylayer.graph import Dim
 from anylayer.tracing import record, record_many

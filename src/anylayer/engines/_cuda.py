@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from anylayer.corrections import corrected
-from anylayer.engines._outputs import need_shapes, output_shapes
+from anylayer.engines._common import need_shapes, output_shapes
 from anylayer.errors import EngineError, warn
 from anylayer.graph import Graph
 from anylayer.libraries.onnxruntime import CUDA, has_cuda, ort

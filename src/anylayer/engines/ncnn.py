@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.engines._outputs import OutputShapes, need_shapes
+from anylayer.engines._common import OutputShapes, need_shapes
 from anylayer.errors import EngineError
 from anylayer.graph import Graph, Op
 from anylayer.graph.operators import PRODUCTS

@@ -15,10 +15,8 @@ import numpy as np
 from anylayer.compile.limits import need_compilable
 from anylayer.corrections import corrected
 from anylayer.engines import CountedProgram
+from anylayer.engines._common import device_number, native_layers, need_shapes, output_shapes, with_calls
 from anylayer.engines._counting import TimedProgram
-from anylayer.engines._devices import device_number
-from anylayer.engines._native import native_layers, with_calls
-from anylayer.engines._outputs import need_shapes, output_shapes
 from anylayer.engines._recycling import ArrayHolder, Recycled, can_recycle
 from anylayer.errors import EngineError
 from anylayer.graph import Graph, Value

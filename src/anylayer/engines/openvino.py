@@ -16,14 +16,12 @@ from anylayer.compile.limits import need_compilable
 from anylayer.corrections import corrected
 from anylayer.corrections.chains import LENGTHS, REFUSAL, cut
 from anylayer.engines import CountedProgram
+from anylayer.engines._common import device_number, native_layers, need_shapes, output_shapes, with_calls
 from anylayer.engines._counting import TimedProgram
-from anylayer.engines._devices import device_number
 from anylayer.engines._narrowing import narrowed, need_range
-from anylayer.engines._native import native_layers, with_calls
 from anylayer.engines._openvino_gpu import OPERATOR, PluginKernels, fits_plugin
 from anylayer.engines._openvino_native import channels_last, has_operation
 from anylayer.engines._openvino_profile import PerformanceCounts
-from anylayer.engines._outputs import need_shapes, output_shapes
 from anylayer.engines._recycling import ArrayHolder, Recycled
 from anylayer.errors import EngineError, need
 from anylayer.graph import Graph, Value

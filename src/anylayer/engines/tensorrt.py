@@ -16,7 +16,7 @@ import numpy as np
 
 from anylayer.compile.limits import need_compilable
 from anylayer.corrections import corrected
-from anylayer.engines._devices import device_number
+from anylayer.engines._common import device_number
 from anylayer.errors import EngineError, given, need
 from anylayer.graph import Graph
 from anylayer.network import Array, TensorType

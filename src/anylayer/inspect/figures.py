@@ -33,10 +33,6 @@ class Figures:
     compiled: dict[str, int] | None = None
     into: str = ""
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the figures as plain values, for JSON."""
-        return asdict(self)
-
 
 @dataclass(frozen=True, slots=True)
 class Picture:
@@ -84,10 +80,6 @@ class LayerCode:
     calls: tuple[tuple[str, str], ...] = ()
     marked: tuple[int, ...] = ()
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the source as plain values, for JSON."""
-        return asdict(self)
-
 
 @dataclass(slots=True)
 class Change:
@@ -101,10 +93,6 @@ class Change:
     checks: list[dict[str, Any]]
     compared: str
     notes: list[str]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the change as plain values, for JSON."""
-        return asdict(self)
 
 
 @dataclass(slots=True)
@@ -141,8 +129,8 @@ class Measured:
             "peaks": asdict(p.peaks) if p is not None else None,
             "verified": self.verified,
             "pictures": [picture.to_dict() for picture in self.pictures],
-            "code": [code.to_dict() for code in self.code],
-            "change": self.change.to_dict() if self.change is not None else None,
+            "code": [asdict(code) for code in self.code],
+            "change": asdict(self.change) if self.change is not None else None,
             "gaps": self.gaps,
         }
 

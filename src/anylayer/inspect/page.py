@@ -14,7 +14,7 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -157,7 +157,7 @@ def _flat(prefix: str, value: Any) -> Iterator[list[str]]:
 
 def _figures(f: Figures) -> dict[str, Any]:
     """Return the figures of a node. A number that is not finite is None."""
-    data = f.to_dict()
+    data = asdict(f)
     check = f.check
     if check is not None:
         data["check"] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -114,7 +114,7 @@ class Report:
                     "reason": n.reason,
                     "origin": n.origin,
                     "notes": n.notes,
-                    **({} if n.figures is None else {"figures": n.figures.to_dict()}),
+                    **({} if n.figures is None else {"figures": asdict(n.figures)}),
                 }
                 for n in self.nodes
             ],
