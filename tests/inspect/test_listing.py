@@ -9,7 +9,7 @@ import pytest
 
 import anylayer
 from anylayer.inspect.listing import ends, lines
-from anylayer.inspect.tables import Column, fitted, shortened, table, unbroken
+from anylayer.inspect.tables import Column, fit_widths, shorten, table, unbroken
 
 NAME = "inception_3a/a_branch_with_a_very_long_name"
 NET = f"""name: "wide"
@@ -122,7 +122,7 @@ def test_numbers_are_never_cut() -> None:
     columns = [Column("name", 4), Column("value", right=True)]
     shown = table(columns, [("a long name", "123456789")], 15)
     assert shown[1] == ["a l…  123456789"]
-    assert fitted([11, 9], columns, 5) == [4, 9]
+    assert fit_widths([11, 9], columns, 5) == [4, 9]
 
 
 def test_cells_wrap_between_their_parts() -> None:
@@ -136,6 +136,6 @@ def test_cells_wrap_between_their_parts() -> None:
 
 
 def test_long_text_is_shortened_with_an_ellipsis() -> None:
-    assert shortened("abc", 3) == "abc"
-    assert shortened("abcdefgh", 5) == "abcd…"
-    assert shortened("abcdefgh", 5, middle=True) == "ab…gh"
+    assert shorten("abc", 3) == "abc"
+    assert shorten("abcdefgh", 5) == "abcd…"
+    assert shorten("abcdefgh", 5, middle=True) == "ab…gh"

@@ -161,12 +161,12 @@ def _draw(path: Path, name: str, output: Array, loaded: Loaded, options: ShowOpt
     from anylayer.images.files import write_image
 
     with at(str(path)):
-        image, what = drawn(name, output, loaded, options)
+        image, what = draw_output(name, output, loaded, options)
     write_image(path, image)
     return f"wrote {path}: {what}"
 
 
-def drawn(name: str, output: Array, loaded: Loaded, options: ShowOptions) -> tuple[Array, str]:
+def draw_output(name: str, output: Array, loaded: Loaded, options: ShowOptions) -> tuple[Array, str]:
     """Return an output as an image, (H, W) or (H, W, 3) in BGR order, and what it shows.
 
     Detections are drawn on the input's image.

@@ -24,7 +24,7 @@ from anylayer.cli.inputs import Loaded, Loader
 from anylayer.cli.items import NUMBERED, Item, Moving, is_video, items_of
 from anylayer.cli.progress import progress
 from anylayer.cli.results import json_data
-from anylayer.cli.targets import OutOption, drawn
+from anylayer.cli.targets import OutOption, draw_output
 from anylayer.errors import FileError, InputError, need, plural
 from anylayer.libraries.video import (
     WRITABLE,
@@ -219,7 +219,7 @@ class VideoRun:
             for target in presenter.targets:
                 if target.text in films:
                     (blob,) = target.drawable(outputs, presenter.options)
-                    films[target.text].add(drawn(blob, outputs[blob], loaded, presenter.options)[0])
+                    films[target.text].add(draw_output(blob, outputs[blob], loaded, presenter.options)[0])
                 else:
                     target.write(item, loaded, outputs, presenter.options)
 

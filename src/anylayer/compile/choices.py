@@ -136,7 +136,7 @@ def verified_sizes(sizes: OpenSizes) -> list[Symbols]:
 def _targets(base: Mapping[str, int], sizes: OpenSizes) -> Iterator[Symbols]:
     batches = _batches(sizes)
 
-    def scaled(samples: int, *factors: float, odd: bool = False) -> Symbols:
+    def scale_sizes(samples: int, *factors: float, odd: bool = False) -> Symbols:
         values = {}
         for i, (name, value) in enumerate(base.items()):
             scaled_value = samples if name in batches else int(value * factors[i % len(factors)])
@@ -144,18 +144,18 @@ def _targets(base: Mapping[str, int], sizes: OpenSizes) -> Iterator[Symbols]:
         return values
 
     yield {name: low for name, (low, _) in sizes.ranges.items()}
-    yield scaled(2, 0.5, 0.7, odd=True)
-    yield {name: _prime(v) if name not in batches else 1 for name, v in scaled(1, 0.75, 0.6).items()}
-    yield scaled(1, 1.2, 1.25)
-    yield scaled(3, 0.3, 0.9)
+    yield scale_sizes(2, 0.5, 0.7, odd=True)
+    yield {name: _prime(v) if name not in batches else 1 for name, v in scale_sizes(1, 0.75, 0.6).items()}
+    yield scale_sizes(1, 1.2, 1.25)
+    yield scale_sizes(3, 0.3, 0.9)
     for factor in (1.5, 2.0, 2.5, 3.0, 4.0):  # where the first ones do not exist
-        yield scaled(1, factor, 0.8 * factor)
+        yield scale_sizes(1, factor, 0.8 * factor)
     for less in (1, 2, 3, 5, 8):
         yield {
             name: max(value - less, low) for (name, value), (low, _) in zip(base.items(), sizes.ranges.values())
         }
     for samples in range(1, _VERIFIED + 2) if batches else ():  # where the other sizes are almost fixed
-        yield scaled(samples, 1)
+        yield scale_sizes(samples, 1)
 
 
 def _prime(n: int) -> int:

@@ -72,8 +72,8 @@ class Budget:
         """Raise LayerError if a layer computes `count` bytes of constants and the budget has fewer left."""
         need(
             count <= self.computed,
-            f"its outputs are constant and take {shown(count)}; the limit for the constants of all layers is "
-            f"{shown(MAX_COMPUTED_BYTES)}, and {shown(self.computed)} are left",
+            f"its outputs are constant and take {bytes_text(count)}; the limit for the constants of all layers is "
+            f"{bytes_text(MAX_COMPUTED_BYTES)}, and {bytes_text(self.computed)} are left",
         )
 
 
@@ -102,7 +102,7 @@ def countable_types(arrays: Iterable[Array]) -> Iterator[TensorType]:
         yield TensorType(array.shape, array.dtype)
 
 
-def shown(count: int) -> str:
+def bytes_text(count: int) -> str:
     """Return a number of bytes as text: "1.5 GiB"."""
     value, units = float(count), ["bytes", "KiB", "MiB", "GiB", "TiB", "PiB"]
     while value >= 1024 and len(units) > 1:
@@ -128,8 +128,8 @@ def need_memory(count: int, what: str) -> None:
     free = free_memory()
     if free is not None and count > free:
         raise EngineError(
-            f"{what} takes at least {shown(count)} of memory, {shown(free)} are free. Give smaller inputs: "
-            + wording("shapes={...}", "--shape")
+            f"{what} takes at least {bytes_text(count)} of memory, {bytes_text(free)} are free. "
+            f"Give smaller inputs: {wording('shapes={...}', '--shape')}"
         )
 
 

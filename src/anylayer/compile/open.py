@@ -86,7 +86,7 @@ def trace_open(
     }
     guarded_sizes = replace(sizes, guards=guards, ranges=ranges, traced=(a.symbols, b.symbols))
     if relax:
-        guarded_sizes = relaxed(a, sizes, guarded_sizes, lambda symbols: traced(dict(symbols), 1)[1])
+        guarded_sizes = relax_conditions(a, sizes, guarded_sizes, lambda symbols: traced(dict(symbols), 1)[1])
     for guard in (g for g in guarded_sizes.guards if g.fixes_sizes()):
         names = some(sorted(guard.symbols), 5)
         rule = f"{guard.place}: only few sizes fulfil {guard}, so {names} cannot all stay open"
@@ -153,7 +153,7 @@ _STEPS = (-1, 1, -2, 2, -3, 3, -5, 5, -8, 8, -16, 16, -32, 32, -64, 64, 128, 256
 """The distances, tried in this order, at which sizes that break a condition are searched for."""
 
 
-def relaxed(
+def relax_conditions(
     first: Trace, asked: OpenSizes, guarded: OpenSizes, traced: Callable[[Mapping[str, int]], Trace]
 ) -> OpenSizes:
     """Return `guarded`, the sizes with the conditions of the traces, without those that are not needed.

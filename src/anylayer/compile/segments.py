@@ -82,7 +82,7 @@ def nodes_with_operators(plan: Plan) -> tuple[int, ...]:
     return tuple(i for i, t in enumerate(plan.nodes) if t.body is not None) if _is_graph(plan) else ()
 
 
-def refined(plan: Plan, parts: Sequence[EnginePart], engines: Mapping[int, str]) -> list[EnginePart]:
+def refine(plan: Plan, parts: Sequence[EnginePart], engines: Mapping[int, str]) -> list[EnginePart]:
     """Return the parts of a plan after some nodes, by index, have moved to other engines.
 
     A node stays where it is if a value whose size depends on data would have to pass from one engine to another.

@@ -217,13 +217,13 @@ def _with_checked_axes(new: Corrector, o: Op) -> Op | None:
     if count > rank:
         raise refused(o, f"it names {count} axes of an array of {rank} dimensions")
 
-    def judged(axes: Array) -> list[Any]:
+    def judge_axes(axes: Array) -> list[Any]:
         is_named = np.where(axes < 0, axes + rank, axes).reshape(-1, 1) == np.arange(rank)
         counts = is_named.sum(0)
         bad = (counts.sum() < count) | (counts.max() > 1)
         return [bad, np.where(bad, np.arange(count, dtype=axes.dtype).reshape(axes.shape), axes)]
 
-    bad, safe = new.graph.inline(trace(lambda given: judged(given[0]), [axes.type]), [axes], scope=o.scope)
+    bad, safe = new.graph.inline(trace(lambda given: judge_axes(given[0]), [axes.type]), [axes], scope=o.scope)
     if new.checking:
         new.check(o, bad, f"its axes must be different, and be axes of {rank} dimensions")
     return replace(o, inputs=[x, safe, *o.inputs[2:]])

@@ -17,7 +17,7 @@ _INTEGERS = (-(2**31), 2**31 - 1)
 _FLOATS = float(np.finfo(np.float32).max)
 
 
-def narrowed(values: Sequence[Value], *, inputs: bool) -> Narrowed:
+def narrow(values: Sequence[Value], *, inputs: bool) -> Narrowed:
     """Return the values whose dtype OpenVINO narrows, with the range of values that it preserves.
 
     inputs: whether these are a graph's inputs. uint32 is included for inputs only: OpenVINO computes it as int32,

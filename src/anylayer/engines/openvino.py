@@ -18,7 +18,7 @@ from anylayer.corrections.chains import LENGTHS, REFUSAL, cut
 from anylayer.engines import CountedProgram
 from anylayer.engines._common import device_number, native_layers, need_shapes, output_shapes, with_calls
 from anylayer.engines._counting import TimedProgram
-from anylayer.engines._narrowing import narrowed, need_range
+from anylayer.engines._narrowing import narrow, need_range
 from anylayer.engines._openvino_gpu import OPERATOR, PluginKernels, fits_plugin
 from anylayer.engines._openvino_native import channels_last, has_operation
 from anylayer.engines._openvino_profile import PerformanceCounts
@@ -116,7 +116,7 @@ class OpenVinoProgram:
             for i, v in enumerate(graph.outputs)
             if 0 in v.shape and is_static(v.shape)
         ]
-        self._narrowed = narrowed(graph.inputs, inputs=True), narrowed(graph.outputs, inputs=False)
+        self._narrowed = narrow(graph.inputs, inputs=True), narrow(graph.outputs, inputs=False)
         self._weights: list[Array] = []
         try:
             model, compile_, self._model = self._compile_graph(graph, fixed.divisions, device, config)

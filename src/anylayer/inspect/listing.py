@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from anylayer.errors import clean, plural
-from anylayer.inspect.tables import Column, count, listed, natural_width, table, unbroken, wrapped
+from anylayer.inspect.tables import Column, count, list_lines, natural_width, table, unbroken, wrap_lines
 from anylayer.network import TensorType, open_text, size_text
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def lines(
         table_lines = _edges(report, shown, width)
     else:
         table_lines = _table(shown, width)
-    return [*table_lines, *((line, "") for line in wrapped(_totals(report, shown), width))]
+    return [*table_lines, *((line, "") for line in wrap_lines(_totals(report, shown), width))]
 
 
 def ends(report: Report, width: int | None) -> list[str]:
@@ -74,11 +74,11 @@ def ends(report: Report, width: int | None) -> list[str]:
             shape = str(kind) if kind else open_text(open_shape) if open_shape else "(shape not known)"
             layout = report.layouts.get(name, "") if label == "inputs" else ""
             parts.append(f"{name} {shape} {layout}".rstrip())
-        sentences += listed(label, parts, width)
+        sentences += list_lines(label, parts, width)
     if report.dialect:
         sentences.append(f"dialect: {report.dialect}")
     for note in dict.fromkeys(report.notes):
-        sentences += wrapped(f"note: {note}", width)
+        sentences += wrap_lines(f"note: {note}", width)
     return sentences
 
 
@@ -120,7 +120,7 @@ def _with_where(nodes: Sequence[NodeReport], parts: Sequence[Sequence[str]]) -> 
 def _files(nodes: Sequence[NodeReport], width: int | None) -> list[Line]:
     """Return the line that explains the star: the files that contain the user's layers."""
     files = dict.fromkeys(Path(n.origin).name for n in nodes if own(n))
-    return [(line, "") for line in wrapped(f"* from {', '.join(files)}", width)] if files else []
+    return [(line, "") for line in wrap_lines(f"* from {', '.join(files)}", width)] if files else []
 
 
 def _edges(report: Report, nodes: Sequence[NodeReport], width: int | None) -> list[Line]:
@@ -181,7 +181,7 @@ def _reasons(nodes: Sequence[NodeReport], width: int) -> list[Line]:
         more = f" and {plural(len(same) - 1, 'other')}" if len(same) > 1 else ""
         verb = {"host": "in Python", "unshaped": "not traced", "native": "native kernel"}.get(how, how)
         text = f"layer '{same[0].name}' ({same[0].type}){more}: {verb}: {reason}"
-        lines += [(line, how) for line in wrapped(text, width)]
+        lines += [(line, how) for line in wrap_lines(text, width)]
     return lines
 
 

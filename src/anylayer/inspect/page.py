@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from anylayer.inspect.listing import own, short, to_html, where
-from anylayer.inspect.tables import shortened
+from anylayer.inspect.tables import shorten
 from anylayer.network import TensorType, open_text
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ def _flat(prefix: str, value: Any) -> Iterator[list[str]]:
         return
     if hasattr(value, "dtype") and hasattr(value, "shape"):
         value = TensorType(value.shape, value.dtype)
-    yield [prefix, shortened(str(value), _VALUE)]
+    yield [prefix, shorten(str(value), _VALUE)]
 
 
 def _figures(f: Figures) -> dict[str, Any]:

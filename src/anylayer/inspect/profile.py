@@ -171,12 +171,12 @@ class _Measurement:
     def __init__(self, plan: Plan, engine: str, threads: int | None) -> None:
         self._plan, self._engine = plan, engine
 
-        def compiled(step: GraphStep) -> Any:
+        def compile_step(step: GraphStep) -> Any:
             name = step.engine or engine
             compile_ = counting(name) or load_engine(name).compile
             return compile_(simplify(step.graph, name), threads)
 
-        self._steps = [_Step(*parts) for parts in step_programs(plan, compiled, threads)]
+        self._steps = [_Step(*parts) for parts in step_programs(plan, compile_step, threads)]
 
     def run(self, arrays: Mapping[str, Array], seconds: float) -> bool:
         """Measure runs for some seconds. Return whether the engine counts."""

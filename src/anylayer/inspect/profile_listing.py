@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from anylayer.errors import plural, some
-from anylayer.inspect.tables import Column, count, parts_text, table, wrapped
+from anylayer.inspect.tables import Column, count, parts_text, table, wrap_lines
 
 if TYPE_CHECKING:
     from anylayer.inspect.costs import NodeCost, Profile
@@ -35,7 +35,7 @@ def lines(profile: Profile, width: int | None) -> list[str]:
     head, *rows = table(_COLUMNS, [_cells(profile, cost) for cost in by_time], width)
     text = [*head, *(line for row in rows for line in row)]
     for sentence in _sentences(profile):
-        text += wrapped(sentence, width)
+        text += wrap_lines(sentence, width)
     return text
 
 

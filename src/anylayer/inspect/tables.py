@@ -36,7 +36,7 @@ def table(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int |
     """
     rows = [[clean(cell) for cell in row] for row in rows]
     natural = [max([len(c.head), *(len(row[i]) for row in rows)]) for i, c in enumerate(columns)]
-    widths = fitted(natural, columns, width)
+    widths = fit_widths(natural, columns, width)
     head = _lines(columns, [c.head for c in columns], widths)
     rule = "\u2500" * (sum(widths) + len(_GAP) * (len(widths) - 1))
     return [[*head, rule], *(_lines(columns, row, widths) for row in rows)]
@@ -48,7 +48,7 @@ def natural_width(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> i
     return sum(widths) + len(_GAP) * (len(widths) - 1)
 
 
-def fitted(natural: Sequence[int], columns: Sequence[Column], width: int | None) -> list[int]:
+def fit_widths(natural: Sequence[int], columns: Sequence[Column], width: int | None) -> list[int]:
     """Return column widths that fit into `width`. The widest column that may be narrowed is narrowed first."""
     if width is None:
         return list(natural)
@@ -80,13 +80,13 @@ def _cell(text: str, width: int, cut: str) -> list[str]:
         parts = [part if len(part) < width else part.replace(BLANK, " ") for part in text.split(", ")]
         text = ", ".join(parts)
         return [line.replace(BLANK, " ") for line in textwrap.wrap(text, width, break_on_hyphens=False)] or [""]
-    return [shortened(text, width, middle=cut == "middle")]
+    return [shorten(text, width, middle=cut == "middle")]
 
 
-def shortened(text: str, width: int, *, middle: bool = False) -> str:
+def shorten(text: str, width: int, *, middle: bool = False) -> str:
     """Return the text, shortened to `width` characters with an ellipsis.
 
-    >>> shortened("num_output=64 kernel_size=3", 14), shortened("new-score-weighting", 12, middle=True)
+    >>> shorten("num_output=64 kernel_size=3", 14), shorten("new-score-weighting", 12, middle=True)
     ('num_output=64…', 'new-sc…hting')
     """
     if len(text) <= width:
@@ -100,7 +100,7 @@ def unbroken(parts: Iterable[str]) -> str:
     return ", ".join(part.replace(" ", BLANK) for part in parts)
 
 
-def listed(label: str, parts: Sequence[str], width: int | None) -> list[str]:
+def list_lines(label: str, parts: Sequence[str], width: int | None) -> list[str]:
     """Return "label: a, b, c" as one line, or one part per line where that is wider than `width`. The parts are
     cleaned."""
     parts = [clean(part) for part in parts]
@@ -110,7 +110,7 @@ def listed(label: str, parts: Sequence[str], width: int | None) -> list[str]:
     return [f"{label}:", *(f"  {part}" for part in parts)]
 
 
-def wrapped(text: str, width: int | None) -> list[str]:
+def wrap_lines(text: str, width: int | None) -> list[str]:
     """Return a cleaned sentence in lines of at most `width` characters, the later ones indented."""
     text = clean(text)
     if width is None or len(text) <= width:

@@ -48,7 +48,7 @@ def manifest(folder: Path) -> dict[str, str]:
         return {}
 
 
-def written(task: Task, paths: Sequence[str]) -> set[str]:
+def written_paths(task: Task, paths: Sequence[str]) -> set[str]:
     """Return those of the files that have results in the Parquet file that `paths` get together."""
     from anylayer.libraries.pyarrow import strings
 
@@ -111,7 +111,7 @@ class Mapper:
         errors: dict[str, str] = {}
         for i in range(0, len(paths), ROWS):
             part = paths[i : i + ROWS]
-            finished = written(self._task, part)
+            finished = written_paths(self._task, part)
             errors |= self.files([path for path in part if path not in finished]) if finished else self._part(part)
         return errors
 

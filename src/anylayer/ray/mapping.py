@@ -21,7 +21,7 @@ from anylayer.api import Net
 from anylayer.errors import FileError, InputError, need, wording, writing
 from anylayer.libraries.ray import DIED, TASK_FAILED, cluster, cores, data, need_cores, ray
 from anylayer.libraries.whole import write_whole
-from anylayer.ray.mapper import MANIFEST, ROWS, Mapper, Prepare, Task, manifest, written
+from anylayer.ray.mapper import MANIFEST, ROWS, Mapper, Prepare, Task, manifest, written_paths
 from anylayer.ray.sending import sent
 
 FAILED = "_failed.json"
@@ -213,7 +213,8 @@ def run_files(
                 if len(part) == 1 and deaths[part[0]] >= _DEATHS:
                     yield 1, {part[0]: f"{part[0]}: processes that run it die: {_last_line(error)}"}
                 else:
-                    complete = written(task, part)  # where the process has died between writing and returning
+                    # the process may have died between writing and returning
+                    complete = written_paths(task, part)
                     yield len(complete), {}
                     left = [path for path in part if path not in complete]
                     step = ROWS if len(part) > ROWS else 1

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from anylayer.compile.plan import GraphStep, Plan, concatenated
-from anylayer.compile.segments import EnginePart, nodes_with_operators, refined, with_parts
+from anylayer.compile.segments import EnginePart, nodes_with_operators, refine, with_parts
 from anylayer.engines import Engine, installed, layer_engines, nothing_on
 from anylayer.errors import EngineError, warn
 from anylayer.network import TensorType
@@ -221,7 +221,7 @@ def _move_layers(
     for i, seconds_on in times.items():
         moved[i] = min(seconds_on, key=seconds_on.__getitem__)
         gains[i] = seconds_on.get(engine_of[i], 0.0) - seconds_on[moved[i]] - _CUT_SECONDS
-    new_parts = refined(plan, parts, {i: name for i, name in moved.items() if gains[i] > 0})
+    new_parts = refine(plan, parts, {i: name for i, name in moved.items() if gains[i] > 0})
     changed = [i for part in new_parts for i in part.nodes if part.engine != engine_of[i]]
     return tuple(new_parts), seconds - sum(gains[i] for i in changed)
 

@@ -41,10 +41,10 @@ class Compilation:
     def plan(self, types: Mapping[str, TensorType], engine: str) -> Plan:
         """Return the plan for these input types. On the engine, users' layers are compared with their traces."""
 
-        def compiled(graph: Graph) -> Program:
+        def compile_graph(graph: Graph) -> Program:
             return load_engine(general()[0] if engine == "auto" else engine).compile(graph, 1)
 
-        return make_plan(self.network, self.definitions, types, self.outputs, check=compiled)
+        return make_plan(self.network, self.definitions, types, self.outputs, check=compile_graph)
 
     def runner(self, plan: Plan, engine: str) -> PlanRunner:
         """Compile a plan on an engine."""

@@ -157,13 +157,13 @@ class PlanRunner:
         self.plan = plan
         self._places: dict[str, int] = {name: i for i, name in enumerate(plan.inputs)}
 
-        def compiled(step: GraphStep) -> Program:
+        def compile_step(step: GraphStep) -> Program:
             name = step.engine or engine
             module = load_engine(name)
             compile_ = alongside(module) if step.engine else module.compile
             return compile_(simplify(step.graph, name, exact=exact), threads, precision)
 
-        plan, programs = _programs(plan, engine, compiled, threads, precision)
+        plan, programs = _programs(plan, engine, compile_step, threads, precision)
         self._steps = [
             (program, [*map(self._place, inputs)], [*map(self._place, outputs)])
             for program, inputs, outputs in programs

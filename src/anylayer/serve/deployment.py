@@ -20,7 +20,7 @@ from anylayer.libraries.ray import free_cores, listen_at_own_address, listening,
 from anylayer.libraries.starlette import Request, Response
 from anylayer.network import Array
 from anylayer.ray.sending import sent
-from anylayer.serve.http import MODELS, STATISTICS, answer, body_of, failed, json_response, server_answer
+from anylayer.serve.http import MODELS, STATISTICS, answer, body_of, failure, json_response, server_answer
 from anylayer.serve.retry import ATTEMPTS, ENDED, ENVIRONMENT, LARGEST, PAUSE
 from anylayer.serve.served import Served, Settings, need_servable
 from anylayer.serve.statistics import Statistics, statistics_json
@@ -279,10 +279,10 @@ class Front:
                 response: Response = await self._replicas.answer.remote(scope, body)
                 return response
             except self._busy:
-                return failed(503, "too many requests wait for this network")
+                return failure(503, "too many requests wait for this network")
             except self._ended:
                 await asyncio.sleep(PAUSE * 2**attempt)
-        return failed(500, ENDED)
+        return failure(500, ENDED)
 
     async def describe(self) -> dict[str, Any]:
         """Return what the network measured."""

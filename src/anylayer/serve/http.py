@@ -44,7 +44,7 @@ def json_response(content: Any, status: int = 200) -> Response:
     return Response(json.dumps(content), status, media_type="application/json")
 
 
-def failed(status: int, text: str) -> Response:
+def failure(status: int, text: str) -> Response:
     """Return the answer to a request that is refused."""
     return json_response({"error": text}, status)
 
@@ -55,9 +55,9 @@ async def answer(served: Served, run: Run, request: Request, gather: Gather) -> 
     path = path.removeprefix(f"/versions/{VERSION}")
     method = {"": "GET", "/ready": "GET", "/config": "GET", "/stats": "GET", "/infer": "POST"}.get(path)
     if method is None:
-        return failed(404, "there is no such path; a model has infer, ready, config, stats and its metadata")
+        return failure(404, "there is no such path; a model has infer, ready, config, stats and its metadata")
     if request.method != method:
-        return failed(405, f"this path needs {method}")
+        return failure(405, f"this path needs {method}")
     if path == "":
         return json_response(served.metadata)
     if path == "/config":
@@ -88,9 +88,9 @@ async def _infer(served: Served, run: Run, request: Request) -> Response:
     except AnyLayerError as error:
         served.statistics.add(fail=time.perf_counter_ns() - start)
         if not isinstance(error, EngineError):
-            return failed(400, error.message)
+            return failure(400, error.message)
         _log.error("%s", error)
-        return failed(500, "the network cannot compute this input; the server's log has the reason")
+        return failure(500, "the network cannot compute this input; the server's log has the reason")
     end = time.perf_counter_ns()
     waiting, encoding = computed - ready - computing, end - computed
     served.statistics.add(
@@ -145,8 +145,8 @@ async def body_of(request: Request, largest: int) -> bytes | Response:
     A larger body is read and discarded, up to _DROPPED times that size, because the client reads the answer only
     after it has sent the body.
     """
-    too_large = failed(413, f"a request has at most {largest} bytes")
-    late = failed(408, "the body of the request did not arrive in time")
+    too_large = failure(413, f"a request has at most {largest} bytes")
+    late = failure(408, "the body of the request did not arrive in time")
     for refusal in (too_large, late):
         refusal.headers["Connection"] = "close"
     stated = request.headers.get("content-length", "")
@@ -183,9 +183,9 @@ def server_answer(path: str, method: str, models: Collection[str], ready: bool) 
     }
     if path in answers:
         if method != "GET":
-            return failed(405, "this path needs GET")
+            return failure(405, "this path needs GET")
         return json_response(answers[path], 503 if path == "/v2/health/ready" and not ready else 200)
     if path.startswith(MODELS):
         name = path.removeprefix(MODELS).split("/")[0]
-        return failed(404, f"there is no model '{name[:80]}'{nearest(name, models)}; models: {', '.join(models)}")
-    return failed(404, "there is no such path; the server speaks the Open Inference Protocol, at /v2")
+        return failure(404, f"there is no model '{name[:80]}'{nearest(name, models)}; models: {', '.join(models)}")
+    return failure(404, "there is no such path; the server speaks the Open Inference Protocol, at /v2")

@@ -14,7 +14,7 @@ from typing import Any
 
 from anylayer.libraries.starlette import Middleware, Request, Response
 from anylayer.libraries.uvicorn import limit_connections
-from anylayer.serve.http import MODELS, body_of, failed
+from anylayer.serve.http import MODELS, body_of, failure
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -65,7 +65,7 @@ class Retry:
             if exchange.answered or exchange.disconnected:
                 return
             await asyncio.sleep(PAUSE * 2**attempt)
-        await failed(500, ENDED)(scope, receive, send)
+        await failure(500, ENDED)(scope, receive, send)
 
 
 class _Exchange:

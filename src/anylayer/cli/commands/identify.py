@@ -30,7 +30,7 @@ from anylayer.cli.items import items_of
 from anylayer.cli.progress import progress
 from anylayer.compile.inputs import input_types
 from anylayer.errors import InputError, need, some
-from anylayer.inspect.tables import Column, wrapped
+from anylayer.inspect.tables import Column, wrap_lines
 
 if TYPE_CHECKING:
     from anylayer import Net
@@ -126,7 +126,7 @@ def _show(identification: Identification, quiet: bool) -> None:
     for note in identification.notes:
         say(f"note: {note}", quiet)
     for line in identification.lines():
-        for part in wrapped(line, width):
+        for part in wrap_lines(line, width):
             echo(part)
     if identification.attempts:
         rows: dict[tuple[str, str], list[str]] = {}

@@ -20,7 +20,7 @@ from anylayer.cli.trials import trial, trial_options
 from anylayer.compile.noise import LITTLE, real_data
 from anylayer.engines import engines, is_on_cpu, load_engine, nothing_on
 from anylayer.errors import EngineError, plural, some
-from anylayer.inspect.tables import Column, wrapped
+from anylayer.inspect.tables import Column, wrap_lines
 from anylayer.numerics import difference_text
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def _show(checks: dict[str, list[NodeCheck]]) -> None:
             why = nothing if all(c.proves_nothing for c in row) else "it was compared on noise, too"
             notes.setdefault(f"the output is {LITTLE}: {why}", []).append(row[0].name)
     for note, nodes in notes.items():
-        for line in wrapped(f"{some(nodes)}: {note}", terminal_width()):
+        for line in wrap_lines(f"{some(nodes)}: {note}", terminal_width()):
             echo(line)
     for name, node_checks in checks.items():
         echo(f"{name}: {_verdict(node_checks)}")
