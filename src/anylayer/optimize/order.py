@@ -77,6 +77,7 @@ ONLY_FOR: dict[str, dict[str, str]] = {
     "optimize.rewrites.gelu": {"onnxruntime": "Mul Div"},
     "optimize.rewrites.normalization": {"onnxruntime": "LRN"},
     "optimize.rewrites.interpolation": {"onnxruntime": "Add Sub MatMul", "openvino": "Add Sub MatMul"},
+    "optimize.rewrites.resizing": {"onnxruntime": "Resize", "openvino": "Resize"},
     "optimize.rewrites.sums": {
         "caffe": "Div",
         "onnxruntime": "ReduceSum ReduceMean Div Softmax",
@@ -105,6 +106,7 @@ ONLY_FOR: dict[str, dict[str, str]] = {
     "optimize.layout_rules": {"": "Transpose"},
     "writers.caffe.ascend_rules": {"ascend": "Div GridSample Mul RoiAlign"},
     "corrections.integers": {"openvino": "any"},
+    "corrections.ncnn": {"ncnn": "Resize"},
     "corrections.onnxruntime": {"onnxruntime": "Div Mod Resize Add Where", "openvino": "Add"},
     "corrections.openvino": {"openvino": "any"},
     "corrections.quantized": {
