@@ -209,7 +209,7 @@ STATES = {"is_traced", "is_symbolic", "is_static", "holds_symbolic", "symbolic_s
 """Questions whose answer depends on whether a layer is called with arrays or traced."""
 
 PRIVILEGED = {
-    "layers/onnx/standard.py",
+    "layers/onnx/_standard.py",
     "layers/onnx/_call.py",
     "layers/onnx/_old.py",
     "layers/onnx/_quantized.py",

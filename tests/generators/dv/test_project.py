@@ -349,7 +349,7 @@ class Recurrent(Mine):
 @pytest.mark.parametrize(
     ("layers", "message"),
     [
-        (Chosen, r"layer 'mine' \(Mine\): .*known only when the network runs"),
+        (Chosen, r"layer 'mine' \(Mine\): the size of its output depends on data"),
         (Recurrent, r"layer 'mine' \(Mine\): .*operator LSTM at test_project.py:\d+ cannot become loops"),
     ],
 )

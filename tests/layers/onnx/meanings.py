@@ -20,7 +20,7 @@ from anylayer.graph.open_sizes import parse_sizes
 from anylayer.layer import Registry
 from anylayer.layers.onnx import standard as standard  # registers the meanings
 from anylayer.layers.onnx._call import MEANINGS, RECORDED, SHAPES_ONLY, TRACEABLE
-from anylayer.layers.onnx.standard import _UNSUPPORTED_BY_ENGINES
+from anylayer.layers.onnx._standard import _UNSUPPORTED_BY_ENGINES
 from anylayer.network import Array, Node, TensorType
 from tests.layers.open_samples import Sample
 
