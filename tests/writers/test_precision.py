@@ -178,10 +178,21 @@ def test_inputs_and_outputs_of_an_ir_become_float16_if_asked(net: anylayer.Net, 
         net.write(tmp_path / "other.xml", precision="float16", float32=["conv1"])
 
 
-def test_labels_after_an_arg_max_have_no_limit(net: anylayer.Net, tmp_path: Path) -> None:
+def test_equal_labels_after_an_arg_max_need_no_further_rule(net: anylayer.Net, tmp_path: Path) -> None:
     def label(prob: Any) -> Any:
         return {"label": prob.argmax(axis=1).astype(np.float32) * np.float32(100)}
 
     done = net.after(label).write(tmp_path / "half.onnx", precision="float16")
-    assert [c.ok for c in done.checks] == [True] and done.checks[0].tolerance == float("inf")
+    assert [(c.ok, c.rule) for c in done.checks] == [(True, "share")]
+    assert not any("that are ordered, selected" in note for note in done.notes)
+
+
+def test_digits_that_rounding_changes_have_no_limit(net: anylayer.Net, tmp_path: Path) -> None:
+    def digit(prob: Any) -> Any:
+        return {"label": np.floor(prob * np.float32(1e5)) % np.float32(7)}
+
+    done = net.after(digit).write(tmp_path / "half.onnx", precision="float16")
+    (check,) = done.checks
+    assert check.ok and check.rule == "unlimited" and check.error > check.scale / 2
+    assert check.tolerance == float("inf")
     assert any("output 'label' depends on values that are ordered, selected" in note for note in done.notes)
