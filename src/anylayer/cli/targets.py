@@ -15,7 +15,6 @@ from anylayer.cli.items import Item
 from anylayer.cli.results import DRAWN, ShowOptions, channels_first, concat_results, detections, kind_of
 from anylayer.errors import InputError, at, given, need, plural
 from anylayer.inspect.drawing import Box, colors, to_image
-from anylayer.libraries.pillow import ImageDraw, ImageFont, from_array
 from anylayer.network import Array
 
 _ARRAYS = (".npy", ".npz", ".json")
@@ -196,6 +195,8 @@ def _box(corners: tuple[float, ...], label: str, score: float, color: Array) -> 
 
 def draw_boxes(image: Array, boxes: Sequence[Box]) -> Array:
     """Return an image (BGR order) with boxes and their captions drawn on it."""
+    from anylayer.libraries.pillow import ImageDraw, ImageFont, from_array
+
     canvas = from_array(image)
     draw = ImageDraw.Draw(canvas)
     unit = max(1, round(max(canvas.size) / 400))
