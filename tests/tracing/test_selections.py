@@ -12,7 +12,7 @@ import pytest
 
 import anylayer
 from anylayer.compile.selections import trace_user_code
-from anylayer.errors import TraceError
+from anylayer.errors import AnyLayerError, TraceError
 from anylayer.network import Array, TensorType
 from anylayer.testing import run_graph
 from anylayer.tracing import call_user
@@ -216,3 +216,17 @@ def test_other_uses_of_the_number_are_refused(function: Function, message: str) 
     types = [TensorType.of(a.shape, a.dtype) for a in arrays()[0]]
     with pytest.raises(TraceError, match=message):
         trace_user_code(lambda given: [call_user(function, *given)], types)
+
+
+@pytest.mark.parametrize("suffix", ["onnx", "xml"])
+def test_a_file_that_fails_where_nothing_is_selected_is_refused(suffix: str, tmp_path: Path) -> None:
+    """NumPy returns early, but the operators of the file read the first of no elements."""
+
+    def first(b: Array, s: Array) -> Any:
+        if len(b[s > 0.3]) == 0:
+            return np.zeros((0, 4), np.float32)
+        return b[s > 0.3] - b[s > 0.3][0]
+
+    with pytest.raises(AnyLayerError, match="For these inputs a layer may select nothing"):
+        anylayer.export(first, *arrays()[0], path=tmp_path / f"first.{suffix}")
+    assert not list(tmp_path.iterdir())

@@ -19,7 +19,7 @@ ArrayFunction = Callable[[list[Array]], Sequence[Array]]
 Compiler = Callable[[Graph], ArrayFunction]
 
 _NAN = "other values are NaN"
-_SELECTING = (0.0, 0.0), (1.0, 1e3), (1.0, -1e3), (0.1, 0.5)
+SELECTING = (0.0, 0.0), (1.0, 1e3), (1.0, -1e3), (0.1, 0.5)
 """(factor, summand): made of noise, inputs for which code may select nothing, everything or a part."""
 _MANY_OPERATORS = 200
 """A trace of more operators is timed. A loop over single elements unrolls into as many."""
@@ -47,7 +47,7 @@ def compare_trace(body: Graph, forward: ArrayFunction, types: Sequence[TensorTyp
     selects = any(o in SIZED_BY_DATA for o in body.ops)
     if selects:
         noise = tries[0][1]
-        tries += [(True, [np.asarray(x * scale + shift, x.dtype) for x in noise]) for scale, shift in _SELECTING]
+        tries += [(True, [selecting(x, at) for x in noise]) for at in range(len(SELECTING))]
     for may_fail, inputs in tries:
         try:
             with np.errstate(all="ignore"):
@@ -67,6 +67,13 @@ def compare_trace(body: Graph, forward: ArrayFunction, types: Sequence[TensorTyp
         _need_equal(got, want, half)
     if program is not None and len(body.ops) > _MANY_OPERATORS:
         _need_speed(body, program, forward, normal_noise(types))
+
+
+def selecting(noise: Array, at: int) -> Array:
+    """Return noise changed as row `at` of SELECTING says."""
+    scale, shift = SELECTING[at]
+    with np.errstate(all="ignore"):
+        return np.asarray(noise * scale + shift).astype(noise.dtype)
 
 
 def _need_equal(results: Sequence[Array], want: Sequence[Array], half: bool) -> None:

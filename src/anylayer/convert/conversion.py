@@ -181,6 +181,8 @@ def _verify(
     if low and (written.precision == "int8" or not right or verification.jumps(written)):
         errors = verification.compare_nodes(written, inputs[0], inner_opener(writer), path)
     verification.require_equal(conversion.checks, inputs, path, errors)
+    if not low and verification.only_selects():
+        verification.require_selections(written, inputs[0], path)
     conversion.nodes = errors if errors is not None and written.precision == "int8" else []
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from anylayer.compile.comparison import SELECTING, selecting
 from anylayer.compile.inputs import needed_inputs, needed_nodes
 from anylayer.compile.noise import real_data
 from anylayer.convert.checks import OutputCheck, compare, output_checks, run_file
@@ -21,6 +22,7 @@ from anylayer.convert.nodes import NodeError, after_jumps, costliest, node_error
 from anylayer.convert.regimes import Comparison, WithValues
 from anylayer.engines import load_engine
 from anylayer.errors import AnyLayerError, ConversionError, adding_advice, wording
+from anylayer.graph.operators import SIZED_BY_DATA, WEIGHTED
 from anylayer.network import Array, Node, TensorType
 from anylayer.numerics import DEEP_TOLERANCE
 from anylayer.runtime.run import NumpyRunner
@@ -84,6 +86,32 @@ class Verification:
                 run_checks = [c if c.ok else replace(c, note=f"{c}; {written.by_sample}") for c in run_checks]
                 checks += [replace(check, sizes=sizes, run_by="single samples", at=at) for check in run_checks]
         return checks
+
+    def only_selects(self) -> bool:
+        """Return whether layers of the user select elements, and no layer with weights stands before them: then the
+        inputs decide what is selected.
+        """
+        users = [t for t in self.source.nodes if t.node.type in self.source.user_types and t.body is not None]
+        selects = any(o in SIZED_BY_DATA for t in users if t.body is not None for o in t.body.ops)
+        return selects and not any(o in WEIGHTED for o in self.source.graph.ops)
+
+    def require_selections(self, written: Written, noise: Mapping[str, Array], path: Path) -> None:
+        """Compare a file that selects elements for inputs for which layers may select nothing, or everything.
+
+        noise: inputs. Inputs that the layers in NumPy refuse are left out. Raises ConversionError, or the error of
+        the runtime.
+        """
+        network = self.job.network
+        runner = NumpyRunner(network, self.job.definitions, self.outputs)
+        for at in range(len(SELECTING)):
+            arrays = {name: selecting(x, at) for name, x in noise.items()}
+            try:
+                runner([arrays[name] for name in network.inputs], {})
+            except AnyLayerError:
+                continue
+            with adding_advice("For these inputs a layer may select nothing; the layers in NumPy compute them"):
+                checks = self.compare(written, [arrays], deeper=False)
+            self.require_equal(checks, [arrays], path, None)
 
     def checks_of(
         self,
