@@ -88,8 +88,8 @@ class Verification:
         return checks
 
     def only_selects(self) -> bool:
-        """Return whether layers of the user select elements, and no layer with weights stands before them: then the
-        inputs decide what is selected.
+        """Return whether layers of the user select elements, and no layer has weights: then the inputs decide what
+        is selected.
         """
         users = [t for t in self.source.nodes if t.node.type in self.source.user_types and t.body is not None]
         selects = any(o in SIZED_BY_DATA for t in users if t.body is not None for o in t.body.ops)
