@@ -15,7 +15,9 @@ from anylayer.network import Array, TensorType
 from anylayer.tracing import TracedArray, record, trace
 
 CONST = np.arange(12, dtype=np.float32).reshape(3, 4)
-SELECTED = "the number of elements that a mask selects is known only when the network runs; use np.where"
+SELECTED = (
+    "the number of elements that a mask selects is known only when the network runs, which cannot be recorded here"
+)
 NEEDS = (
     r"needs the values of a traced array \((float32|int64|bool)\[.*\]\), which are known only when the network "
     r"runs; "

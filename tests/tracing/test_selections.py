@@ -130,6 +130,80 @@ def written_elements(b: Array, s: Array) -> Any:
     return y
 
 
+@case
+def written_with_another_index(b: Array, s: Array) -> Any:
+    m, k = s > 0.3, np.flatnonzero(s > 0.3)
+    u, v, w, x, y = b.copy(), b.copy(), b.copy(), b.T.copy(), b.reshape(-1, 2, 2).copy()
+    u[m, 1] = 5
+    v[k, 2:] = 0
+    w[k, ::2] = 7
+    x[1, m] = 3
+    rows, columns = np.nonzero(y[:, :, 0] > 0)
+    y[rows, columns, 1] = 9
+    return u, v, w, x, y
+
+
+@case
+def behind_the_example(b: Array, s: Array) -> Any:
+    """A slice that is empty for the number of elements in a trace."""
+    x = s[s > 0]
+    rest, first = x[15:], x[:15]
+    y = b[s > 0]
+    y[15:] = 0
+    z = b[s > 0][15:]
+    return np.sort(rest), np.concatenate([rest, first]), y, z.T @ z, np.tile(rest, 2), z[z[:, 0] > 0]
+
+
+@case
+def methods_after_a_write(b: Array, s: Array) -> Any:
+    x = s[s > 0.3]
+    x[:2] = 0
+    y = s[s > 0.3]
+    y[:2] = -9
+    z = s[s > 0.3]
+    z[:1] = 0
+    return x.copy(), x.astype(np.float64), y.clip(-1, 1), z.all(), z.any(), x.sum()
+
+
+@case
+def the_array_itself_without_a_cast(b: Array, s: Array) -> Any:
+    x = s[s > 0]
+    t = x.astype(np.float32, copy=False)
+    x[x > 1] = 0
+    t += 1
+    return x, t
+
+
+@case
+def one_mask_along_other_axes(b: Array, s: Array) -> Any:
+    y = b[:, :1]
+    m = y > 0.3
+    return y[m] + y[m[:, 0]], b[m[:, 0]] - y[m[:, 0]]
+
+
+@case
+def clipped_by_selections(b: Array, s: Array) -> Any:
+    m = s > 0.3
+    x = s[m]
+    np.clip(x, 0, 1, out=x)
+    return np.clip(s[m], b[m, 0], b[m, 0] + 1), s[m].clip(b[m][:, 1], 9), x
+
+
+@case
+def sums_of_positions(b: Array, s: Array) -> Any:
+    x = b[np.flatnonzero(s > 0)]
+    return x.sum(0), x[:, :2].sum(0), x.max(axis=0, initial=0), x.prod(0), (x > 0).any(0)
+
+
+@case
+def last_rows(b: Array, s: Array) -> Any:
+    x = b[s > 0.3]
+    x[2:4] = 0
+    v = x[1:]
+    v[:] = 5
+    return x, x[-3:], np.cumsum(x, axis=0), x[::-1]
+
+
 def arrays() -> list[tuple[Array, Array]]:
     """Return inputs of which a part, nothing, everything and one element is selected."""
     random = np.random.default_rng(3)
@@ -210,6 +284,10 @@ def test_a_layer_that_selects_runs_on_each_engine(engine: str, tmp_path: Path) -
         (lambda b, s: b[s > 0] if len(s[s > 0]) > 5 else b[s < 0], r"count1 > 5 is asked of a number of selected"),
         (lambda b, s: b[s > 0] if len(s[s > 0]) else b[:2], r"output 0 is float32\[2, 4\] if nothing is selected"),
         (lambda b, s: list(range(len(s[s > 0]))), "a constant is"),
+        (lambda b, s: np.squeeze(b[s > 0]), "np.squeeze of selected elements removes the axis of a single one"),
+        (lambda b, s: b * {0: 2.0}.get(len(s[s > 0]), 7.0), "cannot be a key of a dict"),
+        (lambda b, s: np.roll(s[s > 0], 1), "np.roll along an axis of selected elements"),
+        (lambda b, s: b[:1] * len(s[:1][s[:1] > 0]), "a selection from a single element cannot be recorded"),
     ],
 )
 def test_other_uses_of_the_number_are_refused(function: Function, message: str) -> None:
@@ -230,3 +308,15 @@ def test_a_file_that_fails_where_nothing_is_selected_is_refused(suffix: str, tmp
     with pytest.raises(AnyLayerError, match="For these inputs a layer may select nothing"):
         anylayer.export(first, *arrays()[0], path=tmp_path / f"first.{suffix}")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("reduce", ["mean", "std", "var"])
+def test_the_mean_of_nothing_is_nan(reduce: str) -> None:
+    def function(b: Array, s: Array) -> Any:
+        return getattr(b[np.flatnonzero(s > 0)], reduce)(0)
+
+    b, s = arrays()[0]
+    graph = trace_user_code(lambda given: [call_user(function, *given)], [TensorType.of(a.shape) for a in (b, s)])
+    for engine in ("onnxruntime", "openvino"):
+        assert np.isnan(run_graph(graph, [b, s * 0 - 1], engine)[0]).all()
+        np.testing.assert_allclose(run_graph(graph, [b, s], engine)[0], function(b, s), rtol=1e-5)

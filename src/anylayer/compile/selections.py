@@ -89,7 +89,7 @@ def _sized(kind: TensorType, trace: SymbolicTrace) -> TensorType:
         if not isinstance(d, Dim):
             return d
         value = trace.count(d.base.name, d.base.maximum)
-        return new_size(value, symbol(d.base.name)) * d.factor if value else 0
+        return 0 if value is None else new_size(value, symbol(d.base.name)) * d.factor
 
     return TensorType(tuple(map(size, kind.shape)), kind.dtype)
 
@@ -139,11 +139,14 @@ def _compare_with_nothing(
         empty = again(nothing)
         _check_conditions(empty, nothing, again)
     trace.guards.update(nothing.guards)
+    for name, (low, high) in nothing.ranges.items():
+        if name in trace.ranges:
+            trace.ranges[name] = max(low, trace.ranges[name][0]), min(high, trace.ranges[name][1])
     for i, (v, w) in enumerate(zip(graph.outputs, empty.outputs, strict=True)):
         shape = [d.expression.value(values) if type(d) is Size else d for d in v.shape]
         if (shape, v.dtype) != ([int(d) for d in w.shape], w.dtype) or 0 not in shape:
             raise refusal(
-                f"output {i} is {w.type} if nothing is selected here, and otherwise {v.type}, which has other "
-                "elements then. Return an array without elements, or use np.where",
+                f"output {i} is {w.type} if nothing is selected here, which the operators for {v.type} do not "
+                "compute. Return an array without elements, or use np.where",
                 place=place,
             )

@@ -68,7 +68,7 @@ def number(value: Value | None) -> float | None:
 
 
 def is_number(value: Value | None, expected: float) -> bool:
-    """Return whether a value is a constant of one element that equals `wanted` within a relative 1e-6."""
+    """Return whether a value is a constant of one element that equals `expected` within a relative 1e-6."""
     constant = number(value)
     return constant is not None and abs(constant - expected) <= 1e-6 * abs(expected)
 

@@ -139,12 +139,14 @@ class SymbolicTrace:
     turn: int | None = None
     empty: frozenset[str] = frozenset()
 
-    def count(self, name: str, most: Any) -> Any:
-        """Return the size `name`, which depends on data: a number from 0 to `most`, which may be symbolic."""
-        if name in self.empty or int(most) == 0:
-            return 0
-        value = max(1, min(int(most) - int(most) // 3, _EXAMPLE) - (self.turn or 0))
+    def count(self, name: str, most: Any) -> int | None:
+        """Return an example of the size `name`, which depends on data: a number from 0 to `most`, which may be
+        symbolic. Return None if the size is certainly 0 in this trace.
+        """
         limit = getattr(most, "expression", None) or constant(int(most))
+        if name in self.empty or limit.constant == 0:
+            return None
+        value = max(1, min(int(most) - int(most) // 3, _EXAMPLE) - (self.turn or 0)) if int(most) else 0
         self.ranges[name] = 0, int(min(bounds(limit, self.ranges)[1], MAX_VALUES))
         self.counts[name], self.limits[name] = value, limit
         self.assume(Guard(symbol(name), "<=", limit))

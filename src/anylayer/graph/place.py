@@ -78,6 +78,11 @@ def _frames(frame: FrameType | None) -> tuple[FrameType | None, FrameType | None
     return package, package
 
 
+def is_users(frame: FrameType) -> bool:
+    """Return whether a frame is one of the user's code."""
+    return _kind(frame.f_code.co_filename) == _USERS
+
+
 def place_of(frame: FrameType | None) -> str:
     """Return `file.py:line` of a frame, or "" for None."""
     if frame is None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 import operator
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -21,6 +22,7 @@ import numpy as np
 
 from anylayer.graph.expressions import Atom, Expression, constant, extremum_arguments, of_atom
 from anylayer.graph.guards import RELATIONS, SymbolicTrace, current_trace
+from anylayer.graph.place import is_users, refusal
 from anylayer.graph.reals import Real
 
 R = TypeVar("R", bound="SizeReal")
@@ -109,7 +111,14 @@ class Size(int):
     __eq__, __ne__ = _comparison("=="), _comparison("!=")
     __lt__, __le__ = _comparison("<"), _comparison("<=")
     __gt__, __ge__ = _comparison(">"), _comparison(">=")
-    __hash__ = int.__hash__
+
+    def __hash__(self) -> int:
+        if depends_on_data(self) and is_users(sys._getframe(1)):
+            raise refusal(
+                "a number of selected elements, which is known only when the network runs, cannot be a key of a "
+                "dict or an element of a set"
+            )
+        return int.__hash__(self)
 
     def as_real(self) -> SizeReal:
         """Return the size as a float."""
@@ -305,6 +314,11 @@ def depends_on_data(x: object) -> bool:
     """Return whether a size is computed from the number of elements that a mask selects."""
     trace = current_trace.get()
     return type(x) is Size and trace is not None and not trace.counts.keys().isdisjoint(x.expression.symbols)
+
+
+def is_empty(shape: Sequence[Any]) -> bool:
+    """Return whether a size of a shape is 0. One that depends on data is not, even where it is 0 in this trace."""
+    return any(d == 0 for d in plain([d for d in shape if not depends_on_data(d)]))
 
 
 def holds_symbolic(x: object) -> bool:

@@ -17,7 +17,7 @@ from anylayer.graph.guards import current_trace
 from anylayer.graph.ir import Value
 from anylayer.graph.operators import SELECTS, SIZED_BY_DATA
 from anylayer.graph.place import refusal
-from anylayer.graph.symbolic import new_size
+from anylayer.graph.symbolic import is_symbolic, new_size
 from anylayer.network import Array
 from anylayer.tracing.array import TracedArray
 from anylayer.tracing.dtypes import BOOL, I8
@@ -38,16 +38,18 @@ def count_of(values: Any, most: Any) -> Any:
     trace = current_trace.get()
     if trace is None or trace.turn is None:
         raise refusal(
-            "the number of elements that a mask selects is known only when the network runs; use "
-            "np.where(mask, a, b)",
+            "the number of elements that a mask selects is known only when the network runs, which cannot be "
+            "recorded here; use np.where(mask, a, b)",
             kind=SizeDependsOnData,
         )
+    if not is_symbolic(most) and most == 1:
+        raise refusal("a selection from a single element cannot be recorded; use np.where(mask, a, b)")
     counts = running_graph().counts
     key = values._value
     if key not in counts:
         name = f"{running_graph().prefix}count{len(counts) + 1}"
         value = trace.count(name, most)
-        counts[key] = new_size(value, symbol(name)) if value else 0
+        counts[key] = 0 if value is None else new_size(value, symbol(name))
     return counts[key]
 
 

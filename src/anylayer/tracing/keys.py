@@ -210,6 +210,8 @@ def _checked_array(p: Array, size: Any, axis: int) -> Array:
             f"indexing axis {axis}, whose size {size} is known only when the network runs, cannot be recorded; "
             "pad it with anylayer.ops.pad_to_maximum first"
         )
+    if depends_on_data(size):
+        return np.where(p < 0, p + as_array(size, I8), p) if p.size and p.min() < 0 else p
     if p.size and (p.min() < -size or p.max() >= size):
         bad = p[(p < -size) | (p >= size)].flat[0]
         raise IndexError(f"index {bad} is out of bounds for axis {axis} with size {size}")

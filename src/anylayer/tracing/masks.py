@@ -70,21 +70,18 @@ class MaskSelection(Selection):
         """Return the selection of `whole` by the same mask."""
         return MaskSelection(whole, self.mask, self.axes)
 
-    def has_mask(self, mask: TracedArray) -> bool:
-        """Return whether this selection was made by `mask`."""
-        return self.mask._value is mask._value
+    def selects_as(self, mask: TracedArray, axes: range) -> bool:
+        """Return whether this selection was made by `mask` along these axes."""
+        return self.mask._value is mask._value and self.axes == axes
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         out = kwargs.pop("out", None)
-        whole = method == "__call__" and not kwargs and all(map(self._combines, (*inputs, *(out or ()))))
-        if not whole:
+        lazy = method == "__call__" and not kwargs and ufunc.nout == 1 and all(map(self._combines, inputs))
+        if not lazy or any(type(t) is not MaskSelection or not self._combines(t) for t in out or ()):
             if out is not None:
                 kwargs["out"] = out
             return getattr(ufunc, method)(*map(selected, inputs), **selected(kwargs))
-        wholes = [x.whole if type(x) is MaskSelection else x for x in inputs]
-        result = call_ufunc(ufunc, "__call__", wholes, {})
-        if type(result) is tuple:
-            return tuple(self._with(r) for r in result)
+        result = call_ufunc(ufunc, "__call__", [*map(_whole, inputs)], {})
         if out is not None:
             (target,) = out
             if not np.can_cast(result.dtype, target.dtype, "same_kind"):
@@ -101,28 +98,28 @@ class MaskSelection(Selection):
         mask, and no array was made of either selection.
         """
         if type(x) is MaskSelection:
-            return x.has_mask(self.mask) and x.array is None and self.array is None
+            return x.selects_as(self.mask, self.axes) and x.array is None and self.array is None
         return np.ndim(x) == 0 and self.array is None
 
     def __array_function__(self, func: Callable[..., Any], types: Any, args: Any, kwargs: Any) -> Any:
-        if self.array is None:
-            if func in _REDUCTIONS and args and args[0] is self:
-                return getattr(self, _REDUCTIONS[func])(*args[1:], **kwargs)
-            if func is np.clip and args[0] is self and all(map(self._combines, args)):
-                return self._with(np.clip(self.whole, *args[1:], **kwargs))
-            elementwise = func in (np.round, np.nan_to_num) or (func is np.where and len(args) == 3)
-            if elementwise and all(map(self._combines, args)):
-                return self._with(func(*[a.whole if type(a) is MaskSelection else a for a in args], **kwargs))
+        if self.array is None and func in _REDUCTIONS and args and args[0] is self:
+            return getattr(self, _REDUCTIONS[func])(*args[1:], **kwargs)
+        elementwise = func in (np.clip, np.round, np.nan_to_num) or (func is np.where and len(args) == 3)
+        if elementwise and not kwargs and all(x is None or self._combines(x) for x in args):
+            return self._with(func(*map(_whole, args)))
         return func(*selected(args), **selected(kwargs))
 
-    def astype(self, dtype: DTypeLike, **kwargs: Any) -> MaskSelection:
-        return self._with(self.whole.astype(dtype))
+    def astype(self, dtype: DTypeLike, **kwargs: Any) -> Any:
+        if self.array is not None:
+            return self.array.astype(dtype, **kwargs)
+        same = np.dtype(dtype) == self.dtype and not kwargs.get("copy", True)
+        return self if same else self._with(self.whole.astype(dtype, **kwargs))
 
-    def copy(self) -> MaskSelection:
-        return self._with(self.whole.copy())
+    def copy(self, order: str = "C") -> Any:
+        return self._with(self.whole.copy()) if self.array is None else self.array.copy()
 
-    def clip(self, *args: Any, **kwargs: Any) -> MaskSelection:
-        return self._with(np.clip(self.whole, *args, **kwargs))
+    def clip(self, *args: Any, **kwargs: Any) -> Any:
+        return np.clip(self, *args, **kwargs)
 
     def _reduces_whole(self, axis: Any, keywords: Mapping[str, Any] = {}) -> bool:
         """Return whether a reduction can be one of the whole array: of all elements or along the selected axis."""
@@ -155,9 +152,13 @@ class MaskSelection(Selection):
         return self._reduce(np.min, _extreme(self.dtype, True), axis, kwargs)
 
     def any(self, axis: Any = None, **kwargs: Any) -> Any:
+        if self.array is not None:
+            return np.any(self.array, axis, **kwargs)
         return self._with(np.not_equal(self.whole, 0))._reduce(np.any, False, axis, kwargs)
 
     def all(self, axis: Any = None, **kwargs: Any) -> Any:
+        if self.array is not None:
+            return np.all(self.array, axis, **kwargs)
         return self._with(np.not_equal(self.whole, 0))._reduce(np.all, True, axis, kwargs)
 
     def mean(self, axis: Any = None, **kwargs: Any) -> Any:
@@ -197,6 +198,11 @@ class MaskSelection(Selection):
 
 
 install(MaskSelection, lambda x: False)
+
+
+def _whole(x: Any) -> Any:
+    return x.whole if type(x) is MaskSelection else x
+
 
 _REDUCTIONS = {
     np.sum: "sum", np.prod: "prod", np.max: "max", np.min: "min", np.mean: "mean", np.any: "any",
@@ -242,11 +248,15 @@ def with_positions(key: Any) -> Any:
     unless the only other indices are `:` and `...`.
     """
     key = selected(key)
+    return key if _is_alone(key) else positions_in(key)
+
+
+def _is_alone(key: Any) -> bool:
+    """Return whether a key consists of one mask that depends on data, and of `:` and `...`."""
     masks = _traced_masks(key)
     items = list(key) if type(key) is tuple else [key]
     others = [k for k in items if not any(k is m for m in masks)]
-    alone = len(masks) <= 1 and all(k is Ellipsis or (isinstance(k, slice) and is_full(k)) for k in others)
-    return key if alone else positions_in(key)
+    return len(masks) == 1 and all(k is Ellipsis or (isinstance(k, slice) and is_full(k)) for k in others)
 
 
 def positions_in(key: Any) -> Any:
@@ -260,15 +270,24 @@ def positions_in(key: Any) -> Any:
     return tuple(found)
 
 
-def masks_in(key: Any) -> Any:
-    """Return a key with a mask in place of all of its positions: y[np.nonzero(mask)] is y[mask]."""
+def with_masks(key: Any, x: TracedArray) -> Any:
+    """Return a key of `x` with a mask in place of all of its positions, if it is the only index along axes of its
+    sizes: y[np.nonzero(mask)] is y[mask] then.
+    """
     items = list(key) if type(key) is tuple else [key]
     found: list[Any] = []
     while items:
         mask = mask_of_positions(items)
         found.append(items[0] if mask is None else mask)
         del items[: 1 if mask is None else mask.ndim]
-    return tuple(found) if type(key) is tuple else found[0]
+    folded = tuple(found) if type(key) is tuple else found[0]
+    if not _is_alone(folded):
+        return key
+    try:
+        _full_rank_mask(x, folded)
+    except IndexError:
+        return key
+    return folded
 
 
 def select_masked(x: TracedArray, key: Any) -> MaskSelection | None:
@@ -279,13 +298,14 @@ def select_masked(x: TracedArray, key: Any) -> MaskSelection | None:
 
 
 def write_masked(x: TracedArray, key: Any, value: Any) -> bool:
-    """Record x[key] = value if the key has a mask that depends on data, or if the value is a MaskSelection.
+    """Record x[key] = value if the only index is a mask that depends on data, and the value is a scalar, a row or
+    a selection by the same mask.
 
     Return whether it was recorded.
     """
-    if not _traced_masks(key):
+    if not _is_alone(key):
         return False
-    if type(value) is MaskSelection and value.array is None and value.has_mask(_full_rank_mask(x, key)[0]):
+    if type(value) is MaskSelection and value.array is None and value.selects_as(*_full_rank_mask(x, key)):
         new: Array = value.whole
     else:
         new = array_like(resolved(selected(value)))

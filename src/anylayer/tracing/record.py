@@ -13,7 +13,7 @@ from anylayer.errors import AnyLayerError, TraceError
 from anylayer.graph.ir import Graph, Value
 from anylayer.graph.place import refusal, refused
 from anylayer.graph.sizes import is_static
-from anylayer.graph.symbolic import plain
+from anylayer.graph.symbolic import is_empty
 from anylayer.network import TensorType
 from anylayer.tracing import causes
 from anylayer.tracing.array import TracedArray, selected
@@ -77,7 +77,7 @@ def record_many(
     sizes = computed_sizes(graph, op, inputs, types, attrs)
     if sizes is not None:
         return [sizes]
-    empty = [np.zeros(tuple(s), d) if is_static(s) and 0 in plain(s) else None for s, d in types]
+    empty = [np.zeros(tuple(s), d) if is_static(s) and is_empty(s) else None for s, d in types]
     if all(e is not None for e in empty):  # no elements, so there is nothing to compute
         return [TracedArray(graph, e) for e in empty if e is not None]
     values: list[Value | None] = []

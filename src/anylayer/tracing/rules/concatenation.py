@@ -12,7 +12,16 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from anylayer.graph.place import refusal
 from anylayer.graph.sizes import numpy_axis
-from anylayer.graph.symbolic import as_int, extreme, holds_symbolic, is_symbolic, plain, same, symbolic_shape
+from anylayer.graph.symbolic import (
+    as_int,
+    depends_on_data,
+    extreme,
+    holds_symbolic,
+    is_empty,
+    is_symbolic,
+    same,
+    symbolic_shape,
+)
 from anylayer.network import Array
 from anylayer.tracing import primitives
 from anylayer.tracing.array import TracedArray
@@ -213,7 +222,7 @@ def tile(A: Array, reps: Any) -> Array:
             x = concat([x] * n, axis)
         return x
     shape = [d * n for d, n in zip(x.shape, counts)]
-    if 0 in plain(shape):
+    if is_empty(shape):
         return np.zeros(shape, x.dtype)
     if is_constant(x):
         copies = expand(x.reshape([d for size in x.shape for d in (1, size)]), [*chain(*zip(counts, x.shape))])
@@ -241,6 +250,8 @@ def roll(a: Array, shift: Any, axis: AxisArg = None) -> Array:
     for s, i in zip(shifts * (count // len(shifts)), axes * (count // len(axes))):
         place = numpy_axis(int(i), a.ndim)
         n = a.shape[place]
+        if depends_on_data(n):
+            raise refusal("np.roll along an axis of selected elements cannot be recorded; use np.concatenate")
         cut = n - s % n if n else 0
         if not same(cut, n):
             a = concat([slices(a, [(place, cut, n - cut, 1)]), slices(a, [(place, 0, cut, 1)])], place)

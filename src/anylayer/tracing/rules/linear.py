@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from anylayer.graph.place import refusal
 from anylayer.graph.sizes import broadcast, numpy_axes, size_of
+from anylayer.graph.symbolic import is_empty
 from anylayer.network import Array
 from anylayer.tracing.dispatch import implements, ufunc_rule
 from anylayer.tracing.dtypes import BOOL, I4, common_dtype
@@ -35,7 +36,7 @@ def matmul(a: Array, b: Array) -> Array:
         *(a.shape[-2:-1] if a.ndim > 1 else ()),
         *(b.shape[-1:] if b.ndim > 1 else ()),
     )
-    if inner == 0:
+    if is_empty([inner]):
         return np.zeros(shape, a.dtype)
     if a.dtype == BOOL:
         return cast(record("MatMul", [cast(a, I4), cast(b, I4)], shape, I4), BOOL)

@@ -11,11 +11,22 @@ from numpy.typing import DTypeLike
 
 from anylayer.graph.place import refusal
 from anylayer.graph.sizes import numpy_axes, numpy_axis
+from anylayer.graph.symbolic import depends_on_data, is_empty
 from anylayer.network import Array
 from anylayer.tracing.array import UFUNC_METHODS, TracingRule
 from anylayer.tracing.dispatch import implements
 from anylayer.tracing.dtypes import BOOL, I8
-from anylayer.tracing.primitives import AxisArg, cast, concat, is_constant, reduce, reshape, slices, to_native
+from anylayer.tracing.primitives import (
+    AxisArg,
+    as_array,
+    cast,
+    concat,
+    is_constant,
+    reduce,
+    reshape,
+    slices,
+    to_native,
+)
 from anylayer.tracing.record import record
 
 _NONE: Any = np._NoValue
@@ -41,7 +52,7 @@ def _reduce_or_fill(
     op: str, x: Array, axes: Sequence[int], keepdims: bool, dtype: np.dtype[Any], empty: Any
 ) -> Array:
     """Return a reduction as `dtype`. Where an axis has no elements, each result is `empty`."""
-    if any(x.shape[a] == 0 for a in axes):
+    if is_empty([x.shape[a] for a in axes]):
         return np.full(_reduced_shape(x, axes, keepdims), empty, dtype)
     return cast(_reduce(op, to_native(x), axes, keepdims), dtype)
 
@@ -66,7 +77,7 @@ def _additive(ufunc: np.ufunc, op: str, neutral: int) -> TracingRule:
         if dtype == BOOL:
             of_truth = "ReduceMax" if neutral == 0 else "ReduceMin"
             result = _reduce_or_fill(of_truth, a, axes, keepdims, BOOL, neutral)
-        elif op == "ReduceProd" and dtype.kind in "iu" and all(a.shape[i] != 0 for i in axes):
+        elif op == "ReduceProd" and dtype.kind in "iu" and not is_empty([a.shape[i] for i in axes]):
             result = cast(_product(to_native(a), axes, keepdims), dtype)
         else:
             result = _reduce_or_fill(op, a, axes, keepdims, dtype, neutral)
@@ -111,7 +122,8 @@ def _extreme(ufunc: np.ufunc, op: str) -> TracingRule:
             return _reduce_or_fill(op, a, axes, keepdims, a.dtype, None)
         result = _reduce_or_fill(op, a, axes, keepdims, a.dtype, initial)
         is_identity = isinstance(initial, float) and initial == (-np.inf if ufunc is np.maximum else np.inf)
-        return result if is_identity else ufunc(result, np.asarray(initial, a.dtype))
+        certain = not any(depends_on_data(a.shape[i]) for i in axes)
+        return result if is_identity and certain else ufunc(result, np.asarray(initial, a.dtype))
 
     return rule
 
@@ -123,11 +135,14 @@ implements(np.min, np.amin)(_extreme(np.minimum, "ReduceMin"))
 def _truth(op: str, neutral: bool) -> TracingRule:
     """Return the rule of any or all."""
 
-    def rule(a: Array, axis: AxisArg = None, *, keepdims: bool = False, where: Any = True) -> Array:
+    def rule(a: Array, axis: AxisArg = None, *, keepdims: bool = False, where: Any = True) -> Any:
         a = cast(a, BOOL)
         if where is not True:
             a = np.where(where, a, neutral)
-        return _reduce_or_fill(op, a, numpy_axes(axis, a.ndim), keepdims, BOOL, neutral)
+        axes = numpy_axes(axis, a.ndim)
+        if any(depends_on_data(a.shape[i]) for i in axes):  # the largest of no elements is the least number
+            return (np.sum(a != neutral, axis, keepdims=keepdims) > 0) != neutral
+        return _reduce_or_fill(op, a, axes, keepdims, BOOL, neutral)
 
     return rule
 
@@ -137,13 +152,15 @@ implements(np.all)(_truth("ReduceMin", True))
 
 
 @implements(np.mean)
-def mean(a: Array, axis: AxisArg = None, dtype: DTypeLike | None = None, *, keepdims: bool = False) -> Array:
+def mean(a: Array, axis: AxisArg = None, dtype: DTypeLike | None = None, *, keepdims: bool = False) -> Any:
     if dtype is None:
         dtype = np.float64 if a.dtype.kind in "biu" else a.dtype
     a = cast(a, dtype)
     if a.dtype.kind in "biu":
         total: Any = np.sum(a, axis, dtype=dtype, keepdims=keepdims)
         return cast(total / _count(a, numpy_axes(axis, a.ndim)), dtype)
+    if any(depends_on_data(a.shape[i]) for i in numpy_axes(axis, a.ndim)):  # engines return 0 for no elements
+        return np.sum(a, axis, keepdims=keepdims) / as_array(_count(a, numpy_axes(axis, a.ndim)), a.dtype)
     return cast(_reduce("ReduceMean", to_native(a), axis, keepdims), dtype)
 
 
@@ -168,11 +185,11 @@ def var(
         dtype = np.float64 if a.dtype.kind in "biu" else a.dtype
     a = to_native(cast(a, dtype))
     axes = numpy_axes(axis, a.ndim)
-    center = _reduce("ReduceMean", a, axes, True) if mean is None else cast(mean, a.dtype)
+    center = np.mean(a, axis, keepdims=True) if mean is None else cast(mean, a.dtype)
     difference = a - center
     squares = difference * difference
     if ddof == 0:
-        return cast(_reduce("ReduceMean", squares, axes, keepdims), dtype)
+        return cast(np.mean(squares, axis, keepdims=keepdims), dtype)
     count = np.asarray(max(_count(a, axes) - ddof, 0), a.dtype)
     return cast(_reduce("ReduceSum", squares, axes, keepdims) / count, dtype)
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from anylayer.graph.place import refusal
 from anylayer.graph.sizes import Dim, broadcast, is_fixed_to_one, is_static, numpy_axes, numpy_axis, product
+from anylayer.graph.symbolic import depends_on_data
 from anylayer.network import Array
 from anylayer.tracing import primitives
 from anylayer.tracing.array import UNKNOWN_SIZE, TracedArray, copy_of, require_static, view_of
@@ -176,6 +177,8 @@ def expand_dims(a: TracedArray, axis: AxisArg) -> Array:
 @implements(np.squeeze, raw=True)
 def squeeze(a: TracedArray, axis: AxisArg = None) -> Array:
     axes = range(a.ndim) if axis is None else numpy_axes(axis, a.ndim)
+    if axis is None and any(map(depends_on_data, a.shape)):
+        raise refusal("np.squeeze of selected elements removes the axis of a single one; name the axes: axis=...")
     ones = [i for i in axes if is_fixed_to_one(a.shape[i])]
     if axis is not None and len(ones) < len(axes):
         raise ValueError("cannot select an axis to squeeze out which has size not equal to one")

@@ -9,7 +9,7 @@ import numpy as np
 
 from anylayer.graph.place import refusal
 from anylayer.graph.sizes import Dim, broadcast, is_static, size_of
-from anylayer.graph.symbolic import is_symbolic, plain, same, symbolic_shape
+from anylayer.graph.symbolic import depends_on_data, is_empty, is_symbolic, same, symbolic_shape
 from anylayer.network import Array
 from anylayer.tracing.array import (
     PROTOCOLS,
@@ -22,7 +22,7 @@ from anylayer.tracing.array import (
 from anylayer.tracing.dispatch import resolved, traced_in
 from anylayer.tracing.dtypes import as_operand, loop_dtypes, weak
 from anylayer.tracing.keys import Key, flat_index, parse
-from anylayer.tracing.masks import masks_in, positions_in, with_positions, write_masked
+from anylayer.tracing.masks import positions_in, with_masks, with_positions, write_masked
 from anylayer.tracing.primitives import (
     arange,
     as_array,
@@ -44,7 +44,7 @@ def setitem(x: TracedArray, key: Any, value: Any) -> None:
     """Record x[key] = value, which also changes the array of which `x` is a view."""
     if x._scalar:
         raise TypeError(f"'numpy.{x.dtype.name}' object does not support item assignment")
-    key = masks_in(with_positions(key))
+    key = with_masks(with_positions(key), x)
     if write_masked(x, key, value) or _is_own_view(x, key, value):
         return
     key, value = positions_in(key), selected(value)
@@ -103,7 +103,7 @@ def _write_box(x: Array, key: Key, v: Array) -> Array:
     sizes = {axis: n for axis, _, n, _ in key.bounds}
     box = tuple(sizes.get(a, d) for a, d in enumerate(x.shape))
     v = _broadcast_value(v, [1 if a is None else box[a] for a in key.axes])
-    if 0 in plain(list(sizes.values())):
+    if is_empty([*sizes.values()]):
         return x
     v = reshape(v, box)
     bounds = []
@@ -172,6 +172,8 @@ def _write_symbolic(x: Array, bounds: Sequence[tuple[int, int, int, int]], v: Ar
         inside = (place >= 0) & (place < n * step)
         if step != 1:
             inside = inside & (place % step == 0)
+        if depends_on_data(n):  # Gather needs an element to read, where none is written
+            v, n = pad(v, [0] * v.ndim, [int(i == axis) for i in range(v.ndim)]), n + 1
         v = gather(v, np.clip(place // step, 0, n - 1), axis)
         mask = mask & inside.reshape((-1, *(1,) * (x.ndim - axis - 1)))
     return select(mask, v, x)
