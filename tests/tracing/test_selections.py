@@ -145,7 +145,7 @@ def written_with_another_index(b: Array, s: Array) -> Any:
 
 @case
 def behind_the_example(b: Array, s: Array) -> Any:
-    """A slice that is empty for the number of elements in a trace."""
+    """Take a slice that is empty for the number of elements in a trace."""
     x = s[s > 0]
     rest, first = x[15:], x[:15]
     y = b[s > 0]
