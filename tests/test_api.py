@@ -240,3 +240,13 @@ except AttributeError as error:
 def test_name_is_what_its_file_defines_whoever_loads_the_file() -> None:
     done = subprocess.run([sys.executable, "-c", NAMES], capture_output=True, text=True)
     assert done.stdout == "module 'anylayer.ops' has no attribute 'elus'\n", done.stderr
+
+
+def test_a_network_without_outputs_is_refused_with_its_file(tmp_path: Path) -> None:
+    file = tmp_path / "silent.prototxt"
+    file.write_text(
+        'layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 1 dim: 2 } } }\n'
+        'layer { name: "quiet" type: "Silence" bottom: "data" }\n'
+    )
+    with pytest.raises(InputError, match=r"silent.prototxt: the network has no outputs"):
+        anylayer.read(file).compile()

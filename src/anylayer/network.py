@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from anylayer.errors import FileError, InputError, NetworkError, need, wording
+from anylayer.errors import FileError, InputError, NetworkError, at, need, wording
 
 Array = NDArray[Any]
 Shape = tuple[int, ...]
@@ -284,8 +284,11 @@ class Subgraph:
 
 
 def need_outputs(network: Network, outputs: Mapping[str, str]) -> None:
-    """Raise InputError where there are no outputs to compute. The message has the notes on the layers left out."""
-    need(outputs, "; ".join(["the network has no outputs", *network.notes]), InputError)
+    """Raise InputError, which names the file, where there are no outputs to compute. The message has the notes on
+    the layers left out.
+    """
+    with at(network.source):
+        need(outputs, "; ".join(["the network has no outputs", *network.notes]), InputError)
 
 
 def need_produced(network: Network) -> None:
