@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anylayer import ops
+from anylayer.network import Array
 from anylayer.optimize.order import load_rules
 from anylayer.optimize.rules import RULES
-from anylayer.optimize.simplify import simplify
+from anylayer.optimize.simplify import lowered, simplify
 from anylayer.testing import run_graph
 
 from .rewriting import ENGINES, Function, check, f, kinds, noise, rewritten, traced
@@ -432,3 +433,20 @@ def test_every_rule_has_a_figure() -> None:
     measured = [r for r in RULES if r.kind == "faster" or (r.kind == "exact" and r.targets)]
     bare = [r.apply.__name__ for r in measured if not r.figure]
     assert not bare
+
+
+@pytest.mark.parametrize("mode", ["nearest", "linear"])
+@pytest.mark.parametrize("shape", [(7, 9), (3, 20, 30), (1, 2, 3, 7, 9)])
+def test_resize_of_two_axes_is_lowered_for_every_rank(shape: tuple[int, ...], mode: Any) -> None:
+    def resized(x: Array) -> Array:
+        return ops.resize(x, (8, 12), axes=(-2, -1), mode=mode)
+
+    x = noise(*shape)
+    assert rewritten(resized, x, engine=OV) == ["Gather" if mode == "nearest" else "MatMul"] * 2
+    check(resized, x, engines=[OV])
+
+
+@pytest.mark.parametrize("target", ["caffe", "ncnn", "openvino", "tensorrt"])
+@pytest.mark.parametrize("more", [{"size": 4}, {"size": 3, "bias": -1.0}])
+def test_lrn_of_even_size_or_without_a_positive_bias_is_spelled_out(more: Any, target: str) -> None:
+    assert "LRN" not in kinds(lowered(traced(lambda x: ops.lrn(x, **more), noise(1, 6, 3, 3)), target))

@@ -1,4 +1,4 @@
-"""What several formats compute alike, and refuse alike. A format passes the words of its messages."""
+"""Functions that layers of several formats share. The caller passes the names that error messages use."""
 
 from __future__ import annotations
 

@@ -32,6 +32,7 @@ def in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 _PYTORCH = {"mode": "linear", "coordinate_transformation_mode": "pytorch_half_pixel"}
 _FOR_NEAREST = {"coordinate_transformation_mode": "tf_half_pixel_for_nn"}
 _BY_SCALES = {"e": np.zeros(0, np.float32), "s": np.float32([1, 1, 2, 1.3])}
+BACKWARDS = {"high": np.int64([-200, -200]), "axes": np.int64([2, 3]), "steps": np.int64([-1, -2])}
 CASES: list[tuple[int, Any, dict[str, Any]]] = [
     (7, node("Upsample", ["x"], ["y"], scales=[1.0, 1.0, 2.0, 3.0], mode="nearest"), {}),
     (9, node("Upsample", ["x", "s"], ["y"], mode="linear"), {"s": np.float32([1, 1, 2, 2])}),
@@ -68,6 +69,10 @@ CASES: list[tuple[int, Any, dict[str, Any]]] = [
     (7, node("Softmax", ["x"], ["y"], axis=2), {}),
     (11, node("LogSoftmax", ["x"], ["y"]), {}),
     (7, node("Slice", ["x"], ["y"], axes=[1, 3], starts=[1, -4], ends=[3, 1000]), {}),
+    *(
+        (18, node("Slice", ["x", "low", "high", "axes", "steps"], ["y"]), {**BACKWARDS, "low": np.int64(low)})
+        for low in ([-100, 100], [-6, -9], [-7, -1])
+    ),
     (7, node("Pad", ["x"], ["y"], pads=[0, 0, 1, 2, 0, 0, 3, 0], value=1.5), {}),
     (7, node("Pad", ["x"], ["y"], pads=[0, 0, 1, 2, 0, 0, 3, 0], mode="reflect"), {}),
     (7, node("Squeeze", ["x"], ["y"], axes=[0]), {}),

@@ -110,6 +110,8 @@ def _slice(
     key: list[Any] = [slice(None)] * len(x.shape)
     for axis, low, high, step in zip(where, first, integers(ends, "ends"), by):
         need(step != 0, "steps must not be 0")
+        if step < 0 and low < -1:
+            low = max(low, -x.shape[axis])  # a start before the array is its first element
         key[axis] = slice(low, high, step)
     return x[tuple(key)]
 

@@ -90,7 +90,7 @@ def _is_unusual(o: Op) -> bool:
 
 
 @formula("LRN", when=lambda o: _is_unusual(o) or _has_no_kernel(o), targets=("onnxruntime",), stage=_STAGE)
-@formula("LRN", when=_is_unusual, targets=("caffe", "ncnn", "openvino"), stage=_STAGE)
+@formula("LRN", when=_is_unusual, targets=("caffe", "ncnn", "openvino", "tensorrt"), stage=_STAGE)
 def _lrn(o: Op, x: Array) -> Array:
     """Compute LRN with an even size, or without a positive bias, by a sum of slices of the padded squares. ONNX
     Runtime computes LRN in float32 only."""

@@ -1,4 +1,4 @@
-"""What engines make of Resize: the operator itself, products with interpolation matrices, or selected cells."""
+"""Lower Resize per engine: keep it, multiply by interpolation matrices, or select cells."""
 
 from __future__ import annotations
 
@@ -56,6 +56,13 @@ def _is_plane(o: Op) -> bool:
     return len(axes) == 2 and not few and o.first.dtype == F4
 
 
+def _has_many_channels(o: Op) -> bool:
+    """Return whether two axes of images (N, C, H, W) or (N, H, W, C) with many channels are resized."""
+    if len(o.first.shape) != 4 or not _is_plane(o):
+        return False
+    return bool(o.first.shape[1 if 3 in (resized_axes(o) or []) else 3] >= OPENVINO_CHANNELS)
+
+
 @rule(
     "Resize",
     targets=("onnxruntime",),
@@ -65,8 +72,8 @@ def _is_plane(o: Op) -> bool:
     "Resize 30",
 )
 def _resized_onnxruntime(new: Rewriter, o: Op) -> list[Value] | None:
-    """Interpolate along short axes by a product with one matrix per axis, and select cells by Gathers where they
-    are no repetition."""
+    """Interpolate along short axes by a product with one matrix per axis, and select cells by Gathers where the
+    Resize does not repeat each cell equally often."""
     short = o["mode"] != "nearest" and _prefers_products(o, ORT_BOTH_AXES if _is_plane(o) else ORT_ONE_AXIS)
     return computed_by_cells(new, o) if short or not is_portable(o) else None
 
@@ -80,7 +87,6 @@ def _resized_onnxruntime(new: Rewriter, o: Op) -> list[Value] | None:
 )
 def _resized_openvino(new: Rewriter, o: Op) -> list[Value] | None:
     """Interpolate few channels along short axes by a product with one matrix per axis, and select cells by
-    Gathers where they are no repetition."""
-    many = _is_plane(o) and int(o.first.shape[1 if 3 in (resized_axes(o) or []) else 3]) >= OPENVINO_CHANNELS
-    short = o["mode"] != "nearest" and not many and _prefers_products(o, _OPENVINO_AXES)
+    Gathers where the Resize does not repeat each cell equally often."""
+    short = o["mode"] != "nearest" and not _has_many_channels(o) and _prefers_products(o, _OPENVINO_AXES)
     return computed_by_cells(new, o) if short or not is_portable(o) else None
