@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,9 @@ import pytest
 from onnx import helper
 from onnx.reference import ReferenceEvaluator
 
+import anylayer
 from anylayer import ops
+from anylayer.errors import TraceError
 from anylayer.network import Array
 from anylayer.testing import check_function
 from tests.compile.open_sizes import check_sizes
@@ -235,6 +238,25 @@ def test_number_of_steps_is_open_with_keep(op: str) -> None:
 
     others = [{"T": n} for n in (1, 2, 4, 7)]
     check_sizes(function, ("T", B, V), ("T", B), first={"T": 3}, second={"T": 5}, others=others)
+
+
+@pytest.mark.parametrize(
+    ("op", "how"),
+    [("LSTM", {"clip": 2.0}), ("LSTM", {"activations": ["Relu", "Tanh", "Tanh"]}), ("RNN", {"clip": 2.0})],
+)
+def test_open_steps_with_keep_are_refused_with_other_functions(
+    op: str, how: dict[str, Any], tmp_path: Path
+) -> None:
+    """Closed gates reset the state only with the usual functions and without a clip."""
+
+    def function(x: Array, keep: Array) -> Array:
+        y, *_ = OPERATORS[op](x, **weights(op, "forward"), hidden_size=H, keep=keep, **how)
+        return y  # type: ignore[no-any-return]  # the operators are untyped here
+
+    x, keep = noise(T, B, V, seed=3), KEEP
+    with pytest.raises(TraceError, match="computes something else at T=3"):
+        anylayer.export(function, x, keep, path=tmp_path / "r.onnx", shapes={"x": ("T", B, V), "keep": ("T", B)})
+    assert not list(tmp_path.iterdir())
 
 
 def test_keep_that_starts_no_sequence_is_one_operator() -> None:

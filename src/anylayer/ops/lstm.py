@@ -106,7 +106,7 @@ def _(
     if plan.native and peepholes is None and not input_forget:
         if plan.runs_through:
             return plan.record("LSTM", [x, w, r, b, lens, *plan.states_before(0, states)], 3)
-        if plan.is_open:
+        if plan.is_open and not how["clip"] and plan.names == ["Sigmoid", "Tanh", "Tanh"]:
             return _restarting(x, w, r, b, h, c, **how)
     return plan.run(_step(plan, w, r, b, peepholes, input_forget), states)
 

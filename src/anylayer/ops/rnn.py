@@ -65,7 +65,7 @@ def _(*inputs: Any, **how: Any) -> tuple[Array, ...]:
     x, w, r, b, lens, initial_h = inputs
     if plan.native and plan.runs_through:
         return plan.record("RNN", [x, w, r, b, lens, *plan.states_before(0, [initial_h])], 2)
-    if plan.is_open and plan.names == ["Tanh"]:
+    if plan.is_open and not how["clip"] and plan.names == ["Tanh"]:
         return _restarting(x, w, r, b, initial_h, **how)
     return plan.run(_step(plan, w, r, b), [initial_h])
 
