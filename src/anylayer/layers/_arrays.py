@@ -105,7 +105,7 @@ def one_hot(indices: Array, depth: int, axis: int, on: Array, off: Array) -> Arr
     rank = len(indices.shape)
     place = axis_of(axis, rank + 1)
     spread = indices.reshape((*indices.shape[:place], 1, *indices.shape[place:]))
-    cells = np.arange(depth, dtype=indices.dtype).reshape(-1, *(1,) * (rank - place))
+    cells = np.arange(depth).reshape(-1, *(1,) * (rank - place))
     return np.where(spread == cells, on, off)
 
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from anylayer.layers._arrays import one_hot
 from tests.layers.harness import case, ramp
 from tests.layers.tensorflow.recorded import as_tensorflow, rejects
 
@@ -51,3 +52,9 @@ test_resource_gather = case(
     outputs=[[[4, 5], [0, 1]]],
     format="tensorflow",
 )
+
+
+def test_one_hot_of_more_classes_than_uint8_holds() -> None:
+    on, off = np.ones((), np.float32), np.zeros((), np.float32)
+    y = one_hot(np.array([1, 44], np.uint8), 300, -1, on, off)
+    assert np.argwhere(y).tolist() == [[0, 1], [1, 44]]

@@ -71,7 +71,7 @@ def _scatter_elements_update(
 
 def _pad(x: Array, begin: Array, end: Array, value: Any = 0, *, pad_mode: Mode) -> Array:
     if pad_mode == "constant":
-        return pad(x, begin, end, x.dtype.type(value))
+        return pad(x, begin, end, x.dtype.type(0 if value is None else value))
     low, high = integers(begin, "pads_begin"), integers(end, "pads_end")
     need(len(low) == len(high) == len(x.shape), f"pads must have {len(x.shape)} numbers, got {low} and {high}")
     need(min([*low, *high], default=0) >= 0, f"negative pads with pad_mode '{pad_mode}' are not supported")
@@ -134,7 +134,7 @@ operators(
             pad_mode=attribute(Enum("constant", "edge", "reflect", "symmetric"))),
         "ReverseSequence": row("Reverse the first lengths[b] steps of each sequence b.",
             lambda x, lengths, batch_axis, seq_axis: reverse_sequences(
-                x, lengths, (batch_axis, "batch_axis"), (seq_axis, "seq_axis")),
+                x, lengths.astype(np.int64), (batch_axis, "batch_axis"), (seq_axis, "seq_axis")),
             "ReverseSequence-1", "seq_axis is the axis of the steps and batch_axis that of the sequences.",
             batch_axis=attribute("int64", 0), seq_axis=attribute("int64", 1)),
         "OneHot": row("Encode indices as one-hot vectors along a new axis.",
