@@ -146,8 +146,9 @@ def _layer(
     instance = cls({}, [])
 
     def traced() -> Graph:
-        fresh = cls({}, []).forward
-        return trace_checked(fresh, types, rebuild=lambda: cls({}, []).forward, subject=lambda: instance)
+        return trace_checked(
+            instance.forward, types, rebuild=lambda: cls({}, []).forward, subject=lambda: instance
+        )
 
     try:
         try:

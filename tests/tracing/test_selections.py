@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 
 import anylayer
-from anylayer.compile.selections import trace_user_code
+from anylayer.compile.selections import trace_with_selections
 from anylayer.errors import AnyLayerError, TraceError
+from anylayer.graph import Graph
 from anylayer.network import Array, TensorType
 from anylayer.testing import run_graph
-from anylayer.tracing import call_user
+from anylayer.tracing import call_user, trace_checked
 
 N = 20
 Function = Callable[[Array, Array], Any]
@@ -218,11 +219,18 @@ def arrays() -> list[tuple[Array, Array]]:
 @pytest.mark.parametrize("function", CASES, ids=lambda f: f.__name__)
 def test_selections_equal_numpy(function: Function, engine: str) -> None:
     types = [TensorType.of(a.shape, a.dtype) for a in arrays()[0]]
-    graph = trace_user_code(lambda given: several(call_user(function, *given)), types)
+    graph = traced(function, types)
     for given in arrays():
         for got, want in zip(run_graph(graph, list(given), engine), several(function(*given)), strict=True):
             assert got.shape == np.shape(want)
             np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+
+
+def traced(function: Function, types: list[TensorType]) -> Graph:
+    """Return the graph of a function, with dynamic sizes where it selects."""
+    return trace_with_selections(
+        lambda sized: trace_checked(lambda given: several(call_user(function, *given)), sized), types
+    )
 
 
 def several(result: Any) -> list[Any]:
@@ -293,7 +301,7 @@ def test_a_layer_that_selects_runs_on_each_engine(engine: str, tmp_path: Path) -
 def test_other_uses_of_the_number_are_refused(function: Function, message: str) -> None:
     types = [TensorType.of(a.shape, a.dtype) for a in arrays()[0]]
     with pytest.raises(TraceError, match=message):
-        trace_user_code(lambda given: [call_user(function, *given)], types)
+        traced(function, types)
 
 
 @pytest.mark.parametrize("suffix", ["onnx", "xml"])
@@ -316,7 +324,7 @@ def test_the_mean_of_nothing_is_nan(reduce: str) -> None:
         return getattr(b[np.flatnonzero(s > 0)], reduce)(0)
 
     b, s = arrays()[0]
-    graph = trace_user_code(lambda given: [call_user(function, *given)], [TensorType.of(a.shape) for a in (b, s)])
+    graph = traced(function, [TensorType.of(a.shape) for a in (b, s)])
     for engine in ("onnxruntime", "openvino"):
         assert np.isnan(run_graph(graph, [b, s * 0 - 1], engine)[0]).all()
         np.testing.assert_allclose(run_graph(graph, [b, s], engine)[0], function(b, s), rtol=1e-5)

@@ -20,7 +20,7 @@ from anylayer.compile.limits import (
     need_memory,
     size,
 )
-from anylayer.compile.selections import trace_user_code, trace_with_selections
+from anylayer.compile.selections import trace_with_selections
 from anylayer.compile.shared import unshared
 from anylayer.errors import (
     AnyLayerError,
@@ -43,7 +43,7 @@ from anylayer.layer import Bound, Definition, bind
 from anylayer.network import ABSENT, Array, Network, Node, TensorType
 from anylayer.numerics import normal_noise, uniform_noise
 from anylayer.source import TracedNode
-from anylayer.tracing import hold, running_graph, substitute_numpy, trace
+from anylayer.tracing import hold, running_graph, substitute_numpy, trace, trace_checked
 
 Definitions = Mapping[str, Sequence[Definition]]
 
@@ -344,15 +344,17 @@ def _trace_user(
     merged: Callable[[Bound], Callable[[list[Any]], list[Any]]],
     types: Sequence[TensorType],
 ) -> Graph:
-    """Return the trace of a user's class. A second attempt is made with a new instance."""
-    tried = [bound]
+    """Return the trace of a user's class. Each further attempt is made with a new instance."""
+    tried: list[Bound] = []
 
-    def again() -> Callable[[list[Any]], list[Any]]:
-        tried.append(rebuild())
+    def attempt() -> Callable[[list[Any]], list[Any]]:
+        tried.append(rebuild() if tried else bound)
         return merged(tried[-1])
 
-    return trace_user_code(
-        merged(bound), types, prefix=f"{bound.node.name}/", rebuild=again, subject=lambda: tried[-1].instance
+    prefix = f"{bound.node.name}/"
+    return trace_with_selections(
+        lambda t: trace_checked(attempt(), t, prefix=prefix, rebuild=attempt, subject=lambda: tried[-1].instance),
+        types,
     )
 
 
@@ -431,9 +433,8 @@ def _host_types(
         "runs. Use engine 'numpy' for such a network",
     )
     need_memory(sum(map(size, types)), "trying it")
-    zeros = [np.zeros(t.shape, t.dtype) for t in types]
     errors: list[LayerError] = []
-    for arrays in (zeros, uniform_noise(types), normal_noise(types)):
+    for arrays in ([np.zeros(t.shape, t.dtype) for t in types], uniform_noise(types), normal_noise(types)):
         trial = rebuild()
         try:
             outputs = run_bound(trial, [constants.get(i, x) for i, x in enumerate(arrays)])

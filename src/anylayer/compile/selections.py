@@ -21,33 +21,11 @@ from anylayer.graph.guards import Guard, SymbolicTrace, current_trace, symbolic_
 from anylayer.graph.place import refusal
 from anylayer.graph.symbolic import Size, new_size
 from anylayer.network import TensorType
-from anylayer.tracing import SizeDependsOnData, trace_checked
-from anylayer.tracing.checked import Forward
+from anylayer.tracing import SizeDependsOnData
 
 Tracer = Callable[[Sequence[TensorType]], Graph]
 _MAX_EMPTY = 8
 """The largest number of selections that a function may find empty."""
-
-
-def trace_user_code(
-    function: Forward,
-    types: Sequence[TensorType],
-    *,
-    prefix: str = "",
-    rebuild: Callable[[], Forward] | None = None,
-    subject: Callable[[], Any] | None = None,
-) -> Graph:
-    """Return the trace of a function that may do anything, with dynamic sizes where it selects elements.
-
-    The arguments are those of anylayer.tracing.trace_checked.
-    """
-    untried = [function]
-
-    def traced(sized: Sequence[TensorType]) -> Graph:
-        target = untried.pop() if untried else function if rebuild is None else rebuild()
-        return trace_checked(target, sized, prefix=prefix, rebuild=rebuild, subject=subject)
-
-    return trace_with_selections(traced, types)
 
 
 def trace_with_selections(trace: Tracer, types: Sequence[TensorType]) -> Graph:
@@ -139,9 +117,9 @@ def _compare_with_nothing(
         empty = again(nothing)
         _check_conditions(empty, nothing, again)
     trace.guards.update(nothing.guards)
-    for name, (low, high) in nothing.ranges.items():
-        if name in trace.ranges:
-            trace.ranges[name] = max(low, trace.ranges[name][0]), min(high, trace.ranges[name][1])
+    for size, (low, high) in trace.ranges.items():
+        least, most = nothing.ranges[size]
+        trace.ranges[size] = max(low, least), min(high, most)
     for i, (v, w) in enumerate(zip(graph.outputs, empty.outputs, strict=True)):
         shape = [d.expression.value(values) if type(d) is Size else d for d in v.shape]
         if (shape, v.dtype) != ([int(d) for d in w.shape], w.dtype) or 0 not in shape:

@@ -13,8 +13,7 @@ from anylayer.compile.nodes import Definitions, trace_nodes
 from anylayer.compile.plan import refuse_unfilled, require_types
 from anylayer.errors import InputError, LayerError, nearest, need, wording
 from anylayer.graph import Graph, Value
-from anylayer.graph.guards import current_trace
-from anylayer.graph.symbolic import Size
+from anylayer.graph.symbolic import depends_on_data
 from anylayer.layer.opencv import opencv_params
 from anylayer.layer.order import ORDERS, permutation, permuted
 from anylayer.network import Network, Node, TensorType
@@ -62,19 +61,16 @@ def whole(
     traced = list(trace_nodes(network, nodes, definitions, types, opaque=calls.keep, quantized=calls.quantized))
     refuse_unfilled(network, [t for t in traced if t.node.type not in calls.keep])
     for t in traced:
-        if rewrite is not None and t.body is not None and not _has_counts(t.body):
+        if rewrite is not None and t.body is not None and not _selects(t.body):
             t.body = rewrite(t.body)
     graph = _WholeGraph(network, types, calls).build(traced, outputs)
     users = frozenset(t for t, classes in definitions.items() if any(not d.built_in for d in classes))
     return Source(network, graph, types, dict(outputs), traced, users)
 
 
-def _has_counts(graph: Graph) -> bool:
+def _selects(graph: Graph) -> bool:
     """Return whether a graph has symbolic sizes that depend on data, about which a rewrite may not decide."""
-    trace = current_trace.get()
-    counts = trace.counts.keys() if trace is not None else frozenset()
-    sizes = (d for o in graph.ops for v in o.outputs for d in v.shape if type(d) is Size)
-    return bool(counts) and any(not counts.isdisjoint(d.expression.symbols) for d in sizes)
+    return any(depends_on_data(d) for o in graph.ops for v in o.outputs for d in v.shape)
 
 
 def _require_types(nodes: Sequence[Node], calls: Calls) -> None:

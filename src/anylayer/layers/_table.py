@@ -51,7 +51,8 @@ def row(
 
     summary: what it does, as a sentence. details: further sentences about inputs, outputs and attributes.
     function: takes the inputs by position and the attributes by keyword. It refuses what it does not support.
-        A keyword without a default that is not among `arguments` is read from the layer, such as `outputs`.
+        A keyword-only parameter without a default that is not among `arguments` gets the layer's attribute or
+        method of that name, such as `outputs` or `blob`.
     source: where the format defines it; by default its name.
     body: further attributes of the class, such as `message`, and fields that the function does not take.
     arguments: the declared attributes, and the inputs that must be constants, by the parameters of the function.

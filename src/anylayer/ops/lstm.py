@@ -12,6 +12,9 @@ from anylayer.network import Array
 from anylayer.ops._operator import operator
 from anylayer.ops._recurrent import SATURATED, RecurrentPlan, Step, Steps, kept_or_not_a_number
 
+_ACTIVATIONS = ["Sigmoid", "Tanh", "Tanh"]
+"""The activations of one direction where none are given."""
+
 
 @operator
 def lstm(
@@ -78,8 +81,7 @@ def _step(
 def _plan(
     x: Array, w: Array, r: Array, b: Any, lens: Any, states: Sequence[Any], peepholes: Any, **how: Any
 ) -> RecurrentPlan:
-    default = ["Sigmoid", "Tanh", "Tanh"]
-    plan = RecurrentPlan(x, w, r, b, gates=4, default=default, states=states, sequence_lens=lens, **how)
+    plan = RecurrentPlan(x, w, r, b, gates=4, default=_ACTIVATIONS, states=states, sequence_lens=lens, **how)
     if peepholes is not None:
         shape = (plan.directions, 3 * plan.hidden)
         need(tuple(peepholes.shape) == shape, f"peepholes must be of shape {shape}, got {tuple(peepholes.shape)}")
@@ -106,7 +108,7 @@ def _(
     if plan.native and peepholes is None and not input_forget:
         if plan.runs_through:
             return plan.record("LSTM", [x, w, r, b, lens, *plan.states_before(0, states)], 3)
-        if plan.is_open and not how["clip"] and plan.names == ["Sigmoid", "Tanh", "Tanh"]:
+        if plan.is_open and not how["clip"] and plan.names == _ACTIVATIONS:
             return _restarting(x, w, r, b, h, c, **how)
     return plan.run(_step(plan, w, r, b, peepholes, input_forget), states)
 

@@ -17,6 +17,7 @@ from anylayer.graph.guards import current_trace
 from anylayer.graph.ir import Value
 from anylayer.graph.operators import SELECTS, SIZED_BY_DATA
 from anylayer.graph.place import refusal
+from anylayer.graph.sizes import size_of
 from anylayer.graph.symbolic import is_symbolic, new_size
 from anylayer.network import Array
 from anylayer.tracing.array import TracedArray
@@ -53,18 +54,10 @@ def count_of(values: Any, most: Any) -> Any:
     return counts[key]
 
 
-def size_of_mask(mask: Array) -> Any:
-    """Return the number of elements of an array; its sizes may be symbolic."""
-    total: Any = 1
-    for d in mask.shape:
-        total = total * d
-    return total
-
-
 def compressed(x: Array, mask: Array, axis: int) -> Array:
     """Return the elements of `x` where `mask` is true. The mask has the sizes of x from `axis` on."""
     axes = range(axis, axis + mask.ndim)
-    size = size_of_mask(mask)
+    size = size_of(mask.shape)
     n = count_of(mask, size)
     shape = (*x.shape[:axis], n, *x.shape[axes.stop :])
     if type(n) is int:
@@ -87,7 +80,7 @@ def positions(x: Array) -> tuple[Array, ...]:
     mask = cast(x, BOOL)
     if not mask.ndim:
         raise refusal("np.nonzero of a scalar cannot be recorded; use np.where(mask, a, b)")
-    n = count_of(mask, size_of_mask(mask))
+    n = count_of(mask, size_of(mask.shape))
     if type(n) is int:
         return tuple(np.zeros(0, np.int64) for _ in range(mask.ndim))
     found = _selection(record("NonZero", [mask], (mask.ndim, n), I8))

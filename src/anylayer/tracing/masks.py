@@ -305,15 +305,15 @@ def write_masked(x: TracedArray, key: Any, value: Any) -> bool:
     """
     if not _is_alone(key):
         return False
-    if type(value) is MaskSelection and value.array is None and value.selects_as(*_full_rank_mask(x, key)):
+    mask, axes = _full_rank_mask(x, key)
+    if type(value) is MaskSelection and value.array is None and value.selects_as(mask, axes):
         new: Array = value.whole
     else:
         new = array_like(resolved(selected(value)))
-        rest = x.ndim - sum(k.ndim for k in _traced_masks(key))
+        rest = x.ndim - len(axes)
         new = new.reshape(()) if new.ndim == 1 and is_one(new.shape[0]) and rest == 0 else new
         if new.ndim > rest or (type(key) is tuple and new.ndim):
             return False
-    mask, _ = _full_rank_mask(x, key)
     new = cast(new._resolved() if type(new) is TracedArray else new, x.dtype)
     if broadcast(new.shape, x.shape) != x.shape:
         raise ValueError(f"could not broadcast input array from shape {new.shape} into shape {x.shape}")

@@ -45,10 +45,10 @@ class RecurrentLayer(Layer):
         )
 
     def recurrence(self, inputs: Sequence[Any], gates: int, bias: str) -> tuple[list[Any], Any, list[Array], int]:
-        """Return what the recurrence needs, and the number of blobs that it takes.
+        """Return (x, weights of x, bias, weights of the state), cont, the initial state, and the number of blobs.
 
-        These are x (T, N, I), the weights of x, its bias (called `bias` in messages) and the weights of the state;
-        cont (T, N); and the initial state, each array (N, D). The static input is a part of x in every step.
+        x is (T, N, I), with the static input as a part of it in every step, cont (T, N), and each array of the
+        state (N, D). Messages call the bias `bias`.
         """
         states = self.states * self.expose_hidden
         need(

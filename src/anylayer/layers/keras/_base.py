@@ -7,9 +7,8 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from anylayer.errors import LayerError, shortened
-from anylayer.layer import Layer, Registry, need
+from anylayer.layer import Layer, Registry, attribute, need
 from anylayer.layer.arguments import axis_of, inner_layer
-from anylayer.layer.fields import attribute
 from anylayer.layers._table import define
 from anylayer.network import Array, Node
 

@@ -9,8 +9,7 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.errors import LayerError, nearest
-from anylayer.layer import layer, need
-from anylayer.layer.fields import attribute
+from anylayer.layer import attribute, layer, need
 from anylayer.layers._table import Function, OperatorType, computes, operators, row
 from anylayer.layers.keras._base import PassesMask, axes_of, plain_value
 from anylayer.network import Array

@@ -9,9 +9,8 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.errors import plural
-from anylayer.layer import layer, need
+from anylayer.layer import attribute, layer, need
 from anylayer.layer.arguments import axis_of
-from anylayer.layer.fields import attribute
 from anylayer.layers.keras._base import KerasLayer, one_of
 from anylayer.layers.keras._functions import causal, masked_softmax
 from anylayer.network import Array

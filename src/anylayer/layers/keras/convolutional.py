@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from anylayer import ops
-from anylayer.layer import need
+from anylayer.layer import attribute, need
 from anylayer.layer.arguments import channels_first, extent, flat_pads, restored, same_pads
-from anylayer.layer.fields import attribute
 from anylayer.layers.keras._base import WindowLayer, by_rank, numbers, positive
 from anylayer.layers.keras.activations import activation
 from anylayer.layers.keras.rnn import StateLayer

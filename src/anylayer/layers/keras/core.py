@@ -9,8 +9,7 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.errors import LayerError, wording
-from anylayer.layer import layer, need
-from anylayer.layer.fields import attribute
+from anylayer.layer import attribute, layer, need
 from anylayer.layers._table import define, operators, row
 from anylayer.layers.keras._base import KerasLayer, PassesMask
 from anylayer.layers.keras.activations import activation as activation_of

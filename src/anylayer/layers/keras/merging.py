@@ -8,9 +8,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from anylayer.layer import need
+from anylayer.layer import attribute, need
 from anylayer.layer.arguments import axis_of
-from anylayer.layer.fields import attribute
 from anylayer.layers._table import define, operators, row
 from anylayer.layers.keras._base import KerasLayer
 from anylayer.layers.keras._functions import l2_normalize

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from anylayer import ops
-from anylayer.layer import layer, need
+from anylayer.layer import attribute, layer, need
 from anylayer.layer.arguments import axis_of
-from anylayer.layer.fields import attribute
 from anylayer.layers._table import operators, row
 from anylayer.layers.keras._base import KerasLayer, PassesMask, axes_of, plain_value
 from anylayer.layers.keras._functions import l2_normalize, layer_norm, rms_norm

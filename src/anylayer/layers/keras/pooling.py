@@ -7,8 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from anylayer.layer import layer
-from anylayer.layer.fields import attribute
+from anylayer.layer import attribute, layer
 from anylayer.layers.keras._base import FORMATS, Spatial, WindowLayer, by_rank
 from anylayer.layers.keras._functions import pool
 from anylayer.network import Array

@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.layer import need
+from anylayer.layer import attribute, need
 from anylayer.layer.arguments import restored
 from anylayer.layer.arguments import target_shape as sizes_after
-from anylayer.layer.fields import attribute
 from anylayer.layers._table import operators, row
 from anylayer.layers.keras._base import KerasLayer, Spatial, by_rank, numbers
 from anylayer.network import Array

@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.layer import layer, need
+from anylayer.layer import attribute, layer, need
 from anylayer.layer.arguments import channels_first, restored
-from anylayer.layer.fields import attribute
 from anylayer.layers.keras._base import KerasLayer, Spatial, one_of, positive
 from anylayer.layers.keras._resampling import METHODS, resample
 from anylayer.network import Array

@@ -10,8 +10,7 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.errors import LayerError
-from anylayer.layer import layer, need
-from anylayer.layer.fields import attribute
+from anylayer.layer import attribute, layer, need
 from anylayer.layers._table import define, operators, row
 from anylayer.layers.keras._base import KerasLayer, PassesMask
 from anylayer.layers.keras.activations import activation

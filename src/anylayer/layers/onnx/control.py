@@ -11,8 +11,7 @@ import numpy as np
 
 from anylayer.errors import TraceError, at, need, plural
 from anylayer.graph import TooManyOperators
-from anylayer.layer import Bound, Definition, Layer, Registry, bind, layer
-from anylayer.layer.fields import attribute
+from anylayer.layer import Bound, Definition, Layer, Registry, attribute, bind, layer
 from anylayer.layer.registry import registered
 from anylayer.layers.onnx._record import is_static
 from anylayer.libraries.onnx import latest

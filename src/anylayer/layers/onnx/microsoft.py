@@ -12,9 +12,8 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.errors import TraceError, need
-from anylayer.layer import Layer, layer
+from anylayer.layer import Layer, attribute, layer
 from anylayer.layer.arguments import axis_of, channels_first, restored
-from anylayer.layer.fields import attribute
 from anylayer.layers._table import operators, row
 from anylayer.layers.onnx._call import OpCall
 from anylayer.layers.onnx._quantized import dequantize, product, quantize, rescaled

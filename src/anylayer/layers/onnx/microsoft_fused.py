@@ -12,8 +12,7 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.errors import LayerError, need
-from anylayer.layer import Layer, layer
-from anylayer.layer.fields import attribute
+from anylayer.layer import Layer, attribute, layer
 from anylayer.layers._table import computes, define, operators, row
 from anylayer.layers.onnx._call import OpCall
 from anylayer.layers.onnx._windows import convolution, explicit

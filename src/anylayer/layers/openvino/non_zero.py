@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.layer import layer
-from anylayer.layer.fields import attribute
+from anylayer.layer import attribute, layer
 from anylayer.layers.openvino._base import OpenVINOLayer
 from anylayer.layers.openvino.casting import dtype_of
 from anylayer.network import Array

@@ -6,15 +6,19 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from anylayer.layer import Array, attribute, layer, need
-from anylayer.layers._table import operators, row
+from anylayer.layers._table import OperatorType, operators, row
 from anylayer.layers.tensorflow._base import TensorFlowLayer
 
-_SAME = row("Return the input, of any shape.", lambda x: x,
-    body={"harmless": frozenset({"message", "dtype"})})  # fmt: skip
-_DETAILS = "CheckNumerics does not check here that all values are finite.\n    Source: tf.raw_ops.{}."
-_TYPES = ("Identity", "StopGradient", "PreventGradient", "Snapshot", "CheckNumerics", "ReadVariableOp")
 
-operators(TensorFlowLayer, _DETAILS, dict.fromkeys(_TYPES, _SAME))
+def _same(details: str = "") -> OperatorType:
+    body = {"harmless": frozenset({"message", "dtype"})}
+    return row("Return the input, of any shape.", lambda x: x, details=details, body=body)
+
+
+_SAME = ("Identity", "StopGradient", "PreventGradient", "Snapshot", "ReadVariableOp")
+_CHECK = {"CheckNumerics": _same("Here it does not check that all values are finite.")}
+
+operators(TensorFlowLayer, "Source: tf.raw_ops.{}.", dict.fromkeys(_SAME, _same()) | _CHECK)
 
 
 @layer("IdentityN")

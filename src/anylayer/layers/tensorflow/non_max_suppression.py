@@ -74,8 +74,8 @@ _BEST = "Return the indices of the best boxes, none of which overlaps a better o
 _CONSTANTS: Any = {"max_output_size": integer, "iou_threshold": number, "score_threshold": number}
 _FILE = "image/non_max_suppression_op.cc"
 _V3 = row(_BEST, _indices, _FILE,
-    "iou_threshold is a constant, too, and in V3 also score_threshold: boxes whose score does not exceed it are "
-    "left out. Output: (K,) int32 with K <= max_output_size.", **_CONSTANTS)  # fmt: skip
+    "Output: (K,) int32 with K <= max_output_size. iou_threshold is a constant, and in V3 also score_threshold: "
+    "boxes whose score does not exceed it are left out.", **_CONSTANTS)  # fmt: skip
 
 operators(
     TensorFlowLayer,

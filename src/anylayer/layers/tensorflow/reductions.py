@@ -23,8 +23,8 @@ def _mean(x: Array, axis: tuple[int, ...], keepdims: bool) -> Any:
 
 operators(
     TensorFlowLayer,
-    "The axes are a constant; without axes the output is x. The reduced axes are removed, or have size 1 "
-    f"with keep_dims. {SOURCE}reduction_ops_common.h.",
+    "The axes are a constant; without axes the output is x. The reduced axes are removed, or have size 1 with\n"
+    f"    keep_dims.\n    {SOURCE}reduction_ops_common.h.",
     {
         name: computes(what, reduction(function, "reduction_indices"))
         for name, what, function in (

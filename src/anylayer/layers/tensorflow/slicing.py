@@ -80,9 +80,10 @@ operators(
             lambda x, indices: ops.gather_nd(x, indices.astype(np.int64)), "gather_nd_op.cc",
             "x and indices (..., k) give indices.shape[:-1] + x.shape[k:].", _UNCHECKED),
         "OneHot": row("Encode indices as one-hot vectors along a new axis.",
-            lambda indices, depth, on, off, axis: one_hot(indices, depth, axis, on, off), "one_hot_op.cc",
-            "The element is on where its position along the new axis equals the index, else off. depth, a "
-            "constant, is the size of the new axis; `axis` is its place in the output, -1 for the last.",
+            lambda indices, depth, on_value, off_value, axis: one_hot(indices, depth, axis, on_value, off_value),
+            "one_hot_op.cc",
+            "The element is on_value where its position along the new axis equals the index, else off_value. "
+            "depth, a constant, is the size of the new axis; `axis` is its place in the output, -1 for the last.",
             depth=integer, axis=attribute("int64", -1)),
         "TopK": row("Return the k largest elements along the last axis and their indices.",
             lambda x, k: _top_k(x, k), "topk_op.cc",
