@@ -1,0 +1,102 @@
+"""Decoding of boxes, and filters by score."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .case import wild
+
+N = 30
+
+
+def boxes_of(random, count=N, size=100.0):
+    """Return boxes as (x1, y1, x2, y2)."""
+    corners = random.random((count, 2)) * size * 0.7
+    sizes = random.random((count, 2)) * size * 0.3 + 1
+    return np.concatenate([corners, corners + sizes], axis=1).astype(np.float32)
+
+
+def scores_of(random, share, count=N, classes=None):
+    """Return scores of which about `share` are above 0.5."""
+    shape = (count,) if classes is None else (count, classes)
+    chosen = random.random(shape) < share
+    return np.where(chosen, 0.55 + random.random(shape) * 0.4, random.random(shape) * 0.45).astype(np.float32)
+
+
+def scored(random, share):
+    return boxes_of(random), scores_of(random, share)
+
+
+def classified(random, share):
+    return boxes_of(random), scores_of(random, share, classes=5)
+
+
+@wild(scored)
+def keep_confident(boxes, scores):
+    keep = np.where(scores >= 0.5)[0]
+    return boxes[keep, :], scores[keep]
+
+
+@wild(classified)
+def best_class_above_threshold(boxes, scores):
+    labels = np.argmax(scores, axis=1)
+    confidence = scores[np.arange(scores.shape[0]), labels]
+    mask = confidence > 0.5
+    return np.concatenate([boxes[mask], confidence[mask][:, None], labels[mask][:, None]], axis=1)
+
+
+@wild(scored)
+def empty_detections_first(boxes, scores):
+    index = np.nonzero(scores > 0.5)[0]
+    if len(index) == 0:
+        return np.zeros((0, 5), dtype=np.float32)
+    chosen = boxes[index]
+    return np.hstack((chosen, scores[index, np.newaxis])).astype(np.float32)
+
+
+@wild(scored)
+def order_and_cut(boxes, scores):
+    mask = scores > 0.5
+    boxes, scores = boxes[mask], scores[mask]
+    order = np.argsort(-scores, kind="stable")[:10]
+    return boxes[order], scores[order]
+
+
+@wild(scored)
+def count_and_mean(boxes, scores):
+    kept = boxes[scores > 0.5]
+    count = max(kept.shape[0], 1)
+    return kept.sum(axis=0) / count, np.float32(kept.shape[0])
+
+
+@wild(classified)
+def rows_and_columns(boxes, scores):
+    rows, labels = np.where(scores > 0.5)
+    return boxes[rows], scores[rows, labels], labels
+
+
+@wild(scored)
+def areas_of_kept(boxes, scores):
+    x1, y1, x2, y2 = boxes[scores > 0.5].T
+    return (x2 - x1 + 1) * (y2 - y1 + 1)
+
+
+@wild(scored)
+def drop_small(boxes, scores):
+    widths = boxes[:, 2] - boxes[:, 0]
+    heights = boxes[:, 3] - boxes[:, 1]
+    keep = np.where((widths >= 16) & (heights >= 16) & (scores > 0.5))[0]
+    return boxes[keep], keep
+
+
+@wild(scored, "indexing a NumPy array needs")
+def class_in_front(boxes, scores):
+    kept = boxes[scores > 0.5]
+    return np.c_[np.zeros(len(kept), dtype=np.float32), kept]
+
+
+@wild(scored, "indexing or slicing needs")
+def first_k_of_mask(boxes, scores):
+    k = (scores > 0.5).sum()
+    order = scores.argsort(kind="stable")[::-1][:k]
+    return boxes[order]
