@@ -70,6 +70,32 @@ def difference_text(error: float, scale: float) -> str:
     return f"largest difference {error:.3g}, largest value {scale:.3g}"
 
 
+NAN = "other values are NaN"
+"""What `difference` returns where not the same values are NaN."""
+
+
+def difference(actual: Array, want: Array, *, half: bool = False, loose: bool = False) -> str:
+    """Return how an output of a network differs from NumPy's beyond rounding; "" where it does not.
+
+    The tolerance of floats is 1e-4 of the largest value, and 1e-2 for float16. Infinite values and other dtypes
+    must be equal.
+
+    half: whether intermediate values are float16. loose: allow other values than infinite ones, and one in a
+    thousand integers or booleans to differ, because rounding may change them.
+    """
+    if actual.shape != want.shape:
+        return f"shape {actual.shape}, expected {want.shape}"
+    if want.dtype.kind != "f":
+        wrong = int(np.count_nonzero(actual != want))
+        return f"{wrong} of {want.size} values" if wrong > (want.size // 1000 if loose else 0) else ""
+    if not np.array_equal(np.isnan(actual), np.isnan(want)):
+        return NAN
+    compared = np.isfinite(want) if loose else ...
+    error, scale = largest_error(actual[compared], want[compared]), scale_of(want)
+    tolerance = tolerance_for(np.dtype(np.float16) if half else want.dtype, deep=True)
+    return difference_text(error, scale) if error > tolerance * scale else ""
+
+
 def tells_enough(array: Array, step: float) -> bool:
     """Return whether a comparison of an array says something: it has values that follow from the inputs.
 

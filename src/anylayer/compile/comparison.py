@@ -13,12 +13,11 @@ from anylayer.errors import EngineError, TraceError, kind_and_text
 from anylayer.graph import Graph
 from anylayer.graph.operators import SIZED_BY_DATA
 from anylayer.network import Array, TensorType
-from anylayer.numerics import difference_text, integer_ranges, largest_error, normal_noise, scale_of, tolerance_for
+from anylayer.numerics import NAN, difference, integer_ranges, normal_noise
 
 ArrayFunction = Callable[[list[Array]], Sequence[Array]]
 Compiler = Callable[[Graph], ArrayFunction]
 
-_NAN = "other values are NaN"
 SELECTING = (0.0, 0.0), (1.0, 1e3), (1.0, -1e3), (0.1, 0.5)
 """(factor, summand): made of noise, inputs for which code may select nothing, everything or a part."""
 _MANY_OPERATORS = 200
@@ -79,29 +78,10 @@ def selecting(noise: Array, at: int) -> Array:
 def _need_equal(results: Sequence[Array], want: Sequence[Array], half: bool) -> None:
     """Raise TraceError if the outputs of a trace differ from those of NumPy. half: as in `difference`."""
     for i, (result, array) in enumerate(zip(results, want)):
-        how = difference(result, array, half=half)
+        how = difference(result, array, half=half, loose=True)
         if how:
-            cause = "engines do not promise NumPy's NaN" if how == _NAN else "it depends on more than its inputs"
+            cause = "engines do not promise NumPy's NaN" if how == NAN else "it depends on more than its inputs"
             raise TraceError(f"output {i} of forward on noise differs from what was recorded ({how}): {cause}")
-
-
-def difference(result: Array, want: Array, *, half: bool = False) -> str:
-    """Return how the engine's output differs from NumPy's beyond rounding. "" where it does not.
-
-    The tolerance of floats is 1e-4 of the largest value, and 1e-2 for float16. One in a thousand integers or
-    booleans may differ, because rounding may change them. `half` says whether intermediate values are float16.
-    """
-    if result.shape != want.shape:
-        return f"shape {result.shape}, expected {want.shape}"
-    if want.dtype.kind != "f":
-        wrong = int(np.count_nonzero(result != want))
-        return f"{wrong} of {want.size} values" if wrong > want.size // 1000 else ""
-    finite = np.isfinite(want)
-    if not np.array_equal(np.isnan(result), np.isnan(want)):
-        return _NAN
-    error, scale = largest_error(result[finite], want[finite]), scale_of(want)
-    tolerance = tolerance_for(np.dtype(np.float16) if half else want.dtype, deep=True)
-    return difference_text(error, scale) if error > tolerance * scale else ""
 
 
 def _need_speed(body: Graph, program: ArrayFunction, forward: ArrayFunction, inputs: Sequence[Array]) -> None:

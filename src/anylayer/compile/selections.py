@@ -54,7 +54,8 @@ def trace_with_selections(trace: Tracer, types: Sequence[TensorType]) -> Graph:
         with symbolic_trace({}, turn=turn) as recorded:
             graph = again(recorded)
             _check_conditions(graph, recorded, again)
-        return Trace(graph, recorded.counts, tuple(recorded.guards), recorded.ranges)
+        examples = {name: count.example for name, count in recorded.counts.items()}
+        return Trace(graph, examples, tuple(recorded.guards), recorded.ranges)
 
     first = traced(0)
     return for_every_size(first, traced(1), first.ranges, dims=dims)
@@ -109,9 +110,9 @@ def _compare_with_nothing(
     """
     if len(trace.empty) >= _MAX_EMPTY:
         raise refusal(f"the code finds more than {_MAX_EMPTY} selections empty", place=place)
-    values = {**trace.symbols, **trace.counts, name: 0}
-    for other, limit in trace.limits.items():  # a selection of an empty one is empty
-        values[other] = min(values[other], limit.value(values))
+    values = {**trace.symbols, name: 0}
+    for other, count in trace.counts.items():  # a selection of an empty one is empty
+        values[other] = min(values.get(other, count.example), count.limit.value(values))
     with symbolic_trace(trace.ranges, trace.symbols, trace.turn) as nothing:
         nothing.empty = trace.empty | {name}
         empty = again(nothing)

@@ -115,6 +115,14 @@ def _text(side: Expression | Real) -> str:
     return f"{a} % {b}" + {"0": ""}.get(rest, f" - {rest[1:]}" if rest[0] == "-" else f" + {rest}")
 
 
+@dataclass(frozen=True, slots=True)
+class Count:
+    """A size that depends on data: an example of its value, which a trace uses, and its largest value."""
+
+    example: int
+    limit: Expression
+
+
 @dataclass(slots=True)
 class SymbolicTrace:
     """The record of a trace with symbolic sizes.
@@ -124,18 +132,16 @@ class SymbolicTrace:
     expressions that are 0 or more. Only the least of those that differ by a constant is kept; the key is its terms
     without the constant. `symbols` are the traced values of the symbols, where they are known.
 
-    `counts` are the symbols of sizes that depend on data: the numbers of elements that masks select. Their values
-    in the trace are examples, and `limits` their largest values. Traces with different values of `turn`, 0 or 1,
-    have different examples. It is None where a trace may not have such sizes. `empty` are those that are 0 in this
-    trace.
+    `counts` are the sizes that depend on data, by their symbols: the numbers of elements that masks select. Traces
+    with different values of `turn`, 0 or 1, have different examples. It is None where a trace may not have such
+    sizes. `empty` are those that are 0 in this trace.
     """
 
     ranges: dict[str, tuple[int, int]]
     guards: dict[Guard, Guard] = field(default_factory=dict)
     facts: dict[Expression, Expression] = field(default_factory=dict)
     symbols: Mapping[str, int] = field(default_factory=dict)
-    counts: dict[str, int] = field(default_factory=dict)
-    limits: dict[str, Expression] = field(default_factory=dict)
+    counts: dict[str, Count] = field(default_factory=dict)
     turn: int | None = None
     empty: frozenset[str] = frozenset()
 
@@ -148,7 +154,7 @@ class SymbolicTrace:
             return None
         value = max(1, min(int(most) - int(most) // 3, _EXAMPLE) - (self.turn or 0)) if int(most) else 0
         self.ranges[name] = 0, int(min(bounds(limit, self.ranges)[1], MAX_VALUES))
-        self.counts[name], self.limits[name] = value, limit
+        self.counts[name] = Count(value, limit)
         self.assume(Guard(symbol(name), "<=", limit))
         return value
 
@@ -264,7 +270,6 @@ def copied_state(trace: SymbolicTrace) -> SymbolicTrace:
         guards=dict(trace.guards),
         facts=dict(trace.facts),
         counts=dict(trace.counts),
-        limits=dict(trace.limits),
     )
 
 
@@ -284,7 +289,7 @@ def repeated_trace() -> Iterator[Callable[[], None]]:
     def restart() -> None:
         state = copied_state(start)
         trace.ranges, trace.guards, trace.facts = state.ranges, state.guards, state.facts
-        trace.counts, trace.limits = state.counts, state.limits
+        trace.counts = state.counts
 
     yield restart
 

@@ -55,6 +55,7 @@ FILES: tuple[tuple[str, str], ...] = (
     ("corrections.remainders", ""),
     ("corrections.rounding", ""),
     ("corrections.saturation", ""),
+    ("corrections.tensorrt", ""),
     ("corrections.wide_integers", ""),
     ("writers.caffe.ascend_rules", ""),
     ("loops.regions", ""),
@@ -118,6 +119,7 @@ ONLY_FOR: dict[str, dict[str, str]] = {
         "onnxruntime": "MatMulInteger ConvInteger QLinearMatMul QLinearConv DequantizeLinear",
         "openvino": "DequantizeLinear",
     },
+    "corrections.tensorrt": {"tensorrt": "Resize"},
     "corrections.wide_integers": {
         "openvino": "Div Einsum MatMul Mod Pow ReduceL1 ReduceMax ReduceMean ReduceMin ReduceSum ReduceSumSquare "
         "Resize ReverseSequence Equal Less LessOrEqual Greater GreaterOrEqual Clip Relu"

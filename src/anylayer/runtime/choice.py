@@ -8,7 +8,7 @@ import numpy as np
 
 from anylayer.errors import AnyLayerError, EngineError
 from anylayer.network import Array
-from anylayer.numerics import difference_text, largest_error, scale_of, tolerance_for
+from anylayer.numerics import difference
 
 Outputs = Mapping[str, Array]
 EngineRun = Callable[[Sequence[Array]], Outputs]
@@ -18,19 +18,7 @@ EngineRun = Callable[[Sequence[Array]], Outputs]
 def agree(results: Outputs, want: Outputs) -> bool:
     """Return whether all outputs of `want` match: floats within 1e-4 of the output's largest absolute value, NaN
     where `want` is NaN, other dtypes exactly."""
-    return not any(_difference(results[name], array) for name, array in want.items())
-
-
-def _difference(result: Array, want: Array) -> str:
-    """Return how an output differs, as the predicate of a sentence; "" where it matches."""
-    if result.shape != want.shape:
-        return f"has shape {result.shape}, expected {want.shape} as in NumPy"
-    if want.dtype.kind != "f":
-        count = int(np.count_nonzero(result != want))
-        return f"differs from NumPy in {count} of {want.size} values" if count else ""
-    error, scale = largest_error(result, want), scale_of(want)
-    agrees = error <= tolerance_for(want.dtype, deep=True) * scale
-    return "" if agrees else f"differs from NumPy ({difference_text(error, scale)})"
+    return not any(difference(results[name], array) for name, array in want.items())
 
 
 def trusted(
@@ -73,10 +61,10 @@ def _wrong_engines(
         return {}
     wrong: dict[str, str] = {}
     for name, results in outputs.items():
-        differences = ((output, _difference(results[output], array)) for output, array in want.items())
+        differences = ((output, difference(results[output], array)) for output, array in want.items())
         output, text = next(((o, t) for o, t in differences if t), ("", ""))
         if text:
-            wrong[name] = f"output '{output}' {text}"
+            wrong[name] = f"output '{output}' differs from NumPy ({text})"
     return wrong
 
 

@@ -35,6 +35,13 @@ def test_logistic_function_becomes_sigmoid() -> None:
     assert "exp(" in other.text
 
 
+def test_logistic_function_of_float64_keeps_its_operators() -> None:
+    x = np.linspace(-40, 40, 24).reshape(2, 3, 4)
+    written = module_of(traced(lambda v: 1 / (1 + np.exp(-v)), [x]))
+    assert "exp(" in written.text and "sigmoid(" not in written.text
+    np.testing.assert_allclose(run(written, [x])[0], 1 / (1 + np.exp(-x)), 1e-14)
+
+
 def test_instance_normalization_becomes_a_module_with_weights() -> None:
     x, scale, bias = (np.random.default_rng(i).standard_normal(3).astype(np.float32) for i in range(3))
     x = np.multiply.outer(scale, x).reshape(1, 3, 3, 1) * np.ones((2, 1, 1, 2), np.float32)

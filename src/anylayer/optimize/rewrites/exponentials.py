@@ -21,7 +21,7 @@ _HARD_SIGMOID = "x 96x55x55, us: x * clip(x + 3, 0, 6) / 6 175 -> 101"
 @rewrite(ops.sigmoid, targets=("dv", "pytorch"), kind="must", stage="raise")
 @rewrite(ops.sigmoid, targets=_ORT, kind="faster", figure=_SIGMOID)
 def _sigmoid(x: Array) -> Array:
-    """Compute 1 / (1 + exp(-x)) by Sigmoid."""
+    """Compute 1 / (1 + exp(-x)) by Sigmoid, in float32; other dtypes keep these operators."""
     return 1 / (1 + np.exp(-x))
 
 
