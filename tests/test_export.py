@@ -145,7 +145,7 @@ def counts(x: Any) -> Any:
     [
         (counts, r"function 'counts': test_export.py:\d+: two calls of forward record different"),
         (lambda x: x * time.time(), r"function '<lambda>': test_export.py:\d+: time.time reads the clock"),
-        (lambda x: x if x.sum() > 0 else -x, r"test_export.py:\d+: if, while, and, or, not .* needs the values"),
+        (lambda x: x * x.sum().item(), r"test_export.py:\d+: .item\(\) needs the values"),
         (lambda x: np.linalg.inv(x), r"test_export.py:\d+: np.linalg.inv cannot be expressed in ONNX operators"),
     ],
 )

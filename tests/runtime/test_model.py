@@ -38,7 +38,7 @@ class Mine:
 """
 HOST = TRACEABLE.replace(
     "return [inputs[0] + np.float32(self.add)]",
-    "return [inputs[0] + np.float32(self.add) if inputs[0].sum() > 0 else inputs[0] - np.float32(self.add)]",
+    "return [inputs[0] + np.float32(self.add) if inputs[0].sum().item() > 0 else inputs[0] - np.float32(self.add)]",
 )
 X = np.arange(24, dtype=np.float32).reshape(1, 2, 3, 4)
 

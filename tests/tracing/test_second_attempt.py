@@ -292,7 +292,7 @@ def _remembers_in_an_array(self: User, x: Array) -> Array:
 def _asks(self: User, x: Array) -> Array:
     out = np.zeros(x.shape, np.float32)
     out[...] = x
-    if out.max() > 0:
+    if out > 0:
         return out
     return -out
 
@@ -349,7 +349,7 @@ def test_state_that_does_not_affect_the_result_is_allowed() -> None:
 def test_caught_refusals_are_raised() -> None:
     def swallows(self: User, x: Array) -> Array:
         try:
-            return x if x.max() > 0 else -x
+            return x if x > 0 else -x
         except Exception:
             return x * 2
 

@@ -403,7 +403,7 @@ def _trace_built_in(
     limit = budget.layer_operators()
     try:
         with substitute_numpy() if traces_symbolically() else nullcontext():
-            return trace(function, types, prefix=prefix, limit=limit)
+            return trace(function, types, prefix=prefix, limit=limit, branches=False)
     except TooManyOperators as error:
         budget.operators -= limit
         raise LayerError(

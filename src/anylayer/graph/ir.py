@@ -6,6 +6,7 @@ operators are stored once. Values and operators are compared by identity, so bot
 
 from __future__ import annotations
 
+import copy
 import zlib
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, field
@@ -125,6 +126,13 @@ class Graph:
         self._emitted: dict[Any, list[Value]] = {}
         self._names: set[str] = set()
         self._count = 0
+
+    def twin(self) -> Graph:
+        """Return another graph that shares the operators, constants and names of this one.
+
+        An array that one run of a function keeps for the next one belongs to another graph, which is refused.
+        """
+        return copy.copy(self)
 
     def name(self, stem: str) -> str:
         """Return a name that is not used in this graph, made of the prefix, `stem` and a number."""

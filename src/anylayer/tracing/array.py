@@ -29,7 +29,7 @@ UFUNC_METHODS: Table[str, TracingRule] = Table()
 ATTRIBUTES: Table[str, TracingRule] = Table()
 """Methods and properties of ndarray that TracedArray does not define itself."""
 PROTOCOLS: Table[str, TracingRule] = Table()
-"""The implementations of __array_ufunc__, __array_function__, __getitem__ and __setitem__."""
+"""The implementations of __array_ufunc__, __array_function__, __getitem__, __setitem__ and __bool__."""
 
 
 @dataclass(slots=True)
@@ -283,7 +283,7 @@ class TracedArray(_Base):
         return result
 
     def __bool__(self) -> bool:
-        return bool(self._values(causes.bool_refusal))
+        return bool(PROTOCOLS["__bool__"](self))
 
     def __float__(self) -> float:
         return float(self._values(causes.float_refusal))

@@ -133,11 +133,11 @@ def _trace_twice(
     graph = _trace_once(function, types, prefix, limit)
     reach = Reach(counterpart(function if subject is None else subject()))
     before = Snapshot(reach)
+    later: list[Snapshot] = []
     restart()
     with noticed_calls(reach.files) as calls:
-        again = _trace_once(function, types, prefix, limit)
+        again = _trace_once(function, types, prefix, limit, lambda: later.append(Snapshot(reach)))
     _require_same(graph, again)
-    after = Snapshot(reach)
     for what, place in calls:
         raise TraceError(
             f"{what}; a value that differs from call to call cannot be recorded; pass it as an input", place
@@ -148,7 +148,8 @@ def _trace_twice(
             "the arrays, which are known only when the network runs; use np.where with np.isfinite or a test of "
             "the operands"
         )
-    names = before.changed(after)
+    names = list(dict.fromkeys(name for after in later for name in before.changed(after)))
+    after = later[-1]
     if not names:
         return graph
     if any(name not in after.holders for name in names):
@@ -169,9 +170,19 @@ def _require_same(graph: Graph, again: Graph) -> None:
         )
 
 
-def _trace_once(function: Forward, types: Sequence[TensorType], prefix: str, limit: int | None) -> Graph:
+def _trace_once(
+    function: Forward,
+    types: Sequence[TensorType],
+    prefix: str,
+    limit: int | None,
+    after_run: Callable[[], None] = lambda: None,
+) -> Graph:
+    def call(arrays: list[Array]) -> Sequence[Array]:
+        outputs: Sequence[Array] = call_user(function, arrays)
+        return outputs
+
     try:
-        return trace(lambda arrays: call_user(function, arrays), types, prefix=prefix, limit=limit, strict=True)
+        return trace(call, types, prefix=prefix, limit=limit, strict=True, after_run=after_run)
     except AnyLayerError:
         raise
     except Exception as error:

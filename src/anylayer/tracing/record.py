@@ -17,6 +17,7 @@ from anylayer.graph.symbolic import is_empty
 from anylayer.network import TensorType
 from anylayer.tracing import causes
 from anylayer.tracing.array import TracedArray, selected
+from anylayer.tracing.decisions import explore, unbranched
 from anylayer.tracing.size_arithmetic import computed_sizes, held
 
 current_graph: ContextVar[Graph | None] = ContextVar("current_graph", default=None)
@@ -99,30 +100,30 @@ def trace(
     scope: str = "",
     limit: int | None = None,
     strict: bool = False,
+    branches: bool = True,
+    after_run: Callable[[], None] = lambda: None,
 ) -> Graph:
     """Call `function` with a list of traced arrays of the given types, and return the graph of its outputs.
 
     `prefix` starts the name of each value, and `scope` names the node that the operators belong to. `limit` is the
     number of operators above which recording is refused. If `strict`, a traced array has no text, because the
-    function could base a decision on it. Raises TraceError for anything that cannot be recorded, even if the
-    function catches that error.
+    function could base a decision on it. With `branches`, the function is called once for each path that the values
+    of its arrays can choose (see `explore`). `after_run` is called after each call. Raises TraceError for anything that cannot be
+    recorded, even if the function catches that error.
     """
     graph = Graph(prefix, scope)
     graph.strict = strict
     if limit is not None:
         graph.limit = limit
-    inputs = []
-    for i, t in enumerate(types):
-        x = TracedArray(graph, graph.input(f"{prefix}input_{i}", t.shape, t.dtype))
-        x._owner = f"input {i}"
-        inputs.append(x)
+    inputs = [graph.input(f"{prefix}input_{i}", t.shape, t.dtype) for i, t in enumerate(types)]
     remembered: list[TraceError] = []
     tokens = refused.set(remembered), current_graph.set(graph)
     try:
         with np.errstate(all="ignore"):
             graph.errstate = errstate()
-            outputs = function(list(inputs))
-        graph.outputs = [_output(graph, o) for o in outputs]
+            graph.outputs = (explore if branches else unbranched)(
+                graph, lambda: _run(function, graph.twin(), inputs, after_run)
+            )
         graph.check_constants()
         graph.drop_dead()
     except Exception as error:
@@ -135,6 +136,26 @@ def trace(
     if remembered:
         raise remembered[0]
     return graph
+
+
+def _run(
+    function: Callable[[list[Any]], Sequence[Any]],
+    graph: Graph,
+    inputs: Sequence[Value],
+    after_run: Callable[[], None],
+) -> list[Value]:
+    """Call a function once with traced arrays of these inputs, and return the values of its outputs."""
+    arrays = []
+    for i, value in enumerate(inputs):
+        arrays.append(TracedArray(graph, value))
+        arrays[-1]._owner = f"input {i}"
+    token = current_graph.set(graph)
+    try:
+        outputs = [_output(graph, o) for o in function(list(arrays))]
+    finally:
+        current_graph.reset(token)
+    after_run()
+    return outputs
 
 
 def _output(graph: Graph, output: Any) -> Value:

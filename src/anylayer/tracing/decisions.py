@@ -1,0 +1,261 @@
+"""Decisions: code that asks for the truth of a traced array, `if x.max() > 1`, runs once per path.
+
+A run answers its decisions from a list, and with False where the list ends. The function is run again with the
+last open answer flipped until every path was taken, and the outputs of the paths are joined: see `explore`. No
+source code is needed, so closures, methods and compiled expressions work. All runs of one trace share a graph,
+which stores equal operators once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from anylayer.errors import AnyLayerError, TraceError, kind_and_text
+from anylayer.graph.ir import Graph, Op, Value
+from anylayer.graph.operators import ELEMENTWISE
+from anylayer.graph.place import is_users, place_of, refusal, user_frame
+from anylayer.graph.symbolic import same_shape
+from anylayer.network import Array
+from anylayer.tracing import causes
+from anylayer.tracing.array import PROTOCOLS, TracedArray
+
+MAX_PATHS = 64
+"""The largest number of paths of one function."""
+_MAX_DEPTH = 200
+"""The largest number of operators through which a difference between two paths is followed."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Decision:
+    """A question for the truth of a value, and its answer in one run.
+
+    condition: a boolean scalar of the graph. place: the user's line. offset: the instruction in the bytecode.
+    depth: the number of frames of the user's code. recorded: the number of operators recorded before the question.
+    """
+
+    condition: Value
+    place: str
+    offset: int
+    depth: int
+    recorded: int
+    answer: bool
+
+    def asks_same(self, other: Decision) -> bool:
+        """Return whether another run came to the same question."""
+        mine = self.condition, self.place, self.offset, self.depth
+        return mine == (other.condition, other.place, other.offset, other.depth)
+
+
+class Run:
+    """One run of a function: decision k gets `answers[k]`, and False where the list ends.
+
+    `taken` are the decisions so far. A question that was asked before gets the same answer again.
+    """
+
+    def __init__(self, answers: Sequence[bool] = ()) -> None:
+        self.answers = tuple(answers)
+        self.taken: list[Decision] = []
+        self._known: dict[Value, bool] = {}
+
+    def decide(self, x: TracedArray) -> bool:
+        """Return the answer to the question whether a traced array of one element is true."""
+        truth: Any = (x if x.dtype == np.bool_ else np.not_equal(x, 0)).reshape(())
+        condition = truth._value
+        if condition.const is not None:
+            return bool(condition.const)
+        if condition not in self._known:
+            self._known[condition] = self._answer(condition, len(x._graph.ops))
+        return self._known[condition]
+
+    def _answer(self, condition: Value, recorded: int) -> bool:
+        at = len(self.taken)
+        if at >= MAX_PATHS - 1:
+            raise too_many(self.taken)
+        frame = outer = user_frame()
+        depth = 0
+        while outer is not None:
+            depth, outer = depth + is_users(outer), outer.f_back
+        answer = at < len(self.answers) and self.answers[at]
+        offset = -1 if frame is None else frame.f_lasti
+        self.taken.append(Decision(condition, place_of(frame), offset, depth, recorded, answer))
+        return answer
+
+
+current_run: ContextVar[Run | None] = ContextVar("current_run", default=None)
+"""The run that answers decisions; None where they are refused."""
+
+
+def too_many(taken: Sequence[Decision]) -> TraceError:
+    """Return the error for a function with more paths than the limit."""
+    places = list(dict.fromkeys(d.place for d in taken))
+    lines = ", ".join(places[:6]) + (", ..." if len(places) > 6 else "")
+    return refusal(
+        f"the values of the arrays decide between more than {MAX_PATHS} paths (at {lines}); use np.where, "
+        "np.maximum or np.minimum, or a loop over a fixed number of steps"
+    )
+
+
+def _truth(x: TracedArray) -> bool:
+    run = current_run.get()
+    if run is None or x._const() is not None or any(type(d) is not int or d != 1 for d in x.shape):
+        return bool(x._values(causes.bool_refusal))
+    return run.decide(x)
+
+
+PROTOCOLS["__bool__"] = _truth
+
+
+def explore(graph: Graph, call: Callable[[], list[Value]]) -> list[Value]:
+    """Call a function once for each path, and return its outputs as values of one graph.
+
+    call: runs the function, and returns its outputs as values of `graph`.
+    """
+    return _Paths(graph, call).outputs(())[0]
+
+
+def unbranched(graph: Graph, call: Callable[[], list[Value]]) -> list[Value]:
+    """Call a function that must not decide by the values of its arrays. The arguments are those of `explore`."""
+    token = current_run.set(None)
+    try:
+        return call()
+    finally:
+        current_run.reset(token)
+
+
+class _Paths:
+    """The paths of one function, counted."""
+
+    def __init__(self, graph: Graph, call: Callable[[], list[Value]]) -> None:
+        self.graph, self.call = graph, call
+        self.count = 0
+
+    def outputs(self, answers: Sequence[bool]) -> tuple[list[Value], list[Decision]]:
+        """Return the outputs of all paths that begin with these answers, joined, and the decisions of one path."""
+        run = Run(answers)
+        outputs = self._called(run)
+        for at in reversed(range(len(answers), len(run.taken))):
+            decision = run.taken[at]
+            others, taken = self.outputs([*(d.answer for d in run.taken[:at]), not decision.answer])
+            same = len(taken) > at and all(d.asks_same(e) for d, e in zip(taken[: at + 1], run.taken))
+            if not same or len(outputs) != len(others):
+                raise refusal(
+                    "two runs of forward that take the same branches up to here compute different values; remove "
+                    "random numbers, the time, counters and state that one call keeps for the next"
+                    if not same
+                    else f"forward returns {len(outputs)} outputs in one branch and {len(others)} in the other",
+                    place=decision.place,
+                )
+            sides = (outputs, others) if decision.answer else (others, outputs)
+            outputs = [joined(self.graph, decision, a, b, f"output {i}") for i, (a, b) in enumerate(zip(*sides))]
+        return outputs, run.taken
+
+    def _called(self, run: Run) -> list[Value]:
+        self.count += 1
+        if self.count > MAX_PATHS:
+            raise too_many(run.taken)
+        token = current_run.set(run)
+        try:
+            return self.call()
+        except AnyLayerError:
+            raise
+        except Exception as error:
+            if not run.taken:
+                raise
+            last, (kind, text) = run.taken[-1], kind_and_text(error)
+            raise refusal(
+                f'forward raised "{kind}: {text}" where the condition here is {last.answer}, which a graph cannot '
+                "do; return a value in this branch, or use np.where",
+                place=last.place,
+            ) from error
+        finally:
+            current_run.reset(token)
+
+
+def joined(graph: Graph, decision: Decision, a: Value, b: Value, what: str) -> Value:
+    """Return the value that is `a` where a decision is true, and `b` where it is false. what: its name in
+    messages.
+    """
+    if a is b:
+        return a
+    if _same_type(a, b):
+        return _Join(graph, decision).value(a, b)
+    first, second = a.shape, b.shape
+    if a.dtype != b.dtype or not (first and second) or not same_shape(first[1:], second[1:]):
+        raise refusal(
+            f"{what} is {a.type} where the condition here is true, and {b.type} where it is false; return arrays "
+            "of one dtype that differ in their first size at most",
+            place=decision.place,
+        )
+    condition: Any = TracedArray(graph, decision.condition)
+    parts: list[Array] = [TracedArray(graph, a), TracedArray(graph, b)]
+    rows = [np.broadcast_to(c, x.shape[:1]) for c, x in zip((condition, ~condition), parts)]
+    found: Any = np.concatenate(parts)[np.concatenate(rows)]
+    value: Value = found._value
+    return value
+
+
+class _Join:
+    """The join of the two sides of a decision.
+
+    Where both sides compute the same operator of different values, these are joined and the operator is recorded
+    once: f(a) and f(b) become f(Where(condition, a, b)). Values from before the decision are not followed.
+    """
+
+    def __init__(self, graph: Graph, decision: Decision) -> None:
+        self.graph, self.condition = graph, decision.condition
+        self.order = {o: i for i, o in enumerate(graph.ops)}
+        self.first = decision.recorded
+        self.made: dict[tuple[Value, Value], Value] = {}
+
+    def value(self, a: Value, b: Value, depth: int = 0) -> Value:
+        """Return the value that is `a` where the condition is true and `b` where it is false, of one type."""
+        if a is b:
+            return a
+        if (a, b) not in self.made:
+            found = self._same_operator(a, b, depth) if depth < _MAX_DEPTH else None
+            if found is None:
+                arrays: list[Any] = [TracedArray(self.graph, v) for v in (self.condition, a, b)]
+                found = np.where(*arrays)._value
+            self.made[a, b] = found
+        return self.made[a, b]
+
+    def _same_operator(self, a: Value, b: Value, depth: int) -> Value | None:
+        """Return the output of one operator that takes the place of those of both sides, or None."""
+        o, q = self._producer(a), self._producer(b)
+        if o is None or q is None or o is q or o.outputs.index(a) != q.outputs.index(b) or not _alike(o, q):
+            return None
+        inputs: list[Value | None] = []
+        for v, w in zip(o.inputs, q.inputs):
+            inputs.append(v if v is None or w is None else self.value(v, w, depth + 1))
+        return self.graph.append_copy(o, inputs)[o.outputs.index(a)]
+
+    def _producer(self, v: Value) -> Op | None:
+        """Return the operator that computes a value, if it was recorded after the decision."""
+        o = self.graph.producers.get(v)
+        return o if o is not None and self.order.get(o, -1) >= self.first else None
+
+
+def _alike(o: Op, q: Op) -> bool:
+    """Return whether two operators differ only in inputs of one type, which may be computed: not in a shape or an
+    axis, for example.
+    """
+    first, second = ((x.op, x.domain, x.body, x.kept, repr(sorted(x.attrs.items()))) for x in (o, q))
+    if first != second or len(o.inputs) != len(q.inputs) or not all(map(_same_type, o.outputs, q.outputs)):
+        return False
+    differing = [(v, w) for v, w in zip(o.inputs, q.inputs) if v is not w]
+    return all(
+        v is not None
+        and w is not None
+        and _same_type(v, w)
+        and (o in ELEMENTWISE or (v.const is None and w.const is None))
+        for v, w in differing
+    )
+
+
+def _same_type(a: Value, b: Value) -> bool:
+    return a.dtype == b.dtype and same_shape(a.shape, b.shape)

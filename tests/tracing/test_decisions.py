@@ -1,0 +1,184 @@
+"""Branches on data: every path is recorded, and compared with NumPy on inputs that take it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from anylayer.compile.selections import trace_with_selections
+from anylayer.errors import TraceError
+from anylayer.graph import Graph
+from anylayer.network import Array, TensorType
+from anylayer.testing import run_graph
+from anylayer.tracing import trace_checked
+
+Function = Callable[[Array], Any]
+CASES: list[Function] = []
+
+
+def case(function: Function) -> Function:
+    """Add a function of an array (3, 4) to the cases."""
+    CASES.append(function)
+    return function
+
+
+@case
+def assigned_in_an_if(x: Array) -> Any:
+    if x.max() > 1:
+        y = x * 2
+    else:
+        y = x + 1
+    return np.exp(-y).sum(axis=0)
+
+
+@case
+def three_in_a_row(x: Array) -> Any:
+    y = x
+    if x.max() > 1:
+        y = y * 2
+    if x.min() < -1:
+        y = y + 3
+    if not x.sum() > 0:
+        y = -y
+    return y, y.sum()
+
+
+@case
+def nested_with_operators(x: Array) -> Any:
+    if x.max() > 1 and x.min() < -1:
+        return x * 2
+    if x.max() > 2 or x.sum() < 0:
+        return x - 1
+    return x if 0 < x.sum() < 3 else -x
+
+
+@case
+def smaller_of_two(x: Array) -> Any:
+    return max(x[0, 0], x[1, 1]) * min(x.sum(), x.max(), x.min())
+
+
+@case
+def helper_in_a_comprehension(x: Array) -> Any:
+    def clipped(row: Array) -> Any:
+        return row / row.sum() if row.sum() > 1 else row
+
+    return np.stack([clipped(row) for row in x])
+
+
+@case
+def stops_a_loop(x: Array) -> Any:
+    total = x[0] * 0
+    for row in x:
+        if row[0] > 1:
+            break
+        if row[1] < 0:
+            continue
+        total = total + row
+    return total
+
+
+@case
+def fewer_rows(x: Array) -> Any:
+    if x.max() > 1:
+        return x[:2] * 2
+    return x[:0] if x.sum() < 0 else x
+
+
+@case
+def written_in_place(x: Array) -> Any:
+    y = x.copy()
+    if x[0, 0] > 0:
+        y[0] = 5
+    else:
+        y[:, 1] = x[:, 0] * 2
+    return y
+
+
+def inputs() -> list[Array]:
+    """Return arrays on which each path of the cases is taken."""
+    r = np.random.default_rng(3)
+    noise = [r.standard_normal((3, 4)) * scale + shift for scale in (0.1, 1, 4) for shift in (-2, -0.3, 0, 0.3, 2)]
+    return [x.astype(np.float32) for x in (*noise, np.zeros((3, 4)), np.ones((3, 4)))]
+
+
+def traced(function: Function) -> Graph:
+    """Return the checked trace of a function of one array."""
+
+    def forward(arrays: list[Array]) -> list[Any]:
+        result = function(*arrays)
+        return list(result) if isinstance(result, tuple) else [result]
+
+    def trace(types: Any) -> Graph:
+        return trace_checked(forward, types)
+
+    return trace_with_selections(trace, [TensorType((3, 4), np.dtype("f4"))])
+
+
+@pytest.mark.parametrize("function", CASES, ids=lambda f: f.__name__)
+def test_every_path(function: Function) -> None:
+    graph = traced(function)
+    for x in inputs():
+        want = function(x)
+        want = want if isinstance(want, tuple) else (want,)
+        for got, w in zip(run_graph(graph, [x], "onnxruntime"), map(np.asarray, want), strict=True):
+            assert got.shape == w.shape and got.dtype == w.dtype
+            np.testing.assert_allclose(got, w, rtol=1e-5, atol=1e-5)
+
+
+def test_code_after_a_branch_is_recorded_once() -> None:
+    assert [o.op for o in traced(assigned_in_an_if).ops].count("Exp") == 1
+
+
+class Toggles:
+    """A class whose calls differ although two of them leave the state that was there."""
+
+    flag = False
+
+    def forward(self, x: Array) -> Any:
+        y = x * 2 if x.max() > 1 else x
+        self.flag = not self.flag
+        return y * (1 if self.flag else 2)
+
+
+class Keeps:
+    """A class in which one path returns what another path has kept."""
+
+    def forward(self, x: Array) -> Any:
+        if not x.max() > 1:
+            self.kept = x * 2
+        return getattr(self, "kept", x)
+
+
+def raises(x: Array) -> Any:
+    if x.max() > 1:
+        raise ValueError("too large")
+    return x
+
+
+def halves(x: Array) -> Any:
+    while x.sum() > 1:
+        x = x / 2
+    return x
+
+
+def other_rank(x: Array) -> Any:
+    return x if x.max() > 1 else x.sum()
+
+
+@pytest.mark.parametrize(
+    ("function", "rule"),
+    [
+        (Toggles().forward, "self.flag changes in every call"),
+        (Keeps().forward, "traced array of an earlier call"),
+        (raises, 'raised "ValueError: too large" where the condition here is True'),
+        (halves, "more than 64 paths"),
+        (other_rank, r"output 0 is float32\[3, 4\] where the condition here is true, and float32\[\] where"),
+    ],
+)
+def test_refused_with_the_line(function: Function, rule: str) -> None:
+    with pytest.raises(TraceError, match=rule) as caught:
+        traced(function)
+    assert "test_decisions.py" in str(caught.value)
