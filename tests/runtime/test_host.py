@@ -120,7 +120,8 @@ def test_class_is_tried_with_the_constants_that_it_reads(tmp_path: Path) -> None
 
 def test_anylayer_error_raised_by_a_class_gets_its_place(compiled: Any) -> None:
     model = compiled(
-        "from anylayer.errors import LayerError\nif x.max().item() > 50: raise LayerError('too large')\nreturn [x + 1]"
+        "from anylayer.errors import LayerError\n"
+        "if x.max().item() > 50: raise LayerError('too large')\nreturn [x + 1]"
     )
     model(X)
     with pytest.raises(LayerError, match=r"^[^:]*net.prototxt:\d+: layer 'mine' \(Mine\): too large$"):

@@ -107,9 +107,9 @@ def trace(
 
     `prefix` starts the name of each value, and `scope` names the node that the operators belong to. `limit` is the
     number of operators above which recording is refused. If `strict`, a traced array has no text, because the
-    function could base a decision on it. With `branches`, the function is called once for each path that the values
-    of its arrays can choose (see `explore`). `after_run` is called after each call. Raises TraceError for anything that cannot be
-    recorded, even if the function catches that error.
+    function could base a decision on it. With `branches`, the function is called once for each path that the
+    values of its arrays can choose: see `explore`. `after_run` is called after each call. Raises TraceError for
+    anything that cannot be recorded, even if the function catches that error.
     """
     graph = Graph(prefix, scope)
     graph.strict = strict
