@@ -90,9 +90,9 @@ current_run: ContextVar[Run | None] = ContextVar("current_run", default=None)
 """The run that answers decisions; None where they are refused."""
 
 
-def too_many(taken: Sequence[Decision]) -> TraceError:
+def too_many(decisions: Sequence[Decision]) -> TraceError:
     """Return the error for a function with more paths than the limit."""
-    places = list(dict.fromkeys(d.place for d in taken))
+    places = list(dict.fromkeys(d.place for d in decisions))
     lines = ", ".join(places[:6]) + (", ..." if len(places) > 6 else "")
     return refusal(
         f"the values of the arrays decide between more than {MAX_PATHS} paths (at {lines}); use np.where, "
@@ -118,7 +118,7 @@ def explore(graph: Graph, call: Callable[[], list[Value]]) -> list[Value]:
     return _Paths(graph, call).outputs(())[0]
 
 
-def unbranched(graph: Graph, call: Callable[[], list[Value]]) -> list[Value]:
+def without_branches(graph: Graph, call: Callable[[], list[Value]]) -> list[Value]:
     """Call a function that must not decide by the values of its arrays. The arguments are those of `explore`."""
     token = current_run.set(None)
     try:
@@ -137,11 +137,11 @@ class _Paths:
     def outputs(self, answers: Sequence[bool]) -> tuple[list[Value], list[Decision]]:
         """Return the outputs of all paths that begin with these answers, joined, and the decisions of one path."""
         run = Run(answers)
-        outputs = self._called(run)
+        outputs = self._call_once(run)
         for at in reversed(range(len(answers), len(run.taken))):
             decision = run.taken[at]
-            others, taken = self.outputs([*(d.answer for d in run.taken[:at]), not decision.answer])
-            same = len(taken) > at and all(d.asks_same(e) for d, e in zip(taken[: at + 1], run.taken))
+            others, again = self.outputs([*(d.answer for d in run.taken[:at]), not decision.answer])
+            same = len(again) > at and all(d.asks_same(e) for d, e in zip(again[: at + 1], run.taken))
             if not same or len(outputs) != len(others):
                 raise refusal(
                     "two runs of forward that take the same branches up to here compute different values; remove "
@@ -151,10 +151,10 @@ class _Paths:
                     place=decision.place,
                 )
             sides = (outputs, others) if decision.answer else (others, outputs)
-            outputs = [joined(self.graph, decision, a, b, f"output {i}") for i, (a, b) in enumerate(zip(*sides))]
+            outputs = [join(self.graph, decision, a, b, f"output {i}") for i, (a, b) in enumerate(zip(*sides))]
         return outputs, run.taken
 
-    def _called(self, run: Run) -> list[Value]:
+    def _call_once(self, run: Run) -> list[Value]:
         self.count += 1
         if self.count > MAX_PATHS:
             raise too_many(run.taken)
@@ -176,7 +176,7 @@ class _Paths:
             current_run.reset(token)
 
 
-def joined(graph: Graph, decision: Decision, a: Value, b: Value, what: str) -> Value:
+def join(graph: Graph, decision: Decision, a: Value, b: Value, what: str) -> Value:
     """Return the value that is `a` where a decision is true, and `b` where it is false. what: its name in
     messages.
     """
@@ -194,8 +194,8 @@ def joined(graph: Graph, decision: Decision, a: Value, b: Value, what: str) -> V
     condition: Any = TracedArray(graph, decision.condition)
     parts: list[Array] = [TracedArray(graph, a), TracedArray(graph, b)]
     rows = [np.broadcast_to(c, x.shape[:1]) for c, x in zip((condition, ~condition), parts)]
-    found: Any = np.concatenate(parts)[np.concatenate(rows)]
-    value: Value = found._value
+    rest: Any = np.concatenate(parts)[np.concatenate(rows)]
+    value: Value = rest._value
     return value
 
 
@@ -217,11 +217,11 @@ class _Join:
         if a is b:
             return a
         if (a, b) not in self.made:
-            found = self._same_operator(a, b, depth) if depth < _MAX_DEPTH else None
-            if found is None:
+            value = self._same_operator(a, b, depth) if depth < _MAX_DEPTH else None
+            if value is None:
                 arrays: list[Any] = [TracedArray(self.graph, v) for v in (self.condition, a, b)]
-                found = np.where(*arrays)._value
-            self.made[a, b] = found
+                value = np.where(*arrays)._value
+            self.made[a, b] = value
         return self.made[a, b]
 
     def _same_operator(self, a: Value, b: Value, depth: int) -> Value | None:

@@ -17,7 +17,7 @@ from anylayer.graph.symbolic import is_empty
 from anylayer.network import TensorType
 from anylayer.tracing import causes
 from anylayer.tracing.array import TracedArray, selected
-from anylayer.tracing.decisions import explore, unbranched
+from anylayer.tracing.decisions import explore, without_branches
 from anylayer.tracing.size_arithmetic import computed_sizes, held
 
 current_graph: ContextVar[Graph | None] = ContextVar("current_graph", default=None)
@@ -121,7 +121,7 @@ def trace(
     try:
         with np.errstate(all="ignore"):
             graph.errstate = errstate()
-            graph.outputs = (explore if branches else unbranched)(
+            graph.outputs = (explore if branches else without_branches)(
                 graph, lambda: _run(function, graph.twin(), inputs, after_run)
             )
         graph.check_constants()
