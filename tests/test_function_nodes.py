@@ -120,6 +120,24 @@ def test_an_input_that_the_function_does_not_compute_stays(read: Any) -> None:
     assert_same(whole.compile("onnxruntime")({"x": rows, "a": -rows})["sum"], rows)
 
 
+@pytest.mark.parametrize("engine", ["numpy", "onnxruntime"])
+def test_parameters_may_be_named_like_inputs(read: Any, engine: str) -> None:
+    rows = np.array([[1, -2, 3]], np.float32)
+    fed = read(TWO).before(lambda a: {"a": a * np.float32(3)}, rows)
+    shared = read(TWO).before(lambda a: {"b": a * np.float32(3)}, rows)
+    assert list(fed.inputs) == ["a", "b"]
+    assert list(shared.inputs) == ["a"]
+    assert_same(fed.compile(engine)({"a": rows, "b": -rows})["sum"], 2 * rows)
+    assert_same(shared.compile(engine)({"a": rows})["sum"], 4 * rows)
+
+
+def test_parameter_named_like_another_value_is_refused(read: Any) -> None:
+    with pytest.raises(InputError, match="the network has a value 'sum'; rename the parameter"):
+        read(TWO).before(lambda sum: {"a": sum}, np.ones((1, 3), np.float32))
+    with pytest.raises(InputError, match=r"reads the input 'b', too, as float32\[1, 3\], not as float32\[1, 4\]"):
+        read(TWO).before(lambda b: {"a": b[:, :3]}, np.ones((1, 4), np.float32))
+
+
 def test_parameters_are_outputs_by_name_or_in_order(read: Any) -> None:
     net = read(TWO)
     rows = np.array([[1, -2, 3]], np.float32)
@@ -131,7 +149,6 @@ def test_parameters_are_outputs_by_name_or_in_order(read: Any) -> None:
 @pytest.mark.parametrize(
     ("function", "error", "message"),
     [
-        (lambda data: data, InputError, "the network has a value 'data'; rename the parameter"),
         (lambda x: {"image": x}, InputError, "the network has no input 'image'; its inputs: data"),
         (lambda x: (x, x), InputError, "returns 2 arrays, the network has 1 input"),
         (

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from anylayer.errors import FileError, InputError, nearest, need, need_name, plural, reading, some, within, wording
+from anylayer.errors import FileError, InputError, nearest, need, need_name, plural, reading, within, wording
 from anylayer.kernels.files import split
 from anylayer.kernels.opencl.files import KernelSettings, OpenCL, opencl_of, user_file
 from anylayer.layer import Definition, Registry, load_layers
 from anylayer.layer.native import LoadedKernel
 from anylayer.layer.registry import registered
 from anylayer.network import Array, Network, Node, Shape, TensorType, need_outputs, need_produced
-from anylayer.readers import Option, Reader, load_reader, readers
+from anylayer.readers import Option, Reader, load_reader, networks_in, readers
 from anylayer.readers._recognize import unread
 
 if TYPE_CHECKING:
@@ -373,6 +373,7 @@ def read(
     layers: LayerSources | None = None,
     isolate: bool | float = False,
     kernels: PathLike | Iterable[PathLike] | OpenCL | None = None,
+    constants: Mapping[str, Any] | None = None,
     **options: Unpack[ReadOptions],
 ) -> Net:
     """Read a network of any format; its content decides which.
@@ -384,7 +385,7 @@ def read(
     ("lib.so", or "Type=lib.so" for one type of it) are loaded. isolate: load each library in a child process, so
     that a crash of its code becomes an error of the layer; calls are then slower. A call that takes more than 60
     seconds, or than the number given here, is an error, too. kernels: configurations of OpenCL kernels (.xml), or
-    an OpenCL, which also names the device.
+    an OpenCL, which also names the device. constants: values in place of inputs, such as {"sr": 16000}.
 
     options: those that the file's format has; None stands for an option that is not given. Caffe networks have
     dialect (the fork of Caffe the file was written for, where its layers mean different things in different
@@ -407,6 +408,10 @@ def read(
         defined |= {type_.rpartition(">")[2] for type_ in defined}
         computed = frozenset(all_kernels).difference(defined)
         reader, network = _network(path, file, frozenset(defined), computed, options)
+    if constants:
+        from anylayer.function_nodes import with_constants
+
+        network = with_constants(network, constants, users)
     types = {node.type for node in network.nodes}
     net = Net(network, users, {**{t: k for t, k in personal.items() if t in types}, **library_kernels})
     net.note_unused([*definitions, *library_kernels])
@@ -456,7 +461,7 @@ def _network(
     return reader, network
 
 
-_READ = ("weights", "layers", "isolate", "kernels")
+_READ = ("weights", "layers", "isolate", "kernels", "constants")
 """The arguments of `read` for every format."""
 
 
@@ -481,13 +486,6 @@ def _reader_of(path: Path) -> tuple[str, Reader]:
     if path.suffix == ".py":
         how = wording("anylayer.read(model, layers=...)", "-l " + path.name)
         raise FileError(f"this is a Python file, not a network; give layers as {how}", str(path))
-    what, remedy = (f"a folder{_holding(path)}", "") if path.is_dir() else unread(path)
+    what, remedy = (f"a folder{networks_in(path)}", "") if path.is_dir() else unread(path)
     formats = ", ".join(load_reader(name).WHAT for name in readers())
     raise FileError(f"this is {what}; anylayer reads {formats}{remedy}", str(path))
-
-
-def _holding(folder: Path) -> str:
-    """Return the names of the networks among a folder's files, at most three of them, for a message."""
-    files = sorted(p for p in folder.iterdir() if p.is_file() and p.suffix != ".py")
-    models = [p.name for p in files[:100] if any(load_reader(name).match(p) for name in readers())]
-    return f" that holds {some(models)}: give one of these files" if models else ""

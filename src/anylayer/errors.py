@@ -131,12 +131,12 @@ def within(file: str) -> Iterator[None]:
 
 @contextmanager
 def adding_advice(text: str) -> Iterator[None]:
-    """Append a sentence to the message of a LayerError or an EngineError that is raised inside."""
+    """Append a sentence to the message of a LayerError or an EngineError that is raised inside, once."""
     try:
         yield
     except (LayerError, EngineError) as error:
-        rule = error.message.rstrip().removesuffix(".")
-        error.message = f"{rule}. {text[:1].upper()}{text[1:]}"
+        rule, sentence = error.message.rstrip().removesuffix("."), f"{text[:1].upper()}{text[1:]}"
+        error.message = rule if rule.endswith(sentence) else f"{rule}. {sentence}"
         raise
 
 

@@ -24,7 +24,7 @@ from anylayer.graph import Graph
 from anylayer.graph.guards import symbolic_trace
 from anylayer.graph.symbolic import plain
 from anylayer.layer import Definition
-from anylayer.network import Network, Node, TensorType
+from anylayer.network import Array, Network, Node, TensorType, open_text
 from anylayer.numerics import uniform_noise
 from anylayer.tracing import SizeDependsOnData, trace_checked
 
@@ -216,20 +216,63 @@ def before(network: Network, function: Callable[..., Any], inputs: Sequence[Any]
             wanted = network.input_dtype(name)
             rule = f"returns {dtype} for the network's input '{name}', which is {wanted}"
             need(dtype == wanted, f"{rule}; return y.astype(np.{wanted})", InputError)
-        produced = {*network.inputs, *(name for n in network.nodes for name in n.outputs)}
-        for name in types:
-            need(name not in produced, f"the network has a value '{name}'; rename the parameter", InputError)
+        inner = {name for n in network.nodes for name in n.outputs}
+        for name, kind in types.items():
+            need(name not in inner, f"the network has a value '{name}'; rename the parameter", InputError)
+            same = name in fed or network.inputs.get(name, kind) == kind
+            rule = f"the network reads the input '{name}', too, as {network.inputs.get(name)}, not as {kind}"
+            need(same, f"{rule}; rename the parameter", InputError)
+    renamed = {name: f"{name}@{node.name}" for name in fed if name in types}
+    nodes = (
+        [replace(n, inputs=[renamed.get(i, i) for i in n.inputs]) for n in network.nodes]
+        if renamed
+        else network.nodes
+    )
     kept = {name: kind for name, kind in network.inputs.items() if name not in fed}
     return replace(
         network,
         inputs={**types, **kept},
-        nodes=[replace(node, outputs=fed), *network.nodes],
+        nodes=[replace(node, outputs=[renamed.get(name, name) for name in fed]), *nodes],
+        outputs={public: renamed.get(value, value) for public, value in network.outputs.items()},
+        blobs={name: renamed.get(value, value) for name, value in network.blobs.items()},
         preprocess={k: v for k, v in network.preprocess.items() if k in kept},
         open={k: v for k, v in network.open.items() if k in kept},
         dtypes={k: v for k, v in network.dtypes.items() if k in kept},
         layouts={k: v for k, v in network.layouts.items() if k in kept},
         channel_orders={k: v for k, v in network.channel_orders.items() if k in kept},
     ), definition
+
+
+def with_constants(network: Network, values: Mapping[str, Any], users: dict[str, Definition]) -> Network:
+    """Return a network in which inputs are constants. `users` gets the definition of the node that returns them.
+
+    They are inputs no more, and what depends only on them is computed once: a branch, for example.
+    A value has the input's shape, or is one number for all its elements. Raises InputError for a name that is not
+    an input, and for a value of another shape or dtype.
+    """
+    arrays: dict[str, Array] = {}
+    for name, value in values.items():
+        hint = nearest(name, network.inputs)
+        rule = f"the network has no input '{name}'{hint}; its inputs: {', '.join(network.inputs)}"
+        need(name in network.inputs, rule, InputError)
+        array, kind, dtype = np.asarray(value), network.inputs[name], network.input_dtype(name)
+        shape = network.open.get(name, array.shape) if kind is None else kind.shape
+        with at(f"{network.source}: input '{name}'"):
+            is_exact = array.dtype.kind in "biuf" and np.array_equal(array.astype(dtype), array, equal_nan=True)
+            need(is_exact or dtype.kind == "f", f"{value} is not of dtype {dtype}", InputError)
+            sizes = [d for d in shape if d is not None]
+            if array.ndim == 0 and len(sizes) == len(shape):
+                array = np.broadcast_to(array, sizes)
+            suits = len(shape) == array.ndim and all(d in (None, n) for d, n in zip(shape, array.shape))
+            need(suits, f"a constant has the input's shape {open_text(shape)}, got {array.shape}", InputError)
+        arrays[name] = array.astype(dtype)
+
+    def constants() -> dict[str, Array]:
+        return arrays
+
+    network, definition = before(network, constants, ())
+    users[definition.type] = definition
+    return network
 
 
 def after(

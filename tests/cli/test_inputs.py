@@ -114,7 +114,7 @@ def test_array_of_python_objects_is_refused(name, tmp_path, monkeypatch):
         ("dta=x.png", r"the network has no input 'dta'; did you mean 'data'\?; its inputs: data, info"),
         ("gone.png", "gone.png: there is no such file"),
         ("w.caffemodel", "w.caffemodel holds weights; an input is an image, .npy or .npz"),
-        ("info=[1, oops]", r"values are a list of numbers such as \[1, 2, 3\], got \[1, oops\]"),
+        ("info=[1, oops]", r"values are a number or a list of numbers such as \[1, 2, 3\], got \[1, oops\]"),
     ],
 )
 def test_malformed_input_option_is_refused(spec, message):

@@ -67,7 +67,5 @@ def _first_line(error: BaseException) -> str:
 
 def numeric(array: Array, path: Path) -> Array:
     need(array.dtype.kind in "fiub", f"{path}: the array must hold numbers, got dtype {array.dtype}", InputError)
-    need(
-        array.ndim > 0 and array.size > 0, f"{path}: the array has shape {array.shape} and no elements", InputError
-    )
+    need(array.size > 0, f"{path}: the array has shape {array.shape} and no elements", InputError)
     return array

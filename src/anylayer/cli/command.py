@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 import anylayer
+from anylayer.cli.items import constants_of
 from anylayer.cli.signals import Terminated, keeping_interrupts, raising_terminated
 from anylayer.engines import on_device
 from anylayer.errors import AnyLayerError, InputError, clean_lines, command_line, need
@@ -288,6 +289,13 @@ def reading_options(function: F) -> F:
             ),
             click.option("--level", type=int, default=0, help="The level for include and exclude rules [0]."),
             click.option("--stage", multiple=True, metavar="NAME", help="A stage for include and exclude rules."),
+            click.option(
+                "--constant",
+                "constants",
+                multiple=True,
+                metavar="NAME=VALUE",
+                help="The value of an input that is always the same: a number, [1, 2], or FILE.npy.",
+            ),
         ],
     )
 
@@ -384,6 +392,7 @@ def read_net(options: Mapping[str, Any]) -> Net:
         phase=options["phase"] if options["phase"] != "TEST" else None,  # the defaults hold for every format
         level=options["level"] or None,
         stages=options["stage"] or None,
+        constants=constants_of(options["constants"]),
     )
     opencl = any(kernel.origin.endswith(".xml") for kernel in net.kernels.values())
     rule = f"--device: there is no device '{device}'; give cpu, gpu, cuda, or one of several: cuda:1"

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from anylayer.cli.arrays import read_npy
 from anylayer.errors import FileError, InputError, nearest, need, plural
 from anylayer.network import Array
 
@@ -42,8 +43,8 @@ def items_of(specs: Sequence[str], names: Sequence[str]) -> list[Item]:
     """Return the items that -i options describe, for a network with inputs `names`.
 
     "NAME=FILE" is for input NAME, "FILE" for the first input (an .npz: for the inputs that it names), "NAME=[1,
-    2]" are values, "[1, 2]" values for the only input. A folder stands for its images and .npy files. If an input
-    has several files, there are as many items; an input with one file has it in all items.
+    2]" and "NAME=16000" are values, "[1, 2]" values for the only input. A folder stands for its images and .npy
+    files. If an input has several files, there are as many items; an input with one file has it in all items.
     """
     need(names, "the network has no inputs", InputError)
     by_input: dict[str, list[Path | Array]] = {}
@@ -67,6 +68,16 @@ def items_of(specs: Sequence[str], names: Sequence[str]) -> list[Item]:
     return items
 
 
+def constants_of(specs: Sequence[str]) -> dict[str, Array]:
+    """Return the values of --constant options, by input: NAME=NUMBER, NAME=[1, 2] or NAME=FILE.npy."""
+    constants: dict[str, Array] = {}
+    for spec in specs:
+        name, equals, rest = spec.partition("=")
+        need(name and equals, f"--constant is NAME=VALUE, got '{spec}'", InputError)
+        constants[name] = read_npy(Path(rest)) if rest.endswith(".npy") else _literal(rest)
+    return constants
+
+
 def _parse(spec: str, names: Sequence[str]) -> tuple[str, list[Path | Array]]:
     name, equals, rest = spec.partition("=")
     if spec.startswith("[") and not Path(spec).exists():
@@ -77,7 +88,7 @@ def _parse(spec: str, names: Sequence[str]) -> tuple[str, list[Path | Array]]:
         )
         return names[0], [_literal(spec)]
     if equals and name in names:
-        if rest.startswith("["):
+        if rest.startswith("[") or (is_number(rest) and not Path(rest).exists()):
             return name, [_literal(rest)]
         return name, list(_files(Path(rest)))
     path = Path(spec)
@@ -91,9 +102,15 @@ def _parse(spec: str, names: Sequence[str]) -> tuple[str, list[Path | Array]]:
 
 def _literal(text: str) -> Array:
     try:
-        return np.array(json.loads(text), np.float32)
-    except (ValueError, TypeError, RecursionError):
-        raise InputError(f"values are a list of numbers such as [1, 2, 3], got {text}") from None
+        values = np.array(json.loads(text))
+        return values if values.dtype.kind in "ib" else values.astype(np.float32)
+    except (ValueError, TypeError, RecursionError, OverflowError):
+        raise InputError(f"values are a number or a list of numbers such as [1, 2, 3], got {text}") from None
+
+
+def is_number(text: str) -> bool:
+    """Return whether a word of the command line is a number, true or false."""
+    return bool(re.fullmatch(r"[-+]?[0-9.]+(e[-+]?[0-9]+)?|true|false", text))
 
 
 def _files(path: Path) -> list[Path]:
@@ -123,8 +140,12 @@ class Moving:
     others: tuple[str, ...]
 
 
-def moving_input(specs: Sequence[str], names: Sequence[str], outs: Sequence[str]) -> Moving | None:
+def moving_input(
+    specs: Sequence[str], names: Sequence[str], outs: Sequence[str], scalars: Sequence[str] = ()
+) -> Moving | None:
     """Return the -i option that names a video, a camera ("0") or an image sequence ("frames/%04d.png"), or None.
+
+    scalars: the names of inputs that are numbers, for which "NAME=0" is a number and not a camera.
 
     A folder of images is a sequence if a video is written. Raises InputError where two options name videos.
     """
@@ -132,7 +153,9 @@ def moving_input(specs: Sequence[str], names: Sequence[str], outs: Sequence[str]
     for i, spec in enumerate(specs):
         name, equals, rest = spec.partition("=")
         source = rest if equals and name in names else spec
-        if _moves(source) or (Path(source).is_dir() and any(is_video(out) for out in outs)):
+        if not (name in scalars and is_number(source)) and (
+            _moves(source) or (Path(source).is_dir() and any(is_video(out) for out in outs))
+        ):
             others = tuple(other for k, other in enumerate(specs) if k != i)
             moving.append(Moving(name if source is rest else names[0], source, others))
     need(len(moving) < 2, f"one input can be a video, got {len(moving)}", InputError)

@@ -136,12 +136,13 @@ def _were(number: int) -> str:
 def layer_lines(net: Net, model: Model) -> Iterator[str]:
     """Yield lines that say which layers came from the user's files, and which run in Python and why."""
     host = model.host_calls
-    if net.user_layers:
+    from_files = {t: d for t, d in net.user_layers.items() if not d.is_function}
+    if from_files:
         parts = []
-        for type_, definition in net.user_layers.items():
+        for type_, definition in from_files.items():
             nodes = [n for n in net.network.nodes if n.type == type_]
             parts.append(f"{type_} ({Path(definition.origin).name}, {plural(len(nodes), 'node')})")
-        user_names = {name for name, type_, _ in host if type_ in net.user_layers}
+        user_names = {name for name, type_, _ in host if type_ in from_files}
         tail = f"in Python: {plural(len(user_names), 'node')}" if user_names else "none of them runs in Python"
         if model.engine == "numpy":
             tail = "run in NumPy like all layers"

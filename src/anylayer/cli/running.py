@@ -93,6 +93,8 @@ class Runner:
 
     def _outputs(self, frames: Sequence[Mapping[str, Array]], size: int) -> list[Outputs]:
         """Return the outputs of frames of one shape, at most `size` of which run together."""
+        if not all(array.ndim for array in frames[0].values()):
+            return [self._run(frame) for frame in frames]
         if len(frames) > 1 and not self._decided:
             self._decided = True
             return self._choose_way(frames, size)

@@ -3,7 +3,7 @@ regions, scores, indices or bytes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from types import MappingProxyType, SimpleNamespace
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from anylayer.compile.nodes import Definitions, trace_nodes
+from anylayer.compile.plan import Plan
 from anylayer.errors import wording
 from anylayer.graph import Op, Value
 from anylayer.graph.operators import REARRANGES
@@ -18,7 +19,7 @@ from anylayer.graph.sizes import is_static
 from anylayer.layer import Layer
 from anylayer.layer.samples import Sampler, boxes, indices, regions
 from anylayer.network import Array, Network, TensorType
-from anylayer.numerics import TOLERANCE, normal_noise, scale_of, tells_enough
+from anylayer.numerics import TOLERANCE, normal_noise, scale_of, tells_enough, uniform_noise
 from anylayer.source import TracedNode
 
 SCALES = (1, 0.05, 2e-3, 1e-4, 20)
@@ -60,10 +61,21 @@ def noise(
             limits = np.iinfo(kind.dtype)
             arrays[name] = random.integers(limits.min, limits.max + 1, kind.shape).astype(kind.dtype)
     if _may_need_samples(network, definitions, known_types):
-        for name, draw in _samplers(network, definitions, types):
+        traced = trace_nodes(network, network.nodes, definitions, types, lenient=True)
+        for name, draw in _samplers(traced, types):
             if name in known_types:
                 arrays[name] = np.asarray(draw(known_types[name], random), known_types[name].dtype, order="C")
     return arrays
+
+
+def plan_noise(plan: Plan) -> list[Array]:
+    """Return uniform noise for the inputs of a plan, but integers that its operators can take: see `noise`."""
+    arrays = dict(zip(plan.inputs, uniform_noise(plan.inputs.values())))
+    random = np.random.default_rng(0)
+    for name, draw in _samplers(plan.nodes, plan.inputs):
+        if plan.inputs[name].dtype.kind in "iu":
+            arrays[name] = np.asarray(draw(plan.inputs[name], random), plan.inputs[name].dtype, order="C")
+    return [*arrays.values()]
 
 
 def telling_noise(
@@ -109,12 +121,12 @@ def _samples_of(cls: type) -> Mapping[int, Sampler]:
     return cls.samples if issubclass(cls, Layer) else {}
 
 
-def _samplers(network: Network, definitions: Definitions, types: Mapping[str, TensorType | None]) -> Iterator[Any]:
+def _samplers(nodes: Iterable[TracedNode], types: Mapping[str, TensorType | None]) -> Iterator[Any]:
     """Yield (input of the network, function of the type to draw and random numbers) for each input that needs
     other values than noise."""
     views = {name: name for name in types}
     constants = {""}
-    for t in trace_nodes(network, network.nodes, definitions, types, lenient=True):
+    for t in nodes:
         if t.problem is None and t.bound is not None and isinstance(t.bound.instance, Layer):
             inputs = [kind for kind in t.inputs if kind is not None]
             for i, sampler in t.bound.instance.samples.items():
@@ -148,6 +160,14 @@ def _sampler(o: Op, index: int) -> Any:
     sampler = _SAMPLES.get((o.op, index))
     if sampler is not None:
         return partial(sampler, SimpleNamespace(**o.attrs), kinds) if _is_known(kinds) else None
+    if o.op == "Equal" and kinds[index].dtype.kind in "iu":
+        other = o.inputs[1 - index]
+        same = None if other is None else other.const
+        return (
+            None
+            if same is None or same.size == 0
+            else lambda kind, random: random.choice(same.ravel(), kind.shape)
+        )
     rows: Any = None
     if (o.op, index) in (("Gather", 1), ("GatherElements", 1)):
         rows = kinds[0].shape[o["axis"]]

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, cast, get_args, get_type_hints
 
+from anylayer.errors import some
 from anylayer.folders import load, modules
 from anylayer.network import Network
 
@@ -75,3 +76,10 @@ def readers() -> list[str]:
 def load_reader(name: str) -> Reader:
     """Return a format's reader."""
     return cast(Reader, load("readers", name))
+
+
+def networks_in(folder: Path) -> str:
+    """Return the names of the networks among a folder's files, at most three of them, for a message."""
+    files = sorted(p for p in folder.iterdir() if p.is_file() and p.suffix != ".py")
+    models = [p.name for p in files[:100] if any(load_reader(name).match(p) for name in readers())]
+    return f" that holds {some(models)}: give one of these files" if models else ""

@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 
+from anylayer.compile.noise import plan_noise
 from anylayer.compile.plan import GraphStep, Plan, concatenated
 from anylayer.compile.segments import EnginePart, nodes_with_operators, refine, with_parts
 from anylayer.engines import Engine, installed, layer_engines, nothing_on
@@ -77,7 +78,7 @@ def _trusted_runners(
 ) -> dict[str, PlanRunner]:
     """Return the runners whose outputs on noise are correct. Warn about each of the others."""
     runs = {name: partial(runner, out={}) for name, runner in runners.items()}
-    right, wrong = trusted(runs, uniform_noise(plan.inputs.values()), compilation.run_in_numpy)
+    right, wrong = trusted(runs, plan_noise(plan), compilation.run_in_numpy)
     for name, how in wrong.items():
         warn(f"engine '{name}' is not used: {how}. anylayer verify --engine {name} names the layer", stacklevel=7)
     return {name: runners[name] for name in right}
@@ -85,7 +86,7 @@ def _trusted_runners(
 
 def _measure(runners: Mapping[str, PlanRunner], plan: Plan) -> dict[str, float]:
     """Return the seconds of each runner's call on noise."""
-    arrays = uniform_noise(plan.inputs.values())
+    arrays = plan_noise(plan)
     return timed_in_turns({name: partial(runner, arrays, {}) for name, runner in runners.items()})
 
 

@@ -9,12 +9,12 @@ from functools import partial
 from itertools import groupby
 from typing import Any
 
+from anylayer.compile.noise import plan_noise
 from anylayer.compile.plan import GraphStep, Plan
 from anylayer.compile.segments import EnginePart, Segment, segments, with_parts
 from anylayer.engines import Engine, Program
 from anylayer.errors import EngineError
 from anylayer.network import Array
-from anylayer.numerics import uniform_noise
 from anylayer.optimize.simplify import simplify
 from anylayer.runtime.choice import EngineRun, trusted
 from anylayer.runtime.run import PlanRunner
@@ -70,7 +70,7 @@ class PairFinder:
     def checked(self, plan: Plan, candidates: Sequence[Sequence[EnginePart]], best: Split) -> Split | None:
         """Return the fastest of the plans in these parts, if it computes the same as `best` on noise and is
         measured faster; else None."""
-        arrays = uniform_noise(plan.inputs.values())
+        arrays = plan_noise(plan)
         runners = [
             best.runner,
             *(self.make_runner(with_parts(plan, parts), parts[0].engine) for parts in candidates),
@@ -114,7 +114,7 @@ class PairFinder:
 
     def _values(self, plan: Plan, engine: str, graphs: Sequence[tuple[GraphStep, Segment]]) -> dict[str, Any]:
         """Run the segments on noise, and return the values between them."""
-        values: dict[str, Any] = dict(zip(plan.inputs, uniform_noise(plan.inputs.values())))
+        values: dict[str, Any] = dict(zip(plan.inputs, plan_noise(plan)))
         for step, _ in graphs:
             program = self._program(step, engine, self.engines[engine])
             values.update(zip(step.outputs, program([values[name] for name in step.inputs])))

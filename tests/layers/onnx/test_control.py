@@ -11,7 +11,7 @@ import pytest
 from onnx import helper, numpy_helper
 
 import anylayer
-from anylayer.errors import LayerError
+from anylayer.errors import AnyLayerError, InputError, LayerError
 from anylayer.layers.onnx import control
 from tests.engine_names import GENERAL
 from tests.readers.onnx.files import model, save, value
@@ -230,3 +230,63 @@ def test_dynamic_input_of_a_layer_is_not_taken_as_constant() -> None:
     assert anylayer.read(path).compile("numpy")(feed)["y"].tolist() == [[0, -1, -2]]
     with pytest.raises(LayerError, match="reads 'part', whose size depends on data: layer 'If_0' runs in Python"):
         anylayer.read(path).compile("onnxruntime")
+
+
+def only_one() -> Path:
+    """Write y = x + 1 if rate == 16, else a product that no x of shape (2, 3) has."""
+    then = graph([node("Add", ["x", "one"], ["a"])], [], ["a"], one=np.float32(1))
+    other = graph([node("MatMul", ["x", "x"], ["b"])], [], ["b"])
+    nodes = [
+        node("Equal", ["rate", "sixteen"], ["c"]),
+        node("If", ["c"], ["y"], then_branch=then, else_branch=other),
+    ]
+    inputs = [value("x", [2, 3]), value("rate", [], np.int64)]
+    return save(model(nodes, inputs, ["y"], {"sixteen": np.array(16, np.int64)}))
+
+
+def test_impossible_branch_is_an_error_only_where_it_is_taken() -> None:
+    path = only_one()
+    np.testing.assert_array_equal(run(path, {"x": SAMPLE, "rate": np.array(16)})[0], SAMPLE + 1)
+    net = anylayer.read(path)
+    for engine in (*GENERAL, "numpy"):
+        with pytest.raises(AnyLayerError, match=r"Gather|condition selects this branch.*constants="):
+            net.compile(engine)({"x": SAMPLE, "rate": np.array(8)})
+    assert "else_branch is impossible" in str(net.inspect().nodes[-1].notes)
+
+
+def test_auto_and_verification_take_the_branch_that_is_possible(tmp_path: Path) -> None:
+    net = anylayer.read(only_one())
+    np.testing.assert_array_equal(net.compile("auto")({"x": SAMPLE, "rate": np.array(16)})["y"], SAMPLE + 1)
+    assert all(check.ok for check in net.write(tmp_path / "out.onnx").checks)
+
+
+def test_both_branches_impossible_is_an_error() -> None:
+    then, other = (graph([node("MatMul", ["x", "x"], ["b"])], [], ["b"]) for _ in range(2))
+    nodes = [node("If", ["c"], ["y"], then_branch=then, else_branch=other)]
+    path = save(model(nodes, [value("x", [2, 3]), value("c", [], bool)], ["y"], {}))
+    with pytest.raises(LayerError, match="MatMul"):
+        anylayer.read(path).compile("onnxruntime")
+
+
+@pytest.mark.parametrize("engine", [*GENERAL, "numpy"])
+def test_constants_of_read_choose_the_branch(engine: str, tmp_path: Path) -> None:
+    net = anylayer.read(only_one(), constants={"rate": 16})
+    assert list(net.inputs) == ["x"]
+    model = net.compile(engine)
+    np.testing.assert_array_equal(model({"x": SAMPLE})["y"], SAMPLE + 1)
+    if model.plan is not None:
+        assert [o.op for step in model.plan.steps for o in step.graph.ops] == ["Add"]
+    assert not net.write(tmp_path / "out.onnx").notes
+
+
+@pytest.mark.parametrize(
+    ("constants", "message"),
+    [
+        ({"rat": 16}, "no input 'rat'; did you mean 'rate'"),
+        ({"rate": [1, 2]}, r"has the input's shape \[\], got \(2,\)"),
+        ({"rate": 16.5}, "16.5 is not of dtype int64"),
+    ],
+)
+def test_constants_that_do_not_fit_are_refused(constants: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        anylayer.read(only_one(), constants=constants)

@@ -125,7 +125,8 @@ def command(**options: Any) -> None:
     targets = [OutOption(out) for out in options["outs"]]
     runner = Runner(net, loader, options["engine"], options["threads"], options["blobs"], options["batch"])
     presenter = Presenter(runner, show_options, targets, quiet=options["quiet"], as_json=options["as_json"])
-    moving = moving_input(options["inputs"], list(types), options["outs"])
+    scalars = [name for name, kind in types.items() if kind is not None and not kind.shape]
+    moving = moving_input(options["inputs"], list(types), options["outs"], scalars)
     items = items_of(options["inputs"], list(types)) if moving is None else []
     if options["random_weights"]:
         first = loader.load(items[0]).arrays if items and None in types.values() else {}

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
 
-from anylayer.errors import TraceError, at, need, plural
+from anylayer.errors import LayerError, TraceError, adding_advice, at, need, plural, wording
 from anylayer.graph import TooManyOperators
 from anylayer.layer import Bound, Definition, Layer, Registry, attribute, bind, layer
 from anylayer.layer.registry import registered
@@ -17,6 +17,7 @@ from anylayer.layers.onnx._record import is_static
 from anylayer.libraries.onnx import latest
 from anylayer.network import ABSENT, Array, Network, Node, Subgraph, TensorType
 from anylayer.tracing import is_traced
+from anylayer.tracing.primitives import gather
 from anylayer.tracing.record import graph_of
 
 _MAX_STEPS = 30_000
@@ -133,7 +134,8 @@ class If(_Control):
     """Run one of two networks, which the condition selects.
 
     Inputs: a boolean scalar, and the values that the networks capture. If the condition depends on the network's
-    inputs, both networks run and the outputs are selected, which requires equal shapes.
+    inputs, both networks run and the outputs are selected, which requires equal shapes. A network that is
+    impossible for these shapes is left out, and a condition that selects it is an error when the network runs.
     Source: ONNX operator specification, If-1 to If-21.
     """
 
@@ -144,14 +146,37 @@ class If(_Control):
         inputs = (condition, *captured)
         if not is_traced(condition):
             branch = self.then_branch if _truth(condition, "its condition") else self.else_branch
-            return self.inside(branch, (), inputs)
-        both = [self.inside(branch, (), inputs) for branch in (self.then_branch, self.else_branch)]
+            how = wording("constants={name: value} of read", "-i NAME=VALUE, or --constant NAME=VALUE")
+            advice = f"the condition selects this branch; if an input decides it, give its value: {how}"
+            with nullcontext() if graph_of(inputs) is not None else adding_advice(advice):
+                return self.inside(branch, (), inputs)
+        both: list[list[Array]] = []
+        problems: dict[int, LayerError] = {}
+        for i, branch in enumerate((self.then_branch, self.else_branch)):
+            try:
+                both.append(self.inside(branch, (), inputs))
+            except LayerError as error:
+                problems[i] = error
+        for i, problem in problems.items():
+            if not both:
+                raise problem
+            return self._only(both[0], condition, i, problem)
         for a, b in zip(*both):
             if a.shape != b.shape or a.dtype != b.dtype:
                 raise TraceError(
                     f"its branches return {tuple(a.shape)} and {tuple(b.shape)}, and the data select the branch"
                 )
         return [np.where(condition.reshape(()), a, b) for a, b in zip(*both)]
+
+    def _only(self, outputs: list[Array], condition: Array, other: int, problem: LayerError) -> list[Array]:
+        """Return the outputs of the only possible branch. `other` is the index of the impossible one.
+
+        A condition that selects the impossible branch becomes an index out of range, which engines refuse.
+        """
+        name = ("then_branch", "else_branch")[other]
+        self.note(f"its {name} is impossible for these shapes; data that select it are an error: {problem}")
+        index = np.where(condition.reshape(()), *((1, 0) if other == 0 else (0, 1)))
+        return [gather(y[None], index, 0) for y in outputs]
 
 
 @layer("Loop")

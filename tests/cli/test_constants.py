@@ -1,0 +1,60 @@
+"""Inputs that are numbers: -i NAME=NUMBER, .npy files of shape (), and --constant."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from onnx import helper
+
+from anylayer.cli.items import constants_of, moving_input
+from anylayer.errors import InputError
+from tests.readers.onnx.files import model, save, value
+
+
+@pytest.fixture
+def scaled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Write y = x * factor, where factor is a number."""
+    monkeypatch.chdir(tmp_path)
+    np.save(tmp_path / "x.npy", np.ones((1, 2), np.float32))
+    np.save(tmp_path / "factor.npy", np.float32(3))
+    nodes = [helper.make_node("Mul", ["x", "factor"], ["y"])]
+    return save(model(nodes, [value("x", [1, 2]), value("factor", [])], ["y"]))
+
+
+@pytest.mark.parametrize(
+    ("option", "factor"),
+    [
+        (["-i", "factor=5"], 5),
+        (["-i", "factor=-2.5"], -2.5),
+        (["-i", "factor=factor.npy"], 3),
+        (["--constant", "factor=5"], 5),
+        (["--constant", "factor=factor.npy"], 3),
+    ],
+)
+def test_a_number_is_the_value_of_an_input(anylayer_command, scaled, option, factor):
+    result = anylayer_command("run", scaled, "-i", "x=x.npy", *option, "-e", "onnxruntime", "-o", "y.npy")
+    assert result.exit_code == 0
+    np.testing.assert_array_equal(np.load("y.npy"), np.full((1, 2), factor, np.float32))
+
+
+def test_several_items_share_a_number(anylayer_command, scaled):
+    inputs = ["-i", "x=x.npy", "-i", "x=x.npy", "-i", "factor=5"]
+    result = anylayer_command("run", scaled, *inputs, "-e", "onnxruntime")
+    assert result.stdout.count("           5      1") == 2
+
+
+def test_a_camera_is_not_a_number():
+    assert moving_input(["x=0"], ["x", "n"], []).source == "0"
+    assert moving_input(["n=0"], ["x", "n"], [], scalars=["n"]) is None
+
+
+def test_integers_stay_exact():
+    assert constants_of(["n=16777217", "v=[1, 2]"])["n"] == 16777217
+
+
+@pytest.mark.parametrize("text", ["n", "=3", "n=abc"])
+def test_a_constant_without_a_value_is_refused(text):
+    with pytest.raises(InputError, match=r"NAME=VALUE|a number or a list of numbers"):
+        constants_of([text])
