@@ -99,7 +99,9 @@ class Snapshot:
             self.values[name] = x.getstate()
         elif type(x).__module__.startswith("numpy.random"):
             generator = getattr(x, "bit_generator", x)
-            self.values[name] = repr(generator.state if hasattr(generator, "state") else x.get_state(legacy=False))
+            self.values[name] = _comparable(
+                generator.state if hasattr(generator, "state") else x.get_state(legacy=False)
+            )
         elif isinstance(x, io.IOBase):
             self.values[name] = id(x)
         elif hasattr(x, "__next__"):
@@ -152,8 +154,14 @@ def _array(x: np.ndarray[Any, Any]) -> Any:
 def _generators() -> Any:
     """Return the state of the random number generators that the functions of `random` and `np.random` share."""
     numpys = sys.modules.get("numpy.random")
-    state = repr(numpys.get_state(legacy=False)["state"]) if numpys is not None else ""
-    return random.getstate(), state
+    return random.getstate(), None if numpys is None else _comparable(numpys.get_state(legacy=False))
+
+
+def _comparable(state: Any) -> Any:
+    """Return the state of a bit generator with bytes instead of arrays."""
+    if isinstance(state, Mapping):
+        return {name: _comparable(value) for name, value in state.items()}
+    return state.tobytes() if isinstance(state, np.ndarray) else state
 
 
 class CallCounter:

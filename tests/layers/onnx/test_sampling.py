@@ -39,11 +39,23 @@ def transformer(axes: int, **attributes: Any) -> tuple[list[onnx.NodeProto], dic
     return nodes, {"w": weights, "b": bias, "matrix": np.array([-1, axes, axes + 1])}
 
 
-def compare(tmp_path: Path, nodes: Any, constants: Any, shape: Sequence[Any], others: Sizes, suffix: str) -> None:
-    """Write the network with open sizes, and compare the file with its source at other sizes."""
-    source, path = tmp_path / "net.onnx", tmp_path / f"open{suffix}"
-    onnx.save(model(nodes, [value("x", shape)], ["y"], constants, opset=20), source)
-    anylayer.read(source).write(path, shapes={"x": tuple(shape)})
+def compare(
+    tmp_path: Path,
+    nodes: Any,
+    constants: Any,
+    shape: Sequence[Any],
+    others: Sizes,
+    suffix: str,
+    stated: Sequence[int] | None = None,
+) -> None:
+    """Write the network with open sizes, and compare the file with its source at other sizes.
+
+    stated: the sizes that the file states, near which it is traced and verified (default: `shape`).
+    """
+    source, read, path = tmp_path / "net.onnx", tmp_path / "stated.onnx", tmp_path / f"open{suffix}"
+    for file, sizes in (source, shape), (read, stated or shape):
+        onnx.save(model(nodes, [value("x", sizes)], ["y"], constants, opset=20), file)
+    anylayer.read(read).write(path, shapes={"x": tuple(shape)})
     for sizes in others:
         x = _rng.standard_normal(sizes, np.float32)
         (want,) = ort.InferenceSession(source).run(None, {"x": x})
@@ -71,7 +83,8 @@ def test_spatial_transformer_takes_pictures_of_any_size(
 @pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
 def test_spatial_transformer_takes_volumes_of_any_size(tmp_path: Path, padding: str, suffix: str) -> None:
     parts = transformer(3, padding_mode=padding)
-    compare(tmp_path, *parts, ("N", 3, "D", "H", "W"), [(1, 3, 4, 7, 9), (3, 3, 2, 12, 5)], suffix)
+    others = [(1, 3, 4, 7, 9), (3, 3, 2, 12, 5)]
+    compare(tmp_path, *parts, ("N", 3, "D", "H", "W"), others, suffix, stated=(2, 3, 8, 16, 24))
 
 
 def test_deformable_convolution_takes_pictures_of_any_size(tmp_path: Path) -> None:
