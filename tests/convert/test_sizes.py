@@ -13,6 +13,7 @@ from onnx import helper
 
 import anylayer
 from anylayer.errors import AnyLayerError, InputError, TraceError
+from anylayer.tracing import checked
 from tests.readers.onnx.files import model, value
 
 PROTOTXT = """
@@ -119,26 +120,36 @@ class Cells(Stretch):
         return [np.concatenate([2 * flat[:, :, i : i + 1] for i in range(h * w)], axis=2)]
 
 
+@pytest.fixture
+def few_operators(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lower the limits on the operators of a trace, so that their tests record a tenth of them."""
+    assert (checked._MAX_OPEN_OPERATORS, checked._MAX_OPERATORS) == (1000, 5000)
+    monkeypatch.setattr(checked, "_MAX_OPEN_OPERATORS", 100)
+    monkeypatch.setattr(checked, "_MAX_OPERATORS", 500)
+
+
+@pytest.mark.usefixtures("few_operators")
 def test_loop_over_all_positions_is_refused_with_its_line(tmp_path: Path) -> None:
-    text = r"layer 'mine' \(Mine\): .* test_sizes\.py:\d+: this records more than 1000 operators"
+    text = r"layer 'mine' \(Mine\): .* test_sizes\.py:\d+: this records more than 100 operators"
     with pytest.raises(AnyLayerError, match=text):
         network(tmp_path, Cells).write(tmp_path / "net.onnx", shapes=OPEN)
     assert not (tmp_path / "net.onnx").exists()
 
 
 class Steps(Stretch):
-    """Repeat a step 600 times, at every size."""
+    """Repeat a step 60 times, at every size."""
 
     def getMemoryShapes(self, inputs: Any) -> Any:
         return [inputs[1]]
 
     def forward(self, inputs: Any) -> Any:
         y = inputs[1]
-        for i in range(600):
+        for i in range(60):
             y = np.tanh(y + np.float32(i % 3 - 1))
         return [y]
 
 
+@pytest.mark.usefixtures("few_operators")
 def test_many_operators_are_recorded_where_sizes_do_not_change_their_number(tmp_path: Path) -> None:
     assert network(tmp_path, Steps).write(tmp_path / "net.onnx", shapes=OPEN).checks
 
