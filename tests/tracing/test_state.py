@@ -141,7 +141,7 @@ def _helper(self: Base, x: Array) -> Array:
             "draws random numbers; a value that differs",
         ),
         (lambda self, x: x * (0 if np.random.rand() < 1e-12 else 1), "draws random numbers"),
-        (lambda self, x: x * (0 if np.random.randn() == 7 else 1), "draws random numbers"),  # half are kept for later
+        (lambda self, x: x * (0 if np.random.randn() == 7 else 1), "draws random numbers"),  # one is kept
         (lambda self, x: x * (0 if GENERATOR.random() < 1e-12 else 1), "GENERATOR changes in every call"),
         (lambda self, x: x * (0 if self.generator.random() < 1e-12 else 1), "generator changes in every call"),
         (lambda self, x: x * (0 if self.random.random() < 1e-12 else 1), "random changes in every call"),
