@@ -1,4 +1,5 @@
-"""Helpers for the test file of a layer: `case`, `rejects` and `reads`, each of which returns one test.
+"""Helpers for the test file of a layer: `case`, `rejects` and `reads`, each of which returns one test, and
+`refuses`, which returns one for each row of a table.
 
     from tests.layers.harness import case, ramp, rejects
 
@@ -159,6 +160,25 @@ def rejects(
         with pytest.raises(AnyLayerError) as caught:
             made.bind()([x.copy() for x in made.inputs])
         assert text in str(caught.value), f"{text!r} is not in {str(caught.value)!r}"
+
+    return test
+
+
+Refusal = tuple[Mapping[str, Any], str] | tuple[Mapping[str, Any], str, Mapping[str, Any]]
+"""Params, the text of the message, and keywords of `rejects` that only this row has."""
+
+
+def refuses(
+    type: str, rows: Mapping[str, Refusal], *, params: Mapping[str, Any] | None = None, **given: Any
+) -> Callable[..., None]:
+    """Return a test that `rejects` each row of a table; the keys are the ids of the cases.
+
+    All rows have these `params`, to which each adds its own, and the keywords of `rejects`.
+    """
+
+    @pytest.mark.parametrize(("own", "text", "others"), [(*row, {})[:3] for row in rows.values()], ids=rows)
+    def test(own: Mapping[str, Any], text: str, others: Mapping[str, Any]) -> None:
+        rejects(type, {**(params or {}), **own}, text=text, **{**given, **others})()
 
     return test
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.layers.harness import case, noise, ramp, reads, rejects
+from tests.layers.harness import case, noise, ramp, reads, refuses, rejects
 
 SMALL = [[[[1, 2], [3, 4]]]]
 GROWN = [[[[1, 1.5, 2], [2, 2.5, 3], [3, 3.5, 4]]]]
@@ -107,46 +107,6 @@ test_large_odd_ratio = case(
     outputs=[bilinear(noise(1, 1, 6, 13), 60, 47)],
 )
 
-test_needs_a_size = rejects(
-    "Interp", inputs=[SMALL], text="the size is missing: give height and width, zoom_factor or"
-)
-test_needs_both_sides = rejects("Interp", {"height": 3}, inputs=[SMALL], text="the size is missing")
-test_rejects_positive_pad = rejects(
-    "Interp",
-    {"pad_beg": 1, "height": 3, "width": 3},
-    inputs=[SMALL],
-    text="pad_beg must be 0 or negative (it crops), got 1",
-)
-test_rejects_pads_that_leave_no_input = rejects(
-    "Interp",
-    {"pad_end": -2, "zoom_factor": 2},
-    inputs=[SMALL],
-    text="pad_beg=0 and pad_end=-2 leave nothing of 2 x 2",
-)
-test_zoom_is_positive = rejects(
-    "Interp", {"zoom_factor": 0}, inputs=[SMALL], text="zoom_factor must be at least 1, got 0"
-)
-test_shrink_is_positive = rejects(
-    "Interp", {"shrink_factor": -1}, inputs=[SMALL], text="shrink_factor must be at least 1, got -1"
-)
-test_rejects_empty_output = rejects(
-    "Interp",
-    {"height": 0, "width": 3},
-    inputs=[SMALL],
-    text="the output must have 1..32768 rows and columns, got 0 x 3",
-)
-test_rejects_output_with_too_many_rows = rejects(
-    "Interp",
-    {"height": 2000000000, "width": 2},
-    inputs=[SMALL],
-    text="1..32768 rows and columns, got 2000000000 x 2",
-)
-test_rejects_output_with_too_many_pixels = rejects(
-    "Interp",
-    {"height": 32768, "width": 32768},
-    inputs=[SMALL],
-    text="the output must have at most 134217728 pixels, got 32768 x 32768",
-)
 test_rejects_input_without_4_axes = rejects(
     "Interp", {"zoom_factor": 2}, inputs=[[[1, 2]]], text="must be of shape (N, C, H, W), got (1, 2)"
 )
@@ -170,7 +130,34 @@ test_model_optimizer_has_no_full_zoom = rejects(
     inputs=[SMALL],
     text="the Model Optimizer's Interp has no full_zoom_factor",
 )
-test_rejects_unknown_field = rejects("Interp", {"zoom": 2}, inputs=[SMALL], text="zoom")
+test_refusals = refuses(
+    "Interp",
+    {
+        "needs_a_size": ({}, "the size is missing: give height and width, zoom_factor or"),
+        "needs_both_sides": ({"height": 3}, "the size is missing"),
+        "positive_pad": (
+            {"pad_beg": 1, "height": 3, "width": 3},
+            "pad_beg must be 0 or negative (it crops), got 1",
+        ),
+        "pads_that_leave_no_input": (
+            {"pad_end": -2, "zoom_factor": 2},
+            "pad_beg=0 and pad_end=-2 leave nothing of 2 x 2",
+        ),
+        "zoom_is_positive": ({"zoom_factor": 0}, "zoom_factor must be at least 1, got 0"),
+        "shrink_is_positive": ({"shrink_factor": -1}, "shrink_factor must be at least 1, got -1"),
+        "empty_output": ({"height": 0, "width": 3}, "the output must have 1..32768 rows and columns, got 0 x 3"),
+        "output_with_too_many_rows": (
+            {"height": 2000000000, "width": 2},
+            "1..32768 rows and columns, got 2000000000 x 2",
+        ),
+        "output_with_too_many_pixels": (
+            {"height": 32768, "width": 32768},
+            "the output must have at most 134217728 pixels, got 32768 x 32768",
+        ),
+        "unknown_field": ({"zoom": 2}, "zoom"),
+    },
+    inputs=[SMALL],
+)
 test_from_text = reads(
     """layer { name: "up" type: "Interp" bottom: "in0" top: "up"
          interp_param { pad_beg: -1 pad_end: -2 height: 7 width: 9 } }""",

@@ -3,7 +3,7 @@
 import numpy as np
 
 from tests.layers.caffe.test_yolo import X, sigma, soft
-from tests.layers.harness import case, rejects
+from tests.layers.harness import case, refuses, rejects
 
 
 def in_place(x, boxes, classes, objectness="sigma", scores="sigma"):
@@ -39,35 +39,28 @@ test_darknet_by_dialect = case(
 )
 test_intel = case("Region", {"num": 2, "classes": 3, "coords": 4}, dialect="openvino", inputs=[X], outputs=[SOFT])
 
-test_ambiguous = rejects(
-    "Region",
-    {"num": 2, "classes": 3},
-    inputs=[X],
-    text="'Region' can mean 2 things, give dialect=...: darknet: Apply Darknet's region activations",
-)
-test_rejects_softmax_tree = rejects(
-    "Region",
-    {**ASCEND, "softmax_tree": "tree.txt"},
-    inputs=[X],
-    text="softmax_tree is not supported, got 'tree.txt'",
-)
-test_rejects_5_coords = rejects(
-    "Region",
-    {**ASCEND, "coords": 5},
-    inputs=[X],
-    text="coords must be 4, got 5: with more, Darknet's CPU and GPU disagree",
-)
-test_rejects_5_coords_of_darknet = rejects(
-    "Region", {**DARKNET, "coords": 5}, inputs=[X], text="coords must be 4, got 5"
-)
 test_rejects_1_coordinate_of_intel = rejects(
     "Region", {"num": 2, "coords": 1}, dialect="openvino", inputs=[X], text="coords must be at least 2, got 1"
 )
-test_rejects_too_few_channels_for_boxes = rejects(
+test_refusals = refuses(
     "Region",
-    {"boxes": 3, "classes": 3},
+    {
+        "ambiguous": (
+            {"num": 2, "classes": 3},
+            "'Region' can mean 2 things, give dialect=...: darknet: Apply Darknet's region activations",
+        ),
+        "softmax_tree": ({**ASCEND, "softmax_tree": "tree.txt"}, "softmax_tree is not supported, got 'tree.txt'"),
+        "5_coords": (
+            {**ASCEND, "coords": 5},
+            "coords must be 4, got 5: with more, Darknet's CPU and GPU disagree",
+        ),
+        "5_coords_of_darknet": ({**DARKNET, "coords": 5}, "coords must be 4, got 5"),
+        "too_few_channels_for_boxes": (
+            {"boxes": 3, "classes": 3},
+            "3 boxes of 4 coordinates, the objectness and 3 classes make 24 channels, got 16",
+        ),
+    },
     inputs=[X],
-    text="3 boxes of 4 coordinates, the objectness and 3 classes make 24 channels, got 16",
 )
 test_rejects_3_outputs = rejects(
     "Region", ASCEND, inputs=[X], tops=3, text="Region has 1 output, got 3; the layer with 3 outputs is Yolo"

@@ -1,17 +1,10 @@
 """Tests of the activation layers."""
 
-from tests.layers.harness import ramp, rejects
+from tests.layers.harness import ramp, refuses, rejects
 from tests.layers.keras.recorded import recorded
 
 globals().update(recorded("activations"))
 
-test_rejects_unknown_activation = rejects(
-    "Activation",
-    {"activation": "rleu"},
-    inputs=[ramp(2)],
-    text="there is no activation 'rleu' in Keras; did you mean 'relu'?",
-    format="keras",
-)
 test_rejects_text_for_a_number = rejects(
     "ReLU",
     {"max_value": "6"},
@@ -26,18 +19,20 @@ test_rejects_batch_as_shared_axis = rejects(
     text="shared_axes must not contain the batch axis 0",
     format="keras",
 )
-test_rejects_activation_that_is_no_name = rejects(
+test_refusals = refuses(
     "Activation",
-    {"activation": 3},
-    inputs=[ramp(2)],
-    text="parameter 'activation' must be a name, got 3",
+    {
+        "unknown_activation": (
+            {"activation": "rleu"},
+            "there is no activation 'rleu' in Keras; did you mean 'relu'?",
+        ),
+        "activation_that_is_no_name": ({"activation": 3}, "parameter 'activation' must be a name, got 3"),
+        "activation_of_user_code": (
+            {"activation": {"class_name": "MyAct", "config": {}}},
+            "activation 'MyAct' is Python code, which is not run. Save the model with the activation as a "
+            "layer of its own, and define that layer's class",
+        ),
+    },
     format="keras",
-)
-test_rejects_activation_of_user_code = rejects(
-    "Activation",
-    {"activation": {"class_name": "MyAct", "config": {}}},
     inputs=[ramp(2)],
-    text="activation 'MyAct' is Python code, which is not run. Save the model with the activation as a "
-    "layer of its own, and define that layer's class",
-    format="keras",
 )

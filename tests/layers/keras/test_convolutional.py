@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.layers.harness import noise, ramp, rejects
+from tests.layers.harness import noise, ramp, refuses, rejects
 from tests.layers.keras.recorded import KerasCase, recorded
 
 globals().update(recorded("conv"))
@@ -43,46 +43,11 @@ def test_channels_first_matches_channels_last(kind: str, params: dict[str, Any],
     first.run()
 
 
-test_rejects_indivisible_groups = rejects(
-    "Conv2D",
-    {"filters": 3, "kernel_size": 1, "groups": 2},
-    inputs=[ramp(1, 4, 4, 4)],
-    text="groups=2 does not divide 4 channels and 3 filters",
-    format="keras",
-)
 test_rejects_input_of_other_rank = rejects(
     "Conv2D",
     {"filters": 3, "kernel_size": 1},
     inputs=[ramp(1, 4, 4)],
     text="takes an input of rank 4 (batch, 2 axes, channels), got (1, 4, 4)",
-    format="keras",
-)
-test_rejects_causal_padding_in_2d = rejects(
-    "Conv2D",
-    {"filters": 3, "kernel_size": 1, "padding": "causal"},
-    inputs=[ramp(1, 4, 4, 4)],
-    text="parameter 'padding' must be one of valid, same, got 'causal'",
-    format="keras",
-)
-test_rejects_unknown_data_format = rejects(
-    "Conv2D",
-    {"filters": 3, "kernel_size": 1, "data_format": "NHWC"},
-    inputs=[ramp(1, 4, 4, 4)],
-    text="parameter 'data_format' must be one of channels_last, channels_first, got 'NHWC'",
-    format="keras",
-)
-test_rejects_kernel_size_of_other_rank = rejects(
-    "Conv2D",
-    {"filters": 3, "kernel_size": [1, 2, 3]},
-    inputs=[ramp(1, 4, 4, 4)],
-    text="parameter 'kernel_size' must be 2 integers, got [1, 2, 3]",
-    format="keras",
-)
-test_rejects_stride_zero = rejects(
-    "Conv2D",
-    {"filters": 3, "kernel_size": 1, "strides": 0},
-    inputs=[ramp(1, 4, 4, 4)],
-    text="parameter 'strides' must be at least 1, got 0",
     format="keras",
 )
 test_rejects_kernel_of_other_shape = rejects(
@@ -93,24 +58,34 @@ test_rejects_kernel_of_other_shape = rejects(
     text="blob 0 (kernel) has shape (1, 1, 3, 3) in the weights file, expected (1, 1, 4, 3)",
     format="keras",
 )
-test_rejects_unknown_field = rejects(
+test_refusals = refuses(
     "Conv2D",
-    {"filters": 3, "kernel_size": 1, "dilatation": 2},
-    inputs=[ramp(1, 4, 4, 4)],
-    text="config has no field 'dilatation'",
+    {
+        "indivisible_groups": ({"groups": 2}, "groups=2 does not divide 4 channels and 3 filters"),
+        "causal_padding_in_2d": (
+            {"padding": "causal"},
+            "parameter 'padding' must be one of valid, same, got 'causal'",
+        ),
+        "unknown_data_format": (
+            {"data_format": "NHWC"},
+            "parameter 'data_format' must be one of channels_last, channels_first, got 'NHWC'",
+        ),
+        "kernel_size_of_other_rank": (
+            {"kernel_size": [1, 2, 3]},
+            "parameter 'kernel_size' must be 2 integers, got [1, 2, 3]",
+        ),
+        "stride_zero": ({"strides": 0}, "parameter 'strides' must be at least 1, got 0"),
+        "unknown_field": ({"dilatation": 2}, "config has no field 'dilatation'"),
+        "quantized_layer": (
+            {"dtype": {"class_name": "QuantizedDTypePolicy", "config": {}}},
+            "is quantized (dtype None), which is not supported. Save the model before model.quantize()",
+        ),
+        "user_activation": (
+            {"activation": {"class_name": "function", "config": "act"}},
+            "there is no activation 'act' in Keras",
+        ),
+    },
+    params={"filters": 3, "kernel_size": 1},
     format="keras",
-)
-test_rejects_quantized_layer = rejects(
-    "Conv2D",
-    {"filters": 3, "kernel_size": 1, "dtype": {"class_name": "QuantizedDTypePolicy", "config": {}}},
     inputs=[ramp(1, 4, 4, 4)],
-    text="is quantized (dtype None), which is not supported. Save the model before model.quantize()",
-    format="keras",
-)
-test_rejects_user_activation = rejects(
-    "Conv2D",
-    {"filters": 3, "kernel_size": 1, "activation": {"class_name": "function", "config": "act"}},
-    inputs=[ramp(1, 4, 4, 4)],
-    text="there is no activation 'act' in Keras",
-    format="keras",
 )

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from tests.layers.harness import refuses
 from tests.layers.tensorflow.recorded import as_tensorflow, rejects
 
 test_conv_matches_tensorflow = as_tensorflow("Conv2D", "Conv3D", "DepthwiseConv2dNative")
@@ -20,41 +21,30 @@ test_rejects_input_of_other_rank = rejects(
 test_depthwise_rejects_other_channels = rejects(
     "DepthwiseConv2dNative", ONES, X, W[:, :, :2], text="the filter is for 2 channels, the input has 4"
 )
-test_rejects_strides_of_channels = rejects(
+test_refusals = refuses(
     "Conv2D",
-    {**ONES, "strides": [1, 1, 1, 2]},
-    X,
-    W,
-    text="strides of batch and channels must be 1, got [1, 1, 1, 2]",
-)
-test_rejects_too_few_strides = rejects(
-    "Conv2D", {**ONES, "strides": [1, 1]}, X, W, text="strides must be 4 numbers, one per axis"
-)
-test_rejects_stride_zero = rejects(
-    "Conv2D", {**ONES, "strides": [1, 0, 1, 1]}, X, W, text="strides must be 1 or more"
-)
-test_rejects_unknown_padding = rejects(
-    "Conv2D", {**ONES, "padding": "FULL"}, X, W, text="must be one of SAME, VALID, EXPLICIT, got FULL"
-)
-test_rejects_unknown_data_format = rejects(
-    "Conv2D", {**ONES, "data_format": "NCHW_VECT_C"}, X, W, text="must be one of NHWC, NCHW"
-)
-test_rejects_explicit_paddings_with_same = rejects(
-    "Conv2D",
-    {**ONES, "explicit_paddings": [0, 0, 1, 1, 1, 1, 0, 0]},
-    X,
-    W,
-    text="explicit_paddings need padding EXPLICIT, got SAME",
-)
-test_rejects_too_few_explicit_paddings = rejects(
-    "Conv2D",
-    {**ONES, "padding": "EXPLICIT", "explicit_paddings": [1, 1]},
-    X,
-    W,
-    text="explicit_paddings must be 8 numbers, two per axis, got [1, 1]",
-)
-test_rejects_unknown_attribute = rejects(
-    "Conv2D", {**ONES, "fused_ops": ["Relu"]}, X, W, text="attr has no field 'fused_ops'"
+    {
+        "strides_of_channels": (
+            {"strides": [1, 1, 1, 2]},
+            "strides of batch and channels must be 1, got [1, 1, 1, 2]",
+        ),
+        "too_few_strides": ({"strides": [1, 1]}, "strides must be 4 numbers, one per axis"),
+        "stride_zero": ({"strides": [1, 0, 1, 1]}, "strides must be 1 or more"),
+        "unknown_padding": ({"padding": "FULL"}, "must be one of SAME, VALID, EXPLICIT, got FULL"),
+        "unknown_data_format": ({"data_format": "NCHW_VECT_C"}, "must be one of NHWC, NCHW"),
+        "explicit_paddings_with_same": (
+            {"explicit_paddings": [0, 0, 1, 1, 1, 1, 0, 0]},
+            "explicit_paddings need padding EXPLICIT, got SAME",
+        ),
+        "too_few_explicit_paddings": (
+            {"padding": "EXPLICIT", "explicit_paddings": [1, 1]},
+            "explicit_paddings must be 8 numbers, two per axis, got [1, 1]",
+        ),
+        "unknown_attribute": ({"fused_ops": ["Relu"]}, "attr has no field 'fused_ops'"),
+    },
+    params=ONES,
+    inputs=[X, W],
+    format="tensorflow",
 )
 test_rejects_missing_attribute = rejects(
     "Conv2D", {"strides": [1, 1, 1, 1]}, X, W, text="parameter 'padding' is missing"
