@@ -47,8 +47,20 @@ REMEDIES = {
 }
 """The remedy for each reason for skipped tests. The keys are regular expressions."""
 
-LONGEST = ("tests/serve/", "tests/ray/", "tests/generators/test_operators.py", "tests/test_docs.py")
-"""The beginnings of the names of tests that take many seconds each."""
+LONGEST = (
+    "tests/serve/",
+    "tests/ray/",
+    "tests/cli/test_onray.py",
+    "tests/generators/test_operators.py",
+    "tests/generators/test_clang.py",
+    "tests/generators/opencv/",
+    "tests/generators/openvino/",
+    "tests/test_docs.py",
+)
+"""The beginnings of the names of tests that take many seconds each. The first ones wait most of the time."""
+
+MAX_WORKERS = 8
+"""The largest number of processes that run tests. Each takes up to 1 GB."""
 
 settings.register_profile("fixed", derandomize=True, database=None)
 settings.register_profile("fresh", database=None, print_blob=True)
@@ -70,6 +82,19 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "needs(*packages): skip where one of these packages is not installed")
     config.addinivalue_line("markers", "breadth: run only with --slow")
     config.addinivalue_line("markers", "one_per(kind): without --slow, run one case for each kind; see is_breadth")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int | None:
+    """Return one process more than there are processors, because hundreds of tests wait for processes that they
+    start, but not more than MAX_WORKERS. xdist counts cores: half the processors where each has two threads. None
+    where xdist's variable states the number.
+    """
+    if os.environ.get("PYTEST_XDIST_AUTO_NUM_WORKERS"):
+        return None
+    available = getattr(os, "sched_getaffinity", None)
+    processors = len(available(0)) if available is not None else os.cpu_count() or 1
+    return min(processors + 1, MAX_WORKERS)
 
 
 @pytest.hookimpl(wrapper=True)
