@@ -4,20 +4,29 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from anylayer.errors import TraceError, need
 from anylayer.graph.sizes import Dim, is_static
-from anylayer.graph.symbolic import extreme, plain, same, same_shape, symbolic_shape
+from anylayer.graph.symbolic import extreme, is_symbolic, plain, same, same_shape, symbolic_shape
 from anylayer.layer.contract import MAX_WEIGHT_VALUES
 from anylayer.layer.registry import Definition
 from anylayer.network import MAX_VALUES, Array, Node
 from anylayer.ops._indexing import axes_of, axis_of
 from anylayer.ops._spatial import Pairs, extent, flat_pads
-from anylayer.tracing import is_traced, record, size_list, substituted
+from anylayer.tracing import (
+    constant_of,
+    hold,
+    is_traced,
+    record,
+    running_graph,
+    size_list,
+    substituted,
+)
 from anylayer.tracing.primitives import concat, sized
 
 __all__ = [
@@ -28,11 +37,13 @@ __all__ = [
     "axis_of",
     "channels_first",
     "constant",
+    "converted",
     "extent",
     "flat_pads",
     "inner_layer",
     "integer",
     "integers",
+    "is_constant",
     "need_sizes",
     "need_within",
     "number",
@@ -45,6 +56,7 @@ __all__ = [
     "same",
     "same_pads",
     "same_shape",
+    "scaled_size",
     "shape_of",
     "slice_axes",
     "target_shape",
@@ -58,6 +70,23 @@ def constant(x: Any, what: str) -> Array:
     """
     need(not is_traced(x), f"{what} must be a constant, but it is computed from the network's inputs", TraceError)
     return np.asarray(x)
+
+
+def is_constant(x: Any) -> bool:
+    """Return whether an input is absent, or does not depend on the data of the network's inputs, as sizes do."""
+    return not is_traced(x) or size_list(x) is not None
+
+
+def converted(x: Any, function: Callable[[Any], Any], what: str) -> Any:
+    """Return a function of the array of a constant input, such as weights whose bits it unpacks.
+
+    If the network stores the input as a quantized constant, it stores the result so, too: operators that use it
+    are recorded. Raise TraceError when the input is computed from the network's inputs.
+    """
+    stored = constant_of(x)
+    if stored is None or size_list(x) is not None:
+        return function(constant(x, what))
+    return hold(running_graph(), function(stored)) if is_traced(x) else function(stored)
 
 
 def integers(x: Any, what: str, rank: int | None = None) -> list[int]:
@@ -171,7 +200,7 @@ def slice_axes(x: Array, axes: Sequence[int], start: Array, stop: Array, step: A
     A computed start, stop or step, or a size that only the data give, makes sizes that only the data give.
     """
     limits = [start, stop, step]
-    if any(map(is_traced, limits)) or not is_static([x.shape[a] for a in axes]):
+    if not all(map(is_constant, limits)) or not is_static([x.shape[a] for a in axes]):
         shape = [_dynamic(d) if i in axes else d for i, d in enumerate(x.shape)]
         return record("Slice", [x, start, stop, np.array(axes), step], shape, x.dtype)
     bounds = [integers(v, what) for v, what in zip(limits, ("start", "stop", "step"))]
@@ -192,7 +221,7 @@ def pad(x: Array, begin: Array, end: Array, fill: Any) -> Array:
 
     Negative pads crop. Computed pads, and a size that only the data give, make sizes that only the data give.
     """
-    if is_traced(begin) or is_traced(end) or not is_static(x.shape):
+    if not is_constant(begin) or not is_constant(end) or not is_static(x.shape):
         pads = concat([begin.astype(np.int64), end.astype(np.int64)], 0)
         return record("Pad", [x, pads, np.array(fill, x.dtype)], [_dynamic() for _ in x.shape], x.dtype)
     low, high = integers(begin, "pads_begin"), integers(end, "pads_end")
@@ -201,6 +230,21 @@ def pad(x: Array, begin: Array, end: Array, fill: Any) -> Array:
     pairs = [(max(a, 0), max(b, 0)) for a, b in zip(low, high)]
     need_sizes([a + n + b for (a, b), n in zip(pairs, x.shape)])
     return np.pad(x, pairs, constant_values=fill)
+
+
+def scaled_size(size: Any, scale: float) -> Any:
+    """Return floor(size * scale), where the product is rounded to float32: 10 * 0.7 is 7.
+
+    ONNX's specification of Resize leaves the precision open. ONNX Runtime (ComputeOutputShape in
+    core/providers/cpu/tensor/upsamplebase.h) and OpenVINO (shape inference of Interpolate) multiply in float32;
+    onnx.reference does so in float64, and returns 6. A symbolic size is multiplied by the fraction that the scale
+    rounds.
+    """
+    if not is_symbolic(size):
+        return int(np.float32(size) * np.float32(scale))
+    part = Fraction(scale).limit_denominator(1000)
+    same = np.float32(part.numerator / part.denominator) == np.float32(scale)
+    return size * part.numerator // part.denominator if same else math.floor(size * scale)
 
 
 MAX_SIZE = 1 << 24

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from anylayer.errors import need, plural
+from anylayer.graph.symbolic import is_symbolic
 from anylayer.layer.fields import Message
 from anylayer.layer.samples import Sampler
 from anylayer.network import Array, Node, Shape, TensorType
@@ -163,9 +164,12 @@ class Layer(Message):
         none."""
         return IDENTITY if self.elementwise else None
 
-    def note(self, text: str) -> None:
-        """Add a note for the user about how this layer was read, once."""
-        if text not in self.notes:
+    def note(self, text: str, *, open_size: int | None = None) -> None:
+        """Add a note for the user about how this layer was read, once.
+
+        open_size: a size; the note is added only if the network leaves it open.
+        """
+        if text not in self.notes and (open_size is None or is_symbolic(open_size)):
             self.notes.append(text)
 
     def blob(

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from anylayer.ops.conv import conv
     from anylayer.ops.conv_transpose import conv_transpose
     from anylayer.ops.depth_to_space import depth_to_space
+    from anylayer.ops.dequantize_linear import dequantize_linear
     from anylayer.ops.elu import elu
     from anylayer.ops.erf import erf
     from anylayer.ops.gather import gather
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from anylayer.ops.one_hot import one_hot
     from anylayer.ops.pad_to_maximum import pad_to_maximum
     from anylayer.ops.prelu import prelu
+    from anylayer.ops.quantize_linear import quantize_linear
     from anylayer.ops.relu import relu
     from anylayer.ops.resize import resize
     from anylayer.ops.reverse_sequence import reverse_sequence
@@ -59,6 +61,7 @@ __all__ = [
     "conv",
     "conv_transpose",
     "depth_to_space",
+    "dequantize_linear",
     "elu",
     "erf",
     "gather",
@@ -82,6 +85,7 @@ __all__ = [
     "one_hot",
     "pad_to_maximum",
     "prelu",
+    "quantize_linear",
     "relu",
     "resize",
     "reverse_sequence",

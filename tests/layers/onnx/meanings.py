@@ -19,8 +19,7 @@ from anylayer.errors import AnyLayerError
 from anylayer.graph.open_sizes import parse_sizes
 from anylayer.layer import Registry
 from anylayer.layers.onnx import standard as standard  # registers the meanings
-from anylayer.layers.onnx._call import MEANINGS, RECORDED, SHAPES_ONLY, TRACEABLE
-from anylayer.layers.onnx._standard import _UNSUPPORTED_BY_ENGINES
+from anylayer.layers.onnx._call import _UNSUPPORTED_BY_ENGINES, MEANINGS, REPLACED, has_rare_dtype
 from anylayer.network import Array, Node, TensorType
 from tests.layers.open_samples import Sample
 
@@ -108,16 +107,11 @@ LARGE: dict[str, Call] = {
 @contextmanager
 def without(op: str) -> Iterator[None]:
     """Remove the meaning of an operator for a while."""
-    own, tables = MEANINGS[op], [t for t in (TRACEABLE, SHAPES_ONLY, RECORDED) if op in t]
-    del MEANINGS[op]
-    for table in tables:
-        table.discard(op)
+    own = MEANINGS.pop(op)
     try:
         yield
     finally:
         MEANINGS[op] = own
-        for table in tables:
-            table.add(op)
 
 
 def forward_of(op: str, call: Call) -> Callable[[], Array]:
@@ -162,7 +156,9 @@ def needs_sizes(op: str, cases: Sequence[Sample]) -> bool:
 def has_other_dtypes(op: str) -> bool:
     """Return whether an operator is recorded as others, and allows dtypes for which it is."""
     allowed = {kind for formal in defs.get_schema(op).inputs for kind in formal.types}
-    return op in TRACEABLE and any(f"tensor({name})" in allowed for name in _UNSUPPORTED_BY_ENGINES)
+    return REPLACED.get(op) is has_rare_dtype and any(
+        f"tensor({name})" in allowed for name in _UNSUPPORTED_BY_ENGINES
+    )
 
 
 def result_of(forward: Callable[[], Array]) -> Array | None:

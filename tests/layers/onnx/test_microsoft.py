@@ -72,6 +72,11 @@ CASES = {
         [real(3, 20), Q, real(8), whole(np.uint8, 4)],
         {"K": 20, "N": 4, "bits": 4, "block_size": 16},
     ),
+    "four bits, real zero points": as_runtime(
+        "MatMulNBits",
+        [real(3, 20), Q, real(8), real(8)],
+        {"K": 20, "N": 4, "bits": 4, "block_size": 16},
+    ),
     "eight bits": as_runtime(
         "MatMulNBits",
         [real(3, 20), whole(np.uint8, 4, 2, 16), real(8)],

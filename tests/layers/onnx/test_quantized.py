@@ -11,6 +11,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import anylayer
+from anylayer import ops
 from anylayer.errors import LayerError
 from tests.engine_names import ALL
 from tests.layers.onnx.runtime import as_runtime
@@ -141,10 +142,8 @@ def test_4_bit_constants(kind: str, engine: str, tmp_path: Path, monkeypatch: An
 
 
 def test_float8_is_dequantized() -> None:
-    from anylayer.layers.onnx._quantized import dequantize
-
     q = np.array([0.5, -1.75, 448], ml_dtypes.float8_e4m3fn)
-    assert dequantize(q, np.asarray(F(0.5)), np.zeros((), q.dtype)).tolist() == [0.25, -0.875, 224]
+    assert ops.dequantize_linear(q, np.asarray(F(0.5)), np.zeros((), q.dtype)).tolist() == [0.25, -0.875, 224]
 
 
 @pytest.mark.parametrize(

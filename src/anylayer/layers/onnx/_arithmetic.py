@@ -12,7 +12,7 @@ import numpy as np
 from anylayer import ops
 from anylayer.errors import need
 from anylayer.layer.arguments import integers
-from anylayer.layers.onnx._call import NoMeaning, OpCall, is_plain, meaning, meanings, of
+from anylayer.layers.onnx._call import NoMeaning, OpCall, has_rare_dtype, is_plain, meaning, meanings, of
 from anylayer.layers.onnx._record import reduce_over_unknown_axes
 from anylayer.libraries.onnx import helper
 from anylayer.network import Array
@@ -49,12 +49,17 @@ meanings(
         "LessOrEqual": np.less_equal,
         "Greater": np.greater,
         "GreaterOrEqual": np.greater_equal,
+    },
+    replaces=has_rare_dtype,
+)
+meanings(
+    {
         "Max": _fold(np.maximum),
         "Min": _fold(np.minimum),
         "Sum": _fold(np.add),
         "Mean": lambda *inputs: functools.reduce(np.add, inputs) / inputs[0].dtype.type(len(inputs)),
     },
-    traceable=True,
+    replaces=lambda call: len(call.inputs) == 1 or has_rare_dtype(call),
 )
 meanings({"Where": lambda condition, a, b: np.where(condition, a, b), "PRelu": ops.prelu})
 meaning("Gelu")(of(ops.gelu, "approximate"))
@@ -72,19 +77,24 @@ def _div(call: OpCall, a: Array, b: Array) -> Any:
     return (floor + ((floor < 0) & (floor * b != a))).astype(a.dtype)
 
 
-@meaning("Mod", traceable=True)
+def _has_other_remainder(call: OpCall) -> bool:
+    """Return whether the remainder has the sign of the divisor, which ONNX has for integers only."""
+    return not call["fmod"] if call.inputs[0].dtype.kind == "f" else has_rare_dtype(call)
+
+
+@meaning("Mod", replaces=_has_other_remainder)
 def _mod(call: OpCall, a: Any, b: Any) -> Any:
     return np.fmod(a, b) if call["fmod"] else np.mod(a, b)
 
 
-@meaning("Pow", traceable=True)
+@meaning("Pow", replaces=has_rare_dtype)
 def _pow(call: OpCall, a: Any, b: Any) -> Any:
     if a.dtype == b.dtype:
         return np.power(a, b)
     return np.power(a.astype(np.float64), b.astype(np.float64)).astype(a.dtype)
 
 
-@meaning("Clip", traceable=True)
+@meaning("Clip", replaces=has_rare_dtype)
 def _clip(call: OpCall, x: Array, low: Array | None = None, high: Array | None = None) -> Array:
     """Clip the input. If the bounds cross, the upper one is used."""
     if low is not None:
@@ -92,7 +102,7 @@ def _clip(call: OpCall, x: Array, low: Array | None = None, high: Array | None =
     return x if high is None else np.minimum(x, high)
 
 
-@meaning("Shrink", traceable=True)
+@meaning("Shrink", replaces=has_rare_dtype)
 def _shrink(call: OpCall, x: Any) -> Any:
     bias, lambd = call["bias"], call["lambd"]
     return np.where(x < -lambd, x + bias, np.where(x > lambd, x - bias, 0)).astype(x.dtype)
@@ -169,7 +179,7 @@ def _enter() -> None:
             where, (each, function) = _axes(call, x), functions
             return each(x) if where is None else function(each(x), where, bool(call["keepdims"]))
 
-        meaning(op, traceable=True)(reduce)
+        meaning(op, replaces=has_rare_dtype)(reduce)
 
 
 _enter()
@@ -184,7 +194,7 @@ def _mean(call: OpCall, x: Array, axes: Array | None = None) -> Any:
     return x.mean(axis=where, keepdims=bool(call["keepdims"])).astype(x.dtype)
 
 
-@meaning("LpNormalization", traceable=True)
+@meaning("LpNormalization", replaces=has_rare_dtype)
 def _lp_normalization(call: OpCall, x: Array) -> Any:
     """Divide by the sum of absolute values (p=1) or the Euclidean length (p=2); 0 where that is 0."""
     p = call["p"]
@@ -213,23 +223,9 @@ def _mean_variance_normalization(call: OpCall, x: Any) -> Any:
     return centered / (deviation + x.dtype.type(1e-9))
 
 
-def batch_first(call: OpCall, results: Callable[[OpCall], Any]) -> list[Any]:
-    """Return the outputs of a recurrent operator with layout=1, where the batch is the first axis.
-
-    Engines do not support it, so an operator with layout=0 is computed between transposes.
-    """
-    turned = [
-        x.swapaxes(0, 1) if x is not None and i in (0, 5, 6) else x  # the sequences and the initial states
-        for i, x in enumerate(call.inputs)
-    ]
-    outputs = results(OpCall(call.op, call.version, turned, {**call.attrs, "layout": 0}, call.outputs))
-    y, *states = outputs if isinstance(outputs, (list, tuple)) else [outputs]
-    return [y.transpose(2, 0, 1, 3), *(h.swapaxes(0, 1) for h in states)]
-
-
 def _common_attributes(call: OpCall) -> dict[str, Any]:
     """Return the attributes that anylayer.ops takes too."""
-    if call["layout"] or call["activation_alpha"] or call["activation_beta"]:
+    if call["activation_alpha"] or call["activation_beta"]:
         raise NoMeaning
     return {
         "hidden_size": call["hidden_size"] or call.inputs[2].shape[-1],

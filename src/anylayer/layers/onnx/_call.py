@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from anylayer.folders import Table
+from anylayer.layer.arguments import is_constant
 from anylayer.network import Array
-from anylayer.tracing import is_traced, size_list
 
 _PLAIN = frozenset(
     ("bool", *(f"{u}int{bits}" for u in ("", "u") for bits in (8, 16, 32, 64)), "float16", "float32", "float64")
@@ -34,8 +34,8 @@ Meaning = Callable[..., Any]
 class OpCall:
     """A call of an operator.
 
-    `attrs` holds every attribute of the schema at `version`, None where there is no value. `shape` is the shape to
-    restore when the operator is computed on a flattened input.
+    `attrs` holds every attribute of the schema at `version`, None where there is no value. `restore` turns the
+    outputs into those of the file's operator, where an older or rarer form is computed by another one.
     """
 
     op: str
@@ -43,15 +43,14 @@ class OpCall:
     inputs: list[Any]
     attrs: dict[str, Any] = field(default_factory=dict)
     outputs: int = 1
-    shape: tuple[int, ...] | None = None
+    restore: Callable[[list[Array]], list[Array]] = list
 
     def __getitem__(self, name: str) -> Any:
         return self.attrs.get(name)
 
     def is_constant(self, i: int) -> bool:
         """Return whether input `i` is absent, or does not depend on the data of the network's inputs."""
-        x = self.input(i)
-        return not is_traced(x) or size_list(x) is not None
+        return is_constant(self.input(i))
 
     def input(self, i: int) -> Array | None:
         """Return input `i`, or None when it is absent."""
@@ -65,14 +64,21 @@ SPELLED_OUT: Table[str, Callable[[OpCall], None]] = Table()
 """Functions that make the attributes of a call explicit, in place, before it is computed or recorded."""
 ANY_SIZE: set[str] = set()
 """Operators whose attributes are made explicit for dynamic sizes too; for the others, all sizes must be static."""
-TRACEABLE: set[str] = set()
-"""Operators whose meaning is traced in their place where engines do not support the dtype."""
-SHAPES_ONLY: set[str] = set()
-"""Operators that use only the shapes of their inputs, or return an input."""
+SHAPES: Table[str, Callable[[OpCall], Sequence[Any]]] = Table()
+"""The shapes of outputs for symbolic sizes, which ONNX's shape inference does not tell."""
 RECORDED: set[str] = set()
-"""Operators that are recorded as the operators of their meaning, because engines lack them."""
+"""Operators that are always recorded as the operators of their meaning: engines lack them, or they use only the
+shapes of their inputs, or return an input."""
+REPLACED: Table[str, Callable[[OpCall], bool]] = Table()
+"""Whether the meaning of an operator is recorded in its place, for a call with static sizes."""
 ARRAYS_ONLY: set[str] = set()
 """Operators whose meaning cannot be traced; traced, they are always recorded as themselves."""
+_UNSUPPORTED_BY_ENGINES = frozenset(("bool", "int8", "int16", "uint8", "uint16", "uint32", "uint64"))
+
+
+def has_rare_dtype(call: OpCall) -> bool:
+    """Return whether engines do not support an operator for the dtype of an input."""
+    return any(x.dtype.name in _UNSUPPORTED_BY_ENGINES for x in call.inputs if x is not None)
 
 
 def of(function: Callable[..., Any], *names: str, **renamed: str) -> Meaning:
@@ -90,37 +96,35 @@ def of(function: Callable[..., Any], *names: str, **renamed: str) -> Meaning:
     return compute
 
 
-def meanings(rows: Mapping[str, Callable[..., Any]], traceable: bool = False) -> None:
-    """Register functions of the inputs as the NumPy meanings of operators whose attributes do not affect them."""
+def meanings(rows: Mapping[str, Callable[..., Any]], **how: Any) -> None:
+    """Register functions of the inputs as the NumPy meanings of operators whose attributes do not affect them.
+
+    how: the arguments of `meaning`.
+    """
     for op, function in rows.items():
-        meaning(op, traceable=traceable)(of(function))
+        meaning(op, **how)(of(function))
 
 
 def meaning(
     *ops: str,
-    traceable: bool = False,
-    shapes_only: bool = False,
     recorded: bool = False,
+    replaces: Callable[[OpCall], bool] | None = None,
     arrays_only: bool = False,
 ) -> Callable[[Meaning], Meaning]:
     """Register a function as the NumPy meaning of operators.
 
-    `traceable`: the function can be traced, which replaces the operator where engines do not support the dtype.
-    `shapes_only`: the function uses only the shapes of its inputs, or returns an input. `recorded`: the operator
-    is always recorded as the operators of the function. `arrays_only`: the function cannot be traced.
+    `recorded`: the operator is always recorded as the operators of the function. `replaces`: whether it is so for
+    a call with static sizes. `arrays_only`: the function cannot be traced.
     """
 
     def enter(function: Meaning) -> Meaning:
-        for op in ops:
-            MEANINGS[op] = function
-            if traceable:
-                TRACEABLE.add(op)
-            if shapes_only:
-                SHAPES_ONLY.add(op)
-            if recorded:
-                RECORDED.add(op)
-            if arrays_only:
-                ARRAYS_ONLY.add(op)
+        MEANINGS.enter(ops, function)
+        if recorded:
+            RECORDED.update(ops)
+        if replaces is not None:
+            REPLACED.enter(ops, replaces)
+        if arrays_only:
+            ARRAYS_ONLY.update(ops)
         return function
 
     return enter

@@ -9,7 +9,7 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.errors import TraceError, need
-from anylayer.layer.arguments import integers, reshape, target_shape
+from anylayer.layer.arguments import integers, reshape, shape_of, target_shape
 from anylayer.layers._arrays import one_hot
 from anylayer.layers.onnx._call import ANY_SIZE, SPELLED_OUT, OpCall, meaning, of
 from anylayer.network import MAX_RANK, MAX_VALUES, Array
@@ -25,19 +25,19 @@ def _need_room(shape: Any) -> None:
     )
 
 
-@meaning("Identity", shapes_only=True)
+@meaning("Identity", recorded=True)
 def _identity(call: OpCall, x: Array) -> Array:
     return x
 
 
-@meaning("Shape", shapes_only=True)
+@meaning("Shape", recorded=True)
 def _shape(call: OpCall, x: Array) -> Array:
-    return np.array(x.shape[call["start"] or 0 : call["end"]], np.int64)
+    return shape_of(x, np.int64)[call["start"] or 0 : call["end"]]
 
 
-@meaning("Size", shapes_only=True)
+@meaning("Size", recorded=True)
 def _size(call: OpCall, x: Any) -> Any:
-    return np.array(math.prod(x.shape), np.int64)
+    return shape_of(x, np.int64).prod()
 
 
 def _check_reshape(call: OpCall) -> None:
@@ -61,9 +61,13 @@ def _flatten(call: OpCall, x: Array) -> Array:
     return x.reshape(math.prod(x.shape[:axis]), math.prod(x.shape[axis:]))
 
 
-@meaning("Transpose")
+def _is_scalar(call: OpCall) -> bool:
+    return not call.inputs[0].shape
+
+
+@meaning("Transpose", replaces=_is_scalar)
 def _transpose(call: OpCall, x: Any) -> Any:
-    return x.transpose(call["perm"] or None)
+    return x.transpose(call["perm"]) if x.shape else x
 
 
 @meaning("Squeeze")
@@ -155,7 +159,7 @@ def _tile(call: OpCall, x: Any, repeats: Any) -> Any:
     return np.tile(x, times)
 
 
-@meaning("Pad")
+@meaning("Pad", replaces=_is_scalar)
 def _pad(call: OpCall, x: Array, pads: Array, value: Array | None = None, axes: Any = None) -> Array:
     where = list(range(len(x.shape))) if axes is None else integers(axes, "axes")
     both = integers(pads, "pads")
@@ -229,15 +233,20 @@ def _order(call: OpCall) -> None:
     )
 
 
-SPELLED_OUT.update(Dropout=_no_training, Transpose=_order)
+def _one_size_per_axis(call: OpCall) -> None:
+    sizes, axes = call.inputs[1].shape, len(call["axes"] or call.inputs[0].shape)
+    need(tuple(sizes) == (axes,), f"shape must have {axes} elements, one per axis, got {sizes[0]}")
+
+
+SPELLED_OUT.update(CenterCropPad=_one_size_per_axis, Dropout=_no_training, Transpose=_order)
 ANY_SIZE.update(("Dropout", "Transpose"))
 
 
-@meaning("Dropout", shapes_only=True)
+@meaning("Dropout", recorded=True)
 def _dropout(call: OpCall, x: Array, ratio: Any = None, training: Any = None) -> list[Array]:
     need(
         call.is_constant(2),
         "training_mode is computed from the network's inputs, but must be a constant",
         TraceError,
     )
-    return [x, np.ones(x.shape, bool)]
+    return [x] if call.outputs == 1 else [x, np.ones_like(x, dtype=bool)]

@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 
 from anylayer.errors import need
-from anylayer.graph import OPSET
-from anylayer.graph.operators import REDUCTIONS
 from anylayer.layers.onnx._call import OpCall
-from anylayer.libraries.onnx import TensorProto
+from anylayer.libraries.onnx import TensorProto, histories
 from anylayer.network import Array
 
-Upgrade = Callable[[OpCall], None]
+Upgrade = Callable[[OpCall], int | None]
+"""A function that changes a call in place, and returns its operator set then, None for that of the graph."""
+ALWAYS = 1 << 30
+"""An operator set that is newer than all others: the operators of every file are changed."""
 _UPGRADES: dict[str, list[tuple[int, Upgrade]]] = {}
 
 
@@ -36,8 +37,8 @@ def upgrade(call: OpCall, version: int) -> OpCall:
     """Return the call as operator set `version` expresses it."""
     for limit, upgrade in _UPGRADES.get(call.op, ()):
         if call.version < limit:
-            upgrade(call)
-    call.version = max(version if call.op != "GridSample" else OPSET, call.version)
+            version = upgrade(call) or version
+    call.version = version
     return call
 
 
@@ -97,11 +98,11 @@ def _flatten(call: OpCall) -> None:
     if axis == len(x.shape) - 1:
         call.attrs["axis"] = -1
         return
-    shape = x.shape
+    shape = tuple(x.shape)
     rows = int(np.prod(shape[:axis], dtype=np.int64))
     call.inputs[0] = x.reshape(rows, -1)
     call.attrs["axis"] = -1
-    call.shape = tuple(shape)
+    call.restore = lambda outputs: [y.reshape(shape) for y in outputs]
 
 
 @before(12, "Dropout")
@@ -126,7 +127,7 @@ def _moves(version: int, ops: Iterable[str], *attributes: str) -> None:
 
 _moves(13, ("Squeeze", "Unsqueeze"), "axes")
 _moves(13, ("ReduceSum",), "axes")
-_moves(18, REDUCTIONS.names - {"ReduceSum"}, "axes")
+_moves(18, (op for op in histories() if op.startswith("Reduce") and op != "ReduceSum"), "axes")
 _moves(5, ("Reshape",), "shape")
 _moves(10, ("Slice",), "starts", "ends", "axes")
 _moves(13, ("Split",), "split")
@@ -202,7 +203,7 @@ def _resize(call: OpCall) -> None:
     call.attrs.update(coordinate_transformation_mode="asymmetric", nearest_mode=rule)
 
 
-@before(1 << 30, "Resize")
+@before(ALWAYS, "Resize")
 def _empty_inputs(call: OpCall) -> None:
     """Drop empty arrays, which stand for absent inputs: PyTorch 1.3 to 1.6 write scales and sizes so."""
     call.inputs[1:] = [None if x is not None and tuple(x.shape) == (0,) else x for x in call.inputs[1:]]
@@ -239,24 +240,43 @@ def _no_training(call: OpCall) -> None:
 
 
 @before(20, "DFT")
-def _dft_axis(call: OpCall) -> None:
+def _dft_axis(call: OpCall) -> int:
     axis = call.attrs.pop("axis", 1)
     _put(call, 2, _ints(axis))
-    call.version = 20
+    return 20
 
 
-@before(1 << 30, "GridSample")
-def _named_mode(call: OpCall) -> None:
+@before(ALWAYS, "GridSample")
+def _named_mode(call: OpCall) -> int | None:
     """Use the names of operator set 16, to which the graph belongs."""
-    if len(call.inputs[0].shape) == 4:
-        call.attrs["mode"] = {"linear": "bilinear", "cubic": "bicubic"}.get(call["mode"], call["mode"])
-        call.version = min(call.version, 18)
+    if len(call.inputs[0].shape) != 4:
+        return None
+    call.attrs["mode"] = {"linear": "bilinear", "cubic": "bicubic"}.get(call["mode"], call["mode"])
+    return 18
 
 
 @before(21, "GroupNormalization")
-def _by_channel(call: OpCall) -> None:
+def _by_channel(call: OpCall) -> int:
     """Repeat scale and bias, which had one number per group, per channel."""
     x, scale, bias = call.inputs
     each = x.shape[1] // max(scale.shape[0], 1)
     call.inputs = [x, np.repeat(scale, each), np.repeat(bias, each)]
-    call.version = 21
+    return 21
+
+
+@before(ALWAYS, "LSTM", "GRU", "RNN")
+def _batch_first(call: OpCall) -> None:
+    """Compute an operator with layout=1, where the batch is the first axis, between transposes.
+
+    Engines do not support it.
+    """
+    if not call["layout"]:
+        return
+    for i in (0, 5, 6):  # the sequences and the initial states
+        if call.input(i) is not None:
+            call.inputs[i] = call.inputs[i].swapaxes(0, 1)
+    call.attrs["layout"] = 0
+    call.restore = lambda outputs: [
+        outputs[0].transpose(2, 0, 1, 3),
+        *(h.swapaxes(0, 1) for h in outputs[1:]),
+    ]

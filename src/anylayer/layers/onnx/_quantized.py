@@ -11,116 +11,32 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.errors import TraceError, need
-from anylayer.graph import OPSET
-from anylayer.layer.arguments import axis_of
-from anylayer.layers.onnx._call import NoMeaning, OpCall, is_plain, meaning
-from anylayer.layers.onnx._record import recorded
+from anylayer import ops
+from anylayer.layers.onnx._call import NoMeaning, OpCall, meaning
 from anylayer.layers.onnx._windows import convolution, explicit
-from anylayer.libraries.onnx import helper, least_version
+from anylayer.libraries.onnx import TensorProto, helper
 from anylayer.network import Array
-from anylayer.tracing import is_traced
+from anylayer.ops._quantization import bounds, broadcastable, is_quantized
 
 _f = np.float32
-_INTEGERS = {
-    **{f"{sign}int{bits}": None for sign in ("", "u") for bits in (8, 16, 32)},
-    "int4": (-8, 7),
-    "uint4": (0, 15),
-}
-
-
-def bounds(dtype: Any) -> tuple[int, int]:
-    """Return the smallest and the largest number of an integer dtype. Raise Uncovered for another dtype."""
-    if dtype.name not in _INTEGERS:
-        raise NoMeaning
-    stated = _INTEGERS[dtype.name]
-    return stated or (int(np.iinfo(dtype).min), int(np.iinfo(dtype).max))
-
-
-def broadcastable(value: Array, x: Array, axis: int, block: int = 0, what: str = "scale") -> Array:
-    """Return a scale or zero point, reshaped so that it broadcasts to `x`.
-
-    It has one number for all, one per slice of `axis`, or one per block of `block` slices.
-    """
-    rank = len(x.shape)
-    if math.prod(value.shape) == 1:
-        return value.reshape(())
-    axis = axis_of(axis, rank)
-    if len(value.shape) == 1 and not block:
-        need(
-            value.shape[0] == x.shape[axis],
-            f"the {what} has {value.shape[0]} numbers, but axis {axis} has size {x.shape[axis]}",
-        )
-        return value.reshape([-1 if i == axis else 1 for i in range(rank)])
-    need(
-        block > 0,
-        f"the {what} must have one number, or one per slice of axis {axis}, got shape {tuple(value.shape)}",
-    )
-    blocks = tuple(-(-d // block) if i == axis else d for i, d in enumerate(x.shape))
-    need(
-        tuple(value.shape) == blocks,
-        f"the {what} must have shape {blocks} for block_size={block}, got {tuple(value.shape)}",
-    )
-    index = np.arange(x.shape[axis]) // block
-    return np.take(value, index, axis)
-
-
-def dequantize(x: Array, scale: Array, zero: Array | None = None, axis: int = 1, block: int = 0) -> Any:
-    """Return (x - zero) * scale, recorded as DequantizeLinear when `x` is traced."""
-    if is_traced(x):
-        return _record("DequantizeLinear", [x, scale, zero], axis, block, scale.dtype)
-    factor = broadcastable(scale, x, axis, block)
-    kind: Any = np.float32
-    if x.dtype.kind in "iu" or x.dtype.name in _INTEGERS:
-        bounds(x.dtype)
-        kind = np.int32
-    values = x.astype(kind)
-    if zero is not None:
-        values = values - broadcastable(zero, x, axis, block, "zero point").astype(kind)
-    return (values.astype(np.float32) * factor.astype(np.float32)).astype(scale.dtype)
-
-
-def quantize(
-    x: Array, scale: Array, zero: Array | None, axis: int = 1, block: int = 0, dtype: Any = None
-) -> Array:
-    """Return round(x / scale) + zero, with halves rounded to even and the result clipped to its dtype.
-
-    The dtype is that of `zero`, or `dtype`, or uint8. Recorded as QuantizeLinear when `x` is traced.
-    """
-    kind = zero.dtype if zero is not None else np.dtype(dtype or np.uint8)
-    if is_traced(x):
-        zero = np.zeros(scale.shape, kind) if zero is None else zero
-        return _record("QuantizeLinear", [x, scale, zero], axis, block, kind)
-    lowest, highest = bounds(kind)
-    steps = np.rint(x.astype(np.float32) / broadcastable(scale, x, axis, block).astype(np.float32))
-    offset = _f(0) if zero is None else broadcastable(zero, x, axis, block, "zero point").astype(np.float32)
-    held = np.clip(np.nan_to_num(steps, nan=float(lowest)) + offset, lowest, highest)
-    return held.astype(kind)
-
-
-def _record(op: str, inputs: list[Any], axis: int, block: int, kind: Any) -> Array:
-    attrs = {"axis": axis, **({"block_size": block} if block else {})}
-    inputs = inputs if inputs[2] is not None else inputs[:2]
-    version = least_version(op, OPSET, tuple(sorted(attrs)), tuple(x.dtype for x in inputs))
-    if version is None or not is_plain(kind):
-        raise TraceError(f"{op} of {', '.join(x.dtype.name for x in inputs)} is not supported by engines")
-    return recorded(OpCall(op, version, inputs, attrs))[0]
 
 
 @meaning("DequantizeLinear")
 def _dequantize(call: OpCall, x: Array, scale: Array, zero: Array | None = None) -> Any:
-    y = dequantize(x, scale, zero, call["axis"], call["block_size"] or 0)
-    return y.astype(_output_dtype(call)) if call["output_dtype"] else y
+    y = ops.dequantize_linear(x, scale, zero, axis=call["axis"], block_size=call["block_size"] or 0)
+    return y.astype(_dtype(call["output_dtype"])) if call["output_dtype"] else y
 
 
 @meaning("QuantizeLinear")
 def _quantize(call: OpCall, x: Array, scale: Array, zero: Array | None = None) -> Array:
-    dtype = _output_dtype(call) if call["output_dtype"] else None
-    return quantize(x, scale, zero, call["axis"], call["block_size"] or 0, dtype)
+    dtype = zero.dtype if zero is not None else _dtype(call["output_dtype"] or TensorProto.UINT8)
+    if not is_quantized(dtype):
+        raise NoMeaning
+    return ops.quantize_linear(x, scale, zero, axis=call["axis"], block_size=call["block_size"] or 0, dtype=dtype)
 
 
-def _output_dtype(call: OpCall) -> Any:
-    return np.dtype(helper.tensor_dtype_to_np_dtype(call["output_dtype"]))
+def _dtype(number: int) -> Any:
+    return np.dtype(helper.tensor_dtype_to_np_dtype(number))
 
 
 @meaning("DynamicQuantizeLinear")
@@ -130,7 +46,7 @@ def _dynamic(call: OpCall, x: Array) -> tuple[Array, Array, Array]:
     scale = (high - low) / _f(255)
     scale = np.where(scale == 0, _f(1), scale)
     zero = np.clip(np.rint(_f(0) - low / scale), 0, 255).astype(np.uint8)
-    return quantize(x, np.asarray(scale), np.asarray(zero)), np.asarray(scale), np.asarray(zero)
+    return ops.quantize_linear(x, np.asarray(scale), np.asarray(zero)), np.asarray(scale), np.asarray(zero)
 
 
 # ------------------------------------------------------------------------------------- convolutions and products

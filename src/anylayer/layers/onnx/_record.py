@@ -1,23 +1,36 @@
-"""Record an operator as itself, by its own shape inference, or as the older operators that define it."""
+"""Compute an operator for arrays, or record it: as the operators of its NumPy meaning, as itself with the shapes
+of ONNX's own inference, or as the older operators that define it.
+
+Of the files of this folder, only this one and control.py know whether arrays are traced.
+"""
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
-from fractions import Fraction
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from anylayer.errors import LayerError, TraceError, need
 from anylayer.graph import OPSET, Dim
-from anylayer.graph.operators import RANK_KEEPING, REDUCTIONS, SHORTENS, SIZED_BY_DATA
+from anylayer.graph.operators import RANDOM, RANK_KEEPING, REDUCTIONS, SHORTENS, SIZED_BY_DATA
 from anylayer.graph.place import refusal
 from anylayer.graph.symbolic import is_symbolic, symbolic_shape
 from anylayer.layer import Registry
-from anylayer.layer.arguments import extent
-from anylayer.layers.onnx._call import OpCall, is_plain
+from anylayer.layers.onnx._call import (
+    ANY_SIZE,
+    ARRAYS_ONLY,
+    MEANINGS,
+    RECORDED,
+    REPLACED,
+    SHAPES,
+    SPELLED_OUT,
+    NoMeaning,
+    OpCall,
+    is_plain,
+)
 from anylayer.libraries.onnx import (
     elem_type,
     function,
@@ -30,13 +43,54 @@ from anylayer.libraries.onnx import (
     schema,
 )
 from anylayer.network import MAX_VALUES, Array, Node, as_written
-from anylayer.tracing import constant_of, is_traced, record_many, size_list
+from anylayer.tracing import constant_of, is_traced, record_many, size_list, substituted
 from anylayer.tracing.dispatch import resolved
 
 _MAX_CONSTANT_SIZE = 4096  # elements
 _NEWEST = 21
 """The newest operator set that engines support."""
 _fresh = itertools.count()
+
+
+def spell_out(call: OpCall) -> None:
+    """Make the attributes of a call explicit, in place."""
+    function = SPELLED_OUT.get(call.op)
+    if function is not None and (call.op in ANY_SIZE or all(map(is_static, call.inputs))):
+        substituted(function)(call)
+
+
+def results(call: OpCall, compute: Callable[[OpCall], Any]) -> Any:
+    """Return the outputs of an operator.
+
+    compute: the function that returns them for arrays.
+    """
+    if not any(map(is_traced, call.inputs)):
+        return compute(call)
+    need(
+        call.op not in RANDOM.names,
+        f"{call.op} draws random numbers, which cannot be recorded",
+        TraceError,
+    )
+    if call.op in MEANINGS and call.op not in ARRAYS_ONLY and _records_meaning(call):
+        try:
+            return substituted(MEANINGS[call.op])(call, *call.inputs)
+        except NoMeaning:
+            return recorded(call)
+    return expand(call) if call.op in EXPANDED else recorded(call)
+
+
+def _records_meaning(call: OpCall) -> bool:
+    """Return whether the NumPy meaning is recorded in place of the operator: symbolic sizes need it, too."""
+    if call.op in RECORDED or has_symbolic_size(call.inputs) or _takes_sizes(call):
+        return True
+    replaces = REPLACED.get(call.op)
+    return replaces is not None and all(map(is_static, call.inputs)) and replaces(call)
+
+
+def _takes_sizes(call: OpCall) -> bool:
+    """Return whether symbolic sizes determine the shape of the output."""
+    first = 0 if call.op in ("ConstantOfShape", "Range") else 1
+    return any(size_list(x) is not None for x in call.inputs[first:])
 
 
 def recorded(call: OpCall) -> list[Array]:
@@ -66,7 +120,7 @@ def recorded(call: OpCall) -> list[Array]:
     except ValueError as error:
         shapes = ", ".join("none" if x is None else str(tuple(x.shape)) for x in given)
         raise LayerError(f"does not take inputs of shape {shapes}: {error}") from error
-    results: list[tuple[Any, Any]] = []
+    types_of_outputs: list[tuple[Any, Any]] = []
     for i, found in enumerate(types):
         found = found or _ranked(call)
         if found is None:
@@ -77,8 +131,8 @@ def recorded(call: OpCall) -> list[Array]:
         is_negative = any(isinstance(d, int) and d < 0 for d in sizes)
         need(not is_negative, f"output {i} would have shape {list(sizes)}: a window must fit the padded input")
         unknown = any(d is None or (isinstance(d, str) and d not in dims) for d in sizes)
-        if unknown and call.op in _SHAPES and has_symbolic_size(given):
-            results.append((_SHAPES[call.op](call), dtype))
+        if unknown and call.op in SHAPES and has_symbolic_size(given):
+            types_of_outputs.append((substituted(SHAPES[call.op])(call), dtype))
             continue
         if unknown and has_symbolic_size(given) and call.op not in SIZED_BY_DATA.names:
             raise refusal(
@@ -86,52 +140,8 @@ def recorded(call: OpCall) -> list[Array]:
                 "the shape of its output"
             )
         maximum_size = _maximum_size(given) if call.op in SHORTENS.names else MAX_VALUES
-        results.append(([_size(d, dims, call.op, maximum_size) for d in sizes], dtype))
-    if call.op == "CenterCropPad":
-        count, axes = _count(call), len(call["axes"] or given[0].shape)
-        need(count in (None, axes), f"shape must have {axes} elements, one per axis, got {count}")
-    return list(record_many(call.op, given, results, **written))
-
-
-def scaled(size: Any, scale: float) -> Any:
-    """Return floor(size * scale) of a Resize, where the product is rounded to float32: 10 * 0.7 is 7.
-
-    The specification leaves the precision open. ONNX Runtime (core/providers/cpu/tensor/upsamplebase.h,
-    ComputeOutputShape) and OpenVINO (shape inference of Interpolate) multiply in float32; onnx.reference does so
-    in float64, and returns 6. A symbolic size is multiplied by the fraction that the scale rounds.
-    """
-    if not is_symbolic(size):
-        return int(np.float32(size) * np.float32(scale))
-    part = Fraction(scale).limit_denominator(1000)
-    same = np.float32(part.numerator / part.denominator) == np.float32(scale)
-    return size * part.numerator // part.denominator if same else math.floor(size * scale)
-
-
-def _shape_of_deform_conv(call: OpCall) -> Sequence[Any]:
-    x, weights, offset = call.inputs[:3]
-    sizes = x.shape[2:]
-    rank = len(sizes)
-    pads, steps, dilations = (
-        call[n] or [d] * 2 * rank for n, d in (("pads", 0), ("strides", 1), ("dilations", 1))
-    )
-    for i, n in enumerate(sizes):
-        count = (n + pads[i] + pads[i + rank] - extent(weights.shape[2 + i], dilations[i])) // steps[i] + 1
-        need(
-            offset.shape[2 + i] == count,
-            f"offset of shape {tuple(offset.shape)} must have size {count} on axis {i + 2}",
-        )
-    return (x.shape[0], weights.shape[0], *offset.shape[2:])
-
-
-def _shape_of_col2im(call: OpCall) -> Sequence[Any]:
-    x, image, block = call.inputs
-    sizes = size_list(image)
-    sizes = [int(d) for d in image] if sizes is None else sizes
-    return (x.shape[0], x.shape[1] // math.prod(int(d) for d in block), *sizes)
-
-
-_SHAPES = {"DeformConv": _shape_of_deform_conv, "Col2Im": _shape_of_col2im}
-"""The shapes of outputs for open sizes, which ONNX's shape inference does not tell."""
+        types_of_outputs.append(([_size(d, dims, call.op, maximum_size) for d in sizes], dtype))
+    return list(record_many(call.op, given, types_of_outputs, **written))
 
 
 def _need_axes(call: OpCall) -> None:

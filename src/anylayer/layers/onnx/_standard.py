@@ -2,49 +2,21 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, ClassVar
 
-import numpy as np
-
-from anylayer.errors import LayerError, TraceError, given, nearest, need, plural
-from anylayer.graph.operators import RANDOM, RECURRENT, SEVERAL
+from anylayer.errors import LayerError, given, nearest, need, plural
 from anylayer.layer import Field, Layer, Message
 from anylayer.layers.onnx import (  # noqa: F401 (meanings are registered when their files are loaded)
+    _arithmetic,
     _movement,
     _quantized,
     _windows,
 )
-from anylayer.layers.onnx._arithmetic import batch_first
-from anylayer.layers.onnx._call import (
-    ANY_SIZE,
-    ARRAYS_ONLY,
-    MEANINGS,
-    RECORDED,
-    SHAPES_ONLY,
-    SPELLED_OUT,
-    TRACEABLE,
-    NoMeaning,
-    OpCall,
-    is_plain,
-)
+from anylayer.layers.onnx._call import MEANINGS, NoMeaning, OpCall, is_plain
 from anylayer.layers.onnx._old import upgrade
-from anylayer.layers.onnx._record import (
-    EXPANDED,
-    at_least,
-    attributes,
-    default_value,
-    expand,
-    has_symbolic_size,
-    is_static,
-    recorded,
-    scaled,
-)
+from anylayer.layers.onnx._record import at_least, attributes, default_value, results, spell_out
 from anylayer.libraries.onnx import defs, latest, reference, schema
 from anylayer.network import Array, Node
-from anylayer.tracing import is_traced, size_list, substituted
-
-_UNSUPPORTED_BY_ENGINES = frozenset(("bool", "int8", "int16", "uint8", "uint16", "uint32", "uint64"))
 
 
 class Standard(Layer):
@@ -103,56 +75,23 @@ class Standard(Layer):
         result = upgrade(OpCall(self.type, self.version, inputs, self.attributes(), self.outputs), version)
         declared = schema(result.op, result.version).attributes
         result.attrs = {n: result.attrs.get(n, default_value(one.default_value)) for n, one in declared.items()}
-        spell_out = SPELLED_OUT.get(result.op)
-        if spell_out is not None and (result.op in ANY_SIZE or all(map(is_static, result.inputs))):
-            substituted(spell_out)(result)
+        spell_out(result)
         return result
 
     def forward(self, *inputs: Array) -> list[Array]:
         call = self.call(list(inputs))
-        if not any(map(is_traced, call.inputs)):
-            return self.compute(call)
-        need(
-            self.type not in RANDOM.names,
-            f"{self.type} draws random numbers, which cannot be recorded",
-            TraceError,
-        )
-        if call.attrs.get("layout") and call.op in RECURRENT.names:
-            return self._as_outputs(call, batch_first(call, self._results))
-        return self._as_outputs(call, self._results(call))
+        outputs = results(call, self.compute)
+        listed = list(outputs) if isinstance(outputs, (list, tuple)) else [outputs]
+        return call.restore(listed)[: self.outputs]
 
-    def _results(self, call: OpCall) -> Any:
-        static = all(map(is_static, call.inputs))
-        is_open = has_symbolic_size(call.inputs) or _takes_sizes(call)
-        if call.op in RECORDED or (is_open and call.op in MEANINGS and call.op not in ARRAYS_ONLY):
+    def compute(self, call: OpCall) -> Any:
+        """Return the output or the outputs for arrays."""
+        if call.op in MEANINGS and all(x is None or is_plain(x.dtype) for x in call.inputs):
             try:
-                return substituted(MEANINGS[call.op])(call, *call.inputs)
+                return MEANINGS[call.op](call, *call.inputs)
             except NoMeaning:
-                return recorded(call)
-        if static and (call.op in SHAPES_ONLY or (call.op in TRACEABLE and _unsupported_by_engines(call))):
-            return MEANINGS[call.op](call, *call.inputs)
-        if call.op in ("Transpose", "Pad") and not call.inputs[0].shape:
-            return call.inputs[0]
-        if static and (_differs(call) or (call.op in SEVERAL.names and len(call.inputs) == 1)):
-            return MEANINGS[call.op](call, *call.inputs)
-        return expand(call) if call.op in EXPANDED else recorded(call)
-
-    def compute(self, call: OpCall) -> list[Array]:
-        """Return the outputs for arrays."""
-        function: Any = MEANINGS.get(call.op, self._reference)
-        if any(x is not None and not is_plain(x.dtype) for x in call.inputs):
-            function = self._reference
-        try:
-            results = function(call, *call.inputs)
-        except NoMeaning:
-            results = self._reference(call, *call.inputs)
-        return self._as_outputs(call, results)
-
-    def _as_outputs(self, call: OpCall, results: Any) -> list[Array]:
-        listed = list(results) if isinstance(results, (list, tuple)) else [results]
-        if call.shape is not None:
-            listed = [y.reshape(call.shape) for y in listed]
-        return listed[: self.outputs]
+                pass
+        return self._reference(call, *call.inputs)
 
     def _reference(self, call: OpCall, *inputs: Any) -> Any:
         present = tuple(x is not None for x in call.inputs)
@@ -169,46 +108,6 @@ class Standard(Layer):
         except Exception as error:  # the reference implementation may raise anything
             shapes = ", ".join("none" if x is None else f"{x.dtype}{list(x.shape)}" for x in inputs)
             raise LayerError(f"does not take {shapes} ({type(error).__name__}: {error})") from error
-
-
-def _takes_sizes(call: OpCall) -> bool:
-    """Return whether symbolic sizes determine the shape of the output."""
-    first = 0 if call.op in ("ConstantOfShape", "Range") else 1
-    return any(size_list(x) is not None for x in call.inputs[first:])
-
-
-def _unsupported_by_engines(call: OpCall) -> bool:
-    if call.op == "Mod" and call.inputs[0].dtype.kind == "f":
-        return not call["fmod"]  # the remainder with the sign of the divisor, which ONNX has for integers only
-    return any(x.dtype.name in _UNSUPPORTED_BY_ENGINES for x in call.inputs if x is not None)
-
-
-def _differs(call: OpCall) -> bool:
-    """Return whether engines compute this form of an operator differently, so that its meaning is recorded.
-
-    They round windows of poolings with ceil_mode differently. OpenVINO ignores storage_order, ONNX Runtime takes
-    MaxUnpool's indices as positions in output_shape, and truncates resized integers.
-    """
-    if call.op == "MaxPool" and call["storage_order"] and call.outputs > 1:
-        return True
-    if call.op == "MaxUnpool":
-        return call.input(2) is not None and not is_traced(call.input(2))
-    if call.op == "Resize":
-        integers = call.inputs[0].dtype.kind in "iu" and call["mode"] != "nearest"
-        constant = not any(map(is_traced, call.inputs[1:]))
-        return constant and (integers or call["nearest_mode"] == "simple" or _rounds_sizes(call))
-    dilated = any(d != 1 for d in call["dilations"] or ())
-    return call.op in ("MaxPool", "AveragePool") and bool(call["ceil_mode"]) and call.outputs == 1 and not dilated
-
-
-def _rounds_sizes(call: OpCall) -> bool:
-    """Return whether the sizes of a Resize by scales depend on the precision of their product: see scaled."""
-    scales = call.input(2)
-    if scales is None:
-        return False
-    shape, axes = call.inputs[0].shape, call["axes"] or range(len(call.inputs[0].shape))
-    pairs = [(shape[a], float(f)) for a, f in zip(axes, np.asarray(scales).reshape(-1))]
-    return any(scaled(n, f) != math.floor(n * f) for n, f in pairs)
 
 
 def fields_of(versions: list[Any]) -> dict[str, Field]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
@@ -10,9 +11,17 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.errors import LayerError, need
-from anylayer.layer.arguments import extent, flat_pads, integers, same_pads
-from anylayer.layers.onnx._call import ANY_SIZE, SPELLED_OUT, NoMeaning, OpCall, meaning, meanings, of
-from anylayer.layers.onnx._record import scaled
+from anylayer.layer.arguments import extent, flat_pads, integers, same_pads, scaled_size
+from anylayer.layers.onnx._call import (
+    ANY_SIZE,
+    SHAPES,
+    SPELLED_OUT,
+    NoMeaning,
+    OpCall,
+    meaning,
+    meanings,
+    of,
+)
 from anylayer.network import Array
 from anylayer.ops.grid_sample import on_axis, taps
 
@@ -96,7 +105,18 @@ meaning("LRN")(of(ops.lrn, "size", "alpha", "beta", "bias"))
 meaning("MaxRoiPool")(of(ops.max_roi_pool, "spatial_scale", size="pooled_shape"))
 
 
-@meaning("MaxPool")
+def _rounds_windows(call: OpCall) -> bool:
+    """Return whether engines differ in the number of windows."""
+    dilated = any(d != 1 for d in call["dilations"] or ())
+    return bool(call["ceil_mode"]) and call.outputs == 1 and not dilated
+
+
+def _is_column_major(call: OpCall) -> bool:
+    """Return whether indices count in column-major order, which OpenVINO ignores."""
+    return bool(call["storage_order"]) and call.outputs > 1
+
+
+@meaning("MaxPool", replaces=lambda call: _rounds_windows(call) or _is_column_major(call))
 def _max_pool(call: OpCall, x: Array) -> Any:
     window: dict[str, Any] = {name: call[name] for name in (*_WINDOW, "ceil_mode")}
     if call.outputs == 1:
@@ -114,7 +134,7 @@ def _max_pool(call: OpCall, x: Array) -> Any:
 
 average_pool = of(ops.average_pool, *_WINDOW, "ceil_mode", "count_include_pad", kernel="kernel_shape")
 """The mean of each window of a call whose window is explicit."""
-meaning("AveragePool")(average_pool)
+meaning("AveragePool", replaces=_rounds_windows)(average_pool)
 
 
 @meaning("SpaceToDepth")
@@ -155,7 +175,12 @@ def _lp_pool(call: OpCall, x: Any) -> Any:
     return (total ** x.dtype.type(1 / p)).astype(x.dtype)
 
 
-@meaning("MaxUnpool")
+def _states_shape(call: OpCall) -> bool:
+    """Return whether output_shape is a constant. ONNX Runtime takes indices as positions in it."""
+    return call.input(2) is not None and call.is_constant(2)
+
+
+@meaning("MaxUnpool", replaces=_states_shape)
 def _max_unpool(call: OpCall, x: Any, indices: Any, shape: Any = None) -> Any:
     """Undo a maximum pooling.
 
@@ -195,7 +220,20 @@ _BY_SCALE = ("half_pixel", "pytorch_half_pixel", "asymmetric", "tf_half_pixel_fo
 """Coordinate modes whose points follow from the scale alone."""
 
 
-@meaning("Resize")
+def _resizes_differently(call: OpCall) -> bool:
+    """Return whether engines resize differently: ONNX Runtime truncates integers, and sizes may depend on the
+    precision of their product."""
+    if not all(map(call.is_constant, range(1, len(call.inputs)))):
+        return False
+    x, scales = call.inputs[0], call.input(2)
+    if (x.dtype.kind in "iu" and call["mode"] != "nearest") or call["nearest_mode"] == "simple":
+        return True
+    factors = () if scales is None else (float(f) for f in np.asarray(scales).reshape(-1))
+    pairs = zip(call["axes"] or range(len(x.shape)), factors)
+    return any(scaled_size(x.shape[a], f) != math.floor(x.shape[a] * f) for a, f in pairs)
+
+
+@meaning("Resize", replaces=_resizes_differently)
 def _resize(
     call: OpCall, x: Array, roi: Any = None, scales: Array | None = None, sizes: Array | None = None
 ) -> Array:
@@ -247,9 +285,33 @@ def _sizes(
         return axes, [int(v) for v in np.asarray(sizes)], None
     factors = [float(v) for v in np.asarray(scales).reshape(-1)]
     need(len(factors) == len(axes), f"scales must be {len(axes)} numbers, got {len(factors)}")
-    new = [scaled(n, f) for n, f in zip(old, factors)]
+    new = [scaled_size(n, f) for n, f in zip(old, factors)]
     exact = all(n * f == m for n, f, m in zip(old, factors, new))
     return axes, new, None if exact else factors
+
+
+def _shape_of_deform_conv(call: OpCall) -> Sequence[Any]:
+    x, weights, offset = call.inputs[:3]
+    sizes = x.shape[2:]
+    rank = len(sizes)
+    pads, steps, dilations = (
+        call[n] or [d] * 2 * rank for n, d in (("pads", 0), ("strides", 1), ("dilations", 1))
+    )
+    for i, n in enumerate(sizes):
+        count = (n + pads[i] + pads[i + rank] - extent(weights.shape[2 + i], dilations[i])) // steps[i] + 1
+        need(
+            offset.shape[2 + i] == count,
+            f"offset of shape {tuple(offset.shape)} must have size {count} on axis {i + 2}",
+        )
+    return (x.shape[0], weights.shape[0], *offset.shape[2:])
+
+
+def _shape_of_col2im(call: OpCall) -> Sequence[Any]:
+    x, image, block = call.inputs
+    return (x.shape[0], x.shape[1] // math.prod(integers(block, "block_shape")), *integers(image, "image_shape"))
+
+
+SHAPES.update(DeformConv=_shape_of_deform_conv, Col2Im=_shape_of_col2im)
 
 
 @meaning("Col2Im", arrays_only=True)

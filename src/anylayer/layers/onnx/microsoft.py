@@ -11,19 +11,17 @@ from typing import Any, ClassVar
 import numpy as np
 
 from anylayer import ops
-from anylayer.errors import TraceError, need
+from anylayer.errors import need
 from anylayer.layer import Layer, attribute, layer
-from anylayer.layer.arguments import axis_of, channels_first, restored
+from anylayer.layer.arguments import axis_of, channels_first, constant, converted, restored
 from anylayer.layers._table import operators, row
 from anylayer.layers.onnx._call import OpCall
-from anylayer.layers.onnx._quantized import dequantize, product, quantize, rescaled
 from anylayer.layers.onnx._record import run
 from anylayer.layers.onnx._windows import average_pool, explicit
 from anylayer.libraries.onnx import TensorProto, helper
 from anylayer.network import Array, Node
-from anylayer.tracing import constant_of, hold, is_traced, running_graph
-
-_f = np.float32
+from anylayer.ops import dequantize_linear as dequantize
+from anylayer.ops import quantize_linear as quantize
 
 
 class _Quantized(Layer):
@@ -110,11 +108,11 @@ operators(
     "Source: ONNX Runtime, docs/ContribOperators.md, {}.",
     {
         "com.microsoft.DequantizeLinear": row("Compute (x - zero) * scale, for integers of 4 bits and more.",
-            lambda x, scale, zero=None, *, axis, block_size: dequantize(x, scale, zero, axis, block_size),
+            dequantize,
             details=f"The output has the shape of x. {_BLOCKS}",
             axis=attribute("int64", 1), block_size=_ZERO),
         "com.microsoft.QuantizeLinear": row("Compute round(x / scale) + zero, for integers of 4 bits and more.",
-            lambda x, scale, zero=None, *, axis, block_size: quantize(x, scale, zero, axis, block_size),
+            quantize,
             details=f"The output has the shape of x and the dtype of zero. {_BLOCKS}",
             body={"saturate": attribute("int64", 1)}, axis=attribute("int64", 1), block_size=_ZERO),
     },
@@ -185,21 +183,14 @@ class QGemm(_Quantized):
         y_scale: Array | None = None,
         y_zero: Array | None = None,
     ) -> Any:
-        step = (_f(self.alpha) * a_scale.reshape(()) * b_scale).astype(np.float32)
-        if is_traced(a) or is_traced(b):
-            columns = 0 if self.transB else 1
-            inputs = [dequantize(a, a_scale, a_zero), dequantize(b, b_scale, b_zero, columns)]
-            attrs = {"alpha": self.alpha, "transA": self.transA, "transB": self.transB}
-            y = run("Gemm", 18, [*inputs, None if c is None else dequantize(c, step, None, -1)], attrs)[0]
-            return y if y_scale is None else quantize(y, y_scale, y_zero, dtype=a.dtype)
-        a, b = (a.T if self.transA else a), (b.T if self.transB else b)
-        total = product(a, a_zero, b, b_zero)
-        total = total if c is None else total + c
-        step = step.reshape(()) if step.size == 1 else step
-        if y_scale is None:
-            return total.astype(np.float32) * step
-        kind = a.dtype if y_zero is None else y_zero.dtype
-        return rescaled(total, (step / y_scale.reshape(())).astype(np.float32), y_zero, kind)
+        columns = 0 if self.transB else 1
+        inputs = [dequantize(a, a_scale, a_zero), dequantize(b, b_scale, b_zero, axis=columns)]
+        if c is not None:
+            step = (np.float32(self.alpha) * a_scale.reshape(()) * b_scale).astype(np.float32)
+            inputs.append(dequantize(c, step, axis=-1))
+        attrs = {"alpha": self.alpha, "transA": self.transA, "transB": self.transB}
+        y = run("Gemm", 18, inputs, attrs)[0]
+        return y if y_scale is None else quantize(y, y_scale, y_zero, dtype=a.dtype)
 
 
 def _to_float(a: Array, a_scale: Any, a_zero: Any, b: Array, b_scale: Any, b_zero: Any, bias: Array | None) -> Any:
@@ -268,41 +259,37 @@ class MatMulNBits(_Quantized):
     least = 3
 
     def forward(
-        self, a: Array, b: Array, scales: Array, zero: Array | None = None, groups: Any = None, bias: Any = None
+        self, a: Array, b: Array, scales: Array, zero: Any = None, groups: Any = None, bias: Any = None
     ) -> Any:
         need(self.bits in (2, 4, 8), f"bits must be 2, 4 or 8, got {self.bits}")
         need(groups is None and not self.weight_prepacked, "g_idx and prepacked weights are not supported")
-        packed, offset = constant_of(b), constant_of(zero)
-        if packed is None or is_traced(scales):
-            raise TraceError("its weights must be constants")
+        has_real_zeros = zero is not None and zero.dtype != np.uint8
+        number = TensorProto.UINT4 if self.bits <= 4 and not has_real_zeros else TensorProto.UINT8
+        dtype = np.dtype(helper.tensor_dtype_to_np_dtype(number))
+        values = converted(b, lambda data: self._integers(data).astype(dtype), "B")
         blocks = -(-self.K // self.block_size)
-        values = _unpacked(packed.reshape(-1), self.bits)[: self.N * blocks * self.block_size]
-        need(
-            values.size == self.N * blocks * self.block_size,
-            f"its weights must have {self.N * blocks * self.block_size} values, got {values.size}",
-        )
-        values = values.reshape(self.N, -1)[:, : self.K].T
-        if offset is None:
-            offset = np.full((self.N, blocks), 1 << (self.bits - 1), np.uint8)
-        elif offset.dtype == np.uint8:
-            offset = _unpacked(offset.reshape(self.N, -(-blocks * self.bits // 8)), self.bits)[:, :blocks]
-        factor, offset = scales.reshape(self.N, blocks).T, offset.reshape(self.N, blocks).T
-        if offset.dtype == np.uint8:
-            w = self._dequantized(values, factor, offset, is_traced(b))
+        factor = constant(scales, "scales").reshape(self.N, blocks).T
+        if has_real_zeros:
+            offset, block = zero.reshape(self.N, blocks).T, np.arange(self.K) // self.block_size
+            w = (values.astype(np.float32) - offset[block].astype(np.float32)) * factor[block].astype(np.float32)
         else:
-            need(not is_traced(b), "its zero points are real numbers", TraceError)
-            index = np.arange(self.K) // self.block_size
-            w = (values - offset[index].astype(np.float32)) * factor[index].astype(np.float32)
+            offset = np.full((blocks, self.N), 1 << (self.bits - 1), dtype)
+            if zero is not None:
+                offset = converted(zero, lambda data: self._offsets(data, blocks).astype(dtype), "zero_points")
+            w = dequantize(values, factor, offset, axis=0, block_size=self.block_size)
         y = a @ w.astype(a.dtype)
         return y if bias is None else y + bias
 
-    def _dequantized(self, values: Array, factor: Array, offset: Array, traced: bool) -> Any:
-        """Return the real numbers of quantized ones (K, N), which stay integers of 4 or 8 bits in a trace."""
-        if traced:
-            kind = TensorProto.UINT4 if self.bits <= 4 else TensorProto.UINT8
-            dtype = np.dtype(helper.tensor_dtype_to_np_dtype(kind))
-            values, offset = hold(running_graph(), values.astype(dtype)), offset.astype(dtype)
-        return dequantize(values, factor, offset, 0, self.block_size)
+    def _integers(self, data: Array) -> Array:
+        """Return the integers (K, N) of the packed weights."""
+        count = self.N * -(-self.K // self.block_size) * self.block_size
+        values = _unpacked(data.reshape(-1), self.bits)[:count]
+        need(values.size == count, f"its weights must have {count} values, got {values.size}")
+        return values.reshape(self.N, -1)[:, : self.K].T
+
+    def _offsets(self, data: Array, blocks: int) -> Array:
+        """Return the integers (blocks, N) of the packed zero points."""
+        return _unpacked(data.reshape(self.N, -(-blocks * self.bits // 8)), self.bits)[:, :blocks].T
 
 
 def _unpacked(data: Array, bits: int) -> Array:
