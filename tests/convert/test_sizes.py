@@ -405,6 +405,16 @@ def test_caffe_recurrent_network_of_any_length(type_: str, states: list[str], tm
     opened_by_runtimes(net, tmp_path / "open", shapes | {f"{s}0": (1, "N", 5) for s in states}, feeds)
 
 
+def test_values_of_cont_at_open_steps_are_noted(tmp_path: Path) -> None:
+    text = RECURRENT.format(type="RNN", inputs="", blobs="", tops="").replace("expose_hidden: true", "")
+    (tmp_path / "net.prototxt").write_text(text)
+    net = anylayer.read(tmp_path / "net.prototxt").fill()
+    note = "with an open number of steps, cont must be 0 or 1; other values give NaN"
+    shapes = {"x": ("T", 2, 3), "cont": ("T", 2)}
+    assert note in " ".join(net.write(tmp_path / "open.onnx", shapes=shapes).notes)
+    assert note not in " ".join(net.write(tmp_path / "fixed.onnx").notes)
+
+
 class Squares(Branching):
     """Refuse pictures that are not squares."""
 

@@ -11,11 +11,9 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.layer import Array, need
-from anylayer.layer.arguments import axes_in, axes_of, axis_of, integers, part_sizes
+from anylayer.layer.arguments import axes_in, axes_of, axis_of, integers, need_within, part_sizes
 
 Pairs = Sequence[tuple[int, int]]
-MAX_BATCHES = 1 << 12
-"""Batches of a gather in which each has indices of its own."""
 MAX_RANGE = 1 << 26
 """Limit on the number of values that a range makes."""
 MAX_DEPTH = 1 << 24
@@ -92,21 +90,34 @@ def gather(x: Array, indices: Array, axis: int, batch_dims: int) -> Array:
         f"the first batch_dims={lead} axes of {tuple(x.shape)} and {tuple(indices.shape)} must agree, and lie "
         f"before axis {axis}",
     )
-    count = math.prod(x.shape[:lead])
-    need(0 < count <= MAX_BATCHES, f"batch_dims={lead} gives {count} batches, 1 to {MAX_BATCHES} are supported")
-    rows, lists = x.reshape(count, *x.shape[lead:]), indices.reshape(count, *indices.shape[lead:])
-    slices = np.stack([ops.gather(rows[i], lists[i], axis=axis - lead) for i in range(count)])
-    return slices.reshape(*x.shape[:lead], *slices.shape[1:])
+    size, batches, picked = x.shape[axis], x.shape[:lead], indices.shape[lead:]
+    count = math.prod(batches)
+    rows = np.moveaxis(x, axis, lead)
+    rows = rows.reshape(count * size, *rows.shape[lead + 1 :])
+    first = (np.arange(count) * size).reshape(count, *(1,) * len(picked))
+    need(indices.dtype.kind in "iu", f"indices must be integers, got {indices.dtype}")
+    places = indices.astype(np.int64).reshape(count, *picked)
+    places = np.where(places < 0, places + size, places)
+    need_within(places, size)
+    # an index outside its batch must not select from another batch
+    places = np.where((places < 0) | (places >= size), count * size, places + first)
+    slices = ops.gather(rows, places)
+    slices = slices.reshape(*batches, *picked, *slices.shape[1 + len(picked) :])
+    between = range(axis - lead)  # the axes between the batches and the indexed axis
+    return np.moveaxis(slices, [lead + len(picked) + i for i in between], [lead + i for i in between])
 
 
 def one_hot(indices: Array, depth: int, axis: int, on: Array, off: Array) -> Array:
-    """Return an array that is `on` where the position along a new axis equals the index, else `off`."""
+    """Return an array with a new axis of size `depth`: `on` at the position that the index names, `off` elsewhere.
+
+    An index outside 0..depth-1 gives only `off`.
+    """
     need(0 <= depth < MAX_DEPTH, f"depth must lie in 0..{MAX_DEPTH - 1}, got {depth}")
     rank = len(indices.shape)
-    place = axis_of(axis, rank + 1)
-    spread = indices.reshape((*indices.shape[:place], 1, *indices.shape[place:]))
-    cells = np.arange(depth).reshape(-1, *(1,) * (rank - place))
-    return np.where(spread == cells, on, off)
+    axis = axis_of(axis, rank + 1)
+    classes = np.arange(depth).reshape(-1, *(1,) * (rank - axis))
+    expanded = indices.reshape((*indices.shape[:axis], 1, *indices.shape[axis:]))
+    return np.where(expanded == classes, on, off)
 
 
 def reverse_sequences(x: Array, lengths: Array, batch: tuple[int, str], time: tuple[int, str]) -> Array:

@@ -236,7 +236,7 @@ def encode(values: Mapping[str, Any], fields: Fields) -> bytes:
             continue
         given = as_list(values[name])
         if declared.kind == "int64" and len(given) > 1:
-            packed = b"".join(varint(int(v)) for v in given)
+            packed = b"".join(varint(_integer(v, declared)) for v in given)
             out += tag(declared.number, BYTES) + varint(len(packed)) + packed
             continue
         for value in given:
@@ -251,7 +251,8 @@ def _encode_value(value: Any, declared: Field) -> bytes:
         inner = encode(value, fields_of(declared))
         return tag(number, BYTES) + varint(len(inner)) + inner
     if isinstance(kind, Enum):
-        return tag(number, VARINT) + varint(kind.numbers[value] if isinstance(value, str) else int(value))
+        value = kind.numbers[value] if isinstance(value, str) else _integer(value, declared)
+        return tag(number, VARINT) + varint(value)
     if kind == "any":
         kind = "string" if isinstance(value, str) else "float" if isinstance(value, float) else "int64"
     if kind in ("string", "bytes"):
@@ -262,15 +263,20 @@ def _encode_value(value: Any, declared: Field) -> bytes:
     if kind == "float":
         with np.errstate(over="ignore"):
             return tag(number, FIXED32) + bytes(np.float32(value).astype("<f4").tobytes())
-    if kind != "double":
-        is_integer = isinstance(value, (int, np.integer, np.bool_))
-        need(is_integer, f"parameter '{declared.name}' must be an integer, got {value}")
     if kind in _FORMATS:
+        value = value if kind == "double" else _integer(value, declared)
         return tag(number, wire_type(kind)) + struct.pack(_FORMATS[str(kind)], value)
-    integer = int(value)
+    integer = _integer(value, declared)
     if kind in ("sint32", "sint64"):
         integer = 2 * integer if integer >= 0 else -2 * integer - 1
     return tag(number, VARINT) + varint(integer)
+
+
+def _integer(value: Any, declared: Field) -> int:
+    """Return a value of an integer field. Raise LayerError, which names the field, for another number."""
+    is_integer = isinstance(value, (int, np.integer, np.bool_))
+    need(is_integer, f"parameter '{declared.name}' must be an integer, got {value}")
+    return int(value)
 
 
 def as_list(value: Any) -> Sequence[Any]:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 from openvino import opset8 as o8
 from openvino import opset15 as o15
 
-from .harness import const, matches, noise, refuses
+from .harness import const, matches, noise, read_net, refuses, save
 
 X, Y = noise(1, 3, 8, 9), noise(2, 5, 3)
 F = np.float32
@@ -72,6 +74,37 @@ CASES["strided, both"] = matches(
     X,
     want=[X[None, 0, 0:2]],
 )
+
+
+def shortened(x: Any) -> Any:
+    """Return the rows without the last two."""
+    rows = o15.gather(o15.shape_of(x), const([0]), const(0))
+    return o15.slice(x, const([0]), o15.subtract(rows, const([2])), const([1]), const([0]))
+
+
+def doubled(x: Any) -> Any:
+    """Return the rows, and as many rows of zeros."""
+    return o15.pad(x, const([0, 0]), o15.multiply(o15.shape_of(x), const([1, 0])), "constant")
+
+
+@pytest.mark.parametrize(("build", "name"), [(shortened, "2*N - 2"), (doubled, "4*N")])
+def test_limits_computed_from_sizes_keep_open_sizes_exact(build: Any, name: str, tmp_path: Path) -> None:
+    save(build, [noise(6, 2)], tmp_path / "net.xml")
+    net = read_net(tmp_path / "net.xml")
+    net.write(tmp_path / "net.onnx", shapes={"in0": ("2*N", 2)})
+    (output,) = onnx.load(tmp_path / "net.onnx").graph.output
+    assert [d.dim_param or d.dim_value for d in output.type.tensor_type.shape.dim] == [name, 2]
+
+
+def test_computed_pads_of_other_modes_are_named(tmp_path: Path) -> None:
+    inputs = (noise(2, 3), np.int64([0, 1]))
+    save(lambda x, pads: o15.pad(x, pads, const([0, 0]), "edge"), inputs, tmp_path / "net.xml")
+    with pytest.warns(UserWarning, match="computed pads with pad_mode 'edge' are not supported"):
+        model = read_net(tmp_path / "net.xml").compile("onnxruntime", threads=1)
+        (got,) = model(dict(zip(["in0", "in1"], inputs))).values()
+    assert (got == np.pad(inputs[0], [(0, 0), (1, 0)], mode="edge")).all()
+
+
 test_gather_nd_rejects_batch_dims = refuses(
     lambda x: o8.gather_nd(x, const([[0], [1]]), 1), Y, text="batch_dims must be 0, got 1"
 )

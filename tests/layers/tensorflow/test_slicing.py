@@ -1,8 +1,13 @@
 """Tests of slices, gathers and related selections."""
 
 import numpy as np
+import pytest
 
-from anylayer.layers._arrays import one_hot
+from anylayer.errors import EngineError, LayerError
+from anylayer.layers._arrays import gather, one_hot
+from anylayer.network import TensorType
+from anylayer.testing import check_function, run_graph
+from anylayer.tracing import trace
 from tests.layers.harness import case, ramp
 from tests.layers.tensorflow.recorded import as_tensorflow, rejects
 
@@ -35,6 +40,30 @@ test_strided_slice_rejects_step_zero = rejects(
 test_gather_rejects_index_out_of_range = rejects(
     "GatherV2", {}, X, np.int32([3]), np.int32(1), text="indices must lie in 0..2, got 3 to 3"
 )
+
+
+@pytest.mark.parametrize("axis", [1, 2, 3])
+def test_gather_takes_any_number_of_batches(axis: int) -> None:
+    random = np.random.default_rng(0)
+    x = random.random((5000, 2, 3, 4), np.float32)
+    indices = random.integers(-x.shape[axis], x.shape[axis], (5000, 2))
+    y = gather(x, indices, axis, 1)
+    assert y.shape == (*x.shape[:axis], 2, *x.shape[axis + 1 :])
+    for batch in (0, 1, 4999):
+        assert (y[batch] == np.take(x[batch], indices[batch], axis - 1)).all()
+
+
+def test_index_outside_its_batch_selects_from_no_other_batch() -> None:
+    x = ramp(3, 4)
+    check_function(lambda i: gather(x, i, 1, 1), np.int64([[0, 3], [-1, 2], [1, 1]]))
+    wrong = np.int64([[0, 4], [-1, 2], [1, 1]])
+    with pytest.raises(LayerError, match=r"indices must lie in 0\.\.3, got 0 to 4"):
+        gather(x, wrong, 1, 1)
+    graph = trace(lambda xs: [gather(x, xs[0], 1, 1)], [TensorType.of(wrong.shape, wrong.dtype)])
+    with pytest.raises(EngineError, match="idx=12"):
+        run_graph(graph, [wrong], "onnxruntime")
+
+
 test_top_k_rejects_too_large_k = rejects(
     "TopKV2", {}, X, np.int32(4), text="k=4 exceeds the 3 elements of the last axis", tops=2
 )

@@ -12,8 +12,9 @@ import pytest
 
 import anylayer
 from anylayer.errors import FileError, InputError, LayerError
+from anylayer.layer import Enum, Field
 from anylayer.network import Flag, Word
-from anylayer.protobuf.binary import varint
+from anylayer.protobuf.binary import encode, varint
 from anylayer.protobuf.text import float_text, quoted
 from anylayer.writers.caffe import caffemodel, save
 from anylayer.writers.caffe.caffemodel import prototxt, write_caffemodel
@@ -184,6 +185,15 @@ def test_varint_is_encoded_in_groups_of_seven_bits(value: int) -> None:
         number |= (byte & 0x7F) << shift
         shift += 7
     assert number == value % 2**64
+
+
+@pytest.mark.parametrize("kind", ["int32", "int64", "fixed64", Enum("A", "B")])
+@pytest.mark.parametrize("value", [1.5, [1, 2.5], [1.0, 2]])
+def test_real_number_in_an_integer_field_is_refused_by_name(kind: Any, value: Any) -> None:
+    fields = {"dim": Field(3, kind, repeated=True, name="dim")}
+    assert encode({"dim": [1, np.int64(0), True]}, fields)
+    with pytest.raises(LayerError, match=r"parameter 'dim' must be an integer, got (1\.5|2\.5|1\.0)"):
+        encode({"dim": value}, fields)
 
 
 def test_too_large_caffemodel_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

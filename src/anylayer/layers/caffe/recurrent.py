@@ -60,6 +60,7 @@ class RecurrentLayer(Layer):
         need(len(x.shape) >= 2, f"x must be of shape (T, N, ...), got {tuple(x.shape)}")
         t, n = x.shape[:2]
         need(tuple(cont.shape) == (t, n), f"cont must be of shape ({t}, {n}), got {tuple(cont.shape)}")
+        self.note("with an open number of steps, cont must be 0 or 1; other values give NaN", open_size=t)
         x, rows, count = x.reshape(t, n, -1), gates * self.num_output, 2
         weights = self.weights(0, rows, x.shape[2], "W of x")
         biases = self.blob(1, (rows,), self.bias_filler, what=bias)

@@ -7,6 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from anylayer import ops
+from anylayer.errors import TraceError
 from anylayer.layer import Array, Enum, attribute, need
 from anylayer.layer.arguments import (
     axes_in,
@@ -14,6 +15,7 @@ from anylayer.layer.arguments import (
     constant,
     integer,
     integers,
+    is_constant,
     need_sizes,
     number,
     pad,
@@ -72,6 +74,8 @@ def _scatter_elements_update(
 def _pad(x: Array, begin: Array, end: Array, value: Any = 0, *, pad_mode: Mode) -> Array:
     if pad_mode == "constant":
         return pad(x, begin, end, x.dtype.type(0 if value is None else value))
+    computed = not is_constant(begin) or not is_constant(end)
+    need(not computed, f"computed pads with pad_mode '{pad_mode}' are not supported", TraceError)
     low, high = integers(begin, "pads_begin"), integers(end, "pads_end")
     need(len(low) == len(high) == len(x.shape), f"pads must have {len(x.shape)} numbers, got {low} and {high}")
     need(min([*low, *high], default=0) >= 0, f"negative pads with pad_mode '{pad_mode}' are not supported")

@@ -12,18 +12,18 @@ from anylayer.layers.tensorflow._base import TensorFlowLayer
 
 def _same(details: str = "") -> OperatorType:
     body = {"harmless": frozenset({"message", "dtype"})}
-    return row("Return the input, of any shape.", lambda x: x, details=details, body=body)
+    return row("Return the input unchanged.", lambda x: x, details=details, body=body)
 
 
 _SAME = ("Identity", "StopGradient", "PreventGradient", "Snapshot", "ReadVariableOp")
-_CHECK = {"CheckNumerics": _same("Here it does not check that all values are finite.")}
+_CHECK = {"CheckNumerics": _same("The check that all values are finite is left out.")}
 
 operators(TensorFlowLayer, "Source: tf.raw_ops.{}.", dict.fromkeys(_SAME, _same()) | _CHECK)
 
 
 @layer("IdentityN")
 class IdentityN(TensorFlowLayer):
-    """Return all inputs, of any shapes.
+    """Return all inputs unchanged.
 
     Source: tf.raw_ops.IdentityN; tensorflow/core/kernels/identity_n_op.cc.
     """
@@ -40,10 +40,10 @@ class IdentityN(TensorFlowLayer):
 
 @layer("Dropout")
 class Dropout(TensorFlowLayer):
-    """Return the input, as dropout does after training.
+    """Return the input unchanged, as dropout does in inference.
 
-    TensorFlow has no such operation. It is a user's function, such as one around tf.layers.dropout. A file made
-    for inference may lack the library with it. Where the file has the function, it is used.
+    TensorFlow has no operation of this name: it is a function of the user, for example one that calls
+    tf.layers.dropout. If the file defines the function, the definition is used; files for inference may lack it.
     Source: OpenCV modules/dnn/src/tensorflow/tf_importer.cpp.
     """
 
@@ -54,7 +54,7 @@ class Dropout(TensorFlowLayer):
 
 @layer("PlaceholderWithDefault")
 class PlaceholderWithDefault(TensorFlowLayer):
-    """Return the default value, which has any shape, because no other value is passed.
+    """Return the default value, because the network gets no other one.
 
     Source: tf.raw_ops.PlaceholderWithDefault; tensorflow/core/kernels/identity_op.cc.
     """
@@ -69,9 +69,9 @@ class PlaceholderWithDefault(TensorFlowLayer):
 
 @layer("EnsureShape")
 class EnsureShape(TensorFlowLayer):
-    """Return the input after a check that it has the shape of the attribute.
+    """Return the input unchanged. Raise LayerError if its shape is not `shape`.
 
-    A size that is unknown in `shape` fits any size; without `shape` every input passes.
+    An unknown size in `shape` fits every size. Without `shape`, every input is accepted.
     Source: tf.raw_ops.EnsureShape; tensorflow/core/kernels/shape_ops.cc.
     """
 
@@ -88,7 +88,7 @@ class EnsureShape(TensorFlowLayer):
 
 @layer("Const")
 class Const(TensorFlowLayer):
-    """Return the array that the file holds, in its shape and dtype.
+    """Return the array that the file holds, with its shape and dtype.
 
     Source: tf.raw_ops.Const; tensorflow/core/kernels/constant_op.cc.
     """

@@ -23,8 +23,8 @@ def _mean(x: Array, axis: tuple[int, ...], keepdims: bool) -> Any:
 
 operators(
     TensorFlowLayer,
-    "The axes are a constant; without axes the output is x. The reduced axes are removed, or have size 1 with\n"
-    f"    keep_dims.\n    {SOURCE}reduction_ops_common.h.",
+    "The axes are a constant. An empty list of axes returns x unchanged. The output lacks these axes; with\n"
+    f"    keep_dims, it has them with size 1.\n    {SOURCE}reduction_ops_common.h.",
     {
         name: computes(what, reduction(function, "reduction_indices"))
         for name, what, function in (
@@ -57,14 +57,15 @@ operators(
     {
         "ArgMax": row("Return the index of the maximum along an axis, the first of equal values.",
             lambda x, dimension, output_type: _index_of(np.argmax, x, dimension, output_type), "argmax_op.cc",
-            "The axis is a constant, and the output has no such axis.", output_type=attribute(_INDEX, "int64")),
+            "The axis is a constant. The output lacks it.", output_type=attribute(_INDEX, "int64")),
         "ArgMin": row("Return the index of the minimum along an axis, the first of equal values.",
             lambda x, dimension, output_type: _index_of(np.argmin, x, dimension, output_type), "argmax_op.cc",
-            "The axis is a constant, and the output has no such axis.", output_type=attribute(_INDEX, "int64")),
-        "Cumsum": row("Compute the cumulative sum along an axis, a constant.",
+            "The axis is a constant. The output lacks it.", output_type=attribute(_INDEX, "int64")),
+        "Cumsum": row("Compute the cumulative sum along an axis.",
             lambda x, axis, **how: cumulative_sum(x, axis_in(x, axis), **how), "scan_ops.cc",
-            "With exclusive, element i is the sum of the elements before i. With reverse, the sum starts at the "
-            "end of the axis.", exclusive=attribute("bool", False), reverse=attribute("bool", False)),
+            "The axis is a constant. With exclusive, element i is the sum of the elements before i. With reverse, "
+            "the sum starts at the end of the axis.",
+            exclusive=attribute("bool", False), reverse=attribute("bool", False)),
         "L2Loss": row("Compute half the sum of the squares of all elements, a scalar.",
             lambda x: (np.sum(x * x) / 2).astype(x.dtype), "l2loss_op.cc"),
     },

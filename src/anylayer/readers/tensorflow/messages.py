@@ -28,18 +28,13 @@ from anylayer.readers._limits import MAX_FIELD_PIECES, MAX_GRAPH_NESTING
 T = TypeVar("T")
 _PACKED: dict[str, np.dtype[Any]] = {"float": np.dtype("<f4"), "double": np.dtype("<f8")}
 """Repeated numbers, which are read as arrays. Those of all other types are varints."""
+_fields = cache(numbered)
 
 
 @cache
 def schema() -> Schema:
     """Return the declarations of TensorFlow's messages."""
     return read_proto(Path(__file__).with_name("messages.proto"))
-
-
-@cache
-def _numbers() -> dict[str, dict[int, Field]]:
-    """Return the fields of each message by number."""
-    return {name: numbered(message) for name, message in schema().messages.items()}
 
 
 @dataclass(slots=True)
@@ -86,7 +81,7 @@ def decode(buffer: MappedFile, message: str, start: int, stop: int) -> Record:
 def _decode(buffer: MappedFile, message: MessageClass, start: int, stop: int, depth: int) -> Record:
     if depth >= MAX_GRAPH_NESTING:
         raise FileError(f"messages are nested deeper than {MAX_GRAPH_NESTING}")
-    fields = _numbers()[message.__name__]
+    fields = _fields(message)  # type: ignore[arg-type]  # a class is hashable
     record = Record(message)
     for number, wire, low, high in buffer.fields(start, stop):
         declared = fields.get(number)
