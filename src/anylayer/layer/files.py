@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from anylayer.errors import FileError, InputError, call_contained, kind_and_text, nearest, need, wording
+from anylayer.layer.functions import as_class
 from anylayer.layer.opencv_module import registering
 from anylayer.layer.registry import Definition, collecting, origin_of
 from anylayer.layer.scripts import execute_definitions, imports, reads_command_line, registrations
@@ -43,7 +44,7 @@ def load_layers(sources: Iterable[Any]) -> dict[str, Definition]:
             f"layers must be files, 'Type=file.py:Class' or (type, class) pairs, got {source!r}",
             InputError,
         )
-        type_, cls = source
+        type_, cls = source[0], as_class(source[1])
         found[type_] = Definition(type_, cls, origin_of(cls))
     return {**{type_: _only(all_) for type_, all_ in files.items() if type_ not in found}, **found}
 
@@ -80,7 +81,7 @@ def _of_text(text: str) -> tuple[list[Definition], bool]:
     known = _classes(module)
     hint = nearest(name, known) or (f"; it has: {', '.join(known)}" if known else "")
     need(hasattr(module, name), f"{path} has no class '{name}'{hint}", InputError)
-    return [Definition(type_, getattr(module, name), path)], True
+    return [Definition(type_, as_class(getattr(module, name)), path)], True
 
 
 def _classes(module: ModuleType) -> list[str]:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from anylayer.errors import LayerError, TraceError, given, need, plural
+from anylayer.layer.functions import require_fields_taken
 from anylayer.layer.order import Order, order_seen, permuted, stated_order
 from anylayer.layer.registry import Definition
 from anylayer.network import ABSENT, Flag, Node, Shape, TensorType, Word
@@ -79,6 +80,7 @@ def make(call: CallUser, node: Node, definition: Definition, types: Sequence[Ten
     need(callable(definition.cls), f"a layer's class is needed, got {type(definition.cls).__name__}")
     seen = order_seen(definition.cls, node)
     stated = bool(stated_order(definition.cls))
+    require_fields_taken(definition.cls, node.params)
     blobs = tuple(np.array(b, np.float32 if b.dtype.kind == "f" else b.dtype, order="C") for b in node.blobs)
     made = Made(call(definition.cls, opencv_params(node.params, node.defaults), blobs))
     if node.layout and seen != node.layout:

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, TypeVar
 from anylayer.errors import InputError, need
 from anylayer.folders import load, load_all, modules, source
 from anylayer.layer.contract import Layer
+from anylayer.layer.functions import as_class
 from anylayer.layer.native import Kernel
 
 C = TypeVar("C", bound=Callable[..., Any])
@@ -103,23 +104,25 @@ _PACKAGE = "anylayer.layers."
 
 
 def layer(type: str, *, dialects: Sequence[str] = ()) -> Callable[[C], C]:
-    """Register a class as the definition of layer type `type`.
+    """Register a function or a class as the definition of layer type `type`.
 
-    The class is a `Layer`, or follows OpenCV's contract: `__init__(params, blobs)`, optionally
-    `getMemoryShapes(inputs)`, and `forward(inputs)` that returns a list. It replaces a built-in layer of the same
-    type: in a layers file for the networks that are read with the file, and elsewhere for the whole process.
-    Registering the type again replaces the class.
+    A function takes an array per input and returns an array, or a list of arrays; its keyword-only parameters are
+    fields of the layer, and `blobs` its weights. A class is a `Layer`, or follows OpenCV's contract:
+    `__init__(params, blobs)`, optionally `getMemoryShapes(inputs)`, and `forward(inputs)` that returns a list. It
+    replaces a built-in layer of the same type: in a layers file for the networks that are read with the file, and
+    elsewhere for the whole process. Registering the type again replaces the class.
 
     `dialects` are the forks of Caffe to which the class applies, where the type means something else in other
     forks.
     """
 
-    def register(cls: C) -> C:
+    def register(definition: C) -> C:
+        cls = as_class(definition)
         module = getattr(cls, "__module__", "")
         if module.startswith(_PACKAGE):
             fmt = module.removeprefix(_PACKAGE).split(".")[0]
             Registry.of(fmt).add(Definition(type, cls, "built-in", tuple(dialects)))
-            return cls
+            return definition
         found = Definition(type, cls, origin_of(cls), tuple(dialects))
         collected = _collecting.get()
         if collected is None:
@@ -131,7 +134,7 @@ def layer(type: str, *, dialects: Sequence[str] = ()) -> Callable[[C], C]:
                 InputError,
             )
             collected[:] = [*(d for d in collected if d.type != type), found]
-        return cls
+        return definition
 
     return register
 

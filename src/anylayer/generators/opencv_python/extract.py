@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from anylayer.errors import LayerError, need, wording
+from anylayer.layer.functions import is_function
 from anylayer.layer.registry import Definition
 
 _OWN = {"need": "_need", "Layer": "_Layer", "field": "_field"}
@@ -37,6 +38,11 @@ class Extract:
         NumPy and cv2, and where two files use a name differently.
         """
         cls = definition.cls
+        need(
+            not is_function(cls),
+            f"OpenCV registers classes, and type '{definition.type}' is a function; write it as a class with "
+            "forward(self, inputs)",
+        )
         plain = isinstance(cls, type) and cls.__qualname__ == cls.__name__
         need(plain, "only a class at the top level of a Python file can be written as source code")
         try:
