@@ -257,7 +257,7 @@ def _sums(graph: Graph) -> int:
 
 
 def weak_checks(checks: Sequence[OutputCheck]) -> list[str]:
-    """Return a note for each output whose comparison proves little, or that passed by another rule than usual."""
+    """Return a note for each output whose comparison shows little, or that passed by another rule than usual."""
     notes = []
     for name in dict.fromkeys(c.name for c in checks if not c.part):
         same = [c for c in checks if c.name == name and not c.part]
