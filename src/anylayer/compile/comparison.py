@@ -11,7 +11,7 @@ import numpy as np
 from anylayer.compile.limits import need_memory, size
 from anylayer.errors import EngineError, TraceError, kind_and_text
 from anylayer.graph import Graph
-from anylayer.graph.operators import SIZED_BY_DATA
+from anylayer.graph.operators import is_sized_by_data
 from anylayer.network import Array, TensorType
 from anylayer.numerics import NAN, difference, integer_ranges, normal_noise
 
@@ -43,7 +43,7 @@ def compare_trace(body: Graph, forward: ArrayFunction, types: Sequence[TensorTyp
     program: ArrayFunction | None = None
     half = any(v.dtype == np.float16 for o in body.ops for v in o.outputs)
     tries = [(integers > 2, normal_noise(types, integers=integers)) for integers in integer_ranges(types)]
-    selects = any(o in SIZED_BY_DATA for o in body.ops)
+    selects = any(is_sized_by_data(o) for o in body.ops)
     if selects:
         noise = tries[0][1]
         tries += [(True, [selecting(x, at) for x in noise]) for at in range(len(SELECTING))]

@@ -20,7 +20,7 @@ from anylayer.graph.expressions import Atom, Expression, Ranges, bounds, constan
 from anylayer.graph.guards import Guard
 from anylayer.graph.ir import Graph, Op, Value
 from anylayer.graph.open_sizes import solved
-from anylayer.graph.operators import SIZED_BY_DATA
+from anylayer.graph.operators import is_sized_by_data
 from anylayer.graph.reals import Real
 from anylayer.graph.sized import Element, elements_of
 from anylayer.graph.sizes import Dim
@@ -201,7 +201,7 @@ class _Unifier:
         outputs = [number] if number else self.graph.append_copy(a, inputs, types=types, body=self.body(a, b))
         for x, y, unified in zip(a.outputs, b.outputs, outputs):
             self.pair(x, y, unified)
-            if a in SIZED_BY_DATA:
+            if is_sized_by_data(a):
                 self.operators.add(unified, x.shape)
 
     def number(self, a: Op, inputs: Sequence[Value | None]) -> Value | None:

@@ -22,7 +22,7 @@ from anylayer.convert.nodes import NodeError, after_jumps, costliest, node_error
 from anylayer.convert.regimes import Comparison, WithValues
 from anylayer.engines import load_engine
 from anylayer.errors import AnyLayerError, ConversionError, adding_advice, wording
-from anylayer.graph.operators import SIZED_BY_DATA, WEIGHTED
+from anylayer.graph.operators import WEIGHTED, is_sized_by_data
 from anylayer.network import Array, Node, TensorType
 from anylayer.numerics import DEEP_TOLERANCE
 from anylayer.runtime.run import NumpyRunner
@@ -92,7 +92,7 @@ class Verification:
         is selected.
         """
         users = [t for t in self.source.nodes if t.node.type in self.source.user_types and t.body is not None]
-        selects = any(o in SIZED_BY_DATA for t in users if t.body is not None for o in t.body.ops)
+        selects = any(is_sized_by_data(o) for t in users if t.body is not None for o in t.body.ops)
         return selects and not any(o in WEIGHTED for o in self.source.graph.ops)
 
     def require_selections(self, written: Written, noise: Mapping[str, Array], path: Path) -> None:

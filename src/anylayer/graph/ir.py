@@ -301,11 +301,13 @@ class Graph:
         self._emitted = {}
 
     def _needed_selections(self, needed: Set[Value]) -> list[Value]:
-        """Return selections that no output depends on, but from whose sizes needed constants are computed."""
+        """Return selections that no output depends on, but from whose sizes needed constants are computed.
+
+        The first selection of each size comes before these constants are used.
+        """
         names = {n for v in needed for e in elements_of(v.const) or () for n in getattr(e, "symbols", ())}
-        defined = {d.expression: v for v in self.selections for d in v.shape if type(d) is Size}
-        there = {d.expression for v in self.selections if v in needed for d in v.shape if type(d) is Size}
-        return [v for e, v in defined.items() if e not in there and e.symbols <= names]
+        defined = {d.expression: v for v in self.selections[::-1] for d in v.shape if type(d) is Size}
+        return [v for e, v in defined.items() if v not in needed and e.symbols <= names]
 
     def inline(self, other: Graph, inputs: Sequence[Value], scope: str = "") -> list[Value]:
         """Append copies of another graph's operators and return the values of its outputs.

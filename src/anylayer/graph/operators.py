@@ -71,6 +71,13 @@ CREATES = _trait("ConstantOfShape EyeLike Range Shape Size")
 SHAPES = _trait("Shape Size")
 SIZED_BY_DATA = _trait("Compress NonMaxSuppression NonZero Unique")
 """Operators whose number of results depends on data."""
+
+
+def is_sized_by_data(op: Op) -> bool:
+    """Return whether the number of an operator's results depends on data, also of a Range to a computed number."""
+    return op in SIZED_BY_DATA or (op.op == "Range" and any(v is not None and v.const is None for v in op.inputs))
+
+
 SHORTENS = SIZED_BY_DATA | _trait("Slice Split TopK")
 """Operators that return at most as many elements along an axis as they read."""
 RANK_KEEPING = ELEMENTWISE | _trait(

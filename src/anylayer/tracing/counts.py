@@ -1,6 +1,6 @@
-"""Selections whose size depends on data: x[mask] and the positions of the true elements of a mask.
+"""Sizes that depend on data: of x[mask], of the positions of the true elements of a mask, and of x[:k].
 
-They are recorded as ONNX's Compress and NonZero. Their size is a symbol: see anylayer.graph.guards.SymbolicTrace.
+They are recorded as ONNX's Compress, NonZero and Range. Their size is a symbol: see graph.guards.SymbolicTrace.
 A node is traced with such symbols in a second attempt, because only some layers select.
 """
 
@@ -18,12 +18,13 @@ from anylayer.graph.ir import Value
 from anylayer.graph.operators import SELECTS, SIZED_BY_DATA
 from anylayer.graph.place import refusal
 from anylayer.graph.sizes import size_of
-from anylayer.graph.symbolic import is_symbolic, new_size
+from anylayer.graph.symbolic import extreme, is_symbolic, new_size
 from anylayer.network import Array
 from anylayer.tracing.array import TracedArray
 from anylayer.tracing.dtypes import BOOL, I8
-from anylayer.tracing.primitives import cast, is_constant, reshape
+from anylayer.tracing.primitives import as_array, cast, is_constant, reshape
 from anylayer.tracing.record import record, running_graph
+from anylayer.tracing.size_arithmetic import size_list
 
 
 class SizeDependsOnData(TraceError):
@@ -52,6 +53,49 @@ def count_of(values: Any, most: Any) -> Any:
         value = trace.count(name, most)
         counts[key] = 0 if value is None else new_size(value, symbol(name))
     return counts[key]
+
+
+def as_bound(k: Any, size: Any) -> Any:
+    """Return a bound of a slice of an axis: one that depends on data as a size from 0 to that of the axis."""
+    if type(k) is not TracedArray:
+        return k
+    sizes = size_list(k)
+    if sizes is not None:
+        return sizes[0]
+    if k.ndim or k.dtype.kind not in "iu":
+        raise TypeError("slice indices must be integers or None or have an __index__ method")
+    length = as_length(k)
+    if length is not None:
+        return extreme("min", length, size)
+    place, end = cast(k._resolved(), I8), as_array(size, I8)
+    return counted_size(np.clip(np.where(place < 0, place + end, place), 0, end), size)
+
+
+def as_length(k: Any) -> Any:
+    """Return the number of true elements of a mask, such as mask.sum(), as a size, and None for another array."""
+    if type(k) is not TracedArray or k.ndim or k.dtype.kind not in "iu":
+        return None
+    producers = k._graph.producers
+    value: Value | None = k._value
+    while value is not None and value in producers and producers[value].op in ("Cast", "Reshape", "Squeeze"):
+        value = producers[value].inputs[0]
+    if value is None or value not in producers or producers[value].op != "ReduceSum":
+        return None
+    whole = producers[value].inputs[0]
+    cause = producers.get(whole) if whole is not None else None
+    mask = cause.inputs[0] if cause is not None and cause.op == "Cast" else None
+    return None if mask is None or mask.dtype != BOOL else counted_size(k, size_of(mask.shape), mask)
+
+
+def counted_size(k: Any, most: Any, mask: Value | None = None) -> Any:
+    """Return an integer from 0 to `most` that depends on data as a size.
+
+    mask: the mask whose true elements it counts.
+    """
+    n = count_of(k if mask is None else TracedArray(k._graph, mask), most)
+    if is_symbolic(n):
+        _selection(record("Range", [np.int64(0), cast(k._resolved(), I8), np.int64(1)], (n,), I8))
+    return n
 
 
 def compressed(x: Array, mask: Array, axis: int) -> Array:

@@ -14,10 +14,12 @@ from anylayer.graph.sizes import Dim, size_of
 from anylayer.graph.symbolic import depends_on_data, extreme, is_symbolic, is_zero, same, symbolic_shape
 from anylayer.network import Array
 from anylayer.tracing.array import TracedArray
+from anylayer.tracing.counts import as_bound
 from anylayer.tracing.dtypes import BOOL, I8
 from anylayer.tracing.primitives import as_array, cast, is_constant
+from anylayer.tracing.size_arithmetic import size_list
 
-_OUTSIDE = np.int64(2**31 - 1)
+OUTSIDE = np.int64(2**31 - 1)
 """A position outside every array: an array has at most 2^31 elements."""
 
 
@@ -131,6 +133,13 @@ def parse(key: Any, shape: Sequence[Any]) -> Key:
     return result
 
 
+def is_sized(key: Any) -> bool:
+    """Return whether a bound of a slice in a key is symbolic or depends on data."""
+    items = key if type(key) is tuple else (key,)
+    bounds = [b for p in items if type(p) is slice for b in (p.start, p.stop)]
+    return any(is_symbolic(b) or type(b) is TracedArray for b in bounds)
+
+
 def is_full(p: slice) -> bool:
     """Return whether a slice is `:`."""
     return p.start is None and p.stop is None and p.step is None
@@ -151,6 +160,10 @@ def _add_slice(key: Key, p: slice, size: Any, axis: int) -> None:
 
 def _slice_bounds(p: slice, size: Any) -> tuple[Any, Any, int]:
     """Return (start, count, step) of the cells that a slice selects of an axis. Sizes may be symbolic."""
+    places = [b for b in (p.start, p.stop) if type(b) is TracedArray and size_list(b) is None]
+    if places and isinstance(p.step, int) and p.step < 0:
+        raise refusal("a slice backwards to a place that depends on data cannot be recorded; write x[a:b][::-1]")
+    p = slice(as_bound(p.start, size), as_bound(p.stop, size), p.step)
     if not any(map(is_symbolic, (size, p.start, p.stop, p.step))):
         start, stop, step = p.indices(size)
         return start, len(range(start, stop, step)), step
@@ -161,7 +174,8 @@ def _slice_bounds(p: slice, size: Any) -> tuple[Any, Any, int]:
         first = size - 1 if p.start is None else _within(p.start, size, -1, size - 1)
         last = -1 if p.stop is None else _within(p.stop, size, -1, size - 1)
         return first, extreme("max", -((last - first) // -step), 0), step
-    inside = not depends_on_data(size) and p.start is not None and 0 <= p.start <= size
+    counted = depends_on_data(size) or depends_on_data(p.start)
+    inside = not counted and p.start is not None and 0 <= p.start <= size
     first = 0 if p.start is None else p.start if inside else _within(p.start, size, 0, size)
     last = _within(p.stop, size, 0, size) if p.stop is not None else size
     return first, extreme("max", -((first - last) // step), 0), step
@@ -241,4 +255,4 @@ def flat_index(indices: Sequence[Array], sizes: Sequence[int]) -> Array:
             p = p if low >= 0 and not is_open else p % size
         term = p if same(stride, 1) else p * as_array(stride, I8)
         total = term if total is None else total + term
-    return total if outside is None else np.where(outside, _OUTSIDE, total)
+    return total if outside is None else np.where(outside, OUTSIDE, total)

@@ -100,6 +100,9 @@ def _extreme(function: str) -> Callable[..., Any]:
     return rule
 
 
+_UFUNC_METHODS = ("at", "reduce", "accumulate", "outer", "reduceat")
+
+
 def _rounding(name: str, convert: Callable[..., Any]) -> Callable[..., Any]:
     original = getattr(np, name)
 
@@ -112,6 +115,8 @@ def _rounding(name: str, convert: Callable[..., Any]) -> Callable[..., Any]:
             return convert(*args)
         return original(*args, **kwargs)
 
+    if isinstance(original, np.ufunc):
+        vars(rule).update({method: getattr(original, method) for method in _UFUNC_METHODS})
     return rule
 
 

@@ -89,13 +89,13 @@ def drop_small(boxes, scores):
     return boxes[keep], keep
 
 
-@wild(scored, "indexing a NumPy array needs")
+@wild(scored)
 def class_in_front(boxes, scores):
     kept = boxes[scores > 0.5]
     return np.c_[np.zeros(len(kept), dtype=np.float32), kept]
 
 
-@wild(scored, "indexing or slicing needs")
+@wild(scored)
 def first_k_of_mask(boxes, scores):
     k = (scores > 0.5).sum()
     order = scores.argsort(kind="stable")[::-1][:k]

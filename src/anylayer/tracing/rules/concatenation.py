@@ -24,7 +24,7 @@ from anylayer.graph.symbolic import (
 )
 from anylayer.network import Array
 from anylayer.tracing import primitives
-from anylayer.tracing.array import TracedArray
+from anylayer.tracing.array import TracedArray, selected
 from anylayer.tracing.dispatch import implements, traced_in
 from anylayer.tracing.dtypes import common_dtype, python_type, weak
 from anylayer.tracing.primitives import (
@@ -39,7 +39,7 @@ from anylayer.tracing.primitives import (
     sized,
     slices,
 )
-from anylayer.tracing.record import record
+from anylayer.tracing.record import record, running_graph
 from anylayer.tracing.size_arithmetic import size_list
 
 
@@ -142,23 +142,55 @@ def append(arr: ArrayLike, values: Any, axis: AxisArg = None) -> Array:
 
 @implements(np.insert)
 def insert(arr: Array, obj: Any, values: Any, axis: AxisArg = None) -> Array:
-    if not isinstance(obj, (int, np.integer)):
-        raise refusal("np.insert at more than one place cannot be recorded; use np.concatenate")
     arr = arr.reshape(-1) if axis is None else arr
     place = numpy_axis(0 if axis is None else axis, arr.ndim)
-    at = int(obj) + (arr.shape[place] if obj < 0 else 0)
+    n = arr.shape[place]
+    at = obj
+    if type(obj) is not TracedArray and not isinstance(obj, (int, np.integer)):
+        return _insert_several(arr, np.asarray(obj), array_like(values), place)
+    if type(obj) is TracedArray:
+        if obj.ndim:
+            raise refusal("np.insert at several places that depend on data cannot be recorded; use np.concatenate")
+    elif not depends_on_data(n):
+        at = int(obj) + (n if obj < 0 else 0)
+        if not 0 <= at <= n:
+            raise IndexError(f"index {obj} is out of bounds for axis {place} with size {n}")
     v = cast(array_like(values), arr.dtype)
     if v.ndim == 0 or v.ndim < arr.ndim:
         v = np.expand_dims(np.broadcast_to(v, arr.shape[:place] + arr.shape[place + 1 :]), place)
-    head, tail = np.split(arr, [at], place)
-    return concat([head, v, tail], place)
+    lead = (slice(None),) * place
+    return concat([arr[(*lead, slice(None, at))], v, arr[(*lead, slice(at, None))]], place)
+
+
+def _insert_several(arr: Array, places: Array, values: Array, axis: int) -> Array:
+    """Insert values before constant places: take them from the array and the values in the order of np.insert."""
+    n = arr.shape[axis]
+    if is_symbolic(n):
+        raise refusal("np.insert at several places of an open size cannot be recorded; use np.concatenate")
+    count = int(np.count_nonzero(places)) if places.dtype == bool else places.size
+    order = np.insert(np.arange(n), places, n + np.arange(count))
+    new = expand(cast(values, arr.dtype), (*arr.shape[:axis], count, *arr.shape[axis + 1 :]))
+    return np.take(concat([arr, new], axis), order, axis)
 
 
 @implements(np.delete)
 def delete(arr: Array, obj: Any, axis: AxisArg = None) -> Array:
     arr = arr.reshape(-1) if axis is None else arr
     place = numpy_axis(0 if axis is None else axis, arr.ndim)
-    return np.take(arr, np.delete(np.arange(arr.shape[place]), obj), place)
+    n = arr.shape[place]
+    if type(obj) is not TracedArray and not is_symbolic(n):
+        return np.take(arr, np.delete(np.arange(n), obj), place)
+    if isinstance(obj, slice):
+        obj = arange(n)[obj]
+    gone = array_like(obj)
+    running_graph().note("np.delete does not check positions that depend on data; np.clip them to be safe")
+    if gone.dtype == bool:
+        return np.compress(~gone, arr, place)
+    at = np.where(gone < 0, gone + as_array(n, np.int64), gone)
+    if not gone.ndim:
+        left = arange(extreme("max", n - 1, 0))
+        return primitives.gather(arr, left + (left >= at), place)
+    return np.compress(~(np.expand_dims(arange(n), -1) == at.reshape(-1)).any(-1), arr, place)
 
 
 # ------------------------------------------------------------------ repeating
@@ -190,7 +222,7 @@ class Joined:
         self._original, self._rank = original, rank
 
     def __getitem__(self, key: Any) -> Any:
-        items = key if type(key) is tuple else (key,)
+        items = selected(key if type(key) is tuple else (key,))
         if next(traced_in(list(items)), None) is None:
             return self._original[key]
         if any(isinstance(item, str) for item in items):

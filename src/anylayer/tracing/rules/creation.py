@@ -18,6 +18,7 @@ from anylayer.graph.sizes import broadcast, is_one, stand_for
 from anylayer.graph.symbolic import extreme, holds_symbolic, is_symbolic, is_zero, same_shape, symbolic_shape
 from anylayer.network import Array
 from anylayer.tracing.array import TracedArray, copy_of, wrapped
+from anylayer.tracing.counts import as_length
 from anylayer.tracing.dispatch import call_function, dummies, implements, traced_in
 from anylayer.tracing.dtypes import python_type, weak
 from anylayer.tracing.primitives import arange as counted
@@ -74,9 +75,8 @@ def full(
 
 
 def _full_array(shape: Any, fill_value: Any, dtype: DTypeLike | None) -> Array:
-    if isinstance(shape, (int, np.integer)):
-        shape = (shape,)
-    shape = tuple(shape)
+    shape = (shape,) if not isinstance(shape, (tuple, list)) and not np.ndim(shape) else tuple(shape)
+    shape = tuple(d if (n := as_length(d)) is None else n for d in shape)
     if is_symbolic(fill_value):
         fill_value = as_array(fill_value, python_type(fill_value))
     if type(fill_value) is not TracedArray:
@@ -151,6 +151,7 @@ def arange(
     """Implement np.arange. The numbers may be symbolic."""
     if stop is None:
         start, stop = 0, start
+    start, stop, step = (x if (n := as_length(x)) is None else n for x in (start, stop, step))
     if not any(map(is_symbolic, (start, stop, step))):
         return constant_array(_NUMPY.arange(start, stop, step, dtype))
     kind = np.result_type(*map(python_type, (start, stop, step))) if dtype is None else np.dtype(dtype)

@@ -12,10 +12,12 @@ from anylayer.graph.sizes import broadcast, is_one, is_static, size_of
 from anylayer.network import Array
 from anylayer.tracing.array import PROTOCOLS, UNKNOWN_SIZE, TracedArray, view_of, wrapped
 from anylayer.tracing.dispatch import dummies, resolved
-from anylayer.tracing.keys import Key, flat_index, parse
+from anylayer.tracing.keys import Key, flat_index, is_sized, parse
 from anylayer.tracing.masks import select_masked, with_positions
 from anylayer.tracing.primitives import gather, is_constant, reshape, slices, transpose
+from anylayer.tracing.record import running_graph
 from anylayer.tracing.rules.writing import content_after_write
+from anylayer.tracing.size_arithmetic import hold
 
 
 def getitem(x: TracedArray, key: Any) -> Any:
@@ -49,7 +51,9 @@ def basic_view(x: TracedArray, key: Any, content: Array | None = None) -> Traced
     parsed = parse(key, x.shape)
 
     def replay(p: Array) -> Array:
-        return p[key] if is_constant(p) else _basic(p, parsed)
+        if not is_constant(p):
+            return _basic(p, parsed)
+        return _basic(hold(running_graph(), p), parsed) if is_sized(key) else p[key]
 
     result = view_of(x, replay, lambda p, new: content_after_write(p, key, new), content=content)
     ellipsis = any(p is Ellipsis for p in (key if type(key) is tuple else (key,)))

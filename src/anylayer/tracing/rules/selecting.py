@@ -10,11 +10,13 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from anylayer.graph.place import refusal
 from anylayer.graph.sizes import broadcast, numpy_axis
-from anylayer.network import Array
+from anylayer.graph.symbolic import is_symbolic
+from anylayer.network import MAX_VALUES, Array
 from anylayer.tracing.array import TracedArray
-from anylayer.tracing.counts import positions
+from anylayer.tracing.counts import counted_size, positions
 from anylayer.tracing.dispatch import elementwise, implements
 from anylayer.tracing.dtypes import BOOL, I8, as_operand, common_dtype, weak
+from anylayer.tracing.keys import OUTSIDE
 from anylayer.tracing.primitives import (
     AxisArg,
     arange,
@@ -26,6 +28,7 @@ from anylayer.tracing.primitives import (
     is_constant,
     scatter,
 )
+from anylayer.tracing.record import running_graph
 from anylayer.tracing.rules import ufuncs
 from anylayer.tracing.rules.concatenation import array_like
 from anylayer.tracing.rules.writing import converted
@@ -308,7 +311,77 @@ def _refuse_dynamic_size(name: str) -> Any:
     return rule
 
 
-for _name in ("unique", "unique_all", "unique_counts",
-              "unique_inverse", "unique_values", "intersect1d", "union1d", "setdiff1d", "setxor1d", "trim_zeros",
-              "bincount", "ix_"):  # fmt: skip
+for _name in ("unique_all", "unique_counts", "unique_inverse", "unique_values", "setxor1d", "trim_zeros", "ix_"):
     implements(getattr(np, _name, None))(_refuse_dynamic_size(_name))
+
+
+@implements(np.unique)
+def unique(
+    ar: Array,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: AxisArg = None,
+    *,
+    equal_nan: bool = True,
+    sorted: bool = True,
+) -> Any:
+    """Sort, and select the first of equal elements."""
+    if axis is not None and ar.ndim > 1:
+        raise refusal("np.unique of rows (axis=) cannot be recorded; give each row one number, and use np.unique")
+    flat = ar.reshape(-1)
+    n = flat.shape[0]
+    parts: list[Any] = [flat, None, None, None]
+    if not is_symbolic(n) and n < 2:
+        one = np.arange(n)
+        parts = [flat, one, one.reshape(ar.shape), np.ones(n, np.int64)]
+    else:
+        order = np.argsort(flat, kind="stable")
+        ordered, place = flat[order], arange(n)
+        before = ordered[np.maximum(place - 1, 0)]
+        differs = ordered != before
+        if equal_nan and flat.dtype.kind == "f":
+            differs = differs & ~(np.isnan(ordered) & np.isnan(before))
+        first = differs | (place == 0)
+        starts = positions(first)[0]
+        parts[:2] = ordered[starts], order[starts]
+        if return_inverse:
+            group = np.cumsum(first) - 1
+            parts[2] = scatter(np.zeros_like(group), order, group, 0).reshape(ar.shape)
+        if return_counts:
+            parts[3] = np.concatenate([starts, as_array(n, I8).reshape(1)])[1:] - starts
+    results = [x for x, asked in zip(parts, (True, return_index, return_inverse, return_counts)) if asked]
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+def _other_set(a: Any, b: Any, *, common: bool) -> Array:
+    """Return the different elements of `a` in order that are in `b`, or that are not."""
+    values = np.unique(array_like(a))
+    return np.compress(isin(values, b, invert=not common), values)
+
+
+implements(np.union1d)(lambda ar1, ar2: np.unique(np.concatenate([array_like(x).reshape(-1) for x in (ar1, ar2)])))
+implements(np.setdiff1d)(lambda ar1, ar2, assume_unique=False: _other_set(ar1, ar2, common=False))
+implements(np.intersect1d)(lambda ar1, ar2, assume_unique=False: _other_set(ar1, ar2, common=True))
+
+
+@implements(np.bincount)
+def bincount(x: Array, /, weights: Any = None, minlength: Any = 0) -> Array:
+    """Add up ones, or the weights, at the positions that `x` holds.
+
+    Engines refuse a number that is negative, or not less than `minlength` where that is given.
+    """
+    if x.ndim != 1 or x.dtype.kind not in "iub":
+        raise TypeError("np.bincount takes a one-dimensional array of integers")
+    at = cast(x, I8)
+    if type(minlength) is int and minlength == 0:
+        most = np.max(np.concatenate([at, np.full(1, -1)])) + 1
+        length: Any = counted_size(np.maximum(most, 0), MAX_VALUES)
+    else:
+        length = minlength
+        running_graph().note("np.bincount has minlength elements here; a larger number is refused when this runs")
+    kind = I8 if weights is None else np.dtype(np.float64)
+    added = np.ones((), I8) if weights is None else cast(array_like(weights), kind)
+    zeros = expand(np.zeros((), kind), (length,))
+    at = np.where((at < 0) | (at >= as_array(length, I8)), OUTSIDE, at)
+    return scatter(zeros, at, expand(added, at.shape), 0, "add")

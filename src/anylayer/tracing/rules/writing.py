@@ -21,7 +21,7 @@ from anylayer.tracing.array import (
 )
 from anylayer.tracing.dispatch import resolved, traced_in
 from anylayer.tracing.dtypes import as_operand, loop_dtypes, weak
-from anylayer.tracing.keys import Key, flat_index, parse
+from anylayer.tracing.keys import Key, flat_index, is_sized, parse
 from anylayer.tracing.masks import positions_in, with_masks, with_positions, write_masked
 from anylayer.tracing.primitives import (
     arange,
@@ -37,7 +37,8 @@ from anylayer.tracing.primitives import (
     select,
     slices,
 )
-from anylayer.tracing.record import record
+from anylayer.tracing.record import record, running_graph
+from anylayer.tracing.size_arithmetic import hold
 
 
 def setitem(x: TracedArray, key: Any, value: Any) -> None:
@@ -71,6 +72,8 @@ def converted(value: Any, dtype: np.dtype[Any]) -> Array:
 
 def content_after_write(x: Array, key: Any, v: Array) -> Array:
     """Return the content of `x` after `x[key] = v`, for a key without masks that depend on data."""
+    if is_constant(x) and is_sized(key):
+        x = hold(running_graph(), x)
     if is_constant(x) and is_constant(v) and next(traced_in(key), None) is None:
         x = x.copy()
         x[key] = v
@@ -168,13 +171,13 @@ def _write_symbolic(x: Array, bounds: Sequence[tuple[int, int, int, int]], v: Ar
     """Overwrite the part that slices of symbolic size select: gather the new values, and select them by Where."""
     mask: Any = True
     for axis, start, n, step in bounds:
-        place = arange(x.shape[axis]) - start
-        inside = (place >= 0) & (place < n * step)
+        place = arange(x.shape[axis]) - as_array(start, np.int64)
+        inside = (place >= 0) & (place < as_array(n * step, np.int64))
         if step != 1:
             inside = inside & (place % step == 0)
         if depends_on_data(n):  # Gather needs an element to read, where none is written
             v, n = pad(v, [0] * v.ndim, [int(i == axis) for i in range(v.ndim)]), n + 1
-        v = gather(v, np.clip(place // step, 0, n - 1), axis)
+        v = gather(v, np.clip(place // step, 0, as_array(n - 1, np.int64)), axis)
         mask = mask & inside.reshape((-1, *(1,) * (x.ndim - axis - 1)))
     return select(mask, v, x)
 

@@ -1,0 +1,200 @@
+"""Slices whose ends depend on data, and results whose sizes depend on data, compared with NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import anylayer
+from anylayer.errors import AnyLayerError, TraceError
+from anylayer.network import Array, TensorType
+from anylayer.testing import run_graph
+
+from .test_selections import N, arrays, several, traced
+
+Function = Callable[[Array, Array], Any]
+CASES: list[Function] = []
+
+
+def case(function: Function) -> Function:
+    CASES.append(function)
+    return function
+
+
+@case
+def slices_to_a_number_of_elements(b: Array, s: Array) -> Any:
+    k = (s > 0.3).sum()
+    return b[:k], b[k:], s[:k] * 2, s[:k:2], b.T[:, :k], b[:k, 1]
+
+
+@case
+def slices_to_a_place(b: Array, s: Array) -> Any:
+    k = np.argmax(s)
+    return b[:k], b[k:], s[k : k + 3], s[-k:]
+
+
+@case
+def slices_beyond_both_ends(b: Array, s: Array) -> Any:
+    k = np.argmin(s) - 5
+    return s[:k], s[k:], s[k:15], s[: 3 * k]
+
+
+@case
+def slices_of_a_selection(b: Array, s: Array) -> Any:
+    x = s[s > 0]
+    k = (x > 0.5).sum()
+    return np.sort(x)[::-1][:k], x[k:], x[: np.argmax(s)], s[len(x) :]
+
+
+@case
+def written_slices(b: Array, s: Array) -> Any:
+    k = np.count_nonzero(s > 0.3)
+    y, z = np.zeros_like(s), b.copy()
+    y[:k] = 1
+    y[k:] = s[k:]
+    z[: np.argmax(s), 1] = 7
+    return y, z
+
+
+@case
+def one_mask_counted_and_selected(b: Array, s: Array) -> Any:
+    m = s > 0.3
+    k = m.sum()
+    return b[m] + b[:k], np.arange(k), np.full(k, 2.5), np.ones((k, 2))
+
+
+@case
+def arrays_as_long_as_a_selection(b: Array, s: Array) -> Any:
+    x = b[s > 0]
+    y = np.zeros((len(x), 6), np.float32)
+    y[:, :4], y[:, 4] = x, s[s > 0]
+    return y, np.zeros_like(x), np.full((x.shape[0],), 7, np.int32), np.c_[np.zeros(len(x), np.float32), x]
+
+
+@case
+def joined_selections(b: Array, s: Array) -> Any:
+    x = s[s > 0]
+    return np.stack([x, x * 2], axis=1), np.r_[x, s[s < 0]], np.vstack([x, x]), np.concatenate([x, x[:2]])
+
+
+@case
+def different_values(b: Array, s: Array) -> Any:
+    counted = np.unique((b * 2).astype(np.int64), return_index=True, return_inverse=True, return_counts=True)
+    return *counted, np.unique(np.round(s * 2)), *np.unique(s[s > 0].astype(np.int32), return_counts=True)
+
+
+@case
+def sets(b: Array, s: Array) -> Any:
+    x, y = np.round(s), np.round(b[:, 0])
+    return np.union1d(x[:3], x[2:5]), np.setdiff1d(x, y), np.intersect1d(x, np.array([0.0, 1.0], np.float32))
+
+
+@case
+def histograms(b: Array, s: Array) -> Any:
+    at = np.abs(s * 3).astype(np.int64)
+    few = np.clip(at, 0, 9)
+    weighted = np.bincount(few, weights=b[:, 0], minlength=12)
+    return np.bincount(at), np.bincount(few, minlength=10), weighted, np.bincount(at[s > 0])
+
+
+@case
+def confusion_matrix(b: Array, s: Array) -> Any:
+    n = 3
+    truth, guess = (np.clip(np.abs(b[:, i] * 2), 0, n - 1).astype(np.int64) for i in (0, 1))
+    known = s > 0.3
+    return np.bincount(n * truth[known] + guess[known], minlength=n * n).reshape(n, n)
+
+
+@case
+def inserted(b: Array, s: Array) -> Any:
+    constant = np.insert(s, 0, 1), np.insert(s, [1, 3, 3], [9, 8, 7]), np.insert(b, 1, 0, axis=1)
+    return *constant, np.insert(s[s > 0], 0, -1), np.insert(b, [0, 4], 5, axis=0), np.insert(s, np.argmax(s), -5)
+
+
+@case
+def deleted(b: Array, s: Array) -> Any:
+    k = np.argmax(s)
+    constant = np.delete(s, [0, -1]), np.delete(b, 1, 1), np.delete(s, slice(2, 5))
+    return *constant, np.delete(b, k, axis=0), np.delete(b, np.where(s > 0)[0], axis=0), np.delete(s, s > 0)
+
+
+@case
+def added_at_selected_places(b: Array, s: Array) -> Any:
+    at = np.clip(s * 2 + 3, 0, 7).astype(np.int64)
+    y, z, w = np.zeros(8, np.float32), np.zeros(8, np.float32), np.ones(8, np.float32)
+    np.add.at(y, at[s > 0], s[s > 0])
+    np.maximum.at(z, at, s)
+    np.minimum.at(w, at[s < 0], s[s < 0])
+    return y, z, w
+
+
+@pytest.mark.parametrize("engine", ["onnxruntime", "openvino"])
+@pytest.mark.parametrize("function", CASES, ids=lambda f: f.__name__)
+def test_results_equal_numpy(function: Function, engine: str) -> None:
+    graph = traced(function, [TensorType.of(a.shape, a.dtype) for a in arrays()[0]])
+    for given in arrays():
+        for got, want in zip(run_graph(graph, list(given), engine), several(function(*given)), strict=True):
+            assert (got.shape, got.dtype) == (np.shape(want), np.asarray(want).dtype)
+            np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("function", [slices_beyond_both_ends, written_slices, different_values, confusion_matrix])
+def test_a_file_with_open_sizes(function: Function, tmp_path: Path) -> None:
+    file = tmp_path / "f.onnx"
+    anylayer.export(function, *arrays()[0], path=file, shapes={"b": ("N", 4), "s": ("N",)})
+    run = anylayer.read(file).compile("onnxruntime")
+    for b, s in arrays():
+        for n in (N, 9, 3):
+            results = run({"b": b[:n], "s": s[:n]}).values()
+            for got, want in zip(results, several(function(b[:n], s[:n])), strict=True):
+                np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("function", [slices_to_a_number_of_elements, different_values])
+def test_generated_cpp_refuses_sizes_that_depend_on_data(function: Function) -> None:
+    graph = traced(function, [TensorType.of(a.shape, a.dtype) for a in arrays()[0]])
+    with pytest.raises(AnyLayerError, match="size"):
+        run_graph(graph, list(arrays()[0]), "cpp")
+
+
+def test_unique_keeps_one_nan() -> None:
+    """OpenVINO's TopK does not sort NaN to the end: see docs/engines.md."""
+    b, s = arrays()[0]
+    s = np.where(np.arange(N) % 5 == 0, np.float32(np.nan), np.round(s))
+    graph = traced(lambda b, s: np.unique(s), [TensorType.of(a.shape, a.dtype) for a in (b, s)])
+    np.testing.assert_array_equal(run_graph(graph, [b, s], "onnxruntime")[0], np.unique(s))
+
+
+@pytest.mark.parametrize("engine", ["onnxruntime", "openvino"])
+@pytest.mark.parametrize("scale", [-1, 30])
+def test_bincount_refuses_numbers_outside(scale: int, engine: str) -> None:
+    """NumPy refuses a negative number, and reshape the result of one beyond minlength."""
+
+    def histogram(b: Array, s: Array) -> Any:
+        return np.bincount((s * scale).astype(np.int64), minlength=10).reshape(2, 5)
+
+    b, s = arrays()[3]
+    graph = traced(histogram, [TensorType.of(a.shape, a.dtype) for a in (b, s)])
+    with pytest.raises(ValueError, match=r"negative|reshape"):
+        histogram(b, s)
+    with pytest.raises(AnyLayerError, match="out of"):
+        run_graph(graph, [b, s], engine)
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (lambda b, s: s[: s[0].astype(np.int64) : -1], "a slice backwards"),
+        (lambda b, s: np.zeros(np.argmax(s)), "a size, a slice bound"),
+        (lambda b, s: np.unique(np.round(b), axis=0), "np.unique of rows"),
+        (lambda b, s: np.insert(s, np.where(s > 0)[0], 1), "np.insert at several places"),
+        (lambda b, s: s[: s[0]], "slice indices must be integers"),
+    ],
+)
+def test_what_is_not_recorded_is_refused(function: Function, message: str) -> None:
+    with pytest.raises(TraceError, match=message):
+        traced(function, [TensorType.of(a.shape, a.dtype) for a in arrays()[0]])
