@@ -383,3 +383,17 @@ def test_round_trip_through_caffe(tmp_path: Path) -> None:
     assert all(check.ok for check in done.checks)
     again = anylayer.read(tmp_path / "deploy.prototxt", tmp_path / "deploy.caffemodel")
     near(again.compile(engine="numpy")({"x": X})["y"], net.compile(engine="numpy")({"x": X})["y"])
+
+
+def test_constant_without_values_as_openvino_writes_it(tmp_path: Path) -> None:
+    openvino = pytest.importorskip("openvino", reason="OpenVINO is not installed")
+    ops = openvino.opset13
+    x = ops.parameter([2, 3], np.float32, name="x")
+    axes = ops.constant(np.zeros(0, np.int64))  # the mean over no axis is the array
+    model = openvino.Model([ops.reduce_mean(x, axes, keep_dims=True)], [x])
+    path = tmp_path / "net.xml"
+    openvino.save_model(model, path, compress_to_fp16=False)
+    assert 'shape="0" offset="0" size="1"' in path.read_text()
+    data = np.arange(6, dtype=np.float32).reshape(2, 3)
+    (found,) = anylayer.read(path).compile(engine="numpy")({"x": data}).values()
+    assert np.array_equal(found, data)
