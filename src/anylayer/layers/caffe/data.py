@@ -14,6 +14,7 @@ import numpy as np
 
 from anylayer.errors import given
 from anylayer.layer import Array, Enum, Layer, Message, Node, TensorType, field, layer, need
+from anylayer.layers._table import define
 from anylayer.layers.caffe._messages import BlobShape, FillerParameter, constant
 
 
@@ -172,98 +173,61 @@ class Data(TransformingLayer):
     prefetch: int = field(10, "uint32", 4, doc="batches to read ahead")
 
 
-@layer("AnnotatedData")
-class AnnotatedData(Data):
-    """Declare an input that Caffe reads with boxes from a database (SSD).
-
-    The first output is an input of the network; the others serve training.
-    Source: weiliu89/caffe (ssd) src/caffe/layers/annotated_data_layer.cpp.
-    """
+def _reads(name: str, base: type[DataLayer], what: str, source: str, /, **body: Any) -> None:
+    """Register a data layer with the fields `body`."""
+    details = f"The first output is an input of the network; the others serve training.\n    Source: {source}."
+    define(name, base, f"Declare {what}.", details, **body)
 
 
-@layer("BoxData")
-class BoxData(Data):
-    """Declare an input that Caffe reads with boxes from a database (YOLO v2).
-
-    The first output is an input of the network; the others serve training.
-    Source: gklz1982/caffe-yolov2 src/caffe/layers/box_data_layer.cpp.
-    """
-
-
-@layer("ImageData")
-class ImageData(TransformingLayer):
-    """Declare an input that Caffe reads from the image files of a list.
-
-    The first output is an input of the network; the others serve training.
-    Source: BVLC/caffe src/caffe/layers/image_data_layer.cpp.
-    """
-
-    message = "image_data_param"
-    numbers = {"": 115}
-    source: str = field(1, "string", "", doc="path of the list")
-    batch_size: int = field(4, "uint32", 1, doc="samples per batch")
-    rand_skip: int = field(7, "uint32", 0, doc="samples to skip at the start")
-    shuffle: bool = field(8, "bool", False, doc="shuffle the list")
-    new_height: int = field(9, "uint32", 0, doc="resize to this height; 0: do not")
-    new_width: int = field(10, "uint32", 0, doc="resize to this width; 0: do not")
-    is_color: bool = field(11, "bool", True, doc="3 channels, else 1")
-    root_folder: str = field(12, "string", "", doc="folder to which the paths of the list are relative")
-
-
-@layer("DenseImageData")
-class DenseImageData(DataLayer):
-    """Declare an input that Caffe reads from image files with label images (SegNet).
-
-    The first output is an input of the network; the others serve training.
-    Source: alexgkendall/caffe-segnet src/caffe/layers/dense_image_data_layer.cpp.
-    """
-
-    message = "dense_image_data_param"
-    numbers = {"segnet": 138}
-    source: str = field(1, "string", "", doc="path of the list")
-    batch_size: int = field(2, "uint32", 0, doc="samples per batch")
-    rand_skip: int = field(3, "uint32", 0, doc="samples to skip at the start")
-    shuffle: bool = field(4, "bool", False, doc="shuffle the list")
-    new_height: int = field(5, "uint32", 0, doc="resize to this height; 0: do not")
-    new_width: int = field(6, "uint32", 0, doc="resize to this width; 0: do not")
-    is_color: bool = field(7, "bool", True, doc="3 channels, else 1")
-    mean_file: str = field(8, "string", "", doc="mean image")
-    root_folder: str = field(9, "string", "", doc="folder to which the paths of the list are relative")
-
-
-@layer("HDF5Data")
-class HDF5Data(DataLayer):
-    """Declare inputs that Caffe reads from the datasets of HDF5 files, one output per dataset.
-
-    The first output is an input of the network; the others serve training.
-    Source: BVLC/caffe src/caffe/layers/hdf5_data_layer.cpp.
-    """
-
-    message = "hdf5_data_param"
-    numbers = {"": 112}
-    source: str = field(1, "string", "", doc="path of the list")
-    batch_size: int = field(2, "uint32", 0, doc="samples per batch")
-    shuffle: bool = field(3, "bool", False, doc="shuffle files and samples")
-
-
-@layer("WindowData")
-class WindowData(TransformingLayer):
-    """Declare an input that Caffe crops as windows from image files (R-CNN).
-
-    The first output is an input of the network; the others serve training.
-    Source: BVLC/caffe src/caffe/layers/window_data_layer.cpp.
-    """
-
-    message = "window_data_param"
-    numbers = {"": 129}
-    source: str = field(1, "string", "", doc="path of the list")
-    fg_threshold: float = field(7, "float", 0.5, doc="overlap that makes a window foreground")
-    bg_threshold: float = field(8, "float", 0.5, doc="overlap below which a window is background")
-    fg_fraction: float = field(9, "float", 0.25, doc="share of foreground windows")
-    context_pad: int = field(10, "uint32", 0, doc="pixels around a window")
-    crop_mode: str = field(11, "string", "warp", doc="warp or square")
-    cache_images: bool = field(12, "bool", False, doc="keep all images in memory")
-    root_folder: str = field(13, "string", "", doc="folder to which the paths of the list are relative")
+_LIST = field(1, "string", "", doc="path of the list")
+_reads("AnnotatedData", Data, "an input that Caffe reads with boxes from a database (SSD)",
+    "weiliu89/caffe (ssd) src/caffe/layers/annotated_data_layer.cpp")  # fmt: skip
+_reads("BoxData", Data, "an input that Caffe reads with boxes from a database (YOLO v2)",
+    "gklz1982/caffe-yolov2 src/caffe/layers/box_data_layer.cpp")  # fmt: skip
+_reads("ImageData", TransformingLayer, "an input that Caffe reads from the image files of a list",
+    "BVLC/caffe src/caffe/layers/image_data_layer.cpp", message="image_data_param", numbers={"": 115},
+    source=_LIST,
+    batch_size=field(4, "uint32", 1, doc="samples per batch"),
+    rand_skip=field(7, "uint32", 0, doc="samples to skip at the start"),
+    shuffle=field(8, "bool", False, doc="shuffle the list"),
+    new_height=field(9, "uint32", 0, doc="resize to this height; 0: do not"),
+    new_width=field(10, "uint32", 0, doc="resize to this width; 0: do not"),
+    is_color=field(11, "bool", True, doc="3 channels, else 1"),
+    root_folder=field(12, "string", "", doc="folder to which the paths of the list are relative"))  # fmt: skip
+_reads("DenseImageData", DataLayer, "an input that Caffe reads from image files with label images (SegNet)",
+    "alexgkendall/caffe-segnet src/caffe/layers/dense_image_data_layer.cpp",
+    message="dense_image_data_param", numbers={"segnet": 138},
+    source=_LIST,
+    batch_size=field(2, "uint32", 0, doc="samples per batch"),
+    rand_skip=field(3, "uint32", 0, doc="samples to skip at the start"),
+    shuffle=field(4, "bool", False, doc="shuffle the list"),
+    new_height=field(5, "uint32", 0, doc="resize to this height; 0: do not"),
+    new_width=field(6, "uint32", 0, doc="resize to this width; 0: do not"),
+    is_color=field(7, "bool", True, doc="3 channels, else 1"),
+    mean_file=field(8, "string", "", doc="mean image"),
+    root_folder=field(9, "string", "", doc="folder to which the paths of the list are relative"))  # fmt: skip
+_reads("HDF5Data", DataLayer, "inputs that Caffe reads from the datasets of HDF5 files, one output per dataset",
+    "BVLC/caffe src/caffe/layers/hdf5_data_layer.cpp", message="hdf5_data_param", numbers={"": 112},
+    source=_LIST,
+    batch_size=field(2, "uint32", 0, doc="samples per batch"),
+    shuffle=field(3, "bool", False, doc="shuffle files and samples"))  # fmt: skip
+_reads("WindowData", TransformingLayer, "an input that Caffe crops as windows from image files (R-CNN)",
+    "BVLC/caffe src/caffe/layers/window_data_layer.cpp", message="window_data_param", numbers={"": 129},
+    source=_LIST,
+    fg_threshold=field(7, "float", 0.5, doc="overlap that makes a window foreground"),
+    bg_threshold=field(8, "float", 0.5, doc="overlap below which a window is background"),
+    fg_fraction=field(9, "float", 0.25, doc="share of foreground windows"),
+    context_pad=field(10, "uint32", 0, doc="pixels around a window"),
+    crop_mode=field(11, "string", "warp", doc="warp or square"),
+    cache_images=field(12, "bool", False, doc="keep all images in memory"),
+    root_folder=field(13, "string", "", doc="folder to which the paths of the list are relative"))  # fmt: skip
+_reads("VideoData", DataLayer, "an input that Caffe reads from a camera or a video file (SSD)",
+    "weiliu89/caffe (ssd) src/caffe/layers/video_data_layer.cpp",
+    message="video_data_param", numbers={"ssd": 207},
+    video_type=field(1, Enum("WEBCAM", "VIDEO"), "WEBCAM", doc="where the frames come from"),
+    device_id=field(2, "int32", 0, doc="which camera"),
+    video_file=field(3, "string", "", doc="path of the video"),
+    skip_frames=field(4, "uint32", 0, doc="frames to skip between two"))  # fmt: skip
 
 
 @layer("MemoryData")
@@ -286,22 +250,6 @@ class MemoryData(DataLayer):
         need(all(shape), f"batch_size, channels, height and width must be positive, got {shape}")
         types: list[TensorType | None] = [TensorType.of(shape), TensorType.of(shape[:1])]
         return [*types, *[None] * self.outputs][: self.outputs]
-
-
-@layer("VideoData")
-class VideoData(DataLayer):
-    """Declare an input that Caffe reads from a camera or a video file (SSD).
-
-    The first output is an input of the network; the others serve training.
-    Source: weiliu89/caffe (ssd) src/caffe/layers/video_data_layer.cpp.
-    """
-
-    message = "video_data_param"
-    numbers = {"ssd": 207}
-    video_type: str = field(1, Enum("WEBCAM", "VIDEO"), "WEBCAM", doc="where the frames come from")
-    device_id: int = field(2, "int32", 0, doc="which camera")
-    video_file: str = field(3, "string", "", doc="path of the video")
-    skip_frames: int = field(4, "uint32", 0, doc="frames to skip between two")
 
 
 MAX_VALUES = 1 << 24  # elements of the output

@@ -20,19 +20,6 @@ class Elementwise(Layer):
     elementwise = True
 
 
-@layer("AbsVal")
-class AbsVal(Elementwise):
-    """Compute the absolute value of each element.
-
-    The output has the shape of the input.
-    Source: BVLC/caffe src/caffe/layers/absval_layer.cpp.
-    """
-
-    def forward(self, x: Array) -> Array:
-        need(not self.in_place, "cannot work in place: give the top another name than the bottom")
-        return np.abs(x)
-
-
 def leaky_relu(x: Array, slope: float) -> Array:
     """Return x where x > 0, else slope * x."""
     return ops.relu(x) if slope == 0 else ops.leaky_relu(x, slope)
@@ -219,74 +206,46 @@ class ReLU6(Elementwise):
         return np.minimum(ops.leaky_relu(x, slope), np.float32(6))
 
 
-@layer("Clip")
-class Clip(Elementwise):
-    """Clip each element to min..max: max(min, min(x, max)), so that the result is min where min is above max.
+def _absolute(x: Array, *, in_place: bool) -> Array:
+    need(not in_place, "cannot work in place: give the top another name than the bottom")
+    return np.abs(x)
 
-    NaN becomes min, as in Caffe; an engine may keep it. The output has the shape of the input.
-    Source: BVLC/caffe src/caffe/layers/clip_layer.cpp.
-    """
 
-    message = "clip_param"
-    numbers = {"sophgo": 165, "": 148}
-    min: float = field(1, "float", doc="smallest value")
-    max: float = field(2, "float", doc="largest value")
-
-    def forward(self, x: Array) -> Array:
-        return ops.clip(x, self.min, self.max)
-
+_CAFFE = "BVLC/caffe src/caffe/layers/"
 
 operators(
     Elementwise,
     "The output has the shape of the input.\n    Source: {}.",
     {
-        "BNLL": computes(
-            "log(1 + exp(x)), the softplus", ops.softplus, "BVLC/caffe src/caffe/layers/bnll_layer.cpp"
-        ),
-        "ELU": row(
-            "Compute x where x > 0, else alpha * (exp(x) - 1).",
-            ops.elu,
-            "BVLC/caffe src/caffe/layers/elu_layer.cpp; arXiv 1511.07289",
-            body={"message": "elu_param", "numbers": {"": 140}},
-            alpha=field(1, "float", 1.0, doc="negative values approach -alpha"),
-        ),
+        "AbsVal": row("Compute the absolute value of each element.", _absolute, f"{_CAFFE}absval_layer.cpp"),
+        "BNLL": computes("log(1 + exp(x)), the softplus", ops.softplus, f"{_CAFFE}bnll_layer.cpp"),
+        "Clip": row(
+            "Clip each element to min..max: max(min, min(x, max)), so that it becomes min where min is above max.",
+            lambda x, min, max: ops.clip(x, min, max), f"{_CAFFE}clip_layer.cpp",
+            "NaN becomes min, as in Caffe; an engine may keep it.",
+            {"message": "clip_param", "numbers": {"sophgo": 165, "": 148}},
+            min=field(1, "float", doc="smallest value"), max=field(2, "float", doc="largest value")),
+        "ELU": row("Compute x where x > 0, else alpha * (exp(x) - 1).", ops.elu,
+            f"{_CAFFE}elu_layer.cpp; arXiv 1511.07289", body={"message": "elu_param", "numbers": {"": 140}},
+            alpha=field(1, "float", 1.0, doc="negative values approach -alpha")),
         "GELU": computes("x * P(X <= x) for a standard normal X", ops.gelu, "arXiv 1606.08415"),
-        "HardSigmoid": computes(
-            "0.2 * x + 0.5, clipped to 0..1",
-            lambda x: ops.hard_sigmoid(x, 0.2, 0.5),
-            "eric612/MobileNet-YOLO src/caffe/layers/hard_sigmoid_layer.cpp",
-        ),
-        "HardSwish": computes(
-            "x * min(max(x + 3, 0), 6) / 6",
-            lambda x: x * ops.hard_sigmoid(x, 1 / 6, 0.5),
-            "MobileNet v3, arXiv 1905.02244",
-        ),
+        "HardSigmoid": computes("0.2 * x + 0.5, clipped to 0..1", lambda x: ops.hard_sigmoid(x, 0.2, 0.5),
+            "eric612/MobileNet-YOLO src/caffe/layers/hard_sigmoid_layer.cpp"),
+        "HardSwish": computes("x * min(max(x + 3, 0), 6) / 6", lambda x: x * ops.hard_sigmoid(x, 1 / 6, 0.5),
+            "MobileNet v3, arXiv 1905.02244"),
         "Mish": computes("x * tanh(log(1 + exp(x)))", lambda x: x * np.tanh(ops.softplus(x)), "arXiv 1908.08681"),
-        "Sigmoid": row(
-            "Compute the logistic function 1 / (1 + exp(-x)).",
-            ops.sigmoid,
-            "BVLC/caffe src/caffe/layers/sigmoid_layer.cpp",
-            body={"message": "sigmoid_param", "numbers": {"": 124}, "engine": engine_field(1)},
-        ),
-        "Swish": row(
-            "Compute x * sigmoid(beta * x).",
+        "Sigmoid": row("Compute the logistic function 1 / (1 + exp(-x)).", ops.sigmoid,
+            f"{_CAFFE}sigmoid_layer.cpp",
+            body={"message": "sigmoid_param", "numbers": {"": 124}, "engine": engine_field(1)}),
+        "Swish": row("Compute x * sigmoid(beta * x).",
             lambda x, beta: x * ops.sigmoid(x if beta == 1 else x * np.float32(beta)),
-            "BVLC/caffe src/caffe/layers/swish_layer.cpp; arXiv 1710.05941",
-            body={"message": "swish_param", "numbers": {"": 147}},
-            beta=field(1, "float", 1.0, doc="factor of x inside the sigmoid"),
-        ),
-        "TanH": row(
-            "Compute the hyperbolic tangent of each element.",
-            np.tanh,
-            "BVLC/caffe src/caffe/layers/tanh_layer.cpp",
-            body={"message": "tanh_param", "numbers": {"": 127}, "engine": engine_field(1)},
-        ),
-        "Threshold": row(
-            "Compute 1 where x > threshold, else 0.",
-            lambda x, threshold: (x > np.float32(threshold)).astype(np.float32),
-            "BVLC/caffe src/caffe/layers/threshold_layer.cpp",
+            f"{_CAFFE}swish_layer.cpp; arXiv 1710.05941", body={"message": "swish_param", "numbers": {"": 147}},
+            beta=field(1, "float", 1.0, doc="factor of x inside the sigmoid")),
+        "TanH": row("Compute the hyperbolic tangent of each element.", np.tanh, f"{_CAFFE}tanh_layer.cpp",
+            body={"message": "tanh_param", "numbers": {"": 127}, "engine": engine_field(1)}),
+        "Threshold": row("Compute 1 where x > threshold, else 0.",
+            lambda x, threshold: (x > np.float32(threshold)).astype(np.float32), f"{_CAFFE}threshold_layer.cpp",
             body={"message": "threshold_param", "numbers": {"": 128}},
-            threshold=field(1, "float", 0.0, doc="values above it give 1"),
-        ),
+            threshold=field(1, "float", 0.0, doc="values above it give 1")),
     },
-)
+)  # fmt: skip

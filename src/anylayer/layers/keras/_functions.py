@@ -16,18 +16,9 @@ from anylayer.layers.keras._resampling import METHODS, resample
 from anylayer.network import Array
 
 DTYPES = [
-    "float32",
-    "float16",
-    "bfloat16",
-    "float64",
-    "int8",
-    "int16",
-    "int32",
-    "int64",
-    "uint8",
-    "uint16",
-    "bool",
-]
+    "float32", "float16", "bfloat16", "float64",
+    "int8", "int16", "int32", "int64", "uint8", "uint16", "bool",
+]  # fmt: skip
 Axis = int | Sequence[int] | None
 
 

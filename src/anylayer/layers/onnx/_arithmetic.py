@@ -82,49 +82,47 @@ def _has_other_remainder(call: OpCall) -> bool:
     return not call["fmod"] if call.inputs[0].dtype.kind == "f" else has_rare_dtype(call)
 
 
-@meaning("Mod", replaces=_has_other_remainder)
-def _mod(call: OpCall, a: Any, b: Any) -> Any:
-    return np.fmod(a, b) if call["fmod"] else np.mod(a, b)
+meanings({"Mod": lambda a, b, *, fmod=0: np.fmod(a, b) if fmod else np.mod(a, b)}, replaces=_has_other_remainder)
 
 
-@meaning("Pow", replaces=has_rare_dtype)
-def _pow(call: OpCall, a: Any, b: Any) -> Any:
+def _pow(a: Any, b: Any) -> Any:
     if a.dtype == b.dtype:
         return np.power(a, b)
     return np.power(a.astype(np.float64), b.astype(np.float64)).astype(a.dtype)
 
 
-@meaning("Clip", replaces=has_rare_dtype)
-def _clip(call: OpCall, x: Array, low: Array | None = None, high: Array | None = None) -> Array:
+def _clip(x: Array, low: Array | None = None, high: Array | None = None) -> Array:
     """Clip the input. If the bounds cross, the upper one is used."""
     if low is not None:
         x = np.maximum(x, low)
     return x if high is None else np.minimum(x, high)
 
 
-@meaning("Shrink", replaces=has_rare_dtype)
-def _shrink(call: OpCall, x: Any) -> Any:
-    bias, lambd = call["bias"], call["lambd"]
+def _shrink(x: Any, *, bias: float, lambd: float) -> Any:
     return np.where(x < -lambd, x + bias, np.where(x > lambd, x - bias, 0)).astype(x.dtype)
 
 
-@meaning("Cast")
-def _cast(call: OpCall, x: Array) -> Array:
-    dtype = np.dtype(helper.tensor_dtype_to_np_dtype(call["to"]))
-    return _cast_to(x, dtype)
+meanings({"Pow": _pow, "Clip": _clip, "Shrink": _shrink}, replaces=has_rare_dtype)
 
 
-@meaning("CastLike")
-def _cast_like(call: OpCall, x: Any, like: Any) -> Any:
-    return _cast_to(x, like.dtype)
-
-
-def _cast_to(x: Array, dtype: Any) -> Array:
+def _cast(x: Array, dtype: Any) -> Array:
     if not (is_plain(x.dtype) and is_plain(dtype)):
         raise NoMeaning
     if x.dtype.kind == "f" and dtype.kind in "iu" and dtype.itemsize < 4:
         return x.astype(np.int32).astype(dtype)
     return x.astype(dtype)
+
+
+meanings(
+    {
+        "Cast": lambda x, *, to: _cast(x, np.dtype(helper.tensor_dtype_to_np_dtype(to))),
+        "CastLike": lambda x, like: _cast(x, like.dtype),
+        "Einsum": lambda *inputs, equation: np.asarray(np.einsum(equation, *inputs, optimize=True)),
+        "TopK": lambda x, k, *, axis, largest: ops.top_k(
+            x, int(np.asarray(k).reshape(())), axis=axis, largest=bool(largest)
+        ),
+    }
+)
 
 
 def _sum(x: Array, axes: Any, keep: bool) -> Any:
@@ -202,17 +200,6 @@ def _lp_normalization(call: OpCall, x: Array) -> Any:
     total = (np.abs(x) if p == 1 else x * x).sum(axis=call["axis"], keepdims=True, dtype=x.dtype)
     norm = total if p == 1 else np.sqrt(total)
     return np.where(norm == 0, x.dtype.type(0), x / np.where(norm == 0, x.dtype.type(1), norm)).astype(x.dtype)
-
-
-@meaning("Einsum")
-def _einsum(call: OpCall, *inputs: Any) -> Any:
-    return np.asarray(np.einsum(call["equation"], *inputs, optimize=True))
-
-
-@meaning("TopK")
-def _top_k(call: OpCall, x: Array, k: Array) -> tuple[Array, Array]:
-    count = int(np.asarray(k).reshape(()))
-    return ops.top_k(x, count, axis=call["axis"], largest=bool(call["largest"]))
 
 
 @meaning("MeanVarianceNormalization")

@@ -97,12 +97,15 @@ def of(function: Callable[..., Any], *names: str, **renamed: str) -> Meaning:
 
 
 def meanings(rows: Mapping[str, Callable[..., Any]], **how: Any) -> None:
-    """Register functions of the inputs as the NumPy meanings of operators whose attributes do not affect them.
+    """Register functions of the inputs as the NumPy meanings of operators.
 
-    how: the arguments of `meaning`.
+    Their keyword-only parameters are attributes of the operator. how: the arguments of `meaning`.
     """
     for op, function in rows.items():
-        meaning(op, **how)(of(function))
+        code = getattr(function, "__code__", None)  # NumPy's ufuncs have none
+        first = code.co_argcount if code is not None else 0
+        names = code.co_varnames[first : first + code.co_kwonlyargcount] if code is not None else ()
+        meaning(op, **how)(of(function, *names))
 
 
 def meaning(

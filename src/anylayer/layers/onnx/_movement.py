@@ -11,7 +11,7 @@ from anylayer import ops
 from anylayer.errors import TraceError, need
 from anylayer.layer.arguments import integers, reshape, shape_of, target_shape
 from anylayer.layers._arrays import one_hot
-from anylayer.layers.onnx._call import ANY_SIZE, SPELLED_OUT, OpCall, meaning, of
+from anylayer.layers.onnx._call import ANY_SIZE, SPELLED_OUT, OpCall, meaning, meanings, of
 from anylayer.network import MAX_RANK, MAX_VALUES, Array
 
 
@@ -25,19 +25,14 @@ def _need_room(shape: Any) -> None:
     )
 
 
-@meaning("Identity", recorded=True)
-def _identity(call: OpCall, x: Array) -> Array:
-    return x
-
-
-@meaning("Shape", recorded=True)
-def _shape(call: OpCall, x: Array) -> Array:
-    return shape_of(x, np.int64)[call["start"] or 0 : call["end"]]
-
-
-@meaning("Size", recorded=True)
-def _size(call: OpCall, x: Any) -> Any:
-    return shape_of(x, np.int64).prod()
+meanings(
+    {
+        "Identity": lambda x: x,
+        "Shape": lambda x, *, start=0, end=None: shape_of(x, np.int64)[start:end],
+        "Size": lambda x: shape_of(x, np.int64).prod(),
+    },
+    recorded=True,
+)
 
 
 def _check_reshape(call: OpCall) -> None:
@@ -55,9 +50,8 @@ def _reshape(call: OpCall, x: Array, shape: Array) -> Array:
     return reshape(x, integers(shape, "shape"), "shape", None if call["allowzero"] else x.shape)
 
 
-@meaning("Flatten")
-def _flatten(call: OpCall, x: Array) -> Array:
-    axis = call["axis"] if call["axis"] >= 0 else call["axis"] + len(x.shape)
+def _flatten(x: Array, *, axis: int) -> Array:
+    axis = axis if axis >= 0 else axis + len(x.shape)
     return x.reshape(math.prod(x.shape[:axis]), math.prod(x.shape[axis:]))
 
 
@@ -65,19 +59,15 @@ def _is_scalar(call: OpCall) -> bool:
     return not call.inputs[0].shape
 
 
-@meaning("Transpose", replaces=_is_scalar)
-def _transpose(call: OpCall, x: Any) -> Any:
-    return x.transpose(call["perm"]) if x.shape else x
-
-
-@meaning("Squeeze")
-def _squeeze(call: OpCall, x: Array, axes: Array | None = None) -> Array:
-    return x.squeeze() if axes is None else x.squeeze(tuple(integers(axes, "axes")))
-
-
-@meaning("Unsqueeze")
-def _unsqueeze(call: OpCall, x: Array, axes: Array) -> Array:
-    return np.expand_dims(x, tuple(integers(axes, "axes")))
+meanings({"Transpose": lambda x, *, perm=None: x.transpose(perm) if x.shape else x}, replaces=_is_scalar)
+meanings(
+    {
+        "Flatten": _flatten,
+        "Gather": lambda x, indices, *, axis: np.asarray(np.take(x, indices, axis)),
+        "Squeeze": lambda x, axes=None: x.squeeze(None if axes is None else tuple(integers(axes, "axes"))),
+        "Unsqueeze": lambda x, axes: np.expand_dims(x, tuple(integers(axes, "axes"))),
+    }
+)
 
 
 @meaning("Concat")
@@ -118,11 +108,6 @@ def _slice(
             low = max(low, -x.shape[axis])  # a start before the array is its first element
         key[axis] = slice(low, high, step)
     return x[tuple(key)]
-
-
-@meaning("Gather")
-def _gather(call: OpCall, x: Any, indices: Any) -> Any:
-    return np.asarray(np.take(x, indices, call["axis"]))
 
 
 meaning("GatherElements")(of(ops.gather_elements, "axis"))
