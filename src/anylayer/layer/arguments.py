@@ -211,8 +211,9 @@ def slice_axes(x: Array, axes: Sequence[int], start: Array, stop: Array, step: A
     key = [slice(None)] * len(x.shape)
     for axis, low, high, by in zip(axes, *bounds):
         need(by != 0, "step must not be 0")
-        # a stop before the first element is None in Python
-        key[axis] = slice(low, None if by < 0 and high < -x.shape[axis] else high, by)
+        if by < 0 and low < -1:
+            low = max(low, -x.shape[axis])  # a start before the array is its first element
+        key[axis] = slice(low, high, by)
     return x[tuple(key)]
 
 

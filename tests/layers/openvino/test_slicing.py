@@ -29,6 +29,9 @@ CASES = {
     "strided, one index": strided([0, 1, 2], [1, 2, 3], [1, 1, 1], shrink_axis_mask=[0, 1, 0]),
     "strided, ellipsis": strided([0, 1], [0, 3], [1, 1], ellipsis_mask=[1, 0]),
     "slice": matches(lambda x: o15.slice(x, const([1, 7]), const([3, -100]), const([1, -2]), const([1, 2])), X),
+    "slice, from before the array": matches(
+        lambda x: o15.slice(x, const([-9, 6]), const([-99, -99]), const([-1, -3]), const([1, 2])), X
+    ),
     "gather": matches(lambda x: o15.gather(x, const([[0, -1], [2, 1]]), const(2)), X),
     "gather by rows": matches(
         lambda x, i: o15.gather(x, i, const(1), 1), Y, np.array([[0, 4], [2, -1]], np.int32)

@@ -9,7 +9,7 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.errors import TraceError, need
-from anylayer.layer.arguments import integers, reshape, shape_of, target_shape
+from anylayer.layer.arguments import axes_in, integers, reshape, shape_of, slice_axes, target_shape
 from anylayer.layers._arrays import one_hot
 from anylayer.layers.onnx._call import ANY_SIZE, SPELLED_OUT, OpCall, meaning, meanings, of
 from anylayer.network import MAX_RANK, MAX_VALUES, Array
@@ -98,16 +98,8 @@ def _split(call: OpCall, x: Array, sizes: Array | None = None) -> list[Array]:
 def _slice(
     call: OpCall, x: Array, starts: Array, ends: Array, axes: Array | None = None, steps: Any = None
 ) -> Any:
-    first = integers(starts, "starts")
-    where = list(range(len(first))) if axes is None else integers(axes, "axes")
-    by = [1] * len(first) if steps is None else integers(steps, "steps")
-    key: list[Any] = [slice(None)] * len(x.shape)
-    for axis, low, high, step in zip(where, first, integers(ends, "ends"), by):
-        need(step != 0, "steps must not be 0")
-        if step < 0 and low < -1:
-            low = max(low, -x.shape[axis])  # a start before the array is its first element
-        key[axis] = slice(low, high, step)
-    return x[tuple(key)]
+    over = list(range(starts.shape[0])) if axes is None else axes_in(x, axes)
+    return slice_axes(x, over, starts, ends, np.ones(len(over), np.int64) if steps is None else steps)
 
 
 meaning("GatherElements")(of(ops.gather_elements, "axis"))
