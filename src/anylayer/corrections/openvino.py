@@ -31,7 +31,7 @@ _NO_LIMIT = 1e30
 @rule("LSTM", kind="must", targets=("openvino",))
 def _lstm(new: Corrector, o: Op) -> list[Value] | None:
     """Compute an LSTM step by step where it has peepholes or `input_forget`, which OpenVINO ignores."""
-    peepholes = len(o.inputs) > 7 and o.inputs[7] is not None
+    peepholes = o.input(7) is not None
     if not peepholes and not o["input_forget"]:
         return None
     if o["layout"] or o["activation_alpha"] or o["activation_beta"]:
@@ -54,7 +54,7 @@ def _lstm(new: Corrector, o: Op) -> list[Value] | None:
 def _sequence_lens(new: Corrector, o: Op) -> list[Value] | None:
     """Set a limit that no gate reaches: without `clip`, OpenVINO ignores `sequence_lens` where the number of steps
     or the batch is not static."""
-    x, lens = o.inputs[0], o.inputs[4] if len(o.inputs) > 4 else None
+    x, lens = o.inputs[0], o.input(4)
     if x is None or lens is None or is_static(x.shape[:2]) or o["clip"]:
         return None
     return new.emit(o, o.op, o.inputs, **{**o.attrs, "clip": _NO_LIMIT})
@@ -136,7 +136,8 @@ def _resize(new: Corrector, o: Op) -> list[Value] | None:
         return computed_by_cells(new, o)
     mode, rule = o["mode"], o["coordinate_transformation_mode"]
     ignored = (mode == "cubic" and o["exclude_outside"]) or (mode != "nearest" and o["antialias"])
-    scaled = len(o.inputs) > 2 and o.inputs[2] is not None and o.inputs[2].shape != (0,)
+    scales = o.input(2)
+    scaled = scales is not None and scales.shape != (0,)
     aspect = not scaled and o["keep_aspect_ratio_policy"] != "stretch"
     if resized_axes(o) is None and (ignored or aspect or rule in ("half_pixel_symmetric", "tf_crop_and_resize")):
         raise refused(o, f"mode={mode} with coordinates {rule}, or sizes that depend on data")
@@ -250,7 +251,7 @@ def _unsqueeze(new: Corrector, o: Op) -> list[Value] | None:
 def _nms(new: Corrector, o: Op) -> list[Value] | None:
     """Raise the threshold of NMS by one bit: OpenVINO removes boxes whose overlap equals it, ONNX only larger
     ones."""
-    threshold = o.inputs[3] if len(o.inputs) > 3 else None
+    threshold = o.input(3)
     if threshold is None:
         bound: Value = new.constant(np.array([_LEAST_OVERLAP], np.float32))
     elif threshold.const is not None:

@@ -168,7 +168,7 @@ def reduced_axes(op: Op) -> list[int] | None:
     x = op.inputs[0]
     if x is None:
         return None
-    axes = integers(op.inputs[1]) if len(op.inputs) > 1 and op.inputs[1] is not None else []
+    axes = [] if op.input(1) is None else integers(op.input(1))
     if axes is None:
         return None
     if not axes:

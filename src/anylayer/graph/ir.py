@@ -79,6 +79,15 @@ class Op:
             raise ValueError(f"{self.op} has no first input")
         return value
 
+    def input(self, i: int) -> Value | None:
+        """Return input `i`, or None if it is absent."""
+        return self.inputs[i] if i < len(self.inputs) else None
+
+    def constant(self, i: int) -> Array | None:
+        """Return the elements of input `i`, or None if it is absent or computed."""
+        value = self.input(i)
+        return None if value is None else value.const
+
     def __getitem__(self, name: str) -> Any:
         """Return an attribute. If the operator does not have it, return the default of ONNX's schema, None where
         there is none. Raises KeyError for an attribute that ONNX's operator does not take.

@@ -8,7 +8,7 @@ import numpy as np
 
 from anylayer.graph import Op
 from anylayer.loops.ir import BOOL, Scalar
-from anylayer.loops.lowering import ELEMENTS, Element, Index, Lowering, Unsupported, elements, given, optional
+from anylayer.loops.lowering import ELEMENTS, Element, Index, Lowering, Unsupported, elements, given
 
 UNARY = {
     **{n: n.lower() for n in ("Neg", "Abs", "Sqrt", "Exp", "Log", "Floor", "Ceil", "Tanh", "Sin", "Cos", "Tan")},
@@ -108,7 +108,7 @@ def _cast(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
 def _clip(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
     element = low.element(given(op), index)
     for i, name in ((1, "max"), (2, "min")):
-        limit = optional(op, i)
+        limit = op.input(i)
         if limit is not None:
             element = low.scalars.call(
                 name, element.dtype, element, low.operand(limit, index, op.outputs[0].shape)

@@ -86,15 +86,10 @@ def sizes_of(value: Value) -> tuple[Expression, ...]:
 
 def given(op: Op, i: int = 0) -> Value:
     """Return a required input."""
-    value = op.inputs[i] if i < len(op.inputs) else None
+    value = op.input(i)
     if value is None:
         raise Unsupported("an absent input")
     return value
-
-
-def optional(op: Op, i: int) -> Value | None:
-    """Return an input that may be absent."""
-    return op.inputs[i] if i < len(op.inputs) else None
 
 
 @dataclass(slots=True)

@@ -18,7 +18,6 @@ from anylayer.loops.lowering import (
     elements,
     given,
     nests,
-    optional,
     size_of,
     sizes_of,
 )
@@ -93,8 +92,8 @@ def cuts(low: Lowering, op: Op) -> list[tuple[int, Expression, int]]:
     """Return (axis, start, step) of each axis that a Slice names; starts count from the front."""
     x = given(op)
     starts = low.number(given(op, 1))
-    axes, steps = (low.number(optional(op, i)) for i in (3, 4))
-    if starts is None or (optional(op, 3) is not None and axes is None):
+    axes, steps = (low.number(op.input(i)) for i in (3, 4))
+    if starts is None or (op.input(3) is not None and axes is None):
         raise Unsupported("a Slice whose bounds are computed")
     bounds = []
     for n, start in enumerate(starts):
@@ -297,7 +296,7 @@ def _shape(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
 
 @elements("Trilu")
 def _triangle(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
-    k = [constant(0)] if optional(op, 1) is None else low.number(given(op, 1))
+    k = [constant(0)] if op.input(1) is None else low.number(given(op, 1))
     if k is None:
         raise Unsupported("a Trilu whose diagonal is computed")
     x = low.element(given(op), index)

@@ -20,7 +20,6 @@ from anylayer.loops.lowering import (
     given,
     nested,
     nests,
-    optional,
     size_of,
     sizes_of,
 )
@@ -254,7 +253,7 @@ INLINED["MatMul"] = _inlined_matmul
 
 @nests("CumSum")
 def _running_sum(low: Lowering, op: Op) -> None:
-    x, axes = given(op), low.number(optional(op, 1))
+    x, axes = given(op), low.number(op.input(1))
     if axes is None or axes[0].constant is None:
         raise Unsupported("a CumSum whose axis is computed")
     axis = axes[0].constant % len(x.shape)
@@ -295,7 +294,7 @@ def _before(low: Lowering, a: Scalar, b: Scalar, largest: bool) -> Scalar:
 @nests("TopK")
 def _top_k(low: Lowering, op: Op) -> None:
     """Append loops that sort the rows along an axis."""
-    x, count = given(op), low.number(optional(op, 1))
+    x, count = given(op), low.number(op.input(1))
     if count is None:
         raise Unsupported("a TopK whose count is computed")
     axis, largest = op["axis"] % len(x.shape), bool(op["largest"])

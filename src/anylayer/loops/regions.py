@@ -12,7 +12,7 @@ from anylayer.graph.sized import elements_of
 from anylayer.graph.symbolic import same, symbolic_shape
 from anylayer.loops.composites import LOOPS, composite
 from anylayer.loops.ir import Suppress
-from anylayer.loops.lowering import Lowering, Unsupported, given, nests, optional, sizes_of
+from anylayer.loops.lowering import Lowering, Unsupported, given, nests, sizes_of
 from anylayer.loops.reductions import in_memory
 from anylayer.network import Array
 from anylayer.ops._interpolation import interpolation_of
@@ -187,10 +187,10 @@ def _count(new: Rewriter, op: Op) -> list[Value] | None:
 @nests("Suppress")
 def _suppress(low: Lowering, op: Op) -> None:
     boxes, scores = given(op), given(op, 1)
-    most, overlap, least = (number(optional(op, i)) for i in (2, 3, 4))
+    most, overlap, least = (number(op.input(i)) for i in (2, 3, 4))
     if low.by_element:
         raise Unsupported("an NMS in a kernel for GPUs")
-    if most is None or any(optional(op, i) is not None and n is None for i, n in ((3, overlap), (4, least))):
+    if most is None or any(op.input(i) is not None and n is None for i, n in ((3, overlap), (4, least))):
         raise Unsupported("an NMS whose limits are computed")
     if op["center_point_box"] or not boxes.dtype == scores.dtype == np.float32:
         raise Unsupported("an NMS of boxes that have centers, or are not float32")

@@ -81,7 +81,7 @@ def resized_axes(o: Op) -> list[int] | None:
     """Return the axes that a Resize changes, or None where its positions do not follow from static sizes alone."""
     x, shape = o.first, o.outputs[0].shape
     axes = [i for i, (old, new) in enumerate(zip(x.shape, shape)) if old is not new and old != new]
-    scales = o.inputs[2] if len(o.inputs) > 2 else None
+    scales = o.input(2)
     if not is_static([n for i in axes for n in (x.shape[i], shape[i])]):
         return None
     if o["coordinate_transformation_mode"] == "align_corners" and not o["antialias"]:

@@ -122,7 +122,7 @@ def _simplified(graph: Graph) -> Graph:
         if pad is not None and len(pad.inputs) < 4:
             axes = done.constant(np.arange(len(pad.outputs[0].shape)), trusted=True)
             zero = done.constant(np.zeros((), pad.outputs[0].dtype), trusted=True)
-            pad.inputs = [*pad.inputs[:2], pad.inputs[2] if len(pad.inputs) > 2 else zero, axes]
+            pad.inputs = [*pad.inputs[:2], pad.input(2) or zero, axes]
     return done
 
 

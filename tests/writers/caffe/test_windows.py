@@ -151,6 +151,10 @@ def test_padding_without_consumer(tmp_path: Path, dialect: str) -> None:
         (lambda x, b: ops.max_pool(x, 2, dilations=2), "pooling with dilations"),
         (lambda x, b: ops.conv(x, noise(2, 2, 1, 1), b), "convolution with a computed bias"),
         (lambda x, b: ops.conv_transpose(x, noise(2, 2, 1, 1), b), "deconvolution with a computed bias"),
+        (
+            lambda x, b: ops.lstm(x[0], noise(1, 4, 6), noise(1, 4, 1), x.reshape(1, 72)[:, :8], hidden_size=1)[0],
+            "LSTM with a computed bias",
+        ),
     ],
 )
 def test_what_caffe_lacks_is_refused(function: Callable[[Any, Any], Any], rule: str) -> None:

@@ -187,12 +187,14 @@ class _PlanBuilder:
 
     def convolution(self, op: Op) -> bool:
         """Add a convolution. A transposed one is a convolution of the map with zeros between its pixels."""
-        view, window, weight = self.map_of(op.inputs[0]), window_of(op), op.inputs[1]
-        if view is None or window is None or weight is None or weight.const is None or len(window.kernel) != 2:
+        view, window, weight, bias = self.map_of(op.first), window_of(op), op.constant(1), op.constant(2)
+        if view is None or window is None or weight is None or len(window.kernel) != 2:
+            return False
+        if bias is None and op.input(2) is not None:  # the hardware has no computed bias
             return False
         self.check(view)
         group, transposed = int(op["group"]), op.op == "ConvTranspose"
-        kernel = mirrored(weight.const, group) if transposed else weight.const
+        kernel = mirrored(weight, group) if transposed else weight
         begins, ends, dilations = window.begins, window.ends, window.dilations
         if transposed:
             last = op["output_padding"] or (0, 0)
@@ -212,7 +214,6 @@ class _PlanBuilder:
         ):
             text = " x ".join(map(str, numbers))
             need(max(numbers) <= limit, f"the hardware takes {what} of at most {limit}, got {text}")
-        bias = op.inputs[2].const if len(op.inputs) > 2 and op.inputs[2] is not None else None
         outputs = kernel.shape[0]
         depthwise = group == view.buffer.shape[0] == outputs and group > 1
         kind = Convolution(
@@ -226,7 +227,7 @@ class _PlanBuilder:
         )
         ops, value = self.fused(kind, [op])
         if kind.slopes is None:  # the hardware cannot combine weights of 8 bits with PReLU
-            self.quantize(kind, op, weight.const)
+            self.quantize(kind, op, weight)
         return self.add(kind, ops, [view], [value])
 
     def quantize(self, kind: Convolution | FullyConnected, op: Op, weight: Array) -> None:
@@ -348,23 +349,23 @@ class _PlanBuilder:
         return self.add(Convolution(lrn=True), [op], [view], op.outputs)
 
     def fully_connected(self, op: Op) -> bool:
-        x, matrix = op.inputs[0], op.inputs[1]
-        view = None if x is None else self.views.get(x)
-        plain = op["alpha"] == op["beta"] == 1.0 and not op["transA"]
-        if view is None or matrix is None or matrix.const is None or matrix.const.ndim != 2 or not plain:
+        view, matrix = self.views.get(op.first), op.constant(1)
+        product = op.op == "MatMul"
+        plain = product or (op["alpha"] == op["beta"] == 1.0 and not op["transA"])
+        if view is None or matrix is None or matrix.ndim != 2 or not plain:
             return False
-        if x is None or tuple(x.shape) != (1, view.buffer.count):
+        if tuple(op.first.shape) != (1, view.buffer.count):
             return False
-        weight = matrix.const if op["transB"] else matrix.const.T
+        weight = matrix if not product and op["transB"] else matrix.T
         need(
             weight.shape[1] <= MAX_INPUTS,
             f"the hardware takes fully connected layers of at most {MAX_INPUTS} inputs, got {weight.shape[1]}",
         )
-        bias = op.inputs[2].const if len(op.inputs) > 2 and op.inputs[2] is not None else np.zeros(1, np.float32)
+        bias = np.zeros(1, np.float32) if op.input(2) is None else op.constant(2)
         if bias is None:
             return False
         kind = FullyConnected(weight, np.broadcast_to(bias.reshape(-1), weight.shape[:1]))
-        self.quantize(kind, op, matrix.const)
+        self.quantize(kind, op, matrix)
         ops, value = [op], op.outputs[0]
         follower = self.consumers.only(value)
         activation = None if follower is None else _activation(follower)
@@ -381,7 +382,7 @@ class _PlanBuilder:
         return self.add(Concat(), [op], [v for v in views if v is not None], op.outputs)
 
     def softmax(self, op: Op) -> bool:
-        view = self.views.get(op.inputs[0]) if op.inputs[0] is not None else None
+        view = self.views.get(op.first)
         axis = op["axis"] % len(op.outputs[0].shape)
         is_channels = view is not None and view.buffer.is_map and not view.last and axis == 1
         if view is None or not (is_channels or (len(op.outputs[0].shape) == 2 and axis == 1)):
@@ -391,14 +392,14 @@ class _PlanBuilder:
         return self.add(Softmax(), [op], [view], op.outputs)
 
     def transposition(self, op: Op) -> bool:
-        view, perm = self.views.get(op.inputs[0]) if op.inputs[0] is not None else None, op["perm"]
+        view, perm = self.views.get(op.first), op["perm"]
         if view is None or not view.buffer.is_map or perm != (_TO_FIRST if view.last else _TO_LAST):
             return False
         return self.alias(op, BufferView(view.buffer, not view.last))
 
     def reshaping(self, op: Op) -> bool:
         """Reuse the buffer of a value that is only flattened. A custom layer reads the elements in order."""
-        view, shape = self.views.get(op.inputs[0]) if op.inputs[0] is not None else None, op.outputs[0].shape
+        view, shape = self.views.get(op.first), op.outputs[0].shape
         if view is None or op.outputs[0] in self.graph.outputs:
             return False
         same = op.op == "Identity" or tuple(shape) == (1, view.buffer.count)

@@ -69,7 +69,7 @@ def _is_head(op: Op) -> bool:
     x, shape = op.inputs[0] if op.inputs else None, op.outputs[0].shape
     if op.op != "Slice" or op.domain or x is None or not is_static(x.shape) or not isinstance(shape[0], Dim):
         return False
-    start, axes = integers(op.inputs[1]), integers(op.inputs[3]) if len(op.inputs) > 3 else None
+    start, axes = integers(op.inputs[1]), integers(op.input(3))
     whole = shape[0].maximum == x.shape[0] and tuple(shape[1:]) == tuple(x.shape[1:])
     return whole and start == [0] and axes == [0] and len(op.inputs) == 4
 

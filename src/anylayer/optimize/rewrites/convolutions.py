@@ -46,7 +46,7 @@ def _into_weights(new: Rewriter, o: Op) -> list[Value] | None:
     if not new.holds(bool(np.isfinite(scale).all()), "a scale is infinite or NaN"):
         return None
     array, scale_shape = weights
-    bias = product.inputs[2] if len(product.inputs) > 2 else None
+    bias = product.input(2)
     constant = bias is None or (bias.const is not None and bias.shape == scale.shape)
     if not new.holds(constant, f"{product.op} before it adds something else than one constant per channel"):
         return None
@@ -61,7 +61,7 @@ def _into_weights(new: Rewriter, o: Op) -> list[Value] | None:
 
 def _weights(product: Op) -> tuple[Array, tuple[int, ...]] | None:
     """Return the constant weights, and the shape in which one number per output channel multiplies them."""
-    weights = product.inputs[1] if len(product.inputs) > 1 else None
+    weights = product.input(1)
     if weights is None or weights.const is None or weights.dtype != F4:
         return None
     array = weights.const

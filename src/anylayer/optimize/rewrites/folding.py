@@ -190,7 +190,7 @@ def _column_permutation(matrix: tuple[int, ...], split: tuple[int, ...], perm: l
 def _with_columns(new: Rewriter, o: Op, product: Op, columns: Array) -> Value | None:
     """Return a matrix product with the columns of its constant weights and bias permuted."""
     weights = product.inputs[1] if product.op in ("MatMul", "Gemm") else None
-    bias = product.inputs[2] if product.op == "Gemm" and len(product.inputs) > 2 else None
+    bias = product.input(2) if product.op == "Gemm" else None
     if weights is None or weights.const is None or weights.const.ndim != 2 or set(product.attrs) - {"transB"}:
         return None
     if weights.const.nbytes > _MAX_WEIGHT_BYTES:

@@ -161,13 +161,9 @@ class CaffeBuilder:
             raise self.refusal("no layer that gives a constant", "Parameter")
         return self.add("Parameter", [], values.shape, {"parameter_param": dims}, [values], suffix="constant")
 
-    def const_array(self, value: Value | None) -> Array | None:
-        """Return the elements of a constant; None for an absent or computed value."""
-        return None if value is None or value.const is None else np.asarray(value.const)
-
-    def integers(self, value: Value | None, what: str) -> list[int]:
-        """Return the elements of an integer constant. Raises LayerError where the value is computed."""
-        array = self.given(self.const_array(value), f"no {what} that are computed when the network runs")
+    def integers(self, op: Op, i: int, what: str) -> list[int]:
+        """Return the elements of input `i`. Raises LayerError where it is computed."""
+        array = self.given(op.constant(i), f"no {what} that are computed when the network runs")
         return [int(n) for n in array.reshape(-1)]
 
     def has_one_consumer(self, value: Value | None) -> bool:

@@ -196,7 +196,7 @@ def _gather(b: CaffeBuilder, op: Op) -> BlobView:
     rank = len(view.shape)
     axis = int(op["axis"]) % rank
     size = view.shape[axis]
-    cells = np.array(b.integers(op.inputs[1], "indices"), np.int64)
+    cells = np.array(b.integers(op, 1, "indices"), np.int64)
     cells = np.where(cells < 0, cells + size, cells)
     if cells.size == 1 or (cells.size > 1 and (np.diff(cells) == 1).all()):
         (x,), axes = b.blobs_and_axes(view)
@@ -215,7 +215,7 @@ def _gather(b: CaffeBuilder, op: Op) -> BlobView:
 
 def _tile(b: CaffeBuilder, op: Op) -> BlobView:
     view = b.materialized(op.inputs[0])
-    for axis, n in enumerate(b.integers(op.inputs[1], "repeats")):
+    for axis, n in enumerate(b.integers(op, 1, "repeats")):
         if n > 1:
             view = tile(b, view, axis, n)
     return view

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from anylayer.graph import Op, Value
+from anylayer.graph.facts import number
 from anylayer.network import Array
 from anylayer.writers.caffe.affine import (
     apply_to_blob,
@@ -57,10 +58,9 @@ def clip(b: CaffeBuilder, x: BlobView, low: float, high: float) -> BlobView:
 
 def _clip(b: CaffeBuilder, op: Op, x: BlobView) -> BlobView:
     bounds = [-math.inf, math.inf]
-    for i, value in enumerate(op.inputs[1:3]):
-        if value is not None:
-            bound = b.given(b.const_array(value), "no Clip with computed limits")
-            bounds[i] = float(bound.reshape(-1)[0])
+    for i in (1, 2):
+        if op.input(i) is not None:
+            bounds[i - 1] = float(b.given(op.constant(i), "no Clip with computed limits").reshape(-1)[0])
     return clip(b, x, *bounds)
 
 
@@ -86,7 +86,7 @@ def _selu(b: CaffeBuilder, op: Op, x: BlobView) -> BlobView:
 
 def _prelu(b: CaffeBuilder, op: Op) -> BlobView:
     """Add a ReLU for one slope, a PReLU for one slope per channel, else max(x, 0) - slope * max(-x, 0)."""
-    slope = b.given(b.const_array(op.inputs[1]), "no PReLU with a computed slope")
+    slope = b.given(op.constant(1), "no PReLU with a computed slope")
     view = b.rearrangement(b.view(op.inputs[0]))
     slopes = b.constant_on_blob(view, slope)
     varies = [i for i, n in enumerate(slopes.shape) if n > 1]
@@ -104,14 +104,13 @@ def _prelu(b: CaffeBuilder, op: Op) -> BlobView:
 
 
 def _pow(b: CaffeBuilder, op: Op) -> BlobView:
-    exponent = b.const_array(op.inputs[1])
-    if exponent is not None and exponent.size == 1:
-        number = float(exponent.reshape(-1)[0])
-        return apply_to_blob(b, b.view(op.inputs[0]), lambda x: power(b, x, exponent=number))
-    refused = "no power whose base and exponent are both computed"
-    base = b.given(b.const_array(op.inputs[0]), refused)
-    b.need(base.size == 1 and base.min() > 0, refused)
-    params = {"exp_param": {"base": float(base.reshape(-1)[0])}}
+    exponent = number(op.inputs[1])
+    if exponent is not None:
+        return apply_to_blob(b, b.view(op.inputs[0]), lambda x: power(b, x, exponent=exponent))
+    base = number(op.inputs[0])
+    if base is None or base <= 0:
+        raise b.refusal("no power whose base and exponent are both computed")
+    params = {"exp_param": {"base": base}}
     return apply_to_blob(b, b.view(op.inputs[1]), lambda x: b.add("Exp", [x], x.base, params))
 
 
@@ -123,17 +122,17 @@ def _comparison(less: bool) -> CaffeLowering:
 
     def lower(b: CaffeBuilder, op: Op) -> BlobView:
         for value, other, below in ((op.inputs[0], op.inputs[1], less), (op.inputs[1], op.inputs[0], not less)):
-            bound = b.const_array(other)
-            if bound is not None and bound.size == 1:
-                return _threshold(b, b.view(value), float(bound.reshape(-1)[0]), below)
+            bound = number(other)
+            if bound is not None:
+                return _threshold(b, b.view(value), bound, below)
         raise b.refusal("no comparison other than with a number")
 
     return lower
 
 
-def _threshold(b: CaffeBuilder, view: BlobView, number: float, below: bool) -> BlobView:
-    """Add the layers for x > number, or for x < number if `below`."""
-    limit = -number if below else number
+def _threshold(b: CaffeBuilder, view: BlobView, bound: float, below: bool) -> BlobView:
+    """Add the layers for x > bound, or for x < bound if `below`."""
+    limit = -bound if below else bound
     params = {"threshold_param": {"threshold": limit} if limit else {}}
 
     def make(x: BlobView) -> BlobView:
@@ -149,10 +148,10 @@ def _threshold(b: CaffeBuilder, view: BlobView, number: float, below: bool) -> B
 def _sum_or_difference(b: CaffeBuilder, op: Op, sign: float) -> BlobView:
     """Add the layers for left + sign * right."""
     left, right = op.inputs[0], op.inputs[1]
-    constant = b.const_array(right)
+    constant = op.constant(1)
     if constant is not None:
         return _with_constant(b, op, left, None, np.asarray(constant, np.float32) * np.float32(sign))
-    constant = b.const_array(left)
+    constant = op.constant(0)
     if constant is not None:
         minus = None if sign > 0 else np.asarray(-1, np.float32)
         return _with_constant(b, op, right, minus, np.asarray(constant, np.float32))
@@ -177,8 +176,8 @@ def _with_constant(
 
 def _mul(b: CaffeBuilder, op: Op) -> BlobView:
     left, right = op.inputs[0], op.inputs[1]
-    for value, other in ((left, right), (right, left)):
-        constant = b.const_array(other)
+    for value, i in ((left, 1), (right, 0)):
+        constant = op.constant(i)
         if constant is not None:
             return _with_constant(b, op, value, np.asarray(constant, np.float32), None)
     if left is right:
@@ -189,14 +188,13 @@ def _mul(b: CaffeBuilder, op: Op) -> BlobView:
 def _div(b: CaffeBuilder, op: Op) -> BlobView:
     """Add the layers of a division: by a constant a Scale or Power, else a product with the reciprocal."""
     left, right = op.inputs[0], op.inputs[1]
-    constant = b.const_array(right)
+    constant = op.constant(1)
     if constant is not None:
         with np.errstate(divide="ignore"):
             return _with_constant(b, op, left, np.float32(1) / np.asarray(constant, np.float32), None)
-    constant = b.const_array(left)
-    number = 0.0 if constant is None or constant.size != 1 else float(np.reshape(constant, -1)[0])
-    if number and op.outputs[0].shape == getattr(right, "shape", None):
-        return apply_to_blob(b, b.view(right), lambda x: power(b, x, scale=1 / number, exponent=-1.0))
+    constant, dividend = op.constant(0), number(left)
+    if dividend and right is not None and op.outputs[0].shape == right.shape:
+        return apply_to_blob(b, b.view(right), lambda x: power(b, x, scale=1 / dividend, exponent=-1.0))
     inverse = apply_to_blob(b, b.view(right), lambda x: power(b, x, exponent=-1.0, suffix="inverse"))
     if constant is not None and right is not None:
         b.views[op.outputs[0]] = inverse
@@ -249,10 +247,10 @@ def _broadcast(
 
 def _extreme(b: CaffeBuilder, op: Op, sign: float) -> BlobView:
     """Add the layers for the maximum (sign 1), or the minimum (sign -1): -max(-x, -y)."""
-    constants = {v: c for v in op.inputs if (c := b.const_array(v)) is not None and c.size == 1}
+    constants = {v: c for v in op.inputs if (c := number(v)) is not None}
     values = [v for v in op.inputs if v not in constants]
     if len(values) == 1 and constants:
-        bound = max(float(c.reshape(-1)[0]) * sign for c in constants.values()) * sign
+        bound = max(c * sign for c in constants.values()) * sign
         low, high = (bound, math.inf) if sign > 0 else (-math.inf, bound)
         return apply_to_blob(b, b.view(values[0]), lambda x: clip(b, x, low, high))
     b.need(not constants, "no maximum of several values and a number")

@@ -24,7 +24,7 @@ def _batch_norm(b: CaffeBuilder, op: Op) -> BlobView:
     """Fold the normalisation into the layer before it, or add BatchNorm and Scale; see CaffeBuilder for the
     options."""
     refused = "no batch normalisation with computed statistics"
-    scale, shift, mean, var = (b.given(b.const_array(v), refused) for v in op.inputs[1:5])
+    scale, shift, mean, var = (b.given(op.constant(i), refused) for i in (1, 2, 3, 4))
     epsilon = float(op["epsilon"])
     x = b.materialized(op.inputs[0])
     shape = (1, -1, *(1,) * (len(x.base) - 2))

@@ -15,13 +15,13 @@ from anylayer.writers.caffe.views import AxisProduct, BlobView
 
 def _gemm(b: CaffeBuilder, op: Op) -> BlobView:
     """Add an InnerProduct for a product with constant weights and an optional bias per output."""
-    weights = None if op["transA"] else b.const_array(op.inputs[1])
+    weights = None if op["transA"] else op.constant(1)
     weights = b.given(weights, "no product of two computed matrices")
     rows = weights if op["transB"] else weights.T
     rows = rows * np.float32(op["alpha"])
     bias = None
-    if len(op.inputs) > 2 and op.inputs[2] is not None:
-        one = b.given(b.const_array(op.inputs[2]), "no Gemm with a computed bias")
+    if op.input(2) is not None:
+        one = b.given(op.constant(2), "no Gemm with a computed bias")
         b.need(one.size in (1, len(rows)), "no bias for each row of a batch")
         bias = np.broadcast_to(one.reshape(-1) * np.float32(op["beta"]), (len(rows),))
     return inner_product(b, op.inputs[0], rows, bias)
@@ -56,7 +56,7 @@ def inner_product(b: CaffeBuilder, value: Value | None, rows: Array, bias: Array
 
 def _matmul(b: CaffeBuilder, op: Op) -> BlobView:
     """Add the layers of a product with one constant matrix on either side."""
-    left, right = b.const_array(op.inputs[0]), b.const_array(op.inputs[1])
+    left, right = op.constant(0), op.constant(1)
     if right is not None:
         matrix = right.reshape(right.shape[-2:]) if right.ndim > 2 and math.prod(right.shape[:-2]) == 1 else right
         b.need(matrix.ndim == 2, f"no product with one matrix per sample, whose weights are {list(right.shape)}")
@@ -85,18 +85,20 @@ def _lstm(b: CaffeBuilder, op: Op) -> BlobView:
     Raises LayerError for other directions, activations, initial states, and for a last state that has consumers.
     """
     x = b.materialized(op.inputs[0])
-    given = [*op.inputs, *[None] * 8]
-    bias = b.const_array(given[3])
+    bias = op.constant(3)
+    b.need(bias is not None or op.input(3) is None, "no LSTM with a computed bias")
     usual = ["Sigmoid", "Tanh", "Tanh"]
     is_default = op["direction"] == "forward" and not op["clip"]
     is_default = is_default and list(op["activations"] or usual) == usual
     b.need(is_default, "no LSTM other than forward with sigmoid and tanh")
-    w, r = (b.given(b.const_array(v), "no LSTM with computed weights") for v in given[1:3])
-    b.need(given[4] is None and given[7] is None and not op["input_forget"], "no LSTM with peepholes, "
+    w, r = (b.given(op.constant(i), "no LSTM with computed weights") for i in (1, 2))
+    b.need(op.input(4) is None and op.input(7) is None and not op["input_forget"], "no LSTM with peepholes, "
            "sequence lengths or coupled gates")  # fmt: skip
-    starts = [b.const_array(v) for v in given[5:7]]
-    zero = all(v is None or (s is not None and not s.any()) for v, s in zip(given[5:7], starts))
-    b.need(zero, "no LSTM with initial states other than zeros")
+    starts = [v.const for i in (5, 6) if (v := op.input(i)) is not None]
+    b.need(
+        all(start is not None and not start.any() for start in starts),
+        "no LSTM with initial states other than zeros",
+    )
     b.need(
         not any(v in b.consumers for v in op.outputs[1:]), "no LSTM with a last state that other operators read"
     )

@@ -49,9 +49,10 @@ def _absorb_pad(b: CaffeBuilder, value: Value | None, windows: Window, *, zeros:
 
 def _weights(b: CaffeBuilder, op: Op, what: str) -> list[Array]:
     """Return the weights of a Conv or ConvTranspose, and its bias if it has one."""
-    weights = b.given(b.const_array(op.inputs[1]), f"no {what} with computed weights")
-    biases = [v for v in op.inputs[2:] if v is not None]
-    return [weights, *(b.given(b.const_array(v), f"no {what} with a computed bias") for v in biases)]
+    weights = b.given(op.constant(1), f"no {what} with computed weights")
+    if op.input(2) is None:
+        return [weights]
+    return [weights, b.given(op.constant(2), f"no {what} with a computed bias")]
 
 
 def _conv(b: CaffeBuilder, op: Op) -> BlobView:
@@ -320,7 +321,7 @@ def _regions(b: CaffeBuilder, op: Op) -> BlobView:
     if len(op.inputs) == 2:  # ascend_rules.py found this blob
         return b.materialized(rois)
     shape = (rois.shape[0], 5)
-    images = b.const_array(op.inputs[2])
+    images = op.constant(2)
     if images is None:
         column = b.materialized(b.view(op.inputs[2]).reshaped((shape[0], 1)))
         return b.add("Concat", [column, rois], shape, suffix="regions")

@@ -34,8 +34,7 @@ def _gemm(b: NcnnBuilder, op: Op) -> list[str]:
     alpha, beta = float(op["alpha"]), float(op["beta"])
     weights = np.asarray(w.const if op["transB"] else w.const.T, np.float32)
     bias = None
-    if len(op.inputs) > 2 and op.inputs[2] is not None:
-        c = op.inputs[2]
+    if (c := op.input(2)) is not None:
         if c.const is None or c.const.size not in (1, weights.shape[0]) or max((1, *c.shape[:-1])) > 1:
             raise NotInTarget(f"a third operand {c.type} that is not a bias")
         bias = np.broadcast_to(np.asarray(c.const, np.float32).reshape(-1) * np.float32(beta), weights.shape[:1])

@@ -107,7 +107,7 @@ def _fuse_consumers(
 
     Return the new weights, bias and activation parameters, and the value that the convolution then computes.
     """
-    bias = _constant(op.inputs[2], "bias") if len(op.inputs) > 2 and op.inputs[2] is not None else None
+    bias = None if op.input(2) is None else _constant(op.input(2), "bias")
     out, channels = op.outputs[0], weights.shape[axis]
     while (consumer := b.consumers.only(out)) is not None:
         if consumer.op in ("Relu", "LeakyRelu"):

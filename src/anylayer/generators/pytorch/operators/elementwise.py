@@ -157,7 +157,7 @@ def _cast(code: Code, op: Op) -> str:
 
 @writes("Dropout", unread=(1, 2))
 def _dropout(code: Code, op: Op) -> str:
-    training = op.inputs[2] if len(op.inputs) > 2 else None
+    training = op.input(2)
     known = training is None or (training.const is not None and not training.const.any())
     require(known and len(op.outputs) == 1, "a Dropout for training")
     return code.tensor(first(op))

@@ -153,7 +153,7 @@ def _pad(code: Code, op: Op) -> str:
 
 def _padded_to_shape(code: Code, op: Op) -> str:
     """Pad the axes with dynamic sizes at their end, up to the static sizes of the output."""
-    x, y, value = first(op), op.outputs[0].shape, number_of(op.inputs[2]) if len(op.inputs) > 2 else 0.0
+    x, y, value = first(op), op.outputs[0].shape, 0.0 if op.input(2) is None else number_of(op.input(2))
     producer = code.producers.get(op.inputs[1]) if op.inputs[1] is not None else None
     begins = producer.inputs[0].const if producer is not None and producer.inputs[0] is not None else None
     known = begins is not None and begins.size >= len(x.shape) and not begins.any()
@@ -215,7 +215,7 @@ def _arranged(code: Code, op: Op, parts: str, order: str) -> str:
 
 @writes("Trilu", unread=(1,))
 def _triangle(code: Code, op: Op) -> str:
-    k = integers(op.inputs[1]) if len(op.inputs) > 1 and op.inputs[1] is not None else [0]
+    k = [0] if op.input(1) is None else integers(op.input(1))
     if k is None:
         raise NotInTarget("a Trilu whose diagonal is computed")
     return f"torch.{'triu' if op['upper'] else 'tril'}({code.tensor(first(op))}, {k[0]})"

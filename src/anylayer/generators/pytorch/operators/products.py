@@ -39,7 +39,7 @@ def _matmul(code: Code, op: Op) -> str:
 
 @writes("Gemm")
 def _gemm(code: Code, op: Op) -> str:
-    a, b, c = (*op.inputs, None)[:3]
+    a, b, c = op.input(0), op.input(1), op.input(2)
     alpha, beta = (float(op[name]) for name in ("alpha", "beta"))
     weight = _matrix(b)
     bias = None if c is None else c.const

@@ -25,7 +25,7 @@ def _along(code: Code, op: Op, value: Value | None, role: str) -> str:
 @writes("DequantizeLinear")
 def _dequantize(code: Code, op: Op) -> str:
     data = f"{code.tensor(first(op))}.to({dtype_of(op.outputs[0].dtype)})"
-    zero = op.inputs[2] if len(op.inputs) > 2 else None
+    zero = op.input(2)
     if zero is not None:
         data = f"({data} - {_along(code, op, zero, 'zero')}.to({dtype_of(op.outputs[0].dtype)}))"
     return f"{data} * {_along(code, op, op.inputs[1], 'scale')}"
@@ -36,7 +36,7 @@ def _quantize(code: Code, op: Op) -> str:
     """Round halves to even, add the zero point, and saturate."""
     y = op.outputs[0]
     require(y.dtype.kind in "iu" and first(op).dtype == np.float32, f"a quantization to {y.dtype.name}")
-    limits, zero = np.iinfo(y.dtype), op.inputs[2] if len(op.inputs) > 2 else None
+    limits, zero = np.iinfo(y.dtype), op.input(2)
     text = f"torch.round({code.tensor(first(op))} / {_along(code, op, op.inputs[1], 'scale')})"
     text = text if zero is None else f"{text} + {_along(code, op, zero, 'zero')}.float()"
     return f"torch.clamp({text}, {limits.min}, {limits.max}).to({dtype_of(y.dtype)})"

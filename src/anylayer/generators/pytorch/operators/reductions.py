@@ -138,7 +138,7 @@ def _layer_norm(code: Code, op: Op) -> str:
     centered = code.new("centered")
     code.line(f"{centered} = {data} - torch.mean({data}, dim={axes}, keepdim=True)")
     spread = f"torch.sqrt(torch.mean(torch.square({centered}), dim={axes}, keepdim=True) + {epsilon})"
-    shift = f" + {code.tensor(op.inputs[2], 'bias')}" if len(op.inputs) > 2 and op.inputs[2] is not None else ""
+    shift = f" + {code.tensor(op.inputs[2], 'bias')}" if op.input(2) is not None else ""
     return f"{centered} / {spread} * {scale}{shift}"
 
 

@@ -42,7 +42,7 @@ def _spatial(window: Window) -> list[tuple[int, int]]:
 
 @writes("Conv")
 def _conv(code: Code, op: Op) -> str:
-    x, weight, bias = (*op.inputs, None)[:3]
+    x, weight, bias = op.input(0), op.input(1), op.input(2)
     if x is None or weight is None:
         raise NotInTarget("an absent input")
     window, group = _window(op), int(op["group"])
@@ -80,7 +80,7 @@ def _weighted(
 @writes("ConvTranspose")
 def _conv_transpose(code: Code, op: Op) -> str:
     """Compute without padding and crop by `pads` if torch's own padding cannot express them."""
-    x, weight, bias = (*op.inputs, None)[:3]
+    x, weight, bias = op.input(0), op.input(1), op.input(2)
     if x is None or weight is None:
         raise NotInTarget("an absent input")
     window, group = _window(op), int(op["group"])
@@ -247,7 +247,7 @@ def _torch_mode(rule: Interpolation, sizes: Sequence[tuple[int, int]]) -> str:
 
 def _scales(op: Op) -> dict[int, float]:
     """Return the scale of each axis if the operator is given scales instead of sizes."""
-    value = op.inputs[2] if len(op.inputs) > 2 else None
+    value = op.input(2)
     if value is None or value.shape == (0,):
         return {}
     require(value.const is not None, "a Resize whose scales are computed")
