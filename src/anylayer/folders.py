@@ -124,6 +124,38 @@ class Table(dict[K, V]):
         return self
 
 
+class FolderTable(Table[K, V]):
+    """A table of functions to which the files of a folder add entries by a decorator.
+
+    A file is imported when a function is looked up that it names as an argument of the decorator. All files are
+    imported for a function that none of them names in this way.
+    """
+
+    def __init__(self, folder: str, decorator: str) -> None:
+        super().__init__()
+        self._folder = folder
+        self._arguments = re.compile(rf"\b{decorator}\(([^)]*)\)")
+        self._files: dict[str, list[str]] = {}
+
+    def find(self, key: K) -> V | None:
+        """Return the value of a function, or None if no file adds one."""
+        if key not in self:
+            if not self._files:
+                self._read()
+            for name in self._files.get(getattr(key, "__name__", ""), ()):
+                load(self._folder, name)
+            if key not in self:
+                load_all(self._folder)
+        return self.get(key)
+
+    def _read(self) -> None:
+        """Find out which functions each file names. Nothing is imported."""
+        for name in modules(self._folder):
+            arguments = " ".join(self._arguments.findall(source(self._folder, name)))
+            for word in set(re.findall(r"\w+", arguments)):
+                self._files.setdefault(word, []).append(name)
+
+
 def _where(value: Any) -> str:
     code = getattr(value, "__code__", None)
     return f"{value!r}" if code is None else f"{value.__qualname__} ({code.co_filename}:{code.co_firstlineno})"

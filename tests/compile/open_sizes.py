@@ -13,7 +13,8 @@ from anylayer.graph.guards import symbolic_trace
 from anylayer.graph.open_sizes import parse_sizes
 from anylayer.network import TensorType
 from anylayer.testing import assert_same, run_graph
-from anylayer.tracing import call_user, substitute_numpy, trace
+from anylayer.tracing import call_user, trace
+from anylayer.tracing.substitution import substitute_numpy
 from tests.optimize.rewriting import ENGINES, Function, noise
 
 Shape = Sequence[int | str]

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from anylayer import tracing
 from anylayer.compile.comparison import Compiler, compare_trace
 from anylayer.compile.constants import Constants
 from anylayer.compile.limits import (
@@ -43,7 +44,7 @@ from anylayer.layer import Bound, Definition, bind
 from anylayer.network import ABSENT, Array, Network, Node, TensorType
 from anylayer.numerics import normal_noise, uniform_noise
 from anylayer.source import TracedNode
-from anylayer.tracing import hold, running_graph, substitute_numpy, trace, trace_checked
+from anylayer.tracing import hold, running_graph, trace, trace_checked
 
 Definitions = Mapping[str, Sequence[Definition]]
 
@@ -402,7 +403,7 @@ def _trace_built_in(
     """Return the trace of a built-in layer. Raises LayerError where it takes more operators than the limit."""
     limit = budget.layer_operators()
     try:
-        with substitute_numpy() if traces_symbolically() else nullcontext():
+        with tracing.substitution.substitute_numpy() if traces_symbolically() else nullcontext():
             return trace(function, types, prefix=prefix, limit=limit, branches=False)
     except TooManyOperators as error:
         budget.operators -= limit

@@ -21,7 +21,7 @@ from anylayer.loops.ir import atoms_of, substituted
 from anylayer.loops.parameters import Parameters, ParamNumber, find
 from anylayer.network import MAX_VALUES, TensorType
 from anylayer.optimize.simplify import simplify
-from anylayer.tracing import SizeDependsOnData, substitute_numpy, trace, trace_checked
+from anylayer.tracing import SizeDependsOnData, substitution, trace, trace_checked
 
 _LETTERS = {1: "N", 2: "NC", 3: "NCL", 4: "NCHW", 5: "NCDHW"}
 _TRIES = 16
@@ -123,9 +123,9 @@ def traced_openly(layer: Bound, types: Sequence[TensorType], ranges: Ranges) -> 
     ranges that these narrow further.
     """
     with symbolic_trace(ranges) as recorded:
-        with substitute_numpy() if layer.definition.built_in else nullcontext():
+        with substitution.substitute_numpy() if layer.definition.built_in else nullcontext():
             graph = _trace(layer, types)
-        with substitute_numpy():
+        with substitution.substitute_numpy():
             graph = expanded(graph)
     return graph, list(recorded.guards), dict(recorded.ranges)
 

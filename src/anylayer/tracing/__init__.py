@@ -1,16 +1,34 @@
-"""Tracing: call a function with arrays that have no values, and record its NumPy calls as ONNX operators."""
+"""Tracing: call a function with arrays that have no values, and record its NumPy calls as ONNX operators.
 
-from anylayer.tracing import rules as _rules  # noqa: F401 (importing it registers all rules)
+The files that only some code needs are loaded when they are first used.
+"""
+
+import sys
+from typing import TYPE_CHECKING
+
+from anylayer.folders import NamesByFile
+from anylayer.tracing import operators as _operators  # noqa: F401 (adds the operators to TracedArray)
 from anylayer.tracing.array import TracedArray, is_traced
 from anylayer.tracing.checked import compare, trace_checked
-from anylayer.tracing.counts import SizeDependsOnData
 from anylayer.tracing.reach import CodeTraits, code_traits
-from anylayer.tracing.record import record, record_many, running_graph, trace
+from anylayer.tracing.record import (
+    SizeDependsOnData,
+    call_user,
+    record,
+    record_many,
+    running_graph,
+    substituted,
+    trace,
+)
 from anylayer.tracing.size_arithmetic import constant_of, hold, size_list
-from anylayer.tracing.substitution import call_user, substitute_numpy, substituted
+
+if TYPE_CHECKING:
+    from anylayer.tracing import causes, counts, decisions, dispatch, masks, substitution
 
 __all__ = [
-    "CodeTraits", "SizeDependsOnData", "TracedArray", "call_user", "code_traits", "compare", "constant_of",
-    "hold", "is_traced", "record", "record_many", "running_graph", "size_list", "substitute_numpy",
-    "substituted", "trace", "trace_checked",
+    "CodeTraits", "SizeDependsOnData", "TracedArray", "call_user", "causes", "code_traits", "compare",
+    "constant_of", "counts", "decisions", "dispatch", "hold", "is_traced", "masks", "record", "record_many",
+    "running_graph", "size_list", "substituted", "substitution", "trace", "trace_checked",
 ]  # fmt: skip
+
+sys.modules[__name__].__class__ = NamesByFile

@@ -1,8 +1,7 @@
 """TracedArray: an array with a shape and a dtype but no values, which implements NumPy's protocols.
 
-The rules that record NumPy's functions are registered in dispatch.FUNCTIONS and in the tables of this module:
-UFUNCS, UFUNC_METHODS, ATTRIBUTES and PROTOCOLS. A rule receives each array as a NumPy array if it is a constant
-(known before the network runs), else as a TracedArray.
+The rules that record NumPy's functions are registered in dispatch.FUNCTIONS and dispatch.UFUNCS. A rule receives
+each array as a NumPy array if it is a constant (known before the network runs), else as a TracedArray.
 """
 
 from __future__ import annotations
@@ -13,23 +12,15 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from anylayer.folders import Table
+from anylayer import tracing
 from anylayer.graph.ir import Graph, Value
 from anylayer.graph.place import describe, refusal
 from anylayer.graph.sizes import is_static, size_of, stand_for
 from anylayer.network import Array
-from anylayer.tracing import causes
+from anylayer.tracing import rules
 
 TracingRule = Callable[..., Any]
 UNKNOWN_SIZE = "a size is known only when the network runs; pad it with anylayer.ops.pad_to_maximum first"
-UFUNCS: Table[np.ufunc, TracingRule] = Table()
-"""The rules of ufuncs: from inputs in the dtypes of NumPy's loop to the output, or a tuple of outputs."""
-UFUNC_METHODS: Table[str, TracingRule] = Table()
-"""The rules of the ufunc methods, such as `reduce`. A rule receives the ufunc, followed by the arguments."""
-ATTRIBUTES: Table[str, TracingRule] = Table()
-"""Methods and properties of ndarray that TracedArray does not define itself."""
-PROTOCOLS: Table[str, TracingRule] = Table()
-"""The implementations of __array_ufunc__, __array_function__, __getitem__, __setitem__ and __bool__."""
 
 
 @dataclass(slots=True)
@@ -193,7 +184,7 @@ class TracedArray(_Base):
 
     @property
     def flat(self) -> Any:
-        return ATTRIBUTES["flat"](self)
+        return rules.attributes.Flat(self)
 
     @flat.setter
     def flat(self, value: Any) -> None:
@@ -216,15 +207,15 @@ class TracedArray(_Base):
         raise TypeError("the __class__ of a traced array cannot be set")
 
     def __repr__(self) -> str:
-        if self._graph.strict and self._const() is None and causes.shown_to_user_code():
-            raise causes.text_refusal(self)
+        if self._graph.strict and self._const() is None and tracing.causes.shown_to_user_code():
+            raise tracing.causes.text_refusal(self)
         return f"traced {describe(self)}"
 
     __str__ = __repr__
 
     def __format__(self, spec: str) -> str:
         if self._graph.strict and self._const() is None:
-            raise causes.text_refusal(self)
+            raise tracing.causes.text_refusal(self)
         return repr(self)
 
     def __len__(self) -> int:
@@ -240,19 +231,19 @@ class TracedArray(_Base):
     # ---------------------------------------------------------------- protocols
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        return PROTOCOLS["__array_ufunc__"](ufunc, method, inputs, kwargs)
+        return tracing.dispatch.call_ufunc(ufunc, method, inputs, kwargs)
 
     def __array_function__(self, func: TracingRule, types: Any, args: Any, kwargs: Any) -> Any:
-        return PROTOCOLS["__array_function__"](func, args, kwargs)
+        return tracing.dispatch.call_function(func, args, kwargs)
 
     def __getitem__(self, key: Any) -> Any:
-        return PROTOCOLS["__getitem__"](self, key)
+        return rules.indexing.getitem(self, key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        PROTOCOLS["__setitem__"](self, key, value)
+        rules.writing.setitem(self, key, value)
 
     def __getattr__(self, name: str) -> Any:
-        rule = ATTRIBUTES.get(name)
+        rule = None if name.startswith("_") else rules.attributes.ATTRIBUTES.get(name)
         if rule is not None:
             return rule(self)
         if not name.startswith("_") and hasattr(np.ndarray, name):
@@ -275,7 +266,7 @@ class TracedArray(_Base):
         return self._values(lambda x: refusal(f"{rule} ({describe(x)}), {when}"))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:  # type: ignore[override]  # NumPy's has overloads
-        const = self._values(causes.array_refusal)
+        const = self._values(tracing.causes.array_refusal)
         if self.ndim:
             self._base()._owner = self._base()._owner or "an array that was converted to a NumPy array"
         result = const.astype(dtype) if dtype is not None else const.copy()
@@ -283,18 +274,18 @@ class TracedArray(_Base):
         return result
 
     def __bool__(self) -> bool:
-        return bool(PROTOCOLS["__bool__"](self))
+        return tracing.decisions.truth(self)
 
     def __float__(self) -> float:
-        return float(self._values(causes.float_refusal))
+        return float(self._values(tracing.causes.float_refusal))
 
     def __int__(self) -> int:
-        return int(self._values(causes.index_refusal))
+        return int(self._values(tracing.causes.index_refusal))
 
     def __index__(self) -> int:
         if self.ndim:
             raise TypeError("only integer scalar arrays can be converted to a scalar index")
-        return self._values(causes.index_refusal).__index__()
+        return self._values(tracing.causes.index_refusal).__index__()
 
     def __complex__(self) -> complex:
         return complex(self._values_for("complex()", "keep the array"))

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
+from anylayer import tracing
 from anylayer.errors import AnyLayerError, TraceError, kind_and_text
 from anylayer.graph.guards import current_trace, repeated_trace, traces_symbolically, unguarded
 from anylayer.graph.ir import Graph, TooManyOperators, Value
@@ -19,12 +20,9 @@ from anylayer.graph.place import place_of, place_of_error, refusal
 from anylayer.graph.sized import elements_of
 from anylayer.graph.symbolic import Size
 from anylayer.network import Array, TensorType
-from anylayer.tracing.causes import running_call
-from anylayer.tracing.counts import SizeDependsOnData
 from anylayer.tracing.reach import Reach, package_of
-from anylayer.tracing.record import running_graph, trace
+from anylayer.tracing.record import SizeDependsOnData, call_user, running_graph, trace
 from anylayer.tracing.state import Snapshot, replace_counters, state_refusal
-from anylayer.tracing.substitution import call_user, substitute_numpy
 
 Forward = Callable[[list[Array]], Sequence[Array]]
 _MAX_OPERATORS = 5000
@@ -58,7 +56,7 @@ def trace_checked(
     if traces_symbolically():  # plain NumPy would turn the sizes into numbers
         with repeated_trace() as restart:
             try:
-                with substitute_numpy() as counterpart:
+                with tracing.substitution.substitute_numpy() as counterpart:
                     return _trace_twice(
                         function, types, prefix, _MAX_OPEN_OPERATORS, subject, counterpart, restart
                     )
@@ -67,7 +65,7 @@ def trace_checked(
                 if _loops_over_size(fresh, types):
                     raise
             restart()
-            with substitute_numpy() as counterpart:
+            with tracing.substitution.substitute_numpy() as counterpart:
                 return _trace_twice(fresh(), types, prefix, _MAX_OPERATORS, subject, counterpart, restart)
     try:
         return _trace_twice(function, types, prefix, None, subject)
@@ -77,7 +75,7 @@ def trace_checked(
         first = error
     again = rebuild() if rebuild is not None else function
     try:
-        with substitute_numpy() as counterpart:
+        with tracing.substitution.substitute_numpy() as counterpart:
             return _trace_twice(again, types, prefix, _MAX_OPERATORS, subject, counterpart)
     except _UserError as error:  # the substitute may have caused it
         chosen = error if isinstance(first, _UserError) else first
@@ -108,7 +106,7 @@ def _loops_over_size(rebuild: Callable[[], Forward], types: Sequence[TensorType]
         numbers = [TensorType(shape, t.dtype) for shape, t in zip(shapes, types)]
         function = rebuild()
         try:
-            with unguarded(), substitute_numpy():
+            with unguarded(), tracing.substitution.substitute_numpy():
                 trace(counted, numbers, limit=_MAX_OPERATORS, strict=True)
         except TooManyOperators:
             return True
@@ -259,12 +257,13 @@ def noticed_calls(files: Set[str]) -> Iterator[list[tuple[str, str]]]:
             name = function.__name__
             if name in _CLOCKS or name in _DATES:
                 if is_users(frame) and _reads_clock(function):
-                    calls.append((f"{running_call(frame) or name} reads the clock", place_of(frame)))
+                    call = tracing.causes.running_call(frame) or name
+                    calls.append((f"{call} reads the clock", place_of(frame)))
             elif name in ("urandom", "getrandom") or (name == "seed" and _seeds_itself(frame)):
                 caller = _caller(frame)
                 if is_users(caller):
-                    what = f"{running_call(caller) or name} draws random numbers that no seed determines"
-                    calls.append((what, place_of(caller)))
+                    call = tracing.causes.running_call(caller) or name
+                    calls.append((f"{call} draws random numbers that no seed determines", place_of(caller)))
 
     before = sys.getprofile()
     sys.setprofile(event)

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.errors import TraceError
 from anylayer.graph.expressions import symbol
 from anylayer.graph.guards import current_trace
 from anylayer.graph.ir import Value
@@ -23,12 +22,8 @@ from anylayer.network import Array
 from anylayer.tracing.array import TracedArray
 from anylayer.tracing.dtypes import BOOL, I8
 from anylayer.tracing.primitives import as_array, cast, is_constant, reshape
-from anylayer.tracing.record import record, running_graph
+from anylayer.tracing.record import SizeDependsOnData, record, running_graph
 from anylayer.tracing.size_arithmetic import size_list
-
-
-class SizeDependsOnData(TraceError):
-    """A size depends on data, and the trace has no symbols for such sizes."""
 
 
 def count_of(values: Any, most: Any) -> Any:

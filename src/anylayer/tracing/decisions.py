@@ -15,14 +15,14 @@ from typing import Any
 
 import numpy as np
 
+from anylayer import tracing
 from anylayer.errors import AnyLayerError, TraceError, kind_and_text
 from anylayer.graph.ir import Graph, Op, Value
 from anylayer.graph.operators import ELEMENTWISE
 from anylayer.graph.place import is_users, place_of, refusal, user_frame
 from anylayer.graph.symbolic import same_shape
 from anylayer.network import Array
-from anylayer.tracing import causes
-from anylayer.tracing.array import PROTOCOLS, TracedArray
+from anylayer.tracing.array import TracedArray
 
 MAX_PATHS = 64
 """The largest number of paths of one function."""
@@ -100,14 +100,12 @@ def too_many(decisions: Sequence[Decision]) -> TraceError:
     )
 
 
-def _truth(x: TracedArray) -> bool:
+def truth(x: TracedArray) -> bool:
+    """Return whether a traced array is true: the answer of the running run, or that of a constant."""
     run = current_run.get()
     if run is None or x._const() is not None or any(type(d) is not int or d != 1 for d in x.shape):
-        return bool(x._values(causes.bool_refusal))
+        return bool(x._values(tracing.causes.bool_refusal))
     return run.decide(x)
-
-
-PROTOCOLS["__bool__"] = _truth
 
 
 def explore(graph: Graph, call: Callable[[], list[Value]]) -> list[Value]:

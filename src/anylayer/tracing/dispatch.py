@@ -8,15 +8,13 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from anylayer.folders import Table
+from anylayer.folders import FolderTable
 from anylayer.graph.place import describe, refusal
 from anylayer.graph.sizes import broadcast, stand_for
 from anylayer.graph.symbolic import holds_symbolic, is_symbolic
 from anylayer.network import Array
+from anylayer.tracing import rules
 from anylayer.tracing.array import (
-    PROTOCOLS,
-    UFUNC_METHODS,
-    UFUNCS,
     TracedArray,
     TracingRule,
     selected,
@@ -48,7 +46,9 @@ class FunctionRule:
 
 
 R = TypeVar("R", bound=TracingRule)
-FUNCTIONS: Table[Callable[..., Any], FunctionRule] = Table()
+FUNCTIONS: FolderTable[Callable[..., Any], FunctionRule] = FolderTable("tracing/rules", "implements")
+UFUNCS: FolderTable[np.ufunc, TracingRule] = FolderTable("tracing/rules", "ufunc_rule")
+"""The rules of ufuncs: from inputs in the dtypes of NumPy's loop to the output, or a tuple of outputs."""
 
 
 def implements(*functions: Any, raw: bool = False) -> Callable[[R], R]:
@@ -89,6 +89,18 @@ def resolved(x: Any) -> Any:
     if type(x) in (tuple, list):
         return type(x)(map(resolved, x))
     return x
+
+
+def converted(value: Any, dtype: np.dtype[Any]) -> Array:
+    """Return the assigned value as an array of the dtype of the array that it is written to."""
+    value = resolved(value)
+    if type(value) is TracedArray:
+        return cast(value, dtype)
+    if type(value) in (list, tuple) and next(traced_in(value), None) is not None:
+        return cast(np.stack([converted(v, dtype) for v in value]), dtype)
+    if weak(value):
+        return as_array(value, dtype)
+    return np.asarray(value).astype(dtype)
 
 
 def with_memory_layout(
@@ -134,7 +146,7 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict
     if graph is None:
         raise TypeError(f"np.{ufunc.__name__} is called without a traced array")
     if method == "at":
-        UFUNC_METHODS["at"](ufunc, *inputs)
+        rules.writing.ufunc_at(ufunc, *inputs)
         return None
     args = [resolved(x) for x in inputs]
     where = resolved(kwargs.pop("where", True))
@@ -152,11 +164,12 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict
     elif method == "__call__":
         result = elementwise(ufunc, args, **kwargs)
     else:
-        if method not in UFUNC_METHODS:
+        rule = rules.reductions.UFUNC_METHODS.get(method)
+        if rule is None:
             raise refusal(f"np.{ufunc.__name__}.{method} cannot be recorded; use other NumPy functions")
         if where is not True:
             kwargs["where"] = where
-        result = UFUNC_METHODS[method](ufunc, *args, **kwargs)
+        result = rule(ufunc, *args, **kwargs)
         where = True
     if out is not None:
         return _write_ufunc_out(ufunc, result, out, where)
@@ -222,7 +235,7 @@ def elementwise(
     keepdims: bool = False,
 ) -> Any:
     """Call the rule of a ufunc with its inputs cast to the dtypes of NumPy's loop."""
-    rule = UFUNCS.get(ufunc)
+    rule = UFUNCS.find(ufunc)
     if rule is None:
         raise refusal(f"np.{ufunc.__name__} cannot be expressed in ONNX operators; use other NumPy functions")
     if axes is not None or axis is not None or keepdims:
@@ -273,7 +286,7 @@ def _comparable(inputs: Sequence[Any]) -> Sequence[Any]:
 
 def call_function(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """Implement __array_function__, and the methods of ndarray that are also functions."""
-    rule = FUNCTIONS.get(function)
+    rule = FUNCTIONS.find(function)
     args, kwargs = selected(tuple(args)), selected(dict(kwargs))
     name = f"{getattr(function, '__module__', 'np') or 'np'}.{function.__name__}".replace("numpy.", "np.", 1)
     kwargs = {k: v for k, v in kwargs.items() if v is not np._NoValue and not (k == "out" and v is None)}
@@ -316,6 +329,3 @@ def _write_function_out(name: str, result: Any, out: Any) -> TracedArray:
         raise ValueError(f"{name}: output array has shape {out.shape}, {value.shape} is needed")
     out._assign(cast(value, out.dtype))
     return out
-
-
-PROTOCOLS |= {"__array_ufunc__": call_ufunc, "__array_function__": call_function}

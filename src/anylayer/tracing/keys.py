@@ -23,6 +23,12 @@ OUTSIDE = np.int64(2**31 - 1)
 """A position outside every array: an array has at most 2^31 elements."""
 
 
+def traced_masks(key: Any) -> list[TracedArray]:
+    """Return the masks in a key that depend on data."""
+    items = key if type(key) is tuple else (key,)
+    return [k for k in items if type(k) is TracedArray and k.dtype == BOOL and not is_constant(k._resolved())]
+
+
 @dataclass(slots=True)
 class Key:
     """A parsed key.

@@ -20,10 +20,10 @@ from anylayer.tracing.array import Selection, TracedArray, selected, wrapped
 from anylayer.tracing.counts import compressed, mask_of_positions, positions
 from anylayer.tracing.dispatch import call_ufunc, resolved
 from anylayer.tracing.dtypes import BOOL
-from anylayer.tracing.keys import is_full
-from anylayer.tracing.primitives import cast, expand, is_constant, reshape
+from anylayer.tracing.keys import is_full, traced_masks
+from anylayer.tracing.operators import install
+from anylayer.tracing.primitives import cast, expand, reshape
 from anylayer.tracing.rules.concatenation import array_like
-from anylayer.tracing.rules.operators import install
 
 
 class MaskSelection(Selection):
@@ -220,19 +220,13 @@ def _extreme(dtype: np.dtype[Any], largest: bool) -> float:
     return info.max if largest else info.min
 
 
-def _traced_masks(key: Any) -> list[TracedArray]:
-    """Return the masks in a key that depend on data."""
-    items = key if type(key) is tuple else (key,)
-    return [k for k in items if type(k) is TracedArray and k.dtype == BOOL and not is_constant(k._resolved())]
-
-
 def _full_rank_mask(x: TracedArray, key: Any) -> tuple[Any, range]:
     """Return the mask in `key`, with an axis of size 1 for each axis of `x` that it does not have, and its axes.
 
     Raises IndexError if the shapes do not match.
     """
     items = list(key) if type(key) is tuple else [key]
-    mask = _traced_masks(key)[0]
+    mask = traced_masks(key)[0]
     at = next(i for i, k in enumerate(items) if k is mask)
     lead = at
     if any(k is Ellipsis for k in items[:at]):
@@ -253,7 +247,7 @@ def with_positions(key: Any) -> Any:
 
 def _is_alone(key: Any) -> bool:
     """Return whether a key consists of one mask that depends on data, and of `:` and `...`."""
-    masks = _traced_masks(key)
+    masks = traced_masks(key)
     items = list(key) if type(key) is tuple else [key]
     others = [k for k in items if not any(k is m for m in masks)]
     return len(masks) == 1 and all(k is Ellipsis or (isinstance(k, slice) and is_full(k)) for k in others)
@@ -261,7 +255,7 @@ def _is_alone(key: Any) -> bool:
 
 def positions_in(key: Any) -> Any:
     """Return a key with positions in place of the masks that depend on data."""
-    masks = _traced_masks(key)
+    masks = traced_masks(key)
     if not masks:
         return key
     found: list[Any] = []
@@ -292,7 +286,7 @@ def with_masks(key: Any, x: TracedArray) -> Any:
 
 def select_masked(x: TracedArray, key: Any) -> MaskSelection | None:
     """Return x[mask] if the key has a mask that depends on data, else None."""
-    if not _traced_masks(key):
+    if not traced_masks(key):
         return None
     return MaskSelection(TracedArray(x._graph, x._up_to_date()), *_full_rank_mask(x, key))
 

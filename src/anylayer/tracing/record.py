@@ -4,24 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy import _core
 
-from anylayer.errors import AnyLayerError, TraceError
+from anylayer import tracing
+from anylayer.errors import AnyLayerError, TraceError, call_contained
 from anylayer.graph.ir import Graph, Value
 from anylayer.graph.place import refusal, refused
 from anylayer.graph.sizes import is_static
 from anylayer.graph.symbolic import is_empty
 from anylayer.network import TensorType
-from anylayer.tracing import causes
 from anylayer.tracing.array import TracedArray, selected
 from anylayer.tracing.decisions import explore, without_branches
 from anylayer.tracing.size_arithmetic import computed_sizes, held
 
+if TYPE_CHECKING:
+    from anylayer.tracing.substitution import Counterparts
+
 current_graph: ContextVar[Graph | None] = ContextVar("current_graph", default=None)
 """The graph of the running trace."""
+
+counterparts: ContextVar[Counterparts | None] = ContextVar("counterparts", default=None)
+"""The copies of the user's functions that are called instead of them, in a second attempt: see substitution."""
 
 errstate: Callable[[], Any] = _core.umath._extobj_contextvar.get
 """Return the current state of NumPy's error handling, as one object."""
@@ -74,7 +80,7 @@ def record_many(
     if graph.errstate is not None and errstate() is not graph.errstate:
         handling = np.geterr()
         if any(how in ("raise", "call", "log") for how in handling.values()):
-            raise causes.errstate_refusal(handling)
+            raise tracing.causes.errstate_refusal(handling)
     sizes = computed_sizes(graph, op, inputs, types, attrs)
     if sizes is not None:
         return [sizes]
@@ -170,3 +176,20 @@ def _output(graph: Graph, output: Any) -> Value:
     if array.dtype.kind not in "biuf":
         raise refusal(f"forward returns {type(output).__name__}, which is not an array of numbers")
     return graph.constant(array)
+
+
+class SizeDependsOnData(TraceError):
+    """A size depends on data, and the trace has no symbols for such sizes."""
+
+
+def substituted(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the copy of one of our functions that keeps symbolic sizes, or the function itself outside a symbolic
+    trace."""
+    active = counterparts.get()
+    return function if active is None or not active.symbolic else active.of(function)
+
+
+def call_user(function: Callable[..., Any], *args: Any) -> Any:
+    """Call a user's function, or in a second attempt its counterpart. Raises Stopped if it ends the program."""
+    active = counterparts.get()
+    return call_contained(function, *args) if active is None else active.call(function, args)

@@ -15,7 +15,6 @@ from abc import ABCMeta
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
 from typing import Any, TypeVar
 
 import numpy as np
@@ -27,12 +26,11 @@ from anylayer.tracing import substitution_symbolic
 from anylayer.tracing.array import TracedArray
 from anylayer.tracing.dispatch import FUNCTIONS, call_function, traced_in
 from anylayer.tracing.reach import is_opaque, names_in, package_of
-from anylayer.tracing.record import current_graph
+from anylayer.tracing.record import counterparts, current_graph
 from anylayer.tracing.rules import concatenation, creation
 
 Function = Callable[..., Any]
 T = TypeVar("T")
-_active: ContextVar[Counterparts | None] = ContextVar("substitution", default=None)
 
 
 class NumpySubstitute(types.ModuleType):
@@ -48,7 +46,7 @@ class NumpySubstitute(types.ModuleType):
         member = getattr(np, name)
         if member in (np.linalg, np.lib):
             return member
-        if callable(member) and not isinstance(member, (type, np.ufunc)) and member in FUNCTIONS:
+        if callable(member) and not isinstance(member, (type, np.ufunc)) and FUNCTIONS.find(member) is not None:
             member = _accepting_lists(member)
         self.__dict__[name] = member
         return member
@@ -446,21 +444,8 @@ def substitute_numpy() -> Iterator[Callable[[Any], Any]]:
     Yields a function that returns the counterpart of an object.
     """
     active = Counterparts()
-    token = _active.set(active)
+    token = counterparts.set(active)
     try:
         yield active.of
     finally:
-        _active.reset(token)
-
-
-def substituted(function: Function) -> Function:
-    """Return the copy of one of our functions that keeps symbolic sizes, or the function itself outside a symbolic
-    trace."""
-    active = _active.get()
-    return function if active is None or not active.symbolic else active.of(function)
-
-
-def call_user(function: Function, *args: Any) -> Any:
-    """Call a user's function, or in a second attempt its counterpart. Raises Stopped if it ends the program."""
-    active = _active.get()
-    return call_contained(function, *args) if active is None else active.call(function, args)
+        counterparts.reset(token)

@@ -1,8 +1,16 @@
 """Tracing rules: what NumPy's functions, ufuncs, methods and attributes record.
 
-Importing this package registers all of them.
+A file is imported when one of its functions is first traced: see folders.FolderTable.
 """
 
-from anylayer.folders import load_all
+import sys
+from typing import TYPE_CHECKING
 
-load_all("tracing/rules")
+from anylayer.folders import NamesByFile
+
+if TYPE_CHECKING:
+    from anylayer.tracing.rules import attributes, indexing, reductions, writing
+
+__all__ = ["attributes", "indexing", "reductions", "writing"]
+
+sys.modules[__name__].__class__ = NamesByFile

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ from numpy.typing import DTypeLike
 
 from anylayer.graph.place import refusal
 from anylayer.network import Array
-from anylayer.tracing.array import ATTRIBUTES, TracedArray, copy_of, wrapped
+from anylayer.tracing.array import TracedArray, TracingRule, copy_of, wrapped
 from anylayer.tracing.dispatch import call_function, implements
 from anylayer.tracing.primitives import cast, reshape
 
@@ -23,8 +23,6 @@ _FUNCTIONS = (
     "all any argmax argmin argpartition argsort clip cumprod cumsum diagonal dot max mean min nonzero "
     "prod ravel repeat round searchsorted squeeze std sum swapaxes take trace var choose put"
 )
-for _name in _FUNCTIONS.split(" "):
-    ATTRIBUTES[_name] = _method(getattr(np, _name))
 
 
 def _reshape(x: TracedArray) -> Callable[..., Any]:
@@ -152,7 +150,8 @@ def _view(x: TracedArray, dtype: DTypeLike | None = None, type: object = None) -
     return x[...]
 
 
-ATTRIBUTES |= {
+ATTRIBUTES: Mapping[str, TracingRule] = {
+    **{name: _method(getattr(np, name)) for name in _FUNCTIONS.split(" ")},
     "reshape": _reshape,
     "transpose": _transpose,
     "astype": lambda x: lambda *args, **kwargs: astype(x, *args, **kwargs),
@@ -173,3 +172,4 @@ ATTRIBUTES |= {
     "view": lambda x: lambda *args, **kwargs: _view(x, *args, **kwargs),
     "imag": lambda x: call_function(np.imag, (x,), {}),
 }
+"""Methods and properties of ndarray that TracedArray does not define itself."""

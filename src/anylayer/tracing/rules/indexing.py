@@ -7,25 +7,27 @@ from typing import Any
 
 import numpy as np
 
+from anylayer import tracing
 from anylayer.graph.place import refusal
 from anylayer.graph.sizes import broadcast, is_one, is_static, size_of
 from anylayer.network import Array
-from anylayer.tracing.array import PROTOCOLS, UNKNOWN_SIZE, TracedArray, view_of, wrapped
+from anylayer.tracing import rules
+from anylayer.tracing.array import UNKNOWN_SIZE, TracedArray, selected, view_of, wrapped
 from anylayer.tracing.dispatch import dummies, resolved
-from anylayer.tracing.keys import Key, flat_index, is_sized, parse
-from anylayer.tracing.masks import select_masked, with_positions
+from anylayer.tracing.keys import Key, flat_index, is_sized, parse, traced_masks
 from anylayer.tracing.primitives import gather, is_constant, reshape, slices, transpose
 from anylayer.tracing.record import running_graph
-from anylayer.tracing.rules.writing import content_after_write
 from anylayer.tracing.size_arithmetic import hold
 
 
 def getitem(x: TracedArray, key: Any) -> Any:
     """Return x[key]: a view for slices and integers, a copy for index arrays."""
-    key = with_positions(key)
-    selection = select_masked(x, key)
-    if selection is not None:
-        return selection
+    key = selected(key)
+    if traced_masks(key):
+        key = tracing.masks.with_positions(key)
+        selection = tracing.masks.select_masked(x, key)
+        if selection is not None:
+            return selection
     resolved_key = resolved(key)
     parsed = parse(resolved_key, x.shape)
     if parsed.basic:
@@ -55,7 +57,7 @@ def basic_view(x: TracedArray, key: Any, content: Array | None = None) -> Traced
             return _basic(p, parsed)
         return _basic(hold(running_graph(), p), parsed) if is_sized(key) else p[key]
 
-    result = view_of(x, replay, lambda p, new: content_after_write(p, key, new), content=content)
+    result = view_of(x, replay, lambda p, new: rules.writing.content_after_write(p, key, new), content=content)
     ellipsis = any(p is Ellipsis for p in (key if type(key) is tuple else (key,)))
     result._scalar = result.ndim == 0 and not ellipsis
     if result._scalar:
@@ -186,6 +188,3 @@ def _in_numpy_order(x: Array, origins: _Origins, key: Key, index_shape: Sequence
     shape: list[Any] = [1 if a is None else sizes["axis", a] for a in key.axes]
     shape[key.place : key.place] = list(index_shape)
     return reshape(x, shape)
-
-
-PROTOCOLS["__getitem__"] = getitem

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from anylayer.graph.place import refusal
 from anylayer.graph.sizes import numpy_axes, numpy_axis
 from anylayer.graph.symbolic import depends_on_data, is_empty
 from anylayer.network import Array
-from anylayer.tracing.array import UFUNC_METHODS, TracingRule
+from anylayer.tracing.array import TracingRule
 from anylayer.tracing.dispatch import implements
 from anylayer.tracing.dtypes import BOOL, I8
 from anylayer.tracing.primitives import (
@@ -366,4 +366,9 @@ def _ufunc_outer(ufunc: np.ufunc, a: Array, b: Array, **more: Any) -> Any:
     return ufunc(reshape(a, (*a.shape, *[1] * b.ndim)), b, **more)
 
 
-UFUNC_METHODS |= {"reduce": _ufunc_reduce, "accumulate": _ufunc_accumulate, "outer": _ufunc_outer}
+UFUNC_METHODS: Mapping[str, TracingRule] = {
+    "reduce": _ufunc_reduce,
+    "accumulate": _ufunc_accumulate,
+    "outer": _ufunc_outer,
+}
+"""The rules of the ufunc methods that return an array. A rule receives the ufunc, followed by the arguments."""

@@ -8,13 +8,13 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
+from anylayer import tracing
 from anylayer.graph.place import refusal
 from anylayer.graph.sizes import broadcast, numpy_axis
 from anylayer.graph.symbolic import is_symbolic
 from anylayer.network import MAX_VALUES, Array
 from anylayer.tracing.array import TracedArray
-from anylayer.tracing.counts import counted_size, positions
-from anylayer.tracing.dispatch import elementwise, implements
+from anylayer.tracing.dispatch import converted, elementwise, implements
 from anylayer.tracing.dtypes import BOOL, I8, as_operand, common_dtype, weak
 from anylayer.tracing.keys import OUTSIDE
 from anylayer.tracing.primitives import (
@@ -31,7 +31,6 @@ from anylayer.tracing.primitives import (
 from anylayer.tracing.record import running_graph
 from anylayer.tracing.rules import ufuncs
 from anylayer.tracing.rules.concatenation import array_like
-from anylayer.tracing.rules.writing import converted
 
 _NONE: Any = np._NoValue
 
@@ -128,17 +127,17 @@ def take(a: ArrayLike, indices: ArrayLike, axis: AxisArg = None, mode: str = "ra
 
 @implements(np.nonzero)
 def nonzero(a: ArrayLike) -> Any:
-    return positions(array_like(a))
+    return tracing.counts.positions(array_like(a))
 
 
 @implements(np.flatnonzero)
 def flatnonzero(a: ArrayLike) -> Array:
-    return positions(array_like(a).reshape(-1))[0]
+    return tracing.counts.positions(array_like(a).reshape(-1))[0]
 
 
 @implements(np.argwhere)
 def argwhere(a: ArrayLike) -> Array:
-    return np.stack(positions(array_like(a)), axis=-1)
+    return np.stack(tracing.counts.positions(array_like(a)), axis=-1)
 
 
 @implements(np.extract)
@@ -343,7 +342,7 @@ def unique(
         if equal_nan and flat.dtype.kind == "f":
             differs = differs & ~(np.isnan(ordered) & np.isnan(before))
         first = differs | (place == 0)
-        starts = positions(first)[0]
+        starts = tracing.counts.positions(first)[0]
         parts[:2] = ordered[starts], order[starts]
         if return_inverse:
             group = np.cumsum(first) - 1
@@ -376,7 +375,7 @@ def bincount(x: Array, /, weights: Any = None, minlength: Any = 0) -> Array:
     at = cast(x, I8)
     if type(minlength) is int and minlength == 0:
         most = np.max(np.concatenate([at, np.full(1, -1)])) + 1
-        length: Any = counted_size(np.maximum(most, 0), MAX_VALUES)
+        length: Any = tracing.counts.counted_size(np.maximum(most, 0), MAX_VALUES)
     else:
         length = minlength
         running_graph().note("np.bincount has minlength elements here; a larger number is refused when this runs")

@@ -201,8 +201,9 @@ def _at_least(rank: int) -> Any:
     return lambda *arrays: one(arrays[0]) if len(arrays) == 1 else tuple(map(one, arrays))
 
 
-for _function, _rank in ((np.atleast_1d, 1), (np.atleast_2d, 2), (np.atleast_3d, 3)):
-    implements(_function, raw=True)(_at_least(_rank))
+implements(np.atleast_1d, raw=True)(_at_least(1))
+implements(np.atleast_2d, raw=True)(_at_least(2))
+implements(np.atleast_3d, raw=True)(_at_least(3))
 
 
 def _broadcast_view(x: Array, shape: tuple[Any, ...]) -> Array:

@@ -52,7 +52,7 @@ def _arithmetic(op: str, boolean: str = "") -> TracingRule:
 ufunc_rule(np.add)(_arithmetic("Add", "Or"))
 _multiply = ufunc_rule(np.multiply)(_arithmetic("Mul", "And"))
 ufunc_rule(np.subtract)(_arithmetic("Sub"))
-_divide = ufunc_rule(np.true_divide)(_arithmetic("Div"))
+_divide = ufunc_rule(np.divide)(_arithmetic("Div"))
 ufunc_rule(np.maximum)(_arithmetic("Max", "Or"))
 ufunc_rule(np.minimum)(_arithmetic("Min", "And"))
 
@@ -70,20 +70,17 @@ def _float_operator(op: str, double: bool = True) -> TracingRule:
     return rule
 
 
-for _ufunc, _op, _double in (
-    (np.sqrt, "Sqrt", True),
-    (np.exp, "Exp", True),
-    (np.log, "Log", True),
-    (np.sin, "Sin", True),
-    (np.arcsin, "Asin", False),
-    (np.arccos, "Acos", False),
-    (np.arctan, "Atan", False),
-    (np.tanh, "Tanh", True),
-    (np.arcsinh, "Asinh", False),
-    (np.arccosh, "Acosh", False),
-    (np.arctanh, "Atanh", False),
-):
-    ufunc_rule(_ufunc)(_float_operator(_op, _double))
+ufunc_rule(np.sqrt)(_float_operator("Sqrt"))
+ufunc_rule(np.exp)(_float_operator("Exp"))
+ufunc_rule(np.log)(_float_operator("Log"))
+ufunc_rule(np.sin)(_float_operator("Sin"))
+ufunc_rule(np.arcsin)(_float_operator("Asin", double=False))
+ufunc_rule(np.arccos)(_float_operator("Acos", double=False))
+ufunc_rule(np.arctan)(_float_operator("Atan", double=False))
+ufunc_rule(np.tanh)(_float_operator("Tanh"))
+ufunc_rule(np.arcsinh)(_float_operator("Asinh", double=False))
+ufunc_rule(np.arccosh)(_float_operator("Acosh", double=False))
+ufunc_rule(np.arctanh)(_float_operator("Atanh", double=False))
 
 
 def _formula_in_float64(op: str) -> Callable[[TracingRule], TracingRule]:

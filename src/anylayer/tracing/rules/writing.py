@@ -12,21 +12,18 @@ from anylayer.graph.sizes import Dim, broadcast, is_static, size_of
 from anylayer.graph.symbolic import depends_on_data, is_empty, is_symbolic, same, symbolic_shape
 from anylayer.network import Array
 from anylayer.tracing.array import (
-    PROTOCOLS,
-    UFUNC_METHODS,
     UNKNOWN_SIZE,
     TracedArray,
     require_static,
     selected,
 )
-from anylayer.tracing.dispatch import resolved, traced_in
-from anylayer.tracing.dtypes import as_operand, loop_dtypes, weak
+from anylayer.tracing.dispatch import converted, resolved, traced_in
+from anylayer.tracing.dtypes import as_operand, loop_dtypes
 from anylayer.tracing.keys import Key, flat_index, is_sized, parse
 from anylayer.tracing.masks import positions_in, with_masks, with_positions, write_masked
 from anylayer.tracing.primitives import (
     arange,
     as_array,
-    cast,
     concat,
     expand,
     gather,
@@ -56,18 +53,6 @@ def _is_own_view(x: TracedArray, key: Any, value: Any) -> bool:
     """Return whether `value` is the view x[key] itself, as in the second half of `x[key] += v`."""
     view = value._view if type(value) is TracedArray else None
     return view is not None and view.parent is x and view.key is key and view.seen == x._base()._version
-
-
-def converted(value: Any, dtype: np.dtype[Any]) -> Array:
-    """Return the assigned value as an array of the dtype of the array that it is written to."""
-    value = resolved(value)
-    if type(value) is TracedArray:
-        return cast(value, dtype)
-    if type(value) in (list, tuple) and next(traced_in(value), None) is not None:
-        return cast(np.stack([converted(v, dtype) for v in value]), dtype)
-    if weak(value):
-        return as_array(value, dtype)
-    return np.asarray(value).astype(dtype)
 
 
 def content_after_write(x: Array, key: Any, v: Array) -> Array:
@@ -343,7 +328,3 @@ def ufunc_at(ufunc: np.ufunc, a: Array, indices: Array, b: Array | None = None) 
     )
     v = -v if ufunc is np.subtract else v
     a._assign(scatter_at(content, flat, v, _REDUCTIONS[ufunc]))
-
-
-PROTOCOLS["__setitem__"] = setitem
-UFUNC_METHODS["at"] = ufunc_at
