@@ -14,9 +14,9 @@ from anylayer.errors import clean_lines, nearest
 from anylayer.folders import NamesByFile, load, modules, summary
 
 if TYPE_CHECKING:
-    from anylayer.cli import calibration, onray, video
+    from anylayer.cli import arrays, calibration, files, means, onray, video
 
-__all__ = ["calibration", "main", "onray", "video"]
+__all__ = ["arrays", "calibration", "files", "main", "means", "onray", "video"]
 
 _COMMANDS = modules("cli/commands")
 

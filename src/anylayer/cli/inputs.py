@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from anylayer.cli.arrays import numeric, read_npy, read_npz
+import anylayer.cli as cli
 from anylayer.cli.command import say
 from anylayer.cli.items import Item, items_of
-from anylayer.cli.means import parse_mean, with_mean_file
 from anylayer.compile.inputs import input_types
 from anylayer.compile.plan import require_types
 from anylayer.errors import InputError, at, nearest, need
@@ -76,10 +75,11 @@ class Loader:
         """Return how images are preprocessed for input `name`."""
         if name not in self._recipes:
             options, network = self.options, self.net.network
-            mean = parse_mean(options.mean) if options.mean is not None else None
+            mean = cli.means.parse_mean(options.mean) if options.mean is not None else None
             overridden = mean is not None or options.scale is not None or options.swap or options.cover
-            from_file = None if overridden else with_mean_file(network.preprocess.get(name), Path(network.source))
-            from_file = from_file or network.preprocess.get(name)
+            from_file = network.preprocess.get(name)
+            if from_file is not None and from_file.mean_file and not overridden:
+                from_file = cli.means.with_mean_file(from_file, Path(network.source))
             stated, dtype = network.channel_orders.get(name), network.input_dtype(name)
             with at(f"input '{name}'"):
                 rule = f"the file takes images as {dtype}, so --mean, --scale and --pixels do not apply"
@@ -122,7 +122,7 @@ class Loader:
             if isinstance(source, np.ndarray):
                 loaded.arrays[name] = _reshape(source, self.types[name])
             elif source.suffix.lower() == ".npy":
-                loaded.arrays[name] = numeric(read_npy(source), source)
+                loaded.arrays[name] = cli.arrays.numeric(cli.arrays.read_npy(source), source)
             elif source.suffix.lower() == ".npz":
                 loaded.arrays.update(self._npz(source, name))
             else:
@@ -154,7 +154,7 @@ class Loader:
         return as_input(array, self.channels_last(name), self.net.network.input_dtype(name))
 
     def _npz(self, path: Path, name: str) -> dict[str, Array]:
-        arrays = {k: numeric(a, path) for k, a in read_npz(path).items()}
+        arrays = {k: cli.arrays.numeric(a, path) for k, a in cli.arrays.read_npz(path).items()}
         if name:
             array = next(iter(arrays.values())) if len(arrays) == 1 else arrays.get(name)
             if array is None:

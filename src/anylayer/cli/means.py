@@ -39,9 +39,9 @@ def _mean_file(path: Path) -> Array:
     return mean_values
 
 
-def with_mean_file(preprocess: Preprocess | None, model: Path) -> Preprocess | None:
+def with_mean_file(preprocess: Preprocess, model: Path) -> Preprocess:
     """Return the preprocessing with its mean file read, which is searched in the model's folder and below."""
-    if preprocess is None or not preprocess.mean_file or preprocess.mean is not None:
+    if preprocess.mean is not None:
         return preprocess
     named = Path(preprocess.mean_file)
     beside = model.parent / named.name

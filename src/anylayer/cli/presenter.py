@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import anylayer.cli as cli
 from anylayer.cli.command import echo, say
-from anylayer.cli.files import to_json
 from anylayer.cli.progress import progress
 from anylayer.cli.results import ShowOptions, json_data, lines
 from anylayer.cli.running import Runner
@@ -66,7 +66,7 @@ class Presenter:
             written += target.write_all(results) if results else []
         self.report(written)
         if self.as_json:
-            echo(to_json(self._json_data(data, written)))
+            echo(cli.files.to_json(self._json_data(data, written)))
         if skipped:
             say(f"{skipped} of {plural(len(items), 'input')} could not be read and {_were(skipped)} skipped")
         return skipped

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from anylayer import libraries, runtime
 from anylayer.cli.results import split_batch, without_empty_rows
 from anylayer.engines import load_engine
 from anylayer.errors import AnyLayerError, InputError, need
-from anylayer.libraries.stdout import redirected_stdout
-from anylayer.runtime.choice import agree
 
 if TYPE_CHECKING:
     from anylayer import Net
@@ -186,7 +185,7 @@ class Runner:
                 self.model = self.net.compile(self.engine, shapes, self.threads, list(self.blobs) or None)
             outputs, spent = _run_timed(self.model, arrays)
             if not self.seconds and spent < _MAX_RETIMED_SECONDS:
-                with redirected_stdout(drop=True):
+                with libraries.stdout.redirected_stdout(drop=True):
                     spent = min(spent, _run_timed(self.model, arrays)[1])
         key = tuple(shapes.items())
         if not self.seconds or key in self._shapes:  # the first call with other shapes includes compilation
@@ -211,7 +210,9 @@ def _same(singles: Sequence[Outputs], wholes: Sequence[Outputs]) -> bool:
     for single, whole in zip(singles, wholes):
         want = {name: without_empty_rows(array) for name, array in single.items()}
         results = {name: without_empty_rows(array) for name, array in whole.items()}
-        if any(results[name].shape != array.shape for name, array in want.items()) or not agree(results, want):
+        if any(results[name].shape != array.shape for name, array in want.items()) or not runtime.choice.agree(
+            results, want
+        ):
             return False
     return True
 

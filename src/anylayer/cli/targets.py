@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from anylayer.cli.files import to_json, write_arrays, write_text
+import anylayer.cli as cli
 from anylayer.cli.inputs import Loaded
 from anylayer.cli.items import Item
 from anylayer.cli.results import DRAWN, ShowOptions, channels_first, concat_results, detections, kind_of
@@ -144,7 +144,7 @@ def _description(item: tuple[str, Array]) -> str:
 
 
 def _arrays(path: Path, arrays: Mapping[str, Array]) -> str:
-    write_arrays(path, arrays)
+    cli.files.write_arrays(path, arrays)
     return f"wrote {path}: {', '.join(map(_description, arrays.items()))}"
 
 
@@ -152,7 +152,7 @@ def _results(path: Path, results: Sequence[tuple[str, Mapping[str, Array]]]) -> 
     plain = [
         {"input": source, "outputs": {n: a.tolist() for n, a in outputs.items()}} for source, outputs in results
     ]
-    write_text(path, to_json(plain) + "\n")
+    cli.files.write_text(path, cli.files.to_json(plain) + "\n")
     return f"wrote {path}: the outputs of {plural(len(results), 'input')}"
 
 

@@ -11,9 +11,9 @@ sizes are refused.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from anylayer.compile.symbolic import Trace, for_every_size
+from anylayer import compile as compilation
 from anylayer.errors import TraceError
 from anylayer.graph import Dim, Graph
 from anylayer.graph.expressions import symbol
@@ -22,6 +22,9 @@ from anylayer.graph.place import refusal
 from anylayer.graph.symbolic import Size, new_size
 from anylayer.network import TensorType
 from anylayer.tracing import SizeDependsOnData
+
+if TYPE_CHECKING:
+    from anylayer.compile.symbolic import Trace
 
 Tracer = Callable[[Sequence[TensorType]], Graph]
 _MAX_EMPTY = 8
@@ -55,10 +58,10 @@ def trace_with_selections(trace: Tracer, types: Sequence[TensorType]) -> Graph:
             graph = again(recorded)
             _check_conditions(graph, recorded, again)
         examples = {name: count.example for name, count in recorded.counts.items()}
-        return Trace(graph, examples, tuple(recorded.guards), recorded.ranges)
+        return compilation.symbolic.Trace(graph, examples, tuple(recorded.guards), recorded.ranges)
 
     first = traced(0)
-    return for_every_size(first, traced(1), first.ranges, dims=dims)
+    return compilation.symbolic.for_every_size(first, traced(1), first.ranges, dims=dims)
 
 
 def _sized(kind: TensorType, trace: SymbolicTrace) -> TensorType:

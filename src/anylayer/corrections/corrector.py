@@ -10,19 +10,23 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from anylayer import graph
 from anylayer.errors import EngineError, TraceError
 from anylayer.graph import Graph, Op, Value
 from anylayer.graph.facts import values_before
-from anylayer.graph.intervals import Interval, Intervals
 from anylayer.graph.operators import PRODUCTS, REARRANGES, SUMS, TRANSCENDENTAL, is_discontinuous
 from anylayer.graph.sizes import is_static
 from anylayer.network import Array
 from anylayer.optimize.order import CORRECTED, load_rules
 from anylayer.optimize.rules import ANY, END, RULES, Function, Rewriter, Rule, RuleLog, chooser
 from anylayer.optimize.simplify import lowered
+
+if TYPE_CHECKING:
+    from anylayer.graph.intervals import Interval, Intervals
 
 _SMALL = 4096
 """The number of elements of the largest constant that is searched for infinite values."""
@@ -67,7 +71,7 @@ class Corrector(Rewriter):
     @cached_property
     def old_intervals(self) -> Intervals:
         """The intervals of the old graph's values."""
-        return Intervals(self.old.producers, narrow=True).of_all(self.old.ops)
+        return graph.intervals.Intervals(self.old.producers, narrow=True).of_all(self.old.ops)
 
     @cached_property
     def before_steps(self) -> set[Value]:

@@ -1,13 +1,19 @@
 """The layer contract: what a layer class is, and how it is registered, found and bound to a node."""
 
+import sys
+from typing import TYPE_CHECKING
+
 from anylayer.errors import need
-from anylayer.layer import samples
+from anylayer.folders import NamesByFile
 from anylayer.layer.bound import Bound, bind
 from anylayer.layer.contract import Layer
 from anylayer.layer.fields import Enum, Field, Message, attribute, field
 from anylayer.layer.files import load_layers
 from anylayer.layer.registry import Definition, Registry, layer
 from anylayer.network import Array, Node, Shape, TensorType
+
+if TYPE_CHECKING:
+    from anylayer.layer import samples
 
 __all__ = [
     "Array",
@@ -29,3 +35,5 @@ __all__ = [
     "need",
     "samples",
 ]
+
+sys.modules[__name__].__class__ = NamesByFile

@@ -6,15 +6,17 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
 from anylayer.errors import need, plural
 from anylayer.graph.symbolic import is_symbolic
 from anylayer.layer.fields import Message
-from anylayer.layer.samples import Sampler
 from anylayer.network import Array, Node, Shape, TensorType
+
+if TYPE_CHECKING:
+    from anylayer.layer.samples import Sampler
 
 AxisMap = tuple[Fraction, Fraction]
 """The map x -> a*x + b along one axis, as (a, b)."""

@@ -68,7 +68,7 @@ operator matches rules of this file and of a later one."""
 
 
 ONLY_FOR: dict[str, dict[str, str]] = {
-    "optimize.rewrites.folding": {"": "Transpose Slice"},
+    "optimize.rewrites.folding": {"": "Transpose"},
     "optimize.rewrites.exponentials": {
         "dv": "Div",
         "onnxruntime": "Div Mul Tanh",

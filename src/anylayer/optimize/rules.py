@@ -14,12 +14,12 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial, wraps
-from typing import Any, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 import numpy as np
 
+from anylayer import graph
 from anylayer.graph.facts import producer, values_before
-from anylayer.graph.intervals import Intervals
 from anylayer.graph.ir import Graph, Op, Value
 from anylayer.graph.operators import SUMS, is_discontinuous
 from anylayer.graph.sizes import is_static
@@ -27,6 +27,9 @@ from anylayer.network import Array
 from anylayer.optimize.new_graph import NewGraph
 from anylayer.optimize.order import position
 from anylayer.tracing import trace
+
+if TYPE_CHECKING:
+    from anylayer.graph.intervals import Intervals
 
 F4 = np.dtype(np.float32)
 
@@ -208,7 +211,7 @@ class Rewriter(NewGraph):
     @cached_property
     def intervals(self) -> Intervals:
         """The intervals of the new graph's values."""
-        return Intervals(self.graph.producers)
+        return graph.intervals.Intervals(self.graph.producers)
 
     @cached_property
     def _before_steps(self) -> set[Value]:

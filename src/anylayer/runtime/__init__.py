@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 from anylayer.folders import NamesByFile
 
 if TYPE_CHECKING:
-    from anylayer.runtime import auto, open, remedy
+    from anylayer.runtime import auto, choice, open, remedy
 
-__all__ = ["auto", "open", "remedy"]
+__all__ = ["auto", "choice", "open", "remedy"]
 
 sys.modules[__name__].__class__ = NamesByFile

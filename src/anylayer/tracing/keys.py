@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.graph.intervals import Intervals
+from anylayer import graph
 from anylayer.graph.place import refusal
 from anylayer.graph.sizes import Dim, size_of
 from anylayer.graph.symbolic import depends_on_data, extreme, is_symbolic, is_zero, same, symbolic_shape
@@ -253,7 +253,7 @@ def flat_index(indices: Sequence[Array], sizes: Sequence[int]) -> Array:
     for p, size in zip(indices, sizes):
         stride //= size
         if type(p) is TracedArray:
-            low, high = Intervals(p._graph.producers).of(p._value)
+            low, high = graph.intervals.Intervals(p._graph.producers).of(p._value)
             is_open = is_symbolic(size)  # the interval is that of the traced sizes
             if is_open or low < -size or high >= size:
                 away = (p < -size) | (p >= size)

@@ -1,5 +1,5 @@
 """Operators around convolutions and matrix products: scales and shifts per channel become weights, Pad becomes
-padding, means over maps become GlobalAveragePool."""
+padding, means over maps become GlobalAveragePool, crops become less padding."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.graph.facts import padding_of, reduced_axes, window_of
+from anylayer.graph.facts import padding_of, reduced_axes, slice_cuts, window_of
 from anylayer.graph.ir import Op, Value
 from anylayer.network import Array
 from anylayer.optimize.rewrites.scaling import scale_and_shift
@@ -173,3 +173,24 @@ def _linear(new: Rewriter, o: Op) -> list[Value] | None:
         if product[1].const.ndim == 2 and bias.shape == product[1].shape[1:]:
             return new.emit(o, "Gemm", [*product, bias])
     return None
+
+
+@rule("Slice", figure="saves a pass over the array")
+def _cropped(new: Rewriter, o: Op) -> list[Value] | None:
+    """Fold a crop of a Conv's output into the Conv's padding."""
+    conv, cuts = new.producer(o.inputs[0], "Conv"), slice_cuts(o)
+    windows = window_of(conv) if conv is not None else None
+    if conv is None or windows is None or o.inputs[0] is None or cuts is None or not new.is_float32(o):
+        return None
+    if set(windows.strides) != {1} or not new.has_one_use(o.inputs[0]):
+        return None
+    shape = o.inputs[0].shape
+    pads = windows.pads
+    for axis, start, stop, step in cuts:
+        if axis < 2 or step != 1 or start >= stop:
+            return None
+        pads[axis - 2] -= start
+        pads[axis - 2 + len(shape) - 2] -= shape[axis] - stop
+    if min(pads) < 0:
+        return None
+    return new.emit(o, "Conv", conv.inputs, **{**conv.attrs, "pads": pads})

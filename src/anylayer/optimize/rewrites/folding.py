@@ -1,12 +1,12 @@
 """Data movement around convolutions and matrix products that is folded into their parameters: batches of strided
-pixels, crops, permuted columns."""
+pixels, permuted columns."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from anylayer.graph.arrangement import inverse
-from anylayer.graph.facts import slice_cuts, window_of
+from anylayer.graph.facts import window_of
 from anylayer.graph.ir import Op, Value
 from anylayer.graph.operators import UNARY
 from anylayer.graph.sizes import is_static
@@ -130,27 +130,6 @@ def _with_dilations(
     if layouts[0] == _NHWC:
         y = new.step(o, "Transpose", [y], [shape[i] for i in inverse(_NHWC)], perm=list(inverse(_NHWC)))
     return new.result(o, y)
-
-
-@rule("Slice", figure="saves a pass over the array")
-def _cropped(new: Rewriter, o: Op) -> list[Value] | None:
-    """Fold a crop of a Conv's output into the Conv's padding."""
-    conv, cuts = new.producer(o.inputs[0], "Conv"), slice_cuts(o)
-    windows = window_of(conv) if conv is not None else None
-    if conv is None or windows is None or o.inputs[0] is None or cuts is None or not new.is_float32(o):
-        return None
-    if set(windows.strides) != {1} or not new.has_one_use(o.inputs[0]):
-        return None
-    shape = o.inputs[0].shape
-    pads = windows.pads
-    for axis, start, stop, step in cuts:
-        if axis < 2 or step != 1 or start >= stop:
-            return None
-        pads[axis - 2] -= start
-        pads[axis - 2 + len(shape) - 2] -= shape[axis] - stop
-    if min(pads) < 0:
-        return None
-    return new.emit(o, "Conv", conv.inputs, **{**conv.attrs, "pads": pads})
 
 
 @rule("Transpose", figure="saves a pass over the array")
