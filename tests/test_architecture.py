@@ -50,7 +50,7 @@ MAY_IMPORT = {
     "export": {*_RUN, "convert", "inspect", "function_nodes", "api"},
     "identify": {"inspect", "api"},
     "testing": {*_RUN, "api"},
-    "images": {"errors", "network", "graph", "ops", "libraries"},
+    "images": {"errors", "folders", "network", "graph", "ops", "libraries"},
     "caffe": {*_RUN, "convert", "inspect", "images", "api"},
     "opencv": {*_RUN, "convert", "inspect", "images", "api"},
     "ray": {*_RUN, "convert", "inspect", "api"},

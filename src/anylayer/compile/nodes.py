@@ -44,7 +44,6 @@ from anylayer.layer import Bound, Definition, bind
 from anylayer.network import ABSENT, Array, Network, Node, TensorType
 from anylayer.numerics import normal_noise, uniform_noise
 from anylayer.source import TracedNode
-from anylayer.tracing import hold, running_graph, trace, trace_checked
 
 Definitions = Mapping[str, Sequence[Definition]]
 
@@ -279,7 +278,7 @@ def _trace_node(
             if not target.definition.built_in:
                 full = guarded(target, full)
             for i in held:
-                full[i] = hold(running_graph(), constant_arrays[i])
+                full[i] = tracing.hold(tracing.running_graph(), constant_arrays[i])
             for i, array in zip(free, arrays):
                 full[i] = array
             return target(full)
@@ -352,11 +351,11 @@ def _trace_user(
         tried.append(rebuild() if tried else bound)
         return merged(tried[-1])
 
-    prefix = f"{bound.node.name}/"
-    return trace_with_selections(
-        lambda t: trace_checked(attempt(), t, prefix=prefix, rebuild=attempt, subject=lambda: tried[-1].instance),
-        types,
-    )
+    def trace(kinds: Sequence[TensorType]) -> Graph:
+        name, subject = f"{bound.node.name}/", lambda: tried[-1].instance
+        return tracing.trace_checked(attempt(), kinds, prefix=name, rebuild=attempt, subject=subject)
+
+    return trace_with_selections(trace, types)
 
 
 def _need_computed(
@@ -404,7 +403,7 @@ def _trace_built_in(
     limit = budget.layer_operators()
     try:
         with tracing.substitution.substitute_numpy() if traces_symbolically() else nullcontext():
-            return trace(function, types, prefix=prefix, limit=limit, branches=False)
+            return tracing.trace(function, types, prefix=prefix, limit=limit, branches=False)
     except TooManyOperators as error:
         budget.operators -= limit
         raise LayerError(
