@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from anylayer import AnyLayerError, __version__, cli
-from anylayer.cli.command import Command, TakesInputs, to_numbers, to_shapes, to_size
+from anylayer.cli.command import Command, TakesInputs, duration, to_numbers, to_shapes, to_size
 from anylayer.errors import plural
 from anylayer.inspect.tables import count
 
@@ -32,6 +32,23 @@ def test_help_lists_the_commands(anylayer_command):
 @pytest.mark.parametrize("name", COMMANDS)
 def test_help_of_each_command_has_example(anylayer_command, name):
     assert f"anylayer {name} " in anylayer_command(name, "--help").stdout.split("Example:\n")[1]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_fits_80_columns_and_begins_with_usual_options(name):
+    shown = CliRunner().invoke(cli.main, [name, "--help"], terminal_width=80).output.splitlines()
+    assert max(map(len, shown)) <= 80
+    options = [line.split()[0].rstrip(",") for line in shown[shown.index("Options:") :] if line.startswith("  -")]
+    usual = [option for option in ("-i", "-o", "-l", "-e") if option in options]
+    assert options[: len(usual)] == usual
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.0000123, "0.0123 ms"), (0.405, "405 ms"), (0.9997, "1 s"), (1.63, "1.63 s"), (1630, "1630 s")],
+)
+def test_duration_has_three_digits_and_its_unit(seconds, text):
+    assert duration(seconds) == text
 
 
 def test_version_option_prints_the_version(anylayer_command):

@@ -81,7 +81,7 @@ def test_run_writes_the_drawn_results(package: str, small: Path, anylayer_comman
     assert (reader.size, reader.fps, len(frames)) == ((32, 48), 10, 5)
     gray = [round(i * 30 * 0.5) for i in range(5)]  # a map of values in 0..1, of which white is 1
     np.testing.assert_allclose([f.mean() for f in frames], gray, atol=6)  # as in test_video_is_written_and_read
-    assert "wrote out.mp4: 5 frames of 48x32\n" in done.stderr
+    assert "wrote out.mp4: 5 frames of 48x32\n" in done.stderr and done.stdout == ""
     assert sorted(p.name for p in small.iterdir() if p.name.startswith(".")) == []
 
 

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+_FIRST = ("-i", "-o", "-l", "-e")
+"""The options that --help lists first."""
 _ENGINES = ("auto", "numpy", *modules("engines"))
 
 
@@ -37,6 +39,15 @@ class Command(click.Command):
     The status is 1 for an error, 2 for wrong usage, 130 after an interrupt, and 128 plus the signal's number when
     terminated. With --debug the exception is raised.
     """
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """Return the parameters in the order of --help: what most calls need comes first."""
+
+        def place(parameter: click.Parameter) -> int:
+            names = [name for name in _FIRST if name in parameter.opts]
+            return _FIRST.index(names[0]) if names else len(_FIRST)
+
+        return sorted(super().get_params(ctx), key=place)
 
     def invoke(self, ctx: click.Context) -> Any:
         with raising_terminated(), command_line():
@@ -437,6 +448,13 @@ def console(*, stderr: bool = False) -> Console:
 def terminal_width() -> int | None:
     """Return the width of the terminal; None if stdout is a file or pipe, where lines are not cut."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def duration(seconds: float) -> str:
+    """Return a time with three digits and its unit: "405 ms", "1.63 s"."""
+    if seconds < 0.9995:  # which 1000 ms would be rounded to
+        return f"{seconds * 1e3:.3g} ms"
+    return f"{seconds:.3g} s" if seconds < 999.5 else f"{seconds:.0f} s"
 
 
 def show(

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import anylayer.cli as cli
-from anylayer.cli.command import echo, say
+from anylayer.cli.command import duration, echo, say
 from anylayer.cli.progress import progress
 from anylayer.cli.results import ShowOptions, json_data, lines
 from anylayer.cli.running import Runner
@@ -94,10 +94,10 @@ class Presenter:
             say(line)
         if len(written) > _LISTED:
             say(f"... and {plural(len(written) - _LISTED, 'more file')}")
-        measured = ", ".join(f"{n} {s * 1e3:.3g} ms" for n, s in sorted(model.timings.items(), key=lambda t: t[1]))
+        measured = ", ".join(f"{n} {duration(s)}" for n, s in sorted(model.timings.items(), key=lambda t: t[1]))
         runs = f", median of {len(runner.seconds)} runs" if len(runner.seconds) > 1 else ""
         engine = model.engine + (f" (measured: {measured})" if measured else "")
-        say(f"engine {engine}: {runner.milliseconds:.3g} ms per frame{runs}")
+        say(f"engine {engine}: {duration(runner.median_seconds)} per frame{runs}")
         if model.parts:
             say(parts_text(model.parts))
         for line in filter(None, (runner.why_single, runner.why_padded)):
@@ -117,7 +117,7 @@ class Presenter:
             "engine": model.engine if model else None,
             "parts": [{"engine": e, "layers": names} for e, names in (model.parts if model else ())],
             "measured_ms": {n: s * 1e3 for n, s in model.timings.items()} if model else {},
-            "ms_a_frame": runner.milliseconds,
+            "ms_a_frame": runner.median_seconds * 1e3,
             "batch": runner.batch_size,
             "layers": {t: d.origin for t, d in runner.net.user_layers.items()},
             "native_layers": [

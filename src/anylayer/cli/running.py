@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from anylayer import libraries, runtime
+from anylayer.cli.command import duration
 from anylayer.cli.results import split_batch, without_empty_rows
 from anylayer.engines import load_engine
 from anylayer.errors import AnyLayerError, InputError, need
@@ -136,9 +137,7 @@ class Runner:
         if not singles or not _same(singles, wholes) or min(self.seconds) <= median(alone):
             self.batch_size = count
             return wholes
-        took = (
-            f"{min(self.seconds) * 1e3:.3g} ms per frame in a batch of {count}, {median(alone) * 1e3:.3g} ms alone"
-        )
+        took = f"{duration(min(self.seconds))} per frame in a batch of {count}, {duration(median(alone))} alone"
         self.seconds, self.why_single = alone, f"one by one, because it is faster: {took}"
         return singles
 
@@ -194,9 +193,9 @@ class Runner:
         return outputs
 
     @property
-    def milliseconds(self) -> float:
-        """Return the median time per frame in milliseconds."""
-        return median(self.seconds) * 1e3 if self.seconds else 0.0
+    def median_seconds(self) -> float:
+        """Return the median time per frame."""
+        return median(self.seconds) if self.seconds else 0.0
 
 
 def _run_timed(model: Model, arrays: Mapping[str, Array]) -> tuple[Outputs, float]:

@@ -248,10 +248,11 @@ class VideoRun:
     def _show(
         self, item: Item, loaded: Loaded, outputs: Outputs, count: int, fps: float, tell: Callable[[str], None]
     ) -> None:
-        """Print the outputs of a frame: as one line of JSON, or as text."""
+        """Print the outputs of a frame: as one line of JSON, or as text if no file gets them."""
         presenter = self.presenter
         if not presenter.as_json:
-            presenter.show(item, loaded, outputs, True, tell)
+            if not presenter.targets:
+                presenter.show(item, loaded, outputs, True, tell)
             return
         shown = {name: json_data(name, a, presenter.options, loaded.place) for name, a in outputs.items()}
         echo(to_json({"frame": count, "time": count / fps, "outputs": shown}))

@@ -34,8 +34,7 @@ if TYPE_CHECKING:
 
 @click.command(
     cls=TakesInputs,
-    epilog="\b\nExample:\n  anylayer generate deploy.prototxt weights.caffemodel -l layers.py "
-    "--for pytorch -o project",
+    epilog="\b\nExample:\n  anylayer generate net.prototxt net.caffemodel --for pytorch -o project",
 )
 @network_options
 @click.option(

@@ -25,7 +25,7 @@ from anylayer.inspect.profile_listing import lines
 
 @click.command(
     cls=TakesInputs,
-    epilog="\b\nExample:\n  anylayer profile deploy.prototxt --random-weights -e openvino --trace trace.json",
+    epilog="\b\nExample:\n  anylayer profile net.prototxt --random-weights -e openvino --trace t.json",
 )
 @network_options
 @engine_option()

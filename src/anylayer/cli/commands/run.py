@@ -81,7 +81,7 @@ def result_options(function: F) -> F:
 
 @click.command(
     cls=TakesInputs,
-    epilog="\b\nExample:\n  anylayer run deploy.prototxt weights.caffemodel -l layers.py -i a.jpg -o edges.png",
+    epilog="\b\nExample:\n  anylayer run net.prototxt net.caffemodel -l layers.py -i a.jpg -o edges.png",
 )
 @network_options
 @input_option(

@@ -42,7 +42,8 @@ _WEIGHTS = (".caffemodel", ".caffemodel.h5", ".weights.h5", ".bin", ".npz")
 @click.command(
     cls=Command,
     epilog="\b\nExample:\n  anylayer serve deploy.prototxt weights.caffemodel -l layers.py\n"
-    "  curl -H 'Content-Type: image/jpeg' --data-binary @a.jpg localhost:8000/v2/models/deploy/infer",
+    "  curl -H 'Content-Type: image/jpeg' --data-binary @a.jpg \\\n"
+    "    localhost:8000/v2/models/deploy/infer",
 )
 @click.argument("models", nargs=-1, required=True, metavar="[NAME=]MODEL [WEIGHTS] ...")
 @reading_options
