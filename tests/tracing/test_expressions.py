@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -56,8 +58,10 @@ def test_values_match_numpy(dtype: str, text: str, engine: str) -> None:
 
 
 def test_every_function_with_a_rule_has_an_expression() -> None:
+    from anylayer.folders import load_all
     from anylayer.tracing.dispatch import FUNCTIONS
 
+    load_all("tracing/rules")
     texts = " ".join(t for _, t in cases())
     unnamed = [
         f.__name__
@@ -89,3 +93,14 @@ def test_simplify_keeps_the_values_of_all_float_expressions() -> None:
     got = harness.run_graph(simple, arrays, "onnxruntime")
     for text, value in zip(texts, got):
         np.testing.assert_array_equal(value, harness.results("f4", "onnxruntime")[text], err_msg=text)
+
+
+def test_rule_is_found_without_loading_all_files() -> None:
+    code = (
+        "import sys, numpy as np\nfrom anylayer.tracing.dispatch import FUNCTIONS, UFUNCS\n"
+        "assert FUNCTIONS.find(np.median) and UFUNCS.find(np.matmul) and UFUNCS.find(np.exp)\n"
+        "print(*sorted(m.rpartition('.')[2] for m in sys.modules if m.startswith('anylayer.tracing.rules.')))\n"
+        "assert FUNCTIONS.find(np.zeros) and FUNCTIONS.find(np.fft.fft) is None"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "concatenation linear sorting ufuncs\n"
