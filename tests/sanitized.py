@@ -17,10 +17,9 @@ TESTS = (
     "tests/runtime/test_custom.py",
     "tests/generators/dv",
     "tests/generators/opencv",
-    "tests/generators/openvino",
     "tests/generators/test_operators.py",
 )
-"""The tests that run code of anylayer/loops or of a generator."""
+"""The tests that run C++ code of anylayer/loops or of a generator (tests/generators/openvino runs only OpenCL)."""
 
 
 def environment() -> dict[str, str] | None:
