@@ -19,6 +19,7 @@ from hypothesis import settings
 from tools.reference import VARIABLE
 
 from anylayer.layer import registry
+from tests.readers.onnx.node_tests import HOME
 
 OPTIONAL = ("cv2", "h5py", "ncnn", "openvino", "pyfive", "safetensors", "torch")
 """The packages without which tests are skipped; the reason names the missing package."""
@@ -78,6 +79,7 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ["XDG_CACHE_HOME"] = f"{_home.name}/cache"  # no library that an earlier run has built is loaded
         os.environ["POCL_CACHE_DIR"] = f"{_home.name}/pocl"
         os.environ["PYOPENCL_NO_CACHE"] = "1"
+        os.environ[HOME] = _home.name
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # NumPy's threads would wait in loops on shared cores
     config.addinivalue_line("markers", "needs(*packages): skip where one of these packages is not installed")
     config.addinivalue_line("markers", "breadth: run only with --slow")

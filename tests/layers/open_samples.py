@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import tempfile
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -111,16 +110,13 @@ _DATA = {
 def _onnx(folder: Path) -> Iterator[Sample]:
     """Yield ONNX's own tests of single operators. Weights and integer settings are constants."""
     from onnx import ModelProto, defs, numpy_helper
-    from onnx.backend.test.loader import load_model_tests
 
+    from tests.readers.onnx.node_tests import node_tests
     from tests.readers.onnx.test_node_tests import array, excuses
 
     excused = excuses()
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        found = load_model_tests(kind="node")
-    for i, case in enumerate(found):
-        model = ModelProto.FromString(case.model.SerializeToString())  # a copy: onnx keeps the models of its tests
+    for i, case in enumerate(node_tests()):
+        model = ModelProto.FromString(case.model.SerializeToString())  # a copy: the tests share the model
         nodes = model.graph.node
         if len(nodes) != 1 or case.name in excused or "_expanded" in case.name:
             continue

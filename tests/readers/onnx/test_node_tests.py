@@ -6,7 +6,6 @@ excuses.txt lists the tests that fail, with reasons. A test that it lists and th
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from onnx import numpy_helper
 
 import anylayer
 from anylayer.network import Array
+from tests.readers.onnx.node_tests import node_tests
 
 EXCUSES = Path(__file__).parent / "excuses.txt"
 WRITTEN_FOR = "1.23"
@@ -43,11 +43,7 @@ def excuses() -> dict[str, set[str]]:
 
 @pytest.fixture(scope="module")
 def cases() -> list[Any]:
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        from onnx.backend.test.loader import load_model_tests
-
-        return list(load_model_tests(kind="node"))
+    return node_tests()
 
 
 def part_of(cases: list[Any], part: int) -> list[Any]:
