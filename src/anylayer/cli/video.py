@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import re
 import time
+from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from queue import Queue
-from threading import Event, Thread
-from typing import TYPE_CHECKING, Any, TypeVar
+from threading import Event
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
@@ -297,65 +298,40 @@ _AHEAD = 4
 def ahead(items: Iterator[T], depth: int = _AHEAD) -> Generator[T, None, None]:
     """Yield the items of an iterator, which a thread of its own computes, at most `depth` ahead. An error of the
     iterator is raised here."""
-    waiting: Queue[tuple[bool, Any]] = Queue(depth)  # (True, item), or (False, the error at the end)
-    stopped = Event()
-
-    def work() -> None:
-        try:
-            for item in items:
-                waiting.put((True, item))
-                if stopped.is_set():
-                    return
-            waiting.put((False, None))
-        except BaseException as error:
-            waiting.put((False, error))
-
-    thread = Thread(target=work, daemon=True)
-    thread.start()
+    end, pool = object(), ThreadPoolExecutor(1)
     try:
-        while True:
-            more, item = waiting.get()
-            if not more:
-                if item is not None:
-                    raise item
-                return
-            yield item
+        waiting = deque(pool.submit(next, items, end) for _ in range(depth))
+        while (item := waiting.popleft().result()) is not end:
+            waiting.append(pool.submit(next, items, end))
+            yield cast(T, item)
     finally:
-        stopped.set()
-        while thread.is_alive():
-            while not waiting.empty():
-                waiting.get_nowait()
-            thread.join(0.05)
+        pool.shutdown(cancel_futures=True)
 
 
 @contextmanager
 def behind(act: Callable[..., None], depth: int = _AHEAD) -> Iterator[Callable[..., None]]:
     """Yield a function that queues items, for each of which a thread of its own calls `act`.
 
-    All items are done when the block ends. An error of `act` is raised by the next call, or at the end.
+    All items are done when the block ends. An error of `act` is raised by a later call, or at the end, and the
+    items after it are left out.
     """
-    waiting: Queue[Any] = Queue(depth)
-    failed: list[BaseException] = []
+    waiting: deque[Future[None]] = deque()
+    failed = Event()
 
-    def work() -> None:
-        while (item := waiting.get()) is not None:
-            if not failed:
-                try:
-                    act(*item)
-                except BaseException as error:
-                    failed.append(error)
+    def step(*item: Any) -> None:
+        if not failed.is_set():
+            try:
+                act(*item)
+            except BaseException:
+                failed.set()
+                raise
 
     def put(*item: Any) -> None:
-        if failed:
-            raise failed[0]
-        waiting.put(item)
+        while waiting and (failed.is_set() or len(waiting) == depth):
+            waiting.popleft().result()
+        waiting.append(pool.submit(step, *item))
 
-    thread = Thread(target=work, daemon=True)
-    thread.start()
-    try:
+    with ThreadPoolExecutor(1) as pool:
         yield put
-    finally:
-        waiting.put(None)
-        thread.join()
-    if failed:
-        raise failed[0]
+    for done in waiting:
+        done.result()
