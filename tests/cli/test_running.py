@@ -54,9 +54,7 @@ def test_frames_run_one_by_one_if_batch_is_slower(anylayer_command, folder):
     called = folder(frame=1, batch=3)
     result = anylayer_command(*NET, "--batch", 2)
     assert called == [1, 1, 2, 2, 1, 1, 1]
-    assert (
-        "one by one, because it is faster: 1.5 s per frame in a batch of 2, 1 s alone\n" in result.stderr
-    )
+    assert "one by one, because it is faster: 1.5 s per frame in a batch of 2, 1 s alone\n" in result.stderr
     assert_array_equal(np.load("all.npy")[:, 0], [0, 5, 10, 15, 20])
     assert json.loads(anylayer_command(*NET, "--batch", 2, "--json").stdout)["batch"] == 1
 
