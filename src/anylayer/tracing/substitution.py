@@ -27,7 +27,7 @@ from anylayer.tracing.array import TracedArray
 from anylayer.tracing.dispatch import FUNCTIONS, call_function, traced_in
 from anylayer.tracing.reach import is_opaque, names_in, package_of
 from anylayer.tracing.record import counterparts, current_graph
-from anylayer.tracing.rules import concatenation, creation
+from anylayer.tracing.rules import concatenation, creation, strides
 
 Function = Callable[..., Any]
 T = TypeVar("T")
@@ -40,11 +40,12 @@ class NumpySubstitute(types.ModuleType):
         super().__init__("numpy")
         self.substitutes = {**creation.CREATION, **(substitution_symbolic.NUMPY if symbolic else {})}
         self.__dict__.update(self.substitutes)
+        self.lib = strides.LIB
         self.r_, self.c_ = concatenation.Joined(np.r_, 1), concatenation.Joined(np.c_, 2)
 
     def __getattr__(self, name: str) -> Any:
         member = getattr(np, name)
-        if member in (np.linalg, np.lib):
+        if member is np.linalg:
             return member
         if callable(member) and not isinstance(member, (type, np.ufunc)) and FUNCTIONS.find(member) is not None:
             member = _accepting_lists(member)
@@ -74,6 +75,12 @@ def _accepting_lists(function: Function) -> Function:
     return wrapper
 
 
+_PARTS = (
+    (np.lib, strides.LIB),
+    (np.lib.stride_tricks, strides.TRICKS),
+    (np.lib.stride_tricks.as_strided, strides.as_strided),
+)
+"""Members of NumPy that are found by other names than their own, and their substitutes."""
 _OURS = ("anylayer.layers.", "anylayer.ops.", "anylayer.images.")
 """The modules of anylayer whose functions see the substitute if sizes are symbolic."""
 
@@ -192,6 +199,9 @@ class Counterparts:
         kind = type(x)
         if x is np:
             return self.numpy
+        for original, substitute in _PARTS:
+            if x is original:
+                return substitute
         name = getattr(x, "__name__", "") if callable(x) else ""
         if name in self.numpy.substitutes and getattr(np, name) is x:
             return self.numpy.substitutes[name]

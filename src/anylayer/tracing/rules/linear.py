@@ -1,4 +1,4 @@
-"""Matrix products, einsum and norms."""
+"""Matrix products, einsum, norms, and the inverse of small matrices."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from anylayer.network import Array
 from anylayer.tracing.dispatch import implements, ufunc_rule
 from anylayer.tracing.dtypes import BOOL, I4, common_dtype
 from anylayer.tracing.primitives import AxisArg, cast, is_constant, reduce, reshape, to_native, transpose
-from anylayer.tracing.record import record
+from anylayer.tracing.record import record, running_graph
 from anylayer.tracing.rules.concatenation import array_like
 
 
@@ -160,6 +160,62 @@ def matrix_power(a: Array, n: int) -> Array:
 
 
 # ---------------------------------------------------------------------- norms
+
+
+def _adjugate(a: Array, name: str) -> tuple[Array, Array]:
+    """Return the adjugates and the determinants of matrices of 2 or 3 rows. NumPy's results have these dtypes.
+
+    float32 is computed in float64: the cancellation in a determinant would cost the digits of badly conditioned
+    matrices otherwise.
+    """
+    n = a.shape[-1] if a.ndim > 1 else 0
+    if n not in (2, 3) or a.shape[-2] != n:
+        raise refusal(f"np.linalg.{name} is recorded for matrices of 2 or 3 rows and columns, got shape {a.shape}")
+    running_graph().note(
+        f"np.linalg.{name} is a closed form here: a singular matrix gives inf or NaN instead of LinAlgError, and "
+        "badly conditioned float64 matrices lose up to twice the digits of NumPy's result"
+    )
+    a = cast(a, np.float64)
+    e = [[a[..., i, j] for j in range(n)] for i in range(n)]
+    if n == 2:
+        rows = [[e[1][1], -e[0][1]], [-e[1][0], e[0][0]]]
+    else:
+        rows = [[_minor(e, j, i) for j in range(3)] for i in range(3)]
+    adjugate = np.stack([np.stack(row, -1) for row in rows], -2)
+    return adjugate, np.sum(adjugate[..., 0, :] * a[..., :, 0], -1)
+
+
+def _minor(e: Sequence[Sequence[Array]], i: int, j: int) -> Array:
+    """Return the cofactor of a matrix of 3 rows at row `i` and column `j`."""
+    (up, down), (left, right) = ((k - 2, k - 1) for k in (i, j))
+    minor: Array = e[up][left] * e[down][right] - e[up][right] * e[down][left]
+    return minor
+
+
+def _inexact(*arrays: Array) -> np.dtype[Any]:
+    """Return the dtype in which np.linalg computes."""
+    dtype = np.result_type(*(x.dtype for x in arrays))
+    return dtype if dtype == np.float32 else np.dtype(np.float64)
+
+
+@implements(np.linalg.det)
+def det(a: Array) -> Array:
+    return cast(_adjugate(a, "det")[1], _inexact(a))
+
+
+@implements(np.linalg.inv)
+def inv(a: Array) -> Array:
+    adjugate, determinant = _adjugate(a, "inv")
+    return cast(adjugate / determinant[..., None, None], _inexact(a))
+
+
+@implements(np.linalg.solve)
+def solve(a: ArrayLike, b: ArrayLike) -> Array:
+    left, right = array_like(a), array_like(b)
+    adjugate, determinant = _adjugate(left, "solve")
+    columns = cast(right[:, None] if right.ndim == 1 else right, np.float64)
+    x = np.matmul(adjugate, columns) / determinant[..., None, None]
+    return cast(x[..., 0] if right.ndim == 1 else x, _inexact(left, right))
 
 
 @implements(np.linalg.norm)

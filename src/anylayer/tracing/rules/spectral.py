@@ -1,0 +1,245 @@
+"""Fourier transforms of static lengths as products with constant matrices, and the complex arrays they return.
+
+A complex array is a pair of real arrays, because engines have no complex numbers: it must end in real ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from anylayer.graph.place import refusal
+from anylayer.graph.sizes import numpy_axis
+from anylayer.graph.symbolic import is_symbolic
+from anylayer.network import Array
+from anylayer.tracing.array import TracedArray, selected
+from anylayer.tracing.dispatch import implements
+from anylayer.tracing.rules.concatenation import array_like
+
+_MAX_LENGTH = 4096
+"""The largest length of a transform. Its matrix has about as many elements as its square."""
+_REAL_ONLY = "complex numbers must end in real ones: use .real, .imag, np.abs or np.angle"
+
+
+class ComplexPair:
+    """A complex array as its real and its imaginary part."""
+
+    __slots__ = ("imag", "real")
+    __hash__ = None  # type: ignore[assignment]  # unhashable, as NumPy's arrays are
+
+    def __init__(self, real: Any, imag: Any) -> None:
+        self.real, self.imag = real, imag
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return np.dtype(np.complex64 if self.real.dtype == np.float32 else np.complex128)
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        return tuple(self.real.shape)
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return int(self.real.size)
+
+    @property
+    def T(self) -> ComplexPair:
+        return ComplexPair(self.real.T, self.imag.T)
+
+    def __len__(self) -> int:
+        return len(self.real)
+
+    def __getitem__(self, key: Any) -> ComplexPair:
+        return ComplexPair(self.real[key], self.imag[key])
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Array:
+        raise refusal(f"a complex array has no values yet; {_REAL_ONLY}")
+
+    def __neg__(self) -> ComplexPair:
+        return ComplexPair(-self.real, -self.imag)
+
+    def __abs__(self) -> Any:
+        return np.hypot(self.real, self.imag)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("conj", "conjugate"):
+            return lambda: ComplexPair(self.real, -self.imag)
+        if name not in _LINEAR:
+            raise refusal(f"ndarray.{name} of a complex array cannot be recorded; {_REAL_ONLY}")
+        return lambda *args, **kwargs: ComplexPair(
+            getattr(self.real, name)(*args, **kwargs), getattr(self.imag, name)(*args, **kwargs)
+        )
+
+    def __array_function__(self, func: Callable[..., Any], types: Any, args: Any, kwargs: Any) -> Any:
+        x, *rest = selected(tuple(args))
+        if type(x) is ComplexPair and func in _OF_PAIRS:
+            return _OF_PAIRS[func](x, *rest, **kwargs)
+        if type(x) is not ComplexPair or func.__name__ not in _LINEAR:
+            raise refusal(f"np.{func.__name__} of a complex array cannot be recorded; {_REAL_ONLY}")
+        return ComplexPair(func(x.real, *rest, **kwargs), func(x.imag, *rest, **kwargs))
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        rule = _UFUNCS.get(ufunc)
+        if rule is None or method != "__call__" or kwargs:
+            raise refusal(f"np.{ufunc.__name__} of a complex array cannot be recorded; {_REAL_ONLY}")
+        return rule(*map(_as_pair, inputs))
+
+
+def _operator(ufunc: np.ufunc) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    def method(self: ComplexPair, other: Any) -> Any:
+        return self.__array_ufunc__(ufunc, "__call__", self, other)
+
+    def swapped(self: ComplexPair, other: Any) -> Any:
+        return self.__array_ufunc__(ufunc, "__call__", other, self)
+
+    return method, swapped
+
+
+for _name, _ufunc in {
+    "add": np.add, "sub": np.subtract, "mul": np.multiply, "truediv": np.divide, "pow": np.power,
+}.items():  # fmt: skip
+    for _prefix, _rule in zip(("__", "__r"), _operator(_ufunc)):
+        setattr(ComplexPair, f"{_prefix}{_name}__", _rule)
+
+
+def _as_pair(x: Any) -> ComplexPair:
+    x = selected(x)
+    if type(x) is ComplexPair:
+        return x
+    if type(x) is TracedArray or not np.iscomplexobj(x):
+        return ComplexPair(x, 0)
+    x = np.asarray(x)
+    return ComplexPair(x.real, x.imag) if x.ndim else ComplexPair(x.real.item(), x.imag.item())
+
+
+def _product(a: ComplexPair, b: ComplexPair) -> ComplexPair:
+    if type(b.imag) is int:
+        return ComplexPair(a.real * b.real, a.imag * b.real)
+    if type(a.imag) is int:
+        return ComplexPair(a.real * b.real, a.real * b.imag)
+    return ComplexPair(a.real * b.real - a.imag * b.imag, a.real * b.imag + a.imag * b.real)
+
+
+def _quotient(a: ComplexPair, b: ComplexPair) -> ComplexPair:
+    if type(b.imag) is int:
+        return ComplexPair(a.real / b.real, a.imag / b.real)
+    size = b.real * b.real + b.imag * b.imag
+    product = _product(a, ComplexPair(b.real, -b.imag))
+    return ComplexPair(product.real / size, product.imag / size)
+
+
+def _power(a: ComplexPair, b: ComplexPair) -> ComplexPair:
+    if type(b.real) is not int or b.real != 2 or type(b.imag) is not int:
+        raise refusal(f"a complex array to another power than 2 cannot be recorded; {_REAL_ONLY}")
+    return _product(a, a)
+
+
+_UFUNCS: dict[np.ufunc, Callable[..., Any]] = {
+    np.add: lambda a, b: ComplexPair(a.real + b.real, a.imag + b.imag),
+    np.subtract: lambda a, b: ComplexPair(a.real - b.real, a.imag - b.imag),
+    np.multiply: _product,
+    np.divide: _quotient,
+    np.power: _power,
+    np.square: lambda a: _product(a, a),
+    np.negative: lambda a: ComplexPair(-a.real, -a.imag),
+    np.conjugate: lambda a: ComplexPair(a.real, -a.imag),
+    np.absolute: lambda a: np.hypot(a.real, a.imag),
+}
+_LINEAR = frozenset((
+    "reshape", "transpose", "swapaxes", "moveaxis", "expand_dims", "squeeze", "ravel", "flatten", "copy", "sum",
+    "mean", "flip", "take", "cumsum",
+))  # fmt: skip
+"""The functions of NumPy that compute the real and the imaginary part alike."""
+
+
+def _matrices(rows: int, columns: int, n: int, dtype: Any) -> tuple[Array, Array]:
+    """Return the cosines and sines of 2*pi*j*k/n for j of the rows and k of the columns."""
+    angle = 2 * np.pi / n * (np.outer(np.arange(rows), np.arange(columns)) % n)
+    return np.cos(angle).astype(dtype), np.sin(angle).astype(dtype)
+
+
+def _argument(x: Any, n: Any, axis: int, default: Callable[[int], int]) -> tuple[Any, int, int]:
+    """Return the argument of a transform with its axis last, the axis and the length of the transform."""
+    x = x if type(x) is ComplexPair else array_like(x)
+    axis = numpy_axis(axis, x.ndim)
+    length = default(x.shape[axis]) if n is None else n
+    if is_symbolic(length) or type(length) is not int or not 0 < length <= _MAX_LENGTH:
+        raise refusal(
+            f"a Fourier transform is recorded with a length from 1 to {_MAX_LENGTH} that is no open size, "
+            f"got {length}; give it n="
+        )
+    if type(x) is not ComplexPair:
+        x = x if x.dtype in (np.float32, np.float64) else x.astype(np.float64)
+    return np.moveaxis(x, axis, -1) if type(x) is not ComplexPair else _move_axis(x, axis, -1), axis, length
+
+
+def _move_axis(x: ComplexPair, source: int, target: int) -> ComplexPair:
+    return ComplexPair(np.moveaxis(x.real, source, target), np.moveaxis(x.imag, source, target))
+
+
+def _fit(x: Any, n: int) -> Any:
+    """Return an array cut or padded with zeros to length `n` along its last axis."""
+    missing = n - x.shape[-1]
+    return np.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, missing)]) if missing > 0 else x[..., :n]
+
+
+def _scale(n: int, norm: str | None, inverse: bool) -> float:
+    """Return the factor of a transform for the `norm` of np.fft."""
+    if norm == "ortho":
+        return float(n**-0.5)
+    if norm not in (None, "backward", "forward"):
+        raise ValueError(f'Invalid norm value {norm}; should be "backward","ortho" or "forward".')
+    return 1 / n if inverse == (norm != "forward") else 1.0
+
+
+def _transform(half: bool, inverse: bool) -> Callable[..., Any]:
+    """Return the rule of np.fft.fft, ifft or rfft, which has half of the columns."""
+
+    def rule(a: Any, n: Any = None, axis: int = -1, norm: str | None = None) -> ComplexPair:
+        x, place, length = _argument(a, n, axis, lambda d: d)
+        if half and type(x) is ComplexPair:
+            raise TypeError("np.fft.rfft takes real numbers")
+        parts = [_fit(p, length) for p in ((x.real, x.imag) if type(x) is ComplexPair else (x,))]
+        cosines, sines = _matrices(length, length // 2 + 1 if half else length, length, parts[0].dtype)
+        scale = parts[0].dtype.type(_scale(length, norm, inverse))
+        cosines, sines = cosines * scale, (sines if inverse else -sines) * scale
+        pair = ComplexPair(parts[0] @ cosines, parts[0] @ sines)
+        if len(parts) > 1:
+            pair = ComplexPair(pair.real - parts[1] @ sines, pair.imag + parts[1] @ cosines)
+        return _move_axis(pair, -1, place)
+
+    return rule
+
+
+def _irfft(a: Any, n: Any = None, axis: int = -1, norm: str | None = None) -> Array:
+    x, place, length = _argument(a, n, axis, lambda d: 2 * (d - 1))
+    count = length // 2 + 1
+    pair = x if type(x) is ComplexPair else ComplexPair(x, x * x.dtype.type(0))
+    real, imag = _fit(pair.real, count), _fit(pair.imag, count)
+    cosines, sines = _matrices(count, length, length, np.float64)
+    twice = np.full((count, 1), 2.0)
+    twice[0] = 1
+    if length % 2 == 0:
+        twice[-1] = 1
+    twice *= _scale(length, norm, True)
+    result = real @ (cosines * twice).astype(real.dtype) - imag @ (sines * twice).astype(real.dtype)
+    return np.moveaxis(result, -1, place)
+
+
+_OF_PAIRS: dict[Callable[..., Any], Callable[..., Any]] = {
+    np.fft.fft: _transform(False, False),
+    np.fft.ifft: _transform(False, True),
+    np.fft.irfft: _irfft,
+    np.angle: lambda z: np.arctan2(z.imag, z.real),
+    np.real: lambda z: z.real,
+    np.imag: lambda z: z.imag,
+}
+implements(np.fft.rfft)(_transform(True, False))
+for _function in (np.fft.fft, np.fft.ifft, np.fft.irfft):
+    implements(_function)(_OF_PAIRS[_function])
