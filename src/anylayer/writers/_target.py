@@ -1,8 +1,9 @@
-"""What the builders of targets share: why an operator cannot be expressed, and which operators read a value."""
+"""What the builders of targets share: why an operator cannot be expressed, which operators read a value, and notes
+about the file."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
 from anylayer.graph import Op, Value
@@ -53,3 +54,17 @@ class Consumers:
     def only(self, value: Value) -> Op | None:
         """Return the operator that reads a value, if it is read once and is not an output."""
         return self._reads[value][0] if value in self._reads and self.count(value) == 1 else None
+
+
+def renamed_output_notes(outputs: Mapping[str, str]) -> list[str]:
+    """Return a note for each output whose name in the file differs. `outputs` maps its name to the file's."""
+    return [
+        f"output '{ours}' is called '{theirs}' in the file, because an input has its name"
+        for ours, theirs in outputs.items()
+    ]
+
+
+def why_not_run(kept: Iterable[Op]) -> str:
+    """Return why no runtime here can run a file with these kept layers; "" if all of them have a body."""
+    types = dict.fromkeys(op.op for op in kept if op.body is None)
+    return f"nothing here computes the kept layers: {', '.join(types)}" if types else ""

@@ -21,9 +21,9 @@ from anylayer.libraries.onnx import checker, helper, onnx
 from anylayer.network import CHANNEL_ORDERS, Array
 from anylayer.optimize.simplify import simplify
 from anylayer.source import Source, Written, other_outputs
-from anylayer.writers._notes import renamed_output_notes, why_not_run
 from anylayer.writers._onnx_model import EXACT_PRODUCTS, Public, titles, to_onnx
 from anylayer.writers._precision import IN_FLOAT32, Precision, Sets, precision_of
+from anylayer.writers._target import renamed_output_notes, why_not_run
 
 WHAT = "an ONNX model (.onnx)"
 SUFFIXES = (".onnx",)

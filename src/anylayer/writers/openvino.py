@@ -20,9 +20,9 @@ from anylayer.graph.open_sizes import SIZES
 from anylayer.network import CHANNEL_ORDERS, Array
 from anylayer.optimize.simplify import simplify
 from anylayer.source import Source, Written, other_outputs
-from anylayer.writers._notes import renamed_output_notes, why_not_run
 from anylayer.writers._onnx_model import Lifted, Public, titles, to_onnx
 from anylayer.writers._precision import Precision, Sets, precision_of
+from anylayer.writers._target import renamed_output_notes, why_not_run
 
 WHAT = "an OpenVINO model (.xml with .bin)"
 SUFFIXES = (".xml",)

@@ -225,7 +225,7 @@ def part(ops: Sequence[Op], inputs: Sequence[Value | None], outputs: Sequence[Va
 def mean(op: Op) -> Graph:
     """Return the graph of the mean of a map, for a global pooling."""
     graph, y = Graph(), op.outputs[0]
-    x = graph.input("x", op.inputs[0].shape if op.inputs[0] is not None else (), y.dtype)
+    x = graph.input("x", op.first.shape, y.dtype)
     axes = graph.constant(np.array([2, 3]))
     graph.outputs = graph.emit("ReduceMean", [x, axes], [(y.shape, y.dtype)], {"keepdims": 1}, scope=op.scope)
     return graph

@@ -183,9 +183,9 @@ def _strided_parts(new: Rewriter, o: Op) -> list[Value] | None:
 def _offset(new: Rewriter, o: Op | None, b: int) -> tuple[Value, int] | None:
     """Return (x, i * b + j) where an operator computes x[:, :, i::b, j::b] with i, j < b, and b divides the
     map."""
-    if o is None or o.inputs[0] is None or not new.is_float32(o):
+    if o is None or not new.is_float32(o):
         return None
-    x = o.inputs[0]
+    x = o.first
     if len(x.shape) != 4 or x.shape[2] % b or x.shape[3] % b:
         return None
     if o.op == "MaxPool" and o["kernel_shape"] == [1, 1] and o["strides"] == [b, b]:
@@ -265,11 +265,11 @@ def _is_zero(new: Rewriter, value: Value) -> bool:
         if value.const is not None:
             return not value.const.any()
         o = new.producer(value)
-        if o is None or o.inputs[0] is None:
+        if o is None:
             return False
         if o.op == "Sub":
-            return o.inputs[0] is o.inputs[1] and o.inputs[0].dtype.kind in "iu"
+            return o.first is o.inputs[1] and o.first.dtype.kind in "iu"
         if o not in SELECTS and o.op != "Cast":
             return False
-        value = o.inputs[0]
+        value = o.first
     return False

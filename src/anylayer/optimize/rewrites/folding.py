@@ -28,11 +28,11 @@ def _view(new: Rewriter, value: Value) -> View | None:
     transposed = False
     while (o := new.producer(value)) is not None and o.op in ("Reshape", "Transpose"):
         previous = steps[-1].op if steps else ""
-        if o.inputs[0] is None or (transposed and (o.op == "Transpose" or previous == "Reshape")):
+        if transposed and (o.op == "Transpose" or previous == "Reshape"):
             break
         transposed = transposed or o.op == "Transpose"
         steps.append(o)
-        value = o.inputs[0]
+        value = o.first
     view: View | None = identity_view(value)
     for o in reversed(steps):
         if view is not None:
@@ -77,19 +77,19 @@ def _apply_chain(new: Rewriter, o: Op, chain: list[Op], y: Value) -> Value:
 @rule("Transpose", figure="saves two passes over the array")
 def _dilated(new: Rewriter, o: Op) -> list[Value] | None:
     """Replace SpaceToBatch, Conv, BatchToSpace by a dilated Conv."""
-    inner = _view(new, o.inputs[0]) if new.is_float32(o) and o.inputs[0] is not None else None
+    inner = _view(new, o.first) if new.is_float32(o) else None
     chain, conv = _elementwise_chain(new, inner.base) if inner is not None else ([], None)
-    if inner is None or conv is None or conv.op != "Conv" or conv.inputs[0] is None or len(inner.base.shape) != 4:
+    if inner is None or conv is None or conv.op != "Conv" or len(inner.base.shape) != 4:
         return None
     windows = window_of(conv)
     if windows is None or any(windows.pads) or set(windows.strides) != {1}:
         return None
-    source = _view(new, conv.inputs[0])
-    if source is None or len(source.base.shape) != 4 or source.base is conv.inputs[0]:
+    source = _view(new, conv.first)
+    if source is None or len(source.base.shape) != 4 or source.base is conv.first:
         return None
     for layout in (_NCHW, _NHWC):
         x = source.base
-        rows, columns = (x.shape[layout[i]] // conv.inputs[0].shape[i] for i in (2, 3))
+        rows, columns = (x.shape[layout[i]] // conv.first.shape[i] for i in (2, 3))
         if min(rows, columns) < 1 or max(rows, columns) == 1:
             continue
         batches = _space_to_batch(x, layout, (rows, columns))
@@ -109,7 +109,7 @@ def _with_dilations(
     if count != n * rows * columns:
         return None
     output = identity_view(conv.outputs[0])
-    got = output.reshaped(o.inputs[0].shape if o.inputs[0] is not None else ())
+    got = output.reshaped(o.first.shape)
     parts = output.reshaped((rows, columns, n, m, h, w))
     if got is None or parts is None:
         return None
@@ -135,15 +135,15 @@ def _with_dilations(
 @rule("Transpose", figure="saves a pass over the array")
 def _permuted_columns(new: Rewriter, o: Op) -> list[Value] | None:
     """Permute the columns of constant weights instead of each row of their product."""
-    if o.inputs[0] is None or not new.is_float32(o):
+    if not new.is_float32(o):
         return None
-    after, split = _elementwise_chain(new, o.inputs[0])
+    after, split = _elementwise_chain(new, o.first)
     if split is None or split.op != "Reshape":
         return None
-    before, product = _elementwise_chain(new, split.inputs[0])
+    before, product = _elementwise_chain(new, split.first)
     if product is None or not is_static(product.outputs[0].shape):
         return None
-    columns = _column_permutation(product.outputs[0].shape, o.inputs[0].shape, [int(p) for p in o["perm"]])
+    columns = _column_permutation(product.outputs[0].shape, o.first.shape, [int(p) for p in o["perm"]])
     y = _with_columns(new, o, product, columns) if columns is not None else None
     if y is None:
         return None

@@ -33,19 +33,19 @@ def _resize(new: Rewriter, o: Op, x: Value, shape: tuple[int, ...]) -> list[Valu
 def _nearest(new: Rewriter, o: Op) -> list[Value] | None:
     """Repeat each column, and perhaps each row, of (N, C, H, W) n times by a nearest Resize."""
     shape = o.outputs[0].shape
-    if not new.is_float32(o) or len(shape) != 4 or o.inputs[0] is None or not _repeats(o):
+    if not new.is_float32(o) or len(shape) != 4 or not _repeats(o):
         return None
-    x = o.inputs[0]
+    x = o.first
     inner = new.producer(x)
-    if inner is not None and _repeats(inner) and inner.inputs[0] is not None:
-        x = inner.inputs[0]
+    if inner is not None and _repeats(inner):
+        x = inner.first
     return _resize(new, o, x, shape) if x.shape[3] != shape[3] else None
 
 
 def _repeats(o: Op) -> bool:
     """Return whether an operator only repeats each row or column of its input (N, C, H, W)."""
-    x, shape = o.inputs[0], o.outputs[0].shape
-    if x is None or not is_float32(o) or len(shape) != 4:
+    x, shape = o.first, o.outputs[0].shape
+    if not is_float32(o) or len(shape) != 4:
         return False
     if o.op == "Resize":
         return o["mode"] == "nearest" and resized_axes(o) is not None and is_portable(o)
@@ -88,9 +88,9 @@ def _expanded_by_gathers(new: Rewriter, o: Op) -> list[Value] | None:
 
 def _copied(new: Rewriter, o: Op) -> Value | None:
     """Return the map (N, C, H, W) whose cells are copied along new axes, which the Reshape `o` merges."""
-    if not new.is_float32(o) or len(o.outputs[0].shape) != 4 or o.inputs[0] is None:
+    if not new.is_float32(o) or len(o.outputs[0].shape) != 4:
         return None
-    x, wide = o.inputs[0], o.inputs[0].shape
+    x, wide = o.first, o.first.shape
     n, c, height, width = o.outputs[0].shape
     if len(wide) != 6 or wide[:2] != (n, c) or wide[2] * wide[3] != height or wide[4] * wide[5] != width:
         return None
@@ -124,9 +124,9 @@ def _columns_first(new: Rewriter, o: Op) -> list[Value] | None:
     """
     outer, before = gathered(o), new.producer(o.inputs[0], "Gather")
     inner = gathered(before) if before is not None else None
-    if outer is None or inner is None or before is None or before.inputs[0] is None or not new.is_float32(o):
+    if outer is None or inner is None or before is None or not new.is_float32(o):
         return None
-    x = before.inputs[0]
+    x = before.first
     if inner[0] >= outer[0] or len(inner[1]) <= x.shape[inner[0]]:
         return None
     axis = outer[0]
@@ -158,16 +158,16 @@ def grid_of(new: Producing, o: Op) -> tuple[Value, Array, Array] | None:
 
     It does so by a two-dimensional array of indices into the last two axes of x, merged by a Reshape.
     """
-    flat, indices = new.producer(o.inputs[0], "Reshape"), o.inputs[1]
-    if flat is None or indices is None or indices.const is None or indices.const.ndim != 2 or not is_float32(o):
+    flat, indices = new.producer(o.first, "Reshape"), o.constant(1)
+    if flat is None or indices is None or indices.ndim != 2 or not is_float32(o):
         return None
-    x, axis = flat.inputs[0], o["axis"]
-    if x is None or o.inputs[0] is None or len(x.shape) != axis + 2:
+    x, axis = flat.first, o["axis"]
+    if len(x.shape) != axis + 2:
         return None
     cells = x.shape[-2] * x.shape[-1]
-    if o.inputs[0].shape != (*x.shape[:-2], cells):
+    if o.first.shape != (*x.shape[:-2], cells):
         return None
-    rows, columns = np.divmod(indices.const % cells, x.shape[-1])
+    rows, columns = np.divmod(indices % cells, x.shape[-1])
     if (rows != rows[:, :1]).any() or (columns != columns[:1]).any():
         return None
     return x, rows[:, 0].copy(), columns[0].copy()

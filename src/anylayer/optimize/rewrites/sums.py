@@ -69,9 +69,9 @@ def _reduction(new: Rewriter, value: Value | None, op: str) -> tuple[Value, list
     Reshape."""
     reshaped = new.operands(value, "Reshape")
     o = new.producer(reshaped[0] if reshaped is not None else value, op)
-    if o is None or value is None or o.inputs[0] is None or len(o.inputs) < 2:
+    if o is None or value is None or len(o.inputs) < 2:
         return None
-    x, axes = o.inputs[0], reduced_axes(o)
+    x, axes = o.first, reduced_axes(o)
     if axes is None or not is_static(x.shape):
         return None
     kept = tuple(1 if i in axes else d for i, d in enumerate(x.shape))

@@ -46,10 +46,10 @@ def _reduced_transpose(new: Rewriter, o: Op) -> list[Value] | None:
 @rule("Transpose", figure="transposes fewer elements; a convolution after it can fold the Pad")
 def _before_pad(new: Rewriter, o: Op) -> list[Value] | None:
     """Transpose before a Pad instead of after it, if the padded array has no other use."""
-    pad = new.producer(o.inputs[0], "Pad")
-    if pad is None or pad.inputs[0] is None or o.inputs[0] is None or not new.has_one_use(o.inputs[0]):
+    pad = new.producer(o.first, "Pad")
+    if pad is None or not new.has_one_use(o.first):
         return None
-    x, padding, perm = pad.inputs[0], padding_of(pad), [int(p) for p in o["perm"]]
+    x, padding, perm = pad.first, padding_of(pad), [int(p) for p in o["perm"]]
     if padding is None or len(pad.inputs) > 3 or not is_static(x.shape):
         return None
     moved = new.step(o, "Transpose", [x], [x.shape[p] for p in perm], x.dtype, perm=perm)

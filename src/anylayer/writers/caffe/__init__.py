@@ -33,7 +33,7 @@ from typing import Any
 from anylayer.errors import InputError, need
 from anylayer.layer import Registry
 from anylayer.source import Source, Written
-from anylayer.writers._notes import renamed_output_notes
+from anylayer.writers._target import renamed_output_notes
 from anylayer.writers.caffe import rknn_rules
 from anylayer.writers.caffe.caffemodel import prototxt, write_caffemodel
 from anylayer.writers.caffe.dialects import dialect_of

@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 import numpy as np
 
 from anylayer.graph import Dim, Op, Value
-from anylayer.graph.facts import padding_of, reduced_axes, slice_cuts
+from anylayer.graph.facts import integers, padding_of, reduced_axes, slice_cuts
 from anylayer.network import Shape
 from anylayer.writers._target import NotInTarget, present, require
 from anylayer.writers.ncnn.builder import RANK, NcnnBuilder, NcnnLowering, without_batch
@@ -47,18 +47,13 @@ def merge_axes(shape: Sequence[int], separate: Collection[int]) -> tuple[Shape, 
     return tuple(sizes) or (1,), place
 
 
-def _integers(value: Value | None, what: str) -> list[int]:
-    if value is None or value.const is None:
-        raise NotInTarget(f"computed {what}")
-    return [int(n) for n in np.asarray(value.const).reshape(-1)]
+def _integers(op: Op, i: int, what: str) -> list[int]:
+    return present(integers(op.inputs[i]), f"computed {what}")
 
 
 def axes_of(op: Op) -> list[int]:
     """Return the axes of a reduction, counted from the first; all axes where it names none."""
-    axes = reduced_axes(op)
-    if axes is None:
-        raise NotInTarget("computed axes, or no axes with noop_with_empty_axes")
-    return axes
+    return present(reduced_axes(op), "computed axes, or no axes with noop_with_empty_axes")
 
 
 def _reshape(b: NcnnBuilder, op: Op) -> list[str]:
@@ -157,9 +152,9 @@ def _crop_like_input(b: NcnnBuilder, op: Op) -> str:
     The expressions of its ends name the size of a blob: "1h" is the height of the second one.
     """
     x, out = present(op.inputs[0]), op.outputs[0]
-    starts = _integers(op.inputs[1], "bounds")
-    axes = _integers(op.inputs[3], "axes") if len(op.inputs) > 3 else list(range(len(starts)))
-    steps = _integers(op.inputs[4], "steps") if len(op.inputs) > 4 else [1]
+    starts = _integers(op, 1, "bounds")
+    axes = list(range(len(starts))) if op.input(3) is None else _integers(op, 3, "axes")
+    steps = [1] if op.input(4) is None else _integers(op, 4, "steps")
     axes = [a % RANK for a in axes]
     require(len(x.shape) == RANK and x.shape[0] == 1 and min(axes) > 0, "a slice of other values than maps")
     require(set(steps) == {1} and min(starts) >= 0, "steps or negative bounds at sizes that vary")
@@ -183,7 +178,7 @@ def _gather(b: NcnnBuilder, op: Op) -> list[str]:
     x = present(op.inputs[0])
     axis = int(op["axis"]) % len(x.shape)
     size = x.shape[axis]
-    cells = np.array(_integers(op.inputs[1], "indices")) if math.prod(present(op.inputs[1]).shape) else np.zeros(0)
+    cells = np.array(_integers(op, 1, "indices")) if math.prod(present(op.inputs[1]).shape) else np.zeros(0)
     cells = np.where(cells < 0, cells + size, cells)
     if cells.size and (np.diff(cells) == 1).all():
         begin = [int(cells[0]) if i == axis else 0 for i in range(len(x.shape))]

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from anylayer.graph import Op, Value
+from anylayer.graph.facts import number
 from anylayer.network import Shape
-from anylayer.writers._target import NotInTarget, require
+from anylayer.writers._target import NotInTarget, present, require
 from anylayer.writers.ncnn.builder import RANK, NcnnBuilder, NcnnLowering, NcnnParams, without_batch
 
 _UNARY = {"Abs": 0, "Neg": 1, "Floor": 2, "Ceil": 3, "Sqrt": 5, "Exp": 7, "Tanh": 16, "Round": 18}
@@ -53,21 +54,13 @@ def _clip(b: NcnnBuilder, op: Op) -> list[str]:
     limits: dict[int, float] = {}
     for key, value in enumerate(op.inputs[1:]):
         if value is not None:
-            number = scalar(value)
-            require(number is not None and math.isfinite(number), "a limit that is not a finite constant")
-            limits[key] = number if number is not None else 0.0
+            limits[key] = present(number(value), "a limit that is not a finite constant")
+            require(math.isfinite(limits[key]), "a limit that is not a finite constant")
     return _layer("Clip", limits)(b, op)
 
 
 def _identity(b: NcnnBuilder, op: Op) -> list[str]:
     return [b.blob(op.inputs[0])]
-
-
-def scalar(value: Value | None) -> float | None:
-    """Return the number in a constant with one element; None for other values."""
-    if value is None or value.const is None or value.const.size != 1:
-        return None
-    return float(np.asarray(value.const).reshape(()))
 
 
 def _binary(b: NcnnBuilder, op: Op) -> list[str]:
@@ -85,11 +78,11 @@ def _binary(b: NcnnBuilder, op: Op) -> list[str]:
 def _binary_layer(b: NcnnBuilder, code: int, x: Value, y: Value) -> tuple[str, Shape]:
     """Add a BinaryOp with op_type `code` and return its blob and the broadcast shape."""
     shape = tuple(np.broadcast_shapes(x.shape, y.shape))
-    for value, other, number in ((x, y, code), (y, x, _SWAPPED[code])):
-        constant = scalar(other)
-        if constant is not None and _is_exact(constant, number) and value.shape == shape:
+    for value, other, kind in ((x, y, code), (y, x, _SWAPPED[code])):
+        constant = number(other)
+        if constant is not None and _is_exact(constant, kind) and value.shape == shape:
             blob = b.blob(value)
-            return b.add("BinaryOp", [blob], b.shapes[blob], {0: number, 1: 1, 2: constant}), shape
+            return b.add("BinaryOp", [blob], b.shapes[blob], {0: kind, 1: 1, 2: constant}), shape
     right = _divisor(b, y) if code == _BINARY["Div"] else b.blob(y)
     return _broadcast(b, code, (b.blob(x), x.shape), (right, y.shape)), shape
 
@@ -149,15 +142,15 @@ def _aligned(x: Sequence[int], y: Sequence[int]) -> tuple[Shape, Shape]:
 
 def _power(b: NcnnBuilder, op: Op) -> list[str]:
     """Add a square, a square root, or ncnn's power exp(y * log(x)), which needs a positive x."""
-    x, exponent = b.blob(op.inputs[0]), scalar(op.inputs[1])
+    x, exponent = b.blob(op.inputs[0]), number(op.inputs[1])
     shape = b.shapes[x]
-    if exponent is None or op.inputs[0] is None or op.inputs[0].shape != op.outputs[0].shape:
+    if exponent is None or op.first.shape != op.outputs[0].shape:
         raise NotInTarget("an exponent that is not a constant number")
     if exponent == 2:
         return [b.add("UnaryOp", [x], shape, {0: _SQUARE})]
     if exponent == 0.5:
         return [b.add("UnaryOp", [x], shape, {0: _SQRT})]
-    positive = b.intervals.lowest(op.inputs[0]) > _TINY and math.isfinite(exponent)
+    positive = b.intervals.lowest(op.first) > _TINY and math.isfinite(exponent)
     require(positive, f"exponent {exponent} of values that may be 0 or less")
     return [b.add("BinaryOp", [x], shape, {0: _POWER, 1: 1, 2: exponent})]
 

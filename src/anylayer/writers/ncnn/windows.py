@@ -11,7 +11,7 @@ from anylayer.graph.facts import Window, per_channel, window_of
 from anylayer.graph.operators import ARITHMETIC
 from anylayer.network import Array, Shape
 from anylayer.ops._interpolation import resized_axes
-from anylayer.writers._target import NotInTarget, present, require
+from anylayer.writers._target import present, require
 from anylayer.writers.ncnn.builder import NcnnBuilder, NcnnLowering, float_weights, without_batch
 from anylayer.writers.ncnn.data_movement import repeat_pixels
 
@@ -27,17 +27,12 @@ def _planes(b: NcnnBuilder, value: Value | None) -> tuple[str, Shape]:
     return b.blob_of_shape(value, tuple(shape[1:])), tuple(shape[1:])
 
 
-def _constant(value: Value | None, what: str) -> Array:
-    if value is None or value.const is None:
-        raise NotInTarget(f"a computed {what}")
-    return np.asarray(value.const, np.float32)
+def _constant(op: Op, i: int, what: str) -> Array:
+    return np.asarray(present(op.constant(i), f"a computed {what}"), np.float32)
 
 
 def _windows(op: Op) -> Window:
-    windows = window_of(op)
-    if windows is None:
-        raise NotInTarget(f"auto_pad={op['auto_pad']}")
-    return windows
+    return present(window_of(op), f"auto_pad={op['auto_pad']}")
 
 
 def _window_params(op: Op) -> dict[int, Any]:
@@ -48,7 +43,7 @@ def _window_params(op: Op) -> dict[int, Any]:
 
 def _conv(b: NcnnBuilder, op: Op) -> list[str]:
     x, _ = _planes(b, op.inputs[0])
-    weights = _constant(op.inputs[1], "kernel")
+    weights = _constant(op, 1, "kernel")
     group, channels = int(op["group"]), weights.shape[0]
     weights, bias, activation, last = _fuse_consumers(b, op, weights, 0)
     name = "Convolution" if group == 1 else "ConvolutionDepthWise"
@@ -60,7 +55,7 @@ def _conv(b: NcnnBuilder, op: Op) -> list[str]:
 def _conv_transpose(b: NcnnBuilder, op: Op) -> list[str]:
     """Add a Deconvolution, with its weights in the order (outputs, inputs, height, width)."""
     x, _ = _planes(b, op.inputs[0])
-    weights = _constant(op.inputs[1], "kernel")
+    weights = _constant(op, 1, "kernel")
     group = int(op["group"])
     inputs, each, *kernel = weights.shape
     require("output_shape" not in op.attrs, "output_shape")
@@ -107,7 +102,7 @@ def _fuse_consumers(
 
     Return the new weights, bias and activation parameters, and the value that the convolution then computes.
     """
-    bias = None if op.input(2) is None else _constant(op.input(2), "bias")
+    bias = None if op.input(2) is None else _constant(op, 2, "bias")
     out, channels = op.outputs[0], weights.shape[axis]
     while (consumer := b.consumers.only(out)) is not None:
         if consumer.op in ("Relu", "LeakyRelu"):

@@ -15,13 +15,11 @@ from anylayer.graph.facts import Window, repetition, window_of
 from anylayer.graph.sizes import is_static
 from anylayer.network import Array
 from anylayer.ops._interpolation import Interpolation, as_matrix, interpolation_of, taps
-from anylayer.writers._target import NotInTarget, require
+from anylayer.writers._target import present, require
 
 
 def _window(op: Op) -> Window:
-    found = window_of(op)
-    if found is None:
-        raise NotInTarget("automatic padding")
+    found = present(window_of(op), "automatic padding")
     require(len(found.kernel) in (1, 2, 3), f"windows with {len(found.kernel)} axes")
     return found
 
@@ -42,9 +40,7 @@ def _spatial(window: Window) -> list[tuple[int, int]]:
 
 @writes("Conv")
 def _conv(code: Code, op: Op) -> str:
-    x, weight, bias = op.input(0), op.input(1), op.input(2)
-    if x is None or weight is None:
-        raise NotInTarget("an absent input")
+    x, weight, bias = first(op), present(op.input(1)), op.input(2)
     window, group = _window(op), int(op["group"])
     n = len(window.kernel)
     data, pads = code.tensor(x), window.begins
@@ -80,9 +76,7 @@ def _weighted(
 @writes("ConvTranspose")
 def _conv_transpose(code: Code, op: Op) -> str:
     """Compute without padding and crop by `pads` if torch's own padding cannot express them."""
-    x, weight, bias = op.input(0), op.input(1), op.input(2)
-    if x is None or weight is None:
-        raise NotInTarget("an absent input")
+    x, weight, bias = first(op), present(op.input(1)), op.input(2)
     window, group = _window(op), int(op["group"])
     n = len(window.kernel)
     require(is_static(x.shape[2:]), "a ConvTranspose of a dynamic size")
