@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from anylayer.graph.place import refusal
+from anylayer.graph.symbolic import symbolic_shape
 from anylayer.network import Array
 from anylayer.tracing.array import TracedArray, TracingRule, copy_of, wrapped
 from anylayer.tracing.dispatch import call_function, implements
@@ -150,6 +151,20 @@ def _view(x: TracedArray, dtype: DTypeLike | None = None, type: object = None) -
     return x[...]
 
 
+def strides(x: TracedArray) -> tuple[Any, ...]:
+    """Return the strides that an array has in NumPy, in bytes."""
+    if not symbolic_shape(x.shape):
+        return x._dummy().strides
+    if x._is_moved:
+        raise refusal("the strides of a view with open sizes cannot be recorded; take a .copy() of it first")
+    steps: list[Any] = []
+    step: Any = x.itemsize
+    for size in reversed(x.shape):
+        steps.insert(0, step)
+        step = step * size
+    return tuple(steps)
+
+
 ATTRIBUTES: Mapping[str, TracingRule] = {
     **{name: _method(getattr(np, name)) for name in _FUNCTIONS.split(" ")},
     "reshape": _reshape,
@@ -164,6 +179,7 @@ ATTRIBUTES: Mapping[str, TracingRule] = {
     "real": lambda x: call_function(np.real, (x,), {}),
     "compress": lambda x: lambda condition, axis=None: call_function(np.compress, (condition, x, axis), {}),
     "flat": Flat,
+    "strides": strides,
     "flags": lambda x: x._dummy().flags,
     "device": lambda x: "cpu",
     "sort": lambda x: lambda *args, **kwargs: _sort(x, *args, **kwargs),

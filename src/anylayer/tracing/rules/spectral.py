@@ -241,5 +241,6 @@ _OF_PAIRS: dict[Callable[..., Any], Callable[..., Any]] = {
     np.imag: lambda z: z.imag,
 }
 implements(np.fft.rfft)(_transform(True, False))
-for _function in (np.fft.fft, np.fft.ifft, np.fft.irfft):
-    implements(_function)(_OF_PAIRS[_function])
+implements(np.fft.fft)(_OF_PAIRS[np.fft.fft])
+implements(np.fft.ifft)(_OF_PAIRS[np.fft.ifft])
+implements(np.fft.irfft)(_irfft)

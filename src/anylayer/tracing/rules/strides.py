@@ -8,25 +8,8 @@ import numpy as np
 
 from anylayer.graph.place import refusal
 from anylayer.graph.symbolic import symbolic_shape
-from anylayer.tracing.array import ATTRIBUTES, TracedArray, selected, view_of
+from anylayer.tracing.array import selected, view_of
 from anylayer.tracing.rules import creation
-
-
-def strides(x: TracedArray) -> tuple[Any, ...]:
-    """Return the strides that an array has in NumPy, in bytes."""
-    if not symbolic_shape(x.shape):
-        return x._dummy().strides
-    if x._is_moved:
-        raise refusal("the strides of a view with open sizes cannot be recorded; take a .copy() of it first")
-    steps: list[Any] = []
-    step: Any = x.itemsize
-    for size in reversed(x.shape):
-        steps.insert(0, step)
-        step = step * size
-    return tuple(steps)
-
-
-ATTRIBUTES["strides"] = strides
 
 
 def as_strided(x: Any, shape: Any = None, strides: Any = None, subok: bool = False, writeable: bool = True) -> Any:
