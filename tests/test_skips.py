@@ -11,9 +11,10 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
+import pytest
 from tools.reference import absent
 
-from tests.conftest import OPTIONAL, remedy
+from tests.conftest import MAX_WORKERS, OPTIONAL, pytest_xdist_auto_num_workers, remedy
 from tests.threads import MAX_SECONDS
 
 ROOT = str(Path(__file__).parents[1])
@@ -188,3 +189,12 @@ def test_every_reason_to_skip_has_a_remedy() -> None:
     found = {reason for file in files for reason in reasons(file)}
     assert len(found) > 20
     assert not [reason for reason in found if remedy(reason) is None]
+
+
+def test_one_process_more_than_processors_runs_tests(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PYTEST_XDIST_AUTO_NUM_WORKERS", raising=False)
+    for processors, workers in ((1, 2), (4, 5), (64, MAX_WORKERS)):
+        monkeypatch.setattr(os, "sched_getaffinity", lambda _, n=processors: {*range(n)}, raising=False)
+        assert pytest_xdist_auto_num_workers() == workers
+    monkeypatch.setenv("PYTEST_XDIST_AUTO_NUM_WORKERS", "3")
+    assert pytest_xdist_auto_num_workers() is None  # xdist reads the variable
