@@ -100,3 +100,38 @@ def first_k_of_mask(boxes, scores):
     k = (scores > 0.5).sum()
     order = scores.argsort(kind="stable")[::-1][:k]
     return boxes[order]
+
+
+@wild(scored)
+def joined_levels(boxes, scores):
+    parts = [boxes[scores > 0.5], boxes[(scores > 0.2) & (scores <= 0.5)]]
+    return np.concatenate(parts, axis=0)
+
+
+@wild(scored)
+def centers_of_kept(boxes, scores):
+    kept = boxes[np.flatnonzero(scores > 0.5)]
+    return np.column_stack([(kept[:, 0] + kept[:, 2]) / 2, (kept[:, 1] + kept[:, 3]) / 2])
+
+
+@wild(scored)
+def filled_rows(boxes, scores):
+    kept = boxes[scores > 0.5]
+    rows = np.zeros((kept.shape[0], 7), dtype=np.float32)
+    rows[:, 1] = 1
+    rows[:, 3:] = kept
+    return rows
+
+
+@wild(scored)
+def without_the_best(boxes, scores):
+    best = np.argmax(scores)
+    return np.delete(boxes, best, axis=0), np.delete(scores, best)
+
+
+@wild(scored)
+def overlaps_of_kept(boxes, scores):
+    kept = boxes[scores > 0.5]
+    low = np.maximum(kept[:, None, :2], kept[None, :, :2])
+    high = np.minimum(kept[:, None, 2:], kept[None, :, 2:])
+    return np.prod(np.clip(high - low, 0, None), axis=2)

@@ -1,0 +1,86 @@
+"""Keypoints, masks and small matrices."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .boxes import scores_of
+from .case import wild
+
+
+def heatmap(random, share):
+    return [scores_of(random, share, 64).reshape(8, 8)]
+
+
+def affine(random, share):
+    return [(random.standard_normal((6, 3, 3)) * 0.3 + 2 * np.eye(3)).astype(np.float32)]
+
+
+def labels(random, share):
+    return random.integers(-1, 4, 60), random.integers(0, 4, 60)
+
+
+@wild(heatmap)
+def peaks(heat):
+    ys, xs = np.where(heat > 0.5)
+    return np.stack([xs, ys], axis=1), heat[ys, xs]
+
+
+@wild(heatmap)
+def peak_points_in_pixels(heat):
+    points = np.argwhere(heat > 0.5).astype(np.float32)
+    return points[:, ::-1] * 4 + 2
+
+
+@wild(heatmap)
+def strongest_point(heat):
+    place = np.argmax(heat)
+    return np.array([place % heat.shape[1], place // heat.shape[1]]), heat.reshape(-1)[place]
+
+
+@wild(heatmap)
+def local_maxima(heat):
+    padded = np.pad(heat, 1)
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3)).max((2, 3))
+    ys, xs = np.nonzero((heat == windows) & (heat > 0.5))
+    return xs, ys
+
+
+@wild(affine)
+def inverse_of_each(matrices):
+    return np.linalg.inv(matrices), np.linalg.det(matrices)
+
+
+@wild(affine)
+def solved_points(matrices):
+    return np.linalg.solve(matrices, np.ones((6, 3, 1), np.float32))
+
+
+@wild(labels)
+def confusion(truth, guess):
+    known = (truth >= 0) & (truth < 4)
+    return np.bincount(4 * truth[known] + guess[known], minlength=16).reshape(4, 4)
+
+
+@wild(labels)
+def classes_in_use(truth, guess):
+    classes, counts = np.unique(truth, return_counts=True)
+    return classes, counts
+
+
+@wild(labels)
+def collapsed_path(truth, guess):
+    best = guess[np.insert(guess[1:] != guess[:-1], 0, True)]
+    return best[best != 0]
+
+
+@wild(heatmap)
+def masked_mean(heat):
+    mask = heat > 0.5
+    return heat[mask].sum() / np.maximum(mask.sum(), 1)
+
+
+@wild(heatmap)
+def top_share(heat):
+    k = np.count_nonzero(heat > 0.5)
+    return np.sort(heat.reshape(-1))[::-1][:k]
