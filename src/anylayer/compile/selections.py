@@ -17,7 +17,7 @@ from anylayer import compile as compilation
 from anylayer.errors import TraceError
 from anylayer.graph import Dim, Graph
 from anylayer.graph.expressions import symbol
-from anylayer.graph.guards import Guard, SymbolicTrace, current_trace, symbolic_trace
+from anylayer.graph.guards import SymbolicTrace, current_trace, symbolic_trace
 from anylayer.graph.place import refusal
 from anylayer.graph.symbolic import Size, new_size
 from anylayer.network import TensorType
@@ -82,7 +82,7 @@ def _check_conditions(graph: Graph, trace: SymbolicTrace, again: Callable[[Symbo
     for guard in conditions:
         del trace.guards[guard]
     for guard in conditions:
-        if not _asks_for_nothing(guard, trace):
+        if not trace.asks_for_nothing(guard):
             raise refusal(
                 f"{guard} is asked of a number of selected elements, which is known only when the network runs. "
                 "It can be recorded whether nothing is selected (len(x) == 0); x[:n] selects at most n elements",
@@ -91,18 +91,6 @@ def _check_conditions(graph: Graph, trace: SymbolicTrace, again: Callable[[Symbo
     for name in dict.fromkeys(name for guard in conditions for name in guard.symbols):
         place = next(g.place for g in conditions if name in g.symbols)
         _compare_with_nothing(graph, trace, again, name, place)
-
-
-def _asks_for_nothing(guard: Guard, trace: SymbolicTrace) -> bool:
-    """Return whether a condition means that one selection is not empty."""
-    if len(guard.symbols) != 1:
-        return False
-    (name,) = guard.symbols
-    some = SymbolicTrace({name: (1, max(1, trace.ranges[name][1]))})
-    try:
-        return some.certain(guard) and not guard.holds({name: 0})
-    except ZeroDivisionError:
-        return False
 
 
 def _compare_with_nothing(

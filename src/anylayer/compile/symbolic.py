@@ -201,7 +201,7 @@ class _Unifier:
         outputs = [number] if number else self.graph.append_copy(a, inputs, types=types, body=self.body(a, b))
         for x, y, unified in zip(a.outputs, b.outputs, outputs):
             self.pair(x, y, unified)
-            if is_sized_by_data(a):
+            if is_sized_by_data(a) or a.op == "Loop":
                 self.operators.add(unified, x.shape)
 
     def number(self, a: Op, inputs: Sequence[Value | None]) -> Value | None:

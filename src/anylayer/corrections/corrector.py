@@ -150,11 +150,18 @@ def corrected(
 
     Raises EngineError where the engine computes an operator wrongly and no other operators can replace it.
     """
-    graph = lowered(graph, engine)  # the parts of an operator may be computed wrongly, too
+    inside: list[Value] = []
+
+    def body(graph: Graph) -> Graph:
+        found = corrected(graph, engine, marked=marked, log=log)
+        inside.extend(found.divisions)
+        return found.graph
+
+    graph = lowered(graph, engine).with_bodies(body)  # the parts of an operator may be computed wrongly, too
     rules = _rules_of(graph, engine, log)
     operators = {op for r in rules for op in r.ops}
     if ANY not in operators and not any(o.op in operators for o in graph.ops):
-        return Corrected(graph)
+        return Corrected(graph, divisions=inside)
     *first, (last, _) = CORRECTED
     new = Corrector(graph, checking, marked, log)
     result = new.run([r for stage, _ in first for r in rules if r.stage == stage])
@@ -166,7 +173,7 @@ def corrected(
     for o in [*result.ops, Op(END, [*result.outputs], [])]:
         for r in choose(o):
             r.apply(new, o)
-    return Corrected(result, [message for _, message in new.checks], new.divisions)
+    return Corrected(result, [message for _, message in new.checks], new.divisions + inside)
 
 
 def _rules_of(graph: Graph, engine: str, log: RuleLog | None) -> list[Rule]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -68,6 +68,14 @@ def _writable(array: Array) -> Array:
         except ValueError:  # read-only memory
             pass
     return np.array(array, order="C")
+
+
+def _operations(model: Any) -> Iterator[Any]:
+    """Yield the operators of a model and of the bodies of its loops."""
+    for node in model.get_ops():
+        yield node
+        if node.get_type_name() == "Loop":
+            yield from _operations(node.get_function())
 
 
 class OpenVinoProgram:
@@ -167,7 +175,7 @@ class OpenVinoProgram:
         model = read_onnx(to_onnx(graph, lift=lifted).SerializeToString())
         self._kernels.need_only_these(model)
         exact = {v.name for v in divisions}
-        for node in model.get_ops():
+        for node in _operations(model):
             if node.get_type_name() == "Divide" and node.get_friendly_name() in exact:
                 node.get_rt_info()[_DIVISION] = True
         if not lifted:

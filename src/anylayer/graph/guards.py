@@ -43,6 +43,8 @@ _SAMPLES = 200
 """The number of choices of large sizes for which an equation is evaluated."""
 _EXAMPLE = 24
 """The largest example of a size that depends on data."""
+_LEAST_EXAMPLE = 4
+"""The smallest example of a size whose limit is symbolic."""
 _OPPOSITE = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 
 
@@ -134,7 +136,8 @@ class SymbolicTrace:
 
     `counts` are the sizes that depend on data, by their symbols: the numbers of elements that masks select. Traces
     with different values of `turn`, 0 or 1, have different examples. It is None where a trace may not have such
-    sizes. `empty` are those that are 0 in this trace.
+    sizes. `empty` are those that are 0 in this trace. `asked` is
+    told of each condition on such sizes; if it returns True, the condition is answered as it is for size 0.
     """
 
     ranges: dict[str, tuple[int, int]]
@@ -144,6 +147,7 @@ class SymbolicTrace:
     counts: dict[str, Count] = field(default_factory=dict)
     turn: int | None = None
     empty: frozenset[str] = frozenset()
+    asked: Callable[[SymbolicTrace, Guard], bool] | None = None
 
     def count(self, name: str, most: Any) -> int | None:
         """Return an example of the size `name`, which depends on data: a number from 0 to `most`, which may be
@@ -152,7 +156,10 @@ class SymbolicTrace:
         limit = getattr(most, "expression", None) or constant(int(most))
         if name in self.empty or limit.constant == 0:
             return None
-        value = max(1, min(int(most) - int(most) // 3, _EXAMPLE) - (self.turn or 0)) if int(most) else 0
+        turn, largest = self.turn or 0, int(most)
+        value = max(1, min(largest - largest // 3, _EXAMPLE) - turn) if largest else 0
+        if limit.constant is None:  # an example may exceed a limit that is an example, too
+            value = max(value, _LEAST_EXAMPLE - turn)
         self.ranges[name] = 0, int(min(bounds(limit, self.ranges)[1], MAX_VALUES))
         self.counts[name] = Count(value, limit)
         self.assume(Guard(symbol(name), "<=", limit))
@@ -161,6 +168,8 @@ class SymbolicTrace:
     def compare(self, left: Expression | Real, relation: str, right: Expression | Real, result: bool) -> bool:
         """Record the condition, unless it always holds, and return `result`, its value at the traced sizes."""
         guard = Guard(left, relation if result else _OPPOSITE[relation], right, user_place())
+        if self.asked is not None and not self.counts.keys().isdisjoint(guard.symbols) and self.asked(self, guard):
+            return not result
         if guard not in self.guards and not self.certain(guard) and not self._are_least_sizes(guard):
             self.guards[guard] = guard
             if self.counts.keys().isdisjoint(guard.symbols):
@@ -187,6 +196,17 @@ class SymbolicTrace:
             least[name] = value, high
         self.ranges.update(least)
         return bool(needed)
+
+    def asks_for_nothing(self, guard: Guard) -> bool:
+        """Return whether a condition means that one selection is not empty."""
+        if len(guard.symbols) != 1:
+            return False
+        (name,) = guard.symbols
+        some = SymbolicTrace({name: (1, max(1, self.ranges[name][1]))})
+        try:
+            return some.certain(guard) and not guard.holds({name: 0})
+        except ZeroDivisionError:
+            return False
 
     def _uncertain(self, e: Expression) -> list[Expression]:
         """Return the expressions that must be 0 or more so that `e` is, without those that certainly are.

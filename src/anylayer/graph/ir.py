@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import copy
 import zlib
-from collections.abc import Iterable, Sequence, Set
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence, Set
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -54,6 +54,10 @@ class Op:
 
     An absent optional input is None. `place` is the source line that recorded the operator. `scope` is the name of
     the network's node that it belongs to.
+
+    The body of a Loop maps the step, the condition, the states and further inputs of the operator, which are the
+    same in each step, to the condition, the states and the rows. The attribute `states` is the number of states.
+    The outputs are the last states and the stacked rows. It reads nothing else: its body is closed.
 
     With a `domain` other than "" it is a call of something that is not an ONNX operator, and no rewrite rule looks
     into it. Without `kept` it calls `body`, a graph over the same inputs. With `kept` it calls an operator of the
@@ -114,7 +118,8 @@ class Graph:
     operators. With `strict`, a traced array refuses to be printed. `errstate` is the state of NumPy's error
     handling at the beginning of the trace. `producers` maps each value to the operator that computes it. `counts`
     are the sizes that depend on the data of a value: the number of elements that a mask selects. `selections` are
-    the outputs that have these sizes first.
+    the outputs that have these sizes first. `inside` are the values of single iterations of a loop, which do not
+    exist outside of it.
     """
 
     def __init__(self, prefix: str = "", scope: str = "") -> None:
@@ -130,6 +135,7 @@ class Graph:
         self.producers: dict[Value, Op] = {}
         self.counts: dict[Value, Any] = {}
         self.selections: list[Value] = []
+        self.inside: set[Value] = set()
         self._constants: dict[Any, Value] = {}
         self._digests: list[tuple[Array, int]] = []
         self._emitted: dict[Any, list[Value]] = {}
@@ -228,6 +234,8 @@ class Graph:
         """
         attrs = {k: v for k, v in (attrs or {}).items() if v is not None}
         key = (op, domain, body, tuple(inputs), repr(sorted(attrs.items())) if attrs else "", len(types))
+        if self.inside:
+            self.need_outside(inputs)
         outputs_of_equal = self._emitted.get(key)
         if outputs_of_equal is not None:
             return outputs_of_equal
@@ -255,6 +263,25 @@ class Graph:
         self.producers.update(dict.fromkeys(outputs, new))
         self._emitted[key] = outputs
         return outputs
+
+    def need_outside(self, values: Iterable[Value | None]) -> None:
+        """Raise TraceError if one of these values belongs to an iteration of a loop that has ended."""
+        if not self.inside.isdisjoint(v for v in values if v is not None):
+            raise refusal(
+                "an array that one iteration of a loop has computed is used after the loop, whose number of "
+                "iterations is known only when the network runs; append it to a list, or write it to an array"
+            )
+
+    def forget(self, first: int) -> None:
+        """Remove the operators from number `first` on. Their outputs are inside of a loop from now on."""
+        outputs = {v for o in self.ops[first:] for v in o.outputs}
+        del self.ops[first:]
+        for v in outputs:
+            del self.producers[v]
+        self.inside |= outputs
+        for key in [k for k, found in self._emitted.items() if not outputs.isdisjoint(found)]:
+            del self._emitted[key]
+        self.selections[:] = [v for v in self.selections if v not in outputs]
 
     def append_copy(
         self,
@@ -292,6 +319,16 @@ class Graph:
     def rename(self, value: Value, name: str) -> None:
         """Give a value another name, if that name is free."""
         value.name = self._if_free(name) or value.name
+
+    def with_bodies(self, function: Callable[[Graph], Graph]) -> Graph:
+        """Return the graph with `function` of each loop's body in its place. The graph itself is not changed."""
+        if not any(o.op == "Loop" for o in self.ops):
+            return self
+        new = self.twin()
+        new.ops = [o if o.op != "Loop" or o.body is None else replace(o, body=function(o.body)) for o in self.ops]
+        new.producers = {v: o for o in new.ops for v in o.outputs}
+        new._emitted = {}
+        return new
 
     def drop_dead(self) -> None:
         """Remove the operators that no output depends on."""

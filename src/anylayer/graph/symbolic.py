@@ -360,6 +360,22 @@ def _extremum(function: str, a: Expression, b: Expression, trace: SymbolicTrace 
     return found[0] if len(found) == 1 else of_atom(Atom("", function, tuple(sorted(found, key=str))))
 
 
+def with_known_extrema(e: Expression, trace: SymbolicTrace) -> Expression:
+    """Return an expression without the arguments of "max" and "min" that cannot be their result in a trace."""
+    total = constant(0)
+    for monomial, c in e.terms.items():
+        part = constant(c)
+        for atom, power in monomial:
+            x = of_atom(atom)
+            if atom.function in ("max", "min"):
+                x, *others = (with_known_extrema(a, trace) for a in atom.arguments)
+                for y in others:
+                    x = _extremum(atom.function, x, y, trace)
+            part = math.prod([x] * power, start=part)
+        total = total + part
+    return total
+
+
 def _covers(function: str, a: Expression, b: Expression, trace: SymbolicTrace | None) -> bool:
     """Return whether the "max" or "min" of `a` and `b` is certainly `a`."""
     more = a - b if function == "max" else b - a

@@ -33,6 +33,7 @@ def simplify(graph: Graph, engine: str | None = None, *, exact: bool = False, lo
         load_rules("optimize", None if log is not None else graph, engine)
         return [r for stage in stages for r in RULES if r.stage == stage and r.suits(engine, exact=exact)]
 
+    graph = graph.with_bodies(lambda body: simplify(body, engine, exact=exact, log=log))
     if log is not None:
         suited = rules_of([stage for stages, _ in STAGES for stage in stages], graph)
         log.others = chooser([r for r in RULES if r.kind != "must" and r.stage != "layout" and r not in suited])

@@ -20,6 +20,7 @@ from anylayer.graph.place import place_of, place_of_error, refusal
 from anylayer.graph.sized import elements_of
 from anylayer.graph.symbolic import Size
 from anylayer.network import Array, TensorType
+from anylayer.tracing.loops import watched
 from anylayer.tracing.reach import Reach, package_of
 from anylayer.tracing.record import SizeDependsOnData, call_user, running_graph, trace
 from anylayer.tracing.state import Snapshot, replace_counters, state_refusal
@@ -180,7 +181,8 @@ def _trace_once(
         return outputs
 
     try:
-        return trace(call, types, prefix=prefix, limit=limit, strict=True, after_run=after_run)
+        with watched():
+            return trace(call, types, prefix=prefix, limit=limit, strict=True, after_run=after_run)
     except AnyLayerError:
         raise
     except Exception as error:
@@ -201,6 +203,8 @@ def compare(a: Graph, b: Graph) -> tuple[str, str] | None:
     for o, q in zip(a.ops, b.ops):
         if o.op != q.op or o.attrs != q.attrs or len(o.inputs) != len(q.inputs):
             return f"{o.op} and {q.op} differ", o.place
+        if o.body is not None and q.body is not None and (inner := compare(o.body, q.body)) is not None:
+            return inner
         for v, w in zip(o.inputs, q.inputs):
             if not _same(v, w, same):
                 return f"{o.op} reads different values", o.place

@@ -158,6 +158,7 @@ def _run(
     token = current_graph.set(graph)
     try:
         outputs = [_output(graph, o) for o in function(list(arrays))]
+        graph.need_outside(outputs)
     finally:
         current_graph.reset(token)
     after_run()

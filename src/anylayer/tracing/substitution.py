@@ -25,6 +25,7 @@ from anylayer.graph.ir import Graph
 from anylayer.tracing import substitution_symbolic
 from anylayer.tracing.array import TracedArray
 from anylayer.tracing.dispatch import FUNCTIONS, call_function, traced_in
+from anylayer.tracing.grown import GrownList
 from anylayer.tracing.reach import is_opaque, names_in, package_of
 from anylayer.tracing.record import counterparts, current_graph
 from anylayer.tracing.rules import concatenation, creation, strides
@@ -65,6 +66,8 @@ def _accepting_lists(function: Function) -> Function:
     """
 
     def wrapper(*args: Any, **kwargs: Any) -> Any:
+        if args and type(args[0]) is GrownList and function in _FIRST_IS_LIST:
+            return args[0].joined(function, *args[1:], **kwargs)
         listed = args and function not in _FIRST_IS_LIST and type(args[0]) in (list, tuple)
         if listed and next(traced_in(args[0]), None) is not None:
             args = (concatenation.array_like(args[0]), *args[1:])

@@ -117,8 +117,11 @@ class _NodeBuilder:
         of the node.
         """
         op, inputs = o.op, list(o.inputs)
-        attributes = _attributes(o, self.opset)
-        if o.body is not None and not o.kept:
+        if o.op == "Loop" and o.body is not None and not o.domain:
+            inputs, attributes = self.loop(o, o.body)
+        else:
+            attributes = _attributes(o, self.opset)
+        if o.body is not None and not o.kept and o.domain:
             op, weights = self.functions.of(o, o.body)
             inputs += map(self.deduplicated, weights)
             attributes = []
@@ -132,6 +135,27 @@ class _NodeBuilder:
         )
         node.attribute.extend(attributes)
         self.nodes.append(node)
+
+    def loop(self, o: Op, body: Graph) -> tuple[list[Value | None], list[onnx.AttributeProto]]:
+        """Return the inputs and the attribute of a loop. Its body reads further inputs of the operator by their
+        names outside of it.
+        """
+        count = 2 + o["states"]
+        self.names.update(
+            {v: self.named(w) for v, w in zip(body.inputs[count:], o.inputs[count:]) if w is not None}
+        )
+        before, self.nodes = self.nodes, []
+        inputs = [_info(self.named(v), v) for v in body.inputs[:count]]
+        for inner in body.ops:
+            self.add(inner, "", PurePath(inner.place).name)
+        outputs = []
+        for value in body.outputs:
+            name = self.free(f"{value.name}_next")
+            self.alias(value, name)
+            outputs.append(_info(name, value))
+        graph = helper.make_graph(self.nodes, "body", inputs, outputs)
+        self.nodes = before
+        return o.inputs[:count], [helper.make_attribute("body", graph)]
 
     def alias(self, value: Value, name: str) -> None:
         """Add an Identity that gives a value another name."""

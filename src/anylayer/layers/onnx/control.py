@@ -17,6 +17,7 @@ from anylayer.layers.onnx._record import is_static
 from anylayer.libraries.onnx import latest
 from anylayer.network import ABSENT, Array, Network, Node, Subgraph, TensorType
 from anylayer.tracing import is_traced
+from anylayer.tracing.loop_operator import record_loop
 from anylayer.tracing.primitives import gather
 from anylayer.tracing.record import graph_of
 
@@ -68,12 +69,17 @@ class _Control(Layer):
         for i, node in enumerate(network.nodes):
             arrays = [arrays_by_name[name] for name in node.inputs]
             types = tuple(ABSENT if x is None else TensorType(tuple(x.shape), x.dtype) for x in arrays)
-            key = (id(network), i, types)
+            key = (id(network), i, *(None if x is None else _type_text(x) for x in arrays))
             if key not in self._bounds:
                 with at(node.place):
                     self._bounds[key] = bind(node, _definitions(node), types)
             arrays_by_name.update(zip(node.outputs, self._bounds[key](arrays)))
         return [arrays_by_name[name] for name in network.outputs.values()]
+
+
+def _type_text(x: Array) -> str:
+    """Return the dtype and the shape of an array as text. A size that depends on data has no hash."""
+    return f"{x.dtype.str}{[str(getattr(d, 'expression', d)) for d in x.shape]}"
 
 
 def _definitions(node: Node) -> list[Definition]:
@@ -119,14 +125,19 @@ class _Growth:
         self._graph = graph_of(inputs)
         self._first = 0
 
+    def has_room(self, step: int, steps: int) -> bool:
+        """Return whether the graph has room for as many operators in each further step as in the second."""
+        if self._graph is None or step > 2:
+            return True
+        count, limit = len(self._graph.ops), self._graph.limit
+        fits = step < 2 or count + (count - self._first) * (steps - 2) <= limit
+        self._first = count
+        return fits
+
     def need_room(self, step: int, steps: int) -> None:
         """Refuse the loop after step 2, if as many operators in each step exceed the limit of the graph."""
-        if self._graph is None or step > 2:
-            return
-        count, limit = len(self._graph.ops), self._graph.limit
-        if step == 2 and count + (count - self._first) * (steps - 2) > limit:
-            raise TooManyOperators(f"its {steps} steps record more than {limit} operators")
-        self._first = count
+        if not self.has_room(step, steps):
+            raise TooManyOperators(f"its {steps} steps record more operators than the limit")
 
 
 @layer("If")
@@ -195,8 +206,8 @@ class Loop(_Control):
         limit, condition = arguments[0] if arguments else None, arguments[1] if len(arguments) > 1 else None
         states: list[Any] = list(arguments[2:])
         rows: list[list[Any]] = [[] for _ in range(self.outputs - len(states))]
-        if is_traced(limit):
-            raise TraceError("its number of steps is known only when the network runs")
+        if is_traced(limit) or is_traced(condition):
+            return self.recorded(inputs, len(arguments))
         count = None if limit is None else int(np.asarray(limit).reshape(()))
         go = condition is None or _truth(condition, "its condition")
         step, growth = 0, _Growth(inputs)
@@ -217,13 +228,26 @@ class Loop(_Control):
                 )
                 for row, value in zip(rows, results[len(states) :]):
                     row.append(value)
+                if is_traced(again):
+                    return self.recorded(inputs, len(arguments))
                 go = _truth(again, "its condition")
                 step += 1
-                if runs_on and count is not None:
-                    growth.need_room(step, count)
+                if runs_on and count is not None and not growth.has_room(step, count):
+                    return self.recorded(inputs, len(arguments))
                 need(step <= _MAX_STEPS, f"its loop exceeds the limit of {_MAX_STEPS} steps")
         need(step or not rows, "its loop runs 0 steps, so the sizes of its rows are unknown")
         return [*states, *(_stack(row) for row in rows)]
+
+    def recorded(self, inputs: Sequence[Any], arguments: int) -> list[Array]:
+        """Record the loop as one operator, whose number of steps may depend on data."""
+        limit, condition, *states = [*inputs[:arguments], *[None] * (2 - arguments)]
+        others = inputs[arguments:]
+
+        def step(values: list[Any]) -> list[Array]:
+            own, captured = values[: 2 + len(states)], values[2 + len(states) :]
+            return self.inside(self.body, own, [*[None] * arguments, *captured])
+
+        return record_loop(step, limit, condition, states, others, _MAX_STEPS)
 
 
 @layer("Scan")

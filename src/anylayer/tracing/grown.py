@@ -1,0 +1,78 @@
+"""A list to which a loop appends a number of elements that depends on data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+
+from anylayer.graph.place import refusal
+from anylayer.tracing.array import Selection
+
+
+class GrownList(Selection):
+    """A list after a loop: some elements, then one for each row of an array whose size depends on data."""
+
+    __slots__ = ("array", "before", "rows")
+    __hash__ = None  # type: ignore[assignment]  # unhashable, as lists are
+
+    def __init__(self, before: Sequence[Any], rows: Any) -> None:
+        self.before, self.rows = list(before), rows
+        self.array: Any = None
+
+    def made(self) -> Any:
+        if self.array is None:
+            self.array = np.concatenate([np.stack(self.before), self.rows]) if self.before else self.rows
+        return self.array
+
+    def joined(self, function: Any, axis: int = 0) -> Any:
+        """Return what np.stack, np.vstack or np.concatenate make of the list. Other functions are refused."""
+        x = self.made()
+        if axis:
+            self._refuse()
+        if function is np.stack or (function is np.vstack and x.ndim == 2):
+            return x
+        if function is np.vstack and x.ndim == 1:
+            return x[:, None]
+        if x.ndim < 2 or function not in (np.vstack, np.concatenate):
+            self._refuse()
+        return x[:, 0] if x.shape[1] == 1 else x.reshape(-1, *x.shape[2:])
+
+    @property
+    def __class__(self) -> type:
+        return list
+
+    @__class__.setter
+    def __class__(self, cls: type) -> None:
+        raise TypeError("the __class__ of a traced list cannot be set")
+
+    def __getitem__(self, key: Any) -> Any:
+        found = self.made()[key]
+        return GrownList([], found) if isinstance(key, slice) else found
+
+    def copy(self) -> GrownList:
+        return GrownList(self.before, self.rows)
+
+    def _refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise refusal(
+            "a list that a loop has filled has a length that is known only when the network runs; it can be "
+            "indexed, measured and made an array: np.array(x), x[:n], y[x], len(x)"
+        )
+
+    __add__ = __radd__ = __iadd__ = __mul__ = __iter__ = __contains__ = __eq__ = __lt__ = __setitem__ = _refuse
+    __delitem__ = __bool__ = __reversed__ = __array__ = __repr__ = __format__ = _refuse  # type: ignore[assignment]
+    append = extend = insert = pop = remove = sort = reverse = index = count = clear = _refuse
+
+    def __len__(self) -> int:
+        return len(self.made())
+
+
+class Elsewhere:
+    """The only element of a list under its other names, after a loop has filled it."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise refusal(f"the list '{self.name}', which a loop has filled, is read under another name")

@@ -1,0 +1,80 @@
+"""The operator Loop: a function that is repeated, recorded once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from anylayer.errors import TraceError
+from anylayer.graph.ir import Value
+from anylayer.graph.symbolic import same_shape
+from anylayer.network import Array, TensorType
+from anylayer.tracing.array import TracedArray
+from anylayer.tracing.counts import count_of
+from anylayer.tracing.dtypes import BOOL, I8
+from anylayer.tracing.record import graph_of, trace
+
+
+def record_loop(
+    step: Callable[[list[Any]], Sequence[Any]],
+    limit: Any,
+    condition: Any,
+    states: Sequence[Any],
+    others: Sequence[Any],
+    most: int,
+) -> list[Array]:
+    """Record a loop, and return the last states and the stacked rows.
+
+    step: maps the number of the step, the condition, the states and `others` to the condition, the states and rows.
+    It runs while the condition holds, at most `limit` times (None: any number). `others` are the same in each step.
+    most: the largest number of rows.
+
+    Raises TraceError if a state changes its shape or dtype.
+    """
+    graph = graph_of([limit, condition, *states, *others])
+    if graph is None:
+        raise TraceError("a loop is recorded without a traced input")
+    states = [graph.constant(s) if type(s) is not TracedArray else s._value for s in states]
+    traced = [x._value for x in others if type(x) is TracedArray]
+    types = [TensorType((), I8), TensorType((), BOOL), *(v.type for v in (*states, *traced))]
+
+    def body(arrays: list[Any]) -> Sequence[Any]:
+        rest = iter(arrays[2 + len(states) :])
+        return step([*arrays[: 2 + len(states)], *(next(rest) if type(x) is TracedArray else x for x in others)])
+
+    inner = trace(body, types, prefix=f"{graph.prefix}loop{len(graph.ops)}/", limit=graph.limit)
+    for i, (v, w) in enumerate(zip(states, inner.outputs[1:])):
+        if v.dtype != w.dtype or not same_shape(v.shape, w.shape):
+            raise TraceError(f"state {i} of its loop is {v.type}, and {w.type} after a step")
+    rows = inner.outputs[1 + len(states) :]
+    if rows:
+        fixed = limit is not None and type(limit) is not TracedArray
+        number = int(np.asarray(limit).reshape(())) if fixed else most
+        steps = count_of(TracedArray(graph, Value("steps", (), I8)), number)
+        if type(steps) is int:
+            return [*(TracedArray(graph, v) for v in states), *(np.zeros((0, *v.shape), v.dtype) for v in rows)]
+    inputs = [
+        None if limit is None else _scalar(graph, limit, I8),
+        _scalar(graph, True if condition is None else condition, BOOL),
+        *states,
+        *traced,
+    ]
+    found = graph.emit(
+        "Loop",
+        inputs,
+        [*((v.shape, v.dtype) for v in states), *(((steps, *v.shape), v.dtype) for v in rows)],
+        {"states": len(states)},
+        body=inner,
+    )
+    graph.selections.extend(found[len(states) : len(states) + 1])
+    return [TracedArray(graph, v) for v in found]
+
+
+def _scalar(graph: Any, x: Any, dtype: Any) -> Value:
+    """Return a limit or a condition as a value of rank 0."""
+    if type(x) is TracedArray:
+        value: Value = x.reshape(())._value
+        return value
+    return graph.constant(np.asarray(x, dtype).reshape(()))

@@ -1,0 +1,371 @@
+"""Loops whose number of steps depends on data: `while order.size > 0`.
+
+A trace runs such a loop a few times. Where the code asks for the third time, at the same place, whether anything is
+left, the operators of the last two iterations are compared. What they compute alike from the values that one
+iteration leaves to the next becomes the body of an operator Loop, the local variables get its results, and the
+question is answered so that the loop ends. Everything else that the iterations have recorded is removed: see
+Graph.inside.
+
+Compare the conversion of Python's loops by TensorFlow's AutoGraph and by JAX's `while_loop`, which read the source
+or need another spelling.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import dis
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from types import CodeType, FrameType
+from typing import Any
+
+import numpy as np
+
+from anylayer.graph.expressions import Expression, symbol
+from anylayer.graph.guards import Guard, SymbolicTrace, current_trace
+from anylayer.graph.ir import Graph, Op, Value
+from anylayer.graph.place import is_users, place_of, refusal
+from anylayer.graph.sized import elements_of
+from anylayer.graph.symbolic import Size, new_size
+from anylayer.tracing.array import Selection, TracedArray
+from anylayer.tracing.grown import Elsewhere, GrownList
+from anylayer.tracing.masked_loops import MaskedBody, Unfit
+from anylayer.tracing.record import running_graph
+
+_SEEN = 3
+"""The number of questions after which a loop is closed in the first of two traces. In the second it is one more, so
+that whatever Python counts in a loop differs between them."""
+
+
+@dataclass(slots=True)
+class Head:
+    """The state of a frame where it asks whether anything is left.
+
+    size: the name of the size that it asks for. ops, counts: how many operators and sizes the trace had. arrays:
+    the values of the local arrays. lists: the contents of the local lists. plain: other local variables.
+    """
+
+    size: str
+    ops: int
+    counts: int
+    locals: dict[str, Any]
+    arrays: dict[str, Value] = field(default_factory=dict)
+    lists: dict[str, list[Any]] = field(default_factory=dict)
+    plain: dict[str, Any] = field(default_factory=dict)
+
+
+def _head(frame: FrameType, size: str, graph: Graph) -> Head:
+    variables = {n: x.made() if _is_selection(x) else x for n, x in frame.f_locals.items()}
+    arrays = {n: x._value for n, x in variables.items() if type(x) is TracedArray and x._graph is graph}
+    head = Head(size, len(graph.ops), len(graph.counts), variables, arrays)
+    for name, x in variables.items():
+        if type(x) is list:
+            head.lists[name] = list(x)
+        elif type(x) in (int, float, bool, str):
+            head.plain[name] = x
+    return head
+
+
+def _is_selection(x: object) -> bool:
+    return issubclass(type(x), Selection) and type(x) is not GrownList
+
+
+class Loops:
+    """The questions of one call of the user's code, by frame and position in its code."""
+
+    def __init__(self) -> None:
+        self.heads: dict[tuple[FrameType, Any], list[Head]] = {}
+        self.measured: list[Any] = []
+
+    def asked(self, trace: SymbolicTrace, guard: Guard) -> bool:
+        """Close the loop that asks a question about a size. Return False if no loop ends here."""
+        frame = sys._getframe(1)
+        while frame.f_back is not None and frame.f_globals.get("__name__") in (__name__, *_OWN):
+            frame = frame.f_back
+        has_while = any(not is_for for _, _, is_for in _loops_of(frame.f_code))
+        if not is_users(frame) or not has_while or not trace.asks_for_nothing(guard):
+            return False
+        (name,) = guard.symbols
+        heads = self.heads.setdefault((frame, _position(frame)), [])
+        heads.append(_head(frame, name, running_graph()))
+        if (
+            len(heads) < _SEEN + (trace.turn or 0)
+            or not _is_in_while(frame)
+            or not _are_connected(running_graph(), heads)
+        ):
+            return False
+        _Closing(frame, trace, running_graph(), heads, self.measured).close()
+        del heads[:]
+        return True
+
+
+_OWN = ("anylayer.graph.symbolic", "anylayer.graph.guards")
+"""The modules whose frames are between the user's question and this one."""
+
+
+def _position(frame: FrameType) -> Any:
+    """Return the place in the source of the expression that runs in a frame. A compiler may repeat its code."""
+    return list(frame.f_code.co_positions())[frame.f_lasti // 2]
+
+
+@cache
+def _loops_of(code: CodeType) -> list[tuple[int, int, bool]]:
+    """Return the first and the last position of each loop of a code, and whether it is a `for`."""
+    instructions = {i.offset: i for i in dis.get_instructions(code)}
+    found: dict[int, int] = {}
+    for i in instructions.values():
+        if "JUMP_BACKWARD" in i.opname:
+            found[i.argval] = max(i.offset, found.get(i.argval, 0))
+    return [(a, b, instructions[a].opname in ("FOR_ITER", "SEND")) for a, b in found.items()]
+
+
+def _is_in_while(frame: FrameType) -> bool:
+    """Return whether the innermost loop around the running instruction is a `while`."""
+    around = [(b - a, is_for) for a, b, is_for in _loops_of(frame.f_code) if a <= frame.f_lasti <= b]
+    return bool(around) and not min(around)[1]
+
+
+def _sized_arrays(head: Head) -> dict[str, Value]:
+    """Return the local arrays whose first axis has the size that is asked for."""
+    e = symbol(head.size)
+    return {n: v for n, v in head.arrays.items() if v.shape and getattr(v.shape[0], "expression", None) == e}
+
+
+def _are_connected(graph: Graph, heads: list[Head]) -> bool:
+    """Return whether each iteration makes an array with the size that is asked for of the one before."""
+    for before, after in zip(heads, heads[1:]):
+        names = _sized_arrays(before).keys() & _sized_arrays(after).keys()
+        if not any(_reads(graph, after.arrays[n], before.arrays[n], before.ops) for n in names):
+            return False
+    return True
+
+
+def _reads(graph: Graph, value: Value, source: Value, first: int) -> bool:
+    """Return whether operators from number `first` on compute `value` from `source`."""
+    new = {v for o in graph.ops[first:] for v in o.outputs}
+    waiting, seen = [value], {value}
+    while waiting:
+        v = waiting.pop()
+        if v is source:
+            return True
+        for x in graph.producers[v].inputs if v in new else ():
+            if x is not None and x not in seen:
+                seen.add(x)
+                waiting.append(x)
+    return False
+
+
+class _Closing:
+    """The end of a loop: two iterations become an operator, and the frame gets its results."""
+
+    def __init__(
+        self, frame: FrameType, trace: SymbolicTrace, graph: Graph, heads: list[Head], measured: list[Any]
+    ) -> None:
+        self.frame, self.trace, self.graph, self.heads = frame, trace, graph, heads
+        self.start, self.middle, self.end = heads[:_SEEN]
+        self.final = heads[-1].locals
+        self.measured = measured
+        self.place = place_of(frame)
+        self.at = {v: i for i, o in enumerate(graph.ops) for v in o.outputs}
+        self.memo: dict[Value, Value] = {}
+        names = [next(iter(n.expression.symbols)) if type(n) is Size else "" for n in graph.counts.values()]
+        inner, outer = names[self.middle.counts : self.end.counts], names[self.start.counts : self.middle.counts]
+        self.symbols = {self.middle.size: self.start.size, **dict(zip(inner, outer))}
+
+    def unfit(self, why: str) -> Exception:
+        return refusal(
+            f"this loop runs until nothing is left, and {why}. A loop is recorded whose iterations compute the same "
+            "from local arrays, take one element, select from the others, and append to local lists",
+            place=self.place,
+        )
+
+    # ----------------------------------------------------------- two iterations are equal
+
+    def changed(self) -> dict[str, tuple[Value, Value]]:
+        """Return the values of the local arrays that change, at the start and in the middle."""
+        return {
+            n: (v, self.middle.arrays[n])
+            for n, v in self.start.arrays.items()
+            if n in self.middle.arrays and self.middle.arrays[n] is not v
+        }
+
+    def same(self, b: Value | None, a: Value | None) -> bool:
+        """Return whether `b` of the second iteration is computed as `a` of the first is."""
+        if b is None or a is None:
+            return a is b
+        if b.const is not None or a.const is not None:
+            return self.same_constant(b, a)
+        if b in self.leaves:
+            return a in self.leaves[b]
+        if b in self.memo:
+            return self.memo[b] is a
+        if b is a:
+            return not self.varies(b)
+        if min(self.at.get(b, -1), self.at.get(a, -1)) < 0 or self.at[b] < self.middle.ops:
+            return False
+        self.memo[b] = a
+        o, q = self.graph.producers[b], self.graph.producers[a]
+        return (
+            (o.op, o.domain, o.attrs, len(o.inputs)) == (q.op, q.domain, q.attrs, len(q.inputs))
+            and o.outputs.index(b) == q.outputs.index(a)
+            and (b.dtype, len(b.shape)) == (a.dtype, len(a.shape))
+            and o.body is q.body
+            and all(map(self.same, o.inputs, q.inputs))
+        )
+
+    def same_constant(self, b: Value, a: Value) -> bool:
+        if b.const is None or a.const is None or b.dtype != a.dtype or b.const.shape != a.const.shape:
+            return False
+        mine, other = elements_of(b.const), elements_of(a.const)
+        if mine is None or other is None:
+            return mine is other and b.const.tobytes() == a.const.tobytes()
+        for i in range(3):
+            values = {n: 5 + 7 * i + 3 * k for k, n in enumerate(self.trace.ranges)}
+            renamed = {n: values.get(self.symbols.get(n, n), 1) for n in values}
+            for x, y in zip(mine, other):
+                if getattr(x, "value", lambda _, x=x: x)(renamed) != getattr(y, "value", lambda _, y=y: y)(values):
+                    return False
+        return True
+
+    def varies(self, value: Value) -> bool:
+        """Return whether a value of the first iteration depends on what the one before has left."""
+        starts = {v for pair in self.changed().values() for v in pair[:1]}
+        waiting, seen = [value], {value}
+        while waiting:
+            v = waiting.pop()
+            if v in starts:
+                return True
+            for x in self.graph.producers[v].inputs if self.at.get(v, -1) >= self.start.ops else ():
+                if x is not None and x not in seen:
+                    seen.add(x)
+                    waiting.append(x)
+        return False
+
+    # -------------------------------------------------------------------------- the operator
+
+    def appended(self) -> dict[str, tuple[list[Any], list[Any]]]:
+        """Return what the two iterations append to local lists, by name."""
+        found = {}
+        for name, items in self.end.lists.items():
+            if any(self.start.locals.get(name) is not x for x in (self.end.locals[name], self.final.get(name))):
+                continue
+            before = self.start.lists[name], self.middle.lists[name], items
+            if len(before[0]) == len(items) and all(x is y for x, y in zip(before[0], items)):
+                continue
+            if any(x is not y for a, b in zip(before, before[1:]) for x, y in zip(a, b)):
+                raise self.unfit(f"it changes elements of the list '{name}'")
+            new = before[1][len(before[0]) :], items[len(before[1]) :]
+            if len(new[0]) != 1 or len(new[1]) != 1 or any(type(x[0]) is not TracedArray for x in new):
+                raise self.unfit(f"an iteration appends {len(new[1])} elements to the list '{name}'")
+            if any(x is items for x in self.measured):
+                raise self.unfit(f"asks for the length of the list '{name}'")
+            found[name] = new
+        return found
+
+    def close(self) -> None:
+        changed = self.changed()
+        self.leaves: dict[Value, set[Value]] = {}
+        for a, b in changed.values():
+            self.leaves.setdefault(b, set()).add(a)
+        for name, value in self.middle.plain.items():
+            if self.end.plain.get(name, value) != value:
+                raise self.unfit(f"the number '{name}' changes in each iteration")
+        lists = self.appended()
+        for name in lists:
+            if any(x is self.end.locals[name] for x in self.measured):
+                raise self.unfit(f"the length of the list '{name}' is asked for")
+        results = self.carried(changed, [x[0]._value for x, _ in lists.values()])
+        sized = [n for n in results if n in _sized_arrays(self.start)]
+        states = {n: changed[n] for n in results if n not in sized}
+        for name in results:
+            if not self.same(self.end.arrays[name], changed[name][1]):
+                raise self.unfit(f"two iterations compute '{name}' in different ways")
+        for name, (x, y) in lists.items():
+            if not self.same(y[0]._value, x[0]._value):
+                raise self.unfit(f"two iterations compute what is appended to '{name}' in different ways")
+        size = next(v.shape[0] for v in _sized_arrays(self.start).values())
+        inside = {v: o for o in self.graph.ops[self.start.ops :] for v in o.outputs}
+        self.remove()
+        try:
+            body = MaskedBody(self.graph, size, inside)
+            outputs = body.build({n: changed[n] for n in sized}, states, {n: x[0] for n, (x, _) in lists.items()})
+            rows, finals = body.finished(outputs)
+        except Unfit as error:
+            raise self.unfit(str(error)) from error
+        self.store(sized, finals, rows)
+
+    def carried(self, changed: dict[str, tuple[Value, Value]], appended: list[Value]) -> list[str]:
+        """Return the names of the local arrays that an iteration reads from the one before."""
+        found = [n for n, p in changed.items() if self.is_state(n, p) or p[0] in self.used_by([p[1]])]
+        while True:
+            used = self.used_by([changed[n][1] for n in found] + appended)
+            more = [n for n, p in changed.items() if n not in found and p[0] in used]
+            if not more:
+                return found
+            found += more
+
+    def is_state(self, name: str, pair: tuple[Value, Value]) -> bool:
+        """Return whether a local array is the same object in all iterations, which write to it."""
+        return self.start.locals[name] is self.final[name]
+
+    def used_by(self, values: list[Value]) -> set[Value]:
+        """Return all values from which operators of the first iteration compute `values`."""
+        waiting, seen = list(values), set(values)
+        while waiting:
+            v = waiting.pop()
+            for x in self.graph.producers[v].inputs if self.at.get(v, -1) >= self.start.ops else ():
+                if x is not None and x not in seen:
+                    seen.add(x)
+                    waiting.append(x)
+        return seen
+
+    def remove(self) -> None:
+        """Remove what the iterations have recorded from the graph, and their sizes from the trace."""
+        graph, trace, start = self.graph, self.trace, self.start
+        graph.forget(start.ops)
+        heads = {h.size for h in self.heads}
+        trace.guards = {
+            g: v for g, v in trace.guards.items() if not (g.symbols <= heads and trace.asks_for_nothing(g))
+        }
+        for value in list(graph.counts)[start.counts :]:
+            size = graph.counts.pop(value)
+            for name in size.expression.symbols - {start.size} if type(size) is Size else ():
+                for known in (trace.counts, trace.ranges):
+                    known.pop(name, None)
+                trace.facts = {k: e for k, e in trace.facts.items() if name not in e.symbols}
+
+    def store(self, sized: Any, finals: dict[str, TracedArray], rows: dict[str, TracedArray]) -> None:
+        """Give the local variables the results of the loop."""
+        local = self.frame.f_locals
+        for name in sized:
+            x = self.final[name]
+            x._content, x._view = np.zeros((0, *x.shape[1:]), x.dtype), None
+            local[name] = x
+        for name, value in finals.items():
+            x = self.final[name]
+            if x._view is not None:
+                raise self.unfit(f"'{name}' is a view of another array")
+            x._content = value._up_to_date()
+        for name, value in rows.items():
+            items = self.final[name]
+            local[name] = GrownList(self.start.lists[name], value)
+            items[:] = [Elsewhere(name)]
+        ctypes.pythonapi.PyFrame_LocalsToFast(ctypes.py_object(self.frame), ctypes.c_int(0))
+
+
+@contextmanager
+def watched() -> Iterator[None]:
+    """Watch for loops in the user's code inside the context."""
+    trace = current_trace.get()
+    if trace is None or trace.turn is None:
+        yield
+        return
+    loops = Loops()
+    trace.asked = loops.asked
+    try:
+        yield
+    finally:
+        trace.asked = None

@@ -1,0 +1,398 @@
+"""The body of a loop over arrays that become shorter, computed with arrays of fixed size and a mask.
+
+A loop takes the first (or last) element of an array, and keeps those of the rest for which a condition holds. In
+the operator Loop, the arrays keep their size, and a mask says which elements are left. This is possible where each
+element of the condition is computed from the element at its position and from the one that was taken. Engines
+compute loops over arrays of fixed size faster, and OpenVINO computes others wrongly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from anylayer.graph.expressions import Expression
+from anylayer.graph.guards import SymbolicTrace
+from anylayer.graph.ir import Graph, Op, Value
+from anylayer.graph.operators import ELEMENTWISE, REDUCTIONS, VIEWS
+from anylayer.graph.sized import elements_of
+from anylayer.graph.symbolic import Size, new_size, same, with_known_extrema
+from anylayer.network import MAX_VALUES
+from anylayer.tracing.array import TracedArray
+from anylayer.tracing.counts import compressed
+from anylayer.tracing.dtypes import BOOL, I4, I8
+from anylayer.tracing.primitives import arange, as_array, expand
+
+_TO = {BOOL: 9, I4: 6}
+
+
+class Unfit(Exception):
+    """An iteration computes something for which there is no form with a mask."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    """What stands in the body for a value of the iteration.
+
+    value: the value in the body. axis: the axis along which its elements belong to those of the array that becomes
+    shorter, counted from the end (-1 is the last); 0 if there is none. low, high: how many elements at the
+    beginning and the end the iteration leaves out. source: the array of which it is all elements, or the element
+    that is taken. mask: of positions and of selections, the condition. offset: what is added to the positions.
+    """
+
+    value: Value
+    axis: int = 0
+    low: int = 0
+    high: int = 0
+    source: Value | None = None
+    mask: _Item | None = None
+    offset: int | None = None
+
+    @property
+    def is_selection(self) -> bool:
+        return self.mask is not None and self.offset is None
+
+
+class MaskedBody:
+    """The body of a loop, under construction from the operators of one iteration.
+
+    size: the size of the arrays that become shorter. inside: the operators of the iteration by their outputs. What
+    does not change in the loop is computed before it, in the graph `outer`. `inner` are the values of the body.
+    """
+
+    def __init__(self, outer: Graph, size: Size, inside: Mapping[Value, Op]) -> None:
+        self.outer, self.size, self.inside = outer, size, inside
+        self.graph = Graph(f"{outer.prefix}loop{len(outer.ops)}/", outer.scope)
+        self.graph.input(self.graph.name("step"), (), I8)
+        self.graph.input(self.graph.name("go"), (), BOOL)
+        self.left = self.graph.input(self.graph.name("left"), (size,), BOOL)
+        self.taken = self.graph.input(self.graph.name("taken"), (size,), BOOL)
+        self.inner = set(self.graph.inputs)
+        self.captured: dict[Value, Value] = {}
+        self.items: dict[Value, _Item] = {}
+        self.last: bool | None = None
+        self.place: Value | None = None
+        self.positions = arange(size)
+        self.states: list[Value] = []
+        self.rows: dict[str, Value | None] = {}
+
+    # ---------------------------------------------------------------------- values of the body
+
+    def emit(self, op: str, inputs: list[Value | None], shape: Any, dtype: Any, **attrs: Any) -> Value:
+        return self.append(Op(op, inputs, [Value(op.lower(), shape, dtype)], attrs, self.at_place), inputs, shape)
+
+    at_place = ""
+
+    def append(self, o: Op, inputs: list[Value | None], shape: Any) -> Value:
+        """Append a copy of an operator with one output to the body, or to the outer graph if it reads no value of
+        the body.
+        """
+        types = [(shape, o.outputs[0].dtype)]
+        if self.inner.isdisjoint(v for v in inputs if v is not None):
+            return self.outer.append_copy(o, inputs, types=types)[0]
+        inputs = [v if v is None or v in self.inner else self.capture(v) for v in inputs]
+        value = self.graph.append_copy(o, inputs, types=types)[0]
+        self.inner.add(value)
+        return value
+
+    def number(self, value: Any, dtype: Any = np.int64) -> Value:
+        return self.outer.constant(np.array(value, dtype))
+
+    def capture(self, value: Value) -> Value:
+        """Return the input of the body for a value that is computed before the loop."""
+        if value.const is not None:
+            return self.graph.constant(value.const, trusted=True)
+        if value not in self.captured:
+            self.captured[value] = self.graph.input(self.graph.name("outer"), value.shape, value.dtype)
+            self.inner.add(self.captured[value])
+        return self.captured[value]
+
+    def item(self, value: Value) -> _Item:
+        """Return what stands for a value of the iteration."""
+        found = self.items.get(value)
+        if found is None:
+            o = self.inside.get(value)
+            if o is not None:
+                self.at_place = o.place
+            found = _Item(value) if o is None else self.computed(o, value)
+            self.items[value] = found
+        return found
+
+    def taken_position(self, last: bool) -> Value:
+        """Return the position of the first, or the last, element that is left."""
+        if self.last not in (None, last):
+            raise Unfit("takes both the first and the last element")
+        if self.last is None:
+            self.last = last
+            outside = self.number(-1 if last else 2**31 - 1)
+            places = self.emit("Where", [self.left, self.positions._value, outside], (self.size,), I8)
+            op = "ReduceMax" if last else "ReduceMin"
+            self.place = self.emit(op, [places, self.number([0])], (), I8, keepdims=0)
+        return self.place
+
+    # ------------------------------------------------------------------------------ operators
+
+    def computed(self, o: Op, value: Value) -> _Item:
+        items = [None if v is None or elements_of(v.const) is not None else self.item(v) for v in o.inputs]
+        aligned = [x for x in items if x is not None and (x.axis or x.mask is not None)]
+        sized = any(v is not None and elements_of(v.const) is not None for v in o.inputs)
+        if o.domain or o.body is not None:
+            raise Unfit(f"computes {o.op}")
+        if not aligned and not sized:
+            if len(o.outputs) > 1:
+                raise Unfit(f"computes {o.op}")
+            copy = self.append(o, [None if x is None else x.value for x in items], value.shape)
+            return _Item(copy, source=items[0].source if o in VIEWS and items[0] is not None else None)
+        rule = _RULES.get(o.op) or (_elementwise if o in ELEMENTWISE else _reduced if o in REDUCTIONS else None)
+        found = None if rule is None or len(o.outputs) > 1 else rule(self, o, items, value)
+        if found is None:
+            raise Unfit(f"computes {o.op} of the elements that are left, which is not done element by element")
+        return found
+
+    def exact(self, size: Any) -> Any:
+        """Return a size, which may be an expression, for the case that at least one element is left."""
+        e = getattr(size, "expression", size)
+        if not isinstance(e, Expression):
+            return size
+        e = with_known_extrema(e, SymbolicTrace(dict.fromkeys(e.symbols, (1, MAX_VALUES))))
+        return new_size(int(size) if type(size) is Size else 2, e) if e.constant is None else e.constant
+
+    def full(self, shape: Any, axis: int) -> tuple[Any, ...]:
+        """Return a shape with the whole size along an axis that is counted from the end."""
+        return tuple(self.size if i - len(shape) == axis else d for i, d in enumerate(shape))
+
+    # ------------------------------------------------------------------------------ the whole
+
+    def build(
+        self,
+        sized: Mapping[str, tuple[Value, Value]],
+        states: Mapping[str, tuple[Value, Value]],
+        appended: Mapping[str, Any],
+    ) -> Any:
+        """Build the body for local arrays, each with its value before and after the iteration."""
+        for start, _ in sized.values():
+            self.items[start] = _Item(start, axis=-len(start.shape), source=start)
+        for start, _ in states.values():
+            if any(type(d) is Size for d in start.shape):
+                raise Unfit("changes an array of another size that depends on data")
+            state = self.graph.input(self.graph.name("state"), start.shape, start.dtype)
+            self.inner.add(state)
+            self.items[start] = _Item(state)
+            self.states.append(start)
+        mask = None
+        for name, (start, end) in sized.items():
+            chosen = self.item(end)
+            if not chosen.is_selection or chosen.source is not start:
+                raise Unfit(f"'{name}' is not a selection of its own elements")
+            if mask is not None and chosen.mask is not mask:
+                raise Unfit("selects from two arrays with different conditions")
+            mask = chosen.mask
+        ends = [self.item(end) for _, end in states.values()]
+        rows = {name: self.item(x._value) for name, x in appended.items()}
+        if mask is None or self.last is None or any(x.axis or x.mask is not None for x in (*ends, *rows.values())):
+            raise Unfit("takes no single element")
+        if (mask.low, mask.high) != ((0, 1) if self.last else (1, 0)):
+            raise Unfit("does not take its element out of those that are left")
+        here = self.emit("Equal", [self.positions._value, self.taken_position(self.last)], (self.size,), BOOL)
+        others = self.emit("Not", [here], (self.size,), BOOL)
+        kept = self.emit("And", [self.left, mask.value], (self.size,), BOOL)
+        left = self.emit("And", [kept, others], (self.size,), BOOL)
+        numbers = self.emit("Cast", [left], (self.size,), I4, to=_TO[I4])
+        more = self.emit("ReduceMax", [numbers, self.number([0])], (), I4, keepdims=0)
+        go = self.emit("Cast", [more], (), BOOL, to=_TO[BOOL])
+        taken = self.emit("Or", [self.taken, here], (self.size,), BOOL)
+        scans = [x.value for x in rows.values() if x.source is None]
+        self.graph.outputs = [go, left, taken, *(x.value for x in ends), *scans]
+        return states, rows
+
+    def finished(self, outputs: Any) -> tuple[dict[str, TracedArray], dict[str, TracedArray]]:
+        """Append the operator to the outer graph; return the rows of each list, and the last states."""
+        states, rows = outputs
+        outer, n = self.outer, self.size
+        ones = expand(np.array(True), (n,))
+        zeros = expand(np.array(False), (n,))
+        first = [as_array(n, I8), as_array(n, I8) > 0, ones, zeros]
+        inputs = [
+            outer.constant(x) if isinstance(x, np.ndarray) and type(x) is not TracedArray else x._value
+            for x in first
+        ]
+        inputs += self.states
+        inputs += self.captured
+        count = 2 + len(self.states)
+        types = [(v.shape, v.dtype) for v in self.graph.outputs[1 : 1 + count]]
+        types += [(("steps", *v.shape), v.dtype) for v in self.graph.outputs[1 + count :]]
+        found = outer.emit("Loop", inputs, types, {"states": count}, body=self.graph)
+        mask = TracedArray(outer, found[1])
+        finals = dict(zip(states, (TracedArray(outer, v) for v in found[2:count])))
+        taken = {}
+        for name, item in rows.items():
+            if item.source is None:
+                raise Unfit(f"appends something else than an element to '{name}'")
+            chosen = compressed(TracedArray(outer, item.source), mask, 0)
+            taken[name] = chosen[::-1] if self.last else chosen
+        return taken, finals
+
+
+def _elementwise(body: MaskedBody, o: Op, items: list[Any], value: Value) -> _Item | None:
+    aligned = [x for x in items if x is not None and x.axis]
+    positions = [x for x in items if x is not None and x.offset is not None]
+    if positions:
+        return _shifted(o, items, positions[0])
+    if not aligned or any(x is None or x.is_selection for x in items):
+        return None
+    (axis, low, high), *others = {(x.axis, x.low, x.high) for x in aligned}
+    if others:
+        return None
+    for x in items:
+        if not x.axis and len(x.value.shape) >= -axis and x.value.shape[axis] != 1:
+            return None
+    shape = body.full(value.shape, axis)
+    return _Item(body.append(o, [x.value for x in items], shape), axis, low, high)
+
+
+def _shifted(o: Op, items: list[Any], positions: _Item) -> _Item | None:
+    """Return positions plus a number."""
+    numbers = [x.value.const for x in items if x is not positions and x is not None]
+    if o.op not in ("Add", "Sub") or len(numbers) != 1 or numbers[0] is None or numbers[0].size != 1:
+        return None
+    if o.op == "Sub" and items[0] is not positions:
+        return None
+    number = int(numbers[0].reshape(()))
+    return replace(positions, offset=positions.offset + (number if o.op == "Add" else -number))
+
+
+def _reduced(body: MaskedBody, o: Op, items: list[Any], value: Value) -> _Item | None:
+    """Reduce along axes that are not the one of the elements that are left."""
+    x, axes = items[0], items[1] if len(items) > 1 else None
+    if not x.axis or axes is None or axes.value.const is None:
+        return None
+    rank = len(x.value.shape)
+    reduced = {int(a) % rank for a in axes.value.const.reshape(-1)}
+    at = rank + x.axis
+    if at in reduced:
+        return None
+    axis = x.axis if o["keepdims"] else at - sum(a < at for a in reduced) - len(value.shape)
+    shape = body.full(value.shape, axis)
+    return replace(x, value=body.append(o, [x.value, axes.value], shape), axis=axis, source=None)
+
+
+def _slice(body: MaskedBody, o: Op, items: list[Any], value: Value) -> _Item | None:
+    """Leave out the first or the last element, or take it."""
+    x = items[0]
+    starts, _, axes, steps = ([*map(body.exact, _numbers(v))] for v in o.inputs[1:5])
+    if x is None or not x.axis or x.mask is not None or any(s != 1 for s in steps):
+        return None
+    rank = len(x.value.shape)
+    at = rank + x.axis
+    others = {int(a) % rank: k for k, a in enumerate(axes) if a % rank != at}
+    if others:
+        limits = [body.number([_numbers(v)[k] for k in others.values()]) for v in o.inputs[1:5]]
+        shape = [value.shape[i] if i in others else d for i, d in enumerate(x.value.shape)]
+        x = replace(x, value=body.emit("Slice", [x.value, *limits], tuple(shape), value.dtype), source=None)
+    if len(others) == len(axes):
+        return x
+    size = body.exact(o.first.shape[at])
+    start, n = next(s for s, a in zip(starts, axes) if a % rank == at), body.exact(value.shape[at])
+    if type(n) is not Size and n == 1:
+        return _take(body, x, start, size, at, value)
+    if type(start) is Size or start < 0:
+        return None
+    rest = size - start - n
+    if type(rest) is Size or rest < 0:
+        return None
+    return replace(x, low=x.low + start, high=x.high + int(rest))
+
+
+def _take(body: MaskedBody, x: _Item, start: Any, size: Any, at: int, value: Value) -> _Item | None:
+    """Take the first or the last element."""
+    if type(start) is not Size and start == 0 and x.low == 0:
+        last = False
+    elif x.high == 0 and (same(start, -1) or same(start, size - 1)):
+        last = True
+    else:
+        return None
+    where = body.emit("Reshape", [body.taken_position(last), body.number([1])], (1,), I8)
+    return _Item(body.emit("Gather", [x.value, where], value.shape, value.dtype, axis=at), source=x.source)
+
+
+def _numbers(value: Value | None) -> list[Any]:
+    if value is None or value.const is None:
+        return [None]
+    return list(elements_of(value.const) or value.const.reshape(-1).tolist())
+
+
+def _gather(body: MaskedBody, o: Op, items: list[Any], value: Value) -> _Item | None:
+    data, index = items
+    axis = o["axis"] % len(data.value.shape)
+    if index.offset is not None:
+        mask = index.mask
+        if not data.axis or data.mask is not None or len(data.value.shape) + data.axis != axis:
+            return None
+        if mask.high < data.high or index.offset + data.low != mask.low:
+            return None
+        return _Item(data.value, data.axis, 0, 0, data.source, mask)
+    if index.mask is not None or data.mask is not None or (data.axis and index.axis):
+        return None
+    if index.axis:
+        at = axis + len(index.value.shape) + index.axis - len(value.shape)
+        shape = body.full(value.shape, at)
+        return _Item(body.append(o, [data.value, index.value], shape), at, index.low, index.high)
+    at = len(data.value.shape) + data.axis
+    if at == axis:
+        return None
+    at += len(index.value.shape) - 1 if at > axis else 0
+    shape = body.full(value.shape, at - len(value.shape))
+    copy = body.append(o, [data.value, index.value], shape)
+    return _Item(copy, at - len(value.shape), data.low, data.high)
+
+
+def _reshape(body: MaskedBody, o: Op, items: list[Any], value: Value) -> _Item | None:
+    x = items[0]
+    if x is None:
+        return None
+    if x.offset is not None:
+        return x if len(value.shape) == 1 else None
+    if x.mask is not None or not x.axis:
+        return None
+    old = o.first.shape
+    at = len(old) + x.axis
+    size = body.exact(old[at])
+    before = int(np.prod([int(d) for d in old[:at]]))
+    for i, d in enumerate(value.shape):
+        if type(d) is Size and same(body.exact(d), size):
+            others = [*value.shape[:i], *value.shape[i + 1 :]]
+            if any(type(n) is Size for n in others) or int(np.prod(value.shape[:i])) != before:
+                return None
+            target = body.number([-1 if k == i else int(n) for k, n in enumerate(value.shape)])
+            axis = i - len(value.shape)
+            shape = body.full(value.shape, axis)
+            copy = body.emit("Reshape", [x.value, target], shape, value.dtype)
+            return replace(x, value=copy, axis=axis, source=x.source if len(value.shape) == len(old) else None)
+    return None
+
+
+def _nonzero(body: MaskedBody, o: Op, items: list[Any], value: Value) -> _Item | None:
+    x = items[0]
+    if len(x.value.shape) != 1 or not x.axis or x.mask is not None:
+        return None
+    return _Item(x.value, mask=x, offset=0)
+
+
+def _compress(body: MaskedBody, o: Op, items: list[Any], value: Value) -> _Item | None:
+    data, mask = items
+    axis = o["axis"]
+    if data.mask is not None or mask.mask is not None or not mask.axis or not data.axis or axis is None:
+        return None
+    if axis % len(data.value.shape) != len(data.value.shape) + data.axis:
+        return None
+    if (data.low, data.high) != (mask.low, mask.high):
+        return None
+    return _Item(data.value, data.axis, 0, 0, data.source, mask)
+
+
+_RULES: dict[str, Any] = {
+    "Slice": _slice, "Gather": _gather, "Reshape": _reshape, "NonZero": _nonzero, "Compress": _compress,
+}  # fmt: skip
