@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import anylayer
+from anylayer.errors import TraceError
 from anylayer.network import Array, TensorType
 from anylayer.testing import run_graph
 
@@ -160,4 +161,121 @@ def test_a_file_with_a_loop_over_any_number_of_boxes(function: Function, suffix:
     anylayer.export(function, arrays()[0], path=file, shapes={"dets": ("N", 5)})
     run = in_onnxruntime(file) if suffix == "onnx" else in_openvino(file)
     for n in (N, 9, 2):
-        check(lambda d: function(d[:n]), lambda d: run({"dets": d[:n]}).values())
+        check(lambda d, n=n: function(d[:n]), lambda d, n=n: run({"dets": d[:n]}).values())
+
+
+def scores_below(order: Any, dets: Array, keep: list[Any]) -> Any:
+    keep.append(order[0])
+    return order[1:][dets[order[1:], 4] > dets[order[0], 4] + 0.1]
+
+
+def counts_steps(dets: Array) -> Any:
+    order, steps = dets[:, 4].argsort(), 0
+    while order.size > 0:
+        order = order[1:][dets[order[1:], 4] > dets[order[0], 4] + 0.1]
+        steps += 1
+    return dets * steps
+
+
+def counts_steps_elsewhere(dets: Array) -> Any:
+    order, steps = dets[:, 4].argsort(), {"n": 0}
+    while order.size > 0:
+        order = order[1:][dets[order[1:], 4] > dets[order[0], 4] + 0.1]
+        steps["n"] += 1
+    return dets * steps["n"]
+
+
+def stops_at_a_number(dets: Array) -> Any:
+    order, keep = dets[:, 4].argsort(), []
+    while order.size > 0 and len(keep) < 3:
+        order = scores_below(order, dets, keep)
+    return dets[keep]
+
+
+def keeps_an_array_elsewhere(dets: Array) -> Any:
+    order, kept = dets[:, 4].argsort(), {"keep": []}
+    while order.size > 0:
+        kept["keep"].append(order[0])
+        order = order[1:][dets[order[1:], 4] > dets[order[0], 4] + 0.1]
+    return np.stack(kept["keep"])
+
+
+def compares_neighbours(dets: Array) -> Any:
+    order, keep = dets[:, 4].argsort(), []
+    while order.size > 0:
+        keep.append(order[0])
+        rest = order[1:]
+        order = rest[np.cumsum(dets[rest, 4]) > 1]
+    return dets[keep]
+
+
+def never_ends(dets: Array) -> Any:
+    order, keep = dets[:, 4].argsort(), []
+    while order.size > 0:
+        keep.append(order[0])
+        order = order[dets[order, 4] > 0.1]
+    return dets[keep]
+
+
+def reads_a_list_by_another_name(dets: Array) -> Any:
+    order, keep = dets[:, 4].argsort(), []
+    also = [keep]
+    while order.size > 0:
+        order = scores_below(order, dets, keep)
+    return dets[np.stack(also[0])]
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (counts_steps, "'steps' changes in each iteration"),
+        (counts_steps_elsewhere, "a constant is"),
+        (stops_at_a_number, "length of the list 'keep' is asked for"),
+        (keeps_an_array_elsewhere, "one iteration of a loop has computed is used after the loop"),
+        (compares_neighbours, "computes CumSum of the elements that are left"),
+        (never_ends, "does not take its element out of those that are left"),
+        (reads_a_list_by_another_name, "read under another name|used after the loop"),
+    ],
+    ids=lambda x: getattr(x, "__name__", ""),
+)
+def test_loops_that_do_something_else_are_refused(function: Function, message: str) -> None:
+    with pytest.raises(TraceError, match=message):
+        traced(function, [TensorType.of((N, 5), np.float32)])
+
+
+def doubled_until(limit: str, rows: bool) -> bytes:
+    """Return an ONNX model that doubles x while its sum is below 100, at most `limit` times."""
+    onnx = pytest.importorskip("onnx")
+    text = f"""
+    <ir_version: 9, opset_import: ["" : 18]>
+    g (float[3] x, int64 n) => (float[3] y{", float[k, 3] all" if rows else ""}) {{
+        go = Constant <value = bool {{1}}> ()
+        y{", all" if rows else ""} = Loop <body = b (int64 i, bool c, float[3] s)
+            => (bool more, float[3] t{", float[3] row" if rows else ""}) {{
+            t = Add (s, s)
+            axes = Constant <value = int64[1] {{0}}> ()
+            sum = ReduceSum <keepdims = 0> (t, axes)
+            most = Constant <value = float {{100.0}}> ()
+            more = Less (sum, most)
+            {"row = Identity (t)" if rows else ""}
+        }}> ({limit}, go, x)
+    }}"""
+    model: bytes = onnx.parser.parse_model(text).SerializeToString()
+    return model
+
+
+@pytest.mark.parametrize("rows", [False, True])
+@pytest.mark.parametrize("engine", ["numpy", "onnxruntime", "openvino"])
+def test_a_loop_of_onnx_with_a_condition_on_data(engine: str, rows: bool, tmp_path: Path) -> None:
+    file = tmp_path / "loop.onnx"
+    file.write_bytes(doubled_until("n", rows))
+    model = anylayer.read(file).compile(engine=engine)
+    for first, n in ((1.0, 9), (60.0, 9), (1.0, 2), (1.0, 1), (-1.0, 20)):
+        x = np.array([first, 0.5, -0.25], np.float32)
+        want = [x]
+        while len(want) <= n and (len(want) == 1 or want[-1].sum() < 100):
+            want.append(want[-1] * 2)
+        result = model({"x": x, "n": np.array(n)})
+        np.testing.assert_array_equal(result["y"], want[-1])
+        if rows:
+            np.testing.assert_array_equal(result["all"], np.stack(want[1:]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -61,7 +61,7 @@ class GrownList(Selection):
         )
 
     __add__ = __radd__ = __iadd__ = __mul__ = __iter__ = __contains__ = __eq__ = __lt__ = __setitem__ = _refuse
-    __delitem__ = __bool__ = __reversed__ = __array__ = __repr__ = __format__ = _refuse  # type: ignore[assignment]
+    __delitem__ = __bool__ = __reversed__ = __array__ = __repr__ = __format__ = _refuse
     append = extend = insert = pop = remove = sort = reverse = index = count = clear = _refuse
 
     def __len__(self) -> int:

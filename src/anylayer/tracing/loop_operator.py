@@ -14,7 +14,7 @@ from anylayer.network import Array, TensorType
 from anylayer.tracing.array import TracedArray
 from anylayer.tracing.counts import count_of
 from anylayer.tracing.dtypes import BOOL, I8
-from anylayer.tracing.record import graph_of, trace
+from anylayer.tracing.record import graph_of, running_graph, trace
 
 
 def record_loop(
@@ -27,8 +27,9 @@ def record_loop(
 ) -> list[Array]:
     """Record a loop, and return the last states and the stacked rows.
 
-    step: maps the number of the step, the condition, the states and `others` to the condition, the states and rows.
-    It runs while the condition holds, at most `limit` times (None: any number). `others` are the same in each step.
+    step: maps the number of the step, the condition, the states and `others` to the condition, the states and
+        rows. It runs while the condition holds, at most `limit` times (None: any number).
+    others: arrays that are the same in each step.
     most: the largest number of rows.
 
     Raises TraceError if a state changes its shape or dtype.
@@ -56,8 +57,8 @@ def record_loop(
         if type(steps) is int:
             return [*(TracedArray(graph, v) for v in states), *(np.zeros((0, *v.shape), v.dtype) for v in rows)]
     inputs = [
-        None if limit is None else _scalar(graph, limit, I8),
-        _scalar(graph, True if condition is None else condition, BOOL),
+        None if limit is None else _scalar(limit, I8),
+        _scalar(True if condition is None else condition, BOOL),
         *states,
         *traced,
     ]
@@ -72,9 +73,11 @@ def record_loop(
     return [TracedArray(graph, v) for v in found]
 
 
-def _scalar(graph: Any, x: Any, dtype: Any) -> Value:
+def value_of(x: Any) -> Value:
+    """Return the value of an array in the graph of the running trace."""
+    return x._value if type(x) is TracedArray else running_graph().constant(x)
+
+
+def _scalar(x: Any, dtype: Any) -> Value:
     """Return a limit or a condition as a value of rank 0."""
-    if type(x) is TracedArray:
-        value: Value = x.reshape(())._value
-        return value
-    return graph.constant(np.asarray(x, dtype).reshape(()))
+    return value_of((x if type(x) is TracedArray else np.asarray(x, dtype)).reshape(()))

@@ -1,13 +1,10 @@
 """Loops whose number of steps depends on data: `while order.size > 0`.
 
-A trace runs such a loop a few times. Where the code asks for the third time, at the same place, whether anything is
-left, the operators of the last two iterations are compared. What they compute alike from the values that one
-iteration leaves to the next becomes the body of an operator Loop, the local variables get its results, and the
-question is answered so that the loop ends. Everything else that the iterations have recorded is removed: see
-Graph.inside.
-
-Compare the conversion of Python's loops by TensorFlow's AutoGraph and by JAX's `while_loop`, which read the source
-or need another spelling.
+A trace runs such a loop a few times. Where the code asks for the third time, at the same place, whether anything
+is left, the operators of two iterations are compared. What both compute alike from the values that one iteration
+leaves to the next becomes the body of an operator Loop, the local variables get its results, and the question is
+answered so that the loop ends. The operators of the iterations are removed, and whoever reads their values after
+the loop is refused: see Graph.forget. No source code is read.
 """
 
 from __future__ import annotations
@@ -15,29 +12,31 @@ from __future__ import annotations
 import ctypes
 import dis
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import pairwise
 from types import CodeType, FrameType
 from typing import Any
 
 import numpy as np
 
-from anylayer.graph.expressions import Expression, symbol
+from anylayer.graph.expressions import symbol
 from anylayer.graph.guards import Guard, SymbolicTrace, current_trace
-from anylayer.graph.ir import Graph, Op, Value
+from anylayer.graph.ir import Graph, Value
 from anylayer.graph.place import is_users, place_of, refusal
 from anylayer.graph.sized import elements_of
-from anylayer.graph.symbolic import Size, new_size
+from anylayer.graph.symbolic import Size
 from anylayer.tracing.array import Selection, TracedArray
 from anylayer.tracing.grown import Elsewhere, GrownList
 from anylayer.tracing.masked_loops import MaskedBody, Unfit
 from anylayer.tracing.record import running_graph
 
 _SEEN = 3
-"""The number of questions after which a loop is closed in the first of two traces. In the second it is one more, so
-that whatever Python counts in a loop differs between them."""
+"""The number of questions after which a loop is closed in the first of two traces. In the second it is one more,
+so that whatever Python counts in a loop differs between them."""
 
 
 @dataclass(slots=True)
@@ -90,6 +89,8 @@ class Loops:
             return False
         (name,) = guard.symbols
         heads = self.heads.setdefault((frame, _position(frame)), [])
+        if not heads:
+            self.measured.clear()
         heads.append(_head(frame, name, running_graph()))
         if (
             len(heads) < _SEEN + (trace.turn or 0)
@@ -136,7 +137,7 @@ def _sized_arrays(head: Head) -> dict[str, Value]:
 
 def _are_connected(graph: Graph, heads: list[Head]) -> bool:
     """Return whether each iteration makes an array with the size that is asked for of the one before."""
-    for before, after in zip(heads, heads[1:]):
+    for before, after in pairwise(heads):
         names = _sized_arrays(before).keys() & _sized_arrays(after).keys()
         if not any(_reads(graph, after.arrays[n], before.arrays[n], before.ops) for n in names):
             return False
@@ -177,8 +178,8 @@ class _Closing:
 
     def unfit(self, why: str) -> Exception:
         return refusal(
-            f"this loop runs until nothing is left, and {why}. A loop is recorded whose iterations compute the same "
-            "from local arrays, take one element, select from the others, and append to local lists",
+            f"this loop runs until nothing is left, and {why}. A loop is recorded if its iterations compute the "
+            "same from local arrays, take one element, select from the others, and append to local lists",
             place=self.place,
         )
 
@@ -255,13 +256,13 @@ class _Closing:
             before = self.start.lists[name], self.middle.lists[name], items
             if len(before[0]) == len(items) and all(x is y for x, y in zip(before[0], items)):
                 continue
-            if any(x is not y for a, b in zip(before, before[1:]) for x, y in zip(a, b)):
+            if any(x is not y for a, b in pairwise(before) for x, y in zip(a, b)):
                 raise self.unfit(f"it changes elements of the list '{name}'")
+            if any(x is self.final[name] for x in self.measured):
+                raise self.unfit(f"the length of the list '{name}' is asked for")
             new = before[1][len(before[0]) :], items[len(before[1]) :]
             if len(new[0]) != 1 or len(new[1]) != 1 or any(type(x[0]) is not TracedArray for x in new):
                 raise self.unfit(f"an iteration appends {len(new[1])} elements to the list '{name}'")
-            if any(x is items for x in self.measured):
-                raise self.unfit(f"asks for the length of the list '{name}'")
             found[name] = new
         return found
 
@@ -274,9 +275,6 @@ class _Closing:
             if self.end.plain.get(name, value) != value:
                 raise self.unfit(f"the number '{name}' changes in each iteration")
         lists = self.appended()
-        for name in lists:
-            if any(x is self.end.locals[name] for x in self.measured):
-                raise self.unfit(f"the length of the list '{name}' is asked for")
         results = self.carried(changed, [x[0]._value for x, _ in lists.values()])
         sized = [n for n in results if n in _sized_arrays(self.start)]
         states = {n: changed[n] for n in results if n not in sized}
@@ -309,7 +307,7 @@ class _Closing:
 
     def is_state(self, name: str, pair: tuple[Value, Value]) -> bool:
         """Return whether a local array is the same object in all iterations, which write to it."""
-        return self.start.locals[name] is self.final[name]
+        return self.start.locals[name] is self.final.get(name)
 
     def used_by(self, values: list[Value]) -> set[Value]:
         """Return all values from which operators of the first iteration compute `values`."""
@@ -356,6 +354,16 @@ class _Closing:
         ctypes.pythonapi.PyFrame_LocalsToFast(ctypes.py_object(self.frame), ctypes.c_int(0))
 
 
+_running: ContextVar[Loops | None] = ContextVar("loops", default=None)
+
+
+def note_length(items: list[Any]) -> None:
+    """Note that the code asks for the length of a list."""
+    loops = _running.get()
+    if loops is not None:
+        loops.measured.append(items)
+
+
 @contextmanager
 def watched() -> Iterator[None]:
     """Watch for loops in the user's code inside the context."""
@@ -364,8 +372,9 @@ def watched() -> Iterator[None]:
         yield
         return
     loops = Loops()
-    trace.asked = loops.asked
+    trace.asked, token = loops.asked, _running.set(loops)
     try:
         yield
     finally:
         trace.asked = None
+        _running.reset(token)

@@ -24,6 +24,7 @@ from anylayer.network import MAX_VALUES
 from anylayer.tracing.array import TracedArray
 from anylayer.tracing.counts import compressed
 from anylayer.tracing.dtypes import BOOL, I4, I8
+from anylayer.tracing.loop_operator import value_of
 from anylayer.tracing.primitives import arange, as_array, expand
 
 _TO = {BOOL: 9, I4: 6}
@@ -75,7 +76,7 @@ class MaskedBody:
         self.items: dict[Value, _Item] = {}
         self.last: bool | None = None
         self.place: Value | None = None
-        self.positions = arange(size)
+        self.positions = value_of(arange(size))
         self.states: list[Value] = []
         self.rows: dict[str, Value | None] = {}
 
@@ -125,10 +126,10 @@ class MaskedBody:
         """Return the position of the first, or the last, element that is left."""
         if self.last not in (None, last):
             raise Unfit("takes both the first and the last element")
-        if self.last is None:
+        if self.place is None:
             self.last = last
             outside = self.number(-1 if last else 2**31 - 1)
-            places = self.emit("Where", [self.left, self.positions._value, outside], (self.size,), I8)
+            places = self.emit("Where", [self.left, self.positions, outside], (self.size,), I8)
             op = "ReduceMax" if last else "ReduceMin"
             self.place = self.emit(op, [places, self.number([0])], (), I8, keepdims=0)
         return self.place
@@ -183,6 +184,9 @@ class MaskedBody:
             self.items[start] = _Item(state)
             self.states.append(start)
         mask = None
+        for name, x in appended.items():
+            if self.item(x._value).source is None:
+                raise Unfit(f"appends something else than an element to '{name}'")
         for name, (start, end) in sized.items():
             chosen = self.item(end)
             if not chosen.is_selection or chosen.source is not start:
@@ -196,7 +200,7 @@ class MaskedBody:
             raise Unfit("takes no single element")
         if (mask.low, mask.high) != ((0, 1) if self.last else (1, 0)):
             raise Unfit("does not take its element out of those that are left")
-        here = self.emit("Equal", [self.positions._value, self.taken_position(self.last)], (self.size,), BOOL)
+        here = self.emit("Equal", [self.positions, self.taken_position(self.last)], (self.size,), BOOL)
         others = self.emit("Not", [here], (self.size,), BOOL)
         kept = self.emit("And", [self.left, mask.value], (self.size,), BOOL)
         left = self.emit("And", [kept, others], (self.size,), BOOL)
@@ -204,33 +208,23 @@ class MaskedBody:
         more = self.emit("ReduceMax", [numbers, self.number([0])], (), I4, keepdims=0)
         go = self.emit("Cast", [more], (), BOOL, to=_TO[BOOL])
         taken = self.emit("Or", [self.taken, here], (self.size,), BOOL)
-        scans = [x.value for x in rows.values() if x.source is None]
-        self.graph.outputs = [go, left, taken, *(x.value for x in ends), *scans]
+        self.graph.outputs = [go, left, taken, *(x.value for x in ends)]
         return states, rows
 
     def finished(self, outputs: Any) -> tuple[dict[str, TracedArray], dict[str, TracedArray]]:
         """Append the operator to the outer graph; return the rows of each list, and the last states."""
         states, rows = outputs
         outer, n = self.outer, self.size
-        ones = expand(np.array(True), (n,))
-        zeros = expand(np.array(False), (n,))
-        first = [as_array(n, I8), as_array(n, I8) > 0, ones, zeros]
-        inputs = [
-            outer.constant(x) if isinstance(x, np.ndarray) and type(x) is not TracedArray else x._value
-            for x in first
-        ]
-        inputs += self.states
-        inputs += self.captured
+        masks = [expand(np.array(all_left), (n,)) for all_left in (True, False)]
+        first = [as_array(n, I8), as_array(n, I8) > 0, *masks]
+        inputs = [*map(value_of, first), *self.states, *self.captured]
         count = 2 + len(self.states)
         types = [(v.shape, v.dtype) for v in self.graph.outputs[1 : 1 + count]]
-        types += [(("steps", *v.shape), v.dtype) for v in self.graph.outputs[1 + count :]]
         found = outer.emit("Loop", inputs, types, {"states": count}, body=self.graph)
         mask = TracedArray(outer, found[1])
         finals = dict(zip(states, (TracedArray(outer, v) for v in found[2:count])))
-        taken = {}
+        taken: dict[str, Any] = {}
         for name, item in rows.items():
-            if item.source is None:
-                raise Unfit(f"appends something else than an element to '{name}'")
             chosen = compressed(TracedArray(outer, item.source), mask, 0)
             taken[name] = chosen[::-1] if self.last else chosen
         return taken, finals
@@ -261,13 +255,14 @@ def _shifted(o: Op, items: list[Any], positions: _Item) -> _Item | None:
     if o.op == "Sub" and items[0] is not positions:
         return None
     number = int(numbers[0].reshape(()))
-    return replace(positions, offset=positions.offset + (number if o.op == "Add" else -number))
+    return replace(positions, offset=(positions.offset or 0) + (number if o.op == "Add" else -number))
 
 
 def _reduced(body: MaskedBody, o: Op, items: list[Any], value: Value) -> _Item | None:
     """Reduce along axes that are not the one of the elements that are left."""
-    x, axes = items[0], items[1] if len(items) > 1 else None
-    if not x.axis or axes is None or axes.value.const is None:
+    x: _Item = items[0]
+    axes = items[1] if len(items) > 1 else None
+    if not x.axis or x.mask is not None or axes is None or axes.value.const is None:
         return None
     rank = len(x.value.shape)
     reduced = {int(a) % rank for a in axes.value.const.reshape(-1)}
@@ -281,9 +276,9 @@ def _reduced(body: MaskedBody, o: Op, items: list[Any], value: Value) -> _Item |
 
 def _slice(body: MaskedBody, o: Op, items: list[Any], value: Value) -> _Item | None:
     """Leave out the first or the last element, or take it."""
-    x = items[0]
+    x: _Item = items[0]
     starts, _, axes, steps = ([*map(body.exact, _numbers(v))] for v in o.inputs[1:5])
-    if x is None or not x.axis or x.mask is not None or any(s != 1 for s in steps):
+    if not x.axis or x.mask is not None or any(s != 1 for s in steps):
         return None
     rank = len(x.value.shape)
     at = rank + x.axis
@@ -350,7 +345,7 @@ def _gather(body: MaskedBody, o: Op, items: list[Any], value: Value) -> _Item | 
 
 
 def _reshape(body: MaskedBody, o: Op, items: list[Any], value: Value) -> _Item | None:
-    x = items[0]
+    x: _Item | None = items[0]
     if x is None:
         return None
     if x.offset is not None:

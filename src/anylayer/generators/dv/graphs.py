@@ -41,6 +41,9 @@ def with_fixed_sizes(graph: Graph, places: Mapping[str, str]) -> Graph:
     for op in graph.ops:
         inputs = [None if v is None else mapped(v) for v in op.inputs]
         types = [(v.shape, v.dtype) for v in op.outputs]
+        if op.op == "Loop" and not op.domain:
+            with at(places.get(op.scope, "")):
+                raise LayerError("its number of steps depends on data; compute it in the application")
         body = None if op.body is None else with_fixed_sizes(op.body, places)
         is_padded = _is_head(op) or not padded.isdisjoint(inputs)
         if _is_head(op):

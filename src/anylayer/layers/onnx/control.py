@@ -240,7 +240,8 @@ class Loop(_Control):
 
     def recorded(self, inputs: Sequence[Any], arguments: int) -> list[Array]:
         """Record the loop as one operator, whose number of steps may depend on data."""
-        limit, condition, *states = [*inputs[:arguments], *[None] * (2 - arguments)]
+        given: list[Any] = [*inputs[:arguments], *[None] * (2 - arguments)]
+        limit, condition, states = given[0], given[1], given[2:]
         others = inputs[arguments:]
 
         def step(values: list[Any]) -> list[Array]:
