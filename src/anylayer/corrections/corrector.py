@@ -153,9 +153,9 @@ def corrected(
     inside: list[Value] = []
 
     def body(graph: Graph) -> Graph:
-        found = corrected(graph, engine, marked=marked, log=log)
-        inside.extend(found.divisions)
-        return found.graph
+        fixed = corrected(graph, engine, marked=marked, log=log)
+        inside.extend(fixed.divisions)
+        return fixed.graph
 
     graph = lowered(graph, engine).with_bodies(body)  # the parts of an operator may be computed wrongly, too
     rules = _rules_of(graph, engine, log)

@@ -136,8 +136,8 @@ class SymbolicTrace:
 
     `counts` are the sizes that depend on data, by their symbols: the numbers of elements that masks select. Traces
     with different values of `turn`, 0 or 1, have different examples. It is None where a trace may not have such
-    sizes. `empty` are those that are 0 in this trace. `asked` is
-    told of each condition on such sizes; if it returns True, the condition is answered as it is for size 0.
+    sizes. `empty` are those that are 0 in this trace. `asked`
+    gets each condition on such sizes; if it returns True, the condition is answered as it is for size 0.
     """
 
     ranges: dict[str, tuple[int, int]]

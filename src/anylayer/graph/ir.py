@@ -279,7 +279,7 @@ class Graph:
         for v in outputs:
             del self.producers[v]
         self.inside |= outputs
-        for key in [k for k, found in self._emitted.items() if not outputs.isdisjoint(found)]:
+        for key in [k for k, values in self._emitted.items() if not outputs.isdisjoint(values)]:
             del self._emitted[key]
         self.selections[:] = [v for v in self.selections if v not in outputs]
 

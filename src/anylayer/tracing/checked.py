@@ -20,7 +20,7 @@ from anylayer.graph.place import place_of, place_of_error, refusal
 from anylayer.graph.sized import elements_of
 from anylayer.graph.symbolic import Size
 from anylayer.network import Array, TensorType
-from anylayer.tracing.loops import watched
+from anylayer.tracing.loops import watch_loops
 from anylayer.tracing.reach import Reach, package_of
 from anylayer.tracing.record import SizeDependsOnData, call_user, running_graph, trace
 from anylayer.tracing.state import Snapshot, replace_counters, state_refusal
@@ -181,7 +181,7 @@ def _trace_once(
         return outputs
 
     try:
-        with watched():
+        with watch_loops():
             return trace(call, types, prefix=prefix, limit=limit, strict=True, after_run=after_run)
     except AnyLayerError:
         raise

@@ -26,7 +26,7 @@ class GrownList(Selection):
             self.array = np.concatenate([np.stack(self.before), self.rows]) if self.before else self.rows
         return self.array
 
-    def joined(self, function: Any, axis: int = 0) -> Any:
+    def join(self, function: Any, axis: int = 0) -> Any:
         """Return what np.stack, np.vstack or np.concatenate make of the list. Other functions are refused."""
         x = self.made()
         if axis:
@@ -48,8 +48,8 @@ class GrownList(Selection):
         raise TypeError("the __class__ of a traced list cannot be set")
 
     def __getitem__(self, key: Any) -> Any:
-        found = self.made()[key]
-        return GrownList([], found) if isinstance(key, slice) else found
+        element = self.made()[key]
+        return GrownList([], element) if isinstance(key, slice) else element
 
     def copy(self) -> GrownList:
         return GrownList(self.before, self.rows)

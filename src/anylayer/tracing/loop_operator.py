@@ -62,15 +62,15 @@ def record_loop(
         *states,
         *traced,
     ]
-    found = graph.emit(
+    outputs = graph.emit(
         "Loop",
         inputs,
         [*((v.shape, v.dtype) for v in states), *(((steps, *v.shape), v.dtype) for v in rows)],
         {"states": len(states)},
         body=inner,
     )
-    graph.selections.extend(found[len(states) : len(states) + 1])
-    return [TracedArray(graph, v) for v in found]
+    graph.selections.extend(outputs[len(states) : len(states) + 1])
+    return [TracedArray(graph, v) for v in outputs]
 
 
 def value_of(x: Any) -> Value:

@@ -116,11 +116,11 @@ def _position(frame: FrameType) -> Any:
 def _loops_of(code: CodeType) -> list[tuple[int, int, bool]]:
     """Return the first and the last position of each loop of a code, and whether it is a `for`."""
     instructions = {i.offset: i for i in dis.get_instructions(code)}
-    found: dict[int, int] = {}
+    ends: dict[int, int] = {}
     for i in instructions.values():
         if "JUMP_BACKWARD" in i.opname:
-            found[i.argval] = max(i.offset, found.get(i.argval, 0))
-    return [(a, b, instructions[a].opname in ("FOR_ITER", "SEND")) for a, b in found.items()]
+            ends[i.argval] = max(i.offset, ends.get(i.argval, 0))
+    return [(a, b, instructions[a].opname in ("FOR_ITER", "SEND")) for a, b in ends.items()]
 
 
 def _is_in_while(frame: FrameType) -> bool:
@@ -185,7 +185,7 @@ class _Closing:
 
     # ----------------------------------------------------------- two iterations are equal
 
-    def changed(self) -> dict[str, tuple[Value, Value]]:
+    def changes(self) -> dict[str, tuple[Value, Value]]:
         """Return the values of the local arrays that change, at the start and in the middle."""
         return {
             n: (v, self.middle.arrays[n])
@@ -233,7 +233,7 @@ class _Closing:
 
     def varies(self, value: Value) -> bool:
         """Return whether a value of the first iteration depends on what the one before has left."""
-        starts = {v for pair in self.changed().values() for v in pair[:1]}
+        starts = {v for pair in self.changes().values() for v in pair[:1]}
         waiting, seen = [value], {value}
         while waiting:
             v = waiting.pop()
@@ -247,9 +247,9 @@ class _Closing:
 
     # -------------------------------------------------------------------------- the operator
 
-    def appended(self) -> dict[str, tuple[list[Any], list[Any]]]:
+    def appends(self) -> dict[str, tuple[list[Any], list[Any]]]:
         """Return what the two iterations append to local lists, by name."""
-        found = {}
+        new_items = {}
         for name, items in self.end.lists.items():
             if any(self.start.locals.get(name) is not x for x in (self.end.locals[name], self.final.get(name))):
                 continue
@@ -263,19 +263,19 @@ class _Closing:
             new = before[1][len(before[0]) :], items[len(before[1]) :]
             if len(new[0]) != 1 or len(new[1]) != 1 or any(type(x[0]) is not TracedArray for x in new):
                 raise self.unfit(f"an iteration appends {len(new[1])} elements to the list '{name}'")
-            found[name] = new
-        return found
+            new_items[name] = new
+        return new_items
 
     def close(self) -> None:
-        changed = self.changed()
+        changed = self.changes()
         self.leaves: dict[Value, set[Value]] = {}
         for a, b in changed.values():
             self.leaves.setdefault(b, set()).add(a)
         for name, value in self.middle.plain.items():
             if self.end.plain.get(name, value) != value:
                 raise self.unfit(f"the number '{name}' changes in each iteration")
-        lists = self.appended()
-        results = self.carried(changed, [x[0]._value for x, _ in lists.values()])
+        lists = self.appends()
+        results = self.names_carried(changed, [x[0]._value for x, _ in lists.values()])
         sized = [n for n in results if n in _sized_arrays(self.start)]
         states = {n: changed[n] for n in results if n not in sized}
         for name in results:
@@ -290,20 +290,20 @@ class _Closing:
         try:
             body = MaskedBody(self.graph, size, inside)
             outputs = body.build({n: changed[n] for n in sized}, states, {n: x[0] for n, (x, _) in lists.items()})
-            rows, finals = body.finished(outputs)
+            rows, finals = body.append_loop(outputs)
         except Unfit as error:
             raise self.unfit(str(error)) from error
         self.store(sized, finals, rows)
 
-    def carried(self, changed: dict[str, tuple[Value, Value]], appended: list[Value]) -> list[str]:
+    def names_carried(self, changed: dict[str, tuple[Value, Value]], appended: list[Value]) -> list[str]:
         """Return the names of the local arrays that an iteration reads from the one before."""
-        found = [n for n, p in changed.items() if self.is_state(n, p) or p[0] in self.used_by([p[1]])]
+        names = [n for n, p in changed.items() if self.is_state(n, p) or p[0] in self.used_by([p[1]])]
         while True:
-            used = self.used_by([changed[n][1] for n in found] + appended)
-            more = [n for n, p in changed.items() if n not in found and p[0] in used]
+            used = self.used_by([changed[n][1] for n in names] + appended)
+            more = [n for n, p in changed.items() if n not in names and p[0] in used]
             if not more:
-                return found
-            found += more
+                return names
+            names += more
 
     def is_state(self, name: str, pair: tuple[Value, Value]) -> bool:
         """Return whether a local array is the same object in all iterations, which write to it."""
@@ -331,8 +331,8 @@ class _Closing:
         for value in list(graph.counts)[start.counts :]:
             size = graph.counts.pop(value)
             for name in size.expression.symbols - {start.size} if type(size) is Size else ():
-                for known in (trace.counts, trace.ranges):
-                    known.pop(name, None)
+                for table in (trace.counts, trace.ranges):
+                    table.pop(name, None)
                 trace.facts = {k: e for k, e in trace.facts.items() if name not in e.symbols}
 
     def store(self, sized: Any, finals: dict[str, TracedArray], rows: dict[str, TracedArray]) -> None:
@@ -365,7 +365,7 @@ def note_length(items: list[Any]) -> None:
 
 
 @contextmanager
-def watched() -> Iterator[None]:
+def watch_loops() -> Iterator[None]:
     """Watch for loops in the user's code inside the context."""
     trace = current_trace.get()
     if trace is None or trace.turn is None:

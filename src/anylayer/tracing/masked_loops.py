@@ -36,7 +36,7 @@ class Unfit(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Item:
-    """What stands in the body for a value of the iteration.
+    """A value of the iteration in the body.
 
     value: the value in the body. axis: the axis along which its elements belong to those of the array that becomes
     shorter, counted from the end (-1 is the last); 0 if there is none. low, high: how many elements at the
@@ -112,15 +112,15 @@ class MaskedBody:
         return self.captured[value]
 
     def item(self, value: Value) -> _Item:
-        """Return what stands for a value of the iteration."""
-        found = self.items.get(value)
-        if found is None:
+        """Return the item of a value of the iteration."""
+        result = self.items.get(value)
+        if result is None:
             o = self.inside.get(value)
             if o is not None:
                 self.at_place = o.place
-            found = _Item(value) if o is None else self.computed(o, value)
-            self.items[value] = found
-        return found
+            result = _Item(value) if o is None else self.item_of(o, value)
+            self.items[value] = result
+        return result
 
     def taken_position(self, last: bool) -> Value:
         """Return the position of the first, or the last, element that is left."""
@@ -136,7 +136,7 @@ class MaskedBody:
 
     # ------------------------------------------------------------------------------ operators
 
-    def computed(self, o: Op, value: Value) -> _Item:
+    def item_of(self, o: Op, value: Value) -> _Item:
         items = [None if v is None or elements_of(v.const) is not None else self.item(v) for v in o.inputs]
         aligned = [x for x in items if x is not None and (x.axis or x.mask is not None)]
         sized = any(v is not None and elements_of(v.const) is not None for v in o.inputs)
@@ -147,11 +147,11 @@ class MaskedBody:
                 raise Unfit(f"computes {o.op}")
             copy = self.append(o, [None if x is None else x.value for x in items], value.shape)
             return _Item(copy, source=items[0].source if o in VIEWS and items[0] is not None else None)
-        rule = _RULES.get(o.op) or (_elementwise if o in ELEMENTWISE else _reduced if o in REDUCTIONS else None)
-        found = None if rule is None or len(o.outputs) > 1 else rule(self, o, items, value)
-        if found is None:
+        rule = _RULES.get(o.op) or (_elementwise if o in ELEMENTWISE else _reduce if o in REDUCTIONS else None)
+        result = None if rule is None or len(o.outputs) > 1 else rule(self, o, items, value)
+        if result is None:
             raise Unfit(f"computes {o.op} of the elements that are left, which is not done element by element")
-        return found
+        return result
 
     def exact(self, size: Any) -> Any:
         """Return a size, which may be an expression, for the case that at least one element is left."""
@@ -202,16 +202,16 @@ class MaskedBody:
             raise Unfit("does not take its element out of those that are left")
         here = self.emit("Equal", [self.positions, self.taken_position(self.last)], (self.size,), BOOL)
         others = self.emit("Not", [here], (self.size,), BOOL)
-        kept = self.emit("And", [self.left, mask.value], (self.size,), BOOL)
-        left = self.emit("And", [kept, others], (self.size,), BOOL)
+        others_left = self.emit("And", [self.left, mask.value], (self.size,), BOOL)
+        left = self.emit("And", [others_left, others], (self.size,), BOOL)
         numbers = self.emit("Cast", [left], (self.size,), I4, to=_TO[I4])
         more = self.emit("ReduceMax", [numbers, self.number([0])], (), I4, keepdims=0)
         go = self.emit("Cast", [more], (), BOOL, to=_TO[BOOL])
-        taken = self.emit("Or", [self.taken, here], (self.size,), BOOL)
-        self.graph.outputs = [go, left, taken, *(x.value for x in ends)]
+        chosen_mask = self.emit("Or", [self.taken, here], (self.size,), BOOL)
+        self.graph.outputs = [go, left, chosen_mask, *(x.value for x in ends)]
         return states, rows
 
-    def finished(self, outputs: Any) -> tuple[dict[str, TracedArray], dict[str, TracedArray]]:
+    def append_loop(self, outputs: Any) -> tuple[dict[str, TracedArray], dict[str, TracedArray]]:
         """Append the operator to the outer graph; return the rows of each list, and the last states."""
         states, rows = outputs
         outer, n = self.outer, self.size
@@ -220,21 +220,21 @@ class MaskedBody:
         inputs = [*map(value_of, first), *self.states, *self.captured]
         count = 2 + len(self.states)
         types = [(v.shape, v.dtype) for v in self.graph.outputs[1 : 1 + count]]
-        found = outer.emit("Loop", inputs, types, {"states": count}, body=self.graph)
-        mask = TracedArray(outer, found[1])
-        finals = dict(zip(states, (TracedArray(outer, v) for v in found[2:count])))
-        taken: dict[str, Any] = {}
+        result = outer.emit("Loop", inputs, types, {"states": count}, body=self.graph)
+        mask = TracedArray(outer, result[1])
+        finals = dict(zip(states, (TracedArray(outer, v) for v in result[2:count])))
+        row_arrays: dict[str, Any] = {}
         for name, item in rows.items():
             chosen = compressed(TracedArray(outer, item.source), mask, 0)
-            taken[name] = chosen[::-1] if self.last else chosen
-        return taken, finals
+            row_arrays[name] = chosen[::-1] if self.last else chosen
+        return row_arrays, finals
 
 
 def _elementwise(body: MaskedBody, o: Op, items: list[Any], value: Value) -> _Item | None:
     aligned = [x for x in items if x is not None and x.axis]
     positions = [x for x in items if x is not None and x.offset is not None]
     if positions:
-        return _shifted(o, items, positions[0])
+        return _add_number(o, items, positions[0])
     if not aligned or any(x is None or x.is_selection for x in items):
         return None
     (axis, low, high), *others = {(x.axis, x.low, x.high) for x in aligned}
@@ -247,7 +247,7 @@ def _elementwise(body: MaskedBody, o: Op, items: list[Any], value: Value) -> _It
     return _Item(body.append(o, [x.value for x in items], shape), axis, low, high)
 
 
-def _shifted(o: Op, items: list[Any], positions: _Item) -> _Item | None:
+def _add_number(o: Op, items: list[Any], positions: _Item) -> _Item | None:
     """Return positions plus a number."""
     numbers = [x.value.const for x in items if x is not positions and x is not None]
     if o.op not in ("Add", "Sub") or len(numbers) != 1 or numbers[0] is None or numbers[0].size != 1:
@@ -258,7 +258,7 @@ def _shifted(o: Op, items: list[Any], positions: _Item) -> _Item | None:
     return replace(positions, offset=(positions.offset or 0) + (number if o.op == "Add" else -number))
 
 
-def _reduced(body: MaskedBody, o: Op, items: list[Any], value: Value) -> _Item | None:
+def _reduce(body: MaskedBody, o: Op, items: list[Any], value: Value) -> _Item | None:
     """Reduce along axes that are not the one of the elements that are left."""
     x: _Item = items[0]
     axes = items[1] if len(items) > 1 else None

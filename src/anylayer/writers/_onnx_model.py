@@ -262,15 +262,15 @@ class _Functions:
         builder = _FunctionBuilder(self.opset, self, body)
         proto = builder.build(o.domain)
         key = (o.domain, o.op, proto.SerializeToString(deterministic=True))
-        found = self._known.get(key)
-        if found is None:
+        function = self._known.get(key)
+        if function is None:
             proto.name, count = o.op, 1
             while (o.domain, proto.name) in self._taken:
                 count += 1
                 proto.name = f"{o.op}_{count}"
             self._taken.add((o.domain, proto.name))
-            found = self._known[key] = proto
-        return found.name, builder.weights
+            function = self._known[key] = proto
+        return function.name, builder.weights
 
     def protos(self) -> list[onnx.FunctionProto]:
         """Return all functions."""

@@ -207,7 +207,7 @@ class Loop(_Control):
         states: list[Any] = list(arguments[2:])
         rows: list[list[Any]] = [[] for _ in range(self.outputs - len(states))]
         if is_traced(limit) or is_traced(condition):
-            return self.recorded(inputs, len(arguments))
+            return self.as_operator(inputs, len(arguments))
         count = None if limit is None else int(np.asarray(limit).reshape(()))
         go = condition is None or _truth(condition, "its condition")
         step, growth = 0, _Growth(inputs)
@@ -229,24 +229,24 @@ class Loop(_Control):
                 for row, value in zip(rows, results[len(states) :]):
                     row.append(value)
                 if is_traced(again):
-                    return self.recorded(inputs, len(arguments))
+                    return self.as_operator(inputs, len(arguments))
                 go = _truth(again, "its condition")
                 step += 1
                 if runs_on and count is not None and not growth.has_room(step, count):
-                    return self.recorded(inputs, len(arguments))
+                    return self.as_operator(inputs, len(arguments))
                 need(step <= _MAX_STEPS, f"its loop exceeds the limit of {_MAX_STEPS} steps")
         need(step or not rows, "its loop runs 0 steps, so the sizes of its rows are unknown")
         return [*states, *(_stack(row) for row in rows)]
 
-    def recorded(self, inputs: Sequence[Any], arguments: int) -> list[Array]:
+    def as_operator(self, inputs: Sequence[Any], arguments: int) -> list[Array]:
         """Record the loop as one operator, whose number of steps may depend on data."""
-        given: list[Any] = [*inputs[:arguments], *[None] * (2 - arguments)]
-        limit, condition, states = given[0], given[1], given[2:]
+        full: list[Any] = [*inputs[:arguments], *[None] * (2 - arguments)]
+        limit, condition, states = full[0], full[1], full[2:]
         others = inputs[arguments:]
 
         def step(values: list[Any]) -> list[Array]:
-            own, captured = values[: 2 + len(states)], values[2 + len(states) :]
-            return self.inside(self.body, own, [*[None] * arguments, *captured])
+            first, captured = values[: 2 + len(states)], values[2 + len(states) :]
+            return self.inside(self.body, first, [*[None] * arguments, *captured])
 
         return record_loop(step, limit, condition, states, others, _MAX_STEPS)
 
