@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from anylayer.errors import TraceError, need
+from anylayer.graph.sized import elements_of
 from anylayer.graph.sizes import Dim, is_static
 from anylayer.graph.symbolic import extreme, is_symbolic, plain, same, same_shape, symbolic_shape
 from anylayer.layer.contract import MAX_WEIGHT_VALUES
@@ -68,13 +69,15 @@ def constant(x: Any, what: str) -> Array:
 
     Raise TraceError when it is computed from the network's inputs; the layer is then a host call.
     """
-    need(not is_traced(x), f"{what} must be a constant, but it is computed from the network's inputs", TraceError)
-    return np.asarray(x)
+    known = constant_of(x)
+    rule = f"{what} must be a constant, but it is computed from the network's inputs"
+    need(known is not None and elements_of(known) is None, rule, TraceError)
+    return np.asarray(known)
 
 
 def is_constant(x: Any) -> bool:
     """Return whether an input is absent, or does not depend on the data of the network's inputs, as sizes do."""
-    return not is_traced(x) or size_list(x) is not None
+    return x is None or constant_of(x) is not None
 
 
 def converted(x: Any, function: Callable[[Any], Any], what: str) -> Any:

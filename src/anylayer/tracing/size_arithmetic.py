@@ -39,11 +39,11 @@ def hold(graph: Graph, array: Any) -> TracedArray:
 
 
 def constant_of(x: Any) -> Array | None:
-    """Return the constant array of an array that `hold` has returned, None for another traced array, and any other
-    array itself.
+    """Return the constant array of a traced array that is a constant or that `hold` has returned, None for another
+    traced array, and any other array itself.
     """
-    if type(x) is not TracedArray:
-        array: Array | None = x
+    if type(x) is not TracedArray or x._const() is not None:
+        array: Array | None = x._const() if type(x) is TracedArray else x
         return array
     producer = x._graph.producers.get(x._value)
     source = producer.inputs[0] if producer is not None and producer.op == "Identity" else None
@@ -89,7 +89,7 @@ def computed_sizes(
 ) -> TracedArray | None:
     """Return the result of an operator as an array of symbolic sizes, or None if its elements are not integers."""
     function = _FUNCTIONS.get(op)
-    if function is None or not traces_symbolically() or not any(held(x) is not None for x in inputs):
+    if function is None or not traces_symbolically() or not any(map(_is_number, inputs)):
         return None
     given = [None if x is None else numbers(x) for x in inputs]
     if any(n is None and x is not None for n, x in zip(given, inputs)):
@@ -104,6 +104,11 @@ def computed_sizes(
     if any(map(is_symbolic, values)):
         return hold(graph, sized_array(values, dtype, tuple(shape)))
     return TracedArray(graph, np.array([int(v) for v in values], dtype).reshape(shape))
+
+
+def _is_number(x: Any) -> bool:
+    """Return whether an array holds sizes, or what was computed from sizes that are not symbolic."""
+    return held(x) is not None or (type(x) is TracedArray and x._const() is not None)
 
 
 def _are_integers(values: Numbers) -> bool:

@@ -290,3 +290,22 @@ def test_constants_of_read_choose_the_branch(engine: str, tmp_path: Path) -> Non
 def test_constants_that_do_not_fit_are_refused(constants: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         anylayer.read(only_one(), constants=constants)
+
+
+def test_branch_computes_its_constants_at_open_sizes(tmp_path: Path) -> None:
+    nodes = [
+        node("Concat", ["first", "last"], ["pads"], axis=0),
+        node("Pad", ["x", "pads"], ["padded"]),
+        node("ReduceMean", ["padded"], ["b"], axes=[1], keepdims=0),
+    ]
+    then = graph(nodes, [], ["b"], first=np.array([0, 1]), last=np.array([0, 2]))
+    other = graph([node("Identity", ["x"], ["a"])], [], ["a"])
+    outer = [
+        node("Shape", ["x"], ["s"]),
+        node("Size", ["s"], ["rank"]),
+        node("Equal", ["rank", "two"], ["c"]),
+        node("If", ["c"], ["y"], then_branch=then, else_branch=other),
+    ]
+    path = save(model(outer, [value("x", [None, 3])], ["y"], {"two": np.array(2)}, opset=17))
+    done = anylayer.read(path).write(tmp_path / "out.onnx", shapes={"x": ("N", 3)})
+    assert all(check.ok for check in done.checks)

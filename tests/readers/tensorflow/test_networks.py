@@ -95,3 +95,20 @@ def test_a_float16_graph_is_written(name: str, tmp_path: Path) -> None:
     (tmp_path / "half.pb").write_bytes(half_network())
     done = anylayer.read(tmp_path / "half.pb").write(tmp_path / name)
     assert [(check.ok, check.tolerance) for check in done.checks] == [(True, 3e-3)]
+
+
+@pytest.mark.parametrize("shape", [("N", 64, 96, 3), ("N", 64, "W", 3), ("N", "H", "W", 3)])
+def test_sizes_of_a_shape_may_be_open_and_fixed(shape: tuple[Any, ...], tmp_path: Path) -> None:
+    """tf.image.resize(x, [2 * h, 2 * w]) packs two scalars of the shape."""
+    nodes = [placeholder("x", -1, -1, -1, 3), node("shape", "Shape", "x", T="float32", out_type="int32")]
+    nodes += [const("one", np.array([1], np.int32)), const("two", np.array(2, np.int32))]
+    for name, axis in (("h", 1), ("w", 2)):
+        ends = const(f"{name}0", np.array([axis], np.int32)), const(f"{name}1", np.array([axis + 1], np.int32))
+        part = node(name, "StridedSlice", "shape", f"{name}0", f"{name}1", "one", shrink_axis_mask=1, T="int32")
+        nodes += [*ends, part, node(f"{name}_times_2", "Mul", name, "two", T="int32")]
+    nodes.append(node("size", "Pack", "h_times_2", "w_times_2", N=2, axis=0, T="int32"))
+    nodes.append(node("y", "ResizeBilinear", "x", "size", half_pixel_centers=True, T="float32"))
+    (tmp_path / "resize.pb").write_bytes(graph(*nodes))
+    done = anylayer.read(tmp_path / "resize.pb").write(tmp_path / "out.onnx", shapes={"x": shape})
+    assert done.checks
+    assert all(check.ok for check in done.checks)

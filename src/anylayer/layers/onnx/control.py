@@ -11,12 +11,13 @@ import numpy as np
 
 from anylayer.errors import LayerError, TraceError, adding_advice, at, need, plural, wording
 from anylayer.graph import TooManyOperators
+from anylayer.graph.sized import elements_of
 from anylayer.layer import Bound, Definition, Layer, Registry, attribute, bind, layer
 from anylayer.layer.registry import registered
 from anylayer.layers.onnx._record import is_static
 from anylayer.libraries.onnx import latest
 from anylayer.network import ABSENT, Array, Network, Node, Subgraph, TensorType
-from anylayer.tracing import is_traced
+from anylayer.tracing import constant_of, is_traced
 from anylayer.tracing.loop_operator import record_loop
 from anylayer.tracing.primitives import gather
 from anylayer.tracing.record import graph_of
@@ -73,13 +74,19 @@ class _Control(Layer):
             if key not in self._bounds:
                 with at(node.place):
                     self._bounds[key] = bind(node, _definitions(node), types)
-            arrays_by_name.update(zip(node.outputs, self._bounds[key](arrays)))
+            arrays_by_name.update(zip(node.outputs, map(_without_trace, self._bounds[key](arrays))))
         return [arrays_by_name[name] for name in network.outputs.values()]
 
 
 def _type_text(x: Array) -> str:
     """Return the dtype and the shape of an array as text. A size that depends on data has no hash."""
     return f"{x.dtype.str}{[str(getattr(d, 'expression', d)) for d in x.shape]}"
+
+
+def _without_trace(x: Any) -> Any:
+    """Return a traced constant as a NumPy array, as the nodes outside get it, and any other array itself."""
+    constant = constant_of(x)
+    return x if constant is None or elements_of(constant) is not None else constant
 
 
 def _definitions(node: Node) -> list[Definition]:
