@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 from onnx import helper
+from PIL import Image
 
 from anylayer.cli.items import constants_of, moving_input
 from anylayer.errors import InputError
@@ -58,3 +60,34 @@ def test_integers_stay_exact():
 def test_a_constant_without_a_value_is_refused(text):
     with pytest.raises(InputError, match=r"NAME=VALUE|a number or a list of numbers"):
         constants_of([text])
+
+
+@pytest.fixture
+def pooled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Write the maximum over the rows and columns of pictures of every size."""
+    monkeypatch.chdir(tmp_path)
+    Image.new("RGB", (6, 4), (51, 0, 255)).save(tmp_path / "picture.png")
+    nodes = [helper.make_node("GlobalMaxPool", ["x"], ["y"])]
+    return save(model(nodes, [value("x", [None, 3, None, None])], ["y"]))
+
+
+def test_an_open_file_is_compared_on_a_picture(anylayer_command, pooled):
+    shape = ["--shape", "x=N,3,H,W", "-i", "picture.png"]
+    result = anylayer_command("convert", pooled, "-o", "out.onnx", *shape, "--scale", "1/255", "--json")
+    (check,) = json.loads(result.stdout)["outputs"]
+    assert check["sizes"] == {"x": [1, 3, 4, 6]}
+    assert check["scale"] == pytest.approx(1)
+
+
+def test_each_input_with_open_sizes_needs_data(anylayer_command, pooled, tmp_path):
+    nodes = [helper.make_node("Add", ["a", "b"], ["y"])]
+    net = save(model(nodes, [value("a", [None, 2]), value("b", [None, 2])], ["y"]), "add.onnx")
+    np.save("a.npy", np.ones((3, 2), np.float32))
+    shapes = ["--shape", "a=N,2", "--shape", "b=N,2"]
+    result = anylayer_command("convert", net, "-o", "o.onnx", *shapes, "-i", "a=a.npy", status=1)
+    assert "each input with open sizes needs data: give -i b=FILE" in result.stderr
+
+
+def test_options_for_images_need_an_image(anylayer_command, pooled):
+    result = anylayer_command("convert", pooled, "-o", "out.onnx", "--scale", "1/255", status=2)
+    assert "--scale needs -i, --preprocess or --calibrate" in result.stderr

@@ -289,7 +289,7 @@ def test_unfitting_preprocessing_is_refused(anylayer_command: Any, images: Any) 
     shown = anylayer_command("convert", "images.prototxt", "-o", "n.onnx", "--picture", "9x9", status=2).stderr
     assert "--picture needs --preprocess: it is the size of the images that the file accepts" in shown
     shown = anylayer_command("convert", "images.prototxt", "-o", "n.onnx", "--scale", "2", status=2).stderr
-    assert "--scale needs --preprocess or --calibrate" in shown
+    assert "--scale needs -i, --preprocess or --calibrate" in shown
     shown = anylayer_command(*with_image, "--picture", "keep", status=2).stderr
     assert "a size is WIDTHxHEIGHT, one number, or any, got 'keep'" in shown
     assert not Path("net.onnx").exists()

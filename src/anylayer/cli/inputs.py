@@ -13,7 +13,7 @@ import numpy as np
 import anylayer.cli as cli
 from anylayer.cli.command import say
 from anylayer.cli.items import Item, items_of
-from anylayer.compile.inputs import input_types
+from anylayer.compile.inputs import has_open_sizes, input_types
 from anylayer.compile.plan import require_types
 from anylayer.errors import InputError, at, nearest, need
 from anylayer.images.preprocess import Placement, Recipe, Scale, as_input, prepare, recipe_for
@@ -254,17 +254,26 @@ def feed(
 ) -> dict[str, Array]:
     """Return one array per input: from -i options, which must give one item, and seeded noise for other inputs.
 
-    `images` gets the image (BGR) that an input was made from.
+    Images for inputs with open sizes in `shapes` keep their size. `images` gets the image (BGR) that an input was
+    made from.
     """
-    types = input_types(net.network, shapes)
+    opened = [name for name, shape in shapes.items() if has_open_sizes({name: shape})]
+    shapes = {name: shape for name, shape in shapes.items() if name not in opened}
+    types = {**input_types(net.network, shapes), **dict.fromkeys(opened)}
+    options = options or ImageOptions()
+    if opened:
+        options = replace(options, size=options.size or "keep")
     arrays: dict[str, Array] = {}
     if specs:
         items = items_of(specs, list(types))
         need(len(items) == 1, f"this command needs one file per input, got {len(items)}", InputError)
-        loaded = Loader(net, types, options or ImageOptions(), shapes).load(items[0])
+        loaded = Loader(net, types, options, shapes).load(items[0])
         arrays = loaded.arrays
         if images is not None:
             images.update(loaded.images)
+    missing = [name for name in opened if name not in arrays]
+    rule = f"with -i, each input with open sizes needs data: give -i {'=FILE -i '.join(missing)}=FILE"
+    need(not missing, rule, InputError)
     require_types(net.network, {name: known for name, known in types.items() if name not in arrays})
     if len(arrays) == len(types):
         return arrays

@@ -245,3 +245,10 @@ def test_inputs_that_do_not_fit_are_refused(rule: str, engine: str) -> None:
     with pytest.raises(LayerError) as caught:
         anylayer.read(path).compile(engine)({"x": x})
     assert rule in str(caught.value)
+
+
+def test_axes_in_an_attribute_are_constant_at_open_sizes(tmp_path: Path) -> None:
+    nodes = [helper.make_node("ReduceMax", ["x"], ["y"], axes=[1], keepdims=0)]
+    path = save(model(nodes, [value("x", [None, 2, 3])], ["y"], opset=15), str(tmp_path / "net.onnx"))
+    done = anylayer.read(path).write(tmp_path / "out.onnx", shapes={"x": ("N", 2, 3)})
+    assert all(check.ok for check in done.checks)

@@ -215,8 +215,8 @@ def _need_purpose(options: dict[str, Any]) -> None:
     if options["calibrate"] and options["precision"] != "int8":
         raise click.UsageError("--calibrate needs --precision int8")
     stray = [f"--{_IMAGE_OPTIONS[n]}" for n in _IMAGE_OPTIONS if options[n]]
-    if stray and not options["preprocess"] and not options["calibrate"]:
-        raise click.UsageError(f"{stray[0]} needs --preprocess or --calibrate")
+    if stray and not (options["preprocess"] or options["calibrate"] or options["inputs"]):
+        raise click.UsageError(f"{stray[0]} needs -i, --preprocess or --calibrate")
 
 
 def _read(options: dict[str, Any], has_dialects: bool) -> tuple[Net, str | None]:
@@ -347,7 +347,7 @@ def _inputs(net: Net, options: dict[str, Any], shapes: dict[str, tuple[int, ...]
     if not options["inputs"] and not options["seed"]:
         return True
 
-    return feed(net, options["inputs"], shapes, options["seed"])
+    return feed(net, options["inputs"], shapes, options["seed"], preprocessing_of(options))
 
 
 @contextmanager
