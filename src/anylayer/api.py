@@ -280,7 +280,7 @@ class Net:
         network, definition = function_nodes.after(self.network, function, self._output_types(shapes))
         return Net(network, {**self.user_layers, definition.type: definition}, self.kernels)
 
-    def inspect(self, shapes: Mapping[str, Sequence[int]] | None = None) -> Report:
+    def inspect(self, shapes: Mapping[str, Sequence[int | str]] | None = None) -> Report:
         """Return a table of the nodes: params, shapes, weights, multiply-adds, and where each of them runs.
 
         It works without weights, and with unknown layers as far as shapes are known. shapes: as in `compile`.

@@ -91,3 +91,13 @@ def test_each_input_with_open_sizes_needs_data(anylayer_command, pooled, tmp_pat
 def test_options_for_images_need_an_image(anylayer_command, pooled):
     result = anylayer_command("convert", pooled, "-o", "out.onnx", "--scale", "1/255", status=2)
     assert "--scale needs -i, --preprocess or --calibrate" in result.stderr
+
+
+def test_inspect_takes_names_of_open_sizes(anylayer_command, pooled):
+    shown = anylayer_command("inspect", pooled, "--shape", "x=N,3,32*h,W").stdout
+    assert "float32[2, 3, 1, 1]" in shown
+    assert "those of an example of the open sizes: N=2, h=" in shown
+    assert (
+        "--shape x=1,3,224,224\nA size that stays open may have a name"
+        in anylayer_command("inspect", pooled).stdout
+    )

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from anylayer.compile.choices import first_sizes
-from anylayer.compile.inputs import input_types
 from anylayer.compile.nodes import NO_DEFINITION, PROGRAM, Definitions, trace_nodes
 from anylayer.compile.open import open_types
 from anylayer.compile.plan import require_types
@@ -163,11 +162,19 @@ def _named_as_dicts(named: Named) -> list[dict[str, Any]]:
     ]
 
 
-def make_report(network: Network, definitions: Definitions, shapes: Mapping[str, Sequence[int]] | None) -> Report:
-    """Trace the nodes and return their report. A node that cannot be traced is in the report with its error."""
-    types = input_types(network, shapes)
-    values: dict[str, TensorType | None] = dict(types)
+def make_report(
+    network: Network, definitions: Definitions, shapes: Mapping[str, Sequence[int | str]] | None
+) -> Report:
+    """Trace the nodes and return their report. A node that cannot be traced is in the report with its error. Open
+    sizes have the first values at which files with them are traced."""
     nodes, notes = [], list(network.notes)
+    types, sizes = open_types(network, shapes)
+    if sizes is not None:
+        symbols = first_sizes(sizes, types)[0]
+        types = sizes.types(types, symbols)
+        examples = ", ".join(f"{name}={value}" for name, value in symbols.items())
+        notes.append(f"shapes and multiply-adds are those of an example of the open sizes: {examples}")
+    values: dict[str, TensorType | None] = dict(types)
     notes += [f"input '{name}' takes images in {order} order" for name, order in network.channel_orders.items()]
     if network.sizes is not None:
         notes.append(str(network.sizes))

@@ -12,8 +12,8 @@ from anylayer.cli.command import (
     echo,
     json_option,
     network_options,
+    open_shape_option,
     read_net,
-    shape_option,
     shapes_of,
     talk_options,
     terminal_width,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     epilog="\b\nExample:\n  anylayer inspect deploy.prototxt weights.caffemodel --shape data=1,3,300,300",
 )
 @network_options
-@shape_option
+@open_shape_option
 @click.option("--edges", is_flag=True, help="Show the inputs and outputs of each node by name.")
 @click.option("--all", "every", is_flag=True, help="Also show nodes that only hold or compute constants.")
 @click.option("--why", "node", metavar="NODE", help="Show which rules replace NODE, and why others do not.")
@@ -78,5 +78,6 @@ def _remedies(report: Report, model: Path) -> None:
     unshaped = {name: report.open.get(name) for name, t in report.inputs if t is None}
     if unshaped:
         echo(f"To know the shapes: anylayer inspect {model} {shapes_wording(unshaped)}")
+        echo("A size that stays open may have a name there, as for convert: N, H, 32*h")
     if report.totals["unknown"]:
         echo(f"To define the unknown layers: anylayer stub {model} -o layers.py")
