@@ -16,7 +16,7 @@ from tools.reference import REFERENCE, needs_data
 
 import anylayer
 from anylayer.errors import AnyLayerError, FileError
-from anylayer.readers._recognize import describe
+from anylayer.readers._recognize import describe, unread
 from anylayer.readers.caffe import match, read
 from tests.readers.files import INPUT, blob, floats, integer, layer, message, shape, string
 
@@ -29,10 +29,11 @@ def picture(form: str) -> bytes:
     return out.getvalue()
 
 
-def zipped(name: str) -> bytes:
+def zipped(*names: str) -> bytes:
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as archive:
-        archive.writestr(name, "x")
+        for name in names:
+            archive.writestr(name, "x")
     return out.getvalue()
 
 
@@ -252,6 +253,12 @@ def test_describe_accepts_any_bytes(data: bytes) -> None:
             "a PyTorch checkpoint",
             "Export the model as ONNX with torch.onnx.export",
         ),
+        (
+            "net.jit",
+            zipped("net/data/0", "net/code/__torch__/a.py"),
+            "a TorchScript program",
+            "Export the model as ONNX with torch.onnx.export(torch.jit.load(path), ...)",
+        ),
         ("net.tflite", b"\x1c\0\0\0TFL3", "a TensorFlow Lite model", "Give the SavedModel or Keras model"),
         ("net.engine", b"\0\1\2\3" * 9, "a TensorRT engine, judged by its name", "Give the ONNX file"),
         ("net.nb", b"\0\1\2\3" * 9, "a Paddle Lite model, judged by its name", "Export the model as ONNX with"),
@@ -280,3 +287,10 @@ def test_text_with_a_byte_order_mark_is_recognized() -> None:
     Path("graph.pbtxt").write_bytes(b"\xef\xbb\xbf" + graph)
     assert describe(Path("graph.pbtxt")) == "a TensorFlow graph (text)"
     assert list(anylayer.read("graph.pbtxt").inputs) == ["x"]
+
+
+def test_weights_alone_need_their_network() -> None:
+    Path("net.weights.h5").write_bytes(b"\x89HDF\r\n\x1a\n")
+    what, remedy = unread(Path("net.weights.h5"))
+    assert what == "an HDF5 file"
+    assert "give the network first (.json, .keras, .prototxt" in remedy

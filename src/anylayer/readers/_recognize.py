@@ -67,6 +67,9 @@ _INSTEAD = {
         "unpack it, and give a file or folder of it",
     ),
     "a PyTorch checkpoint": f"{_ONNX_FIRST} with torch.onnx.export",
+    "a TorchScript program": f"{_ONNX_FIRST} with torch.onnx.export(torch.jit.load(path), ...)",
+    "an HDF5 file": "if these are the weights of a network, give the network first (.json, .keras, .prototxt, or "
+    "what model.to_json() returns), and this file after it",
     "a Python pickle": f"if PyTorch wrote it, {_ONNX_FIRST} with torch.onnx.export",
     "a TensorFlow Lite model": "give the SavedModel or Keras model that it was made from",
     "an ncnn network": "give the file that it was made from",
@@ -110,6 +113,8 @@ def describe(path: Path) -> str:
     with path.open("rb") as handle:
         head = handle.read(_HEAD)
         size = os.fstat(handle.fileno()).st_size
+        handle.seek(max(size - _HEAD, 0))
+        tail = handle.read(_HEAD)
     if not head:
         return "an empty file"
     for magic, name in _MAGIC:
@@ -120,6 +125,8 @@ def describe(path: Path) -> str:
     if head[4:8] == b"TFL3":
         return "a TensorFlow Lite model"
     if head.startswith(b"PK\x03\x04"):
+        if b"/code/__torch__" in tail:  # in the list of the archive's files
+            return "a TorchScript program"
         inner = head[30 : 30 + int.from_bytes(head[26:28], "little")]
         return next((n for p, n in _ZIPPED if re.fullmatch(p, inner, re.DOTALL)), "a zip archive")
     if len(head) > 1 and head[0] == 0x80 and head[1] in (2, 3, 4, 5):
