@@ -69,10 +69,10 @@ def constant(x: Any, what: str) -> Array:
 
     Raise TraceError when it is computed from the network's inputs; the layer is then a host call.
     """
-    known = constant_of(x)
+    array = constant_of(x)
     rule = f"{what} must be a constant, but it is computed from the network's inputs"
-    need(known is not None and elements_of(known) is None, rule, TraceError)
-    return np.asarray(known)
+    need(array is not None and elements_of(array) is None, rule, TraceError)
+    return np.asarray(array)
 
 
 def is_constant(x: Any) -> bool:
