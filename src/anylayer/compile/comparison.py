@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 
 import numpy as np
 
@@ -20,6 +21,8 @@ Compiler = Callable[[Graph], ArrayFunction]
 
 SELECTING = (0.0, 0.0), (1.0, 1e3), (1.0, -1e3), (0.1, 0.5)
 """(factor, summand): made of noise, inputs for which code may select nothing, everything or a part."""
+_SEARCHED = 200
+"""The number of inputs among which one is searched for each path of a trace with branches."""
 _MANY_OPERATORS = 200
 """A trace of more operators is timed. A loop over single elements unrolls into as many."""
 _SLOWER = 2.0
@@ -41,13 +44,15 @@ def compare_trace(body: Graph, forward: ArrayFunction, types: Sequence[TensorTyp
         return
     need_memory(3 * sum(map(size, types)), "trying it")
     program: ArrayFunction | None = None
+    paths = _Untaken(body, compiler)
     half = any(v.dtype == np.float16 for o in body.ops for v in o.outputs)
     tries = [(integers > 2, normal_noise(types, integers=integers)) for integers in integer_ranges(types)]
     selects = any(is_sized_by_data(o) for o in body.ops)
     if selects:
         noise = tries[0][1]
         tries += [(True, [selecting(x, at) for x in noise]) for at in range(len(SELECTING))]
-    for may_fail, inputs in tries:
+    for may_fail, inputs in chain(tries, _searched(types, paths)):
+        paths.note(inputs)
         try:
             with np.errstate(all="ignore"):
                 want = [np.asarray(o) for o in forward([x.copy() for x in inputs])]
@@ -64,8 +69,58 @@ def compare_trace(body: Graph, forward: ArrayFunction, types: Sequence[TensorTyp
                 raise
             raise TraceError(f"the engine does not run what was recorded: {error.message}") from error
         _need_equal(got, want, half)
+    for place in paths.left:
+        body.notes.append(f"no input that was tried takes the path after {place}; it was not compared with NumPy")
     if program is not None and len(body.ops) > _MANY_OPERATORS:
         _need_speed(body, program, forward, normal_noise(types))
+
+
+class _Untaken:
+    """The paths of a trace that no input has taken so far: `left` are the lines that decide for them."""
+
+    def __init__(self, body: Graph, compiler: Compiler) -> None:
+        self._decided = body.decided
+        self._paths = {} if body.decided is None else dict(body.decided.paths)
+        self._program = None if body.decided is None else compiler(body.decided.conditions)
+
+    @property
+    def left(self) -> list[str]:
+        return list(dict.fromkeys(self._paths.values()))
+
+    def note(self, inputs: Sequence[Array]) -> bool:
+        """Remove the path that these inputs take, and return whether it was left."""
+        if not self._paths or self._program is None:
+            return False
+        answers = [bool(np.asarray(c).reshape(())) for c in self._program(list(inputs))]
+        ways = [path for path in self._paths if all(answers[i] == answer for i, answer in path)]
+        for path in ways:
+            del self._paths[path]
+        return bool(ways)
+
+
+def _searched(types: Sequence[TensorType], paths: _Untaken) -> Iterator[tuple[bool, list[Array]]]:
+    """Yield inputs that take paths which no input has taken so far, for which NumPy may fail."""
+    for seed in range(_SEARCHED):
+        if not paths.left:
+            return
+        random = np.random.default_rng(seed)
+        inputs = [_varied(random, t) for t in types]
+        if paths.note(inputs):
+            yield True, inputs
+
+
+def _varied(random: np.random.Generator, kind: TensorType) -> Array:
+    """Return noise of a random size and offset, in some cases rounded, constant or sparse."""
+    scale, shift = 10.0 ** random.integers(-2, 3), random.choice([0.0, 0.0, 0.5, 1.0, -1.0, 3.0, -3.0, 30.0, -30.0])
+    noise = random.standard_normal(kind.shape) if random.random() < 0.7 else random.random(kind.shape)
+    form = random.integers(5)
+    if form == 0:
+        noise = noise * 0
+    elif form == 1:
+        noise = np.where(random.random(kind.shape) < 0.1, noise, 0)
+    x = noise * scale + shift
+    with np.errstate(all="ignore"):
+        return np.asarray(np.rint(x) if form == 2 else x).astype(kind.dtype)
 
 
 def selecting(noise: Array, at: int) -> Array:

@@ -60,13 +60,19 @@ def for_every_size(
     """
     if rewrite is not None:
         try:
-            first, second = (replace(t, graph=rewrite(t.graph)) for t in (a, b))
-            return _Unifier(first, second, ranges).run()
+            return _Unifier(*(replace(t, graph=rewrite(t.graph)) for t in (a, b)), ranges).run()
         except TraceError:
             pass
+    known = {constant(d.factor) * symbol(d.base.name): d for d in dims}
     unifier = _Unifier(a, b, ranges)
-    unifier.dims.update({constant(d.factor) * symbol(d.base.name): d for d in dims})
-    return unifier.run()
+    unifier.dims.update(known)
+    graph = unifier.run()
+    first, second = a.graph.decided, b.graph.decided
+    if first is not None and second is not None:
+        of_conditions = _Unifier(replace(a, graph=first.conditions), replace(b, graph=second.conditions), ranges)
+        of_conditions.dims.update(known)
+        graph.decided = replace(first, conditions=of_conditions.run())
+    return graph
 
 
 def simplify_sized(graph: Graph, engine: str | None = None, *, exact: bool = False) -> Graph:

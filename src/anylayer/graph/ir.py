@@ -108,6 +108,18 @@ class TooManyOperators(TraceError):
     """The error of a graph that would exceed its limit of operators."""
 
 
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """The decisions by data in a traced function.
+
+    `conditions` is a graph of the same inputs that returns the conditions. A path of `paths` is the conditions, by
+    index, and their answers; its text is the user's line of the last one.
+    """
+
+    conditions: Graph
+    paths: dict[tuple[tuple[int, bool], ...], str]
+
+
 class Graph:
     """Operators in computing order, with `inputs` and `outputs`.
 
@@ -120,6 +132,7 @@ class Graph:
     are the sizes that depend on the data of a value: the number of elements that a mask selects. `selections` are
     the outputs that have these sizes first. `inside` are the values of single iterations of a loop, which do not
     exist outside of it.
+    the outputs that have these sizes first. `decided` are the decisions by data, if there are any.
     """
 
     def __init__(self, prefix: str = "", scope: str = "") -> None:
@@ -136,6 +149,7 @@ class Graph:
         self.counts: dict[Value, Any] = {}
         self.selections: list[Value] = []
         self.inside: set[Value] = set()
+        self.decided: Decided | None = None
         self._constants: dict[Any, Value] = {}
         self._digests: list[tuple[Array, int]] = []
         self._emitted: dict[Any, list[Value]] = {}

@@ -66,6 +66,8 @@ SELECTS = REARRANGES | _trait("""
 """Operators whose results are elements of the first input."""
 MOVES = SELECTS | _trait("CenterCropPad Concat Pad ScatterElements ScatterND Trilu")
 """Operators whose results are elements of their inputs, or a constant."""
+INDEXED = _trait("Gather GatherElements GatherND ScatterElements ScatterND")
+"""Operators whose second input are indices."""
 CREATES = _trait("ConstantOfShape EyeLike Range Shape Size")
 """Operators that read sizes and limits, but no data."""
 SHAPES = _trait("Shape Size")

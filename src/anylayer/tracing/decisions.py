@@ -8,6 +8,7 @@ which stores equal operators once.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -17,10 +18,12 @@ import numpy as np
 
 from anylayer import tracing
 from anylayer.errors import AnyLayerError, TraceError, kind_and_text
-from anylayer.graph.ir import Graph, Op, Value
-from anylayer.graph.operators import ELEMENTWISE
+from anylayer.graph.intervals import Intervals
+from anylayer.graph.ir import Decided, Graph, Op, Value
+from anylayer.graph.operators import ELEMENTWISE, INDEXED
 from anylayer.graph.place import is_users, place_of, refusal, user_frame
-from anylayer.graph.symbolic import same_shape
+from anylayer.graph.sizes import is_static
+from anylayer.graph.symbolic import same_shape, symbolic_shape
 from anylayer.network import Array
 from anylayer.tracing.array import TracedArray
 
@@ -72,6 +75,11 @@ class Run:
             self._known[condition] = self._answer(condition, len(x._graph.ops))
         return self._known[condition]
 
+    def path(self, graph: Graph) -> Array:
+        """Return a traced boolean that is true where the network takes the path of this run up to here."""
+        sides: list[Any] = [TracedArray(graph, d.condition) for d in self.taken]
+        return functools.reduce(np.logical_and, [c if d.answer else ~c for c, d in zip(sides, self.taken)])
+
     def _answer(self, condition: Value, recorded: int) -> bool:
         at = len(self.taken)
         if at >= MAX_PATHS - 1:
@@ -88,6 +96,22 @@ class Run:
 
 current_run: ContextVar[Run | None] = ContextVar("current_run", default=None)
 """The run that answers decisions; None where they are refused."""
+
+
+def guarded_index(op: str, inputs: Sequence[Any], graph: Graph) -> Sequence[Any]:
+    """Return the inputs of an operator with its index 0 where the network does not take the path of this run.
+
+    Only there it may be out of range, and engines refuse such an index even if nothing reads the element.
+    """
+    run = current_run.get()
+    if op not in INDEXED.names or run is None or not run.taken or type(inputs[1]) is not TracedArray:
+        return inputs
+    x, index = inputs[:2]
+    low, high = Intervals(graph.producers).of(index._value)
+    smallest = min((int(d) for d in x.shape if is_static([d])), default=1)
+    if index._const() is not None or (-smallest <= low and high < smallest and not symbolic_shape(x.shape)):
+        return inputs
+    return [x, np.where(run.path(graph), index, index.dtype.type(0)), *inputs[2:]]
 
 
 def too_many(decisions: Sequence[Decision]) -> TraceError:
@@ -113,7 +137,10 @@ def explore(graph: Graph, call: Callable[[], list[Value]]) -> list[Value]:
 
     call: runs the function, and returns its outputs as values of `graph`.
     """
-    return _Paths(graph, call).outputs(())[0]
+    paths = _Paths(graph, call)
+    outputs = paths.outputs(())[0]
+    graph.decided = paths.decided() if len(paths.runs) > 1 else None
+    return outputs
 
 
 def without_branches(graph: Graph, call: Callable[[], list[Value]]) -> list[Value]:
@@ -126,11 +153,11 @@ def without_branches(graph: Graph, call: Callable[[], list[Value]]) -> list[Valu
 
 
 class _Paths:
-    """The paths of one function, counted."""
+    """The paths of one function."""
 
     def __init__(self, graph: Graph, call: Callable[[], list[Value]]) -> None:
         self.graph, self.call = graph, call
-        self.count = 0
+        self.runs: list[Run] = []
 
     def outputs(self, answers: Sequence[bool]) -> tuple[list[Value], list[Decision]]:
         """Return the outputs of all paths that begin with these answers, joined, and the decisions of one path."""
@@ -152,9 +179,18 @@ class _Paths:
             outputs = [join(self.graph, decision, a, b, f"output {i}") for i, (a, b) in enumerate(zip(*sides))]
         return outputs, run.taken
 
+    def decided(self) -> Decided:
+        """Return the graph of all conditions, and which of them are true on each path."""
+        conditions = self.graph.twin()
+        conditions.outputs = list(dict.fromkeys(d.condition for run in self.runs for d in run.taken))
+        at = {condition: i for i, condition in enumerate(conditions.outputs)}
+        conditions.drop_dead()
+        paths = {tuple((at[d.condition], d.answer) for d in run.taken): run.taken[-1] for run in self.runs}
+        return Decided(conditions, {path: f"{last.place} ({last.answer})" for path, last in paths.items()})
+
     def _call_once(self, run: Run) -> list[Value]:
-        self.count += 1
-        if self.count > MAX_PATHS:
+        self.runs.append(run)
+        if len(self.runs) > MAX_PATHS:
             raise too_many(run.taken)
         token = current_run.set(run)
         try:

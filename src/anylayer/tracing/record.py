@@ -17,7 +17,7 @@ from anylayer.graph.sizes import is_static
 from anylayer.graph.symbolic import is_empty
 from anylayer.network import TensorType
 from anylayer.tracing.array import TracedArray, selected
-from anylayer.tracing.decisions import explore, without_branches
+from anylayer.tracing.decisions import explore, guarded_index, without_branches
 from anylayer.tracing.size_arithmetic import computed_sizes, held
 
 if TYPE_CHECKING:
@@ -81,6 +81,7 @@ def record_many(
         handling = np.geterr()
         if any(how in ("raise", "call", "log") for how in handling.values()):
             raise tracing.causes.errstate_refusal(handling)
+    inputs = guarded_index(op, inputs, graph)
     sizes = computed_sizes(graph, op, inputs, types, attrs)
     if sizes is not None:
         return [sizes]
