@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from anylayer.compile.comparison import compare_trace
 from anylayer.compile.selections import trace_with_selections
+from anylayer.engines import load_engine
 from anylayer.errors import TraceError
 from anylayer.graph import Graph
 from anylayer.network import Array, TensorType
@@ -97,6 +99,68 @@ def written_in_place(x: Array) -> Any:
     return y
 
 
+@case
+def index_in_range_on_one_path(x: Array) -> Any:
+    k = (x[0, 0] * 3).astype(np.int64)
+    return x[k] if 0 <= k < 3 else x[0] * 0
+
+
+@case
+def other_value_if_nothing_is_selected(x: Array) -> Any:
+    keep = np.where(x[:, 0] > 0)[0]
+    if len(keep) == 0:
+        return np.full(4, -1, np.float32)
+    return x[keep].max(axis=0)
+
+
+@case
+def nothing_selected_twice(x: Array) -> Any:
+    y = x[x[:, 0] > 0]
+    if not len(y):
+        return np.float32(-1)
+    z = y[y[:, 1] > 0]
+    return z.min() if z.shape[0] > 0 else np.float32(-2)
+
+
+@case
+def catches_an_empty_selection(x: Array) -> Any:
+    keep = np.where(x[:, 0] > 0)[0]
+    try:
+        return x[keep[0]]
+    except IndexError:
+        return x[0] * 0
+
+
+@case
+def asks_the_mask(x: Array) -> Any:
+    m = x[:, 0] > 0
+    if not m.any():
+        return np.zeros((0, 4), np.float32)
+    y = x[m]
+    return y[y[:, 1].argmax()][None]
+
+
+@case
+def compares_two_selections(x: Array) -> Any:
+    y, w = x[x[:, 0] > 0], x[x[:, 1] > 0]
+    if len(y) == 0 and len(w) == 0:
+        return x[:1]
+    return y if len(y) > len(w) else w
+
+
+@case
+def first_or_last(x: Array) -> Any:
+    found = np.where(x[:, 0] > 0)[0]
+    i = found[0] if found.size else -1
+    return x[i]
+
+
+@case
+def at_least_two(x: Array) -> Any:
+    y = x[x[:, 0] > 0]
+    return y[:2] if len(y) >= 2 else np.zeros((2, 4), np.float32)
+
+
 def inputs() -> list[Array]:
     """Return arrays on which each path of the cases is taken."""
     r = np.random.default_rng(3)
@@ -132,6 +196,39 @@ def test_code_after_a_branch_is_recorded_once() -> None:
     assert [o.op for o in traced(assigned_in_an_if).ops].count("Exp") == 1
 
 
+def test_paths_that_no_input_takes_are_named() -> None:
+    def forward(arrays: list[Array]) -> list[Any]:
+        x = arrays[0]
+        if x.max() > 1:
+            x = x * 2
+        if x[0, 0] * 0 > 1:
+            x = x * 3
+        return [x]
+
+    types = [TensorType((3, 4), np.dtype("f4"))]
+    graph = trace_checked(forward, types)
+    compare_trace(graph, forward, types, lambda g: load_engine("onnxruntime").compile(g, threads=1))
+    line = forward.__code__.co_firstlineno + 4
+    assert graph.notes == [
+        f"no input that was tried takes the path after test_decisions.py:{line} (True); it was not compared with "
+        "NumPy"
+    ]
+
+
+def test_a_path_that_is_taken_is_compared() -> None:
+    def forward(arrays: list[Array]) -> list[Any]:
+        return [arrays[0] * (2 if arrays[0].min() > 20 else 1)]
+
+    def other(arrays: list[Array]) -> list[Any]:
+        return [arrays[0] * (3 if arrays[0].min() > 20 else 1)]
+
+    types = [TensorType((3, 4), np.dtype("f4"))]
+    with pytest.raises(TraceError, match="output 0 of forward on noise differs from what was recorded"):
+        compare_trace(
+            trace_checked(forward, types), other, types, lambda g: load_engine("onnxruntime").compile(g, threads=1)
+        )
+
+
 class Toggles:
     """A class whose calls differ although two of them leave the state that was there."""
 
@@ -164,6 +261,11 @@ def halves(x: Array) -> Any:
     return x
 
 
+def third_of_a_selection(x: Array) -> Any:
+    y = x[x[:, 0] > 0]
+    return y[2] if len(y) > 2 else x[0]
+
+
 def other_rank(x: Array) -> Any:
     return x if x.max() > 1 else x.sum()
 
@@ -175,6 +277,7 @@ def other_rank(x: Array) -> Any:
         (Keeps().forward, "traced array of an earlier call"),
         (raises, 'raised "ValueError: too large" where the condition here is True'),
         (halves, "more than 64 paths"),
+        (third_of_a_selection, "where the condition here is True, which a graph cannot do"),
         (other_rank, r"output 0 is float32\[3, 4\] where the condition here is true, and float32\[\] where"),
     ],
 )

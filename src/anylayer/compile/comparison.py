@@ -111,7 +111,10 @@ def _searched(types: Sequence[TensorType], paths: _Untaken) -> Iterator[tuple[bo
 
 def _varied(random: np.random.Generator, kind: TensorType) -> Array:
     """Return noise of a random size and offset, in some cases rounded, constant or sparse."""
-    scale, shift = 10.0 ** random.integers(-2, 3), random.choice([0.0, 0.0, 0.5, 1.0, -1.0, 3.0, -3.0, 30.0, -30.0])
+    scale, shift = (
+        10.0 ** random.integers(-2, 3),
+        random.choice([0.0, 0.0, 0.5, 1.0, -1.0, 3.0, -3.0, 30.0, -30.0]),
+    )
     noise = random.standard_normal(kind.shape) if random.random() < 0.7 else random.random(kind.shape)
     form = random.integers(5)
     if form == 0:

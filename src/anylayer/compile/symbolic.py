@@ -60,7 +60,7 @@ def for_every_size(
     """
     if rewrite is not None:
         try:
-            return _Unifier(*(replace(t, graph=rewrite(t.graph)) for t in (a, b)), ranges).run()
+            return _Unifier(replace(a, graph=rewrite(a.graph)), replace(b, graph=rewrite(b.graph)), ranges).run()
         except TraceError:
             pass
     known = {constant(d.factor) * symbol(d.base.name): d for d in dims}

@@ -136,8 +136,10 @@ class SymbolicTrace:
 
     `counts` are the sizes that depend on data, by their symbols: the numbers of elements that masks select. Traces
     with different values of `turn`, 0 or 1, have different examples. It is None where a trace may not have such
-    sizes. `empty` are those that are 0 in this trace. `asked`
-    gets each condition on such sizes; if it returns True, the condition is answered as it is for size 0.
+    sizes. `empty` are those that are 0 in this trace, and `filled` those that are at least 1, because their masks
+    select one element where they would select nothing. `decide` answers a comparison of such sizes by the user's
+    code, or returns None. `asked` gets each condition on such sizes that is not answered so; if it returns True,
+    the condition is answered as it is for size 0.
     """
 
     ranges: dict[str, tuple[int, int]]
@@ -148,6 +150,8 @@ class SymbolicTrace:
     turn: int | None = None
     empty: frozenset[str] = frozenset()
     asked: Callable[[SymbolicTrace, Guard], bool] | None = None
+    filled: frozenset[str] = frozenset()
+    decide: Callable[[Any, str, Any], bool | None] = lambda a, relation, b: None
 
     def count(self, name: str, most: Any) -> int | None:
         """Return an example of the size `name`, which depends on data: a number from 0 to `most`, which may be
@@ -160,10 +164,30 @@ class SymbolicTrace:
         value = max(1, min(largest - largest // 3, _EXAMPLE) - turn) if largest else 0
         if limit.constant is None:  # an example may exceed a limit that is an example, too
             value = max(value, _LEAST_EXAMPLE - turn)
-        self.ranges[name] = 0, int(min(bounds(limit, self.ranges)[1], MAX_VALUES))
+        self.ranges[name] = int(name in self.filled), int(min(bounds(limit, self.ranges)[1], MAX_VALUES))
         self.counts[name] = Count(value, limit)
         self.assume(Guard(symbol(name), "<=", limit))
         return value
+
+    def asks_for_nothing(self, guard: Guard) -> bool:
+        """Return whether a condition means that one selection is not empty."""
+        if len(guard.symbols) != 1:
+            return False
+        (name,) = guard.symbols
+        some = SymbolicTrace({name: (1, max(1, self.ranges[name][1]))})
+        try:
+            return some.certain(guard) and not guard.holds({name: 0})
+        except ZeroDivisionError:
+            return False
+
+    def depends_on_data(
+        self, left: Expression | Real, relation: str, right: Expression | Real, result: bool
+    ) -> bool:
+        """Return whether a comparison depends on data, other than on whether something is selected."""
+        guard = Guard(left, relation if result else _OPPOSITE[relation], right)
+        if self.counts.keys().isdisjoint(guard.symbols):
+            return False
+        return not self.certain(guard) and not self.asks_for_nothing(guard)
 
     def compare(self, left: Expression | Real, relation: str, right: Expression | Real, result: bool) -> bool:
         """Record the condition, unless it always holds, and return `result`, its value at the traced sizes."""
@@ -196,17 +220,6 @@ class SymbolicTrace:
             least[name] = value, high
         self.ranges.update(least)
         return bool(needed)
-
-    def asks_for_nothing(self, guard: Guard) -> bool:
-        """Return whether a condition means that one selection is not empty."""
-        if len(guard.symbols) != 1:
-            return False
-        (name,) = guard.symbols
-        some = SymbolicTrace({name: (1, max(1, self.ranges[name][1]))})
-        try:
-            return some.certain(guard) and not guard.holds({name: 0})
-        except ZeroDivisionError:
-            return False
 
     def _uncertain(self, e: Expression) -> list[Expression]:
         """Return the expressions that must be 0 or more so that `e` is, without those that certainly are.

@@ -133,6 +133,7 @@ class Graph:
     the outputs that have these sizes first. `inside` are the values of single iterations of a loop, which do not
     exist outside of it.
     the outputs that have these sizes first. `decided` are the decisions by data, if there are any.
+    `filled` maps the size of a filled selection to a boolean, which is false where nothing is selected.
     """
 
     def __init__(self, prefix: str = "", scope: str = "") -> None:
@@ -150,6 +151,7 @@ class Graph:
         self.selections: list[Value] = []
         self.inside: set[Value] = set()
         self.decided: Decided | None = None
+        self.filled: dict[str, Value] = {}
         self._constants: dict[Any, Value] = {}
         self._digests: list[tuple[Array, int]] = []
         self._emitted: dict[Any, list[Value]] = {}
@@ -346,7 +348,7 @@ class Graph:
 
     def drop_dead(self) -> None:
         """Remove the operators that no output depends on."""
-        needed = set(self.outputs)
+        needed = {*self.outputs, *self.filled.values()}
         while True:
             kept: list[Op] = []
             for o in reversed(self.ops):

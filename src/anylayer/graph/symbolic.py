@@ -90,6 +90,10 @@ def _comparison(relation: str) -> Any:
         result = function(plain(self), plain(other))
         if trace is None:
             return result
+        if trace.depends_on_data(left, relation, right, bool(result)) and is_users(sys._getframe(1)):
+            answer = trace.decide(self, relation, other)
+            if answer is not None:
+                return answer
         return trace.compare(left, relation, right, bool(result))
 
     return method

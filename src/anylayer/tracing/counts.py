@@ -20,10 +20,15 @@ from anylayer.graph.sizes import size_of
 from anylayer.graph.symbolic import extreme, is_symbolic, new_size
 from anylayer.network import Array
 from anylayer.tracing.array import TracedArray
+from anylayer.tracing.decisions import current_run
 from anylayer.tracing.dtypes import BOOL, I8
 from anylayer.tracing.primitives import as_array, cast, is_constant, reshape
 from anylayer.tracing.record import SizeDependsOnData, record, running_graph
 from anylayer.tracing.size_arithmetic import size_list
+
+_COMPARISONS: dict[str, np.ufunc] = {
+    "==": np.equal, "!=": np.not_equal, "<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal,
+}  # fmt: skip
 
 
 def count_of(values: Any, most: Any) -> Any:
@@ -44,8 +49,12 @@ def count_of(values: Any, most: Any) -> Any:
     counts = running_graph().counts
     key = values._value
     if key not in counts:
-        name = f"{running_graph().prefix}count{len(counts) + 1}"
+        at = len(counts) + 1
+        earlier = sorted(n for n in map(_ordinal, trace.empty) if n < at)
+        name = f"{running_graph().prefix}count{'_'.join(map(str, (at, *earlier)))}"
         value = trace.count(name, most)
+        if value is None:
+            _need_possible(values)
         counts[key] = 0 if value is None else new_size(value, symbol(name))
     return counts[key]
 
@@ -89,8 +98,56 @@ def counted_size(k: Any, most: Any, mask: Value | None = None) -> Any:
     """
     n = count_of(k if mask is None else TracedArray(k._graph, mask), most)
     if is_symbolic(n):
-        _selection(record("Range", [np.int64(0), cast(k._resolved(), I8), np.int64(1)], (n,), I8))
+        end: Any = cast(k._resolved(), I8)
+        end = np.maximum(end, 1) if _is_filled(n, end > 0) else end
+        _selection(record("Range", [np.int64(0), end, np.int64(1)], (n,), I8))
     return n
+
+
+def _need_possible(mask: Any) -> None:
+    """Abandon a path on which a mask selects something, in a trace in which it selects nothing."""
+    run = current_run.get()
+    if run is not None and run.answered(mask.any()):
+        run.is_possible = False
+        raise ValueError("nothing is selected on a path on which something is selected")
+
+
+def _ordinal(name: str) -> int:
+    """Return which selection of the function a size counts. The numbers behind it in the name say which earlier
+    selections are empty in the trace, because other code may follow then.
+    """
+    return int(name.rpartition("count")[2].partition("_")[0] or 0)
+
+
+def decide_size(a: Any, relation: str, b: Any) -> bool | None:
+    """Return the answer of the running path to a comparison of two numbers, or None where there are no paths."""
+    run = current_run.get()
+    if run is None:
+        return None
+    dtype = np.float64 if isinstance(a, float) or isinstance(b, float) else I8
+    return run.decide(_COMPARISONS[relation](as_array(a, dtype), as_array(b, dtype)))
+
+
+def _filled(mask: Array, n: Any) -> Array:
+    """Return a mask of one axis that selects its first element where it would select nothing, if the trace fills
+    this selection.
+    """
+    if not _is_filled(n, mask.any()):
+        return mask
+    return np.concatenate([mask[:1] | ~mask.any(), mask[1:]])
+
+
+def _is_filled(n: Any, some: Any) -> bool:
+    """Return whether the trace fills the selection of size `n`. `some` is false where it would select nothing."""
+    trace = current_trace.get()
+    name = next(iter(n.expression.symbols))
+    if trace is None or name not in trace.filled:
+        return False
+    graph = running_graph()
+    for other in trace.counts[name].limit.symbols & graph.filled.keys():
+        some = some & TracedArray(graph, graph.filled[other])
+    graph.filled.setdefault(name, some._value)
+    return True
 
 
 def compressed(x: Array, mask: Array, axis: int) -> Array:
@@ -102,7 +159,7 @@ def compressed(x: Array, mask: Array, axis: int) -> Array:
     if type(n) is int:
         return np.zeros(shape, x.dtype)
     merged = reshape(x, (*x.shape[:axis], size, *x.shape[axes.stop :]))
-    flat = reshape(mask, (size,))
+    flat = _filled(reshape(mask, (size,)), n)
     return _selection(record("Compress", [merged, flat], shape, x.dtype, axis=axis))
 
 
@@ -122,6 +179,9 @@ def positions(x: Array) -> tuple[Array, ...]:
     n = count_of(mask, size_of(mask.shape))
     if type(n) is int:
         return tuple(np.zeros(0, np.int64) for _ in range(mask.ndim))
+    flat = reshape(mask, (size_of(mask.shape),))
+    filled = _filled(flat, n)
+    mask = mask if filled is flat else reshape(filled, mask.shape)
     found = _selection(record("NonZero", [mask], (mask.ndim, n), I8))
     return tuple(reshape(row, (n,)) for row in (found[i : i + 1] for i in range(mask.ndim)))
 

@@ -23,7 +23,7 @@ from anylayer.graph.ir import Decided, Graph, Op, Value
 from anylayer.graph.operators import ELEMENTWISE, INDEXED
 from anylayer.graph.place import is_users, place_of, refusal, user_frame
 from anylayer.graph.sizes import is_static
-from anylayer.graph.symbolic import same_shape, symbolic_shape
+from anylayer.graph.symbolic import same, same_shape, symbolic_shape
 from anylayer.network import Array
 from anylayer.tracing.array import TracedArray
 
@@ -57,12 +57,14 @@ class Decision:
 class Run:
     """One run of a function: decision k gets `answers[k]`, and False where the list ends.
 
-    `taken` are the decisions so far. A question that was asked before gets the same answer again.
+    `taken` are the decisions so far. A question that was asked before gets the same answer again. `is_possible` is
+    false once answers contradict each other, so that the network never takes this path.
     """
 
     def __init__(self, answers: Sequence[bool] = ()) -> None:
         self.answers = tuple(answers)
         self.taken: list[Decision] = []
+        self.is_possible = True
         self._known: dict[Value, bool] = {}
 
     def decide(self, x: TracedArray) -> bool:
@@ -74,6 +76,10 @@ class Run:
         if condition not in self._known:
             self._known[condition] = self._answer(condition, len(x._graph.ops))
         return self._known[condition]
+
+    def answered(self, x: Any) -> bool | None:
+        """Return the answer that a boolean scalar has on this path, or None if it was not asked for."""
+        return self._known.get(x._value)
 
     def path(self, graph: Graph) -> Array:
         """Return a traced boolean that is true where the network takes the path of this run up to here."""
@@ -139,6 +145,8 @@ def explore(graph: Graph, call: Callable[[], list[Value]]) -> list[Value]:
     """
     paths = _Paths(graph, call)
     outputs = paths.outputs(())[0]
+    if outputs is None:
+        raise refusal("forward asks for a path that the network never takes")
     graph.decided = paths.decided() if len(paths.runs) > 1 else None
     return outputs
 
@@ -159,19 +167,25 @@ class _Paths:
         self.graph, self.call = graph, call
         self.runs: list[Run] = []
 
-    def outputs(self, answers: Sequence[bool]) -> tuple[list[Value], list[Decision]]:
-        """Return the outputs of all paths that begin with these answers, joined, and the decisions of one path."""
+    def outputs(self, answers: Sequence[bool]) -> tuple[list[Value] | None, list[Decision]]:
+        """Return the outputs of all paths that begin with these answers, joined, and the decisions of one path.
+
+        There are no outputs if the network never takes such a path.
+        """
         run = Run(answers)
         outputs = self._call_once(run)
         for at in reversed(range(len(answers), len(run.taken))):
             decision = run.taken[at]
             others, again = self.outputs([*(d.answer for d in run.taken[:at]), not decision.answer])
-            same = len(again) > at and all(d.asks_same(e) for d, e in zip(again[: at + 1], run.taken))
-            if not same or len(outputs) != len(others):
+            is_same = len(again) > at and all(d.asks_same(e) for d, e in zip(again[: at + 1], run.taken))
+            if is_same and (outputs is None or others is None):
+                outputs = others if outputs is None else outputs
+                continue
+            if not is_same or outputs is None or others is None or len(outputs) != len(others):
                 raise refusal(
                     "two runs of forward that take the same branches up to here compute different values; remove "
                     "random numbers, the time, counters and state that one call keeps for the next"
-                    if not same
+                    if outputs is None or others is None or not is_same
                     else f"forward returns {len(outputs)} outputs in one branch and {len(others)} in the other",
                     place=decision.place,
                 )
@@ -185,19 +199,23 @@ class _Paths:
         conditions.outputs = list(dict.fromkeys(d.condition for run in self.runs for d in run.taken))
         at = {condition: i for i, condition in enumerate(conditions.outputs)}
         conditions.drop_dead()
-        paths = {tuple((at[d.condition], d.answer) for d in run.taken): run.taken[-1] for run in self.runs}
+        runs = [run for run in self.runs if run.is_possible]
+        paths = {tuple((at[d.condition], d.answer) for d in run.taken): run.taken[-1] for run in runs}
         return Decided(conditions, {path: f"{last.place} ({last.answer})" for path, last in paths.items()})
 
-    def _call_once(self, run: Run) -> list[Value]:
+    def _call_once(self, run: Run) -> list[Value] | None:
         self.runs.append(run)
         if len(self.runs) > MAX_PATHS:
             raise too_many(run.taken)
         token = current_run.set(run)
         try:
-            return self.call()
+            outputs = self.call()
+            return outputs if run.is_possible else None
         except AnyLayerError:
             raise
         except Exception as error:
+            if not run.is_possible:
+                return None
             if not run.taken:
                 raise
             last, (kind, text) = run.taken[-1], kind_and_text(error)
@@ -210,9 +228,55 @@ class _Paths:
             current_run.reset(token)
 
 
-def join(graph: Graph, decision: Decision, a: Value, b: Value, what: str) -> Value:
-    """Return the value that is `a` where a decision is true, and `b` where it is false. what: its name in
-    messages.
+def join_selected(graph: Graph, nothing: Graph, name: str, place: str) -> Graph:
+    """Return the graph of a function, joined with its trace `nothing` where the selection of size `name` is empty.
+
+    In `graph`, this selection is filled. place: the line that asks whether it is empty.
+    """
+    condition = graph.filled.pop(name)
+    decision = Decision(condition, place, -1, 0, len(graph.ops), True)
+    others = graph.inline(nothing, graph.inputs)
+    paths = _joined_paths(graph, condition, nothing, place)
+    graph.outputs = [
+        join(graph, decision, a, b, f"output {i}", ("if something is selected here", "if nothing is"))
+        for i, (a, b) in enumerate(zip(graph.outputs, others))
+    ]
+    graph.drop_dead()
+    graph.decided = paths
+    return graph
+
+
+def _joined_paths(graph: Graph, condition: Value, nothing: Graph, place: str) -> Decided:
+    """Return the decisions of two graphs that `condition` joins, without paths that contradict themselves."""
+    whole = Graph(graph.prefix, graph.scope)
+    whole.inputs = graph.inputs
+    root = graph.twin()
+    root.outputs = [condition]
+    root.drop_dead()
+    whole.outputs = whole.inline(root, graph.inputs)
+    paths: dict[tuple[tuple[int, bool], ...], str] = {}
+    for answer, decided in ((True, graph.decided), (False, nothing.decided)):
+        last = f"{place} ({'something' if answer else 'nothing'} is selected)"
+        values = whole.inline(decided.conditions, graph.inputs) if decided is not None else []
+        whole.outputs.extend(v for v in values if v not in whole.outputs)
+        for path, text in {(): last}.items() if decided is None else decided.paths.items():
+            answers = [(0, answer), *((whole.outputs.index(values[i]), side) for i, side in path)]
+            if len(dict(answers)) == len({*answers}):
+                paths[tuple(answers)] = text
+    return Decided(whole, paths)
+
+
+def join(
+    graph: Graph,
+    decision: Decision,
+    a: Value,
+    b: Value,
+    what: str,
+    sides: Sequence[str] = ("where the condition here is true", "where it is false"),
+) -> Value:
+    """Return the value that is `a` where a decision is true, and `b` where it is false.
+
+    what, sides: what the value and the two sides are called in messages.
     """
     if a is b:
         return a
@@ -221,13 +285,16 @@ def join(graph: Graph, decision: Decision, a: Value, b: Value, what: str) -> Val
     first, second = a.shape, b.shape
     if a.dtype != b.dtype or not (first and second) or not same_shape(first[1:], second[1:]):
         raise refusal(
-            f"{what} is {a.type} where the condition here is true, and {b.type} where it is false; return arrays "
-            "of one dtype that differ in their first size at most",
+            f"{what} is {a.type} {sides[0]}, and {b.type} {sides[1]}; return arrays of one dtype that differ in "
+            "their first size at most",
             place=decision.place,
         )
     condition: Any = TracedArray(graph, decision.condition)
     parts: list[Array] = [TracedArray(graph, a), TracedArray(graph, b)]
     rows = [np.broadcast_to(c, x.shape[:1]) for c, x in zip((condition, ~condition), parts)]
+    if same(sum(x.shape[0] for x in parts), 1):  # the number of selected rows needs two values
+        parts.append(np.zeros((1, *first[1:]), a.dtype))
+        rows.append(np.zeros(1, np.bool_))
     rest: Any = np.concatenate(parts)[np.concatenate(rows)]
     value: Value = rest._value
     return value
