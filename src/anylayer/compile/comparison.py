@@ -51,7 +51,7 @@ def compare_trace(body: Graph, forward: ArrayFunction, types: Sequence[TensorTyp
     if selects:
         noise = tries[0][1]
         tries += [(True, [selecting(x, at) for x in noise]) for at in range(len(SELECTING))]
-    for may_fail, inputs in chain(tries, _searched(types, paths)):
+    for may_fail, inputs in chain(tries, _inputs_for(types, paths)):
         paths.note(inputs)
         try:
             with np.errstate(all="ignore"):
@@ -69,14 +69,14 @@ def compare_trace(body: Graph, forward: ArrayFunction, types: Sequence[TensorTyp
                 raise
             raise TraceError(f"the engine does not run what was recorded: {error.message}") from error
         _need_equal(got, want, half)
-    for place in paths.left:
+    for place in paths.places:
         body.notes.append(f"no input that was tried takes the path after {place}; it was not compared with NumPy")
     if program is not None and len(body.ops) > _MANY_OPERATORS:
         _need_speed(body, program, forward, normal_noise(types))
 
 
 class _Untaken:
-    """The paths of a trace that no input has taken so far: `left` are the lines that decide for them."""
+    """The paths of a trace that no input has taken so far: `places` are the lines that decide for them."""
 
     def __init__(self, body: Graph, compiler: Compiler) -> None:
         self._decided = body.decided
@@ -84,7 +84,7 @@ class _Untaken:
         self._program = None if body.decided is None else compiler(body.decided.conditions)
 
     @property
-    def left(self) -> list[str]:
+    def places(self) -> list[str]:
         return list(dict.fromkeys(self._paths.values()))
 
     def note(self, inputs: Sequence[Array]) -> bool:
@@ -98,18 +98,18 @@ class _Untaken:
         return bool(ways)
 
 
-def _searched(types: Sequence[TensorType], paths: _Untaken) -> Iterator[tuple[bool, list[Array]]]:
+def _inputs_for(types: Sequence[TensorType], paths: _Untaken) -> Iterator[tuple[bool, list[Array]]]:
     """Yield inputs that take paths which no input has taken so far, for which NumPy may fail."""
     for seed in range(_SEARCHED):
-        if not paths.left:
+        if not paths.places:
             return
         random = np.random.default_rng(seed)
-        inputs = [_varied(random, t) for t in types]
+        inputs = [_varied_noise(random, t) for t in types]
         if paths.note(inputs):
             yield True, inputs
 
 
-def _varied(random: np.random.Generator, kind: TensorType) -> Array:
+def _varied_noise(random: np.random.Generator, kind: TensorType) -> Array:
     """Return noise of a random size and offset, in some cases rounded, constant or sparse."""
     scale, shift = (
         10.0 ** random.integers(-2, 3),

@@ -63,14 +63,14 @@ def for_every_size(
             return _Unifier(replace(a, graph=rewrite(a.graph)), replace(b, graph=rewrite(b.graph)), ranges).run()
         except TraceError:
             pass
-    known = {constant(d.factor) * symbol(d.base.name): d for d in dims}
+    dims_by_size = {constant(d.factor) * symbol(d.base.name): d for d in dims}
     unifier = _Unifier(a, b, ranges)
-    unifier.dims.update(known)
+    unifier.dims.update(dims_by_size)
     graph = unifier.run()
     first, second = a.graph.decided, b.graph.decided
     if first is not None and second is not None:
         of_conditions = _Unifier(replace(a, graph=first.conditions), replace(b, graph=second.conditions), ranges)
-        of_conditions.dims.update(known)
+        of_conditions.dims.update(dims_by_size)
         graph.decided = replace(first, conditions=of_conditions.run())
     return graph
 

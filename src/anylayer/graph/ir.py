@@ -109,7 +109,7 @@ class TooManyOperators(TraceError):
 
 
 @dataclass(frozen=True, slots=True)
-class Decided:
+class Decisions:
     """The decisions by data in a traced function.
 
     `conditions` is a graph of the same inputs that returns the conditions. A path of `paths` is the conditions, by
@@ -131,8 +131,7 @@ class Graph:
     handling at the beginning of the trace. `producers` maps each value to the operator that computes it. `counts`
     are the sizes that depend on the data of a value: the number of elements that a mask selects. `selections` are
     the outputs that have these sizes first. `inside` are the values of single iterations of a loop, which do not
-    exist outside of it.
-    the outputs that have these sizes first. `decided` are the decisions by data, if there are any.
+    exist outside of it. that have these sizes first. `decided` are the decisions by data, if there are any.
     `filled` maps the size of a filled selection to a boolean, which is false where nothing is selected.
     """
 
@@ -150,7 +149,7 @@ class Graph:
         self.counts: dict[Value, Any] = {}
         self.selections: list[Value] = []
         self.inside: set[Value] = set()
-        self.decided: Decided | None = None
+        self.decided: Decisions | None = None
         self.filled: dict[str, Value] = {}
         self._constants: dict[Any, Value] = {}
         self._digests: list[tuple[Array, int]] = []

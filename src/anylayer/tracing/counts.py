@@ -107,13 +107,13 @@ def counted_size(k: Any, most: Any, mask: Value | None = None) -> Any:
 def _need_possible(mask: Any) -> None:
     """Abandon a path on which a mask selects something, in a trace in which it selects nothing."""
     run = current_run.get()
-    if run is not None and run.answered(mask.any()):
+    if run is not None and run.answer_to(mask.any()):
         run.is_possible = False
         raise ValueError("nothing is selected on a path on which something is selected")
 
 
 def _ordinal(name: str) -> int:
-    """Return which selection of the function a size counts. The numbers behind it in the name say which earlier
+    """Return which selection of the function a size counts. The further numbers in the name say which earlier
     selections are empty in the trace, because other code may follow then.
     """
     return int(name.rpartition("count")[2].partition("_")[0] or 0)
@@ -128,7 +128,7 @@ def decide_size(a: Any, relation: str, b: Any) -> bool | None:
     return run.decide(_COMPARISONS[relation](as_array(a, dtype), as_array(b, dtype)))
 
 
-def _filled(mask: Array, n: Any) -> Array:
+def _fill(mask: Array, n: Any) -> Array:
     """Return a mask of one axis that selects its first element where it would select nothing, if the trace fills
     this selection.
     """
@@ -159,7 +159,7 @@ def compressed(x: Array, mask: Array, axis: int) -> Array:
     if type(n) is int:
         return np.zeros(shape, x.dtype)
     merged = reshape(x, (*x.shape[:axis], size, *x.shape[axes.stop :]))
-    flat = _filled(reshape(mask, (size,)), n)
+    flat = _fill(reshape(mask, (size,)), n)
     return _selection(record("Compress", [merged, flat], shape, x.dtype, axis=axis))
 
 
@@ -180,7 +180,7 @@ def positions(x: Array) -> tuple[Array, ...]:
     if type(n) is int:
         return tuple(np.zeros(0, np.int64) for _ in range(mask.ndim))
     flat = reshape(mask, (size_of(mask.shape),))
-    filled = _filled(flat, n)
+    filled = _fill(flat, n)
     mask = mask if filled is flat else reshape(filled, mask.shape)
     found = _selection(record("NonZero", [mask], (mask.ndim, n), I8))
     return tuple(reshape(row, (n,)) for row in (found[i : i + 1] for i in range(mask.ndim)))

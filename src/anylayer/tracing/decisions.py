@@ -19,7 +19,7 @@ import numpy as np
 from anylayer import tracing
 from anylayer.errors import AnyLayerError, TraceError, kind_and_text
 from anylayer.graph.intervals import Intervals
-from anylayer.graph.ir import Decided, Graph, Op, Value
+from anylayer.graph.ir import Decisions, Graph, Op, Value
 from anylayer.graph.operators import ELEMENTWISE, INDEXED
 from anylayer.graph.place import is_users, place_of, refusal, user_frame
 from anylayer.graph.sizes import is_static
@@ -77,7 +77,7 @@ class Run:
             self._known[condition] = self._answer(condition, len(x._graph.ops))
         return self._known[condition]
 
-    def answered(self, x: Any) -> bool | None:
+    def answer_to(self, x: Any) -> bool | None:
         """Return the answer that a boolean scalar has on this path, or None if it was not asked for."""
         return self._known.get(x._value)
 
@@ -107,7 +107,7 @@ current_run: ContextVar[Run | None] = ContextVar("current_run", default=None)
 def guarded_index(op: str, inputs: Sequence[Any], graph: Graph) -> Sequence[Any]:
     """Return the inputs of an operator with its index 0 where the network does not take the path of this run.
 
-    Only there it may be out of range, and engines refuse such an index even if nothing reads the element.
+    Only there it may be out of range, and engines refuse such an index even if the element is not used.
     """
     run = current_run.get()
     if op not in INDEXED.names or run is None or not run.taken or type(inputs[1]) is not TracedArray:
@@ -147,7 +147,7 @@ def explore(graph: Graph, call: Callable[[], list[Value]]) -> list[Value]:
     outputs = paths.outputs(())[0]
     if outputs is None:
         raise refusal("forward asks for a path that the network never takes")
-    graph.decided = paths.decided() if len(paths.runs) > 1 else None
+    graph.decided = paths.decisions() if len(paths.runs) > 1 else None
     return outputs
 
 
@@ -193,7 +193,7 @@ class _Paths:
             outputs = [join(self.graph, decision, a, b, f"output {i}") for i, (a, b) in enumerate(zip(*sides))]
         return outputs, run.taken
 
-    def decided(self) -> Decided:
+    def decisions(self) -> Decisions:
         """Return the graph of all conditions, and which of them are true on each path."""
         conditions = self.graph.twin()
         conditions.outputs = list(dict.fromkeys(d.condition for run in self.runs for d in run.taken))
@@ -201,7 +201,7 @@ class _Paths:
         conditions.drop_dead()
         runs = [run for run in self.runs if run.is_possible]
         paths = {tuple((at[d.condition], d.answer) for d in run.taken): run.taken[-1] for run in runs}
-        return Decided(conditions, {path: f"{last.place} ({last.answer})" for path, last in paths.items()})
+        return Decisions(conditions, {path: f"{last.place} ({last.answer})" for path, last in paths.items()})
 
     def _call_once(self, run: Run) -> list[Value] | None:
         self.runs.append(run)
@@ -246,7 +246,7 @@ def join_selected(graph: Graph, nothing: Graph, name: str, place: str) -> Graph:
     return graph
 
 
-def _joined_paths(graph: Graph, condition: Value, nothing: Graph, place: str) -> Decided:
+def _joined_paths(graph: Graph, condition: Value, nothing: Graph, place: str) -> Decisions:
     """Return the decisions of two graphs that `condition` joins, without paths that contradict themselves."""
     whole = Graph(graph.prefix, graph.scope)
     whole.inputs = graph.inputs
@@ -255,15 +255,15 @@ def _joined_paths(graph: Graph, condition: Value, nothing: Graph, place: str) ->
     root.drop_dead()
     whole.outputs = whole.inline(root, graph.inputs)
     paths: dict[tuple[tuple[int, bool], ...], str] = {}
-    for answer, decided in ((True, graph.decided), (False, nothing.decided)):
+    for answer, side_paths in ((True, graph.decided), (False, nothing.decided)):
         last = f"{place} ({'something' if answer else 'nothing'} is selected)"
-        values = whole.inline(decided.conditions, graph.inputs) if decided is not None else []
+        values = whole.inline(side_paths.conditions, graph.inputs) if side_paths is not None else []
         whole.outputs.extend(v for v in values if v not in whole.outputs)
-        for path, text in {(): last}.items() if decided is None else decided.paths.items():
+        for path, text in {(): last}.items() if side_paths is None else side_paths.paths.items():
             answers = [(0, answer), *((whole.outputs.index(values[i]), side) for i, side in path)]
             if len(dict(answers)) == len({*answers}):
                 paths[tuple(answers)] = text
-    return Decided(whole, paths)
+    return Decisions(whole, paths)
 
 
 def join(
