@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from anylayer import compile as compilation
+from anylayer import tracing
 from anylayer.errors import TraceError
 from anylayer.graph import Dim, Graph
 from anylayer.graph.expressions import symbol
@@ -26,8 +27,7 @@ from anylayer.tracing import SizeDependsOnData
 from anylayer.tracing.record import current_graph
 
 if TYPE_CHECKING:
-    from anylayer import tracing
-from anylayer.compile.symbolic import Trace
+    from anylayer.compile.symbolic import Trace
 
 Tracer = Callable[[Sequence[TensorType]], Graph]
 _MAX_EMPTY = 8
