@@ -131,7 +131,7 @@ class Graph:
     handling at the beginning of the trace. `producers` maps each value to the operator that computes it. `counts`
     are the sizes that depend on the data of a value: the number of elements that a mask selects. `selections` are
     the outputs that have these sizes first. `inside` are the values of single iterations of a loop, which do not
-    exist outside of it. that have these sizes first. `decided` are the decisions by data, if there are any.
+    exist outside of it. `decided` are the decisions by data, if there are any.
     `filled` maps the size of a filled selection to a boolean, which is false where nothing is selected.
     """
 

@@ -126,7 +126,8 @@ def too_many(decisions: Sequence[Decision]) -> TraceError:
     lines = ", ".join(places[:6]) + (", ..." if len(places) > 6 else "")
     return refusal(
         f"the values of the arrays decide between more than {MAX_PATHS} paths (at {lines}); use np.where, "
-        "np.maximum or np.minimum, or a loop over a fixed number of steps"
+        "np.maximum or np.minimum, or a loop over a fixed number of steps",
+        place=decisions[-1].place,
     )
 
 
@@ -146,7 +147,7 @@ def explore(graph: Graph, call: Callable[[], list[Value]]) -> list[Value]:
     paths = _Paths(graph, call)
     outputs = paths.outputs(())[0]
     if outputs is None:
-        raise refusal("forward asks for a path that the network never takes")
+        raise refusal("forward asks for a path that the network never takes", place=paths.runs[0].taken[-1].place)
     graph.decided = paths.decisions() if len(paths.runs) > 1 else None
     return outputs
 
@@ -206,7 +207,7 @@ class _Paths:
     def _call_once(self, run: Run) -> list[Value] | None:
         self.runs.append(run)
         if len(self.runs) > MAX_PATHS:
-            raise too_many(run.taken)
+            raise too_many([d for earlier in self.runs for d in earlier.taken])
         token = current_run.set(run)
         try:
             outputs = self.call()
