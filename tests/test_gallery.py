@@ -1,0 +1,84 @@
+"""Test the gallery on a network that is made here, and that its lists fit each other. It downloads nothing."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from gallery import __main__ as gallery
+from gallery.models import MODELS, Model
+from onnx import TensorProto, helper
+
+ROOT = Path(__file__).parent.parent
+X = np.arange(12, dtype=np.float32).reshape(2, 6) / 7
+
+
+def save(path: Path, operator: str) -> None:
+    """Write an ONNX file that applies an operator to an input of shape (N, 6)."""
+    x, y = (helper.make_tensor_value_info(n, TensorProto.FLOAT, ["N", 6]) for n in "xy")
+    graph = helper.make_graph([helper.make_node(operator, ["x"], ["y"])], "net", [x], [y])
+    path.parent.mkdir(parents=True, exist_ok=True)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10), path)
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(gallery, "FOLDER", tmp_path)
+    monkeypatch.setattr(gallery, "ENGINES", ("numpy", "onnxruntime"))
+    monkeypatch.setattr(gallery, "unpacked", lambda name: tmp_path / name)
+    (tmp_path / "written").mkdir()
+    save(tmp_path / "toy" / "net.onnx", "Tanh")
+    save(tmp_path / "toy" / "other.onnx", "Sigmoid")
+    return tmp_path / "toy"
+
+
+def toy(file: str = "net.onnx", **more: Any) -> Model:
+    return Model("toy", "MIT", file, "a test", lambda: {"x": X}, {"x": ("N", 6)}, **more)
+
+
+def test_network_is_compared_with_its_own_file_and_written(package: Path) -> None:
+    result = gallery.result("toy", toy())
+    assert (result.failure, result.refused) == ("", {})
+    assert result.error is not None
+    assert 0 <= result.error < 1e-6
+    assert result.written[0] == "ONNX (open)"
+    assert "Caffe" in result.written
+
+
+def test_other_numbers_are_seen(package: Path) -> None:
+    error = gallery.result("toy", toy(reference="other.onnx")).error
+    assert error == pytest.approx(np.abs(np.tanh(X) - 1 / (1 + np.exp(-X))).max() / (1 / (1 + np.exp(-X))).max())
+
+
+def test_failure_is_shown_as_a_failure(
+    package: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(MODELS, "toy", toy("absent.onnx"))
+    assert gallery.main(["toy"]) == 1
+    assert "**failed**: FileError: " in capsys.readouterr().out
+
+
+def test_every_package_is_pinned_with_its_hash() -> None:
+    rows = [r for r in gallery.REQUIREMENTS.read_text().splitlines() if not r.startswith("#")]
+    pins = [re.fullmatch(r"([\w-]+)==[\d.]+ --hash=sha256:[0-9a-f]{64}", row) for row in rows]
+    assert {pin and pin[1] for pin in pins} == {m.package for m in MODELS.values()}
+    (demo,) = (r for r in (ROOT / "examples/hed/weights.txt").read_text().splitlines() if not r.startswith("#"))
+    assert demo in rows
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_inputs_are_not_constant_and_fit_the_open_shapes(name: str) -> None:
+    feed = MODELS[name].feed()
+    assert any(np.asarray(x).std() > 0 for x in feed.values())
+    for key, shape in MODELS[name].open.items():
+        assert len(shape) == feed[key].ndim
+        assert all(isinstance(n, str) or n == d for n, d in zip(shape, feed[key].shape))
+
+
+def test_page_has_a_row_for_every_network() -> None:
+    page = (ROOT / "docs" / "gallery.md").read_text()
+    assert list(MODELS) == re.findall(r"^\| ([a-z0-9-]+) \| [a-z-]+ \| [AM]", page, re.M)
