@@ -201,10 +201,10 @@ def _compare_declared(traced: TracedNode, declared: Mapping[str, TensorType], fm
 
 
 def _need_elements(traced: TracedNode, empty: Mapping[str, Node]) -> None:
-    """Raise LayerError for constants computed from a dynamic size that was 0 because a host call ran on zeros, to
+    """Raise LayerError for operators recorded for a dynamic size that was 0 because a host call ran on zeros, to
     find its output types. `empty` maps values without elements to the host call that returned them.
     """
-    for name in traced.node.inputs if traced.constants else ():
+    for name in () if traced.is_host_call else traced.node.inputs:
         if name in empty:
             raise LayerError(
                 f"reads '{name}', whose size depends on data: layer '{empty[name].name}' runs in Python, and "

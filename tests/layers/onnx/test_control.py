@@ -217,17 +217,19 @@ def test_scan_along_an_axis(back: int) -> None:
     np.testing.assert_array_equal(rows, 2 * sums)
 
 
-def test_dynamic_input_of_a_layer_is_not_taken_as_constant() -> None:
+@pytest.mark.parametrize("reader", [node("Neg", ["part"], ["y"]), node("Concat", ["part", "x"], ["y"], axis=0)])
+def test_dynamic_input_of_a_layer_is_not_taken_as_constant(reader: Any) -> None:
     """A branch that is empty for sample data does not make its consumer a constant."""
     then = graph([node("Slice", ["x", "p", "q"], ["a"])], [], ["a"], p=np.int64([0]), q=np.int64([1]))
     other = graph([node("Slice", ["x", "p", "q"], ["b"])], [], ["b"], p=np.int64([0]), q=np.int64([0]))
     nodes = [
         node("If", ["c"], ["part"], then_branch=then, else_branch=other),
-        node("Neg", ["part"], ["y"]),
+        reader,
     ]
     path = save(model(nodes, [value("x", [2, 3]), value("c", [], bool)], ["y"]))
     feed = {"x": SAMPLE, "c": np.array(True)}
-    assert anylayer.read(path).compile("numpy")(feed)["y"].tolist() == [[0, -1, -2]]
+    want = -SAMPLE[:1] if reader.op_type == "Neg" else np.concatenate([SAMPLE[:1], SAMPLE])
+    np.testing.assert_array_equal(anylayer.read(path).compile("numpy")(feed)["y"], want)
     with pytest.raises(LayerError, match="reads 'part', whose size depends on data: layer 'If_0' runs in Python"):
         anylayer.read(path).compile("onnxruntime")
 
