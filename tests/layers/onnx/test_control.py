@@ -156,7 +156,7 @@ def test_loop_of_constant_length_is_unrolled() -> None:
     np.testing.assert_array_equal(rows, np.stack([3 * SAMPLE, 7 * SAMPLE, 15 * SAMPLE]))
 
 
-def test_loop_that_ends_by_data_is_a_host_call(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_loop_that_ends_by_data_is_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(control, "_MAX_STEPS", 100)  # with zeros, it does not end
     body = graph(
         [
@@ -171,7 +171,7 @@ def test_loop_that_ends_by_data_is_a_host_call(monkeypatch: pytest.MonkeyPatch) 
     path = save(
         model([node("Loop", ["", "c", "x"], ["y"], body=body)], [value("x", [2, 3])], ["y"], {"c": np.array(True)})
     )
-    np.testing.assert_array_equal(run(path, {"x": SAMPLE}, host=1)[0], 8 * SAMPLE)
+    np.testing.assert_array_equal(run(path, {"x": SAMPLE})[0], 8 * SAMPLE)
 
 
 def test_endless_loop_is_refused() -> None:
