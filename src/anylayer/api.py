@@ -115,12 +115,11 @@ class Net:
         outputs: maps names to values of the network; only the nodes that compute these values are checked. None
         stands for all nodes.
         """
-        from anylayer.compile.inputs import needed_nodes
-        from anylayer.compile.nodes import unknown_layers
+        from anylayer.compile import inputs, nodes
 
         if self.unknown:
-            nodes = self.network.nodes if outputs is None else needed_nodes(self.network, outputs)
-            unknown_layers(self.network, nodes, self.definitions, self._registry.types(), self._unused)
+            needed = self.network.nodes if outputs is None else inputs.needed_nodes(self.network, outputs)
+            nodes.unknown_layers(self.network, needed, self.definitions, self._registry.types(), self._unused)
 
     def compile(
         self,
