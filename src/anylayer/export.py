@@ -28,8 +28,8 @@ def export(
     """Write a NumPy function as a model that runs without Python, and verify it against the function.
 
     The function may call NumPy and `anylayer.ops`. It is traced: branches and loops on shapes and Python values
-    are followed, and branches on the values of arrays are refused with the line. It gets one array per input and
-    returns an array, a tuple or list of arrays, or a dict of arrays. The model's inputs are named after the
+    are followed, and branches on the values of arrays are recorded (at most 64 paths). It gets one array per input
+    and returns an array, a tuple or list of arrays, or a dict of arrays. The model's inputs are named after the
     function's parameters. Its outputs are named "output", or "output0", "output1", ..., or after the keys of the
     dict.
 

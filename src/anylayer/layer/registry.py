@@ -107,7 +107,8 @@ def layer(type: str, *, dialects: Sequence[str] = ()) -> Callable[[C], C]:
     """Register a function or a class as the definition of layer type `type`.
 
     A function takes an array per input and returns an array, or a list of arrays; its keyword-only parameters are
-    fields of the layer, and `blobs` its weights. A class is a `Layer`, or follows OpenCV's contract:
+    fields of the layer, and `blobs` its weights. A function whose parameters are `params` and `blobs` makes an
+    instance of a class. A class is a `Layer`, or follows OpenCV's contract:
     `__init__(params, blobs)`, optionally `getMemoryShapes(inputs)`, and `forward(inputs)` that returns a list. It
     replaces a built-in layer of the same type: in a layers file for the networks that are read with the file, and
     elsewhere for the whole process. Registering the type again replaces the class.
