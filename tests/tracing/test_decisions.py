@@ -13,7 +13,7 @@ import pytest
 from anylayer.compile.comparison import compare_trace
 from anylayer.compile.selections import trace_with_selections
 from anylayer.engines import load_engine
-from anylayer.errors import TraceError
+from anylayer.errors import EngineError, TraceError
 from anylayer.graph import Graph
 from anylayer.network import Array, TensorType
 from anylayer.testing import run_graph
@@ -229,6 +229,41 @@ def test_a_path_that_is_taken_is_compared() -> None:
         compare_trace(
             trace_checked(forward, types), other, types, lambda g: load_engine("onnxruntime").compile(g, threads=1)
         )
+
+
+def indexed(arrays: list[Array]) -> list[Any]:
+    x = arrays[0]
+    return [x * 2 if x[(x[0, 0] * 0.1).astype(np.int64), 0] > 0 else x]
+
+
+def test_inputs_for_which_a_condition_fails_take_no_path() -> None:
+    """The noise with a large summand gives an index out of range in the condition, where NumPy fails, too."""
+    types = [TensorType((3, 4), np.dtype("f4"))]
+    refused = []
+
+    def compiler(graph: Graph) -> Any:
+        program = load_engine("onnxruntime").compile(graph, threads=1)
+
+        def run(inputs: list[Array]) -> Any:
+            try:
+                return program(inputs)
+            except EngineError:
+                refused.append(inputs)
+                raise
+
+        return run
+
+    compare_trace(trace_checked(indexed, types), indexed, types, compiler)
+    assert refused
+
+
+def test_conditions_that_an_engine_refuses_become_a_host_call() -> None:
+    def refuse(graph: Graph) -> Any:
+        raise EngineError("no operator for the condition")
+
+    types = [TensorType((3, 4), np.dtype("f4"))]
+    with pytest.raises(TraceError, match="what decides for a path: no operator for the condition"):
+        compare_trace(trace_checked(indexed, types), indexed, types, refuse)
 
 
 class Toggles:

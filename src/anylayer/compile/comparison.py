@@ -10,7 +10,7 @@ from itertools import chain
 import numpy as np
 
 from anylayer.compile.limits import need_memory, size
-from anylayer.errors import EngineError, TraceError, kind_and_text
+from anylayer.errors import AnyLayerError, EngineError, TraceError, kind_and_text
 from anylayer.graph import Graph
 from anylayer.graph.operators import is_sized_by_data
 from anylayer.network import Array, TensorType
@@ -81,17 +81,26 @@ class _Untaken:
     def __init__(self, body: Graph, compiler: Compiler) -> None:
         self._decided = body.decided
         self._paths = {} if body.decided is None else dict(body.decided.paths)
-        self._program = None if body.decided is None else compiler(body.decided.conditions)
+        try:
+            self._program = None if body.decided is None else compiler(body.decided.conditions)
+        except EngineError as error:
+            raise TraceError(f"the engine does not run what decides for a path: {error.message}") from error
 
     @property
     def places(self) -> list[str]:
         return list(dict.fromkeys(self._paths.values()))
 
     def note(self, inputs: Sequence[Array]) -> bool:
-        """Remove the path that these inputs take, and return whether it was left."""
+        """Remove the path that these inputs take, and return whether it was left.
+
+        Inputs for which the engine refuses a condition, such as an index out of range, take no path.
+        """
         if not self._paths or self._program is None:
             return False
-        answers = [bool(np.asarray(c).reshape(())) for c in self._program(list(inputs))]
+        try:
+            answers = [bool(np.asarray(c).reshape(())) for c in self._program(list(inputs))]
+        except AnyLayerError:
+            return False
         ways = [path for path in self._paths if all(answers[i] == answer for i, answer in path)]
         for path in ways:
             del self._paths[path]
