@@ -38,6 +38,36 @@ def filtered(x: Array, m: Array) -> Any:
     return np.fft.irfft(z * np.conj(w)), np.fft.irfft(z * 0.5 - w / 2, 95), (z * (2 - 1j)).imag, abs(z / w)[:5]
 
 
+def comparisons_and_choices(x: Array, m: Array) -> Any:
+    z, w = np.fft.rfft(np.round(x[:4])), np.fft.rfft(x[:4] * 0)
+    chosen = np.where(x[:3] > 0, z, 0), np.where(x[:6].reshape(2, 3) > 0, z, x[:3]), np.where(x[:3] > 0, 2, z)
+    return w == 0, z != 0, z == z.conj(), *[part for c in chosen for part in (c.real, c.imag)]
+
+
+def in_place(x: Array, m: Array) -> Any:
+    z = np.fft.rfft(x)
+    w, first = z, z.real
+    z *= 2
+    z[1:] += 1j
+    z.imag[0] = 5
+    z.real *= x[:49]
+    c = z.conj()
+    c.real[...] = 0
+    z[3], z[4] = 1 + 2j, z[5]
+    z.imag = z.imag / 2
+    total = t = z.sum()
+    t += 1
+    return w.real, first, z.imag, c.real, c.imag, total.real, t.real
+
+
+def mixed_operands(x: Array, m: Array) -> Any:
+    z, y = np.fft.rfft(x[:8]), x[:5]
+    sums = y * z, z - y, m[:, 0, :1] + z, np.float32(2) / z, np.arange(5, dtype=np.float32) * z, +z, -z, 1 - z
+    wide = z * np.complex128(1j), z * np.array(2.0), z + np.arange(5), z * np.complex64(2j), z * 2.0
+    lengths = np.fft.rfft(x[:8], np.int64(6)), z**2
+    return tuple(part for c in (*sums, *wide, *lengths) for part in (c.real, c.imag))
+
+
 def frames_by_strides(x: Array, m: Array) -> Any:
     step = x.strides[0]
     frames = as_strided(x, shape=(11, 16), strides=(8 * step, step))
@@ -62,7 +92,8 @@ def small_matrices(x: Array, m: Array) -> Any:
 
 
 CASES: list[Callable[..., Any]] = [
-    power_spectrum, transforms_of_each_norm, filtered, frames_by_strides, sliding_windows, small_matrices,
+    power_spectrum, transforms_of_each_norm, filtered, comparisons_and_choices, in_place, mixed_operands,
+    frames_by_strides, sliding_windows, small_matrices,
 ]  # fmt: skip
 
 
@@ -75,6 +106,14 @@ def test_results_equal_numpy(function: Callable[..., Any], engine: str) -> None:
     for got, want in zip(results, several(function(SIGNAL, matrices)), strict=True):
         assert (got.shape, got.dtype) == (np.shape(want), np.asarray(want).dtype)
         np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
+
+
+def test_a_transform_of_float16_is_complex64() -> None:
+    x = SIGNAL[:8].astype(np.float16)
+    graph = traced(lambda x: np.fft.rfft(x).real, [TensorType.of(x.shape, x.dtype)])
+    real, want = run_graph(graph, [x], "onnxruntime")[0], np.fft.rfft(x).real
+    assert real.dtype == want.dtype == np.float32
+    np.testing.assert_allclose(real, want, rtol=1e-5, atol=1e-5)
 
 
 def test_a_long_transform_is_as_exact_as_float32() -> None:
@@ -110,7 +149,13 @@ def test_a_singular_matrix_gives_no_finite_inverse() -> None:
     [
         (lambda x, m: np.fft.rfft(x), "complex numbers must end in real ones"),
         (lambda x, m: np.exp(np.fft.rfft(x)).real, "np.exp of a complex array"),
-        (lambda x, m: np.fft.rfft(x) > 1, r"complex|np.greater|not supported"),
+        (lambda x, m: np.fft.rfft(x) > 1, "np.greater of a complex array"),
+        (lambda x, m: 1 if np.fft.rfft(x) else x, "no truth value"),
+        (lambda x, m: np.fft.rfft(x).sum(initial=1).real, "sum.*initial="),
+        (lambda x, m: (np.fft.rfft(x) // 2).real, "np.floor_divide of a complex array"),
+        (lambda x, m: np.maximum(x[:49], np.fft.rfft(x)), "np.maximum of a complex array"),
+        (lambda x, m: np.stack([x[:49], np.fft.rfft(x)]), "np.stack of a complex array"),
+        (lambda x, m: np.linalg.inv(m.astype(np.float16)), "float16 is unsupported"),
         (lambda x, m: np.abs(np.fft.rfft(x, 5000)), "a length from 1 to 4096"),
         (lambda x, m: as_strided(x, (20, 16), (32, 4)), "reads beyond the array"),
         (lambda x, m: as_strided(m.T, (2, 2), (4, 4)), "not contiguous"),

@@ -231,9 +231,13 @@ class TracedArray(_Base):
     # ---------------------------------------------------------------- protocols
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        if any(type(x) is rules.spectral.ComplexPair for x in (*inputs, *kwargs.get("out", ()))):
+            return NotImplemented
         return tracing.dispatch.call_ufunc(ufunc, method, inputs, kwargs)
 
     def __array_function__(self, func: TracingRule, types: Any, args: Any, kwargs: Any) -> Any:
+        if rules.spectral.ComplexPair in types:
+            return NotImplemented
         return tracing.dispatch.call_function(func, args, kwargs)
 
     def __getitem__(self, key: Any) -> Any:

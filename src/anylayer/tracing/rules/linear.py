@@ -159,7 +159,7 @@ def matrix_power(a: Array, n: int) -> Array:
     return result
 
 
-# ---------------------------------------------------------------------- norms
+# --------------------------------------------------- determinants and inverses
 
 
 def _adjugate(a: Array, name: str) -> tuple[Array, Array]:
@@ -168,6 +168,8 @@ def _adjugate(a: Array, name: str) -> tuple[Array, Array]:
     float32 is computed in float64: the cancellation in a determinant would cost the digits of badly conditioned
     matrices otherwise.
     """
+    if a.dtype == np.float16:
+        raise TypeError("array type float16 is unsupported in linalg")
     n = a.shape[-1] if a.ndim > 1 else 0
     if n not in (2, 3) or a.shape[-2] != n:
         raise refusal(f"np.linalg.{name} is recorded for matrices of 2 or 3 rows and columns, got shape {a.shape}")
@@ -216,6 +218,9 @@ def solve(a: ArrayLike, b: ArrayLike) -> Array:
     columns = cast(right[:, None] if right.ndim == 1 else right, np.float64)
     x = np.matmul(adjugate, columns) / determinant[..., None, None]
     return cast(x[..., 0] if right.ndim == 1 else x, _inexact(left, right))
+
+
+# ---------------------------------------------------------------------- norms
 
 
 @implements(np.linalg.norm)

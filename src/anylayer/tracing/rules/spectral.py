@@ -5,6 +5,7 @@ A complex array is a pair of real arrays, because engines have no complex number
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -14,8 +15,10 @@ from anylayer.graph.place import refusal
 from anylayer.graph.sizes import numpy_axis
 from anylayer.graph.symbolic import is_symbolic
 from anylayer.network import Array
-from anylayer.tracing.array import TracedArray, selected
+from anylayer.tracing.array import selected
 from anylayer.tracing.dispatch import implements
+from anylayer.tracing.dtypes import python_type, weak
+from anylayer.tracing.operators import install
 from anylayer.tracing.rules.concatenation import array_like
 
 _MAX_LENGTH = 4096
@@ -24,13 +27,28 @@ _REAL_ONLY = "complex numbers must end in real ones: use .real, .imag, np.abs or
 
 
 class ComplexPair:
-    """A complex array as its real and its imaginary part."""
+    """A complex array as its real and its imaginary part, which are views of it."""
 
-    __slots__ = ("imag", "real")
-    __hash__ = None  # type: ignore[assignment]  # unhashable, as NumPy's arrays are
+    __slots__ = ("_imag", "_real")
 
     def __init__(self, real: Any, imag: Any) -> None:
-        self.real, self.imag = real, imag
+        self._real, self._imag = real, imag
+
+    @property
+    def real(self) -> Any:
+        return self._real
+
+    @real.setter
+    def real(self, value: Any) -> None:
+        self._real[...] = value
+
+    @property
+    def imag(self) -> Any:
+        return self._imag
+
+    @imag.setter
+    def imag(self, value: Any) -> None:
+        self._imag[...] = value
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -55,67 +73,87 @@ class ComplexPair:
     def __len__(self) -> int:
         return len(self.real)
 
+    def __bool__(self) -> bool:
+        raise refusal(f"a complex array has no truth value in a recording; {_REAL_ONLY}")
+
     def __getitem__(self, key: Any) -> ComplexPair:
         return ComplexPair(self.real[key], self.imag[key])
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        pair = _as_pair(value, self.real.dtype)
+        self.real[key] = pair.real
+        self.imag[key] = pair.imag
 
     def __array__(self, *args: Any, **kwargs: Any) -> Array:
         raise refusal(f"a complex array has no values yet; {_REAL_ONLY}")
 
-    def __neg__(self) -> ComplexPair:
-        return ComplexPair(-self.real, -self.imag)
-
-    def __abs__(self) -> Any:
-        return np.hypot(self.real, self.imag)
-
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(f"'numpy.ndarray' object has no attribute '{name}'")
         if name in ("conj", "conjugate"):
-            return lambda: ComplexPair(self.real, -self.imag)
+            return lambda: np.conjugate(self)
         if name not in _LINEAR:
             raise refusal(f"ndarray.{name} of a complex array cannot be recorded; {_REAL_ONLY}")
-        return lambda *args, **kwargs: ComplexPair(
-            getattr(self.real, name)(*args, **kwargs), getattr(self.imag, name)(*args, **kwargs)
-        )
+        return lambda *args, **kwargs: _of_both(lambda x: getattr(x, name)(*args, **kwargs), self, name, kwargs)
 
     def __array_function__(self, func: Callable[..., Any], types: Any, args: Any, kwargs: Any) -> Any:
-        x, *rest = selected(tuple(args))
-        if type(x) is ComplexPair and func in _OF_PAIRS:
-            return _OF_PAIRS[func](x, *rest, **kwargs)
+        args = selected(tuple(args))
+        x = args[0] if args else None
+        if func is np.where or (type(x) is ComplexPair and func in _OF_PAIRS):
+            return _OF_PAIRS[func](*args, **kwargs)
         if type(x) is not ComplexPair or func.__name__ not in _LINEAR:
             raise refusal(f"np.{func.__name__} of a complex array cannot be recorded; {_REAL_ONLY}")
-        return ComplexPair(func(x.real, *rest, **kwargs), func(x.imag, *rest, **kwargs))
+        return _of_both(lambda part: func(part, *args[1:], **kwargs), x, func.__name__, kwargs)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        out = kwargs.pop("out", (None,))
         rule = _UFUNCS.get(ufunc)
-        if rule is None or method != "__call__" or kwargs:
+        if rule is None or method != "__call__" or kwargs or type(out[0]) not in (ComplexPair, type(None)):
             raise refusal(f"np.{ufunc.__name__} of a complex array cannot be recorded; {_REAL_ONLY}")
-        return rule(*map(_as_pair, inputs))
+        result = _elementwise(rule, *inputs)
+        if out[0] is None:
+            return result
+        out[0][...] = result
+        return out[0]
 
 
-def _operator(ufunc: np.ufunc) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    def method(self: ComplexPair, other: Any) -> Any:
-        return self.__array_ufunc__(ufunc, "__call__", self, other)
-
-    def swapped(self: ComplexPair, other: Any) -> Any:
-        return self.__array_ufunc__(ufunc, "__call__", other, self)
-
-    return method, swapped
+install(ComplexPair, lambda z: bool(z.real._scalar))
 
 
-for _name, _ufunc in {
-    "add": np.add, "sub": np.subtract, "mul": np.multiply, "truediv": np.divide, "pow": np.power,
-}.items():  # fmt: skip
-    for _prefix, _rule in zip(("__", "__r"), _operator(_ufunc)):
-        setattr(ComplexPair, f"{_prefix}{_name}__", _rule)
+def _of_both(function: Callable[[Any], Any], z: ComplexPair, name: str, keywords: Any) -> ComplexPair:
+    """Call a function that computes the real and the imaginary part alike."""
+    for keyword in ("dtype", "initial", "out"):
+        if keyword in keywords:
+            raise refusal(f"{name}(..., {keyword}=) of a complex array cannot be recorded; {_REAL_ONLY}")
+    return ComplexPair(function(z.real), function(z.imag))
 
 
-def _as_pair(x: Any) -> ComplexPair:
+def _elementwise(rule: Callable[..., Any], *inputs: Any) -> Any:
+    """Call a rule with its inputs as pairs of the dtype in which NumPy computes."""
+    operands = [x if weak(x) or type(x) is ComplexPair else array_like(x) for x in map(selected, inputs)]
+    dtype = np.result_type(*(python_type(x)() if weak(x) else x.dtype for x in operands))
+    result = rule(*(_as_pair(x, np.float32 if dtype == np.complex64 else np.float64) for x in operands))
+    if type(result) is ComplexPair and result.imag.shape != result.real.shape:
+        return ComplexPair(result.real, np.broadcast_to(result.imag, result.real.shape).copy())
+    return result
+
+
+def _as_pair(x: Any, dtype: Any) -> ComplexPair:
+    """Return a number or an array as a pair of `dtype`. The imaginary part of a real one is the integer 0."""
     x = selected(x)
-    if type(x) is ComplexPair:
-        return x
-    if type(x) is TracedArray or not np.iscomplexobj(x):
+    if type(x) is complex:
+        return ComplexPair(x.real, x.imag)
+    if weak(x):
         return ComplexPair(x, 0)
-    x = np.asarray(x)
-    return ComplexPair(x.real, x.imag) if x.ndim else ComplexPair(x.real.item(), x.imag.item())
+    if type(x) is not ComplexPair:
+        x = array_like(x)
+        if x.dtype.kind != "c":
+            return ComplexPair(_cast(x, dtype), 0)
+    return ComplexPair(_cast(x.real, dtype), _cast(x.imag, dtype))
+
+
+def _cast(x: Any, dtype: Any) -> Any:
+    return x if x.dtype == dtype else x.astype(dtype)
 
 
 def _product(a: ComplexPair, b: ComplexPair) -> ComplexPair:
@@ -147,8 +185,11 @@ _UFUNCS: dict[np.ufunc, Callable[..., Any]] = {
     np.divide: _quotient,
     np.power: _power,
     np.square: lambda a: _product(a, a),
+    np.positive: lambda a: ComplexPair(a.real.copy(), a.imag.copy()),
     np.negative: lambda a: ComplexPair(-a.real, -a.imag),
-    np.conjugate: lambda a: ComplexPair(a.real, -a.imag),
+    np.conjugate: lambda a: ComplexPair(a.real.copy(), -a.imag),
+    np.equal: lambda a, b: (a.real == b.real) & (a.imag == b.imag),
+    np.not_equal: lambda a, b: (a.real != b.real) | (a.imag != b.imag),
     np.absolute: lambda a: np.hypot(a.real, a.imag),
 }
 _LINEAR = frozenset((
@@ -160,8 +201,10 @@ _LINEAR = frozenset((
 
 def _matrices(rows: int, columns: int, n: int, dtype: Any) -> tuple[Array, Array]:
     """Return the cosines and sines of 2*pi*j*k/n for j of the rows and k of the columns."""
-    angle = 2 * np.pi / n * (np.outer(np.arange(rows), np.arange(columns)) % n)
-    return np.cos(angle).astype(dtype), np.sin(angle).astype(dtype)
+    turns = np.outer(np.arange(rows), np.arange(columns)) % n
+    angle = 2 * np.pi / n * turns
+    sines = np.where(2 * turns % n == 0, 0, np.sin(angle))  # 0 exactly, as in NumPy, at whole halves of a turn
+    return np.cos(angle).astype(dtype), sines.astype(dtype)
 
 
 def _argument(x: Any, n: Any, axis: int, default: Callable[[int], int]) -> tuple[Any, int, int]:
@@ -169,13 +212,14 @@ def _argument(x: Any, n: Any, axis: int, default: Callable[[int], int]) -> tuple
     x = x if type(x) is ComplexPair else array_like(x)
     axis = numpy_axis(axis, x.ndim)
     length = default(x.shape[axis]) if n is None else n
-    if is_symbolic(length) or type(length) is not int or not 0 < length <= _MAX_LENGTH:
+    length = length if is_symbolic(length) else operator.index(length)
+    if is_symbolic(length) or not 0 < length <= _MAX_LENGTH:
         raise refusal(
             f"a Fourier transform is recorded with a length from 1 to {_MAX_LENGTH} that is no open size, "
             f"got {length}; give it n="
         )
     if type(x) is not ComplexPair:
-        x = x if x.dtype in (np.float32, np.float64) else x.astype(np.float64)
+        x = _cast(x, np.float32 if x.dtype in (np.float16, np.float32) else np.float64)
     return np.moveaxis(x, axis, -1) if type(x) is not ComplexPair else _move_axis(x, axis, -1), axis, length
 
 
@@ -232,6 +276,16 @@ def _irfft(a: Any, n: Any = None, axis: int = -1, norm: str | None = None) -> Ar
     return np.moveaxis(result, -1, place)
 
 
+def _where(condition: Any, *choices: Any) -> Any:
+    if len(choices) != 2 or type(condition) is ComplexPair:
+        raise refusal(f"np.where(z) with a complex array z cannot be recorded; {_REAL_ONLY}")
+
+    def rule(a: ComplexPair, b: ComplexPair) -> ComplexPair:
+        return ComplexPair(np.where(condition, a.real, b.real), np.where(condition, a.imag, b.imag))
+
+    return _elementwise(rule, *choices)
+
+
 _OF_PAIRS: dict[Callable[..., Any], Callable[..., Any]] = {
     np.fft.fft: _transform(False, False),
     np.fft.ifft: _transform(False, True),
@@ -239,6 +293,7 @@ _OF_PAIRS: dict[Callable[..., Any], Callable[..., Any]] = {
     np.angle: lambda z: np.arctan2(z.imag, z.real),
     np.real: lambda z: z.real,
     np.imag: lambda z: z.imag,
+    np.where: _where,
 }
 implements(np.fft.rfft)(_transform(True, False))
 implements(np.fft.fft)(_OF_PAIRS[np.fft.fft])
