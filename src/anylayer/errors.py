@@ -79,6 +79,10 @@ class UnknownLayers(LayerError):
         self.types = list(types)
 
 
+class ShapeError(LayerError):
+    """A layer does not take inputs of these shapes. For inputs of other shapes it may be possible."""
+
+
 class DialectError(LayerError):
     """A layer means different things in different forks, and the file does not say which fork it was written
     for.

@@ -16,6 +16,7 @@ from anylayer.errors import (
     AnyLayerError,
     DialectError,
     LayerError,
+    ShapeError,
     Stopped,
     at,
     call_contained,
@@ -283,7 +284,8 @@ class Bound:
             shapes = ", ".join("none" if x is None else str(tuple(x.shape)) for x in inputs) or "none"
             rule = next((rule for words, rule in _RULES if re.search(words, str(error))), None)
             why = f": {rule}" if rule else f" ({type(error).__name__}: {error})"
-            raise LayerError(f"does not take inputs of shape {shapes}{why}") from error
+            kind = ShapeError if isinstance(error, (ValueError, IndexError)) else LayerError
+            raise kind(f"does not take inputs of shape {shapes}{why}") from error
 
     def _checked(self, outputs: list[Any]) -> list[Any]:
         wanted = len(self.node.outputs)

@@ -81,14 +81,25 @@ def as_length(k: Any) -> Any:
         return None
     producers = k._graph.producers
     value: Value | None = k._value
+    kinds = []
     while value is not None and value in producers and producers[value].op in ("Cast", "Reshape", "Squeeze"):
+        kinds.append(value.dtype)
         value = producers[value].inputs[0]
     if value is None or value not in producers or producers[value].op != "ReduceSum":
         return None
     whole = producers[value].inputs[0]
     cause = producers.get(whole) if whole is not None else None
     mask = cause.inputs[0] if cause is not None and cause.op == "Cast" else None
-    return None if mask is None or mask.dtype != BOOL else counted_size(k, size_of(mask.shape), mask)
+    if mask is None or mask.dtype != BOOL:
+        return None
+    most = size_of(mask.shape)
+    exact = all(_holds(dtype, most) for dtype in (*kinds, value.dtype))
+    return counted_size(k, most, mask) if exact else None
+
+
+def _holds(dtype: np.dtype[Any], most: Any) -> bool:
+    """Return whether integers of `dtype` hold a number of elements up to `most`. 32 bits hold every number."""
+    return dtype.kind in "iu" and (dtype.itemsize >= 4 or (not is_symbolic(most) and most <= np.iinfo(dtype).max))
 
 
 def counted_size(k: Any, most: Any, mask: Value | None = None) -> Any:

@@ -14,8 +14,9 @@ import numpy as np
 from anylayer.corrections import corrected
 from anylayer.corrections.chains import cut_for_file
 from anylayer.corrections.rounding import graph_for_file
-from anylayer.errors import EngineError, FileError, LayerError, at, need, shortened, some
+from anylayer.errors import EngineError, FileError, LayerError, at, need, shortened, some, wording
 from anylayer.graph import Graph, Op, Value
+from anylayer.graph.facts import number, producer
 from anylayer.graph.open_sizes import SIZES
 from anylayer.network import CHANNEL_ORDERS, Array
 from anylayer.optimize.simplify import simplify
@@ -73,7 +74,7 @@ def write(
     Characters that XML cannot have are escaped in the names of layers and of values inside the network.
 
     Raises EngineError where OpenVINO refuses the network or is not installed, LayerError where a kept layer has an
-    attribute that an IR cannot express, and FileError for the name of an input or output that XML cannot have.
+    attribute that an IR cannot express or a condition selects an index out of range, and FileError for the name of an input or output that XML cannot have.
     """
     for name in (*source.inputs, *source.outputs):
         bad = _NOT_XML.search(name)
@@ -82,6 +83,7 @@ def write(
             raise FileError(rule, source.network.source)
     wanted = precision_of(precision, float32, io, calibrate, reduce_range, source, ("int8",))
     wanted.need_possible(source.graph)
+    _need_indices_in_range(source.graph)
     graph = source.graph if source.sizes is not None else simplify(source.graph, "openvino")
     graph = cut_for_file(graph_for_file(corrected(graph, RUNS)))
     weights = path.with_suffix(".bin")
@@ -111,6 +113,27 @@ _PRECISION = (
 """The file has no way to request float32 (OpenVINO 2026.4): the CPU plugin ignores a precision in
 `runtime_options`, and drops the attribute `precise` of an operation that it fuses (MatMul with Add) or replaces
 (LSTM)."""
+
+
+def _need_indices_in_range(graph: Graph) -> None:
+    """Raise LayerError where a condition selects an index out of range, for which an IR raises no error.
+
+    An If whose other branch cannot be computed has such an index.
+    """
+    for o in graph.ops:
+        if o.body is not None:
+            _need_indices_in_range(o.body)
+        where = producer(graph.producers, o.inputs[1], "Where") if o.op == "Gather" else None
+        for index in where.inputs[1:] if where is not None else ():
+            number_, size = number(index), o.input(0).shape[o["axis"]]
+            if number_ is not None and isinstance(size, int) and not -size <= number_ < size:
+                how = wording("constants={name: value} of read", "--constant NAME=VALUE")
+                raise LayerError(
+                    "a condition selects a branch that cannot be computed for these shapes, or an index out of "
+                    "range. An OpenVINO model gives wrong values for it instead of an error. Give the value of "
+                    f"the input that decides the condition: {how}",
+                    f"layer '{o.scope}'",
+                )
 
 
 def _save(graph: Graph, source: Source, path: Path, precision: Precision) -> None:

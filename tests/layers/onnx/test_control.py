@@ -253,7 +253,37 @@ def test_impossible_branch_is_an_error_only_where_it_is_taken() -> None:
     for engine in (*GENERAL, "numpy"):
         with pytest.raises(AnyLayerError, match=r"Gather|condition selects this branch.*constants="):
             net.compile(engine)({"x": SAMPLE, "rate": np.array(8)})
-    assert "else_branch is impossible" in str(net.inspect().nodes[-1].notes)
+    assert "else_branch cannot be computed for these shapes: " in str(net.inspect().nodes[-1].notes)
+
+
+@pytest.mark.parametrize(
+    ("other", "rule"),
+    [
+        (node("FooBar", ["x"], ["b"], domain="my"), "'my.FooBar' inside a graph is not defined|'FooBar' inside"),
+        (node("Relu", ["x"], ["b"], slope=1.0), "Relu has no attribute 'slope'"),
+        (node("Cast", ["x"], ["b"], to=77), "does not specify a valid type"),
+        (node("Einsum", ["x"], ["b"], equation="ab,cd->a"), "takes 2 inputs"),
+    ],
+)
+def test_only_shapes_make_a_branch_impossible(other: Any, rule: str) -> None:
+    then = graph([node("Relu", ["x"], ["a"])], [], ["a"])
+    nodes = [node("If", ["c"], ["y"], then_branch=then, else_branch=graph([other], [], ["b"]))]
+    path = save(model(nodes, [value("x", [2, 3]), value("c", [], bool)], ["y"]))
+    with pytest.raises(LayerError, match=rule):
+        anylayer.read(path).compile("onnxruntime")
+
+
+@pytest.mark.parametrize("then", [True, False])
+def test_an_ir_without_a_branch_is_refused(then: bool, tmp_path: Path) -> None:
+    """An IR has no check of indices, so the condition has to be a constant."""
+    possible = graph([node("Relu", ["x"], ["a"])], [], ["a"])
+    other = graph([node("Transpose", ["x"], ["b"], perm=[0, 1, 2])], [], ["b"])
+    first, second = (possible, other) if then else (other, possible)
+    nodes = [node("If", ["c"], ["y"], then_branch=first, else_branch=second)]
+    path = save(model(nodes, [value("x", [2, 3]), value("c", [], bool)], ["y"]))
+    with pytest.raises(LayerError, match=r"layer 'If_0'.*a condition selects a branch.*constants="):
+        anylayer.read(path).write(tmp_path / "out.xml")
+    assert all(c.ok for c in anylayer.read(path, constants={"c": then}).write(tmp_path / "out.xml").checks)
 
 
 def test_auto_and_verification_take_the_branch_that_is_possible(tmp_path: Path) -> None:

@@ -12,7 +12,16 @@ import numpy as np
 from anylayer import ops
 from anylayer.errors import need
 from anylayer.layer.arguments import integers
-from anylayer.layers.onnx._call import NoMeaning, OpCall, has_rare_dtype, is_plain, meaning, meanings, of
+from anylayer.layers.onnx._call import (
+    SPELLED_OUT,
+    NoMeaning,
+    OpCall,
+    has_rare_dtype,
+    is_plain,
+    meaning,
+    meanings,
+    of,
+)
 from anylayer.layers.onnx._record import reduce_over_unknown_axes
 from anylayer.libraries.onnx import helper
 from anylayer.network import Array
@@ -307,3 +316,11 @@ def _linear_attention(
         outputs.append((q[:, t][..., None] * read).sum(2) * np.float32(scale))
     result = np.stack(outputs, 1).reshape(n, length, -1).astype(query.dtype)
     return result, state.astype(query.dtype if past is None else past.dtype)
+
+
+def _operands(call: OpCall) -> None:
+    operands = call["equation"].partition("->")[0].count(",") + 1
+    need(operands == len(call.inputs), f"equation '{call['equation']}' takes {operands} inputs")
+
+
+SPELLED_OUT["Einsum"] = _operands

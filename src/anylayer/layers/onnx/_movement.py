@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from anylayer import ops
-from anylayer.errors import TraceError, need
+from anylayer.errors import ShapeError, TraceError, need
 from anylayer.layer.arguments import axes_in, integers, reshape, shape_of, slice_axes, target_shape
 from anylayer.layers._arrays import one_hot
 from anylayer.layers.onnx._call import ANY_SIZE, SPELLED_OUT, OpCall, meaning, meanings, of
@@ -90,6 +90,7 @@ def _split(call: OpCall, x: Array, sizes: Array | None = None) -> list[Array]:
     need(
         sum(parts) == x.shape[axis] and min(parts, default=0) >= 0,
         f"the parts {parts} do not add up to the size {x.shape[axis]} of axis {axis}",
+        ShapeError,
     )
     return np.split(x, np.cumsum(parts)[:-1], axis)
 
@@ -205,9 +206,8 @@ def _no_training(call: OpCall) -> None:
 def _order(call: OpCall) -> None:
     rank = len(call.inputs[0].shape)
     perm = call.attrs["perm"] = call["perm"] or tuple(range(rank))[::-1]
-    need(
-        sorted(perm) == [*range(rank)], f"perm {list(perm)} must be a permutation of the {rank} axes of the input"
-    )
+    rule = f"perm {list(perm)} must be a permutation of the {rank} axes of the input"
+    need(sorted(perm) == [*range(rank)], rule, ShapeError)
 
 
 def _one_size_per_axis(call: OpCall) -> None:

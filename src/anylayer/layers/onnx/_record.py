@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.errors import LayerError, TraceError, need
+from anylayer.errors import LayerError, ShapeError, TraceError, need
 from anylayer.graph import OPSET, Dim
 from anylayer.graph.operators import RANDOM, RANK_KEEPING, REDUCTIONS, SHORTENS, SIZED_BY_DATA
 from anylayer.graph.place import refusal
@@ -97,7 +97,8 @@ def recorded(call: OpCall) -> list[Array]:
     """Return the outputs of an operator, traced.
 
     A size that its inference does not determine becomes a Dim. Raise TraceError when even the rank of an output is
-    unknown, or a size that depends on symbolic ones, and LayerError when the inference refuses the inputs.
+    unknown, or a size that depends on symbolic ones, and LayerError when the inference refuses the inputs:
+    ShapeError for their shapes.
     """
     given = call.inputs
     dims: dict[str, Any] = {}
@@ -119,7 +120,8 @@ def recorded(call: OpCall) -> list[Array]:
         )
     except ValueError as error:
         shapes = ", ".join("none" if x is None else str(tuple(x.shape)) for x in given)
-        raise LayerError(f"does not take inputs of shape {shapes}: {error}") from error
+        kind = ShapeError if "[ShapeInferenceError]" in str(error.__cause__) else LayerError
+        raise kind(f"does not take inputs of shape {shapes}: {error}") from error
     types_of_outputs: list[tuple[Any, Any]] = []
     for i, found in enumerate(types):
         found = found or _ranked(call)
@@ -129,7 +131,8 @@ def recorded(call: OpCall) -> list[Array]:
         if not is_plain(dtype):
             raise TraceError(f"{call.op} returns {dtype.name}, which no engine supports")
         is_negative = any(isinstance(d, int) and d < 0 for d in sizes)
-        need(not is_negative, f"output {i} would have shape {list(sizes)}: a window must fit the padded input")
+        rule = f"output {i} would have shape {list(sizes)}: a window must fit the padded input"
+        need(not is_negative, rule, ShapeError)
         unknown = any(d is None or (isinstance(d, str) and d not in dims) for d in sizes)
         if unknown and call.op in SHAPES and has_symbolic_size(given):
             types_of_outputs.append((substituted(SHAPES[call.op])(call), dtype))
@@ -152,7 +155,8 @@ def _need_axes(call: OpCall) -> None:
     high = rank if call.op == "Flatten" else rank - 1
     axes = [call["axis"], *(call["axes"] or ())] if "axis" in call.attrs else call["axes"] or ()
     for axis in axes:
-        need(axis is None or -rank <= axis <= high, f"axis must lie in {-rank}..{high}, got {axis}")
+        rule = f"axis must lie in {-rank}..{high}, got {axis}"
+        need(axis is None or -rank <= axis <= high, rule, ShapeError)
 
 
 _SMALL = frozenset(("bool", "int8", "uint8"))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from anylayer import ops
-from anylayer.errors import LayerError, need
+from anylayer.errors import LayerError, ShapeError, need
 from anylayer.layer.arguments import extent, flat_pads, integers, same_pads, scaled_size
 from anylayer.layers.onnx._call import (
     ANY_SIZE,
@@ -34,10 +34,10 @@ def explicit(call: OpCall) -> None:
         weights = call.input(3)
     kernel = call["kernel_shape"] or (tuple(weights.shape[2:]) if weights is not None else None)
     kernel = tuple(kernel or ())
-    need(axes > 0, f"needs an input (N, C, ...), got shape {tuple(x.shape)}")
-    need(len(kernel) == axes, f"kernel_shape={kernel} does not fit an input of {axes} spatial axes")
+    need(axes > 0, f"needs an input (N, C, ...), got shape {tuple(x.shape)}", ShapeError)
+    need(len(kernel) == axes, f"kernel_shape={kernel} does not fit an input of {axes} spatial axes", ShapeError)
     if weights is not None and tuple(weights.shape[2:]) != tuple(kernel):
-        raise LayerError(f"kernel_shape={tuple(kernel)} does not fit weights of shape {tuple(weights.shape)}")
+        raise ShapeError(f"kernel_shape={tuple(kernel)} does not fit weights of shape {tuple(weights.shape)}")
     strides = tuple(call["strides"] or (1,) * axes)
     dilations = tuple(call["dilations"] or (1,) * axes)
     need(

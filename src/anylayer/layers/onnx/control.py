@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.errors import LayerError, TraceError, adding_advice, at, need, plural, wording
+from anylayer.errors import ShapeError, TraceError, adding_advice, at, need, plural, wording
 from anylayer.graph import TooManyOperators
 from anylayer.graph.sized import elements_of
 from anylayer.layer import Bound, Definition, Layer, Registry, attribute, bind, layer
@@ -152,8 +152,8 @@ class If(_Control):
     """Run one of two networks, which the condition selects.
 
     Inputs: a boolean scalar, and the values that the networks capture. If the condition depends on the network's
-    inputs, both networks run and the outputs are selected, which requires equal shapes. A network that is
-    impossible for these shapes is left out, and a condition that selects it is an error when the network runs.
+    inputs, both networks run and the outputs are selected, which requires equal shapes. A network that cannot be
+    computed for these shapes is left out, and a condition that selects it is an error when the network runs.
     Source: ONNX operator specification, If-1 to If-21.
     """
 
@@ -169,11 +169,11 @@ class If(_Control):
             with nullcontext() if graph_of(inputs) is not None else adding_advice(advice):
                 return self.inside(branch, (), inputs)
         both: list[list[Array]] = []
-        problems: dict[int, LayerError] = {}
+        problems: dict[int, ShapeError] = {}
         for i, branch in enumerate((self.then_branch, self.else_branch)):
             try:
                 both.append(self.inside(branch, (), inputs))
-            except LayerError as error:
+            except ShapeError as error:
                 problems[i] = error
         for i, problem in problems.items():
             if not both:
@@ -186,13 +186,16 @@ class If(_Control):
                 )
         return [np.where(condition.reshape(()), a, b) for a, b in zip(*both)]
 
-    def _only(self, outputs: list[Array], condition: Array, other: int, problem: LayerError) -> list[Array]:
-        """Return the outputs of the only possible branch. `other` is the index of the impossible one.
+    def _only(self, outputs: list[Array], condition: Array, other: int, problem: ShapeError) -> list[Array]:
+        """Return the outputs of the only branch that can be computed. `other` is the index of the other one.
 
-        A condition that selects the impossible branch becomes an index out of range, which engines refuse.
+        A condition that selects the other branch becomes an index out of range, which engines refuse.
         """
         name = ("then_branch", "else_branch")[other]
-        self.note(f"its {name} is impossible for these shapes; data that select it are an error: {problem}")
+        self.note(
+            f"its {name} cannot be computed for these shapes: {problem}. Running the network with a condition that "
+            "selects it raises an error"
+        )
         index = np.where(condition.reshape(()), *((1, 0) if other == 0 else (0, 1)))
         return [gather(y[None], index, 0) for y in outputs]
 

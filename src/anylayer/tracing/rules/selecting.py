@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
@@ -353,15 +354,28 @@ def unique(
     return results[0] if len(results) == 1 else tuple(results)
 
 
-def _other_set(a: Any, b: Any, *, common: bool) -> Array:
-    """Return the different elements of `a` in order that are in `b`, or that are not."""
+def _members(a: Any, b: Any, *, common: bool) -> Array:
+    """Return the sorted distinct elements of `a` that are in `b` (common=True), or that are not in `b`."""
     values = np.unique(array_like(a))
     return np.compress(isin(values, b, invert=not common), values)
 
 
+@implements(np.setdiff1d)
+def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Array:
+    if not assume_unique:
+        return _members(ar1, ar2, common=False)
+    values = array_like(ar1).reshape(-1)
+    return np.compress(isin(values, ar2, invert=True), values)
+
+
+@implements(np.intersect1d)
+def intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Array:
+    a, b = array_like(ar1), array_like(ar2)
+    dtype = common_dtype(a, b)
+    return _members(cast(a, dtype), cast(b, dtype), common=True)
+
+
 implements(np.union1d)(lambda ar1, ar2: np.unique(np.concatenate([array_like(x).reshape(-1) for x in (ar1, ar2)])))
-implements(np.setdiff1d)(lambda ar1, ar2, assume_unique=False: _other_set(ar1, ar2, common=False))
-implements(np.intersect1d)(lambda ar1, ar2, assume_unique=False: _other_set(ar1, ar2, common=True))
 
 
 @implements(np.bincount)
@@ -373,7 +387,8 @@ def bincount(x: Array, /, weights: Any = None, minlength: Any = 0) -> Array:
     if x.ndim != 1 or x.dtype.kind not in "iub":
         raise TypeError("np.bincount takes a one-dimensional array of integers")
     at = cast(x, I8)
-    if type(minlength) is int and minlength == 0:
+    minlength = minlength if is_symbolic(minlength) else operator.index(minlength)
+    if not is_symbolic(minlength) and minlength == 0:
         most = np.max(np.concatenate([at, np.full(1, -1)])) + 1
         length: Any = tracing.counts.counted_size(np.maximum(most, 0), MAX_VALUES)
     else:
