@@ -74,7 +74,8 @@ def write(
     Characters that XML cannot have are escaped in the names of layers and of values inside the network.
 
     Raises EngineError where OpenVINO refuses the network or is not installed, LayerError where a kept layer has an
-    attribute that an IR cannot express or a condition selects an index out of range, and FileError for the name of an input or output that XML cannot have.
+    attribute that an IR cannot express or a condition selects an index out of range, and FileError for the name of
+    an input or output that XML cannot have.
     """
     for name in (*source.inputs, *source.outputs):
         bad = _NOT_XML.search(name)
@@ -311,8 +312,8 @@ class _GraphWithoutKept:
                 parameter = parameters[value.name]
                 for target in parameter.output(0).get_target_inputs():
                     target.replace_source_output(node.output(i))
-                for key, producer in sources.items():
-                    if producer.get_node().get_friendly_name() == parameter.get_friendly_name():
+                for key, source_output in sources.items():
+                    if source_output.get_node().get_friendly_name() == parameter.get_friendly_name():
                         sources[key] = node.output(i)
                 node.output(i).set_names({value.name})
                 model.remove_parameter(parameter)

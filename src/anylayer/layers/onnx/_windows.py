@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from anylayer import ops
-from anylayer.errors import LayerError, ShapeError, need
+from anylayer.errors import ShapeError, need
 from anylayer.layer.arguments import extent, flat_pads, integers, same_pads, scaled_size
 from anylayer.layers.onnx._call import (
     ANY_SIZE,

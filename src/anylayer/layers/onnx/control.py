@@ -193,8 +193,8 @@ class If(_Control):
         """
         name = ("then_branch", "else_branch")[other]
         self.note(
-            f"its {name} cannot be computed for these shapes: {problem}. Running the network with a condition that "
-            "selects it raises an error"
+            f"its {name} cannot be computed for these shapes: {problem}. Running the network with a condition "
+            "that selects it raises an error"
         )
         index = np.where(condition.reshape(()), *((1, 0) if other == 0 else (0, 1)))
         return [gather(y[None], index, 0) for y in outputs]
