@@ -215,14 +215,70 @@ def last_rows(b: Array, s: Array) -> Any:
     return x, x[-3:], np.cumsum(x, axis=0), x[::-1]
 
 
+@case
+def second_selection_decides(b: Array, s: Array) -> Any:
+    a = s[s > 0]
+    if a.size == 0:
+        return a
+    rest = a[1:][a[1:] > 0.5]
+    if rest.size == 0:
+        return a[:1]
+    return a[:2]
+
+
+@case
+def rest_of_the_rest_decides(b: Array, s: Array) -> Any:
+    a = s[s > 0]
+    rest = a[1:]
+    rest = rest[rest > 0.2]
+    last = rest[1:][rest[1:] > 0.5]
+    return a * 2 if last.size == 0 else a + rest[:1]
+
+
+@case
+def keeps_two_at_most(b: Array, s: Array) -> Any:
+    left, kept = np.where(s > 0)[0], []
+    for _ in range(2):
+        if left.size == 0:
+            break
+        kept.append(left[0])
+        left = left[1:][np.abs(s[left[1:]] - s[left[0]]) > 0.3]
+    return np.array(kept, np.int64)
+
+
+@case
+def falls_back_to_the_larger_selection(b: Array, s: Array) -> Any:
+    a = s[s > 0]
+    large = a[a > 1]
+    return a if large.size == 0 else large
+
+
+@case
+def trimmed(b: Array, s: Array) -> Any:
+    found = np.where(s > 0)[0]
+    if found.size == 0:
+        return b[:0]
+    return b[found[0] : found[-1] + 1]
+
+
+@case
+def first_and_last_of_a_selection(b: Array, s: Array) -> Any:
+    found = np.where(s > 0)[0]
+    if found.size == 0:
+        return found
+    return found[[0, -1]]
+
+
 def arrays() -> list[tuple[Array, Array]]:
-    """Return inputs of which a part, nothing, everything and one element is selected."""
+    """Return inputs of which a part, nothing, everything, one element and two are selected."""
     random = np.random.default_rng(3)
     b = random.standard_normal((N, 4)).astype(np.float32)
     s = random.standard_normal(N).astype(np.float32)
     one = np.full(N, -1, np.float32)
     one[7] = 2
-    return [(b, s), (b, np.zeros_like(s) - 1), (b - 9, s - 99), (np.abs(b) + 2, np.abs(s) + 1), (b, one)]
+    two = np.where(np.arange(N) == 3, np.float32(0.4), one)
+    given = [(b, s), (b, np.zeros_like(s) - 1), (b - 9, s - 99), (np.abs(b) + 2, np.abs(s) + 1), (b, one)]
+    return [*given, (b, two)]
 
 
 @pytest.mark.parametrize("engine", ["onnxruntime", "openvino"])
@@ -316,12 +372,12 @@ def test_other_uses_of_the_number_are_refused(function: Function, message: str) 
 
 @pytest.mark.parametrize("suffix", ["onnx", "xml"])
 def test_a_file_that_fails_where_nothing_is_selected_is_refused(suffix: str, tmp_path: Path) -> None:
-    """NumPy returns early, but the operators of the file read the first of no elements."""
+    """NumPy returns early, but the operators of the file look for the largest of no elements."""
 
     def first(b: Array, s: Array) -> Any:
         if len(b[s > 0.3]) == 0:
             return np.zeros((0, 4), np.float32)
-        return b[s > 0.3] - b[s > 0.3][0]
+        return b[s > 0.3] - b[s > 0.3].argmax(axis=0)
 
     with pytest.raises(AnyLayerError, match="For these inputs a layer may select nothing"):
         anylayer.export(first, *arrays()[0], path=tmp_path / f"first.{suffix}")

@@ -11,15 +11,16 @@ comparisons of these sizes by the user's code are decisions: see anylayer.tracin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from anylayer import compile as compilation
 from anylayer import tracing
 from anylayer.errors import TraceError
 from anylayer.graph import Dim, Graph
-from anylayer.graph.expressions import symbol
-from anylayer.graph.guards import SymbolicTrace, current_trace, symbolic_trace
+from anylayer.graph.expressions import bounds, symbol
+from anylayer.graph.guards import SymbolicTrace, base_name, current_trace, symbolic_trace
+from anylayer.graph.ir import Value
 from anylayer.graph.place import refusal
 from anylayer.graph.symbolic import Size, new_size
 from anylayer.network import TensorType
@@ -32,6 +33,10 @@ if TYPE_CHECKING:
 Tracer = Callable[[Sequence[TensorType]], Graph]
 _MAX_EMPTY = 8
 """The largest number of selections that a function may find empty."""
+_TAKES_ELEMENTS = ("Gather", "Reshape", "Slice", "Squeeze")
+"""Operators whose output has elements only if their first input has some."""
+_MAX_FILLED = 16
+"""The largest number of elements that a selection is filled to."""
 
 
 def trace_with_selections(trace: Tracer, types: Sequence[TensorType]) -> Graph:
@@ -96,23 +101,49 @@ def _check_conditions(graph: Graph, trace: SymbolicTrace, again: Callable[[Symbo
         place = next(g.place for g in conditions if name in g.symbols)
         if len(trace.empty) + len(trace.filled) >= _MAX_EMPTY:
             raise refusal(f"the code finds more than {_MAX_EMPTY} selections empty", place=place)
-        empty = _traced_again(trace, again, trace.empty | {name}, trace.filled)
+        empty = _traced_again(trace, again, trace.empty | {base_name(name)}, trace.filled)
         if _agrees(graph, empty, trace, name):
             continue
-        larger = trace.counts[name].limit.symbols & trace.counts.keys()
-        full = _traced_again(trace, again, trace.empty, trace.filled | {name} | larger)
-        if name not in full.filled:
+        filled = _filled_with(trace, name, place)
+        full = _traced_again(trace, again, trace.empty, filled)
+        needed = [base_name(name), *(n for n, least in filled.items() if least > 1)]
+        if any((n, filled[n]) not in full.filled for n in needed):
             raise refusal("the code does something else if an input has no elements", place=place)
         token = current_graph.set(full)
         try:
-            return tracing.decisions.join_selected(full, empty, name, place)
+            return tracing.decisions.join_selected(full, empty, base_name(name), place)
         finally:
             current_graph.reset(token)
     return graph
 
 
+def _filled_with(trace: SymbolicTrace, name: str, place: str) -> Mapping[str, int]:
+    """Return the selections to fill so that selection `name` certainly has an element, with their least numbers:
+    a[1:][mask] can only have one if `a` has two.
+    """
+    filled = {**trace.filled, base_name(name): 1}
+    names = [name]
+    for n in names:
+        limit, least = trace.counts[n].limit, filled[base_name(n)]
+        larger = sorted(limit.symbols & trace.counts.keys())
+        for k in range(1, _MAX_FILLED + 1):
+            numbers = {other: max(k, filled.get(base_name(other), 0)) for other in larger}
+            ranges = trace.ranges | {m: (number, max(number, trace.ranges[m][1])) for m, number in numbers.items()}
+            if not larger or bounds(limit, ranges)[0] >= least:
+                break
+        else:
+            raise refusal(
+                f"whether this selection of at most {limit} elements is empty depends on others in a way that "
+                "cannot be recorded; ask whether something is selected with mask.any() and np.where",
+                place=place,
+            )
+        filled |= {base_name(other): number for other, number in numbers.items()}
+        names.extend(other for other in larger if other not in names)
+    return filled
+
+
 def _traced_again(
-    trace: SymbolicTrace, again: Callable[[SymbolicTrace], Graph], empty: frozenset[str], filled: frozenset[str]
+    trace: SymbolicTrace, again: Callable[[SymbolicTrace], Graph], empty: frozenset[str], filled: Mapping[str, int]
 ) -> Graph:
     """Trace the code once more where some selections are empty and others are filled, and return the graph."""
     with symbolic_trace(trace.ranges, trace.symbols, trace.turn) as other:
@@ -129,13 +160,21 @@ def _traced_again(
 
 def _agrees(graph: Graph, empty: Graph, trace: SymbolicTrace, name: str) -> bool:
     """Return whether a trace in which selection `name` is empty returns arrays without elements, of the shapes
-    that `graph` has in this case.
+    that `graph` has in this case, and whether `graph` runs then: x[0] of nothing does not.
     """
     values = {**trace.symbols, name: 0}
     for other, count in trace.counts.items():  # a selection of an empty one is empty
         values[other] = min(values.get(other, count.example), count.limit.value(values))
+
+    def shape_of(v: Value) -> list[int]:
+        return [d.expression.value(values) if type(d) is Size else int(d) for d in v.shape]
+
+    for o in graph.ops:
+        x = o.inputs[0] if o.op in _TAKES_ELEMENTS else None
+        if x is not None and 0 in shape_of(x) and 0 not in shape_of(o.outputs[0]):
+            return False
     for v, w in zip(graph.outputs, empty.outputs, strict=True):
-        shape = [d.expression.value(values) if type(d) is Size else d for d in v.shape]
+        shape = shape_of(v)
         if (shape, v.dtype) != ([int(d) for d in w.shape], w.dtype) or 0 not in shape:
             return False
     return True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -117,6 +118,14 @@ def _text(side: Expression | Real) -> str:
     return f"{a} % {b}" + {"0": ""}.get(rest, f" - {rest[1:]}" if rest[0] == "-" else f" + {rest}")
 
 
+def base_name(name: str) -> str:
+    """Return the name of a size that depends on data without its mark: which selections were filled before it.
+
+    A filled selection may have more elements than the same one elsewhere, so that they are two sizes.
+    """
+    return re.sub(r"(count[0-9_]+)f[0-9f_]*$", r"\1", name)
+
+
 @dataclass(frozen=True, slots=True)
 class Count:
     """A size that depends on data: an example of its value, which a trace uses, and its largest value."""
@@ -136,10 +145,10 @@ class SymbolicTrace:
 
     `counts` are the sizes that depend on data, by their symbols: the numbers of elements that masks select. Traces
     with different values of `turn`, 0 or 1, have different examples. It is None where a trace may not have such
-    sizes. `empty` are those that are 0 in this trace, and `filled` those that are at least 1, because their masks
-    select one element where they would select nothing. `decide` answers a comparison of such sizes by the user's
-    code, or returns None. `asked` gets each condition on such sizes that is not answered so; if it returns True,
-    the condition is answered as it is for size 0.
+    sizes. `empty` are those that are 0 in this trace. `filled` maps others to a least number: their masks select
+    the first elements where they would select fewer. Both hold names without the mark of `base_name`. `decide`
+    answers a comparison of such sizes by the user's code, or returns None. `asked` gets each condition on such
+    sizes that is not answered so; if it returns True, the condition is answered as it is for size 0.
     """
 
     ranges: dict[str, tuple[int, int]]
@@ -150,7 +159,7 @@ class SymbolicTrace:
     turn: int | None = None
     empty: frozenset[str] = frozenset()
     asked: Callable[[SymbolicTrace, Guard], bool] | None = None
-    filled: frozenset[str] = frozenset()
+    filled: Mapping[str, int] = field(default_factory=dict)
     decide: Callable[[Any, str, Any], bool | None] = lambda a, relation, b: None
 
     def count(self, name: str, most: Any) -> int | None:
@@ -158,13 +167,18 @@ class SymbolicTrace:
         symbolic. Return None if the size is certainly 0 in this trace.
         """
         limit = getattr(most, "expression", None) or constant(int(most))
-        if name in self.empty or limit.constant == 0:
+        base = base_name(name)
+        if base in self.empty or limit.constant == 0:
             return None
         turn, largest = self.turn or 0, int(most)
         value = max(1, min(largest - largest // 3, _EXAMPLE) - turn) if largest else 0
         if limit.constant is None:  # an example may exceed a limit that is an example, too
             value = max(value, _LEAST_EXAMPLE - turn)
-        self.ranges[name] = int(name in self.filled), int(min(bounds(limit, self.ranges)[1], MAX_VALUES))
+        least = self.filled.get(base, 0)
+        value = max(value, least)
+        if least > 1 and self.counts.keys().isdisjoint(limit.symbols):
+            self.compare(limit, ">=", constant(least), True)
+        self.ranges[name] = least, int(min(bounds(limit, self.ranges)[1], MAX_VALUES))
         self.counts[name] = Count(value, limit)
         self.assume(Guard(symbol(name), "<=", limit))
         return value

@@ -132,7 +132,7 @@ class Graph:
     are the sizes that depend on the data of a value: the number of elements that a mask selects. `selections` are
     the outputs that have these sizes first. `inside` are the values of single iterations of a loop, which do not
     exist outside of it. `decided` are the decisions by data, if there are any.
-    `filled` maps the size of a filled selection to a boolean, which is false where nothing is selected.
+    `filled` maps the size of a filled selection and a number to a boolean: whether as many elements are selected.
     """
 
     def __init__(self, prefix: str = "", scope: str = "") -> None:
@@ -150,7 +150,7 @@ class Graph:
         self.selections: list[Value] = []
         self.inside: set[Value] = set()
         self.decided: Decisions | None = None
-        self.filled: dict[str, Value] = {}
+        self.filled: dict[tuple[str, int], Value] = {}
         self._constants: dict[Any, Value] = {}
         self._digests: list[tuple[Array, int]] = []
         self._emitted: dict[Any, list[Value]] = {}

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from anylayer.graph.expressions import symbol
-from anylayer.graph.guards import current_trace
+from anylayer.graph.guards import base_name, current_trace
 from anylayer.graph.ir import Value
 from anylayer.graph.operators import SELECTS, SIZED_BY_DATA
 from anylayer.graph.place import refusal
@@ -52,6 +52,7 @@ def count_of(values: Any, most: Any) -> Any:
         at = len(counts) + 1
         earlier = sorted(n for n in map(_ordinal, trace.empty) if n < at)
         name = f"{running_graph().prefix}count{'_'.join(map(str, (at, *earlier)))}"
+        name += "".join(f"f{_ordinal(n)}_{k}" for n, k in sorted(trace.filled.items()) if _ordinal(n) <= at)
         value = trace.count(name, most)
         if value is None:
             _need_possible(values)
@@ -110,7 +111,8 @@ def counted_size(k: Any, most: Any, mask: Value | None = None) -> Any:
     n = count_of(k if mask is None else TracedArray(k._graph, mask), most)
     if is_symbolic(n):
         end: Any = cast(k._resolved(), I8)
-        end = np.maximum(end, 1) if _is_filled(n, end > 0) else end
+        least = _least(n, end)
+        end = np.maximum(end, least) if least else end
         _selection(record("Range", [np.int64(0), end, np.int64(1)], (n,), I8))
     return n
 
@@ -127,7 +129,8 @@ def _ordinal(name: str) -> int:
     """Return which selection of the function a size counts. The further numbers in the name say which earlier
     selections are empty in the trace, because other code may follow then.
     """
-    return int(name.rpartition("count")[2].partition("_")[0] or 0)
+    number = name.rpartition("count")[2].partition("_")[0]
+    return int(number) if number.isdecimal() else 0  # 0: of an input
 
 
 def decide_size(a: Any, relation: str, b: Any) -> bool | None:
@@ -140,25 +143,35 @@ def decide_size(a: Any, relation: str, b: Any) -> bool | None:
 
 
 def _fill(mask: Array, n: Any) -> Array:
-    """Return a mask of one axis that selects its first element where it would select nothing, if the trace fills
-    this selection.
-    """
-    if not _is_filled(n, mask.any()):
+    """Return a mask of one axis that selects its first elements where it selects fewer than the trace needs."""
+    least = _least(n, mask)
+    if not least:
         return mask
-    return np.concatenate([mask[:1] | ~mask.any(), mask[1:]])
+    return np.concatenate([mask[:least] | ~_has(mask, least), mask[least:]])
 
 
-def _is_filled(n: Any, some: Any) -> bool:
-    """Return whether the trace fills the selection of size `n`. `some` is false where it would select nothing."""
+def _has(found: Any, least: int) -> Any:
+    """Return whether a mask selects at least so many elements, or a number is at least that."""
+    if found.dtype != BOOL:
+        return found >= least
+    return found.any() if least == 1 else cast(found, I8).sum() >= least
+
+
+def _least(n: Any, found: Any) -> int:
+    """Return how many elements the trace fills the selection of size `n` to, or 0. `found`: its mask or number."""
     trace = current_trace.get()
     name = next(iter(n.expression.symbols))
-    if trace is None or name not in trace.filled:
-        return False
-    graph = running_graph()
-    for other in trace.counts[name].limit.symbols & graph.filled.keys():
-        some = some & TracedArray(graph, graph.filled[other])
-    graph.filled.setdefault(name, some._value)
-    return True
+    base = base_name(name)
+    if trace is None or base not in trace.filled:
+        return 0
+    graph, least = running_graph(), trace.filled[base]
+    for number in sorted({1, least}):
+        has = _has(found, number)
+        for other in map(base_name, trace.counts[name].limit.symbols):
+            enough = graph.filled.get((other, trace.filled.get(other, 0)))
+            has = has if enough is None else has & TracedArray(graph, enough)
+        graph.filled.setdefault((base, number), has._value)
+    return least
 
 
 def compressed(x: Array, mask: Array, axis: int) -> Array:

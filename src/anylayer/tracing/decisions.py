@@ -234,7 +234,7 @@ def join_selected(graph: Graph, nothing: Graph, name: str, place: str) -> Graph:
 
     In `graph`, this selection is filled. place: the line that asks whether it is empty.
     """
-    condition = graph.filled.pop(name)
+    condition = graph.filled.pop((name, 1))
     decision = Decision(condition, place, -1, 0, len(graph.ops), True)
     others = graph.inline(nothing, graph.inputs)
     paths = _joined_paths(graph, condition, nothing, place)
