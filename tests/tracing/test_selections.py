@@ -262,6 +262,13 @@ def trimmed(b: Array, s: Array) -> Any:
 
 
 @case
+def minus_the_first(b: Array, s: Array) -> Any:
+    if len(b[s > 0.3]) == 0:
+        return np.zeros((0, 4), np.float32)
+    return b[s > 0.3] - b[s > 0.3][0]
+
+
+@case
 def first_and_last_of_a_selection(b: Array, s: Array) -> Any:
     found = np.where(s > 0)[0]
     if found.size == 0:
@@ -370,17 +377,16 @@ def test_other_uses_of_the_number_are_refused(function: Function, message: str) 
         traced(function, types)
 
 
-@pytest.mark.parametrize("suffix", ["onnx", "xml"])
-def test_a_file_that_fails_where_nothing_is_selected_is_refused(suffix: str, tmp_path: Path) -> None:
+def test_a_file_that_fails_where_nothing_is_selected_is_refused(tmp_path: Path) -> None:
     """NumPy returns early, but the operators of the file look for the largest of no elements."""
 
     def first(b: Array, s: Array) -> Any:
         if len(b[s > 0.3]) == 0:
             return np.zeros((0, 4), np.float32)
-        return b[s > 0.3] - b[s > 0.3].argmax(axis=0)
+        return b[s > 0.3] - b[s > 0.3].argmax(axis=0).astype(np.float32)
 
     with pytest.raises(AnyLayerError, match="For these inputs a layer may select nothing"):
-        anylayer.export(first, *arrays()[0], path=tmp_path / f"first.{suffix}")
+        anylayer.export(first, *arrays()[0], path=tmp_path / "first.onnx")
     assert not list(tmp_path.iterdir())
 
 

@@ -393,7 +393,10 @@ def bincount(x: Array, /, weights: Any = None, minlength: Any = 0) -> Array:
         length: Any = tracing.counts.counted_size(np.maximum(most, 0), MAX_VALUES)
     else:
         length = minlength
-        running_graph().note("np.bincount has minlength elements here; a larger number is refused when this runs")
+        running_graph().note(
+            "np.bincount has minlength elements here; a larger number is refused when this runs, but an OpenVINO "
+            "IR file cannot check it, and counts it in the last element"
+        )
     kind = I8 if weights is None else np.dtype(np.float64)
     added = np.ones((), I8) if weights is None else cast(array_like(weights), kind)
     zeros = expand(np.zeros((), kind), (length,))
