@@ -52,7 +52,9 @@ def count_of(values: Any, most: Any) -> Any:
         at = len(counts) + 1
         earlier = sorted(n for n in map(_ordinal, trace.empty) if n < at)
         name = f"{running_graph().prefix}count{'_'.join(map(str, (at, *earlier)))}"
-        name += "".join(f"f{_ordinal(n)}_{k}" for n, k in sorted(trace.filled.items()) if _ordinal(n) <= at)
+        name += "".join(
+            f"f{_ordinal(n)}_{least}" for n, least in sorted(trace.filled.items()) if _ordinal(n) <= at
+        )
         value = trace.count(name, most)
         if value is None:
             _need_possible(values)
@@ -147,10 +149,10 @@ def _fill(mask: Array, n: Any) -> Array:
     least = _least(n, mask)
     if not least:
         return mask
-    return np.concatenate([mask[:least] | ~_has(mask, least), mask[least:]])
+    return np.concatenate([mask[:least] | ~_selects(mask, least), mask[least:]])
 
 
-def _has(found: Any, least: int) -> Any:
+def _selects(found: Any, least: int) -> Any:
     """Return whether a mask selects at least so many elements, or a number is at least that."""
     if found.dtype != BOOL:
         return found >= least
@@ -166,11 +168,11 @@ def _least(n: Any, found: Any) -> int:
         return 0
     graph, least = running_graph(), trace.filled[base]
     for number in sorted({1, least}):
-        has = _has(found, number)
+        enough = _selects(found, number)
         for other in map(base_name, trace.counts[name].limit.symbols):
-            enough = graph.filled.get((other, trace.filled.get(other, 0)))
-            has = has if enough is None else has & TracedArray(graph, enough)
-        graph.filled.setdefault((base, number), has._value)
+            larger = graph.filled.get((other, trace.filled.get(other, 0)))
+            enough = enough if larger is None else enough & TracedArray(graph, larger)
+        graph.filled.setdefault((base, number), enough._value)
     return least
 
 
