@@ -152,15 +152,15 @@ def _fill(mask: Array, n: Any) -> Array:
     return np.concatenate([mask[:least] | ~_selects(mask, least), mask[least:]])
 
 
-def _selects(found: Any, least: int) -> Any:
+def _selects(values: Any, least: int) -> Any:
     """Return whether a mask selects at least so many elements, or a number is at least that."""
-    if found.dtype != BOOL:
-        return found >= least
-    return found.any() if least == 1 else cast(found, I8).sum() >= least
+    if values.dtype != BOOL:
+        return values >= least
+    return values.any() if least == 1 else cast(values, I8).sum() >= least
 
 
-def _least(n: Any, found: Any) -> int:
-    """Return how many elements the trace fills the selection of size `n` to, or 0. `found`: its mask or number."""
+def _least(n: Any, values: Any) -> int:
+    """Return how many elements the trace fills the selection of size `n` to, or 0. `values`: its mask or number."""
     trace = current_trace.get()
     name = next(iter(n.expression.symbols))
     base = base_name(name)
@@ -168,7 +168,7 @@ def _least(n: Any, found: Any) -> int:
         return 0
     graph, least = running_graph(), trace.filled[base]
     for number in sorted({1, least}):
-        enough = _selects(found, number)
+        enough = _selects(values, number)
         for other in map(base_name, trace.counts[name].limit.symbols):
             larger = graph.filled.get((other, trace.filled.get(other, 0)))
             enough = enough if larger is None else enough & TracedArray(graph, larger)
