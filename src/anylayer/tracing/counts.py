@@ -160,7 +160,7 @@ def _selects(values: Any, least: int) -> Any:
 
 
 def _least(n: Any, values: Any) -> int:
-    """Return how many elements the trace fills the selection of size `n` to, or 0. `values`: its mask or number."""
+    """Return to how many elements the trace fills selection `n`, or 0. `values`: its mask or number."""
     trace = current_trace.get()
     name = next(iter(n.expression.symbols))
     base = base_name(name)
