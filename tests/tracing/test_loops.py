@@ -225,16 +225,168 @@ def reads_a_list_by_another_name(dets: Array) -> Any:
     return dets[np.stack(also[0])]
 
 
+class Steps:
+    """A counter in an attribute, without methods."""
+
+    n = 0
+
+
+LIMITS: list[Callable[[list[Any]], Callable[[], bool]]] = []
+"""Functions that return, for a list, one that tells whether a loop that fills the list is to end."""
+
+
+def limit(function: Callable[[list[Any]], Callable[[], bool]]) -> Any:
+    LIMITS.append(function)
+    return function
+
+
+@limit
+def counted_in_a_dict(keep: list[Any]) -> Callable[[], bool]:
+    return lambda stats={"n": 0}: stats.update(n=stats["n"] + 1) or stats["n"] > 5  # type: ignore[misc, return-value]
+
+
+@limit
+def counted_in_an_attribute(keep: list[Any]) -> Callable[[], bool]:
+    steps = Steps()
+
+    def ends() -> bool:
+        steps.n += 1
+        return steps.n > 5
+
+    return ends
+
+
+@limit
+def counted_in_a_number_of_numpy(keep: list[Any]) -> Callable[[], bool]:
+    n = np.int64(0)
+
+    def ends() -> bool:
+        nonlocal n
+        n = n + 1
+        return bool(n > 5)
+
+    return ends
+
+
+@limit
+def counted_by_an_iterator(keep: list[Any]) -> Callable[[], bool]:
+    numbers = iter(range(5))
+    return lambda: next(numbers, None) is None
+
+
+@limit
+def counted_by_zip(keep: list[Any]) -> Callable[[], bool]:
+    pairs = zip(range(5), range(5))
+    return lambda: next(pairs, None) is None
+
+
+@limit
+def counted_in_a_list(keep: list[Any]) -> Callable[[], bool]:
+    return lambda left=[1, 2, 3, 4, 5]: not (left and left.pop())  # type: ignore[misc]
+
+
+@limit
+def counted_in_a_class(keep: list[Any]) -> Callable[[], bool]:
+    class Own(Steps):
+        pass
+
+    return lambda: setattr(Own, "n", Own.n + 1) or Own.n > 5
+
+
+@limit
+def method_of_the_list(keep: list[Any]) -> Callable[[], bool]:
+    length = keep.__len__
+    return lambda: length() == 5
+
+
+@limit
+def slice_of_the_list(keep: list[Any]) -> Callable[[], bool]:
+    return lambda: bool(keep[4:])
+
+
+@limit
+def list_in_a_dict(keep: list[Any]) -> Callable[[], bool]:
+    found = {"keep": keep}
+    return lambda: found["keep"].__len__() == 5
+
+
+@pytest.mark.parametrize("limit", LIMITS, ids=lambda f: f.__name__)
+def test_a_limit_that_python_counts_is_refused(limit: Any) -> None:
+    def function(dets: Array) -> Any:
+        keep: list[Any] = []
+        ends = limit(keep)
+        order = dets[:, 4].argsort(kind="stable")[::-1]
+        while order.size > 0:
+            if ends():
+                break
+            keep.append(order[0])
+            order = order[1:][overlaps(dets[order[0], :4], dets[order[1:], :4], 0.0) <= 0.3]
+        return dets[np.stack(keep)]
+
+    with pytest.raises(TraceError, match=r"changes in each iteration|has other names"):
+        traced(function, [TensorType.of((N, 5), np.float32)])
+
+
+def counts_in_the_frame(dets: Array) -> Any:
+    order, keep, stats = dets[:, 4].argsort(), [], {"kept": 0}
+    while order.size > 0 and stats["kept"] < 100:
+        keep.append(order[0])
+        stats["kept"] += 1
+        order = order[1:][dets[order[1:], 4] > dets[order[0], 4] + 0.1]
+    return dets[keep]
+
+
+def counts_in_a_number_of_numpy(dets: Array) -> Any:
+    order, keep, n = dets[:, 4].argsort(), [], np.int64(0)
+    while order.size > 0 and n < 100:
+        keep.append(order[0])
+        n = n + 1
+        order = order[1:][dets[order[1:], 4] > dets[order[0], 4] + 0.1]
+    return dets[keep]
+
+
+def reads_a_slice_of_the_list(dets: Array) -> Any:
+    order, keep = dets[:, 4].argsort(), []
+    while order.size > 0:
+        if keep[40:]:
+            break
+        keep.append(order[0])
+        order = order[1:][dets[order[1:], 4] > dets[order[0], 4] + 0.1]
+    return dets[keep]
+
+
+def calls_a_method_of_the_list(dets: Array) -> Any:
+    order, keep = dets[:, 4].argsort(), []
+    while order.size > 0 and keep.__len__() != 40:
+        keep.append(order[0])
+        order = order[1:][dets[order[1:], 4] > dets[order[0], 4] + 0.1]
+    return dets[keep]
+
+
+def names_the_list_twice(dets: Array) -> Any:
+    order, keep = dets[:, 4].argsort(), []
+    also = keep
+    while order.size > 0:
+        keep.append(order[0])
+        order = order[1:][dets[order[1:], 4] > dets[order[0], 4] + 0.1]
+    return dets * also.__len__()
+
+
 @pytest.mark.parametrize(
     ("function", "message"),
     [
+        (counts_in_the_frame, r"'stats\['kept'\]' changes in each iteration"),
+        (counts_in_a_number_of_numpy, "'n' changes in each iteration"),
+        (reads_a_slice_of_the_list, "list 'keep' is used in another way"),
+        (calls_a_method_of_the_list, "list 'keep' is used in another way"),
+        (names_the_list_twice, "list 'keep' has other names"),
         (counts_steps, "'steps' changes in each iteration"),
-        (counts_steps_elsewhere, "a constant is"),
-        (stops_at_a_number, "length of the list 'keep' is asked for"),
-        (keeps_an_array_elsewhere, "one iteration of a loop has computed is used after the loop"),
+        (counts_steps_elsewhere, r"'steps\['n'\]' changes in each iteration"),
+        (stops_at_a_number, "list 'keep' is used in another way than by keep.append"),
+        (keeps_an_array_elsewhere, r"'len\(kept\['keep'\]\)' changes in each iteration"),
         (compares_neighbours, "computes CumSum of the elements that are left"),
         (never_ends, "does not take its element out of those that are left"),
-        (reads_a_list_by_another_name, "read under another name|used after the loop"),
+        (reads_a_list_by_another_name, "list 'keep' is used in another way|has other names"),
     ],
     ids=lambda x: getattr(x, "__name__", ""),
 )

@@ -12,9 +12,8 @@ from __future__ import annotations
 import ctypes
 import dis
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import pairwise
@@ -31,6 +30,7 @@ from anylayer.graph.sized import elements_of
 from anylayer.graph.symbolic import Size
 from anylayer.tracing.array import Selection, TracedArray
 from anylayer.tracing.grown import Elsewhere, GrownList
+from anylayer.tracing.loop_state import LoopState, variable_of
 from anylayer.tracing.masked_loops import MaskedBody, Unfit
 from anylayer.tracing.record import running_graph
 
@@ -44,28 +44,24 @@ class Head:
     """The state of a frame where it asks whether anything is left.
 
     size: the name of the size that it asks for. ops, counts: how many operators and sizes the trace had. arrays:
-    the values of the local arrays. lists: the contents of the local lists. plain: other local variables.
+    the values of the local arrays. lists: the contents of the local lists. state: everything that is not recorded.
     """
 
     size: str
     ops: int
     counts: int
     locals: dict[str, Any]
+    state: LoopState
     arrays: dict[str, Value] = field(default_factory=dict)
     lists: dict[str, list[Any]] = field(default_factory=dict)
-    plain: dict[str, Any] = field(default_factory=dict)
 
 
 def _head(frame: FrameType, size: str, graph: Graph) -> Head:
     variables = {n: x.made() if _is_selection(x) else x for n, x in frame.f_locals.items()}
     arrays = {n: x._value for n, x in variables.items() if type(x) is TracedArray and x._graph is graph}
-    head = Head(size, len(graph.ops), len(graph.counts), variables, arrays)
-    for name, x in variables.items():
-        if type(x) is list:
-            head.lists[name] = list(x)
-        elif type(x) in (int, float, bool, str):
-            head.plain[name] = x
-    return head
+    lists = {n: list(x) for n, x in variables.items() if type(x) is list}
+    state = LoopState(frame, variables)
+    return Head(size, len(graph.ops), len(graph.counts), variables, state, arrays, lists)
 
 
 def _is_selection(x: object) -> bool:
@@ -77,7 +73,6 @@ class Loops:
 
     def __init__(self) -> None:
         self.heads: dict[tuple[FrameType, Any], list[Head]] = {}
-        self.measured: list[Any] = []
 
     def asked(self, trace: SymbolicTrace, guard: Guard) -> bool:
         """Close the loop that asks a question about a size. Return False if no loop ends here."""
@@ -89,8 +84,6 @@ class Loops:
             return False
         (name,) = guard.symbols
         heads = self.heads.setdefault((frame, _position(frame)), [])
-        if not heads:
-            self.measured.clear()
         heads.append(_head(frame, name, running_graph()))
         if (
             len(heads) < _SEEN + (trace.turn or 0)
@@ -98,7 +91,7 @@ class Loops:
             or not _are_connected(running_graph(), heads)
         ):
             return False
-        _Closing(frame, trace, running_graph(), heads, self.measured).close()
+        _Closing(frame, trace, running_graph(), heads).close()
         del heads[:]
         return True
 
@@ -127,6 +120,30 @@ def _is_in_while(frame: FrameType) -> bool:
     """Return whether the innermost loop around the running instruction is a `while`."""
     around = [(b - a, is_for) for a, b, is_for in _loops_of(frame.f_code) if a <= frame.f_lasti <= b]
     return bool(around) and not min(around)[1]
+
+
+_OWN_REFERENCES = 3
+"""The references to a list that only a frame holds: its variable, its dict of variables, and an argument."""
+
+
+def _is_only_appended_to(frame: FrameType, name: str) -> bool:
+    """Return whether the loop around the running instruction uses a local list only as `name.append(...)`."""
+    code = frame.f_code
+    around = [(a, b) for a, b, _ in _loops_of(code) if a <= frame.f_lasti <= b]
+    first, last = max(a for a, _ in around), max(b for _, b in around)
+    if name in code.co_freevars:
+        return False
+    for use, following in pairwise(dis.get_instructions(code)):
+        if use.argval != name or "LOAD" not in use.opname:
+            continue
+        if use.opname == "LOAD_CLOSURE":
+            if use.offset <= last:
+                return False
+        elif first <= use.offset <= last and not (
+            following.opname in ("LOAD_METHOD", "LOAD_ATTR") and following.argval == "append"
+        ):
+            return False
+    return True
 
 
 def _sized_arrays(head: Head) -> dict[str, Value]:
@@ -162,13 +179,10 @@ def _reads(graph: Graph, value: Value, source: Value, first: int) -> bool:
 class _Closing:
     """The end of a loop: two iterations become an operator, and the frame gets its results."""
 
-    def __init__(
-        self, frame: FrameType, trace: SymbolicTrace, graph: Graph, heads: list[Head], measured: list[Any]
-    ) -> None:
+    def __init__(self, frame: FrameType, trace: SymbolicTrace, graph: Graph, heads: list[Head]) -> None:
         self.frame, self.trace, self.graph, self.heads = frame, trace, graph, heads
         self.start, self.middle, self.end = heads[:_SEEN]
         self.final = heads[-1].locals
-        self.measured = measured
         self.place = place_of(frame)
         self.at = {v: i for i, o in enumerate(graph.ops) for v in o.outputs}
         self.memo: dict[Value, Value] = {}
@@ -223,6 +237,10 @@ class _Closing:
         mine, other = elements_of(b.const), elements_of(a.const)
         if mine is None or other is None:
             return mine is other and b.const.tobytes() == a.const.tobytes()
+        return self.equal_sizes(mine, other)
+
+    def equal_sizes(self, mine: Sequence[Any], other: Sequence[Any]) -> bool:
+        """Return whether sizes of the second iteration are those of the first."""
         for i in range(3):
             values = {n: 5 + 7 * i + 3 * k for k, n in enumerate(self.trace.ranges)}
             renamed = {n: values.get(self.symbols.get(n, n), 1) for n in values}
@@ -258,23 +276,35 @@ class _Closing:
                 continue
             if any(x is not y for a, b in pairwise(before) for x, y in zip(a, b)):
                 raise self.unfit(f"it changes elements of the list '{name}'")
-            if any(x is self.final[name] for x in self.measured):
-                raise self.unfit(f"the length of the list '{name}' is asked for")
+            if not _is_only_appended_to(self.frame, name):
+                raise self.unfit(f"the list '{name}' is used in another way than by {name}.append(...)")
+            if self.has_other_names(name):
+                raise self.unfit(f"the list '{name}' has other names")
             new = before[1][len(before[0]) :], items[len(before[1]) :]
             if len(new[0]) != 1 or len(new[1]) != 1 or any(type(x[0]) is not TracedArray for x in new):
                 raise self.unfit(f"an iteration appends {len(new[1])} elements to the list '{name}'")
             new_items[name] = new
         return new_items
 
+    def has_other_names(self, name: str) -> bool:
+        """Return whether a list is reached in another way than by a local variable of the frame."""
+        known = sum((h.locals.get(name) is self.final[name]) + h.state.holds(self.final[name]) for h in self.heads)
+        return sys.getrefcount(self.final[name]) > known + _OWN_REFERENCES
+
+    def require_equal_states(self, lists: Iterable[str]) -> None:
+        """Refuse what differs between two iterations, other than recorded arrays and lists that become longer."""
+        names = [n for a, b in pairwise(self.heads) for n in a.state.changed(b.state)]
+        for name in names:
+            if variable_of(name) not in lists:
+                raise self.unfit(f"'{name}' changes in each iteration")
+
     def close(self) -> None:
         changed = self.changes()
         self.leaves: dict[Value, set[Value]] = {}
         for a, b in changed.values():
             self.leaves.setdefault(b, set()).add(a)
-        for name, value in self.middle.plain.items():
-            if self.end.plain.get(name, value) != value:
-                raise self.unfit(f"the number '{name}' changes in each iteration")
         lists = self.appends()
+        self.require_equal_states(lists)
         results = self.names_carried(changed, [x[0]._value for x, _ in lists.values()])
         sized = [n for n in results if n in _sized_arrays(self.start)]
         states = {n: changed[n] for n in results if n not in sized}
@@ -354,16 +384,6 @@ class _Closing:
         ctypes.pythonapi.PyFrame_LocalsToFast(ctypes.py_object(self.frame), ctypes.c_int(0))
 
 
-_running: ContextVar[Loops | None] = ContextVar("loops", default=None)
-
-
-def note_length(items: list[Any]) -> None:
-    """Note that the code asks for the length of a list."""
-    loops = _running.get()
-    if loops is not None:
-        loops.measured.append(items)
-
-
 @contextmanager
 def watch_loops() -> Iterator[None]:
     """Watch for loops in the user's code inside the context."""
@@ -371,10 +391,8 @@ def watch_loops() -> Iterator[None]:
     if trace is None or trace.turn is None:
         yield
         return
-    loops = Loops()
-    trace.asked, token = loops.asked, _running.set(loops)
+    trace.asked = Loops().asked
     try:
         yield
     finally:
         trace.asked = None
-        _running.reset(token)

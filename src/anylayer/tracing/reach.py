@@ -63,6 +63,12 @@ class Reach:
         self._visit(subject, "" if isinstance(subject, (types.FunctionType, types.MethodType)) else "self")
         self._follow()
 
+    def add(self, name: str, x: Any) -> None:
+        """Add an object that the code has in a variable."""
+        self.getters[name] = lambda: x
+        self._visit(x, "")
+        self._follow()
+
     @property
     def handles_warnings(self) -> bool:
         """Whether the code turns warnings into exceptions, or records them."""
@@ -270,8 +276,12 @@ _users_classes: WeakKeyDictionary[type, bool] = WeakKeyDictionary()
 
 
 def is_users_class(cls: type[Any]) -> bool:
-    """Return whether a class has a method, perhaps inherited, that does not belong to an installed package."""
+    """Return whether a class has a method, perhaps inherited, that does not belong to an installed package, or is
+    defined outside of all packages.
+    """
     if cls not in _users_classes:
         functions = (x for base in cls.__mro__ for x in vars(base).values() if isinstance(x, types.FunctionType))
-        _users_classes[cls] = any(package_of(f.__code__.co_filename) == "" for f in functions)
+        files = [f.__code__.co_filename for f in functions]
+        files += [f for b in cls.__mro__ if (f := getattr(sys.modules.get(b.__module__), "__file__", None))]
+        _users_classes[cls] = any(package_of(f) == "" for f in files)
     return _users_classes[cls]

@@ -111,7 +111,7 @@ class Snapshot:
 
     def _instance(self, name: str, x: Any) -> None:
         self.values[f"type({name})"] = id(type(x))
-        if not is_users_class(type(x)):
+        if not is_users_class(type(x)) and type(x) is not types.SimpleNamespace:
             return
         for attribute, value in list(getattr(x, "__dict__", {}).items()):
             if type(value) in (int, float):
@@ -125,11 +125,15 @@ class Snapshot:
 
 
 def _position(iterator: Any) -> Any:
-    """Return the position of an iterator, or a new object each time if the iterator does not reveal it."""
+    """Return the position of an iterator, or a new object each time if the iterator does not reveal it.
+
+    An iterator over others, as zip makes it, reveals only where they are.
+    """
     try:
-        return repr(iterator.__reduce__())
+        position = repr(iterator.__reduce__())
     except TypeError:
         return object()
+    return object() if "iterator object at 0x" in position else position
 
 
 def _array(x: np.ndarray[Any, Any]) -> Any:

@@ -18,7 +18,6 @@ from anylayer.graph.sizes import broadcast
 from anylayer.graph.symbolic import Size, SizeReal, extreme, holds_symbolic, is_symbolic
 from anylayer.tracing.array import TracedArray, selected
 from anylayer.tracing.dispatch import call_function
-from anylayer.tracing.loops import note_length
 from anylayer.tracing.primitives import as_array
 from anylayer.tracing.rules import creation
 from anylayer.tracing.rules.shapes import broadcast_to
@@ -160,8 +159,6 @@ def _indices(dimensions: Any, dtype: Any = int, sparse: Any = False) -> Any:
 
 
 def _len(x: Any) -> int:
-    if type(x) is list:
-        note_length(x)
     x = selected(x)
     return x.shape[0] if type(x) is TracedArray and x.shape else len(x)
 

@@ -1,0 +1,84 @@
+"""The state that Python keeps between two iterations of a loop, other than recorded arrays."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from types import CellType, FrameType, FunctionType
+from typing import Any
+
+from anylayer.graph.ir import Value
+from anylayer.graph.sized import elements_of
+from anylayer.graph.symbolic import Size, SizeReal
+from anylayer.tracing.array import Selection, TracedArray
+from anylayer.tracing.reach import Reach
+from anylayer.tracing.state import Snapshot
+
+_RECORDED = "a recorded array"
+
+
+class LoopState(Snapshot):
+    """The values of everything that the code of a frame can reach: local variables, closures and globals.
+
+    Recorded arrays are equal to each other. `sizes` holds the sizes that depend on data, which two iterations name
+    differently.
+    """
+
+    def __init__(self, frame: FrameType, variables: Mapping[str, Any]) -> None:
+        self.sizes: dict[str, Any] = {}
+        self.variables = set(variables)
+        closure = tuple(CellType() for _ in frame.f_code.co_freevars)
+        reach = Reach(FunctionType(frame.f_code, frame.f_globals, closure=closure))
+        for name, x in variables.items():
+            reach.add(name, x)
+        super().__init__(reach)
+
+    def take(self, name: str, x: Any) -> None:
+        """Record a value and the values inside it."""
+        if type(x) in (Size, SizeReal):
+            self.sizes[name] = x
+        elif type(x) is TracedArray:
+            content = x._content
+            const = content.const if isinstance(content, Value) else content
+            elements = None if const is None else elements_of(const)
+            self.values[name] = (_RECORDED,)
+            if elements is not None:
+                for i, e in enumerate(elements):
+                    self.take(f"{name}[{i}]", e)
+            elif const is not None:
+                self.values[name] = _RECORDED, const.shape, const.dtype, const.tobytes()
+        elif issubclass(type(x), Selection):
+            self.values[name] = (_RECORDED,)
+        elif type(x).__module__.startswith("anylayer."):
+            self._seen[id(x)] = x  # keeps the object, so that no other gets its id
+            self.values[name] = id(x)
+        elif type(x) is slice:
+            self.take(name, (x.start, x.stop, x.step))
+        else:
+            super().take(name, x)
+
+    def holds(self, x: object) -> bool:
+        """Return whether this object itself refers to a container."""
+        return id(x) in self._seen
+
+    def changed(self, later: Snapshot) -> list[str]:
+        """Return the names of the values, other than sizes, that differ in `later`.
+
+        A new local variable is no difference, nor is a constant array to which something recorded is written.
+        """
+        sizes = later.sizes if isinstance(later, LoopState) else {}
+        names = []
+        for name in super().changed(later):
+            a, b = self.values.get(name), later.values.get(name)
+            recorded = b == (_RECORDED,) and type(a) is tuple and a[:1] == b
+            if name in sizes or recorded:
+                continue
+            if name in self.values or variable_of(name) in self.variables:
+                names.append(name)
+        return names
+
+
+def variable_of(name: str) -> str:
+    """Return the variable that the name of a value begins with, as `steps` in `len(steps['n'])`."""
+    found = re.match(r"(?:(?:len|type)\()?(\w+)", name)
+    return found[1] if found else name
