@@ -112,7 +112,14 @@ def confusion_matrix(b: Array, s: Array) -> Any:
 @case
 def inserted(b: Array, s: Array) -> Any:
     constant = np.insert(s, 0, 1), np.insert(s, [1, 3, 3], [9, 8, 7]), np.insert(b, 1, 0, axis=1)
-    return *constant, np.insert(s[s > 0], 0, -1), np.insert(b, [0, 4], 5, axis=0), np.insert(s, np.argmax(s), -5)
+    columns = np.insert(b[:2], 1, [[9, 9], [8, 7]], axis=1), np.insert(b[:2], 1, [[9], [8]], axis=1)
+    return (
+        *constant,
+        *columns,
+        np.insert(s[s > 0], 0, -1),
+        np.insert(b, [0, 4], 5, axis=0),
+        np.insert(s, np.argmax(s), -5),
+    )
 
 
 @case

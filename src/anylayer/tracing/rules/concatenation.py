@@ -151,13 +151,14 @@ def insert(arr: Array, obj: Any, values: Any, axis: AxisArg = None) -> Array:
     if type(obj) is TracedArray:
         if obj.ndim:
             raise refusal("np.insert at several places that depend on data cannot be recorded; use np.concatenate")
+        running_graph().note("np.insert does not check a place that depends on data; np.clip it to be safe")
     elif not depends_on_data(n):
         at = int(obj) + (n if obj < 0 else 0)
         if not 0 <= at <= n:
             raise IndexError(f"index {obj} is out of bounds for axis {place} with size {n}")
     v = cast(array_like(values), arr.dtype)
-    if v.ndim == 0 or v.ndim < arr.ndim:
-        v = np.expand_dims(np.broadcast_to(v, arr.shape[:place] + arr.shape[place + 1 :]), place)
+    v = np.moveaxis(v.reshape([1] * (arr.ndim - v.ndim) + list(v.shape)), 0, place)  # as NumPy for one place
+    v = expand(v, (*arr.shape[:place], v.shape[place], *arr.shape[place + 1 :]))
     lead = (slice(None),) * place
     return concat([arr[(*lead, slice(None, at))], v, arr[(*lead, slice(at, None))]], place)
 
