@@ -94,11 +94,24 @@ def sets(b: Array, s: Array) -> Any:
 
 
 @case
+def sets_of_unique_elements_and_of_other_dtypes(b: Array, s: Array) -> Any:
+    order = np.argsort(s, kind="stable")
+    kept = np.setdiff1d(order, np.array([1, 4]), assume_unique=True)
+    return kept, np.intersect1d(order.astype(np.int32), np.array([1, 4], np.int64))
+
+
+@case
 def histograms(b: Array, s: Array) -> Any:
     at = np.abs(s * 3).astype(np.int64)
     few = np.clip(at, 0, 9)
     weighted = np.bincount(few, weights=b[:, 0], minlength=12)
-    return np.bincount(at), np.bincount(few, minlength=10), weighted, np.bincount(at[s > 0])
+    return (
+        np.bincount(at),
+        np.bincount(few, minlength=10),
+        weighted,
+        np.bincount(at[s > 0]),
+        np.bincount(at, minlength=np.int64(0)),
+    )
 
 
 @case
@@ -166,6 +179,17 @@ def test_generated_cpp_refuses_sizes_that_depend_on_data(function: Function) -> 
     graph = traced(function, [TensorType.of(a.shape, a.dtype) for a in arrays()[0]])
     with pytest.raises(AnyLayerError, match="size"):
         run_graph(graph, list(arrays()[0]), "cpp")
+
+
+def test_a_count_in_a_type_that_cannot_hold_it_is_the_number_of_numpy() -> None:
+    def function(x: Array) -> Any:
+        m = x > 0
+        return x[: m.sum().astype(np.int8)], x[: m.sum().astype(np.int16)]
+
+    x = np.where(np.arange(300) % 2, 1, -1).astype(np.float32)
+    graph = traced(function, [TensorType.of(x.shape)])
+    for got, want in zip(run_graph(graph, [x], "onnxruntime"), function(x), strict=True):
+        np.testing.assert_array_equal(got, want)
 
 
 def test_unique_keeps_one_nan() -> None:
