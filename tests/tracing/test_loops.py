@@ -431,3 +431,29 @@ def test_a_loop_of_onnx_with_a_condition_on_data(engine: str, rows: bool, tmp_pa
         np.testing.assert_array_equal(result["y"], want[-1])
         if rows:
             np.testing.assert_array_equal(result["all"], np.stack(want[1:]))
+
+
+def test_a_loop_without_a_step_returns_nothing_of_the_run_before(tmp_path: Path) -> None:
+    """The body does not read its state `last`, so that OpenVINO leaves its first value out."""
+    onnx = pytest.importorskip("onnx")
+    text = """
+    <ir_version: 9, opset_import: ["" : 18]>
+    g (float[3] x, int64 n, bool go) => (float[3] y, float[3] z, float[k, 3] rows) {
+        one = Constant <value = float {1.0}> ()
+        y, z, rows = Loop <body = b (int64 i, bool c, float[3] s, float[3] last)
+            => (bool c, float[3] t, float[3] s2, float[3] row) {
+            t = Add (s, one)
+            s2 = Mul (s, s)
+            row = Neg (t)
+        }> (n, go, x, x)
+    }"""
+    file = tmp_path / "loop.onnx"
+    onnx.save(onnx.parser.parse_model(text), file)
+    model = anylayer.read(file).compile(engine="openvino")
+    x = np.array([1, 2, 3], np.float32)
+    for n, go in ((0, True), (3, True), (0, True), (2, True), (5, False), (1, True)):
+        result, steps = model({"x": x + n, "n": np.array(n), "go": np.array(go)}), n * go
+        np.testing.assert_array_equal(result["y"], x + n + steps)
+        np.testing.assert_array_equal(result["z"], (x + n + steps - 1) ** 2 if steps else x + n)
+        rows = [-(x + n + k + 1) for k in range(steps)]
+        np.testing.assert_array_equal(result["rows"], np.reshape(rows, (steps, 3)))

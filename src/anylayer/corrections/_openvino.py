@@ -1,12 +1,16 @@
-"""Operators that OpenVINO (2026.4) neither fuses with others nor writes over."""
+"""What the corrections of OpenVINO share: operators that it neither fuses nor writes over, and open sizes."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from anylayer.corrections.corrector import Corrector
 from anylayer.graph import Op, Value
 from anylayer.graph.operators import VIEWS
+from anylayer.graph.sizes import Dim, stand_for
 
 
 def keep_apart(new: Corrector, o: Op, value: Value) -> Value:
@@ -35,3 +39,9 @@ def magnitude(new: Corrector, o: Op, value: Value) -> Value:
         return new.step(o, "Abs", [value], value.shape, value.dtype)
     negative = new.step(o, "Neg", [value], value.shape, value.dtype)
     return new.step(o, "Max", [value, negative], value.shape, value.dtype)
+
+
+def longer(shape: Sequence[Any], axis: int) -> tuple[Any, ...]:
+    """Return a shape with a size of its own along an axis: at least 1."""
+    most = stand_for(shape)[axis]
+    return (*shape[:axis], Dim("size", max(1, most)), *shape[axis + 1 :])

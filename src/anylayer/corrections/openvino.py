@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from anylayer import ops
-from anylayer.corrections._openvino import is_concatenation, magnitude
+from anylayer.corrections._openvino import is_concatenation, longer, magnitude
 from anylayer.corrections.corrector import Corrector, refused
 from anylayer.graph import Op, Value
 from anylayer.graph.facts import gathered, padding_of, reduced_axes
 from anylayer.graph.operators import RECURRENT, REDUCTIONS
-from anylayer.graph.sizes import Dim, is_static, stand_for
+from anylayer.graph.sizes import is_static
 from anylayer.network import Array
 from anylayer.ops._interpolation import resized_axes
 from anylayer.optimize.rewrites.resizing import computed_by_cells, is_portable
@@ -102,7 +101,7 @@ def _top(new: Corrector, o: Op) -> list[Value] | None:
     found = new.graph.emit(
         "TopK",
         [x, most],
-        [(_longer(v.shape, axis), v.dtype) for v in o.outputs],
+        [(longer(v.shape, axis), v.dtype) for v in o.outputs],
         o.attrs,
         place=o.place,
         scope=o.scope,
@@ -119,13 +118,7 @@ def _with_an_element(new: Corrector, o: Op, x: Value, axis: int) -> Value:
     rank = len(x.shape)
     at_end = new.constant(np.eye(2 * rank, dtype=np.int64)[rank + axis])
     pads = new.step(o, "Mul", [at_end, missing], (2 * rank,), np.int64)
-    return new.step(o, "Pad", [x, pads], _longer(x.shape, axis), x.dtype)
-
-
-def _longer(shape: Sequence[Any], axis: int) -> tuple[Any, ...]:
-    """Return a shape with a size of its own along an axis: at least 1."""
-    most = stand_for(shape)[axis]
-    return (*shape[:axis], Dim("size", max(1, most)), *shape[axis + 1 :])
+    return new.step(o, "Pad", [x, pads], longer(x.shape, axis), x.dtype)
 
 
 @rule("Resize", kind="must", targets=("openvino",))

@@ -51,6 +51,7 @@ FILES: tuple[tuple[str, str], ...] = (
     ("corrections.ncnn", ""),
     ("corrections.onnxruntime", "a zero that is added before a division must not be kept apart by rounding"),
     ("corrections.openvino", ""),
+    ("corrections.openvino_loops", ""),
     ("corrections.quantized", "what it computes by Cast, Sub and Mul holds no signed bytes that could saturate"),
     ("corrections.remainders", ""),
     ("corrections.rounding", ""),
@@ -110,6 +111,7 @@ ONLY_FOR: dict[str, dict[str, str]] = {
     "corrections.ncnn": {"ncnn": "Resize"},
     "corrections.onnxruntime": {"onnxruntime": "Div Mod Resize Add Where", "openvino": "Add"},
     "corrections.openvino": {"openvino": "any"},
+    "corrections.openvino_loops": {"openvino": "Loop"},
     "corrections.quantized": {
         "openvino": "QuantizeLinear DequantizeLinear DynamicQuantizeLinear QLinearConv QLinearMatMul"
     },
