@@ -13,17 +13,17 @@ from anylayer.optimize.rules import rule
 
 
 @rule("Loop", kind="must", targets=("openvino",))
-def _loop_without_steps(new: Corrector, o: Op) -> list[Value] | None:
+def _loop(new: Corrector, o: Op) -> list[Value] | None:
     """Cut the stacked rows to the number of steps, and let the body read each state: after no step, OpenVINO
     returns the rows of the run before, and its states that the body does not read.
     """
     states, body, limit, condition = o["states"], o.body, o.constant(0), o.constant(1)
-    is_positive = o.input(0) is None or (limit is not None and limit > 0)
-    if body is None or (is_positive and condition is not None and condition):
+    positive = o.input(0) is None or (limit is not None and limit > 0)
+    if body is None or (positive and condition is not None and condition):
         return None
-    read = {v for b in body.ops for v in b.inputs} | {*body.outputs}
-    unread = [i for i in range(1, states + 1) if body.inputs[1 + i] not in read]
-    if not unread and len(o.outputs) == states:
+    used = {v for b in body.ops for v in b.inputs} | {*body.outputs}
+    missing = [i for i in range(1, states + 1) if body.inputs[1 + i] not in used]
+    if not missing and len(o.outputs) == states:
         return None
     zero, one, first = (new.constant(a) for a in (np.array(0), np.ones(1, np.int64), np.zeros(1, np.int64)))
     results = new.graph.emit(
@@ -35,36 +35,36 @@ def _loop_without_steps(new: Corrector, o: Op) -> list[Value] | None:
             *((longer(v.shape, 0), v.dtype) for v in o.outputs[states:]),
         ],
         {**o.attrs, "states": states + 1},
-        body=_counting_body(o, body, unread),
+        body=_counted(o, body, missing),
         place=o.place,
         scope=o.scope,
     )
     end = new.step(o, "Reshape", [results[states], one], (1,), np.int64)
     rows = zip(results[states + 1 :], o.outputs[states:])
-    cut = [new.step(o, "Slice", [x, first, end, first], v.shape, v.dtype) for x, v in rows]
-    return [*results[:states], *cut]
+    stacked = [new.step(o, "Slice", [x, first, end, first], v.shape, v.dtype) for x, v in rows]
+    return [*results[:states], *stacked]
 
 
-def _counting_body(o: Op, body: Graph, unread: Sequence[int]) -> Graph:
+def _counted(o: Op, body: Graph, missing: Sequence[int]) -> Graph:
     """Return the body of a loop with the number of steps as an additional last state.
 
-    unread: the outputs of states that the body does not read. They read them in a step -1, which never comes.
+    missing: the outputs of states that the body does not read. They read them in a step -1, which never comes.
     """
 
     def step(op: str, inputs: list[Value | None], like: Value) -> Value:
-        result = Value(counting.name(op.lower()), like.shape, like.dtype)
-        counting.ops.append(Op(op, inputs, [result], {}, o.place))
-        counting.producers[result] = counting.ops[-1]
+        result = Value(new.name(op.lower()), like.shape, like.dtype)
+        new.ops.append(Op(op, inputs, [result], {}, o.place))
+        new.producers[result] = new.ops[-1]
         return result
 
-    counting, end = body.twin(), 1 + o["states"]
-    counting.ops, counting.producers, outputs = [*body.ops], {**body.producers}, [*body.outputs]
+    new, end = body.twin(), 1 + o["states"]
+    new.ops, new.producers, outputs = [*body.ops], {**body.producers}, [*body.outputs]
     number, go = body.inputs[:2]
-    done = Value(body.name("done"), (), number.dtype)
-    never = step("Less", [number, body.constant(np.array(0))], go) if unread else None
-    for i in unread:
-        outputs[i] = step("Where", [never, body.inputs[1 + i], outputs[i]], outputs[i])
-    steps = step("Add", [done, body.constant(np.array(1))], done)
-    counting.inputs = [*body.inputs[: end + 1], done, *body.inputs[end + 1 :]]
-    counting.outputs = [*outputs[:end], steps, *outputs[end:]]
-    return counting
+    before = Value(body.name("before"), (), number.dtype)
+    condition = step("Less", [number, body.constant(np.array(0))], go) if missing else None
+    for i in missing:
+        outputs[i] = step("Where", [condition, body.inputs[1 + i], outputs[i]], outputs[i])
+    steps = step("Add", [before, body.constant(np.array(1))], before)
+    new.inputs = [*body.inputs[: end + 1], before, *body.inputs[end + 1 :]]
+    new.outputs = [*outputs[:end], steps, *outputs[end:]]
+    return new
