@@ -242,7 +242,13 @@ def limit(function: Callable[[list[Any]], Callable[[], bool]]) -> Any:
 
 @limit
 def counted_in_a_dict(keep: list[Any]) -> Callable[[], bool]:
-    return lambda stats={"n": 0}: stats.update(n=stats["n"] + 1) or stats["n"] > 5  # type: ignore[misc, return-value]
+    stats = {"n": 0}
+
+    def ends() -> bool:
+        stats["n"] += 1
+        return stats["n"] > 5
+
+    return ends
 
 
 @limit
@@ -282,7 +288,8 @@ def counted_by_zip(keep: list[Any]) -> Callable[[], bool]:
 
 @limit
 def counted_in_a_list(keep: list[Any]) -> Callable[[], bool]:
-    return lambda left=[1, 2, 3, 4, 5]: not (left and left.pop())  # type: ignore[misc]
+    left = [1, 2, 3, 4, 5]
+    return lambda: not (left and left.pop())
 
 
 @limit
@@ -372,6 +379,20 @@ def names_the_list_twice(dets: Array) -> Any:
     return dets * also.__len__()
 
 
+def sets_a_flag(boxes: Array) -> Any:
+    found, order = False, np.flatnonzero(boxes[:, 4] > 0.1)
+    while order.size > 0:
+        found, order = True, order[1:][boxes[order[1:], 0] > boxes[order[0], 2]]
+    return boxes[:, 4] * np.float32(found)
+
+
+def keeps_an_array_from_before(boxes: Array) -> Any:
+    twice, last, order = boxes[:, 4] * 2, boxes[:, 4] * 0, np.flatnonzero(boxes[:, 4] > 0.1)
+    while order.size > 0:
+        last, order = twice, order[1:][boxes[order[1:], 0] > boxes[order[0], 2]]
+    return last
+
+
 @pytest.mark.parametrize(
     ("function", "message"),
     [
@@ -385,6 +406,8 @@ def names_the_list_twice(dets: Array) -> Any:
         (stops_at_a_number, "list 'keep' is used in another way than by keep.append"),
         (keeps_an_array_elsewhere, r"'len\(kept\['keep'\]\)' changes in each iteration"),
         (compares_neighbours, "computes CumSum of the elements that are left"),
+        (sets_a_flag, "'found' changes in each iteration"),
+        (keeps_an_array_from_before, "'last' gets a value from before the loop"),
         (never_ends, "does not take its element out of those that are left"),
         (reads_a_list_by_another_name, "list 'keep' is used in another way|has other names"),
     ],

@@ -333,5 +333,5 @@ def behind(act: Callable[..., None], depth: int = _AHEAD) -> Iterator[Callable[.
 
     with ThreadPoolExecutor(1) as pool:
         yield put
-    for done in waiting:
-        done.result()
+    for future in waiting:
+        future.result()

@@ -35,7 +35,7 @@ def _loop(new: Corrector, o: Op) -> list[Value] | None:
             *((longer(v.shape, 0), v.dtype) for v in o.outputs[states:]),
         ],
         {**o.attrs, "states": states + 1},
-        body=_counted(o, body, missing),
+        body=_body_with_counter(o, body, missing),
         place=o.place,
         scope=o.scope,
     )
@@ -45,7 +45,7 @@ def _loop(new: Corrector, o: Op) -> list[Value] | None:
     return [*results[:states], *stacked]
 
 
-def _counted(o: Op, body: Graph, missing: Sequence[int]) -> Graph:
+def _body_with_counter(o: Op, body: Graph, missing: Sequence[int]) -> Graph:
     """Return the body of a loop with the number of steps as an additional last state.
 
     missing: the outputs of states that the body does not read. They read them in a step -1, which never comes.

@@ -80,5 +80,5 @@ class LoopState(Snapshot):
 
 def variable_of(name: str) -> str:
     """Return the variable that the name of a value begins with, as `steps` in `len(steps['n'])`."""
-    found = re.match(r"(?:(?:len|type)\()?(\w+)", name)
-    return found[1] if found else name
+    match = re.match(r"(?:(?:len|type)\()?(\w+)", name)
+    return match[1] if match else name

@@ -306,6 +306,9 @@ class _Closing:
         lists = self.appends()
         self.require_equal_states(lists)
         results = self.names_carried(changed, [x[0]._value for x, _ in lists.values()])
+        for name, (_, b) in changed.items():
+            if name not in results and self.at.get(b, -1) < self.start.ops:
+                raise self.unfit(f"'{name}' gets a value from before the loop")
         sized = [n for n in results if n in _sized_arrays(self.start)]
         states = {n: changed[n] for n in results if n not in sized}
         for name in results:

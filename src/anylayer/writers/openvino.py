@@ -126,7 +126,7 @@ def _need_indices_in_range(graph: Graph) -> None:
             _need_indices_in_range(o.body)
         where = producer(graph.producers, o.inputs[1], "Where") if o.op == "Gather" else None
         for index in where.inputs[1:] if where is not None else ():
-            number_, size = number(index), o.input(0).shape[o["axis"]]
+            number_, size = number(index), o.first.shape[o["axis"]]
             if number_ is not None and isinstance(size, int) and not -size <= number_ < size:
                 how = wording("constants={name: value} of read", "--constant NAME=VALUE")
                 raise LayerError(
