@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from anylayer import images
 from anylayer.errors import InputError, need, plural, wording
 from anylayer.graph.symbolic import Size
+from anylayer.images.resize import resize  # by its name, so that the tracer follows it at open sizes
 from anylayer.network import Array, Preprocess, TensorType, open_text
 
 _GRAY = (3735, 19235, 9798)
@@ -188,7 +188,7 @@ def prepare(image: Array, recipe: Recipe) -> tuple[Array, Placement]:
     if recipe.gray and image.shape[-1] == 3:
         image = to_gray(image)
     if recipe.size is not None and (isinstance(height, Size) or recipe.size != (height, width)):
-        image, place = cover(image, recipe.size) if recipe.cover else (images.resize(image, recipe.size), place)
+        image, place = cover(image, recipe.size) if recipe.cover else (resize(image, recipe.size), place)
     if recipe.swap:
         image = image[..., ::-1]
     x = np.moveaxis(image, -1, -3).astype(np.float32)
@@ -264,7 +264,7 @@ def cover(image: Array, size: tuple[int, int]) -> tuple[Array, Placement]:
         f"an image of {width}x{height} scaled by {factor:g} does not cover {_size(size)}",
         InputError,
     )
-    image = images.resize(image, scaled, factor)
+    image = resize(image, scaled, factor)
     top, left = (scaled[0] - size[0]) // 2, (scaled[1] - size[1]) // 2
     place = Placement(left / factor, top / factor, size[1] / factor, size[0] / factor)
     return image[..., top : top + size[0], left : left + size[1], :], place
