@@ -231,12 +231,12 @@ class TracedArray(_Base):
     # ---------------------------------------------------------------- protocols
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        if any(type(x) is rules.spectral.ComplexPair for x in (*inputs, *kwargs.get("out", ()))):
+        if any(issubclass(type(x), Composite) for x in (*inputs, *kwargs.get("out", ()))):
             return NotImplemented
         return tracing.dispatch.call_ufunc(ufunc, method, inputs, kwargs)
 
     def __array_function__(self, func: TracingRule, types: Any, args: Any, kwargs: Any) -> Any:
-        if rules.spectral.ComplexPair in types:
+        if any(issubclass(t, Composite) for t in types):
             return NotImplemented
         return tracing.dispatch.call_function(func, args, kwargs)
 
@@ -314,6 +314,12 @@ class TracedArray(_Base):
 
     def __deepcopy__(self, memo: Any) -> TracedArray:
         return copy_of(self)
+
+
+class Composite:
+    """An array that is recorded as several traced arrays. Functions of it and of traced arrays are its own."""
+
+    __slots__ = ()
 
 
 class Selection:

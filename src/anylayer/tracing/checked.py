@@ -8,7 +8,7 @@ import secrets
 import sys
 import uuid
 from collections.abc import Callable, Iterator, Sequence, Set
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from types import FrameType
 from typing import Any
 
@@ -20,7 +20,6 @@ from anylayer.graph.place import place_of, place_of_error, refusal
 from anylayer.graph.sized import elements_of
 from anylayer.graph.symbolic import Size
 from anylayer.network import Array, TensorType
-from anylayer.tracing.loops import watch_loops
 from anylayer.tracing.reach import Reach, package_of
 from anylayer.tracing.record import SizeDependsOnData, call_user, running_graph, trace
 from anylayer.tracing.state import Snapshot, replace_counters, state_refusal
@@ -180,8 +179,9 @@ def _trace_once(
         outputs: Sequence[Array] = call_user(function, arrays)
         return outputs
 
+    sizes = current_trace.get()
     try:
-        with watch_loops():
+        with nullcontext() if sizes is None or sizes.turn is None else tracing.loops.watch_loops(sizes):
             return trace(call, types, prefix=prefix, limit=limit, strict=True, after_run=after_run)
     except AnyLayerError:
         raise

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from anylayer.graph.expressions import symbol
-from anylayer.graph.guards import Guard, SymbolicTrace, current_trace
+from anylayer.graph.guards import Guard, SymbolicTrace
 from anylayer.graph.ir import Graph, Value
 from anylayer.graph.place import is_users, place_of, refusal
 from anylayer.graph.sized import elements_of
@@ -388,12 +388,8 @@ class _Closing:
 
 
 @contextmanager
-def watch_loops() -> Iterator[None]:
-    """Watch for loops in the user's code inside the context."""
-    trace = current_trace.get()
-    if trace is None or trace.turn is None:
-        yield
-        return
+def watch_loops(trace: SymbolicTrace) -> Iterator[None]:
+    """Watch for loops in the user's code inside the context. The trace may have sizes that depend on data."""
     trace.asked = Loops().asked
     try:
         yield

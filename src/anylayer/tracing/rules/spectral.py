@@ -15,7 +15,7 @@ from anylayer.graph.place import refusal
 from anylayer.graph.sizes import numpy_axis
 from anylayer.graph.symbolic import is_symbolic
 from anylayer.network import Array
-from anylayer.tracing.array import selected
+from anylayer.tracing.array import Composite, selected
 from anylayer.tracing.dispatch import implements
 from anylayer.tracing.dtypes import python_type, weak
 from anylayer.tracing.operators import install
@@ -26,7 +26,7 @@ _MAX_LENGTH = 4096
 _REAL_ONLY = "complex numbers must end in real ones: use .real, .imag, np.abs or np.angle"
 
 
-class ComplexPair:
+class ComplexPair(Composite):
     """A complex array as its real and its imaginary part, which are views of it."""
 
     __slots__ = ("_imag", "_real")
