@@ -21,6 +21,7 @@ from anylayer.graph import Dim, Graph
 from anylayer.graph.expressions import bounds, symbol
 from anylayer.graph.guards import SymbolicTrace, base_name, current_trace, symbolic_trace
 from anylayer.graph.ir import Value
+from anylayer.graph.operators import NEEDS_ELEMENTS
 from anylayer.graph.place import refusal
 from anylayer.graph.symbolic import Size, new_size
 from anylayer.network import TensorType
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
 Tracer = Callable[[Sequence[TensorType]], Graph]
 _MAX_EMPTY = 8
 """The largest number of selections that a function may find empty."""
-_TAKES_ELEMENTS = ("Gather", "Reshape", "Slice", "Squeeze")
-"""Operators whose output has elements only if their first input has some."""
 _MAX_FILLED = 16
 """The largest number of elements that a selection is filled to."""
 
@@ -170,7 +169,7 @@ def _agrees(graph: Graph, empty: Graph, trace: SymbolicTrace, name: str) -> bool
         return [d.expression.value(values) if type(d) is Size else int(d) for d in v.shape]
 
     for o in graph.ops:
-        x = o.inputs[0] if o.op in _TAKES_ELEMENTS else None
+        x = o.inputs[0] if o in NEEDS_ELEMENTS else None
         if x is not None and 0 in shape_of(x) and 0 not in shape_of(o.outputs[0]):
             return False
     for v, w in zip(graph.outputs, empty.outputs, strict=True):

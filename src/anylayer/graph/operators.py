@@ -64,6 +64,8 @@ SELECTS = REARRANGES | _trait("""
     Compress Expand Gather GatherElements GatherND ReverseSequence Slice Split Tile
 """)
 """Operators whose results are elements of the first input."""
+NEEDS_ELEMENTS = _trait("Gather Reshape Slice Squeeze")
+"""Operators whose output has elements only if their first input has some."""
 MOVES = SELECTS | _trait("CenterCropPad Concat Pad ScatterElements ScatterND Trilu")
 """Operators whose results are elements of their inputs, or a constant."""
 INDEXED = _trait("Gather GatherElements GatherND ScatterElements ScatterND")

@@ -14,7 +14,7 @@ import numpy as np
 from anylayer.graph.expressions import symbol
 from anylayer.graph.guards import base_name, current_trace
 from anylayer.graph.ir import Value
-from anylayer.graph.operators import SELECTS, SIZED_BY_DATA
+from anylayer.graph.operators import SELECTS, SIZED_BY_DATA, VIEWS
 from anylayer.graph.place import refusal
 from anylayer.graph.sizes import size_of
 from anylayer.graph.symbolic import extreme, is_symbolic, new_size
@@ -85,9 +85,9 @@ def as_length(k: Any) -> Any:
     producers = k._graph.producers
     value: Value | None = k._value
     kinds = []
-    while value is not None and value in producers and producers[value].op in ("Cast", "Reshape", "Squeeze"):
+    while value is not None and (o := producers.get(value)) is not None and (o.op == "Cast" or o in VIEWS):
         kinds.append(value.dtype)
-        value = producers[value].inputs[0]
+        value = o.inputs[0]
     if value is None or value not in producers or producers[value].op != "ReduceSum":
         return None
     whole = producers[value].inputs[0]
