@@ -46,7 +46,7 @@ def refusal(folder: Path, target: str, forward: Any) -> str:
     ("forward", "why"),
     [
         (lambda x: x + 1 if float(x.sum()) > 0 else x, "float() needs the values of a traced array"),
-        (lambda x: np.abs(np.fft.fft(x)), "np.fft.fft cannot be expressed in ONNX operators"),
+        (lambda x: np.linalg.svd(x)[1], "np.linalg.svd cannot be expressed in ONNX operators"),
     ],
     ids=["branch on data", "unknown function"],
 )

@@ -216,12 +216,12 @@ class Loop(_Control):
         limit, condition = arguments[0] if arguments else None, arguments[1] if len(arguments) > 1 else None
         states: list[Any] = list(arguments[2:])
         rows: list[list[Any]] = [[] for _ in range(self.outputs - len(states))]
+        runs_on = _keeps_condition(self.body.network)
         if is_traced(limit) or is_traced(condition):
             return self.as_operator(inputs, len(arguments))
         count = None if limit is None else int(np.asarray(limit).reshape(()))
         go = condition is None or _truth(condition, "its condition")
         step, growth = 0, _Growth(inputs)
-        runs_on = _keeps_condition(self.body.network)
         need(
             not (go and runs_on) or (count is not None and count <= _MAX_STEPS),
             f"its loop exceeds the limit of {_MAX_STEPS} steps",
