@@ -71,7 +71,7 @@ def difference_text(error: float, scale: float) -> str:
 
 
 NAN = "other values are NaN"
-"""What `difference` returns where not the same values are NaN."""
+"""The text that `difference` returns if NaN occurs at different positions."""
 
 
 def difference(actual: Array, want: Array, *, half: bool = False, loose: bool = False) -> str:

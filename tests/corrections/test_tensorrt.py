@@ -1,4 +1,4 @@
-"""What TensorRT is given: there is no GPU here, so ONNX Runtime computes the graph."""
+"""Test the graphs that are handed over to TensorRT. There is no GPU here, so ONNX Runtime computes them."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def as_class(definition: Any) -> Any:
 
 
 def is_function(cls: Any) -> bool:
-    """Return whether a class stands for a function that computes a layer."""
+    """Return whether a class was made of a function that computes a layer."""
     return hasattr(cls, _KEYWORDS)
 
 

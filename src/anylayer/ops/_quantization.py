@@ -16,8 +16,8 @@ _INTEGERS = {
     "int4": (-8, 7),
     "uint4": (0, 15),
 }
-_STEPS = ("int8", "uint8", "int16", "uint16")
-"""The integers that engines quantize to."""
+_QUANTIZED_DTYPES = ("int8", "uint8", "int16", "uint16")
+"""The dtypes to which engines can quantize."""
 
 
 def is_quantized(dtype: Any) -> bool:
@@ -61,7 +61,7 @@ def broadcastable(value: Array, x: Array, axis: int, block: int = 0, what: str =
 
 def need_supported(op: str, steps: Any, reals: Any) -> None:
     """Raise TraceError for dtypes of the integers and of the scale with which no engine runs an operator."""
-    integers = (*_STEPS, "int4", "uint4", "int32") if op == "DequantizeLinear" else _STEPS
+    integers = (*_QUANTIZED_DTYPES, "int4", "uint4", "int32") if op == "DequantizeLinear" else _QUANTIZED_DTYPES
     need(
         steps.name in integers and reals.name in ("float16", "float32"),
         f"{op} between {steps.name} and {reals.name} is not supported by engines",

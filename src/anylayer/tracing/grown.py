@@ -68,8 +68,10 @@ class GrownList(Selection):
         return len(self.made())
 
 
-class Elsewhere:
-    """The only element of a list under its other names, after a loop has filled it."""
+class FilledListAlias:
+    """The element that replaces the contents of a list that a loop has filled. Every use of it is refused: the
+    code reads the list under another name.
+    """
 
     def __init__(self, name: str) -> None:
         self.name = name

@@ -29,7 +29,7 @@ from anylayer.graph.place import is_users, place_of, refusal
 from anylayer.graph.sized import elements_of
 from anylayer.graph.symbolic import Size
 from anylayer.tracing.array import Selection, TracedArray
-from anylayer.tracing.grown import Elsewhere, GrownList
+from anylayer.tracing.grown import FilledListAlias, GrownList
 from anylayer.tracing.loop_state import LoopState, variable_of
 from anylayer.tracing.masked_loops import MaskedBody, Unfit
 from anylayer.tracing.record import running_graph
@@ -156,24 +156,23 @@ def _are_connected(graph: Graph, heads: list[Head]) -> bool:
     """Return whether each iteration makes an array with the size that is asked for of the one before."""
     for before, after in pairwise(heads):
         names = _sized_arrays(before).keys() & _sized_arrays(after).keys()
-        if not any(_reads(graph, after.arrays[n], before.arrays[n], before.ops) for n in names):
+        if not any(before.arrays[n] in _sources(graph, [after.arrays[n]], before.ops) for n in names):
             return False
     return True
 
 
-def _reads(graph: Graph, value: Value, source: Value, first: int) -> bool:
-    """Return whether operators from number `first` on compute `value` from `source`."""
+def _sources(graph: Graph, values: Iterable[Value], first: int) -> set[Value]:
+    """Return all values from which operators from number `first` on compute `values`, and these values."""
     new = {v for o in graph.ops[first:] for v in o.outputs}
-    waiting, seen = [value], {value}
+    waiting = list(values)
+    seen = set(waiting)
     while waiting:
         v = waiting.pop()
-        if v is source:
-            return True
         for x in graph.producers[v].inputs if v in new else ():
             if x is not None and x not in seen:
                 seen.add(x)
                 waiting.append(x)
-    return False
+    return seen
 
 
 class _Closing:
@@ -250,18 +249,11 @@ class _Closing:
         return True
 
     def varies(self, value: Value) -> bool:
-        """Return whether a value of the first iteration depends on what the one before has left."""
-        starts = {v for pair in self.changes().values() for v in pair[:1]}
-        waiting, seen = [value], {value}
-        while waiting:
-            v = waiting.pop()
-            if v in starts:
-                return True
-            for x in self.graph.producers[v].inputs if self.at.get(v, -1) >= self.start.ops else ():
-                if x is not None and x not in seen:
-                    seen.add(x)
-                    waiting.append(x)
-        return False
+        """Return whether a value of the first iteration depends on an array that changes from one iteration to the
+        next.
+        """
+        starts = {before for before, _ in self.changes().values()}
+        return not starts.isdisjoint(self.used_by([value]))
 
     # -------------------------------------------------------------------------- the operator
 
@@ -330,7 +322,7 @@ class _Closing:
 
     def names_carried(self, changed: dict[str, tuple[Value, Value]], appended: list[Value]) -> list[str]:
         """Return the names of the local arrays that an iteration reads from the one before."""
-        names = [n for n, p in changed.items() if self.is_state(n, p) or p[0] in self.used_by([p[1]])]
+        names = [n for n, p in changed.items() if self.is_state(n) or p[0] in self.used_by([p[1]])]
         while True:
             used = self.used_by([changed[n][1] for n in names] + appended)
             more = [n for n, p in changed.items() if n not in names and p[0] in used]
@@ -338,20 +330,13 @@ class _Closing:
                 return names
             names += more
 
-    def is_state(self, name: str, pair: tuple[Value, Value]) -> bool:
+    def is_state(self, name: str) -> bool:
         """Return whether a local array is the same object in all iterations, which write to it."""
         return self.start.locals[name] is self.final.get(name)
 
     def used_by(self, values: list[Value]) -> set[Value]:
         """Return all values from which operators of the first iteration compute `values`."""
-        waiting, seen = list(values), set(values)
-        while waiting:
-            v = waiting.pop()
-            for x in self.graph.producers[v].inputs if self.at.get(v, -1) >= self.start.ops else ():
-                if x is not None and x not in seen:
-                    seen.add(x)
-                    waiting.append(x)
-        return seen
+        return _sources(self.graph, values, self.start.ops)
 
     def remove(self) -> None:
         """Remove what the iterations have recorded from the graph, and their sizes from the trace."""
@@ -383,7 +368,7 @@ class _Closing:
         for name, value in rows.items():
             items = self.final[name]
             local[name] = GrownList(self.start.lists[name], value)
-            items[:] = [Elsewhere(name)]
+            items[:] = [FilledListAlias(name)]
         ctypes.pythonapi.PyFrame_LocalsToFast(ctypes.py_object(self.frame), ctypes.c_int(0))
 
 

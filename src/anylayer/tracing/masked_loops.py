@@ -25,13 +25,11 @@ from anylayer.tracing.array import TracedArray
 from anylayer.tracing.counts import compressed
 from anylayer.tracing.dtypes import BOOL, I4, I8
 from anylayer.tracing.loop_operator import value_of
-from anylayer.tracing.primitives import arange, as_array, expand
-
-_TO = {BOOL: 9, I4: 6}
+from anylayer.tracing.primitives import ONNX_TYPES, arange, as_array, expand
 
 
 class Unfit(Exception):
-    """An iteration computes something for which there is no form with a mask."""
+    """The error of an iteration that cannot be computed with arrays of fixed size and a mask."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,14 +76,12 @@ class MaskedBody:
         self.place: Value | None = None
         self.positions = value_of(arange(size))
         self.states: list[Value] = []
-        self.rows: dict[str, Value | None] = {}
+        self.at_place = ""
 
     # ---------------------------------------------------------------------- values of the body
 
     def emit(self, op: str, inputs: list[Value | None], shape: Any, dtype: Any, **attrs: Any) -> Value:
         return self.append(Op(op, inputs, [Value(op.lower(), shape, dtype)], attrs, self.at_place), inputs, shape)
-
-    at_place = ""
 
     def append(self, o: Op, inputs: list[Value | None], shape: Any) -> Value:
         """Append a copy of an operator with one output to the body, or to the outer graph if it reads no value of
@@ -204,9 +200,9 @@ class MaskedBody:
         others = self.emit("Not", [here], (self.size,), BOOL)
         others_left = self.emit("And", [self.left, mask.value], (self.size,), BOOL)
         left = self.emit("And", [others_left, others], (self.size,), BOOL)
-        numbers = self.emit("Cast", [left], (self.size,), I4, to=_TO[I4])
+        numbers = self.emit("Cast", [left], (self.size,), I4, to=ONNX_TYPES[I4])
         more = self.emit("ReduceMax", [numbers, self.number([0])], (), I4, keepdims=0)
-        go = self.emit("Cast", [more], (), BOOL, to=_TO[BOOL])
+        go = self.emit("Cast", [more], (), BOOL, to=ONNX_TYPES[BOOL])
         chosen_mask = self.emit("Or", [self.taken, here], (self.size,), BOOL)
         self.graph.outputs = [go, left, chosen_mask, *(x.value for x in ends)]
         return states, rows
