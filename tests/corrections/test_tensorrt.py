@@ -1,4 +1,4 @@
-"""Test the graphs that are handed over to TensorRT. There is no GPU here, so ONNX Runtime computes them."""
+"""Test the graphs that TensorRT gets. There is no GPU here, so ONNX Runtime computes them."""
 
 from __future__ import annotations
 
