@@ -215,7 +215,7 @@ def _argument(x: Any, n: Any, axis: int, default: Callable[[int], int]) -> tuple
     length = length if is_symbolic(length) else operator.index(length)
     if is_symbolic(length) or not 0 < length <= _MAX_LENGTH:
         raise refusal(
-            f"a Fourier transform is recorded with a fixed length from 1 to {_MAX_LENGTH}, "
+            f"a Fourier transform is recorded with a length from 1 to {_MAX_LENGTH} that is no open size, "
             f"got {length}; give it n="
         )
     if type(x) is not ComplexPair:
