@@ -243,7 +243,26 @@ def before(network: Network, function: Callable[..., Any], inputs: Sequence[Any]
     ), definition
 
 
-def with_constants(network: Network, values: Mapping[str, Any], users: dict[str, Definition]) -> Network:
+def _of_dtype(value: object, dtype: np.dtype[Any]) -> Array:
+    """Return numbers as an array of a dtype. Raises InputError for others, and for those that the dtype lacks: a
+    fraction as an integer, 1e300 as float32.
+    """
+    try:
+        array = np.asarray(value)
+    except ValueError as error:  # lists of different lengths
+        raise InputError(f"{value} is no array: {error}") from None
+    need(array.dtype.kind in "biuf", f"{value} is not a number or an array of real numbers", InputError)
+    with np.errstate(all="ignore"):
+        converted = array.astype(dtype)
+    if dtype.kind == "f":
+        holds = np.array_equal(np.isfinite(converted), np.isfinite(array))
+    else:
+        holds = np.array_equal(converted, array)
+    need(holds, f"{value} is not of dtype {dtype}", InputError)
+    return converted
+
+
+def with_constants(network: Network, values: Mapping[str, object], users: dict[str, Definition]) -> Network:
     """Return a network in which inputs are constants. `users` gets the definition of the node that returns them.
 
     They are inputs no more, and what depends only on them is computed once: a branch, for example.
@@ -255,17 +274,16 @@ def with_constants(network: Network, values: Mapping[str, Any], users: dict[str,
         hint = nearest(name, network.inputs)
         rule = f"the network has no input '{name}'{hint}; its inputs: {', '.join(network.inputs)}"
         need(name in network.inputs, rule, InputError)
-        array, kind, dtype = np.asarray(value), network.inputs[name], network.input_dtype(name)
-        shape = network.open.get(name, array.shape) if kind is None else kind.shape
+        kind, dtype = network.inputs[name], network.input_dtype(name)
         with at(f"{network.source}: input '{name}'"):
-            is_exact = array.dtype.kind in "biuf" and np.array_equal(array.astype(dtype), array, equal_nan=True)
-            need(is_exact or dtype.kind == "f", f"{value} is not of dtype {dtype}", InputError)
+            array = _of_dtype(value, dtype)
+            shape = network.open.get(name, array.shape) if kind is None else kind.shape
             sizes = [d for d in shape if d is not None]
             if array.ndim == 0 and len(sizes) == len(shape):
                 array = np.broadcast_to(array, sizes)
             suits = len(shape) == array.ndim and all(d in (None, n) for d, n in zip(shape, array.shape))
             need(suits, f"a constant has the input's shape {open_text(shape)}, got {array.shape}", InputError)
-        arrays[name] = array.astype(dtype)
+        arrays[name] = np.array(array)
 
     def constants() -> dict[str, Array]:
         return arrays

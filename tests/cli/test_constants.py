@@ -10,6 +10,7 @@ import pytest
 from onnx import helper
 from PIL import Image
 
+import anylayer
 from anylayer.cli.items import constants_of, moving_input
 from anylayer.errors import InputError
 from tests.readers.onnx.files import model, save, value
@@ -30,6 +31,9 @@ def scaled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     [
         (["-i", "factor=5"], 5),
         (["-i", "factor=-2.5"], -2.5),
+        (["-i", "factor=.5"], 0.5),
+        (["-i", "factor=+3"], 3),
+        (["-i", "factor=5."], 5),
         (["-i", "factor=factor.npy"], 3),
         (["--constant", "factor=5"], 5),
         (["--constant", "factor=factor.npy"], 3),
@@ -101,3 +105,23 @@ def test_inspect_takes_names_of_open_sizes(anylayer_command, pooled):
         "--shape x=1,3,224,224\nA size that stays open may have a name"
         in anylayer_command("inspect", pooled).stdout
     )
+
+
+def test_two_values_of_a_constant_are_refused():
+    with pytest.raises(InputError, match="--constant gives 'n' two values"):
+        constants_of(["n=1", "n=2"])
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (1j, "1j is not a number or an array of real numbers"),
+        (None, "None is not a number or an array of real numbers"),
+        ("abc", "abc is not a number or an array of real numbers"),
+        ([[1], [1, 2]], "is no array"),
+        (1e300, r"1e\+300 is not of dtype float32"),
+    ],
+)
+def test_values_that_an_input_cannot_have_are_refused(scaled, given, message):
+    with pytest.raises(InputError, match=f"input 'factor': .*{message}"):
+        anylayer.read(scaled, constants={"factor": given})

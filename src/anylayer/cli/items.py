@@ -74,6 +74,7 @@ def constants_of(specs: Sequence[str]) -> dict[str, Array]:
     for spec in specs:
         name, equals, rest = spec.partition("=")
         need(name and equals, f"--constant is NAME=VALUE, got '{spec}'", InputError)
+        need(name not in constants, f"--constant gives '{name}' two values", InputError)
         constants[name] = read_npy(Path(rest)) if rest.endswith(".npy") else _literal(rest)
     return constants
 
@@ -102,10 +103,18 @@ def _parse(spec: str, names: Sequence[str]) -> tuple[str, list[Path | Array]]:
 
 def _literal(text: str) -> Array:
     try:
-        values = np.array(json.loads(text))
+        values = np.array(_number_or_list(text))
         return values if values.dtype.kind in "ib" else values.astype(np.float32)
     except (ValueError, TypeError, RecursionError, OverflowError):
         raise InputError(f"values are a number or a list of numbers such as [1, 2, 3], got {text}") from None
+
+
+def _number_or_list(text: str) -> object:
+    """Return the number or the list that a text spells; numbers may be spelled as Python does: .5, +3, 5."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return float(text)
 
 
 def is_number(text: str) -> bool:
