@@ -250,7 +250,7 @@ def _of_dtype(value: object, dtype: np.dtype[Any]) -> Array:
     try:
         array = np.asarray(value)
     except ValueError as error:  # lists of different lengths
-        raise InputError(f"{value} is no array: {error}") from None
+        raise InputError(f"{value} is not an array: {error}") from None
     need(array.dtype.kind in "biuf", f"{value} is not a number or an array of real numbers", InputError)
     with np.errstate(all="ignore"):
         converted = array.astype(dtype)

@@ -118,7 +118,7 @@ def test_two_values_of_a_constant_are_refused():
         (1j, "1j is not a number or an array of real numbers"),
         (None, "None is not a number or an array of real numbers"),
         ("abc", "abc is not a number or an array of real numbers"),
-        ([[1], [1, 2]], "is no array"),
+        ([[1], [1, 2]], "is not an array"),
         (1e300, r"1e\+300 is not of dtype float32"),
     ],
 )
