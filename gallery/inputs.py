@@ -54,6 +54,17 @@ def page() -> dict[str, Any]:
     return {"x": ((x + 1) / 2 - mean[:, None, None]) / deviation[:, None, None]}
 
 
+def turned_lines() -> dict[str, Any]:
+    """Return a line of text turned by several angles, for the classifier of PP-OCR. It is sure of upright text and of
+    text upside down, where its softmax shows nothing of a difference, but not of what lies between.
+    """
+    upright = Image.fromarray(((text(192, 48, 34, ["anylayer 2026"])[0, 0] + 1) * 127.5).astype(np.uint8))
+    lines = [
+        np.asarray(upright.rotate(angle, fillcolor=255), np.float32) / 127.5 - 1 for angle in (0, 20, 45, 90, 180)
+    ]
+    return {"x": np.repeat(np.stack(lines)[:, None], 3, axis=1)}
+
+
 def line(width: int) -> dict[str, Any]:
     """Return a line of text, as the recognizer of PP-OCR takes it."""
     return {"x": text(width, 48, 34, ["anylayer 2026"])}

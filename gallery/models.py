@@ -82,7 +82,7 @@ MODELS = {
     "pp-ocr-rec": _ocr(
         "PP-OCRv4_rec", "attention, open width", partial(inputs.line, 320), x=("N", 3, 48, "W>=16")
     ),
-    "pp-ocr-cls": _ocr("ppocr_mobile_v2.0_cls", "two classes", partial(inputs.line, 192), x=("N", 3, 48, 192)),
+    "pp-ocr-cls": _ocr("ppocr_mobile_v2.0_cls", "two classes", inputs.turned_lines, x=("N", 3, 48, 192)),
     "silero-vad": _silero("silero_vad", "two networks in If, a scalar input", inputs.speech, sr=16000),
     "silero-vad-op15": _silero("silero_vad_16k_op15", "LSTM", partial(inputs.speech, sr=_RATE), _ONE_STATE),
     "silero-vad-ifless": _silero("silero_vad_op18_ifless", "without If", partial(inputs.speech, sr=_RATE)),
