@@ -55,8 +55,8 @@ def page() -> dict[str, Any]:
 
 
 def turned_lines() -> dict[str, Any]:
-    """Return a line of text turned by several angles, for the classifier of PP-OCR. It is sure of upright text and of
-    text upside down, where its softmax shows nothing of a difference, but not of what lies between.
+    """Return a line of text turned by several angles, for the classifier of PP-OCR. It is sure of upright text and
+    of text upside down, where its softmax shows nothing of a difference, but not of what lies between.
     """
     upright = Image.fromarray(((text(192, 48, 34, ["anylayer 2026"])[0, 0] + 1) * 127.5).astype(np.uint8))
     lines = [
