@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import anylayer
-from anylayer.errors import TraceError
+from anylayer.errors import EngineError, TraceError
 from anylayer.network import Array, TensorType
 from anylayer.testing import run_graph
 
@@ -454,6 +454,61 @@ def test_a_loop_of_onnx_with_a_condition_on_data(engine: str, rows: bool, tmp_pa
         np.testing.assert_array_equal(result["y"], want[-1])
         if rows:
             np.testing.assert_array_equal(result["all"], np.stack(want[1:]))
+
+
+def classes_with_limits(dets: Array, classes: Array, table: Array) -> Any:
+    order = dets[:, 4].argsort(kind="stable")[::-1]
+    keep = []
+    while order.size > 0:
+        i = order[0]
+        keep.append(i)
+        order = order[1:][dets[order[1:], 4] < table[classes[i]]]
+    return dets[keep]
+
+
+@pytest.mark.parametrize("engine", ["onnxruntime", "openvino"])
+def test_an_index_out_of_range_in_any_step_is_an_error(engine: str) -> None:
+    """OpenVINO returns zeros for it, so that the body needs a check."""
+    dets, table = arrays()[0][:6], np.full(4, 2, np.float32)
+    types = [TensorType.of(dets.shape, np.float32), TensorType.of((6,), np.int64), TensorType.of((4,), np.float32)]
+    graph = traced(classes_with_limits, types)
+    for step, i in enumerate(dets[:, 4].argsort()[::-1]):
+        classes = np.zeros(6, np.int64)
+        np.testing.assert_array_equal(
+            run_graph(graph, [dets, classes, table], engine)[0], dets[dets[:, 4].argsort()[::-1]]
+        )
+        classes[i] = -5 if step % 2 else 4
+        with pytest.raises(EngineError, match=r"out of (data )?(range|bounds)"):
+            run_graph(graph, [dets, classes, table], engine)
+
+
+def test_last_bits_before_and_between_steps_are_kept(tmp_path: Path) -> None:
+    """OpenVINO computes x / 7 as x * (1 / 7) if it may, so that 21 / 7 is less than 3."""
+    text = """
+    <ir_version: 9, opset_import: ["" : 18]>
+    g (float[64] x, float[64] d, int64 n) => (float[64] y, float[64] counted) {
+        go = Constant <value = bool {1}> ()
+        three = Constant <value = float {3.0}> ()
+        zero = Constant <value = float[64] {FIRST}> ()
+        q = Div (x, d)
+        y, counted = Loop <body = b (int64 i, bool c, float[64] s, float[64] before)
+            => (bool c2, float[64] t, float[64] quotient) {
+            is_first = GreaterOrEqual (q, three)
+            is_next = GreaterOrEqual (before, three)
+            one = Cast <to = 1> (is_first)
+            two = Cast <to = 1> (is_next)
+            sum = Add (one, two)
+            t = Add (s, sum)
+            quotient = Div (x, d)
+            c2 = Identity (c)
+        }> (n, go, zero, zero)
+    }""".replace("FIRST", ", ".join(["9.0"] * 64))
+    onnx = pytest.importorskip("onnx")
+    file = tmp_path / "loop.onnx"
+    onnx.save(onnx.parser.parse_model(text), file)
+    d = np.arange(1, 65, dtype=np.float32)
+    result = anylayer.read(file).compile(engine="openvino")({"x": d * 3, "d": d, "n": np.array(4)})
+    np.testing.assert_array_equal(result["y"], np.full(64, 17))
 
 
 def test_a_loop_without_a_step_returns_nothing_of_the_run_before(tmp_path: Path) -> None:

@@ -400,3 +400,43 @@ def test_the_mean_of_nothing_is_nan(reduce: str) -> None:
     for engine in ("onnxruntime", "openvino"):
         assert np.isnan(run_graph(graph, [b, s * 0 - 1], engine)[0]).all()
         np.testing.assert_allclose(run_graph(graph, [b, s], engine)[0], function(b, s), rtol=1e-5)
+
+
+def written_at(x: Array, i: Array) -> Any:
+    y = x[x > 0].copy()
+    y[i] = 7
+    return y
+
+
+def added_at(x: Array, i: Array) -> Any:
+    y = x[x > 0].copy()
+    np.add.at(y, i, 1)
+    return y
+
+
+INDEXED: list[Function] = [
+    lambda x, i: x[x > 0][i],
+    lambda x, i: x[x > 0][i[0]],
+    lambda x, i: np.stack([x[x > 0]] * 3, 1)[i, i],
+    lambda x, i: np.take_along_axis(x[x > 0], i, 0),
+    written_at,
+    added_at,
+]
+
+
+@pytest.mark.parametrize("engine", ["onnxruntime", "openvino"])
+@pytest.mark.parametrize("function", INDEXED)
+def test_an_index_out_of_the_range_of_a_selection_is_an_error(function: Function, engine: str) -> None:
+    """OpenVINO reads zeros there, and writes to memory that it does not own."""
+    graph = traced(function, [TensorType.of((6,), np.float32), TensorType.of((2,), np.int64)])
+    for elements in (0, 2, 6):
+        x = (np.arange(6) < elements).astype(np.float32)
+        for i in ([0, 1], [0, 4], [-1, -2], [-1, -3], [5, -6], [-7, 0], [0, 0]):
+            given = [x, np.array(i)]
+            try:
+                want = function(*given)
+            except IndexError:
+                with pytest.raises(AnyLayerError):
+                    run_graph(graph, given, engine)
+            else:
+                np.testing.assert_array_equal(run_graph(graph, given, engine)[0], want)

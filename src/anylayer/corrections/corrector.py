@@ -7,17 +7,17 @@ operator wrongly and no other operators can replace it.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from anylayer import graph
 from anylayer.errors import EngineError, TraceError
 from anylayer.graph import Graph, Op, Value
 from anylayer.graph.facts import values_before
+from anylayer.graph.intervals import Intervals, intervals_of_body
 from anylayer.graph.operators import PRODUCTS, REARRANGES, SUMS, TRANSCENDENTAL, is_discontinuous
 from anylayer.graph.sizes import is_static
 from anylayer.network import Array
@@ -26,7 +26,7 @@ from anylayer.optimize.rules import ANY, END, RULES, Function, Rewriter, Rule, R
 from anylayer.optimize.simplify import lowered
 
 if TYPE_CHECKING:
-    from anylayer.graph.intervals import Interval, Intervals
+    from anylayer.graph.intervals import Interval
 
 _SMALL = 4096
 """The number of elements of the largest constant that is searched for infinite values."""
@@ -51,19 +51,27 @@ class Corrector(Rewriter):
 
     checking: whether the graph may have checks.
     marked: the divisions of the old graph that must be divisions, not products with the reciprocal.
+    input_intervals: those of the graph's inputs. is_body: whether the graph is the body of a loop.
 
     `approximate` maps integers of 64 bits that may need more than 32 bits to the same numbers in float32.
     `checked` holds those of them for which there is a check.
     """
 
     def __init__(
-        self, graph: Graph, checking: bool, marked: Sequence[Value] = (), log: RuleLog | None = None
+        self,
+        graph: Graph,
+        checking: bool,
+        marked: Sequence[Value] = (),
+        log: RuleLog | None = None,
+        input_intervals: Mapping[Value, Interval] | None = None,
+        is_body: bool = False,
     ) -> None:
         super().__init__(graph, log)
         self.marked = {*marked}
+        self.input_intervals, self.is_body = input_intervals or {}, is_body
         self._current: Op | None = None
         self.checking = checking
-        self.checks: list[tuple[Value, str]] = []
+        self.checks: list[tuple[Value, Sequence[str]]] = []
         self.divisions: list[Value] = []
         self.approximate: dict[Value, Value] = {}
         self.checked: set[Value] = set()
@@ -71,7 +79,7 @@ class Corrector(Rewriter):
     @cached_property
     def old_intervals(self) -> Intervals:
         """The intervals of the old graph's values."""
-        return graph.intervals.Intervals(self.old.producers, narrow=True).of_all(self.old.ops)
+        return Intervals(self.old.producers, narrow=True, inputs=self.input_intervals).of_all(self.old.ops)
 
     @cached_property
     def before_steps(self) -> set[Value]:
@@ -83,7 +91,10 @@ class Corrector(Rewriter):
         def is_exact(o: Op) -> bool:
             return not o.domain and o not in SUMS and o not in TRANSCENDENTAL
 
-        return values_before(self.old.ops, is_discontinuous, is_exact, kind="f")
+        ops = self.old.ops
+        if self.is_body and any(map(is_discontinuous, ops)):  # which later steps compute from the states
+            ops = [*ops, Op("Loop", [*self.old.outputs], [])]
+        return values_before(ops, is_discontinuous, is_exact, kind="f")
 
     @cached_property
     def second_factors(self) -> set[Value]:
@@ -114,13 +125,13 @@ class Corrector(Rewriter):
         """Add a check: the engine raises an error with this message if an element of a boolean array is true."""
         static = is_static(flag.shape)
         flag = self.step(o, "Cast", [flag], flag.shape, np.int32, to=6)
-        if len(flag.shape):
+        if not static or math.prod(flag.shape) != 1:
             axes = self.constant(np.arange(len(flag.shape)))
             flag = self.step(o, "ReduceMax", [flag, axes], (), np.int32, keepdims=0)
             if not static:  # the largest of no elements is the least number
                 flag = self.step(o, "Max", [flag, self.constant(np.zeros((), np.int32))], (), np.int32)
         flag = self.step(o, "Reshape", [flag, self.constant(np.array([1]))], (1,), np.int32)
-        self.checks.append((flag, f"operator '{o.op}'{_where(o)}: {message}"))
+        self.checks.append((flag, [f"operator '{o.op}'{_where(o)}: {message}"]))
 
     def outputs_of(self, o: Op, rules: Sequence[Rule]) -> list[Value]:
         """Return the values that replace the outputs of an operator of the old graph."""
@@ -141,39 +152,79 @@ class Corrector(Rewriter):
 
 
 def corrected(
-    graph: Graph, engine: str, *, checking: bool = False, marked: Sequence[Value] = (), log: RuleLog | None = None
+    graph: Graph,
+    engine: str,
+    *,
+    checking: bool = False,
+    marked: Sequence[Value] = (),
+    log: RuleLog | None = None,
+    input_intervals: Mapping[Value, Interval] | None = None,
+    is_body: bool = False,
 ) -> Corrected:
     """Return an equal graph that an engine computes correctly. The given graph is not changed.
 
     checking: whether the graph may get an additional output for checks: see Corrected.
-    marked: as in Corrector. log: gets the trials of the corrections.
+    marked, input_intervals, is_body: as in Corrector. log: gets the trials of the corrections.
 
     Raises EngineError where the engine computes an operator wrongly and no other operators can replace it.
     """
     inside: list[Value] = []
+    checks: list[tuple[Value, Sequence[str]]] = []
 
-    def body(graph: Graph) -> Graph:
-        fixed = corrected(graph, engine, marked=marked, log=log)
+    def loop(o: Op, body: Graph) -> Op:
+        bounds = intervals_of_body(o, body, intervals.of_all(graph.ops))
+        fixed = corrected(
+            body, engine, checking=checking, marked=marked, log=log, input_intervals=bounds, is_body=True
+        )
         inside.extend(fixed.divisions)
-        return fixed.graph
+        if not fixed.checks:
+            return replace(o, body=fixed.graph)
+        o = _with_flags(o, fixed)
+        checks.append((o.outputs[o["states"] - 1], fixed.checks))
+        return o
 
-    graph = lowered(graph, engine).with_bodies(body)  # the parts of an operator may be computed wrongly, too
+    graph = lowered(graph, engine)  # the parts of an operator may be computed wrongly, too
+    intervals = Intervals(graph.producers, narrow=True, inputs=input_intervals)
+    graph = graph.with_loops(loop)
     rules = _rules_of(graph, engine, log)
     operators = {op for r in rules for op in r.ops}
     if ANY not in operators and not any(o.op in operators for o in graph.ops):
         return Corrected(graph, divisions=inside)
     *first, (last, _) = CORRECTED
-    new = Corrector(graph, checking, marked, log)
+    new = Corrector(graph, checking, marked, log, input_intervals, is_body)
     result = new.run([r for stage, _ in first for r in rules if r.stage == stage])
+    new.checks += [(new.values[v], messages) for v, messages in checks]
     if new.checks:
         flags = [flag for flag, _ in new.checks]
-        result.outputs = result.outputs + result.emit("Concat", flags, [((len(flags),), np.int32)], {"axis": 0})
+        messages = [text for _, texts in new.checks for text in texts]
+        result.outputs = result.outputs + result.emit(
+            "Concat", flags, [((len(messages),), np.int32)], {"axis": 0}, scope="", place=""
+        )
     result.drop_dead()
     choose = chooser([r for r in _rules_of(result, engine, log) if r.stage == last])
     for o in [*result.ops, Op(END, [*result.outputs], [])]:
         for r in choose(o):
             r.apply(new, o)
-    return Corrected(result, [message for _, message in new.checks], new.divisions + inside)
+    return Corrected(result, [text for _, texts in new.checks for text in texts], new.divisions + inside)
+
+
+def _with_flags(o: Op, fixed: Corrected) -> Op:
+    """Return a loop whose body has checks. An additional last state holds what they have found in any step."""
+    states, body, count = o["states"], fixed.graph.twin(), len(fixed.checks)
+    *outputs, flags = body.outputs
+    before, after, result = (Value(body.name("flags"), (count,), flags.dtype) for _ in range(3))
+    body.ops = [*body.ops, Op("Max", [before, flags], [after], {}, o.place)]
+    body.producers = {**body.producers, after: body.ops[-1]}
+    body.inputs = [*body.inputs[: 2 + states], before, *body.inputs[2 + states :]]
+    body.outputs = [*outputs[: 1 + states], after, *outputs[1 + states :]]
+    zeros = body.constant(np.zeros(count, flags.dtype))
+    return replace(
+        o,
+        inputs=[*o.inputs[: 2 + states], zeros, *o.inputs[2 + states :]],
+        outputs=[*o.outputs[:states], result, *o.outputs[states:]],
+        attrs={**o.attrs, "states": states + 1},
+        body=body,
+    )
 
 
 def _rules_of(graph: Graph, engine: str, log: RuleLog | None) -> list[Rule]:

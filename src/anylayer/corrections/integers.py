@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.corrections._openvino import keep_apart, magnitude
+from anylayer.corrections._openvino import keep_apart, longer, magnitude, with_an_element
 from anylayer.corrections.corrector import Corrector, refused
 from anylayer.errors import EngineError
 from anylayer.graph import Dim, Op, Value
 from anylayer.graph.intervals import INT32, inside, is_wide
 from anylayer.graph.operators import COMPARISONS, MODULAR, REDUCTIONS
+from anylayer.graph.sizes import is_static
 from anylayer.network import Array
 from anylayer.optimize.rules import ANY, END, rule
 from anylayer.tracing import record
@@ -159,18 +160,24 @@ def _worst(array: Array) -> int:
 # ----------------------------------------------------------------------- indices
 
 
-@rule("Gather", "GatherND", "ScatterElements", kind="must", targets=("openvino",))
+@rule("Gather", "GatherElements", "GatherND", "ScatterElements", "ScatterND", kind="must", targets=("openvino",))
 def _indices(new: Corrector, o: Op) -> list[Value] | None:
     """Clip indices to their range, and check whether one was out of range.
 
     For such an index OpenVINO returns zeros (Gather), reads memory after the array (GatherND), or writes to it
-    (ScatterElements).
+    (ScatterElements, ScatterND for a negative one). GatherElements raises an error, except for an array without
+    elements.
     """
     data, index = o.inputs[0], o.inputs[1]
     if data is None or index is None:
         return None
-    sizes = _select(o, data, index)
-    if any(isinstance(d, Dim) for d in sizes) or not sizes or min(sizes) < 1:
+    axes = _indexed_axes(o, data, index)
+    sizes = [data.shape[a] for a in axes]
+    if not sizes or any(not isinstance(d, Dim) and d < 1 for d in sizes):
+        return None
+    if not is_static(sizes):
+        return _indices_of_dynamic(new, o, data, index, axes)
+    if o.op == "GatherElements":
         return None
     least = min(sizes)
     if inside(new.interval(1), (-least, least - 1)):
@@ -182,24 +189,62 @@ def _indices(new: Corrector, o: Op) -> list[Value] | None:
     ):
         return None
     limits = np.array(sizes if len(sizes) > 1 else sizes[0], index.dtype)
-    low, high = new.constant(-limits), new.constant(limits - 1)
-    if new.checking:
-        below = new.step(o, "Less", [index, low], index.shape, bool)
-        above = new.step(o, "Greater", [index, high], index.shape, bool)
-        outside = new.step(o, "Or", [below, above], index.shape, bool)
-        text = f"an index is out of range of {', '.join(map(str, sizes))}"
-        new.check(o, outside, f"{text} (-{least} to {least - 1})" if len(sizes) == 1 else text)
-    clipped = new.step(o, "Max", [index, low], index.shape, index.dtype)
-    clipped = new.step(o, "Min", [clipped, high], index.shape, index.dtype)
+    text = f" (-{least} to {least - 1})" if len(sizes) == 1 else ""
+    clipped = _clip_indices(new, o, index, (new.constant(-limits), new.constant(limits - 1)), sizes, text)
     return new.emit(o, o.op, [data, clipped, *o.inputs[2:]], **o.attrs)
 
 
-def _select(o: Op, data: Value, index: Value) -> list[Any]:
-    """Return the sizes of the axes to which the indices refer."""
-    if o.op != "GatherND":
-        return [data.shape[o["axis"]]] if len(data.shape) else []
-    first, count = o["batch_dims"], index.shape[-1]
-    return [*data.shape[first : first + count]] if isinstance(count, int) else []
+def _indices_of_dynamic(new: Corrector, o: Op, data: Value, index: Value, axes: list[int]) -> list[Value] | None:
+    """Clip and check indices to axes whose sizes depend on data. They may have no elements, so that every index is
+    out of range: then nothing is written, and elements of 0 are read.
+    """
+    if o.op == "Gather" and not new.checking:
+        return None
+    sizes = [data.shape[a] for a in axes]
+    shape = new.step(o, "Shape", [data], (len(data.shape),), np.int64)
+    limits = new.step(o, "Gather", [shape, new.constant(np.array(axes))], (len(axes),), np.int64, axis=0)
+    index = index if index.dtype == np.int64 else new.step(o, "Cast", [index], index.shape, np.int64, to=7)
+    one = new.constant(np.ones(1, np.int64))
+    last = new.step(o, "Sub", [limits, one], limits.shape, np.int64)
+    rest, first = o.inputs[2:], new.step(o, "Neg", [limits], limits.shape, np.int64)
+    clipped = _clip_indices(new, o, index, (first, last), sizes, "") if index.shape else index
+    if not index.shape:
+        clipped = new.step(o, "Reshape", [index, one], (1,), np.int64)
+        clipped = _clip_indices(new, o, clipped, (first, last), sizes, "")
+        clipped = new.step(o, "Reshape", [clipped, new.constant(np.zeros(0, np.int64))], (), np.int64)
+    if o.op in ("GatherElements", "GatherND"):
+        for axis in axes:
+            data = with_an_element(new, o, data, axis)
+    elif rest and rest[0] is not None:
+        zero = new.constant(np.zeros(1, np.int64))
+        some = new.step(o, "Min", [new.step(o, "ReduceMin", [limits, zero], (1,), np.int64), one], (1,), np.int64)
+        end = new.step(o, "Mul", [some, new.constant(np.array([INT32[1]]))], (1,), np.int64)
+        clipped, updates = (
+            new.step(o, "Slice", [v, zero, end, zero], longer(v.shape, 0), v.dtype) for v in (clipped, rest[0])
+        )
+        rest = [updates, *rest[1:]]
+    return new.emit(o, o.op, [data, clipped, *rest], **o.attrs)
+
+
+def _clip_indices(
+    new: Corrector, o: Op, index: Value, ends: tuple[Value, Value], sizes: list[Any], text: str
+) -> Value:
+    """Return indices clipped to their first and last value, and check whether one was out of range."""
+    if new.checking:
+        below = new.step(o, "Less", [index, ends[0]], index.shape, bool)
+        above = new.step(o, "Greater", [index, ends[1]], index.shape, bool)
+        outside = new.step(o, "Or", [below, above], index.shape, bool)
+        new.check(o, outside, f"an index is out of range of {', '.join(map(str, sizes))}{text}")
+    clipped = new.step(o, "Max", [index, ends[0]], index.shape, index.dtype)
+    return new.step(o, "Min", [clipped, ends[1]], index.shape, index.dtype)
+
+
+def _indexed_axes(o: Op, data: Value, index: Value) -> list[int]:
+    """Return the axes to which the indices refer."""
+    if not o.op.endswith("ND"):
+        return [o["axis"] % len(data.shape)] if len(data.shape) else []
+    first, count = o["batch_dims"] if o.op == "GatherND" else 0, index.shape[-1]
+    return [*range(first, first + count)] if isinstance(count, int) else []
 
 
 @rule("Tile", kind="must", targets=("openvino",))

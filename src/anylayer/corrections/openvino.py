@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from anylayer import ops
-from anylayer.corrections._openvino import is_concatenation, longer, magnitude
+from anylayer.corrections._openvino import is_concatenation, longer, magnitude, with_an_element
 from anylayer.corrections.corrector import Corrector, refused
 from anylayer.graph import Op, Value
 from anylayer.graph.facts import gathered, padding_of, reduced_axes
@@ -93,7 +93,7 @@ def _top(new: Corrector, o: Op) -> list[Value] | None:
     axis = o["axis"] % len(x.shape)
     one = new.constant(np.ones(1, np.int64))
     if not isinstance(x.shape[axis], int):
-        x = _with_an_element(new, o, x, axis)
+        x = with_an_element(new, o, x, axis)
     zero = new.constant(np.zeros(1, np.int64))
     good = new.step(o, "GreaterOrEqual", [k, zero], (1,), bool)
     k = _check_value(new, o, good, k, one, "k must be 0 or more")
@@ -108,17 +108,6 @@ def _top(new: Corrector, o: Op) -> list[Value] | None:
     )
     first = [zero, k, new.constant(np.array([axis]))]
     return [new.step(o, "Slice", [v, *first], w.shape, w.dtype) for v, w in zip(found, o.outputs)]
-
-
-def _with_an_element(new: Corrector, o: Op, x: Value, axis: int) -> Value:
-    """Return `x` with an element of 0 if it has none along an axis."""
-    one = new.constant(np.ones(1, np.int64))
-    size = new.step(o, "Shape", [x], (1,), np.int64, start=axis, end=axis + 1)
-    missing = new.step(o, "Sub", [one, new.step(o, "Min", [size, one], (1,), np.int64)], (1,), np.int64)
-    rank = len(x.shape)
-    at_end = new.constant(np.eye(2 * rank, dtype=np.int64)[rank + axis])
-    pads = new.step(o, "Mul", [at_end, missing], (2 * rank,), np.int64)
-    return new.step(o, "Pad", [x, pads], longer(x.shape, axis), x.dtype)
 
 
 @rule("Resize", kind="must", targets=("openvino",))

@@ -6,13 +6,13 @@ They show that an index is in range, that a sum fits 32 bits, or that a divisor 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from anylayer.graph.facts import Producers, number, producer, reduced_axes, shifted_exponential
-from anylayer.graph.ir import Op, Value
+from anylayer.graph.ir import Graph, Op, Value
 from anylayer.graph.operators import EXTREMES, SELECTS
 from anylayer.graph.sizes import Dim
 
@@ -65,11 +65,14 @@ class Intervals:
     narrow: for an engine that computes all integers in 32 bits and checks in each run that they fit. Integers of
         64 bits that are inputs or results of operators are then assumed to fit 32 bits. `before` returns the
         interval without that assumption.
+    inputs: the intervals of values that no operator produces.
     """
 
-    def __init__(self, producers: Producers, *, narrow: bool = False) -> None:
-        self.producers, self._narrow = producers, narrow
-        self._intervals: dict[Value, Interval] = {}
+    def __init__(
+        self, producers: Producers, *, narrow: bool = False, inputs: Mapping[Value, Interval] | None = None
+    ) -> None:
+        self.producers, self.is_narrow = producers, narrow
+        self._intervals: dict[Value, Interval] = {**(inputs or {})}
         self._before: dict[Value, Interval] = {}
         self._depth = 0
 
@@ -117,7 +120,7 @@ class Intervals:
         return -math.inf if value is None else self.of(value)[0]
 
     def _within(self, interval: Interval, dtype: np.dtype[Any]) -> Interval:
-        return _intersection(interval, INT32) if self._narrow and is_wide(dtype) else interval
+        return _intersection(interval, INT32) if self.is_narrow and is_wide(dtype) else interval
 
     def _of(self, op: Op, value: Value) -> Interval:
         if op.op == "TopK" and value is op.outputs[1]:
@@ -132,6 +135,23 @@ class Intervals:
     def all_of(self, op: Op) -> list[Interval]:
         """Return the intervals of an operator's inputs."""
         return [_ANY if v is None else self.of(v) for v in op.inputs]
+
+
+def intervals_of_body(o: Op, body: Graph, intervals: Intervals) -> dict[Value, Interval]:
+    """Return the intervals of the inputs of a loop's body, from those of the graph that it is in."""
+    count = 2 + o["states"]
+    result = {v: intervals.of(w) for v, w in zip(body.inputs[count:], o.inputs[count:]) if w is not None}
+    limit = o.input(0)
+    result[body.inputs[0]] = 0, max(0, intervals.of(limit)[1] - 1) if limit is not None else INT32[1]
+    first = {v: intervals.of(w) for v, w in zip(body.inputs[2:count], o.inputs[2:count]) if w is not None}
+    while first:
+        inner = Intervals(body.producers, narrow=intervals.is_narrow, inputs={**result, **first}).of_all(body.ops)
+        ends = dict(zip(body.inputs[2:count], body.outputs[1:]))
+        left = {v: i for v, i in first.items() if inside(inner.before(ends[v]), i)}
+        if len(left) == len(first):
+            break
+        first = left
+    return {**result, **first}
 
 
 def _intersection(a: Interval, b: Interval) -> Interval:
@@ -211,6 +231,13 @@ def _div(intervals: Intervals, op: Op) -> Interval:
     return min(top[0], 0), max(top[1], 0)
 
 
+def _range(intervals: Intervals, op: Op) -> Interval:
+    start, limit, delta = intervals.all_of(op)
+    if op.outputs[0].dtype.kind == "f" or delta[0] <= 0:
+        return of_dtype(op.outputs[0].dtype)
+    return start[0], max(start[1], limit[1] - 1)
+
+
 def _sum(intervals: Intervals, op: Op) -> Interval:
     """Return the interval of sums of any number of the elements."""
     low, high = intervals.of(op.first)
@@ -282,6 +309,7 @@ _RULES: dict[str, Callable[[Intervals, Op], Interval]] = {
     "ScatterND": lambda intervals, op: _union(intervals.all_of(op)[::2]),
     "Pad": lambda intervals, op: _union([(0, 0), *(intervals.of(v) for v in op.inputs[:3:2] if v is not None)]),
     "Neg": _of_first(lambda low, high: (-high, -low)),
+    "Range": _range,
     "Abs": _of_first(_abs),
     "Relu": _of_first(lambda low, high: (max(low, 0), max(high, 0))),
     **dict.fromkeys(("Sigmoid", "HardSigmoid", "Softmax"), lambda intervals, op: (0, 1)),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import zlib
 from collections.abc import Callable, Iterable, Sequence, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -335,12 +335,14 @@ class Graph:
         """Give a value another name, if that name is free."""
         value.name = self._if_free(name) or value.name
 
-    def with_bodies(self, function: Callable[[Graph], Graph]) -> Graph:
-        """Return the graph with `function` of each loop's body in its place. The graph itself is not changed."""
+    def with_loops(self, function: Callable[[Op, Graph], Op]) -> Graph:
+        """Return the graph with `function` of each loop and its body in place of the loop. The graph itself is not
+        changed.
+        """
         if not any(o.op == "Loop" for o in self.ops):
             return self
         new = self.twin()
-        new.ops = [o if o.op != "Loop" or o.body is None else replace(o, body=function(o.body)) for o in self.ops]
+        new.ops = [o if o.op != "Loop" or o.body is None else function(o, o.body) for o in self.ops]
         new.producers = {v: o for o in new.ops for v in o.outputs}
         new._emitted = {}
         return new

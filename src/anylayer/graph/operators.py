@@ -145,13 +145,15 @@ discontinuous with some attributes or dtypes only: see is_discontinuous."""
 def is_discontinuous(op: Op) -> bool:
     """Return whether a change in the last bit of a float input can change a result by any amount.
 
-    Casts to integers and booleans, the indices of a maximum pooling and samples of the nearest cell count, too. An
-    operator without float inputs does not, nor does an operator of another domain.
+    Casts to integers and booleans, the indices of a maximum pooling, samples of the nearest cell and loops over
+    such operators count, too. An operator without float inputs does not, nor does an operator of another domain.
     """
     if op.domain or not any(v is not None and v.dtype.kind == "f" for v in op.inputs):
         return False
     if op.op == "Cast":
         return op.outputs[0].dtype.kind in "iub"
+    if op.op == "Loop":
+        return op.body is None or any(map(is_discontinuous, op.body.ops))
     if op.op == "GridSample":
         return bool(op["mode"] == "nearest")
     if op.op == "RoiAlign":  # without a ratio, the number of samples is the size of the bin, rounded up

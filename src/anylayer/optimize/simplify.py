@@ -7,10 +7,12 @@ measured.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 
 from anylayer import optimize
-from anylayer.graph.ir import Graph
+from anylayer.graph.ir import Graph, Op
+from anylayer.graph.operators import is_discontinuous
 from anylayer.optimize.order import STAGES, load_rules
 from anylayer.optimize.rules import RULES, Rewriter, Rule, RuleLog, chooser
 
@@ -33,7 +35,11 @@ def simplify(graph: Graph, engine: str | None = None, *, exact: bool = False, lo
         load_rules("optimize", None if log is not None else graph, engine)
         return [r for stage in stages for r in RULES if r.stage == stage and r.suits(engine, exact=exact)]
 
-    graph = graph.with_bodies(lambda body: simplify(body, engine, exact=exact, log=log))
+    def loop(o: Op, body: Graph) -> Op:
+        is_exact = exact or any(map(is_discontinuous, body.ops))  # of states, which later steps compare
+        return replace(o, body=simplify(body, engine, exact=is_exact, log=log))
+
+    graph = graph.with_loops(loop)
     if log is not None:
         suited = rules_of([stage for stages, _ in STAGES for stage in stages], graph)
         log.others = chooser([r for r in RULES if r.kind != "must" and r.stage != "layout" and r not in suited])

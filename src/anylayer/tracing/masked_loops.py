@@ -124,7 +124,7 @@ class MaskedBody:
             raise Unfit("takes both the first and the last element")
         if self.place is None:
             self.last = last
-            outside = self.number(-1 if last else 2**31 - 1)
+            outside = self.number(-1) if last else value_of(as_array(self.size, I8))
             places = self.emit("Where", [self.left, self.positions, outside], (self.size,), I8)
             op = "ReduceMax" if last else "ReduceMin"
             self.place = self.emit(op, [places, self.number([0])], (), I8, keepdims=0)
