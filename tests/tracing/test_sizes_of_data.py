@@ -14,7 +14,7 @@ from anylayer.errors import AnyLayerError, TraceError
 from anylayer.network import Array, TensorType
 from anylayer.testing import run_graph
 
-from .test_selections import N, arrays, several, traced
+from .test_selections import N, arrays, in_openvino, several, traced
 
 Function = Callable[[Array, Array], Any]
 CASES: list[Function] = []
@@ -214,6 +214,24 @@ def test_bincount_refuses_numbers_outside(scale: int, engine: str) -> None:
         histogram(b, s)
     with pytest.raises(AnyLayerError, match="out of"):
         run_graph(graph, [b, s], engine)
+
+
+def test_an_ir_refuses_numbers_that_bincount_may_not_count(tmp_path: Path) -> None:
+    """An IR cannot check them, and would count them in the last element."""
+
+    def histogram(s: Array) -> Any:
+        return np.bincount(s.astype(np.int64), minlength=10)
+
+    def clipped_histogram(s: Array) -> Any:
+        return np.bincount(np.clip(s.astype(np.int64), 0, 9), minlength=10)
+
+    s, file = np.arange(9, dtype=np.float32), tmp_path / "histogram.xml"
+    with pytest.raises(AnyLayerError, match="for a number above minlength"):
+        anylayer.export(histogram, s, path=file)
+    assert not file.exists()
+    anylayer.export(clipped_histogram, s, path=file)
+    for given in (s, s * 3 - 4):
+        np.testing.assert_array_equal(in_openvino(file)({"s": given})["0"], clipped_histogram(given))
 
 
 @pytest.mark.parametrize(

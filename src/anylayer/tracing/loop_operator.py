@@ -14,6 +14,8 @@ from anylayer.network import Array, TensorType
 from anylayer.tracing.array import TracedArray
 from anylayer.tracing.counts import count_of
 from anylayer.tracing.dtypes import BOOL, I8
+from anylayer.tracing.keys import OUTSIDE
+from anylayer.tracing.primitives import gather
 from anylayer.tracing.record import graph_of, running_graph, trace
 
 
@@ -28,9 +30,10 @@ def record_loop(
     """Record a loop, and return the last states and the stacked rows.
 
     step: maps the number of the step, the condition, the states and `others` to the condition, the states and
-        rows. It runs while the condition holds, at most `limit` times (None: any number).
+        rows. It runs while the condition holds, at most `limit` times.
     others: arrays that are the same in each step.
-    most: the largest number of rows.
+    most: the largest number of rows, and of steps where `limit` is None. If the condition still holds then, an
+        index in the body is out of range, which engines refuse.
 
     Raises TraceError if a state changes its shape or dtype.
     """
@@ -43,7 +46,13 @@ def record_loop(
 
     def body(arrays: list[Any]) -> Sequence[Any]:
         rest = iter(arrays[2 + len(states) :])
-        return step([*arrays[: 2 + len(states)], *(next(rest) if type(x) is TracedArray else x for x in others)])
+        go, *values = step(
+            [*arrays[: 2 + len(states)], *(next(rest) if type(x) is TracedArray else x for x in others)]
+        )
+        if limit is None:
+            too_many = np.logical_and(arrays[0] == most - 1, go)
+            go = gather(go.reshape(1), np.where(too_many.reshape(()), OUTSIDE, np.int64(0)), 0)
+        return [go, *values]
 
     inner = trace(body, types, prefix=f"{graph.prefix}loop{len(graph.ops)}/", limit=graph.limit)
     for i, (v, w) in enumerate(zip(states, inner.outputs[1:])):
@@ -57,7 +66,7 @@ def record_loop(
         if type(steps) is int:
             return [*(TracedArray(graph, v) for v in states), *(np.zeros((0, *v.shape), v.dtype) for v in rows)]
     inputs = [
-        None if limit is None else _scalar(limit, I8),
+        _scalar(most if limit is None else limit, I8),
         _scalar(True if condition is None else condition, BOOL),
         *states,
         *traced,

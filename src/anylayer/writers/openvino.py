@@ -15,7 +15,7 @@ from anylayer.corrections import corrected
 from anylayer.corrections.chains import cut_for_file
 from anylayer.corrections.rounding import graph_for_file
 from anylayer.errors import EngineError, FileError, LayerError, at, need, shortened, some, wording
-from anylayer.graph import Graph, Op, Value
+from anylayer.graph import Dim, Graph, Op, Value
 from anylayer.graph.facts import number, producer
 from anylayer.graph.open_sizes import SIZES
 from anylayer.network import CHANNEL_ORDERS, Array
@@ -119,22 +119,28 @@ _PRECISION = (
 def _need_indices_in_range(graph: Graph) -> None:
     """Raise LayerError where a condition selects an index out of range, for which an IR raises no error.
 
-    An If whose other branch cannot be computed has such an index.
+    An If whose other branch cannot be computed has such an index, np.bincount with `minlength`, and a loop without
+    a limit of steps.
     """
     for o in graph.ops:
         if o.body is not None:
             _need_indices_in_range(o.body)
-        where = producer(graph.producers, o.inputs[1], "Where") if o.op == "Gather" else None
+        where = producer(graph.producers, o.inputs[1], "Where") if o.op in _SELECTING else None
         for index in where.inputs[1:] if where is not None else ():
             number_, size = number(index), o.first.shape[o["axis"]]
-            if number_ is not None and isinstance(size, int) and not -size <= number_ < size:
+            most = size.maximum if isinstance(size, Dim) else int(size)
+            if number_ is not None and not -most <= number_ < most:
                 how = wording("constants={name: value} of read", "--constant NAME=VALUE")
                 raise LayerError(
                     "a condition selects a branch that cannot be computed for these shapes, or an index out of "
-                    "range. An OpenVINO model gives wrong values for it instead of an error. Give the value of "
-                    f"the input that decides the condition: {how}",
+                    "range, as np.bincount does for a number above minlength, and a loop without a limit of steps "
+                    "at its end. An OpenVINO model gives wrong values for it instead of an error. Give the "
+                    f"value of the input that decides the condition: {how}. Clip the index, or limit the loop",
                     f"layer '{o.scope}'",
                 )
+
+
+_SELECTING = ("Gather", "ScatterElements")
 
 
 def _save(graph: Graph, source: Source, path: Path, precision: Precision) -> None:

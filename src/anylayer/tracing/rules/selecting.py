@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from anylayer import tracing
+from anylayer.graph.intervals import Intervals
 from anylayer.graph.place import refusal
 from anylayer.graph.sizes import broadcast, numpy_axis
 from anylayer.graph.symbolic import is_symbolic
@@ -382,23 +383,21 @@ implements(np.union1d)(lambda ar1, ar2: np.unique(np.concatenate([array_like(x).
 def bincount(x: Array, /, weights: Any = None, minlength: Any = 0) -> Array:
     """Add up ones, or the weights, at the positions that `x` holds.
 
-    Engines refuse a number that is negative, or not less than `minlength` where that is given.
+    Engines refuse a number that is negative, or not less than `minlength` where that is given. An OpenVINO IR
+    cannot check it: the numbers must be clipped.
     """
     if x.ndim != 1 or x.dtype.kind not in "iub":
         raise TypeError("np.bincount takes a one-dimensional array of integers")
     at = cast(x, I8)
-    minlength = minlength if is_symbolic(minlength) else operator.index(minlength)
-    if not is_symbolic(minlength) and minlength == 0:
+    low, high = Intervals(running_graph().producers).of(at._value)
+    length: Any = minlength if is_symbolic(minlength) else operator.index(minlength)
+    is_inside = low >= 0 and not is_symbolic(length) and (high < length or length == 0)
+    if not is_symbolic(length) and length == 0:
         most = np.max(np.concatenate([at, np.full(1, -1)])) + 1
-        length: Any = tracing.counts.counted_size(np.maximum(most, 0), MAX_VALUES)
-    else:
-        length = minlength
-        running_graph().note(
-            "np.bincount has minlength elements here; a larger number is refused when this runs, but an OpenVINO "
-            "IR file cannot check it, and counts it in the last element"
-        )
+        length = tracing.counts.counted_size(np.maximum(most, 0), MAX_VALUES)
     kind = I8 if weights is None else np.dtype(np.float64)
     added = np.ones((), I8) if weights is None else cast(array_like(weights), kind)
     zeros = expand(np.zeros((), kind), (length,))
-    at = np.where((at < 0) | (at >= as_array(length, I8)), OUTSIDE, at)
+    if not is_inside:
+        at = np.where((at < 0) | (at >= as_array(length, I8)), OUTSIDE, at)
     return scatter(zeros, at, expand(added, at.shape), 0, "add")
