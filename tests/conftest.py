@@ -77,6 +77,7 @@ def pytest_configure(config: pytest.Config) -> None:
         _home = TemporaryDirectory(prefix="anylayer-home-")
         os.environ["XDG_CONFIG_HOME"] = f"{_home.name}/config"  # no file of the user's own configuration is read
         os.environ["XDG_CACHE_HOME"] = f"{_home.name}/cache"  # no library that an earlier run has built is loaded
+        os.environ["ANYLAYER_ALWAYS_MEASURE"] = "1"  # a test does not see the choice that another one has made
         os.environ["POCL_CACHE_DIR"] = f"{_home.name}/pocl"
         os.environ["PYOPENCL_NO_CACHE"] = "1"
         os.environ[HOME] = _home.name

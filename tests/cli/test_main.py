@@ -19,8 +19,8 @@ from anylayer.inspect.tables import count
 
 _RUN = "from anylayer.cli import main; main(prog_name='anylayer')"
 COMMANDS = [
-    *("bench", "build", "convert", "generate", "identify", "inspect", "layers", "profile", "report", "run", "sdk"),
-    *("serve", "stub", "verify"),
+    *("bench", "build", "cache", "convert", "generate", "identify", "inspect", "layers", "profile", "report"),
+    *("run", "sdk", "serve", "stub", "verify"),
 ]
 
 

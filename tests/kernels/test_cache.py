@@ -77,21 +77,21 @@ def test_file_that_others_could_have_written_is_not_loaded(how: str, home: Path,
 def test_folder_open_to_others_is_not_used(home: Path) -> None:
     home.mkdir(parents=True)
     home.chmod(0o777)
-    assert cache.folder() is None and number(51) == 51 and not list(home.iterdir())
+    assert cache.cache_folder("cpp") is None and number(51) == 51 and not list(home.iterdir())
 
 
 def test_folder_of_another_user_is_not_used(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home.mkdir(parents=True, mode=0o700)
     other = os.geteuid() + 1
-    monkeypatch.setattr(cache.os, "geteuid", lambda: other)
-    assert cache.folder() is None and number(61) == 61 and not list(home.iterdir())
+    monkeypatch.setattr("anylayer.libraries.machine.os.geteuid", lambda: other)
+    assert cache.cache_folder("cpp") is None and number(61) == 61 and not list(home.iterdir())
 
 
 def test_link_to_a_folder_is_not_used(home: Path, tmp_path: Path) -> None:
     home.parent.mkdir()
     (tmp_path / "target").mkdir(mode=0o700)
     home.symlink_to(tmp_path / "target")
-    assert cache.folder() is None and number(71) == 71 and not list((tmp_path / "target").iterdir())
+    assert cache.cache_folder("cpp") is None and number(71) == 71 and not list((tmp_path / "target").iterdir())
 
 
 def test_oldest_libraries_are_deleted(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -105,3 +105,56 @@ def test_calls_that_other_processes_slow_down_are_ignored(clock: Clock) -> None:
     (known,), new = images(10), images(20, 21, 19, 22, 18, 23, 17, 24, 16)
     calls: dict[str, Call] = {"delayed": delayed, "other": program(clock, 3e-5)[0]}
     assert timing.timed_at_new_sizes(calls, known, new)["delayed"] == pytest.approx(2e-5)
+
+
+@pytest.mark.parametrize(
+    ("times", "turns"),
+    [
+        ({"a": 1e-3, "b": 2e-3}, {"a": 2, "b": 2}),
+        ({"a": 1e-3, "b": 1.2e-3}, {"a": 3, "b": 3}),
+        ({"a": 1e-3, "b": 1.01e-3}, {"a": 4, "b": 4}),
+        ({"a": 1e-3, "b": 1.01e-3, "c": 5e-3}, {"a": 4, "b": 4, "c": 2}),
+        ({"a": 1e-3}, {"a": 1}),
+    ],
+)
+def test_measurement_ends_when_the_fastest_is_clear(
+    clock: Clock, times: dict[str, float], turns: dict[str, int]
+) -> None:
+    counts = dict.fromkeys(times, 0)
+
+    def call(name: str) -> Callable[[], None]:
+        def run() -> None:
+            clock.now += times[name]
+            counts[name] += 1
+
+        return run
+
+    measured = timing.timed_in_turns({name: call(name) for name in times}, clock=clock.perf_counter)
+    assert measured == pytest.approx(times)
+    assert {name: int(n * times[name] / timing._TURN_SECONDS) for name, n in counts.items()} == turns
+
+
+def test_one_slow_turn_does_not_exclude_a_call(clock: Clock) -> None:
+    """Another program disturbs the first turn of "a", which is the faster one."""
+
+    def a() -> None:
+        clock.now += 9e-3 if clock.now < 0.15 else 1e-3
+
+    def b() -> None:
+        clock.now += 1.5e-3
+
+    measured = timing.timed_in_turns({"a": a, "b": b}, clock=clock.perf_counter)
+    assert measured == pytest.approx({"a": 1e-3, "b": 1.5e-3})
+
+
+def test_call_is_measured_once_where_there_is_no_time(clock: Clock) -> None:
+    calls: list[float] = []
+
+    def call() -> None:
+        clock.now += 0.2
+        calls.append(clock.now)
+
+    assert timing.timed_in_turns({"a": call, "b": call}, 0, clock.perf_counter) == pytest.approx(
+        {"a": 0.2, "b": 0.2}
+    )
+    assert len(calls) == 4  # one of each to fill the caches

@@ -23,6 +23,7 @@ from anylayer.graph import Graph
 from anylayer.graph.sizes import is_static
 from anylayer.kernels.cache import library
 from anylayer.kernels.compiler import COMPILERS, compiler
+from anylayer.libraries.machine import processor_count
 from anylayer.loops import TYPES, CppFunction, arguments_text, lower, prelude, to_cpp
 from anylayer.network import Array
 
@@ -62,7 +63,7 @@ class CppProgram:
         self._run.argtypes, self._run.restype = (ctypes.c_void_p, ctypes.c_int), ctypes.c_int
         loaded.anylayer_keep(1)
         weakref.finalize(self, loaded.anylayer_keep, -1).atexit = False
-        self._threads = min(threads or _processors(), _MAX_THREADS)
+        self._threads = min(threads or processor_count(), _MAX_THREADS)
         self._inputs = [v.dtype for v in graph.inputs]
         self._outputs = [(v.shape, v.dtype) for v in graph.outputs]
         self._tables = [np.ascontiguousarray(table) for _, table in code.tables]
@@ -104,13 +105,6 @@ class CppProgram:
 def _flags() -> list[str]:
     """Return the compiler's flags, without those for the vector instructions of this processor."""
     return [*_FLAGS, *_TUNED.get(platform.machine(), ())]
-
-
-def _processors() -> int:
-    """Return the number of processors that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def _generate(graph: Graph) -> CppFunction:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from anylayer.compile.noise import plan_noise
@@ -19,9 +19,10 @@ from anylayer.numerics import uniform_noise
 from anylayer.optimize.simplify import simplify
 from anylayer.runtime.choice import trusted
 from anylayer.runtime.compilation import Compilation, require_precision
+from anylayer.runtime.kept import Choice, keep_choice, key_of_choice, load_choice
 from anylayer.runtime.pairs import PairFinder, Split
 from anylayer.runtime.run import PlanRunner
-from anylayer.runtime.timing import quiet_runs, timed_in_turns
+from anylayer.runtime.timing import others_busy, quiet_runs, timed_in_turns
 from anylayer.source import TracedNode
 
 
@@ -29,20 +30,41 @@ from anylayer.source import TracedNode
 class Fastest:
     """The fastest way to run a network: the engine, or the one that is fastest alone where several run its parts.
 
-    `parts` are those for later shapes. `timings` are the measured seconds per call, by engine.
+    `runs` are the parts of the runner where several do, and `parts` those for later shapes. `timings` are the
+    measured seconds per call, by engine.
     """
 
     runner: PlanRunner
     engine: str
     parts: Sequence[EnginePart] = ()
     timings: dict[str, float] = field(default_factory=dict)
+    runs: Sequence[EnginePart] = ()
 
 
 def fastest(compilation: Compilation, plan: Plan) -> Fastest:
     """Compile on the installed engines, and return the fastest one whose outputs are right, or several together.
+    What an earlier process has measured for the same network is not measured again. What was measured beside other
+    programs is not kept.
 
     Raises the first EngineError if all engines refuse the network.
     """
+    key = key_of_choice(compilation, plan)
+    choice = load_choice(key, plan) if key is not None else None
+    if choice is not None:
+        with suppress(EngineError):
+            runner = in_parts(compilation, plan, choice.parts, choice.engine)
+            return Fastest(runner, choice.engine, choice.later, dict(choice.timings), choice.parts)
+    others = others_busy()
+    measured = _measured_fastest(compilation, plan)
+    if key is not None and measured.timings and others() < _QUIET:
+        shapes = ", ".join(f"{name} {kind}" for name, kind in plan.inputs.items())
+        network = compilation.network.source
+        keep_choice(key, Choice(network, shapes, measured.engine, measured.runs, measured.parts, measured.timings))
+    return measured
+
+
+def _measured_fastest(compilation: Compilation, plan: Plan) -> Fastest:
+    """Compile on the installed engines, compare them, and measure them."""
     with quiet_runs(plan):
         runners = _runners(compilation, plan)
         tried = set(runners)
@@ -111,15 +133,18 @@ def _divide(
         compilation.run_in_numpy,
     )
     best, parts = fastest_split(finder, plan, alone.runner, alone.engine, compilation.precision == "float32")
-    timings = alone.timings if best.runner is alone.runner else {**alone.timings, best.name: best.seconds}
-    return Fastest(best.runner, alone.engine, parts, timings)
+    if best.runner is alone.runner:
+        return replace(alone, parts=parts)
+    return Fastest(best.runner, alone.engine, parts, {**alone.timings, best.name: best.seconds}, best.parts)
 
 
 def in_parts(compilation: Compilation, plan: Plan, parts: Sequence[EnginePart], engine: str) -> PlanRunner:
-    """Compile a plan in the parts that were the fastest for earlier shapes. engine: that of other graphs."""
-    return compilation.runner(with_parts(plan, parts), engine)
+    """Compile a plan in the parts that were the fastest before, if there are any. engine: that of other graphs."""
+    return compilation.runner(with_parts(plan, parts) if parts else plan, engine)
 
 
+_QUIET = 0.3
+"""A choice is kept if other programs occupied fewer processors while it was made."""
 _HEAVY = 1 << 17
 """A layer is tried if its operators compute at least this many elements in total: each operator of a trace reads
 and writes memory, which compiled loops avoid."""

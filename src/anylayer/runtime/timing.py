@@ -9,17 +9,22 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 
 from anylayer.compile.plan import Plan
 from anylayer.errors import EngineError
+from anylayer.libraries.machine import busy_seconds
 from anylayer.libraries.stdout import redirected_stdout
 from anylayer.network import Array, TensorType
 from anylayer.numerics import uniform_noise
 
 _TRIAL_SECONDS = 0.5
-"""The mean time, in seconds, for which each call is measured."""
+"""The longest mean time, in seconds, for which each call is measured."""
 _SPIN_SECONDS = 0.06
 """ONNX Runtime's threads spin this long after a call (2**20 pauses of some 50 cycles). An engine that is measured
 meanwhile takes twice its time."""
 _TURN_SECONDS = 0.03
 """The time, in seconds, for which a call is measured before the next call takes its turn."""
+_BEHIND = {2: 1.3, 3: 1.15, 4: 1.05}
+"""Number of turns -> a call that takes this many times as long as the fastest one, in each of them, is out."""
+_EQUAL = 1.02
+"""Calls whose times differ by less are equally fast, if four turns have not separated them."""
 _SIZES_PER_TURN = 8
 """The largest number of new sizes at which a call is measured before the next call takes its turn."""
 
@@ -29,6 +34,22 @@ def quiet_runs(plan: Plan) -> AbstractContextManager[None]:
     return redirected_stdout(drop=True) if plan.native or plan.host_calls else nullcontext()
 
 
+def others_busy() -> Callable[[], float]:
+    """Return a function that returns how many processors other programs have occupied since now, on average; 0
+    where the system does not say.
+    """
+    start, wall, own_seconds = busy_seconds(), time.perf_counter(), time.process_time()
+
+    def share() -> float:
+        now = busy_seconds()
+        if start is None or now is None:
+            return 0.0
+        others = (now - start) - (time.process_time() - own_seconds)
+        return max(others, 0.0) / max(time.perf_counter() - wall, 1e-9)
+
+    return share
+
+
 def timed_in_turns(
     calls: Mapping[str, Callable[[], object]],
     seconds: float = _TRIAL_SECONDS,
@@ -36,23 +57,43 @@ def timed_in_turns(
 ) -> dict[str, float]:
     """Return the seconds of the fastest run of each call. The calls take turns.
 
-    seconds: how long each call is measured, on average. clock: measures a call.
+    A call is out once it was clearly slower than the fastest one in each turn. The measurement ends when one call
+    is left, or when those that are left take the same time.
+
+    seconds: how long each call is measured at most, on average. clock: measures a call. It is not the processor's
+    time even where other programs run, because this counts threads that wait in a loop, as ONNX Runtime's do.
     """
-    best = dict.fromkeys(calls, float("inf"))
+    turns: dict[str, list[float]] = {name: [] for name in calls}
+    racing = [*calls]
     stop = time.perf_counter() + seconds * len(calls)
+    while racing:
+        for name in racing:
+            turns[name].append(_turn(calls[name], clock))
+        racing = _rivals({name: turns[name] for name in racing}) if time.perf_counter() < stop else []
+    return {name: min(times) for name, times in turns.items()}
+
+
+def _turn(call: Callable[[], object], clock: Callable[[], float]) -> float:
+    """Run a call for a turn, and return the seconds of its fastest run."""
+    time.sleep(_SPIN_SECONDS)
+    call()  # is not timed, because the caches hold another call's data
+    best = math.inf
+    turn = time.perf_counter() + _TURN_SECONDS
     while True:
-        for name, call in calls.items():
-            time.sleep(_SPIN_SECONDS)
-            call()  # is not timed, because the caches hold another call's data
-            turn = time.perf_counter() + _TURN_SECONDS
-            while True:
-                start = clock()
-                call()
-                best[name] = min(best[name], clock() - start)
-                if time.perf_counter() > turn:
-                    break
-        if time.perf_counter() > stop:
+        start = clock()
+        call()
+        best = min(best, clock() - start)
+        if time.perf_counter() > turn:
             return best
+
+
+def _rivals(turns: Mapping[str, Sequence[float]]) -> list[str]:
+    """Return the calls that may be the fastest and need another turn to tell. turns: the seconds of each turn."""
+    least = min(turns.values(), key=min)
+    behind = _BEHIND.get(len(least), 0.0 if len(least) < min(_BEHIND) else min(_BEHIND.values()))
+    left = [n for n, times in turns.items() if not behind or any(t <= behind * u for t, u in zip(times, least))]
+    equal = all(min(turns[name]) <= _EQUAL * min(least) for name in left)
+    return [] if len(left) == 1 or (equal and len(least) >= max(_BEHIND)) else left
 
 
 def timed_at_new_sizes(

@@ -1,0 +1,53 @@
+"""Show what anylayer keeps in the user's cache folder, or delete it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import click
+
+from anylayer.cli.command import Command, duration, echo, json_option, say, show, talk_options
+from anylayer.cli.files import to_json
+from anylayer.errors import plural
+from anylayer.inspect.tables import Column
+from anylayer.libraries.machine import cache_folder
+from anylayer.runtime.kept import Choice, kept_choices
+
+_COLUMNS = (
+    Column("network", 16, "wrap"),
+    Column("inputs", 16, "wrap"),
+    Column("runs on"),
+    Column("measured", 20, "wrap"),
+)
+
+
+@click.command(cls=Command, epilog="\b\nExample:\n  anylayer cache --drop")
+@click.option("--drop", is_flag=True, help="Delete all of it. It is made again when it is needed.")
+@json_option
+@talk_options
+def command(drop: bool, as_json: bool, quiet: bool, debug: bool) -> None:
+    """Show the choices of engine auto, and count the compiled kernels; with --drop, delete them.
+
+    A choice holds for one network with its weights, input shapes and number of threads, on this machine, with the
+    versions of the engines that are installed.
+    """
+    choices = kept_choices()
+    folder = cache_folder("cpp")
+    kernels = sorted(folder.glob("*.so")) if folder is not None else []
+    if drop:
+        for path in [*(path for path, _ in choices), *kernels]:
+            path.unlink(missing_ok=True)
+        say(f"deleted {plural(len(choices), 'choice')} and {plural(len(kernels), 'compiled kernel')}", quiet)
+    elif as_json:
+        data = [{"file": str(path), "runs_on": choice.runs_on, **asdict(choice)} for path, choice in choices]
+        echo(to_json({"choices": data, "kernels": [str(path) for path in kernels]}))
+    else:
+        if choices:
+            show(_COLUMNS, [_row(choice) for _, choice in choices])
+        echo(f"{plural(len(choices), 'choice')} of engine auto, {plural(len(kernels), 'compiled kernel')}")
+
+
+def _row(choice: Choice) -> list[str]:
+    times = sorted(choice.timings.items(), key=lambda item: item[1])
+    measured = ", ".join(f"{engine} {duration(seconds)}" for engine, seconds in times)
+    return [choice.network, choice.shapes, choice.runs_on, measured]
