@@ -388,7 +388,7 @@ def bincount(x: Array, /, weights: Any = None, minlength: Any = 0) -> Array:
     """
     if x.ndim != 1 or x.dtype.kind not in "iub":
         raise TypeError("np.bincount takes a one-dimensional array of integers")
-    at = cast(x, I8)
+    at: Any = cast(x, I8)
     low, high = Intervals(running_graph().producers).of(at._value)
     length: Any = minlength if is_symbolic(minlength) else operator.index(minlength)
     is_inside = low >= 0 and not is_symbolic(length) and (high < length or length == 0)
