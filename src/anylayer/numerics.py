@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -20,8 +21,6 @@ DEEP_HALF_TOLERANCE = 1e-2
 INT8_TOLERANCE = 0.2
 """The root mean square error of an output of a network that computes in int8, relative to the output's root mean
 square."""
-_MIN_LEVELS = 2
-"""An array with no more different values tells little, unless it has no more values."""
 _MIN_SHARE = 0.01
 """An array tells little if the share of values other than the most frequent one is smaller."""
 _MIN_SCALE = 1e-6
@@ -40,7 +39,8 @@ def tolerance_for(dtype: np.dtype[Any], *, deep: bool = False) -> float:
 
 def largest(array: Array) -> float:
     """Return the largest absolute value of an array; 0.0 where it has no finite value."""
-    return float(np.abs(array[np.isfinite(array)]).max(initial=0.0))
+    value = float(np.abs(array).max(initial=0.0))
+    return value if math.isfinite(value) else float(np.abs(array[np.isfinite(array)]).max(initial=0.0))
 
 
 def scale_of(*arrays: Array) -> float:
@@ -55,8 +55,9 @@ def absolute_errors(got: Array, want: Array) -> Array:
     """
     with np.errstate(invalid="ignore", over="ignore"):
         errors = np.asarray(np.abs(got.astype(np.float64) - want.astype(np.float64)))
-    errors[np.isnan(errors)] = np.inf
-    errors[(got == want) | (np.isnan(got) & np.isnan(want))] = 0
+    if np.isnan(errors).any():
+        errors[np.isnan(errors)] = np.inf
+        errors[(got == want) | (np.isnan(got) & np.isnan(want))] = 0
     return errors
 
 
@@ -100,14 +101,21 @@ def tells_enough(array: Array, step: float) -> bool:
     """Return whether a comparison of an array says something: it has values that follow from the inputs.
 
     It does not where it is empty, or where nearly all values are the same up to `step`, which is what saturation,
-    constants and the filling of unused rows look like. A few values that are not 0, 1 or -1 suffice.
+    constants and the filling of unused rows look like. One or two values suffice where they are not 0, 1 or -1.
     """
     values = array.astype(np.float64).ravel()
     levels = np.round(np.where(np.isfinite(values), values, 0) / (step or 1))
-    different, counts = np.unique(levels, return_counts=True)
-    if len(different) <= _MIN_LEVELS:
-        return values.size == len(different) and not {*np.abs(values).round(6).tolist()} <= {0.0, 1.0}
-    return bool(values.size - counts.max() >= _MIN_SHARE * values.size)
+    if not levels.size:
+        return False
+    low, high = levels.min(), levels.max()
+    if ((levels == low) | (levels == high)).all():
+        different = 1 + int(high > low)
+        return values.size == different and not {*np.abs(values).round(6).tolist()} <= {0.0, 1.0}
+    if np.count_nonzero(levels[1:] != levels[:-1]) >= 2 * _MIN_SHARE * levels.size:
+        return True  # each value that is not the usual one makes at most two changes between neighbors
+    middle = levels.size // 2
+    usual = np.partition(levels, middle)[middle]  # a level that more than half of the values have
+    return bool(np.count_nonzero(levels != usual) >= _MIN_SHARE * levels.size)
 
 
 def rms_scale(array: Array) -> float:

@@ -17,7 +17,19 @@ def test_report_writes_a_page(small: Path, anylayer_command: Run) -> None:
     assert data["totals"]["host"] == 1 and data["measured"]["verified"]
     page = (small / "page.html").read_text("utf-8")
     assert page.startswith("<!doctype html>") and "host.py:25" in page
-    assert done.stderr == "wrote page.html\n"
+    assert done.stderr.splitlines() == [
+        "tracing the nodes",
+        "measuring the nodes on onnxruntime",
+        "comparing onnxruntime with NumPy, node by node",
+        "drawing the pictures",
+        "wrote page.html",
+    ]
+
+
+def test_quiet_report_prints_nothing(small: Path, anylayer_command: Run) -> None:
+    words = "report net.prototxt -l layers.py -i x.npy -e onnxruntime --seconds 0.05 -o page.html --quiet"
+    done = anylayer_command(*words.split())
+    assert (done.stdout, done.stderr) == ("", "")
 
 
 def test_report_shows_the_image_of_an_input(small: Path, anylayer_command: Run) -> None:

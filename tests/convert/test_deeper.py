@@ -84,6 +84,9 @@ def faulty(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[Any], None]],
         (np.array([417]), True),
         (np.linspace(0, 1, 20), True),
         (np.array([np.nan, np.inf, 1.0]), False),
+        (np.concatenate([np.zeros(985), np.ones(8), np.full(7, 2.0)]), True),
+        (np.concatenate([np.zeros(985), np.ones(8), np.full(7, 2.0)])[:996], True),
+        (np.concatenate([np.zeros(993), np.ones(4), np.full(3, 2.0)]), False),
     ],
 )
 def test_what_tells_enough(values: Any, tells: bool) -> None:

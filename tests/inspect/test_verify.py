@@ -9,6 +9,8 @@ import pytest
 
 import anylayer
 import anylayer.inspect.verify as verifying
+from anylayer.engines import load_engine
+from anylayer.errors import EngineError
 from anylayer.inspect.verify import verify
 from tests.engine_names import GENERAL
 
@@ -75,3 +77,37 @@ class Steps:
     @staticmethod
     def compile(graph, threads):
         return lambda arrays: [(x > 0).astype(np.float32) for x in arrays]
+
+
+class Counting:
+    """ONNX Runtime that records the operators of each graph, and refuses graphs with more than `limit`."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit, self.graphs = limit, []
+
+    def compile(self, graph, threads):
+        self.graphs.append([op.op for op in graph.ops])
+        if len(graph.ops) > self.limit:
+            raise EngineError("too many operators")
+        return load_engine("onnxruntime").compile(graph, threads)
+
+
+@pytest.mark.parametrize("limit", [99, 2])
+def test_nodes_are_compiled_together_or_alone(
+    net: anylayer.Net, monkeypatch: pytest.MonkeyPatch, limit: int
+) -> None:
+    engine = Counting(limit)
+    monkeypatch.setattr(verifying, "load_engine", lambda name: engine)
+    values: dict[str, np.ndarray] = {}
+    checks = list(verify(net, {"x": X}, value_names={"before": "a"}, values=values))
+    assert [c.name for c in checks] == ["low", "sig", "const", "sum"] and all(c.ok for c in checks)
+    assert len(engine.graphs) == (1 if limit == 99 else 4)
+    np.testing.assert_allclose(values["before"], 0.5 * X - 4)
+
+
+def test_large_nodes_are_not_kept_in_memory(net: anylayer.Net, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = Counting(99)
+    monkeypatch.setattr(verifying, "load_engine", lambda name: engine)
+    monkeypatch.setattr(verifying, "_BYTES", 1)
+    assert all(c.ok for c in verify(net, {"x": X}))
+    assert len(engine.graphs) == 3

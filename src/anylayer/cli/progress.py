@@ -1,4 +1,4 @@
-"""A progress bar on stderr."""
+"""Progress on stderr: a bar, or what is done at the moment."""
 
 from __future__ import annotations
 
@@ -40,3 +40,15 @@ def progress(
     with Progress(*columns, console=screen, transient=True, redirect_stdout=False) as bar:
         task = bar.add_task("", total=total or None)
         yield (lambda: bar.advance(task)), (above if sys.stdout.isatty() else echo), above
+
+
+@contextmanager
+def stages(quiet: bool) -> Iterator[Callable[[str], None]]:
+    """Yield a function that says what is done next: beside a spinner on a terminal, else as a line on stderr."""
+    if quiet or not sys.stderr.isatty():
+        yield (lambda text: say(text, quiet))
+        return
+    from rich.text import Text
+
+    with console(stderr=True).status("") as status:
+        yield (lambda text: status.update(Text(clean_lines(text))))

@@ -6,7 +6,7 @@ import inspect
 import re
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,19 +14,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from anylayer.compile.inputs import input_arrays, input_types
-from anylayer.compile.nodes import trace_nodes
 from anylayer.compile.noise import noise
-from anylayer.compile.plan import GraphStep, require_types
+from anylayer.compile.plan import require_types
 from anylayer.errors import AnyLayerError, InputError, nearest, need
+from anylayer.graph import Graph
 from anylayer.inspect.costs import Profile
 from anylayer.inspect.drawing import summary, to_image
 from anylayer.inspect.figures import Change, Figures, LayerCode, Measured, Picture, figures_of
-from anylayer.inspect.profile import folded_layers, profile
+from anylayer.inspect.profile import folded_layers, profile_run
 from anylayer.inspect.report import Report, make_report
 from anylayer.inspect.verify import verify
 from anylayer.libraries.pillow import png
 from anylayer.network import Array, Network, TensorType
-from anylayer.optimize.simplify import simplify
 from anylayer.readers import load_reader, readers
 from anylayer.runtime.model import Model
 from anylayer.source import TracedNode
@@ -49,40 +48,53 @@ def full_report(
     images: Mapping[str, Array] | None = None,
     conversion: Conversion | None = None,
     seed: int = 0,
+    progress: Callable[[str], None] = lambda stage: None,
 ) -> Report:
     """Return the report of a network with what can be measured of it. See Net.report for the arguments.
 
     images: the images (H, W, 3) in BGR order from which inputs were made. What cannot be measured is a gap of the
     report, with the reason: a layer without a definition, missing weights, an engine that is not installed.
+    progress: is called with what is done next.
     """
     network = net.network
     types = input_types(network, shapes)
     if inputs is not None:
         inputs = input_arrays(network, inputs)
         types = {name: TensorType(array.shape, array.dtype) for name, array in inputs.items()}
-    report = make_report(network, net.definitions, {name: t.shape for name, t in types.items() if t is not None})
+    progress("tracing the nodes")
+    traced: list[TracedNode] = []
+    shapes = {name: t.shape for name, t in types.items() if t is not None}
+    report = make_report(network, net.definitions, shapes, traced)
     report.measured = measured = Measured(code=_code(net, report))
     if conversion is not None:
         measured.change = _change(network, conversion)
     for name in blobs or ():
         values = [value for n in report.nodes for value, _ in n.outputs]
         need(name in values, f"{network.source}: there is no blob '{name}'{nearest(name, values)}", InputError)
-    traced = list(trace_nodes(network, network.nodes, net.definitions, types, lenient=True))
     figures = {row.name: figures_of(t) for row, t in zip(report.nodes, traced)}
     with _gap(measured, "nothing was run: "):
         arrays = (
             inputs if inputs is not None else noise(network, net.definitions, require_types(network, types), seed)
         )
-        costs = profile(net, arrays, engine, threads, seconds)
-        measured.engine, measured.profile = costs.engine, costs
-        _add_times(figures, costs)
-        _add_model(net, measured, figures, arrays, blobs if blobs is not None else chosen_maps(network, traced))
-        measured.pictures[:0] = input_pictures(network, arrays, images or {})
+        progress(f"measuring the nodes on {'the fastest engine' if engine == 'auto' else engine}")
+        ran = profile_run(net, arrays, engine, threads, seconds)
+        measured.engine, measured.profile = ran.profile.engine, ran.profile
+        _add_times(figures, ran.profile)
+        _add_operators(figures, ran.graphs)
+        maps = {name: name for name in (blobs if blobs is not None else chosen_maps(network, traced))}
+        results: dict[str, Array] = {}
         if compare and measured.engine != "numpy":
+            progress(f"comparing {measured.engine} with NumPy, node by node")
             with _gap(measured, "the engine was not compared with NumPy: "):
-                for check in verify(net, arrays, measured.engine):
+                checks = verify(net, arrays, measured.engine, value_names=maps, values=results, traced=traced)
+                for check in checks:
                     figures[check.name].check = check
                 measured.verified = True
+        progress("drawing the pictures")
+        left = {name: name for name in maps if name not in results and name not in ran.outputs}
+        results |= {**_run(net, left, arrays, measured.engine), **ran.outputs}
+        measured.pictures += input_pictures(network, arrays, images or {})
+        measured.pictures += _pictures(network, maps, results)
     for row in report.nodes:
         row.figures = figures[row.name]
     return report
@@ -115,35 +127,33 @@ def _add_times(figures: Mapping[str, Figures], costs: Profile) -> None:
             figures[name].precision = lead.precision
 
 
-def _add_model(
-    net: Net, measured: Measured, figures: Mapping[str, Figures], arrays: Mapping[str, Array], maps: Sequence[str]
-) -> None:
-    """Run the network once for the pictures, and add the operators that are left of each node."""
-    network = net.network
-    targets = {**network.outputs, **{name: name for name in maps if name not in network.outputs}}
+def _run(net: Net, values: Mapping[str, str], arrays: Mapping[str, Array], engine: str) -> dict[str, Array]:
+    """Return values inside the network, which an engine computes."""
+    if not values:
+        return {}
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "layer .* runs in Python", UserWarning)  # the rows say it
         shapes = {name: array.shape for name, array in arrays.items()}
-        model = Model(network, net.definitions, targets, engine=measured.engine, shapes=shapes)
-    results = model({name: arrays[name] for name in model.inputs})
+        model = Model(net.network, net.definitions, values, engine=engine, shapes=shapes)
+    return model({name: arrays[name] for name in model.inputs})
+
+
+def _pictures(network: Network, maps: Iterable[str], results: Mapping[str, Array]) -> Iterator[Picture]:
+    """Yield the pictures of the outputs, and of the feature maps that are not outputs."""
     layouts = {value: node.layout for node in network.nodes for value in node.outputs}
-    for public, value in targets.items():
-        role = "output" if public in network.outputs else "map"
-        last = layouts.get(value, "") == "NHWC"
-        measured.pictures.append(picture(role, public, results[public], last))
-    if model.plan is not None:
-        _add_operators(figures, model, measured.engine)
+    for public, value in network.outputs.items():
+        yield picture("output", public, results[public], layouts.get(value, "") == "NHWC")
+    for name in maps:
+        if name not in network.outputs:
+            yield picture("map", name, results[name], layouts.get(name, "") == "NHWC")
 
 
-def _add_operators(figures: Mapping[str, Figures], model: Model, engine: str) -> None:
+def _add_operators(figures: Mapping[str, Figures], graphs: Iterable[tuple[Graph, Graph]]) -> None:
     """Count the operators that are left of each node after the rewrite rules, and say where others went."""
-    for step in model.plan.steps if model.plan is not None else ():
-        if not isinstance(step, GraphStep):
-            continue
-        graph = simplify(step.graph, engine)
-        for name in {o.scope for o in step.graph.ops} & {*figures}:
-            figures[name].compiled = dict(Counter(o.op for o in graph.ops if o.scope == name))
-        for into, names in folded_layers(step.graph, {o.scope for o in graph.ops}).items():
+    for before, after in graphs:
+        for name in {o.scope for o in before.ops} & {*figures}:
+            figures[name].compiled = dict(Counter(o.op for o in after.ops if o.scope == name))
+        for into, names in folded_layers(before, {o.scope for o in after.ops}).items():
             for name in names:
                 if name in figures:
                     figures[name].into = into

@@ -32,13 +32,23 @@ if TYPE_CHECKING:
 
 
 _WARM_UP = 3
-"""Runs before the measurement."""
-_LEAST = 5
+"""The largest number of runs before the measurement."""
+_LEAST = 3
 """The least number of runs that are measured."""
 _MAX_RUNS = 1000
 """The largest number of runs that are measured, because an engine may keep every run's counters."""
 _PAUSE = 0.07
 """Seconds after which the threads of an engine's last call no longer spin."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileRun:
+    """A profile, with the outputs of the network. `graphs` are the compiled graphs, before and after the rewrite
+    rules."""
+
+    profile: Profile
+    outputs: Mapping[str, Array]
+    graphs: Sequence[tuple[Graph, Graph]]
 
 
 def profile(
@@ -50,13 +60,22 @@ def profile(
     outside: on "numpy" that of each layer. What layers print is dropped. seconds: how long the network
     runs with counters, and how long without. Raises what compiling raises.
     """
+    return profile_run(net, inputs, engine, threads, seconds).profile
+
+
+def profile_run(
+    net: Net, inputs: Mapping[str, Any], engine: str, threads: int | None, seconds: float
+) -> ProfileRun:
+    """Return the profile of a network, and what was run for it. See `profile`."""
     arrays = input_arrays(net.network, inputs)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "layer .* runs in Python", UserWarning)  # the result names them
         model = net.compile(engine, {name: a.shape for name, a in arrays.items()}, threads)
     needed = {name: arrays[name] for name in model.inputs}
+    graphs: list[tuple[Graph, Graph]] = []
+    outputs: dict[str, Array] = {}
     with redirected_stdout(drop=True):
-        times = _times_of(lambda: model(needed), seconds)
+        times = _times_of(lambda: outputs.update(model(needed)), seconds)
         time.sleep(_PAUSE)
         if model.plan is None:
             traced = _trace_leniently(net, needed)
@@ -65,9 +84,9 @@ def profile(
             traced = model.plan.nodes
             measured = _Measurement(model.plan, model.engine, threads)
             counted = measured.run(needed, seconds)
-            costs = measured.costs()
+            costs, graphs = measured.costs(), measured.graphs
     time.sleep(_PAUSE)
-    return Profile(
+    result = Profile(
         net.network.source,
         model.engine,
         threads,
@@ -82,6 +101,7 @@ def profile(
         _unnamed_layers(traced, costs),
         model.parts,
     )
+    return ProfileRun(result, outputs, graphs)
 
 
 def _cuts(costs: Iterable[NodeCost]) -> list[Cut]:
@@ -97,8 +117,7 @@ def _unnamed_layers(traced: Iterable[TracedNode], costs: Iterable[NodeCost]) -> 
 
 def _times_of(call: Callable[[], object], seconds: float) -> list[float]:
     """Return the seconds of each of the calls that fit in `seconds`, after a few that are not counted."""
-    for _ in range(_WARM_UP):
-        call()
+    _warm_up(call, seconds)
     times: list[float] = []
     stop = time.perf_counter() + seconds
     while len(times) < _LEAST or (time.perf_counter() < stop and len(times) < _MAX_RUNS):
@@ -106,6 +125,15 @@ def _times_of(call: Callable[[], object], seconds: float) -> list[float]:
         call()
         times.append(time.perf_counter() - start)
     return times
+
+
+def _warm_up(call: Callable[[], object], seconds: float) -> None:
+    """Call a few times, and no longer than `seconds` if one call takes so long."""
+    stop = time.perf_counter() + seconds
+    for _ in range(_WARM_UP):
+        call()
+        if time.perf_counter() > stop:
+            return
 
 
 def _usual(times: Sequence[float]) -> float:
@@ -170,19 +198,21 @@ class _Measurement:
 
     def __init__(self, plan: Plan, engine: str, threads: int | None) -> None:
         self._plan, self._engine = plan, engine
+        self.graphs: list[tuple[Graph, Graph]] = []
 
         def compile_step(step: GraphStep) -> Any:
             name = step.engine or engine
             compile_ = counting(name) or load_engine(name).compile
-            return compile_(simplify(step.graph, name), threads)
+            graph = simplify(step.graph, name)
+            self.graphs.append((step.graph, graph))
+            return compile_(graph, threads)
 
         self._steps = [_Step(*parts) for parts in step_programs(plan, compile_step, threads)]
 
     def run(self, arrays: Mapping[str, Array], seconds: float) -> bool:
         """Measure runs for some seconds. Return whether the engine counts."""
         values: dict[str, Any] = {**arrays, **self._plan.constants}
-        for _ in range(_WARM_UP):
-            self._once(values)
+        _warm_up(lambda: self._once(values), seconds)
         for step in self._steps:
             step.times.clear()
             if self._counts(step):
@@ -315,13 +345,13 @@ def _in_numpy(net: Net, traced: Sequence[TracedNode], arrays: Sequence[Array], s
                 times[i - 1].append(now - start)
             start = time.perf_counter()
 
-    _times_of(once, seconds)
+    measured = len(_times_of(once, seconds))
     costs = _Costs(traced)
     for i, t in enumerate(traced):
         kinds = [k for k in (*t.inputs, *t.outputs) if k is not None and all(isinstance(d, int) for d in k.shape)]
         size = sum(math.prod(k.shape) * k.dtype.itemsize for k in kinds) + sum(b.nbytes for b in t.node.blobs)
         free = isinstance(t.kernel, FreeLayer)
-        part = (t.node.name, "NumPy", 0.0 if free else _usual(times[i][_WARM_UP:]), 0 if free else size)
+        part = (t.node.name, "NumPy", 0.0 if free else _usual(times[i][-measured:]), 0 if free else size)
         macs = multiply_adds(t.body.ops) if t.body is not None and not free else 0
         costs.add([t.node.name], "free" if free else "python", i, part, macs)
     return costs.all()

@@ -163,10 +163,13 @@ def _named_as_dicts(named: Named) -> list[dict[str, Any]]:
 
 
 def make_report(
-    network: Network, definitions: Definitions, shapes: Mapping[str, Sequence[int | str]] | None
+    network: Network,
+    definitions: Definitions,
+    shapes: Mapping[str, Sequence[int | str]] | None,
+    traced_nodes: list[TracedNode] | None = None,
 ) -> Report:
     """Trace the nodes and return their report. A node that cannot be traced is in the report with its error. Open
-    sizes have the first values at which files with them are traced."""
+    sizes have the first values at which files with them are traced. traced_nodes: gets the nodes."""
     nodes, notes = [], list(network.notes)
     types, sizes = open_types(network, shapes)
     if sizes is not None:
@@ -180,6 +183,8 @@ def make_report(
         notes.append(str(network.sizes))
     for traced in trace_nodes(network, network.nodes, definitions, types, lenient=True):
         row = _row(traced, network.format)
+        if traced_nodes is not None:
+            traced_nodes.append(traced)
         nodes.append(row)
         values.update(row.outputs)
         if traced.problem is not None and row.where == "refused":

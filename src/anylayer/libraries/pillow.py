@@ -97,7 +97,7 @@ def from_array(image: Array) -> Image.Image:
 def png(image: Array) -> bytes:
     """Return a uint8 array, (H, W) in gray or (H, W, 3) in BGR order, as a PNG file."""
     buffer = BytesIO()
-    from_array(np.ascontiguousarray(image)).save(buffer, format="png", optimize=True)
+    from_array(np.ascontiguousarray(image)).save(buffer, format="png")
     return buffer.getvalue()
 
 

@@ -18,10 +18,10 @@ from anylayer.cli.command import (
     shapes_of,
     threads_option,
 )
-from anylayer.cli.commands.convert import spinner
 from anylayer.cli.files import to_json
 from anylayer.cli.image_options import image_options, preprocessing_of
 from anylayer.cli.inputs import feed
+from anylayer.cli.progress import stages
 from anylayer.cli.trials import trial_options
 
 if TYPE_CHECKING:
@@ -94,9 +94,10 @@ def _measure(
 ) -> Report:
     from anylayer.inspect.full import full_report
 
-    with spinner("measuring", options["quiet"]):
+    with stages(options["quiet"]) as stage:
         conversion = None
         if options["written"] is not None:
+            stage(f"writing {options['written']}, and comparing it")
             conversion = net.write(options["written"], shapes=shapes or None)
         return full_report(
             net,
@@ -110,4 +111,5 @@ def _measure(
             images=images,
             conversion=conversion,
             seed=options["seed"],
+            progress=stage,
         )
