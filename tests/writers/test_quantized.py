@@ -198,3 +198,4 @@ def test_quantized_weights_stay_quantized_in_an_ir(name: str, tmp_path: Path, mo
     done = anylayer.read(saved(name)).write("net.xml")
     assert all(c.ok for c in done.checks) and done.checks
     assert Path("net.bin").stat().st_size <= weight_bytes(Path("net.onnx")) * 1.15
+    assert '<DYNAMIC_QUANTIZATION_GROUP_SIZE value="0"' in Path("net.xml").read_text()

@@ -151,6 +151,8 @@ def _save(graph: Graph, source: Source, path: Path, precision: Precision) -> Non
     except RuntimeError as error:
         raise unsupported(graph, error) or EngineError(f"OpenVINO refuses the network: {error}") from error
     _escape_names(model)
+    if any(o.op == "DequantizeLinear" for o in graph.ops):  # OpenVINO would round the other factor to 8 bits, too
+        model.set_rt_info("0", ["runtime_options", "DYNAMIC_QUANTIZATION_GROUP_SIZE"])
     if source.network.channel_orders:
         model.set_rt_info(json.dumps(source.network.channel_orders), CHANNEL_ORDERS.split("."))
     for key, text in precision.properties.items():
