@@ -12,26 +12,21 @@ _NOISE = 0.01
 
 REASONS: dict[str, str] = {
     "hed": (
-        "ncnn's threads sleep while they wait for each other, 185 times per call, because anylayer asks for that; "
-        "in the direct call they spin, which takes twice the processor's time beside other programs"
+        "ncnn's threads sleep while they wait for each other, because anylayer asks for that; in the direct call "
+        "they spin, which takes the processor from other programs"
     ),
     "detout_sparse_ssd300": (
-        "OpenVINO does not check indices: to clip them takes 16 us on one thread, and to report those that are "
-        "out of range 48 us; the direct call of the same network without both takes 1118 us"
+        "OpenVINO does not check indices; anylayer clips them, and reports those that are out of range"
     ),
     "maxunpool_1x64x64x64_to_128": (
-        "OpenVINO does not check indices: to clip them takes 23 us on one thread, and to report those that are "
-        "out of range 148 us; the direct call of the same network without both takes 269 us"
+        "OpenVINO does not check indices; anylayer clips them, and reports those that are out of range"
     ),
     "gridsample_1x64x64x64": (
         "anylayer does not write ncnn's GridSample, which is the fastest, so auto cannot try it"
     ),
-    "host_call_openvino": (
-        "OpenVINO's own call of an empty model takes 8 us with all tensors set beforehand, and a network in two "
-        "parts needs one more call; a Python operator inside one model costs 27 us"
-    ),
+    "host_call_openvino": "a network in two parts needs one more call of OpenVINO",
 }
-"""Row name -> what profiling has found for this row."""
+"""Row name -> what profiling has found for this row. Figures are left out: they hold for one machine."""
 
 
 def reason(row: Row) -> str:
