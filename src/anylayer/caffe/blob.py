@@ -15,6 +15,7 @@ from weakref import WeakSet
 import numpy as np
 
 from anylayer.errors import InputError, need
+from anylayer.graph.symbolic import is_symbolic
 from anylayer.network import Array, Shape
 
 _OWN_REFERENCES = 2
@@ -90,7 +91,7 @@ class Blob:
     def reshape(self, *shape: int) -> None:
         """Change the shape. The values stay where their number does, and are zeros otherwise."""
         try:
-            wanted = tuple(map(operator.index, shape))
+            wanted = tuple(d if is_symbolic(d) else operator.index(d) for d in shape)
         except TypeError:
             raise InputError(f"reshape takes one integer per axis, got {', '.join(map(repr, shape))}") from None
         need(all(d >= 0 for d in wanted), f"a size cannot be negative, got {wanted}", InputError)

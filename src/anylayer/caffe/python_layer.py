@@ -19,7 +19,7 @@ import numpy as np
 from anylayer.caffe.alias import install
 from anylayer.caffe.blob import Blob, Weight
 from anylayer.caffe.net_parameter import LayerParameter
-from anylayer.errors import LayerError, given, need, plural
+from anylayer.errors import LayerError, call_contained, given, need, plural
 from anylayer.layer import Definition
 from anylayer.layer.registry import origin_of
 from anylayer.layer.state import copied
@@ -165,11 +165,21 @@ class Traceable:
     def forward(self, inputs: Sequence[Array]) -> list[Array]:
         """Call the layer's reshape and forward on blobs of these inputs."""
         traced = next((x for x in inputs if is_traced(x)), None)
-        bottom = [Blob(x) for x in inputs]
+        bottom = [_TracedBottom(x) if is_traced(x) else Blob(x) for x in inputs]
         top = [_TracedTop(traced) for _ in range(self._tops)]
         call_user(self.layer.reshape, bottom, top)
         call_user(self.layer.forward, bottom, top)
         return [blob.data for blob in top]
+
+
+class _TracedBottom(Blob):
+    """A bottom whose `diff` is a traced array, so that a layer can write gradients to it. They are ignored."""
+
+    @property
+    def diff(self) -> Array:
+        if self._diff is None:
+            self._diff = _zeros(self.shape, self._array)
+        return self._diff
 
 
 class _TracedTop(Blob):
@@ -235,7 +245,15 @@ class _SetUp(Traceable):
     def forward(self, inputs: Sequence[Array]) -> list[Array]:
         if not self._done:
             self._done = True
-            like = next((x for x in inputs if is_traced(x)), None)
-            call_user(self.layer.setup, [Blob(x) for x in inputs], [_TracedTop(like) for _ in range(self._tops)])
+            self._set_up(inputs)
             take_weights(self.layer, self._weights)
         return super().forward(inputs)
+
+    def _set_up(self, inputs: Sequence[Array]) -> None:
+        """Call the layer's setup, which reads only shapes: with arrays of zeros, so that it runs as in pycaffe."""
+        like = next((x for x in inputs if is_traced(x)), None)
+        if all(type(d) is int for x in inputs for d in x.shape):
+            arrays, like = [np.zeros(x.shape, x.dtype) for x in inputs], None
+            call_contained(self.layer.setup, [Blob(x) for x in arrays], [_TracedTop(None)] * self._tops)
+        else:
+            call_user(self.layer.setup, [Blob(x) for x in inputs], [_TracedTop(like) for _ in range(self._tops)])

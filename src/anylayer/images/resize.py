@@ -69,7 +69,7 @@ def _resized_numbers(image: Array, size: tuple[int, int], factor: float | None) 
         pixels[r][:, left] * (one - at_x) + pixels[r][:, right] * at_x
         for r in (np.clip(rows, 0, height - 1), np.clip(rows + 1, 0, height - 1))
     ]
-    blended = np.asarray(lines[0] * (one - at_y) + lines[1] * at_y)
+    blended: Array = lines[0] * (one - at_y) + lines[1] * at_y
     return blended if image.dtype == np.float32 else np.rint(blended).astype(image.dtype)
 
 
@@ -83,7 +83,8 @@ def _halved(image: Array, size: tuple[int, int]) -> Array:
     whole = image.dtype.kind in "ui"
     pixels = image.astype(np.int32) if whole else image
     sums = pixels[top][:, left] + pixels[top][:, right] + pixels[bottom][:, left] + pixels[bottom][:, right]
-    return np.asarray(((sums + 2) >> 2).astype(image.dtype) if whole else sums * np.float32(0.25))
+    means: Array = ((sums + 2) >> 2).astype(image.dtype) if whole else sums * np.float32(0.25)
+    return means
 
 
 def _pairs(count: int, wanted: int) -> list[NDArray[np.intp]]:

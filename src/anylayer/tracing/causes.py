@@ -30,7 +30,7 @@ _CALLS: tuple[tuple[tuple[str, ...], str], ...] = (
     (("np.vectorize",), "write the function for whole arrays"),
     (("np.take",), "write np.asarray(a, like=x) for the first argument"),
     (("np.",), "NumPy does not recognize traced arrays there: " + _USE_FUNCTIONS),
-    (("cv2.", "cv."), "OpenCV functions cannot be recorded: write it with " + _FUNCTIONS),
+    (("cv2.", "cv."), "this function of OpenCV cannot be recorded: write it with " + _FUNCTIONS),
 )
 _COMBINING = tuple(
     f"np.{name}" for name in ["array", "asarray", "sum", "mean", "max", "min", "prod", "any", "all", "std"]

@@ -22,7 +22,7 @@ import numpy as np
 from anylayer.errors import call_contained
 from anylayer.graph.guards import traces_symbolically
 from anylayer.graph.ir import Graph
-from anylayer.tracing import substitution_symbolic
+from anylayer.tracing import packages, substitution_symbolic
 from anylayer.tracing.array import TracedArray
 from anylayer.tracing.dispatch import FUNCTIONS, call_function, traced_in
 from anylayer.tracing.grown import GrownList
@@ -208,6 +208,9 @@ class Counterparts:
         name = getattr(x, "__name__", "") if callable(x) else ""
         if name in self.numpy.substitutes and getattr(np, name) is x:
             return self.numpy.substitutes[name]
+        package = packages.substitute_for(x)
+        if package is not None:
+            return self._keep(x, package)
         make = _KINDS.get(kind)
         if make is not None:
             return make(self, x, label)
@@ -433,7 +436,11 @@ def _content(cell: types.CellType) -> Any:
 def _slots(cls: type) -> Iterator[tuple[str, Any]]:
     """Yield the names and descriptors of the attributes that a class keeps outside of its __dict__."""
     for base in cls.__mro__:
-        yield from ((name, x) for name, x in vars(base).items() if isinstance(x, types.MemberDescriptorType))
+        yield from (
+            (name, x)
+            for name, x in vars(base).items()
+            if isinstance(x, types.MemberDescriptorType) and name != "__dict__"
+        )
 
 
 def _plain_function(x: Any) -> types.FunctionType | None:

@@ -1,0 +1,236 @@
+"""Functions of cv2 in NumPy and anylayer's operators, which the tracer calls in place of cv2's for traced arrays.
+
+Images are (H, W) or (H, W, C), as in OpenCV. As there, a result with one channel has no channel axis.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from anylayer import ops
+from anylayer.errors import LayerError, need
+from anylayer.images.preprocess import to_gray
+from anylayer.images.resize import resize as resize_linear
+from anylayer.network import Array
+
+_NEAREST, _LINEAR, _CUBIC = 0, 1, 2
+_BORDERS = {0: "constant", 1: "edge", 2: "symmetric", 3: "wrap", 4: "reflect"}
+"""The values of BorderTypes, and the modes of np.pad."""
+_INVERSE_MAP = 16
+_CHANNELS = {0: (0, 1, 2, 3), 1: (0, 1, 2), 2: (2, 1, 0, 3), 3: (2, 1, 0), 4: (2, 1, 0), 5: (2, 1, 0, 3)}
+"""Codes of cvtColor that select channels. Channel 3 of an image without alpha is its largest value."""
+_GRAY_FROM = {6: (3, 1), 7: (3, -1), 10: (4, 1), 11: (4, -1)}
+"""Codes of cvtColor to gray: the number of channels, and the step from blue to red."""
+_TO_COLORS = {8: 3, 9: 4}
+"""Codes of cvtColor from gray, and the number of channels."""
+
+
+def resize(
+    src: Array, dsize: Any, dst: None = None, fx: float = 0, fy: float = 0, interpolation: int = _LINEAR
+) -> Array:
+    """Return cv2.resize. INTER_LINEAR of uint8 and INTER_NEAREST are exact, float32 to 1e-6."""
+    image = _image(src, dst)
+    height, width = image.shape[:2]
+    factor = None
+    if dsize is None or not any(map(operator.index, dsize)):
+        need(fx > 0 and fy > 0, "cv2.resize needs dsize, or fx and fy", LayerError)
+        need(fx == fy, "cv2.resize with fx other than fy cannot be recorded; pass dsize", LayerError)
+        size, factor = (round(height * fy), round(width * fx)), float(fx)
+    else:
+        size = operator.index(dsize[1]), operator.index(dsize[0])
+    if interpolation == _NEAREST:
+        rows, columns = (_nearest(n, m, factor) for n, m in zip((height, width), size))
+        return _flat(image[rows][:, columns])
+    if interpolation == _LINEAR:
+        _need_dtype("cv2.resize", image, np.uint8, np.float32)
+        return _flat(resize_linear(image, size, factor))
+    need(
+        interpolation == _CUBIC,
+        f"cv2.resize with interpolation {interpolation} cannot be recorded; INTER_LINEAR, INTER_NEAREST and "
+        "INTER_CUBIC can",
+        LayerError,
+    )
+    _need_dtype("cv2.resize with INTER_CUBIC", image, np.float32)
+    rows, columns = (_cubic(n, m, factor) for n, m in zip((height, width), size))
+    resized: Array = np.einsum("yh,hwc,xw->yxc", rows, image, columns)
+    return _flat(resized)
+
+
+def _nearest(source: int, target: int, factor: float | None) -> Array:
+    """Return the index of the source pixel of each target pixel."""
+    step = 1 / factor if factor else source / target
+    places: Array = np.minimum(np.floor(np.arange(target) * step).astype(np.int64), source - 1)
+    return places
+
+
+def _cubic(source: int, target: int, factor: float | None) -> Array:
+    """Return the weights (target, source) of OpenCV's cubic interpolation, A = -0.75."""
+    step = 1 / factor if factor else source / target
+    position = ((np.arange(target) + 0.5) * step - 0.5).astype(np.float32)
+    first = np.floor(position)
+    x, a = position - first, np.float32(-0.75)
+    outer = ((a * (x + 1) - 5 * a) * (x + 1) + 8 * a) * (x + 1) - 4 * a
+    left, right = (((a + 2) * d - (a + 3)) * d * d + 1 for d in (x, 1 - x))
+    matrix = np.zeros((target, source), np.float32)
+    for i, weight in enumerate((outer, left, right, 1 - outer - left - right)):
+        places = np.clip(first.astype(np.int64) - 1 + i, 0, source - 1)
+        np.add.at(matrix, (np.arange(target), places), weight)
+    return matrix
+
+
+def cvtColor(src: Array, code: int, dst: None = None, dstCn: int = 0) -> Array:
+    """Return cv2.cvtColor between BGR, RGB, BGRA, RGBA and gray. Of uint8 it is exact, of float32 to 1e-7."""
+    image = _image(src, dst)
+    _need_dtype("cv2.cvtColor", image, np.uint8, np.float32)
+    channels = image.shape[2]
+    if code in _TO_COLORS and channels == 1:
+        count = _TO_COLORS[code]
+        return _with_alpha(np.concatenate([image] * 3, axis=2)) if count == 4 else np.concatenate([image] * 3, 2)
+    if code in _GRAY_FROM and channels == _GRAY_FROM[code][0]:
+        colors = image[:, :, :3][:, :, :: _GRAY_FROM[code][1]]
+        if image.dtype == np.uint8:
+            return _flat(to_gray(colors))
+        gray: Array = colors @ np.array([0.114, 0.587, 0.299], np.float32)
+        return gray
+    if code in _CHANNELS and channels == (3 if code in (0, 2, 4) else 4):
+        order = list(_CHANNELS[code])
+        return (_with_alpha(image) if channels < len(order) else image)[:, :, order]
+    raise LayerError(
+        f"cv2.cvtColor with code {code} of {channels} channels cannot be recorded; conversions between BGR, RGB, "
+        "BGRA, RGBA and gray can"
+    )
+
+
+def _with_alpha(image: Array) -> Array:
+    most = 255 if image.dtype == np.uint8 else 1
+    return np.concatenate([image, np.full((*image.shape[:2], 1), most, image.dtype)], axis=2)
+
+
+def copyMakeBorder(
+    src: Array, top: int, bottom: int, left: int, right: int, borderType: int, dst: None = None, value: Any = 0
+) -> Array:
+    """Return cv2.copyMakeBorder, exactly."""
+    image = _image(src, dst)
+    mode = _BORDERS.get(borderType & ~16)
+    need(mode, f"cv2.copyMakeBorder with borderType {borderType} cannot be recorded", LayerError)
+    widths = [(top, bottom), (left, right), (0, 0)]
+    if mode != "constant":
+        return _flat(np.pad(image, widths, mode))  # type: ignore[call-overload]  # mode is one of NumPy's
+    colors = _scalar(value, image)
+    if len({*colors}) == 1:
+        return _flat(np.pad(image, widths, constant_values=colors[0]))
+    channels = [np.pad(image[:, :, i], widths[:2], constant_values=c) for i, c in enumerate(colors)]
+    return np.stack(channels, axis=2)
+
+
+def _scalar(value: Any, image: Array) -> list[Any]:
+    """Return the value of each channel: one number is the value of the first, as in cv::Scalar."""
+    numbers = list(np.ravel(value)) + [0] * 4
+    colors = np.asarray(numbers[: image.shape[2]])
+    if image.dtype == np.uint8:
+        colors = np.clip(np.rint(colors), 0, 255)
+    return list(colors.astype(image.dtype))
+
+
+def warpAffine(
+    src: Array,
+    M: Any,
+    dsize: Any,
+    dst: None = None,
+    flags: int = _LINEAR,
+    borderMode: int = 0,
+    borderValue: Any = 0,
+) -> Array:
+    """Return cv2.warpAffine of OpenCV 5 with INTER_LINEAR. Of uint8 it is exact, of float32 to 1e-5.
+
+    OpenCV 4, and OpenCV 5 for 2 channels, round positions to 1/32 of a pixel.
+    """
+    image = _image(src, dst)
+    _need_dtype("cv2.warpAffine", image, np.uint8, np.float32)
+    need(
+        flags & ~_INVERSE_MAP == _LINEAR and borderMode in (0, 1) and image.shape[2] != 2,
+        "cv2.warpAffine can be recorded with INTER_LINEAR and BORDER_CONSTANT or BORDER_REPLICATE, for 1, 3 and 4 "
+        "channels",
+        LayerError,
+    )
+    matrix = M.astype(np.float64)
+    a, b, c, d, e, f = (matrix[i, j] for i in (0, 1) for j in (0, 1, 2))
+    if not flags & _INVERSE_MAP:
+        scale = 1 / (a * e - b * d)
+        a, b, d, e = e * scale, -b * scale, -d * scale, a * scale
+        c, f = -a * c - b * f, -d * c - e * f
+    width, height = map(operator.index, dsize)
+    columns, rows = (np.arange(n).astype(np.float32) for n in (width, height))
+    x, y = (
+        p.astype(np.float32) * columns[None, :] + q.astype(np.float32) * rows[:, None] + r.astype(np.float32)
+        for p, q, r in ((a, b, c), (d, e, f))
+    )
+    left, top = np.floor(x), np.floor(y)
+    fx, fy = (x - left)[:, :, None], (y - top)[:, :, None]
+    limits = [n - 1 for n in image.shape[:2]]
+    colors = np.array(_scalar(borderValue, image), np.float32)
+
+    def taps(down: int, right: int) -> Array:
+        i, j = top + down, left + right
+        inside = (i >= 0) & (i <= limits[0]) & (j >= 0) & (j <= limits[1])
+        i, j = (np.clip(p, 0, n).astype(np.int64) for p, n in zip((i, j), limits))
+        pixels: Array = image[i, j].astype(np.float32)
+        return pixels if borderMode else np.where(inside[:, :, None], pixels, colors)
+
+    upper, lower = (taps(k, 0) + fx * (taps(k, 1) - taps(k, 0)) for k in (0, 1))
+    result = upper + fy * (lower - upper)
+    return _flat(result if image.dtype == np.float32 else np.clip(np.rint(result), 0, 255).astype(np.uint8))
+
+
+def NMSBoxes(
+    bboxes: Array, scores: Array, score_threshold: float, nms_threshold: float, eta: float = 1, top_k: int = 0
+) -> Array:
+    """Return cv2.dnn.NMSBoxes: indices of boxes (x, y, width, height) whose sizes are not negative, best first."""
+    need(eta == 1, "cv2.dnn.NMSBoxes with eta other than 1 cannot be recorded", LayerError)
+    boxes, confidences = np.reshape(bboxes, (-1, 4)), np.reshape(scores, (-1,)).astype(np.float32)
+    order = np.argsort(-confidences, kind="stable")
+    if top_k > 0:
+        order = order[:top_k]
+    boxes, confidences = boxes[order], confidences[order]
+    corners = np.concatenate([boxes[:, :2], boxes[:, :2] + boxes[:, 2:]], axis=1).astype(np.float32)
+    empty = boxes[:, 2] * boxes[:, 3] <= 0  # all boxes without an area overlap each other, and no others
+    later = np.cumsum((empty & (confidences > np.float32(score_threshold))).astype(np.int64)) > 1
+    confidences = np.where(empty & later, np.float32(-np.inf), confidences)
+    selected, count = ops.nms(
+        corners[None],
+        confidences[None, None],
+        max_per_class=boxes.shape[0],
+        iou_threshold=float(nms_threshold),
+        score_threshold=float(score_threshold),
+    )
+    return np.take(order, selected[:count, 2]).astype(np.int32)
+
+
+def _image(src: Array, dst: None) -> Array:
+    """Return an image as (H, W, C)."""
+    need(dst is None, "an OpenCV function with dst= cannot be recorded; use the array that it returns", LayerError)
+    need(src.ndim in (2, 3), f"an image has 2 or 3 axes, got shape {tuple(src.shape)}", LayerError)
+    return src if src.ndim == 3 else src[:, :, None]
+
+
+def _flat(image: Array) -> Array:
+    return image[:, :, 0] if image.shape[2] == 1 else image
+
+
+def _need_dtype(what: str, image: Array, *dtypes: Any) -> None:
+    names = " and ".join(np.dtype(d).name for d in dtypes)
+    need(image.dtype in dtypes, f"{what} of {image.dtype} cannot be recorded; {names} can", LayerError)
+
+
+FUNCTIONS: Mapping[str, Callable[..., Array]] = {
+    "resize": resize,
+    "cvtColor": cvtColor,
+    "copyMakeBorder": copyMakeBorder,
+    "warpAffine": warpAffine,
+    "dnn.NMSBoxes": NMSBoxes,
+}
+"""cv2's names of the functions."""
