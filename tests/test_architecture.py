@@ -49,6 +49,7 @@ MAY_IMPORT = {
     "function_nodes": {*_CORE},
     "export": {*_RUN, "convert", "inspect", "function_nodes", "api"},
     "identify": {"inspect", "api"},
+    "diff": {"inspect", "api"},
     "testing": {*_RUN, "api"},
     "images": {"errors", "folders", "network", "graph", "ops", "libraries"},
     "caffe": {*_RUN, "convert", "inspect", "images", "api"},

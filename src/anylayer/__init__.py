@@ -11,6 +11,7 @@ from anylayer.layer import Layer, field, layer, need
 
 if TYPE_CHECKING:
     from anylayer import ops
+    from anylayer.diff import diff
     from anylayer.export import export
     from anylayer.identify import identify
 
@@ -20,6 +21,7 @@ __all__ = [
     "Layer",
     "Net",
     "OpenCL",
+    "diff",
     "export",
     "field",
     "identify",

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from anylayer.errors import clean, plural
-from anylayer.inspect.tables import Column, count, list_lines, natural_width, table, unbroken, wrap_lines
+from anylayer.inspect.tables import Column, count, list_lines, natural_width, shorten, table, unbroken, wrap_lines
 from anylayer.network import TensorType, open_text, size_text
 
 if TYPE_CHECKING:
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 Line = tuple[str, str]
 """A line of text, and the `where` of the node that it shows; "" for other lines."""
 
+_VALUE = 400
+"""The largest number of characters of a param's value that are shown."""
 _FULL = (
     Column("node"),
     Column("type"),
@@ -229,6 +231,17 @@ def short(params: Mapping[str, Any]) -> str:
             shown = ",".join(map(str, value)) if isinstance(value, list) else str(value)
             parts.append(f"{name}={shown}")
     return " ".join(p for p in parts if p)
+
+
+def flat_params(prefix: str, value: Any) -> Iterator[list[str]]:
+    """Yield the params as [dotted name, value]. An array is shown by its type."""
+    if isinstance(value, Mapping):
+        for name, inner in value.items():
+            yield from flat_params(f"{prefix}.{name}" if prefix else str(name), inner)
+        return
+    if hasattr(value, "dtype") and hasattr(value, "shape"):
+        value = TensorType(value.shape, value.dtype)
+    yield [prefix, shorten(str(value), _VALUE)]
 
 
 # ---------------------------------------------------------------------- HTML

@@ -20,8 +20,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from anylayer.inspect.listing import own, short, to_html, where
-from anylayer.inspect.tables import shorten
+from anylayer.inspect.listing import flat_params, own, short, to_html, where
 from anylayer.network import TensorType, open_text
 
 if TYPE_CHECKING:
@@ -29,26 +28,33 @@ if TYPE_CHECKING:
     from anylayer.inspect.report import Named, NodeReport, Report
 
 
-_VALUE = 400
-"""The largest number of characters of a param's value that are shown."""
 _PARAMS = 200
 """The largest number of params of a node that are listed."""
 
 
 def to_page(report: Report) -> str:
     """Return the page of a report."""
-    parts = {name: _part(f"page.{name}") for name in ("css", "js")}
-    sources = {"css": "style-src", "js": "script-src"}
-    policy = "; ".join(f"{sources[name]} 'sha256-{_digest(text)}'" for name, text in parts.items())
+    name = Path(report.source).name or "network"
+    return fill_page("page", name, page_data(report), to_html(report), raw=True)
+
+
+def fill_page(view: str, title: str, data: Mapping[str, Any], table: str, *, raw: bool = False) -> str:
+    """Return a page: the template `view`.html with its script, the common script and style, and data as JSON.
+
+    table: what readers without JavaScript see: text, or with `raw` HTML.
+    """
+    script = f"{_part('common.js')}\n{_part(f'{view}.js')}"
+    style = _part("page.css") + (_part(f"{view}.css") if view != "page" else "")
+    policy = f"style-src 'sha256-{_digest(style)}'; script-src 'sha256-{_digest(script)}'"
     filled = {
-        "title": html.escape(Path(report.source).name or "network"),
+        "title": html.escape(title),
         "policy": f"default-src 'none'; img-src data:; base-uri 'none'; form-action 'none'; {policy}",
-        "style": parts["css"],
-        "script": parts["js"],
-        "data": _embed(page_data(report)),
-        "table": to_html(report),
+        "style": style,
+        "script": script,
+        "data": _embed(data),
+        "table": table if raw else f"<pre>{html.escape(table)}</pre>",
     }
-    return re.sub(r"\{\{(\w+)\}\}", lambda found: filled[found[1]], _part("page.html"))
+    return re.sub(r"\{\{(\w+)\}\}", lambda found: filled[found[1]], _part(f"{view}.html"))
 
 
 def to_frame(report: Report) -> str:
@@ -118,7 +124,7 @@ def _node(n: NodeReport) -> dict[str, Any]:
         "name": n.name,
         "type": n.type,
         "short": short(n.params),
-        "params": list(_flat("", n.params))[:_PARAMS],
+        "params": list(flat_params("", n.params))[:_PARAMS],
         "inputs": _types(n.inputs),
         "outputs": _types(n.outputs),
         "weights": n.weights,
@@ -142,17 +148,6 @@ def _end(report: Report, name: str, kind: TensorType | None, is_input: bool) -> 
     open_shape = report.open.get(name)
     text = str(kind) if kind is not None else open_text(open_shape) if open_shape else "shape not known"
     return {"name": name, "type": text, "layout": report.layouts.get(name, "") if is_input else ""}
-
-
-def _flat(prefix: str, value: Any) -> Iterator[list[str]]:
-    """Yield the params as [dotted name, value]. An array is shown by its type."""
-    if isinstance(value, Mapping):
-        for name, inner in value.items():
-            yield from _flat(f"{prefix}.{name}" if prefix else str(name), inner)
-        return
-    if hasattr(value, "dtype") and hasattr(value, "shape"):
-        value = TensorType(value.shape, value.dtype)
-    yield [prefix, shorten(str(value), _VALUE)]
 
 
 def _figures(f: Figures) -> dict[str, Any]:

@@ -1,0 +1,147 @@
+"""What two nodes have that differs: operators, attributes and weights, as both record them when they are traced.
+
+The operators are ONNX's for every format, so a pad or an epsilon has one name, and weights have one order of axes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from anylayer.graph.ir import Op
+from anylayer.graph.operators import PRODUCTS, REARRANGES
+from anylayer.inspect.correspondence import best_fit
+from anylayer.inspect.listing import flat_params
+from anylayer.network import Array, TensorType, as_written
+from anylayer.numerics import difference_text, largest_error, scale_of
+from anylayer.source import TracedNode
+
+Detail = tuple[str, str, str]
+"""What differs, in A, and in B. "" in A and B for a remark on both."""
+_EQUAL = 2e-6
+_IMPLIED = ("kernel_shape",)
+
+
+def details(a: Sequence[TracedNode], b: Sequence[TracedNode], *, weights: bool = True) -> list[Detail]:
+    """Return what differs between the nodes of a place in A and in B. weights: whether to compare them, too."""
+    if len(a) == len(b) == 1 and a[0].node.type == b[0].node.type and None in (a[0].body, b[0].body):
+        return list(_fields(a[0].node.params, b[0].node.params))
+    left, right = _ops(a), _ops(b)
+    found: list[Detail] = []
+    folded = [o.op for o in left] != [o.op for o in right]
+    if folded and len(a) == len(b) == 1:
+        found.append(("operators", *(", ".join(o.op for o in ops) or "none" for ops in (left, right))))
+    for o in left:
+        same = next((p for p in right if p.op == o.op and p.domain == o.domain), None)
+        product = next((p for p in right if o in PRODUCTS and p in PRODUCTS), None)
+        if same is not None:
+            found += _attributes(o, same)
+        partner = same or product
+        if partner is not None:
+            right.remove(partner)
+            found += _constants(o, partner, folded) if weights else ()
+    return found
+
+
+def _ops(nodes: Sequence[TracedNode]) -> list[Op]:
+    return [o for t in nodes if t.body is not None for o in t.body.ops if o not in REARRANGES and o.op != "Cast"]
+
+
+def _fields(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[Detail]:
+    left, right = dict(flat_params("", a)), dict(flat_params("", b))
+    for name in dict.fromkeys([*left, *right]):
+        if left.get(name) != right.get(name):
+            yield name, left.get(name, "absent"), right.get(name, "absent")
+
+
+def _attributes(a: Op, b: Op) -> Iterator[Detail]:
+    names = dict.fromkeys([*a.attrs, *b.attrs])
+    for name in names:
+        if name in _IMPLIED:
+            continue
+        try:
+            left, right = _plain(_positive(a, name)), _plain(_positive(b, name))
+        except KeyError:
+            left, right = _plain(a.attrs.get(name)), _plain(b.attrs.get(name))
+        if left != right and not (_is_default(left) and _is_default(right)):
+            yield f"{a.op} {name}", str(left), str(right)
+
+
+def _positive(o: Op, name: str) -> Any:
+    """Return an attribute; an axis is counted from the first one."""
+    value = o[name]
+    return value + len(o.first.shape) if name == "axis" and isinstance(value, int) and value < 0 else value
+
+
+def _plain(value: Any) -> Any:
+    """Return an attribute for comparison: a list for a tuple or an array, and a float as float32 rounds it."""
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return [_plain(v) for v in value]
+    return as_written(value) if isinstance(value, float) and np.isfinite(value) else value
+
+
+def _is_default(value: Any) -> bool:
+    """Return whether a value of pads, strides or dilations is what its absence means."""
+    return value is None or value in ([0] * 4, [1, 1], [0, 0], [1], [0] * 6, [1] * 3, [])
+
+
+def _constants(a: Op, b: Op, folded: bool) -> Iterator[Detail]:
+    """Yield how the constant inputs of two operators differ. folded: others are folded into one of them, so weights
+    are compared up to a factor per channel, and other constants are not."""
+    for i in range(max(len(a.inputs), len(b.inputs))):
+        left, right = a.constant(i), b.constant(i)
+        what = f"{a.op} " + ("weights" if a in PRODUCTS and i == 1 else "bias" if a in PRODUCTS else f"input {i}")
+        if left is not None and right is not None:
+            if not folded:
+                yield from weight_details(what, left, right)
+            elif a.op == b.op == "Conv" and i == 1 and left.size == right.size and len(left) == len(right):
+                found = weight_details(what, _without_factor(left), _without_factor(right))
+                yield from (d for d in found if d[2].startswith("A's"))
+            elif a in PRODUCTS and i == 1 and left.size == right.size:
+                turned = right.T if left.shape != right.shape == left.shape[::-1] else right
+                found = weight_details(what, left, turned)
+                yield from (d for d in found if d[2].startswith("A's"))
+        elif not folded and (left is not None or right is not None):
+            x = left if left is not None else right
+            other = b.input(i) if left is not None else a.input(i)
+            if x is not None and np.any(x):
+                texts = (_text(v) if v is not None else "absent" if other is None else "computed" for v in (left, right))
+                yield (what, *texts)
+
+
+def _without_factor(x: Array) -> Array:
+    """Return weights whose largest value is 1 in each output channel."""
+    rows = x.reshape(len(x), -1)
+    largest = rows[np.arange(len(x)), np.abs(rows).argmax(1)]
+    return np.divide(x, np.where(largest == 0, 1, largest).reshape(-1, *[1] * (x.ndim - 1)))
+
+
+def weight_details(what: str, x: Array, y: Array) -> Iterator[Detail]:
+    """Yield how two constants differ; nothing where they are equal."""
+    if x.size == y.size == 1:
+        if not np.allclose(x.ravel(), y.ravel(), rtol=_EQUAL, atol=0, equal_nan=True):
+            yield what, _text(x), _text(y)
+        return
+    fit = best_fit(x, y)
+    if fit is not None and fit[1] <= _EQUAL:
+        moved = iter(axis for axis in fit[0].axes if x.shape[axis] != 1)
+        axes = tuple(axis if d == 1 else next(moved) for axis, d in enumerate(x.shape))
+        if axes != tuple(range(x.ndim)):
+            yield what, _text(x), f"A's, transposed by {axes}"
+        return
+    if x.shape == y.shape:
+        for axis in range(x.ndim):
+            if x.shape[axis] == 3 and largest_error(np.flip(x, axis), y) <= _EQUAL * scale_of(x):
+                yield what, _text(x), f"A's, reversed on axis {axis} (BGR, RGB)"
+                return
+    if x.size == y.size and largest_error(np.sort(x, axis=None), np.sort(y, axis=None)) <= _EQUAL * scale_of(x):
+        yield what, _text(x), "A's values in another order"
+        return
+    how = difference_text(largest_error(y, x), scale_of(x)) if x.shape == y.shape else _text(y)
+    yield what, _text(x), how
+
+
+def _text(x: Array) -> str:
+    return f"{x.ravel()[0]:g}" if x.size == 1 else str(TensorType(x.shape, x.dtype))

@@ -1,0 +1,404 @@
+"""Find the nodes in which two networks differ: run the second one on the numbers of the first.
+
+Each value of B that equals one of A takes A's numbers, so that every node computes from the same inputs and errors
+do not add up. Where B goes its own way, a change that brings it back to A's numbers is searched: other numbers for
+an output, an input without nodes of A, or an output without nodes of B. What was changed is the difference.
+"""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import groupby
+
+import numpy as np
+
+from anylayer.errors import AnyLayerError
+from anylayer.inspect.correspondence import (
+    Arrangement,
+    Index,
+    Link,
+    Side,
+    arrangements,
+    best_fit,
+    relative_error,
+    tells,
+    tolerance_of,
+)
+from anylayer.network import Array
+from anylayer.numerics import largest_error, scale_of
+
+_MAX_DIFFERENCES = 20
+_AHEAD = 12
+"""The number of A's nodes after a point among which a node of B is looked for."""
+_REGION = 6
+"""The number of B's nodes after the first one without a counterpart that may belong to a difference."""
+_FOLLOWED = 8
+"""The number of B's nodes that are run to find out whether a change brings B back to A's numbers."""
+_ALIKE = 2
+"""The rank of a change that replaces the result of a node by that of a node with the same operators."""
+
+
+@dataclass(slots=True)
+class Difference:
+    """Nodes of A and of B, by index, that compute different numbers from the same inputs.
+
+    `a_value` and `b_value` are what they compute; `a_array` and `b_array` the numbers, that of A in B's layout. Where
+    B lacks nodes, `b_nodes` is empty, and where A does, `a_nodes`. `rejoins` says that B computes A's numbers again
+    if it is given A's at this point.
+    """
+
+    a_nodes: list[int]
+    b_nodes: list[int]
+    a_value: str
+    b_value: str
+    a_array: Array
+    b_array: Array
+    rejoins: bool = True
+
+    @property
+    def error(self) -> float:
+        """The largest difference, infinite where the shapes differ."""
+        if self.a_array.shape != self.b_array.shape:
+            return float("inf")
+        return largest_error(self.b_array, self.a_array)
+
+    @property
+    def scale(self) -> float:
+        return scale_of(self.a_array)
+
+
+@dataclass(slots=True)
+class _Change:
+    """Numbers of A that B is given: for outputs by name, and for inputs by node and name. `a_value` is the value of A
+    that comes in. `rank` orders changes that fit equally well."""
+
+    a_value: str
+    b_value: str
+    rank: int
+    outputs: dict[str, Link] = field(default_factory=dict)
+    inputs: dict[tuple[int, str], Link] = field(default_factory=dict)
+
+
+class Comparer:
+    """Runs B on the numbers of A. `a.values` are A's; `outputs` maps B's outputs to A's; `links` maps values of B to
+    those of A, at first the inputs'."""
+
+    def __init__(
+        self,
+        a: Side,
+        b: Side,
+        links: Mapping[str, Link],
+        outputs: Mapping[str, str],
+        count: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.a, self.b, self.outputs, self._count = a, b, dict(outputs), count
+        self.links: dict[str, Link] = dict(links)
+        self.values: dict[str, Array] = {**b.constants}
+        self.values.update({name: link.how(a.values[link.name]) for name, link in links.items()})
+        self.differences: list[Difference] = []
+        self.not_compared: set[int] = set()
+        self._index = Index(a.values)
+        self._forced: dict[str, Link] = {}
+        self._inputs: dict[tuple[int, str], Link] = {}
+        self._cleared: set[int] = set()
+
+    def run(self) -> None:
+        """Compare all nodes."""
+        self._run(0)
+        seen: set[tuple[int, str]] = set()
+        first: int | None = None
+        while len(self.differences) < _MAX_DIFFERENCES:
+            opened = self._first_open()
+            first = min([*([] if opened is None else [opened]), *self._large_regions()], default=None)
+            if first is None:
+                break
+            change = self._find_change(first)
+            if change is not None:
+                self._add(first, change, True)
+            elif first != opened:
+                self._cleared.add(first)
+                continue
+            else:
+                change = self._guess(first)
+            if change is None or (first, change.b_value) in seen:
+                break
+            seen.add((first, change.b_value))
+            self._forced.update(change.outputs)
+            self._inputs.update(change.inputs)
+            self._run(first)
+        if first is not None:
+            self.not_compared = set(self.b.after(self.b.nodes[first].outputs, len(self.b.nodes)))
+        self._check_ends()
+
+    def agrees(self, output: str) -> bool:
+        """Return whether an output of B has the numbers of A's, from the same inputs of its last nodes."""
+        want = self.a.values[self.outputs[output]]
+        link = self.links.get(output)
+        return (link is not None and link.name == self.outputs[output]) or fits_output(
+            want, self.values[output], tolerance_of([want], len(self.b.between(self.links, output)))
+        )
+
+    # ------------------------------------------------------------------ one pass
+
+    def _run(self, start: int) -> None:
+        for i in range(start, len(self.b.nodes)):
+            node = self.b.nodes[i]
+            outputs = self.b.compute(node, self._arrays(i, self.values, self._inputs))
+            for name, y in zip(node.outputs, outputs):
+                if name and name not in self.b.constants:
+                    self.links.pop(name, None)
+                    link = self._forced.get(name) or self._link(i, name, y, self.links, self._inputs)
+                    if link is not None:
+                        self.links[name] = link
+                        y = link.how(self.a.values[link.name])
+                    self.values[name] = y
+            self._count()
+
+    def _arrays(
+        self, i: int, values: Mapping[str, Array], given: Mapping[tuple[int, str], Link]
+    ) -> list[Array | None]:
+        """Return the inputs of a node of B."""
+        return [
+            None if not n else given[i, n].how(self.a.values[given[i, n].name]) if (i, n) in given else values[n]
+            for n in self.b.nodes[i].inputs
+        ]
+
+    def _link(
+        self,
+        i: int,
+        name: str,
+        y: Array,
+        links: Mapping[str, Link],
+        given: Mapping[tuple[int, str], Link],
+        allowed: set[str] | None = None,
+    ) -> Link | None:
+        """Return the value of A that equals a value of B: one of `allowed`, if that is given."""
+        near = self._index.near(y)
+        if allowed is not None:
+            near = [n for n in near if n in allowed]
+        if not near:
+            return None
+        region = self.b.between(links, name)
+        start = self._start(region, links, given)
+        ahead = {n for k in self.a.after(start, _AHEAD) for n in self.a.nodes[k].outputs} | set(start)
+        output, kinds = self.outputs.get(name), self.b.kinds[i]
+        if not tells(y):
+            near = [n for n in near if n == output or (len(region) == 1 and n in ahead and self._kinds(n) == kinds)]
+        place = {n: k for k, n in enumerate(self.a.values)}
+
+        def order(n: str) -> tuple[bool, bool, bool, bool, int]:
+            return n != output, not self._same_name(n, name, i), self._kinds(n) != kinds, n not in ahead, place[n]
+
+        for n in sorted(near, key=order):
+            x = self.a.values[n]
+            nodes = max(len(region), len(self.a.between(start, n)))
+            scale = min(1.0, scale_of(*(self.a.values[s] for s in start))) if start else 0.0
+            fit = best_fit(x, y, scale, tolerance_of([x, y], nodes))
+            if fit is not None:
+                return Link(n, *fit)
+        return None
+
+    def _start(
+        self, region: list[int], links: Mapping[str, Link], given: Mapping[tuple[int, str], Link]
+    ) -> list[str]:
+        """Return the values of A from which a region of B's nodes computes."""
+        found = {}
+        for k in region:
+            for name in self.b.data_inputs(self.b.nodes[k]):
+                link = given.get((k, name)) or links.get(name)
+                if link is not None:
+                    found[link.name] = None
+        return list(found)
+
+    def _kinds(self, value: str) -> tuple[str, ...]:
+        i = self.a.producers.get(value)
+        return () if i is None else self.a.kinds[i]
+
+    def _same_name(self, a: str, b: str, i: int) -> bool:
+        k = self.a.producers.get(a)
+        names = {a.removesuffix(":0")} | ({self.a.nodes[k].name} if k is not None else set())
+        return not names.isdisjoint((b.removesuffix(":0"), self.b.nodes[i].name))
+
+    # ------------------------------------------------------------------ differences
+
+    def _first_open(self) -> int | None:
+        """Return the first node of B that an output depends on through values that A does not have."""
+        seen: set[int] = set()
+        left = [name for name in self.outputs if name not in self.links and not self.agrees(name)]
+        while left:
+            i = self.b.producers.get(left.pop())
+            if i is not None and i not in seen:
+                seen.add(i)
+                inputs = self.b.data_inputs(self.b.nodes[i])
+                left += [n for n in inputs if n not in self.links and (i, n) not in self._inputs]
+        return min(seen, default=None)
+
+    def _large_regions(self) -> Iterator[int]:
+        """Yield the first nodes of regions of several nodes in A and in B with equal results at their ends.
+
+        What is folded is one node at least on one side. In other regions, a saturated result may hide a difference.
+        """
+        for name in [*self.links, *(n for n in self.outputs if n not in self.links)]:
+            region = self.b.between([n for n in self.links if n != name], name)
+            if sum(1 for i in region if self.b.kinds[i]) < 2 or region[0] in self._cleared:
+                continue
+            end = self.links[name].name if name in self.links else self.outputs[name]
+            nodes = self.a.between(self._start(region, self.links, self._inputs), end)
+            if sum(1 for k in nodes if self.a.kinds[k]) > 1:
+                yield region[0]
+
+    def _find_change(self, first: int) -> _Change | None:
+        """Return the simplest change that brings B back to A's numbers, None where there is none.
+
+        The nodes after the change decide: more of them compute A's numbers than not. One that computes A's suffices
+        if the change replaces the result of a node by that of the same operators. Among several arrangements of a
+        value, that with the most such nodes is taken.
+        """
+        by_rank = sorted(self._changes(first), key=lambda c: c.rank)
+        for _, group in groupby(by_rank, key=lambda c: (c.rank, c.a_value, c.b_value)):
+            changes = list(group)
+            scores = [self._follow(first, change) for change in changes]
+            found, lost = max(scores, key=lambda score: score[0] - score[1])
+            if found > lost or (found and changes[0].rank == _ALIKE):
+                return changes[scores.index((found, lost))]
+        return None
+
+    def _changes(self, first: int) -> Iterator[_Change]:
+        """Yield changes at the first node without a counterpart."""
+        a, b, node = self.a, self.b, self.b.nodes[first]
+        inputs = {n: given for n in b.data_inputs(node) if (given := self._inputs.get((first, n)) or self.links.get(n))}
+        for name, link in inputs.items():
+            for k in a.after([link.name], _AHEAD):
+                for value in a.nodes[k].outputs:
+                    for how in self._arranged(value, self.values[name], link):
+                        if how.shape != self.values[name].shape:
+                            continue
+                        later = [i for i in b.consumers[name] if i >= first]
+                        for rank, of in enumerate([later, [first]] if len(later) > 1 else [later]):
+                            yield _Change(value, name, rank, inputs={(i, name): Link(value, how) for i in of})
+        start = [link.name for link in inputs.values()] or list(a.network.inputs)
+        usual = next(iter(inputs.values()), None)
+        candidates = [v for k in a.after(start, _AHEAD) for v in a.nodes[k].outputs if v in a.values]
+        for depth, i in enumerate([first, *(k for k in b.after(node.outputs, _REGION))]):
+            for name in b.nodes[i].outputs:
+                if name not in self.values or name in b.constants or name in self.links:
+                    continue
+                alike = [v for v in candidates if self._kinds(v) == b.kinds[i]]
+                for value in [*alike, *(v for v in candidates if v not in alike)]:
+                    for how in self._arranged(value, self.values[name], usual):
+                        rank = 4 * depth + (_ALIKE if value in alike else _ALIKE + 2)
+                        yield _Change(value, name, rank, outputs={name: Link(value, how)})
+                for link in inputs.values():
+                    for how in self._arranged(link.name, self.values[name], link):
+                        yield _Change(link.name, name, 4 * depth + _ALIKE + 1, outputs={name: Link(link.name, how)})
+
+    def _arranged(self, value: str, y: Array, usual: Link | None) -> Iterator[Arrangement]:
+        """Yield how a value of A may be arranged to stand for y. One of another shape gets the inputs' layout."""
+        x = self.a.values.get(value)
+        if x is None or x.dtype.kind != y.dtype.kind:
+            return
+        axes = usual.how.axes if usual is not None and len(usual.how.axes) == x.ndim == y.ndim else ()
+        fits = [how for how in arrangements(x.shape, y.shape) if how.is_layout]
+        if not fits and x.size == y.size and (fit := best_fit(x, y)) is not None:
+            fits = [fit[0]]
+        if not fits and axes:
+            fits = [Arrangement(axes, tuple(x.shape[axis] for axis in axes))]
+        yield from sorted(fits, key=lambda how: how.axes != axes)
+
+    def _follow(self, first: int, change: _Change) -> tuple[int, int]:
+        """Return how many of the next nodes of B compute numbers of A after a change, and how many do not, although
+        their inputs are A's."""
+        found = lost = run = 0
+        values = ChainMap({n: link.how(self.a.values[link.name]) for n, link in change.outputs.items()}, self.values)
+        links = ChainMap(dict(change.outputs), {n: v for n, v in self.links.items()})
+        given = ChainMap(change.inputs, self._inputs)
+        changed = set(change.outputs)
+        allowed = {v for k in self.a.after([change.a_value], len(self.a.nodes)) for v in self.a.nodes[k].outputs}
+        if any(self.outputs.get(n) == change.a_value for n in change.outputs):
+            found += 1
+        for i in range(first, len(self.b.nodes)):
+            node = self.b.nodes[i]
+            is_given = any(k == i for k, _ in change.inputs)
+            if not (is_given or changed.intersection(node.inputs)) or change.outputs.keys() & node.outputs:
+                continue
+            try:
+                results = self.b.compute(node, self._arrays(i, values, given))
+            except (AnyLayerError, ValueError):
+                return 0, 1
+            hit, fresh = False, all(n in links or (i, n) in given for n in self.b.data_inputs(node))
+            for name, y in zip(node.outputs, results):
+                link = self._link(i, name, y, links, given, allowed)
+                hit |= link is not None and tells(y)
+                if link is not None:
+                    links[name], y = link, link.how(self.a.values[link.name])
+                values[name] = y
+                changed.add(name)
+            if self.b.kinds[i]:
+                found, lost, run = found + hit, lost + (fresh and not hit), run + 1
+            if run >= _FOLLOWED or (lost and not found):
+                break
+        return found, lost
+
+    def _add(self, first: int, change: _Change, rejoins: bool) -> None:
+        """Add the difference that a change is."""
+        a, b, name, value = self.a, self.b, change.b_value, change.a_value
+        link = next(iter((change.inputs or change.outputs).values()))
+        if change.inputs:
+            start = [self.links[name].name] if name in self.links else []
+            moves = value not in start and not any(a.kinds[k] for k in a.between(start, value))
+            region = self._rearranging(name) if moves else []
+        else:
+            region = b.between({n for n in self.links if n != name}, name)
+            start = self._start(region, self.links, self._inputs)
+        nodes = [] if value in start else a.between(start, value)
+        want = link.how(a.values[value])
+        self.differences.append(Difference(nodes, region, value, name, want, self.values[name], rejoins))
+
+    def _rearranging(self, name: str) -> list[int]:
+        """Return the nodes of B that only rearranged elements to compute a value."""
+        found = []
+        while (i := self.b.producers.get(name)) is not None and not self.b.kinds[i]:
+            found.append(i)
+            name = self.b.data_inputs(self.b.nodes[i])[0]
+        return found[::-1]
+
+    def _guess(self, first: int) -> _Change | None:
+        """Add the difference at a node after which nothing agrees. Return the change if the node has the name and the
+        operators of its counterpart, so that what follows can be compared."""
+        guesses = [c for c in self._changes(first) if c.outputs and c.b_value in self.b.nodes[first].outputs]
+        ends = [
+            _Change(a_value, name, 0, outputs={name: Link(a_value, how)})
+            for name, a_value in self.outputs.items()
+            if (how := next(arrangements(self.a.values[a_value].shape, self.values[name].shape), None)) is not None
+        ]
+        named = [c for c in guesses if c.rank == _ALIKE and self._same_name(c.a_value, c.b_value, first)]
+        chosen = min(named or guesses or ends, key=lambda c: c.rank, default=None)
+        if chosen is not None:
+            self._add(first, chosen, False)
+        return chosen if named else None
+
+    def _check_ends(self) -> None:
+        """Add the differences of outputs that have the numbers of another value of A than their own."""
+        for name, value in self.outputs.items():
+            link, want = self.links.get(name), self.a.values[value]
+            if link is None or self.agrees(name):
+                continue
+            how = next((h for h in arrangements(want.shape, self.values[name].shape) if h.is_layout), None)
+            nodes = self.a.between([link.name], value)
+            back = [] if nodes else self.b.between([n for n, v in self.links.items() if v.name == value], name)
+            got = self.values[name]
+            self.differences.append(Difference(nodes, back, value, name, how(want) if how else want, got))
+
+
+def fits_output(want: Array, got: Array, tolerance: float) -> bool:
+    """Return whether an output has A's numbers, also in the other layout."""
+    return output_error(want, got)[0] <= tolerance
+
+
+def output_error(want: Array, got: Array) -> tuple[float, Arrangement | None]:
+    """Return the smallest relative error of an output among the layouts, and the layout; infinite where the shapes
+    do not fit."""
+    found = [(relative_error(got, how(want)), how) for how in arrangements(want.shape, got.shape) if how.is_layout]
+    return min(found, key=lambda pair: pair[0]) if found else (float(np.inf), None)
