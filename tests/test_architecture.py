@@ -281,7 +281,11 @@ def test_functions_import_only_what_may_be_absent_or_is_not_always_needed(files:
     `import anylayer` or the --help of a command loads, to load nothing more than it needs, and one that every run
     of a Caffe network loads, to import what only some networks need."""
     commands = [module_of(file) for file in files if file.where.startswith("cli/")]
-    start = {name for command in ["anylayer.api", "anylayer.identify", *commands] for name in loaded(command)}
+    start = {
+        name
+        for command in ["anylayer.api", "anylayer.diff", "anylayer.identify", *commands]
+        for name in loaded(command)
+    }
     run = {name for part in ("readers.caffe", "engines.onnxruntime") for name in loaded(f"anylayer.{part}")}
     wrong = []
     for file in files:

@@ -26,6 +26,7 @@ _REFERENCE = {
         "Read, run and write",
         [
             *("anylayer.read", "anylayer.Net", "anylayer.export.export", "anylayer.OpenCL"),
+            *("anylayer.diff.diff", "anylayer.inspect.diff_result.Diff"),
             *("anylayer.identify.identify", "anylayer.inspect.identification.Identification"),
         ],
     ),

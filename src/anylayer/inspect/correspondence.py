@@ -1,17 +1,18 @@
-"""Values of two networks that correspond: equal numbers, maybe in another arrangement (NCHW and NHWC, flattened)."""
+"""Values of two networks that correspond: equal numbers, maybe in another arrangement (NCHW and NHWC,
+flattened)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import permutations
-from typing import Any
 
 import numpy as np
 
 from anylayer.compile.nodes import Definitions, run_bound
 from anylayer.compile.plan import no_weights
 from anylayer.graph.operators import REARRANGES
+from anylayer.graph.sizes import is_static
 from anylayer.layer import bind
 from anylayer.network import ABSENT, Array, Network, Node, Shape, TensorType
 from anylayer.numerics import DEEP_TOLERANCE, largest_error, rms_scale, scale_of, tells_enough, tolerance_for
@@ -22,9 +23,12 @@ _MAX_PERMUTED = 5
 _SAMPLES = 97
 """The number of elements that are compared before whole arrays are."""
 
+_SEEN = 20_000
+"""About the number of elements by which a value is judged."""
+
 
 @dataclass(frozen=True, slots=True)
-class Arrangement:
+class AxisOrder:
     """How a value of A becomes one of B: it is transposed by `axes` and then has the shape `shape`."""
 
     axes: tuple[int, ...]
@@ -54,34 +58,36 @@ def _layouts(rank: int) -> list[tuple[int, ...]]:
     return [same] if rank < 3 else [same, (0, *same[2:], 1), (0, rank - 1, *same[1:-1])]
 
 
-def arrangements(shape: Shape, other: Shape) -> Iterator[Arrangement]:
-    """Yield the arrangements that turn an array of the first shape into one of the second, the usual ones first."""
+def arrangements(shape: Shape, other: Shape) -> Iterator[AxisOrder]:
+    """Yield the arrangements that turn an array of the first shape into one of the second, the usual ones
+    first."""
     if np.prod(shape, dtype=float) != np.prod(other, dtype=float):
         return
     rank = len(shape)
     orders = _layouts(rank)
     core = [axis for axis in range(rank) if shape[axis] != 1]
-    wanted = [d for d in other if d != 1]
-    if len(core) != len(wanted):  # flattened: the order of the elements is that of a layout
-        yield from (Arrangement(order, other) for order in orders)
+    sizes = [d for d in other if d != 1]
+    if len(core) != len(sizes):  # flattened: the order of the elements is that of a layout
+        yield from (AxisOrder(order, other) for order in orders)
         return
     ones = [axis for axis in range(rank) if shape[axis] == 1]
     seen = set()
     for moved in [[a for a in order if a in core] for order in orders] + (
         [list(p) for p in permutations(core)] if len(core) <= _MAX_PERMUTED else []
     ):
-        if tuple(moved) not in seen and [shape[a] for a in moved] == wanted:
+        if tuple(moved) not in seen and [shape[a] for a in moved] == sizes:
             seen.add(tuple(moved))
             yield _whole(moved, ones, rank, other)
 
 
-def _whole(moved: list[int], ones: list[int], rank: int, other: Shape) -> Arrangement:
-    """Return the arrangement that moves the axes that are not 1 like this. It has the name of a layout, if it can."""
+def _whole(moved: list[int], ones: list[int], rank: int, other: Shape) -> AxisOrder:
+    """Return the arrangement that moves the axes that are not 1 like this. It has the name of a layout, if it
+    can."""
     for order in _layouts(rank):
         if [a for a in order if a not in ones] == moved:
-            return Arrangement(order, other)
+            return AxisOrder(order, other)
     left = iter(moved)
-    return Arrangement(tuple(a if a in ones else next(left) for a in range(rank)), other)
+    return AxisOrder(tuple(a if a in ones else next(left) for a in range(rank)), other)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,23 +95,25 @@ class Link:
     """A value of A that a value of B corresponds to. `error` is the largest difference, relative to the scale."""
 
     name: str
-    how: Arrangement
+    how: AxisOrder
     error: float = 0.0
 
 
-def relative_error(got: Array, want: Array, scale: float = 0.0) -> float:
+def relative_error(actual: Array, want: Array, scale: float = 0.0) -> float:
     """Return the largest difference of two arrays of the same shape, relative to the largest value or `scale`.
 
     Values other than floats are equal, or the error is infinite.
     """
-    if got.dtype.kind not in "fc" or want.dtype.kind not in "fc":
-        return 0.0 if np.array_equal(got, want) else float("inf")
-    return largest_error(got, want) / max(scale_of(want), scale)
+    if actual.dtype.kind not in "fc" or want.dtype.kind not in "fc":
+        return 0.0 if np.array_equal(actual, want) else float("inf")
+    return largest_error(actual, want) / max(scale_of(want), scale)
 
 
-def best_fit(x: Array, y: Array, scale: float = 0.0, limit: float = float("inf")) -> tuple[Arrangement, float] | None:
+def best_fit(
+    x: Array, y: Array, scale: float = 0.0, limit: float = float("inf")
+) -> tuple[AxisOrder, float] | None:
     """Return the arrangement of x that is closest to y, with the error. None where no one is within `limit`."""
-    best: tuple[Arrangement, float] | None = None
+    best: tuple[AxisOrder, float] | None = None
     flat = np.linspace(0, max(y.size - 1, 0), min(y.size, _SAMPLES)).astype(int)
     probe = y.ravel()[flat]
     for how in arrangements(x.shape, y.shape):
@@ -147,19 +155,24 @@ class Side:
             self.constants.update({node.outputs[i]: array for i, array in t.constants.items()})
             if t.is_constant or (node.inputs and not variable.intersection(node.inputs)):
                 continue
-            found = [name for i, name in enumerate(node.outputs) if i not in t.constants]
-            variable.update(found)
+            outputs = [name for i, name in enumerate(node.outputs) if i not in t.constants]
+            variable.update(outputs)
             for name in self.data_inputs(node):
                 self.consumers.setdefault(name, []).append(len(self.nodes))
-            self.producers.update(dict.fromkeys(found, len(self.nodes)))
+            self.producers.update(dict.fromkeys(outputs, len(self.nodes)))
             self.nodes.append(node)
             self.tracings.append(t)
             self.kinds.append(_kinds(t))
 
+    @property
+    def types(self) -> list[TensorType]:
+        """The types of all values whose sizes do not depend on data."""
+        return [t for n in self.traced for t in n.outputs if t is not None and is_static(t.shape)]
+
     def data_inputs(self, node: Node) -> list[str]:
         """Return the inputs of a node that depend on data, each once."""
-        known = self.producers.keys() | self.network.inputs.keys()
-        return [name for name in dict.fromkeys(node.inputs) if name in known and name not in self.constants]
+        variable = self.producers.keys() | self.network.inputs.keys()
+        return [name for name in dict.fromkeys(node.inputs) if name in variable and name not in self.constants]
 
     def compute(self, node: Node, inputs: list[Array | None]) -> list[Array]:
         """Run one node in NumPy."""
@@ -172,25 +185,25 @@ class Side:
 
     def after(self, values: Iterable[str], limit: int) -> list[int]:
         """Return the first nodes, in computing order, that depend on values."""
-        reached, found = set(values), []
+        reached, nodes = set(values), []
         for i, node in enumerate(self.nodes):
             if reached.intersection(node.inputs):
                 reached.update(node.outputs)
-                found.append(i)
-                if len(found) == limit:
+                nodes.append(i)
+                if len(nodes) == limit:
                     break
-        return found
+        return nodes
 
     def between(self, start: Iterable[str], end: str) -> list[int]:
         """Return the nodes that compute `end` from values of `start`, or from inputs, in computing order."""
-        stop, found, left = set(start), set(), [end]
+        stop, nodes, left = set(start), set(), [end]
         while left:
             name = left.pop()
             i = self.producers.get(name)
-            if name not in stop and i is not None and i not in found:
-                found.add(i)
+            if name not in stop and i is not None and i not in nodes:
+                nodes.add(i)
                 left += self.data_inputs(self.nodes[i])
-        return sorted(found)
+        return sorted(nodes)
 
 
 def _kinds(t: TracedNode) -> tuple[str, ...]:
@@ -221,11 +234,12 @@ class Index:
 
 def tells(x: Array) -> bool:
     """Return whether equal numbers in another network mean that it computes the same."""
-    return x.size > 1 and tells_enough(x, tolerance_for(x.dtype) * scale_of(x))
+    some = x.ravel()[:: max(1, x.size // _SEEN)]
+    return x.size > 1 and tells_enough(some, tolerance_for(x.dtype) * scale_of(some))
 
 
 def tolerance_of(arrays: Iterable[Array], nodes: int) -> float:
     """Return the tolerance for values that some nodes compute from equal inputs, relative to the scale."""
     half = any(x.dtype == np.float16 for x in arrays)
-    dtype: np.dtype[Any] = np.dtype(np.float16 if half else np.float32)
+    dtype = np.dtype(np.float16) if half else np.dtype(np.float32)
     return min(tolerance_for(dtype) * max(1, nodes), tolerance_for(dtype, deep=True))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,73 +13,92 @@ from anylayer.compile.nodes import trace_nodes
 from anylayer.compile.noise import real_data, telling_noise
 from anylayer.compile.plan import require_types
 from anylayer.errors import InputError, at, nearest, need, some, wording
-from anylayer.graph.sizes import is_static
 from anylayer.inspect.correspondence import Link, Side, arrangements, tells
-from anylayer.inspect.differences import Comparer, output_error
 from anylayer.inspect.diff_result import Diff, OutputPair
 from anylayer.inspect.diff_rows import rows_of
-from anylayer.network import Array, Network, TensorType
+from anylayer.inspect.differences import Comparer, output_error
+from anylayer.network import Array, Network, Node, TensorType
 from anylayer.numerics import tolerance_for
 from anylayer.runtime.run import NumpyRunner
+from anylayer.source import TracedNode
 
 if TYPE_CHECKING:
     from anylayer.api import Net
+
+_Inputs = Mapping[str, object] | None
+_Shapes = Mapping[str, Sequence[int]] | None
+_Count = Callable[[], None]
 
 
 def diff(
     a: Net,
     b: Net,
-    inputs: Mapping[str, Any] | None = None,
+    inputs: _Inputs = None,
     *,
-    shapes: Mapping[str, Sequence[int]] | None = None,
+    shapes: _Shapes = None,
     names: Mapping[str, str] | None = None,
     seed: int = 0,
-    count: Callable[[], None] = lambda: None,
+    count: _Count = lambda: None,
 ) -> Diff:
     """Return the comparison; see anylayer.diff. count: is called after each node that has run."""
     a.require_known(a.network.outputs)
     b.require_known(b.network.outputs)
-    given = dict(names or {})
-    pairs = _paired("input", a.network.inputs, b.network.inputs, given)
-    outputs = _paired_outputs(a, b, given)
+    mapping = dict(names or {})
+    _need_known(a.network, b.network, mapping)
+    pairs = _pairs("input", a.network.inputs, b.network.inputs, mapping)
+    outputs = _pair_outputs(a, b, mapping)
     types = _types(a.network, b.network, pairs, shapes, inputs)
-    arrays, values = _run_first(a, types, inputs, seed, count)
+    fixed = require_types(a.network, types)
+    side_a = Side(a.network, a.definitions, list(_trace(a, fixed)))
+    need_memory(2 * sum(map(size, side_a.types)), "holding all values of a network")
+    arrays, values = _run_first(a, fixed, inputs, seed, count)
     notes: list[str] = []
-    links = {mine: _input_link(a.network, b.network, name, mine, arrays[name], notes) for name, mine in pairs.items()}
+    links = {
+        mine: _input_link(a.network, b.network, name, mine, arrays[name], notes) for name, mine in pairs.items()
+    }
     feed = {mine: link.how(arrays[link.name]) for mine, link in links.items()}
-    feed = {name: _reversed_channels(a.network, b.network, links[name].name, name, x, notes) for name, x in feed.items()}
+    feed = {
+        name: _reversed_channels(a.network, b.network, links[name].name, name, x, notes)
+        for name, x in feed.items()
+    }
     feed = {name: _cast(x, b.network, name) for name, x in feed.items()}
-    side_a, side_b = _side(a, arrays), _side(b, feed)
+    side_b = Side(
+        b.network, b.definitions, list(_trace(b, {n: TensorType(x.shape, x.dtype) for n, x in feed.items()}))
+    )
     public = {*a.network.outputs.values(), *a.network.inputs, *side_a.producers}
     side_a.values = {name: x for name, x in values.items() if name in public}
-    comparer = Comparer(side_a, side_b, links, {b.network.outputs[y]: a.network.outputs[x] for x, y in outputs.items()}, count)
+    comparer = Comparer(
+        side_a, side_b, links, {b.network.outputs[y]: a.network.outputs[x] for x, y in outputs.items()}, count
+    )
+    need_memory(sum(map(size, side_b.types)), "holding all values of a network")
     comparer.values.update(feed)
     comparer.run()
-    free = NumpyRunner(b.network, b.definitions, b.network.outputs)([feed[n] for n in b.network.inputs], {})
     checks = []
     for x, y in outputs.items():
-        want, got = values[a.network.outputs[x]], free[y]
-        error, how = output_error(want, got)
-        deep = tolerance_for(np.dtype(np.float16) if _half(comparer, want, got) else want.dtype, deep=True)
-        shapes_text = (str(TensorType(want.shape, want.dtype)), str(TensorType(got.shape, got.dtype)))
+        want, actual = values[a.network.outputs[x]], comparer.free[b.network.outputs[y]]
+        error, how = output_error(want, actual)
+        deep = tolerance_for(np.dtype(np.float16) if _half(comparer, want, actual) else want.dtype, deep=True)
+        shapes_text = (str(TensorType(want.shape, want.dtype)), str(TensorType(actual.shape, actual.dtype)))
         layout = "" if how is None else str(how)
         checks.append(OutputPair(x, y, error, error <= deep, tells(want), layout, shapes_text))
     weak = [c.a for c in checks if not c.tells]
     if weak:
-        notes.append(f"output {some(weak)} is empty, constant or saturated for these inputs: {real_data('inputs')}")
+        notes.append(
+            f"output {some(weak)} is empty, constant or saturated for these inputs: {real_data('inputs')}"
+        )
     left = [name for name in a.network.outputs if name not in outputs]
     extra = [name for name in b.network.outputs if name not in outputs.values()]
     return Diff(a.network, b.network, pairs, checks, rows_of(comparer), comparer.differences, left, extra, notes)
 
 
 def _half(comparer: Comparer, *arrays: Array) -> bool:
-    kinds = [t.dtype for side in (comparer.a, comparer.b) for n in side.tracings for t in n.outputs if t is not None]
-    return np.dtype(np.float16) in [*kinds, *(x.dtype for x in arrays)]
+    return np.float16 in [t.dtype for side in (comparer.a, comparer.b) for t in side.types] + [
+        x.dtype for x in arrays
+    ]
 
 
-def _side(net: Net, arrays: Mapping[str, Array]) -> Side:
-    types = {name: TensorType(x.shape, x.dtype) for name, x in arrays.items()}
-    return Side(net.network, net.definitions, list(trace_nodes(net.network, net.network.nodes, net.definitions, types)))
+def _trace(net: Net, types: Mapping[str, TensorType]) -> Iterator[TracedNode]:
+    return trace_nodes(net.network, net.network.nodes, net.definitions, types)
 
 
 # ------------------------------------------------------------------ names
@@ -89,36 +108,38 @@ def _plain(name: str) -> str:
     return name.removesuffix(":0").removeprefix("serving_default_").casefold()
 
 
-def _paired(what: str, a: Mapping[str, Any], b: Mapping[str, Any], given: Mapping[str, str]) -> dict[str, str]:
-    """Return the inputs of B by those of A: as `given`, by name, or the only ones that are left.
+def _pairs(what: str, a: Iterable[str], b: Iterable[str], mapping: Mapping[str, str]) -> dict[str, str]:
+    """Return the inputs of B by those of A: as `mapping` says, by name, or the only ones that are left.
 
     Raises InputError where that is ambiguous.
     """
-    pairs = {x: y for x, y in given.items() if x in a and y in b}
+    pairs = {x: y for x, y in mapping.items() if x in a and y in b}
     for x in a:
         same = [y for y in b if y not in pairs.values() and _plain(y) == _plain(x)]
         if x not in pairs and len(same) == 1:
             pairs[x] = same[0]
-    left, right = ([n for n in names if n not in taken] for names, taken in ((a, pairs), (b, pairs.values())))
+    left, right = ([n for n in names if n not in used] for names, used in ((a, pairs), (b, pairs.values())))
     if len(left) == len(right) == 1:
         pairs[left[0]] = right[0]
     elif what == "input":
-        how = wording("names={'A': 'B'}", "--map A=B")
-        rule = f"the {what}s of A ({some(list(a), 9)}) and of B ({some(list(b), 9)}) have other names: give {how}"
-        need(not left and not right, rule, InputError)
+        first, second = (left or list(a))[0], (right or list(b))[0]
+        how = wording(f"names={{{first!r}: {second!r}}}", f"--map {first}={second}")
+        rule = f"the inputs of A ({some(list(a), 9)}) and of B ({some(list(b), 9)}) do not have the same names"
+        need(not left and not right, f"{rule}; say which is which, for example {how}", InputError)
     return pairs
 
 
-def _paired_outputs(a: Net, b: Net, given: Mapping[str, str]) -> dict[str, str]:
+def _need_known(a: Network, b: Network, mapping: Mapping[str, str]) -> None:
+    """Raise InputError for a pair of names that are not inputs or outputs of A and of B."""
+    for letter, net, names in (("A", a, mapping.keys()), ("B", b, mapping.values())):
+        there = [*net.inputs, *net.outputs]
+        for name in names:
+            need(name in there, f"{letter} has no input or output '{name}'{nearest(name, there)}", InputError)
+
+
+def _pair_outputs(a: Net, b: Net, mapping: Mapping[str, str]) -> dict[str, str]:
     """Return the outputs of B by those of A; also by their shapes, or in order where both have as many."""
-    inputs = {x: y for x, y in given.items() if x in a.network.inputs and y in b.network.inputs}
-    for x, y in given.items():
-        if x not in inputs:
-            known = [*a.network.inputs, *a.network.outputs]
-            need(x in a.network.outputs, f"A has no input or output '{x}'{nearest(x, known)}", InputError)
-            known = [*b.network.inputs, *b.network.outputs]
-            need(y in b.network.outputs, f"B has no input or output '{y}'{nearest(y, known)}", InputError)
-    pairs = _paired("output", a.network.outputs, b.network.outputs, given)
+    pairs = _pairs("output", a.network.outputs, b.network.outputs, mapping)
     left = [x for x in a.network.outputs if x not in pairs]
     right = [y for y in b.network.outputs if y not in pairs.values()]
     if left and len(left) == len(right):
@@ -136,10 +157,10 @@ def _layout(network: Network, name: str) -> str:
 def _input_link(a: Network, b: Network, name: str, mine: str, x: Array, notes: list[str]) -> Link:
     """Return how an array of A's input becomes B's: as it is, or in the other layout, as the shapes require."""
     kind = b.inputs[mine]
-    wanted = b.open.get(mine) or (kind.shape if kind is not None else None)
-    if wanted is None or len(wanted) == x.ndim:
+    sizes = b.open.get(mine) or (kind.shape if kind is not None else None)
+    if sizes is None or len(sizes) == x.ndim:
         axes = [h.axes for h in arrangements(x.shape, x.shape)][:1] + _swaps(x.ndim)
-        fits = [p for p in axes if wanted is None or all(w in (None, x.shape[k]) for w, k in zip(wanted, p))]
+        fits = [p for p in axes if sizes is None or all(w in (None, x.shape[k]) for w, k in zip(sizes, p))]
         other = {_layout(a, name), _layout(b, mine)} == {"NCHW", "NHWC"}
         if other and len(fits) > 1:
             fits = [_swap(_layout(a, name), x.ndim), *fits] if _swap(_layout(a, name), x.ndim) in fits else fits
@@ -149,11 +170,13 @@ def _input_link(a: Network, b: Network, name: str, mine: str, x: Array, notes: l
                 notes.append(f"input '{mine}' of B has another layout than '{name}' of A: {how}")
             return Link(name, how)
     else:
-        squeezed = next(iter(arrangements(x.shape, tuple(1 if d is None else d for d in wanted))), None)
+        squeezed = next(iter(arrangements(x.shape, tuple(1 if d is None else d for d in sizes))), None)
         if squeezed is not None:
             return Link(name, squeezed)
     with at(b.source):
-        raise InputError(f"input '{mine}' is {list(wanted)}; A's input '{name}' is {list(x.shape)} and does not fit")
+        raise InputError(
+            f"input '{mine}' is {list(sizes or ())}; A's input '{name}' is {list(x.shape)} and does not fit"
+        )
 
 
 def _swaps(rank: int) -> list[tuple[int, ...]]:
@@ -181,12 +204,20 @@ def _cast(x: Array, network: Network, name: str) -> Array:
     dtype = network.input_dtype(name)
     y = np.ascontiguousarray(x.astype(dtype))
     exact = dtype.kind == "f" or np.array_equal(y.astype(x.dtype), x)
-    need(exact, f"input '{name}' of B takes {dtype}, which cannot hold the {x.dtype} values of A's input", InputError)
+    need(
+        exact,
+        f"input '{name}' of B takes {dtype}, which cannot hold the {x.dtype} values of A's input",
+        InputError,
+    )
     return y
 
 
 def _types(
-    a: Network, b: Network, pairs: Mapping[str, str], shapes: Any, inputs: Mapping[str, Any] | None
+    a: Network,
+    b: Network,
+    pairs: Mapping[str, str],
+    shapes: _Shapes,
+    inputs: _Inputs,
 ) -> dict[str, TensorType | None]:
     """Return the types of A's inputs, with B's sizes where A's file leaves sizes open."""
     types = input_types(a, shapes)
@@ -196,28 +227,33 @@ def _types(
             continue
         for axes in [tuple(range(len(kind.shape))), *_swaps(len(kind.shape))]:
             shape = tuple(kind.shape[k] for k in axes)
-            if opened is None or (len(opened) == len(shape) and all(w in (None, d) for w, d in zip(opened, shape))):
+            if opened is None or (
+                len(opened) == len(shape) and all(w in (None, d) for w, d in zip(opened, shape))
+            ):
                 types[name] = TensorType(shape, a.input_dtype(name))
                 break
     for name, x in (inputs or {}).items():
         need(name in types, f"A has no input '{name}'{nearest(name, types)}", InputError)
-        types[name] = TensorType(np.shape(x), a.input_dtype(name))
+        types[name] = TensorType(np.asarray(x).shape, a.input_dtype(name))
     return types
 
 
 def _run_first(
-    a: Net, types: Mapping[str, TensorType | None], inputs: Mapping[str, Any] | None, seed: int, count: Callable[[], None]
+    a: Net,
+    types: Mapping[str, TensorType],
+    inputs: _Inputs,
+    seed: int,
+    count: _Count,
 ) -> tuple[dict[str, Array], dict[str, Array]]:
     """Run A, and return its inputs and all of its values. Noise is scaled until its outputs tell something."""
     network = a.network
-    known = require_types(network, types)
     values: dict[str, Array] = {}
 
     def run(arrays: Mapping[str, Array]) -> dict[str, Array]:
         values.clear()
         values.update(arrays)
 
-        def watch(node: Any, bound: Any, into: Any, outputs: list[Array]) -> None:
+        def watch(node: Node, bound: object, into: object, outputs: list[Array]) -> None:
             values.update({n: x for n, x in zip(node.outputs, outputs) if n})
             count()
 
@@ -226,17 +262,12 @@ def _run_first(
             pass
         return {public: values[value] for public, value in network.outputs.items()}
 
-    traced = trace_nodes(network, network.nodes, a.definitions, known, lenient=True)
-    kinds = [t for n in traced for t in n.outputs if t is not None and is_static(t.shape)]
-    need_memory(2 * sum(map(size, kinds)), "holding all values of a network")
     if inputs is not None and set(inputs) == set(network.inputs):
         arrays = input_arrays(network, inputs)
         run(arrays)
         return arrays, dict(values)
     fixed = {n: np.asarray(x, network.input_dtype(n)) for n, x in (inputs or {}).items()}
-    arrays, results, _ = telling_noise(network, a.definitions, known, run, seed, fixed)
+    arrays, results, _ = telling_noise(network, a.definitions, types, run, seed, fixed)
     if any(values[network.outputs[n]] is not x for n, x in results.items()):
         run(arrays)
     return arrays, dict(values)
-
-

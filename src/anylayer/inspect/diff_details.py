@@ -6,7 +6,6 @@ The operators are ONNX's for every format, so a pad or an epsilon has one name, 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -29,27 +28,28 @@ def details(a: Sequence[TracedNode], b: Sequence[TracedNode], *, weights: bool =
     if len(a) == len(b) == 1 and a[0].node.type == b[0].node.type and None in (a[0].body, b[0].body):
         return list(_fields(a[0].node.params, b[0].node.params))
     left, right = _ops(a), _ops(b)
-    found: list[Detail] = []
+    facts: list[Detail] = []
     folded = [o.op for o in left] != [o.op for o in right]
     if folded and len(a) == len(b) == 1:
-        found.append(("operators", *(", ".join(o.op for o in ops) or "none" for ops in (left, right))))
+        shown = [", ".join(o.op for o in ops) or "none" for ops in (left, right)]
+        facts.append(("operators", shown[0], shown[1]))
     for o in left:
         same = next((p for p in right if p.op == o.op and p.domain == o.domain), None)
         product = next((p for p in right if o in PRODUCTS and p in PRODUCTS), None)
         if same is not None:
-            found += _attributes(o, same)
+            facts += _attributes(o, same)
         partner = same or product
         if partner is not None:
             right.remove(partner)
-            found += _constants(o, partner, folded) if weights else ()
-    return found
+            facts += _constants(o, partner, folded) if weights else ()
+    return facts
 
 
 def _ops(nodes: Sequence[TracedNode]) -> list[Op]:
     return [o for t in nodes if t.body is not None for o in t.body.ops if o not in REARRANGES and o.op != "Cast"]
 
 
-def _fields(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[Detail]:
+def _fields(a: Mapping[str, object], b: Mapping[str, object]) -> Iterator[Detail]:
     left, right = dict(flat_params("", a)), dict(flat_params("", b))
     for name in dict.fromkeys([*left, *right]):
         if left.get(name) != right.get(name):
@@ -69,27 +69,27 @@ def _attributes(a: Op, b: Op) -> Iterator[Detail]:
             yield f"{a.op} {name}", str(left), str(right)
 
 
-def _positive(o: Op, name: str) -> Any:
+def _positive(o: Op, name: str) -> object:
     """Return an attribute; an axis is counted from the first one."""
     value = o[name]
     return value + len(o.first.shape) if name == "axis" and isinstance(value, int) and value < 0 else value
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """Return an attribute for comparison: a list for a tuple or an array, and a float as float32 rounds it."""
     if isinstance(value, (list, tuple, np.ndarray)):
         return [_plain(v) for v in value]
     return as_written(value) if isinstance(value, float) and np.isfinite(value) else value
 
 
-def _is_default(value: Any) -> bool:
+def _is_default(value: object) -> bool:
     """Return whether a value of pads, strides or dilations is what its absence means."""
     return value is None or value in ([0] * 4, [1, 1], [0, 0], [1], [0] * 6, [1] * 3, [])
 
 
 def _constants(a: Op, b: Op, folded: bool) -> Iterator[Detail]:
-    """Yield how the constant inputs of two operators differ. folded: others are folded into one of them, so weights
-    are compared up to a factor per channel, and other constants are not."""
+    """Yield how the constant inputs of two operators differ. folded: others are folded into one of them, so
+    weights are compared up to a factor per channel, and other constants are not."""
     for i in range(max(len(a.inputs), len(b.inputs))):
         left, right = a.constant(i), b.constant(i)
         what = f"{a.op} " + ("weights" if a in PRODUCTS and i == 1 else "bias" if a in PRODUCTS else f"input {i}")
@@ -97,18 +97,19 @@ def _constants(a: Op, b: Op, folded: bool) -> Iterator[Detail]:
             if not folded:
                 yield from weight_details(what, left, right)
             elif a.op == b.op == "Conv" and i == 1 and left.size == right.size and len(left) == len(right):
-                found = weight_details(what, _without_factor(left), _without_factor(right))
-                yield from (d for d in found if d[2].startswith("A's"))
+                facts = weight_details(what, _without_factor(left), _without_factor(right))
+                yield from (d for d in facts if d[2].startswith("A's"))
             elif a in PRODUCTS and i == 1 and left.size == right.size:
                 turned = right.T if left.shape != right.shape == left.shape[::-1] else right
-                found = weight_details(what, left, turned)
-                yield from (d for d in found if d[2].startswith("A's"))
+                facts = weight_details(what, left, turned)
+                yield from (d for d in facts if d[2].startswith("A's"))
         elif not folded and (left is not None or right is not None):
             x = left if left is not None else right
             other = b.input(i) if left is not None else a.input(i)
             if x is not None and np.any(x):
-                texts = (_text(v) if v is not None else "absent" if other is None else "computed" for v in (left, right))
-                yield (what, *texts)
+                absent = "absent" if other is None else "computed"
+                texts = [absent if v is None else _text(v) for v in (left, right)]
+                yield what, texts[0], texts[1]
 
 
 def _without_factor(x: Array) -> Array:

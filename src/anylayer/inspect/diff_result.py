@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from anylayer.errors import plural, some
-from anylayer.inspect.diff_rows import Cell, Row
+from anylayer.inspect.diff_rows import Cell, DiffRow
 from anylayer.inspect.differences import Difference
 from anylayer.inspect.page import fill_page
 from anylayer.inspect.tables import Column, table, wrap_lines
@@ -20,17 +20,18 @@ from anylayer.network import Network
 _COLUMNS = (
     Column("A", 10, "middle", worth=6),
     Column("B", 10, "middle", worth=6),
-    Column("", 6),
+    Column("status", 6),
     Column("error", right=True),
-    Column("", 8, "wrap"),
+    Column("note", 8, "wrap"),
 )
 _INDENT = "  "
+_WORDS = {"same": "agrees", "moved": "rearranges", **{k: k for k in ("differs", "folded", "not compared")}}
 
 
 @dataclass(frozen=True, slots=True)
 class OutputPair:
-    """An output of A and of B, as each network computes it alone. `error` is relative to the largest value. `tells`
-    is false where A's output is empty, constant or saturated."""
+    """An output of A and of B, as each network computes it alone. `error` is relative to the largest value.
+    `tells` is false where A's output is empty, constant or saturated."""
 
     a: str
     b: str
@@ -45,15 +46,16 @@ class OutputPair:
 class Diff:
     """The comparison of two networks.
 
-    `inputs` maps inputs of A to those of B. `outputs` are the pairs of outputs. `rows` are the nodes side by side,
-    `differences` the places where numbers part. `left` and `extra` are outputs of A and of B without a counterpart.
+    `inputs` maps inputs of A to those of B. `outputs` are the pairs of outputs. `rows` are the nodes side by
+    side, `differences` the places where numbers part. `left` and `extra` are outputs of A and of B without a
+    counterpart.
     """
 
     a: Network
     b: Network
     inputs: dict[str, str]
     outputs: list[OutputPair]
-    rows: list[Row]
+    rows: list[DiffRow]
     differences: list[Difference]
     left: list[str]
     extra: list[str]
@@ -71,7 +73,7 @@ class Diff:
         return fits and self.compared
 
     @property
-    def first(self) -> Row | None:
+    def first(self) -> DiffRow | None:
         """The row of the first difference."""
         return next((row for row in self.rows if row.first), None)
 
@@ -88,8 +90,8 @@ class Diff:
             return f"they part at {names}{more}{unequal}"
         if wrong:
             return (
-                f"output {some([repr(o.a) for o in wrong])} differs, although each node computes the same from the "
-                "same inputs: rounding that adds up, or a decision between almost equal values"
+                f"output {some([repr(o.a) for o in wrong])} differs, although each node computes the same from "
+                "the same inputs: rounding that adds up, or a decision between almost equal values"
             )
         if self.left:
             return f"output {some(list(map(repr, self.left)))} of A has no counterpart in B"
@@ -99,10 +101,10 @@ class Diff:
 
     def counts(self) -> dict[str, int]:
         """Return the number of rows by status."""
-        found: dict[str, int] = {}
+        numbers: dict[str, int] = {}
         for row in self.rows:
-            found[row.status] = found.get(row.status, 0) + 1
-        return found
+            numbers[row.status] = numbers.get(row.status, 0) + 1
+        return numbers
 
     def __str__(self) -> str:
         return "\n".join(self.lines(shutil.get_terminal_size().columns))
@@ -113,7 +115,7 @@ class Diff:
         for label, net in (("A", self.a), ("B", self.b)):
             lines += wrap_lines(f"{label}: {net.source} ({net.format}), {plural(len(net.nodes), 'node')}", width)
         if every:
-            cells = [(_names(r.a), _names(r.b), r.status, _error(r.error), _note(r)) for r in self.rows]
+            cells = [(_names(r.a), _names(r.b), _WORDS[r.status], _error(r.error), _note(r)) for r in self.rows]
             for part in table(_COLUMNS, cells, width):
                 lines += part
         for row in self.rows:
@@ -142,7 +144,7 @@ class Diff:
             lines += wrap_lines(f"note: {note}", width)
         return [*lines, *wrap_lines(f"{'same' if self.same else 'different'}: {self.verdict}", width)]
 
-    def _difference(self, row: Row, width: int | None) -> list[str]:
+    def _difference(self, row: DiffRow, width: int | None) -> list[str]:
         head = f"{'first difference' if row.first else 'difference'}: {_place(row)}"
         lines = wrap_lines(head, width)
         room = None if width is None else width - len(_INDENT)
@@ -191,15 +193,18 @@ def _names(cell: Cell | None) -> str:
     return "" if cell is None else some(cell.names)
 
 
-def _note(row: Row) -> str:
-    return row.note or (row.how if row.how != "name" else "")
+def _note(row: DiffRow) -> str:
+    return row.note or row.how.removeprefix("name").removeprefix("values").removeprefix(", ")
 
 
 def _error(value: float | None) -> str:
     return "" if value is None else "0" if value == 0 else f"{value:.1e}" if math.isfinite(value) else "not finite"
 
 
-def _place(row: Row) -> str:
+def _place(row: DiffRow) -> str:
     """Return the nodes of a row: "conv1 (Convolution) | Conv_0 (Conv)"."""
-    cells = [", ".join(f"{n} ({t})" for n, t in zip(c.names, c.types)) if c is not None else "nothing" for c in (row.a, row.b)]
+    cells = [
+        ", ".join(f"{n} ({t})" for n, t in zip(c.names, c.types)) if c is not None else "nothing"
+        for c in (row.a, row.b)
+    ]
     return cells[0] if cells[0] == cells[1] else " | ".join(cells)

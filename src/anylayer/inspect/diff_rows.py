@@ -31,7 +31,7 @@ class Cell:
 
 
 @dataclass(slots=True)
-class Row:
+class DiffRow:
     """A node of A and the node of B that corresponds to it, or one of both alone.
 
     `status` is "same", "differs", "folded" (part of what a node of the other side computes), "moved" (elements are
@@ -49,7 +49,7 @@ class Row:
     first: bool = False
 
 
-def rows_of(comparer: Comparer) -> list[Row]:
+def rows_of(comparer: Comparer) -> list[DiffRow]:
     """Return the rows, in the order of A's nodes, with nodes of B alone after those that they follow."""
     return _Rows(comparer).rows()
 
@@ -63,10 +63,10 @@ class _Rows:
         self.differing = {k for d in comparer.differences for k in d.a_nodes}
         self.changed = {k for d in comparer.differences for k in d.b_nodes}
 
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[DiffRow]:
         partners = self._partners()
-        taken = set(partners.values())
-        after: dict[int, list[Row]] = {}
+        used = set(partners.values())
+        after: dict[int, list[DiffRow]] = {}
         at_b = {i: k for k, i in partners.items()}
         place = {d.b_nodes[0]: d for d in self.c.differences if d.b_nodes and not d.a_nodes}
         differences: dict[int, list[Difference]] = {}
@@ -81,7 +81,7 @@ class _Rows:
                 if i in place:
                     after.setdefault(last, []).append(self._difference(place[i]))
                 last = max([last, *(k for d in self.c.differences if i in d.b_nodes for k in d.a_nodes)])
-            elif i not in taken:
+            elif i not in used:
                 after.setdefault(last, []).append(self._alone(i, self.b, self.a))
         rows = after.get(-1, [])
         for k in range(len(self.a.nodes)):
@@ -96,15 +96,15 @@ class _Rows:
 
     def _partners(self) -> dict[int, int]:
         """Return the node of B for each node of A that has one: of the same operators before others."""
-        found: dict[int, list[int]] = {}
+        candidates: dict[int, list[int]] = {}
         for i, node in enumerate(self.b.nodes):
             link = next((self.c.links[n] for n in node.outputs if n in self.c.links), None)
             k = None if link is None else self._computing(self.a.producers.get(link.name), self.b.kinds[i])
             if k is not None and i not in self.changed and k not in self.differing:
-                found.setdefault(k, []).append(i)
+                candidates.setdefault(k, []).append(i)
         return {
             k: min(of, key=lambda i: (self.b.kinds[i] != self.a.kinds[k], not self.b.kinds[i], i))
-            for k, of in found.items()
+            for k, of in candidates.items()
         }
 
     def _computing(self, k: int | None, kinds: tuple[str, ...]) -> int | None:
@@ -116,7 +116,7 @@ class _Rows:
             k = before
         return k
 
-    def _pair(self, k: int, i: int) -> Row:
+    def _pair(self, k: int, i: int) -> DiffRow:
         a, b = self.a.nodes[k], self.b.nodes[i]
         links = [self.c.links[n] for n in b.outputs if n in self.c.links]
         values = {link.name for link in links}
@@ -125,37 +125,37 @@ class _Rows:
         )
         how = ["name" if by_name else "values", *dict.fromkeys(str(link.how) for link in links if str(link.how))]
         error = max((link.error for link in links), default=None)
-        found = details([self.a.tracings[k]], [self.b.tracings[i]], weights=False)
+        facts = details([self.a.tracings[k]], [self.b.tracings[i]], weights=False)
         if self.a.kinds[k] != self.b.kinds[i]:
-            found = [d for d in found if d[0] != "operators"]
-        return Row(self._cell(self.a, [k]), self._cell(self.b, [i]), "same", error, ", ".join(how), "", found)
+            facts = [d for d in facts if d[0] != "operators"]
+        return DiffRow(self._cell(self.a, [k]), self._cell(self.b, [i]), "same", error, ", ".join(how), "", facts)
 
-    def _difference(self, d: Difference) -> Row:
+    def _difference(self, d: Difference) -> DiffRow:
         a = [self.a.tracings[k] for k in d.a_nodes]
         b = [self.b.tracings[i] for i in d.b_nodes]
         x, y = d.a_array, d.b_array
         if x.shape != y.shape:
-            found = [("shape", str(TensorType(x.shape, x.dtype)), str(TensorType(y.shape, y.dtype)))]
+            facts = [("shape", str(TensorType(x.shape, x.dtype)), str(TensorType(y.shape, y.dtype)))]
         elif np.array_equal(np.sort(x, axis=None), np.sort(y, axis=None)):
-            found = [("numbers", "the same, in another order", "")]
+            facts = [("numbers", "the same, in another order", "")]
         else:
-            found = [("numbers", difference_text(d.error, d.scale), "")]
-        found += details(a, b)
+            facts = [("numbers", difference_text(d.error, d.scale), "")]
+        facts += details(a, b)
         note = "" if d.rejoins else "nothing after it corresponds any more"
         if not d.b_nodes:
-            note = f"B lacks {_named(self.a, d.a_nodes)}"
+            note = f"B lacks {_node_names(self.a, d.a_nodes)}"
         elif not d.a_nodes:
-            note = f"A lacks {_named(self.b, d.b_nodes)}"
+            note = f"A lacks {_node_names(self.b, d.b_nodes)}"
         cells = [self._cell(side, nodes) for side, nodes in ((self.a, d.a_nodes), (self.b, d.b_nodes))]
         first = d is self.c.differences[0]
-        return Row(cells[0], cells[1], "differs", d.error / d.scale, "", note, found, first)
+        return DiffRow(cells[0], cells[1], "differs", d.error / d.scale, "", note, facts, first)
 
-    def _alone(self, i: int, side: Side, other: Side) -> Row:
+    def _alone(self, i: int, side: Side, other: Side) -> DiffRow:
         """Return the row of a node without a partner."""
         status, note = "folded", ""
         target = self._next_linked(i, side)
         if not side.kinds[i]:
-            status, note = "moved", "only rearranges"
+            status = "moved"
         elif target is None:
             status = "not compared"
         else:
@@ -164,7 +164,7 @@ class _Rows:
             k = other.producers.get(value)
             note = f"part of '{other.nodes[k].name}'" if k is not None else ""
         cell = self._cell(side, [i])
-        return Row(cell if side is self.a else None, cell if side is self.b else None, status, note=note)
+        return DiffRow(cell if side is self.a else None, cell if side is self.b else None, status, note=note)
 
     def _next_linked(self, i: int, side: Side) -> str | None:
         """Return the next value after a node that the other side has, too."""
@@ -187,7 +187,11 @@ class _Rows:
         types = [str(t) for k in nodes for t in side.tracings[k].outputs[:1]]
         fields = [f for node in chosen for f in flat_params("", node.params) if f[1]][:_REVEALED]
         return Cell(
-            tuple(n.name for n in chosen), tuple(n.type for n in chosen), _params(chosen), tuple(types[-1:]), fields
+            tuple(n.name for n in chosen),
+            tuple(n.type for n in chosen),
+            _params(chosen),
+            tuple(types[-1:]),
+            fields,
         )
 
 
@@ -195,5 +199,5 @@ def _params(nodes: list[Node]) -> str:
     return short(nodes[-1].params) if len(nodes) == 1 else plural(len(nodes), "node")
 
 
-def _named(side: Side, nodes: list[int]) -> str:
+def _node_names(side: Side, nodes: list[int]) -> str:
     return some([f"'{side.nodes[k].name}' ({side.nodes[k].type})" for k in nodes])

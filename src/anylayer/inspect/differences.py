@@ -16,7 +16,7 @@ import numpy as np
 
 from anylayer.errors import AnyLayerError
 from anylayer.inspect.correspondence import (
-    Arrangement,
+    AxisOrder,
     Index,
     Link,
     Side,
@@ -44,9 +44,9 @@ _ALIKE = 2
 class Difference:
     """Nodes of A and of B, by index, that compute different numbers from the same inputs.
 
-    `a_value` and `b_value` are what they compute; `a_array` and `b_array` the numbers, that of A in B's layout. Where
-    B lacks nodes, `b_nodes` is empty, and where A does, `a_nodes`. `rejoins` says that B computes A's numbers again
-    if it is given A's at this point.
+    `a_value` and `b_value` are what they compute; `a_array` and `b_array` the numbers, that of A in B's layout.
+    Where B lacks nodes, `b_nodes` is empty, and where A does, `a_nodes`. `rejoins` says that B computes A's
+    numbers again if it is given A's at this point.
     """
 
     a_nodes: list[int]
@@ -71,8 +71,8 @@ class Difference:
 
 @dataclass(slots=True)
 class _Change:
-    """Numbers of A that B is given: for outputs by name, and for inputs by node and name. `a_value` is the value of A
-    that comes in. `rank` orders changes that fit equally well."""
+    """Numbers of A that B is given: for outputs by name, and for inputs by node and name. `a_value` is the value
+    of A that comes in. `rank` orders changes that fit equally well."""
 
     a_value: str
     b_value: str
@@ -82,8 +82,8 @@ class _Change:
 
 
 class Comparer:
-    """Runs B on the numbers of A. `a.values` are A's; `outputs` maps B's outputs to A's; `links` maps values of B to
-    those of A, at first the inputs'."""
+    """Runs B on the numbers of A. `a.values` are A's; `outputs` maps B's outputs to A's; `links` maps values of
+    B to those of A, at first the inputs'. `free` are the outputs that B computes alone."""
 
     def __init__(
         self,
@@ -103,10 +103,12 @@ class Comparer:
         self._forced: dict[str, Link] = {}
         self._inputs: dict[tuple[int, str], Link] = {}
         self._cleared: set[int] = set()
+        self.free: dict[str, Array] = {}
 
     def run(self) -> None:
         """Compare all nodes."""
-        self._run(0)
+        self._run(0, free=True)
+        self.free = {name: self.free.get(name, self.values[name]) for name in self.outputs}
         seen: set[tuple[int, str]] = set()
         first: int | None = None
         while len(self.differences) < _MAX_DIFFERENCES:
@@ -142,11 +144,15 @@ class Comparer:
 
     # ------------------------------------------------------------------ one pass
 
-    def _run(self, start: int) -> None:
+    def _run(self, start: int, *, free: bool = False) -> None:
+        """Run B on A's numbers from a node on. free: also compute what B computes alone."""
+        last = {n: i for i, node in enumerate(self.b.nodes) for n in node.inputs}
         for i in range(start, len(self.b.nodes)):
             node = self.b.nodes[i]
-            outputs = self.b.compute(node, self._arrays(i, self.values, self._inputs))
-            for name, y in zip(node.outputs, outputs):
+            outputs = results = self.b.compute(node, self._arrays(i, self.values, self._inputs))
+            if free and not self.free.keys().isdisjoint(node.inputs):
+                results = self.b.compute(node, self._arrays(i, ChainMap(self.free, self.values), {}))
+            for name, y, alone in zip(node.outputs, outputs, results):
                 if name and name not in self.b.constants:
                     self.links.pop(name, None)
                     link = self._forced.get(name) or self._link(i, name, y, self.links, self._inputs)
@@ -154,16 +160,25 @@ class Comparer:
                         self.links[name] = link
                         y = link.how(self.a.values[link.name])
                     self.values[name] = y
+                    if free and not (
+                        alone is outputs[node.outputs.index(name)] and (link is None or not link.error)
+                    ):
+                        self.free[name] = alone
+            for name in node.inputs if free else ():
+                if last[name] == i and name not in self.outputs:
+                    self.free.pop(name, None)
             self._count()
 
     def _arrays(
-        self, i: int, values: Mapping[str, Array], given: Mapping[tuple[int, str], Link]
+        self, i: int, values: Mapping[str, Array], replaced: Mapping[tuple[int, str], Link]
     ) -> list[Array | None]:
         """Return the inputs of a node of B."""
-        return [
-            None if not n else given[i, n].how(self.a.values[given[i, n].name]) if (i, n) in given else values[n]
-            for n in self.b.nodes[i].inputs
-        ]
+
+        def array(name: str) -> Array:
+            link = replaced.get((i, name))
+            return values[name] if link is None else link.how(self.a.values[link.name])
+
+        return [array(name) if name else None for name in self.b.nodes[i].inputs]
 
     def _link(
         self,
@@ -171,7 +186,7 @@ class Comparer:
         name: str,
         y: Array,
         links: Mapping[str, Link],
-        given: Mapping[tuple[int, str], Link],
+        replaced: Mapping[tuple[int, str], Link],
         allowed: set[str] | None = None,
     ) -> Link | None:
         """Return the value of A that equals a value of B: one of `allowed`, if that is given."""
@@ -181,11 +196,13 @@ class Comparer:
         if not near:
             return None
         region = self.b.between(links, name)
-        start = self._start(region, links, given)
+        start = self._start(region, links, replaced)
         ahead = {n for k in self.a.after(start, _AHEAD) for n in self.a.nodes[k].outputs} | set(start)
         output, kinds = self.outputs.get(name), self.b.kinds[i]
         if not tells(y):
-            near = [n for n in near if n == output or (len(region) == 1 and n in ahead and self._kinds(n) == kinds)]
+            near = [
+                n for n in near if n == output or (len(region) == 1 and n in ahead and self._kinds(n) == kinds)
+            ]
         place = {n: k for k, n in enumerate(self.a.values)}
 
         def order(n: str) -> tuple[bool, bool, bool, bool, int]:
@@ -201,16 +218,16 @@ class Comparer:
         return None
 
     def _start(
-        self, region: list[int], links: Mapping[str, Link], given: Mapping[tuple[int, str], Link]
+        self, region: list[int], links: Mapping[str, Link], replaced: Mapping[tuple[int, str], Link]
     ) -> list[str]:
         """Return the values of A from which a region of B's nodes computes."""
-        found = {}
+        values: dict[str, None] = {}
         for k in region:
             for name in self.b.data_inputs(self.b.nodes[k]):
-                link = given.get((k, name)) or links.get(name)
+                link = replaced.get((k, name)) or links.get(name)
                 if link is not None:
-                    found[link.name] = None
-        return list(found)
+                    values[link.name] = None
+        return list(values)
 
     def _kinds(self, value: str) -> tuple[str, ...]:
         i = self.a.producers.get(value)
@@ -238,7 +255,8 @@ class Comparer:
     def _large_regions(self) -> Iterator[int]:
         """Yield the first nodes of regions of several nodes in A and in B with equal results at their ends.
 
-        What is folded is one node at least on one side. In other regions, a saturated result may hide a difference.
+        What is folded is one node at least on one side. In other regions, a saturated result may hide a
+        difference.
         """
         for name in [*self.links, *(n for n in self.outputs if n not in self.links)]:
             region = self.b.between([n for n in self.links if n != name], name)
@@ -252,27 +270,28 @@ class Comparer:
     def _find_change(self, first: int) -> _Change | None:
         """Return the simplest change that brings B back to A's numbers, None where there is none.
 
-        The nodes after the change decide: more of them compute A's numbers than not. One that computes A's suffices
-        if the change replaces the result of a node by that of the same operators. Among several arrangements of a
-        value, that with the most such nodes is taken.
+        The nodes after the change decide: more of them compute A's numbers than not. One that computes A's
+        suffices if the change replaces the result of a node by that of the same operators. Among several
+        arrangements of a value, that with the most such nodes is taken.
         """
         by_rank = sorted(self._changes(first), key=lambda c: c.rank)
         for _, group in groupby(by_rank, key=lambda c: (c.rank, c.a_value, c.b_value)):
             changes = list(group)
             scores = [self._follow(first, change) for change in changes]
-            found, lost = max(scores, key=lambda score: score[0] - score[1])
-            if found > lost or (found and changes[0].rank == _ALIKE):
-                return changes[scores.index((found, lost))]
+            hits, misses = max(scores, key=lambda score: score[0] - score[1])
+            if hits > misses or (hits and changes[0].rank == _ALIKE):
+                return changes[scores.index((hits, misses))]
         return None
 
     def _changes(self, first: int) -> Iterator[_Change]:
         """Yield changes at the first node without a counterpart."""
         a, b, node = self.a, self.b, self.b.nodes[first]
-        inputs = {n: given for n in b.data_inputs(node) if (given := self._inputs.get((first, n)) or self.links.get(n))}
+        links = {n: self._inputs.get((first, n)) or self.links.get(n) for n in b.data_inputs(node)}
+        inputs = {n: link for n, link in links.items() if link is not None}
         for name, link in inputs.items():
             for k in a.after([link.name], _AHEAD):
                 for value in a.nodes[k].outputs:
-                    for how in self._arranged(value, self.values[name], link):
+                    for how in self._orders(value, self.values[name], link):
                         if how.shape != self.values[name].shape:
                             continue
                         later = [i for i in b.consumers[name] if i >= first]
@@ -287,14 +306,16 @@ class Comparer:
                     continue
                 alike = [v for v in candidates if self._kinds(v) == b.kinds[i]]
                 for value in [*alike, *(v for v in candidates if v not in alike)]:
-                    for how in self._arranged(value, self.values[name], usual):
+                    for how in self._orders(value, self.values[name], usual):
                         rank = 4 * depth + (_ALIKE if value in alike else _ALIKE + 2)
                         yield _Change(value, name, rank, outputs={name: Link(value, how)})
                 for link in inputs.values():
-                    for how in self._arranged(link.name, self.values[name], link):
-                        yield _Change(link.name, name, 4 * depth + _ALIKE + 1, outputs={name: Link(link.name, how)})
+                    for how in self._orders(link.name, self.values[name], link):
+                        yield _Change(
+                            link.name, name, 4 * depth + _ALIKE + 1, outputs={name: Link(link.name, how)}
+                        )
 
-    def _arranged(self, value: str, y: Array, usual: Link | None) -> Iterator[Arrangement]:
+    def _orders(self, value: str, y: Array, usual: Link | None) -> Iterator[AxisOrder]:
         """Yield how a value of A may be arranged to stand for y. One of another shape gets the inputs' layout."""
         x = self.a.values.get(value)
         if x is None or x.dtype.kind != y.dtype.kind:
@@ -304,42 +325,44 @@ class Comparer:
         if not fits and x.size == y.size and (fit := best_fit(x, y)) is not None:
             fits = [fit[0]]
         if not fits and axes:
-            fits = [Arrangement(axes, tuple(x.shape[axis] for axis in axes))]
+            fits = [AxisOrder(axes, tuple(x.shape[axis] for axis in axes))]
         yield from sorted(fits, key=lambda how: how.axes != axes)
 
     def _follow(self, first: int, change: _Change) -> tuple[int, int]:
-        """Return how many of the next nodes of B compute numbers of A after a change, and how many do not, although
-        their inputs are A's."""
-        found = lost = run = 0
-        values = ChainMap({n: link.how(self.a.values[link.name]) for n, link in change.outputs.items()}, self.values)
-        links = ChainMap(dict(change.outputs), {n: v for n, v in self.links.items()})
-        given = ChainMap(change.inputs, self._inputs)
+        """Return how many of the next nodes of B compute numbers of A after a change, and how many do not,
+        although their inputs are A's."""
+        hits = misses = run = 0
+        values = ChainMap(
+            {n: link.how(self.a.values[link.name]) for n, link in change.outputs.items()}, self.values
+        )
+        links = ChainMap(dict(change.outputs), dict(self.links))
+        replaced = ChainMap(change.inputs, self._inputs)
         changed = set(change.outputs)
         allowed = {v for k in self.a.after([change.a_value], len(self.a.nodes)) for v in self.a.nodes[k].outputs}
         if any(self.outputs.get(n) == change.a_value for n in change.outputs):
-            found += 1
+            hits += 1
         for i in range(first, len(self.b.nodes)):
             node = self.b.nodes[i]
             is_given = any(k == i for k, _ in change.inputs)
             if not (is_given or changed.intersection(node.inputs)) or change.outputs.keys() & node.outputs:
                 continue
             try:
-                results = self.b.compute(node, self._arrays(i, values, given))
+                results = self.b.compute(node, self._arrays(i, values, replaced))
             except (AnyLayerError, ValueError):
                 return 0, 1
-            hit, fresh = False, all(n in links or (i, n) in given for n in self.b.data_inputs(node))
+            hit, fresh = False, all(n in links or (i, n) in replaced for n in self.b.data_inputs(node))
             for name, y in zip(node.outputs, results):
-                link = self._link(i, name, y, links, given, allowed)
+                link = self._link(i, name, y, links, replaced, allowed)
                 hit |= link is not None and tells(y)
                 if link is not None:
                     links[name], y = link, link.how(self.a.values[link.name])
                 values[name] = y
                 changed.add(name)
             if self.b.kinds[i]:
-                found, lost, run = found + hit, lost + (fresh and not hit), run + 1
-            if run >= _FOLLOWED or (lost and not found):
+                hits, misses, run = hits + hit, misses + (fresh and not hit), run + 1
+            if run >= _FOLLOWED or (misses and not hits):
                 break
-        return found, lost
+        return hits, misses
 
     def _add(self, first: int, change: _Change, rejoins: bool) -> None:
         """Add the difference that a change is."""
@@ -358,15 +381,15 @@ class Comparer:
 
     def _rearranging(self, name: str) -> list[int]:
         """Return the nodes of B that only rearranged elements to compute a value."""
-        found = []
+        nodes = []
         while (i := self.b.producers.get(name)) is not None and not self.b.kinds[i]:
-            found.append(i)
+            nodes.append(i)
             name = self.b.data_inputs(self.b.nodes[i])[0]
-        return found[::-1]
+        return nodes[::-1]
 
     def _guess(self, first: int) -> _Change | None:
-        """Add the difference at a node after which nothing agrees. Return the change if the node has the name and the
-        operators of its counterpart, so that what follows can be compared."""
+        """Add the difference at a node after which nothing agrees. Return the change if the node has the name
+        and the operators of its counterpart, so that what follows can be compared."""
         guesses = [c for c in self._changes(first) if c.outputs and c.b_value in self.b.nodes[first].outputs]
         ends = [
             _Change(a_value, name, 0, outputs={name: Link(a_value, how)})
@@ -388,17 +411,18 @@ class Comparer:
             how = next((h for h in arrangements(want.shape, self.values[name].shape) if h.is_layout), None)
             nodes = self.a.between([link.name], value)
             back = [] if nodes else self.b.between([n for n, v in self.links.items() if v.name == value], name)
-            got = self.values[name]
-            self.differences.append(Difference(nodes, back, value, name, how(want) if how else want, got))
+            actual = self.values[name]
+            self.differences.append(Difference(nodes, back, value, name, how(want) if how else want, actual))
 
 
-def fits_output(want: Array, got: Array, tolerance: float) -> bool:
+def fits_output(want: Array, actual: Array, tolerance: float) -> bool:
     """Return whether an output has A's numbers, also in the other layout."""
-    return output_error(want, got)[0] <= tolerance
+    return output_error(want, actual)[0] <= tolerance
 
 
-def output_error(want: Array, got: Array) -> tuple[float, Arrangement | None]:
+def output_error(want: Array, actual: Array) -> tuple[float, AxisOrder | None]:
     """Return the smallest relative error of an output among the layouts, and the layout; infinite where the shapes
     do not fit."""
-    found = [(relative_error(got, how(want)), how) for how in arrangements(want.shape, got.shape) if how.is_layout]
-    return min(found, key=lambda pair: pair[0]) if found else (float(np.inf), None)
+    layouts = [how for how in arrangements(want.shape, actual.shape) if how.is_layout]
+    errors = [(relative_error(actual, how(want)), how) for how in layouts]
+    return min(errors, key=lambda pair: pair[0]) if errors else (float(np.inf), None)

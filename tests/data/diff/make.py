@@ -1,8 +1,9 @@
 """Make the files of this folder with other people's converters: `python make.py FOLDER`.
 
-It needs tensorflow==2.19.0, tf2onnx==1.17.0, onnx2tf==1.29.24 and onnx==1.19.1. The weights are seeded. `net.h5` is
-a Keras network, and `net.tf2onnx.onnx` what tf2onnx makes of it. `net.onnx` is an ONNX network, and `net.onnx2tf.pb`
-the graph that onnx2tf makes of it. Both converters fold BatchNorm into Conv and rename the nodes.
+It needs tensorflow==2.19.0, tf2onnx==1.17.0, onnx2tf==1.29.24 and onnx==1.19.1. The weights are seeded. `net.h5`
+is a Keras network, and `net.tf2onnx.onnx` what tf2onnx makes of it. `net.onnx` is an ONNX network, and
+`net.onnx2tf.pb` the graph that onnx2tf makes of it. Both converters fold BatchNorm into Conv and rename the
+nodes.
 """
 
 from __future__ import annotations
@@ -44,7 +45,9 @@ def keras_network() -> tf.keras.Model:
     x = k.Dropout(0.5, name="drop")(x)
     model = tf.keras.Model(inputs, k.Dense(5, activation="softmax", name="scores")(x), name="net")
     for layer in model.layers:
-        weights = [normal(*w.shape) if w.ndim > 1 else RANDOM.uniform(0.5, 1.5, w.shape) for w in layer.get_weights()]
+        weights = [
+            normal(*w.shape) if w.ndim > 1 else RANDOM.uniform(0.5, 1.5, w.shape) for w in layer.get_weights()
+        ]
         layer.set_weights(weights)
     return model
 

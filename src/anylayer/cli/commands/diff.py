@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+import anylayer
 from anylayer.api import read_options
 from anylayer.cli.command import (
     TakesInputs,
@@ -40,6 +41,7 @@ _OF_FORMATS = {"dialect": None, "proto": None, "phase": "TEST", "level": 0, "sta
 """The options that belong to the files of some formats, with their defaults."""
 _READ_AS = {"stage": "stages"}
 _PAIR = 2
+_BAD: dict[str, Any] = {"fg": "red", "bold": True}
 
 
 @click.command(
@@ -47,7 +49,9 @@ _PAIR = 2
     epilog="\b\nExamples:\n  anylayer diff deploy.prototxt net.caffemodel converted.onnx"
     "\n  anylayer diff model.h5 model.onnx -i cat.jpg -o diff.html",
 )
-@click.argument("files", nargs=-1, required=True, metavar="A [WEIGHTS] B [WEIGHTS]", type=click.Path(path_type=Path))
+@click.argument(
+    "files", nargs=-1, required=True, metavar="A [WEIGHTS] B [WEIGHTS]", type=click.Path(path_type=Path)
+)
 @click.option("-o", "--out", type=click.Path(path_type=Path), help="Write the two networks side by side as HTML.")
 @click.option(
     "--map", "names", multiple=True, metavar="A=B", help="An input or output of A, and the one of B that it is."
@@ -65,53 +69,56 @@ def command(
 ) -> None:
     """Compare two networks of any formats node by node, such as a converter's input and output.
 
-    Both run in NumPy on the same input. Nodes correspond where their numbers are equal, also in another layout, under
-    another name, and where nodes were folded (BatchNorm into Conv). Each node of B gets A's numbers, so that every
-    place where they part is found, and what differs there: parameters, shapes, weights.
+    Both run in NumPy on the same input. Nodes correspond where their numbers are equal, also in another layout,
+    under another name, and where nodes were folded (BatchNorm into Conv). Each node of B gets A's numbers, so
+    that every place where they part is found, and what differs there: parameters, shapes, weights.
 
-    The exit status is 0 if both compute the same, and 1 if they do not, if nothing was compared because outputs are
-    constant or empty, or if a file cannot be read.
+    The exit status is 0 if both compute the same, and 1 if they do not, if nothing was compared because outputs
+    are constant or empty, or if a file cannot be read.
     """
-    from anylayer.inspect.diff import diff
-
     nets = [_read(model, weights, options) for model, weights in _networks(files)]
     pairs = dict(_pair(name) for name in names)
     shapes = shapes_of(nets[0], options["shapes"])
     arrays = _inputs(nets[0], shapes, options)
     quiet = options["quiet"]
     with progress(0, quiet, "nodes") as (count, _, _):
-        found = diff(*nets, arrays, shapes=shapes or None, names=pairs, seed=options["seed"], count=count)
+        result = anylayer.diff(
+            nets[0], nets[1], arrays, shapes=shapes or None, names=pairs, seed=options["seed"], count=count
+        )
     if options["as_json"]:
-        echo(to_json(found.to_dict()))
+        echo(to_json(result.to_dict()))
     else:
-        for line in found.lines(terminal_width(), every=every):
-            echo(line, **({"fg": "red", "bold": True} if line.startswith(("first difference", "different")) else {}))
+        for line in result.lines(terminal_width(), every=every):
+            bad = line.startswith(("first difference", "different"))
+            echo(line, **(_BAD if bad else {}))
     if out is not None:
-        found.save(out)
+        result.save(out)
         say(f"wrote {out}", quiet)
-    if not found.same:
+    if not result.same:
         click.get_current_context().exit(1)
 
 
 def _networks(files: Sequence[Path]) -> list[tuple[Path, Path | None]]:
-    """Return A and B, each with its weights or None. A name that ends like a file of weights belongs to the network
-    before it."""
-    found: list[tuple[Path, Path | None]] = []
+    """Return A and B, each with its weights or None. A name that ends like a file of weights belongs to the
+    network before it."""
+    networks: list[tuple[Path, Path | None]] = []
     for file in files:
-        if found and found[-1][1] is None and file.name.lower().endswith(_WEIGHTS) and len(files) > _PAIR:
-            found[-1] = found[-1][0], file
+        if networks and networks[-1][1] is None and file.name.lower().endswith(_WEIGHTS) and len(files) > _PAIR:
+            networks[-1] = networks[-1][0], file
         else:
-            found.append((file, None))
-    if len(found) != _PAIR:
-        raise click.UsageError(f"give two networks, each with its weights if they are another file; got {len(found)}")
-    return found
+            networks.append((file, None))
+    if len(networks) != _PAIR:
+        raise click.UsageError(
+            f"give two networks, each with its weights if they are another file; got {len(networks)}"
+        )
+    return networks
 
 
 def _read(model: Path, weights: Path | None, options: Mapping[str, Any]) -> Net:
     """Read a network with the options that its format has."""
-    known = read_options(model)
-    own = {k: v if _READ_AS.get(k, k) in known else _OF_FORMATS[k] for k, v in options.items() if k in _OF_FORMATS}
-    return read_net({**options, **own, "model": model, "weights": weights})
+    accepted = read_options(model)
+    usable = {k: options[k] if _READ_AS.get(k, k) in accepted else unset for k, unset in _OF_FORMATS.items()}
+    return read_net({**options, **usable, "model": model, "weights": weights})
 
 
 def _pair(text: str) -> tuple[str, str]:
@@ -129,5 +136,3 @@ def _inputs(net: Net, shapes: Mapping[str, Any], options: dict[str, Any]) -> dic
     items = items_of(options["inputs"], list(types))
     need(len(items) == 1, f"this command needs one file per input, got {len(items)}", InputError)
     return Loader(net, types, preprocessing_of(options), shapes).load(items[0]).arrays
-
-

@@ -1,24 +1,9 @@
-"use strict";
-// Draws the page from the JSON in #data. Text of files is only ever set as text, never as HTML.
+// Draws the page of a report.
 (() => {
-  const data = JSON.parse(document.getElementById("data").textContent);
   const measured = data.measured;
   const nodes = data.nodes;
-  const $ = (id) => document.getElementById(id);
 
   // ------------------------------------------------------------------ helpers
-
-  function el(tag, options, ...children) {
-    const made = document.createElement(tag);
-    for (const [name, value] of Object.entries(options || {})) {
-      if (value === undefined || value === null || value === false) continue;
-      if (name === "text") made.textContent = value;
-      else if (name === "on") for (const [event, act] of Object.entries(value)) made.addEventListener(event, act);
-      else made.setAttribute(name, value === true ? "" : value);
-    }
-    made.append(...children.filter((c) => c !== null && c !== undefined));
-    return made;
-  }
 
   function drawn(tag, options) {
     const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
@@ -33,9 +18,7 @@
     return String(value);
   }
 
-  const plural = (n, noun) => n.toLocaleString("en") + " " + noun + (n === 1 ? "" : "s");
   const number = (value) => (value ? count(value) : "");
-  const scientific = (value) => (value ? value.toExponential(1) : "0");
   const percent = (share) => (share >= 0.0995 ? (100 * share).toFixed(0) : (100 * share).toFixed(1)) + " %";
 
   function time(seconds) {
@@ -69,12 +52,6 @@
   const timed = nodes.filter((n) => n.figures && n.figures.seconds !== null);
   const leads = new Set(timed.map((n) => n.name));
   const slowest = Math.max(...timed.map((n) => n.figures.seconds), 1e-12);
-
-  function tile(label, value, small, style) {
-    const shown = el("dd", { class: style }, value);
-    if (small) shown.append(el("small", { text: small }));
-    $("figures").append(el("div", {}, el("dt", { text: label }), shown));
-  }
 
   function head() {
     $("subtitle").textContent = data.source + (data.dialect ? " · dialect " + data.dialect : "");
@@ -489,14 +466,6 @@
     }
   }
 
-  const THEMES = [["system", "light dark"], ["light", "light"], ["dark", "dark"]];
-  let theme = 0;
-  function changeTheme() {
-    theme = (theme + 1) % THEMES.length;
-    document.documentElement.style.colorScheme = THEMES[theme][1];
-    $("theme").textContent = "Theme: " + THEMES[theme][0];
-  }
-
   head();
   ends();
   types();
@@ -505,7 +474,6 @@
   change();
   if (data.notes.length) show("notes", el("ul", { class: "notes" }, ...data.notes.map((note) => el("li", { text: note }))));
   contents();
-  $("theme").addEventListener("click", changeTheme);
   $("controls").addEventListener("submit", (event) => event.preventDefault());
   $("search").addEventListener("input", update);
   $("type").addEventListener("change", update);

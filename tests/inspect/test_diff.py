@@ -1,0 +1,289 @@
+"""Two files side by side: what other people's converters write, and variants that are broken at one node."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import anylayer
+from anylayer.errors import InputError
+from anylayer.inspect.diff_result import Diff
+from anylayer.inspect.diff_rows import Cell
+
+onnx = pytest.importorskip("onnx")
+DATA = Path(__file__).parent.parent / "data" / "diff"
+KERAS, TF2ONNX = DATA / "net.h5", DATA / "net.tf2onnx.onnx"
+ONNX, ONNX2TF = DATA / "net.onnx", DATA / "net.onnx2tf.pb"
+Change = Callable[["onnx.ModelProto"], None]
+FOLDED = "Conv__21"
+"""The node into which tf2onnx folded bn1."""
+
+
+def weight(node: str, change: Callable[[np.ndarray], np.ndarray]) -> Change:
+    """Return the change of a node's second input."""
+
+    def act(model: onnx.ModelProto) -> None:
+        name = _node(model, node).input[1]
+        tensor = next(t for t in model.graph.initializer if t.name == name)
+        values = np.ascontiguousarray(change(onnx.numpy_helper.to_array(tensor)))
+        tensor.CopyFrom(onnx.numpy_helper.from_array(values, name))
+
+    return act
+
+
+def attribute(node: str, name: str, value: object) -> Change:
+    def act(model: onnx.ModelProto) -> None:
+        attributes = _node(model, node).attribute
+        for one in [a for a in attributes if a.name == name]:
+            attributes.remove(one)
+        attributes.append(onnx.helper.make_attribute(name, value))
+
+    return act
+
+
+def without(node: str) -> Change:
+    def act(model: onnx.ModelProto) -> None:
+        gone = _node(model, node)
+        model.graph.node.remove(gone)
+        for one in model.graph.node:
+            one.input[:] = [gone.input[0] if n == gone.output[0] else n for n in one.input]
+        for output in model.graph.output:
+            output.name = gone.input[0] if output.name == gone.output[0] else output.name
+
+    return act
+
+
+def with_relu(after: str) -> Change:
+    def act(model: onnx.ModelProto) -> None:
+        value = _node(model, after).output[0]
+        at = next(i for i, n in enumerate(model.graph.node) if n.name == after)
+        for one in model.graph.node:
+            one.input[:] = ["extra" if n == value else n for n in one.input]
+        model.graph.node.insert(at + 1, onnx.helper.make_node("Relu", [value], ["extra"], "extra"))
+
+    return act
+
+
+def average(model: onnx.ModelProto) -> None:
+    _node(model, "pool").op_type = "AveragePool"
+
+
+def _node(model: onnx.ModelProto, name: str) -> onnx.NodeProto:
+    return next(n for n in model.graph.node if n.name == name)
+
+
+def broken(source: Path, folder: Path, *changes: Change, renamed: bool = True) -> Path:
+    """Write a changed copy of an ONNX file, in which no node and no value keeps its name."""
+    model = onnx.load(source)
+    for change in changes:
+        change(model)
+    if renamed:
+        names = {value: f"v{i}" for i, n in enumerate(model.graph.node) for value in n.output}
+        for i, node in enumerate(model.graph.node):
+            node.name = f"n{i}"
+            node.input[:] = [names.get(n, n) for n in node.input]
+            node.output[:] = [names[n] for n in node.output]
+        for output in model.graph.output:
+            output.name = names[output.name]
+    onnx.save(model, folder / "broken.onnx")
+    return folder / "broken.onnx"
+
+
+def places(found: Diff) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
+    """Return the types of the nodes at each difference."""
+    cells = [(row.a, row.b) for row in found.rows if row.status == "differs"]
+    return [(_types(a), _types(b)) for a, b in cells]
+
+
+def _types(cell: Cell | None) -> tuple[str, ...]:
+    return () if cell is None else cell.types
+
+
+def names(found: Diff) -> tuple[str, ...]:
+    assert found.first is not None
+    return () if found.first.a is None else found.first.a.names
+
+
+# ------------------------------------------------------------------ what converters write
+
+
+@pytest.mark.parametrize(("a", "b"), [(KERAS, TF2ONNX), (TF2ONNX, KERAS), (ONNX, ONNX2TF), (ONNX2TF, ONNX)])
+def test_converted_networks_are_the_same(a: Path, b: Path) -> None:
+    found = anylayer.diff(a, b)
+    assert found.same and found.verdict == "they compute the same"
+    assert all(o.error < 1e-5 for o in found.outputs)
+    assert found.counts()["same"] == 10 and "not compared" not in found.counts()
+
+
+def test_folded_nodes_are_named() -> None:
+    rows = anylayer.diff(KERAS, TF2ONNX).rows
+    pairs = {row.a.names[0]: row.b.names[0] for row in rows if row.a is not None and row.b is not None}
+    assert pairs["bn1"] == FOLDED
+    assert [r.note for r in rows if r.a is not None and r.a.names == ("conv1",)] == [f"part of '{FOLDED}'"]
+    assert [r.note for r in rows if r.b is not None and r.b.types == ("Mul",)] == ["part of 'bn2'"]
+    assert pairs["scores"] == "net_1/scores_1/Softmax"
+
+
+def test_own_conversions_are_the_same(tmp_path: Path) -> None:
+    net = anylayer.read(KERAS)
+    for name, options in (("net.onnx", {}), ("net.prototxt", {"format": "caffe"}), ("net.xml", {})):
+        net.write(tmp_path / name, **options)
+        weights = tmp_path / "net.caffemodel" if name == "net.prototxt" else None
+        found = anylayer.diff(net, anylayer.read(tmp_path / name, weights))
+        assert found.same, (name, str(found))
+
+
+# ------------------------------------------------------------------ broken at one node
+
+BROKEN: list[tuple[str, Change, tuple[str, ...], str]] = [
+    (
+        "transposed weight",
+        weight("conv1", lambda w: w.transpose(0, 1, 3, 2)),
+        ("conv1",),
+        "transposed by (0, 1, 3, 2)",
+    ),
+    ("transposed 1x1", weight("pointwise", lambda w: w.transpose(1, 0, 2, 3)), ("pointwise",), "(1, 0, 2, 3)"),
+    ("padding", attribute("conv1", "pads", [0, 0, 2, 2]), ("conv1",), "Conv pads: [1, 1, 1, 1] | [0, 0, 2, 2]"),
+    ("epsilon", attribute("bn2", "epsilon", 1e-3), ("bn2",), "epsilon: 1e-05 | 0.001"),
+    ("channel order", weight("conv1", lambda w: w[:, ::-1]), ("conv1",), "reversed on axis 1 (BGR, RGB)"),
+    ("missing ReLU", without("relu1"), ("relu1",), "B lacks 'relu1' (Relu)"),
+    ("missing ReLU in a branch", without("relu2"), ("relu2",), "B lacks 'relu2' (Relu)"),
+    ("missing end", without("scores"), ("scores",), "B lacks 'scores' (Softmax)"),
+    ("extra ReLU", with_relu("pointwise"), (), "A lacks"),
+    ("other pooling", average, ("pool",), "operators: MaxPool | AveragePool"),
+]
+
+
+@pytest.mark.parametrize("renamed", [True, False])
+@pytest.mark.parametrize(("change", "where", "text"), [b[1:] for b in BROKEN], ids=[b[0] for b in BROKEN])
+def test_broken_node_is_found(
+    change: Change, where: tuple[str, ...], text: str, renamed: bool, tmp_path: Path
+) -> None:
+    found = anylayer.diff(ONNX, broken(ONNX, tmp_path, change, renamed=renamed))
+    assert not found.same
+    assert names(found) == where
+    assert len(places(found)) == 1, str(found)
+    assert text in str(found)
+    assert found.differences[0].rejoins
+
+
+def test_every_broken_node_is_found(tmp_path: Path) -> None:
+    changes = (
+        weight("depthwise", lambda w: w.transpose(0, 1, 3, 2)),
+        attribute("bn1", "epsilon", 1e-3),
+        weight("logits", lambda w: -w),
+    )
+    found = anylayer.diff(ONNX, broken(ONNX, tmp_path, *changes))
+    assert [row.a.names for row in found.rows if row.status == "differs" and row.a] == [
+        ("bn1",),
+        ("depthwise",),
+        ("logits",),
+    ]
+
+
+FOLDS: list[tuple[str, Change, tuple[str, ...], str]] = [
+    ("transposed weight", weight(FOLDED, lambda w: w.transpose(0, 1, 3, 2)), ("conv1", "bn1"), "(0, 1, 3, 2)"),
+    ("padding", attribute(FOLDED, "pads", [1, 1, 0, 0]), ("conv1", "bn1"), "pads: [0, 0, 1, 1] | [1, 1, 0, 0]"),
+    ("channel order", weight(FOLDED, lambda w: w[:, ::-1]), ("conv1", "bn1"), "reversed on axis 1"),
+    ("epsilon", weight(FOLDED, lambda w: w * np.float32(0.9995)), ("conv1", "bn1"), "largest difference"),
+    ("missing ReLU", without("net_1/relu1_1/Relu"), ("relu1",), "B lacks 'relu1' (ReLU)"),
+    (
+        "order of elements",
+        attribute("net_1/pool_1/MaxPool2d__19", "perm", [0, 3, 2, 1]),
+        ("flat", "drop"),
+        "the same, in another order",
+    ),
+]
+
+
+@pytest.mark.parametrize(("change", "where", "text"), [b[1:] for b in FOLDS], ids=[b[0] for b in FOLDS])
+def test_broken_node_of_a_converter_is_found(
+    change: Change, where: tuple[str, ...], text: str, tmp_path: Path
+) -> None:
+    found = anylayer.diff(KERAS, broken(TF2ONNX, tmp_path, change))
+    assert not found.same and names(found) == where and len(places(found)) == 1, str(found)
+    assert text in str(found)
+
+
+def test_broken_node_is_found_from_the_other_side(tmp_path: Path) -> None:
+    file = broken(TF2ONNX, tmp_path, weight(FOLDED, lambda w: w[:, ::-1]))
+    found = anylayer.diff(file, KERAS)
+    assert places(found) == [(("Transpose", "Conv"), ("Conv2D", "BatchNormalization"))]
+
+
+def test_difference_is_not_hidden_by_a_saturated_output(tmp_path: Path) -> None:
+    sharp = weight("logits", lambda w: w * np.float32(50))
+    a = broken(ONNX, tmp_path, sharp).rename(tmp_path / "a.onnx")
+    found = anylayer.diff(a, broken(ONNX, tmp_path, sharp, attribute("bn1", "epsilon", 1e-4)))
+    assert places(found) == [(("BatchNormalization",), ("BatchNormalization",))]
+    assert not found.same
+
+
+def test_other_shape_is_a_difference(tmp_path: Path) -> None:
+    for name, size in (("a", 2), ("b", 3)):
+        (tmp_path / f"{name}.prototxt").write_text(POOLED.replace("SIZE", str(size)))
+    found = anylayer.diff(tmp_path / "a.prototxt", tmp_path / "b.prototxt")
+    assert names(found) == ("pool",) and len(places(found)) == 1
+    assert "shape: float32[1, 4, 4, 4] | float32[1, 4, 3, 3]" in str(found)
+
+
+# ------------------------------------------------------------------ inputs and outputs
+
+TWO = """input: "x" input_shape { dim: 1 dim: 2 } input: "y" input_shape { dim: 1 dim: 2 }
+layer { name: "sum" type: "Eltwise" bottom: "x" bottom: "y" top: "sum" eltwise_param { coeff: 1 coeff: 2 } }
+"""
+POOLED = """input: "x" input_shape { dim: 1 dim: 4 dim: 8 dim: 8 }
+layer { name: "pool" type: "Pooling" bottom: "x" top: "pool" pooling_param { kernel_size: SIZE stride: SIZE } }
+layer { name: "power" type: "Power" bottom: "pool" top: "power" power_param { scale: 2 } }
+layer { name: "all" type: "Pooling" bottom: "power" top: "all" pooling_param { pool: AVE global_pooling: true } }
+"""
+ONE = """input: "x" input_shape {{ dim: 1 dim: 8 }}
+layer {{ name: "{type}" type: "{type}" bottom: "x" top: "y" {params} }}
+"""
+
+
+def test_inputs_with_other_names_are_refused_by_name(tmp_path: Path) -> None:
+    (tmp_path / "a.prototxt").write_text(TWO)
+    (tmp_path / "b.prototxt").write_text(TWO.replace('"x"', '"p"').replace('"y"', '"q"'))
+    with pytest.raises(InputError, match=r"inputs of A \(x, y\) and of B \(p, q\) do not .* names={'x': 'p'}"):
+        anylayer.diff(tmp_path / "a.prototxt", tmp_path / "b.prototxt")
+    files = tmp_path / "a.prototxt", tmp_path / "b.prototxt"
+    assert anylayer.diff(*files, names={"x": "p", "y": "q"}).same
+    assert not anylayer.diff(*files, names={"x": "q", "y": "p"}).same
+    with pytest.raises(InputError, match="B has no input or output 'r'"):
+        anylayer.diff(*files, names={"x": "r"})
+
+
+def test_constant_output_proves_nothing(tmp_path: Path) -> None:
+    text = ONE.format(type="Power", params="power_param { scale: 0 shift: 1 }")
+    (tmp_path / "a.prototxt").write_text(text)
+    found = anylayer.diff(tmp_path / "a.prototxt", tmp_path / "a.prototxt")
+    assert not found.same and not found.compared and found.verdict.startswith("nothing was compared")
+
+
+def test_missing_output_is_a_difference(tmp_path: Path) -> None:
+    text = ONE.format(type="ReLU", params="")
+    (tmp_path / "a.prototxt").write_text(text + 'layer { name: "s" type: "Sigmoid" bottom: "x" top: "s" }')
+    (tmp_path / "b.prototxt").write_text(text)
+    found = anylayer.diff(tmp_path / "a.prototxt", tmp_path / "b.prototxt")
+    assert not found.same and found.verdict == "output 's' of A has no counterpart in B"
+
+
+def test_given_inputs_are_used_in_both_layouts() -> None:
+    x = np.random.default_rng(3).random((1, 3, 16, 16), np.float32)
+    found = anylayer.diff(ONNX, ONNX2TF, {"x": x})
+    assert found.same and "another layout" in str(found)
+    with pytest.raises(InputError, match="A has no input 'y'"):
+        anylayer.diff(ONNX, ONNX2TF, {"y": x})
+
+
+def test_result_is_plain_data_and_fits_80_columns(tmp_path: Path) -> None:
+    found = anylayer.diff(KERAS, broken(TF2ONNX, tmp_path, attribute(FOLDED, "pads", [1, 1, 0, 0]), renamed=False))
+    data = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert data["same"] is False
+    assert [row["a"]["names"] for row in data["rows"] if row["first"]] == [["conv1", "bn1"]]
+    assert max(map(len, found.lines(80, every=True))) <= 80
