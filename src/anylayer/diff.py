@@ -27,8 +27,8 @@ def diff(
 
     a, b: files, or networks of `read` (for a file of weights, layers or a dialect). inputs: arrays by the names of
     A's inputs; seeded noise by default. shapes: those of A's inputs, where its file leaves sizes open. names: maps
-    inputs and outputs of A to those of B, where their names differ and there are several. count: is called after each
-    node that has run.
+    inputs and outputs of A to those of B, where their names differ and there are several. count: is called after
+    each node that has run.
 
     Return a Diff: `same`, the `first` difference, all `rows` of nodes, `outputs`; print it, or `save` it as a
     page. It is not `same` where outputs are constant or empty, because nothing was compared then. Raise what

@@ -350,16 +350,16 @@ class Comparer:
                 results = self.b.compute(node, self._arrays(i, values, replaced))
             except (AnyLayerError, ValueError):
                 return 0, 1
-            hit, fresh = False, all(n in links or (i, n) in replaced for n in self.b.data_inputs(node))
+            hit, miss = False, all(n in links or (i, n) in replaced for n in self.b.data_inputs(node))
             for name, y in zip(node.outputs, results):
                 link = self._link(i, name, y, links, replaced, allowed)
                 hit |= link is not None and tells(y)
                 if link is not None:
-                    links[name], y = link, link.how(self.a.values[link.name])
+                    links[name], y, miss = link, link.how(self.a.values[link.name]), False
                 values[name] = y
                 changed.add(name)
             if self.b.kinds[i]:
-                hits, misses, run = hits + hit, misses + (fresh and not hit), run + 1
+                hits, misses, run = hits + hit, misses + miss, run + 1
             if run >= _FOLLOWED or (misses and not hits):
                 break
         return hits, misses
