@@ -145,7 +145,7 @@ def counts(x: Any) -> Any:
     [
         (counts, r"function 'counts': test_export.py:\d+: two calls of forward record different"),
         (lambda x: x * time.time(), r"function '<lambda>': test_export.py:\d+: time.time reads the clock"),
-        (lambda x: x * x.sum().item(), r"test_export.py:\d+: .item\(\) needs the values"),
+        (lambda x: x * len(str(x)), r"test_export.py:\d+: str\(\), print\(\) or an f-string needs the values"),
         (lambda x: np.linalg.svd(x), r"test_export.py:\d+: np.linalg.svd cannot be expressed in ONNX operators"),
     ],
 )

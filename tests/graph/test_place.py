@@ -117,7 +117,7 @@ def test_exception_in_package_names_users_line(layer: Any) -> None:
 def test_installed_layer_is_named(tmp_path: Path) -> None:
     installed = Path(sysconfig.get_path("purelib")) / "somewhere.py"
     text = (
-        PACKAGE.replace("x > 0", "x.any().item()")
+        PACKAGE.replace("x > 0", "str(x.any()) == 'True'")
         + """
 class Mine:
     def __init__(self, params, blobs):
@@ -130,7 +130,7 @@ class Mine:
     net = tmp_path / "net.prototxt"
     net.write_text(NET)
     read = anylayer.read(net, layers={"Mine": module("somewhere", text, installed).Mine})
-    with pytest.warns(UserWarning, match=r"runs in Python: somewhere.py:5: .item.. needs"):
+    with pytest.warns(UserWarning, match=r"runs in Python: somewhere.py:5: .*f-string needs"):
         read.compile(engine="onnxruntime")
 
 

@@ -52,7 +52,7 @@ class Branchy:
         pass
 
     def forward(self, inputs: Any) -> Any:
-        if inputs[0].mean().item() > 1e9:
+        if float(str(inputs[0].mean())) > 1e9:
             return [inputs[0] + 1]
         return [inputs[0]]
 
@@ -107,7 +107,7 @@ def test_code_marks_the_line_that_a_host_call_names(report: Report) -> None:
     assert report.measured is not None
     branchy = next(c for c in report.measured.code if c.type == "Branchy")
     lines = dict(enumerate(branchy.text.splitlines(), branchy.line))
-    assert [lines[n].strip() for n in branchy.marked] == ["if inputs[0].mean().item() > 1e9:"]
+    assert [lines[n].strip() for n in branchy.marked] == ["if float(str(inputs[0].mean())) > 1e9:"]
     assert [name for name, _ in branchy.calls] == ["branchy"]
 
 

@@ -103,7 +103,7 @@ def test_program_inside_the_file_is_unknown_and_gets_a_stub(tmp_path: Path) -> N
 def test_repr_of_a_model_names_engine_inputs_outputs_and_host_calls(tmp_path: Path) -> None:
     class Host(Doubles):
         def forward(self, inputs: Any) -> Any:
-            return [inputs[0] * np.float32(float(inputs[0].max()))]
+            return [inputs[0] * np.float32(float(str(inputs[0].max())))]
 
     net = anylayer.read(keras(tmp_path, "Gate"), layers=[("Gate", Doubles)])
     assert repr(net.compile("onnxruntime")) == (

@@ -31,7 +31,7 @@ class Mine:
         self.kept = np.zeros((1, 4), np.float32)
     def forward(self, inputs):
         x = inputs[0]
-        if x.max().item() > 1e30: return [x]
+        if float(str(x.max())) > 1e30: return [x]
         self.calls += 1
 {body}
 """
@@ -70,7 +70,7 @@ def test_every_call_calls_forward(compiled: Any) -> None:
     ],
 )
 def test_error_in_a_later_call_is_named(compiled: Any, late: str, text: str) -> None:
-    model = compiled(f"if x.max().item() > 50: {late}\nreturn [x + 1]")
+    model = compiled(f"if float(str(x.max())) > 50: {late}\nreturn [x + 1]")
     for _ in range(3):
         assert np.array_equal(model(X)["z"], (X + 1) * 2)
     with pytest.raises(LayerError, match=r"net.prototxt:\d+: layer 'mine' \(Mine\): " + text):
@@ -83,7 +83,7 @@ def test_error_in_a_later_call_is_named(compiled: Any, late: str, text: str) -> 
     [
         "return [np.linalg.solve(x.T @ x + np.diag(x[0]), x.T).T]",
         "best = [v for v in x[0] if v > 0]\nreturn [x / min(best)]",
-        "return None if x.max().item() == 0 else [np.roll(x, int(x.argmax()))]",
+        "return None if float(str(x.max())) == 0 else [np.roll(x, int(x.argmax()))]",
     ],
 )
 def test_class_that_does_not_take_zeros_is_tried_with_noise(compiled: Any, body: str) -> None:
@@ -121,7 +121,7 @@ def test_class_is_tried_with_the_constants_that_it_reads(tmp_path: Path) -> None
 def test_anylayer_error_raised_by_a_class_gets_its_place(compiled: Any) -> None:
     model = compiled(
         "from anylayer.errors import LayerError\n"
-        "if x.max().item() > 50: raise LayerError('too large')\nreturn [x + 1]"
+        "if float(str(x.max())) > 50: raise LayerError('too large')\nreturn [x + 1]"
     )
     model(X)
     with pytest.raises(LayerError, match=r"^[^:]*net.prototxt:\d+: layer 'mine' \(Mine\): too large$"):
@@ -129,7 +129,7 @@ def test_anylayer_error_raised_by_a_class_gets_its_place(compiled: Any) -> None:
 
 
 def test_other_dtype_in_a_later_call_is_cast(compiled: Any) -> None:
-    model = compiled("return [(x + 1).astype(np.float64 if x.max().item() > 50 else np.float32)]")
+    model = compiled("return [(x + 1).astype(np.float64 if float(str(x.max())) > 50 else np.float32)]")
     for k in (1, 100, 1):
         got = model(X * k)["z"]
         assert got.dtype == np.float32
@@ -138,7 +138,7 @@ def test_other_dtype_in_a_later_call_is_cast(compiled: Any) -> None:
 
 def test_write_to_an_input_in_a_later_call_changes_no_other_value(compiled: Any) -> None:
     text = NET + 'layer { name: "q" type: "Power" bottom: "a" top: "q" }'
-    model = compiled("if x.max().item() > 50: x += 1\nelse: x = x + 1\nreturn [x]", text)
+    model = compiled("if float(str(x.max())) > 50: x += 1\nelse: x = x + 1\nreturn [x]", text)
     for k in (1, 1, 100, 100, 1):
         got = model(X * k)
         assert np.array_equal(got["z"], (X * k + 1) * 2)
@@ -168,7 +168,7 @@ def test_new_output_array_is_not_copied(compiled: Any) -> None:
 
 
 def test_numpy_warnings_in_forward_are_silent(compiled: Any) -> None:
-    model = compiled("return [x / (x - x) if x.max().item() > 50 else x + 1]")
+    model = compiled("return [x / (x - x) if float(str(x.max())) > 50 else x + 1]")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model(X)
@@ -186,7 +186,7 @@ def test_one_thread_at_a_time_is_in_a_class(compiled: Any) -> None:
 def test_typed_layer_can_be_a_host_call(tmp_path: Path) -> None:
     class Mine(Layer):
         def forward(self, x: Any) -> Any:
-            return x + 1 if x.max().item() < 50 else x[:, :2]
+            return x + 1 if float(str(x.max())) < 50 else x[:, :2]
 
     (tmp_path / "net.prototxt").write_text(NET)
     net = anylayer.read(tmp_path / "net.prototxt", layers=[("Mine", Mine)])
@@ -205,7 +205,7 @@ def test_named_tuple_of_outputs_is_accepted(tmp_path: Path) -> None:
 
     class Mine(Layer):
         def forward(self, x: Any) -> Any:
-            return Pair(x + 1, x + 2) if x.max().item() < 50 else (x, x)
+            return Pair(x + 1, x + 2) if float(str(x.max())) < 50 else (x, x)
 
     text = NET.replace('top: "m" }', 'top: "m" top: "n" }')
     (tmp_path / "net.prototxt").write_text(text)

@@ -94,6 +94,14 @@ def place_of(frame: FrameType | None) -> str:
     return f"{name}:{frame.f_lineno}"
 
 
+def position_of(frame: FrameType) -> Any:
+    """Return the lines and columns of the expression that runs in a frame.
+
+    Its bytecode may stand in several places, and Python may run a call in one instruction or in two.
+    """
+    return list(frame.f_code.co_positions())[frame.f_lasti // 2]
+
+
 def user_place() -> str:
     """Return `file.py:line` of the user's code that runs now, or "".
 

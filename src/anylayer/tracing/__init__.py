@@ -23,12 +23,23 @@ from anylayer.tracing.record import (
 from anylayer.tracing.size_arithmetic import constant_of, hold, size_list
 
 if TYPE_CHECKING:
-    from anylayer.tracing import causes, counts, decisions, dispatch, loops, masks, substitution
+    from anylayer.tracing import (
+        causes,
+        counts,
+        decisions,
+        dispatch,
+        loops,
+        masks,
+        python_numbers,
+        size_arithmetic,
+        substitution,
+    )
 
 __all__ = [
     "CodeTraits", "SizeDependsOnData", "TracedArray", "call_user", "causes", "code_traits", "compare",
-    "constant_of", "counts", "decisions", "dispatch", "hold", "is_traced", "loops", "masks", "record",
-    "record_many", "running_graph", "size_list", "substituted", "substitution", "trace", "trace_checked",
+    "constant_of", "counts", "decisions", "dispatch", "hold", "is_traced", "loops", "masks", "python_numbers",
+    "record", "record_many", "running_graph", "size_arithmetic", "size_list", "substituted", "substitution",
+    "trace", "trace_checked",
 ]  # fmt: skip
 
 sys.modules[__name__].__class__ = NamesByFile

@@ -6,6 +6,7 @@ each array as a NumPy array if it is a constant (known before the network runs),
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -298,10 +299,30 @@ class TracedArray(_Base):
         return item in self._values_for("'in'", "use (x == value).any() as an array")
 
     def item(self, *args: Any) -> Any:
-        return self._values_for(".item()", "keep the array, index it with x[i]").item(*args)
+        const = self._const()
+        return (
+            const.item(*args)
+            if const is not None
+            else tracing.python_numbers.item(self.flat[args] if len(args) == 1 else self[args] if args else self)
+        )
 
     def tolist(self) -> Any:
-        return self._values_for(".tolist()", "keep the array").tolist()
+        const = self._const()
+        if const is not None:
+            return const.tolist()
+        return [x.tolist() for x in self] if self.ndim else tracing.python_numbers.item(self)
+
+    def __round__(self, digits: Any = None) -> Any:
+        if not self._scalar or self.dtype == np.bool_:
+            raise TypeError(f"type {type(self).__name__} doesn't define __round__ method")
+        rounded = np.round(self, digits or 0)
+        return rounded if digits is not None else tracing.python_numbers.to_int(rounded)
+
+    def __floor__(self) -> Any:
+        return math.floor(tracing.python_numbers.to_float(self))
+
+    def __ceil__(self) -> Any:
+        return math.ceil(tracing.python_numbers.to_float(self))
 
     def tobytes(self, *args: Any) -> bytes:
         return self._values_for(".tobytes()", "keep the array").tobytes(*args)

@@ -13,16 +13,18 @@ import numpy as np
 
 from anylayer.graph.expressions import symbol
 from anylayer.graph.guards import base_name, current_trace
+from anylayer.graph.intervals import Intervals
 from anylayer.graph.ir import Value
 from anylayer.graph.operators import SELECTS, SIZED_BY_DATA, VIEWS
 from anylayer.graph.place import refusal
 from anylayer.graph.sizes import size_of
 from anylayer.graph.symbolic import extreme, is_symbolic, new_size
-from anylayer.network import Array
+from anylayer.network import MAX_VALUES, Array
 from anylayer.tracing.array import TracedArray
 from anylayer.tracing.decisions import current_run
 from anylayer.tracing.dtypes import BOOL, I8
 from anylayer.tracing.primitives import as_array, cast, is_constant, reshape
+from anylayer.tracing.python_numbers import as_arrays
 from anylayer.tracing.record import SizeDependsOnData, record, running_graph
 from anylayer.tracing.size_arithmetic import size_list
 
@@ -98,6 +100,26 @@ def as_length(k: Any) -> Any:
     most = size_of(mask.shape)
     exact = all(_holds(dtype, most) for dtype in (*kinds, value.dtype))
     return counted_size(k, most, mask) if exact else None
+
+
+def as_size(k: Any) -> Any:
+    """Return an integer that depends on data as a size, and None for anything else.
+
+    It must be the number of true elements of a mask, or lie between 0 and a maximum: min(max(int(x), 0), 100).
+    """
+    k = as_arrays(k)
+    length = as_length(k)
+    if length is not None or type(k) is not TracedArray or k.ndim or k.dtype.kind not in "iu":
+        return length
+    if k._const() is not None or size_list(k) is not None:
+        return None
+    low, high = Intervals(k._graph.producers).of(k._value)
+    if low < 0 or high > MAX_VALUES:
+        raise refusal(
+            "a size that depends on data needs a smallest and a largest value that are known; write "
+            "min(max(n, 0), 100) with the largest size that can occur"
+        )
+    return counted_size(cast(k, I8), int(high))
 
 
 def _holds(dtype: np.dtype[Any], most: Any) -> bool:

@@ -21,7 +21,7 @@ from anylayer.errors import AnyLayerError, TraceError, kind_and_text
 from anylayer.graph.intervals import Intervals
 from anylayer.graph.ir import Decisions, Graph, Op, Value
 from anylayer.graph.operators import ELEMENTWISE, INDEXED
-from anylayer.graph.place import is_users, place_of, refusal, user_frame
+from anylayer.graph.place import is_users, place_of, position_of, refusal, user_frame
 from anylayer.graph.sizes import is_static
 from anylayer.graph.symbolic import same, same_shape, symbolic_shape
 from anylayer.network import Array
@@ -37,34 +37,37 @@ _MAX_DEPTH = 200
 class Decision:
     """A question for the truth of a value, and its answer in one run.
 
-    condition: a boolean scalar of the graph. place: the user's line. offset: the instruction in the bytecode.
-    depth: the number of frames of the user's code. recorded: the number of operators recorded before the question.
+    condition: a boolean scalar of the graph. place: the user's line. position: where the expression
+    stands. depth: the number of frames of the user's code. recorded: the number of operators recorded before the
+    question.
     """
 
     condition: Value
     place: str
-    offset: int
+    position: Any
     depth: int
     recorded: int
     answer: bool
 
     def asks_same(self, other: Decision) -> bool:
         """Return whether another run came to the same question."""
-        mine = self.condition, self.place, self.offset, self.depth
-        return mine == (other.condition, other.place, other.offset, other.depth)
+        mine = self.condition, self.place, self.position, self.depth
+        return mine == (other.condition, other.place, other.position, other.depth)
 
 
 class Run:
     """One run of a function: decision k gets `answers[k]`, and False where the list ends.
 
     `taken` are the decisions so far. A question that was asked before gets the same answer again. `is_possible` is
-    false once answers contradict each other, so that the network never takes this path.
+    false once answers contradict each other, so that the network never takes this path. `raised` is the last
+    exception that the code raises in NumPy, too: see may_raise.
     """
 
     def __init__(self, answers: Sequence[bool] = ()) -> None:
         self.answers = tuple(answers)
         self.taken: list[Decision] = []
         self.is_possible = True
+        self.raised: Exception | None = None
         self._known: dict[Value, bool] = {}
 
     def decide(self, x: TracedArray) -> bool:
@@ -95,8 +98,8 @@ class Run:
         while outer is not None:
             depth, outer = depth + is_users(outer), outer.f_back
         answer = at < len(self.answers) and self.answers[at]
-        offset = -1 if frame is None else frame.f_lasti
-        self.taken.append(Decision(condition, place_of(frame), offset, depth, recorded, answer))
+        position = None if frame is None else position_of(frame)
+        self.taken.append(Decision(condition, place_of(frame), position, depth, recorded, answer))
         return answer
 
 
@@ -139,6 +142,24 @@ def truth(x: TracedArray) -> bool:
     return run.decide(x)
 
 
+def may_raise(condition: Callable[[], Any], error: Exception) -> None:
+    """Raise an exception on the path on which a condition holds, where the user's code may catch it.
+
+    Elsewhere NumPy fails for such inputs, and the network returns any numbers.
+    """
+    run, frame = current_run.get(), user_frame()
+    if run is None:
+        return
+    while frame is not None and frame.f_code is not _Paths.call_once.__code__:
+        if is_users(frame) and frame.f_code.co_exceptiontable:
+            asked: Any = condition()
+            if run.decide(asked) if type(asked) is TracedArray else asked:
+                run.raised = error
+                raise error
+            return
+        frame = frame.f_back
+
+
 def explore(graph: Graph, call: Callable[[], list[Value]]) -> list[Value]:
     """Call a function once for each path, and return its outputs as values of one graph.
 
@@ -174,7 +195,7 @@ class _Paths:
         There are no outputs if the network never takes such a path.
         """
         run = Run(answers)
-        outputs = self._call_once(run)
+        outputs = self.call_once(run)
         for at in reversed(range(len(answers), len(run.taken))):
             decision = run.taken[at]
             others, again = self.outputs([*(d.answer for d in run.taken[:at]), not decision.answer])
@@ -204,7 +225,7 @@ class _Paths:
         paths = {tuple((at[d.condition], d.answer) for d in run.taken): run.taken[-1] for run in runs}
         return Decisions(conditions, {path: f"{last.place} ({last.answer})" for path, last in paths.items()})
 
-    def _call_once(self, run: Run) -> list[Value] | None:
+    def call_once(self, run: Run) -> list[Value] | None:
         self.runs.append(run)
         if len(self.runs) > MAX_PATHS:
             raise too_many([d for earlier in self.runs for d in earlier.taken])
@@ -215,6 +236,8 @@ class _Paths:
         except AnyLayerError:
             raise
         except Exception as error:
+            if error is run.raised:  # NumPy raises it, too
+                run.is_possible = False
             if not run.is_possible:
                 return None
             if not run.taken:
@@ -235,7 +258,7 @@ def join_selected(graph: Graph, nothing: Graph, name: str, place: str) -> Graph:
     In `graph`, this selection is filled. place: the line that asks whether it is empty.
     """
     condition = graph.filled.pop((name, 1))
-    decision = Decision(condition, place, -1, 0, len(graph.ops), True)
+    decision = Decision(condition, place, None, 0, len(graph.ops), True)
     others = graph.inline(nothing, graph.inputs)
     paths = _joined_paths(graph, condition, nothing, place)
     graph.outputs = [

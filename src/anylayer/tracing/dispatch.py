@@ -20,10 +20,13 @@ from anylayer.tracing.array import (
     selected,
     wrapped,
 )
-from anylayer.tracing.dtypes import as_operand, loop_dtypes, weak
+from anylayer.tracing.dtypes import as_operand, dtype_kind, loop_dtypes, weak
 from anylayer.tracing.primitives import as_array, cast, expand, select
+from anylayer.tracing.python_numbers import PythonNumber, as_arrays
 from anylayer.tracing.record import graph_of
 
+_TAKE_NUMBERS = frozenset((np.where, np.clip))
+"""The functions whose result has the dtype of the arrays among their arguments, not of the Python numbers."""
 _COMPARISONS = frozenset((np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal))
 
 
@@ -75,8 +78,8 @@ def ufunc_rule(*ufuncs: np.ufunc | None) -> Callable[[R], R]:
 
 def traced_in(x: Any) -> Iterator[TracedArray]:
     """Yield the traced arrays in an argument, also inside tuples and lists."""
-    if type(x) is TracedArray:
-        yield x
+    if type(x) in (TracedArray, PythonNumber):
+        yield x if type(x) is TracedArray else x.array
     elif type(x) in (tuple, list):
         for item in x:
             yield from traced_in(item)
@@ -127,6 +130,8 @@ def with_memory_layout(
 
 def dummies(x: Any) -> Any:
     """Return an argument with each traced array replaced by a NumPy array of the same memory layout."""
+    if type(x) is PythonNumber:
+        return x.kind(0)
     if type(x) is TracedArray:
         return x._dummy()
     if type(x) in (tuple, list):
@@ -139,7 +144,7 @@ def dummies(x: Any) -> Any:
 
 def call_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """Implement __array_ufunc__: the call of a ufunc, or of a method of it such as reduce."""
-    inputs, kwargs = selected(list(inputs)), selected(kwargs)
+    inputs, kwargs = [_of_ufunc(ufunc, x, inputs) for x in selected(list(inputs))], selected(kwargs)
     out = kwargs.pop("out", None)
     sources = [*traced_in(inputs), *traced_in(out)]
     graph = graph_of(sources)
@@ -149,10 +154,10 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict
         rules.writing.ufunc_at(ufunc, *inputs)
         return None
     args = [resolved(x) for x in inputs]
-    where = resolved(kwargs.pop("where", True))
+    where = resolved(as_arrays(kwargs.pop("where", True)))
     function: TracingRule = ufunc if method == "__call__" else getattr(ufunc, method)
     sized = method == "__call__" and any(map(is_symbolic, args))
-    if not sized and not any(type(x) is TracedArray for x in (*args, where, *kwargs.values())):
+    if not sized and not any(type(x) in (TracedArray, PythonNumber) for x in (*args, where, *kwargs.values())):
         if where is not True and out is None and method == "__call__":
             raise refusal(
                 f"np.{ufunc.__name__}(..., where=) without out= leaves elements uninitialized; use np.where"
@@ -177,6 +182,15 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict
         raise refusal(f"np.{ufunc.__name__}(..., where=) without out= leaves elements uninitialized; use np.where")
     result = _mark_scalars(wrapped(graph, result))
     return with_memory_layout(result, sources, function, inputs, kwargs)
+
+
+def _of_ufunc(ufunc: np.ufunc, x: Any, inputs: Sequence[Any]) -> Any:
+    """Return an input of a ufunc, with an array for a number that does not take the dtype of the other input.
+
+    NumPy compares a Python integer with integers of any dtype correctly.
+    """
+    compares = ufunc in _COMPARISONS and all(dtype_kind(y) in "iub" for y in inputs)
+    return as_arrays(x) if type(x) is PythonNumber and (compares or x.kind is bool) else x
 
 
 def _mark_scalars(result: Any) -> Any:
@@ -288,6 +302,8 @@ def call_function(function: Callable[..., Any], args: Sequence[Any], kwargs: Map
     """Implement __array_function__, and the methods of ndarray that are also functions."""
     rule = FUNCTIONS.find(function)
     args, kwargs = selected(tuple(args)), selected(dict(kwargs))
+    if function not in _TAKE_NUMBERS:
+        args, kwargs = as_arrays(args), {k: as_arrays(v) for k, v in kwargs.items()}
     name = f"{getattr(function, '__module__', 'np') or 'np'}.{function.__name__}".replace("numpy.", "np.", 1)
     kwargs = {k: v for k, v in kwargs.items() if v is not np._NoValue and not (k == "out" and v is None)}
     out = kwargs.pop("out", None)

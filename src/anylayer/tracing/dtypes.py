@@ -11,6 +11,7 @@ import numpy as np
 from anylayer.graph.place import refusal
 from anylayer.graph.symbolic import Size, SizeDouble, SizeReal
 from anylayer.tracing.array import TracedArray
+from anylayer.tracing.python_numbers import PythonNumber
 
 NATIVE = frozenset(map(np.dtype, ("f4", "f8", "i4", "i8")))
 """Every engine computes in these dtypes. Other dtypes are cast to one of them."""
@@ -33,7 +34,7 @@ def compute_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 def weak(x: object) -> bool:
     """Return whether `x` is a Python number, which takes the dtype of the array that it is combined with."""
-    return type(x) in (int, float, complex, Size, SizeReal)
+    return type(x) in (int, float, complex, Size, SizeReal, PythonNumber)
 
 
 def kind_of(x: Any) -> Any:
@@ -41,9 +42,20 @@ def kind_of(x: Any) -> Any:
     return python_type(x) if weak(x) else x.dtype
 
 
+def dtype_kind(x: Any) -> str:
+    """Return the kind of the dtype of an array or a number, such as "f"."""
+    return (
+        np.dtype(python_type(x)).kind
+        if weak(x)
+        else np.asarray(x).dtype.kind
+        if not hasattr(x, "dtype")
+        else x.dtype.kind
+    )
+
+
 def python_type(x: Any) -> Any:
     """Return the type of a Python number: int for a symbolic size."""
-    return _SYMBOLIC.get(type(x), type(x))
+    return x.kind if type(x) is PythonNumber else _SYMBOLIC.get(type(x), type(x))
 
 
 _SYMBOLIC: dict[Any, Any] = {Size: int, SizeReal: float}
@@ -70,7 +82,7 @@ def loop_dtypes(
     """
     kinds = tuple(map(kind_of, inputs))
     if all(weak(x) for x in inputs):
-        kinds = tuple(np.asarray(x).dtype for x in inputs)
+        kinds = tuple(np.asarray(python_type(x)()).dtype for x in inputs)
     dtypes = _loop(ufunc, kinds, signature)
     for dtype in dtypes:
         if dtype.kind not in "biuf":

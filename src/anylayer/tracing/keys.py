@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from anylayer import graph
+from anylayer import graph, tracing
 from anylayer.graph.place import refusal
 from anylayer.graph.sizes import Dim, size_of
 from anylayer.graph.symbolic import depends_on_data, extreme, is_symbolic, is_zero, same, symbolic_shape
@@ -223,6 +223,11 @@ def _checked_array(p: Array, size: Any, axis: int) -> Array:
     if type(p) is TracedArray:
         if p.dtype.kind not in "iu":
             raise IndexError("arrays used as indices must be of integer (or boolean) type")
+        if not isinstance(size, Dim):
+            tracing.decisions.may_raise(
+                lambda: _is_outside(p, size),
+                IndexError(f"index is out of bounds for axis {axis} with size {size}"),
+            )
         p._graph.note("indices that depend on data are not checked when this runs; np.clip them to be safe")
         return cast(p, I8)
     if isinstance(size, Dim):
@@ -236,6 +241,14 @@ def _checked_array(p: Array, size: Any, axis: int) -> Array:
         bad = p[(p < -size) | (p >= size)].flat[0]
         raise IndexError(f"index {bad} is out of bounds for axis {axis} with size {size}")
     return np.where(p < 0, p + size, p)
+
+
+def _is_outside(p: TracedArray, size: Any) -> Any:
+    """Return whether an index is out of range of an axis, which may be known."""
+    low, high = graph.intervals.Intervals(p._graph.producers).of(p._value)
+    if not is_symbolic(size) and -size <= low and high < size:
+        return False
+    return ((p < -size) | (p >= size)).any()
 
 
 def flat_index(indices: Sequence[Array], sizes: Sequence[int]) -> Array:

@@ -11,6 +11,7 @@ from anylayer.graph.ir import Value
 from anylayer.graph.sized import elements_of
 from anylayer.graph.symbolic import Size, SizeReal
 from anylayer.tracing.array import Selection, TracedArray
+from anylayer.tracing.python_numbers import PythonNumber
 from anylayer.tracing.reach import Reach
 from anylayer.tracing.state import Snapshot
 
@@ -37,6 +38,8 @@ class LoopState(Snapshot):
         """Record a value and the values inside it."""
         if type(x) in (Size, SizeReal):
             self.sizes[name] = x
+        elif type(x) is PythonNumber:
+            self.values[name] = x.kind, x.array._value
         elif type(x) is TracedArray:
             content = x._content
             const = content.const if isinstance(content, Value) else content

@@ -25,13 +25,14 @@ import numpy as np
 from anylayer.graph.expressions import symbol
 from anylayer.graph.guards import Guard, SymbolicTrace
 from anylayer.graph.ir import Graph, Value
-from anylayer.graph.place import is_users, place_of, refusal
+from anylayer.graph.place import is_users, place_of, position_of, refusal
 from anylayer.graph.sized import elements_of
 from anylayer.graph.symbolic import Size
 from anylayer.tracing.array import Selection, TracedArray
 from anylayer.tracing.grown import FilledListAlias, GrownList
 from anylayer.tracing.loop_state import LoopState, variable_of
 from anylayer.tracing.masked_loops import MaskedBody, Unfit
+from anylayer.tracing.python_numbers import PythonNumber
 from anylayer.tracing.record import running_graph
 
 _SEEN = 3
@@ -57,7 +58,10 @@ class Head:
 
 
 def _head(frame: FrameType, size: str, graph: Graph) -> Head:
-    variables = {n: x.made() if _is_selection(x) else x for n, x in frame.f_locals.items()}
+    variables = {
+        n: x.made() if _is_selection(x) else x.array if type(x) is PythonNumber else x
+        for n, x in frame.f_locals.items()
+    }
     arrays = {n: x._value for n, x in variables.items() if type(x) is TracedArray and x._graph is graph}
     lists = {n: list(x) for n, x in variables.items() if type(x) is list}
     state = LoopState(frame, variables)
@@ -83,7 +87,7 @@ class Loops:
         if not is_users(frame) or not has_while or not trace.asks_for_nothing(guard):
             return False
         (name,) = guard.symbols
-        heads = self.heads.setdefault((frame, _position(frame)), [])
+        heads = self.heads.setdefault((frame, position_of(frame)), [])
         heads.append(_head(frame, name, running_graph()))
         if (
             len(heads) < _SEEN + (trace.turn or 0)
@@ -98,11 +102,6 @@ class Loops:
 
 _OWN = ("anylayer.graph.symbolic", "anylayer.graph.guards")
 """The modules whose frames are between the user's question and this one."""
-
-
-def _position(frame: FrameType) -> Any:
-    """Return the place in the source of the expression that runs in a frame. A compiler may repeat its code."""
-    return list(frame.f_code.co_positions())[frame.f_lasti // 2]
 
 
 @cache

@@ -22,6 +22,7 @@ from anylayer.graph.symbolic import is_symbolic, is_zero, same, same_shape, symb
 from anylayer.network import Array
 from anylayer.tracing.array import TracedArray
 from anylayer.tracing.dtypes import I4, I8, NATIVE, compute_dtype
+from anylayer.tracing.python_numbers import PythonNumber
 from anylayer.tracing.record import record, record_many, running_graph
 from anylayer.tracing.size_arithmetic import hold
 
@@ -53,6 +54,8 @@ def arange(n: Any) -> Array:
 
 def as_array(x: Any, dtype: DTypeLike) -> Array:
     """Return a Python number as an array of rank 0, which is traced if the number is symbolic."""
+    if type(x) is PythonNumber:
+        return x.as_dtype(dtype)
     return sized([x], dtype, ()) if is_symbolic(x) else np.asarray(x, dtype)
 
 
@@ -64,7 +67,7 @@ def sized(values: Sequence[Any], dtype: DTypeLike, shape: Sequence[int] | None =
 def cast(x: Array, dtype: DTypeLike) -> Array:
     """Return `x` as `dtype`, with NumPy's conversion of values."""
     dtype = np.dtype(dtype)
-    if is_symbolic(x):
+    if is_symbolic(x) or issubclass(type(x), PythonNumber):
         return as_array(x, dtype)
     if x.dtype == dtype:
         return x

@@ -18,6 +18,7 @@ from anylayer.graph.symbolic import is_empty
 from anylayer.network import TensorType
 from anylayer.tracing.array import TracedArray, selected
 from anylayer.tracing.decisions import explore, guarded_index, without_branches
+from anylayer.tracing.python_numbers import PythonNumber
 from anylayer.tracing.size_arithmetic import computed_sizes, held
 
 if TYPE_CHECKING:
@@ -168,6 +169,7 @@ def _run(
 
 def _output(graph: Graph, output: Any) -> Value:
     output = selected(output)
+    output = output.array if type(output) is PythonNumber else output
     if type(output) is TracedArray:
         _take_constant(output)
         if output._graph is not graph:

@@ -19,6 +19,7 @@ import numpy as np
 from anylayer.errors import TraceError
 from anylayer.graph.place import refusal
 from anylayer.tracing.array import TracedArray
+from anylayer.tracing.python_numbers import PythonNumber
 from anylayer.tracing.reach import Reach, is_users_class
 
 GENERATORS = "the random number generator"
@@ -62,6 +63,7 @@ class Snapshot:
         """Record a value and the values inside it."""
         if len(self.values) >= _MAX_COMPARED:
             return
+        x = x.array if type(x) is PythonNumber else x
         if isinstance(x, _ATOMS):
             self.values[name] = (type(x), x if x == x else repr(x))
         elif type(x) is TracedArray:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import builtins
 import functools
+import math
 import sys
 import types
 from abc import ABCMeta
@@ -26,6 +27,7 @@ from anylayer.tracing import packages, substitution_symbolic
 from anylayer.tracing.array import TracedArray
 from anylayer.tracing.dispatch import FUNCTIONS, call_function, traced_in
 from anylayer.tracing.grown import GrownList
+from anylayer.tracing.python_numbers import MATH, PythonNumber
 from anylayer.tracing.reach import is_opaque, names_in, package_of
 from anylayer.tracing.record import counterparts, current_graph
 from anylayer.tracing.rules import concatenation, creation, strides
@@ -39,7 +41,8 @@ class NumpySubstitute(types.ModuleType):
 
     def __init__(self, symbolic: bool) -> None:
         super().__init__("numpy")
-        self.substitutes = {**creation.CREATION, **(substitution_symbolic.NUMPY if symbolic else {})}
+        numbers = substitution_symbolic.NUMPY if symbolic else substitution_symbolic.TYPES
+        self.substitutes = {**creation.CREATION, **numbers}
         self.__dict__.update(self.substitutes)
         self.lib = strides.LIB
         self.r_, self.c_ = concatenation.Joined(np.r_, 1), concatenation.Joined(np.c_, 2)
@@ -78,12 +81,14 @@ def _accepting_lists(function: Function) -> Function:
     return wrapper
 
 
+_MATH = types.SimpleNamespace(**{**vars(math), **{f.__name__: rule for f, rule in MATH.items()}})
 _PARTS = (
+    (math, _MATH),
     (np.lib, strides.LIB),
     (np.lib.stride_tricks, strides.TRICKS),
     (np.lib.stride_tricks.as_strided, strides.as_strided),
 )
-"""Members of NumPy that are found by other names than their own, and their substitutes."""
+"""The module math, and members of NumPy that are found by other names than their own, and their substitutes."""
 _OURS = ("anylayer.layers.", "anylayer.ops.", "anylayer.images.")
 """The modules of anylayer whose functions see the substitute if sizes are symbolic."""
 
@@ -128,8 +133,7 @@ class Counterparts:
     def __init__(self) -> None:
         self.symbolic = traces_symbolically()
         self.numpy = NumpySubstitute(self.symbolic)
-        symbolic = substitution_symbolic.BUILTINS if self.symbolic else {}
-        self._builtins = {**vars(builtins), **symbolic, "__import__": self._import}
+        self._builtins = {**vars(builtins), **substitution_symbolic.BUILTINS, "__import__": self._import}
         self._made: dict[int, tuple[Any, Any]] = {}
         self._spaces: dict[int, tuple[dict[str, Any], _UsersModule]] = {}
         self._filled: dict[int, set[str]] = {}
@@ -169,7 +173,10 @@ class Counterparts:
     def _is_plain(self, items: Any) -> bool:
         """Return whether neither the items nor their classes are traced arrays or copies."""
         values = items.values() if type(items) is dict else items
-        return all(type(v) is not TracedArray and self._copies.isdisjoint((id(v), id(type(v)))) for v in values)
+        return all(
+            type(v) not in (TracedArray, PythonNumber) and self._copies.isdisjoint((id(v), id(type(v))))
+            for v in values
+        )
 
     def of(self, x: Any, label: str = _UNNAMED) -> Any:
         """Return the counterpart of an object. `label` names an array in messages."""
@@ -205,6 +212,8 @@ class Counterparts:
         for original, substitute in _PARTS:
             if x is original:
                 return substitute
+        if kind is types.BuiltinFunctionType and x in MATH:
+            return MATH[x]
         name = getattr(x, "__name__", "") if callable(x) else ""
         if name in self.numpy.substitutes and getattr(np, name) is x:
             return self.numpy.substitutes[name]

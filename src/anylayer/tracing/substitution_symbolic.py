@@ -1,7 +1,8 @@
-"""Substitutes for the functions of Python and NumPy that turn a symbolic size into a plain number.
+"""Substitutes for the functions of Python and NumPy that turn a symbolic size or an array into a plain number.
 
 `int(size / 2)`, `max(a, b)` and `np.float32(size)` keep the expression of a size where the substitutes are used:
-see anylayer.tracing.substitution. With plain numbers they do what the originals do.
+see anylayer.tracing.substitution. `int(x)` of an array is a number that depends on data. With plain numbers they
+do what the originals do.
 """
 
 from __future__ import annotations
@@ -19,17 +20,19 @@ from anylayer.graph.symbolic import Size, SizeReal, extreme, holds_symbolic, is_
 from anylayer.tracing.array import TracedArray, selected
 from anylayer.tracing.dispatch import call_function
 from anylayer.tracing.primitives import as_array
+from anylayer.tracing.python_numbers import PythonNumber, extreme_of, to_float, to_int
 from anylayer.tracing.rules import creation
 from anylayer.tracing.rules.shapes import broadcast_to
 from anylayer.tracing.size_arithmetic import size_list
 
 
 class _SubstituteType(type):
-    """A substitute for the type `original`, whose call keeps symbolic sizes. In all other respects it behaves like
-    `original`."""
+    """A substitute for the type `original`, whose call keeps symbolic sizes and numbers that depend on data. In
+    all other respects it behaves like `original`."""
 
     original: type
     convert: Callable[[Any], Any]
+    of_data: Callable[[Any], Any]
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         if len(args) == 1 and not kwargs:
@@ -38,6 +41,8 @@ class _SubstituteType(type):
             x = x if sizes is None else sizes[0]
             if is_symbolic(x):
                 return cls.convert(x)
+            if type(x) is PythonNumber or (type(x) is TracedArray and x._const() is None):
+                return cls.of_data(x)
         return cls.original(*args, **kwargs)
 
     def __instancecheck__(cls, instance: object) -> bool:
@@ -54,15 +59,18 @@ class _SubstituteType(type):
 
 
 class _SubstituteOfType(_SubstituteType):
-    """A substitute for the built-in `type`, which returns for a symbolic number the type of a plain one."""
+    """A substitute for the built-in `type`, which returns for a symbolic number, and for one that depends on data,
+    the type of a plain one."""
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        if len(args) == 1 and type(args[0]) is PythonNumber:
+            return _TYPES.get(args[0].kind, args[0].kind)
         kind = type(*args, **kwargs)
         return _TYPES.get(kind, kind)
 
 
-def _substitute(original: type, convert: Callable[[Any], Any]) -> Any:
-    space = {"original": original, "convert": staticmethod(convert)}
+def _substitute(original: type, convert: Callable[[Any], Any], of_data: Callable[[Any], Any]) -> Any:
+    space = {"original": original, "convert": staticmethod(convert), "of_data": staticmethod(of_data)}
     if original in (int, float):
         space["dtype"] = np.dtype(original)  # NumPy reads it where the type is given as a dtype
     return _SubstituteType(original.__name__, (original,), space)
@@ -88,6 +96,17 @@ def _scalar(kind: type) -> Callable[[Any], Any]:
     return convert
 
 
+def _cast(kind: type) -> Callable[[Any], Any]:
+    dtype = np.dtype(kind)
+
+    def of_data(x: Any) -> Any:
+        result: Any = x.as_dtype(dtype) if type(x) is PythonNumber else x.astype(dtype)
+        result._scalar = not result.ndim
+        return result
+
+    return of_data
+
+
 def _extreme(function: str) -> Callable[..., Any]:
     original = getattr(builtins, function)
 
@@ -95,6 +114,10 @@ def _extreme(function: str) -> Callable[..., Any]:
         values = list(args[0]) if len(args) == 1 else list(args)
         if values and not kwargs and any(map(is_symbolic, values)):
             return extreme(function, *values)
+        if not kwargs and any(type(x) in (TracedArray, PythonNumber) for x in values):
+            best = extreme_of(function, values)
+            if best is not None:
+                return best
         return original(values, **kwargs)
 
     return rule
@@ -163,7 +186,7 @@ def _len(x: Any) -> int:
     return x.shape[0] if type(x) is TracedArray and x.shape else len(x)
 
 
-_INT, _FLOAT = _substitute(int, _to_int), _substitute(float, _to_float)
+_INT, _FLOAT = _substitute(int, _to_int, to_int), _substitute(float, _to_float, to_float)
 _TYPES: Mapping[type, Any] = {int: _INT, Size: _INT, float: _FLOAT, SizeReal: _FLOAT}
 """Type of a number -> the substitute that the user's code gets instead."""
 BUILTINS: Mapping[str, Any] = {
@@ -176,11 +199,15 @@ BUILTINS: Mapping[str, Any] = {
 }
 """The substitutes for Python's built-in functions, by name."""
 
+TYPES: Mapping[str, Any] = {
+    name: _substitute(kind, _scalar(kind), _cast(kind))
+    for name in ("float16", "float32", "float64", "int8", "uint8", "int16", "int32", "int64", "intp")
+    for kind in [getattr(np, name)]
+}
+"""The substitutes for types of NumPy, by name."""
+
 NUMPY: Mapping[str, Any] = {
-    **{
-        name: _substitute(getattr(np, name), _scalar(getattr(np, name)))
-        for name in ("float16", "float32", "float64", "int8", "uint8", "int16", "int32", "int64", "intp")
-    },
+    **TYPES,
     "floor": _rounding("floor", lambda x: SizeReal.of(math.floor(x)).double()),
     "ceil": _rounding("ceil", lambda x: SizeReal.of(math.ceil(x)).double()),
     "rint": _rounding("rint", lambda x: SizeReal.of(round(x)).double()),

@@ -83,7 +83,7 @@ def test_host_call_is_given_a_writable_contiguous_nchw_array(tmp_path: Path, eng
     class Host(Rows):
         def forward(self, inputs: Any) -> Any:
             x = inputs[0]
-            if x.max().item() > 1e9:
+            if float(str(x.max())) > 1e9:
                 return [x]
             assert x.flags.c_contiguous and x.shape == (2, 5, 3, 4)
             x += 1

@@ -39,12 +39,14 @@ from anylayer.tracing.primitives import (
     sized,
     slices,
 )
+from anylayer.tracing.python_numbers import as_arrays
 from anylayer.tracing.record import record, running_graph
 from anylayer.tracing.size_arithmetic import size_list
 
 
 def array_like(x: Any) -> Array:
     """Return what np.asarray(x) would, with traced arrays in lists stacked."""
+    x = as_arrays(x)
     if type(x) is TracedArray:
         return x
     if type(x) in (list, tuple) and any(type(array_like(v)) is TracedArray for v in x):

@@ -18,11 +18,12 @@ from anylayer.graph.sizes import broadcast, is_one, stand_for
 from anylayer.graph.symbolic import extreme, holds_symbolic, is_symbolic, is_zero, same_shape, symbolic_shape
 from anylayer.network import Array
 from anylayer.tracing.array import TracedArray, copy_of, selected, wrapped
-from anylayer.tracing.counts import as_length
+from anylayer.tracing.counts import as_size
 from anylayer.tracing.dispatch import call_function, dummies, implements, traced_in
 from anylayer.tracing.dtypes import python_type, weak
 from anylayer.tracing.primitives import arange as counted
 from anylayer.tracing.primitives import as_array, cast, expand
+from anylayer.tracing.python_numbers import as_arrays
 from anylayer.tracing.record import running_graph
 from anylayer.tracing.rules import attributes
 from anylayer.tracing.rules.concatenation import array_like
@@ -76,7 +77,8 @@ def full(
 
 def _full_array(shape: Any, fill_value: Any, dtype: DTypeLike | None) -> Array:
     shape = (shape,) if not isinstance(shape, (tuple, list)) and not np.ndim(shape) else tuple(shape)
-    shape = tuple(d if (n := as_length(d)) is None else n for d in shape)
+    shape = tuple(d if (n := as_size(d)) is None else n for d in shape)
+    fill_value = as_arrays(fill_value)
     if is_symbolic(fill_value):
         fill_value = as_array(fill_value, python_type(fill_value))
     if type(fill_value) is not TracedArray:
@@ -100,7 +102,7 @@ def array(
     ndmin: int = 0,
 ) -> Any:
     """Implement np.array, also for traced arrays and lists of them."""
-    object = selected(object)
+    object = as_arrays(selected(object))
     if type(object) is TracedArray:
         same = dtype is None or np.dtype(dtype) == object.dtype
         if same and not copy and object.ndim >= ndmin and not object._scalar and attributes.lies_in(object, order):
@@ -152,7 +154,7 @@ def arange(
     """Implement np.arange. The numbers may be symbolic."""
     if stop is None:
         start, stop = 0, start
-    start, stop, step = (x if (n := as_length(x)) is None else n for x in (start, stop, step))
+    start, stop, step = (x if (n := as_size(x)) is None else n for x in (start, stop, step))
     if not any(map(is_symbolic, (start, stop, step))):
         return constant_array(_NUMPY.arange(start, stop, step, dtype))
     kind = np.result_type(*map(python_type, (start, stop, step))) if dtype is None else np.dtype(dtype)

@@ -16,13 +16,14 @@ from anylayer.tracing.array import UNKNOWN_SIZE, TracedArray, selected, view_of,
 from anylayer.tracing.dispatch import dummies, resolved
 from anylayer.tracing.keys import Key, flat_index, is_sized, parse, traced_masks
 from anylayer.tracing.primitives import gather, is_constant, reshape, slices, transpose
+from anylayer.tracing.python_numbers import as_key
 from anylayer.tracing.record import running_graph
 from anylayer.tracing.size_arithmetic import hold
 
 
 def getitem(x: TracedArray, key: Any) -> Any:
     """Return x[key]: a view for slices and integers, a copy for index arrays."""
-    key = selected(key)
+    key = as_key(selected(key))
     if traced_masks(key):
         key = tracing.masks.with_positions(key)
         selection = tracing.masks.select_masked(x, key)

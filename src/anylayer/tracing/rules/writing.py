@@ -34,6 +34,7 @@ from anylayer.tracing.primitives import (
     select,
     slices,
 )
+from anylayer.tracing.python_numbers import as_key
 from anylayer.tracing.record import record, running_graph
 from anylayer.tracing.size_arithmetic import hold
 
@@ -42,7 +43,7 @@ def setitem(x: TracedArray, key: Any, value: Any) -> None:
     """Record x[key] = value, which also changes the array of which `x` is a view."""
     if x._scalar:
         raise TypeError(f"'numpy.{x.dtype.name}' object does not support item assignment")
-    key = with_masks(with_positions(key), x)
+    key = with_masks(with_positions(as_key(key)), x)
     if write_masked(x, key, value) or _is_own_view(x, key, value):
         return
     key, value = positions_in(key), selected(value)
