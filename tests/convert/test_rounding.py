@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
+from onnx import numpy_helper
 
 import anylayer
 from anylayer.engines import onnxruntime
@@ -56,3 +59,115 @@ def test_tolerance_follows_from_rounding_of_source(
     else:
         with pytest.raises(ConversionError, match="output 'sum' differs from the source"):
             write()
+
+
+SPECTRUM = """
+input: "data" input_shape { dim: 1 dim: 1 dim: 1 dim: 4096 }
+layer { name: "filters" type: "Convolution" bottom: "data" top: "filters"
+  convolution_param { num_output: 8 kernel_h: 1 kernel_w: 500 stride_h: 1 stride_w: 50 bias_term: false } }
+layer { name: "power" type: "Power" bottom: "filters" top: "power" power_param { power: 2 } }
+layer { name: "decibel" type: "Log" bottom: "power" top: "decibel" log_param { base: 10 shift: 1e-8 } }
+layer { name: "mix" type: "Convolution" bottom: "decibel" top: "mix"
+  convolution_param { num_output: 4 kernel_h: 1 kernel_w: 5 bias_term: false } }
+layer { name: "notes" type: "Sigmoid" bottom: "mix" top: "notes" }
+"""
+
+
+def spectrum(folder: Path, source: str) -> tuple[anylayer.Net, dict[str, Any]]:
+    """Return a network like basic-pitch, and a tone: the logarithm of frequencies, of which most are empty."""
+    (folder / "net.prototxt").write_text(SPECTRUM)
+    net = anylayer.read(folder / "net.prototxt")
+    t = np.arange(4096)
+    filters = [np.hanning(501)[:500] * np.cos(2 * np.pi * k * t[:500] / 500) for k in range(16, 144, 16)]
+    mix = 0.05 * np.random.default_rng(0).standard_normal((4, 8, 1, 5))
+    net.network.nodes[0].blobs = [np.array(filters, np.float32).reshape(FILTERS)]
+    net.network.nodes[3].blobs = [mix.astype(np.float32).reshape(MIX)]
+    if source != "caffe":
+        noise = np.random.default_rng(1).standard_normal((1, 1, 1, 4096)).astype(np.float32)
+        net.write(folder / "source.onnx", verify={"data": noise})
+        net = anylayer.read(folder / "source.onnx")
+    return net, {"data": (3 * np.cos(2 * np.pi * 16 * t / 500)).astype(np.float32).reshape(1, 1, 1, 4096)}
+
+
+FILTERS, MIX = (8, 1, 1, 500), (4, 8, 1, 5)
+
+
+def change_weights(monkeypatch: pytest.MonkeyPatch, shape: tuple[int, ...], change: Callable[[Any], None]) -> None:
+    """Change the weights of this shape in every ONNX file before it is opened."""
+    original = onnxruntime.open_file
+
+    def open_file(path: Path, *args: Any) -> Any:
+        model = onnx.load(path)
+        (weights,) = (t for t in model.graph.initializer if tuple(t.dims) == shape)
+        values = numpy_helper.to_array(weights).copy()
+        change(values)
+        weights.CopyFrom(numpy_helper.from_array(values, weights.name))
+        onnx.save(model, path)
+        return original(path, *args)
+
+    monkeypatch.setattr(onnxruntime, "open_file", open_file)
+
+
+@pytest.mark.parametrize("source", ["caffe", "onnx"])
+def test_file_that_rounds_like_float32_is_right(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str
+) -> None:
+    """The first sums have other last digits, as another order of addition gives them."""
+    net, inputs = spectrum(tmp_path, source)
+
+    def round_differently(weights: Any) -> None:
+        weights *= 1 + np.float32(1.2e-7) * np.random.default_rng(2).choice([-1, 0, 1], weights.shape)
+
+    change_weights(monkeypatch, FILTERS, round_differently)
+    done = net.write(tmp_path / "file.onnx", verify=inputs)
+    (check,) = done.checks
+    assert check.rule == "float64" and check.error > 1e-5 * check.scale
+    assert any("no more than float32 itself rounds" in note for note in done.notes)
+
+
+@pytest.mark.parametrize("source", ["caffe", "onnx"])
+@pytest.mark.parametrize("shape", [FILTERS, MIX])
+def test_wrong_weight_is_refused_where_float32_rounds_as_much(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str, shape: tuple[int, ...]
+) -> None:
+    net, inputs = spectrum(tmp_path, source)
+
+    def change(weights: Any) -> None:
+        weights[(-1, *np.unravel_index(np.abs(weights[-1]).argmax(), shape[1:]))] += 1e-3
+
+    change_weights(monkeypatch, shape, change)
+    with pytest.raises(ConversionError, match="differs from the source"):
+        net.write(tmp_path / "file.onnx", verify=inputs)
+    assert not (tmp_path / "file.onnx").exists()
+
+
+TENSORFLOW = """
+node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } }
+  attr { key: "shape" value { shape { dim { size: 1 } dim { size: 4096 } } } } }
+node { name: "axis" op: "Const" attr { key: "dtype" value { type: DT_INT32 } }
+  attr { key: "value" value { tensor { dtype: DT_INT32 tensor_shape { dim { size: 1 } } int_val: 1 } } } }
+node { name: "sum" op: "Sum" input: "x" input: "axis" attr { key: "T" value { type: DT_FLOAT } } }
+node { name: "small" op: "Const" attr { key: "dtype" value { type: DT_FLOAT } }
+  attr { key: "value" value { tensor { dtype: DT_FLOAT tensor_shape {} float_val: 1e-6 } } } }
+node { name: "y" op: "AddV2" input: "sum" input: "small" attr { key: "T" value { type: DT_FLOAT } } }
+"""
+
+
+def test_network_of_tensorflow_is_measured_in_float64(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """TensorFlow's operators need inputs of one dtype, and its constants are nodes."""
+    (tmp_path / "net.pbtxt").write_text(TENSORFLOW)
+    x = np.random.default_rng(0).standard_normal((1, 4096)).astype(np.float32)
+    x[0, 0] -= x.sum(dtype=np.float64)
+    exact = x.sum(dtype=np.float64) + 1e-6
+    net = anylayer.read(tmp_path / "net.pbtxt")
+    rounding = float(net.compile("numpy")(x)["y"][0] - exact)
+    assert abs(rounding) > 1e-5 * abs(exact)
+    original = onnxruntime.open_file
+    off = exact - 2 * rounding
+    outputs = {n: np.array([x], np.float32) for n, x in (("y", off), ("sum", off - 1e-6))}
+    monkeypatch.setattr(
+        onnxruntime, "open_file", lambda *args: lambda feed: {n: outputs[n] for n in original(*args)(feed)}
+    )
+    monkeypatch.setattr("anylayer.convert.regimes._MAX_ROUNDING", np.inf)
+    (check,) = net.write(tmp_path / "net.onnx", verify={"x": x}).checks
+    assert check.rule == "float64"

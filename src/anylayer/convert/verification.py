@@ -23,7 +23,8 @@ from anylayer.convert.regimes import Comparison, WithValues
 from anylayer.engines import load_engine
 from anylayer.errors import AnyLayerError, ConversionError, adding_advice, wording
 from anylayer.graph.operators import WEIGHTED, is_sized_by_data
-from anylayer.network import Array, Node, TensorType
+from anylayer.layer import Bound
+from anylayer.network import Array, Network, Node, TensorType
 from anylayer.numerics import DEEP_TOLERANCE
 from anylayer.runtime.run import NumpyRunner
 from anylayer.source import Run, Source, Written
@@ -132,18 +133,6 @@ class Verification:
             tolerance
         )
 
-    def in_float64(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
-        """Return the outputs of the source, computed in float64."""
-
-        def wide(x: Array) -> Array:
-            return x.astype(np.float64) if x.dtype == np.float32 else x
-
-        network = self.job.network
-        nodes = [replace(node, blobs=[wide(np.asarray(b)) for b in node.blobs]) for node in network.nodes]
-        network = replace(network, nodes=nodes, dtype=np.dtype(np.float64) if network.dtype is not None else None)
-        runner = NumpyRunner(network, self.job.definitions, self.outputs)
-        return runner([wide(inputs[name]) for name in network.inputs], {})
-
     def _with_values(self, names: tuple[str, ...]) -> tuple[Written, Run]:
         """Write the network with values inside it as additional outputs, except constants, and open it."""
         source = self.job.source({n: n for n in names})
@@ -162,12 +151,41 @@ class Verification:
         values: values by name. They are used as they are, and the nodes that compute them are not run.
         """
         outputs = self.outputs if outputs is None else outputs
+        network, feed = self._part(inputs, values)
+        runner = NumpyRunner(network, self.job.definitions, outputs)
+        return runner([feed[n] for n in needed_inputs(network, outputs)], {})
+
+    def in_float64(
+        self,
+        inputs: Mapping[str, Array],
+        outputs: Mapping[str, str] | None = None,
+        values: Mapping[str, Array] = MappingProxyType({}),
+    ) -> dict[str, Array]:
+        """Return what `numpy` returns, computed in float64."""
+
+        def wide(x: Array) -> Array:
+            return x.astype(np.float64) if x.dtype == np.float32 else x
+
+        def watch(node: Node, bound: Bound, inputs: list[Array | None], outputs: list[Array]) -> None:
+            outputs[:] = map(wide, map(np.asarray, outputs))  # constants inside a node are float32
+
+        outputs = self.outputs if outputs is None else outputs
+        network, feed = self._part(
+            {n: wide(x) for n, x in inputs.items()}, {n: wide(x) for n, x in values.items()}
+        )
+        nodes = [replace(node, blobs=[wide(np.asarray(b)) for b in node.blobs]) for node in network.nodes]
+        dtype = np.dtype(np.float64) if network.dtype is not None else None
+        network = replace(network, nodes=nodes, dtype=dtype)
+        runner = NumpyRunner(network, self.job.definitions, outputs)
+        *_, results = runner.steps([feed[n] for n in needed_inputs(network, outputs)], watch)
+        return {public: results[value] for public, value in outputs.items()}
+
+    def _part(self, inputs: Mapping[str, Array], values: Mapping[str, Array]) -> tuple[Network, dict[str, Array]]:
+        """Return the network whose inputs are its own and `values`, and all these inputs."""
         feed = {**inputs, **values}
         nodes = [node for node in self.job.network.nodes if not {*node.outputs} & {*values}]
         types = {n: TensorType.of(x.shape, x.dtype) for n, x in feed.items()}
-        network = replace(self.job.network, inputs={**types}, nodes=nodes)
-        runner = NumpyRunner(network, self.job.definitions, outputs)
-        return runner([feed[n] for n in needed_inputs(network, outputs)], {})
+        return replace(self.job.network, inputs={**types}, nodes=nodes), feed
 
     def jumps(self, written: Written) -> set[str]:
         """Return the outputs of a file in low precision that depend on discontinuous operators."""
