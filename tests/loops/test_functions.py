@@ -1,4 +1,4 @@
-"""exp, log and tanh in generated code: their errors over all exponents, and their special values."""
+"""exp, log, tanh and erf in generated code: their errors over all exponents, and their special values."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from anylayer import ops
 from anylayer.loops import CppFunction, lower, to_cpp
 from anylayer.network import Array
 from tests.loops.harness import build, call, needs_compiler, traced
@@ -16,6 +17,7 @@ pytestmark = needs_compiler
 
 SPECIAL = np.array([np.inf, -np.inf, np.nan, 0, -0.0, 89.5, -104.5, 1e-40, -1e-40, -1], np.float32)
 TOLERANCE = 2e-7
+FAST = ("-O3", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math")
 
 
 def numbers(name: str) -> Array:
@@ -27,9 +29,14 @@ def numbers(name: str) -> Array:
     return np.concatenate([found[found < 87], -found[found < 87]])
 
 
-@pytest.mark.parametrize("flags", [["-O1"], ["-O3", "-fno-math-errno", "-fno-trapping-math"]])
+@pytest.mark.parametrize("flags", [["-O1"], [*FAST], [*FAST, "-march=native"]], ids=["slow", "fast", "native"])
 def test_functions_are_exact_to_the_last_bits(flags: Sequence[str], tmp_path: Path) -> None:
-    functions: dict[str, Callable[[Array], Array]] = {"exp": np.exp, "log": np.log, "tanh": np.tanh}
+    functions: dict[str, Callable[[Array], Array]] = {
+        "exp": np.exp,
+        "log": np.log,
+        "tanh": np.tanh,
+        "erf": ops.erf,
+    }
     inputs = {name: numbers(name) for name in functions}
     codes: dict[str, CppFunction] = {}
     for name, function in functions.items():

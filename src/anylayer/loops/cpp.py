@@ -130,7 +130,7 @@ def number(value: Any, dtype: np.dtype[Any]) -> str:
     return (f"({text}{{}})" if text.startswith("-") else text + "{}").format("f" if kind == "float" else "")
 
 
-_VECTORS = {"exp": "exponential", "log": "logarithm", "tanh": "hyperbolic_tangent"}
+_VECTORS = {"exp": "exponential", "log": "logarithm", "tanh": "hyperbolic_tangent", "erf": "error_function"}
 """Functions of float32 that compilers turn into vector instructions."""
 _COMBINED = {"add": "Sum", "mul": "Product", "max": "Largest", "min": "Smallest"}
 _PARTS = 16
