@@ -490,6 +490,40 @@ def closures_and_lambdas(x: Array) -> Any:
     )
 
 
+@case
+def catches_an_empty_maximum(x: Array) -> Any:
+    try:
+        largest = x[x > 1].max()
+    except ValueError:
+        largest = np.float32(-1)
+    try:
+        rows = x[x[:, 0] > 0]
+        i = (rows * 2)[:, 1].argmax()
+        row = rows[i]
+    except ValueError:
+        row = x[0] * 0
+    return largest, row
+
+
+@case
+def catches_a_missing_element(x: Array) -> Any:
+    try:
+        return x[np.where(x[:, 0] > 0)[0][0]]
+    except IndexError:
+        return x[2] * 0
+
+
+@case
+def catches_in_a_helper(x: Array) -> Any:
+    def ratio(a: Any, b: Any) -> Any:
+        return float(a) / int(b)
+
+    try:
+        return ratio(x[0, 0], x[0, 1])
+    except ArithmeticError:
+        return -1.0
+
+
 def inputs() -> list[Array]:
     """Return arrays with positive, negative, large and half values, zeros, ties and numbers near integers."""
     r = np.random.default_rng(5)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
+from anylayer import tracing
 from anylayer.graph.place import describe
 from anylayer.graph.sizes import broadcast, is_one, numpy_axis
 from anylayer.network import Array
@@ -146,10 +147,17 @@ class MaskSelection(Selection):
         return self._reduce(np.prod, 1, axis, kwargs)
 
     def max(self, axis: Any = None, **kwargs: Any) -> Any:
+        self._need_elements("maximum")
         return self._reduce(np.max, _extreme(self.dtype, False), axis, kwargs)
 
     def min(self, axis: Any = None, **kwargs: Any) -> Any:
+        self._need_elements("minimum")
         return self._reduce(np.min, _extreme(self.dtype, True), axis, kwargs)
+
+    def _need_elements(self, name: str) -> None:
+        """Raise NumPy's error for an empty selection on a path of its own, where the code may catch it."""
+        error = ValueError(f"zero-size array to reduction operation {name} which has no identity")
+        tracing.decisions.may_raise(lambda: ~np.any(self.mask), error)
 
     def any(self, axis: Any = None, **kwargs: Any) -> Any:
         if self.array is not None:
