@@ -265,6 +265,33 @@ def test_constant_output_proves_nothing(tmp_path: Path) -> None:
     assert not found.same and not found.compared and found.verdict.startswith("nothing was compared")
 
 
+SATURATED = """input: "x" input_shape { dim: 1 dim: 8 dim: 4 dim: 4 }
+layer { name: "power" type: "Power" bottom: "x" top: "power" power_param { scale: 900 } }
+layer { name: "flat" type: "Flatten" bottom: "power" top: "flat" }
+layer { name: "scores" type: "Softmax" bottom: "flat" top: "scores" softmax_param { axis: 1 } }
+"""
+
+
+def test_last_nodes_are_compared_on_noise_if_the_output_is_saturated(tmp_path: Path) -> None:
+    (tmp_path / "a.prototxt").write_text(SATURATED)
+    net = anylayer.read(tmp_path / "a.prototxt")
+    net.write(tmp_path / "a.onnx")
+    x = np.arange(128, dtype=np.float32).reshape(1, 8, 4, 4)
+    found = anylayer.diff(net, tmp_path / "a.onnx", {"x": x})
+    assert found.same and [o.alone for o in found.outputs] == [True]
+    assert "its last nodes were compared on noise, too" in " ".join(str(found).split())
+
+    def sharper(model: onnx.ModelProto) -> None:
+        at = next(i for i, n in enumerate(model.graph.node) if n.op_type == "Softmax")
+        softmax = model.graph.node[at]
+        model.graph.initializer.append(onnx.numpy_helper.from_array(np.float32(2), "two"))
+        model.graph.node.insert(at, onnx.helper.make_node("Mul", [softmax.input[0], "two"], ["sharp"], "sharp"))
+        model.graph.node[at + 1].input[0] = "sharp"
+
+    wrong = anylayer.diff(net, broken(tmp_path / "a.onnx", tmp_path, sharper), {"x": x})
+    assert not wrong.same and wrong.verdict == "the last nodes before output 'scores' differ on noise"
+
+
 def test_missing_output_is_a_difference(tmp_path: Path) -> None:
     text = ONE.format(type="ReLU", params="")
     (tmp_path / "a.prototxt").write_text(text + 'layer { name: "s" type: "Sigmoid" bottom: "x" top: "s" }')

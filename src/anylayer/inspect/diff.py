@@ -10,13 +10,14 @@ import numpy as np
 from anylayer.compile.inputs import input_arrays, input_types
 from anylayer.compile.limits import need_memory, size
 from anylayer.compile.nodes import trace_nodes
-from anylayer.compile.noise import real_data, telling_noise
+from anylayer.compile.noise import LITTLE, real_data, telling_noise
 from anylayer.compile.plan import require_types
 from anylayer.errors import InputError, at, nearest, need, some, wording
 from anylayer.inspect.correspondence import Link, Side, arrangements, tells
 from anylayer.inspect.diff_result import Diff, OutputPair
 from anylayer.inspect.diff_rows import rows_of
-from anylayer.inspect.differences import Comparer, output_error
+from anylayer.inspect.diff_tail import tail_error
+from anylayer.inspect.differences import MAX_DIFFERENCES, Comparer, output_error
 from anylayer.network import Array, Network, Node, TensorType
 from anylayer.numerics import tolerance_for
 from anylayer.runtime.run import NumpyRunner
@@ -73,28 +74,39 @@ def diff(
     need_memory(sum(map(size, side_b.types)), "holding all values of a network")
     comparer.values.update(feed)
     comparer.run()
-    checks = []
-    for x, y in outputs.items():
-        want, actual = values[a.network.outputs[x]], comparer.free[b.network.outputs[y]]
-        error, how = output_error(want, actual)
-        deep = tolerance_for(np.dtype(np.float16) if _half(comparer, want, actual) else want.dtype, deep=True)
-        shapes_text = (str(TensorType(want.shape, want.dtype)), str(TensorType(actual.shape, actual.dtype)))
-        layout = "" if how is None else str(how)
-        checks.append(OutputPair(x, y, error, error <= deep, tells(want), layout, shapes_text))
+    half = _half(comparer)
+    checks = [
+        _check(comparer, a.network.outputs[x], b.network.outputs[y], (x, y), half) for x, y in outputs.items()
+    ]
     weak = [c.a for c in checks if not c.tells]
     if weak:
-        notes.append(
-            f"output {some(weak)} is empty, constant or saturated for these inputs: {real_data('inputs')}"
-        )
+        notes.append(f"output {some(weak)} is {LITTLE}: {real_data('inputs')}")
+    alone = [c.a for c in checks if c.alone]
+    if alone:
+        notes.append(f"output {some(alone)} is {LITTLE}: its last nodes were compared on noise, too")
+    if len(comparer.differences) == MAX_DIFFERENCES:
+        notes.append(f"the comparison stopped after {MAX_DIFFERENCES} differences")
     left = [name for name in a.network.outputs if name not in outputs]
     extra = [name for name in b.network.outputs if name not in outputs.values()]
     return Diff(a.network, b.network, pairs, checks, rows_of(comparer), comparer.differences, left, extra, notes)
 
 
-def _half(comparer: Comparer, *arrays: Array) -> bool:
-    return np.float16 in [t.dtype for side in (comparer.a, comparer.b) for t in side.types] + [
-        x.dtype for x in arrays
-    ]
+def _check(comparer: Comparer, value: str, output: str, names: tuple[str, str], half: bool) -> OutputPair:
+    """Compare an output as each network computes it alone, and its last nodes on noise if it tells too little."""
+    want, actual = comparer.a.values[value], comparer.free[output]
+    error, how = output_error(want, actual)
+    deep = tolerance_for(np.dtype(np.float16) if half else want.dtype, deep=True)
+    alone = None if tells(want) or comparer.differences else tail_error(comparer, output)
+    shapes = (str(TensorType(want.shape, want.dtype)), str(TensorType(actual.shape, actual.dtype)))
+    fits = error <= deep and (alone is None or alone <= deep)
+    layout = "" if how is None else str(how)
+    return OutputPair(
+        *names, max(error, alone or 0.0), fits, tells(want) or alone is not None, layout, shapes, alone is not None
+    )
+
+
+def _half(comparer: Comparer) -> bool:
+    return np.float16 in [t.dtype for side in (comparer.a, comparer.b) for t in side.types]
 
 
 def _trace(net: Net, types: Mapping[str, TensorType]) -> Iterator[TracedNode]:

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from anylayer.errors import plural, some
+from anylayer.errors import plural, some, wording
 from anylayer.inspect.diff_rows import Cell, DiffRow
 from anylayer.inspect.differences import Difference
 from anylayer.inspect.page import fill_page
@@ -25,13 +25,18 @@ _COLUMNS = (
     Column("note", 8, "wrap"),
 )
 _INDENT = "  "
+_SHOWN = 5
+"""The number of differences that the text shows."""
 _WORDS = {"same": "agrees", "moved": "rearranges", **{k: k for k in ("differs", "folded", "not compared")}}
 
 
 @dataclass(frozen=True, slots=True)
 class OutputPair:
     """An output of A and of B, as each network computes it alone. `error` is relative to the largest value.
-    `tells` is false where A's output is empty, constant or saturated."""
+
+    `tells` is false where A's output is empty, constant or saturated. `alone` says that its last nodes were then
+    compared on noise. The larger one of both errors is the `error`.
+    """
 
     a: str
     b: str
@@ -40,6 +45,7 @@ class OutputPair:
     tells: bool
     layout: str
     shapes: tuple[str, str]
+    alone: bool = False
 
 
 @dataclass(slots=True)
@@ -88,6 +94,8 @@ class Diff:
             row = self.first
             names = "one place" if row is None else " | ".join(_names(c) or "nothing" for c in (row.a, row.b))
             return f"they part at {names}{more}{unequal}"
+        if any(o.alone for o in wrong):
+            return f"the last nodes before output {some([repr(o.a) for o in wrong if o.alone])} differ on noise"
         if wrong:
             return (
                 f"output {some([repr(o.a) for o in wrong])} differs, although each node computes the same from "
@@ -118,9 +126,15 @@ class Diff:
             cells = [(_names(r.a), _names(r.b), _WORDS[r.status], _error(r.error), _note(r)) for r in self.rows]
             for part in table(_COLUMNS, cells, width):
                 lines += part
-        for row in self.rows:
-            if row.status == "differs":
-                lines += ["", *self._difference(row, width)]
+        differing = [row for row in self.rows if row.status == "differs"]
+        for row in differing if every else differing[:_SHOWN]:
+            lines += ["", *self._difference(row, width)]
+        if len(differing) > _SHOWN and not every:
+            where = wording("rows", "--all, --json or -o")
+            lines += [
+                "",
+                *wrap_lines(f"and {plural(len(differing) - _SHOWN, 'other difference')}: {where}", width),
+            ]
         lines.append("")
         for o in self.outputs:
             layout = f", {o.layout}" if o.layout else ""

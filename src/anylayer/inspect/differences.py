@@ -29,7 +29,7 @@ from anylayer.inspect.correspondence import (
 from anylayer.network import Array
 from anylayer.numerics import largest_error, scale_of
 
-_MAX_DIFFERENCES = 20
+MAX_DIFFERENCES = 20
 _AHEAD = 12
 """The number of A's nodes after a point among which a node of B is looked for."""
 _REGION = 6
@@ -38,6 +38,10 @@ _FOLLOWED = 8
 """The number of B's nodes that are run to find out whether a change brings B back to A's numbers."""
 _ALIKE = 2
 """The rank of a change that replaces the result of a node by that of a node with the same operators."""
+_EXTRA, _OTHER = 3, 4
+"""The ranks of a change that leaves a node out, and of one that replaces it by a node with other operators."""
+_RANKS = 4
+"""The number of ranks of each node of B; those of inputs are below."""
 
 
 @dataclass(slots=True)
@@ -111,7 +115,7 @@ class Comparer:
         self.free = {name: self.free.get(name, self.values[name]) for name in self.outputs}
         seen: set[tuple[int, str]] = set()
         first: int | None = None
-        while len(self.differences) < _MAX_DIFFERENCES:
+        while len(self.differences) < MAX_DIFFERENCES:
             opened = self._first_open()
             first = min([*([] if opened is None else [opened]), *self._large_regions()], default=None)
             if first is None:
@@ -270,17 +274,25 @@ class Comparer:
     def _find_change(self, first: int) -> _Change | None:
         """Return the simplest change that brings B back to A's numbers, None where there is none.
 
-        The nodes after the change decide: more of them compute A's numbers than not. One that computes A's
-        suffices if the change replaces the result of a node by that of the same operators. Among several
-        arrangements of a value, that with the most such nodes is taken.
+        The nodes after the change decide: more of them compute A's numbers than not. If no change of a node is
+        that good, because the next node differs, too, one after which at least as many do suffices: the first one
+        in A's order. Among several arrangements of a value, that with the most such nodes is taken.
         """
         by_rank = sorted(self._changes(first), key=lambda c: c.rank)
-        for _, group in groupby(by_rank, key=lambda c: (c.rank, c.a_value, c.b_value)):
-            changes = list(group)
-            scores = [self._follow(first, change) for change in changes]
-            hits, misses = max(scores, key=lambda score: score[0] - score[1])
-            if hits > misses or (hits and changes[0].rank == _ALIKE):
-                return changes[scores.index((hits, misses))]
+        for _, of_node in groupby(by_rank, key=lambda c: max(0, c.rank - _ALIKE) // _RANKS):
+            second: _Change | None = None
+            for _, group in groupby(of_node, key=lambda c: (c.rank, c.a_value, c.b_value)):
+                changes = list(group)
+                scores = [self._follow(first, change) for change in changes]
+                hits, misses = max(scores, key=lambda score: score[0] - score[1])
+                change = changes[scores.index((hits, misses))]
+                if hits > misses:
+                    return change
+                replaces = bool(change.outputs) and change.rank % _RANKS != _EXTRA
+                if second is None and replaces and hits and (hits >= misses or change.rank == _ALIKE):
+                    second = change
+            if second is not None:
+                return second
         return None
 
     def _changes(self, first: int) -> Iterator[_Change]:
@@ -307,12 +319,12 @@ class Comparer:
                 alike = [v for v in candidates if self._kinds(v) == b.kinds[i]]
                 for value in [*alike, *(v for v in candidates if v not in alike)]:
                     for how in self._orders(value, self.values[name], usual):
-                        rank = 4 * depth + (_ALIKE if value in alike else _ALIKE + 2)
+                        rank = _RANKS * depth + (_ALIKE if value in alike else _OTHER)
                         yield _Change(value, name, rank, outputs={name: Link(value, how)})
                 for link in inputs.values():
                     for how in self._orders(link.name, self.values[name], link):
                         yield _Change(
-                            link.name, name, 4 * depth + _ALIKE + 1, outputs={name: Link(link.name, how)}
+                            link.name, name, _RANKS * depth + _EXTRA, outputs={name: Link(link.name, how)}
                         )
 
     def _orders(self, value: str, y: Array, usual: Link | None) -> Iterator[AxisOrder]:
