@@ -125,9 +125,8 @@ class _Rows:
         )
         how = ["name" if by_name else "values", *dict.fromkeys(str(link.how) for link in links if str(link.how))]
         error = max((link.error for link in links), default=None)
-        facts = details([self.a.tracings[k]], [self.b.tracings[i]], weights=False)
-        if self.a.kinds[k] != self.b.kinds[i]:
-            facts = [d for d in facts if d[0] != "operators"]
+        alike = self.a.kinds[k] == self.b.kinds[i]
+        facts = details([self.a.tracings[k]], [self.b.tracings[i]], weights=False) if alike else []
         return DiffRow(self._cell(self.a, [k]), self._cell(self.b, [i]), "same", error, ", ".join(how), "", facts)
 
     def _difference(self, d: Difference) -> DiffRow:
