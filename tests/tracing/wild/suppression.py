@@ -1,0 +1,202 @@
+"""Non-maximum suppression and other loops until nothing is left, as post-processing writes them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .boxes import boxes_of, classified, scored, scores_of
+from .case import wild
+
+
+def detections(random, share):
+    return [np.concatenate([boxes_of(random), scores_of(random, share)[:, None]], axis=1)]
+
+
+def overlap(box, others):
+    """Return the intersection over union of a box and others, all (x1, y1, x2, y2)."""
+    size = np.minimum(box[2:], others[:, 2:]) - np.maximum(box[:2], others[:, :2])
+    common = np.prod(np.maximum(size, 0), axis=1)
+    areas = np.prod(others[:, 2:] - others[:, :2], axis=1)
+    return common / (np.prod(box[2:] - box[:2]) + areas - common)
+
+
+@wild(detections)
+def greedy_from_the_front(dets):
+    boxes, order = dets[:, :4], np.argsort(-dets[:, 4], kind="stable")
+    picked = []
+    while order.size > 0:
+        picked.append(order[0])
+        order = order[1:][overlap(boxes[order[0]], boxes[order[1:]]) <= 0.4]
+    return dets[picked]
+
+
+@wild(detections)
+def greedy_from_the_back(dets):
+    boxes, order = dets[:, :4], np.argsort(dets[:, 4], kind="stable")
+    picked = []
+    while len(order) > 0:
+        best = order[-1]
+        picked.append(best)
+        rest = order[:-1]
+        order = rest[np.where(overlap(boxes[best], boxes[rest]) <= 0.5)[0]]
+    return np.array(picked)
+
+
+@wild(scored, "two iterations compute 'order'")
+def confident_then_greedy(boxes, scores):
+    sure = scores > 0.5
+    boxes, scores = boxes[sure], scores[sure]
+    order, picked = np.argsort(-scores, kind="stable"), []
+    while order.size > 0:
+        picked.append(order[0])
+        order = order[1:][overlap(boxes[order[0]], boxes[order[1:]]) < 0.45]
+    return boxes[picked], scores[picked]
+
+
+@wild(detections)
+def at_most_ten(dets):
+    order, picked = np.argsort(-dets[:, 4], kind="stable"), []
+    while order.size:
+        picked.append(order[0])
+        order = order[1:][overlap(dets[order[0], :4], dets[order[1:], :4]) <= 0.5]
+    return dets[picked[:10]]
+
+
+@wild(detections)
+def areas_computed_before(dets):
+    x1, y1, x2, y2 = dets[:, 0], dets[:, 1], dets[:, 2], dets[:, 3]
+    areas = (x2 - x1 + 1) * (y2 - y1 + 1)
+    order, picked = np.argsort(-dets[:, 4], kind="stable"), []
+    while order.size > 0:
+        i, rest = order[0], order[1:]
+        picked.append(i)
+        w = np.maximum(0.0, np.minimum(x2[i], x2[rest]) - np.maximum(x1[i], x1[rest]) + 1)
+        h = np.maximum(0.0, np.minimum(y2[i], y2[rest]) - np.maximum(y1[i], y1[rest]) + 1)
+        order = rest[np.where(w * h / (areas[i] + areas[rest] - w * h) <= 0.3)[0]]
+    return np.array(picked, dtype=np.int64)
+
+
+@wild(detections)
+def smaller_area_as_union(dets):
+    boxes, order, picked = dets[:, :4], np.argsort(-dets[:, 4], kind="stable"), []
+    areas = np.prod(boxes[:, 2:] - boxes[:, :2], axis=1)
+    while order.size > 0:
+        i, rest = order[0], order[1:]
+        picked.append(i)
+        size = np.minimum(boxes[i, 2:], boxes[rest, 2:]) - np.maximum(boxes[i, :2], boxes[rest, :2])
+        common = np.prod(np.maximum(size, 0), axis=1)
+        order = rest[common / np.minimum(areas[i], areas[rest]) <= 0.6]
+    return dets[picked]
+
+
+@wild(detections)
+def rows_that_shrink(dets):
+    rows, kept = dets[np.argsort(-dets[:, 4], kind="stable")], []
+    while len(rows):
+        kept.append(rows[0])
+        rows = rows[1:][overlap(rows[0, :4], rows[1:, :4]) <= 0.5]
+    return np.stack(kept)
+
+
+@wild(classified, "the list 'picked' is used in another way")
+def each_class_on_its_own(boxes, scores):
+    results = []
+    for label in range(1, scores.shape[1]):
+        chosen = scores[:, label] > 0.5
+        part, confidence = boxes[chosen], scores[chosen, label]
+        order, picked = np.argsort(-confidence, kind="stable"), []
+        while order.size > 0:
+            picked.append(order[0])
+            order = order[1:][overlap(part[order[0]], part[order[1:]]) <= 0.5]
+        results.append(part[picked])
+    return np.concatenate(results)
+
+
+@wild(classified)
+def classes_moved_apart(boxes, scores):
+    label, best = scores.argmax(axis=1), scores.max(axis=1)
+    moved = boxes + (label * 1000).astype(np.float32)[:, None]
+    order, picked = np.argsort(-best, kind="stable"), []
+    while order.size > 0:
+        picked.append(order[0])
+        order = order[1:][overlap(moved[order[0]], moved[order[1:]]) <= 0.5]
+    return boxes[picked], label[picked]
+
+
+@wild(detections)
+def circles_apart(dets):
+    centers = (dets[:, :2] + dets[:, 2:4]) / 2
+    order, picked = np.argsort(-dets[:, 4], kind="stable"), []
+    while order.size > 0:
+        picked.append(order[0])
+        far = np.sum((centers[order[1:]] - centers[order[0]]) ** 2, axis=1) > 400
+        order = order[1:][far]
+    return centers[picked]
+
+
+@wild(detections, "computes Range")
+def deleted_indices(dets):
+    order, picked = np.argsort(dets[:, 4], kind="stable"), []
+    while len(order) > 0:
+        last = len(order) - 1
+        i = order[last]
+        picked.append(i)
+        over = np.where(overlap(dets[i, :4], dets[order[:last], :4]) > 0.5)[0]
+        order = np.delete(order, np.concatenate(([last], over)))
+    return dets[picked]
+
+
+@wild(detections)
+def soft_suppression(dets):
+    boxes, scores = dets[:, :4], dets[:, 4].copy()
+    for _ in range(6):
+        best = np.argmax(np.where(np.arange(len(scores)) >= 0, scores, -1))
+        decay = np.exp(-(overlap(boxes[best], boxes) ** 2) / np.float32(0.5))
+        scores = np.where(np.arange(len(scores)) == best, scores, scores * decay)
+    return scores
+
+
+@wild(detections)
+def fixed_number_of_picks(dets):
+    scores, picked = dets[:, 4].copy(), []
+    for _ in range(5):
+        best = np.argmax(scores)
+        picked.append(best)
+        scores = np.where(overlap(dets[best, :4], dets[:, :4]) > 0.5, np.float32(-1), scores)
+    return np.stack(picked)
+
+
+@wild(detections)
+def break_when_enough(dets):
+    order, picked = np.argsort(-dets[:, 4], kind="stable"), []
+    while order.size > 0:
+        picked.append(order[0])
+        if len(picked) == 3:
+            break
+        order = order[1:][overlap(dets[order[0], :4], dets[order[1:], :4]) <= 0.5]
+    return dets[picked]
+
+
+@wild(detections)
+def matrix_suppression(dets):
+    dets = dets[np.argsort(-dets[:, 4], kind="stable")]
+    size = np.minimum(dets[:, None, 2:4], dets[None, :, 2:4]) - np.maximum(dets[:, None, :2], dets[None, :, :2])
+    common = np.prod(np.maximum(size, 0), axis=2)
+    area = np.prod(dets[:, 2:4] - dets[:, :2], axis=1)
+    iou = np.triu(common / (area[:, None] + area[None] - common + np.float32(1e-6)), k=1)
+    return dets[iou.max(axis=0) < 0.5]
+
+
+@wild(detections, "appends something else")
+def appended_scores(dets):
+    order, kept = np.argsort(-dets[:, 4], kind="stable"), []
+    while order.size > 0:
+        kept.append(dets[order[0], 4] * 2)
+        order = order[1:][overlap(dets[order[0], :4], dets[order[1:], :4]) <= 0.5]
+    return np.array(kept)
+
+
+@wild(detections, "return arrays of one dtype")
+def objects_in_a_list(dets):
+    found = [{"box": row[:4], "score": row[4]} for row in dets if row[4] > 0.5]
+    return np.array([f["score"] for f in found[:3]])
