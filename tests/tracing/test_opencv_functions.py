@@ -87,6 +87,7 @@ def boxes_and_scores(seed: int, share: float) -> list[Array]:
     boxes = np.concatenate([random.random((40, 2)) * 70, random.random((40, 2)) * 30], axis=1)
     boxes[5] = boxes[6]
     boxes[7:10, 2] = 0
+    boxes[11:13, 2:] *= -1
     scores = np.round(random.random(40) * 20) / 20 * share
     return [boxes.astype(np.float32), scores.astype(np.float32)]
 
@@ -94,6 +95,8 @@ def boxes_and_scores(seed: int, share: float) -> list[Array]:
 NMS: list[Callable[[Array, Array], Any]] = [
     lambda b, s: b[cv2.dnn.NMSBoxes(b, s, 0.5, 0.4)] if len(cv2.dnn.NMSBoxes(b, s, 0.5, 0.4)) > 0 else b[:0],
     lambda b, s: np.array(cv2.dnn.NMSBoxes(b, s, 0.3, 0.3, top_k=7), np.int32),
+    lambda b, s: np.array(cv2.dnn.NMSBoxes(b.tolist(), s.tolist(), 0.5, 0.4), np.int32),
+    lambda b, s: np.array(b.tolist())[:, 0] + len(s.tolist()) + np.array(b.tolist()[3] + b[4].tolist()).sum(),
     lambda b, s: np.array(cv2.dnn.NMSBoxes(bboxes=b, scores=s, score_threshold=0.0, nms_threshold=0.6), np.int32),
 ]
 
@@ -106,7 +109,18 @@ def test_nms_boxes_equals_opencv(index: int, engine: str) -> None:
     for seed, share in ((0, 1.0), (1, 0.0), (2, 0.7), (3, 1.0), (4, 0.55)):
         arrays = boxes_and_scores(seed, share)
         (got,) = run_graph(graph, arrays, engine)
-        np.testing.assert_array_equal(got, NMS[index](*arrays))
+        want = NMS[index](*arrays)
+        assert got.dtype == want.dtype
+        np.testing.assert_allclose(got, want, rtol=1e-6)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_nms_of_a_box_with_a_negative_area_fails(engine: str) -> None:
+    boxes, scores = boxes_and_scores(0, 1)
+    graph = traced(NMS[-1], [TensorType.of(x.shape, x.dtype) for x in (boxes, scores)])
+    boxes[3, 2], scores[3] = -4, 0.9
+    with pytest.raises(Exception, match=r"(?i)index|indices|out of"):
+        run_graph(graph, [boxes, scores], engine)
 
 
 REFUSED: list[tuple[Images, Array, str]] = [

@@ -189,17 +189,23 @@ def warpAffine(
 def NMSBoxes(
     bboxes: Array, scores: Array, score_threshold: float, nms_threshold: float, eta: float = 1, top_k: int = 0
 ) -> Array:
-    """Return cv2.dnn.NMSBoxes: indices of boxes (x, y, width, height) whose sizes are not negative, best first."""
+    """Return cv2.dnn.NMSBoxes: the indices of boxes (x, y, width, height), best first.
+
+    A box above the threshold whose width or height is negative, but not both, makes the indices too large, so
+    that an engine fails where they are used: OpenCV's overlaps with such a box cannot be recorded.
+    """
     need(eta == 1, "cv2.dnn.NMSBoxes with eta other than 1 cannot be recorded", LayerError)
     boxes, confidences = np.reshape(bboxes, (-1, 4)), np.reshape(scores, (-1,)).astype(np.float32)
     order = np.argsort(-confidences, kind="stable")
     if top_k > 0:
         order = order[:top_k]
     boxes, confidences = boxes[order], confidences[order]
-    corners = np.concatenate([boxes[:, :2], boxes[:, :2] + boxes[:, 2:]], axis=1).astype(np.float32)
-    empty = boxes[:, 2] * boxes[:, 3] <= 0  # all boxes without an area overlap each other, and no others
-    later = np.cumsum((empty & (confidences > np.float32(score_threshold))).astype(np.int64)) > 1
-    confidences = np.where(empty & later, np.float32(-np.inf), confidences)
+    area = boxes[:, 2] * boxes[:, 3]
+    chosen = confidences > np.float32(score_threshold)
+    later = np.cumsum(((area == 0) & chosen).astype(np.int64)) > 1
+    confidences = np.where((area == 0) & later, np.float32(-np.inf), confidences)  # they overlap each other only
+    size = np.where(np.min(boxes[:, 2:], axis=1, keepdims=True) > 0, boxes[:, 2:], 0)
+    corners = np.concatenate([boxes[:, :2], boxes[:, :2] + size], axis=1).astype(np.float32)
     selected, count = ops.nms(
         corners[None],
         confidences[None, None],
@@ -207,7 +213,9 @@ def NMSBoxes(
         iou_threshold=float(nms_threshold),
         score_threshold=float(score_threshold),
     )
-    return np.take(order, selected[:count, 2]).astype(np.int32)
+    failure = ((area < 0) & chosen).any().astype(np.int64) * boxes.shape[0]
+    indices: Array = np.take(order, selected[:count, 2] + failure).astype(np.int32)
+    return indices
 
 
 def _image(src: Array, dst: None) -> Array:

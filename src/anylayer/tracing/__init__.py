@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         counts,
         decisions,
         dispatch,
+        grown,
         loops,
         masks,
         python_numbers,
@@ -37,8 +38,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CodeTraits", "SizeDependsOnData", "TracedArray", "call_user", "causes", "code_traits", "compare",
-    "constant_of", "counts", "decisions", "dispatch", "hold", "is_traced", "loops", "masks", "python_numbers",
-    "record", "record_many", "running_graph", "size_arithmetic", "size_list", "substituted", "substitution",
+    "constant_of", "counts", "decisions", "dispatch", "grown", "hold", "is_traced", "loops", "masks",
+    "python_numbers", "record", "record_many", "running_graph", "size_arithmetic", "size_list", "substituted", "substitution",
     "trace", "trace_checked",
 ]  # fmt: skip
 

@@ -1,8 +1,8 @@
-"""A list to which a loop appends a number of elements that depends on data."""
+"""Lists whose elements are one array: those that a loop fills, and those that x.tolist() returns."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -78,3 +78,54 @@ class FilledListAlias:
 
     def __getattr__(self, name: str) -> NoReturn:
         raise refusal(f"the list '{self.name}', which a loop has filled, is read under another name")
+
+
+def list_of(x: Any) -> Any:
+    """Return x.tolist() of a traced array. Of a large one, the list records its numbers when they are read."""
+    return ListOfArray(x) if x.size > _MAX_NUMBERS else [y.tolist() for y in x]
+
+
+_MAX_NUMBERS = 64
+"""The largest array whose elements are recorded one by one."""
+
+
+class ListOfArray(Selection):
+    """The list that x.tolist() returns of a large array. Functions that take an array get all of it."""
+
+    __slots__ = ("array",)
+    __hash__ = None  # type: ignore[assignment]  # unhashable, as lists are
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+    def made(self) -> Any:
+        """Return the array in the dtype of Python's numbers."""
+        kind = self.array.dtype.kind
+        return self.array if kind == "b" else self.array.astype(np.float64 if kind == "f" else np.int64)
+
+    @property
+    def __class__(self) -> type:
+        return list
+
+    @__class__.setter
+    def __class__(self, cls: type) -> None:
+        raise TypeError("the __class__ of a traced list cannot be set")
+
+    def __getitem__(self, key: Any) -> Any:
+        return self.array[key].tolist()
+
+    def __iter__(self) -> Iterator[Any]:
+        return (y.tolist() for y in self.array)
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    def _refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise refusal(
+            "a list of the elements of a large array can be read, measured and made an array: np.array(x), x[i], "
+            "len(x); keep the array for anything else"
+        )
+
+    __add__ = __radd__ = __iadd__ = __mul__ = __contains__ = __eq__ = __lt__ = __setitem__ = _refuse
+    __delitem__ = __bool__ = __reversed__ = __array__ = __repr__ = __format__ = _refuse
+    append = extend = insert = pop = remove = sort = reverse = index = count = clear = copy = _refuse

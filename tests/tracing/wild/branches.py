@@ -170,23 +170,23 @@ def root_of_number(x):
     return x / np.float32(math.sqrt(x.shape[1]))
 
 
-@wild(frames, "needs the values of a traced array")
+@wild(frames)
 def root_of_value(x):
     return x / math.sqrt(x.max() * x.max())
 
 
-@wild(frames, "needs the values of a traced array")
+@wild(frames)
 def float_of_value(x):
     return x - float(x.mean())
 
 
-@wild(heatmap, "needs the values of a traced array")
+@wild(heatmap)
 def int_as_an_index(heat):
     x = int(np.argmax(heat[0]))
     return heat[:, x]
 
 
-@wild(heatmap, "needs the values of a traced array")
+@wild(heatmap)
 def crop_at_the_peak(heat):
     y = int(np.argmax(heat.max(axis=1)))
     padded = np.pad(heat, 1)
