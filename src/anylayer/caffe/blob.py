@@ -91,12 +91,12 @@ class Blob:
     def reshape(self, *shape: int) -> None:
         """Change the shape. The values stay where their number does, and are zeros otherwise."""
         try:
-            wanted = tuple(d if is_symbolic(d) else operator.index(d) for d in shape)
+            sizes = tuple(d if is_symbolic(d) else operator.index(d) for d in shape)
         except TypeError:
             raise InputError(f"reshape takes one integer per axis, got {', '.join(map(repr, shape))}") from None
-        need(all(d >= 0 for d in wanted), f"a size cannot be negative, got {wanted}", InputError)
-        if wanted != self.shape:
-            self._resize(wanted)
+        need(all(d >= 0 for d in sizes), f"a size cannot be negative, got {sizes}", InputError)
+        if sizes != self.shape:
+            self._resize(sizes)
 
     def _resize(self, shape: Shape) -> None:
         same = math.prod(shape) == self._array.size
