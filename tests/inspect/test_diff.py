@@ -231,6 +231,31 @@ def test_other_shape_is_a_difference(tmp_path: Path) -> None:
     assert "shape: float32[1, 4, 4, 4] | float32[1, 4, 3, 3]" in str(found)
 
 
+def test_other_shape_that_later_nodes_do_not_take_is_named(tmp_path: Path) -> None:
+    nets = []
+    for name, size in (("a", 2), ("b", 3)):
+        (tmp_path / f"{name}.prototxt").write_text(CLASSIFIER.replace("SIZE", str(size)))
+        nets.append(anylayer.read(tmp_path / f"{name}.prototxt").fill())
+    found = anylayer.diff(*nets)
+    assert names(found) == ("pool", "scores") and len(places(found)) == 1
+    assert "output: [1, 4, 4, 4] | [1, 4, 3, 3]" in str(found)
+
+
+def test_order_of_concat_is_compared(tmp_path: Path) -> None:
+    text = """input: "x" input_shape { dim: 1 dim: 2 dim: 3 dim: 3 }
+layer { name: "abs" type: "AbsVal" bottom: "x" top: "abs" }
+layer { name: "join" type: "Concat" bottom: "x" bottom: "abs" top: "join" }
+layer { name: "exp" type: "Exp" bottom: "join" top: "exp" }
+layer { name: "twice" type: "Power" bottom: "exp" top: "twice" power_param { scale: 2 } }
+"""
+    (tmp_path / "a.prototxt").write_text(text)
+    swapped = text.replace('bottom: "x" bottom: "abs"', 'bottom: "abs" bottom: "x"')
+    (tmp_path / "b.prototxt").write_text(swapped)
+    found = anylayer.diff(tmp_path / "a.prototxt", tmp_path / "b.prototxt")
+    assert names(found) == ("join",) and "numbers: the same, in another order" in str(found)
+    assert not found.outputs[0].ok
+
+
 # ------------------------------------------------------------------ inputs and outputs
 
 TWO = """input: "x" input_shape { dim: 1 dim: 2 } input: "y" input_shape { dim: 1 dim: 2 }
@@ -240,6 +265,10 @@ POOLED = """input: "x" input_shape { dim: 1 dim: 4 dim: 8 dim: 8 }
 layer { name: "pool" type: "Pooling" bottom: "x" top: "pool" pooling_param { kernel_size: SIZE stride: SIZE } }
 layer { name: "power" type: "Power" bottom: "pool" top: "power" power_param { scale: 2 } }
 layer { name: "all" type: "Pooling" bottom: "power" top: "all" pooling_param { pool: AVE global_pooling: true } }
+"""
+CLASSIFIER = """input: "x" input_shape { dim: 1 dim: 4 dim: 8 dim: 8 }
+layer { name: "pool" type: "Pooling" bottom: "x" top: "pool" pooling_param { kernel_size: SIZE stride: SIZE } }
+layer { name: "scores" type: "InnerProduct" bottom: "pool" top: "scores" inner_product_param { num_output: 5 } }
 """
 ONE = """input: "x" input_shape {{ dim: 1 dim: 8 }}
 layer {{ name: "{type}" type: "{type}" bottom: "x" top: "y" {params} }}

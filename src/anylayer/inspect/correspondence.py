@@ -3,7 +3,7 @@ flattened)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import permutations
 
@@ -194,13 +194,14 @@ class Side:
                     break
         return nodes
 
-    def between(self, start: Iterable[str], end: str) -> list[int]:
-        """Return the nodes that compute `end` from values of `start`, or from inputs, in computing order."""
-        stop, nodes, left = set(start), set(), [end]
+    def between(self, start: Container[str], end: str) -> list[int]:
+        """Return the nodes that compute `end` from other values of `start`, or from inputs, in computing order."""
+        nodes: set[int] = set()
+        left = [end]
         while left:
             name = left.pop()
             i = self.producers.get(name)
-            if name not in stop and i is not None and i not in nodes:
+            if i is not None and i not in nodes and (name == end or name not in start):
                 nodes.add(i)
                 left += self.data_inputs(self.nodes[i])
         return sorted(nodes)

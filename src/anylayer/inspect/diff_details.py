@@ -38,6 +38,7 @@ def details(a: Sequence[TracedNode], b: Sequence[TracedNode], *, weights: bool =
         product = next((p for p in right if o in PRODUCTS and p in PRODUCTS), None)
         if same is not None:
             facts += _attributes(o, same)
+            facts += _sizes(o, same) if len(a) > 1 or len(b) > 1 else ()
         partner = same or product
         if partner is not None:
             right.remove(partner)
@@ -67,6 +68,13 @@ def _attributes(a: Op, b: Op) -> Iterator[Detail]:
             left, right = _plain(a.attrs.get(name)), _plain(b.attrs.get(name))
         if left != right and not (_is_default(left) and _is_default(right)):
             yield f"{a.op} {name}", str(left), str(right)
+
+
+def _sizes(a: Op, b: Op) -> Iterator[Detail]:
+    """Yield the sizes of the results of two operators, if they differ by more than their order."""
+    left, right = (list(o.outputs[0].shape) for o in (a, b))
+    if sorted(map(str, left)) != sorted(map(str, right)):
+        yield f"{a.op} output", str(left), str(right)
 
 
 def _positive(o: Op, name: str) -> object:

@@ -133,7 +133,10 @@ class Comparer:
             seen.add((first, change.b_value))
             self._forced.update(change.outputs)
             self._inputs.update(change.inputs)
-            self._run(first)
+            try:
+                self._run(first)
+            except AnyLayerError:  # the nodes after it do not take values of A's shape
+                break
         if first is not None:
             self.not_compared = set(self.b.after(self.b.nodes[first].outputs, len(self.b.nodes)))
         self._check_ends()
@@ -214,7 +217,7 @@ class Comparer:
 
         for n in sorted(near, key=order):
             x = self.a.values[n]
-            nodes = max(len(region), len(self.a.between(start, n)))
+            nodes = max(len(region), 0 if n in start else len(self.a.between(start, n)))
             scale = min(1.0, scale_of(*(self.a.values[s] for s in start))) if start else 0.0
             fit = best_fit(x, y, scale, tolerance_of([x, y], nodes))
             if fit is not None:
@@ -263,7 +266,7 @@ class Comparer:
         difference.
         """
         for name in [*self.links, *(n for n in self.outputs if n not in self.links)]:
-            region = self.b.between([n for n in self.links if n != name], name)
+            region = self.b.between(self.links, name)
             if sum(1 for i in region if self.b.kinds[i]) < 2 or region[0] in self._cleared:
                 continue
             end = self.links[name].name if name in self.links else self.outputs[name]
@@ -347,7 +350,7 @@ class Comparer:
         values = ChainMap(
             {n: link.how(self.a.values[link.name]) for n, link in change.outputs.items()}, self.values
         )
-        links = ChainMap(dict(change.outputs), dict(self.links))
+        links = {**self.links, **change.outputs}
         replaced = ChainMap(change.inputs, self._inputs)
         changed = set(change.outputs)
         allowed = {v for k in self.a.after([change.a_value], len(self.a.nodes)) for v in self.a.nodes[k].outputs}
@@ -364,6 +367,7 @@ class Comparer:
                 return 0, 1
             hit, miss = False, all(n in links or (i, n) in replaced for n in self.b.data_inputs(node))
             for name, y in zip(node.outputs, results):
+                links.pop(name, None)
                 link = self._link(i, name, y, links, replaced, allowed)
                 hit |= link is not None and tells(y)
                 if link is not None:
@@ -385,7 +389,7 @@ class Comparer:
             moves = value not in start and not any(a.kinds[k] for k in a.between(start, value))
             region = self._rearranging(name) if moves else []
         else:
-            region = b.between({n for n in self.links if n != name}, name)
+            region = b.between(self.links, name)
             start = self._start(region, self.links, self._inputs)
         nodes = [] if value in start else a.between(start, value)
         want = link.how(a.values[value])
