@@ -34,6 +34,8 @@ _AHEAD = 12
 """The number of A's nodes after a point among which a node of B is looked for."""
 _REGION = 6
 """The number of B's nodes after the first one without a counterpart that may belong to a difference."""
+_APART = 24
+"""The number of nodes of B in a row without a number of A after which a run stops: the first of them differs."""
 _FOLLOWED = 8
 """The number of B's nodes that are run to find out whether a change brings B back to A's numbers."""
 _ALIKE = 2
@@ -107,6 +109,7 @@ class Comparer:
         self._forced: dict[str, Link] = {}
         self._inputs: dict[tuple[int, str], Link] = {}
         self._cleared: set[int] = set()
+        self._stopped = False
         self.free: dict[str, Array] = {}
 
     def run(self) -> None:
@@ -152,7 +155,8 @@ class Comparer:
     # ------------------------------------------------------------------ one pass
 
     def _run(self, start: int, *, free: bool = False) -> None:
-        """Run B on A's numbers from a node on. free: also compute what B computes alone."""
+        """Run B on A's numbers from a node on. free: also compute what B computes alone, and run B to its end."""
+        apart = 0
         last = {n: i for i, node in enumerate(self.b.nodes) for n in node.inputs}
         for i in range(start, len(self.b.nodes)):
             node = self.b.nodes[i]
@@ -175,6 +179,14 @@ class Comparer:
                 if last[name] == i and name not in self.outputs:
                     self.free.pop(name, None)
             self._count()
+            if self.b.kinds[i]:
+                apart = 0 if not self.links.keys().isdisjoint(node.outputs) else apart + 1
+            self._stopped = not free and apart == _APART
+            if self._stopped:
+                for later in self.b.nodes[i + 1 :]:
+                    for name in later.outputs:
+                        self.links.pop(name, None)
+                return
 
     def _arrays(
         self, i: int, values: Mapping[str, Array], replaced: Mapping[tuple[int, str], Link]
@@ -250,7 +262,9 @@ class Comparer:
     def _first_open(self) -> int | None:
         """Return the first node of B that an output depends on through values that A does not have."""
         seen: set[int] = set()
-        left = [name for name in self.outputs if name not in self.links and not self.agrees(name)]
+        left = [
+            name for name in self.outputs if name not in self.links and (self._stopped or not self.agrees(name))
+        ]
         while left:
             i = self.b.producers.get(left.pop())
             if i is not None and i not in seen:
