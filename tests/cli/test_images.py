@@ -11,11 +11,11 @@ from PIL import Image
 
 from anylayer import AnyLayerError
 from anylayer.cli.commands import serve
-from anylayer.cli.targets import draw_boxes
 from anylayer.errors import FileError
 from anylayer.images.files import read_image, suffixes, write_image
 from anylayer.images.preprocess import Recipe
-from anylayer.inspect.drawing import Box, colors, gray, to_image
+from anylayer.inspect.boxes import Box, draw_boxes, draw_detections, has_detections
+from anylayer.inspect.drawing import colors, gray, to_image
 
 
 def test_gray_range_is_0_to_1_or_min_to_max():
@@ -218,3 +218,21 @@ def test_any_exception_of_a_decoder_is_a_file_error(tmp_path):
     (tmp_path / "a.dds").write_bytes(header + bytes(64))
     with pytest.raises(FileError, match=r"a\.dds: the image cannot be read: Unknown pixel format flags 65280"):
         read_image(tmp_path / "a.dds")
+
+
+def test_detections_are_drawn_where_they_are() -> None:
+    image = np.full((100, 200, 3), 255, np.uint8)
+    rows = [
+        [0, 1, 0.9, 0.25, 0.5, 0.75, 0.75],
+        [0, 2, 0.1, 0, 0, 1, 1],
+        [-1, 0, 0, 0, 0, 0, 0],
+        [1, 1, 0.8, 0, 0, 1, 1],
+    ]
+    output = np.array(rows, np.float32)[None, None]
+    assert has_detections(output)
+    drawn, what = draw_detections(image, output)
+    assert what.startswith("1 of 2 detections, with a score of at least 0.5")
+    y, x = np.nonzero((drawn != 255).any(axis=2))
+    assert (x.min(), x.max(), y.max()) == (50, 150, 75)
+    assert drawn[75, 100].tolist() == colors(3)[2].tolist()[::-1]
+    assert (drawn[60:70, 60:140] == 255).all()

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -368,3 +369,17 @@ def test_reading_of_ambiguous_params_is_reported(anylayer_command, tmp_path: Pat
     run = anylayer_command("run", "crop.prototxt", "-i", "a=a.npy", "-i", "b=b.npy", "-e", "onnxruntime")
     assert note in run.stderr
     assert note in anylayer_command("convert", "crop.prototxt", "-o", "crop.onnx").stderr
+
+
+def test_network_whose_inputs_are_constant_runs_without_inputs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, anylayer_command: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "n.prototxt").write_text(
+        'layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 3 } } }\n'
+        'layer { name: "y" type: "Power" bottom: "x" top: "y" power_param { shift: 2 } }\n'
+    )
+    anylayer_command("run", "n.prototxt", "--constant", "x=[[1, 2, 3]]", "-o", "y.npy")
+    np.testing.assert_array_equal(np.load("y.npy"), [[3, 4, 5]])
+    missing = anylayer_command("run", "n.prototxt", status=2)
+    assert "Missing option '-i' / '--input': the network has inputs x" in missing.stderr

@@ -130,6 +130,32 @@ def test_picture_of_an_input_is_its_array_scaled(net: anylayer.Net) -> None:
     np.testing.assert_allclose(got, x[0].transpose(1, 2, 0) * 255 / 191, atol=0.5)
 
 
+DETECTIONS = """
+layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 1 dim: 3 dim: 8 dim: 8 } } }
+layer { name: "boxes" type: "Boxes" bottom: "data" top: "boxes" }
+"""
+
+
+class Boxes:
+    def __init__(self, params: Any, blobs: Any) -> None:
+        pass
+
+    def forward(self, inputs: Any) -> Any:
+        rows = np.array([[0, 1, 0.9, 0, 0.5, 0.5, 1], [0, 3, 0.2, 0, 0, 1, 1]], np.float32)
+        return [rows.reshape(1, 1, 2, 7) + 0 * inputs[0].reshape(-1)[:1]]
+
+
+def test_detections_are_drawn_on_the_input(tmp_path: Path) -> None:
+    (tmp_path / "net.prototxt").write_text(DETECTIONS, "utf-8")
+    net = anylayer.read(tmp_path / "net.prototxt", layers=[("Boxes", Boxes)])
+    report = net.report({"data": np.zeros((1, 3, 80, 80), np.float32)}, engine="onnxruntime", seconds=0.05)
+    assert report.measured is not None
+    shown = next(p for p in report.measured.pictures if p.role == "output")
+    assert shown.what.startswith("1 of 2 detections") and shown.png is not None and shown.size == (80, 80)
+    pixels = np.asarray(Image.open(BytesIO(shown.png)))
+    assert pixels[60, 40].tolist() == [0, 128, 0] and not pixels[:20].any()
+
+
 def test_chosen_maps_are_drawn(net: anylayer.Net) -> None:
     report = net.report(engine="onnxruntime", seconds=0.05, compare=False, blobs=["conv"])
     assert report.measured is not None

@@ -208,14 +208,13 @@ shape_option = _shape_option(to_shapes)
 open_shape_option = _shape_option(to_open_shapes, " A size may stay open: data=N,3,32*h,W>=64.")
 
 
-def input_option(what: str, *, required: bool = False) -> Callable[[F], F]:
+def input_option(what: str) -> Callable[[F], F]:
     """Add -i. `what` describes the files that it accepts."""
     return click.option(
         "-i",
         "--input",
         "inputs",
         multiple=True,
-        required=required,
         metavar="[NAME=]FILE...",
         help=f"The data of the first input, or of input NAME: {what}.",
     )

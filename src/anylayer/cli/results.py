@@ -15,6 +15,7 @@ import numpy as np
 
 from anylayer.errors import FileError, InputError, at, need, plural
 from anylayer.images.preprocess import Placement
+from anylayer.inspect.boxes import has_detections
 from anylayer.inspect.drawing import summary
 from anylayer.network import Array, TensorType
 
@@ -74,7 +75,7 @@ def kind_of(output: Array, show: str = "auto", channels_last: bool = False) -> s
     """Return how an output is presented: "top", "detections", "map" (any kind of image) or "values"."""
     if show != "auto":
         return "map" if show in DRAWN else show
-    if _has_detections(output):
+    if has_detections(output):
         return "detections"
     output = channels_first(output, channels_last)
     if output.ndim == 4 and output.shape[2] * output.shape[3] > 1 and output.shape[0] == 1:
@@ -83,19 +84,9 @@ def kind_of(output: Array, show: str = "auto", channels_last: bool = False) -> s
     return "top" if len(long_axes) == 1 and output.ndim in (1, 2, 4) else "values"
 
 
-def _has_detections(output: Array) -> bool:
-    """Return whether an output has SSD's detections: [1, 1, N, 7], integer image and class, score in 0..1."""
-    if output.ndim != 4 or output.shape[:2] != (1, 1) or output.shape[3] != 7:
-        return False
-    rows = output.reshape(-1, 7)
-    rows = rows[rows[:, 0] >= 0]
-    whole = bool((rows[:, :2] == np.floor(rows[:, :2])).all())
-    return whole and bool((rows[:, 1] >= -1).all()) and bool(((rows[:, 2] >= 0) & (rows[:, 2] <= 1)).all())
-
-
 def without_empty_rows(output: Array) -> Array:
     """Return an output of detections without the rows that hold none; another output unchanged."""
-    return output[:, :, output[0, 0, :, 0] >= 0] if _has_detections(output) else output
+    return output[:, :, output[0, 0, :, 0] >= 0] if has_detections(output) else output
 
 
 def split_batch(outputs: Mapping[str, Array], batch: int) -> list[dict[str, Array]]:
@@ -107,7 +98,7 @@ def split_batch(outputs: Mapping[str, Array], batch: int) -> list[dict[str, Arra
         return [dict(outputs)]
     parts: list[dict[str, Array]] = [{} for _ in range(batch)]
     for name, output in outputs.items():
-        if _has_detections(output):
+        if has_detections(output):
             for i, part in enumerate(parts):
                 rows = output[:, :, output[0, 0, :, 0] == i].copy()
                 rows[..., 0] = 0
@@ -132,7 +123,7 @@ def concat_results(results: Sequence[Mapping[str, Array]]) -> dict[str, Array]:
     arrays_by_name: dict[str, Array] = {}
     for name in results[0]:
         arrays = [r[name] for r in results]
-        rows = all(_has_detections(a) for a in arrays)
+        rows = all(has_detections(a) for a in arrays)
         if rows and len(arrays) > 1:
             arrays = [a.copy() for a in arrays]
             for i, a in enumerate(arrays):

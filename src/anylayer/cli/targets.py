@@ -7,14 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 import anylayer.cli as cli
 from anylayer.cli.inputs import Loaded
 from anylayer.cli.items import Item
 from anylayer.cli.results import DRAWN, ShowOptions, channels_first, concat_results, detections, kind_of
 from anylayer.errors import InputError, at, given, need, plural
-from anylayer.inspect.drawing import Box, colors, to_image
+from anylayer.inspect.boxes import class_box, draw_boxes
+from anylayer.inspect.drawing import to_image
 from anylayer.network import Array
 
 _ARRAYS = (".npy", ".npz", ".json")
@@ -174,8 +173,7 @@ def draw_output(name: str, output: Array, loaded: Loaded, options: ShowOptions) 
         rule = "detections are drawn on the input image, but the input was not an image"
         image = given(loaded.image, rule, InputError)
         objects = detections(output, options, loaded.place)
-        palette = colors(256)
-        boxes = [_box(d.box, d.label or str(d.number), d.score, palette[d.number % 255 + 1]) for d in objects]
+        boxes = [class_box(d.box, d.number, d.score, d.label) for d in objects]
         return draw_boxes(image, boxes), f"{len(objects)} of '{name}' drawn"
     with at(f"output '{name}'"):
         output = channels_first(output, options.channels_last)
@@ -185,43 +183,3 @@ def draw_output(name: str, output: Array, loaded: Loaded, options: ShowOptions) 
         need(len(planes) == channels, f"shape {output.shape} is more than one image", InputError)
         image, what = to_image(planes, options.show if options.show in DRAWN else "auto")
     return image, f"'{name}' {image.shape[1]}x{image.shape[0]}, {what}"
-
-
-def _box(corners: tuple[float, ...], label: str, score: float, color: Array) -> Box:
-    r, g, b = (int(c) for c in color)
-    left, top, right, bottom = corners
-    return Box(left, top, right, bottom, f"{label} {score:.2f}", (r, g, b))
-
-
-def draw_boxes(image: Array, boxes: Sequence[Box]) -> Array:
-    """Return an image (BGR order) with boxes and their captions drawn on it."""
-    from anylayer.libraries.pillow import ImageDraw, ImageFont, from_array
-
-    canvas = from_array(image)
-    draw = ImageDraw.Draw(canvas)
-    unit = max(1, round(max(canvas.size) / 400))
-    font = ImageFont.load_default(size=max(10, 6 * unit + 4))
-    for box in boxes:
-        left, right = sorted((_within(box.left, canvas.width), _within(box.right, canvas.width)))
-        top, bottom = sorted((_within(box.top, canvas.height), _within(box.bottom, canvas.height)))
-        draw.rectangle((left, top, right, bottom), outline=box.color, width=unit + 1)
-        if not box.caption:
-            continue
-        x0, y0, x1, y1 = draw.textbbox((0, 0), box.caption, font=font)
-        wide, high = x1 - x0 + 2 * unit, y1 - y0 + 2 * unit
-        side = min(max(left, 0), max(0, canvas.width - wide))
-        base = min(max(top - high if top >= high else top, 0), max(0, canvas.height - high))
-        draw.rectangle((side, base, side + wide, base + high), fill=box.color)
-        draw.text((side + unit - x0, base + unit - y0), box.caption, fill=_text_color(box.color), font=font)
-    return np.ascontiguousarray(np.asarray(canvas)[:, :, ::-1])
-
-
-def _within(value: float, size: int) -> float:
-    """Limit a coordinate to 8 pixels beyond the image. Pillow's time to draw grows with the invisible part."""
-    return float(min(max(np.nan_to_num(value), -8.0), size + 8.0))
-
-
-def _text_color(color: tuple[int, int, int]) -> tuple[int, int, int]:
-    """Return black or white, whichever is readable on a background of this color."""
-    r, g, b = color
-    return (0, 0, 0) if 299 * r + 587 * g + 114 * b > 128_000 else (255, 255, 255)

@@ -2,26 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from anylayer.errors import InputError, need, plural, wording
 from anylayer.network import Array
 
 _MAX_CLASSES = 1 << 16  # classes in an image of labels
-
-
-@dataclass(frozen=True)
-class Box:
-    """A box to draw, in pixels of the image, with a caption and a color (R, G, B)."""
-
-    left: float
-    top: float
-    right: float
-    bottom: float
-    caption: str
-    color: tuple[int, int, int]
 
 
 def colors(count: int) -> Array:

@@ -18,6 +18,7 @@ from anylayer.compile.noise import noise
 from anylayer.compile.plan import require_types
 from anylayer.errors import AnyLayerError, InputError, nearest, need
 from anylayer.graph import Graph
+from anylayer.inspect.boxes import draw_detections, has_detections
 from anylayer.inspect.costs import Profile
 from anylayer.inspect.drawing import summary, to_image
 from anylayer.inspect.figures import Change, Figures, LayerCode, Measured, Picture, figures_of
@@ -94,7 +95,7 @@ def full_report(
         left = {name: name for name in maps if name not in results and name not in ran.outputs}
         results |= {**_run(net, left, arrays, measured.engine), **ran.outputs}
         measured.pictures += input_pictures(network, arrays, images or {})
-        measured.pictures += _pictures(network, maps, results)
+        measured.pictures += _pictures(network, maps, results, _seen_image(network, arrays))
     for row in report.nodes:
         row.figures = figures[row.name]
     return report
@@ -138,11 +139,24 @@ def _run(net: Net, values: Mapping[str, str], arrays: Mapping[str, Array], engin
     return model({name: arrays[name] for name in model.inputs})
 
 
-def _pictures(network: Network, maps: Iterable[str], results: Mapping[str, Array]) -> Iterator[Picture]:
-    """Yield the pictures of the outputs, and of the feature maps that are not outputs."""
+def _seen_image(network: Network, arrays: Mapping[str, Array]) -> Array | None:
+    """Return the first input that is an image as the network gets it, (H, W, 3), or None."""
+    maps = (_maps(x, network.layouts.get(name) == "NHWC") for name, x in arrays.items())
+    channels = next((m for m in maps if m is not None and len(m) == 3), None)
+    return None if channels is None else to_image(_stretch(channels), "picture")[0]
+
+
+def _pictures(
+    network: Network, maps: Iterable[str], results: Mapping[str, Array], image: Array | None
+) -> Iterator[Picture]:
+    """Yield the pictures of the outputs, and of the feature maps that are not outputs. Detections are drawn on
+    `image`."""
     layouts = {value: node.layout for node in network.nodes for value in node.outputs}
     for public, value in network.outputs.items():
-        yield picture("output", public, results[public], layouts.get(value, "") == "NHWC")
+        if image is not None and has_detections(results[public]):
+            yield _picture("output", public, results[public], *draw_detections(image, results[public]))
+        else:
+            yield picture("output", public, results[public], layouts.get(value, "") == "NHWC")
     for name in maps:
         if name not in network.outputs:
             yield picture("map", name, results[name], layouts.get(name, "") == "NHWC")

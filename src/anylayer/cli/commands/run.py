@@ -26,14 +26,14 @@ from anylayer.cli.command import (
 )
 from anylayer.cli.image_options import image_options, preprocessing_of
 from anylayer.cli.inputs import Loader
-from anylayer.cli.items import items_of, moving_input
+from anylayer.cli.items import Item, items_of, moving_input
 from anylayer.cli.presenter import Presenter
 from anylayer.cli.progress import progress
 from anylayer.cli.results import ShowOptions, read_labels
 from anylayer.cli.running import Runner
 from anylayer.cli.targets import OutOption
 from anylayer.compile.inputs import input_types
-from anylayer.errors import InputError, need
+from anylayer.errors import InputError, need, some
 
 
 def result_options(function: F) -> F:
@@ -84,9 +84,7 @@ def result_options(function: F) -> F:
     epilog="\b\nExample:\n  anylayer run net.prototxt net.caffemodel -l layers.py -i a.jpg -o edges.png",
 )
 @network_options
-@input_option(
-    "an image, .npy, .npz, a folder of them, values [1, 2], a video, or a camera's number", required=True
-)
+@input_option("an image, .npy, .npz, a folder of them, values [1, 2], a video, or a camera's number")
 @image_options
 @result_options
 @engine_option()
@@ -119,6 +117,8 @@ def command(**options: Any) -> None:
     labels = read_labels(options["labels"]) if options["labels"] else ()
     shapes = shapes_of(net, options["shapes"])
     types = input_types(net.network, shapes)
+    if types and not options["inputs"]:
+        raise click.UsageError(f"Missing option '-i' / '--input': the network has inputs {some([*types])}.")
     loader = Loader(net, types, preprocessing_of(options), shapes)
     channels_last = any(map(loader.channels_last, types))
     show_options = ShowOptions(options["show"], options["top"], options["threshold"], labels, channels_last)
@@ -127,7 +127,9 @@ def command(**options: Any) -> None:
     presenter = Presenter(runner, show_options, targets, quiet=options["quiet"], as_json=options["as_json"])
     scalars = [name for name, kind in types.items() if kind is not None and not kind.shape]
     moving = moving_input(options["inputs"], list(types), options["outs"], scalars)
-    items = items_of(options["inputs"], list(types)) if moving is None else []
+    items = (
+        [] if moving is not None else items_of(options["inputs"], list(types)) if options["inputs"] else [Item({})]
+    )
     if options["random_weights"]:
         first = loader.load(items[0]).arrays if items and None in types.values() else {}
         net.fill(shapes={name: array.shape for name, array in first.items()} | shapes)

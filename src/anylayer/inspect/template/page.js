@@ -151,7 +151,7 @@
   const size = (n) => n.outputs.reduce((sum, [, t]) => sum + ((t.match(/\[(.*)\]/) || ["", ""])[1].match(/\d+/g) || []).reduce((a, d) => a * Number(d), 1), 0);
   const HEIGHT = 34;
   const lanes = Math.max(1, ...nodes.map((n) => Math.max(n.lane, ...n.above, ...n.through) + 1));
-  const gap = Math.max(4, Math.min(14, 168 / lanes));
+  const gap = Math.max(4, Math.min(14, 72 / lanes));
   const x = (lane) => 8 + lane * gap;
 
   function lane(n) {
@@ -198,16 +198,16 @@
   const GRAPH = Math.max(76, 32 + (lanes - 1) * gap) + "px";
   const COLUMNS = [
     { key: "graph", label: "Graph", width: GRAPH, value: (n) => n.i, cell: (n) => [lane(n)] },
-    { key: "name", label: "Node", width: "minmax(165px, 1.6fr)", value: (n) => n.name },
-    { key: "type", label: "Type", width: "minmax(110px, 1.2fr)", value: (n) => n.type, cell: (n) => text(n.type), title: (n) => n.type },
-    { key: "params", label: "Params", width: "minmax(90px, 1.5fr)", value: (n) => n.short, cell: (n) => text(n.short.slice(0, 160)), title: (n) => n.short.slice(0, 600) },
-    { key: "output", label: "Output", width: "minmax(150px, 1.2fr)", value: size, cell: (n) => text(outputs(n)), title: outputs },
-    { key: "weights", label: "Weights", width: "84px", num: true, value: (n) => n.weights, cell: (n) => text(number(n.weights)) },
-    { key: "macs", label: "MACs", width: "76px", num: true, value: (n) => n.macs, cell: (n) => text(number(n.macs)) },
-    { key: "runs", label: "Where", width: "minmax(115px, 1.4fr)", value: (n) => n.runs, cell: (n) => [el("span", { class: "w-" + n.where, text: n.runs })], title: (n) => n.reason || n.runs },
-    { key: "time", label: "Time", width: "minmax(130px, 1.3fr)", when: () => timed.length, value: (n) => figure(n, (f) => f.seconds), cell: timeCell },
-    { key: "error", label: "Error", width: "84px", num: true, when: () => measured && measured.verified, value: relative, cell: errorCell },
-    { key: "precision", label: "Precision", width: "104px", when: () => timed.length, value: (n) => figure(n, (f) => f.precision), cell: (n) => text(figure(n, (f) => f.precision)) },
+    { key: "name", label: "Node", width: "minmax(130px, 1.5fr)", value: (n) => n.name },
+    { key: "type", label: "Type", width: "minmax(110px, 1fr)", value: (n) => n.type, cell: (n) => text(n.type), title: (n) => n.type },
+    { key: "params", label: "Params", width: "minmax(150px, 2.4fr)", value: (n) => n.short, cell: (n) => text(n.short.slice(0, 160)), title: (n) => n.short },
+    { key: "output", label: "Output", width: "minmax(125px, 1fr)", value: size, cell: (n) => text(outputs(n)), title: outputs },
+    { key: "weights", label: "Weights", width: "80px", num: true, value: (n) => n.weights, cell: (n) => text(number(n.weights)) },
+    { key: "macs", label: "MACs", width: "72px", num: true, value: (n) => n.macs, cell: (n) => text(number(n.macs)) },
+    { key: "runs", label: "Where", width: "minmax(80px, 1fr)", value: (n) => n.runs, cell: (n) => [el("span", { class: "w-" + n.where, text: n.runs })], title: (n) => n.reason || n.runs },
+    { key: "time", label: "Time", width: "minmax(118px, 1.3fr)", when: () => timed.length, value: (n) => figure(n, (f) => f.seconds), cell: timeCell },
+    { key: "error", label: "Error", width: "76px", num: true, when: () => measured && measured.verified, value: relative, cell: errorCell },
+    { key: "precision", label: "Precision", width: "92px", when: () => timed.length, value: (n) => figure(n, (f) => f.precision), cell: (n) => text(figure(n, (f) => f.precision)) },
   ].filter((c) => !c.when || c.when());
 
   const state = { key: "graph", down: false, off: new Set(["constant"]) };
