@@ -137,6 +137,14 @@ def test_own_conversions_are_the_same(tmp_path: Path) -> None:
         assert found.same, (name, str(found))
 
 
+def test_half_precision_is_the_same_within_its_tolerance(tmp_path: Path) -> None:
+    anylayer.read(ONNX).write(tmp_path / "half.onnx", precision="float16")
+    found = anylayer.diff(ONNX, tmp_path / "half.onnx")
+    assert found.same and 1e-5 < found.outputs[0].error < 1e-2
+    wrong = broken(tmp_path / "half.onnx", tmp_path, without("relu2"))
+    assert names(anylayer.diff(ONNX, wrong)) == ("relu2",)
+
+
 # ------------------------------------------------------------------ broken at one node
 
 BROKEN: list[tuple[str, Change, tuple[str, ...], str]] = [
@@ -207,6 +215,12 @@ def test_broken_node_of_a_converter_is_found(
     found = anylayer.diff(KERAS, broken(TF2ONNX, tmp_path, change))
     assert not found.same and names(found) == where and len(places(found)) == 1, str(found)
     assert text in str(found)
+
+
+def test_pads_are_shown_with_a_pad_before(tmp_path: Path) -> None:
+    found = anylayer.diff(broken(ONNX, tmp_path, attribute("conv1", "pads", [0, 0, 2, 2])), ONNX2TF)
+    text = " ".join(str(found).split())
+    assert "Conv pads: [0, 0, 2, 2] | [0, 0, 0, 0] after Pad [0, 1, 1, 0, 0, 1, 1, 0]" in text
 
 
 def test_broken_node_is_found_from_the_other_side(tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ def details(a: Sequence[TracedNode], b: Sequence[TracedNode], *, weights: bool =
         return list(_fields(a[0].node.params, b[0].node.params))
     left, right = _ops(a), _ops(b)
     facts: list[Detail] = []
+    pads = [_pad_before(ops) for ops in (left, right)]
     folded = [o.op for o in left] != [o.op for o in right]
     if folded and len(a) == len(b) == 1:
         shown = [", ".join(o.op for o in ops) or "none" for ops in (left, right)]
@@ -37,13 +38,24 @@ def details(a: Sequence[TracedNode], b: Sequence[TracedNode], *, weights: bool =
         same = next((p for p in right if p.op == o.op and p.domain == o.domain), None)
         product = next((p for p in right if o in PRODUCTS and p in PRODUCTS), None)
         if same is not None:
-            facts += _attributes(o, same)
+            facts += [_with_pads(fact, pads) for fact in _attributes(o, same)]
             facts += _sizes(o, same) if len(a) > 1 or len(b) > 1 else ()
         partner = same or product
         if partner is not None:
             right.remove(partner)
             facts += _constants(o, partner, folded) if weights else ()
     return facts
+
+
+def _pad_before(ops: Sequence[Op]) -> str:
+    """Return the pads of an operator Pad among operators as text."""
+    return next((f" after Pad {_plain(o.constant(1))}" for o in ops if o.op == "Pad"), "")
+
+
+def _with_pads(fact: Detail, pads: Sequence[str]) -> Detail:
+    """Return what differs, with the operators Pad before an operator that pads, too."""
+    what, a, b = fact
+    return (what, a + pads[0], b + pads[1]) if what.endswith(" pads") else fact
 
 
 def _ops(nodes: Sequence[TracedNode]) -> list[Op]:
@@ -85,7 +97,9 @@ def _positive(o: Op, name: str) -> object:
 
 def _plain(value: object) -> object:
     """Return an attribute for comparison: a list for a tuple or an array, and a float as float32 rounds it."""
-    if isinstance(value, (list, tuple, np.ndarray)):
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, (list, tuple)):
         return [_plain(v) for v in value]
     return as_written(value) if isinstance(value, float) and np.isfinite(value) else value
 

@@ -54,7 +54,9 @@ def _compare(
         return NumpyRunner(network, a.definitions, network.outputs)([arrays[n] for n in types], {})
 
     arrays, results, told = telling_noise(network, a.definitions, types, run, fixed=fixed)
-    values = {**b.constants, **{n: link.how(arrays[link.name]) for n, link in links.items()}}
+    values = dict(b.constants)
+    for name, link in links.items():
+        values[name] = link.how(arrays[link.name]).astype(comparer.values[name].dtype)
     for i in nodes:
         node = b.nodes[i]
         outputs = b.compute(node, [values[n] if n else None for n in node.inputs])

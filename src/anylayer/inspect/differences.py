@@ -169,7 +169,7 @@ class Comparer:
                     link = self._forced.get(name) or self._link(i, name, y, self.links, self._inputs)
                     if link is not None:
                         self.links[name] = link
-                        y = link.how(self.a.values[link.name])
+                        y = self._like(link, y)
                     self.values[name] = y
                     if free and not (
                         alone is outputs[node.outputs.index(name)] and (link is None or not link.error)
@@ -195,9 +195,13 @@ class Comparer:
 
         def array(name: str) -> Array:
             link = replaced.get((i, name))
-            return values[name] if link is None else link.how(self.a.values[link.name])
+            return values[name] if link is None else self._like(link, self.values[name])
 
         return [array(name) if name else None for name in self.b.nodes[i].inputs]
+
+    def _like(self, link: Link, y: Array) -> Array:
+        """Return the numbers of A that a value of B corresponds to, in the dtype that B has for it."""
+        return link.how(self.a.values[link.name]).astype(y.dtype, copy=False)
 
     def _link(
         self,
@@ -222,6 +226,7 @@ class Comparer:
             near = [
                 n for n in near if n == output or (len(region) == 1 and n in ahead and self._kinds(n) == kinds)
             ]
+        read = [self.values[n] for k in region for n in self.b.data_inputs(self.b.nodes[k]) if n in self.values]
         place = {n: k for k, n in enumerate(self.a.values)}
 
         def order(n: str) -> tuple[bool, bool, bool, bool, int]:
@@ -231,7 +236,7 @@ class Comparer:
             x = self.a.values[n]
             nodes = max(len(region), 0 if n in start else len(self.a.between(start, n)))
             scale = min(1.0, scale_of(*(self.a.values[s] for s in start))) if start else 0.0
-            fit = best_fit(x, y, scale, tolerance_of([x, y], nodes))
+            fit = best_fit(x, y, scale, tolerance_of([x, y, *read], nodes))
             if fit is not None:
                 return Link(n, *fit)
         return None
@@ -361,9 +366,7 @@ class Comparer:
         """Return how many of the next nodes of B compute numbers of A after a change, and how many do not,
         although their inputs are A's."""
         hits = misses = run = 0
-        values = ChainMap(
-            {n: link.how(self.a.values[link.name]) for n, link in change.outputs.items()}, self.values
-        )
+        values = ChainMap({n: self._like(link, self.values[n]) for n, link in change.outputs.items()}, self.values)
         links = {**self.links, **change.outputs}
         replaced = ChainMap(change.inputs, self._inputs)
         changed = set(change.outputs)
@@ -385,7 +388,7 @@ class Comparer:
                 link = self._link(i, name, y, links, replaced, allowed)
                 hit |= link is not None and tells(y)
                 if link is not None:
-                    links[name], y, miss = link, link.how(self.a.values[link.name]), False
+                    links[name], y, miss = link, self._like(link, y), False
                 values[name] = y
                 changed.add(name)
             if self.b.kinds[i]:
