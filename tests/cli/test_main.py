@@ -251,6 +251,7 @@ def test_python_m_anylayer_is_the_command_line() -> None:
         ("convert net.prototxt --to o", ["onnx", "openvino"]),
         ("generate net.prototxt --for opencv-", ["opencv-python"]),
         ("run net.prototxt --dialect ss", ["ssd"]),
+        ("layers --format caffe detectionOut", ["DetectionOutput"]),
     ],
 )
 def test_shell_completes_engines_formats_and_targets(words: str, found: list[str]) -> None:

@@ -16,6 +16,7 @@ import pytest
 
 import anylayer
 from anylayer.errors import ConversionError, EngineError, FileError, InputError, LayerError, TraceError
+from anylayer.graph import Dim, Graph
 from anylayer.network import TensorType
 from anylayer.optimize.simplify import simplify
 from anylayer.tracing import record, trace
@@ -419,3 +420,13 @@ def test_integer_attribute_beyond_64_bits_is_refused(value: Any) -> None:
     graph = trace(lambda xs: [record("Softmax", [xs[0]], (2,), np.float32, axis=value)], [TensorType((2,))])
     with pytest.raises(EngineError, match=r"axis=-?9223372036854775\d+ of operator 'Softmax' needs more than"):
         to_onnx(graph, "net")
+
+
+def test_dynamic_size_of_an_output_is_named_after_the_output() -> None:
+    graph = Graph()
+    x = graph.input("x", (4, 7), np.dtype(np.float32))
+    rows = Dim("detections/where_161", 4)
+    (y,) = graph.emit("Identity", [x], [((rows, 7), x.dtype)], place="")
+    graph.outputs = [y]
+    (end,) = to_onnx(graph).graph.output
+    assert [d.dim_param or d.dim_value for d in end.type.tensor_type.shape.dim] == [f"{end.name}_size0", 7]

@@ -89,8 +89,8 @@ def trace_open(
         guarded_sizes = relax_conditions(a, sizes, guarded_sizes, lambda symbols: traced(dict(symbols), 1)[1])
     for guard in (g for g in guarded_sizes.guards if g.fixes_sizes()):
         names = some(sorted(guard.symbols), 5)
-        rule = f"{guard.place}: only few sizes fulfil {guard}, so {names} cannot all stay open"
-        raise InputError(f"{rule}: give numbers, or leave one of them open", network.source)
+        rule = f"{names} cannot all stay open: give numbers, or leave one of them open"
+        raise InputError(f"{rule}. {guard.place} needs {guard}, which only few sizes fulfil", network.source)
     return OpenTraces(first, a, b, guarded_sizes)
 
 

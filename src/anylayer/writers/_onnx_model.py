@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
+from types import MappingProxyType
 
 import numpy as np
 
@@ -200,7 +201,8 @@ class _ModelBuilder(_NodeBuilder):
                 self.add(o, self.titles[i], PurePath(o.place.rpartition(": ")[2]).name)
             else:
                 self.add(o, o.outputs[0].name, o.place)
-        outputs = [_info(alias, value) for alias, value in aliases.items()]
+        sizes = _size_names(aliases)
+        outputs = [_info(alias, value, sizes) for alias, value in aliases.items()]
         for alias, value in aliases.items():
             if self.named(value) != alias:
                 self.alias(value, alias)
@@ -401,9 +403,19 @@ def _initializer(name: str, value: Value, external: External | None) -> TensorPr
     return tensor
 
 
-def _info(name: str, value: Value) -> onnx.ValueInfoProto:
-    return helper.make_tensor_value_info(name, elem_type(value.dtype), _dims(value.shape))
+def _size_names(outputs: Mapping[str, Value]) -> dict[Dim, str]:
+    """Return names for the dynamic sizes of outputs: "boxes_size2" for axis 2 of the first output that has it."""
+    names: dict[Dim, str] = {}
+    for output, value in outputs.items():
+        for axis, size in enumerate(value.shape):
+            if isinstance(size, Dim) and "/" in size.name:
+                names.setdefault(size, f"{output}_size{axis}")
+    return names
 
 
-def _dims(shape: Sequence[int | str | Dim]) -> list[int | str]:
-    return [d if isinstance(d, str) else d.name if isinstance(d, Dim) else int(d) for d in shape]
+def _info(name: str, value: Value, sizes: Mapping[Dim, str] = MappingProxyType({})) -> onnx.ValueInfoProto:
+    return helper.make_tensor_value_info(name, elem_type(value.dtype), _dims(value.shape, sizes))
+
+
+def _dims(shape: Sequence[int | str | Dim], sizes: Mapping[Dim, str] = MappingProxyType({})) -> list[int | str]:
+    return [d if isinstance(d, str) else sizes.get(d, d.name) if isinstance(d, Dim) else int(d) for d in shape]

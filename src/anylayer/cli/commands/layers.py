@@ -40,11 +40,17 @@ _FIELDS = (
 )
 
 
+def _complete_types(context: click.Context, parameter: click.Parameter, start: str) -> list[str]:
+    """Return the layer types that begin with `start`, in any case."""
+    registry = Registry.of(context.params.get("fmt") or "caffe")
+    return [name for name in registry.types() if name.lower().startswith(start.lower())]
+
+
 @click.command(
     cls=Command,
     epilog="\b\nExample:\n  anylayer layers Interp",
 )
-@click.argument("types", metavar="[TYPE | LIBRARY.so | KERNELS.xml]...", nargs=-1)
+@click.argument("types", metavar="[TYPE | LIBRARY.so | KERNELS.xml]...", nargs=-1, shell_complete=_complete_types)
 @click.option(
     "--format",
     "fmt",
