@@ -46,7 +46,7 @@ _EXAMPLE = 24
 """The largest example of a size that depends on data."""
 _LEAST_EXAMPLE = 4
 """The smallest example of a size whose limit is symbolic."""
-_OPPOSITE = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
+OPPOSITE = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ class Guard:
 
     def contradicts(self, other: Guard) -> bool:
         """Return whether this is the opposite of another condition."""
-        return (self.left, self.right) == (other.left, other.right) and self.relation == _OPPOSITE[other.relation]
+        return (self.left, self.right) == (other.left, other.right) and self.relation == OPPOSITE[other.relation]
 
 
 def _text(side: Expression | Real) -> str:
@@ -148,7 +148,8 @@ class SymbolicTrace:
     sizes. `empty` are those that are 0 in this trace. `filled` maps others to a least number: their masks select
     the first elements where they would select fewer. Both hold names without the mark of `base_name`. `decide`
     answers a comparison of such sizes by the user's code, or returns None. `asked` gets each condition on such
-    sizes that is not answered so; if it returns True, the condition is answered as it is for size 0.
+    sizes that is not answered so, and the answer; if it returns True, the condition is answered as it is for size
+    0.
     """
 
     ranges: dict[str, tuple[int, int]]
@@ -158,7 +159,7 @@ class SymbolicTrace:
     counts: dict[str, Count] = field(default_factory=dict)
     turn: int | None = None
     empty: frozenset[str] = frozenset()
-    asked: Callable[[SymbolicTrace, Guard], bool] | None = None
+    asked: Callable[[SymbolicTrace, Guard, bool], bool] | None = None
     filled: Mapping[str, int] = field(default_factory=dict)
     decide: Callable[[Any, str, Any], bool | None] = lambda a, relation, b: None
 
@@ -198,15 +199,19 @@ class SymbolicTrace:
         self, left: Expression | Real, relation: str, right: Expression | Real, result: bool
     ) -> bool:
         """Return whether a comparison depends on data, other than on whether something is selected."""
-        guard = Guard(left, relation if result else _OPPOSITE[relation], right)
+        guard = Guard(left, relation if result else OPPOSITE[relation], right)
         if self.counts.keys().isdisjoint(guard.symbols):
             return False
         return not self.certain(guard) and not self.asks_for_nothing(guard)
 
     def compare(self, left: Expression | Real, relation: str, right: Expression | Real, result: bool) -> bool:
         """Record the condition, unless it always holds, and return `result`, its value at the traced sizes."""
-        guard = Guard(left, relation if result else _OPPOSITE[relation], right, user_place())
-        if self.asked is not None and not self.counts.keys().isdisjoint(guard.symbols) and self.asked(self, guard):
+        guard = Guard(left, relation if result else OPPOSITE[relation], right, user_place())
+        if (
+            self.asked is not None
+            and not self.counts.keys().isdisjoint(guard.symbols)
+            and self.asked(self, guard, result)
+        ):
             return not result
         if guard not in self.guards and not self.certain(guard) and not self._are_least_sizes(guard):
             self.guards[guard] = guard

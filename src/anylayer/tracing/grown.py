@@ -68,16 +68,20 @@ class GrownList(Selection):
         return len(self.made())
 
 
-class FilledListAlias:
-    """The element that replaces the contents of a list that a loop has filled. Every use of it is refused: the
-    code reads the list under another name.
-    """
+class Unreadable:
+    """An object in place of a value that a loop leaves, which is not recorded. Every use of it is refused."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
 
     def __getattr__(self, name: str) -> NoReturn:
-        raise refusal(f"the list '{self.name}', which a loop has filled, is read under another name")
+        raise refusal(self.reason)
+
+    def _refuse(self, *args: object) -> NoReturn:
+        raise refusal(self.reason)
+
+    __bool__ = __len__ = __iter__ = __getitem__ = __array__ = __eq__ = __ne__ = __repr__ = _refuse
+    __hash__ = None  # type: ignore[assignment]  # unhashable, as == is refused
 
 
 def list_of(x: Any) -> Any:

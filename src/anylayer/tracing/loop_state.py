@@ -11,6 +11,7 @@ from anylayer.graph.ir import Value
 from anylayer.graph.sized import elements_of
 from anylayer.graph.symbolic import Size, SizeReal
 from anylayer.tracing.array import Selection, TracedArray
+from anylayer.tracing.grown import GrownList
 from anylayer.tracing.python_numbers import PythonNumber
 from anylayer.tracing.reach import Reach
 from anylayer.tracing.state import Snapshot
@@ -30,9 +31,14 @@ class LoopState(Snapshot):
         self.variables = set(variables)
         closure = tuple(CellType() for _ in frame.f_code.co_freevars)
         reach = Reach(FunctionType(frame.f_code, frame.f_globals, closure=closure))
+        grown = {name: x for name, x in variables.items() if type(x) is GrownList}
         for name, x in variables.items():
-            reach.add(name, x)
+            if name not in grown:
+                reach.add(name, x)
         super().__init__(reach)
+        for name, x in grown.items():
+            self._seen[id(x)] = x  # keeps the object, so that no other gets its id
+            self.values[name] = id(x)
 
     def take(self, name: str, x: Any) -> None:
         """Record a value and the values inside it."""

@@ -14,7 +14,7 @@ import dis
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import pairwise
 from types import CodeType, FrameType
@@ -22,14 +22,15 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.graph.expressions import symbol
-from anylayer.graph.guards import Guard, SymbolicTrace
+from anylayer.graph.expressions import constant, symbol
+from anylayer.graph.guards import OPPOSITE, Guard, SymbolicTrace
 from anylayer.graph.ir import Graph, Value
-from anylayer.graph.place import is_users, place_of, position_of, refusal
+from anylayer.graph.place import is_users, place_of, position_of, refusal, user_place
 from anylayer.graph.sized import elements_of
 from anylayer.graph.symbolic import Size
 from anylayer.tracing.array import Selection, TracedArray
-from anylayer.tracing.grown import FilledListAlias, GrownList
+from anylayer.tracing.grown import GrownList, Unreadable
+from anylayer.tracing.loop_exits import lead_to_the_same
 from anylayer.tracing.loop_state import LoopState, variable_of
 from anylayer.tracing.masked_loops import MaskedBody, Unfit
 from anylayer.tracing.python_numbers import PythonNumber
@@ -46,6 +47,8 @@ class Head:
 
     size: the name of the size that it asks for. ops, counts: how many operators and sizes the trace had. arrays:
     the values of the local arrays. lists: the contents of the local lists. state: everything that is not recorded.
+    end: the offset of the question, and the answer that ends the loop. exits: the states where the iteration asks
+    whether one element is left, and would end the loop: see Loops.ends_at_one.
     """
 
     size: str
@@ -55,6 +58,9 @@ class Head:
     state: LoopState
     arrays: dict[str, Value] = field(default_factory=dict)
     lists: dict[str, list[Any]] = field(default_factory=dict)
+    end: tuple[int, bool] = (0, False)
+    exits: list[Head] = field(default_factory=list)
+    guards: set[Guard] = field(default_factory=set)
 
 
 def _head(frame: FrameType, size: str, graph: Graph) -> Head:
@@ -78,17 +84,42 @@ class Loops:
     def __init__(self) -> None:
         self.heads: dict[tuple[FrameType, Any], list[Head]] = {}
 
-    def asked(self, trace: SymbolicTrace, guard: Guard) -> bool:
-        """Close the loop that asks a question about a size. Return False if no loop ends here."""
-        frame = sys._getframe(1)
-        while frame.f_back is not None and frame.f_globals.get("__name__") in (__name__, *_OWN):
-            frame = frame.f_back
+    def ends_at_one(self, trace: SymbolicTrace, guard: Guard) -> bool | None:
+        """Return the answer to a question that would end a loop because one element is left, as in `if order.size
+        == 1: break`, for more elements. Return None for another question.
+
+        The loop ends then in any case if the rest of the iteration only selects from the others, of which there
+        are none. This is checked where the loop is closed.
+        """
+        frame = _users_frame(sys._getframe(1))
+        name = next(iter(guard.symbols), "")
+        heads = [h[-1] for (f, p), h in self.heads.items() if f is frame and h and _is_in_while(frame, p)]
+        head = next((h for h in heads if h.size == name), None)
+        if head is None or len(guard.symbols) != 1:
+            return None
+        answer = guard.holds({name: 1})
+        other = replace(guard, relation=OPPOSITE[guard.relation] if answer else guard.relation)
+        if not SymbolicTrace({name: (2, max(2, trace.ranges[name][1]))}).certain(other):
+            return None
+        if not lead_to_the_same(frame.f_code, head.end, (frame.f_lasti, answer)):
+            return None
+        head.exits.append(_head(frame, name, running_graph()))
+        head.guards.add(other)
+        trace.guards[other] = other  # which refuses a loop that is not closed
+        return not answer
+
+    def asked(self, trace: SymbolicTrace, guard: Guard, result: bool) -> bool:
+        """Close the loop that asks a question about a size, whose answer is `result`. Return False if no loop ends
+        here.
+        """
+        frame = _users_frame(sys._getframe(1))
         has_while = any(not is_for for _, _, is_for in _loops_of(frame.f_code))
         if not is_users(frame) or not has_while or not trace.asks_for_nothing(guard):
             return False
         (name,) = guard.symbols
         heads = self.heads.setdefault((frame, position_of(frame)), [])
         heads.append(_head(frame, name, running_graph()))
+        heads[-1].end = frame.f_lasti, not result
         if (
             len(heads) < _SEEN + (trace.turn or 0)
             or not _is_in_while(frame)
@@ -104,6 +135,12 @@ _OWN = ("anylayer.graph.symbolic", "anylayer.graph.guards")
 """The modules whose frames are between the user's question and this one."""
 
 
+def _users_frame(frame: FrameType) -> FrameType:
+    while frame.f_back is not None and frame.f_globals.get("__name__") in (__name__, *_OWN):
+        frame = frame.f_back
+    return frame
+
+
 @cache
 def _loops_of(code: CodeType) -> list[tuple[int, int, bool]]:
     """Return the first and the last position of each loop of a code, and whether it is a `for`."""
@@ -115,10 +152,20 @@ def _loops_of(code: CodeType) -> list[tuple[int, int, bool]]:
     return [(a, b, instructions[a].opname in ("FOR_ITER", "SEND")) for a, b in ends.items()]
 
 
-def _is_in_while(frame: FrameType) -> bool:
-    """Return whether the innermost loop around the running instruction is a `while`."""
-    around = [(b - a, is_for) for a, b, is_for in _loops_of(frame.f_code) if a <= frame.f_lasti <= b]
-    return bool(around) and not min(around)[1]
+def _around(code: CodeType, offset: int) -> tuple[int, int, bool] | None:
+    """Return the innermost loop around an instruction: its first and last position, and whether it is a `for`."""
+    around = [loop for loop in _loops_of(code) if loop[0] <= offset <= loop[1]]
+    return min(around, key=lambda loop: loop[1] - loop[0], default=None)
+
+
+def _is_in_while(frame: FrameType, position: object = None) -> bool:
+    """Return whether the innermost loop around the running instruction is a `while`, in which there is also an
+    instruction at a place in the source.
+    """
+    loop = _around(frame.f_code, frame.f_lasti)
+    if loop is None or loop[2]:
+        return False
+    return position is None or position in list(frame.f_code.co_positions())[loop[0] // 2 : loop[1] // 2 + 1]
 
 
 _OWN_REFERENCES = 3
@@ -128,8 +175,9 @@ _OWN_REFERENCES = 3
 def _is_only_appended_to(frame: FrameType, name: str) -> bool:
     """Return whether the loop around the running instruction uses a local list only as `name.append(...)`."""
     code = frame.f_code
-    around = [(a, b) for a, b, _ in _loops_of(code) if a <= frame.f_lasti <= b]
-    first, last = max(a for a, _ in around), max(b for _, b in around)
+    first, last = min(
+        ((a, b) for a, b, _ in _loops_of(code) if a <= frame.f_lasti <= b), key=lambda x: x[1] - x[0]
+    )
     if name in code.co_freevars:
         return False
     for use, following in pairwise(dis.get_instructions(code)):
@@ -279,7 +327,8 @@ class _Closing:
 
     def has_other_names(self, name: str) -> bool:
         """Return whether a list is reached in another way than by a local variable of the frame."""
-        known = sum((h.locals.get(name) is self.final[name]) + h.state.holds(self.final[name]) for h in self.heads)
+        states = [s for h in self.heads for s in (h, *h.exits)]
+        known = sum((h.locals.get(name) is self.final[name]) + h.state.holds(self.final[name]) for h in states)
         return sys.getrefcount(self.final[name]) > known + _OWN_REFERENCES
 
     def require_equal_states(self, lists: Iterable[str]) -> None:
@@ -288,6 +337,17 @@ class _Closing:
         for name in names:
             if variable_of(name) not in lists:
                 raise self.unfit(f"'{name}' changes in each iteration")
+
+    def require_no_change_after_exits(self, states: Sequence[str], lists: Iterable[str]) -> None:
+        """Refuse what an iteration changes after a question that would end the loop, other than selections."""
+        for head, end in pairwise(self.heads):
+            for at_exit in head.exits:
+                for name in states:
+                    if at_exit.arrays.get(name) is not end.arrays[name]:
+                        raise self.unfit(f"'{name}' changes after a question that ends the loop")
+                for name in lists:
+                    if len(at_exit.lists[name]) != len(end.lists[name]):
+                        raise self.unfit(f"the list '{name}' grows after a question that ends the loop")
 
     def close(self) -> None:
         changed = self.changes()
@@ -308,6 +368,7 @@ class _Closing:
         for name, (x, y) in lists.items():
             if not self.same(y[0]._value, x[0]._value):
                 raise self.unfit(f"two iterations compute what is appended to '{name}' in different ways")
+        self.require_no_change_after_exits([*states], lists)
         size = next(v.shape[0] for v in _sized_arrays(self.start).values())
         inside = {v: o for o in self.graph.ops[self.start.ops :] for v in o.outputs}
         self.remove()
@@ -342,8 +403,11 @@ class _Closing:
         graph, trace, start = self.graph, self.trace, self.start
         graph.forget(start.ops)
         heads = {h.size for h in self.heads}
+        exits = {g for h in self.heads for g in h.guards}
         trace.guards = {
-            g: v for g, v in trace.guards.items() if not (g.symbols <= heads and trace.asks_for_nothing(g))
+            g: v
+            for g, v in trace.guards.items()
+            if g not in exits and not (g.symbols <= heads and trace.asks_for_nothing(g))
         }
         for value in list(graph.counts)[start.counts :]:
             size = graph.counts.pop(value)
@@ -356,6 +420,11 @@ class _Closing:
         """Give the local variables the results of the loop."""
         local = self.frame.f_locals
         for name in sized:
+            if any(h.exits for h in self.heads):
+                local[name] = Unreadable(
+                    f"'{name}' is read after a loop that ends where one or no element is left"
+                )
+                continue
             x = self.final[name]
             x._content, x._view = np.zeros((0, *x.shape[1:]), x.dtype), None
             local[name] = x
@@ -367,15 +436,29 @@ class _Closing:
         for name, value in rows.items():
             items = self.final[name]
             local[name] = GrownList(self.start.lists[name], value)
-            items[:] = [FilledListAlias(name)]
+            items[:] = [Unreadable(f"the list '{name}', which a loop has filled, is read under another name")]
         ctypes.pythonapi.PyFrame_LocalsToFast(ctypes.py_object(self.frame), ctypes.c_int(0))
+
+
+def _guard_of(a: object, relation: str, b: object) -> Guard | None:
+    """Return a comparison of integers as a guard, or None for other numbers."""
+    sides = [x.expression if type(x) is Size else constant(x) if type(x) is int else None for x in (a, b)]
+    left, right = sides
+    return None if left is None or right is None else Guard(left, relation, right, user_place())
 
 
 @contextmanager
 def watch_loops(trace: SymbolicTrace) -> Iterator[None]:
     """Watch for loops in the user's code inside the context. The trace may have sizes that depend on data."""
-    trace.asked = Loops().asked
+    loops, decide = Loops(), trace.decide
+
+    def decide_in_loop(a: object, relation: str, b: object) -> bool | None:
+        guard = _guard_of(a, relation, b)
+        answer = None if guard is None else loops.ends_at_one(trace, guard)
+        return decide(a, relation, b) if answer is None else answer
+
+    trace.asked, trace.decide = loops.asked, decide_in_loop
     try:
         yield
     finally:
-        trace.asked = None
+        trace.asked, trace.decide = None, decide

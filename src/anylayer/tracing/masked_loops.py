@@ -22,7 +22,7 @@ from anylayer.graph.sized import elements_of
 from anylayer.graph.symbolic import Size, new_size, same, with_known_extrema
 from anylayer.network import MAX_VALUES
 from anylayer.tracing.array import TracedArray
-from anylayer.tracing.counts import compressed
+from anylayer.tracing.counts import compressed, count_of
 from anylayer.tracing.dtypes import BOOL, I4, I8
 from anylayer.tracing.loop_operator import value_of
 from anylayer.tracing.primitives import ONNX_TYPES, arange, as_array, expand
@@ -180,9 +180,6 @@ class MaskedBody:
             self.items[start] = _Item(state)
             self.states.append(start)
         mask = None
-        for name, x in appended.items():
-            if self.item(x._value).source is None:
-                raise Unfit(f"appends something else than an element to '{name}'")
         for name, (start, end) in sized.items():
             chosen = self.item(end)
             if not chosen.is_selection or chosen.source is not start:
@@ -192,6 +189,8 @@ class MaskedBody:
             mask = chosen.mask
         ends = [self.item(end) for _, end in states.values()]
         rows = {name: self.item(x._value) for name, x in appended.items()}
+        if any(type(d) is Size for x in rows.values() for d in x.value.shape):
+            raise Unfit("appends arrays of different sizes")
         if mask is None or self.last is None or any(x.axis or x.mask is not None for x in (*ends, *rows.values())):
             raise Unfit("takes no single element")
         if (mask.low, mask.high) != ((0, 1) if self.last else (1, 0)):
@@ -204,7 +203,9 @@ class MaskedBody:
         more = self.emit("ReduceMax", [numbers, self.number([0])], (), I4, keepdims=0)
         go = self.emit("Cast", [more], (), BOOL, to=ONNX_TYPES[BOOL])
         chosen_mask = self.emit("Or", [self.taken, here], (self.size,), BOOL)
-        self.graph.outputs = [go, left, chosen_mask, *(x.value for x in ends)]
+        stacked = [x.value for x in rows.values() if x.source is None]
+        results = [v if v in self.inner else self.capture(v) for v in (*(x.value for x in ends), *stacked)]
+        self.graph.outputs = [go, left, chosen_mask, *results]
         return states, rows
 
     def append_loop(self, outputs: Any) -> tuple[dict[str, TracedArray], dict[str, TracedArray]]:
@@ -215,12 +216,23 @@ class MaskedBody:
         first = [as_array(n, I8), as_array(n, I8) > 0, *masks]
         inputs = [*map(value_of, first), *self.states, *self.captured]
         count = 2 + len(self.states)
-        types = [(v.shape, v.dtype) for v in self.graph.outputs[1 : 1 + count]]
+        ends, stacked = self.graph.outputs[1 : 1 + count], self.graph.outputs[1 + count :]
+        number = Value("steps", (), I8)
+        steps = count_of(TracedArray(outer, number), n) if stacked else 0
+        types = [*((v.shape, v.dtype) for v in ends), *(((steps, *v.shape), v.dtype) for v in stacked)]
         result = outer.emit("Loop", inputs, types, {"states": count}, body=self.graph)
+        if stacked:  # as many elements as are taken
+            outer.counts[result[1]] = outer.counts.pop(number)
+            outer.selections.extend(result[count:])
         mask = TracedArray(outer, result[1])
         finals = dict(zip(states, (TracedArray(outer, v) for v in result[2:count])))
         row_arrays: dict[str, Any] = {}
+        others = iter(result[count:])
         for name, item in rows.items():
+            if item.source is None:
+                row = TracedArray(outer, next(others))
+                row_arrays[name] = np.zeros((0, *row.shape[1:]), row.dtype) if type(steps) is int else row
+                continue
             chosen = compressed(TracedArray(outer, item.source), mask, 0)
             row_arrays[name] = chosen[::-1] if self.last else chosen
         return row_arrays, finals

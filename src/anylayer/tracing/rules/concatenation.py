@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
+from anylayer.graph.facts import number
 from anylayer.graph.place import refusal
 from anylayer.graph.sizes import numpy_axis
 from anylayer.graph.symbolic import (
@@ -25,6 +26,7 @@ from anylayer.graph.symbolic import (
 from anylayer.network import Array
 from anylayer.tracing import primitives
 from anylayer.tracing.array import TracedArray, selected
+from anylayer.tracing.counts import mask_of_positions
 from anylayer.tracing.dispatch import implements, traced_in
 from anylayer.tracing.dtypes import common_dtype, python_type, weak
 from anylayer.tracing.primitives import (
@@ -186,6 +188,9 @@ def delete(arr: Array, obj: Any, axis: AxisArg = None) -> Array:
     if isinstance(obj, slice):
         obj = arange(n)[obj]
     gone = array_like(obj)
+    rest = _without_masked(arr, gone, place)
+    if rest is not None:
+        return rest
     running_graph().note("np.delete does not check positions that depend on data; np.clip them to be safe")
     if gone.dtype == bool:
         return np.compress(~gone, arr, place)
@@ -194,6 +199,49 @@ def delete(arr: Array, obj: Any, axis: AxisArg = None) -> Array:
         left = arange(extreme("max", n - 1, 0))
         return primitives.gather(arr, left + (left >= at), place)
     return np.compress(~(np.expand_dims(arange(n), -1) == at.reshape(-1)).any(-1), arr, place)
+
+
+def _without_masked(x: Array, gone: object, axis: int) -> Array | None:
+    """Return an array without its elements at the positions of a mask's true elements. The mask may leave out the
+    first or the last element if that is deleted, too, as in np.concatenate(([last], np.where(mask)[0])). Return
+    None if the positions are others.
+    """
+    if type(gone) is not TracedArray:
+        return None
+    graph = gone._graph
+    joined = graph.producers.get(gone._value)
+    parts = [gone._value] if joined is None or joined.op != "Concat" else joined.inputs
+    n, low, high, shift = x.shape[axis], 0, 0, 0
+    masks: list[TracedArray] = []
+    for part in parts:
+        if part is None:
+            return None
+        identity = graph.producers.get(part)
+        part = identity.first if identity is not None and identity.op == "Identity" else part
+        if part.const is not None:
+            for e in size_list(TracedArray(graph, part)) or part.const.reshape(-1).tolist():
+                if same(e, n - 1) or same(e, -1):
+                    high = 1
+                elif same(e, 0):
+                    low = 1
+                else:
+                    return None
+            continue
+        o = graph.producers.get(part)
+        if o is not None and o.op == "Add" and o.inputs[1] is not None and number(o.inputs[1]) == 1:
+            part, shift = o.first, 1
+        mask = mask_of_positions([TracedArray(graph, part)])
+        if mask is None or mask.ndim != 1 or masks:
+            return None
+        masks.append(mask)
+    rest = x[(slice(None),) * axis + (slice(low, n - high),)]
+    if (low or high) and is_symbolic(n):
+        running_graph().note("np.delete does not check whether there is a first or last element; ask for the size")
+    if not masks:
+        return rest
+    if shift != low or not same(masks[0].shape[0], rest.shape[axis]):
+        return None
+    return np.compress(~masks[0], rest, axis)
 
 
 # ------------------------------------------------------------------ repeating

@@ -390,7 +390,7 @@ def bincount(x: Array, /, weights: Any = None, minlength: Any = 0) -> Array:
         raise TypeError("np.bincount takes a one-dimensional array of integers")
     at: Any = cast(x, I8)
     low, high = Intervals(running_graph().producers).of(at._value)
-    length: Any = minlength if is_symbolic(minlength) else operator.index(minlength)
+    length = minlength if is_symbolic(minlength) else operator.index(minlength)
     is_inside = low >= 0 and not is_symbolic(length) and (high < length or length == 0)
     if not is_symbolic(length) and length == 0:
         most = np.max(np.concatenate([at, np.full(1, -1)])) + 1
