@@ -50,6 +50,7 @@ MAY_IMPORT = {
     "export": {*_RUN, "convert", "inspect", "function_nodes", "api"},
     "identify": {"inspect", "api"},
     "diff": {"inspect", "api"},
+    "write_weights": {*_RUN, "convert", "api"},
     "testing": {*_RUN, "api"},
     "images": {"errors", "folders", "network", "graph", "ops", "libraries"},
     "caffe": {*_RUN, "convert", "inspect", "images", "api"},

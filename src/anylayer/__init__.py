@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from anylayer.diff import diff
     from anylayer.export import export
     from anylayer.identify import identify
+    from anylayer.write_weights import write_weights
 
 __version__ = "0.2.0"
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "need",
     "ops",
     "read",
+    "write_weights",
 ]
 
 sys.modules[__name__].__class__ = NamesByFile

@@ -390,24 +390,28 @@ def seconds_option(default: float, means: str) -> Callable[[F], F]:
 def read_net(options: Mapping[str, Any]) -> Net:
     """Read the network that the options of `network_options` describe. `options` are the values of a command's
     options."""
-    folders, dumps, device = options["kernel_folders"], options["dump_kernels"], options["device"]
-    net = anylayer.read(
-        options["model"],
-        options["weights"],
-        layers=options["layers"],
-        isolate=options["isolate_limit"] or options["isolate"],
-        kernels=OpenCL(options["kernels"], device, dumps, folders, not options["no_user_kernels"]),
-        dialect=options["dialect"],
-        proto=options["proto"],
-        phase=options["phase"] if options["phase"] != "TEST" else None,  # the defaults hold for every format
-        level=options["level"] or None,
-        stages=options["stage"] or None,
-        constants=constants_of(options["constants"]),
-    )
+    device = options["device"]
+    net = anylayer.read(options["model"], options["weights"], **reading_of(options))
     opencl = any(kernel.origin.endswith(".xml") for kernel in net.kernels.values())
     rule = f"--device: there is no device '{device}'; give cpu, gpu, cuda, or one of several: cuda:1"
     need(not device or opencl or _DEVICE.fullmatch(device), rule, InputError)
     return net
+
+
+def reading_of(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of anylayer.read that the options of `reading_options` mean."""
+    folders, dumps, device = options["kernel_folders"], options["dump_kernels"], options["device"]
+    return {
+        "layers": options["layers"],
+        "isolate": options["isolate_limit"] or options["isolate"],
+        "kernels": OpenCL(options["kernels"], device, dumps, folders, not options["no_user_kernels"]),
+        "dialect": options["dialect"],
+        "proto": options["proto"],
+        "phase": options["phase"] if options["phase"] != "TEST" else None,  # the defaults hold for every format
+        "level": options["level"] or None,
+        "stages": options["stage"] or None,
+        "constants": constants_of(options["constants"]),
+    }
 
 
 def shapes_of(net: Net, shape_options: Iterable[tuple[str, tuple[Any, ...]]]) -> dict[str, tuple[Any, ...]]:

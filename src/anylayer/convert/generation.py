@@ -15,6 +15,7 @@ from anylayer.compile.noise import SCALES
 from anylayer.convert.checks import about_deeper
 from anylayer.convert.folder import need_replaceable, new_folder
 from anylayer.convert.job import Job
+from anylayer.convert.parameters import distinct, stored_weights
 from anylayer.convert.regimes import tolerance_of
 from anylayer.errors import (
     AnyLayerError,
@@ -28,7 +29,7 @@ from anylayer.errors import (
 )
 from anylayer.generators import Expected, Project, Sample, Target, floors_of
 from anylayer.network import Array
-from anylayer.numerics import scale_of, tells_enough
+from anylayer.numerics import difference, scale_of, tells_enough
 from anylayer.runtime.run import NumpyRunner
 from anylayer.source import Source
 
@@ -97,7 +98,7 @@ def generate(
     need_replaceable(folder, force)
     job = replace(job, by_node=getattr(target, "RULES", ""), calls=replace(job.calls, choosable=False))
     notes = list(job.network.notes)
-    for candidate in _candidates(job, "batch" in target.OPTIONS):
+    for candidate in candidates(job, "batch" in target.OPTIONS):
         try:
             project = _project(candidate, outputs, target, inputs)
             break
@@ -115,13 +116,13 @@ def generate(
         )
     with new_folder(folder, project.files, f"anylayer generate --for {name}", force) as temporary:
         untested = "not asked for" if not test else f"this needs {project.missing}" if project.missing else ""
-        report = [] if untested else _test(project, temporary, folder)
+        report = [] if untested else run_test(project, temporary, str(folder))
     files = [folder / file for file in project.files]
     commands = [shlex.join(["python" if w == sys.executable else w for w in words]) for words in project.test]
     return Generation(name, folder, files, report, untested, [*notes, *project.notes], commands)
 
 
-def _candidates(job: Job, symbolic: bool) -> list[Job]:
+def candidates(job: Job, symbolic: bool) -> list[Job]:
     """Return the jobs to try, in this order: `job` with a symbolic batch size, if the caller gives no sizes; then
     `job`.
     """
@@ -136,17 +137,35 @@ def _candidates(job: Job, symbolic: bool) -> list[Job]:
 
 def _project(job: Job, outputs: Mapping[str, str], target: Target, inputs: Mapping[str, Array] | None) -> Project:
     """Trace the network, and let the target write its project."""
-    source = job.source(outputs)
+    source = structure(job, target, outputs)
     kept_types = getattr(target, "kept_types", None)
     if kept_types is not None and (types := kept_types(source)):
         source = replace(job, calls=replace(job.calls, keep=frozenset(types))).source(outputs)
     options = {k: v for k, v in job.options.items() if k != "batch"}
-    expected, notes = _expected_outputs(job, source, outputs, inputs)
+    expected, notes = expected_outputs(job, source, outputs, inputs)
     project = target.generate(source, expected, **options)
     return replace(project, notes=[*project.notes, *notes])
 
 
-def _expected_outputs(
+def structure(job: Job, target: object, outputs: Mapping[str, str]) -> Source:
+    """Return the traced network for a target.
+
+    For one whose weights are trained, it does not depend on their values: those of a new network are 0 or 1, and
+    would vanish.
+    """
+    source = job.source(outputs)
+    if not getattr(target, "TRAINABLE", False):
+        return source
+    network = distinct(job.network)
+    if any(w.values.size == 1 and not w.values.any() for w in stored_weights(job.network).values()):
+        inputs = job.noise(0, source.sizes)[:1]
+        ours, theirs = (_samples(j, outputs, inputs)[0].outputs for j in (job, replace(job, network=network)))
+        if any(difference(theirs[name], x) for name, x in ours.items()):  # the zero of a divisor means something
+            network = distinct(job.network, single=False)
+    return source if network is job.network else replace(job, network=network).source(outputs)
+
+
+def expected_outputs(
     job: Job, source: Source, outputs: Mapping[str, str], inputs: Mapping[str, Array] | None
 ) -> tuple[Expected, list[str]]:
     """Return what the project's test expects, and a note for each output that it cannot test.
@@ -185,8 +204,13 @@ def _samples(job: Job, outputs: Mapping[str, str], inputs: Sequence[Mapping[str,
         return [Sample(arrays, runner([arrays[name] for name in job.network.inputs], {})) for arrays in inputs]
 
 
-def _test(project: Project, temporary: Path, folder: Path) -> list[str]:
-    """Run the test of a project in its temporary folder, and return the lines that it printed."""
+def run_test(
+    project: Project, temporary: Path, place: str, failure: str = "the project's own test fails"
+) -> list[str]:
+    """Run the test of a project in its temporary folder, and return the lines that it printed.
+
+    place, failure: what the ConversionError says if the test fails.
+    """
     printed: list[str] = []
     environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
     for command in project.test:
@@ -201,9 +225,9 @@ def _test(project: Project, temporary: Path, folder: Path) -> list[str]:
                 timeout=_SECONDS,
             )
         except subprocess.TimeoutExpired:
-            raise ConversionError(f"the project's own test took more than {_SECONDS} s", str(folder)) from None
+            raise ConversionError(f"the project's own test took more than {_SECONDS} s", place) from None
         printed = [*printed, *completed.stdout.splitlines()]
         if completed.returncode:
             last = [*completed.stdout.splitlines(), *completed.stderr.splitlines()][-_LINES:]
-            raise ConversionError("the project's own test fails:\n" + "\n".join(last), str(folder))
+            raise ConversionError(f"{failure}:\n" + "\n".join(last), place)
     return printed

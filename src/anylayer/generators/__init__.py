@@ -74,7 +74,8 @@ class Target(Protocol):
 
     A target may have a function `kept_types(source)`, which returns the layer types whose nodes stay calls
     (operators with `kept` set). The network is then traced once more. QUANTIZED is as in a writer. RULES is the
-    name of the target in rules (see optimize.rules), if it has rules of its own.
+    name of the target in rules (see optimize.rules), if it has rules of its own. TRAINABLE says that the code is
+    trained, so that its parameters must not depend on the values of new weights.
     """
 
     WHAT: str

@@ -15,6 +15,7 @@ from anylayer.source import Source
 WHAT = "a PyTorch module"
 OPTIONS = ("batch",)
 RULES = "pytorch"
+TRAINABLE = True
 
 _PACKAGES = ("torch", "safetensors")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 import keyword
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -43,6 +43,8 @@ MODULE_ATTRIBUTES = frozenset(
     )
 )
 """Attributes of every nn.Module, which no layer may replace."""
+BUFFERS = ("running_mean", "running_var", "num_batches_tracked")
+"""The parts of the state of an nn.BatchNorm that are no parameters."""
 DTYPES = {
     np.dtype(name): f"torch.{name}"
     for name in ("float16", "float32", "float64", "int8", "int16", "int32", "int64", "bool", "uint8")
@@ -65,14 +67,16 @@ class Attributes:
     known: dict[Any, str] = field(default_factory=dict)
     helpers: dict[str, None] = field(default_factory=dict)
 
-    def module(self, stem: str, text: str, state: Mapping[str, Array], key: Sequence[Value | None]) -> str:
+    def module(
+        self, stem: str, text: str, state: Mapping[str, Array], key: Sequence[Value | None], fixed: Iterable[str]
+    ) -> str:
         """Return the attribute of an nn module. `key` are the values of its weights, for modules that share
-        them."""
+        them. `fixed` are the parts of its state that are not trained."""
         found = self.known.get((text, *key))
         if found is None:
             name = self.names.new(stem, "layer")
             found = self.known[(text, *key)] = f"self.{name}"
-            self.lines.append(f"{found} = {text}")
+            self.lines += [f"{found} = {text}", *(f"{found}.{part}.requires_grad_(False)" for part in fixed)]
             self.state.update({f"{name}.{part}": array for part, array in state.items()})
         return found
 
@@ -146,7 +150,8 @@ class Code:
         """Return an expression for an nn module with these weights."""
         if self.parent is not None:
             return self.outer(self.parent.module(text, state, key), "module")
-        return self.attributes.module(self.scope, text, state, key)
+        fixed = [part for part, array in state.items() if self.weights.is_constant(array)]
+        return self.attributes.module(self.scope, text, state, key, [p for p in fixed if p not in BUFFERS])
 
     def outer(self, expression: str, stem: str) -> str:
         """Return the parameter of this function that takes the value of an expression of its parent."""
@@ -246,6 +251,12 @@ class Weights:
         self._known = {_content(b) for b in blobs if b.dtype.kind == "f"}
         self.all = False
         """Whether every array is a weight, because the node that is written stores weights."""
+
+    def is_constant(self, array: Array) -> bool:
+        """Return whether an array of a node with weights is not one of them: its values are all equal, which those
+        of weights never are here (see convert/parameters.py)."""
+        equal = self.all and array.dtype == np.float32 and array.size > 1
+        return equal and bool((array == array.reshape(-1)[0]).all())
 
     def has(self, array: Array) -> bool:
         """Return whether an array is a weight."""

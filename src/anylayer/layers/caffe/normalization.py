@@ -53,7 +53,6 @@ class BatchNorm(Layer):
     def forward(self, x: Array) -> Any:
         need(len(x.shape) >= 1, "needs an input with axes, got shape ()")
         channels = 1 if len(x.shape) == 1 else x.shape[1]
-        shape = (1, channels, *(1,) * (len(x.shape) - 2))[: len(x.shape)]
         stored = not is_training(self) if self.use_global_stats is None else self.use_global_stats
         filler = None if stored else constant(0)
         mean = self.blob(0, (channels,), filler, what="mean")
@@ -62,9 +61,10 @@ class BatchNorm(Layer):
         if not stored:
             return self._of_the_batch(x)
         divided = np.float32(1) / factor if factor != 0 else np.float32(0)
-        scale = np.float32(1) / np.sqrt(variance * divided + np.float32(self.eps))
-        shift = -mean * divided * scale
-        return x * scale.reshape(shape) + shift.reshape(shape)
+        one, zero = np.ones(channels, np.float32), np.zeros(channels, np.float32)
+        wide = x.reshape(-1, 1) if len(x.shape) == 1 else x
+        y = ops.batch_normalization(wide, one, zero, mean * divided, variance * divided, epsilon=self.eps)
+        return y.reshape(x.shape)
 
     def _of_the_batch(self, x: Array) -> Any:
         axes = (0, *range(2, len(x.shape)))
@@ -106,9 +106,8 @@ class BN(Layer):
         bias = self.blob(1, shape, self.bias_filler, what="bias")
         mean = self.blob(2, shape, what="mean")
         variance = self.blob(3, shape, what="variance")
-        scale = slope / np.sqrt(variance + np.float32(self.eps))
-        each = (1, -1, *(1,) * (len(x.shape) - 2))
-        return x * scale.reshape(each) + (bias - mean * scale).reshape(each)
+        given = (blob.reshape(-1) for blob in (slope, bias, mean, variance))
+        return ops.batch_normalization(x, *given, epsilon=self.eps)
 
 
 @layer("BN", dialects=("segnet",))

@@ -194,6 +194,21 @@ def _archive(path: Path) -> Iterator[KerasModel]:
         yield KerasModel(config, ObjectWeights(file, ""), version)
 
 
+def unpack(path: Path, folder: Path) -> None:
+    """Write the parts of a .keras file to a new folder. Raise FileError for a damaged archive."""
+    with at(str(path)), _archive(path), zipfile.ZipFile(path) as archive:
+        folder.mkdir()
+        for name in {CONFIG, WEIGHTS, METADATA}.intersection(archive.namelist()):
+            (folder / name).write_bytes(_read_member(archive, archive.getinfo(name)))
+
+
+def pack(path: Path, weights: bytes, target: Path) -> None:
+    """Write the archive `path` with other weights. All other members stay as they are."""
+    with zipfile.ZipFile(path) as archive, zipfile.ZipFile(target, "w") as copy:
+        for info in archive.infolist():
+            copy.writestr(info, weights if info.filename == WEIGHTS else archive.read(info))
+
+
 def _version(metadata: bytes) -> str:
     return str(parse(metadata, METADATA).get("keras_version", ""))
 

@@ -4,7 +4,7 @@ computing order.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,7 +29,7 @@ from anylayer.readers.keras.config import (
     with_dtype_name,
     wrapped_model,
 )
-from anylayer.readers.keras.weights import NoWeights, WeightGroup
+from anylayer.readers.keras.weights import LayerName, NoWeights, WeightGroup
 
 _TRAINING = ("training",)
 """Arguments of calls that do not matter for inference."""
@@ -52,8 +52,8 @@ class _Building:
     """The network under construction.
 
     `names` are the names of nodes and values that are taken; `formats` the values of data_format that layers
-    state. `arrays_of` holds the weights that have been read, by the identity of their WeightGroup. `masks` maps a
-    value to the mask that Keras passes on with it.
+    state. `arrays_of` holds the weights that have been read, by the identity of their WeightGroup, and
+    `layers_of` those of a model's layers. `masks` maps a value to the mask that Keras passes on with it.
     """
 
     source: str
@@ -65,6 +65,7 @@ class _Building:
     blobs: dict[str, str] = field(default_factory=dict)
     formats: set[str] = field(default_factory=set)
     arrays_of: dict[int, tuple[WeightGroup, list[Array]]] = field(default_factory=dict)
+    layers_of: dict[int, tuple[WeightGroup, dict[str, WeightGroup]]] = field(default_factory=dict)
     masks: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -81,6 +82,12 @@ class _Building:
         if id(weights) not in self.arrays_of:
             self.arrays_of[id(weights)] = (weights, weights.arrays(config))
         return self.arrays_of[id(weights)][1]
+
+    def layers(self, weights: WeightGroup, names: Sequence[LayerName]) -> dict[str, WeightGroup]:
+        """Return the weights of a model's layers. They are the same for all calls of the model."""
+        if id(weights) not in self.layers_of:
+            self.layers_of[id(weights)] = (weights, weights.layers(names))
+        return self.layers_of[id(weights)][1]
 
     def is_picture(self, name: str) -> bool:
         """Return whether an input has the shape of channels-last pictures."""
@@ -156,7 +163,7 @@ def _add_model(
     if len(layers) < len(listed):
         twice = next(layer.name for i, layer in enumerate(listed) if layer.name in {o.name for o in listed[:i]})
         raise NetworkError(f"the model has two layers named '{twice}'")
-    owned = weights.layers([(layer.name, layer.kind) for layer in listed if not layer.is_operation])
+    owned = building.layers(weights, [(layer.name, layer.kind) for layer in listed if not layer.is_operation])
     keras3 = any(layer.keras3 for layer in listed)
     functional = "output_layers" in model.config
     adding = _AddingModel(building, layers, owned, prefix, depth, keras3, passes_masks=not (keras3 and functional))

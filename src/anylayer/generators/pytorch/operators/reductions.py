@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from anylayer.generators.pytorch.code import Code, dtype_of, first, in_tuple, number
+from anylayer.generators.pytorch.code import BUFFERS, Code, dtype_of, first, in_tuple, number
 from anylayer.generators.pytorch.operators import writes
 from anylayer.graph import Op
 from anylayer.graph.facts import reduced_axes
@@ -103,9 +103,13 @@ def _batch_norm(code: Code, op: Op) -> str:
     rank = len(x.shape)
     constant = [a for a in arrays if a is not None and a.dtype == np.float32]
     if x.dtype == np.float32 and len(constant) == 4 and rank in (2, 3, 4, 5):
-        names = ("weight", "bias", "running_mean", "running_var")
-        state = {**dict(zip(names, constant)), "num_batches_tracked": np.array(0, np.int64)}
-        text = f"nn.BatchNorm{max(rank - 2, 1)}d({x.shape[1]}, eps={epsilon})"
+        names = ("weight", "bias", *BUFFERS)
+        state = dict(zip(names, [*constant, np.array(0, np.int64)]))
+        plain = code.weights.is_constant(constant[0]) and (constant[0] == 1).all() and not constant[1].any()
+        for name in names[:2] if plain else ():
+            del state[name]
+        options = f"{epsilon}{', affine=False' if plain else ''}"
+        text = f"nn.BatchNorm{max(rank - 2, 1)}d({x.shape[1]}, eps={options})"
         return f"{code.module(text, state, values)}({code.tensor(x)})"
     scale, bias, mean, variance = (_wide(code.tensor(v), rank) for v in values)
     text = f"({code.tensor(x)} - {mean}) / torch.sqrt({variance} + {epsilon}) * {scale} + {bias}"
