@@ -19,8 +19,8 @@ from anylayer.inspect.tables import count
 
 _RUN = "from anylayer.cli import main; main(prog_name='anylayer')"
 COMMANDS = [
-    *("bench", "build", "cache", "convert", "generate", "identify", "inspect", "layers", "profile", "report"),
-    *("run", "sdk", "serve", "stub", "verify"),
+    *("bench", "build", "cache", "convert", "diff", "generate", "identify", "inspect", "layers", "profile"),
+    *("report", "run", "sdk", "serve", "stub", "verify", "view", "weights"),
 ]
 
 
@@ -31,7 +31,8 @@ def test_help_lists_the_commands(anylayer_command):
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_help_of_each_command_has_example(anylayer_command, name):
-    assert f"anylayer {name} " in anylayer_command(name, "--help").stdout.split("Example:\n")[1]
+    examples = anylayer_command(name, "--help").stdout.replace("Examples:", "Example:").split("Example:\n")[1]
+    assert f"anylayer {name} " in examples
 
 
 @pytest.mark.parametrize("name", COMMANDS)

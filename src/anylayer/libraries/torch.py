@@ -29,7 +29,7 @@ def load_state(path: Path) -> dict[str, Array]:
         except ImportError:
             raise FileError("to read the state of a module: pip install torch safetensors") from None
         need(path.is_file(), "there is no such file", FileError)
-        loaded = _loaded(torch, path)
+        loaded = _read(torch, path)
         rule = "this is not a state: save module.state_dict(), a mapping of names to tensors"
         need(isinstance(loaded, Mapping), f"{rule}; the file holds a {type(loaded).__name__}", FileError)
         others = [str(name) for name, value in loaded.items() if not isinstance(value, torch.Tensor)]
@@ -37,7 +37,7 @@ def load_state(path: Path) -> dict[str, Array]:
         return {str(name): _array(tensor) for name, tensor in loaded.items()}
 
 
-def _loaded(torch: Any, path: Path) -> Any:
+def _read(torch: Any, path: Path) -> Any:
     with path.open("rb") as file:
         tensors = file.read(_HEADER)[-1:] == b"{"
     try:

@@ -1,4 +1,4 @@
-"""Write the weights of a trained PyTorch module back into the file of its network."""
+"""Write the weights of a trained PyTorch module back into a file."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from anylayer.cli.inputs import feed
 
 @click.command(
     cls=TakesInputs,
-    epilog="\b\nExample:\n  anylayer weights net.prototxt net.caffemodel trained.pt -o trained.caffemodel",
+    epilog="\b\nExample:\n  anylayer weights net.prototxt net.caffemodel trained.pt -o new.caffemodel",
 )
 @network_options
 @click.argument("state", type=click.Path(path_type=Path), required=False)
@@ -49,7 +49,7 @@ from anylayer.cli.inputs import feed
 def command(**options: Any) -> None:
     """Write the weights of a Caffe or Keras network again, as they were trained in PyTorch.
 
-    STATE is the state_dict() of the module that `anylayer generate --for pytorch` writes for the network, as
+    STATE is the state_dict() of the module that `generate --for pytorch` writes for the network, as
     .safetensors or saved by torch.save. The new file has the trained numbers in place of the old ones, and nothing
     else changes. It appears only if NumPy computes with it what the trained module computes.
     """
@@ -59,7 +59,7 @@ def command(**options: Any) -> None:
         raise click.UsageError("Missing argument 'STATE': the file with the trained state_dict()")
     net = read_net(options)
     shapes = shapes_of(net, options["shapes"])
-    given = options["inputs"] or options["seed"]
+    has_inputs = options["inputs"] or options["seed"]
     with spinner(f"writing {options['out']}", options["quiet"]):
         written = anylayer.write_weights(
             options["model"],
@@ -68,7 +68,7 @@ def command(**options: Any) -> None:
             options["out"],
             shapes=shapes,
             batch=batch_of(options["batch"]),
-            inputs=feed(net, options["inputs"], shapes, options["seed"]) if given else None,
+            inputs=feed(net, options["inputs"], shapes, options["seed"]) if has_inputs else None,
             **reading_of(options),
         )
     if options["as_json"]:

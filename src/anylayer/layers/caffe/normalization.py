@@ -106,8 +106,8 @@ class BN(Layer):
         bias = self.blob(1, shape, self.bias_filler, what="bias")
         mean = self.blob(2, shape, what="mean")
         variance = self.blob(3, shape, what="variance")
-        given = (blob.reshape(-1) for blob in (slope, bias, mean, variance))
-        return ops.batch_normalization(x, *given, epsilon=self.eps)
+        numbers = (blob.reshape(-1) for blob in (slope, bias, mean, variance))
+        return ops.batch_normalization(x, *numbers, epsilon=self.eps)
 
 
 @layer("BN", dialects=("segnet",))
