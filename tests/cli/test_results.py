@@ -175,3 +175,11 @@ def test_channels_last_maps():
     wide = np.zeros((1, 2, 6, 3), np.float32)
     assert channels_first(wide, True).shape == (1, 3, 2, 6)
     assert channels_first(wide, False) is wide
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [([10, 20, 110.5, 90], "values"), ([0.1, 0.2, 0.3, 0.4], "top"), ([10, 20, 110.5], "top")],
+)
+def test_one_box_is_not_shown_as_classes(values: list[float], kind: str) -> None:
+    assert kind_of(np.array([values], np.float32)) == kind

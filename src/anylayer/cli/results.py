@@ -81,7 +81,13 @@ def kind_of(output: Array, show: str = "auto", channels_last: bool = False) -> s
     if output.ndim == 4 and output.shape[2] * output.shape[3] > 1 and output.shape[0] == 1:
         return "map"
     long_axes = [d for d in output.shape if d > 1]
-    return "top" if len(long_axes) == 1 and output.ndim in (1, 2, 4) else "values"
+    return "top" if len(long_axes) == 1 and output.ndim in (1, 2, 4) and not _is_box(output) else "values"
+
+
+def _is_box(output: Array) -> bool:
+    """Return whether an output can be one box: four numbers that are not all in 0..1, as probabilities are."""
+    finite = output.size == 4 and output.dtype.kind == "f" and bool(np.isfinite(output).all())
+    return finite and not bool(((output >= 0) & (output <= 1)).all())
 
 
 def without_empty_rows(output: Array) -> Array:

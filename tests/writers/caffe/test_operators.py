@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,10 @@ import pytest
 import anylayer
 from anylayer import ops
 from anylayer.errors import LayerError
+from anylayer.writers.caffe.builder import CaffeBuilder
+from anylayer.writers.caffe.dialects import dialect_of
+from anylayer.writers.caffe.materialize import axis_product
+from anylayer.writers.caffe.views import BlobView
 from tests.layers.harness import noise
 from tests.writers.caffe.harness import check, layers_of, traced
 
@@ -243,3 +248,9 @@ def test_dialects_with_a_missing_type_are_named(tmp_path: Path) -> None:
     text = r"\(dialect 'bvlc'\) has no Permute, .* a dialect that has it \(ascend, .* more\)"
     with pytest.raises(LayerError, match=text):
         anylayer.export(function, ((1, 3, 4, 5), "float32"), path=tmp_path / "n.prototxt", dialect="bvlc")
+
+
+def test_refusal_of_a_product_over_the_batch_says_what_is_summed() -> None:
+    net: Any = SimpleNamespace(dialect=dialect_of("bvlc"), name="", inputs=[], layers=[])
+    with pytest.raises(LayerError, match="no layer that computes sums over the samples of a batch"):
+        axis_product(CaffeBuilder(net, {}, {}), BlobView("x", (2, 3)), 0, np.eye(2, dtype=np.float32))
